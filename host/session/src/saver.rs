@@ -21,6 +21,9 @@ pub trait SessionSaver: Send + Sync {
     /// Saves everything else that is needed to continue.
     fn save_state(&self, state: SavedState, objects: &SharedObjects);
 
+    /// Saves the name that the user gives the session.
+    fn save_name(&self, name: &str);
+
     /// Saves that a call is about to run that may change something. Resolves when the disk has it,
     /// or has failed: the call runs in any case.
     fn call_starts<'a>(&'a self, call: &'a ToolCall) -> BoxFuture<'a, ()>;

@@ -377,6 +377,18 @@ impl Session {
         *self.shared.record.lock() = entries;
     }
 
+    /// Returns true if the session outlives its process.
+    pub fn is_saved(&self) -> bool {
+        self.shared.ports.saver.is_some()
+    }
+
+    /// Gives the session a name, if it is saved.
+    pub fn rename(&self, name: &str) {
+        if let Some(saver) = &self.shared.ports.saver {
+            saver.save_name(name);
+        }
+    }
+
     /// Adds a text about something outside the conversation to the model's next message.
     pub fn tell_model(&self, text: impl Into<String>) {
         self.answers.lock().push(Part::text(text.into()));

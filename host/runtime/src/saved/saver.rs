@@ -80,6 +80,7 @@ enum Change {
     PluginState(PluginName, Vec<u8>),
     CallStarted(CallId, ToolName),
     CallEnded(Box<ToolResult>),
+    Name(String),
 }
 
 /// Changes to write. The sender is told when the disk has them.
@@ -154,6 +155,10 @@ impl SessionSaver for FileSessionSaver {
             changes.push(Change::Objects(json, bytes));
         }
         self.send(changes, None);
+    }
+
+    fn save_name(&self, name: &str) {
+        self.send(vec![Change::Name(name.to_owned())], None);
     }
 
     fn call_starts<'a>(&'a self, call: &'a ToolCall) -> BoxFuture<'a, ()> {
@@ -275,6 +280,7 @@ impl SaverThread {
             Change::CallStarted(call_id, name) => {
                 record(record_type::CALL_STARTED, json!({ "call_id": call_id, "name": name }))
             }
+            Change::Name(name) => record(record_type::NAME, json!({ "name": name })),
             Change::CallEnded(result) => record(record_type::CALL_ENDED, result),
         })
     }

@@ -52,7 +52,7 @@ impl SessionSaving {
     /// Returns the model that answered last, if it is still there.
     pub(crate) fn model(&self, host: &Arc<RuntimeHost>) -> Option<NamedModel> {
         let name = &self.restored.as_ref()?.state.model;
-        host.model_by_name(name).ok()
+        if name.is_empty() { None } else { host.model_by_name(name).ok() }
     }
 
     /// Puts what was saved into the setup of the session, and starts its saver.

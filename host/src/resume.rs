@@ -1,0 +1,176 @@
+//! Chooses the saved session that `run` or `chat` continues, and shows where it stopped.
+
+use std::io;
+use std::sync::Arc;
+
+use jaato_runtime::Runtime;
+use jaato_runtime::saved::{OpenSession, Saving, session_error};
+use jaato_runtime::session_loop::Session;
+use jaato_runtime::types::{Role, SessionId};
+use jaato_runtime::visible;
+use jaato_sessions::{IndexedSession, SessionIndex, SessionStore};
+
+use crate::args::{SavingArgs, SessionArgs};
+use crate::exit::{CommandFailure, Exit};
+use crate::first_start::read_answer;
+use crate::terminal::{self, Before, Dialog, Look, Reply, Text};
+use crate::{report, sessions, signals};
+
+/// How many sessions the question offers.
+const OFFERED_MAX: u32 = 9;
+
+/// The end of a conversation that is shown when it continues, in lines.
+const SHOWN_LINES_MAX: usize = 12;
+
+/// The conversation of a session.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum SessionChoice {
+    /// A new one.
+    New,
+    /// A saved one.
+    Saved(SessionId),
+}
+
+/// Returns the store of the user's sessions.
+///
+/// # Errors
+/// Without a home folder.
+pub fn store(runtime: &Runtime) -> Result<SessionStore, CommandFailure> {
+    runtime.session_store().ok_or_else(|| {
+        let text = "there are no saved sessions: the system has no home folder for this user";
+        CommandFailure::new(Exit::Configuration, text).hint("set HOME")
+    })
+}
+
+/// Returns the session that the command line asks for.
+///
+/// # Errors
+/// If there is no such session, or the user chooses none.
+pub async fn choose(runtime: &Runtime, args: &SavingArgs) -> Result<SessionChoice, CommandFailure> {
+    match &args.resume {
+        Some(Some(id)) => find(runtime, id).map(SessionChoice::Saved),
+        Some(None) => ask(runtime).await.map(SessionChoice::Saved),
+        None if args.newest => newest(runtime).map(SessionChoice::Saved),
+        None => Ok(SessionChoice::New),
+    }
+}
+
+/// Finds a session by its id, or by the beginning or end of it.
+///
+/// # Errors
+/// If there is none, or more than one.
+pub fn find(runtime: &Runtime, id: &str) -> Result<SessionId, CommandFailure> {
+    Ok(store(runtime)?.find(id).map_err(|error| session_error(&error))?)
+}
+
+fn newest(runtime: &Runtime) -> Result<SessionId, CommandFailure> {
+    let newest = listed(runtime, 1)?.pop();
+    newest.map(|newest| SessionId::new(newest.id)).ok_or_else(no_session)
+}
+
+fn no_session() -> CommandFailure {
+    CommandFailure::new(Exit::Failed, "this workspace has no saved session")
+        .hint("`jaato session list --all` lists those of other workspaces")
+}
+
+fn listed(runtime: &Runtime, limit: u32) -> Result<Vec<IndexedSession>, CommandFailure> {
+    let index = sessions::open_index(&store(runtime)?)?;
+    let workspace = runtime.session_workspace();
+    Ok(index.list(Some(&workspace), limit).map_err(|error| session_error(&error))?)
+}
+
+/// Asks which of the newest sessions continues.
+///
+/// # Errors
+/// Without a terminal, or if the user chooses none.
+pub async fn ask(runtime: &Runtime) -> Result<SessionId, CommandFailure> {
+    if terminal::nobody_types().is_some() || !terminal::errors_are_terminal() {
+        let text = "`--resume` needs the id of a session, because no user can be asked";
+        return Err(CommandFailure::new(Exit::Usage, text)
+            .hint("`jaato session list` lists them; `--continue` takes the newest"));
+    }
+    let mut offered = listed(runtime, OFFERED_MAX)?;
+    if offered.is_empty() {
+        return Err(no_session());
+    }
+    let rows = offered.iter().map(sessions::one_line);
+    let answers = rows.chain(["none".to_owned()]).collect();
+    let dialog = Dialog::choice("Which session should continue?", answers);
+    let said = |error: io::Error| CommandFailure::new(Exit::Failed, format!("cannot ask: {error}"));
+    let ending = signals::end_on_signals();
+    let open = Arc::new(terminal::open_question());
+    let read = |line: &str| read_answer(line, offered.len());
+    let fold = |at: &Option<usize>| {
+        let name = at.map_or("none", |at| offered[at].name.as_str());
+        Text::new().with(Look::Green, "✓ session: ").plain(&visible::name(name))
+    };
+    let answer = terminal::ask(open, dialog, Before::Dropped, read, fold).await;
+    drop(ending);
+    match answer.map_err(said)? {
+        Reply::Answer(Some(at)) => Ok(SessionId::new(offered.swap_remove(at).id)),
+        Reply::Answer(None) | Reply::Nobody(_) => {
+            Err(CommandFailure::new(Exit::Cancelled, "no session was chosen"))
+        }
+    }
+}
+
+/// Opens the chosen session. Problems of its file are reported.
+///
+/// # Errors
+/// If it cannot be continued.
+pub fn open(
+    runtime: &Runtime,
+    choice: &SessionChoice,
+    args: &SessionArgs,
+) -> Result<Saving, CommandFailure> {
+    match choice {
+        SessionChoice::New if args.saving.no_save => Ok(Saving::Off),
+        SessionChoice::New => Ok(runtime.session_store().map_or(Saving::Off, |store| {
+            Saving::New { store, workspace: runtime.session_workspace() }
+        })),
+        SessionChoice::Saved(id) => {
+            let mut opened = OpenSession::open(store(runtime)?, id, args.saving.take_over)
+                .map_err(|error| session_error(&error))?;
+            if args.model.is_some() {
+                // It comes before the model that answered last.
+                opened.restored.state.model.clear();
+            }
+            report::problems(&opened.restored.problems);
+            Ok(Saving::Continue(Box::new(opened)))
+        }
+    }
+}
+
+/// Shows the end of a conversation that continues.
+pub fn show_end(session: &Session) {
+    let history = session.history();
+    let last_of = |role: Role| {
+        let last = history.entries().iter().rfind(|entry| entry.message.role == role);
+        last.map(|entry| entry.message.text()).filter(|text| !text.trim().is_empty())
+    };
+    let turns = history.turn_count();
+    let messages = if turns == 1 { "1 message".to_owned() } else { format!("{turns} messages") };
+    report::remark(&format!("continues session {} with {messages} of yours", session.id()));
+    if let Some(prompt) = last_of(Role::User) {
+        report::remark(&format!("> {}", shortened(&prompt)));
+    }
+    if let Some(answer) = last_of(Role::Model) {
+        report::remark(&shortened(&answer));
+    }
+}
+
+/// Says how to come back to a session that is saved.
+pub fn tell_how_to_continue(session: &Session) {
+    if session.is_saved() && !session.history().entries().is_empty() {
+        report::remark(&format!("`jaato chat --resume {}` continues this session", session.id()));
+    }
+}
+
+/// Returns the first lines of a text.
+fn shortened(text: &str) -> String {
+    let lines: Vec<&str> = text.trim().lines().collect();
+    match lines.len() > SHOWN_LINES_MAX {
+        true => format!("{}\n…", lines[..SHOWN_LINES_MAX].join("\n")),
+        false => lines.join("\n"),
+    }
+}
