@@ -1,5 +1,5 @@
 //! Saved sessions: one folder per session with an append-only file of records, the attachments
-//! beside it, and an index over all sessions that can be rebuilt.
+//! next to it, and an index over all sessions that can be rebuilt.
 //!
 //! This crate stores records and knows nothing of a running session. A [`SessionStore`] creates,
 //! lists and deletes sessions. A [`SessionWriter`] owns one session and appends records. A
@@ -13,18 +13,27 @@
 //! - The index holds nothing that the files do not hold.
 
 mod attachments;
+mod disk;
+mod effective;
 mod error;
+mod find;
+mod fork;
 mod index;
 mod line;
 mod owner;
 mod reader;
 mod record;
+mod removal;
 mod store;
 mod writer;
 
+pub use disk::{DiskHook, DiskStep};
+pub use effective::effective_records;
 pub use error::SessionStoreError;
-pub use index::{IndexedSession, SearchHit, SessionIndex};
+pub use index::{IndexProblem, IndexedSession, SearchHit, SessionIndex};
+pub use owner::OwnerState;
 pub use reader::{ReadProblem, SessionReader};
 pub use record::{FORMAT_VERSION, SessionHeader, SessionRecord, StoredRecord, record_type};
+pub use removal::ExpiredSessions;
 pub use store::{OpenedSession, SessionStore};
 pub use writer::{Durability, SessionWriter};
