@@ -163,7 +163,10 @@ impl ChatFront<'_> {
         drop(session);
         shown?;
         outcome?;
-        next.map(|next| next.apply(runtime)).transpose()
+        match next {
+            Some(next) => next.apply(runtime).await.map(Some),
+            None => Ok(None),
+        }
     }
 }
 

@@ -1,6 +1,7 @@
 //! Chooses the saved session that `run` or `chat` continues, and shows where it stopped.
 
 use std::io;
+use std::path::Path;
 use std::sync::Arc;
 
 use jaato_runtime::Runtime;
@@ -11,7 +12,8 @@ use jaato_runtime::visible;
 use jaato_sessions::{IndexedSession, SessionIndex, SessionStore};
 
 use crate::args::{SavingArgs, SessionArgs};
-use crate::exit::{CommandFailure, Exit};
+use crate::chat::slash;
+use crate::exit::{CommandFailure, CommandResult, Exit};
 use crate::first_start::read_answer;
 use crate::terminal::{self, Before, Dialog, Look, Reply, Text};
 use crate::{report, sessions, signals};
@@ -139,6 +141,143 @@ pub fn open(
             Ok(Saving::Continue(Box::new(opened)))
         }
     }
+}
+
+/// The session that goes on after the one that ends.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum NextSession {
+    /// Another saved one.
+    Saved(SessionId),
+    /// The same one, without a message of the user and all after it.
+    Rewound { id: SessionId, number: u64, files: bool },
+    /// A copy of it, up to a message of the user or to its end.
+    Forked { id: SessionId, number: Option<u64> },
+}
+
+impl NextSession {
+    /// Parses the words of `/rewind`: a number, and `files` if edits are undone too.
+    ///
+    /// # Errors
+    /// If they are other words, or the session is not saved.
+    pub fn rewind(session: &Session, words: &str) -> Result<Self, CommandFailure> {
+        let (number, files) = match words.split_once(char::is_whitespace) {
+            Some((number, rest)) if rest.trim() == "files" => (number, true),
+            Some(_) => return Err(usage("rewind")),
+            None => (words, false),
+        };
+        let number = number.parse().map_err(|_| usage("rewind"))?;
+        Ok(Self::Rewound { id: saved_id(session)?, number, files })
+    }
+
+    /// Parses the words of `/fork`: a number, or nothing.
+    ///
+    /// # Errors
+    /// As [`NextSession::rewind`].
+    pub fn fork(session: &Session, words: &str) -> Result<Self, CommandFailure> {
+        let number = match words {
+            "" => None,
+            number => Some(number.parse().map_err(|_| usage("fork"))?),
+        };
+        Ok(Self::Forked { id: saved_id(session)?, number })
+    }
+
+    /// Does it, after the session has ended. If it cannot be done, the old session goes on.
+    pub async fn apply(self, runtime: &Runtime) -> Result<SessionChoice, CommandFailure> {
+        let store = store(runtime)?;
+        let (id, done) = match self {
+            Self::Saved(id) => return Ok(SessionChoice::Saved(id)),
+            Self::Rewound { id, number, files } => {
+                let done = sessions::rewind(runtime, &store, &id, number, files).await;
+                (id.clone(), done.map(|()| id))
+            }
+            Self::Forked { id, number } => {
+                let done = sessions::fork(&store, &id, number);
+                (id, done)
+            }
+        };
+        Ok(SessionChoice::Saved(done.unwrap_or_else(|failure| {
+            report::failure(&failure);
+            id
+        })))
+    }
+}
+
+fn usage(command: &str) -> CommandFailure {
+    CommandFailure::new(Exit::Usage, format!("`/{command}` needs the number of a message"))
+        .hint(slash::hint(command))
+}
+
+fn saved_id(session: &Session) -> Result<SessionId, CommandFailure> {
+    if session.is_saved() && !session.history().entries().is_empty() {
+        return Ok(session.id().clone());
+    }
+    let text = match session.is_saved() {
+        true => "this session has no messages yet",
+        false => "this session is not saved",
+    };
+    Err(CommandFailure::new(Exit::Usage, text))
+}
+
+/// Returns the session that `/resume` asks for.
+///
+/// # Errors
+/// If there is no such session, or it is the one that runs.
+pub async fn other(
+    runtime: &Runtime,
+    session: &Session,
+    id: &str,
+) -> Result<NextSession, CommandFailure> {
+    let id = match id {
+        "" => ask(runtime).await?,
+        id => find(runtime, id)?,
+    };
+    if id == *session.id() {
+        return Err(CommandFailure::new(Exit::Usage, "this session is open already"));
+    }
+    // An error keeps the session that runs.
+    store(runtime)?.check_free(&id).map_err(|error| session_error(&error))?;
+    Ok(NextSession::Saved(id))
+}
+
+/// Lists the user's messages with their numbers.
+///
+/// # Errors
+/// If they cannot be printed.
+pub fn list_messages(session: &Session) -> CommandResult {
+    let history = session.history();
+    let prompts = history.entries().iter().filter(|entry| entry.message.is_prompt());
+    for (number, entry) in (1 + history.turns_forgotten()..).zip(prompts) {
+        report::line(&format!("{number:>4}  {}", one_line(&entry.message.text())))?;
+    }
+    report::remark("`/rewind NUMBER` takes back that message and all after it");
+    Ok(Exit::Done)
+}
+
+/// Gives the session a name.
+///
+/// # Errors
+/// Without a name, or if the session is not saved.
+pub fn rename(session: &Session, name: &str) -> CommandResult {
+    if name.is_empty() {
+        let failure = CommandFailure::new(Exit::Usage, "`/rename` needs a name");
+        return Err(failure.hint(slash::hint("rename")));
+    }
+    saved_id(session)?;
+    session.rename(name);
+    report::remark(&format!("the session is named `{}`", visible::name(name)));
+    Ok(Exit::Done)
+}
+
+/// Writes the session to a file.
+///
+/// # Errors
+/// If the session is not saved, or the file cannot be written.
+pub fn export(runtime: &Runtime, session: &Session, file: &str) -> CommandResult {
+    let id = saved_id(session)?;
+    let path = if file.is_empty() { format!("{id}.md") } else { file.to_owned() };
+    sessions::export_to(&store(runtime)?, &id, Path::new(&path))?;
+    report::remark(&format!("the session is in `{}`", visible::name(&path)));
+    Ok(Exit::Done)
 }
 
 /// Shows the end of a conversation that continues.

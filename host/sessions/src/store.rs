@@ -133,6 +133,21 @@ impl SessionStore {
         Ok(ids)
     }
 
+    /// Checks that a session can be opened: it is there, this program reads it, and no other
+    /// process has it open.
+    ///
+    /// # Errors
+    /// Why not.
+    pub fn check_free(&self, id: &SessionId) -> Result<(), SessionStoreError> {
+        self.read(id)?;
+        match self.owner_state(id)? {
+            OwnerState::Free => Ok(()),
+            OwnerState::InUse { .. } => {
+                Err(SessionStoreError::InUse { id: id.as_str().to_owned() })
+            }
+        }
+    }
+
     /// Returns whether a process has a session open.
     ///
     /// # Errors

@@ -4,7 +4,7 @@ mod restore;
 mod saver;
 mod start;
 
-use jaato_sessions::{ReadProblem, SessionStore, SessionStoreError, SessionWriter};
+use jaato_sessions::{ReadProblem, SessionStore, SessionStoreError, SessionWriter, effective_records};
 use jaato_types::{DataPart, Error, ErrorKind, Message, Part, SessionId};
 
 use crate::runtime::Runtime;
@@ -48,7 +48,7 @@ impl OpenSession {
         take_over: bool,
     ) -> Result<Self, SessionStoreError> {
         let opened = store.open(id, take_over)?;
-        let mut restored = restore(&store, id, &opened.records);
+        let mut restored = restore(&store, id, &effective_records(opened.records));
         restored.problems.extend(opened.problems.iter().map(problem_text));
         Ok(Self { store, writer: opened.writer, restored })
     }

@@ -98,6 +98,11 @@ impl History {
         Self { turns_forgotten, ..self }
     }
 
+    /// Returns how many turns are no longer in the record.
+    pub fn turns_forgotten(&self) -> u64 {
+        self.turns_forgotten
+    }
+
     /// Returns the whole record, including unsent prompts and collected messages.
     pub fn entries(&self) -> &[Arc<HistoryEntry>] {
         &self.entries
