@@ -342,10 +342,6 @@ impl Chat<'_> {
         self.count(renamed);
     }
 
-    async fn export(&mut self, file: &str) {
-        let exported = resume::export(self.runtime, &self.session, file);
-        self.count(exported);
-    }
 
     /// Runs a plugin's command.
     ///

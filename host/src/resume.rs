@@ -1,11 +1,10 @@
 //! Chooses the saved session that `run` or `chat` continues, and shows where it stopped.
 
 use std::io;
-use std::path::Path;
 use std::sync::Arc;
 
 use jaato_runtime::Runtime;
-use jaato_runtime::saved::{OpenSession, Saving, session_error};
+use jaato_runtime::saved::{OpenSession, Saving, new_session_id, session_error};
 use jaato_runtime::session_loop::Session;
 use jaato_runtime::types::{Role, SessionId};
 use jaato_runtime::visible;
@@ -16,10 +15,13 @@ use crate::chat::slash;
 use crate::exit::{CommandFailure, CommandResult, Exit};
 use crate::first_start::read_answer;
 use crate::terminal::{self, Before, Dialog, Look, Reply, Text};
-use crate::{report, sessions, signals};
+use crate::{report, signals};
 
 /// How many sessions the question offers.
 const OFFERED_MAX: u32 = 9;
+
+/// Columns of a message's number in a list.
+const NUMBER_COLUMNS: usize = 6;
 
 /// The end of a conversation that is shown when it continues, in lines.
 const SHOWN_LINES_MAX: usize = 12;
@@ -76,7 +78,7 @@ fn no_session() -> CommandFailure {
 }
 
 fn listed(runtime: &Runtime, limit: u32) -> Result<Vec<IndexedSession>, CommandFailure> {
-    let index = sessions::open_index(&store(runtime)?)?;
+    let index = open_index(&store(runtime)?)?;
     let workspace = runtime.session_workspace();
     Ok(index.list(Some(&workspace), limit).map_err(|error| session_error(&error))?)
 }
@@ -95,7 +97,7 @@ pub async fn ask(runtime: &Runtime) -> Result<SessionId, CommandFailure> {
     if offered.is_empty() {
         return Err(no_session());
     }
-    let rows = offered.iter().map(sessions::one_line);
+    let rows = offered.iter().map(session_line);
     let answers = rows.chain(["none".to_owned()]).collect();
     let dialog = Dialog::choice("Which session should continue?", answers);
     let said = |error: io::Error| CommandFailure::new(Exit::Failed, format!("cannot ask: {error}"));
@@ -103,8 +105,8 @@ pub async fn ask(runtime: &Runtime) -> Result<SessionId, CommandFailure> {
     let open = Arc::new(terminal::open_question());
     let read = |line: &str| read_answer(line, offered.len());
     let fold = |at: &Option<usize>| {
-        let name = at.map_or("none", |at| offered[at].name.as_str());
-        Text::new().with(Look::Green, "✓ session: ").plain(&visible::name(name))
+        let name = &offered[(*at)?].name;
+        Some(Text::new().with(Look::Green, "✓ session: ").plain(&visible::name(name)))
     };
     let answer = terminal::ask(open, dialog, Before::Dropped, read, fold).await;
     drop(ending);
@@ -187,11 +189,11 @@ impl NextSession {
         let (id, done) = match self {
             Self::Saved(id) => return Ok(SessionChoice::Saved(id)),
             Self::Rewound { id, number, files } => {
-                let done = sessions::rewind(runtime, &store, &id, number, files).await;
+                let done = rewind(runtime, &store, &id, number, files).await;
                 (id.clone(), done.map(|()| id))
             }
             Self::Forked { id, number } => {
-                let done = sessions::fork(&store, &id, number);
+                let done = fork(&store, &id, number);
                 (id, done)
             }
         };
@@ -247,7 +249,9 @@ pub fn list_messages(session: &Session) -> CommandResult {
     let history = session.history();
     let prompts = history.entries().iter().filter(|entry| entry.message.is_prompt());
     for (number, entry) in (1 + history.turns_forgotten()..).zip(prompts) {
-        report::line(&format!("{number:>4}  {}", one_line(&entry.message.text())))?;
+        let room = terminal::size().1.saturating_sub(NUMBER_COLUMNS);
+        let text = terminal::one_line(&entry.message.text(), room);
+        report::line(&format!("{number:>4}  {text}"))?;
     }
     report::remark("`/rewind NUMBER` takes back that message and all after it");
     Ok(Exit::Done)
@@ -265,18 +269,6 @@ pub fn rename(session: &Session, name: &str) -> CommandResult {
     saved_id(session)?;
     session.rename(name);
     report::remark(&format!("the session is named `{}`", visible::name(name)));
-    Ok(Exit::Done)
-}
-
-/// Writes the session to a file.
-///
-/// # Errors
-/// If the session is not saved, or the file cannot be written.
-pub fn export(runtime: &Runtime, session: &Session, file: &str) -> CommandResult {
-    let id = saved_id(session)?;
-    let path = if file.is_empty() { format!("{id}.md") } else { file.to_owned() };
-    sessions::export_to(&store(runtime)?, &id, Path::new(&path))?;
-    report::remark(&format!("the session is in `{}`", visible::name(&path)));
     Ok(Exit::Done)
 }
 
@@ -312,4 +304,40 @@ fn shortened(text: &str) -> String {
         true => format!("{}\n…", lines[..SHOWN_LINES_MAX].join("\n")),
         false => lines.join("\n"),
     }
+}
+
+/// Opens the index, and reports sessions that cannot be read.
+fn open_index(store: &SessionStore) -> Result<SessionIndex, CommandFailure> {
+    let (index, problems) = SessionIndex::open(store).map_err(|error| session_error(&error))?;
+    let told = problems.iter().map(|it| format!("session {}: {}", it.session, it.error));
+    report::problems(&told.collect::<Vec<_>>());
+    Ok(index)
+}
+
+fn session_line(session: &IndexedSession) -> String {
+    format!("{}  {}", session.id, session.name)
+}
+
+/// Takes back a message of the user and everything after it, and undoes the edits of files since.
+async fn rewind(
+    _runtime: &Runtime,
+    store: &SessionStore,
+    id: &SessionId,
+    number: u64,
+    _files: bool,
+) -> Result<(), CommandFailure> {
+    Ok(store.rewind_before_prompt(id, number).map_err(|error| session_error(&error))?)
+}
+
+/// Copies a session, up to a message of the user or to its end. Returns the id of the copy.
+fn fork(
+    store: &SessionStore,
+    id: &SessionId,
+    number: Option<u64>,
+) -> Result<SessionId, CommandFailure> {
+    let to = new_session_id();
+    let up_to = number.map(|number| store.seq_before_prompt(id, number)).transpose();
+    let forked = up_to.and_then(|up_to| store.fork(id, &to, up_to));
+    forked.map_err(|error| session_error(&error))?;
+    Ok(to)
 }

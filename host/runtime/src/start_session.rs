@@ -294,7 +294,7 @@ fn audience(session: &Session, asker: Arc<dyn UserAsker>) -> SessionAudience {
     SessionAudience { emitter: session.emitter(), asker }
 }
 
-fn new_id_source() -> Arc<dyn Ids> {
+pub(crate) fn new_id_source() -> Arc<dyn Ids> {
     let clock = Arc::new(SystemClock::new());
     Arc::new(RandomIds::new(clock, Arc::new(SeededRandom::from_system())))
 }

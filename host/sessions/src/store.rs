@@ -142,8 +142,8 @@ impl SessionStore {
         self.read(id)?;
         match self.owner_state(id)? {
             OwnerState::Free => Ok(()),
-            OwnerState::InUse { .. } => {
-                Err(SessionStoreError::InUse { id: id.as_str().to_owned() })
+            OwnerState::InUse { pid } => {
+                Err(SessionStoreError::InUse { id: id.as_str().to_owned(), pid })
             }
         }
     }

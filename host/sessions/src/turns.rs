@@ -1,6 +1,7 @@
 //! The user's messages of a conversation, by their numbers, and rewinds to before one.
 
-use jaato_types::SessionId;
+use jaato_types::{Message, SessionId};
+use serde::Deserialize as _;
 use serde_json::json;
 
 use crate::effective::effective_records;
@@ -25,8 +26,9 @@ pub struct NumberedPrompt {
 /// Lists the user's messages among [effective records](effective_records).
 pub fn numbered_prompts(effective: &[StoredRecord]) -> Vec<NumberedPrompt> {
     let texts = effective.iter().filter_map(|stored| {
-        let (text, is_prompt) = stored.record.message_text()?;
-        is_prompt.then_some((stored, text))
+        let is_message = stored.record.kind == record_type::MESSAGE;
+        let message = is_message.then(|| Message::deserialize(&stored.record.data).ok())??;
+        message.is_prompt().then(|| (stored, message.text()))
     });
     let numbered = (1..).zip(texts).map(|(number, (stored, text))| NumberedPrompt {
         number,

@@ -8,6 +8,7 @@ use jaato_sessions::{ReadProblem, SessionStore, SessionStoreError, SessionWriter
 use jaato_types::{DataPart, Error, ErrorKind, Message, Part, SessionId};
 
 use crate::runtime::Runtime;
+use crate::start_session::new_id_source;
 pub use restore::{RestoredSession, restore};
 pub(crate) use saver::{FileSessionSaver, SaveTarget, SaverAccess};
 pub(crate) use start::SessionSaving;
@@ -80,6 +81,11 @@ impl Runtime {
     pub fn session_workspace(&self) -> String {
         self.setup().workspace.root().display().to_string()
     }
+}
+
+/// Creates the id of a new session.
+pub fn new_session_id() -> SessionId {
+    new_id_source().session()
 }
 
 /// Converts an error of the store.
