@@ -37,6 +37,7 @@ mod prompts;
 mod provider;
 mod reload;
 mod report;
+mod resume;
 mod run;
 mod shell;
 mod signals;

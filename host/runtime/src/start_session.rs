@@ -12,8 +12,8 @@ use jaato_policy::{AllowedTool, DenyRules, Rules, denied_to_all};
 use jaato_services::SessionEntry;
 use jaato_session::{
     AnsweringModel, EventSink, History, Ids, NoAnswer, PermissionAsker, PolicyMode, RandomIds,
-    SeededRandom, Session, SessionPorts, SessionRules, SessionSaver, SessionSetup, SharedRules,
-    SystemClock, SystemPrompt, UserAsker,
+    SeededRandom, Session, SessionPorts, SessionRules, SessionSetup, SharedRules, SystemClock,
+    SystemPrompt, UserAsker,
 };
 use jaato_terminals::SessionAudience;
 use jaato_types::permission_prompt::{PermissionAnswer, PermissionPrompt};
@@ -31,6 +31,7 @@ use crate::media::SessionMedia;
 use crate::named_model::ReadyModel;
 use crate::prompt;
 use crate::provider::NoProvider;
+use crate::saved::{Saving, SessionSaving};
 use crate::tools::PluginTools;
 
 /// The options of a session.
@@ -62,8 +63,8 @@ pub struct SessionOptions {
     /// The model, by any name that [`Runtime::model_by_name`](crate::Runtime::model_by_name) takes,
     /// or `None` for the configured model.
     pub model: Option<String>,
-    /// Saves the session, if it is to outlive the process.
-    pub saver: Option<Arc<dyn SessionSaver>>,
+    /// Whether the session outlives the process.
+    pub saving: Saving,
 }
 
 impl SessionOptions {
@@ -83,7 +84,7 @@ impl SessionOptions {
             request: RequestOptions::default(),
             caps: Caps::default(),
             model: None,
-            saver: None,
+            saving: Saving::Off,
         }
     }
 }
@@ -140,19 +141,21 @@ impl RuntimeHost {
     pub(crate) fn start_session(
         self: &Arc<Self>,
         history: History,
-        options: SessionOptions,
+        mut options: SessionOptions,
         child: Option<ChildSessionOrigin>,
     ) -> Result<Session, Error> {
         let config = &self.setup.config;
-        let named = match &options.model {
-            Some(name) => self.model_by_name(name)?,
-            None => {
+        let ids = new_id_source();
+        let saving = SessionSaving::new(std::mem::take(&mut options.saving), ids.session());
+        let id = saving.id.clone();
+        let named = match (&options.model, saving.model(self)) {
+            (Some(name), _) => self.model_by_name(name)?,
+            (None, Some(saved)) => saved,
+            (None, None) => {
                 let configured = self.model_by_name(config.model.as_str())?;
                 NamedModel { alias: config.model_alias.clone(), ..configured }
             }
         };
-        let ids = new_id_source();
-        let id = ids.session();
         let ready = self.ready_model(&named, &options.request, &id)?;
         let core = self.core_budget(&ready);
         let tools = PluginTools::new(Arc::clone(self), id.clone(), true).with_core_budget(core);
@@ -179,6 +182,7 @@ impl RuntimeHost {
         setup.limits = self.setup.config.session.clone();
         setup.rules = Arc::new(self.session_rules(&options));
         setup.patience_ms = patience_ms(&self.setup.config);
+        let (saved, setup_id) = (saving.set_up(self, &mut setup, &options)?, id.clone());
         if let Some(child) = &child {
             child.set_up(&mut setup);
         }
@@ -190,6 +194,9 @@ impl RuntimeHost {
         let model = Arc::clone(&provider_plugin) as _;
         let mut ports = ports(self, model, tools, id, ids, options);
         ports.gc = Some(Arc::clone(&gc_plugin) as _);
+        if let Some(saved) = saved {
+            saved.connect(self, &setup_id, &mut ports);
+        }
         let session = Session::start(setup, ports).map_err(|error| {
             Error::new(
                 ErrorKind::HostBug,
@@ -287,7 +294,7 @@ fn audience(session: &Session, asker: Arc<dyn UserAsker>) -> SessionAudience {
     SessionAudience { emitter: session.emitter(), asker }
 }
 
-fn new_id_source() -> Arc<dyn Ids> {
+pub(crate) fn new_id_source() -> Arc<dyn Ids> {
     let clock = Arc::new(SystemClock::new());
     Arc::new(RandomIds::new(clock, Arc::new(SeededRandom::from_system())))
 }
@@ -320,9 +327,13 @@ fn ports(
         gc: None,
         events,
         media: Arc::new(SessionMedia { host: Arc::clone(host), session: session.clone() }),
-        outputs: Arc::new(SessionOutputs { environments: Arc::clone(&host.environments), session }),
+        outputs: Arc::new(SessionOutputs {
+            environments: Arc::clone(&host.environments),
+            session,
+            kept_in: None,
+        }),
         clock: Arc::new(SystemClock::new()),
-        saver: options.saver,
+        saver: None,
         ids,
         random: Arc::new(SeededRandom::from_system()),
     }

@@ -51,6 +51,16 @@ pub enum SessionStoreError {
         /// The number.
         seq: u64,
     },
+    /// The conversation of a session has no message of the user with this number.
+    #[error("session `{id}` has no message {number}: its messages have the numbers 1 to {count}")]
+    NoPrompt {
+        /// The session's id.
+        id: String,
+        /// The number.
+        number: u64,
+        /// How many messages there are.
+        count: u64,
+    },
     /// Another process has taken the session over, so this one must not append.
     #[error("another process has taken over session `{id}`, so nothing is saved from here on")]
     TakenOver {

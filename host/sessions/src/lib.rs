@@ -25,6 +25,7 @@ mod reader;
 mod record;
 mod removal;
 mod store;
+mod turns;
 mod writer;
 
 pub use disk::{DiskHook, DiskStep};
@@ -36,4 +37,5 @@ pub use reader::{ReadProblem, SessionReader};
 pub use record::{FORMAT_VERSION, SessionHeader, SessionRecord, StoredRecord, record_type};
 pub use removal::ExpiredSessions;
 pub use store::{OpenedSession, SessionStore};
+pub use turns::{NumberedPrompt, numbered_prompts};
 pub use writer::{Durability, SessionWriter};

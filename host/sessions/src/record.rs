@@ -17,8 +17,20 @@ pub mod record_type {
     /// …}`, `{"change": "cut", "length": N}` removes the entries from an index on, and
     /// `{"change": "forget", "count": N}` removes the oldest entries.
     pub const CHANGE: &str = "change";
-    /// A call that may change something is about to run.
+    /// A call that may change something is about to run: `{"call_id": …, "name": …}`.
     pub const CALL_STARTED: &str = "call_started";
+    /// The result of a call, while other calls of the same answer still run: a `ToolResult`.
+    pub const CALL_ENDED: &str = "call_ended";
+    /// The approval mode and the user's answers from here on.
+    pub const RULES: &str = "rules";
+    /// The model, the usage and what runs in the background from here on.
+    pub const STATE: &str = "state";
+    /// A change of the objects: `{"changes": …, "bytes": the attachment with the bytes of hidden
+    /// values, or null}`.
+    pub const OBJECTS: &str = "objects";
+    /// The state of a plugin's instance from here on: `{"plugin": …, "state": text}`, or
+    /// `{"plugin": …, "attachment": name}` if it is no text.
+    pub const PLUGIN_STATE: &str = "plugin_state";
     /// The history as of an earlier record continues here: `{"seq": …}`.
     pub const REWIND: &str = "rewind";
     /// The session has a new name: `{"name": …}`.

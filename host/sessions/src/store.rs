@@ -133,6 +133,21 @@ impl SessionStore {
         Ok(ids)
     }
 
+    /// Checks that a session can be opened: it is there, this program reads it, and no other
+    /// process has it open.
+    ///
+    /// # Errors
+    /// Why not.
+    pub fn check_free(&self, id: &SessionId) -> Result<(), SessionStoreError> {
+        self.read(id)?;
+        match self.owner_state(id)? {
+            OwnerState::Free => Ok(()),
+            OwnerState::InUse { pid } => {
+                Err(SessionStoreError::InUse { id: id.as_str().to_owned(), pid })
+            }
+        }
+    }
+
     /// Returns whether a process has a session open.
     ///
     /// # Errors
@@ -153,6 +168,11 @@ impl SessionStore {
             Ok(OwnerState::Free) | Err(_) => None,
         };
         Ok(self.changed()?.into_iter().filter_map(state).collect())
+    }
+
+    /// Returns the folder for the outputs of a session's tools. It need not exist.
+    pub fn outputs_folder(&self, id: &SessionId) -> PathBuf {
+        self.folder.join(id.as_str()).join("outputs")
     }
 
     /// Stores a large content of a session. Returns its name.

@@ -1,0 +1,118 @@
+//! Saved sessions: what writes one while it runs, and what a saved one needs to continue.
+
+mod restore;
+mod saver;
+mod start;
+
+use jaato_sessions::{ReadProblem, SessionStore, SessionStoreError, SessionWriter, effective_records};
+use jaato_types::{DataPart, Error, ErrorKind, Message, Part, SessionId};
+
+use crate::runtime::Runtime;
+use crate::start_session::new_id_source;
+pub use restore::{RestoredSession, restore};
+pub(crate) use saver::{FileSessionSaver, SaveTarget, SaverAccess};
+pub(crate) use start::SessionSaving;
+
+/// Whether a session outlives its process.
+#[derive(Default)]
+pub enum Saving {
+    /// It does not.
+    #[default]
+    Off,
+    /// It is saved from its first message on.
+    New {
+        /// The store.
+        store: SessionStore,
+        /// The workspace's root, as text.
+        workspace: String,
+    },
+    /// It continues a saved session.
+    Continue(Box<OpenSession>),
+}
+
+/// A saved session that this process owns, with everything that it needs to continue.
+pub struct OpenSession {
+    store: SessionStore,
+    writer: SessionWriter,
+    /// What the file holds.
+    pub restored: RestoredSession,
+}
+
+impl OpenSession {
+    /// Opens a saved session. `take_over` replaces a process that has it open.
+    ///
+    /// # Errors
+    /// If there is no such session, another process has it open, or it cannot be read.
+    pub fn open(
+        store: SessionStore,
+        id: &SessionId,
+        take_over: bool,
+    ) -> Result<Self, SessionStoreError> {
+        let opened = store.open(id, take_over)?;
+        let mut restored = restore(&store, id, &effective_records(opened.records));
+        restored.problems.extend(opened.problems.iter().map(problem_text));
+        Ok(Self { store, writer: opened.writer, restored })
+    }
+
+    /// Returns the session's id.
+    pub fn id(&self) -> &str {
+        self.writer.id()
+    }
+}
+
+fn problem_text(problem: &ReadProblem) -> String {
+    match problem {
+        ReadProblem::TornEnd { bytes } => {
+            format!("the last write did not finish: {bytes} bytes were dropped")
+        }
+        ReadProblem::Damaged { line, bytes } => {
+            format!("the file is damaged: {bytes} bytes from line {line} on were skipped")
+        }
+    }
+}
+
+impl Runtime {
+    /// Returns the store of the user's sessions, or `None` without a home folder.
+    pub fn session_store(&self) -> Option<SessionStore> {
+        self.setup().folders.data().ok().map(|data| SessionStore::new(data.join("sessions")))
+    }
+
+    /// Returns the workspace of new sessions, as their headers name it.
+    pub fn session_workspace(&self) -> String {
+        self.setup().workspace.root().display().to_string()
+    }
+}
+
+/// Creates the id of a new session.
+pub fn new_session_id() -> SessionId {
+    new_id_source().session()
+}
+
+/// Converts an error of the store.
+pub fn session_error(error: &SessionStoreError) -> Error {
+    let (kind, hint) = match error {
+        SessionStoreError::NotFound(_) | SessionStoreError::InvalidId(_) => {
+            (ErrorKind::NotFound, Some("`jaato session list` lists the sessions"))
+        }
+        SessionStoreError::InUse { .. } => (
+            ErrorKind::Conflict,
+            Some("end that process first, or add `--take-over` to continue it here"),
+        ),
+        SessionStoreError::NewerFormat { .. } => {
+            (ErrorKind::Unavailable, Some("a newer version of jaato reads it"))
+        }
+        _ => (ErrorKind::Io, None),
+    };
+    let made = Error::new(kind, error.to_string());
+    hint.into_iter().fold(made, Error::with_hint)
+}
+
+/// Lists the parts of a message whose bytes are in the session's blob store.
+pub fn blobs_of(message: &Message) -> impl Iterator<Item = &DataPart> {
+    let data = message.parts.iter().flat_map(|part| match part {
+        Part::Data(data) => std::slice::from_ref(data),
+        Part::ToolResult(result) => result.attachments.as_slice(),
+        _ => &[],
+    });
+    data.filter(|data| data.blob_id().is_some())
+}
