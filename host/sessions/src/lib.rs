@@ -14,6 +14,7 @@
 
 mod attachments;
 mod error;
+mod export;
 mod index;
 mod line;
 mod owner;
@@ -23,6 +24,10 @@ mod store;
 mod writer;
 
 pub use error::SessionStoreError;
+pub use export::{
+    TRANSCRIPT_FORMAT, TRANSCRIPT_VERSION, Transcript, TranscriptMessage, to_html,
+    to_html_with_blobs, to_json_lines, to_markdown, transcript_note,
+};
 pub use index::{IndexedSession, SearchHit, SessionIndex};
 pub use reader::{ReadProblem, SessionReader};
 pub use record::{FORMAT_VERSION, SessionHeader, SessionRecord, StoredRecord, record_type};
