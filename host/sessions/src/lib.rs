@@ -16,6 +16,7 @@ mod attachments;
 mod disk;
 mod effective;
 mod error;
+mod export;
 mod find;
 mod fork;
 mod index;
@@ -31,6 +32,10 @@ mod writer;
 pub use disk::{DiskHook, DiskStep};
 pub use effective::effective_records;
 pub use error::SessionStoreError;
+pub use export::{
+    TRANSCRIPT_FORMAT, TRANSCRIPT_VERSION, Transcript, TranscriptMessage, to_html,
+    to_html_with_blobs, to_json_lines, to_markdown, transcript_note,
+};
 pub use index::{IndexProblem, IndexedSession, SearchHit, SessionIndex};
 pub use owner::OwnerState;
 pub use reader::{ReadProblem, SessionReader};
