@@ -24,10 +24,10 @@ use crate::ask::Stage;
 use crate::conversation::SessionObservers;
 use crate::exit::{CommandFailure, CommandResult, Exit};
 use crate::lines::{Beside, HistoryFile, Line, Lines};
+use crate::resume::{self, NextSession, SessionChoice};
 use crate::signals::interrupt_on_signals;
 use crate::view::View;
 use crate::words::LineEditorHelper;
-use crate::resume::{self, NextSession, SessionChoice};
 use crate::{attach, conversation, reload, report, start, terminal};
 
 /// Most turns in a row that nobody has asked for: a plugin that wakes the conversation again and
@@ -329,7 +329,14 @@ impl Chat<'_> {
                 let shown = resume::list_messages(&self.session);
                 self.count(shown);
             }
-            words => self.go_on_with(NextSession::rewind(&self.session, words)),
+            words => {
+                let cancel = self.turn.begin(self.over);
+                let Self { runtime, session, .. } = self;
+                let next = NextSession::rewind(runtime, session, words, &cancel).await;
+                self.view.settle().await;
+                self.turn.end();
+                self.go_on_with(next);
+            }
         }
     }
 
@@ -341,7 +348,6 @@ impl Chat<'_> {
         let renamed = resume::rename(&self.session, name);
         self.count(renamed);
     }
-
 
     /// Runs a plugin's command.
     ///

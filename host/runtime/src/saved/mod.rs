@@ -4,7 +4,9 @@ mod restore;
 mod saver;
 mod start;
 
-use jaato_sessions::{ReadProblem, SessionStore, SessionStoreError, SessionWriter, effective_records};
+use jaato_sessions::{
+    ReadProblem, SessionStore, SessionStoreError, SessionWriter, effective_records,
+};
 use jaato_types::{DataPart, Error, ErrorKind, Message, Part, SessionId};
 
 use crate::runtime::Runtime;
