@@ -130,6 +130,7 @@ pub fn open(
 ) -> Result<Saving, CommandFailure> {
     match choice {
         SessionChoice::New if args.saving.no_save => Ok(Saving::Off),
+        SessionChoice::New if !runtime.setup().config.sessions.save => Ok(Saving::Off),
         SessionChoice::New => Ok(runtime.session_store().map_or(Saving::Off, |store| {
             Saving::New { store, workspace: runtime.session_workspace() }
         })),
