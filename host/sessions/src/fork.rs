@@ -1,4 +1,6 @@
-//! Copies a session into a new one.
+//! Adds whole sessions: copies of others, and sessions from elsewhere.
+
+use std::path::Path;
 
 use jaato_types::SessionId;
 
@@ -6,7 +8,7 @@ use crate::attachments;
 use crate::effective::{effective_records, is_target};
 use crate::error::SessionStoreError;
 use crate::line;
-use crate::record::StoredRecord;
+use crate::record::{SessionRecord, StoredRecord};
 use crate::store::{ATTACHMENTS, RECORDS, SessionStore, header_record};
 use crate::writer::now_ms;
 
@@ -24,10 +26,7 @@ impl SessionStore {
         up_to_seq: Option<u64>,
     ) -> Result<u64, SessionStoreError> {
         let source = self.existing_folder(from)?;
-        let target = self.session_folder(to)?;
-        if target.exists() {
-            return Err(SessionStoreError::AlreadyExists(to.as_str().to_owned()));
-        }
+        self.check_id_is_free(to)?;
         let mut reader = self.read(from)?;
         let mut records = effective_records(reader.read_rest()?);
         if let Some(seq) = up_to_seq {
@@ -41,29 +40,75 @@ impl SessionStore {
         let workspace = &reader.header().workspace;
         let header = header_record(to, workspace, Some((from.as_str().to_owned(), last)));
         let header = StoredRecord { seq: 0, at_ms: now_ms(), epoch: 0, record: header };
-        let draft = self.draft(to)?;
-        let attachments = draft.join(ATTACHMENTS);
-        let made = attachments::share(&self.disk, &source.join(ATTACHMENTS), &attachments)
-            .and_then(|()| {
-                let path = draft.join(RECORDS);
-                let file = self.disk.create_empty(&path)?;
-                for stored in [&header].into_iter().chain(&records) {
-                    self.disk.write(&file, &path, &line::encode(stored))?;
-                }
-                self.disk.sync(&file, &path)?;
-                self.disk.sync_folder(&draft)?;
-                // Before the session appears, so that a crash in between cannot hide it.
-                self.mark_changed(to)?;
-                self.disk.rename(&draft, &target)
-            });
+        let records = [header].into_iter().chain(records);
+        self.place(to, records, Some(&source.join(ATTACHMENTS)))?;
+        Ok(last)
+    }
+
+    /// Adds a session from elsewhere with its records and their times. The session appears when it
+    /// is whole and durable.
+    ///
+    /// # Errors
+    /// If the id is taken, or the disk refuses.
+    pub fn add(
+        &self,
+        id: &SessionId,
+        workspace: &str,
+        begun_ms: i64,
+        records: Vec<(i64, SessionRecord)>,
+    ) -> Result<(), SessionStoreError> {
+        self.check_id_is_free(id)?;
+        let header = (begun_ms, header_record(id, workspace, None));
+        let records = [header].into_iter().chain(records);
+        let stored = |(seq, (at_ms, record))| StoredRecord { seq, at_ms, epoch: 0, record };
+        self.place(id, (0..).zip(records).map(stored), None)
+    }
+
+    fn check_id_is_free(&self, id: &SessionId) -> Result<(), SessionStoreError> {
+        match self.session_folder(id)?.exists() {
+            true => Err(SessionStoreError::AlreadyExists(id.as_str().to_owned())),
+            false => Ok(()),
+        }
+    }
+
+    /// Makes a session in a folder that no list shows, and then gives the folder its name.
+    fn place(
+        &self,
+        id: &SessionId,
+        records: impl Iterator<Item = StoredRecord>,
+        attachments: Option<&Path>,
+    ) -> Result<(), SessionStoreError> {
+        let draft = self.draft(id)?;
+        let made = self.fill(&draft, records, attachments).and_then(|()| {
+            // Before the session appears, so that a crash in between cannot hide it.
+            self.mark_changed(id)?;
+            self.disk.rename(&draft, &self.session_folder(id)?)
+        });
         if let Err(error) = made {
             // If this fails too, the next deletion removes the rest.
             let _ = self.disk.remove_folder(&draft);
             return Err(error);
         }
         // The index may have removed the mark, because there was no session.
-        self.mark_changed(to)?;
-        self.disk.sync_folder(self.folder())?;
-        Ok(last)
+        self.mark_changed(id)?;
+        self.disk.sync_folder(self.folder())
+    }
+
+    fn fill(
+        &self,
+        draft: &Path,
+        records: impl Iterator<Item = StoredRecord>,
+        attachments: Option<&Path>,
+    ) -> Result<(), SessionStoreError> {
+        if let Some(from) = attachments {
+            attachments::share(&self.disk, from, &draft.join(ATTACHMENTS))?;
+        }
+        let path = draft.join(RECORDS);
+        let file = self.disk.create_empty(&path)?;
+        for stored in records {
+            self.disk.write(&file, &path, &line::encode(&stored))?;
+        }
+        self.disk.sync(&file, &path)?;
+        self.disk.sync_folder(draft)
     }
 }

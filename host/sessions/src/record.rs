@@ -119,14 +119,16 @@ pub(crate) enum IndexedChange {
 #[derive(Debug)]
 pub(crate) struct IndexedText {
     pub(crate) text: String,
-    /// Whether it is a prompt that was sent.
+    /// Whether it is a message of the user.
     pub(crate) is_prompt: bool,
+    /// Whether the model got it, if it is a message of the user.
+    pub(crate) is_sent: bool,
 }
 
 impl IndexedText {
     fn of_entry(entry: &Value) -> Option<Self> {
         let message = Message::deserialize(entry).ok()?;
-        let is_prompt = message.is_prompt() && entry["mark"] != "unsent";
-        Some(Self { text: message.text(), is_prompt })
+        let (is_prompt, is_sent) = (message.is_prompt(), entry["mark"] != "unsent");
+        Some(Self { text: message.text(), is_prompt, is_sent })
     }
 }

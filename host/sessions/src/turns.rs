@@ -1,12 +1,11 @@
 //! The user's messages of a conversation, by their numbers, and rewinds to before one.
 
-use jaato_types::{Message, SessionId};
-use serde::Deserialize as _;
+use jaato_types::SessionId;
 use serde_json::json;
 
 use crate::effective::effective_records;
 use crate::error::SessionStoreError;
-use crate::record::{SessionRecord, StoredRecord, record_type};
+use crate::record::{IndexedChange, SessionRecord, StoredRecord, record_type};
 use crate::store::SessionStore;
 use crate::writer::Durability;
 
@@ -23,18 +22,34 @@ pub struct NumberedPrompt {
     pub text: String,
 }
 
-/// Lists the user's messages among [effective records](effective_records).
+/// Lists the user's messages of the conversation that [effective records](effective_records)
+/// describe. A message that was cut has no number. One that was not sent has.
 pub fn numbered_prompts(effective: &[StoredRecord]) -> Vec<NumberedPrompt> {
-    let texts = effective.iter().filter_map(|stored| {
-        let is_message = stored.record.kind == record_type::MESSAGE;
-        let message = is_message.then(|| Message::deserialize(&stored.record.data).ok())??;
-        message.is_prompt().then(|| (stored, message.text()))
-    });
-    let numbered = (1..).zip(texts).map(|(number, (stored, text))| NumberedPrompt {
+    let (mut entries, mut forgotten) = (Vec::new(), 0);
+    let index = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
+    for stored in effective {
+        match stored.record.indexed_change() {
+            Some(IndexedChange::Append(text)) => entries.push((stored, text)),
+            Some(IndexedChange::Replace { index: at, text }) => {
+                if let Some(entry) = entries.get_mut(index(at).saturating_add(forgotten)) {
+                    entry.1 = text;
+                }
+            }
+            Some(IndexedChange::Cut { length }) => {
+                entries.truncate(index(length).saturating_add(forgotten));
+            }
+            Some(IndexedChange::Forget { count }) => {
+                forgotten = index(count).saturating_add(forgotten).min(entries.len());
+            }
+            Some(IndexedChange::Name(_)) | None => {}
+        }
+    }
+    let prompts = entries.into_iter().filter(|(_, text)| text.is_prompt);
+    let numbered = (1..).zip(prompts).map(|(number, (stored, text))| NumberedPrompt {
         number,
         seq: stored.seq,
         at_ms: stored.at_ms,
-        text,
+        text: text.text,
     });
     numbered.collect()
 }

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use jaato_sessions::{Durability, SessionIndex, SessionStoreError};
+use jaato_sessions::{Durability, SessionIndex, SessionStoreError, numbered_prompts};
 
 use crate::{answer, file_of, id, name, prompt, rewind, store, texts};
 
@@ -109,4 +109,46 @@ fn session_cannot_be_opened_while_it_is_deleted() {
             other => panic!("{other:?}"),
         }
     }
+}
+
+#[test]
+fn session_from_elsewhere_keeps_the_times_of_its_records() {
+    let (_folder, store) = store();
+    let records = vec![(1_000, prompt("one")), (2_000, answer("red"))];
+    store.add(&id("a"), "/w", 500, records.clone()).unwrap();
+    let refused = store.add(&id("a"), "/w", 500, records);
+    assert!(matches!(refused, Err(SessionStoreError::AlreadyExists(_))));
+    let mut opened = store.open(&id("a"), false).unwrap();
+    let times: Vec<_> = opened.records.iter().map(|it| (it.seq, it.at_ms)).collect();
+    assert_eq!(times, [(1, 1_000), (2, 2_000)]);
+    assert_eq!(opened.writer.append([prompt("two")], Durability::Written).unwrap(), 3);
+    drop(opened);
+    let (index, _) = SessionIndex::open(&store).unwrap();
+    let session = index.session(&id("a")).unwrap().unwrap();
+    assert_eq!((session.begun_ms, session.prompts), (500, 2));
+}
+
+#[test]
+fn prompts_are_numbered_as_the_conversation_has_them() {
+    let (_folder, store) = store();
+    let mut writer = store.create(&id("a"), "/w", None).unwrap();
+    let cut = |length: u64| {
+        let data = serde_json::json!({ "change": "cut", "length": length });
+        jaato_sessions::SessionRecord::new("change", data)
+    };
+    let records = [prompt("one"), answer("red"), prompt("lost"), cut(2), prompt("two")];
+    writer.append(records, Durability::Written).unwrap();
+    drop(writer);
+    let records = store.read(&id("a")).unwrap().read_rest().unwrap();
+    let numbered = numbered_prompts(&records);
+    let numbered: Vec<_> = numbered.iter().map(|it| (it.number, it.seq, &*it.text)).collect();
+    assert_eq!(numbered, [(1, 1, "one"), (2, 5, "two")]);
+    assert_eq!(store.seq_before_prompt(&id("a"), 2).unwrap(), 4);
+    let error = store.rewind_before_prompt(&id("a"), 3).unwrap_err().to_string();
+    assert_eq!(error, "session `a` has no message 3: its messages have the numbers 1 to 2");
+    store.rewind_before_prompt(&id("a"), 2).unwrap();
+    assert_eq!(texts(&store, "a").len(), 6);
+    store.rewind_before_prompt(&id("a"), 1).unwrap();
+    let records = store.read(&id("a")).unwrap().read_rest().unwrap();
+    assert_eq!(jaato_sessions::effective_records(records), []);
 }

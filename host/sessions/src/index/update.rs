@@ -222,7 +222,8 @@ impl<'a> MessageInserts<'a> {
         text: &IndexedText,
     ) -> Result<(), SessionStoreError> {
         let seq = i64::try_from(stored.seq).unwrap_or(i64::MAX);
-        let IndexedText { text, is_prompt } = text;
+        let IndexedText { text, is_prompt, is_sent } = text;
+        let is_prompt = *is_prompt && *is_sent;
         self.message.execute(params![id.as_str(), position, seq, stored.at_ms, is_prompt])?;
         self.text.execute(params![self.database.last_insert_rowid(), text])?;
         Ok(())
@@ -242,7 +243,7 @@ fn replace(
     )?;
     database.execute(
         "update messages set is_prompt = ?3 where session = ?1 and position = ?2",
-        params![id.as_str(), position, text.is_prompt],
+        params![id.as_str(), position, text.is_prompt && text.is_sent],
     )?;
     Ok(())
 }
