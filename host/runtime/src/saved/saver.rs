@@ -306,3 +306,96 @@ fn clean_texts(value: &mut Value, clean: &CleanText) {
         Value::Null | Value::Bool(_) | Value::Number(_) => {}
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use jaato_session::{History, MessageMark};
+    use jaato_sessions::effective_records;
+    use jaato_types::Part;
+
+    use super::super::restore;
+    use super::*;
+
+    fn store() -> (tempfile::TempDir, SessionStore) {
+        let folder = tempfile::tempdir().unwrap();
+        let store = SessionStore::new(folder.path().join("sessions"));
+        (folder, store)
+    }
+
+    fn saver(store: &SessionStore, report: ReportSaveProblem) -> FileSessionSaver {
+        let (id, workspace) = (SessionId::new("a"), "/w".to_owned());
+        let target = SaveTarget { store: store.clone(), id, workspace, writer: None };
+        let access = SaverAccess {
+            clean: Box::new(|text| text.replace("secret", "********")),
+            read_blob: Box::new(|_| None),
+            report,
+        };
+        FileSessionSaver::start(target, LastSaved::default(), Box::new(Vec::new), access).unwrap()
+    }
+
+    fn no_problem() -> ReportSaveProblem {
+        Box::new(|error| panic!("{error}"))
+    }
+
+    #[test]
+    fn saved_history_is_restored_with_its_marks() {
+        let (_folder, store) = store();
+        let saver = saver(&store, no_problem());
+        let mut history = History::new();
+        for turn in ["one", "two"] {
+            history.append_prompt(vec![Part::text(turn)]).unwrap();
+            saver.save_record(history.entries());
+            let mark = (turn == "two").then_some(MessageMark::Partial);
+            history.append_answer(vec![Part::text("answer")], mark).unwrap();
+            saver.save_record(history.entries());
+        }
+        drop(saver);
+        let id = SessionId::new("a");
+        let records = effective_records(store.open(&id, false).unwrap().records);
+        let mut restored = restore(&store, &id, &records);
+        assert_eq!(restored.history(), history);
+        assert_eq!(restored.problems, [""; 0]);
+    }
+
+    #[test]
+    fn session_without_a_message_leaves_no_file() {
+        let (_folder, store) = store();
+        let saver = saver(&store, no_problem());
+        saver.save_name("a name");
+        saver.save_record(&[]);
+        drop(saver);
+        assert_eq!(store.list().unwrap(), []);
+    }
+
+    #[test]
+    fn secrets_never_reach_the_file() {
+        let (_folder, store) = store();
+        let saver = saver(&store, no_problem());
+        let mut history = History::new();
+        history.append_prompt(vec![Part::text("the secret")]).unwrap();
+        saver.save_record(history.entries());
+        drop(saver);
+        let records = store.open(&SessionId::new("a"), false).unwrap().records;
+        assert_eq!(records[0].record.data["parts"][0]["text"], "the ********");
+    }
+
+    #[test]
+    fn disk_problem_is_reported_once_and_calls_go_on() {
+        let (_folder, store) = store();
+        let (told, problems) = channel();
+        let saver = saver(&store, Box::new(move |error| told.send(error.to_string()).unwrap()));
+        let mut history = History::new();
+        history.append_prompt(vec![Part::text("one")]).unwrap();
+        saver.save_record(history.entries());
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        let call = ToolCall::default();
+        runtime.block_on(saver.call_starts(&call));
+        // Another process takes the session over.
+        let _other = store.open(&SessionId::new("a"), true).unwrap();
+        runtime.block_on(saver.call_starts(&call));
+        runtime.block_on(saver.call_starts(&call));
+        drop(saver);
+        let problems: Vec<String> = problems.iter().collect();
+        assert!(matches!(&problems[..], [one] if one.contains("taken over")), "{problems:?}");
+    }
+}
