@@ -141,10 +141,28 @@ pub fn open(
                 // It comes before the model that answered last.
                 opened.restored.state.model.clear();
             }
+            check_environment(runtime, args, id, &opened.restored.state.environment)?;
             report::problems(&opened.restored.problems);
             Ok(Saving::Continue(Box::new(opened)))
         }
     }
+}
+
+/// Refuses to continue a session elsewhere than it ran, unless the user names the environment: its
+/// commands may rely on a container.
+fn check_environment(
+    runtime: &Runtime,
+    args: &SessionArgs,
+    id: &SessionId,
+    before: &str,
+) -> Result<(), CommandFailure> {
+    let now = &runtime.setup().config.environment;
+    if before.is_empty() || before == now || args.environment.environment.is_some() {
+        return Ok(());
+    }
+    let text = format!("session {id} ran in the environment `{before}`, and this one is `{now}`");
+    let hint = format!("add `--environment {before}`, or `--environment {now}` to continue here");
+    Err(CommandFailure::new(Exit::Configuration, text).hint(hint))
 }
 
 /// The session that goes on after the one that ends.

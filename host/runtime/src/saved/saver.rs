@@ -36,8 +36,8 @@ pub(crate) type ReadBlob = Box<dyn Fn(&str) -> Option<Vec<u8>> + Send>;
 /// Removes known secrets from a text.
 pub(crate) type CleanText = Box<dyn Fn(&str) -> String + Send>;
 
-/// Names the terminals of the session.
-pub(crate) type NameTerminals = Box<dyn Fn() -> Vec<String> + Send + Sync>;
+/// Adds what the host knows to the state that a session saves.
+pub(crate) type CompleteState = Box<dyn Fn(&mut SavedState) + Send + Sync>;
 
 /// What the thread needs of the host.
 pub(crate) struct SaverAccess {
@@ -58,7 +58,7 @@ pub(crate) struct SaveTarget {
 /// Saves one session. Dropping it writes what is left.
 pub(crate) struct FileSessionSaver {
     saved: Mutex<LastSaved>,
-    terminals: NameTerminals,
+    complete: CompleteState,
     /// Taken when the saver is dropped, which ends the thread.
     work: Option<Sender<SaveWork>>,
     thread: Option<JoinHandle<()>>,
@@ -101,7 +101,7 @@ impl FileSessionSaver {
     pub(crate) fn start(
         target: SaveTarget,
         saved: LastSaved,
-        terminals: NameTerminals,
+        complete: CompleteState,
         access: SaverAccess,
     ) -> Result<Self, Error> {
         let (work, received) = channel();
@@ -110,7 +110,7 @@ impl FileSessionSaver {
         let thread = thread.map_err(|error| {
             Error::new(ErrorKind::Io, format!("cannot save the session: no thread ({error})"))
         })?;
-        Ok(Self { saved: Mutex::new(saved), terminals, work: Some(work), thread: Some(thread) })
+        Ok(Self { saved: Mutex::new(saved), complete, work: Some(work), thread: Some(thread) })
     }
 
     /// Saves the state of a plugin's instance.
@@ -147,7 +147,7 @@ impl SessionSaver for FileSessionSaver {
     }
 
     fn save_state(&self, mut state: SavedState, objects: &SharedObjects) {
-        state.background.extend((self.terminals)());
+        (self.complete)(&mut state);
         let mut saved = self.saved.lock();
         let mut changes = Vec::new();
         if saved.state != state {
@@ -330,7 +330,7 @@ mod tests {
             read_blob: Box::new(|_| None),
             report,
         };
-        FileSessionSaver::start(target, LastSaved::default(), Box::new(Vec::new), access).unwrap()
+        FileSessionSaver::start(target, LastSaved::default(), Box::new(|_| {}), access).unwrap()
     }
 
     fn no_problem() -> ReportSaveProblem {
