@@ -24,10 +24,10 @@ use crate::ask::Stage;
 use crate::conversation::SessionObservers;
 use crate::exit::{CommandFailure, CommandResult, Exit};
 use crate::lines::{Beside, HistoryFile, Line, Lines};
+use crate::resume::{self, NextSession, SessionChoice};
 use crate::signals::interrupt_on_signals;
 use crate::view::View;
 use crate::words::LineEditorHelper;
-use crate::resume::{self, NextSession, SessionChoice};
 use crate::{attach, conversation, reload, report, start, terminal};
 
 /// Most turns in a row that nobody has asked for: a plugin that wakes the conversation again and
@@ -341,7 +341,6 @@ impl Chat<'_> {
         let renamed = resume::rename(&self.session, name);
         self.count(renamed);
     }
-
 
     /// Runs a plugin's command.
     ///

@@ -3,10 +3,10 @@
 
 use std::sync::Arc;
 
-use jaato_runtime::saved::Saving;
 use jaato_runtime::registry::{
     NO_TOOLS, PluginCandidate, PluginFileTrust, PluginStatus, ToolEntry, names_tool,
 };
+use jaato_runtime::saved::Saving;
 use jaato_runtime::session_loop::{Cancel, EventSink, Session, TurnReport, UserAsker, WantedTools};
 use jaato_runtime::types::tasks::{TaskFacts, TaskStatus};
 use jaato_runtime::types::{Error, ErrorKind, Outcome as TurnOutcome};
