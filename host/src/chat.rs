@@ -329,7 +329,14 @@ impl Chat<'_> {
                 let shown = resume::list_messages(&self.session);
                 self.count(shown);
             }
-            words => self.go_on_with(NextSession::rewind(&self.session, words)),
+            words => {
+                let cancel = self.turn.begin(self.over);
+                let Self { runtime, session, .. } = self;
+                let next = NextSession::rewind(runtime, session, words, &cancel).await;
+                self.view.settle().await;
+                self.turn.end();
+                self.go_on_with(next);
+            }
         }
     }
 

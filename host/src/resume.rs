@@ -5,10 +5,11 @@ use std::sync::Arc;
 
 use jaato_runtime::Runtime;
 use jaato_runtime::saved::{OpenSession, Saving, new_session_id, session_error};
-use jaato_runtime::session_loop::Session;
-use jaato_runtime::types::{Role, SessionId};
+use jaato_runtime::session_loop::{Cancel, Session};
+use jaato_runtime::types::{Message, Role, SessionId};
 use jaato_runtime::visible;
 use jaato_sessions::{IndexedSession, SessionIndex, SessionStore};
+use serde_json::{Value, json};
 
 use crate::args::{SavingArgs, SessionArgs};
 use crate::chat::slash;
@@ -129,6 +130,7 @@ pub fn open(
 ) -> Result<Saving, CommandFailure> {
     match choice {
         SessionChoice::New if args.saving.no_save => Ok(Saving::Off),
+        SessionChoice::New if !runtime.setup().config.sessions.save => Ok(Saving::Off),
         SessionChoice::New => Ok(runtime.session_store().map_or(Saving::Off, |store| {
             Saving::New { store, workspace: runtime.session_workspace() }
         })),
@@ -151,7 +153,7 @@ pub enum NextSession {
     /// Another saved one.
     Saved(SessionId),
     /// The same one, without a message of the user and all after it.
-    Rewound { id: SessionId, number: u64, files: bool },
+    Rewound { id: SessionId, number: u64 },
     /// A copy of it, up to a message of the user or to its end.
     Forked { id: SessionId, number: Option<u64> },
 }
@@ -161,14 +163,32 @@ impl NextSession {
     ///
     /// # Errors
     /// If they are other words, or the session is not saved.
-    pub fn rewind(session: &Session, words: &str) -> Result<Self, CommandFailure> {
+    pub async fn rewind(
+        runtime: &Runtime,
+        session: &mut Session,
+        words: &str,
+        cancel: &Cancel,
+    ) -> Result<Self, CommandFailure> {
         let (number, files) = match words.split_once(char::is_whitespace) {
             Some((number, rest)) if rest.trim() == "files" => (number, true),
             Some(_) => return Err(usage("rewind")),
             None => (words, false),
         };
         let number = number.parse().map_err(|_| usage("rewind"))?;
-        Ok(Self::Rewound { id: saved_id(session)?, number, files })
+        let id = saved_id(session)?;
+        let (forgotten, entries) =
+            (session.history().turns_forgotten(), session.history().entries());
+        let prompts = entries.iter().enumerate().filter(|(_, it)| it.message.is_prompt());
+        let numbered = (1 + forgotten..).zip(prompts.map(|(at, _)| at));
+        let Some((_, at)) = numbered.into_iter().find(|(it, _)| *it == number) else {
+            let text = format!("this session has no message {number}");
+            return Err(CommandFailure::new(Exit::Usage, text).hint("`/rewind` lists them"));
+        };
+        if files {
+            let calls = call_ids(entries[at..].iter().map(|entry| &entry.message));
+            undo_calls(runtime, session, &id, calls, cancel).await?;
+        }
+        Ok(Self::Rewound { id, number })
     }
 
     /// Parses the words of `/fork`: a number, or nothing.
@@ -188,8 +208,9 @@ impl NextSession {
         let store = store(runtime)?;
         let (id, done) = match self {
             Self::Saved(id) => return Ok(SessionChoice::Saved(id)),
-            Self::Rewound { id, number, files } => {
-                let done = rewind(runtime, &store, &id, number, files).await;
+            Self::Rewound { id, number } => {
+                let done = store.rewind_before_prompt(&id, number);
+                let done = done.map_err(|error| session_error(&error).into());
                 (id.clone(), done.map(|()| id))
             }
             Self::Forked { id, number } => {
@@ -202,6 +223,37 @@ impl NextSession {
             id
         })))
     }
+}
+
+/// Lists the ids of all calls in messages.
+pub fn call_ids<'a>(messages: impl Iterator<Item = &'a Message>) -> Vec<String> {
+    let calls = messages.flat_map(Message::tool_calls);
+    calls.map(|call| call.id.as_str().to_owned()).collect()
+}
+
+/// Takes back what the file tools changed in some calls of a session, and tells which files.
+///
+/// # Errors
+/// If the plugin that edits files is missing or fails.
+pub async fn undo_calls(
+    runtime: &Runtime,
+    session: &mut Session,
+    of: &SessionId,
+    calls: Vec<String>,
+    cancel: &Cancel,
+) -> Result<(), CommandFailure> {
+    let arguments = json!({ "session": of, "calls": calls });
+    let output = runtime.command(session, "undo_calls", arguments, cancel).await?;
+    let listed = |key: &str| -> Vec<String> {
+        let texts = output.content.get(key).and_then(Value::as_array).into_iter().flatten();
+        texts.filter_map(|it| Some(visible::name(it.as_str()?).into_owned())).collect()
+    };
+    match listed("undone") {
+        undone if undone.is_empty() => report::remark("no file was changed since"),
+        undone => report::remark(&format!("taken back in: {}", undone.join(", "))),
+    }
+    report::problems(&listed("kept"));
+    Ok(())
 }
 
 fn usage(command: &str) -> CommandFailure {
@@ -316,17 +368,6 @@ fn open_index(store: &SessionStore) -> Result<SessionIndex, CommandFailure> {
 
 fn session_line(session: &IndexedSession) -> String {
     format!("{}  {}", session.id, session.name)
-}
-
-/// Takes back a message of the user and everything after it, and undoes the edits of files since.
-async fn rewind(
-    _runtime: &Runtime,
-    store: &SessionStore,
-    id: &SessionId,
-    number: u64,
-    _files: bool,
-) -> Result<(), CommandFailure> {
-    Ok(store.rewind_before_prompt(id, number).map_err(|error| session_error(&error))?)
 }
 
 /// Copies a session, up to a message of the user or to its end. Returns the id of the copy.

@@ -31,7 +31,7 @@ use crate::media::SessionMedia;
 use crate::named_model::ReadyModel;
 use crate::prompt;
 use crate::provider::NoProvider;
-use crate::saved::{Saving, SessionSaving};
+use crate::saved::{Saving, SessionSaving, StartedSaver};
 use crate::tools::PluginTools;
 
 /// The options of a session.
@@ -148,14 +148,7 @@ impl RuntimeHost {
         let ids = new_id_source();
         let saving = SessionSaving::new(std::mem::take(&mut options.saving), ids.session());
         let id = saving.id.clone();
-        let named = match (&options.model, saving.model(self)) {
-            (Some(name), _) => self.model_by_name(name)?,
-            (None, Some(saved)) => saved,
-            (None, None) => {
-                let configured = self.model_by_name(config.model.as_str())?;
-                NamedModel { alias: config.model_alias.clone(), ..configured }
-            }
-        };
+        let named = self.first_model(&options, &saving)?;
         let ready = self.ready_model(&named, &options.request, &id)?;
         let core = self.core_budget(&ready);
         let tools = PluginTools::new(Arc::clone(self), id.clone(), true).with_core_budget(core);
@@ -171,12 +164,7 @@ impl RuntimeHost {
             setup.fallbacks.push(AnsweringModel { model: next.setup, provider: next.provider });
         }
         setup.gc = config.gc.clone();
-        let Caps { cost, tokens, steps } = options.caps.clone();
-        setup.caps = Caps {
-            cost: cost.or(config.caps.cost),
-            tokens: tokens.or(config.caps.tokens),
-            steps: steps.or(config.caps.steps),
-        };
+        setup.caps = caps(config, &options.caps);
         setup.history = history;
         setup.id = Some(id.clone());
         setup.limits = self.setup.config.session.clone();
@@ -194,6 +182,7 @@ impl RuntimeHost {
         let model = Arc::clone(&provider_plugin) as _;
         let mut ports = ports(self, model, tools, id, ids, options);
         ports.gc = Some(Arc::clone(&gc_plugin) as _);
+        let note = saved.as_ref().and_then(StartedSaver::note_on_ended);
         if let Some(saved) = saved {
             saved.connect(self, &setup_id, &mut ports);
         }
@@ -203,10 +192,29 @@ impl RuntimeHost {
                 format!("cannot start a session with `{}`: {error}", named.model),
             )
         })?;
+        note.into_iter().for_each(|note| session.tell_model(note));
         self.register_session(&session, asker, events, child);
         providers.iter().for_each(|provider| provider.set_facts(session.shared_facts()));
         gc_plugin.set_facts(session.shared_facts());
         Ok(session)
+    }
+
+    /// Returns the model that answers first: the one of the options, the one that answered last in a
+    /// session that continues, or the configured one.
+    fn first_model(
+        self: &Arc<Self>,
+        options: &SessionOptions,
+        saving: &SessionSaving,
+    ) -> Result<NamedModel, Error> {
+        let config = &self.setup.config;
+        match (&options.model, saving.model(self)) {
+            (Some(name), _) => self.model_by_name(name),
+            (None, Some(saved)) => Ok(saved),
+            (None, None) => {
+                let configured = self.model_by_name(config.model.as_str())?;
+                Ok(NamedModel { alias: config.model_alias.clone(), ..configured })
+            }
+        }
     }
 
     /// Returns what core tools may cost a model. If the user names the tools, there is no limit.
@@ -336,6 +344,15 @@ fn ports(
         saver: None,
         ids,
         random: Arc::new(SeededRandom::from_system()),
+    }
+}
+
+/// Returns the caps of a session. Its own come before the configured ones.
+fn caps(config: &Config, own: &Caps) -> Caps {
+    Caps {
+        cost: own.cost.or(config.caps.cost),
+        tokens: own.tokens.or(config.caps.tokens),
+        steps: own.steps.or(config.caps.steps),
     }
 }
 

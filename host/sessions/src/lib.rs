@@ -19,6 +19,7 @@ mod error;
 mod export;
 mod find;
 mod fork;
+mod import;
 mod index;
 mod line;
 mod owner;
@@ -35,6 +36,10 @@ pub use error::SessionStoreError;
 pub use export::{
     TRANSCRIPT_FORMAT, TRANSCRIPT_VERSION, Transcript, TranscriptMessage, to_html,
     to_html_with_blobs, to_json_lines, to_markdown, transcript_note,
+};
+pub use import::{
+    FoundSession, IMPORT_BYTES_MAX, ImportError, ImportSource, ImportedSession, detect,
+    find_sessions, import_file,
 };
 pub use index::{IndexProblem, IndexedSession, SearchHit, SessionIndex};
 pub use owner::OwnerState;

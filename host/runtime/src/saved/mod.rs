@@ -4,14 +4,16 @@ mod restore;
 mod saver;
 mod start;
 
-use jaato_sessions::{ReadProblem, SessionStore, SessionStoreError, SessionWriter, effective_records};
+use jaato_sessions::{
+    ReadProblem, SessionStore, SessionStoreError, SessionWriter, effective_records,
+};
 use jaato_types::{DataPart, Error, ErrorKind, Message, Part, SessionId};
 
 use crate::runtime::Runtime;
 use crate::start_session::new_id_source;
 pub use restore::{RestoredSession, restore};
 pub(crate) use saver::{FileSessionSaver, SaveTarget, SaverAccess};
-pub(crate) use start::SessionSaving;
+pub(crate) use start::{SessionSaving, StartedSaver};
 
 /// Whether a session outlives its process.
 #[derive(Default)]
@@ -51,6 +53,10 @@ impl OpenSession {
         let opened = store.open(id, take_over)?;
         let mut restored = restore(&store, id, &effective_records(opened.records));
         restored.problems.extend(opened.problems.iter().map(problem_text));
+        if !restored.state.background.is_empty() {
+            let ended = restored.state.background.join(", ");
+            restored.problems.push(format!("ended with the process before: {ended}"));
+        }
         Ok(Self { store, writer: opened.writer, restored })
     }
 

@@ -36,6 +36,9 @@ pub(crate) type ReadBlob = Box<dyn Fn(&str) -> Option<Vec<u8>> + Send>;
 /// Removes known secrets from a text.
 pub(crate) type CleanText = Box<dyn Fn(&str) -> String + Send>;
 
+/// Names the terminals of the session.
+pub(crate) type NameTerminals = Box<dyn Fn() -> Vec<String> + Send + Sync>;
+
 /// What the thread needs of the host.
 pub(crate) struct SaverAccess {
     pub(crate) clean: CleanText,
@@ -55,6 +58,7 @@ pub(crate) struct SaveTarget {
 /// Saves one session. Dropping it writes what is left.
 pub(crate) struct FileSessionSaver {
     saved: Mutex<LastSaved>,
+    terminals: NameTerminals,
     /// Taken when the saver is dropped, which ends the thread.
     work: Option<Sender<SaveWork>>,
     thread: Option<JoinHandle<()>>,
@@ -97,6 +101,7 @@ impl FileSessionSaver {
     pub(crate) fn start(
         target: SaveTarget,
         saved: LastSaved,
+        terminals: NameTerminals,
         access: SaverAccess,
     ) -> Result<Self, Error> {
         let (work, received) = channel();
@@ -105,7 +110,7 @@ impl FileSessionSaver {
         let thread = thread.map_err(|error| {
             Error::new(ErrorKind::Io, format!("cannot save the session: no thread ({error})"))
         })?;
-        Ok(Self { saved: Mutex::new(saved), work: Some(work), thread: Some(thread) })
+        Ok(Self { saved: Mutex::new(saved), terminals, work: Some(work), thread: Some(thread) })
     }
 
     /// Saves the state of a plugin's instance.
@@ -141,7 +146,8 @@ impl SessionSaver for FileSessionSaver {
         }
     }
 
-    fn save_state(&self, state: SavedState, objects: &SharedObjects) {
+    fn save_state(&self, mut state: SavedState, objects: &SharedObjects) {
+        state.background.extend((self.terminals)());
         let mut saved = self.saved.lock();
         let mut changes = Vec::new();
         if saved.state != state {

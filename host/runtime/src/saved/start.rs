@@ -2,12 +2,14 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use jaato_config::NamedModel;
 use jaato_environments::SessionOutputs;
 use jaato_session::{
     EventEmitter, InitialObjects, SessionPorts, SessionSaver, SessionSetup, SharedUsage,
 };
+use jaato_sessions::SessionStore;
 use jaato_types::{Error, SessionId};
 
 use super::saver::LastSaved;
@@ -28,6 +30,8 @@ pub(crate) struct SessionSaving {
 pub(crate) struct StartedSaver {
     saver: FileSessionSaver,
     outputs: PathBuf,
+    /// What ran in the background of the process before.
+    ended: Vec<String>,
 }
 
 impl SessionSaving {
@@ -67,6 +71,7 @@ impl SessionSaving {
     ) -> Result<Option<StartedSaver>, Error> {
         let Self { id, target, restored } = self;
         let Some(target) = target else { return Ok(None) };
+        expire_sessions(host, &target.store);
         let outputs = target.store.outputs_folder(&id);
         let mut saved = LastSaved::default();
         if let Some(mut restored) = restored {
@@ -91,12 +96,26 @@ impl SessionSaving {
             setup.objects = InitialObjects::Own(restored.objects);
         }
         let access = saver_access(host, &id, EventEmitter::new(id.clone(), options.events.clone()));
-        let saver = FileSessionSaver::start(target, saved, access)?;
-        Ok(Some(StartedSaver { saver, outputs }))
+        let (terminals, session) = (Arc::clone(&host.terminals), id.clone());
+        let names = Box::new(move || terminals.names_of(&session));
+        let ended = saved.state.background.clone();
+        let saver = FileSessionSaver::start(target, saved, names, access)?;
+        Ok(Some(StartedSaver { saver, outputs, ended }))
     }
 }
 
 impl StartedSaver {
+    /// Says to the model what ended with the process before, if anything ran then.
+    pub(crate) fn note_on_ended(&self) -> Option<String> {
+        let ended = self.ended.join(", ");
+        (!ended.is_empty()).then(|| {
+            format!(
+                "The conversation continues in a new process. What ran in the background ended with \
+                 the one before, and its outcome is unknown: {ended}. Start it again if it is needed."
+            )
+        })
+    }
+
     /// Lets the session and its plugins use the saver.
     pub(crate) fn connect(
         self,
@@ -121,6 +140,30 @@ impl StartedSaver {
         });
         ports.saver = Some(saver as Arc<dyn SessionSaver>);
     }
+}
+
+/// Deletes sessions that are older or larger than the user configured, on a thread of its own.
+fn expire_sessions(host: &Arc<RuntimeHost>, store: &SessionStore) {
+    let settings = &host.setup.config.sessions;
+    let days = Some(settings.keep_days).filter(|days| *days > 0);
+    let megabytes = Some(settings.keep_megabytes).filter(|megabytes| *megabytes > 0);
+    if days.is_none() && megabytes.is_none() {
+        return;
+    }
+    let age = days.map(|days| Duration::from_secs(days * 24 * 3600));
+    let bytes = megabytes.map(|megabytes| megabytes * 1024 * 1024);
+    let (store, log) = (store.clone(), host.log.clone());
+    let expire = move || {
+        let failures = match store.expire(age, bytes) {
+            Ok(expired) => expired.failed.into_iter().map(|(_, error)| error).collect(),
+            Err(error) => vec![error],
+        };
+        for error in failures {
+            log.line(1, "host", &format!("deleting an old session: {error}"));
+        }
+    };
+    // Without a thread, the next session tries again.
+    let _ = std::thread::Builder::new().name("jaato-expire".to_owned()).spawn(expire);
 }
 
 /// Puts the blobs of the conversation back into the session's blob store. A message whose blob
