@@ -277,6 +277,14 @@ commands! {
         format: Option<sessions::ExportForm>,
     } |global| sessions::export(global, &id, format, file.as_deref());
 
+    /// Import an exported conversation, or sessions of Claude Code, Codex, goose and pi
+    ///
+    /// Without FILE and --from, lists the sessions of these programs. Their files stay as they are.
+    Import {
+        #[command(flatten)]
+        args: sessions::ImportArgs,
+    } |global| sessions::import(global, &args);
+
     /// Print new messages of a session while another process runs it
     Follow {
         /// The session, as `show` takes it

@@ -6,6 +6,7 @@ mod change;
 mod conversation;
 mod export;
 mod follow;
+mod import;
 mod list;
 mod show;
 mod time;
@@ -13,6 +14,7 @@ mod time;
 pub use change::{delete, fork, reindex, rename, rewind};
 pub use export::{ExportForm, export};
 pub use follow::follow;
+pub use import::{ImportArgs, import};
 pub use list::{ListArgs, SearchArgs, list, search};
 pub use show::show;
 

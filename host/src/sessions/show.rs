@@ -75,7 +75,7 @@ pub(super) fn print(entry: &NumberedEntry) -> Result<(), CommandFailure> {
     }
     report::line(&format!("\n{}", head_of(entry)))?;
     // The indent shows that a line is part of the message.
-    lines.iter().try_for_each(|line| report::line(&format!("  {line}").trim_end().to_owned()))
+    lines.iter().try_for_each(|line| report::line(format!("  {line}").trim_end()))
 }
 
 /// Names the sender of a message.
