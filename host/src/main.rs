@@ -39,6 +39,7 @@ mod reload;
 mod report;
 mod resume;
 mod run;
+mod sessions;
 mod shell;
 mod signals;
 mod start;

@@ -13,8 +13,9 @@ const PART_CHARS_MIN: usize = 4;
 const CANDIDATES_MAX: usize = 5;
 
 impl SessionStore {
-    /// Finds a session by its id, or by a beginning or an end of at least four characters that only
-    /// one id has.
+    /// Finds a session by its id, or by at least four characters that only one id has at its
+    /// beginning, at its end, or at the beginning of its last part: `k3f9` fits
+    /// `20261128-121314-k3f9qz`.
     ///
     /// # Errors
     /// If there is no such session, or more than one.
@@ -27,7 +28,11 @@ impl SessionStore {
             let (part, least) = (text.to_owned(), PART_CHARS_MIN);
             return Err(SessionStoreError::PartTooShort { part, least });
         }
-        let mut found = self.ids_with(|id| id.starts_with(text) || id.ends_with(text))?;
+        let fits = |id: &str| {
+            let last = id.rsplit('-').next().unwrap_or_default();
+            id.starts_with(text) || id.ends_with(text) || last.starts_with(text)
+        };
+        let mut found = self.ids_with(fits)?;
         match found.len() {
             0 => Err(SessionStoreError::NotFound(text.to_owned())),
             1 => Ok(found.remove(0)),

@@ -3,6 +3,8 @@
 use std::path::Path;
 
 use jaato_types::SessionId;
+use jiff::Timestamp;
+use sha2::{Digest as _, Sha256};
 
 use crate::attachments;
 use crate::effective::{effective_records, is_target};
@@ -11,6 +13,22 @@ use crate::line;
 use crate::record::{SessionRecord, StoredRecord};
 use crate::store::{ATTACHMENTS, RECORDS, SessionStore, header_record};
 use crate::writer::now_ms;
+
+/// The letters and digits of ids, without those that are easy to confuse.
+const ID_LETTERS: &[u8; 32] = b"abcdefghijkmnpqrstuvwxyz23456789";
+
+/// How many of them an id has.
+const ID_LETTERS_COUNT: usize = 6;
+
+/// Returns the id of a session that another program made. It is the same each time, so a session
+/// is not added twice, and it looks like the ids of jaato.
+pub fn id_of_foreign_session(program: &str, id: &SessionId, begun_ms: i64) -> SessionId {
+    let at = Timestamp::from_millisecond(begun_ms).unwrap_or_default();
+    let digest = Sha256::digest(format!("{program}\n{id}"));
+    let letter = |byte: &u8| char::from(ID_LETTERS[usize::from(*byte) % ID_LETTERS.len()]);
+    let letters: String = digest.iter().take(ID_LETTERS_COUNT).map(letter).collect();
+    SessionId::new(format!("{}-{letters}", at.strftime("%Y%m%d-%H%M%S")))
+}
 
 impl SessionStore {
     /// Copies the conversation of a session, up to a record or to its end, into a new session with

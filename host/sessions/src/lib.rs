@@ -37,6 +37,7 @@ pub use export::{
     TRANSCRIPT_FORMAT, TRANSCRIPT_VERSION, Transcript, TranscriptMessage, to_html,
     to_html_with_blobs, to_json_lines, to_markdown, transcript_note,
 };
+pub use fork::id_of_foreign_session;
 pub use import::{
     FoundSession, IMPORT_BYTES_MAX, ImportError, ImportSource, ImportedSession, detect,
     find_sessions, import_file,

@@ -243,7 +243,7 @@ fn session_is_found_by_a_unique_beginning_or_end_of_its_id() {
     for name in ["20261128-121314-k3f9qz", "20261128-121315-abcdef", "20261129-000000-zzzzzz"] {
         store.create(&id(name), "/w", None).unwrap();
     }
-    for text in ["20261128-121315-abcdef", "abcdef", "cdef", "20261128-121315"] {
+    for text in ["20261128-121315-abcdef", "abcdef", "abcd", "cdef", "20261128-121315"] {
         assert_eq!(store.find(text).unwrap(), id("20261128-121315-abcdef"));
     }
     for (text, expected) in [
