@@ -1,6 +1,9 @@
 //! Tests the store as a host uses it: with files, locks, processes and a killed writer.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
+mod export;
+mod sample;
+
 use std::fs;
 use std::io::Write as _;
 use std::path::PathBuf;

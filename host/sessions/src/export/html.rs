@@ -168,7 +168,9 @@ impl PageWriter<'_> {
         let name = attachment_line(data);
         let bytes = data.blob_id().and_then(|id| (self.blob)(id));
         match bytes.as_deref().and_then(image_url) {
-            Some(url) => format!("<p><img src=\"{url}\" alt=\"{}\"></p>\n", line(&name)),
+            Some(url) => {
+                format!("<p class=\"image\"><img src=\"{url}\" alt=\"{}\"></p>\n", line(&name))
+            }
             None => aside(&name),
         }
     }

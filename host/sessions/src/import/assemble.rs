@@ -47,6 +47,8 @@ pub enum ConversationPiece {
     },
     /// The model no longer receives the pieces before this one.
     Compacted,
+    /// A summary of those pieces, which precedes the next prompt.
+    Summary(String),
 }
 
 /// A piece with its time in milliseconds since 1970.
@@ -76,6 +78,8 @@ struct MessageDraft {
     model: Option<String>,
     response: Option<String>,
     note: Option<&'static str>,
+    /// Whether it is a summary so far, which a prompt may follow.
+    is_summary: bool,
     /// Text that comes with the results of the message's calls.
     news: Vec<Part>,
     /// When the first result came.
@@ -96,8 +100,17 @@ struct Assembly<'a> {
 
 impl MessageDraft {
     fn new(role: Role, at_ms: i64, parts: Vec<Part>) -> Self {
-        let (model, response, note, answered_ms) = (None, None, None, None);
-        Self { role, at_ms, parts, model, response, note, news: Vec::new(), answered_ms }
+        Self {
+            role,
+            at_ms,
+            parts,
+            model: None,
+            response: None,
+            note: None,
+            is_summary: false,
+            news: Vec::new(),
+            answered_ms: None,
+        }
     }
 
     fn has_calls(&self) -> bool {
@@ -117,6 +130,12 @@ impl Assembly<'_> {
                 self.add_result(at_ms, &call_id, content, is_error);
             }
             ConversationPiece::Compacted => self.collect(at_ms),
+            ConversationPiece::Summary(text) => {
+                self.add_news(at_ms, without_empty(vec![Part::text(text)]));
+                if let Some(last) = self.last() {
+                    last.is_summary = last.role == Role::User;
+                }
+            }
         }
     }
 
@@ -132,7 +151,8 @@ impl Assembly<'_> {
         match self.last() {
             Some(last) if last.role == Role::User => {
                 last.parts.extend(parts);
-                self.notes.count(ImportLoss::MergedPrompt);
+                let is_summary = std::mem::take(&mut last.is_summary);
+                self.notes.count_many(ImportLoss::MergedPrompt, u64::from(!is_summary));
             }
             Some(last) if last.has_calls() => {
                 self.add_missing_answer(at_ms);

@@ -8,7 +8,7 @@
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
 
-use jaato_types::{Part, SessionId, ToolCall};
+use jaato_types::{Message, Part, SessionId, ToolCall};
 use serde_json::Value;
 
 use super::assemble::{ConversationPiece, TimedPiece, text_content};
@@ -274,6 +274,9 @@ fn read_record(record: &JsonObject, notes: &mut ImportNotes) -> TreeRecord {
         "user" => {
             read.kind = RecordKind::Prompt;
             read.pieces = message.map(|it| user_pieces(it, notes)).unwrap_or_default();
+            if is_set(record, "isCompactSummary") {
+                read.pieces = read.pieces.into_iter().map(as_summary).collect();
+            }
         }
         "assistant" => {
             let Some(message) = message else { return read };
@@ -305,6 +308,15 @@ fn attachment_pieces(record: &JsonObject, notes: &mut ImportNotes) -> Vec<Conver
     };
     let (parts, _) = user_parts(prompt, notes);
     vec![ConversationPiece::News(parts)]
+}
+
+fn as_summary(piece: ConversationPiece) -> ConversationPiece {
+    match piece {
+        ConversationPiece::Prompt(parts) => {
+            ConversationPiece::Summary(Message { parts, ..Message::default() }.text())
+        }
+        other => other,
+    }
 }
 
 /// Returns a command as the user typed it.

@@ -196,7 +196,7 @@ impl CodexFile {
     fn compact(&mut self, at_ms: i64, summary: &str) {
         self.pieces.push((at_ms, ConversationPiece::Compacted));
         if !summary.is_empty() {
-            self.pieces.push((at_ms, ConversationPiece::Prompt(vec![Part::text(summary)])));
+            self.pieces.push((at_ms, ConversationPiece::Summary(summary.to_owned())));
         }
     }
 
