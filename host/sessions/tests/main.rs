@@ -2,6 +2,8 @@
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod export;
+mod history_rules;
+mod import;
 mod sample;
 
 use std::fs;
