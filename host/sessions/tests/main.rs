@@ -4,6 +4,7 @@
 mod export;
 mod history_rules;
 mod import;
+mod import_cases;
 mod sample;
 
 use std::fs;

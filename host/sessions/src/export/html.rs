@@ -109,7 +109,7 @@ impl PageWriter<'_> {
         if let Some(note) = &message.note {
             let _ = write!(html, " <span class=\"note\">{}</span>", line(note));
         }
-        let _ = write!(html, " <time>{}</time></h2>\n", format_time(message.at_ms));
+        let _ = writeln!(html, " <time>{}</time></h2>", format_time(message.at_ms));
         html + &parts.concat() + "</article>\n"
     }
 

@@ -11,7 +11,7 @@ use jaato_types::{CallId, Error, ErrorKind, Message, Part, Role, ToolCall, ToolN
 use serde_json::{Value, json};
 
 use super::json_line::JsonObject;
-use super::notes::{ImportLoss, ImportNotes};
+use super::notes::{ImportLoss, ImportNotes, ImportRepair};
 use crate::export::{TranscriptMessage, transcript_note};
 
 /// Takes the place of an answer that was not recorded.
@@ -62,6 +62,7 @@ pub fn assemble(pieces: Vec<TimedPiece>, notes: &mut ImportNotes) -> Vec<Transcr
         results: HashMap::new(),
         open_calls: HashMap::new(),
         call_ids: HashSet::new(),
+        numbers: HashMap::new(),
         notes,
     };
     for (at_ms, piece) in pieces {
@@ -95,6 +96,8 @@ struct Assembly<'a> {
     /// The last call with each foreign id: its draft, its id here and its tool.
     open_calls: HashMap<String, (usize, CallId, ToolName)>,
     call_ids: HashSet<CallId>,
+    /// The last number of each foreign id that occurs again.
+    numbers: HashMap<String, u64>,
     notes: &'a mut ImportNotes,
 }
 
@@ -151,8 +154,9 @@ impl Assembly<'_> {
         match self.last() {
             Some(last) if last.role == Role::User => {
                 last.parts.extend(parts);
-                let is_summary = std::mem::take(&mut last.is_summary);
-                self.notes.count_many(ImportLoss::MergedPrompt, u64::from(!is_summary));
+                if !std::mem::take(&mut last.is_summary) {
+                    self.notes.repaired(ImportRepair::MergedPrompt);
+                }
             }
             Some(last) if last.has_calls() => {
                 self.add_missing_answer(at_ms);
@@ -187,7 +191,7 @@ impl Assembly<'_> {
         };
         if !self.last().is_some_and(|last| continues(last)) {
             if self.last().is_none() {
-                self.notes.count(ImportLoss::MissingPrompt);
+                self.notes.repaired(ImportRepair::MissingPrompt);
                 let prompt = vec![Part::text(NO_PROMPT)];
                 self.drafts.push(MessageDraft::new(Role::User, at_ms, prompt));
             }
@@ -207,23 +211,29 @@ impl Assembly<'_> {
         let foreign_id = call.id.as_str().to_owned();
         if foreign_id.is_empty() || self.call_ids.contains(&call.id) {
             call.id = self.unused_id(&foreign_id);
-            self.notes.count(ImportLoss::RenamedCall);
+            self.notes.repaired(ImportRepair::RenamedCall);
         }
         if !call.name.is_valid() {
             call.name = valid_name(&call.name);
-            self.notes.count(ImportLoss::RenamedTool);
+            self.notes.repaired(ImportRepair::RenamedTool);
         }
         self.call_ids.insert(call.id.clone());
         self.open_calls.insert(foreign_id, (draft, call.id.clone(), call.name.clone()));
         Part::ToolCall(call)
     }
 
-    fn unused_id(&self, foreign_id: &str) -> CallId {
+    /// Returns the foreign id with the first free number from 2. The numbers are kept, because a
+    /// program may give all calls the same id.
+    fn unused_id(&mut self, foreign_id: &str) -> CallId {
         let stem = if foreign_id.is_empty() { "call" } else { foreign_id };
-        // Fewer ids than this are taken, so one of them is free.
-        let count = self.call_ids.len() + 2;
-        let ids = (2..=count + 1).map(|number| CallId::new(format!("{stem}-{number}")));
-        ids.into_iter().find(|id| !self.call_ids.contains(id)).unwrap_or_default()
+        let number = self.numbers.entry(stem.to_owned()).or_insert(1);
+        loop {
+            *number += 1;
+            let id = CallId::new(format!("{stem}-{number}"));
+            if !self.call_ids.contains(&id) {
+                return id;
+            }
+        }
     }
 
     fn add_result(&mut self, at_ms: i64, call_id: &str, content: JsonObject, is_error: bool) {
@@ -250,7 +260,7 @@ impl Assembly<'_> {
     }
 
     fn add_missing_answer(&mut self, at_ms: i64) {
-        self.notes.count(ImportLoss::MissingAnswer);
+        self.notes.repaired(ImportRepair::MissingAnswer);
         let mut answer = MessageDraft::new(Role::Model, at_ms, vec![Part::text(NO_ANSWER)]);
         answer.note = Some(transcript_note::BROKE_OFF);
         self.drafts.push(answer);
@@ -289,7 +299,7 @@ impl Assembly<'_> {
     fn result(&mut self, call: &ToolCall) -> Part {
         let recorded = self.results.remove(&call.id);
         Part::ToolResult(recorded.unwrap_or_else(|| {
-            self.notes.count(ImportLoss::MissingResult);
+            self.notes.repaired(ImportRepair::MissingResult);
             let error = Error::new(ErrorKind::Failed, "no result was recorded");
             let mut content = JsonObject::new();
             content.insert("error".to_owned(), json!(error));

@@ -14,7 +14,7 @@ use serde_json::Value;
 use super::assemble::{ConversationPiece, TimedPiece, text_content};
 use super::error::ImportError;
 use super::json_line::{JsonLines, JsonObject, SourceLine, is_set, object_of, text_of, time_of};
-use super::notes::{ImportLoss, ImportNotes};
+use super::notes::{ImportLoss, ImportNotes, ImportRepair};
 use super::{ForeignSession, ImportSource};
 use crate::export::Transcript;
 
@@ -175,9 +175,11 @@ impl ClaudeFile {
             let command = command.map(|command| command.pieces.clear());
             notes.count_many(ImportLoss::LocalCommand, u64::from(command.is_some()));
             read.pieces.clear();
-        } else if let (Some(content), Some(_), true) = (content, command, is_set(record, "isMeta"))
-        {
-            let (parts, _) = user_parts(content, notes);
+        } else if is_set(record, "isMeta") && text_of(record, "type") == "user" {
+            let expansion = content.filter(|_| command.is_some());
+            notes.count_many(ImportLoss::AddedContext, u64::from(expansion.is_none()));
+            let Some(expansion) = expansion else { return };
+            let (parts, _) = user_parts(expansion, notes);
             read.kind = RecordKind::Prompt;
             read.pieces = vec![ConversationPiece::News(parts)];
         }
@@ -270,7 +272,8 @@ fn read_record(record: &JsonObject, notes: &mut ImportNotes) -> TreeRecord {
     let mut read = TreeRecord { parent: parent.to_owned(), at_ms, ..TreeRecord::default() };
     let message = object_of(record, "message");
     match text_of(record, "type") {
-        "user" if is_set(record, "isMeta") => notes.count(ImportLoss::AddedContext),
+        // `pair_with_command` decides about text that Claude Code added.
+        "user" if is_set(record, "isMeta") => {}
         "user" => {
             read.kind = RecordKind::Prompt;
             read.pieces = message.map(|it| user_pieces(it, notes)).unwrap_or_default();
@@ -381,7 +384,7 @@ pub fn content_text(content: Option<&Value>, notes: &mut ImportNotes) -> String 
 
 /// Describes an image or a document that is not imported.
 pub fn attachment_text(block: &JsonObject, notes: &mut ImportNotes) -> String {
-    notes.count(ImportLoss::Attachment);
+    notes.repaired(ImportRepair::Attachment);
     let source = object_of(block, "source").unwrap_or(block);
     let names = ["media_type", "mimeType", "mime_type", "type"];
     let media_type = names.iter().map(|name| text_of(source, name)).find(|it| !it.is_empty());
