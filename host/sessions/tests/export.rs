@@ -200,7 +200,7 @@ fn through_json_lines(transcript: &Transcript) -> (Transcript, Vec<String>) {
 
 #[test]
 fn json_lines_bring_back_the_same_transcript() {
-    let missing = "The contents of 2 attachments are missing, because an export has none.";
+    let missing = "The contents of 2 attachments are missing, because an export does not contain attachments.";
     assert_eq!(through_json_lines(&sample()), (sample(), vec![missing.to_owned()]));
     assert_eq!(through_json_lines(&hostile()), (hostile(), Vec::new()));
     let text = to_json_lines(&sample());

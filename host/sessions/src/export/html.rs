@@ -1,7 +1,7 @@
 //! A transcript as one HTML page that loads nothing and runs nothing.
 //!
-//! Invariants: each text of the transcript passes through [`escape`] or the Markdown renderer, which
-//! does the same. The page has no script and no link to load, and its policy forbids both.
+//! Invariants: each text of the transcript passes through [`escape`] or the Markdown renderer,
+//! which does the same. The page has no script and no link to load, and its policy forbids both.
 
 use std::fmt::Write as _;
 

@@ -2,8 +2,9 @@
 //!
 //! Each line is a record. Those with a `uuid` form a tree through `parentUuid`, in which answers,
 //! results and text that Claude Code adds follow each other. Each block of an answer is a record,
-//! and the blocks share `message.id`. Results of parallel calls hang on the record of their call, so
-//! the path from the last record misses all but one of them. Vendors call the format internal.
+//! and the blocks share `message.id`. Results of parallel calls hang on the record of their call,
+//! so the path from the last record misses all but one of them. Anthropic calls
+//! the format internal.
 
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
@@ -115,7 +116,8 @@ pub fn read(path: &Path, notes: &mut ImportNotes) -> Result<ForeignSession, Impo
     Ok(ForeignSession { transcript, pieces })
 }
 
-/// Returns the titles in a record by their rank: the user's, the agent's, a generated one, a summary.
+/// Returns the titles in a record by their rank: the user's, the agent's, a generated one, a
+/// summary.
 pub fn title_of(record: &JsonObject) -> Option<(usize, &str)> {
     let (rank, name) = match text_of(record, "type") {
         "custom-title" => (0, "customTitle"),
@@ -238,7 +240,9 @@ impl ClaudeFile {
             is_broken |= parent.is_none() && next.is_some();
         }
         if is_broken {
-            notes.say("A record names a record before it that is missing, so the order in the file decided.");
+            notes.say(
+                "A record names a record before it that is missing, so the order in the file decided.",
+            );
         }
         path
     }

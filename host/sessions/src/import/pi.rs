@@ -1,8 +1,8 @@
 //! Reads the sessions of pi: `~/.pi/agent/sessions/FOLDER/TIME_ID.jsonl`.
 //!
 //! The first line is a header. The other lines are entries of a tree through `parentId`, and the
-//! current branch ends with the last one. In files of version 1, entries have no ids and follow each
-//! other.
+//! current branch ends with the last one. In files of version 1, entries have no ids and follow
+//! each other.
 
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
