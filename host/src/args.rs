@@ -16,6 +16,9 @@ const GLOBAL: &str = "Global options";
 /// The help heading of options for each request to the model's provider.
 const REQUEST: &str = "Model options";
 
+/// The help heading of what is saved and continued.
+const SAVED: &str = "Saved sessions";
+
 /// The help heading of the limits of a session.
 const CAPS: &str = "Session limits";
 
@@ -77,6 +80,9 @@ pub struct SessionArgs {
     pub thoughts: bool,
 
     #[command(flatten)]
+    pub saving: SavingArgs,
+
+    #[command(flatten)]
     pub request: RequestArgs,
 
     #[command(flatten)]
@@ -84,6 +90,26 @@ pub struct SessionArgs {
 
     #[command(flatten)]
     pub environment: EnvironmentArgs,
+}
+
+/// Which saved session continues, and whether it is saved.
+#[derive(Debug, Clone, Default, Args)]
+pub struct SavingArgs {
+    /// Continue the newest session of this workspace
+    #[arg(long = "continue", help_heading = SAVED, conflicts_with_all = ["resume", "no_save"])]
+    pub newest: bool,
+
+    /// Continue a saved session; without ID, jaato asks which one
+    #[arg(long, value_name = "ID", num_args = 0..=1, help_heading = SAVED, conflicts_with = "no_save")]
+    pub resume: Option<Option<String>>,
+
+    /// Continue the session here even if another process has it open
+    #[arg(long, help_heading = SAVED)]
+    pub take_over: bool,
+
+    /// Do not save this session
+    #[arg(long, help_heading = SAVED)]
+    pub no_save: bool,
 }
 
 /// What a session may use up as a whole.

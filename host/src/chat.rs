@@ -24,6 +24,7 @@ use crate::ask::Stage;
 use crate::conversation::SessionObservers;
 use crate::exit::{CommandFailure, CommandResult, Exit};
 use crate::lines::{Beside, HistoryFile, Line, Lines};
+use crate::sessions::resume::{self, NextSession, SessionChoice};
 use crate::signals::interrupt_on_signals;
 use crate::view::View;
 use crate::words::LineEditorHelper;
@@ -72,59 +73,101 @@ enum Wish<'a> {
 pub async fn chat(global: GlobalArgs, args: ChatArgs) -> CommandResult {
     terminal::reserve();
     let runtime = conversation::runtime(global, &args.session, true).await?;
+    let mut choice = resume::choose(&runtime, &args.session.saving).await?;
     runtime.watch_plugins().await;
     let over = Cancel::new();
     let turn = CurrentTurn::default();
     let current = turn.clone();
     interrupt_on_signals(over.clone(), move || current.stop());
-    let view = View::start(OutputForm::Text, over.clone());
-    let stage = Arc::<Stage>::default();
-    stage.keep_lines();
-    let mut session = conversation::start(
-        &runtime,
-        &args.session,
-        &view,
-        SessionObservers::at_terminal(&view, &stage),
-    )?;
-    greet(&session);
-    if !terminal::input_is_terminal() {
-        // Lines that are piped in come at once; a user who types goes on while servers start.
-        let cancel = turn.begin(&over);
-        conversation::await_tools(&mut session, &args.session, &cancel).await;
-        turn.end();
-    }
-    let history = || HistoryFile::of(&runtime.setup().folders);
-    let words = LineEditorHelper::new(runtime.word_completer(&session));
-    let escaped = turn.clone();
-    let lines = Lines::new(words, history, Arc::new(move || escaped.stop()));
-    if terminal::input_is_terminal() {
-        session.let_tasks_go_on();
-    }
-    let meanwhile = Meanwhile::new(&runtime, &session, (&view, &stage), (&over, &turn));
-    let mut chat = Chat {
-        runtime: &runtime,
-        args: &args.session,
-        session,
-        view: &view,
-        stage: &stage,
-        lines,
-        meanwhile,
-        over: &over,
-        turn,
-        attached: UserPrompt::default(),
-        exits: LineExits::default(),
-        is_quit: false,
+    let front = ChatFront { runtime: &runtime, args: &args.session, over: &over, turn };
+    let mut exits = LineExits::default();
+    let mut first = Some(args.message.join(" ")).filter(|message| !message.trim().is_empty());
+    let outcome = loop {
+        match front.converse(&choice, first.take(), &mut exits).await {
+            Ok(Some(next)) => choice = next,
+            Ok(None) => break Ok(()),
+            Err(failure) => break Err(failure),
+        }
     };
-    let first = Some(args.message.join(" ")).filter(|message| !message.trim().is_empty());
-    let outcome = chat.talk(first).await;
-    let Chat { session, mut lines, exits, .. } = chat;
-    lines.end().await;
-    conversation::end_tasks(&session, &view).await;
-    let shown = view.finish(&over).await;
-    runtime.close_session(session.id()).await;
     start::close(runtime).await;
-    shown?;
     outcome.map(|()| if terminal::input_is_terminal() { exits.last } else { exits.worst() })
+}
+
+/// What the conversations of one chat share.
+struct ChatFront<'a> {
+    runtime: &'a Runtime,
+    args: &'a SessionArgs,
+    over: &'a Cancel,
+    turn: CurrentTurn,
+}
+
+impl ChatFront<'_> {
+    /// Talks in one session until its end. Returns the session that goes on, if the user asked for
+    /// another one.
+    ///
+    /// # Errors
+    /// If the session cannot start, no more lines can be read, or an answer cannot be printed.
+    async fn converse(
+        &self,
+        choice: &SessionChoice,
+        first: Option<String>,
+        exits: &mut LineExits,
+    ) -> Result<Option<SessionChoice>, CommandFailure> {
+        let Self { runtime, args, over, turn } = self;
+        let saving = resume::open(runtime, choice, args)?;
+        let view = View::start(OutputForm::Text, (*over).clone());
+        let stage = Arc::<Stage>::default();
+        stage.keep_lines();
+        let watch = SessionObservers::at_terminal(&view, &stage);
+        let mut session = conversation::start(runtime, args, saving, &view, watch)?;
+        greet(&session, choice);
+        if !terminal::input_is_terminal() {
+            // Lines that are piped in come at once; a user who types goes on while servers start.
+            let cancel = turn.begin(over);
+            conversation::await_tools(&mut session, args, &cancel).await;
+            turn.end();
+        }
+        let history = || HistoryFile::of(&runtime.setup().folders);
+        let words = LineEditorHelper::new(runtime.word_completer(&session));
+        let escaped = turn.clone();
+        let lines = Lines::new(words, history, Arc::new(move || escaped.stop()));
+        if terminal::input_is_terminal() {
+            session.let_tasks_go_on();
+        }
+        let mut chat = Chat {
+            runtime,
+            args,
+            meanwhile: Meanwhile::new(runtime, &session, (&view, &stage), (over, turn)),
+            session,
+            view: &view,
+            stage: &stage,
+            lines,
+            over,
+            turn: turn.clone(),
+            attached: UserPrompt::default(),
+            exits: std::mem::take(exits),
+            is_quit: false,
+            next: None,
+        };
+        let outcome = chat.talk(first).await;
+        let Chat { session, mut lines, next, exits: ended, .. } = chat;
+        *exits = ended;
+        lines.end().await;
+        conversation::end_tasks(&session, &view).await;
+        let shown = view.finish(over).await;
+        runtime.close_session(session.id()).await;
+        if next.is_none() && terminal::input_is_terminal() {
+            resume::tell_how_to_continue(&session);
+        }
+        // Writes what is left to its file.
+        drop(session);
+        shown?;
+        outcome?;
+        match next {
+            Some(next) => next.apply(runtime).await.map(Some),
+            None => Ok(None),
+        }
+    }
 }
 
 /// A conversation that goes on.
@@ -142,6 +185,8 @@ pub struct Chat<'a> {
     attached: UserPrompt,
     exits: LineExits,
     is_quit: bool,
+    /// The session that goes on after this one.
+    next: Option<NextSession>,
 }
 
 impl Chat<'_> {
@@ -260,6 +305,53 @@ impl Chat<'_> {
 
     async fn quit(&mut self) {
         self.is_quit = true;
+    }
+
+    /// Ends this session, so that another one goes on.
+    fn go_on_with(&mut self, next: Result<NextSession, CommandFailure>) {
+        match next {
+            Ok(next) => {
+                self.next = Some(next);
+                self.is_quit = true;
+            }
+            Err(failure) => self.count(Err(failure)),
+        }
+    }
+
+    async fn resume(&mut self, id: &str) {
+        let next = resume::other(self.runtime, &self.session, id).await;
+        self.go_on_with(next);
+    }
+
+    async fn rewind(&mut self, words: &str) {
+        match words {
+            "" => {
+                let shown = resume::list_messages(&self.session);
+                self.count(shown);
+            }
+            words => {
+                let cancel = self.turn.begin(self.over);
+                let Self { runtime, session, .. } = self;
+                let next = NextSession::rewind(runtime, session, words, &cancel).await;
+                self.view.settle().await;
+                self.turn.end();
+                self.go_on_with(next);
+            }
+        }
+    }
+
+    async fn fork(&mut self, words: &str) {
+        self.go_on_with(NextSession::fork(&self.session, words));
+    }
+
+    async fn export(&mut self, file: &str) {
+        let exported = resume::export(self.runtime, &self.session, file);
+        self.count(exported);
+    }
+
+    async fn rename(&mut self, name: &str) {
+        let renamed = resume::rename(&self.session, name);
+        self.count(renamed);
     }
 
     /// Runs a plugin's command.
@@ -447,7 +539,7 @@ fn help(runtime: &Runtime) {
 }
 
 /// Says who talks, where a person reads it.
-fn greet(session: &Session) {
+fn greet(session: &Session, choice: &SessionChoice) {
     if !terminal::input_is_terminal() {
         return;
     }
@@ -462,6 +554,9 @@ fn greet(session: &Session) {
     let unasked = if unasked { ", --yes" } else { "" };
     let model = visible::name(&model);
     report::remark(&format!("{model}, {tools}{unasked}; /help lists what else there is"));
+    if *choice != SessionChoice::New {
+        resume::show_end(session);
+    }
 }
 
 /// The cancel of the turn that runs, for whoever handles a signal.

@@ -8,12 +8,12 @@ use std::path::PathBuf;
 use clap::{Parser, Subcommand};
 use jaato_runtime::config::ListChange;
 
-use crate::args::{EnvironmentArgs, GlobalArgs};
+use crate::args::{EnvironmentArgs, GlobalArgs, OutputForm};
 use crate::exit::CommandResult;
 use crate::{
     bench, call, chat, check, command, config, doctor, environment, grant, install, ledger, login,
-    mcp, model, new_plugin, permission, plugin, provider, reload, run, shell, switch, tool, trust,
-    undo,
+    mcp, model, new_plugin, permission, plugin, provider, reload, run, sessions, shell, switch,
+    tool, trust, undo,
 };
 
 /// Run AI agents in your terminal: a model proposes tool calls, jaato runs them under your rules.
@@ -85,6 +85,12 @@ commands! {
         #[command(flatten)]
         args: call::CallArgs,
     } |global| call::call(global, args).await;
+
+    /// List, show, search, change and export saved sessions
+    Session {
+        #[command(subcommand)]
+        command: SessionCommand,
+    } |global| command.run(global).await;
 
     /// Run a command of a plugin, or list these commands
     #[command(name = "command")]
@@ -194,6 +200,102 @@ commands! {
         #[command(flatten)]
         work: PluginWorkerArgs,
     } |_| unreachable!("`main` runs `{work:?}` before there is a runtime");
+}
+
+commands! {
+    SessionCommand:
+
+    /// List the saved sessions of this workspace, the last changed first
+    List {
+        #[command(flatten)]
+        args: sessions::ListArgs,
+    } |global| sessions::list(global, &args);
+
+    /// Show the conversation of a session
+    Show {
+        /// The session: its id, or at least 4 characters from the beginning or end of it
+        id: String,
+        /// The output format
+        #[arg(long, value_enum, default_value_t = OutputForm::Text)]
+        output: OutputForm,
+    } |global| sessions::show(global, &id, output);
+
+    /// Find messages in saved sessions
+    Search {
+        #[command(flatten)]
+        args: sessions::SearchArgs,
+    } |global| sessions::search(global, &args);
+
+    /// Name a session
+    Rename {
+        /// The session, as `show` takes it
+        id: String,
+        /// The name
+        #[arg(required = true)]
+        name: Vec<String>,
+    } |global| sessions::rename(global, &id, &name);
+
+    /// Delete sessions with their attachments; asks first, unless you pass --yes
+    Delete {
+        /// The sessions, as `show` takes them
+        #[arg(required = true, value_name = "ID")]
+        ids: Vec<String>,
+        /// Delete without asking
+        #[arg(long)]
+        yes: bool,
+    } |global| sessions::delete(global, &ids, yes).await;
+
+    /// Take back one of your messages and everything after it
+    Rewind {
+        /// The session, as `show` takes it
+        id: String,
+        /// The number of the message, as `show` displays it
+        #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u64).range(1..))]
+        to: u64,
+        /// Also undo the edits of files
+        #[arg(long)]
+        files: bool,
+    } |global| sessions::rewind(global, &id, to, files).await;
+
+    /// Copy a session, and print the id of the copy
+    Fork {
+        /// The session, as `show` takes it
+        id: String,
+        /// Copy only what comes before this message
+        #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u64).range(1..))]
+        to: Option<u64>,
+    } |global| sessions::fork(global, &id, to);
+
+    /// Write the conversation of a session as a document
+    Export {
+        /// The session, as `show` takes it
+        id: String,
+        /// The file, which must not exist; defaults to standard output
+        file: Option<PathBuf>,
+        /// The format; defaults to that of the file's name, or to Markdown
+        #[arg(long, value_enum)]
+        format: Option<sessions::ExportForm>,
+    } |global| sessions::export(global, &id, format, file.as_deref());
+
+    /// Import an exported conversation, or sessions of Claude Code, Codex, goose and pi
+    ///
+    /// Without FILE and --from, lists the sessions of these programs. Their files stay as they are.
+    Import {
+        #[command(flatten)]
+        args: sessions::ImportArgs,
+    } |global| sessions::import(global, &args);
+
+    /// Print new messages of a session while another process runs it
+    Follow {
+        /// The session, as `show` takes it
+        id: String,
+        /// The output format
+        #[arg(long, value_enum, default_value_t = OutputForm::Text)]
+        output: OutputForm,
+    } |global| sessions::follow(global, &id, output).await;
+
+    /// Make the index of all sessions again, for example after you copied session files
+    Reindex |global| sessions::reindex(global);
 }
 
 commands! {

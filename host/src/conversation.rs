@@ -6,6 +6,7 @@ use std::sync::Arc;
 use jaato_runtime::registry::{
     NO_TOOLS, PluginCandidate, PluginFileTrust, PluginStatus, ToolEntry, names_tool,
 };
+use jaato_runtime::saved::Saving;
 use jaato_runtime::session_loop::{Cancel, EventSink, Session, TurnReport, UserAsker, WantedTools};
 use jaato_runtime::types::tasks::{TaskFacts, TaskStatus};
 use jaato_runtime::types::{Error, ErrorKind, Outcome as TurnOutcome};
@@ -74,10 +75,11 @@ impl SessionObservers {
     }
 }
 
-/// Starts the session that the arguments describe.
+/// Starts the session that the arguments describe, or continues a saved one.
 pub fn start(
     runtime: &Runtime,
     args: &SessionArgs,
+    saving: Saving,
     view: &View,
     watch: SessionObservers,
 ) -> Result<Session, CommandFailure> {
@@ -116,6 +118,7 @@ pub fn start(
         request: args.request.options()?,
         caps: args.caps.caps(),
         model: None,
+        saving,
     };
     runtime.session(options).map_err(failure)
 }

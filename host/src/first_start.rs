@@ -9,7 +9,7 @@ use jaato_runtime::types::ModelId;
 use jaato_runtime::{ModelState, Runtime, WeightsSource};
 
 use crate::exit::{CommandFailure, Exit};
-use crate::terminal::{self, Before, Dialog, Look, Manner, Reply, Text};
+use crate::terminal::{self, Before, Dialog, Look, Reply, Text};
 use crate::{report, signals};
 
 /// The user's choice.
@@ -100,21 +100,14 @@ fn download(runtime: &Runtime) -> Option<OfferedModel> {
 
 fn question_of(offered: &[OfferedModel]) -> Dialog {
     let answers = offered.iter().map(|one| one.text.clone());
-    Dialog {
-        title: "Which model should answer?".to_owned(),
-        subject: String::new(),
-        values: Vec::new(),
-        details: Vec::new(),
-        notes: Vec::new(),
-        answers: answers.chain(["none: end jaato".to_owned()]).collect(),
-        prompt: String::new(),
-        begun: String::new(),
-        manner: Manner::Keys,
-    }
+    Dialog::choice(
+        "Which model should answer?",
+        answers.chain(["none: end jaato".to_owned()]).collect(),
+    )
 }
 
 /// Parses the number of an answer. The one after the offers chooses none.
-fn read_answer(line: &str, offers: usize) -> Result<Option<usize>, String> {
+pub fn read_answer(line: &str, offers: usize) -> Result<Option<usize>, String> {
     match line.to_ascii_lowercase().as_str() {
         "" => Err(String::new()),
         "y" | "yes" => Ok(Some(0)),

@@ -38,6 +38,7 @@ mod provider;
 mod reload;
 mod report;
 mod run;
+mod sessions;
 mod shell;
 mod signals;
 mod start;

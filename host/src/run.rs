@@ -14,6 +14,7 @@ use jaato_runtime::{Runtime, visible};
 use crate::args::{GlobalArgs, OutputForm, SessionArgs};
 use crate::conversation::SessionObservers;
 use crate::exit::{CommandFailure, CommandResult, Exit};
+use crate::sessions::resume;
 use crate::signals::cancel_on_signals;
 use crate::view::View;
 use crate::{answers, attach, conversation, report, start, terminal};
@@ -80,13 +81,15 @@ pub async fn run(global: GlobalArgs, args: RunArgs) -> CommandResult {
         return show_prompt(runtime, args, &cancel).await;
     }
     let (words, piped) = task(&args).await?;
+    let choice = resume::choose(&runtime, &args.session.saving).await?;
+    let saving = resume::open(&runtime, &choice, &args.session)?;
     cancel_on_signals(cancel.clone());
     let view = View::start(args.output, cancel.clone());
     let watch = match args.answers {
         true => answers::read_answers(&view),
         false => SessionObservers::at_terminal(&view, &Arc::default()),
     };
-    let mut session = conversation::start(&runtime, &args.session, &view, watch)?;
+    let mut session = conversation::start(&runtime, &args.session, saving, &view, watch)?;
     conversation::await_tools(&mut session, &args.session, &cancel).await;
     let report = match attach::attach_files(&runtime, &session, words.into(), &args.attach).await {
         // Piped text attaches no files, because the user need not be its author.
@@ -112,7 +115,9 @@ pub async fn run(global: GlobalArgs, args: RunArgs) -> CommandResult {
 async fn show_prompt(runtime: Runtime, args: RunArgs, cancel: &Cancel) -> CommandResult {
     let view = View::start(OutputForm::Text, cancel.clone());
     let watch = SessionObservers::at_terminal(&view, &Arc::default());
-    let mut session = conversation::start(&runtime, &args.session, &view, watch)?;
+    let choice = resume::choose(&runtime, &args.session.saving).await?;
+    let saving = resume::open(&runtime, &choice, &args.session)?;
+    let mut session = conversation::start(&runtime, &args.session, saving, &view, watch)?;
     cancel_on_signals(cancel.clone());
     session.renew_tools(cancel).await;
     conversation::await_tools(&mut session, &args.session, cancel).await;

@@ -60,7 +60,7 @@ impl UserFolders {
     }
 
     /// Contains `plugins/`, `plugin-data/`, `plugin-secrets/`, `trusted/`, `trust.json`,
-    /// `grants.json`, `ledger.jsonl` and `chat-history`.
+    /// `grants.json`, `ledger.jsonl`, `sessions/` and `chat-history`.
     pub fn data(&self) -> Result<&Path, NoHomeFolder> {
         self.places().map(|places| places.data.as_path())
     }
@@ -108,6 +108,11 @@ impl UserFolders {
     /// The ledger, unless the user configures another file.
     pub fn ledger(&self) -> Result<PathBuf, NoHomeFolder> {
         Ok(self.data()?.join("ledger.jsonl"))
+    }
+
+    /// Saved sessions.
+    pub fn sessions(&self) -> Result<PathBuf, NoHomeFolder> {
+        Ok(self.data()?.join("sessions"))
     }
 
     /// The lines that the user typed in conversations.

@@ -467,6 +467,16 @@ keys! {
         stop: TextList = TextList::default(), row();
     }
 
+    section sessions: SavedSessionSettings, "Which sessions are saved, and for how long." {
+        /// Save conversations, so that `--continue` and `--resume` can go on with them.
+        save: bool = true, row().users_own();
+        // Nothing that a user wrote is deleted unless the user asks for it.
+        /// Delete a saved session this many days after its last change; 0 keeps all.
+        keep_days: u64 = 0, row().limits(0, 100_000).users_own();
+        /// Delete the oldest saved sessions if all together have more megabytes; 0 keeps all.
+        keep_megabytes: u64 = 0, row().limits(0, 100_000_000).users_own();
+    }
+
     section permissions: PermissionSettings, "How a person is asked whether a call may run." {
         /// Approval mode: `accept-edits` edits workspace files without asking, `plan` only reads
         /// until you agree to a plan, `read-only` denies all changes.

@@ -251,7 +251,7 @@ impl PluginCaller {
     /// Saves the state of an instance that a call may have changed, for its successor. Awaited
     /// before the call is over, so that nothing is lost if the next call crashes the instance.
     async fn save(&self, instance: &InstanceLease, tell: &DeltaCallback) {
-        if !instance.is_in_worker() {
+        if !self.instances.is_saved(instance) {
             return;
         }
         if let Some(text) = self.instances.save(instance).await {

@@ -23,8 +23,8 @@ pub use caller::{
 pub use copies::PluginCopies;
 pub use given_names::{clean_completion, clean_model};
 pub use instances::{
-    AskingInstance, CONTENTS_INSIDE_MAX, CallServices, InstanceLease, Instances, WeakLease,
-    drive_call, misbehaved_error, why_in_worker,
+    AskingInstance, CONTENTS_INSIDE_MAX, CallServices, InstanceLease, Instances, StateFollower,
+    WeakLease, drive_call, misbehaved_error, why_in_worker,
 };
 pub use site::{
     CallAccess, CallAttachments, CallObjects, CallSite, DeltaCallback, EnvironmentAccess,

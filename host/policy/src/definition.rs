@@ -5,13 +5,14 @@ use std::fmt;
 use std::str::FromStr;
 
 use jaato_types::ToolSpec;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::{JsonDigest, PluginSource};
 
 /// The digests of another program's description of its tool, and of the entry that names the
 /// program.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ToolDefinition {
     origin: JsonDigest,
     description: JsonDigest,

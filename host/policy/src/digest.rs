@@ -4,11 +4,13 @@
 use std::fmt;
 use std::str::FromStr;
 
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
 /// SHA-256 over a JSON value. The order of an object's keys does not matter. Everything else does.
-#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
 pub struct JsonDigest([u8; 32]);
 
 impl JsonDigest {
@@ -23,6 +25,20 @@ impl JsonDigest {
 impl fmt::Display for JsonDigest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+impl From<JsonDigest> for String {
+    fn from(digest: JsonDigest) -> Self {
+        digest.to_string()
+    }
+}
+
+impl TryFrom<String> for JsonDigest {
+    type Error = &'static str;
+
+    fn try_from(text: String) -> Result<Self, Self::Error> {
+        text.parse()
     }
 }
 

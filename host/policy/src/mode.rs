@@ -1,5 +1,7 @@
 //! The approval mode of a session: which calls need no prompt.
 
+use serde::{Deserialize, Serialize};
+
 use crate::facts::PolicyFacts;
 use crate::{PluginSource, PolicyCall, edits};
 
@@ -10,7 +12,8 @@ const PLANNING_PLUGIN: &str = "tool-todo";
 const START_PLAN: &str = "startPlan";
 
 /// Which calls the session may make without a prompt, in addition to the rules.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum PolicyMode {
     /// Asks about each call that no rule allows.
     #[default]

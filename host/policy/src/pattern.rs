@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use jaato_types::ToolName;
+use serde::{Deserialize, Serialize};
 
 use crate::coverage::allowed_by_files;
 use crate::facts::PolicyFacts;
@@ -15,7 +16,8 @@ use crate::{
 const TEXT_LETTERS_MAX: usize = 200;
 
 /// The calls of a tool for which an answer holds.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum CallPattern {
     /// Calls with exactly these arguments.
     Exact {

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use jaato_types::permission_prompt::PermissionDecision;
 use jaato_types::{PluginName, ToolName};
+use serde::{Deserialize, Serialize};
 
 use crate::coverage::{covers_whole, needs_trust};
 use crate::facts::PolicyFacts;
@@ -87,7 +88,7 @@ impl AllowedTool {
 }
 
 /// A user's answer that holds for later calls.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SessionRule {
     tool: ToolName,
     /// A tool's name can move to another plugin, but an answer does not.
@@ -100,7 +101,7 @@ pub struct SessionRule {
 }
 
 /// The place in which a user answered.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AnswerPlace {
     /// The workspace's root. `None` if the call does not run on this machine.
     pub root: Option<PathBuf>,
@@ -209,6 +210,11 @@ impl Rules {
     /// Lists the current answers, oldest first.
     pub fn answers(&self) -> &[SessionRule] {
         &self.session
+    }
+
+    /// Lists the answers that hold until the session ends or longer, oldest first.
+    pub fn lasting_answers(&self) -> impl Iterator<Item = &SessionRule> {
+        self.session.iter().filter(|rule| rule.decision.duration_name() != "turn")
     }
 
     /// Removes an answer, by its index in [`Rules::answers`].

@@ -70,7 +70,7 @@ mod providers;
 mod pull;
 mod repository;
 mod runtime;
-mod saved;
+pub mod saved;
 mod session;
 mod start_session;
 mod tools;

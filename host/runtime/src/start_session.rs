@@ -12,8 +12,8 @@ use jaato_policy::{AllowedTool, DenyRules, Rules, denied_to_all};
 use jaato_services::SessionEntry;
 use jaato_session::{
     AnsweringModel, EventSink, History, Ids, NoAnswer, PermissionAsker, PolicyMode, RandomIds,
-    SeededRandom, Session, SessionPorts, SessionRules, SessionSaver, SessionSetup, SharedRules,
-    SystemClock, SystemPrompt, UserAsker,
+    SeededRandom, Session, SessionPorts, SessionRules, SessionSetup, SharedRules, SystemClock,
+    SystemPrompt, UserAsker,
 };
 use jaato_terminals::SessionAudience;
 use jaato_types::permission_prompt::{PermissionAnswer, PermissionPrompt};
@@ -31,6 +31,7 @@ use crate::media::SessionMedia;
 use crate::named_model::ReadyModel;
 use crate::prompt;
 use crate::provider::NoProvider;
+use crate::saved::{Saving, SessionSaving, StartedSaver};
 use crate::tools::PluginTools;
 
 /// The options of a session.
@@ -62,8 +63,8 @@ pub struct SessionOptions {
     /// The model, by any name that [`Runtime::model_by_name`](crate::Runtime::model_by_name) takes,
     /// or `None` for the configured model.
     pub model: Option<String>,
-    /// Saves the session, if it is to outlive the process.
-    pub saver: Option<Arc<dyn SessionSaver>>,
+    /// Whether the session outlives the process.
+    pub saving: Saving,
 }
 
 impl SessionOptions {
@@ -83,7 +84,7 @@ impl SessionOptions {
             request: RequestOptions::default(),
             caps: Caps::default(),
             model: None,
-            saver: None,
+            saving: Saving::Off,
         }
     }
 }
@@ -140,19 +141,14 @@ impl RuntimeHost {
     pub(crate) fn start_session(
         self: &Arc<Self>,
         history: History,
-        options: SessionOptions,
+        mut options: SessionOptions,
         child: Option<ChildSessionOrigin>,
     ) -> Result<Session, Error> {
         let config = &self.setup.config;
-        let named = match &options.model {
-            Some(name) => self.model_by_name(name)?,
-            None => {
-                let configured = self.model_by_name(config.model.as_str())?;
-                NamedModel { alias: config.model_alias.clone(), ..configured }
-            }
-        };
         let ids = new_id_source();
-        let id = ids.session();
+        let saving = SessionSaving::new(std::mem::take(&mut options.saving), ids.session());
+        let id = saving.id.clone();
+        let named = self.first_model(&options, &saving)?;
         let ready = self.ready_model(&named, &options.request, &id)?;
         let core = self.core_budget(&ready);
         let tools = PluginTools::new(Arc::clone(self), id.clone(), true).with_core_budget(core);
@@ -168,17 +164,13 @@ impl RuntimeHost {
             setup.fallbacks.push(AnsweringModel { model: next.setup, provider: next.provider });
         }
         setup.gc = config.gc.clone();
-        let Caps { cost, tokens, steps } = options.caps.clone();
-        setup.caps = Caps {
-            cost: cost.or(config.caps.cost),
-            tokens: tokens.or(config.caps.tokens),
-            steps: steps.or(config.caps.steps),
-        };
+        setup.caps = caps(config, &options.caps);
         setup.history = history;
         setup.id = Some(id.clone());
         setup.limits = self.setup.config.session.clone();
         setup.rules = Arc::new(self.session_rules(&options));
         setup.patience_ms = patience_ms(&self.setup.config);
+        let (saved, setup_id) = (saving.set_up(self, &mut setup, &options)?, id.clone());
         if let Some(child) = &child {
             child.set_up(&mut setup);
         }
@@ -190,16 +182,39 @@ impl RuntimeHost {
         let model = Arc::clone(&provider_plugin) as _;
         let mut ports = ports(self, model, tools, id, ids, options);
         ports.gc = Some(Arc::clone(&gc_plugin) as _);
+        let note = saved.as_ref().and_then(StartedSaver::note_on_ended);
+        if let Some(saved) = saved {
+            saved.connect(self, &setup_id, &mut ports);
+        }
         let session = Session::start(setup, ports).map_err(|error| {
             Error::new(
                 ErrorKind::HostBug,
                 format!("cannot start a session with `{}`: {error}", named.model),
             )
         })?;
+        note.into_iter().for_each(|note| session.tell_model(note));
         self.register_session(&session, asker, events, child);
         providers.iter().for_each(|provider| provider.set_facts(session.shared_facts()));
         gc_plugin.set_facts(session.shared_facts());
         Ok(session)
+    }
+
+    /// Returns the model that answers first: the one of the options, the one that answered last in a
+    /// session that continues, or the configured one.
+    fn first_model(
+        self: &Arc<Self>,
+        options: &SessionOptions,
+        saving: &SessionSaving,
+    ) -> Result<NamedModel, Error> {
+        let config = &self.setup.config;
+        match (&options.model, saving.model(self)) {
+            (Some(name), _) => self.model_by_name(name),
+            (None, Some(saved)) => Ok(saved),
+            (None, None) => {
+                let configured = self.model_by_name(config.model.as_str())?;
+                Ok(NamedModel { alias: config.model_alias.clone(), ..configured })
+            }
+        }
     }
 
     /// Returns what core tools may cost a model. If the user names the tools, there is no limit.
@@ -287,7 +302,7 @@ fn audience(session: &Session, asker: Arc<dyn UserAsker>) -> SessionAudience {
     SessionAudience { emitter: session.emitter(), asker }
 }
 
-fn new_id_source() -> Arc<dyn Ids> {
+pub(crate) fn new_id_source() -> Arc<dyn Ids> {
     let clock = Arc::new(SystemClock::new());
     Arc::new(RandomIds::new(clock, Arc::new(SeededRandom::from_system())))
 }
@@ -320,11 +335,24 @@ fn ports(
         gc: None,
         events,
         media: Arc::new(SessionMedia { host: Arc::clone(host), session: session.clone() }),
-        outputs: Arc::new(SessionOutputs { environments: Arc::clone(&host.environments), session }),
+        outputs: Arc::new(SessionOutputs {
+            environments: Arc::clone(&host.environments),
+            session,
+            kept_in: None,
+        }),
         clock: Arc::new(SystemClock::new()),
-        saver: options.saver,
+        saver: None,
         ids,
         random: Arc::new(SeededRandom::from_system()),
+    }
+}
+
+/// Returns the caps of a session. Its own come before the configured ones.
+fn caps(config: &Config, own: &Caps) -> Caps {
+    Caps {
+        cost: own.cost.or(config.caps.cost),
+        tokens: own.tokens.or(config.caps.tokens),
+        steps: own.steps.or(config.caps.steps),
     }
 }
 

@@ -92,6 +92,16 @@ impl HostServices {
         Some((vendor, prepared.credentials.is_at_vendor()))
     }
 
+    /// Removes all keys and secrets that plugins of this process use from a text.
+    pub fn without_any_secret(&self, text: &str) -> String {
+        let prepared: Vec<_> =
+            self.prepared.lock().values().map(|(_, prepared)| Arc::clone(prepared)).collect();
+        let text = prepared
+            .iter()
+            .fold(text.to_owned(), |text, prepared| prepared.credentials.without_secrets(text));
+        self.shared.secrets.without_any_secret(text)
+    }
+
     /// Returns true if a plugin has something to do before its first call: it names no files that
     /// it needs, one of them exists, or the user has configured it.
     pub fn has_work(&self, entry: &PluginEntry) -> bool {

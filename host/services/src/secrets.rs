@@ -123,6 +123,13 @@ impl PluginSecrets {
         scrubbers.values().fold(text, |text, scrubber| scrubber.clean(&text))
     }
 
+    /// Removes the secrets passed to all plugins from a text.
+    pub fn without_any_secret(&self, text: String) -> String {
+        let passed = self.passed.lock();
+        let scrubbers = passed.values().flat_map(|of_plugin| of_plugin.values());
+        scrubbers.fold(text, |text, scrubber| scrubber.clean(&text))
+    }
+
     /// Records a secret passed to a plugin, so that it can be removed from texts.
     fn note_secret(&self, plugin: &PluginName, name: &str, value: &[u8]) {
         // A secret that is not text cannot appear in an error's text.

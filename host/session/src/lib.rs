@@ -86,7 +86,10 @@ pub use prompt_parts::UserPrompt;
 pub use provider::{DeltaSink, Provider};
 pub use random::{Random, SeededRandom};
 pub use report::TurnReport;
-pub use saver::{RecordChange, RecordChangeError, SavedRecord, SessionSaver};
+pub use saver::{
+    InterruptedCalls, RecordChange, RecordChangeError, SavedRecord, SavedRules, SavedState,
+    SessionSaver,
+};
 pub use session::{
     Agent, AnsweringModel, AskingPlugin, InitialObjects, LentSessionState, ModelSetup,
     PLUGIN_CALLS_MAX, PieceSink, Session, SessionHandle, SessionSetup,

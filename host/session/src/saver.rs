@@ -1,21 +1,84 @@
 //! Saves the record of a session while it runs, as changes that a restart applies again.
 
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
-use jaato_types::ToolCall;
+use jaato_policy::{PolicyMode, Rules, SessionRule};
+use jaato_types::{CallId, ToolCall, ToolResult};
 use serde::{Deserialize, Serialize};
 
-use crate::{HistoryEntry, MessageMark};
+use crate::{HistoryEntry, MessageMark, SessionUsage, SharedObjects, SharedRules};
 
-/// Saves a session.
+/// Saves a session. No method blocks.
 pub trait SessionSaver: Send + Sync {
-    /// Saves the record as it is now. Does not block.
-    fn save(&self, entries: &[Arc<HistoryEntry>]);
+    /// Saves the record as it is now.
+    fn save_record(&self, entries: &[Arc<HistoryEntry>]);
+
+    /// Saves the approval mode and the user's answers.
+    fn save_rules(&self, rules: &SharedRules);
+
+    /// Saves everything else that is needed to continue.
+    fn save_state(&self, state: SavedState, objects: &SharedObjects);
+
+    /// Saves the name that the user gives the session.
+    fn save_name(&self, name: &str);
 
     /// Saves that a call is about to run that may change something. Resolves when the disk has it,
     /// or has failed: the call runs in any case.
     fn call_starts<'a>(&'a self, call: &'a ToolCall) -> BoxFuture<'a, ()>;
+
+    /// Saves the result of a call, while other calls of the same answer still run.
+    fn call_ended(&self, result: &ToolResult);
+}
+
+/// The rules of a session that do not come from files or the command line.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct SavedRules {
+    /// The approval mode.
+    pub mode: PolicyMode,
+    /// The user's answers that hold until the session ends.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub answers: Vec<SessionRule>,
+}
+
+impl SavedRules {
+    /// Reads the rules as they are now.
+    pub fn of(rules: &SharedRules) -> Self {
+        let rules = rules.lock();
+        Self { mode: rules.mode, answers: rules.lasting_answers().cloned().collect() }
+    }
+
+    /// Adds them to the rules of a session that continues.
+    pub fn restore_into(self, rules: &mut Rules) {
+        rules.mode = self.mode;
+        self.answers.into_iter().for_each(|answer| rules.remember(answer));
+    }
+}
+
+/// What changes beside the record while a session runs.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct SavedState {
+    /// The model, by its full id.
+    pub model: String,
+    /// The execution environment. Empty if it was not saved.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub environment: String,
+    /// The usage so far.
+    #[serde(default)]
+    pub usage: SessionUsage,
+    /// What runs in the background, in words. It ends with the process.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub background: Vec<String>,
+}
+
+/// What is known of the calls that had no result in the record when the process ended.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct InterruptedCalls {
+    /// Calls that had started and may have changed something.
+    pub started: HashSet<CallId>,
+    /// Results that had come.
+    pub results: HashMap<CallId, ToolResult>,
 }
 
 /// One change of a record.

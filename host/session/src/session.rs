@@ -35,7 +35,7 @@ use crate::output::SessionOutputFiles;
 use crate::pace::RequestPace;
 use crate::tasks::BackgroundTasks;
 use crate::{
-    Cancel, Caps, DeadlineHold, GcSettings, History, HistoryError, Inbox, Limits,
+    Cancel, Caps, DeadlineHold, GcSettings, History, HistoryError, Inbox, InterruptedCalls, Limits,
     ModelCapabilities, Provider, SessionPorts, SessionUsage, SharedFacts, SharedObjects,
     SharedRules, SharedUsage, SystemPrompt, Toolbox, WakeWaiter,
 };
@@ -76,6 +76,8 @@ pub struct SessionSetup {
     pub gc: GcSettings,
     /// The history, if the session continues.
     pub history: History,
+    /// What is known of the history's open calls.
+    pub interrupted: InterruptedCalls,
     /// The objects that tools had shown to the model, if the session continues.
     pub objects: InitialObjects,
 }
@@ -140,6 +142,7 @@ impl SessionSetup {
             agent: None,
             gc: GcSettings::default(),
             history: History::new(),
+            interrupted: InterruptedCalls::default(),
             objects: InitialObjects::default(),
         }
     }
@@ -252,7 +255,7 @@ impl Session {
             paused: Vec::new(),
             lets_tasks_go_on: false,
         };
-        session.close_open_turn()?;
+        session.close_interrupted_turn(setup.interrupted)?;
         session.tell_start();
         Ok(session)
     }
@@ -367,9 +370,27 @@ impl Session {
     pub(crate) fn tell_record(&self) {
         let entries = self.history.entries().to_vec();
         if let Some(saver) = &self.shared.ports.saver {
-            saver.save(&entries);
+            saver.save_record(&entries);
+            self.shared.save_state();
         }
         *self.shared.record.lock() = entries;
+    }
+
+    /// Returns true if the session outlives its process.
+    pub fn is_saved(&self) -> bool {
+        self.shared.ports.saver.is_some()
+    }
+
+    /// Gives the session a name, if it is saved.
+    pub fn rename(&self, name: &str) {
+        if let Some(saver) = &self.shared.ports.saver {
+            saver.save_name(name);
+        }
+    }
+
+    /// Adds a text about something outside the conversation to the model's next message.
+    pub fn tell_model(&self, text: impl Into<String>) {
+        self.answers.lock().push(Part::text(text.into()));
     }
 
     /// Counts the calls that continue as tasks.

@@ -5,11 +5,12 @@ use std::sync::Arc;
 use jaato_config::Dollars;
 use jaato_types::{Error, ErrorKind, ModelId, Price, Usage};
 use parking_lot::{Mutex, MutexGuard};
+use serde::{Deserialize, Serialize};
 
 use crate::Caps;
 
 /// A session's usage since it began.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SessionUsage {
     /// Requests to models.
     pub steps: u64,
@@ -26,6 +27,11 @@ pub struct SessionUsage {
 pub struct SharedUsage(Arc<Mutex<SessionUsage>>);
 
 impl SharedUsage {
+    /// Continues a usage.
+    pub fn from_usage(usage: SessionUsage) -> Self {
+        Self(Arc::new(Mutex::new(usage)))
+    }
+
     pub(crate) fn lock(&self) -> MutexGuard<'_, SessionUsage> {
         self.0.lock()
     }

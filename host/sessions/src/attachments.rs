@@ -1,34 +1,39 @@
-//! Large contents beside a session's records, named by the SHA-256 of their bytes.
+//! Large contents next to a session's records, named by the SHA-256 of their bytes.
 
-use std::fs::{self, OpenOptions};
-use std::io::{ErrorKind, Write as _};
+use std::fs;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-use jaato_places::open_own_file;
 use sha2::{Digest as _, Sha256};
 
+use crate::disk::Disk;
 use crate::error::SessionStoreError;
 
-/// Stores a content in a folder, unless it is there. Returns its name.
+/// Stores a content in a folder, unless it is there. Returns its name. The disk has it then.
 ///
 /// # Errors
 /// If the disk refuses.
-pub fn keep(folder: &Path, content: &[u8]) -> Result<String, SessionStoreError> {
-    let digest = Sha256::digest(content);
-    let name: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
+pub fn keep(disk: &Disk, folder: &Path, content: &[u8]) -> Result<String, SessionStoreError> {
+    let name = digest(content);
     let path = folder.join(&name);
-    if path.exists() {
+    let is_whole = |found: fs::Metadata| found.len() == content.len() as u64;
+    if fs::metadata(&path).is_ok_and(is_whole) {
         return Ok(name);
     }
+    disk.make_folder(folder)?;
     // A name never has a part of a content, even if the process is killed.
     let part = folder.join(format!("{name}.{}.part", std::process::id()));
-    let mut file =
-        open_own_file(&part, OpenOptions::new().write(true).create(true).truncate(true))?;
-    let written = file.write_all(content).and_then(|()| file.sync_data());
-    let placed = written.and_then(|()| fs::rename(&part, &path));
+    let placed = disk.create_empty(&part).and_then(|file| {
+        disk.write(&file, &part, content)?;
+        disk.sync(&file, &part)?;
+        disk.rename(&part, &path)?;
+        disk.sync_folder(folder)?;
+        // The folder itself may be new.
+        folder.parent().map_or(Ok(()), |session| disk.sync_folder(session))
+    });
     if let Err(error) = placed {
         let _ = fs::remove_file(&part);
-        return Err(SessionStoreError::io("write", path)(error));
+        return Err(error);
     }
     Ok(name)
 }
@@ -38,8 +43,7 @@ pub fn keep(folder: &Path, content: &[u8]) -> Result<String, SessionStoreError> 
 /// # Errors
 /// If it cannot be read.
 pub fn read(folder: &Path, name: &str) -> Result<Option<Vec<u8>>, SessionStoreError> {
-    let is_name = name.len() == 64 && name.bytes().all(|byte| byte.is_ascii_hexdigit());
-    if !is_name {
+    if !is_name(name) {
         return Ok(None);
     }
     let path: PathBuf = folder.join(name);
@@ -48,7 +52,34 @@ pub fn read(folder: &Path, name: &str) -> Result<Option<Vec<u8>>, SessionStoreEr
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(SessionStoreError::io("read", path)(error)),
     };
-    let digest = Sha256::digest(&content);
-    let found: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
-    Ok((found == name).then_some(content))
+    Ok((digest(&content) == name).then_some(content))
+}
+
+/// Gives all contents of a folder to a second folder, as links. The names there are durable then.
+///
+/// # Errors
+/// If the disk refuses.
+pub fn share(disk: &Disk, from: &Path, to: &Path) -> Result<(), SessionStoreError> {
+    let entries = match fs::read_dir(from) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
+        Err(error) => return Err(SessionStoreError::io("read", from)(error)),
+    };
+    disk.make_folder(to)?;
+    for entry in entries {
+        let entry = entry.map_err(SessionStoreError::io("read", from))?;
+        let name = entry.file_name();
+        if name.to_str().is_some_and(is_name) {
+            disk.link(&entry.path(), &to.join(name))?;
+        }
+    }
+    disk.sync_folder(to)
+}
+
+fn digest(content: &[u8]) -> String {
+    Sha256::digest(content).iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn is_name(name: &str) -> bool {
+    name.len() == 64 && name.bytes().all(|byte| byte.is_ascii_hexdigit())
 }

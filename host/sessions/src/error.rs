@@ -15,10 +15,51 @@ pub enum SessionStoreError {
     #[error("`{0}` is not the id of a session")]
     InvalidId(String),
     /// Another process has the session open.
-    #[error("session `{id}` is open in another process")]
+    #[error("session `{id}` is open in {}", process(*.pid))]
     InUse {
         /// The session's id.
         id: String,
+        /// The process id, if it is known.
+        pid: Option<u32>,
+    },
+    /// The id of a new session is taken.
+    #[error("there is already a session `{0}`")]
+    AlreadyExists(String),
+    /// Several ids begin or end with a text.
+    #[error("`{part}` fits {count} sessions: {}", listed(candidates, *count))]
+    Ambiguous {
+        /// The text.
+        part: String,
+        /// Some of the ids, the newest first.
+        candidates: Vec<String>,
+        /// The number of all.
+        count: usize,
+    },
+    /// A text is not an id, and too short for a part of one.
+    #[error("there is no session `{part}`, and a part of an id has at least {least} characters")]
+    PartTooShort {
+        /// The text.
+        part: String,
+        /// Fewest characters of a part.
+        least: usize,
+    },
+    /// The conversation of a session has no record with this number.
+    #[error("the conversation of session `{id}` has no record {seq}")]
+    NoRecord {
+        /// The session's id.
+        id: String,
+        /// The number.
+        seq: u64,
+    },
+    /// The conversation of a session has no message of the user with this number.
+    #[error("session `{id}` has no message {number}: its messages have the numbers 1 to {count}")]
+    NoPrompt {
+        /// The session's id.
+        id: String,
+        /// The number.
+        number: u64,
+        /// How many messages there are.
+        count: u64,
     },
     /// Another process has taken the session over, so this one must not append.
     #[error("another process has taken over session `{id}`, so nothing is saved from here on")]
@@ -65,5 +106,21 @@ impl SessionStoreError {
     ) -> impl FnOnce(io::Error) -> Self {
         let path = path.into();
         move |error| Self::Io { action, path, error }
+    }
+}
+
+fn process(pid: Option<u32>) -> String {
+    match pid {
+        Some(pid) => format!("another process ({pid})"),
+        None => "another process".to_owned(),
+    }
+}
+
+fn listed(candidates: &[String], count: usize) -> String {
+    let more = count.saturating_sub(candidates.len());
+    let shown: Vec<String> = candidates.iter().map(|id| format!("`{id}`")).collect();
+    match more {
+        0 => shown.join(", "),
+        more => format!("{} and {more} more", shown.join(", ")),
     }
 }

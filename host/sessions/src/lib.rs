@@ -1,5 +1,5 @@
 //! Saved sessions: one folder per session with an append-only file of records, the attachments
-//! beside it, and an index over all sessions that can be rebuilt.
+//! next to it, and an index over all sessions that can be rebuilt.
 //!
 //! This crate stores records and knows nothing of a running session. A [`SessionStore`] creates,
 //! lists and deletes sessions. A [`SessionWriter`] owns one session and appends records. A
@@ -17,28 +17,40 @@
 //! - The index holds nothing that the files do not hold.
 
 mod attachments;
+mod disk;
+mod effective;
 mod error;
 mod export;
+mod find;
+mod fork;
 mod import;
 mod index;
 mod line;
 mod owner;
 mod reader;
 mod record;
+mod removal;
 mod store;
+mod turns;
 mod writer;
 
+pub use disk::{DiskHook, DiskStep};
+pub use effective::effective_records;
 pub use error::SessionStoreError;
 pub use export::{
     TRANSCRIPT_FORMAT, TRANSCRIPT_VERSION, Transcript, TranscriptMessage, to_html,
     to_html_with_blobs, to_json_lines, to_markdown, transcript_note,
 };
+pub use fork::id_of_foreign_session;
 pub use import::{
     FoundSession, IMPORT_BYTES_MAX, ImportError, ImportSource, ImportedSession, detect,
     find_sessions, import_file,
 };
-pub use index::{IndexedSession, SearchHit, SessionIndex};
+pub use index::{IndexProblem, IndexedSession, SearchHit, SessionIndex};
+pub use owner::OwnerState;
 pub use reader::{ReadProblem, SessionReader};
 pub use record::{FORMAT_VERSION, SessionHeader, SessionRecord, StoredRecord, record_type};
+pub use removal::ExpiredSessions;
 pub use store::{OpenedSession, SessionStore};
+pub use turns::{NumberedPrompt, numbered_prompts};
 pub use writer::{Durability, SessionWriter};

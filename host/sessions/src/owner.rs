@@ -2,18 +2,39 @@
 //!
 //! A claim creates the file `owner-N` with the next number and locks it for the life of the
 //! process, then removes the file of the owner before it. A process whose file is gone has lost the
-//! session. Whoever finds the newest file locked knows that its owner is alive.
+//! session. If the newest file is locked, its owner is alive. The content is the process id, for
+//! messages only.
+//!
+//! The file `lock` is locked for the moment of a claim or a deletion, so these never overlap.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
-use std::io::ErrorKind;
+use std::io::{ErrorKind, Read as _};
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
-use jaato_places::open_own_file;
-
+use crate::disk::Disk;
 use crate::error::SessionStoreError;
 
 /// The beginning of the names of owner files.
 const PREFIX: &str = "owner-";
+
+/// The file that is locked during a claim.
+const LOCK: &str = "lock";
+
+/// The most digits of a process id.
+const PID_DIGITS_MAX: u64 = 20;
+
+/// Whether a process has a session open.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OwnerState {
+    /// No process has it open.
+    Free,
+    /// A process has it open to append.
+    InUse {
+        /// The process id, if it can be read.
+        pid: Option<u32>,
+    },
+}
 
 /// A claim of a session. Dropping it leaves the file, which is unlocked then.
 #[derive(Debug)]
@@ -25,39 +46,36 @@ pub struct OwnerClaim {
 }
 
 impl OwnerClaim {
-    /// Claims a session's folder. `take_over` says what to do if its owner is alive.
+    /// Claims a session's folder. `take_over` replaces an owner that is alive.
     ///
     /// # Errors
     /// [`SessionStoreError::InUse`] if its owner is alive and is not to be replaced.
-    pub fn take(folder: &Path, id: &str, take_over: bool) -> Result<Self, SessionStoreError> {
-        loop {
-            let newest = newest_epoch(folder)?;
-            if let Some(newest) = newest
-                && !take_over
-                && is_locked(&owner_path(folder, newest))?
-            {
-                return Err(SessionStoreError::InUse { id: id.to_owned() });
-            }
-            let epoch = newest.unwrap_or(0) + 1;
-            let path = owner_path(folder, epoch);
-            let mut options = OpenOptions::new();
-            let file = match open_own_file(&path, options.write(true).create_new(true)) {
-                Ok(file) => file,
-                // Another process claimed it at the same time.
-                Err(_) if path.exists() => continue,
-                Err(error) => return Err(error.into()),
-            };
-            file.try_lock().map_err(|error| {
-                SessionStoreError::io("lock", &path)(match error {
-                    TryLockError::Error(error) => error,
-                    TryLockError::WouldBlock => ErrorKind::WouldBlock.into(),
-                })
-            })?;
-            if let Some(newest) = newest {
-                remove(&owner_path(folder, newest))?;
-            }
-            return Ok(Self { epoch, path, _locked: file });
+    pub fn take(
+        disk: &Disk,
+        folder: &Path,
+        id: &str,
+        take_over: bool,
+    ) -> Result<Self, SessionStoreError> {
+        let _lock = lock_folder(folder, id)?;
+        let epochs = epochs(folder)?;
+        let newest = epochs.iter().copied().max();
+        if let Some(newest) = newest
+            && !take_over
+            && let OwnerState::InUse { pid } = state_of(&owner_path(folder, newest))?
+        {
+            return Err(SessionStoreError::InUse { id: id.to_owned(), pid });
         }
+        let epoch = newest.unwrap_or(0) + 1;
+        let path = owner_path(folder, epoch);
+        let file = disk.create_new(&path)?;
+        // Waits only while another process looks whether it is locked.
+        file.lock().map_err(SessionStoreError::io("lock", &path))?;
+        // Without it, messages only lack the process id.
+        let _ = disk.write(&file, &path, std::process::id().to_string().as_bytes());
+        for epoch in epochs {
+            disk.remove_file(&owner_path(folder, epoch))?;
+        }
+        Ok(Self { epoch, path, _locked: file })
     }
 
     /// Returns false if another process has claimed the session since.
@@ -66,14 +84,36 @@ impl OwnerClaim {
     }
 }
 
-/// Returns true if the owner of a session is alive.
+/// Locks a session's folder against claims and deletion, until the file is dropped.
+///
+/// # Errors
+/// [`SessionStoreError::NotFound`] if it does not exist, or was deleted during the wait.
+pub fn lock_folder(folder: &Path, id: &str) -> Result<File, SessionStoreError> {
+    let path = folder.join(LOCK);
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).create(true).truncate(false).mode(0o600);
+    let failed = |error: std::io::Error| match error.kind() {
+        ErrorKind::NotFound => SessionStoreError::NotFound(id.to_owned()),
+        _ => SessionStoreError::io("lock", &path)(error),
+    };
+    let file = options.open(&path).map_err(failed)?;
+    file.lock().map_err(failed)?;
+    let (locked, named) =
+        (file.metadata().map_err(failed)?, fs::symlink_metadata(&path).map_err(failed)?);
+    match (locked.dev(), locked.ino()) == (named.dev(), named.ino()) {
+        true => Ok(file),
+        false => Err(SessionStoreError::NotFound(id.to_owned())),
+    }
+}
+
+/// Returns whether the owner of a session is alive.
 ///
 /// # Errors
 /// If the folder cannot be read.
-pub fn is_owned(folder: &Path) -> Result<bool, SessionStoreError> {
-    match newest_epoch(folder)? {
-        Some(epoch) => is_locked(&owner_path(folder, epoch)),
-        None => Ok(false),
+pub fn owner_state(folder: &Path) -> Result<OwnerState, SessionStoreError> {
+    match epochs(folder)?.into_iter().max() {
+        Some(epoch) => state_of(&owner_path(folder, epoch)),
+        None => Ok(OwnerState::Free),
     }
 }
 
@@ -81,30 +121,27 @@ fn owner_path(folder: &Path, epoch: u64) -> PathBuf {
     folder.join(format!("{PREFIX}{epoch}"))
 }
 
-fn newest_epoch(folder: &Path) -> Result<Option<u64>, SessionStoreError> {
+fn epochs(folder: &Path) -> Result<Vec<u64>, SessionStoreError> {
     let entries = fs::read_dir(folder).map_err(SessionStoreError::io("read", folder))?;
     let names = entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
-    Ok(names.filter_map(|name| name.strip_prefix(PREFIX)?.parse().ok()).max())
+    Ok(names.filter_map(|name| name.strip_prefix(PREFIX)?.parse().ok()).collect())
 }
 
-fn is_locked(path: &Path) -> Result<bool, SessionStoreError> {
+fn state_of(path: &Path) -> Result<OwnerState, SessionStoreError> {
     let file = match File::open(path) {
         Ok(file) => file,
-        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(false),
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(OwnerState::Free),
         Err(error) => return Err(SessionStoreError::io("open", path)(error)),
     };
-    match file.try_lock() {
-        Ok(()) => Ok(false),
-        Err(TryLockError::WouldBlock) => Ok(true),
-        Err(TryLockError::Error(error)) => Err(SessionStoreError::io("lock", path)(error)),
-    }
-}
-
-fn remove(path: &Path) -> Result<(), SessionStoreError> {
-    match fs::remove_file(path) {
-        Err(error) if error.kind() != ErrorKind::NotFound => {
-            Err(SessionStoreError::io("remove", path)(error))
+    // Shared, so that two processes that look do not take each other for the owner.
+    match file.try_lock_shared() {
+        Ok(()) => Ok(OwnerState::Free),
+        Err(TryLockError::WouldBlock) => {
+            let mut text = String::new();
+            let read = file.take(PID_DIGITS_MAX).read_to_string(&mut text);
+            let pid = read.ok().and_then(|_| text.trim().parse().ok());
+            Ok(OwnerState::InUse { pid })
         }
-        _ => Ok(()),
+        Err(TryLockError::Error(error)) => Err(SessionStoreError::io("lock", path)(error)),
     }
 }

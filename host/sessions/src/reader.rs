@@ -36,7 +36,8 @@ pub struct SessionReader {
     file: BufReader<File>,
     path: PathBuf,
     header: SessionHeader,
-    /// The offset behind the last whole record.
+    begun_ms: i64,
+    /// The offset after the last whole record.
     end: u64,
     lines: u64,
     problems: Vec<ReadProblem>,
@@ -51,10 +52,11 @@ impl SessionReader {
         let file = File::open(path).map_err(SessionStoreError::io("open", path))?;
         let mut file = BufReader::new(file);
         let not_a_session = || SessionStoreError::NotASession(path.to_owned());
-        let (line, is_whole) = next_line(&mut file, path)?.ok_or_else(not_a_session)?;
+        let (line, is_whole) = next_line(&mut file, u64::MAX, path)?.ok_or_else(not_a_session)?;
         let first =
             line::decode(&line).filter(|it| is_whole && it.record.kind == record_type::HEADER);
-        let data = first.ok_or_else(not_a_session)?.record.data;
+        let first = first.ok_or_else(not_a_session)?;
+        let (begun_ms, data) = (first.at_ms, first.record.data);
         let version =
             data["version"].as_u64().map_or(0, |it| u32::try_from(it).unwrap_or(u32::MAX));
         if version > FORMAT_VERSION {
@@ -62,8 +64,8 @@ impl SessionReader {
             return Err(SessionStoreError::NewerFormat { path, version, known });
         }
         let header = SessionHeader::deserialize(data).map_err(|_| not_a_session())?;
-        let end = line.len() as u64 + 1;
-        Ok(Self { file, path: path.to_owned(), header, end, lines: 1, problems: Vec::new() })
+        let (path, end) = (path.to_owned(), line.len() as u64 + 1);
+        Ok(Self { file, path, header, begun_ms, end, lines: 1, problems: Vec::new() })
     }
 
     /// Returns the header.
@@ -71,7 +73,12 @@ impl SessionReader {
         &self.header
     }
 
-    /// Returns the offset behind the last whole record that was read.
+    /// Returns when the session was created, in milliseconds since 1970.
+    pub fn begun_ms(&self) -> i64 {
+        self.begun_ms
+    }
+
+    /// Returns the offset after the last whole record that was read.
     pub fn end(&self) -> u64 {
         self.end
     }
@@ -81,31 +88,71 @@ impl SessionReader {
         &self.problems
     }
 
+    /// Skips all records before an offset that [`end`](Self::end) has returned for this file.
+    /// Returns false, and skips nothing, if no record ends there.
+    ///
+    /// # Errors
+    /// If the file cannot be read.
+    pub fn skip_to(&mut self, offset: u64) -> Result<bool, SessionStoreError> {
+        let failed = |error| SessionStoreError::io("read", &self.path)(error);
+        let length = self.file.get_ref().metadata().map_err(failed)?.len();
+        if offset < self.end || offset > length {
+            return Ok(false);
+        }
+        let mut last = [0];
+        self.file.seek(SeekFrom::Start(offset - 1)).map_err(failed)?;
+        self.file.read_exact(&mut last).map_err(failed)?;
+        let is_boundary = last == *b"\n";
+        if is_boundary {
+            self.end = offset;
+        }
+        Ok(is_boundary)
+    }
+
     /// Reads all records that follow. May be called again, and then returns what was appended since.
     ///
     /// # Errors
     /// If the file cannot be read.
     pub fn read_rest(&mut self) -> Result<Vec<StoredRecord>, SessionStoreError> {
+        let failed = |error| SessionStoreError::io("read", &self.path)(error);
+        // An append that fails takes back what it wrote, so it must not be seen before its end.
+        // Without locks, for example on a network disk, this is only less exact.
+        let locked = self.file.get_ref().lock_shared();
+        let length = self.file.get_ref().metadata().map(|found| found.len());
+        if locked.is_ok() {
+            self.file.get_ref().unlock().map_err(failed)?;
+        }
+        let length = length.map_err(failed)?;
+        self.read_before(length)
+    }
+
+    /// Reads all records that follow, for the process that has locked the file.
+    pub(crate) fn read_locked(&mut self) -> Result<Vec<StoredRecord>, SessionStoreError> {
+        self.read_before(u64::MAX)
+    }
+
+    fn read_before(&mut self, length: u64) -> Result<Vec<StoredRecord>, SessionStoreError> {
         let mut records = Vec::new();
         self.problems.retain(|problem| !matches!(problem, ReadProblem::TornEnd { .. }));
         let seek = self.file.seek(SeekFrom::Start(self.end));
         seek.map_err(SessionStoreError::io("read", &self.path))?;
-        let mut damaged = 0;
-        while let Some((line, is_whole)) = next_line(&mut self.file, &self.path)? {
+        let mut left = length.saturating_sub(self.end);
+        let (mut damaged, mut damaged_lines) = (0, 0);
+        while let Some((line, is_whole)) = next_line(&mut self.file, left, &self.path)? {
             let bytes = line.len() as u64 + u64::from(is_whole);
+            left = left.saturating_sub(bytes);
             match line::decode(&line).filter(|_| is_whole) {
                 Some(record) => {
                     if damaged > 0 {
                         let line = self.lines + 1;
                         self.problems.push(ReadProblem::Damaged { line, bytes: damaged });
-                        self.lines += 1;
                     }
                     self.end += damaged + bytes;
-                    self.lines += 1;
-                    damaged = 0;
+                    self.lines += damaged_lines + 1;
+                    (damaged, damaged_lines) = (0, 0);
                     records.push(record);
                 }
-                None => damaged += bytes,
+                None => (damaged, damaged_lines) = (damaged + bytes, damaged_lines + 1),
             }
         }
         if damaged > 0 {
@@ -115,13 +162,14 @@ impl SessionReader {
     }
 }
 
-/// Reads the next line, without its newline, and whether it has one.
+/// Reads the next line of at most this many bytes, without its newline, and whether it has one.
 fn next_line(
     file: &mut BufReader<File>,
+    left: u64,
     path: &Path,
 ) -> Result<Option<(Vec<u8>, bool)>, SessionStoreError> {
     let mut line = Vec::new();
-    let read = file.by_ref().take(LINE_BYTES_MAX).read_until(b'\n', &mut line);
+    let read = file.by_ref().take(left.min(LINE_BYTES_MAX)).read_until(b'\n', &mut line);
     read.map_err(SessionStoreError::io("read", path))?;
     if line.is_empty() {
         return Ok(None);

@@ -13,10 +13,24 @@ pub mod record_type {
     pub const HEADER: &str = "session";
     /// A new entry of the history.
     pub const MESSAGE: &str = "message";
-    /// Another change of the history.
+    /// Another change of the history, by `"change"`: `{"change": "replace", "index": N, "entry":
+    /// …}`, `{"change": "cut", "length": N}` removes the entries from an index on, and
+    /// `{"change": "forget", "count": N}` removes the oldest entries.
     pub const CHANGE: &str = "change";
-    /// A call that may change something is about to run.
+    /// A call that may change something is about to run: `{"call_id": …, "name": …}`.
     pub const CALL_STARTED: &str = "call_started";
+    /// The result of a call, while other calls of the same answer still run: a `ToolResult`.
+    pub const CALL_ENDED: &str = "call_ended";
+    /// The approval mode and the user's answers from here on.
+    pub const RULES: &str = "rules";
+    /// The model, the usage and what runs in the background from here on.
+    pub const STATE: &str = "state";
+    /// A change of the objects: `{"changes": …, "bytes": the attachment with the bytes of hidden
+    /// values, or null}`.
+    pub const OBJECTS: &str = "objects";
+    /// The state of a plugin's instance from here on: `{"plugin": …, "state": text}`, or
+    /// `{"plugin": …, "attachment": name}` if it is no text.
+    pub const PLUGIN_STATE: &str = "plugin_state";
     /// The history as of an earlier record continues here: `{"seq": …}`.
     pub const REWIND: &str = "rewind";
     /// The session has a new name: `{"name": …}`.
@@ -52,13 +66,24 @@ impl SessionRecord {
         Self { kind: kind.to_owned(), data }
     }
 
-    /// Returns the text of a message that a search finds, and whether it is a prompt.
-    pub(crate) fn message_text(&self) -> Option<(String, bool)> {
-        if self.kind != record_type::MESSAGE {
-            return None;
+    /// Returns the change of the history that the index needs.
+    pub(crate) fn indexed_change(&self) -> Option<IndexedChange> {
+        let number = |name: &str| self.data[name].as_u64();
+        match self.kind.as_str() {
+            record_type::MESSAGE => IndexedText::of_entry(&self.data).map(IndexedChange::Append),
+            record_type::CHANGE => match self.data["change"].as_str()? {
+                "append" => IndexedText::of_entry(&self.data["entry"]).map(IndexedChange::Append),
+                "replace" => {
+                    let text = IndexedText::of_entry(&self.data["entry"])?;
+                    Some(IndexedChange::Replace { index: number("index")?, text })
+                }
+                "cut" => Some(IndexedChange::Cut { length: number("length")? }),
+                "forget" => Some(IndexedChange::Forget { count: number("count")? }),
+                _ => None,
+            },
+            record_type::NAME => Some(IndexedChange::Name(self.data["name"].as_str()?.to_owned())),
+            _ => None,
         }
-        let message = Message::deserialize(&self.data).ok()?;
-        Some((message.text(), message.is_prompt()))
     }
 }
 
@@ -73,4 +98,37 @@ pub struct StoredRecord {
     pub epoch: u64,
     /// The record.
     pub record: SessionRecord,
+}
+
+/// A change of the history, as the index needs it.
+#[derive(Debug)]
+pub(crate) enum IndexedChange {
+    /// A new entry.
+    Append(IndexedText),
+    /// The entry at this index has changed.
+    Replace { index: u64, text: IndexedText },
+    /// The entries from this index on are gone.
+    Cut { length: u64 },
+    /// The oldest entries are no longer counted by an index. Their texts can still be found.
+    Forget { count: u64 },
+    /// The user has named the session.
+    Name(String),
+}
+
+/// The text of an entry that a search finds.
+#[derive(Debug)]
+pub(crate) struct IndexedText {
+    pub(crate) text: String,
+    /// Whether it is a message of the user.
+    pub(crate) is_prompt: bool,
+    /// Whether the model got it, if it is a message of the user.
+    pub(crate) is_sent: bool,
+}
+
+impl IndexedText {
+    fn of_entry(entry: &Value) -> Option<Self> {
+        let message = Message::deserialize(entry).ok()?;
+        let (is_prompt, is_sent) = (message.is_prompt(), entry["mark"] != "unsent");
+        Some(Self { text: message.text(), is_prompt, is_sent })
+    }
 }

@@ -1,30 +1,48 @@
 //! All saved sessions of a user.
+//!
+//! ```text
+//! SESSIONS/ID/session.jsonl    the records
+//! SESSIONS/ID/attachments/     large contents
+//! SESSIONS/ID/owner-N, lock    who has the session open
+//! SESSIONS/changed/ID          an empty file: the index must read this session
+//! SESSIONS/index.sqlite        the index
+//! SESSIONS/.NAME               a session that is being copied or deleted
+//! ```
 
 use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use jaato_places::make_own_folder;
 use jaato_types::SessionId;
 use serde_json::to_value;
 
 use crate::attachments;
+use crate::disk::Disk;
+use crate::disk::DiskHook;
 use crate::error::SessionStoreError;
-use crate::owner::{self, OwnerClaim};
+use crate::owner::{self, OwnerClaim, OwnerState};
 use crate::reader::{ReadProblem, SessionReader};
 use crate::record::{FORMAT_VERSION, SessionHeader, SessionRecord, StoredRecord, record_type};
-use crate::writer::SessionWriter;
+use crate::writer::{SessionWriter, WriterPaths, folders_of};
 
 /// The records of a session, in its folder.
-const RECORDS: &str = "session.jsonl";
+pub(crate) const RECORDS: &str = "session.jsonl";
 
 /// The attachments of a session, in its folder.
-const ATTACHMENTS: &str = "attachments";
+pub(crate) const ATTACHMENTS: &str = "attachments";
+
+/// The folder with a mark for each session that the index must read.
+const CHANGED: &str = "changed";
+
+/// Longest id of a session, in bytes.
+const ID_BYTES_MAX: usize = 64;
 
 /// The folder with all sessions.
 #[derive(Debug, Clone)]
 pub struct SessionStore {
     folder: PathBuf,
+    pub(crate) disk: Disk,
 }
 
 /// A session that was opened to continue it.
@@ -41,7 +59,14 @@ pub struct OpenedSession {
 impl SessionStore {
     /// Uses a folder, which the first session creates.
     pub fn new(folder: impl Into<PathBuf>) -> Self {
-        Self { folder: folder.into() }
+        Self { folder: folder.into(), disk: Disk::default() }
+    }
+
+    /// Adds a hook that watches each change on the disk and can make it fail, for tests.
+    #[must_use]
+    pub fn with_disk_hook(mut self, hook: Arc<dyn DiskHook>) -> Self {
+        self.disk.hook = Some(hook);
+        self
     }
 
     /// Returns the folder.
@@ -52,7 +77,7 @@ impl SessionStore {
     /// Creates a session, which this process owns.
     ///
     /// # Errors
-    /// If the disk refuses.
+    /// If the id is taken, or the disk refuses.
     pub fn create(
         &self,
         id: &SessionId,
@@ -60,14 +85,15 @@ impl SessionStore {
         forked_from: Option<(String, u64)>,
     ) -> Result<SessionWriter, SessionStoreError> {
         let folder = self.session_folder(id)?;
-        make_own_folder(&folder)?;
-        let claim = OwnerClaim::take(&folder, id.as_str(), false)?;
-        let (version, workspace) = (FORMAT_VERSION, workspace.to_owned());
-        let header = SessionHeader { version, id: id.as_str().to_owned(), workspace, forked_from };
-        // Its maps have text keys.
-        let data = to_value(header).unwrap_or_default();
-        let header = SessionRecord::new(record_type::HEADER, data);
-        SessionWriter::create(folder.join(RECORDS), id.as_str().to_owned(), claim, header)
+        self.disk.make_folder(&self.folder)?;
+        self.disk.make_folder(&folder)?;
+        let claim = OwnerClaim::take(&self.disk, &folder, id.as_str(), false)?;
+        if folder.join(RECORDS).exists() {
+            return Err(SessionStoreError::AlreadyExists(id.as_str().to_owned()));
+        }
+        self.mark_changed(id)?;
+        let header = header_record(id, workspace, forked_from);
+        SessionWriter::create(self.disk.clone(), self.writer_paths(id, &folder), claim, header)
     }
 
     /// Opens a session to continue it. `take_over` replaces an owner that is alive.
@@ -82,9 +108,10 @@ impl SessionStore {
         let folder = self.existing_folder(id)?;
         // Before the claim: a file that this program cannot read stays with its owner.
         SessionReader::open(&folder.join(RECORDS))?;
-        let claim = OwnerClaim::take(&folder, id.as_str(), take_over)?;
-        let opened = SessionWriter::open(folder.join(RECORDS), id.as_str().to_owned(), claim)?;
-        let (writer, records, problems) = opened;
+        let claim = OwnerClaim::take(&self.disk, &folder, id.as_str(), take_over)?;
+        self.mark_changed(id)?;
+        let paths = self.writer_paths(id, &folder);
+        let (writer, records, problems) = SessionWriter::open(self.disk.clone(), paths, claim)?;
         Ok(OpenedSession { writer, records, problems })
     }
 
@@ -96,35 +123,56 @@ impl SessionStore {
         SessionReader::open(&self.existing_folder(id)?.join(RECORDS))
     }
 
-    /// Lists all sessions, the newest first.
+    /// Lists all sessions. Ids of jaato begin with their time, so the newest are first.
     ///
     /// # Errors
     /// If the folder cannot be read.
     pub fn list(&self) -> Result<Vec<SessionId>, SessionStoreError> {
-        let entries = match fs::read_dir(&self.folder) {
-            Ok(entries) => entries,
-            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
-            Err(error) => return Err(SessionStoreError::io("read", &self.folder)(error)),
-        };
-        let names = entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
-        let is_session = |id: &SessionId| {
-            self.session_folder(id).is_ok_and(|folder| folder.join(RECORDS).exists())
-        };
-        let mut ids: Vec<SessionId> = names.map(SessionId::new).filter(is_session).collect();
+        let mut ids = self.ids_with(|_| true)?;
         ids.sort_unstable_by(|one, other| other.as_str().cmp(one.as_str()));
         Ok(ids)
     }
 
-    /// Deletes a session with its attachments.
+    /// Checks that a session can be opened: it is there, this program reads it, and no other
+    /// process has it open.
     ///
     /// # Errors
-    /// If there is no such session, or another process has it open.
-    pub fn delete(&self, id: &SessionId) -> Result<(), SessionStoreError> {
-        let folder = self.existing_folder(id)?;
-        if owner::is_owned(&folder)? {
-            return Err(SessionStoreError::InUse { id: id.as_str().to_owned() });
+    /// Why not.
+    pub fn check_free(&self, id: &SessionId) -> Result<(), SessionStoreError> {
+        self.read(id)?;
+        match self.owner_state(id)? {
+            OwnerState::Free => Ok(()),
+            OwnerState::InUse { pid } => {
+                Err(SessionStoreError::InUse { id: id.as_str().to_owned(), pid })
+            }
         }
-        fs::remove_dir_all(&folder).map_err(SessionStoreError::io("delete", &folder))
+    }
+
+    /// Returns whether a process has a session open.
+    ///
+    /// # Errors
+    /// If there is no such session, or its folder cannot be read.
+    pub fn owner_state(&self, id: &SessionId) -> Result<OwnerState, SessionStoreError> {
+        owner::owner_state(&self.existing_folder(id)?)
+    }
+
+    /// Lists the sessions that processes have open, with the process ids. Only a session with a
+    /// mark can be open, so this does not read the other sessions.
+    ///
+    /// # Errors
+    /// If the folder cannot be read.
+    pub fn open_sessions(&self) -> Result<Vec<(SessionId, Option<u32>)>, SessionStoreError> {
+        let state = |id: SessionId| match self.owner_state(&id) {
+            Ok(OwnerState::InUse { pid }) => Some((id, pid)),
+            // A session that cannot be read is not open.
+            Ok(OwnerState::Free) | Err(_) => None,
+        };
+        Ok(self.changed()?.into_iter().filter_map(state).collect())
+    }
+
+    /// Returns the folder for the outputs of a session's tools. It need not exist.
+    pub fn outputs_folder(&self, id: &SessionId) -> PathBuf {
+        self.folder.join(id.as_str()).join("outputs")
     }
 
     /// Stores a large content of a session. Returns its name.
@@ -136,7 +184,7 @@ impl SessionStore {
         id: &SessionId,
         content: &[u8],
     ) -> Result<String, SessionStoreError> {
-        attachments::keep(&self.session_folder(id)?.join(ATTACHMENTS), content)
+        attachments::keep(&self.disk, &self.session_folder(id)?.join(ATTACHMENTS), content)
     }
 
     /// Reads such a content. Returns `None` if it is missing or damaged.
@@ -151,23 +199,93 @@ impl SessionStore {
         attachments::read(&self.session_folder(id)?.join(ATTACHMENTS), name)
     }
 
+    /// Marks a session as changed, so that the index reads it. Only an owner does this, because the
+    /// index removes the mark of a session without one.
+    pub(crate) fn mark_changed(&self, id: &SessionId) -> Result<(), SessionStoreError> {
+        let path = self.mark_of(id);
+        if path.exists() {
+            return Ok(());
+        }
+        self.disk.make_folder(&self.folder.join(CHANGED))?;
+        match self.disk.create_new(&path) {
+            // Another process was faster.
+            Err(_) if path.exists() => Ok(()),
+            created => created.map(drop),
+        }
+    }
+
+    /// Lists the marked sessions.
+    pub(crate) fn changed(&self) -> Result<Vec<SessionId>, SessionStoreError> {
+        let names = names_in(&self.folder.join(CHANGED))?;
+        let ids = names.into_iter().map(SessionId::new);
+        Ok(ids.filter(|id| self.session_folder(id).is_ok()).collect())
+    }
+
+    /// Returns the path of a session's mark.
+    pub(crate) fn mark_of(&self, id: &SessionId) -> PathBuf {
+        self.folder.join(CHANGED).join(id.as_str())
+    }
+
+    /// Lists the sessions whose ids pass, in any order.
+    pub(crate) fn ids_with(
+        &self,
+        passes: impl Fn(&str) -> bool,
+    ) -> Result<Vec<SessionId>, SessionStoreError> {
+        let names = names_in(&self.folder)?.into_iter().filter(|name| passes(name));
+        Ok(names.map(SessionId::new).filter(|id| self.existing_folder(id).is_ok()).collect())
+    }
+
     /// Returns the folder of a session. Refuses ids that are no safe names of folders.
-    fn session_folder(&self, id: &SessionId) -> Result<PathBuf, SessionStoreError> {
+    pub(crate) fn session_folder(&self, id: &SessionId) -> Result<PathBuf, SessionStoreError> {
         let text = id.as_str();
-        let is_safe = (1..=64).contains(&text.len())
+        let is_safe = (1..=ID_BYTES_MAX).contains(&text.len())
             && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
-            && !text.starts_with('-');
+            && !text.starts_with('-')
+            && text != CHANGED;
         match is_safe {
             true => Ok(self.folder.join(text)),
             false => Err(SessionStoreError::InvalidId(text.to_owned())),
         }
     }
 
-    fn existing_folder(&self, id: &SessionId) -> Result<PathBuf, SessionStoreError> {
+    pub(crate) fn existing_folder(&self, id: &SessionId) -> Result<PathBuf, SessionStoreError> {
         let folder = self.session_folder(id)?;
         match folder.join(RECORDS).exists() {
             true => Ok(folder),
             false => Err(SessionStoreError::NotFound(id.as_str().to_owned())),
         }
     }
+
+    fn writer_paths(&self, id: &SessionId, folder: &Path) -> WriterPaths {
+        let changed = self.folder.join(CHANGED);
+        let above = self.folder.parent().unwrap_or(&self.folder).to_owned();
+        WriterPaths {
+            file: folder.join(RECORDS),
+            id: id.as_str().to_owned(),
+            // With the folder above, which has the name of the folder with all sessions.
+            folders: folders_of(folder, &[&above, &self.folder, &changed]),
+        }
+    }
+}
+
+/// Makes the first record of a file.
+pub(crate) fn header_record(
+    id: &SessionId,
+    workspace: &str,
+    forked_from: Option<(String, u64)>,
+) -> SessionRecord {
+    let (version, workspace) = (FORMAT_VERSION, workspace.to_owned());
+    let header = SessionHeader { version, id: id.as_str().to_owned(), workspace, forked_from };
+    // Its maps have text keys.
+    SessionRecord::new(record_type::HEADER, to_value(header).unwrap_or_default())
+}
+
+/// Lists the names in a folder, which may be missing.
+pub(crate) fn names_in(folder: &Path) -> Result<Vec<String>, SessionStoreError> {
+    let entries = match fs::read_dir(folder) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) => return Err(SessionStoreError::io("read", folder)(error)),
+    };
+    Ok(entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok()).collect())
 }

@@ -1,12 +1,12 @@
 //! Appends records to the session that this process owns.
 
 use std::fs::{File, OpenOptions};
-use std::io::Write as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use jaato_places::open_own_file;
 
+use crate::disk::Disk;
 use crate::error::SessionStoreError;
 use crate::line;
 use crate::owner::OwnerClaim;
@@ -18,8 +18,16 @@ use crate::record::{SessionRecord, StoredRecord};
 pub enum Durability {
     /// After the system has the bytes: they survive the end of the process.
     Written,
-    /// After the disk has the bytes: they survive a loss of power.
+    /// After the disk has the bytes: they survive a loss of power, as do all records before them.
     Synced,
+}
+
+/// A session's file and the folders whose names must be durable for it.
+#[derive(Debug)]
+pub(crate) struct WriterPaths {
+    pub(crate) file: PathBuf,
+    pub(crate) id: String,
+    pub(crate) folders: Vec<PathBuf>,
 }
 
 /// The owner of a session. Dropping it gives the session up.
@@ -29,38 +37,69 @@ pub struct SessionWriter {
     path: PathBuf,
     id: String,
     claim: OwnerClaim,
+    disk: Disk,
+    epoch: u64,
     next_seq: u64,
+    /// The offset after the last whole record. Bytes after it are of a write that failed.
+    end: u64,
+    /// Folders with names that may not be durable yet.
+    unsynced: Vec<PathBuf>,
 }
 
 impl SessionWriter {
     /// Opens a claimed session's file at its end. A torn end is removed. Returns the records.
     pub(crate) fn open(
-        path: PathBuf,
-        id: String,
+        disk: Disk,
+        paths: WriterPaths,
         claim: OwnerClaim,
     ) -> Result<(Self, Vec<StoredRecord>, Vec<ReadProblem>), SessionStoreError> {
+        let WriterPaths { file: path, id, folders } = paths;
         let file = open_own_file(&path, OpenOptions::new().append(true).read(true))?;
         // The owner before may be in an append.
         file.lock().map_err(SessionStoreError::io("lock", &path))?;
         let mut reader = SessionReader::open(&path)?;
-        let records = reader.read_rest()?;
-        file.set_len(reader.end()).map_err(SessionStoreError::io("write", &path))?;
+        let records = reader.read_locked()?;
+        let end = reader.end();
+        let length = file.metadata().map_err(SessionStoreError::io("read", &path))?.len();
+        if length > end {
+            disk.cut(&file, &path, end)?;
+        }
         file.unlock().map_err(SessionStoreError::io("unlock", &path))?;
-        let next_seq = records.last().map_or(0, |last| last.seq) + 1;
+        let next_seq = records.iter().map(|stored| stored.seq).max().unwrap_or(0) + 1;
+        // The files of earlier owners may be gone, for example after a loss of power.
+        let last_epoch = records.last().map_or(0, |last| last.epoch);
+        let epoch = claim.epoch.max(last_epoch + 1);
         let problems = reader.problems().to_vec();
-        Ok((Self { file, path, id, claim, next_seq }, records, problems))
+        let writer = Self { file, path, id, claim, disk, epoch, next_seq, end, unsynced: folders };
+        Ok((writer, records, problems))
     }
 
-    /// Creates a session's file with its header, and syncs it.
+    /// Creates a session's file with its header. A file with the final name always has a whole
+    /// header.
     pub(crate) fn create(
-        path: PathBuf,
-        id: String,
+        disk: Disk,
+        paths: WriterPaths,
         claim: OwnerClaim,
         header: SessionRecord,
     ) -> Result<Self, SessionStoreError> {
-        let file = open_own_file(&path, OpenOptions::new().append(true).create_new(true))?;
-        let mut writer = Self { file, path, id, claim, next_seq: 0 };
-        writer.append([header], Durability::Synced)?;
+        let WriterPaths { file: path, id, folders } = paths;
+        let part = path.with_extension("part");
+        let file = disk.create_empty(&part)?;
+        let epoch = claim.epoch;
+        let mut writer = Self {
+            file,
+            path: part.clone(),
+            id,
+            claim,
+            disk,
+            epoch,
+            next_seq: 0,
+            end: 0,
+            unsynced: folders,
+        };
+        writer.append([header], Durability::Written)?;
+        writer.disk.rename(&part, &path)?;
+        writer.path = path;
         Ok(writer)
     }
 
@@ -72,14 +111,15 @@ impl SessionWriter {
     /// Appends records, all or none. Returns the number of the last one.
     ///
     /// # Errors
-    /// [`SessionStoreError::TakenOver`] if another process owns the session now. If the disk refuses,
-    /// nothing is added.
+    /// [`SessionStoreError::TakenOver`] if another process owns the session now. If the disk refuses
+    /// to write, nothing is added. If it refuses only to sync, the records are added, and a loss of
+    /// power may lose them. A later append may succeed in both cases.
     pub fn append(
         &mut self,
         records: impl IntoIterator<Item = SessionRecord>,
         durability: Durability,
     ) -> Result<u64, SessionStoreError> {
-        let (epoch, at_ms) = (self.claim.epoch, now_ms());
+        let (epoch, at_ms) = (self.epoch, now_ms());
         let mut seq = self.next_seq;
         let mut lines = Vec::new();
         for record in records {
@@ -91,30 +131,56 @@ impl SessionWriter {
         // Closing the file would release it too.
         let _ = self.file.unlock();
         written?;
-        if durability == Durability::Synced {
-            self.file.sync_data().map_err(SessionStoreError::io("write", &self.path))?;
-        }
         self.next_seq = seq;
+        if durability == Durability::Synced {
+            self.sync()?;
+        }
         Ok(seq.saturating_sub(1))
+    }
+
+    /// Makes all records durable.
+    ///
+    /// # Errors
+    /// If the disk refuses.
+    pub fn sync(&mut self) -> Result<(), SessionStoreError> {
+        self.disk.sync(&self.file, &self.path)?;
+        while let Some(folder) = self.unsynced.last() {
+            self.disk.sync_folder(folder)?;
+            self.unsynced.pop();
+        }
+        Ok(())
     }
 
     fn write(&mut self, lines: &[u8]) -> Result<(), SessionStoreError> {
         if !self.claim.holds() {
             return Err(SessionStoreError::TakenOver { id: self.id.clone() });
         }
-        let failed = |error| SessionStoreError::io("write", &self.path)(error);
-        let before = self.file.metadata().map_err(failed)?.len();
-        let failed = |error| SessionStoreError::io("write", &self.path)(error);
-        if let Err(error) = (&self.file).write_all(lines) {
+        let found = self.file.metadata().map_err(SessionStoreError::io("read", &self.path))?;
+        if found.len() > self.end {
             // A part of a record would hide the ones after it.
-            let _ = self.file.set_len(before);
-            return Err(failed(error));
+            self.disk.cut(&self.file, &self.path, self.end)?;
         }
+        self.end = self.end.min(found.len());
+        if let Err(error) = self.disk.write(&self.file, &self.path, lines) {
+            // If the disk refuses this too, the next append or the next owner does it.
+            let _ = self.disk.cut(&self.file, &self.path, self.end);
+            return Err(error);
+        }
+        self.end += lines.len() as u64;
         Ok(())
     }
 }
 
-fn now_ms() -> i64 {
+/// Returns the folders whose names must be durable before a session's records are.
+pub(crate) fn folders_of(session: &Path, others: &[&Path]) -> Vec<PathBuf> {
+    // The last one is synced first.
+    let mut folders: Vec<PathBuf> = others.iter().map(|folder| (*folder).to_owned()).collect();
+    folders.push(session.to_owned());
+    folders
+}
+
+/// Returns the time in milliseconds since 1970.
+pub(crate) fn now_ms() -> i64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
 }

@@ -36,7 +36,7 @@ pub enum Run {
 type Running<'a> = Pin<Box<dyn Future<Output = ()> + 'a>>;
 
 /// All commands, by their names.
-pub static COMMANDS: [SlashCommand; 9] = [
+pub static COMMANDS: [SlashCommand; 14] = [
     SlashCommand {
         name: "again",
         arguments: "",
@@ -48,6 +48,18 @@ pub static COMMANDS: [SlashCommand; 9] = [
         arguments: "FILE…",
         help: "shows the model an image, a PDF or text with your next message, as `@FILE` in it does",
         run: Run::AfterTurn(|chat, files| Box::pin(chat.attach(files))),
+    },
+    SlashCommand {
+        name: "export",
+        arguments: "[FILE]",
+        help: "writes this session to a new file: .md, .html or .jsonl",
+        run: Run::AfterTurn(|chat, file| Box::pin(chat.export(file))),
+    },
+    SlashCommand {
+        name: "fork",
+        arguments: "[NUMBER]",
+        help: "continues in a copy of this session, before your message with that number or as it is",
+        run: Run::AfterTurn(|chat, words| Box::pin(chat.fork(words))),
     },
     SlashCommand { name: "help", arguments: "", help: "lists all this", run: Run::Help },
     SlashCommand {
@@ -79,6 +91,24 @@ pub static COMMANDS: [SlashCommand; 9] = [
         arguments: "",
         help: "ends the conversation, as Ctrl-D does",
         run: Run::AfterTurn(|chat, _| Box::pin(chat.quit())),
+    },
+    SlashCommand {
+        name: "rename",
+        arguments: "NAME",
+        help: "gives this session a name",
+        run: Run::AfterTurn(|chat, name| Box::pin(chat.rename(name))),
+    },
+    SlashCommand {
+        name: "resume",
+        arguments: "[ID]",
+        help: "continues another saved session",
+        run: Run::AfterTurn(|chat, id| Box::pin(chat.resume(id))),
+    },
+    SlashCommand {
+        name: "rewind",
+        arguments: "[NUMBER] [files]",
+        help: "takes back your message with that number and all after it; `files` undoes edits too",
+        run: Run::AfterTurn(|chat, words| Box::pin(chat.rewind(words))),
     },
     SlashCommand {
         name: "tasks",

@@ -89,6 +89,7 @@ mod run;
 mod run_bad;
 mod run_cancel;
 mod run_gate;
+mod saved_sessions;
 mod screens;
 mod secrets;
 mod sequences;

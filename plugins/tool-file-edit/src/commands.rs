@@ -1,5 +1,7 @@
 //! The commands `undo` and `changes`, with which the user undoes changes.
 
+use std::collections::HashSet;
+
 use jaato_plugin_sdk::form::{FormOutcome, form};
 use jaato_plugin_sdk::prelude::*;
 use jaato_plugin_sdk::serde_json;
@@ -7,13 +9,14 @@ use jaato_plugin_sdk::types::CommandSpec;
 use jaato_plugin_sdk::types::ask::{FORM_TEXT_BYTES_MAX, FieldKind, FieldOption, FormField};
 use jaato_plugin_sdk::types::file_change::FileChange;
 use serde::Deserialize;
+use serde::de::DeserializeOwned;
 
 use crate::apply::{ChangeOrigin, apply};
 use crate::diff;
 use crate::editor::{Editor, history_failure};
 use crate::history::{ChangeId, FilePath, ListedChange, UndoStep};
 use crate::mend::recover_unfinished_changes;
-use crate::take_back::plan;
+use crate::take_back::{plan, undo_change};
 
 /// The maximum number of listed changes.
 const CHANGES_MAX: usize = 30;
@@ -31,6 +34,13 @@ const LEAVE_IT: &str = "leave it";
 struct UndoArguments {
     change: Option<String>,
     yes: bool,
+}
+
+/// The arguments of `undo_calls`.
+#[derive(Debug, Deserialize)]
+struct UndoCallsArguments {
+    session: String,
+    calls: HashSet<String>,
 }
 
 /// Describes the commands.
@@ -57,7 +67,27 @@ pub fn specs() -> Vec<CommandSpec> {
         description: "Lists what the file tools changed in this workspace, for `undo`".to_owned(),
         ..CommandSpec::default()
     };
-    vec![undo, changes]
+    let undo_calls = CommandSpec {
+        name: "undo_calls".to_owned(),
+        description: "Takes back what the file tools changed in some calls of a session, as \
+                      `/rewind NUMBER files` does"
+            .to_owned(),
+        parameters: json!({
+            "type": "object",
+            "additionalProperties": false,
+            "required": ["session", "calls"],
+            "properties": {
+                "session": { "type": "string", "description": "The id of the session." },
+                "calls": {
+                    "type": "array",
+                    "items": { "type": "string" },
+                    "description": "The ids of the calls.",
+                },
+            },
+        }),
+        ..CommandSpec::default()
+    };
+    vec![undo, undo_calls, changes]
 }
 
 /// Runs a command.
@@ -66,17 +96,19 @@ pub fn specs() -> Vec<CommandSpec> {
 /// The reason why the command failed.
 pub async fn run(cx: &Cx<Editor>, name: &str, arguments: Value) -> Result<Output> {
     match name {
-        "undo" => {
-            let asked = serde_json::from_value(arguments)
-                .map_err(|error| Error::new(ErrorKind::InvalidArguments, error.to_string()))?;
-            undo(cx, asked).await
-        }
+        "undo" => undo(cx, read_arguments(arguments)?).await,
+        "undo_calls" => undo_calls(cx, read_arguments(arguments)?).await,
         "changes" => changes(cx).await,
         _ => {
             let text = format!("unknown command `{name}`");
             Err(Error::new(ErrorKind::UnknownOperation, text))
         }
     }
+}
+
+fn read_arguments<T: DeserializeOwned>(arguments: Value) -> Result<T> {
+    serde_json::from_value(arguments)
+        .map_err(|error| Error::new(ErrorKind::InvalidArguments, error.to_string()))
 }
 
 async fn changes(cx: &Cx<Editor>) -> Result<Output> {
@@ -126,6 +158,33 @@ async fn undo(cx: &Cx<Editor>, asked: UndoArguments) -> Result<Output> {
     let again = applied.change.map(|change| format!(" `undo {}` redoes it.", change.id));
     let again = again.unwrap_or_default();
     Ok(Output::text(format!("Change {id} ({tool}: {files}) was undone.{again}")))
+}
+
+/// Undoes the changes of some calls, the newest first. A change that cannot be undone is named, and
+/// the others are undone.
+async fn undo_calls(cx: &Cx<Editor>, asked: UndoCallsArguments) -> Result<Output> {
+    recover_unfinished_changes(cx).await?;
+    let history = cx.state().history()?.clone();
+    let UndoCallsArguments { session, calls } = asked;
+    let found = cx.blocking(move |_| history.of_calls(&session, &calls));
+    let (mut undone, mut kept) = (Vec::new(), Vec::new());
+    for id in found.await?.map_err(history_failure)? {
+        let history = cx.state().history()?.clone();
+        let step = match cx.blocking(move |_| history.step(id)).await? {
+            Ok(step) => step,
+            Err(error) => {
+                kept.push(history_failure(error).message);
+                continue;
+            }
+        };
+        match undo_change(cx, "undo", &step).await {
+            Ok(_) => undone.extend(step.files.iter().map(|file| file.path.as_str().to_owned())),
+            Err(error) => kept.push(error.message),
+        }
+    }
+    undone.sort();
+    undone.dedup();
+    Ok(Output::json(json!({ "undone": undone, "kept": kept })))
 }
 
 /// Finds the requested change. Without a number, this is the last change of the session, or else of

@@ -1,10 +1,12 @@
 //! Keeps outputs that are too large for the model where the model works: in the session's
 //! environment, unless that is this machine.
 
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
 use jaato_instances::DeltaCallback;
+use jaato_places::{PlaceError, make_own_folder};
 use jaato_session::{OutputStore, OutputWriter};
 use jaato_types::files::{FileWrite, WRITE, WriteMode};
 use jaato_types::{CallId, Error, ErrorKind, Frame, SessionId};
@@ -12,7 +14,7 @@ use jaato_types::{CallId, Error, ErrorKind, Frame, SessionId};
 use super::scope::host_bug_error;
 use super::{EnvironmentMember, Environments};
 use crate::outputs::{
-    OUTPUT_FILE_BYTES_MAX, OutputFile, OutputFolder, file_name, numbered_name, too_large_error,
+    OUTPUT_FILE_BYTES_MAX, OutputFile, file_name, numbered_name, too_large_error,
 };
 
 /// Maximum bytes per write.
@@ -45,7 +47,7 @@ impl OutputDestination {
     /// # Errors
     /// If it cannot be created, or `unavailable` if the environment has no folder for it.
     async fn create(
-        outputs: &OutputFolder,
+        store: &SessionOutputs,
         environment: Option<(Arc<Environments>, Arc<EnvironmentMember>)>,
         name: &str,
         tell: DeltaCallback,
@@ -57,7 +59,14 @@ impl OutputDestination {
             let path = format!("{}/{name}", folder.trim_end_matches('/'));
             return Ok(Self::There(EnvironmentFile { host, member, tell, path, bytes: 0 }));
         }
-        let file = OutputFile::create(outputs.path(name)?, OUTPUT_FILE_BYTES_MAX).await?;
+        let path = match &store.kept_in {
+            Some(folder) => {
+                make_own_folder(folder).map_err(|error| place_error(&error))?;
+                folder.join(file_name(name))
+            }
+            None => store.environments.outputs.path(name)?,
+        };
+        let file = OutputFile::create(path, OUTPUT_FILE_BYTES_MAX).await?;
         Ok(Self::Here(file))
     }
 }
@@ -150,12 +159,19 @@ impl EnvironmentMember {
     }
 }
 
+fn place_error(error: &PlaceError) -> Error {
+    let made = Error::new(ErrorKind::Io, format!("cannot keep the call's output: {error}"));
+    error.hint().into_iter().fold(made, Error::with_hint)
+}
+
 /// Stores a session's outputs where the session works.
 pub struct SessionOutputs {
     /// The environments.
     pub environments: Arc<Environments>,
     /// The session.
     pub session: SessionId,
+    /// The folder for files on this machine that outlive the process, if the session does.
+    pub kept_in: Option<PathBuf>,
 }
 
 impl OutputStore for SessionOutputs {
@@ -165,13 +181,19 @@ impl OutputStore for SessionOutputs {
         label: &'a str,
     ) -> BoxFuture<'a, Result<Box<dyn OutputWriter>, Error>> {
         Box::pin(async move {
-            let Self { environments: host, session } = self;
+            let Self { environments: host, session, .. } = self;
             let environment = host.member_of(session).map(|it| (Arc::clone(host), it));
             // Call ids repeat, in other sessions that write to the same folder and in other turns.
             let name = format!("{session}-{call}-{label}.txt");
             let quiet: DeltaCallback = Arc::new(|_| {});
-            let kept = OutputDestination::create(&host.outputs, environment, &name, quiet).await?;
+            let kept = OutputDestination::create(self, environment, &name, quiet).await?;
             Ok(Box::new(kept) as Box<dyn OutputWriter>)
         })
+    }
+
+    fn has_made(&self, path: &str) -> bool {
+        // Files of earlier processes of the session, too.
+        let folder = self.kept_in.as_deref();
+        folder.is_some_and(|folder| Path::new(path).parent() == Some(folder))
     }
 }

@@ -81,10 +81,15 @@ pub struct Instances {
     copies: OnceLock<PluginCopies>,
     plugins: SyncMutex<HashMap<InProcessPluginKey, Arc<OnceCell<StartedPlugin>>>>,
     places: SyncMutex<HashMap<InstanceKey, Arc<InstanceCell>>>,
+    /// Receive the states that the instances of a session save.
+    followers: SyncMutex<HashMap<SessionId, StateFollower>>,
     /// Notices that are shown only once, however often a worker dies: digests of untrusted
     /// contents, and [`NOT_COPIED`].
     told: SyncMutex<HashSet<String>>,
 }
+
+/// Receives the state that a plugin's instance has saved.
+pub type StateFollower = Arc<dyn Fn(&PluginName, &[u8]) + Send + Sync>;
 
 /// The place of one instance.
 #[derive(Default)]
@@ -131,6 +136,7 @@ impl Instances {
             copies: OnceLock::new(),
             plugins: SyncMutex::default(),
             places: SyncMutex::default(),
+            followers: SyncMutex::default(),
             told: SyncMutex::default(),
         }
     }
@@ -262,12 +268,43 @@ impl Instances {
                 });
             }
         };
+        if let Some(follower) = self.follower(lease) {
+            follower(lease.plugin(), &saved);
+        }
         let mut slot = place.slot.lock().await;
         // A late state of a replaced instance is ignored.
         if slot.instance.as_ref().is_some_and(|current| Arc::ptr_eq(current, lease.living())) {
             slot.saved = Some(saved);
         }
         None
+    }
+
+    /// Sets the state from which a session's instance of a plugin is created. Call it before the
+    /// session starts.
+    pub fn restore_state(&self, session: &SessionId, plugin: &PluginName, state: Vec<u8>) {
+        let (plugin, owner) = (plugin.clone(), Some(session.clone()));
+        let place = self.place(InstanceKey { plugin, provider: None, owner });
+        if let Ok(mut slot) = place.slot.try_lock() {
+            slot.saved = Some(state);
+        }
+    }
+
+    /// Passes all states that instances of a session save to a follower, until the session ends.
+    pub fn follow_states(&self, session: &SessionId, follower: StateFollower) {
+        self.followers.lock().insert(session.clone(), follower);
+    }
+
+    /// Returns the follower of an instance's states.
+    fn follower(&self, lease: &InstanceLease) -> Option<StateFollower> {
+        let InstanceKey { provider: None, owner: Some(owner), .. } = lease.key() else {
+            return None;
+        };
+        self.followers.lock().get(owner).cloned()
+    }
+
+    /// Returns true if the state of an instance outlives it.
+    pub fn is_saved(&self, lease: &InstanceLease) -> bool {
+        lease.is_in_worker() || self.follower(lease).is_some()
     }
 
     /// Returns true if a session has an instance of a plugin.
@@ -305,10 +342,13 @@ impl Instances {
         let closing = places.into_iter().map(|place| async move {
             let instances = place.slot.lock().await.take_all();
             let closing = instances.iter().map(|instance| instance.close());
-            // No session outlives the process, so the saved state is dropped.
+            // A session that outlives the process has been told each state.
             drop(futures_util::future::join_all(closing).await);
         });
         futures_util::future::join_all(closing).await;
+        if let Some(session) = session {
+            self.followers.lock().remove(session);
+        }
     }
 
     /// Returns true the first time that it is called for a notice.

@@ -145,11 +145,7 @@ impl CallRunner<'_> {
             Ok(found) => self.may_go_on_as_a_task(found.tool),
             Err(error) => return Err(error),
         };
-        if let Some(saver) = &self.ports.saver
-            && !admitted.tool.is_some_and(|tool| tool.spec.annotations.read_only)
-        {
-            saver.call_starts(call).await;
-        }
+        self.save_start(admitted).await;
         let keeps = if background { OutputRetention::Output } else { OutputRetention::Nothing };
         let mut running = self.start(
             (call, files),
@@ -174,6 +170,17 @@ impl CallRunner<'_> {
         Ok(tasks::task_handle_output(number, (source, call.name.as_str()), threshold_ms))
     }
 
+    /// Waits until the disk has it that a call starts, if the call may change something.
+    async fn save_start(&self, admitted: &AdmittedCall<'_>) {
+        let Some(saver) = &self.ports.saver else { return };
+        // What another program says of its own tool may be wrong.
+        let only_reads = |tool: &KnownTool| tool.spec.annotations.read_only && !tool.spec.foreign;
+        if !admitted.tool.is_some_and(only_reads) {
+            saver.save_rules(self.rules);
+            saver.call_starts(admitted.effective_call()).await;
+        }
+    }
+
     /// Starts a call that no turn waits for, after the permission check. Returns its task.
     pub(crate) async fn run_detached(
         &self,
@@ -186,6 +193,7 @@ impl CallRunner<'_> {
         let Some(begun) = self.begin(&admitted) else { return Err(never_began()) };
         let started = match &admitted.fate {
             CallDecision::Run(files) => {
+                self.save_start(&admitted).await;
                 self.detach((&admitted, files), &begun.source, by, timeout_ms)
             }
             CallDecision::Refuse(error) => Err(error.clone()),

@@ -146,6 +146,14 @@ impl CallRunner<'_> {
 
     /// Starts each call as soon as it is allowed, while the next one is being decided.
     async fn run_batch(&self, batch: &[ToolCall], all: &[ToolCall], done: &mut CallsOutcome) {
+        let saver = self.ports.saver.as_ref().filter(|_| all.len() > 1);
+        let settle = async |admitted| {
+            let result = self.settle(admitted).await;
+            if let Some(saver) = saver {
+                saver.call_ended(&result);
+            }
+            result
+        };
         let at_once = self.limits.parallel_calls_max.max(1);
         let mut results = Vec::with_capacity(batch.len());
         let mut permitted = Vec::with_capacity(batch.len());
@@ -164,7 +172,7 @@ impl CallRunner<'_> {
             };
             drop(admitting);
             permitted.push(admitted.is_permitted);
-            running.push_back(self.settle(admitted).boxed());
+            running.push_back(settle(admitted).boxed());
         }
         results.extend(running.collect::<Vec<_>>().await);
         let mut outcomes = permitted.iter().zip(&results);

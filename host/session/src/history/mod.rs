@@ -92,6 +92,17 @@ impl History {
         Ok(history)
     }
 
+    /// Counts turns whose prompts are no longer in the record.
+    #[must_use]
+    pub fn after_turns(self, turns_forgotten: u64) -> Self {
+        Self { turns_forgotten, ..self }
+    }
+
+    /// Returns how many turns are no longer in the record.
+    pub fn turns_forgotten(&self) -> u64 {
+        self.turns_forgotten
+    }
+
     /// Returns the whole record, including unsent prompts and collected messages.
     pub fn entries(&self) -> &[Arc<HistoryEntry>] {
         &self.entries

@@ -30,7 +30,8 @@ use crate::session::Agent;
 use crate::tasks::{BackgroundTasks, RunningTask};
 use crate::{
     AnsweringModel, CALL_DEPTH_MAX, CallOrigin, Cancel, Caps, DeadlineHold, HistoryEntry, Inbox,
-    Limits, SessionPorts, SharedFacts, SharedObjects, SharedRules, SharedUsage, Toolbox, UserAsker,
+    Limits, SavedState, SessionPorts, SharedFacts, SharedObjects, SharedRules, SharedUsage,
+    Toolbox, UserAsker,
 };
 
 /// The maximum number of plugin calls that run at once in a session. One more is refused instead of
@@ -362,6 +363,20 @@ impl SessionShared {
         let call = ToolCall::new(self.ports.ids.call(), name.clone(), arguments);
         self.await_tool(&call, cancel).await;
         self.runner(initiative, cancel).run_whole(&call).await
+    }
+
+    /// Saves what changes beside the record, if the session is saved.
+    pub(crate) fn save_state(&self) {
+        let Some(saver) = &self.ports.saver else { return };
+        saver.save_rules(&self.rules);
+        let task = |task: TaskFacts| format!("{} ({})", task.task_id, task.tool);
+        let state = SavedState {
+            model: self.model.lock().model.id.as_str().to_owned(),
+            environment: String::new(),
+            usage: *self.spent.lock(),
+            background: self.tasks.running().into_iter().map(|it| task(it.facts)).collect(),
+        };
+        saver.save_state(state, &self.objects);
     }
 
     pub(crate) fn runner<'a>(

@@ -80,6 +80,23 @@ pub struct Dialog {
     pub manner: Manner,
 }
 
+impl Dialog {
+    /// Creates a question about one of several things.
+    pub fn choice(title: &str, answers: Vec<String>) -> Self {
+        Self {
+            title: title.to_owned(),
+            subject: String::new(),
+            values: Vec::new(),
+            details: Vec::new(),
+            notes: Vec::new(),
+            answers,
+            prompt: String::new(),
+            begun: String::new(),
+            manner: Manner::Keys,
+        }
+    }
+}
+
 /// How a question is answered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Manner {

@@ -202,6 +202,15 @@ impl SharedTerminals {
         Ok(TerminalShowAnswer { watchers: shown.watchers() })
     }
 
+    /// Names a session's terminals with their commands.
+    pub fn names_of(&self, session: &SessionId) -> Vec<String> {
+        let state = self.lock();
+        let shown = state.shown.iter().filter(|((owner, _), _)| owner == session);
+        let listed = shown.map(|(_, shown)| shown.list_entry());
+        let alive = listed.filter(|it| it.is_alive);
+        alive.map(|it| format!("terminal {} ({})", it.name, it.command)).collect()
+    }
+
     /// Removes an ended terminal.
     pub fn forget(&self, session: &SessionId, number: u64) {
         let ended = self.lock().shown.remove(&(session.clone(), number));

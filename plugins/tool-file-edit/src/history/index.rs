@@ -124,6 +124,13 @@ impl ChangeIndex {
         open.next().map(|change| change.id)
     }
 
+    /// Lists the changes of some calls of a session that were not undone, newest first.
+    pub fn of_calls(&self, session: &str, calls: &HashSet<String>) -> Vec<ChangeId> {
+        let changes = self.changes.values().rev();
+        let asked = changes.filter(|it| it.session == session && calls.contains(&it.call));
+        asked.filter(|change| !self.is_taken_back(change)).map(|change| change.id).collect()
+    }
+
     /// Lists the changes, newest first.
     pub fn changes(&self) -> impl Iterator<Item = ListedChange> {
         let is_done = |change: &&RecordedChange| change.outcome == Some(ChangeOutcome::Done);

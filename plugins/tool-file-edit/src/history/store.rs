@@ -1,5 +1,6 @@
 //! The history of one workspace.
 
+use std::collections::HashSet;
 use std::fs::{self, OpenOptions};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
@@ -193,6 +194,18 @@ impl History {
     /// `Io` or `Busy`.
     pub fn latest(&self, session: Option<&str>) -> Result<Option<ChangeId>, HistoryError> {
         self.with_locked_history(|state| Ok(state.index.latest(session)))
+    }
+
+    /// Lists the changes of some calls of a session that were not undone, newest first.
+    ///
+    /// # Errors
+    /// `Io` or `Busy`.
+    pub fn of_calls(
+        &self,
+        session: &str,
+        calls: &HashSet<String>,
+    ) -> Result<Vec<ChangeId>, HistoryError> {
+        self.with_locked_history(|state| Ok(state.index.of_calls(session, calls)))
     }
 
     /// Lists the latest changes, newest first.

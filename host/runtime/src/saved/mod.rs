@@ -1,0 +1,92 @@
+//! Saved sessions: what writes one while it runs, and what a saved one needs to continue.
+
+mod restore;
+mod saver;
+mod start;
+
+use jaato_sessions::{
+    ReadProblem, SessionStore, SessionStoreError, SessionWriter, effective_records,
+};
+use jaato_types::{DataPart, Message, Part, SessionId};
+
+use crate::start_session::new_id_source;
+pub use restore::{RestoredSession, restore};
+pub(crate) use saver::{FileSessionSaver, SaveTarget, SaverAccess};
+pub(crate) use start::{SessionSaving, StartedSaver};
+
+/// Whether a session outlives its process.
+#[derive(Default)]
+pub enum Saving {
+    /// It does not.
+    #[default]
+    Off,
+    /// It is saved from its first message on.
+    New {
+        /// The store.
+        store: SessionStore,
+        /// The workspace's root, as text.
+        workspace: String,
+    },
+    /// It continues a saved session.
+    Continue(Box<OpenSession>),
+}
+
+/// A saved session that this process owns, with everything that it needs to continue.
+pub struct OpenSession {
+    store: SessionStore,
+    writer: SessionWriter,
+    /// What the file holds.
+    pub restored: RestoredSession,
+}
+
+impl OpenSession {
+    /// Opens a saved session. `take_over` replaces a process that has it open.
+    ///
+    /// # Errors
+    /// If there is no such session, another process has it open, or it cannot be read.
+    pub fn open(
+        store: SessionStore,
+        id: &SessionId,
+        take_over: bool,
+    ) -> Result<Self, SessionStoreError> {
+        let opened = store.open(id, take_over)?;
+        let mut restored = restore(&store, id, &effective_records(opened.records));
+        restored.problems.extend(opened.problems.iter().map(problem_text));
+        if !restored.state.background.is_empty() {
+            let ended = restored.state.background.join(", ");
+            restored.problems.push(format!("ended with the process before: {ended}"));
+        }
+        Ok(Self { store, writer: opened.writer, restored })
+    }
+
+    /// Returns the session's id.
+    pub fn id(&self) -> &str {
+        self.writer.id()
+    }
+}
+
+fn problem_text(problem: &ReadProblem) -> String {
+    match problem {
+        ReadProblem::TornEnd { bytes } => {
+            format!("the last write did not finish: {bytes} bytes were dropped")
+        }
+        ReadProblem::Damaged { line, bytes } => {
+            format!("the file is damaged: {bytes} bytes from line {line} on were skipped")
+        }
+    }
+}
+
+/// Creates the id of a new session.
+pub fn new_session_id() -> SessionId {
+    new_id_source().session()
+}
+
+/// Lists the parts of a message whose bytes are in the session's blob store.
+pub fn blobs_of(message: &Message) -> impl Iterator<Item = &DataPart> {
+    let data = message.parts.iter().flat_map(|part| match part {
+        Part::Data(data) => std::slice::from_ref(data),
+        Part::ToolResult(result) => result.attachments.as_slice(),
+        _ => &[],
+    });
+    data.filter(|data| data.blob_id().is_some())
+}

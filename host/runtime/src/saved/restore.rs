@@ -1,0 +1,122 @@
+//! Reads what a saved session needs to continue.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use jaato_objects::ObjectEnvironment;
+use jaato_session::{
+    History, HistoryEntry, InterruptedCalls, RecordChange, SavedRecord, SavedRules, SavedState,
+};
+use jaato_sessions::{SessionStore, StoredRecord, record_type};
+use jaato_types::{CallId, PluginName, SessionId, ToolResult};
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+/// The content of a saved session.
+#[derive(Debug, Default)]
+pub struct RestoredSession {
+    /// The conversation.
+    pub record: SavedRecord,
+    /// The approval mode and the user's answers. `None` if they were never saved.
+    pub rules: Option<SavedRules>,
+    /// The model and the usage.
+    pub state: SavedState,
+    /// The objects that tools had shown to the model.
+    pub objects: ObjectEnvironment,
+    /// The states of plugins.
+    pub plugins: HashMap<PluginName, Vec<u8>>,
+    /// What is known of open calls.
+    pub interrupted: InterruptedCalls,
+    /// What could not be restored, one line each.
+    pub problems: Vec<String>,
+}
+
+/// Restores a session from its effective records. Attachments come from the store.
+pub fn restore(store: &SessionStore, id: &SessionId, records: &[StoredRecord]) -> RestoredSession {
+    let mut restored = RestoredSession::default();
+    let mut damaged = 0;
+    for stored in records {
+        let attachment = |name: &str| store.attachment(id, name).ok().flatten();
+        damaged += usize::from(restored.apply(stored, &attachment).is_none());
+    }
+    if damaged > 0 {
+        let records = if damaged == 1 { "record does" } else { "records do" };
+        restored.problems.push(format!("{damaged} {records} not fit and were left out"));
+    }
+    restored
+}
+
+impl RestoredSession {
+    /// Returns the history of the conversation. If an entry breaks an invariant, which only a
+    /// damaged file does, the conversation ends before it.
+    pub fn history(&mut self) -> History {
+        let mut entries: Vec<Arc<HistoryEntry>> = self.record.entries().to_vec();
+        let count = entries.len();
+        loop {
+            if let Ok(history) = History::restore(entries.iter().cloned()) {
+                if entries.len() < count {
+                    let lost = count - entries.len();
+                    self.problems.push(format!(
+                        "{lost} messages at the end do not follow the ones before and were left out"
+                    ));
+                }
+                return history.after_turns(self.record.turns_forgotten());
+            }
+            entries.pop();
+        }
+    }
+
+    /// Applies a record. Returns `None` if it does not fit.
+    fn apply(
+        &mut self,
+        stored: &StoredRecord,
+        attachment: &dyn Fn(&str) -> Option<Vec<u8>>,
+    ) -> Option<()> {
+        let data = &stored.record.data;
+        match stored.record.kind.as_str() {
+            record_type::MESSAGE => {
+                let entry = read(data)?;
+                self.record.apply(RecordChange::Append { entry }).ok()
+            }
+            record_type::CHANGE => self.record.apply(read(data)?).ok(),
+            record_type::RULES => {
+                self.rules = Some(read(data)?);
+                Some(())
+            }
+            record_type::STATE => {
+                self.state = read(data)?;
+                Some(())
+            }
+            record_type::OBJECTS => {
+                let bytes = data["bytes"].as_str().map_or(Some(Vec::new()), attachment)?;
+                let objects = std::mem::take(&mut self.objects);
+                self.objects = objects.with_changes(&data["changes"], &bytes).ok()?;
+                Some(())
+            }
+            record_type::PLUGIN_STATE => {
+                let state = match data["attachment"].as_str() {
+                    Some(name) => attachment(name)?,
+                    None => data["state"].as_str()?.as_bytes().to_vec(),
+                };
+                self.plugins.insert(read(&data["plugin"])?, state);
+                Some(())
+            }
+            record_type::CALL_STARTED => {
+                let id: CallId = read(&data["call_id"])?;
+                self.interrupted.started.insert(id);
+                Some(())
+            }
+            record_type::CALL_ENDED => {
+                let result: ToolResult = read(data)?;
+                self.interrupted.results.insert(result.call_id.clone(), result);
+                Some(())
+            }
+            // Other records do not matter to a session that continues.
+            _ => Some(()),
+        }
+    }
+}
+
+fn read<T: DeserializeOwned>(data: &Value) -> Option<T> {
+    T::deserialize(data).ok()
+}

@@ -1,0 +1,401 @@
+//! Writes a session into its file while it runs.
+//!
+//! A thread writes, so a turn never waits for the disk, except before a call that may change
+//! something. If the disk refuses, that is reported once and the session continues in memory. The
+//! file is created with the first message, so a session without one leaves nothing.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread::JoinHandle;
+
+use futures_util::future::BoxFuture;
+use jaato_session::{
+    HistoryEntry, RecordChange, SavedRecord, SavedRules, SavedState, SessionSaver, SharedObjects,
+    SharedRules,
+};
+use jaato_sessions::{
+    Durability, SessionRecord, SessionStore, SessionStoreError, SessionWriter, record_type,
+};
+use jaato_types::{
+    CallId, Error, ErrorKind, PluginName, SessionId, ToolCall, ToolName, ToolResult,
+};
+use parking_lot::Mutex;
+use serde::Serialize;
+use serde_json::{Value, json, to_value};
+use tokio::sync::oneshot;
+
+use super::blobs_of;
+
+/// Receives the problem of a disk, once.
+pub(crate) type ReportSaveProblem = Box<dyn FnOnce(&SessionStoreError) + Send>;
+
+/// Reads the bytes of a blob of the session, if they are there.
+pub(crate) type ReadBlob = Box<dyn Fn(&str) -> Option<Vec<u8>> + Send>;
+
+/// Removes known secrets from a text.
+pub(crate) type CleanText = Box<dyn Fn(&str) -> String + Send>;
+
+/// Adds what the host knows to the state that a session saves.
+pub(crate) type CompleteState = Box<dyn Fn(&mut SavedState) + Send + Sync>;
+
+/// What the thread needs of the host.
+pub(crate) struct SaverAccess {
+    pub(crate) clean: CleanText,
+    pub(crate) read_blob: ReadBlob,
+    pub(crate) report: ReportSaveProblem,
+}
+
+/// The session to write to.
+pub(crate) struct SaveTarget {
+    pub(crate) store: SessionStore,
+    pub(crate) id: SessionId,
+    pub(crate) workspace: String,
+    /// The open file, if the session has one already.
+    pub(crate) writer: Option<SessionWriter>,
+}
+
+/// Saves one session. Dropping it writes what is left.
+pub(crate) struct FileSessionSaver {
+    saved: Mutex<LastSaved>,
+    complete: CompleteState,
+    /// Taken when the saver is dropped, which ends the thread.
+    work: Option<Sender<SaveWork>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+/// What was saved last, to save only changes.
+#[derive(Default)]
+pub(crate) struct LastSaved {
+    pub(crate) record: SavedRecord,
+    pub(crate) rules: SavedRules,
+    pub(crate) state: SavedState,
+    /// The number of changes of the objects.
+    pub(crate) objects: u64,
+    pub(crate) plugins: HashMap<PluginName, Vec<u8>>,
+}
+
+/// Something to write.
+enum Change {
+    Record(RecordChange),
+    Rules(SavedRules),
+    State(SavedState),
+    Objects(Value, Vec<u8>),
+    PluginState(PluginName, Vec<u8>),
+    CallStarted(CallId, ToolName),
+    CallEnded(Box<ToolResult>),
+    Name(String),
+}
+
+/// Changes to write. The sender is told when the disk has them.
+struct SaveWork {
+    changes: Vec<Change>,
+    synced: Option<oneshot::Sender<()>>,
+}
+
+impl FileSessionSaver {
+    /// Saves into a file. `saved` is what the file holds already.
+    ///
+    /// # Errors
+    /// If the system refuses a thread.
+    pub(crate) fn start(
+        target: SaveTarget,
+        saved: LastSaved,
+        complete: CompleteState,
+        access: SaverAccess,
+    ) -> Result<Self, Error> {
+        let (work, received) = channel();
+        let run = move || SaverThread::new(target, access).run(&received);
+        let thread = std::thread::Builder::new().name("jaato-sessions".to_owned()).spawn(run);
+        let thread = thread.map_err(|error| {
+            Error::new(ErrorKind::Io, format!("cannot save the session: no thread ({error})"))
+        })?;
+        Ok(Self { saved: Mutex::new(saved), complete, work: Some(work), thread: Some(thread) })
+    }
+
+    /// Saves the state of a plugin's instance.
+    pub(crate) fn save_plugin(&self, plugin: &PluginName, state: &[u8]) {
+        let mut saved = self.saved.lock();
+        if saved.plugins.get(plugin).is_some_and(|before| before == state) {
+            return;
+        }
+        saved.plugins.insert(plugin.clone(), state.to_owned());
+        self.send(vec![Change::PluginState(plugin.clone(), state.to_owned())], None);
+    }
+
+    fn send(&self, changes: Vec<Change>, synced: Option<oneshot::Sender<()>>) {
+        if let Some(sender) = self.work.as_ref().filter(|_| !changes.is_empty()) {
+            // The thread has reported why it ended.
+            let _ = sender.send(SaveWork { changes, synced });
+        }
+    }
+}
+
+impl SessionSaver for FileSessionSaver {
+    fn save_record(&self, entries: &[Arc<HistoryEntry>]) {
+        let changes = self.saved.lock().record.changes_to(entries);
+        self.send(changes.into_iter().map(Change::Record).collect(), None);
+    }
+
+    fn save_rules(&self, rules: &SharedRules) {
+        let now = SavedRules::of(rules);
+        let mut saved = self.saved.lock();
+        if saved.rules != now {
+            saved.rules = now.clone();
+            self.send(vec![Change::Rules(now)], None);
+        }
+    }
+
+    fn save_state(&self, mut state: SavedState, objects: &SharedObjects) {
+        (self.complete)(&mut state);
+        let mut saved = self.saved.lock();
+        let mut changes = Vec::new();
+        if saved.state != state {
+            saved.state = state.clone();
+            changes.push(Change::State(state));
+        }
+        let from = saved.objects;
+        let (count, change) = objects.with(|it| (it.change_count(), it.changes_since(from)));
+        if let Some((json, bytes)) = change {
+            saved.objects = count;
+            changes.push(Change::Objects(json, bytes));
+        }
+        self.send(changes, None);
+    }
+
+    fn save_name(&self, name: &str) {
+        self.send(vec![Change::Name(name.to_owned())], None);
+    }
+
+    fn call_starts<'a>(&'a self, call: &'a ToolCall) -> BoxFuture<'a, ()> {
+        let (synced, is_synced) = oneshot::channel();
+        self.send(vec![Change::CallStarted(call.id.clone(), call.name.clone())], Some(synced));
+        Box::pin(async move {
+            // The thread drops the sender if the disk refuses.
+            let _ = is_synced.await;
+        })
+    }
+
+    fn call_ended(&self, result: &ToolResult) {
+        self.send(vec![Change::CallEnded(Box::new(result.clone()))], None);
+    }
+}
+
+impl Drop for FileSessionSaver {
+    fn drop(&mut self) {
+        self.work = None;
+        if let Some(thread) = self.thread.take() {
+            // A thread that panicked has nothing left to write.
+            let _ = thread.join();
+        }
+    }
+}
+
+/// The thread that writes.
+struct SaverThread {
+    target: SaveTarget,
+    access: SaverAccess,
+    /// What came before the first message.
+    early: Vec<Change>,
+    /// The blobs that are stored beside the file.
+    blobs: HashSet<String>,
+}
+
+impl SaverThread {
+    fn new(target: SaveTarget, access: SaverAccess) -> Self {
+        Self { target, access, early: Vec::new(), blobs: HashSet::new() }
+    }
+
+    fn run(mut self, received: &Receiver<SaveWork>) {
+        while let Ok(SaveWork { changes, synced }) = received.recv() {
+            if let Err(error) = self.write(changes, synced.is_some()) {
+                (self.access.report)(&error);
+                return;
+            }
+            if let Some(synced) = synced {
+                // The call may have been cancelled.
+                let _ = synced.send(());
+            }
+        }
+    }
+
+    fn write(&mut self, changes: Vec<Change>, is_synced: bool) -> Result<(), SessionStoreError> {
+        let is_begun = self.target.writer.is_some()
+            || changes.iter().any(|change| matches!(change, Change::Record(_)));
+        self.early.extend(changes);
+        if !is_begun {
+            return Ok(());
+        }
+        let mut records = Vec::with_capacity(self.early.len());
+        for change in std::mem::take(&mut self.early) {
+            self.keep_blobs(&change)?;
+            let mut record = self.record_of(change)?;
+            clean_texts(&mut record.data, &self.access.clean);
+            records.push(record);
+        }
+        let SaveTarget { store, id, workspace, writer } = &mut self.target;
+        let writer = match writer {
+            Some(writer) => writer,
+            None => writer.insert(store.create(id, workspace, None)?),
+        };
+        let durability = if is_synced { Durability::Synced } else { Durability::Written };
+        writer.append(records, durability).map(drop)
+    }
+
+    /// Stores the blobs of a message beside the file. A blob that is gone was not sent either.
+    fn keep_blobs(&mut self, change: &Change) -> Result<(), SessionStoreError> {
+        let Change::Record(RecordChange::Append { entry } | RecordChange::Replace { entry, .. }) =
+            change
+        else {
+            return Ok(());
+        };
+        for id in blobs_of(&entry.message).filter_map(|data| data.blob_id()) {
+            let bytes = if self.blobs.contains(id) { None } else { (self.access.read_blob)(id) };
+            if let Some(bytes) = bytes {
+                self.target.store.keep_attachment(&self.target.id, &bytes)?;
+                self.blobs.insert(id.to_owned());
+            }
+        }
+        Ok(())
+    }
+
+    fn record_of(&self, change: Change) -> Result<SessionRecord, SessionStoreError> {
+        Ok(match change {
+            Change::Record(RecordChange::Append { entry }) => record(record_type::MESSAGE, &*entry),
+            Change::Record(change) => record(record_type::CHANGE, change),
+            Change::Rules(rules) => record(record_type::RULES, rules),
+            Change::State(state) => record(record_type::STATE, state),
+            Change::Objects(json, bytes) => {
+                let bytes = match bytes.is_empty() {
+                    true => None,
+                    false => Some(self.target.store.keep_attachment(&self.target.id, &bytes)?),
+                };
+                record(record_type::OBJECTS, json!({ "changes": json, "bytes": bytes }))
+            }
+            Change::PluginState(plugin, state) => {
+                // Plugins of the Rust SDK save JSON. Others may save any bytes.
+                let data = match std::str::from_utf8(&state) {
+                    Ok(text) => json!({ "plugin": plugin, "state": text }),
+                    Err(_) => {
+                        let name = self.target.store.keep_attachment(&self.target.id, &state)?;
+                        json!({ "plugin": plugin, "attachment": name })
+                    }
+                };
+                record(record_type::PLUGIN_STATE, data)
+            }
+            Change::CallStarted(call_id, name) => {
+                record(record_type::CALL_STARTED, json!({ "call_id": call_id, "name": name }))
+            }
+            Change::Name(name) => record(record_type::NAME, json!({ "name": name })),
+            Change::CallEnded(result) => record(record_type::CALL_ENDED, result),
+        })
+    }
+}
+
+fn record(kind: &str, data: impl Serialize) -> SessionRecord {
+    // Its maps have text keys, so this cannot fail.
+    SessionRecord::new(kind, to_value(data).unwrap_or_default())
+}
+
+/// Removes known secrets from all texts of a JSON value.
+fn clean_texts(value: &mut Value, clean: &CleanText) {
+    match value {
+        Value::String(text) => *text = clean(text),
+        Value::Array(items) => items.iter_mut().for_each(|item| clean_texts(item, clean)),
+        Value::Object(map) => map.values_mut().for_each(|item| clean_texts(item, clean)),
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use jaato_session::{History, MessageMark};
+    use jaato_sessions::effective_records;
+    use jaato_types::Part;
+
+    use super::super::restore;
+    use super::*;
+
+    fn store() -> (tempfile::TempDir, SessionStore) {
+        let folder = tempfile::tempdir().unwrap();
+        let store = SessionStore::new(folder.path().join("sessions"));
+        (folder, store)
+    }
+
+    fn saver(store: &SessionStore, report: ReportSaveProblem) -> FileSessionSaver {
+        let (id, workspace) = (SessionId::new("a"), "/w".to_owned());
+        let target = SaveTarget { store: store.clone(), id, workspace, writer: None };
+        let access = SaverAccess {
+            clean: Box::new(|text| text.replace("secret", "********")),
+            read_blob: Box::new(|_| None),
+            report,
+        };
+        FileSessionSaver::start(target, LastSaved::default(), Box::new(|_| {}), access).unwrap()
+    }
+
+    fn no_problem() -> ReportSaveProblem {
+        Box::new(|error| panic!("{error}"))
+    }
+
+    #[test]
+    fn saved_history_is_restored_with_its_marks() {
+        let (_folder, store) = store();
+        let saver = saver(&store, no_problem());
+        let mut history = History::new();
+        for turn in ["one", "two"] {
+            history.append_prompt(vec![Part::text(turn)]).unwrap();
+            saver.save_record(history.entries());
+            let mark = (turn == "two").then_some(MessageMark::Partial);
+            history.append_answer(vec![Part::text("answer")], mark).unwrap();
+            saver.save_record(history.entries());
+        }
+        drop(saver);
+        let id = SessionId::new("a");
+        let records = effective_records(store.open(&id, false).unwrap().records);
+        let mut restored = restore(&store, &id, &records);
+        assert_eq!(restored.history(), history);
+        assert_eq!(restored.problems, [""; 0]);
+    }
+
+    #[test]
+    fn session_without_a_message_leaves_no_file() {
+        let (_folder, store) = store();
+        let saver = saver(&store, no_problem());
+        saver.save_name("a name");
+        saver.save_record(&[]);
+        drop(saver);
+        assert_eq!(store.list().unwrap(), []);
+    }
+
+    #[test]
+    fn secrets_never_reach_the_file() {
+        let (_folder, store) = store();
+        let saver = saver(&store, no_problem());
+        let mut history = History::new();
+        history.append_prompt(vec![Part::text("the secret")]).unwrap();
+        saver.save_record(history.entries());
+        drop(saver);
+        let records = store.open(&SessionId::new("a"), false).unwrap().records;
+        assert_eq!(records[0].record.data["parts"][0]["text"], "the ********");
+    }
+
+    #[test]
+    fn disk_problem_is_reported_once_and_calls_go_on() {
+        let (_folder, store) = store();
+        let (told, problems) = channel();
+        let saver = saver(&store, Box::new(move |error| told.send(error.to_string()).unwrap()));
+        let mut history = History::new();
+        history.append_prompt(vec![Part::text("one")]).unwrap();
+        saver.save_record(history.entries());
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        let call = ToolCall::default();
+        runtime.block_on(saver.call_starts(&call));
+        // Another process takes the session over.
+        let _other = store.open(&SessionId::new("a"), true).unwrap();
+        runtime.block_on(saver.call_starts(&call));
+        runtime.block_on(saver.call_starts(&call));
+        drop(saver);
+        let problems: Vec<String> = problems.iter().collect();
+        assert!(matches!(&problems[..], [one] if one.contains("taken over")), "{problems:?}");
+    }
+}

@@ -1,0 +1,207 @@
+//! Connects a session that starts with its file.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use jaato_config::NamedModel;
+use jaato_environments::SessionOutputs;
+use jaato_session::{
+    EventEmitter, InitialObjects, SavedState, SessionPorts, SessionSaver, SessionSetup, SharedUsage,
+};
+use jaato_sessions::SessionStore;
+use jaato_types::{Error, SessionId};
+
+use super::saver::LastSaved;
+use super::{
+    FileSessionSaver, OpenSession, RestoredSession, SaveTarget, SaverAccess, Saving, blobs_of,
+};
+use crate::host::RuntimeHost;
+use crate::start_session::SessionOptions;
+
+/// How a session that starts is saved, and what it continues.
+pub(crate) struct SessionSaving {
+    pub(crate) id: SessionId,
+    target: Option<SaveTarget>,
+    restored: Option<RestoredSession>,
+}
+
+/// A saver whose session has not started yet.
+pub(crate) struct StartedSaver {
+    saver: FileSessionSaver,
+    outputs: PathBuf,
+    /// What ran in the background of the process before.
+    ended: Vec<String>,
+}
+
+impl SessionSaving {
+    /// Gives a session that does not continue another one the new id.
+    pub(crate) fn new(saving: Saving, new_id: SessionId) -> Self {
+        match saving {
+            Saving::Off => Self { id: new_id, target: None, restored: None },
+            Saving::New { store, workspace } => {
+                let target = SaveTarget { store, id: new_id.clone(), workspace, writer: None };
+                Self { id: new_id, target: Some(target), restored: None }
+            }
+            Saving::Continue(open) => {
+                let OpenSession { store, writer, restored } = *open;
+                let id = SessionId::new(writer.id());
+                let workspace = String::new();
+                let target = SaveTarget { store, id: id.clone(), workspace, writer: Some(writer) };
+                Self { id, target: Some(target), restored: Some(restored) }
+            }
+        }
+    }
+
+    /// Returns the model that answered last, if it is still there.
+    pub(crate) fn model(&self, host: &Arc<RuntimeHost>) -> Option<NamedModel> {
+        let name = &self.restored.as_ref()?.state.model;
+        if name.is_empty() { None } else { host.model_by_name(name).ok() }
+    }
+
+    /// Puts what was saved into the setup of the session, and starts its saver.
+    ///
+    /// # Errors
+    /// If the system refuses a thread.
+    pub(crate) fn set_up(
+        self,
+        host: &Arc<RuntimeHost>,
+        setup: &mut SessionSetup,
+        options: &SessionOptions,
+    ) -> Result<Option<StartedSaver>, Error> {
+        let Self { id, target, restored } = self;
+        let Some(target) = target else { return Ok(None) };
+        expire_sessions(host, &target.store);
+        let outputs = target.store.outputs_folder(&id);
+        let mut saved = LastSaved::default();
+        if let Some(mut restored) = restored {
+            restore_blobs(host, &target, &restored);
+            setup.history = restored.history();
+            setup.interrupted = std::mem::take(&mut restored.interrupted);
+            setup.spent = SharedUsage::from_usage(restored.state.usage);
+            if let Some(mut rules) = restored.rules.clone() {
+                rules.mode = options.mode.unwrap_or(rules.mode);
+                rules.restore_into(&mut setup.rules.lock());
+            }
+            for (plugin, state) in &restored.plugins {
+                host.plugins.instances.restore_state(&id, plugin, state.clone());
+            }
+            saved = LastSaved {
+                record: restored.record,
+                rules: restored.rules.unwrap_or_default(),
+                state: restored.state,
+                objects: restored.objects.change_count(),
+                plugins: restored.plugins,
+            };
+            setup.objects = InitialObjects::Own(restored.objects);
+        }
+        let access = saver_access(host, &id, EventEmitter::new(id.clone(), options.events.clone()));
+        let (terminals, session) = (Arc::clone(&host.terminals), id.clone());
+        let environment = host.setup.config.environment.clone();
+        let complete = Box::new(move |state: &mut SavedState| {
+            state.background.extend(terminals.names_of(&session));
+            state.environment.clone_from(&environment);
+        });
+        let ended = saved.state.background.clone();
+        let saver = FileSessionSaver::start(target, saved, complete, access)?;
+        Ok(Some(StartedSaver { saver, outputs, ended }))
+    }
+}
+
+impl StartedSaver {
+    /// Says to the model what ended with the process before, if anything ran then.
+    pub(crate) fn note_on_ended(&self) -> Option<String> {
+        let ended = self.ended.join(", ");
+        (!ended.is_empty()).then(|| {
+            format!(
+                "The conversation continues in a new process. What ran in the background ended with \
+                 the one before, and its outcome is unknown: {ended}. Start it again if it is needed."
+            )
+        })
+    }
+
+    /// Lets the session and its plugins use the saver.
+    pub(crate) fn connect(
+        self,
+        host: &Arc<RuntimeHost>,
+        session: &SessionId,
+        ports: &mut SessionPorts,
+    ) {
+        let saver = Arc::new(self.saver);
+        let weak = Arc::downgrade(&saver);
+        host.plugins.instances.follow_states(
+            session,
+            Arc::new(move |plugin, state| {
+                if let Some(saver) = weak.upgrade() {
+                    saver.save_plugin(plugin, state);
+                }
+            }),
+        );
+        ports.outputs = Arc::new(SessionOutputs {
+            environments: Arc::clone(&host.environments),
+            session: session.clone(),
+            kept_in: Some(self.outputs),
+        });
+        ports.saver = Some(saver as Arc<dyn SessionSaver>);
+    }
+}
+
+/// Deletes sessions that are older or larger than the user configured, on a thread of its own.
+fn expire_sessions(host: &Arc<RuntimeHost>, store: &SessionStore) {
+    let settings = &host.setup.config.sessions;
+    let days = Some(settings.keep_days).filter(|days| *days > 0);
+    let megabytes = Some(settings.keep_megabytes).filter(|megabytes| *megabytes > 0);
+    if days.is_none() && megabytes.is_none() {
+        return;
+    }
+    let age = days.map(|days| Duration::from_secs(days * 24 * 3600));
+    let bytes = megabytes.map(|megabytes| megabytes * 1024 * 1024);
+    let (store, log) = (store.clone(), host.log.clone());
+    let expire = move || {
+        let failures = match store.expire(age, bytes) {
+            Ok(expired) => expired.failed.into_iter().map(|(_, error)| error).collect(),
+            Err(error) => vec![error],
+        };
+        for error in failures {
+            log.line(1, "host", &format!("deleting an old session: {error}"));
+        }
+    };
+    // Without a thread, the next session tries again.
+    let _ = std::thread::Builder::new().name("jaato-expire".to_owned()).spawn(expire);
+}
+
+/// Puts the blobs of the conversation back into the session's blob store. A message whose blob
+/// cannot be restored says so to the model.
+fn restore_blobs(host: &Arc<RuntimeHost>, target: &SaveTarget, restored: &RestoredSession) {
+    let Ok(blobs) = host.services.shared().blobs().session_blobs(&target.id) else { return };
+    let entries = restored.record.entries().iter();
+    for data in entries.flat_map(|entry| blobs_of(&entry.message)) {
+        let Some(id) = data.blob_id().filter(|id| blobs.find(id).is_err()) else { continue };
+        let Ok(Some(bytes)) = target.store.attachment(&target.id, id) else { continue };
+        let stored = blobs.begin(&data.mime_type).and_then(|mut upload| {
+            upload.write(&bytes)?;
+            upload.finish()
+        });
+        if let Err(error) = stored {
+            host.log.line(1, "host", &format!("restoring an attachment: {error}"));
+        }
+    }
+}
+
+fn saver_access(host: &Arc<RuntimeHost>, id: &SessionId, emitter: EventEmitter) -> SaverAccess {
+    let services = Arc::clone(&host.services);
+    let blobs = Arc::clone(&host.services);
+    let id = id.clone();
+    SaverAccess {
+        clean: Box::new(move |text| services.without_any_secret(text)),
+        read_blob: Box::new(move |blob| {
+            let of_session = blobs.shared().blobs().session_blobs(&id).ok()?;
+            of_session.head(blob, u64::MAX).ok()
+        }),
+        report: Box::new(move |error| {
+            emitter.notice(format!(
+                "{error}; the conversation continues, but what follows is not saved"
+            ));
+        }),
+    }
+}

@@ -1,0 +1,236 @@
+//! An SQLite index over all sessions, for lists and full-text search.
+//!
+//! A process that saves never touches the database. It leaves a mark, and opening the index reads
+//! the marked sessions. Everything here can be rebuilt from the files.
+
+mod tables;
+mod update;
+
+use jaato_types::SessionId;
+use rusqlite::{Connection, OptionalExtension as _, Row, params};
+
+use crate::error::SessionStoreError;
+use crate::store::SessionStore;
+
+/// A session in the list.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct IndexedSession {
+    /// Its id.
+    pub id: String,
+    /// The workspace's root.
+    pub workspace: String,
+    /// The name that the user gave, or else the beginning of the first prompt.
+    pub name: String,
+    /// When it began, in milliseconds since 1970.
+    pub begun_ms: i64,
+    /// When it changed last, in milliseconds since 1970.
+    pub changed_ms: i64,
+    /// The number of prompts in the conversation.
+    pub prompts: u64,
+}
+
+/// A message that a search found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SearchHit {
+    /// The session's id.
+    pub session: String,
+    /// The session's name.
+    pub name: String,
+    /// The number of the record.
+    pub seq: u64,
+    /// When the record was appended, in milliseconds since 1970.
+    pub at_ms: i64,
+    /// A part of the text, with each found word between `[` and `]`.
+    pub excerpt: String,
+}
+
+/// A session that the index cannot read.
+#[derive(Debug)]
+pub struct IndexProblem {
+    /// The session.
+    pub session: SessionId,
+    /// Why it cannot be read.
+    pub error: SessionStoreError,
+}
+
+/// The index.
+#[derive(Debug)]
+pub struct SessionIndex {
+    database: Connection,
+}
+
+impl SessionIndex {
+    /// Opens the index of a store and reads the sessions that have changed. Creates a missing,
+    /// damaged or older index again from the files. Returns the sessions that cannot be read, too.
+    ///
+    /// # Errors
+    /// If the index cannot be written.
+    pub fn open(store: &SessionStore) -> Result<(Self, Vec<IndexProblem>), SessionStoreError> {
+        match Self::open_existing(store) {
+            Ok(Some(opened)) => return Ok(opened),
+            Ok(None) => {}
+            Err(SessionStoreError::Index(error)) if tables::is_damage(&error) => {
+                tables::remove(store)?;
+            }
+            Err(error) => return Err(error),
+        }
+        let (index, _, problems) = Self::rebuild(store)?;
+        Ok((index, problems))
+    }
+
+    /// Reads all sessions of a store into a new index. Returns their number, and those that cannot
+    /// be read.
+    ///
+    /// # Errors
+    /// If the index cannot be written.
+    pub fn rebuild(
+        store: &SessionStore,
+    ) -> Result<(Self, u64, Vec<IndexProblem>), SessionStoreError> {
+        let rebuilt = Self::rebuild_in_place(store);
+        let is_damage = |error: &SessionStoreError| matches!(error, SessionStoreError::Index(error) if tables::is_damage(error));
+        match rebuilt {
+            Err(error) if is_damage(&error) => {
+                tables::remove(store)?;
+                Self::rebuild_in_place(store)
+            }
+            rebuilt => rebuilt,
+        }
+    }
+
+    /// Returns `None` if there is no index of this version.
+    fn open_existing(
+        store: &SessionStore,
+    ) -> Result<Option<(Self, Vec<IndexProblem>)>, SessionStoreError> {
+        if !tables::path(store).exists() {
+            return Ok(None);
+        }
+        let mut index = Self { database: tables::connect(store)? };
+        if !tables::is_current(&index.database)? {
+            return Ok(None);
+        }
+        let problems = index.read_changed(store)?;
+        Ok(Some((index, problems)))
+    }
+
+    fn rebuild_in_place(
+        store: &SessionStore,
+    ) -> Result<(Self, u64, Vec<IndexProblem>), SessionStoreError> {
+        let mut index = Self { database: tables::connect(store)? };
+        let (count, mut problems) = index.read_all(store)?;
+        let changed = index.read_changed(store)?;
+        let is_new = |problem: &IndexProblem| {
+            !problems.iter().any(|known: &IndexProblem| known.session == problem.session)
+        };
+        let further: Vec<IndexProblem> = changed.into_iter().filter(is_new).collect();
+        problems.extend(further);
+        store.remove_leftovers()?;
+        Ok((index, count, problems))
+    }
+
+    /// Lists sessions, the last changed first. A workspace limits the list to its sessions.
+    ///
+    /// # Errors
+    /// If the index cannot be read.
+    pub fn list(
+        &self,
+        workspace: Option<&str>,
+        limit: u32,
+    ) -> Result<Vec<IndexedSession>, SessionStoreError> {
+        let filter = if workspace.is_some() { "where workspace = ?1" } else { "" };
+        // Without a filter, the first parameter has no use.
+        let mut query = self.database.prepare(&format!(
+            "select id, workspace, name, begun_ms, changed_ms, prompts from sessions {filter}
+             order by changed_ms desc, id desc limit ?2"
+        ))?;
+        let rows = query.query_map(params![workspace, limit], indexed_session)?;
+        Ok(rows.collect::<Result<_, _>>()?)
+    }
+
+    /// Counts the sessions, of a workspace or all.
+    ///
+    /// # Errors
+    /// If the index cannot be read.
+    pub fn count(&self, workspace: Option<&str>) -> Result<u64, SessionStoreError> {
+        let count: i64 = match workspace {
+            Some(workspace) => self.database.query_row(
+                "select count(*) from sessions where workspace = ?1",
+                [workspace],
+                |row| row.get(0),
+            )?,
+            None => {
+                self.database.query_row("select count(*) from sessions", [], |row| row.get(0))?
+            }
+        };
+        Ok(count.unsigned_abs())
+    }
+
+    /// Returns one session.
+    ///
+    /// # Errors
+    /// If the index cannot be read.
+    pub fn session(&self, id: &SessionId) -> Result<Option<IndexedSession>, SessionStoreError> {
+        let mut query = self.database.prepare(
+            "select id, workspace, name, begun_ms, changed_ms, prompts from sessions where id = ?1",
+        )?;
+        Ok(query.query_row([id.as_str()], indexed_session).optional()?)
+    }
+
+    /// Finds messages that contain all words or words that begin with them, the best first. A
+    /// workspace limits the search to its sessions.
+    ///
+    /// # Errors
+    /// If the index cannot be read.
+    pub fn search(
+        &self,
+        words: &str,
+        workspace: Option<&str>,
+        limit: u32,
+    ) -> Result<Vec<SearchHit>, SessionStoreError> {
+        // Each word as a quoted string, because FTS5 has a query language of its own.
+        let quoted: Vec<String> = words
+            .split_whitespace()
+            .map(|word| format!("\"{}\"*", word.replace('"', "\"\"")))
+            .collect();
+        if quoted.is_empty() {
+            return Ok(Vec::new());
+        }
+        let mut query = self.database.prepare(
+            "select messages.session, sessions.name, messages.seq, messages.at_ms,
+                 snippet(texts, 0, '[', ']', '…', 16)
+             from texts
+                 join messages on messages.number = texts.rowid
+                 join sessions on sessions.id = messages.session
+             where texts match ?1 and (?2 is null or sessions.workspace = ?2)
+             order by rank limit ?3",
+        )?;
+        let rows = query.query_map(params![quoted.join(" "), workspace, limit], |row| {
+            Ok(SearchHit {
+                session: row.get(0)?,
+                name: row.get(1)?,
+                seq: row.get::<_, i64>(2)?.unsigned_abs(),
+                at_ms: row.get(3)?,
+                excerpt: row.get(4)?,
+            })
+        })?;
+        Ok(rows.collect::<Result<_, _>>()?)
+    }
+
+    /// Returns the session of a workspace that changed last.
+    ///
+    /// # Errors
+    /// If the index cannot be read.
+    pub fn newest(&self, workspace: &str) -> Result<Option<String>, SessionStoreError> {
+        Ok(self.list(Some(workspace), 1)?.pop().map(|session| session.id))
+    }
+}
+
+fn indexed_session(row: &Row<'_>) -> rusqlite::Result<IndexedSession> {
+    Ok(IndexedSession {
+        id: row.get(0)?,
+        workspace: row.get(1)?,
+        name: row.get(2)?,
+        begun_ms: row.get(3)?,
+        changed_ms: row.get(4)?,
+        prompts: row.get::<_, i64>(5)?.unsigned_abs(),
+    })
+}

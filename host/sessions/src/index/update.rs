@@ -1,0 +1,279 @@
+//! Reads sessions into the index.
+
+use jaato_types::SessionId;
+use rusqlite::{Connection, OptionalExtension as _, Statement, TransactionBehavior, params};
+
+use super::{IndexProblem, SessionIndex, tables};
+use crate::effective::effective_records;
+use crate::error::SessionStoreError;
+use crate::owner::{OwnerState, lock_folder, owner_state};
+use crate::record::{IndexedChange, IndexedText, StoredRecord, record_type};
+use crate::store::SessionStore;
+
+/// Longest name that the first prompt gives, in characters.
+const NAME_CHARS_MAX: usize = 80;
+
+impl SessionIndex {
+    /// Reads all sessions into new tables. Leaves the marks, because a crash may lose the tables.
+    pub(super) fn read_all(
+        &mut self,
+        store: &SessionStore,
+    ) -> Result<(u64, Vec<IndexProblem>), SessionStoreError> {
+        let change = self.database.transaction_with_behavior(TransactionBehavior::Immediate)?;
+        tables::create(&change)?;
+        let (mut count, mut problems) = (0, Vec::new());
+        for session in store.list()? {
+            match read_session(&change, store, &session) {
+                Ok(()) => count += 1,
+                Err(error @ SessionStoreError::Index(_)) => return Err(error),
+                Err(error) => problems.push(IndexProblem { session, error }),
+            }
+        }
+        change.commit()?;
+        Ok((count, problems))
+    }
+
+    /// Reads the marked sessions. Removes the marks of those that no process has open.
+    pub(super) fn read_changed(
+        &mut self,
+        store: &SessionStore,
+    ) -> Result<Vec<IndexProblem>, SessionStoreError> {
+        let mut problems = Vec::new();
+        for session in store.changed()? {
+            match self.read_marked(store, &session) {
+                Ok(()) => {}
+                Err(error @ SessionStoreError::Index(_)) => return Err(error),
+                Err(error) => problems.push(IndexProblem { session, error }),
+            }
+        }
+        Ok(problems)
+    }
+
+    fn read_marked(
+        &mut self,
+        store: &SessionStore,
+        id: &SessionId,
+    ) -> Result<(), SessionStoreError> {
+        // Until the lock is dropped, no process can claim the session. So the mark of a session
+        // that is free now can be removed after it is read.
+        let lock = match store.existing_folder(id) {
+            Ok(folder) => lock_folder(&folder, id.as_str()).map(|lock| Some((folder, lock))),
+            Err(error) => Err(error),
+        };
+        let lock = match lock {
+            Err(SessionStoreError::NotFound(_)) => None,
+            lock => lock?,
+        };
+        let is_free = match &lock {
+            Some((folder, _)) => owner_state(folder)? == OwnerState::Free,
+            None => true,
+        };
+        let change = self.database.transaction_with_behavior(TransactionBehavior::Immediate)?;
+        let read = match lock {
+            Some(_) => read_session(&change, store, id),
+            None => remove(&change, id),
+        };
+        let is_readable = match &read {
+            Ok(()) => true,
+            // It stays so, and is reported once.
+            Err(SessionStoreError::NotASession(_) | SessionStoreError::NewerFormat { .. }) => false,
+            Err(_) => return read,
+        };
+        if is_readable {
+            change.commit()?;
+        }
+        if is_free {
+            store.disk.remove_file(&store.mark_of(id))?;
+        }
+        read
+    }
+}
+
+/// Reads what a session has more than the index.
+fn read_session(
+    database: &Connection,
+    store: &SessionStore,
+    id: &SessionId,
+) -> Result<(), SessionStoreError> {
+    let mut reader = store.read(id)?;
+    let known: Option<u64> = database
+        .query_row("select indexed_bytes from sessions where id = ?1", [id.as_str()], |row| {
+            row.get::<_, i64>(0)
+        })
+        .optional()?
+        .map(i64::unsigned_abs);
+    let is_further = match known {
+        Some(bytes) => reader.skip_to(bytes)?,
+        None => false,
+    };
+    let mut records = reader.read_rest()?;
+    let rewinds = |stored: &StoredRecord| stored.record.kind == record_type::REWIND;
+    if !is_further || records.iter().any(rewinds) {
+        reader = store.read(id)?;
+        records = effective_records(reader.read_rest()?);
+        remove(database, id)?;
+        database.execute(
+            "insert into sessions (id, workspace, begun_ms, changed_ms) values (?1, ?2, ?3, ?3)",
+            params![id.as_str(), reader.header().workspace, reader.begun_ms()],
+        )?;
+    }
+    add_records(database, id, &records)?;
+    let end = i64::try_from(reader.end()).unwrap_or(i64::MAX);
+    database.execute(
+        "update sessions set indexed_bytes = ?2 where id = ?1",
+        params![id.as_str(), end],
+    )?;
+    Ok(())
+}
+
+fn remove(database: &Connection, id: &SessionId) -> Result<(), SessionStoreError> {
+    cut(database, id, 0)?;
+    database.execute("delete from sessions where id = ?1", [id.as_str()])?;
+    Ok(())
+}
+
+/// Removes the messages from a position on.
+fn cut(database: &Connection, id: &SessionId, position: i64) -> Result<(), SessionStoreError> {
+    for table in [
+        "delete from texts where rowid in
+             (select number from messages where session = ?1 and position >= ?2)",
+        "delete from messages where session = ?1 and position >= ?2",
+    ] {
+        database.prepare(table)?.execute(params![id.as_str(), position])?;
+    }
+    Ok(())
+}
+
+fn add_records(
+    database: &Connection,
+    id: &SessionId,
+    records: &[StoredRecord],
+) -> Result<(), SessionStoreError> {
+    if records.is_empty() {
+        return Ok(());
+    }
+    let mut next: i64 = database
+        .prepare("select coalesce(max(position) + 1, 0) from messages where session = ?1")?
+        .query_row([id.as_str()], |row| row.get(0))?;
+    let mut forgotten: i64 = database
+        .prepare("select forgotten from sessions where id = ?1")?
+        .query_row([id.as_str()], |row| row.get(0))?;
+    let mut added = MessageInserts::prepare(database)?;
+    for stored in records {
+        let signed = |number: u64| i64::try_from(number).unwrap_or(i64::MAX);
+        match stored.record.indexed_change() {
+            Some(IndexedChange::Append(text)) => {
+                added.add(id, next, stored, &text)?;
+                next += 1;
+            }
+            Some(IndexedChange::Replace { index, text }) => {
+                replace(database, id, forgotten.saturating_add(signed(index)), &text)?;
+            }
+            Some(IndexedChange::Cut { length }) => {
+                let position = forgotten.saturating_add(signed(length));
+                cut(database, id, position)?;
+                next = next.min(position);
+            }
+            Some(IndexedChange::Forget { count }) => {
+                forgotten = forgotten.saturating_add(signed(count)).min(next);
+            }
+            Some(IndexedChange::Name(name)) => {
+                database.execute(
+                    "update sessions set name = ?2, is_named = 1 where id = ?1",
+                    params![id.as_str(), name],
+                )?;
+            }
+            None => {}
+        }
+    }
+    let changed_ms = records.iter().map(|stored| stored.at_ms).max().unwrap_or(0);
+    database
+        .prepare(
+            "update sessions set forgotten = ?2, changed_ms = max(changed_ms, ?3),
+             prompts = (select count(*) from messages where session = ?1 and is_prompt)
+         where id = ?1",
+        )?
+        .execute(params![id.as_str(), forgotten, changed_ms])?;
+    name_by_prompt(database, id)
+}
+
+/// The statements that add a message, because preparing them takes longer than running them.
+struct MessageInserts<'a> {
+    database: &'a Connection,
+    message: Statement<'a>,
+    text: Statement<'a>,
+}
+
+impl<'a> MessageInserts<'a> {
+    fn prepare(database: &'a Connection) -> Result<Self, SessionStoreError> {
+        let message = database.prepare(
+            "insert into messages (session, position, seq, at_ms, is_prompt)
+             values (?1, ?2, ?3, ?4, ?5)",
+        )?;
+        let text = database.prepare("insert into texts (rowid, text) values (?1, ?2)")?;
+        Ok(Self { database, message, text })
+    }
+
+    fn add(
+        &mut self,
+        id: &SessionId,
+        position: i64,
+        stored: &StoredRecord,
+        text: &IndexedText,
+    ) -> Result<(), SessionStoreError> {
+        let seq = i64::try_from(stored.seq).unwrap_or(i64::MAX);
+        let IndexedText { text, is_prompt, is_sent } = text;
+        let is_prompt = *is_prompt && *is_sent;
+        self.message.execute(params![id.as_str(), position, seq, stored.at_ms, is_prompt])?;
+        self.text.execute(params![self.database.last_insert_rowid(), text])?;
+        Ok(())
+    }
+}
+
+fn replace(
+    database: &Connection,
+    id: &SessionId,
+    position: i64,
+    text: &IndexedText,
+) -> Result<(), SessionStoreError> {
+    database.execute(
+        "update texts set text = ?3 where rowid in
+             (select number from messages where session = ?1 and position = ?2)",
+        params![id.as_str(), position, text.text],
+    )?;
+    database.execute(
+        "update messages set is_prompt = ?3 where session = ?1 and position = ?2",
+        params![id.as_str(), position, text.is_prompt && text.is_sent],
+    )?;
+    Ok(())
+}
+
+/// Names a session after its first prompt, unless the user named it.
+fn name_by_prompt(database: &Connection, id: &SessionId) -> Result<(), SessionStoreError> {
+    let first: Option<String> = database
+        .prepare(
+            "select texts.text from sessions
+                 join messages on messages.session = sessions.id and messages.is_prompt
+                 join texts on texts.rowid = messages.number
+             where sessions.id = ?1 and not sessions.is_named and sessions.name = ''
+             order by messages.position limit 1",
+        )?
+        .query_row([id.as_str()], |row| row.get(0))
+        .optional()?;
+    if let Some(text) = first {
+        database.execute(
+            "update sessions set name = ?2 where id = ?1",
+            params![id.as_str(), first_words(&text)],
+        )?;
+    }
+    Ok(())
+}
+
+/// Returns the beginning of a prompt in one line.
+fn first_words(text: &str) -> String {
+    let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    match line.char_indices().nth(NAME_CHARS_MAX) {
+        Some((end, _)) => format!("{}…", &line[..end]),
+        None => line,
+    }
+}

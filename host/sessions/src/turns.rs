@@ -1,0 +1,88 @@
+//! The user's messages of a conversation, by their numbers, and rewinds to before one.
+
+use jaato_types::SessionId;
+use serde_json::json;
+
+use crate::effective::effective_records;
+use crate::error::SessionStoreError;
+use crate::record::{IndexedChange, SessionRecord, StoredRecord, record_type};
+use crate::store::SessionStore;
+use crate::writer::Durability;
+
+/// A message of the user.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NumberedPrompt {
+    /// Its number in the conversation, from 1.
+    pub number: u64,
+    /// The number of its record.
+    pub seq: u64,
+    /// When it was sent, in milliseconds since 1970.
+    pub at_ms: i64,
+    /// Its text.
+    pub text: String,
+}
+
+/// Lists the user's messages of the conversation that [effective records](effective_records)
+/// describe. A message that was cut has no number. One that was not sent has.
+pub fn numbered_prompts(effective: &[StoredRecord]) -> Vec<NumberedPrompt> {
+    let (mut entries, mut forgotten) = (Vec::new(), 0);
+    let index = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
+    for stored in effective {
+        match stored.record.indexed_change() {
+            Some(IndexedChange::Append(text)) => entries.push((stored, text)),
+            Some(IndexedChange::Replace { index: at, text }) => {
+                if let Some(entry) = entries.get_mut(index(at).saturating_add(forgotten)) {
+                    entry.1 = text;
+                }
+            }
+            Some(IndexedChange::Cut { length }) => {
+                entries.truncate(index(length).saturating_add(forgotten));
+            }
+            Some(IndexedChange::Forget { count }) => {
+                forgotten = index(count).saturating_add(forgotten).min(entries.len());
+            }
+            Some(IndexedChange::Name(_)) | None => {}
+        }
+    }
+    let prompts = entries.into_iter().filter(|(_, text)| text.is_prompt);
+    let numbered = (1..).zip(prompts).map(|(number, (stored, text))| NumberedPrompt {
+        number,
+        seq: stored.seq,
+        at_ms: stored.at_ms,
+        text: text.text,
+    });
+    numbered.collect()
+}
+
+impl SessionStore {
+    /// Returns the number of the last record before a message of the user.
+    ///
+    /// # Errors
+    /// If there is no such session or message, or the session cannot be read.
+    pub fn seq_before_prompt(&self, id: &SessionId, number: u64) -> Result<u64, SessionStoreError> {
+        let records = effective_records(self.read(id)?.read_rest()?);
+        let prompts = numbered_prompts(&records);
+        let Some(prompt) = prompts.iter().find(|prompt| prompt.number == number) else {
+            let (id, count) = (id.as_str().to_owned(), prompts.len() as u64);
+            return Err(SessionStoreError::NoPrompt { id, number, count });
+        };
+        let before = records.iter().take_while(|stored| stored.seq < prompt.seq).last();
+        Ok(before.map_or(0, |stored| stored.seq))
+    }
+
+    /// Takes back a message of the user and everything after it. The records stay in the file.
+    ///
+    /// # Errors
+    /// As [`SessionStore::seq_before_prompt`], if another process has the session open, or if the
+    /// disk refuses.
+    pub fn rewind_before_prompt(
+        &self,
+        id: &SessionId,
+        number: u64,
+    ) -> Result<(), SessionStoreError> {
+        let seq = self.seq_before_prompt(id, number)?;
+        let mut opened = self.open(id, false)?;
+        let rewind = SessionRecord::new(record_type::REWIND, json!({ "seq": seq }));
+        opened.writer.append([rewind], Durability::Synced).map(drop)
+    }
+}

@@ -1,0 +1,344 @@
+//! A script of appends, forks and deletions on a disk that fails at each of its steps in turn: it
+//! is full, refuses, writes a part, or the process is killed or loses its power there.
+
+use std::collections::HashMap;
+use std::fs;
+use std::io::{self, Write as _};
+use std::os::unix::fs::MetadataExt as _;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::{Mutex, PoisonError};
+
+use jaato_sessions::{
+    DiskHook, DiskStep, Durability, SessionIndex, SessionStore, SessionStoreError,
+};
+use tempfile::TempDir;
+
+use crate::{id, prompt, texts};
+
+/// What the disk does at one step.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Fault {
+    /// The step fails, and nothing happens.
+    Error(io::ErrorKind),
+    /// A write writes half of its bytes. Other steps fail.
+    ShortWrite,
+    /// Half of a write, or nothing, happens. After that no step happens.
+    End,
+}
+
+const FAULTS: [Fault; 4] = [
+    Fault::Error(io::ErrorKind::StorageFull),
+    Fault::Error(io::ErrorKind::Other),
+    Fault::ShortWrite,
+    Fault::End,
+];
+
+/// A disk with a fault at one step, and what it would keep without power.
+#[derive(Debug)]
+struct FailingDisk {
+    fault: Fault,
+    at: usize,
+    steps: AtomicUsize,
+    durable: Mutex<DurableState>,
+}
+
+/// The content of files and folders at their last sync, by inode.
+#[derive(Debug, Default)]
+struct DurableState {
+    files: HashMap<u64, Vec<u8>>,
+    folders: HashMap<u64, Vec<DurableName>>,
+}
+
+#[derive(Debug, Clone)]
+struct DurableName {
+    name: std::ffi::OsString,
+    inode: u64,
+    is_folder: bool,
+}
+
+/// What a loss of power does to names and bytes that are not synced.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum PowerLoss {
+    /// They are lost.
+    Lost,
+    /// Names stay, and half of the bytes.
+    HalfStays,
+    /// Names stay, and zeros instead of the bytes.
+    Zeros,
+}
+
+impl FailingDisk {
+    fn new(fault: Fault, at: usize) -> Arc<Self> {
+        let (steps, durable) = (AtomicUsize::new(0), Mutex::default());
+        Arc::new(Self { fault, at, steps, durable })
+    }
+
+    fn durable(&self) -> std::sync::MutexGuard<'_, DurableState> {
+        self.durable.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl DiskHook for FailingDisk {
+    fn before(&self, step: &DiskStep<'_>) -> io::Result<()> {
+        let now = self.steps.fetch_add(1, Relaxed);
+        let half = |step: &DiskStep<'_>| {
+            if let DiskStep::Write { file, bytes } = step {
+                let mut file = *file;
+                file.write_all(&bytes[..bytes.len() / 2]).unwrap();
+            }
+        };
+        match self.fault {
+            Fault::Error(kind) if now == self.at => Err(kind.into()),
+            Fault::ShortWrite | Fault::End if now == self.at => {
+                half(step);
+                Err(io::ErrorKind::StorageFull.into())
+            }
+            Fault::End if now > self.at => Err(io::ErrorKind::Other.into()),
+            Fault::Error(_) | Fault::ShortWrite | Fault::End => Ok(()),
+        }
+    }
+
+    fn after(&self, step: &DiskStep<'_>) {
+        match step {
+            DiskStep::Create(path) => {
+                let found = fs::symlink_metadata(path).unwrap();
+                let mut durable = self.durable();
+                durable.folders.remove(&found.ino());
+                // The inode may be that of a file that was removed, unless this is a link.
+                if found.nlink() == 1 {
+                    durable.files.remove(&found.ino());
+                }
+            }
+            DiskStep::Sync(path) => self.durable().sync(path),
+            DiskStep::Write { .. }
+            | DiskStep::Cut { .. }
+            | DiskStep::Rename(_)
+            | DiskStep::Remove(_) => {}
+        }
+    }
+}
+
+impl DurableState {
+    fn sync(&mut self, path: &Path) {
+        let found = fs::metadata(path).unwrap();
+        if found.is_dir() {
+            self.folders.insert(found.ino(), names_in(path));
+        } else {
+            self.files.insert(found.ino(), fs::read(path).unwrap());
+        }
+    }
+
+    /// Writes the folder as it is after the power is back.
+    fn restore(&self, folder: &Path, loss: PowerLoss, to: &Path) {
+        fs::create_dir(to).unwrap();
+        let inode = fs::metadata(folder).unwrap().ino();
+        let names = match loss {
+            PowerLoss::Lost => self.folders.get(&inode).cloned().unwrap_or_default(),
+            PowerLoss::HalfStays | PowerLoss::Zeros => names_in(folder),
+        };
+        for DurableName { name, inode, is_folder } in names {
+            // A name that is durable may have been renamed or removed since.
+            let place = find_inode(folder, inode);
+            if is_folder {
+                let place = place.unwrap_or_else(|| folder.join(&name));
+                if place.exists() {
+                    self.restore(&place, loss, &to.join(&name));
+                }
+                continue;
+            }
+            let mut content = self.files.get(&inode).cloned().unwrap_or_default();
+            let unsynced = place.map(|place| fs::read(place).unwrap()).unwrap_or_default();
+            let unsynced = unsynced.get(content.len()..).unwrap_or_default();
+            match loss {
+                PowerLoss::Lost => {}
+                PowerLoss::HalfStays => content.extend(&unsynced[..unsynced.len() / 2]),
+                PowerLoss::Zeros => content.extend(vec![0; unsynced.len()]),
+            }
+            fs::write(to.join(&name), content).unwrap();
+        }
+    }
+}
+
+fn names_in(folder: &Path) -> Vec<DurableName> {
+    let entries = fs::read_dir(folder).unwrap().map(Result::unwrap);
+    let name = |entry: fs::DirEntry| {
+        let found = entry.metadata().unwrap();
+        DurableName { name: entry.file_name(), inode: found.ino(), is_folder: found.is_dir() }
+    };
+    entries.map(name).collect()
+}
+
+/// Finds a file that may have been renamed.
+fn find_inode(folder: &Path, inode: u64) -> Option<std::path::PathBuf> {
+    let names = names_in(folder);
+    let found = names.into_iter().find(|name| name.inode == inode)?;
+    Some(folder.join(found.name))
+}
+
+/// What the script was promised.
+#[derive(Debug, Default)]
+struct Promises {
+    /// The texts whose append succeeded.
+    written: Vec<String>,
+    /// How many of them were before the last append that was synced.
+    synced: usize,
+    /// The attachment, if it was stored.
+    attachment: Option<String>,
+    /// Whether the fork succeeded.
+    is_forked: bool,
+    /// Whether the deletion succeeded.
+    is_deleted: bool,
+}
+
+/// The texts of the script, in the order in which it appends them.
+const TEXTS: [&str; 6] = ["one", "two", "three", "four", "five", "six"];
+
+/// Appends, stores an attachment, forks and deletes. Continues after each failure.
+fn run_script(store: &SessionStore) -> Promises {
+    let mut promises = Promises::default();
+    drop(store.create(&id("gone"), "/w", None));
+    let (mut writer, mut texts) = (None, TEXTS.into_iter());
+    for (count, durability) in [
+        (1, Durability::Written),
+        (1, Durability::Synced),
+        (2, Durability::Written),
+        (1, Durability::Synced),
+        (1, Durability::Written),
+    ] {
+        let texts: Vec<&str> = texts.by_ref().take(count).collect();
+        if writer.is_none() {
+            writer = match store.create(&id("a"), "/w", None) {
+                Err(SessionStoreError::AlreadyExists(_)) => {
+                    store.open(&id("a"), false).ok().map(|opened| opened.writer)
+                }
+                created => created.ok(),
+            };
+        }
+        let Some(writer) = &mut writer else { continue };
+        if writer.append(texts.iter().map(|text| prompt(text)), durability).is_ok() {
+            promises.written.extend(texts.iter().map(|text| (*text).to_owned()));
+            if durability == Durability::Synced {
+                promises.synced = promises.written.len();
+            }
+        }
+    }
+    promises.attachment = store.keep_attachment(&id("a"), b"large").ok();
+    promises.is_forked = store.fork(&id("a"), &id("b"), None).is_ok();
+    promises.is_deleted = store.delete(&id("gone")).is_ok();
+    promises
+}
+
+/// Returns the texts of a session, if there is one.
+fn texts_of(store: &SessionStore, name: &str) -> Option<Vec<String>> {
+    match store.list().unwrap().contains(&id(name)) {
+        true => {
+            let texts = texts(store, name).into_iter();
+            Some(texts.map(|text| text.as_str().unwrap().to_owned()).collect())
+        }
+        false => None,
+    }
+}
+
+/// Checks that a session has what was promised, in order, and can be continued.
+#[track_caller]
+fn check_session(store: &SessionStore, promised: &[String]) {
+    let is_begun = store.list().unwrap().contains(&id("a"));
+    if promised.is_empty() {
+        // The header may be lost. Then the session is refused, and no panic.
+        if !is_begun || store.open(&id("a"), false).is_err() {
+            return;
+        }
+    }
+    let found = texts_of(store, "a").unwrap();
+    let mut rest = TEXTS.iter();
+    for text in &found {
+        assert!(rest.any(|known| known == text), "in order and once: {found:?}");
+    }
+    assert!(promised.iter().all(|text| found.contains(text)), "{promised:?} of {found:?}");
+    let mut opened = store.open(&id("a"), false).unwrap();
+    opened.writer.append([prompt("next")], Durability::Synced).unwrap();
+    assert_eq!(texts_of(store, "a").unwrap(), [&found[..], &["next".to_owned()]].concat());
+    drop(opened);
+    let (index, _) = SessionIndex::open(store).unwrap();
+    assert_eq!(index.search("next", None, 10).unwrap().len(), 1);
+}
+
+/// Checks that a copy and a deletion have happened whole or not at all.
+#[track_caller]
+fn check_copies(store: &SessionStore, promises: &Promises, promised: &[String]) {
+    if let Some(name) = &promises.attachment {
+        let attachment = store.attachment(&id("a"), name).unwrap();
+        assert!(attachment.is_some() || promised.is_empty());
+    }
+    let forked = texts_of(store, "b");
+    assert!(forked.is_some() || !promises.is_forked);
+    if let Some(forked) = forked {
+        assert!(promises.written.iter().all(|text| forked.contains(text)), "{forked:?}");
+        if let Some(name) = &promises.attachment {
+            assert_eq!(store.attachment(&id("b"), name).unwrap().unwrap(), b"large");
+        }
+    }
+    if promises.is_deleted {
+        assert!(!store.list().unwrap().contains(&id("gone")));
+    }
+}
+
+fn run_with(fault: Fault, at: usize) -> (TempDir, SessionStore, Arc<FailingDisk>, Promises) {
+    let folder = tempfile::tempdir().unwrap();
+    let disk = FailingDisk::new(fault, at);
+    let store = SessionStore::new(folder.path().join("sessions"));
+    let promises = run_script(&store.clone().with_disk_hook(disk.clone()));
+    (folder, store, disk, promises)
+}
+
+/// Returns the number of steps of the script on a healthy disk.
+fn steps() -> usize {
+    let (_folder, _store, disk, promises) = run_with(Fault::End, usize::MAX);
+    assert_eq!((promises.written.len(), promises.synced), (TEXTS.len(), 5));
+    assert!(promises.attachment.is_some() && promises.is_forked && promises.is_deleted);
+    disk.steps.load(Relaxed)
+}
+
+#[test]
+fn no_record_is_lost_when_a_step_fails_or_the_process_is_killed() {
+    for fault in FAULTS {
+        for at in 0..steps() {
+            let (_folder, store, _disk, promises) = run_with(fault, at);
+            println!("{fault:?} at {at}: {promises:?}");
+            if fault != Fault::End {
+                // One failure is survived: what follows succeeds.
+                assert!(promises.written.len() >= 4, "{promises:?}");
+            }
+            check_session(&store, &promises.written);
+            check_copies(&store, &promises, &promises.written);
+        }
+    }
+}
+
+#[test]
+fn no_synced_record_is_lost_without_power() {
+    for at in 0..=steps() {
+        let (folder, _store, disk, promises) = run_with(Fault::End, at);
+        let promised = &promises.written[..promises.synced];
+        for loss in [PowerLoss::Lost, PowerLoss::HalfStays, PowerLoss::Zeros] {
+            println!("{loss:?} at {at}: {promises:?}");
+            let to = folder.path().join(format!("{loss:?}"));
+            disk.durable().restore_all(&folder.path().join("sessions"), loss, &to);
+            let store = SessionStore::new(to);
+            check_session(&store, promised);
+            check_copies(&store, &promises, promised);
+        }
+    }
+}
+
+impl DurableState {
+    /// Restores the folder of all sessions, if there is one.
+    fn restore_all(&self, sessions: &Path, loss: PowerLoss, to: &Path) {
+        match sessions.exists() {
+            true => self.restore(sessions, loss, to),
+            false => fs::create_dir(to).unwrap(),
+        }
+    }
+}

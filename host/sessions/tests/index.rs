@@ -1,0 +1,259 @@
+//! The index: it follows the files, and can be made again from them.
+
+use std::fs;
+
+use jaato_sessions::{
+    Durability, SessionIndex, SessionRecord, SessionStore, SessionStoreError, SessionWriter,
+    record_type,
+};
+use serde_json::json;
+
+use crate::{answer, file_of, id, name, prompt, rewind, store};
+
+fn append(writer: &mut SessionWriter, records: impl IntoIterator<Item = SessionRecord>) {
+    writer.append(records, Durability::Written).unwrap();
+}
+
+fn change(data: serde_json::Value) -> SessionRecord {
+    SessionRecord::new(record_type::CHANGE, data)
+}
+
+#[track_caller]
+fn index(store: &SessionStore) -> SessionIndex {
+    let (index, problems) = SessionIndex::open(store).unwrap();
+    assert!(problems.is_empty(), "{problems:?}");
+    index
+}
+
+/// Returns the id, the name and the number of prompts of all sessions, in the order of their ids.
+fn listed(index: &SessionIndex) -> Vec<(String, String, u64)> {
+    let sessions = index.list(None, 100).unwrap().into_iter();
+    let mut listed: Vec<_> = sessions.map(|it| (it.id, it.name, it.prompts)).collect();
+    listed.sort();
+    listed
+}
+
+fn found(index: &SessionIndex, words: &str) -> Vec<String> {
+    let hits = index.search(words, None, 100).unwrap().into_iter();
+    let mut found: Vec<_> = hits.map(|it| format!("{} {}", it.session, it.excerpt)).collect();
+    found.sort();
+    found
+}
+
+/// Compares the index with a new one.
+#[track_caller]
+fn check_rebuilt(store: &SessionStore, words: &[&str]) {
+    let kept = index(store);
+    let seen = |index: &SessionIndex| {
+        let hits: Vec<_> = words.iter().map(|words| found(index, words)).collect();
+        (index.list(None, 100).unwrap(), hits)
+    };
+    let before = seen(&kept);
+    drop(kept);
+    let (rebuilt, count, problems) = SessionIndex::rebuild(store).unwrap();
+    assert_eq!((count, problems.len()), (before.0.len() as u64, 0));
+    assert_eq!(seen(&rebuilt), before);
+}
+
+#[test]
+fn index_follows_an_open_session() {
+    let (_folder, store) = store();
+    assert_eq!(listed(&index(&store)), []);
+    let mut writer = store.create(&id("a"), "/w", None).unwrap();
+    assert_eq!(listed(&index(&store)), [("a".into(), String::new(), 0)]);
+    append(&mut writer, [prompt("Fix the moon"), answer("moonlight")]);
+    assert_eq!(listed(&index(&store)), [("a".into(), "Fix the moon".into(), 1)]);
+    assert_eq!(found(&index(&store), "moon"), ["a Fix the [moon]", "a [moonlight]"]);
+    append(&mut writer, [prompt("and the sun")]);
+    assert_eq!(listed(&index(&store)), [("a".into(), "Fix the moon".into(), 2)]);
+    assert!(store.folder().join("changed/a").exists());
+    drop(writer);
+    check_rebuilt(&store, &["moon", "sun", "the"]);
+    assert!(!store.folder().join("changed/a").exists());
+    // A session that is free and unchanged is not read again.
+    fs::remove_file(file_of(&store, "a")).unwrap();
+    assert_eq!(index(&store).list(None, 10).unwrap().len(), 1);
+}
+
+#[test]
+fn list_is_by_change_and_can_be_limited_to_a_workspace() {
+    let (_folder, store) = store();
+    let mut first = store.create(&id("a"), "/w", None).unwrap();
+    drop(store.create(&id("b"), "/other", None).unwrap());
+    drop(store.create(&id("c"), "/w", None).unwrap());
+    std::thread::sleep(std::time::Duration::from_millis(2));
+    append(&mut first, [prompt("later")]);
+    let index = index(&store);
+    let ids = |workspace, limit| -> Vec<String> {
+        index.list(workspace, limit).unwrap().into_iter().map(|it| it.id).collect()
+    };
+    assert_eq!(ids(None, 10)[0], "a");
+    assert_eq!(ids(Some("/w"), 10), ["a", "c"]);
+    assert_eq!(ids(Some("/w"), 1), ["a"]);
+    assert_eq!(ids(Some("/no"), 10), Vec::<String>::new());
+    assert_eq!((index.count(None).unwrap(), index.count(Some("/w")).unwrap()), (3, 2));
+    assert_eq!(index.newest("/w").unwrap().as_deref(), Some("a"));
+    assert_eq!(index.session(&id("b")).unwrap().unwrap().workspace, "/other");
+    assert_eq!(index.session(&id("x")).unwrap(), None);
+}
+
+#[test]
+fn search_takes_words_literally_and_can_be_limited_to_a_workspace() {
+    let (_folder, store) = store();
+    let mut writer = store.create(&id("a"), "/w", None).unwrap();
+    append(&mut writer, [prompt("read \"it\" AND café"), answer("nothing")]);
+    let index = index(&store);
+    assert_eq!(found(&index, "\"it\" and"), ["a read \"[it]\" [AND] café"]);
+    assert_eq!(found(&index, "Cafe"), ["a read \"it\" AND [café]"]);
+    for words in ["it OR moon", "*", "", "  ", "text:it", "it NOT read"] {
+        assert_eq!(found(&index, words), Vec::<String>::new(), "{words}");
+    }
+    let hits = index.search("read", Some("/w"), 10).unwrap();
+    assert_eq!((hits.len(), hits[0].seq, hits[0].name.as_str()), (1, 1, "read \"it\" AND café"));
+    assert_eq!(index.search("read", Some("/v"), 10).unwrap(), []);
+}
+
+#[test]
+fn rewound_messages_are_neither_found_nor_counted() {
+    let (_folder, store) = store();
+    let mut writer = store.create(&id("a"), "/w", None).unwrap();
+    append(&mut writer, [prompt("one"), answer("red"), prompt("two"), answer("green")]);
+    assert_eq!(listed(&index(&store)), [("a".into(), "one".into(), 2)]);
+    append(&mut writer, [rewind(2)]);
+    assert_eq!(listed(&index(&store)), [("a".into(), "one".into(), 1)]);
+    append(&mut writer, [prompt("three")]);
+    let opened = index(&store);
+    assert_eq!(found(&opened, "green"), Vec::<String>::new());
+    assert_eq!(found(&opened, "red"), ["a [red]"]);
+    assert_eq!(listed(&opened), [("a".into(), "one".into(), 2)]);
+    // Without its first prompt, the session has the name of the next one.
+    append(&mut writer, [rewind(0), prompt("four")]);
+    assert_eq!(listed(&index(&store)), [("a".into(), "four".into(), 1)]);
+    append(&mut writer, [name("mine"), rewind(0)]);
+    assert_eq!(listed(&index(&store)), [("a".into(), "mine".into(), 0)]);
+    check_rebuilt(&store, &["one", "two", "three", "four"]);
+}
+
+#[test]
+fn changes_of_the_history_change_the_index() {
+    let (_folder, store) = store();
+    let mut writer = store.create(&id("a"), "/w", None).unwrap();
+    append(&mut writer, [prompt("one"), answer("re"), prompt("two"), answer("green")]);
+    assert_eq!(found(&index(&store), "green"), ["a [green]"]);
+    let red = answer("red").data;
+    append(&mut writer, [change(json!({ "change": "replace", "index": 1, "entry": red }))]);
+    append(&mut writer, [change(json!({ "change": "forget", "count": 2 }))]);
+    append(&mut writer, [change(json!({ "change": "cut", "length": 1 }))]);
+    let opened = index(&store);
+    assert_eq!(found(&opened, "green"), Vec::<String>::new());
+    assert_eq!(found(&opened, "red"), ["a [red]"]);
+    assert_eq!(listed(&opened), [("a".into(), "one".into(), 2)]);
+    // A prompt that was not sent does not count.
+    let mut unsent = prompt("two").data;
+    unsent["mark"] = json!("unsent");
+    append(&mut writer, [change(json!({ "change": "replace", "index": 0, "entry": unsent }))]);
+    append(&mut writer, [prompt("blue"), change(json!({ "change": "unknown" }))]);
+    assert_eq!(listed(&index(&store)), [("a".into(), "one".into(), 2)]);
+    check_rebuilt(&store, &["one", "two", "red", "green", "blue"]);
+}
+
+#[test]
+fn deleted_session_leaves_the_index() {
+    let (_folder, store) = store();
+    let mut writer = store.create(&id("a"), "/w", None).unwrap();
+    append(&mut writer, [prompt("moon")]);
+    drop(writer);
+    assert_eq!(found(&index(&store), "moon").len(), 1);
+    store.delete(&id("a")).unwrap();
+    let opened = index(&store);
+    assert_eq!((listed(&opened), found(&opened, "moon")), (vec![], vec![]));
+    assert_eq!(store.open_sessions().unwrap(), []);
+    assert!(!store.folder().join("changed/a").exists());
+}
+
+#[test]
+fn damaged_missing_and_older_index_is_made_again() {
+    let (_folder, store) = store();
+    let mut writer = store.create(&id("a"), "/w", None).unwrap();
+    append(&mut writer, [prompt("moon")]);
+    drop(writer);
+    let path = store.folder().join("index.sqlite");
+    let older = rusqlite::Connection::open_in_memory().unwrap();
+    older.execute_batch("create table sessions (x); pragma user_version = 1;").unwrap();
+    let newer = rusqlite::Connection::open_in_memory().unwrap();
+    newer.execute_batch("create table sessions (x); pragma user_version = 99;").unwrap();
+    drop(index(&store));
+    let bytes = fs::read(&path).unwrap();
+    let flipped = bytes.iter().map(|byte| byte ^ 0x55).collect();
+    let half = bytes[..bytes.len() / 2].to_vec();
+    for damaged in [Vec::new(), b"no database".to_vec(), half, flipped] {
+        fs::write(&path, damaged).unwrap();
+        assert_eq!(found(&index(&store), "moon"), ["a [moon]"]);
+    }
+    for foreign in [older, newer] {
+        fs::remove_file(&path).unwrap();
+        foreign.execute("vacuum into ?1", [path.to_str().unwrap()]).unwrap();
+        assert_eq!(found(&index(&store), "moon"), ["a [moon]"]);
+    }
+}
+
+#[test]
+fn file_that_was_replaced_is_read_from_its_begin() {
+    let (_folder, store) = store();
+    let mut writer = store.create(&id("a"), "/w", None).unwrap();
+    append(&mut writer, [prompt("moon"), answer("long ".repeat(50).as_str())]);
+    assert_eq!(found(&index(&store), "moon").len(), 1);
+    let text = fs::read_to_string(file_of(&store, "a")).unwrap();
+    let header = text.lines().next().unwrap();
+    fs::write(file_of(&store, "a"), format!("{header}\n")).unwrap();
+    assert_eq!(found(&index(&store), "moon"), Vec::<String>::new());
+}
+
+#[test]
+fn session_that_cannot_be_read_is_reported_and_hides_no_other() {
+    let (_folder, store) = store();
+    for name in ["a", "b"] {
+        append(&mut store.create(&id(name), "/w", None).unwrap(), [prompt("moon")]);
+    }
+    fs::write(file_of(&store, "a"), "{\"seq\":0").unwrap();
+    let (opened, problems) = SessionIndex::open(&store).unwrap();
+    assert_eq!(listed(&opened), [("b".into(), "moon".into(), 1)]);
+    let [problem] = &problems[..] else { panic!("{problems:?}") };
+    assert_eq!(problem.session, id("a"));
+    assert!(matches!(problem.error, SessionStoreError::NotASession(_)));
+    drop(opened);
+    // It is reported once, and again when the index is made again.
+    drop(index(&store));
+    assert_eq!(SessionIndex::rebuild(&store).unwrap().2.len(), 1);
+}
+
+#[test]
+fn processes_can_open_the_index_at_once() {
+    let (_folder, store) = store();
+    for at in 0..20 {
+        let mut writer = store.create(&id(&format!("a{at}")), "/w", None).unwrap();
+        append(&mut writer, [prompt("moon")]);
+    }
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| assert_eq!(found(&index(&store), "moon").len(), 20));
+        }
+    });
+}
+
+#[test]
+fn index_and_marks_are_private() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let (_folder, store) = store();
+    let writer = store.create(&id("a"), "/w", None).unwrap();
+    drop(index(&store));
+    let mode =
+        |path: &str| fs::metadata(store.folder().join(path)).unwrap().permissions().mode() & 0o777;
+    for file in ["index.sqlite", "changed/a", "a/session.jsonl", "a/owner-1", "a/lock"] {
+        assert_eq!(mode(file), 0o600, "{file}");
+    }
+    for folder in ["", "changed", "a"] {
+        assert_eq!(mode(folder), 0o700, "{folder}");
+    }
+    drop(writer);
+}

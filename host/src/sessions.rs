@@ -1,0 +1,124 @@
+//! `jaato session`: lists, shows, searches and changes saved sessions, without a model; and how
+//! `run` and `chat` continue them.
+//!
+//! Commands that only read do not claim a session, so another process may have it open.
+
+mod change;
+mod conversation;
+mod export;
+mod follow;
+mod import;
+mod list;
+pub mod resume;
+mod show;
+mod time;
+
+pub use change::{delete, fork, reindex, rename, rewind};
+pub use export::{ExportForm, export};
+pub use follow::follow;
+pub use import::{ImportArgs, import};
+pub use list::{ListArgs, SearchArgs, list, search};
+pub use show::show;
+
+use jaato_runtime::saved::new_session_id;
+use jaato_runtime::types::SessionId;
+use jaato_runtime::{Runtime, Setup};
+use jaato_sessions::{IndexProblem, SessionIndex, SessionStore, SessionStoreError};
+
+use crate::args::GlobalArgs;
+use crate::exit::{CommandFailure, Exit};
+use crate::{report, start};
+
+/// The saved sessions, as the commands use them.
+struct Sessions {
+    store: SessionStore,
+    /// The root of this workspace, as the sessions name it.
+    workspace: String,
+}
+
+impl Sessions {
+    /// Uses the sessions of this user.
+    fn of_user(global: GlobalArgs) -> Result<Self, CommandFailure> {
+        Self::of_setup(&start::setup(start::arguments(global))?)
+    }
+
+    /// Uses the sessions of a runtime's user.
+    fn of_runtime(runtime: &Runtime) -> Result<Self, CommandFailure> {
+        Self::of_setup(runtime.setup())
+    }
+
+    fn of_setup(setup: &Setup) -> Result<Self, CommandFailure> {
+        let store = SessionStore::new(setup.folders.sessions()?);
+        Ok(Self { store, workspace: setup.workspace.root().display().to_string() })
+    }
+
+    /// Copies a session, up to a message of the user or to its end. Returns the id of the copy.
+    fn fork(&self, id: &SessionId, before: Option<u64>) -> Result<SessionId, CommandFailure> {
+        let up_to = before.map(|number| self.store.seq_before_prompt(id, number));
+        let up_to = up_to.transpose().map_err(failure)?;
+        let copy = new_session_id();
+        self.store.fork(id, &copy, up_to).map_err(failure)?;
+        Ok(copy)
+    }
+
+    /// Finds the session that the user typed.
+    fn find(&self, text: &str) -> Result<SessionId, CommandFailure> {
+        self.store.find(text).map_err(failure)
+    }
+
+    /// Opens the index. Returns `None` if there are no sessions, so that nothing is created for
+    /// them. Reports sessions that cannot be read.
+    fn index(&self) -> Result<Option<SessionIndex>, CommandFailure> {
+        if !self.store.folder().exists() {
+            return Ok(None);
+        }
+        let (index, problems) = SessionIndex::open(&self.store).map_err(failure)?;
+        report_problems(&problems);
+        Ok(Some(index))
+    }
+}
+
+fn report_problems(problems: &[IndexProblem]) {
+    let line = |problem: &IndexProblem| {
+        format!("cannot read session `{}`: {}", problem.session, problem.error)
+    };
+    report::problems(&problems.iter().map(line).collect::<Vec<_>>());
+}
+
+/// Converts an error of the store.
+fn failure(error: SessionStoreError) -> CommandFailure {
+    let (exit, hint) = match &error {
+        SessionStoreError::NotFound(_)
+        | SessionStoreError::InvalidId(_)
+        | SessionStoreError::PartTooShort { .. } => {
+            (Exit::Usage, Some("`jaato session list --all` lists the sessions"))
+        }
+        SessionStoreError::Ambiguous { .. } => (Exit::Usage, Some("give more of the id")),
+        SessionStoreError::NoPrompt { id, count, .. } => {
+            let hint = match count {
+                0 => "it has no messages of yours".to_owned(),
+                _ => format!("`jaato session show {id}` shows the numbers"),
+            };
+            return CommandFailure::new(Exit::Usage, &error).hint(hint);
+        }
+        SessionStoreError::NoRecord { .. } | SessionStoreError::AlreadyExists(_) => {
+            (Exit::Usage, None)
+        }
+        SessionStoreError::InUse { .. } => {
+            (Exit::Failed, Some("end that process first, or continue it here with `--take-over`"))
+        }
+        SessionStoreError::TakenOver { .. } => (Exit::Failed, Some("run the command again")),
+        SessionStoreError::NewerFormat { .. } => (Exit::Failed, Some("update jaato")),
+        SessionStoreError::NotASession(_) => {
+            (Exit::Failed, Some("the file is damaged; restore it from a backup"))
+        }
+        SessionStoreError::Index(_) => {
+            (Exit::Failed, Some("`jaato session reindex` makes a new index"))
+        }
+        SessionStoreError::Place(error) => {
+            return CommandFailure::new(Exit::Configuration, error).maybe_hint(error.hint());
+        }
+        SessionStoreError::Io { .. } => (Exit::Failed, None),
+    };
+    CommandFailure::new(exit, &error).maybe_hint(hint)
+}

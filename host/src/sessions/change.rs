@@ -1,0 +1,170 @@
+//! `jaato session rename`, `delete`, `rewind`, `fork` and `reindex`.
+
+use std::io;
+use std::sync::Arc;
+
+use jaato_runtime::session_loop::Cancel;
+use jaato_runtime::types::{Message, SessionId};
+use jaato_runtime::{Runtime, SessionOptions, visible};
+use jaato_sessions::{Durability, SessionIndex, SessionRecord, effective_records, record_type};
+use serde_json::json;
+
+use super::conversation::SavedConversation;
+use super::{Sessions, failure, report_problems, resume};
+use crate::args::{GlobalArgs, OutputForm};
+use crate::exit::{CommandFailure, CommandResult, Exit};
+use crate::first_start::read_answer;
+use crate::signals::cancel_on_signals;
+use crate::terminal::{self, Before, Dialog, Look, Reply, Text};
+use crate::view::View;
+use crate::{report, signals, start};
+
+/// The most sessions that a question names.
+const NAMED_MAX: usize = 5;
+
+/// Gives a session a name.
+pub fn rename(global: GlobalArgs, text: &str, name: &[String]) -> CommandResult {
+    let sessions = Sessions::of_user(global)?;
+    let name = name.join(" ");
+    if name.trim().is_empty() {
+        return Err(CommandFailure::new(Exit::Usage, "the name of a session cannot be empty"));
+    }
+    let id = sessions.find(text)?;
+    let mut opened = sessions.store.open(&id, false).map_err(failure)?;
+    let record = SessionRecord::new(record_type::NAME, json!({ "name": name.trim() }));
+    opened.writer.append([record], Durability::Synced).map_err(failure)?;
+    report::line(&format!("session {id} is named `{}`", visible::name(name.trim())))?;
+    Ok(Exit::Done)
+}
+
+/// Deletes sessions, after the user has agreed.
+pub async fn delete(global: GlobalArgs, texts: &[String], is_agreed: bool) -> CommandResult {
+    let sessions = Sessions::of_user(global)?;
+    let mut ids: Vec<SessionId> = Vec::new();
+    for text in texts {
+        let id = sessions.find(text)?;
+        sessions.store.check_free(&id).or_else(if_unreadable).map_err(failure)?;
+        if !ids.contains(&id) {
+            ids.push(id);
+        }
+    }
+    if !is_agreed && !agrees(&sessions, &ids).await? {
+        return Err(CommandFailure::new(Exit::Cancelled, "nothing was deleted"));
+    }
+    for id in ids {
+        sessions.store.delete(&id).map_err(failure)?;
+        report::line(&format!("deleted session {id}"))?;
+    }
+    Ok(Exit::Done)
+}
+
+/// A damaged session, or one of a newer version, can be deleted too.
+fn if_unreadable(
+    error: jaato_sessions::SessionStoreError,
+) -> Result<(), jaato_sessions::SessionStoreError> {
+    use jaato_sessions::SessionStoreError::{NewerFormat, NotASession};
+    match error {
+        NotASession(_) | NewerFormat { .. } => Ok(()),
+        error => Err(error),
+    }
+}
+
+/// Asks whether sessions should be deleted.
+async fn agrees(sessions: &Sessions, ids: &[SessionId]) -> Result<bool, CommandFailure> {
+    if terminal::nobody_types().is_some() || !terminal::errors_are_terminal() {
+        let text = "deleting sessions needs `--yes`, because no user can be asked";
+        return Err(CommandFailure::new(Exit::Usage, text));
+    }
+    let title = match ids {
+        [_] => "Delete this session with its attachments?".to_owned(),
+        several => format!("Delete these {} sessions with their attachments?", several.len()),
+    };
+    let mut dialog = Dialog::choice(&title, vec!["yes".to_owned(), "no".to_owned()]);
+    let named = ids.iter().take(NAMED_MAX).map(|id| described(sessions, id));
+    let rest = ids.len().saturating_sub(NAMED_MAX);
+    let rest = (rest > 0).then(|| format!("and {rest} more"));
+    dialog.notes = named.chain(rest).map(|line| (Look::Plain, line)).collect();
+    let ending = signals::end_on_signals();
+    let open = Arc::new(terminal::open_question());
+    let read = |line: &str| read_answer(line, 1);
+    let fold = |answer: &Option<usize>| answer.map(|_| Text::new().with(Look::Green, "✓ delete"));
+    let answer = terminal::ask(open, dialog, Before::Dropped, read, fold).await;
+    drop(ending);
+    let said = |error: io::Error| CommandFailure::new(Exit::Failed, format!("cannot ask: {error}"));
+    Ok(matches!(answer.map_err(said)?, Reply::Answer(Some(_))))
+}
+
+/// Names a session with its beginning.
+fn described(sessions: &Sessions, id: &SessionId) -> String {
+    let read = sessions.store.read(id).and_then(|mut reader| reader.read_rest());
+    // A session that cannot be read has no name.
+    let name = read.map(|records| SavedConversation::of(records).name()).unwrap_or_default();
+    format!("{id}  {}", visible::name(&name))
+}
+
+/// Takes back a message of the user and all after it.
+pub async fn rewind(global: GlobalArgs, text: &str, number: u64, files: bool) -> CommandResult {
+    let setup = start::setup(start::arguments(global))?;
+    let sessions = Sessions::of_setup(&setup)?;
+    let id = sessions.find(text)?;
+    let seq = sessions.store.seq_before_prompt(&id, number).map_err(failure)?;
+    sessions.store.check_free(&id).map_err(failure)?;
+    if files {
+        let runtime = start::start_runtime_with(setup).await;
+        let undone = undo_files(&runtime, &sessions, &id, seq).await;
+        start::close(runtime).await;
+        undone?;
+    }
+    sessions.store.rewind_before_prompt(&id, number).map_err(failure)?;
+    report::line(&format!("took back message {number} and all after it"))?;
+    report::remark(&format!("`jaato chat --resume {id}` continues the session"));
+    Ok(Exit::Done)
+}
+
+/// Takes back what the file tools changed after a record of a session.
+async fn undo_files(
+    runtime: &Runtime,
+    sessions: &Sessions,
+    id: &SessionId,
+    seq: u64,
+) -> Result<(), CommandFailure> {
+    let records = sessions.store.read(id).and_then(|mut reader| reader.read_rest());
+    let records = effective_records(records.map_err(failure)?);
+    let after = records.into_iter().filter(|stored| stored.seq > seq);
+    let messages: Vec<Message> =
+        after.filter_map(|stored| serde_json::from_value(stored.record.data).ok()).collect();
+    let cancel = Cancel::new();
+    cancel_on_signals(cancel.clone());
+    let view = View::start(OutputForm::Text, cancel.clone());
+    let options = SessionOptions::unattended(Arc::clone(&view) as _);
+    let mut session = runtime.session_for_calls(options)?;
+    let calls = resume::call_ids(messages.iter());
+    let undone = resume::undo_calls(runtime, &mut session, id, calls, &cancel).await;
+    runtime.close_session(session.id()).await;
+    view.finish(&cancel).await?;
+    undone
+}
+
+/// Copies a session, and prints the id of the copy.
+pub fn fork(global: GlobalArgs, text: &str, before: Option<u64>) -> CommandResult {
+    let sessions = Sessions::of_user(global)?;
+    let id = sessions.find(text)?;
+    report::line(sessions.fork(&id, before)?.as_str())?;
+    Ok(Exit::Done)
+}
+
+/// Makes the index of all sessions again.
+pub fn reindex(global: GlobalArgs) -> CommandResult {
+    let sessions = Sessions::of_user(global)?;
+    if !sessions.store.folder().exists() {
+        report::line("no saved sessions yet: `jaato chat` starts one")?;
+        return Ok(Exit::Done);
+    }
+    let (_, count, problems) = SessionIndex::rebuild(&sessions.store).map_err(failure)?;
+    report_problems(&problems);
+    report::line(&match count {
+        1 => "indexed 1 session".to_owned(),
+        count => format!("indexed {count} sessions"),
+    })?;
+    Ok(if problems.is_empty() { Exit::Done } else { Exit::Failed })
+}

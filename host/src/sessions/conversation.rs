@@ -1,0 +1,153 @@
+//! The conversation of a saved session, with the numbers and times of its messages.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use jaato_runtime::session_loop::{HistoryEntry, MessageMark, RecordChange};
+use jaato_runtime::types::SessionId;
+use jaato_sessions::{
+    SessionReader, StoredRecord, Transcript, TranscriptMessage, effective_records,
+    numbered_prompts, record_type, transcript_note,
+};
+use serde_json::Value;
+
+/// A message of a conversation.
+#[derive(Debug, Clone)]
+pub(super) struct NumberedEntry {
+    /// The number of a message of the user.
+    pub number: Option<u64>,
+    /// The number of its record.
+    seq: u64,
+    /// When it was appended, in milliseconds since 1970.
+    pub at_ms: i64,
+    /// The message.
+    pub entry: Arc<HistoryEntry>,
+}
+
+impl NumberedEntry {
+    /// Returns the number of the record that appended it.
+    pub fn seq(&self) -> u64 {
+        self.seq
+    }
+}
+
+/// A conversation as it is after all changes. Messages that a running session no longer keeps in
+/// memory are part of it.
+#[derive(Debug, Default)]
+pub(super) struct SavedConversation {
+    pub entries: Vec<NumberedEntry>,
+    /// The name that the user gave.
+    name: Option<String>,
+    /// The first entries, which changes no longer count.
+    forgotten: usize,
+    /// Records that do not fit.
+    pub damaged: usize,
+}
+
+impl SavedConversation {
+    /// Builds it from all records of a session.
+    pub fn of(records: Vec<StoredRecord>) -> Self {
+        let records = effective_records(records);
+        let mut conversation = Self::default();
+        for stored in &records {
+            conversation.apply(stored);
+        }
+        let prompts = numbered_prompts(&records).into_iter();
+        let numbers: HashMap<u64, u64> = prompts.map(|it| (it.seq, it.number)).collect();
+        for entry in &mut conversation.entries {
+            entry.number = numbers.get(&entry.seq).copied();
+        }
+        conversation
+    }
+
+    fn apply(&mut self, stored: &StoredRecord) {
+        let data = &stored.record.data;
+        let change = match stored.record.kind.as_str() {
+            record_type::MESSAGE => {
+                serde_json::from_value(data.clone()).map(|entry| RecordChange::Append { entry })
+            }
+            record_type::CHANGE => serde_json::from_value(data.clone()),
+            record_type::NAME => {
+                self.name = data["name"].as_str().map(str::to_owned);
+                return;
+            }
+            _ => return,
+        };
+        let fits = change.is_ok_and(|change| self.change(stored, change).is_some());
+        self.damaged += usize::from(!fits);
+    }
+
+    /// Returns `None` if the change does not fit.
+    fn change(&mut self, stored: &StoredRecord, change: RecordChange) -> Option<()> {
+        match change {
+            RecordChange::Append { entry } => {
+                let (seq, at_ms) = (stored.seq, stored.at_ms);
+                self.entries.push(NumberedEntry { number: None, seq, at_ms, entry });
+            }
+            RecordChange::Replace { index, entry } => {
+                self.entries.get_mut(self.forgotten + index)?.entry = entry;
+            }
+            RecordChange::Cut { length } => {
+                let length = Some(self.forgotten + length);
+                self.entries.truncate(length.filter(|length| *length <= self.entries.len())?);
+            }
+            RecordChange::Forget { count } => {
+                let forgotten = Some(self.forgotten + count);
+                self.forgotten = forgotten.filter(|count| *count <= self.entries.len())?;
+            }
+        }
+        Some(())
+    }
+
+    /// Returns the name that the user gave, or else the beginning of the first message.
+    pub fn name(&self) -> String {
+        const CHARS_MAX: usize = 80;
+        let first = || {
+            let prompt = self.entries.iter().find(|entry| entry.number.is_some())?;
+            let text = prompt.entry.message.text();
+            let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
+            let is_long = line.chars().nth(CHARS_MAX).is_some();
+            let begin: String = line.chars().take(CHARS_MAX).collect();
+            Some(if is_long { format!("{begin}…") } else { begin })
+        };
+        self.name.clone().or_else(first).unwrap_or_default()
+    }
+
+    /// Returns the conversation as a document.
+    pub fn transcript(&self, id: &SessionId, reader: &SessionReader) -> Transcript {
+        let message = |it: &NumberedEntry| TranscriptMessage {
+            at_ms: it.at_ms,
+            message: it.entry.message.clone(),
+            model: it.entry.made_by.as_ref().map(ToString::to_string),
+            note: note_of(&it.entry).map(str::to_owned),
+        };
+        Transcript {
+            id: id.clone(),
+            name: self.name(),
+            workspace: reader.header().workspace.clone(),
+            begun_ms: reader.begun_ms(),
+            messages: self.entries.iter().map(message).collect(),
+        }
+    }
+}
+
+/// Returns the special state of a message.
+pub(super) fn note_of(entry: &HistoryEntry) -> Option<&'static str> {
+    Some(match entry.mark? {
+        MessageMark::Unsent => transcript_note::NOT_SENT,
+        MessageMark::Partial => transcript_note::BROKE_OFF,
+        MessageMark::Collected => transcript_note::COLLECTED,
+    })
+}
+
+/// Returns a message as JSON for programs.
+pub(super) fn to_json(entry: &NumberedEntry) -> Value {
+    serde_json::json!({
+        "number": entry.number,
+        "at": super::time::iso(entry.at_ms),
+        "role": entry.entry.message.role,
+        "model": entry.entry.made_by,
+        "note": note_of(&entry.entry),
+        "parts": entry.entry.message.parts,
+    })
+}

@@ -1,0 +1,155 @@
+//! `jaato session list` and `search`.
+
+use std::collections::HashMap;
+
+use clap::Args;
+use jaato_runtime::visible;
+use jaato_sessions::{IndexedSession, SearchHit};
+use serde_json::{Value, json};
+
+use super::time::{age, iso};
+use super::{Sessions, failure};
+use crate::args::{GlobalArgs, OutputForm};
+use crate::exit::{CommandResult, Exit};
+use crate::report;
+
+/// What `session list` takes.
+#[derive(Debug, Args)]
+pub struct ListArgs {
+    /// List the sessions of all workspaces
+    #[arg(long)]
+    pub all: bool,
+
+    /// The number of sessions to list
+    #[arg(long, value_name = "N", default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..))]
+    pub limit: u32,
+
+    /// The output format
+    #[arg(long, value_enum, default_value_t = OutputForm::Text)]
+    pub output: OutputForm,
+}
+
+/// What `session search` takes.
+#[derive(Debug, Args)]
+pub struct SearchArgs {
+    /// The words; a word also finds longer words that begin with it
+    #[arg(required = true)]
+    pub words: Vec<String>,
+
+    /// Search the sessions of all workspaces
+    #[arg(long)]
+    pub all: bool,
+
+    /// The number of messages to show
+    #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..))]
+    pub limit: u32,
+
+    /// The output format
+    #[arg(long, value_enum, default_value_t = OutputForm::Text)]
+    pub output: OutputForm,
+}
+
+/// Lists sessions, the last changed first.
+pub fn list(global: GlobalArgs, args: &ListArgs) -> CommandResult {
+    let sessions = Sessions::of_user(global)?;
+    let workspace = (!args.all).then_some(sessions.workspace.as_str());
+    let index = sessions.index()?;
+    let (listed, count, open) = match &index {
+        Some(index) => (
+            index.list(workspace, args.limit).map_err(failure)?,
+            index.count(workspace).map_err(failure)?,
+            sessions.store.open_sessions().map_err(failure)?,
+        ),
+        None => (Vec::new(), 0, Vec::new()),
+    };
+    let open: HashMap<String, Option<u32>> =
+        open.into_iter().map(|(id, pid)| (id.as_str().to_owned(), pid)).collect();
+    if args.output == OutputForm::Json {
+        let listed = listed.iter().map(|session| to_json(session, open.get(&session.id)));
+        return report::exact_json(&listed.collect());
+    }
+    if listed.is_empty() {
+        report::line(match args.all {
+            true => "no saved sessions yet: `jaato chat` starts one",
+            false => "no saved sessions in this workspace; `--all` lists those of others",
+        })?;
+        return Ok(Exit::Done);
+    }
+    let row = |session: &IndexedSession| {
+        let mut row = vec![
+            session.id.clone(),
+            age(session.changed_ms),
+            session.prompts.to_string(),
+            if open.contains_key(&session.id) { "open" } else { "" }.to_owned(),
+            visible::name(&session.name).into_owned(),
+        ];
+        if args.all {
+            row.push(visible::name(&session.workspace).into_owned());
+        }
+        row
+    };
+    let mut head = vec!["session", "changed", "messages", "state", "name"];
+    if args.all {
+        head.push("workspace");
+    }
+    report::table(&head, &listed.iter().map(row).collect::<Vec<_>>())?;
+    let earlier = count.saturating_sub(listed.len() as u64);
+    if earlier > 0 {
+        report::sentence(&format!("(and {earlier} earlier; `--limit N` lists more)"))?;
+    }
+    Ok(Exit::Done)
+}
+
+fn to_json(session: &IndexedSession, open: Option<&Option<u32>>) -> Value {
+    json!({
+        "id": session.id,
+        "name": session.name,
+        "workspace": session.workspace,
+        "begun": iso(session.begun_ms),
+        "changed": iso(session.changed_ms),
+        "messages": session.prompts,
+        "is_open": open.is_some(),
+        "pid": open.copied().flatten(),
+    })
+}
+
+/// Finds messages that contain all words.
+pub fn search(global: GlobalArgs, args: &SearchArgs) -> CommandResult {
+    let sessions = Sessions::of_user(global)?;
+    let workspace = (!args.all).then_some(sessions.workspace.as_str());
+    let words = args.words.join(" ");
+    let hits = match sessions.index()? {
+        Some(index) => index.search(&words, workspace, args.limit).map_err(failure)?,
+        None => Vec::new(),
+    };
+    if args.output == OutputForm::Json {
+        return report::exact_json(&hits.iter().map(hit_json).collect());
+    }
+    if hits.is_empty() {
+        let place = if args.all { "any session" } else { "a session of this workspace" };
+        let more = if args.all { "" } else { "; `--all` searches the others" };
+        let words = visible::name(&words);
+        report::line(&format!("no message of {place} contains `{words}`{more}"))?;
+        return Ok(Exit::Done);
+    }
+    for hit in &hits {
+        let name = visible::name(&hit.name);
+        report::line(&format!("{}  {}  {name}", hit.session, age(hit.at_ms)))?;
+        let excerpt = hit.excerpt.split_whitespace().collect::<Vec<_>>().join(" ");
+        report::sentence(&format!("  {}", visible::name(&excerpt)))?;
+    }
+    if hits.len() == args.limit as usize {
+        report::remark("there may be more; `--limit N` shows them");
+    }
+    Ok(Exit::Done)
+}
+
+fn hit_json(hit: &SearchHit) -> Value {
+    json!({
+        "session": hit.session,
+        "name": hit.name,
+        "record": hit.seq,
+        "at": iso(hit.at_ms),
+        "excerpt": hit.excerpt,
+    })
+}

@@ -1,0 +1,389 @@
+//! Chooses the saved session that `run` or `chat` continues, and shows where it stopped.
+
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+
+use jaato_runtime::Runtime;
+use jaato_runtime::saved::{OpenSession, Saving};
+use jaato_runtime::session_loop::{Cancel, Session};
+use jaato_runtime::types::{Message, Role, SessionId};
+use jaato_runtime::visible;
+use jaato_sessions::IndexedSession;
+use serde_json::{Value, json};
+
+use crate::args::{SavingArgs, SessionArgs};
+use crate::chat::slash;
+use crate::exit::{CommandFailure, CommandResult, Exit};
+use crate::first_start::read_answer;
+use crate::terminal::{self, Before, Dialog, Look, Reply, Text};
+use crate::{report, signals};
+
+use super::export::write_file;
+use super::{Sessions, failure, time};
+
+/// How many sessions the question offers.
+const OFFERED_MAX: u32 = 9;
+
+/// Columns of a message's number in a list.
+const NUMBER_COLUMNS: usize = 6;
+
+/// The end of a conversation that is shown when it continues, in lines.
+const SHOWN_LINES_MAX: usize = 12;
+
+/// The conversation of a session.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum SessionChoice {
+    /// A new one.
+    New,
+    /// A saved one.
+    Saved(SessionId),
+}
+
+/// Returns the session that the command line asks for.
+///
+/// # Errors
+/// If there is no such session, or the user chooses none.
+pub async fn choose(runtime: &Runtime, args: &SavingArgs) -> Result<SessionChoice, CommandFailure> {
+    match &args.resume {
+        Some(Some(id)) => find(runtime, id).map(SessionChoice::Saved),
+        Some(None) => ask(runtime).await.map(SessionChoice::Saved),
+        None if args.newest => newest(runtime).map(SessionChoice::Saved),
+        None => Ok(SessionChoice::New),
+    }
+}
+
+/// Finds a session by its id, or by the beginning or end of it.
+///
+/// # Errors
+/// If there is none, or more than one.
+pub fn find(runtime: &Runtime, id: &str) -> Result<SessionId, CommandFailure> {
+    Sessions::of_runtime(runtime)?.find(id)
+}
+
+fn newest(runtime: &Runtime) -> Result<SessionId, CommandFailure> {
+    let newest = listed(runtime, 1)?.pop();
+    newest.map(|newest| SessionId::new(newest.id)).ok_or_else(no_session)
+}
+
+fn no_session() -> CommandFailure {
+    CommandFailure::new(Exit::Failed, "this workspace has no saved session")
+        .hint("`jaato session list --all` lists those of other workspaces")
+}
+
+fn listed(runtime: &Runtime, limit: u32) -> Result<Vec<IndexedSession>, CommandFailure> {
+    let sessions = Sessions::of_runtime(runtime)?;
+    let Some(index) = sessions.index()? else { return Ok(Vec::new()) };
+    index.list(Some(&sessions.workspace), limit).map_err(failure)
+}
+
+/// Asks which of the newest sessions continues.
+///
+/// # Errors
+/// Without a terminal, or if the user chooses none.
+pub async fn ask(runtime: &Runtime) -> Result<SessionId, CommandFailure> {
+    if terminal::nobody_types().is_some() || !terminal::errors_are_terminal() {
+        let text = "`--resume` needs the id of a session, because no user can be asked";
+        return Err(CommandFailure::new(Exit::Usage, text)
+            .hint("`jaato session list` lists them; `--continue` takes the newest"));
+    }
+    let mut offered = listed(runtime, OFFERED_MAX)?;
+    if offered.is_empty() {
+        return Err(no_session());
+    }
+    let rows = offered.iter().map(session_line);
+    let answers = rows.chain(["none".to_owned()]).collect();
+    let dialog = Dialog::choice("Which session should continue?", answers);
+    let said = |error: io::Error| CommandFailure::new(Exit::Failed, format!("cannot ask: {error}"));
+    let ending = signals::end_on_signals();
+    let open = Arc::new(terminal::open_question());
+    let read = |line: &str| read_answer(line, offered.len());
+    let fold = |at: &Option<usize>| {
+        let name = &offered[(*at)?].name;
+        Some(Text::new().with(Look::Green, "✓ session: ").plain(&visible::name(name)))
+    };
+    let answer = terminal::ask(open, dialog, Before::Dropped, read, fold).await;
+    drop(ending);
+    match answer.map_err(said)? {
+        Reply::Answer(Some(at)) => Ok(SessionId::new(offered.swap_remove(at).id)),
+        Reply::Answer(None) | Reply::Nobody(_) => {
+            Err(CommandFailure::new(Exit::Cancelled, "no session was chosen"))
+        }
+    }
+}
+
+/// Opens the chosen session. Problems of its file are reported.
+///
+/// # Errors
+/// If it cannot be continued.
+pub fn open(
+    runtime: &Runtime,
+    choice: &SessionChoice,
+    args: &SessionArgs,
+) -> Result<Saving, CommandFailure> {
+    match choice {
+        SessionChoice::New if args.saving.no_save => Ok(Saving::Off),
+        SessionChoice::New if !runtime.setup().config.sessions.save => Ok(Saving::Off),
+        SessionChoice::New => Ok(match Sessions::of_runtime(runtime) {
+            Ok(Sessions { store, workspace }) => Saving::New { store, workspace },
+            // Without a home folder, nothing of a user is kept.
+            Err(_) => Saving::Off,
+        }),
+        SessionChoice::Saved(id) => {
+            let mut opened =
+                OpenSession::open(Sessions::of_runtime(runtime)?.store, id, args.saving.take_over)
+                    .map_err(failure)?;
+            if args.model.is_some() {
+                // It comes before the model that answered last.
+                opened.restored.state.model.clear();
+            }
+            check_environment(runtime, args, id, &opened.restored.state.environment)?;
+            report::problems(&opened.restored.problems);
+            Ok(Saving::Continue(Box::new(opened)))
+        }
+    }
+}
+
+/// Refuses to continue a session elsewhere than it ran, unless the user names the environment: its
+/// commands may rely on a container.
+fn check_environment(
+    runtime: &Runtime,
+    args: &SessionArgs,
+    id: &SessionId,
+    before: &str,
+) -> Result<(), CommandFailure> {
+    let now = &runtime.setup().config.environment;
+    if before.is_empty() || before == now || args.environment.environment.is_some() {
+        return Ok(());
+    }
+    let text = format!("session {id} ran in the environment `{before}`, and this one is `{now}`");
+    let hint = format!("add `--environment {before}`, or `--environment {now}` to continue here");
+    Err(CommandFailure::new(Exit::Configuration, text).hint(hint))
+}
+
+/// The session that goes on after the one that ends.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum NextSession {
+    /// Another saved one.
+    Saved(SessionId),
+    /// The same one, without a message of the user and all after it.
+    Rewound { id: SessionId, number: u64 },
+    /// A copy of it, up to a message of the user or to its end.
+    Forked { id: SessionId, number: Option<u64> },
+}
+
+impl NextSession {
+    /// Parses the words of `/rewind`: a number, and `files` if edits are undone too.
+    ///
+    /// # Errors
+    /// If they are other words, or the session is not saved.
+    pub async fn rewind(
+        runtime: &Runtime,
+        session: &mut Session,
+        words: &str,
+        cancel: &Cancel,
+    ) -> Result<Self, CommandFailure> {
+        let (number, files) = match words.split_once(char::is_whitespace) {
+            Some((number, rest)) if rest.trim() == "files" => (number, true),
+            Some(_) => return Err(usage("rewind")),
+            None => (words, false),
+        };
+        let number = number.parse().map_err(|_| usage("rewind"))?;
+        let id = saved_id(session)?;
+        let (forgotten, entries) =
+            (session.history().turns_forgotten(), session.history().entries());
+        let prompts = entries.iter().enumerate().filter(|(_, it)| it.message.is_prompt());
+        let numbered = (1 + forgotten..).zip(prompts.map(|(at, _)| at));
+        let Some((_, at)) = numbered.into_iter().find(|(it, _)| *it == number) else {
+            let text = format!("this session has no message {number}");
+            return Err(CommandFailure::new(Exit::Usage, text).hint("`/rewind` lists them"));
+        };
+        if files {
+            let calls = call_ids(entries[at..].iter().map(|entry| &entry.message));
+            undo_calls(runtime, session, &id, calls, cancel).await?;
+        }
+        Ok(Self::Rewound { id, number })
+    }
+
+    /// Parses the words of `/fork`: a number, or nothing.
+    ///
+    /// # Errors
+    /// As [`NextSession::rewind`].
+    pub fn fork(session: &Session, words: &str) -> Result<Self, CommandFailure> {
+        let number = match words {
+            "" => None,
+            number => Some(number.parse().map_err(|_| usage("fork"))?),
+        };
+        Ok(Self::Forked { id: saved_id(session)?, number })
+    }
+
+    /// Does it, after the session has ended. If it cannot be done, the old session goes on.
+    pub async fn apply(self, runtime: &Runtime) -> Result<SessionChoice, CommandFailure> {
+        let sessions = Sessions::of_runtime(runtime)?;
+        let (id, done) = match self {
+            Self::Saved(id) => return Ok(SessionChoice::Saved(id)),
+            Self::Rewound { id, number } => {
+                let done = sessions.store.rewind_before_prompt(&id, number);
+                (id.clone(), done.map(|()| id).map_err(failure))
+            }
+            Self::Forked { id, number } => {
+                let done = sessions.fork(&id, number);
+                (id, done)
+            }
+        };
+        Ok(SessionChoice::Saved(done.unwrap_or_else(|error| {
+            report::failure(&error);
+            id
+        })))
+    }
+}
+
+/// Lists the ids of all calls in messages.
+pub fn call_ids<'a>(messages: impl Iterator<Item = &'a Message>) -> Vec<String> {
+    let calls = messages.flat_map(Message::tool_calls);
+    calls.map(|call| call.id.as_str().to_owned()).collect()
+}
+
+/// Takes back what the file tools changed in some calls of a session, and tells which files.
+///
+/// # Errors
+/// If the plugin that edits files is missing or fails.
+pub async fn undo_calls(
+    runtime: &Runtime,
+    session: &mut Session,
+    of: &SessionId,
+    calls: Vec<String>,
+    cancel: &Cancel,
+) -> Result<(), CommandFailure> {
+    let arguments = json!({ "session": of, "calls": calls });
+    let output = runtime.command(session, "undo_calls", arguments, cancel).await?;
+    let listed = |key: &str| -> Vec<String> {
+        let texts = output.content.get(key).and_then(Value::as_array).into_iter().flatten();
+        texts.filter_map(|it| Some(visible::name(it.as_str()?).into_owned())).collect()
+    };
+    match listed("undone") {
+        undone if undone.is_empty() => report::remark("no file was changed since"),
+        undone => report::remark(&format!("taken back in: {}", undone.join(", "))),
+    }
+    report::problems(&listed("kept"));
+    Ok(())
+}
+
+fn usage(command: &str) -> CommandFailure {
+    CommandFailure::new(Exit::Usage, format!("`/{command}` needs the number of a message"))
+        .hint(slash::hint(command))
+}
+
+fn saved_id(session: &Session) -> Result<SessionId, CommandFailure> {
+    if session.is_saved() && !session.history().entries().is_empty() {
+        return Ok(session.id().clone());
+    }
+    let text = match session.is_saved() {
+        true => "this session has no messages yet",
+        false => "this session is not saved",
+    };
+    Err(CommandFailure::new(Exit::Usage, text))
+}
+
+/// Returns the session that `/resume` asks for.
+///
+/// # Errors
+/// If there is no such session, or it is the one that runs.
+pub async fn other(
+    runtime: &Runtime,
+    session: &Session,
+    id: &str,
+) -> Result<NextSession, CommandFailure> {
+    let id = match id {
+        "" => ask(runtime).await?,
+        id => find(runtime, id)?,
+    };
+    if id == *session.id() {
+        return Err(CommandFailure::new(Exit::Usage, "this session is open already"));
+    }
+    // An error keeps the session that runs.
+    Sessions::of_runtime(runtime)?.store.check_free(&id).map_err(failure)?;
+    Ok(NextSession::Saved(id))
+}
+
+/// Lists the user's messages with their numbers.
+///
+/// # Errors
+/// If they cannot be printed.
+pub fn list_messages(session: &Session) -> CommandResult {
+    let history = session.history();
+    let prompts = history.entries().iter().filter(|entry| entry.message.is_prompt());
+    for (number, entry) in (1 + history.turns_forgotten()..).zip(prompts) {
+        let room = terminal::size().1.saturating_sub(NUMBER_COLUMNS);
+        let text = terminal::one_line(&entry.message.text(), room);
+        report::line(&format!("{number:>4}  {text}"))?;
+    }
+    report::remark("`/rewind NUMBER` takes back that message and all after it");
+    Ok(Exit::Done)
+}
+
+/// Gives the session a name.
+///
+/// # Errors
+/// Without a name, or if the session is not saved.
+pub fn rename(session: &Session, name: &str) -> CommandResult {
+    if name.is_empty() {
+        let failure = CommandFailure::new(Exit::Usage, "`/rename` needs a name");
+        return Err(failure.hint(slash::hint("rename")));
+    }
+    saved_id(session)?;
+    session.rename(name);
+    report::remark(&format!("the session is named `{}`", visible::name(name)));
+    Ok(Exit::Done)
+}
+
+/// Writes the session to a file.
+///
+/// # Errors
+/// If the session is not saved, or the file cannot be written.
+pub fn export(runtime: &Runtime, session: &Session, file: &str) -> CommandResult {
+    let id = saved_id(session)?;
+    let path = if file.is_empty() { format!("{id}.md") } else { file.to_owned() };
+    let sessions = Sessions::of_runtime(runtime)?;
+    write_file(&sessions, &id, None, Path::new(&path))?;
+    Ok(Exit::Done)
+}
+
+/// Shows the end of a conversation that continues.
+pub fn show_end(session: &Session) {
+    let history = session.history();
+    let last_of = |role: Role| {
+        let last = history.entries().iter().rfind(|entry| entry.message.role == role);
+        last.map(|entry| entry.message.text()).filter(|text| !text.trim().is_empty())
+    };
+    let turns = history.turn_count();
+    let messages = if turns == 1 { "1 message".to_owned() } else { format!("{turns} messages") };
+    report::remark(&format!("continues session {} with {messages} of yours", session.id()));
+    if let Some(prompt) = last_of(Role::User) {
+        report::remark(&format!("> {}", shortened(&prompt)));
+    }
+    if let Some(answer) = last_of(Role::Model) {
+        report::remark(&shortened(&answer));
+    }
+}
+
+/// Says how to come back to a session that is saved.
+pub fn tell_how_to_continue(session: &Session) {
+    if session.is_saved() && !session.history().entries().is_empty() {
+        report::remark(&format!("`jaato chat --resume {}` continues this session", session.id()));
+    }
+}
+
+/// Returns the first lines of a text.
+fn shortened(text: &str) -> String {
+    let lines: Vec<&str> = text.trim().lines().collect();
+    match lines.len() > SHOWN_LINES_MAX {
+        true => format!("{}\n…", lines[..SHOWN_LINES_MAX].join("\n")),
+        false => lines.join("\n"),
+    }
+}
+
+/// Describes a session in a row of a question.
+fn session_line(session: &IndexedSession) -> String {
+    format!("{}  {} ({})", session.id, session.name, time::age(session.changed_ms))
+}
