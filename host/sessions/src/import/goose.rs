@@ -1,8 +1,8 @@
 //! Reads the sessions of goose: a database with all sessions, a JSON export, or an older file of
 //! JSON lines.
 //!
-//! A message has blocks. Results come in user messages. Metadata says whether the user and the model
-//! see a message: after a compaction, the model no longer sees the older ones.
+//! A message has blocks. Results come in user messages. Metadata says whether the user and the
+//! model see a message: after a compaction, the model no longer sees the older ones.
 
 use std::io::{BufReader, Read as _};
 use std::path::Path;
@@ -12,7 +12,7 @@ use rusqlite::Row;
 use serde_json::Value;
 
 use super::assemble::{ConversationPiece, TimedPiece, text_content};
-use super::claude_code::{attachment_text, content_text};
+use super::content::{attachment_text, content_text};
 use super::error::ImportError;
 use super::goose_database::{GooseDatabase, SQLITE_START};
 use super::json_line::{
