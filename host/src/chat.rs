@@ -24,7 +24,7 @@ use crate::ask::Stage;
 use crate::conversation::SessionObservers;
 use crate::exit::{CommandFailure, CommandResult, Exit};
 use crate::lines::{Beside, HistoryFile, Line, Lines};
-use crate::resume::{self, NextSession, SessionChoice};
+use crate::sessions::resume::{self, NextSession, SessionChoice};
 use crate::signals::interrupt_on_signals;
 use crate::view::View;
 use crate::words::LineEditorHelper;
@@ -342,6 +342,11 @@ impl Chat<'_> {
 
     async fn fork(&mut self, words: &str) {
         self.go_on_with(NextSession::fork(&self.session, words));
+    }
+
+    async fn export(&mut self, file: &str) {
+        let exported = resume::export(self.runtime, &self.session, file);
+        self.count(exported);
     }
 
     async fn rename(&mut self, name: &str) {

@@ -255,7 +255,7 @@ commands! {
         /// Also undo the edits of files
         #[arg(long)]
         files: bool,
-    } |global| sessions::rewind(global, &id, to, files);
+    } |global| sessions::rewind(global, &id, to, files).await;
 
     /// Copy a session, and print the id of the copy
     Fork {

@@ -37,7 +37,6 @@ mod prompts;
 mod provider;
 mod reload;
 mod report;
-mod resume;
 mod run;
 mod sessions;
 mod shell;

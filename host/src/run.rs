@@ -14,9 +14,10 @@ use jaato_runtime::{Runtime, visible};
 use crate::args::{GlobalArgs, OutputForm, SessionArgs};
 use crate::conversation::SessionObservers;
 use crate::exit::{CommandFailure, CommandResult, Exit};
+use crate::sessions::resume;
 use crate::signals::cancel_on_signals;
 use crate::view::View;
-use crate::{answers, attach, conversation, report, resume, start, terminal};
+use crate::{answers, attach, conversation, report, start, terminal};
 
 /// The largest task, in bytes, because it goes to the provider with everything else.
 const TASK_BYTES_MAX: u64 = 4 * 1024 * 1024;

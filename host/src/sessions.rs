@@ -1,4 +1,5 @@
-//! `jaato session`: lists, shows, searches and changes saved sessions, without a model or plugins.
+//! `jaato session`: lists, shows, searches and changes saved sessions, without a model; and how
+//! `run` and `chat` continue them.
 //!
 //! Commands that only read do not claim a session, so another process may have it open.
 
@@ -8,6 +9,7 @@ mod export;
 mod follow;
 mod import;
 mod list;
+pub mod resume;
 mod show;
 mod time;
 
@@ -18,7 +20,9 @@ pub use import::{ImportArgs, import};
 pub use list::{ListArgs, SearchArgs, list, search};
 pub use show::show;
 
+use jaato_runtime::saved::new_session_id;
 use jaato_runtime::types::SessionId;
+use jaato_runtime::{Runtime, Setup};
 use jaato_sessions::{IndexProblem, SessionIndex, SessionStore, SessionStoreError};
 
 use crate::args::GlobalArgs;
@@ -35,9 +39,26 @@ struct Sessions {
 impl Sessions {
     /// Uses the sessions of this user.
     fn of_user(global: GlobalArgs) -> Result<Self, CommandFailure> {
-        let setup = start::setup(start::arguments(global))?;
+        Self::of_setup(&start::setup(start::arguments(global))?)
+    }
+
+    /// Uses the sessions of a runtime's user.
+    fn of_runtime(runtime: &Runtime) -> Result<Self, CommandFailure> {
+        Self::of_setup(runtime.setup())
+    }
+
+    fn of_setup(setup: &Setup) -> Result<Self, CommandFailure> {
         let store = SessionStore::new(setup.folders.sessions()?);
         Ok(Self { store, workspace: setup.workspace.root().display().to_string() })
+    }
+
+    /// Copies a session, up to a message of the user or to its end. Returns the id of the copy.
+    fn fork(&self, id: &SessionId, before: Option<u64>) -> Result<SessionId, CommandFailure> {
+        let up_to = before.map(|number| self.store.seq_before_prompt(id, number));
+        let up_to = up_to.transpose().map_err(failure)?;
+        let copy = new_session_id();
+        self.store.fork(id, &copy, up_to).map_err(failure)?;
+        Ok(copy)
     }
 
     /// Finds the session that the user typed.
@@ -83,7 +104,9 @@ fn failure(error: SessionStoreError) -> CommandFailure {
         SessionStoreError::NoRecord { .. } | SessionStoreError::AlreadyExists(_) => {
             (Exit::Usage, None)
         }
-        SessionStoreError::InUse { .. } => (Exit::Failed, Some("end that process first")),
+        SessionStoreError::InUse { .. } => {
+            (Exit::Failed, Some("end that process first, or continue it here with `--take-over`"))
+        }
         SessionStoreError::TakenOver { .. } => (Exit::Failed, Some("run the command again")),
         SessionStoreError::NewerFormat { .. } => (Exit::Failed, Some("update jaato")),
         SessionStoreError::NotASession(_) => {

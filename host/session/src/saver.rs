@@ -61,6 +61,9 @@ impl SavedRules {
 pub struct SavedState {
     /// The model, by its full id.
     pub model: String,
+    /// The execution environment. Empty if it was not saved.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub environment: String,
     /// The usage so far.
     #[serde(default)]
     pub usage: SessionUsage,

@@ -36,7 +36,7 @@ pub enum Run {
 type Running<'a> = Pin<Box<dyn Future<Output = ()> + 'a>>;
 
 /// All commands, by their names.
-pub static COMMANDS: [SlashCommand; 13] = [
+pub static COMMANDS: [SlashCommand; 14] = [
     SlashCommand {
         name: "again",
         arguments: "",
@@ -48,6 +48,12 @@ pub static COMMANDS: [SlashCommand; 13] = [
         arguments: "FILE…",
         help: "shows the model an image, a PDF or text with your next message, as `@FILE` in it does",
         run: Run::AfterTurn(|chat, files| Box::pin(chat.attach(files))),
+    },
+    SlashCommand {
+        name: "export",
+        arguments: "[FILE]",
+        help: "writes this session to a new file: .md, .html or .jsonl",
+        run: Run::AfterTurn(|chat, file| Box::pin(chat.export(file))),
     },
     SlashCommand {
         name: "fork",

@@ -3,19 +3,21 @@
 use std::io;
 use std::sync::Arc;
 
-use jaato_runtime::saved::new_session_id;
-use jaato_runtime::types::SessionId;
-use jaato_runtime::visible;
-use jaato_sessions::{Durability, SessionIndex, SessionRecord, record_type};
+use jaato_runtime::session_loop::Cancel;
+use jaato_runtime::types::{Message, SessionId};
+use jaato_runtime::{Runtime, SessionOptions, visible};
+use jaato_sessions::{Durability, SessionIndex, SessionRecord, effective_records, record_type};
 use serde_json::json;
 
 use super::conversation::SavedConversation;
-use super::{Sessions, failure, report_problems};
-use crate::args::GlobalArgs;
+use super::{Sessions, failure, report_problems, resume};
+use crate::args::{GlobalArgs, OutputForm};
 use crate::exit::{CommandFailure, CommandResult, Exit};
 use crate::first_start::read_answer;
+use crate::signals::cancel_on_signals;
 use crate::terminal::{self, Before, Dialog, Look, Reply, Text};
-use crate::{report, signals};
+use crate::view::View;
+use crate::{report, signals, start};
 
 /// The most sessions that a question names.
 const NAMED_MAX: usize = 5;
@@ -101,13 +103,17 @@ fn described(sessions: &Sessions, id: &SessionId) -> String {
 }
 
 /// Takes back a message of the user and all after it.
-pub fn rewind(global: GlobalArgs, text: &str, number: u64, files: bool) -> CommandResult {
-    let sessions = Sessions::of_user(global)?;
+pub async fn rewind(global: GlobalArgs, text: &str, number: u64, files: bool) -> CommandResult {
+    let setup = start::setup(start::arguments(global))?;
+    let sessions = Sessions::of_setup(&setup)?;
     let id = sessions.find(text)?;
     let seq = sessions.store.seq_before_prompt(&id, number).map_err(failure)?;
     sessions.store.check_free(&id).map_err(failure)?;
     if files {
-        restore_files(&sessions, &id, seq)?;
+        let runtime = start::start_runtime_with(setup).await;
+        let undone = undo_files(&runtime, &sessions, &id, seq).await;
+        start::close(runtime).await;
+        undone?;
     }
     sessions.store.rewind_before_prompt(&id, number).map_err(failure)?;
     report::line(&format!("took back message {number} and all after it"))?;
@@ -115,24 +121,35 @@ pub fn rewind(global: GlobalArgs, text: &str, number: u64, files: bool) -> Comma
     Ok(Exit::Done)
 }
 
-/// Undoes the edits of files that the session made after a record.
-///
-/// Not implemented: the backups of the file tools are not connected to sessions. So `--files` is
-/// refused before anything is taken back.
-fn restore_files(_: &Sessions, _: &SessionId, _after_seq: u64) -> Result<(), CommandFailure> {
-    let text = "`--files` is not supported yet, so nothing was taken back";
-    Err(CommandFailure::new(Exit::Usage, text).hint("`jaato undo` takes back edits of files"))
+/// Takes back what the file tools changed after a record of a session.
+async fn undo_files(
+    runtime: &Runtime,
+    sessions: &Sessions,
+    id: &SessionId,
+    seq: u64,
+) -> Result<(), CommandFailure> {
+    let records = sessions.store.read(id).and_then(|mut reader| reader.read_rest());
+    let records = effective_records(records.map_err(failure)?);
+    let after = records.into_iter().filter(|stored| stored.seq > seq);
+    let messages: Vec<Message> =
+        after.filter_map(|stored| serde_json::from_value(stored.record.data).ok()).collect();
+    let cancel = Cancel::new();
+    cancel_on_signals(cancel.clone());
+    let view = View::start(OutputForm::Text, cancel.clone());
+    let options = SessionOptions::unattended(Arc::clone(&view) as _);
+    let mut session = runtime.session_for_calls(options)?;
+    let calls = resume::call_ids(messages.iter());
+    let undone = resume::undo_calls(runtime, &mut session, id, calls, &cancel).await;
+    runtime.close_session(session.id()).await;
+    view.finish(&cancel).await?;
+    undone
 }
 
 /// Copies a session, and prints the id of the copy.
 pub fn fork(global: GlobalArgs, text: &str, before: Option<u64>) -> CommandResult {
     let sessions = Sessions::of_user(global)?;
     let id = sessions.find(text)?;
-    let up_to = before.map(|number| sessions.store.seq_before_prompt(&id, number));
-    let up_to = up_to.transpose().map_err(failure)?;
-    let copy = new_session_id();
-    sessions.store.fork(&id, &copy, up_to).map_err(failure)?;
-    report::line(copy.as_str())?;
+    report::line(sessions.fork(&id, before)?.as_str())?;
     Ok(Exit::Done)
 }
 

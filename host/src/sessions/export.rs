@@ -5,6 +5,7 @@ use std::io::{ErrorKind, Write as _};
 use std::path::Path;
 
 use clap::ValueEnum;
+use jaato_runtime::types::SessionId;
 use jaato_sessions::{to_html_with_blobs, to_json_lines, to_markdown};
 
 use super::conversation::SavedConversation;
@@ -27,8 +28,8 @@ pub enum ExportForm {
 
 impl ExportForm {
     /// Returns the format that a file's name asks for. Markdown is the default.
-    fn of_file(file: Option<&Path>) -> Self {
-        match file.and_then(Path::extension).and_then(|end| end.to_str()) {
+    fn of_file(file: &Path) -> Self {
+        match file.extension().and_then(|end| end.to_str()) {
             Some("html" | "htm") => Self::Html,
             Some("json" | "jsonl" | "ndjson") => Self::Json,
             _ => Self::Markdown,
@@ -45,25 +46,47 @@ pub fn export(
 ) -> CommandResult {
     let sessions = Sessions::of_user(global)?;
     let id = sessions.find(text)?;
-    let mut reader = sessions.store.read(&id).map_err(failure)?;
+    match file {
+        Some(file) => write_file(&sessions, &id, form, file)?,
+        None => print(&document(&sessions, &id, form.unwrap_or(ExportForm::Markdown))?)?,
+    }
+    Ok(Exit::Done)
+}
+
+/// Writes the conversation of a session to a new file, in the format that its name asks for unless
+/// another one is given.
+///
+/// # Errors
+/// If the session cannot be read, or the file exists or cannot be written.
+pub(super) fn write_file(
+    sessions: &Sessions,
+    id: &SessionId,
+    form: Option<ExportForm>,
+    file: &Path,
+) -> Result<(), CommandFailure> {
+    let form = form.unwrap_or_else(|| ExportForm::of_file(file));
+    write_new(file, document(sessions, id, form)?.as_bytes())?;
+    report::remark(&format!("wrote `{}`", file.display()));
+    Ok(())
+}
+
+/// Returns the conversation of a session as a document.
+fn document(
+    sessions: &Sessions,
+    id: &SessionId,
+    form: ExportForm,
+) -> Result<String, CommandFailure> {
+    let mut reader = sessions.store.read(id).map_err(failure)?;
     let conversation = SavedConversation::of(reader.read_rest().map_err(failure)?);
     report::problems(&show::problems_of(&reader, &conversation));
-    let transcript = conversation.transcript(&id, &reader);
+    let transcript = conversation.transcript(id, &reader);
     // A content that cannot be read is missing in the page, which says so.
-    let blob = |name: &str| sessions.store.attachment(&id, name).ok().flatten();
-    let document = match form.unwrap_or_else(|| ExportForm::of_file(file)) {
+    let blob = |name: &str| sessions.store.attachment(id, name).ok().flatten();
+    Ok(match form {
         ExportForm::Markdown => to_markdown(&transcript),
         ExportForm::Json => to_json_lines(&transcript),
         ExportForm::Html => to_html_with_blobs(&transcript, &blob),
-    };
-    match file {
-        Some(file) => {
-            write_new(file, document.as_bytes())?;
-            report::remark(&format!("wrote `{}`", file.display()));
-        }
-        None => print(&document)?,
-    }
-    Ok(Exit::Done)
+    })
 }
 
 fn write_new(file: &Path, bytes: &[u8]) -> Result<(), CommandFailure> {

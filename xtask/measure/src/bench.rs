@@ -84,6 +84,11 @@ const BENCHES: &[Benchmark] = &[
         measure: |workspace| on_linux(agent::shell_calls, workspace),
     },
     Benchmark {
+        name: "sessions",
+        about: "what saving costs a run, appending to a long session, resuming it, listing many",
+        measure: |workspace| on_linux(agent::sessions, workspace),
+    },
+    Benchmark {
         name: "mcp",
         about: "calls of an MCP server's tools, also side by side, and a start with ten servers of which one hangs",
         measure: |workspace| on_linux(agent::mcp, workspace),

@@ -7,9 +7,8 @@ mod start;
 use jaato_sessions::{
     ReadProblem, SessionStore, SessionStoreError, SessionWriter, effective_records,
 };
-use jaato_types::{DataPart, Error, ErrorKind, Message, Part, SessionId};
+use jaato_types::{DataPart, Message, Part, SessionId};
 
-use crate::runtime::Runtime;
 use crate::start_session::new_id_source;
 pub use restore::{RestoredSession, restore};
 pub(crate) use saver::{FileSessionSaver, SaveTarget, SaverAccess};
@@ -77,40 +76,9 @@ fn problem_text(problem: &ReadProblem) -> String {
     }
 }
 
-impl Runtime {
-    /// Returns the store of the user's sessions, or `None` without a home folder.
-    pub fn session_store(&self) -> Option<SessionStore> {
-        self.setup().folders.data().ok().map(|data| SessionStore::new(data.join("sessions")))
-    }
-
-    /// Returns the workspace of new sessions, as their headers name it.
-    pub fn session_workspace(&self) -> String {
-        self.setup().workspace.root().display().to_string()
-    }
-}
-
 /// Creates the id of a new session.
 pub fn new_session_id() -> SessionId {
     new_id_source().session()
-}
-
-/// Converts an error of the store.
-pub fn session_error(error: &SessionStoreError) -> Error {
-    let (kind, hint) = match error {
-        SessionStoreError::NotFound(_) | SessionStoreError::InvalidId(_) => {
-            (ErrorKind::NotFound, Some("`jaato session list` lists the sessions"))
-        }
-        SessionStoreError::InUse { .. } => (
-            ErrorKind::Conflict,
-            Some("end that process first, or add `--take-over` to continue it here"),
-        ),
-        SessionStoreError::NewerFormat { .. } => {
-            (ErrorKind::Unavailable, Some("a newer version of jaato reads it"))
-        }
-        _ => (ErrorKind::Io, None),
-    };
-    let made = Error::new(kind, error.to_string());
-    hint.into_iter().fold(made, Error::with_hint)
 }
 
 /// Lists the parts of a message whose bytes are in the session's blob store.

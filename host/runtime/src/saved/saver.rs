@@ -36,8 +36,8 @@ pub(crate) type ReadBlob = Box<dyn Fn(&str) -> Option<Vec<u8>> + Send>;
 /// Removes known secrets from a text.
 pub(crate) type CleanText = Box<dyn Fn(&str) -> String + Send>;
 
-/// Names the terminals of the session.
-pub(crate) type NameTerminals = Box<dyn Fn() -> Vec<String> + Send + Sync>;
+/// Adds what the host knows to the state that a session saves.
+pub(crate) type CompleteState = Box<dyn Fn(&mut SavedState) + Send + Sync>;
 
 /// What the thread needs of the host.
 pub(crate) struct SaverAccess {
@@ -58,7 +58,7 @@ pub(crate) struct SaveTarget {
 /// Saves one session. Dropping it writes what is left.
 pub(crate) struct FileSessionSaver {
     saved: Mutex<LastSaved>,
-    terminals: NameTerminals,
+    complete: CompleteState,
     /// Taken when the saver is dropped, which ends the thread.
     work: Option<Sender<SaveWork>>,
     thread: Option<JoinHandle<()>>,
@@ -101,7 +101,7 @@ impl FileSessionSaver {
     pub(crate) fn start(
         target: SaveTarget,
         saved: LastSaved,
-        terminals: NameTerminals,
+        complete: CompleteState,
         access: SaverAccess,
     ) -> Result<Self, Error> {
         let (work, received) = channel();
@@ -110,7 +110,7 @@ impl FileSessionSaver {
         let thread = thread.map_err(|error| {
             Error::new(ErrorKind::Io, format!("cannot save the session: no thread ({error})"))
         })?;
-        Ok(Self { saved: Mutex::new(saved), terminals, work: Some(work), thread: Some(thread) })
+        Ok(Self { saved: Mutex::new(saved), complete, work: Some(work), thread: Some(thread) })
     }
 
     /// Saves the state of a plugin's instance.
@@ -147,7 +147,7 @@ impl SessionSaver for FileSessionSaver {
     }
 
     fn save_state(&self, mut state: SavedState, objects: &SharedObjects) {
-        state.background.extend((self.terminals)());
+        (self.complete)(&mut state);
         let mut saved = self.saved.lock();
         let mut changes = Vec::new();
         if saved.state != state {
@@ -304,5 +304,98 @@ fn clean_texts(value: &mut Value, clean: &CleanText) {
         Value::Array(items) => items.iter_mut().for_each(|item| clean_texts(item, clean)),
         Value::Object(map) => map.values_mut().for_each(|item| clean_texts(item, clean)),
         Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use jaato_session::{History, MessageMark};
+    use jaato_sessions::effective_records;
+    use jaato_types::Part;
+
+    use super::super::restore;
+    use super::*;
+
+    fn store() -> (tempfile::TempDir, SessionStore) {
+        let folder = tempfile::tempdir().unwrap();
+        let store = SessionStore::new(folder.path().join("sessions"));
+        (folder, store)
+    }
+
+    fn saver(store: &SessionStore, report: ReportSaveProblem) -> FileSessionSaver {
+        let (id, workspace) = (SessionId::new("a"), "/w".to_owned());
+        let target = SaveTarget { store: store.clone(), id, workspace, writer: None };
+        let access = SaverAccess {
+            clean: Box::new(|text| text.replace("secret", "********")),
+            read_blob: Box::new(|_| None),
+            report,
+        };
+        FileSessionSaver::start(target, LastSaved::default(), Box::new(|_| {}), access).unwrap()
+    }
+
+    fn no_problem() -> ReportSaveProblem {
+        Box::new(|error| panic!("{error}"))
+    }
+
+    #[test]
+    fn saved_history_is_restored_with_its_marks() {
+        let (_folder, store) = store();
+        let saver = saver(&store, no_problem());
+        let mut history = History::new();
+        for turn in ["one", "two"] {
+            history.append_prompt(vec![Part::text(turn)]).unwrap();
+            saver.save_record(history.entries());
+            let mark = (turn == "two").then_some(MessageMark::Partial);
+            history.append_answer(vec![Part::text("answer")], mark).unwrap();
+            saver.save_record(history.entries());
+        }
+        drop(saver);
+        let id = SessionId::new("a");
+        let records = effective_records(store.open(&id, false).unwrap().records);
+        let mut restored = restore(&store, &id, &records);
+        assert_eq!(restored.history(), history);
+        assert_eq!(restored.problems, [""; 0]);
+    }
+
+    #[test]
+    fn session_without_a_message_leaves_no_file() {
+        let (_folder, store) = store();
+        let saver = saver(&store, no_problem());
+        saver.save_name("a name");
+        saver.save_record(&[]);
+        drop(saver);
+        assert_eq!(store.list().unwrap(), []);
+    }
+
+    #[test]
+    fn secrets_never_reach_the_file() {
+        let (_folder, store) = store();
+        let saver = saver(&store, no_problem());
+        let mut history = History::new();
+        history.append_prompt(vec![Part::text("the secret")]).unwrap();
+        saver.save_record(history.entries());
+        drop(saver);
+        let records = store.open(&SessionId::new("a"), false).unwrap().records;
+        assert_eq!(records[0].record.data["parts"][0]["text"], "the ********");
+    }
+
+    #[test]
+    fn disk_problem_is_reported_once_and_calls_go_on() {
+        let (_folder, store) = store();
+        let (told, problems) = channel();
+        let saver = saver(&store, Box::new(move |error| told.send(error.to_string()).unwrap()));
+        let mut history = History::new();
+        history.append_prompt(vec![Part::text("one")]).unwrap();
+        saver.save_record(history.entries());
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        let call = ToolCall::default();
+        runtime.block_on(saver.call_starts(&call));
+        // Another process takes the session over.
+        let _other = store.open(&SessionId::new("a"), true).unwrap();
+        runtime.block_on(saver.call_starts(&call));
+        runtime.block_on(saver.call_starts(&call));
+        drop(saver);
+        let problems: Vec<String> = problems.iter().collect();
+        assert!(matches!(&problems[..], [one] if one.contains("taken over")), "{problems:?}");
     }
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use jaato_config::NamedModel;
 use jaato_environments::SessionOutputs;
 use jaato_session::{
-    EventEmitter, InitialObjects, SessionPorts, SessionSaver, SessionSetup, SharedUsage,
+    EventEmitter, InitialObjects, SavedState, SessionPorts, SessionSaver, SessionSetup, SharedUsage,
 };
 use jaato_sessions::SessionStore;
 use jaato_types::{Error, SessionId};
@@ -97,9 +97,13 @@ impl SessionSaving {
         }
         let access = saver_access(host, &id, EventEmitter::new(id.clone(), options.events.clone()));
         let (terminals, session) = (Arc::clone(&host.terminals), id.clone());
-        let names = Box::new(move || terminals.names_of(&session));
+        let environment = host.setup.config.environment.clone();
+        let complete = Box::new(move |state: &mut SavedState| {
+            state.background.extend(terminals.names_of(&session));
+            state.environment.clone_from(&environment);
+        });
         let ended = saved.state.background.clone();
-        let saver = FileSessionSaver::start(target, saved, names, access)?;
+        let saver = FileSessionSaver::start(target, saved, complete, access)?;
         Ok(Some(StartedSaver { saver, outputs, ended }))
     }
 }

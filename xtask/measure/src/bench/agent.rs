@@ -10,6 +10,7 @@ mod mcp;
 mod memory;
 mod script;
 pub mod server;
+mod sessions;
 mod shell_calls;
 pub mod tree;
 
@@ -17,4 +18,5 @@ pub use cost::cost;
 pub use flood::flood;
 pub use interrupt::interrupt;
 pub use mcp::mcp;
+pub use sessions::sessions;
 pub use shell_calls::shell_calls;

@@ -30,6 +30,8 @@ const COMPLAINT_BYTES_MAX: usize = 2_000;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AgentKind {
     Jaato,
+    /// `jaato` with `--no-save`.
+    JaatoUnsaved,
     Yardstick,
 }
 
@@ -116,9 +118,10 @@ impl BenchmarkAgents {
 
     fn command(&self, who: AgentKind) -> Command {
         let mut command = match who {
-            AgentKind::Jaato => {
+            AgentKind::Jaato | AgentKind::JaatoUnsaved => {
                 let mut command = self.home.command(&self.jaato);
                 command.args(["run", "--yes", "--model", "openai/scripted"]);
+                command.args((who == AgentKind::JaatoUnsaved).then_some("--no-save"));
                 command
             }
             AgentKind::Yardstick => self.home.command(&self.yardstick),

@@ -1,14 +1,15 @@
 //! Chooses the saved session that `run` or `chat` continues, and shows where it stopped.
 
 use std::io;
+use std::path::Path;
 use std::sync::Arc;
 
 use jaato_runtime::Runtime;
-use jaato_runtime::saved::{OpenSession, Saving, new_session_id, session_error};
+use jaato_runtime::saved::{OpenSession, Saving};
 use jaato_runtime::session_loop::{Cancel, Session};
 use jaato_runtime::types::{Message, Role, SessionId};
 use jaato_runtime::visible;
-use jaato_sessions::{IndexedSession, SessionIndex, SessionStore};
+use jaato_sessions::IndexedSession;
 use serde_json::{Value, json};
 
 use crate::args::{SavingArgs, SessionArgs};
@@ -17,6 +18,9 @@ use crate::exit::{CommandFailure, CommandResult, Exit};
 use crate::first_start::read_answer;
 use crate::terminal::{self, Before, Dialog, Look, Reply, Text};
 use crate::{report, signals};
+
+use super::export::write_file;
+use super::{Sessions, failure, time};
 
 /// How many sessions the question offers.
 const OFFERED_MAX: u32 = 9;
@@ -34,17 +38,6 @@ pub enum SessionChoice {
     New,
     /// A saved one.
     Saved(SessionId),
-}
-
-/// Returns the store of the user's sessions.
-///
-/// # Errors
-/// Without a home folder.
-pub fn store(runtime: &Runtime) -> Result<SessionStore, CommandFailure> {
-    runtime.session_store().ok_or_else(|| {
-        let text = "there are no saved sessions: the system has no home folder for this user";
-        CommandFailure::new(Exit::Configuration, text).hint("set HOME")
-    })
 }
 
 /// Returns the session that the command line asks for.
@@ -65,7 +58,7 @@ pub async fn choose(runtime: &Runtime, args: &SavingArgs) -> Result<SessionChoic
 /// # Errors
 /// If there is none, or more than one.
 pub fn find(runtime: &Runtime, id: &str) -> Result<SessionId, CommandFailure> {
-    Ok(store(runtime)?.find(id).map_err(|error| session_error(&error))?)
+    Sessions::of_runtime(runtime)?.find(id)
 }
 
 fn newest(runtime: &Runtime) -> Result<SessionId, CommandFailure> {
@@ -79,9 +72,9 @@ fn no_session() -> CommandFailure {
 }
 
 fn listed(runtime: &Runtime, limit: u32) -> Result<Vec<IndexedSession>, CommandFailure> {
-    let index = open_index(&store(runtime)?)?;
-    let workspace = runtime.session_workspace();
-    Ok(index.list(Some(&workspace), limit).map_err(|error| session_error(&error))?)
+    let sessions = Sessions::of_runtime(runtime)?;
+    let Some(index) = sessions.index()? else { return Ok(Vec::new()) };
+    index.list(Some(&sessions.workspace), limit).map_err(failure)
 }
 
 /// Asks which of the newest sessions continues.
@@ -131,20 +124,41 @@ pub fn open(
     match choice {
         SessionChoice::New if args.saving.no_save => Ok(Saving::Off),
         SessionChoice::New if !runtime.setup().config.sessions.save => Ok(Saving::Off),
-        SessionChoice::New => Ok(runtime.session_store().map_or(Saving::Off, |store| {
-            Saving::New { store, workspace: runtime.session_workspace() }
-        })),
+        SessionChoice::New => Ok(match Sessions::of_runtime(runtime) {
+            Ok(Sessions { store, workspace }) => Saving::New { store, workspace },
+            // Without a home folder, nothing of a user is kept.
+            Err(_) => Saving::Off,
+        }),
         SessionChoice::Saved(id) => {
-            let mut opened = OpenSession::open(store(runtime)?, id, args.saving.take_over)
-                .map_err(|error| session_error(&error))?;
+            let mut opened =
+                OpenSession::open(Sessions::of_runtime(runtime)?.store, id, args.saving.take_over)
+                    .map_err(failure)?;
             if args.model.is_some() {
                 // It comes before the model that answered last.
                 opened.restored.state.model.clear();
             }
+            check_environment(runtime, args, id, &opened.restored.state.environment)?;
             report::problems(&opened.restored.problems);
             Ok(Saving::Continue(Box::new(opened)))
         }
     }
+}
+
+/// Refuses to continue a session elsewhere than it ran, unless the user names the environment: its
+/// commands may rely on a container.
+fn check_environment(
+    runtime: &Runtime,
+    args: &SessionArgs,
+    id: &SessionId,
+    before: &str,
+) -> Result<(), CommandFailure> {
+    let now = &runtime.setup().config.environment;
+    if before.is_empty() || before == now || args.environment.environment.is_some() {
+        return Ok(());
+    }
+    let text = format!("session {id} ran in the environment `{before}`, and this one is `{now}`");
+    let hint = format!("add `--environment {before}`, or `--environment {now}` to continue here");
+    Err(CommandFailure::new(Exit::Configuration, text).hint(hint))
 }
 
 /// The session that goes on after the one that ends.
@@ -205,21 +219,20 @@ impl NextSession {
 
     /// Does it, after the session has ended. If it cannot be done, the old session goes on.
     pub async fn apply(self, runtime: &Runtime) -> Result<SessionChoice, CommandFailure> {
-        let store = store(runtime)?;
+        let sessions = Sessions::of_runtime(runtime)?;
         let (id, done) = match self {
             Self::Saved(id) => return Ok(SessionChoice::Saved(id)),
             Self::Rewound { id, number } => {
-                let done = store.rewind_before_prompt(&id, number);
-                let done = done.map_err(|error| session_error(&error).into());
-                (id.clone(), done.map(|()| id))
+                let done = sessions.store.rewind_before_prompt(&id, number);
+                (id.clone(), done.map(|()| id).map_err(failure))
             }
             Self::Forked { id, number } => {
-                let done = fork(&store, &id, number);
+                let done = sessions.fork(&id, number);
                 (id, done)
             }
         };
-        Ok(SessionChoice::Saved(done.unwrap_or_else(|failure| {
-            report::failure(&failure);
+        Ok(SessionChoice::Saved(done.unwrap_or_else(|error| {
+            report::failure(&error);
             id
         })))
     }
@@ -289,7 +302,7 @@ pub async fn other(
         return Err(CommandFailure::new(Exit::Usage, "this session is open already"));
     }
     // An error keeps the session that runs.
-    store(runtime)?.check_free(&id).map_err(|error| session_error(&error))?;
+    Sessions::of_runtime(runtime)?.store.check_free(&id).map_err(failure)?;
     Ok(NextSession::Saved(id))
 }
 
@@ -321,6 +334,18 @@ pub fn rename(session: &Session, name: &str) -> CommandResult {
     saved_id(session)?;
     session.rename(name);
     report::remark(&format!("the session is named `{}`", visible::name(name)));
+    Ok(Exit::Done)
+}
+
+/// Writes the session to a file.
+///
+/// # Errors
+/// If the session is not saved, or the file cannot be written.
+pub fn export(runtime: &Runtime, session: &Session, file: &str) -> CommandResult {
+    let id = saved_id(session)?;
+    let path = if file.is_empty() { format!("{id}.md") } else { file.to_owned() };
+    let sessions = Sessions::of_runtime(runtime)?;
+    write_file(&sessions, &id, None, Path::new(&path))?;
     Ok(Exit::Done)
 }
 
@@ -358,27 +383,7 @@ fn shortened(text: &str) -> String {
     }
 }
 
-/// Opens the index, and reports sessions that cannot be read.
-fn open_index(store: &SessionStore) -> Result<SessionIndex, CommandFailure> {
-    let (index, problems) = SessionIndex::open(store).map_err(|error| session_error(&error))?;
-    let told = problems.iter().map(|it| format!("session {}: {}", it.session, it.error));
-    report::problems(&told.collect::<Vec<_>>());
-    Ok(index)
-}
-
+/// Describes a session in a row of a question.
 fn session_line(session: &IndexedSession) -> String {
-    format!("{}  {}", session.id, session.name)
-}
-
-/// Copies a session, up to a message of the user or to its end. Returns the id of the copy.
-fn fork(
-    store: &SessionStore,
-    id: &SessionId,
-    number: Option<u64>,
-) -> Result<SessionId, CommandFailure> {
-    let to = new_session_id();
-    let up_to = number.map(|number| store.seq_before_prompt(id, number)).transpose();
-    let forked = up_to.and_then(|up_to| store.fork(id, &to, up_to));
-    forked.map_err(|error| session_error(&error))?;
-    Ok(to)
+    format!("{}  {} ({})", session.id, session.name, time::age(session.changed_ms))
 }
