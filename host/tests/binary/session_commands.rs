@@ -246,7 +246,8 @@ fn session_that_another_process_has_open_is_read_and_not_changed() {
     let Some(house) = House::without_plugins() else { return };
     let mut open = session(&house, ONE, vec![prompt("one"), answer("two")]);
     let expected = format!(
-        "error: session `{ONE}` is open in another process ({})\nhint: end that process first\n",
+        "error: session `{ONE}` is open in another process ({})\n\
+         hint: end that process first, or continue here: `jaato chat --resume {ONE} --take-over`\n",
         std::process::id()
     );
     for words in
