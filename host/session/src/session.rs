@@ -255,8 +255,7 @@ impl Session {
             paused: Vec::new(),
             lets_tasks_go_on: false,
         };
-        session.answer_interrupted_calls(setup.interrupted)?;
-        session.close_open_turn()?;
+        session.close_interrupted_turn(setup.interrupted)?;
         session.tell_start();
         Ok(session)
     }

@@ -653,14 +653,14 @@ impl Session {
         Ok(text)
     }
 
-    /// Gives the calls that were open when the process ended their results: those that had come, or
-    /// whether the call may have changed something.
-    pub(crate) fn answer_interrupted_calls(
+    /// Closes a turn that was open when the process before ended. Its open calls get their results:
+    /// those that had come, or whether the call may have changed something.
+    pub(crate) fn close_interrupted_turn(
         &mut self,
         mut known: InterruptedCalls,
     ) -> std::result::Result<(), HistoryError> {
         if self.history.expected_message() != ExpectedMessage::Results {
-            return Ok(());
+            return self.close_open_turn();
         }
         let open: Vec<ToolCall> = self.history.open_calls().cloned().collect();
         let results = open.iter().map(|call| {
@@ -672,7 +672,8 @@ impl Session {
                 calls::failed_result(call, &Error::new(ErrorKind::Cancelled, text))
             })
         });
-        self.history.append_results(results.collect(), Vec::new())
+        self.history.append_results(results.collect(), Vec::new())?;
+        self.close_open_turn()
     }
 
     /// Adds an error to each open call, because its result is unknown.

@@ -1,0 +1,134 @@
+//! Tests saved sessions with the real binary: a later process continues what an earlier one began.
+//!
+//! A server on loopback records the requests, so a test can compare the conversation before and
+//! after.
+
+use std::fs;
+use std::path::PathBuf;
+use std::time::Instant;
+
+use serde_json::{Value, json};
+
+use crate::support::cli::with_cli;
+use crate::support::command::{DEADLINE, Output};
+use crate::support::server::{Answer, Asked, Server};
+use crate::support::{House, fixtures, library_name, openai};
+
+mod continued;
+mod kills;
+mod state;
+
+/// The words of a first run.
+const RUN: [&str; 4] = ["run", "--yes", "--model", "openai/test"];
+
+/// The words of a run that continues the newest session.
+const CONTINUE: [&str; 3] = ["run", "--yes", "--continue"];
+
+/// Returns an installation whose model is behind a server and runs commands.
+fn furnish() -> Option<House> {
+    let house = with_cli()?;
+    openai::furnish(&house);
+    Some(house)
+}
+
+/// Ships further plugins.
+fn ship(house: &House, libraries: &[&str]) {
+    let plugins = fixtures::house().expect("the house is there").join("plugins");
+    for library in libraries {
+        house.ship(&plugins.join(library_name(library)));
+    }
+}
+
+/// Runs jaato with a server to the end.
+#[track_caller]
+fn play(house: &House, server: &Server, words: &[&[&str]]) -> Output {
+    openai::at(house, server, &words.concat()).run()
+}
+
+/// Returns an answer that runs a command.
+fn runs(command: &str) -> Answer {
+    Answer::calls(&[("cli_based_tool", json!({ "command": command }))])
+}
+
+fn says(text: &str) -> Answer {
+    Answer::text(&[text])
+}
+
+/// Returns the folder with all sessions.
+fn sessions(house: &House) -> PathBuf {
+    house.home().join(".local/share/jaato/sessions")
+}
+
+/// Lists the ids of all sessions, the oldest first.
+fn ids(house: &House) -> Vec<String> {
+    let entries = fs::read_dir(sessions(house)).into_iter().flatten().flatten();
+    let is_session = |entry: &fs::DirEntry| entry.path().join("session.jsonl").exists();
+    let names = entries.filter(is_session).map(|entry| entry.file_name().into_string().unwrap());
+    let mut names: Vec<String> = names.collect();
+    names.sort();
+    names
+}
+
+/// Returns the id of the only session.
+#[track_caller]
+fn only_id(house: &House) -> String {
+    let ids = ids(house);
+    assert_eq!(ids.len(), 1, "{ids:?}");
+    ids.into_iter().next().unwrap()
+}
+
+/// Returns the path of a session's file.
+fn file_of(house: &House, id: &str) -> PathBuf {
+    sessions(house).join(id).join("session.jsonl")
+}
+
+/// Reads the records of the only session. A torn last line is left out.
+fn records(house: &House) -> Vec<Value> {
+    let path = ids(house).first().map(|id| file_of(house, id));
+    let bytes = path.and_then(|path| fs::read(path).ok()).unwrap_or_default();
+    let lines = bytes.split_inclusive(|&byte| byte == b'\n');
+    lines.filter_map(|line| serde_json::from_slice(line).ok()).collect()
+}
+
+/// Waits until the file of the only session has such a record.
+#[track_caller]
+fn wait_for_record(house: &House, is_it: impl Fn(&Value) -> bool) {
+    let begun = Instant::now();
+    while !records(house).iter().any(&is_it) {
+        assert!(begun.elapsed() < DEADLINE, "the record never comes: {:#?}", records(house));
+        std::thread::yield_now();
+    }
+}
+
+/// Returns the conversation of a request.
+#[track_caller]
+fn messages(asked: &Asked) -> Vec<Value> {
+    asked.json()["messages"].as_array().unwrap().clone()
+}
+
+/// Returns the text of a request's messages, without the bracket that closes the list.
+#[track_caller]
+fn messages_text(asked: &Asked) -> String {
+    const KEY: &str = "\"messages\":";
+    let body = String::from_utf8(asked.body.clone()).unwrap();
+    let from = body.find(KEY).unwrap() + KEY.len();
+    let mut values = serde_json::Deserializer::from_str(&body[from..]).into_iter::<Value>();
+    values.next().unwrap().unwrap();
+    let list = &body[from..from + values.byte_offset()];
+    list.strip_suffix(']').unwrap().to_owned()
+}
+
+/// Fails unless a request repeats an earlier one, byte for byte, before its own new messages.
+#[track_caller]
+fn assert_extends(earlier: &Asked, later: &Asked) {
+    let (earlier, later) = (messages_text(earlier), messages_text(later));
+    assert!(later.starts_with(&earlier), "before:\n{earlier}\nafter:\n{later}");
+    assert!(later.len() > earlier.len());
+}
+
+/// Returns the texts of a request's tool results.
+fn results(asked: &Asked) -> Vec<String> {
+    let messages = messages(asked);
+    let results = messages.iter().filter(|message| message["role"] == "tool");
+    results.map(|message| message["content"].to_string()).collect()
+}

@@ -1,0 +1,214 @@
+//! Tests that a conversation continues as it was.
+
+use std::fs;
+
+use serde_json::json;
+
+use super::{
+    CONTINUE, RUN, assert_extends, file_of, furnish, ids, messages, only_id, play, runs, says,
+    sessions,
+};
+use crate::support::Command;
+use crate::support::openai::{SECRET, at};
+use crate::support::server::{Answer, Gate, Server, Step};
+use crate::terminal::on_terminal;
+use crate::vendors::PNG;
+
+#[test]
+fn continued_run_sends_the_whole_earlier_conversation_unchanged() {
+    let Some(house) = furnish() else { return };
+    let server = Server::start([
+        runs("echo one"),
+        Answer::calls(&[
+            ("get_environment", json!({ "aspect": "os" })),
+            ("cli_based_tool", json!({ "command": "echo two" })),
+        ]),
+        says("first done"),
+        runs("echo three"),
+        says("second done"),
+        says("third done"),
+    ]);
+    play(&house, &server, &[&RUN, &["first"]]).code(0);
+    let id = only_id(&house);
+    let second = play(&house, &server, &[&CONTINUE, &["second"]]).code(0);
+    assert_eq!(second.stdout, "second done\n");
+    play(&house, &server, &[&["run", "--yes", "--resume", &id, "third"]]).code(0);
+    let asked = server.asked();
+    assert_eq!(asked.len(), 6);
+    for pair in asked.windows(2) {
+        assert_extends(&pair[0], &pair[1]);
+    }
+    let all = messages(&asked[5]);
+    let roles: Vec<&str> = all.iter().map(|message| message["role"].as_str().unwrap()).collect();
+    let first = ["system", "user", "assistant", "tool", "assistant", "tool", "tool", "assistant"];
+    let rest = ["user", "assistant", "tool", "assistant", "user"];
+    assert_eq!(roles, [first.as_slice(), &rest].concat());
+    assert_eq!(ids(&house), [id], "it is still the same session");
+    house.nothing_lives();
+}
+
+#[test]
+fn session_is_found_by_a_part_of_its_id_and_a_missing_one_is_an_error() {
+    let Some(house) = furnish() else { return };
+    let server = Server::start([says("one"), says("two"), says("three")]);
+    let refused = play(&house, &server, &[&CONTINUE, &["go"]]).code(1);
+    assert!(refused.stderr.contains("this workspace has no saved session"), "{refused}");
+    play(&house, &server, &[&RUN, &["first"]]).code(0);
+    let id = only_id(&house);
+    play(&house, &server, &[&RUN, &["another"]]).code(0);
+    let (_, end) = id.rsplit_once('-').unwrap();
+    play(&house, &server, &[&["run", "--resume", end, "second"]]).code(0);
+    assert_extends(&server.asked()[0], &server.asked()[2]);
+    let refused = play(&house, &server, &[&["run", "--resume", "nothing-here", "go"]]);
+    assert!(refused.stderr.contains("there is no session `nothing-here`"), "{refused}");
+    assert_ne!(refused.code, 0);
+    assert_eq!(server.asked().len(), 3);
+}
+
+#[test]
+fn newest_session_is_that_of_the_same_workspace() {
+    let Some(house) = furnish() else { return };
+    let server = Server::start([says("one"), says("two"), says("three")]);
+    play(&house, &server, &[&RUN, &["here"]]).code(0);
+    let elsewhere = house.path().join("elsewhere");
+    fs::create_dir_all(elsewhere.join(".git")).unwrap();
+    let words = [RUN.as_slice(), &["there"]].concat();
+    at(&house, &server, &words).directory(&elsewhere).run().code(0);
+    play(&house, &server, &[&CONTINUE, &["again"]]).code(0);
+    assert_extends(&server.asked()[0], &server.asked()[2]);
+}
+
+#[test]
+fn nothing_is_saved_on_request_or_without_a_message() {
+    let Some(house) = furnish() else { return };
+    let server = Server::start([says("one"), says("two")]);
+    play(&house, &server, &[&RUN, &["--no-save", "secretly"]]).code(0);
+    assert!(!sessions(&house).exists());
+    let chat = |words: &[&str], input: &str| {
+        let words = [&["chat", "--model", "openai/test"], words].concat();
+        at(&house, &server, &words).input(input).run().code(0)
+    };
+    chat(&["--no-save"], "secretly\n");
+    chat(&[], "/help\n\n/quit\n");
+    assert!(!sessions(&house).exists());
+    assert_eq!(server.asked().len(), 2);
+}
+
+#[test]
+fn session_that_is_not_saved_has_no_commands_for_it() {
+    let Some(house) = furnish() else { return };
+    let server = Server::start([says("one")]);
+    for command in ["/rewind 1", "/fork", "/rename a name"] {
+        let words = ["chat", "--model", "openai/test", "--no-save"];
+        let output = at(&house, &server, &words).input(format!("{command}\n")).run().code(2);
+        assert!(output.stderr.contains("this session is not saved"), "{command}: {output}");
+    }
+    assert!(!sessions(&house).exists());
+}
+
+#[test]
+fn attached_image_is_sent_again_by_a_later_process() {
+    let Some(house) = furnish() else { return };
+    fs::write(house.workspace().join("moon.png"), PNG).unwrap();
+    let server = Server::start([says("a moon"), says("still a moon")]);
+    play(&house, &server, &[&RUN, &["--attach", "moon.png", "what is this?"]]).code(0);
+    fs::remove_file(house.workspace().join("moon.png")).unwrap();
+    play(&house, &server, &[&CONTINUE, &["and now?"]]).code(0);
+    let asked = server.asked();
+    assert_extends(&asked[0], &asked[1]);
+    let url = messages(&asked[1])[1]["content"][0]["image_url"]["url"].clone();
+    assert!(url.as_str().unwrap().starts_with("data:image/png;base64,iVBORw0KGgo"), "{url}");
+}
+
+#[test]
+fn chat_on_a_terminal_says_how_to_come_back_and_shows_where_it_stopped() {
+    let Some(house) = furnish() else { return };
+    house.configure("model = \"openai/test\"\n");
+    let server = Server::start([says("The moon is far."), says("It still is.")]);
+    let with_server = |command: Command| {
+        let command = command.variable("OPENAI_BASE_URL", server.base_url());
+        command.variable("OPENAI_API_KEY", SECRET)
+    };
+    let begin = "chat 'how far is it?'";
+    let Some(mut running) = on_terminal(&house, begin, with_server) else { return };
+    running.wait_for_text("The moon is far.");
+    running.wait_for_text("> ");
+    running.write(b"/quit\n");
+    let output = running.wait_with_open_input().code(0);
+    let id = only_id(&house);
+    let way = format!("`jaato chat --resume {id}` continues this session");
+    assert!(output.stdout.contains(&way), "{output}");
+    let words = format!("chat --resume {id}");
+    let Some(mut running) = on_terminal(&house, &words, with_server) else { return };
+    running.wait_for_text("how far is it?");
+    running.wait_for_text("The moon is far.");
+    running.wait_for_text("> ");
+    running.write(b"and now?\n");
+    running.wait_for_text("It still is.");
+    running.wait_for_text("> ");
+    running.write(b"/quit\n");
+    running.wait_with_open_input().code(0);
+    assert_extends(&server.asked()[0], &server.asked()[1]);
+    house.nothing_lives();
+}
+
+#[test]
+fn hangup_during_a_turn_saves_the_partial_answer() {
+    let Some(house) = furnish() else { return };
+    let delta = json!({ "delta": { "content": "half a thought" } });
+    let half = Answer::stream(vec![Step::Bytes(crate::support::server::choices(&[delta]))]);
+    let server = Server::start([runs("echo one"), half.then(Step::Hang), says("whole")]);
+    let words = [RUN.as_slice(), &["--output", "json", "think"]].concat();
+    let running = at(&house, &server, &words).no_input().start();
+    running.wait_for("half a thought");
+    running.signal("HUP");
+    running.wait_with_open_input().code(130);
+    server.wait_until_gone();
+    play(&house, &server, &[&CONTINUE, &["go on"]]).code(0);
+    let asked = server.asked();
+    assert_extends(&asked[1], &asked[2]);
+    let all = messages(&asked[2]);
+    let partial = all[all.len() - 2].to_string();
+    assert!(partial.contains("half a thought"), "{partial}");
+    house.nothing_lives();
+}
+
+#[test]
+fn hangup_during_a_call_ends_the_call_and_saves_that() {
+    let Some(house) = furnish() else { return };
+    let waits = "echo begun >> begun; until test -e never; do sleep 0.01; done";
+    let server = Server::start([runs(waits), says("whole")]);
+    let words = [RUN.as_slice(), &["wait"]].concat();
+    let running = at(&house, &server, &words).no_input().start();
+    house.wait_for_file(&house.workspace().join("begun"));
+    running.signal("HUP");
+    running.wait_with_open_input().code(130);
+    house.nothing_lives();
+    play(&house, &server, &[&CONTINUE, &["go on"]]).code(0);
+    let asked = server.asked();
+    assert_extends(&asked[0], &asked[1]);
+    let results = super::results(&asked[1]);
+    assert_eq!(results.len(), 1);
+    assert!(results[0].contains("cancelled"), "{results:?}");
+    let begun = fs::read_to_string(house.workspace().join("begun")).unwrap();
+    assert_eq!(begun, "begun\n");
+}
+
+#[test]
+fn conversation_is_saved_while_an_answer_comes() {
+    let Some(house) = furnish() else { return };
+    let gate = Gate::closed();
+    let server = Server::start([Answer::stream(vec![Step::Wait(gate.clone())]), says("whole")]);
+    let words = [RUN.as_slice(), &["think"]].concat();
+    let running = at(&house, &server, &words).no_input().start();
+    super::wait_for_record(&house, |record| record["type"] == "message");
+    running.signal("KILL");
+    running.wait_with_open_input().code(137);
+    gate.open();
+    let text = fs::read_to_string(file_of(&house, &only_id(&house))).unwrap();
+    assert!(text.contains("think"), "{text}");
+    play(&house, &server, &[&CONTINUE, &["go on"]]).code(0);
+    let all = messages(&server.asked()[1]);
+    assert_eq!(all[1]["content"], "think");
+    assert_eq!(all.last().unwrap()["content"], "go on");
+}

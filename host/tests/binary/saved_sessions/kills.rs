@@ -1,0 +1,267 @@
+//! Tests that a session survives the end of its process by SIGKILL.
+
+use std::collections::BTreeMap;
+use std::fs;
+
+use serde_json::json;
+
+use super::{
+    CONTINUE, RUN, assert_extends, furnish, ids, messages, play, records, says, sessions,
+    wait_for_record,
+};
+use crate::support::command::{DEADLINE, Running};
+use crate::support::openai::at;
+use crate::support::server::{Answer, Asked, Server};
+use crate::support::{House, fixture};
+
+/// The text of a result that says that the call may have had an effect.
+const UNKNOWN: &str = "interrupted, outcome unknown";
+
+/// The text of a result that says that the call had no effect.
+const NOT_RUN: &str = "interrupted before it ran";
+
+/// About how many records the whole run has.
+const RECORDS_ABOUT: u64 = 30;
+
+/// How often the file may be looked at before the process is killed.
+const LOOKS_MAX: u64 = 40;
+
+/// How many runs a test kills.
+const INSTANTS: usize = 3;
+
+/// Returns a command that notes that it runs, and waits until the test lets it end.
+fn waits(name: &str) -> String {
+    format!("echo {name} >> ran; until test -e go; do sleep 0.01; done; echo end of {name}")
+}
+
+/// Returns a command that notes that it runs.
+fn notes(name: &str) -> String {
+    format!("echo {name} >> ran; echo end of {name}")
+}
+
+fn script() -> Vec<Answer> {
+    let cli = |command: String| ("cli_based_tool", json!({ "command": command }));
+    vec![
+        Answer::calls(&[cli(notes("call_a"))]),
+        Answer::calls(&[
+            cli(notes("call_b")),
+            ("get_environment", json!({ "aspect": "os" })),
+            cli(waits("call_c")),
+            cli(notes("call_d")),
+        ]),
+        Answer::calls(&[cli(notes("call_e"))]),
+        says("done"),
+    ]
+}
+
+/// The numbers of a linear congruential generator, so that a failure can be repeated.
+struct Numbers(u64);
+
+impl Numbers {
+    fn below(&mut self, limit: u64) -> u64 {
+        let next = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        self.0 = next;
+        (next >> 33) % limit
+    }
+}
+
+/// How often each call of the script has run.
+fn executions(house: &House) -> BTreeMap<String, usize> {
+    let ran = fs::read_to_string(house.workspace().join("ran")).unwrap_or_default();
+    ran.lines().fold(BTreeMap::new(), |mut counts, line| {
+        *counts.entry(line.to_owned()).or_default() += 1;
+        counts
+    })
+}
+
+/// Fails unless each call of a request has exactly one result, in the message after it. Returns
+/// the calls of commands with their results.
+#[track_caller]
+fn answered_calls(asked: &Asked) -> Vec<(String, String)> {
+    let all = messages(asked);
+    let mut pairs = Vec::new();
+    let mut rest = all.iter().peekable();
+    while let Some(message) = rest.next() {
+        assert_ne!(message["role"], "tool", "a result without a call: {all:#?}");
+        for call in message["tool_calls"].as_array().into_iter().flatten() {
+            let result = rest.next().unwrap_or_else(|| panic!("no result: {all:#?}"));
+            assert_eq!(result["role"], "tool", "{all:#?}");
+            assert_eq!(result["tool_call_id"], call["id"], "{all:#?}");
+            pairs.push((call["function"].to_string(), result["content"].to_string()));
+        }
+    }
+    pairs
+}
+
+/// When a process is killed.
+#[derive(Debug)]
+struct Instant {
+    /// When its session's file has this many records.
+    records: u64,
+    /// After this many looks at the file.
+    looks: u64,
+    /// While the long call runs, if the process has not been killed before.
+    in_long_call: bool,
+}
+
+impl Instant {
+    fn random(numbers: &mut Numbers) -> Self {
+        let (records, looks) = (numbers.below(RECORDS_ABOUT), numbers.below(LOOKS_MAX));
+        Self { records, looks, in_long_call: numbers.below(3) == 0 }
+    }
+
+    /// Kills the process when it is time, or when it has ended.
+    fn kill(&self, house: &House, running: Running) {
+        let begun = std::time::Instant::now();
+        let (go, mut looks) = (house.workspace().join("go"), 0);
+        let stat = format!("/proc/{}/stat", running.id());
+        let has_ended = || fs::read_to_string(&stat).is_ok_and(|stat| stat.contains(") Z "));
+        while looks < self.looks && !has_ended() {
+            assert!(begun.elapsed() < DEADLINE, "it neither ends nor comes to {self:?}");
+            let is_long = executions(house).contains_key("call_c");
+            if is_long && self.in_long_call {
+                break;
+            }
+            if is_long && !go.exists() {
+                fs::write(&go, "").unwrap();
+            }
+            looks += u64::from(records(house).len() as u64 >= self.records);
+            std::thread::yield_now();
+        }
+        running.signal("KILL");
+        running.wait_with_open_input();
+        // The commands end with their own test, not with jaato.
+        fs::write(&go, "").unwrap();
+        house.nothing_lives();
+    }
+}
+
+/// Continues the session of a killed process, and checks what the model is told.
+#[track_caller]
+fn check_continued(house: &House, at: &Instant) {
+    let ran = executions(house);
+    if ids(house).is_empty() {
+        assert_eq!(ran, BTreeMap::new(), "{at:?}");
+        return;
+    }
+    let server = Server::start([says("well")]);
+    let output = play(house, &server, &[&CONTINUE, &["go on"]]);
+    assert_eq!((output.code, output.stdout.as_str()), (0, "well\n"), "{at:?}: {output}");
+    assert_eq!(executions(house), ran, "{at:?}: nothing runs again");
+    let calls = answered_calls(&server.asked()[0]);
+    for (name, count) in &ran {
+        assert_eq!(*count, 1, "{at:?}: {name}");
+        assert!(calls.iter().any(|(call, _)| call.contains(name)), "{at:?}: {name}: {calls:#?}");
+    }
+    for (call, result) in calls {
+        let Some(at_name) = call.find("call_") else { continue };
+        let name = &call[at_name..at_name + "call_x".len()];
+        let may_have_run = result.contains(UNKNOWN);
+        let has_run = result.contains(&format!("end of {name}"));
+        let has_not_run = result.contains(NOT_RUN);
+        assert!(has_run || may_have_run || has_not_run, "{at:?}: {call}: {result}");
+        if !may_have_run {
+            assert_eq!(ran.contains_key(name), has_run, "{at:?}: {call}: {result}");
+        }
+    }
+}
+
+/// Kills a run at random instants.
+fn kill_at_random(seed: u64) {
+    let Some(house) = furnish() else { return };
+    let mut numbers = Numbers(seed);
+    for _ in 0..INSTANTS {
+        let server = Server::start(script());
+        let words = [RUN.as_slice(), &["begin"]].concat();
+        let running = at(&house, &server, &words).no_input().start();
+        let instant = Instant::random(&mut numbers);
+        instant.kill(&house, running);
+        check_continued(&house, &instant);
+        let made = ["ran", "go"].map(|name| house.workspace().join(name));
+        made.iter().for_each(|path| _ = fs::remove_file(path));
+        _ = fs::remove_dir_all(sessions(&house));
+    }
+}
+
+#[test]
+fn killed_run_continues_and_repeats_no_call_with_seed_1() {
+    kill_at_random(1);
+}
+
+#[test]
+fn killed_run_continues_and_repeats_no_call_with_seed_2() {
+    kill_at_random(2);
+}
+
+#[test]
+fn killed_run_continues_and_repeats_no_call_with_seed_3() {
+    kill_at_random(3);
+}
+
+#[test]
+fn killed_run_continues_and_repeats_no_call_with_seed_4() {
+    kill_at_random(4);
+}
+
+#[test]
+fn call_that_ran_has_an_unknown_outcome_and_finished_ones_keep_their_results() {
+    let Some(house) = furnish() else { return };
+    house.ship(&fixture("probe"));
+    let cli = |command: String| ("cli_based_tool", json!({ "command": command }));
+    let server = Server::start([Answer::calls(&[
+        cli(waits("call_a")),
+        cli(notes("call_b")),
+        ("get_environment", json!({ "aspect": "os" })),
+        // It may not run in parallel, so it waits for the others.
+        ("count", json!({})),
+    ])]);
+    let words = [RUN.as_slice(), &["begin"]].concat();
+    let running = at(&house, &server, &words).no_input().start();
+    for finished in ["end of call_b", "linux"] {
+        wait_for_record(&house, |record| {
+            record["type"] == "call_ended" && record["data"].to_string().contains(finished)
+        });
+    }
+    house.wait_for_file(&house.workspace().join("ran"));
+    running.signal("KILL");
+    running.wait_with_open_input().code(137);
+    fs::write(house.workspace().join("go"), "").unwrap();
+    house.nothing_lives();
+    let server = Server::start([says("well"), says("better")]);
+    play(&house, &server, &[&CONTINUE, &["go on"]]).code(0);
+    let results: Vec<String> =
+        answered_calls(&server.asked()[0]).into_iter().map(|(_, result)| result).collect();
+    let texts = [UNKNOWN, "end of call_b", "linux", NOT_RUN];
+    assert_eq!(results.len(), texts.len(), "{results:#?}");
+    for (result, text) in results.iter().zip(texts) {
+        assert!(result.contains(text), "{text}: {results:#?}");
+    }
+    // The results are part of the conversation from then on.
+    play(&house, &server, &[&CONTINUE, &["once more"]]).code(0);
+    let asked = server.asked();
+    assert_extends(&asked[0], &asked[1]);
+    assert_eq!(executions(&house).into_values().collect::<Vec<_>>(), [1, 1]);
+}
+
+#[test]
+fn session_killed_again_and_again_can_still_be_continued() {
+    let Some(house) = furnish() else { return };
+    let waiting = || Answer::calls(&[("cli_based_tool", json!({ "command": waits("call_a") }))]);
+    let server = Server::start((0..3).map(|_| waiting()).chain([says("well")]));
+    for (words, count) in [(RUN.as_slice(), 1), (&CONTINUE, 2), (&CONTINUE, 3)] {
+        let words = [words, &["go on"]].concat();
+        let running = at(&house, &server, &words).no_input().start();
+        while executions(&house).get("call_a") != Some(&count) {
+            std::thread::yield_now();
+        }
+        running.signal("KILL");
+        running.wait_with_open_input().code(137);
+    }
+    fs::write(house.workspace().join("go"), "").unwrap();
+    house.nothing_lives();
+    play(&house, &server, &[&CONTINUE, &["go on"]]).code(0);
+    let calls = answered_calls(&server.asked()[3]);
+    assert_eq!(calls.len(), 3);
+    assert!(calls.iter().all(|(_, result)| result.contains(UNKNOWN)), "{calls:#?}");
+    assert_eq!(executions(&house)["call_a"], 3);
+}

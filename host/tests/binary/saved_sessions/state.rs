@@ -1,0 +1,281 @@
+//! Tests that answers, model, usage, plugins and objects are as they were.
+
+use std::fs;
+
+use serde_json::{Value, json};
+
+use super::{
+    CONTINUE, RUN, assert_extends, file_of, furnish, ids, messages, only_id, play, results, runs,
+    says, ship,
+};
+use crate::support::cli::ask_about_reading;
+use crate::support::openai::at;
+use crate::support::server::{Answer, Server};
+use crate::support::{House, Output, fixture};
+
+/// Runs a chat with these lines.
+#[track_caller]
+fn chat(house: &House, server: &Server, words: &[&str], lines: &[&str]) -> Output {
+    let words = [&["chat", "--yes"], words].concat();
+    at(house, server, &words).input(lines.join("\n") + "\n").run().code(0)
+}
+
+/// The words of a chat that begins.
+const NEW: [&str; 2] = ["--model", "openai/test"];
+
+#[test]
+fn answer_for_the_session_holds_after_it_continues() {
+    let Some(house) = furnish() else { return };
+    ask_about_reading(&house);
+    let server = Server::start((0..3).flat_map(|_| [runs("echo one >> made"), says("done")]));
+    let words = ["run", "--model", "openai/test", "--output", "json", "--answers", "go"];
+    let mut running = at(&house, &server, &words).start();
+    let line = running.wait_for("\"event\":\"permission_asked\"");
+    let prompt: Value = serde_json::from_str(&line).unwrap();
+    let answer =
+        json!({ "call_id": prompt["call_id"], "decision": "allow_in_session", "pattern": 0 });
+    running.write(format!("{}\n", json!({ "answer": answer })).as_bytes());
+    running.finish().code(0);
+    let id = only_id(&house);
+    let made = || fs::read_to_string(house.workspace().join("made")).unwrap_or_default();
+    assert_eq!(made(), "one\n");
+    play(&house, &server, &[&["run", "--resume", &id, "again"]]).code(0);
+    let first = results(&server.asked()[3]);
+    assert_eq!(made(), "one\none\n", "{prompt:#}: {first:?}");
+    // Another session asks, and no user is there to answer.
+    play(&house, &server, &[&["run", "--model", "openai/test", "new"]]).code(6);
+    assert_eq!(made(), "one\none\n");
+}
+
+#[test]
+fn approval_mode_holds_unless_the_command_line_names_another() {
+    let Some(house) = furnish() else { return };
+    let tries = || [runs("touch made"), says("done")];
+    let server = Server::start((0..4).flat_map(|_| tries()));
+    play(&house, &server, &[&RUN, &["--mode", "read-only", "go"]]).code(0);
+    play(&house, &server, &[&CONTINUE, &["again"]]).code(0);
+    assert!(!house.workspace().join("made").exists());
+    play(&house, &server, &[&CONTINUE, &["--mode", "ask", "again"]]).code(0);
+    assert!(house.workspace().join("made").exists());
+    // The mode of the command line is the session's mode from then on.
+    fs::remove_file(house.workspace().join("made")).unwrap();
+    play(&house, &server, &[&CONTINUE, &["again"]]).code(0);
+    assert!(house.workspace().join("made").exists());
+}
+
+#[test]
+fn model_that_answered_last_continues_unless_the_command_line_names_another() {
+    let Some(house) = furnish() else { return };
+    house.configure("model = \"openai/configured\"\n");
+    let server = Server::start((0..6).map(|_| says("here")));
+    play(&house, &server, &[&["run", "first"]]).code(0);
+    play(&house, &server, &[&CONTINUE, &["second"]]).code(0);
+    play(&house, &server, &[&CONTINUE, &["--model", "openai/other", "third"]]).code(0);
+    play(&house, &server, &[&CONTINUE, &["fourth"]]).code(0);
+    let switched = ["/model openai/test", "fifth"];
+    chat(&house, &server, &["--continue"], &switched);
+    play(&house, &server, &[&CONTINUE, &["sixth"]]).code(0);
+    let asked = server.asked();
+    let models: Vec<Value> = asked.iter().map(|asked| asked.json()["model"].clone()).collect();
+    assert_eq!(models, ["configured", "configured", "other", "other", "test", "test"]);
+    for pair in asked.windows(2) {
+        assert_extends(&pair[0], &pair[1]);
+    }
+}
+
+#[test]
+fn session_whose_model_is_gone_continues_with_another_one() {
+    let Some(house) = furnish() else { return };
+    let server = Server::start([says("one"), says("two")]);
+    let provider = "[providers.mine]\nplugin = \"provider-openai\"\n";
+    house.configure_more(&format!("{provider}base_url = \"{}\"\n", server.base_url()));
+    play(&house, &server, &[&["run", "--model", "mine/test", "first"]]).code(0);
+    house.configure("model = \"openai/configured\"\n");
+    let refused = play(&house, &server, &[&CONTINUE, &["second"]]).code(3);
+    assert!(refused.stderr.contains("`mine`"), "{refused}");
+    play(&house, &server, &[&CONTINUE, &["--model", "openai/test", "second"]]).code(0);
+    assert_extends(&server.asked()[0], &server.asked()[1]);
+}
+
+#[test]
+fn caps_count_the_usage_of_earlier_processes() {
+    let Some(house) = furnish() else { return };
+    let server = Server::start([says("one"), says("two"), says("three")]);
+    play(&house, &server, &[&RUN, &["first"]]).code(0);
+    for (cap, text) in [
+        (["--max-tokens", "25"], "it has used 25 of 25 tokens"),
+        (["--max-steps", "1"], "it has made 1 of 1 requests"),
+    ] {
+        let output = play(&house, &server, &[&CONTINUE, &cap, &["more"]]).code(6);
+        assert!(output.stderr.contains(text), "{output}");
+    }
+    assert_eq!(server.asked().len(), 1);
+    play(&house, &server, &[&CONTINUE, &["--max-steps", "2", "more"]]).code(0);
+    let output = play(&house, &server, &[&CONTINUE, &["--max-steps", "2", "more"]]).code(6);
+    assert!(output.stderr.contains("it has made 2 of 2 requests"), "{output}");
+}
+
+/// Returns answers that make and start a plan of two steps, and then complete the first one.
+fn plan() -> Vec<Answer> {
+    let steps = json!({ "title": "Count", "steps": ["say one", "say two"] });
+    let done = json!({ "step_id": "1", "status": "completed" });
+    vec![
+        Answer::calls(&[("createPlan", steps)]),
+        Answer::calls(&[("startPlan", json!({}))]),
+        says("planned"),
+        Answer::calls(&[("setStepStatus", done)]),
+        says("one"),
+    ]
+}
+
+/// The plan before and after its first step.
+const BEFORE: &str = "  1. pending: say one";
+const AFTER: &str = "  1. completed: say one";
+
+#[test]
+fn plan_continues_and_is_taken_back_by_a_rewind() {
+    let Some(house) = furnish() else { return };
+    ship(&house, &["tool_todo"]);
+    let server = Server::start(plan().into_iter().chain([says("instead")]));
+    chat(&house, &server, &NEW, &["plan it", "do it"]);
+    let shown = chat(&house, &server, &["--continue"], &["/plan", "/rewind"]);
+    assert!(shown.stdout.contains(AFTER), "{shown}");
+    assert!(shown.stdout.contains("   1  plan it\n   2  do it\n"), "{shown}");
+    let shown = chat(&house, &server, &["--continue"], &["/rewind 2", "/plan", "do less"]);
+    assert!(shown.stdout.contains(BEFORE) && !shown.stdout.contains(AFTER), "{shown}");
+    let asked = server.asked();
+    // The request is that of the second message with another text.
+    assert_eq!(asked.len(), 6);
+    assert_extends(&asked[2], &asked[5]);
+    let (taken, instead) = (messages(&asked[3]), messages(&asked[5]));
+    assert_eq!(taken.len(), instead.len());
+    assert_eq!(instead.last().unwrap()["content"], "do less");
+    assert_eq!(taken[..taken.len() - 1], instead[..instead.len() - 1]);
+    let shown = chat(&house, &server, &["--continue"], &["/plan"]);
+    assert!(shown.stdout.contains(BEFORE), "{shown}");
+}
+
+#[test]
+fn first_message_can_be_taken_back() {
+    let Some(house) = furnish() else { return };
+    ship(&house, &["tool_todo"]);
+    let server = Server::start(plan().into_iter().chain([says("instead")]));
+    chat(&house, &server, &NEW, &["plan it", "do it"]);
+    let shown = chat(&house, &server, &["--continue"], &["/rewind 1", "/plan", "do nothing"]);
+    assert!(!shown.stdout.contains("say one"), "{shown}");
+    let asked = server.asked();
+    assert_eq!(messages(&asked[5]).len(), 2, "{:#?}", messages(&asked[5]));
+    assert_eq!(messages(&asked[0])[0], messages(&asked[5])[0]);
+    assert_eq!(ids(&house).len(), 1);
+}
+
+#[test]
+fn rewind_to_a_missing_message_keeps_the_session() {
+    let Some(house) = furnish() else { return };
+    let server = Server::start([says("one"), says("two")]);
+    chat(&house, &server, &NEW, &["first"]);
+    for number in ["0", "2", "99"] {
+        let words = ["chat", "--continue"];
+        let output = at(&house, &server, &words).input(format!("/rewind {number}\n")).run();
+        assert_ne!(output.code, 0, "{output}");
+        assert!(output.stderr.contains(&format!("has no message {number}")), "{output}");
+    }
+    chat(&house, &server, &["--continue"], &["second"]);
+    assert_extends(&server.asked()[0], &server.asked()[1]);
+}
+
+#[test]
+fn fork_leaves_the_original_unchanged() {
+    let Some(house) = furnish() else { return };
+    ship(&house, &["tool_todo"]);
+    let script = plan().into_iter().chain([says("instead"), says("further")]);
+    let server = Server::start(script);
+    chat(&house, &server, &NEW, &["plan it", "do it"]);
+    let original = only_id(&house);
+    let before = fs::read(file_of(&house, &original)).unwrap();
+    let shown = chat(&house, &server, &["--resume", &original], &["/fork 2", "/plan", "other"]);
+    assert!(shown.stdout.contains(BEFORE) && !shown.stdout.contains(AFTER), "{shown}");
+    let after = fs::read(file_of(&house, &original)).unwrap();
+    assert!(
+        before == after,
+        "{}",
+        String::from_utf8_lossy(&after[before.len().min(after.len())..])
+    );
+    let ids = ids(&house);
+    assert_eq!(ids.len(), 2);
+    let copy = ids.iter().find(|id| **id != original).unwrap();
+    let asked = server.asked();
+    assert_extends(&asked[2], &asked[5]);
+    let shown = chat(&house, &server, &["--resume", &original], &["/plan"]);
+    assert!(shown.stdout.contains(AFTER), "{shown}");
+    let shown = chat(&house, &server, &["--resume", copy], &["/plan", "more"]);
+    assert!(shown.stdout.contains(BEFORE), "{shown}");
+    assert_extends(&server.asked()[5], &server.asked()[6]);
+}
+
+#[test]
+fn whole_session_is_forked_without_a_number() {
+    let Some(house) = furnish() else { return };
+    let server = Server::start([says("one"), says("two"), says("three")]);
+    chat(&house, &server, &NEW, &["first"]);
+    let original = only_id(&house);
+    chat(&house, &server, &["--resume", &original], &["/fork", "second"]);
+    assert_eq!(ids(&house).len(), 2);
+    assert_extends(&server.asked()[0], &server.asked()[1]);
+    chat(&house, &server, &["--resume", &original], &["third"]);
+    let last = messages(&server.asked()[2]);
+    assert!(!last.iter().any(|message| message["content"] == "second"), "{last:#?}");
+}
+
+#[test]
+fn chat_changes_to_another_session_and_back() {
+    let Some(house) = furnish() else { return };
+    let server = Server::start((0..4).map(|_| says("yes")));
+    chat(&house, &server, &NEW, &["first"]);
+    let first = only_id(&house);
+    chat(&house, &server, &NEW, &["another"]);
+    let another = ids(&house).into_iter().find(|id| *id != first).unwrap();
+    let (there, back) = (format!("/resume {first}"), format!("/resume {another}"));
+    let lines = [there.as_str(), "second", back.as_str(), "one more"];
+    chat(&house, &server, &["--resume", &another], &lines);
+    let asked = server.asked();
+    assert_extends(&asked[0], &asked[2]);
+    assert_extends(&asked[1], &asked[3]);
+}
+
+#[test]
+fn objects_with_hidden_values_continue_and_are_taken_back_by_a_rewind() {
+    let Some(house) = furnish() else { return };
+    house.ship(&fixture("finds"));
+    let find = json!({ "count": 1, "collection": "pond" });
+    let change = |how: &str| Answer::calls(&[("change_animals", json!({ "how": how }))]);
+    let server = Server::start([
+        Answer::calls(&[("find_animals", find)]),
+        says("a frog"),
+        change("replace"),
+        says("a toad"),
+        change("look"),
+        says("looked"),
+    ]);
+    chat(&house, &server, &NEW, &["find", "change"]);
+    let shown = chat(&house, &server, &["--continue"], &["/objects hidden", "look"]);
+    let hidden = "\"hidden_environment\": {\n    \"raw\": {\n      \"bytes\": 3\n    }\n  }";
+    assert!(shown.stdout.contains("toad") && shown.stdout.contains(hidden), "{shown}");
+    assert!(!shown.stdout.contains("\"animal\": \"frog\""), "{shown}");
+    let look = results(&server.asked()[5]).pop().unwrap();
+    assert!(look.contains(r#"\"raw\":[1,2,3]"#) && look.contains("toad"), "{look}");
+    let shown = chat(&house, &server, &["--continue"], &["/rewind 2", "/objects hidden"]);
+    assert!(shown.stdout.contains("\"animal\": \"frog\""), "{shown}");
+    assert!(shown.stdout.contains(hidden) && !shown.stdout.contains("toad"), "{shown}");
+    let shown = chat(&house, &server, &["--continue"], &["/rewind 1", "/objects hidden"]);
+    assert!(!shown.stdout.contains("frog") && !shown.stdout.contains("bytes"), "{shown}");
+}
+
+#[test]
+fn name_of_a_session_survives_a_rewind() {
+    let Some(house) = furnish() else { return };
+    let server = Server::start([says("one"), says("two")]);
+    chat(&house, &server, &NEW, &["first", "/rename my moon", "second", "/rewind 2"]);
+    let text = fs::read_to_string(file_of(&house, &only_id(&house))).unwrap();
+    assert!(text.contains(r#""type":"name","data":{"name":"my moon"}"#), "{text}");
+}
