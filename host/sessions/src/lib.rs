@@ -6,6 +6,10 @@
 //! [`SessionReader`] reads records, also while another process appends. A [`SessionIndex`] finds
 //! sessions by their texts.
 //!
+//! A [`Transcript`] is a conversation outside of the store. [`to_markdown`], [`to_html`] and
+//! [`to_json_lines`] export one. [`import_file`] reads one from the file of another program, and
+//! never writes there.
+//!
 //! Invariants:
 //! - A line is a whole record with a valid checksum, or it is the torn end of the file.
 //! - Only the process that claimed a session last appends to it.

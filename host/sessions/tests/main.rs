@@ -2,9 +2,14 @@
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod copies;
+mod export;
 mod faults;
+mod history_rules;
+mod import;
+mod import_cases;
 mod index;
 mod retention;
+mod sample;
 mod store;
 mod version_1;
 

@@ -1,7 +1,7 @@
 //! A transcript as one HTML page that loads nothing and runs nothing.
 //!
-//! Invariants: each text of the transcript passes through [`escape`] or the Markdown renderer, which
-//! does the same. The page has no script and no link to load, and its policy forbids both.
+//! Invariants: each text of the transcript passes through [`escape`] or the Markdown renderer,
+//! which does the same. The page has no script and no link to load, and its policy forbids both.
 
 use std::fmt::Write as _;
 
@@ -109,7 +109,7 @@ impl PageWriter<'_> {
         if let Some(note) = &message.note {
             let _ = write!(html, " <span class=\"note\">{}</span>", line(note));
         }
-        let _ = write!(html, " <time>{}</time></h2>\n", format_time(message.at_ms));
+        let _ = writeln!(html, " <time>{}</time></h2>", format_time(message.at_ms));
         html + &parts.concat() + "</article>\n"
     }
 
@@ -168,7 +168,9 @@ impl PageWriter<'_> {
         let name = attachment_line(data);
         let bytes = data.blob_id().and_then(|id| (self.blob)(id));
         match bytes.as_deref().and_then(image_url) {
-            Some(url) => format!("<p><img src=\"{url}\" alt=\"{}\"></p>\n", line(&name)),
+            Some(url) => {
+                format!("<p class=\"image\"><img src=\"{url}\" alt=\"{}\"></p>\n", line(&name))
+            }
             None => aside(&name),
         }
     }

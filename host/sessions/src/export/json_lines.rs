@@ -7,9 +7,9 @@
 //! {"format":"jaato-transcript","version":1,"id":"…","name":"…","workspace":"/w","begun_ms":0}
 //! ```
 //!
-//! Each further line is a message, oldest first. `role` and `parts` are those of a message in jaato,
-//! with tool calls, results, signatures and unknown parts as they are. `model` and `note` are absent
-//! if there are none:
+//! Each further line is a message, oldest first. `role` and `parts` are those of a message in
+//! jaato, with tool calls, results, signatures and unknown parts as they are. `model` and `note`
+//! are absent if there are none:
 //!
 //! ```json
 //! {"at_ms":0,"role":"user","parts":[{"type":"text","text":"Hello"}]}

@@ -89,11 +89,25 @@ fn text_block(block: &TextBlock) -> String {
     }
 }
 
-/// Returns a text as Markdown if it is complete, and otherwise in a fence.
+/// Returns a text as Markdown if it is complete, and otherwise in a fence. An answer often breaks
+/// off in a block of code, which is then closed.
 fn markdown_text(text: &str) -> String {
     let text = visible_text(text);
     let text = text.trim_matches('\n').trim_end();
-    if is_contained(text) { text.to_owned() } else { fenced("text", text) }
+    if is_contained(text) {
+        return text.to_owned();
+    }
+    let closed = last_fence(text).map(|fence| format!("{text}\n{fence}"));
+    closed.filter(|closed| is_contained(closed)).unwrap_or_else(|| fenced("text", text))
+}
+
+/// Returns the last fence that begins or ends a block of code.
+fn last_fence(text: &str) -> Option<&str> {
+    text.lines().rev().find_map(|line| {
+        let sign = line.chars().next().filter(|sign| "`~".contains(*sign))?;
+        let length = line.find(|other| other != sign).unwrap_or(line.len());
+        (length >= 3).then(|| &line[..length])
+    })
 }
 
 /// Returns true if a heading after the text is a heading of the document, and the text has no HTML,
@@ -168,10 +182,13 @@ mod tests {
         {
             assert_eq!(markdown_text(whole), whole);
         }
-        assert_eq!(markdown_text("```\nx"), "````text\n```\nx\n````");
+        assert_eq!(markdown_text("a\n```\nx"), "a\n```\nx\n```");
+        assert_eq!(markdown_text("~~~~ rust\nx"), "~~~~ rust\nx\n~~~~");
+        assert_eq!(markdown_text("~~~~\n```"), "````text\n~~~~\n```\n````");
+        assert_eq!(markdown_text("- a\n  ```\n  x"), "- a\n  ```\n  x");
         assert_eq!(markdown_text("<!-- a"), "```text\n<!-- a\n```");
         assert_eq!(markdown_text("a <b>c</b>"), "```text\na <b>c</b>\n```");
-        assert_eq!(markdown_text("~~~~\n```"), "````text\n~~~~\n```\n````");
+        assert_eq!(markdown_text("```\n<!--\n```\n<!--"), "````text\n```\n<!--\n```\n<!--\n````");
     }
 
     #[test]

@@ -1,8 +1,8 @@
 //! A conversation as a document: Markdown, an HTML page, or JSON lines.
 //!
 //! The functions are pure. They read a [`Transcript`] and return a text. Markdown and HTML are for
-//! readers: opaque parts and signatures are missing, and control characters are shown as symbols, so
-//! that a tool's output cannot change a terminal or a page. JSON lines hold everything.
+//! readers: opaque parts and signatures are missing, and control characters are shown as symbols,
+//! so that a tool's output cannot change a terminal or a page. JSON lines hold everything.
 
 mod answer_html;
 mod blocks;

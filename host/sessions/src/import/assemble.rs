@@ -11,7 +11,7 @@ use jaato_types::{CallId, Error, ErrorKind, Message, Part, Role, ToolCall, ToolN
 use serde_json::{Value, json};
 
 use super::json_line::JsonObject;
-use super::notes::{ImportLoss, ImportNotes};
+use super::notes::{ImportLoss, ImportNotes, ImportRepair};
 use crate::export::{TranscriptMessage, transcript_note};
 
 /// Takes the place of an answer that was not recorded.
@@ -47,6 +47,8 @@ pub enum ConversationPiece {
     },
     /// The model no longer receives the pieces before this one.
     Compacted,
+    /// A summary of those pieces, which precedes the next prompt.
+    Summary(String),
 }
 
 /// A piece with its time in milliseconds since 1970.
@@ -60,6 +62,7 @@ pub fn assemble(pieces: Vec<TimedPiece>, notes: &mut ImportNotes) -> Vec<Transcr
         results: HashMap::new(),
         open_calls: HashMap::new(),
         call_ids: HashSet::new(),
+        numbers: HashMap::new(),
         notes,
     };
     for (at_ms, piece) in pieces {
@@ -76,6 +79,8 @@ struct MessageDraft {
     model: Option<String>,
     response: Option<String>,
     note: Option<&'static str>,
+    /// Whether it is a summary so far, which a prompt may follow.
+    is_summary: bool,
     /// Text that comes with the results of the message's calls.
     news: Vec<Part>,
     /// When the first result came.
@@ -91,13 +96,24 @@ struct Assembly<'a> {
     /// The last call with each foreign id: its draft, its id here and its tool.
     open_calls: HashMap<String, (usize, CallId, ToolName)>,
     call_ids: HashSet<CallId>,
+    /// The last number of each foreign id that occurs again.
+    numbers: HashMap<String, u64>,
     notes: &'a mut ImportNotes,
 }
 
 impl MessageDraft {
     fn new(role: Role, at_ms: i64, parts: Vec<Part>) -> Self {
-        let (model, response, note, answered_ms) = (None, None, None, None);
-        Self { role, at_ms, parts, model, response, note, news: Vec::new(), answered_ms }
+        Self {
+            role,
+            at_ms,
+            parts,
+            model: None,
+            response: None,
+            note: None,
+            is_summary: false,
+            news: Vec::new(),
+            answered_ms: None,
+        }
     }
 
     fn has_calls(&self) -> bool {
@@ -117,6 +133,12 @@ impl Assembly<'_> {
                 self.add_result(at_ms, &call_id, content, is_error);
             }
             ConversationPiece::Compacted => self.collect(at_ms),
+            ConversationPiece::Summary(text) => {
+                self.add_news(at_ms, without_empty(vec![Part::text(text)]));
+                if let Some(last) = self.last() {
+                    last.is_summary = last.role == Role::User;
+                }
+            }
         }
     }
 
@@ -132,7 +154,9 @@ impl Assembly<'_> {
         match self.last() {
             Some(last) if last.role == Role::User => {
                 last.parts.extend(parts);
-                self.notes.count(ImportLoss::MergedPrompt);
+                if !std::mem::take(&mut last.is_summary) {
+                    self.notes.repaired(ImportRepair::MergedPrompt);
+                }
             }
             Some(last) if last.has_calls() => {
                 self.add_missing_answer(at_ms);
@@ -167,7 +191,7 @@ impl Assembly<'_> {
         };
         if !self.last().is_some_and(|last| continues(last)) {
             if self.last().is_none() {
-                self.notes.count(ImportLoss::MissingPrompt);
+                self.notes.repaired(ImportRepair::MissingPrompt);
                 let prompt = vec![Part::text(NO_PROMPT)];
                 self.drafts.push(MessageDraft::new(Role::User, at_ms, prompt));
             }
@@ -187,23 +211,29 @@ impl Assembly<'_> {
         let foreign_id = call.id.as_str().to_owned();
         if foreign_id.is_empty() || self.call_ids.contains(&call.id) {
             call.id = self.unused_id(&foreign_id);
-            self.notes.count(ImportLoss::RenamedCall);
+            self.notes.repaired(ImportRepair::RenamedCall);
         }
         if !call.name.is_valid() {
             call.name = valid_name(&call.name);
-            self.notes.count(ImportLoss::RenamedTool);
+            self.notes.repaired(ImportRepair::RenamedTool);
         }
         self.call_ids.insert(call.id.clone());
         self.open_calls.insert(foreign_id, (draft, call.id.clone(), call.name.clone()));
         Part::ToolCall(call)
     }
 
-    fn unused_id(&self, foreign_id: &str) -> CallId {
+    /// Returns the foreign id with the first free number from 2. The numbers are kept, because a
+    /// program may give all calls the same id.
+    fn unused_id(&mut self, foreign_id: &str) -> CallId {
         let stem = if foreign_id.is_empty() { "call" } else { foreign_id };
-        // Fewer ids than this are taken, so one of them is free.
-        let count = self.call_ids.len() + 2;
-        let ids = (2..=count + 1).map(|number| CallId::new(format!("{stem}-{number}")));
-        ids.into_iter().find(|id| !self.call_ids.contains(id)).unwrap_or_default()
+        let number = self.numbers.entry(stem.to_owned()).or_insert(1);
+        loop {
+            *number += 1;
+            let id = CallId::new(format!("{stem}-{number}"));
+            if !self.call_ids.contains(&id) {
+                return id;
+            }
+        }
     }
 
     fn add_result(&mut self, at_ms: i64, call_id: &str, content: JsonObject, is_error: bool) {
@@ -230,7 +260,7 @@ impl Assembly<'_> {
     }
 
     fn add_missing_answer(&mut self, at_ms: i64) {
-        self.notes.count(ImportLoss::MissingAnswer);
+        self.notes.repaired(ImportRepair::MissingAnswer);
         let mut answer = MessageDraft::new(Role::Model, at_ms, vec![Part::text(NO_ANSWER)]);
         answer.note = Some(transcript_note::BROKE_OFF);
         self.drafts.push(answer);
@@ -269,7 +299,7 @@ impl Assembly<'_> {
     fn result(&mut self, call: &ToolCall) -> Part {
         let recorded = self.results.remove(&call.id);
         Part::ToolResult(recorded.unwrap_or_else(|| {
-            self.notes.count(ImportLoss::MissingResult);
+            self.notes.repaired(ImportRepair::MissingResult);
             let error = Error::new(ErrorKind::Failed, "no result was recorded");
             let mut content = JsonObject::new();
             content.insert("error".to_owned(), json!(error));

@@ -2,19 +2,20 @@
 //!
 //! Each line is a record. Those with a `uuid` form a tree through `parentUuid`, in which answers,
 //! results and text that Claude Code adds follow each other. Each block of an answer is a record,
-//! and the blocks share `message.id`. Results of parallel calls hang on the record of their call, so
-//! the path from the last record misses all but one of them. Vendors call the format internal.
+//! and the blocks share `message.id`. Results of parallel calls hang on the record of their call,
+//! so the path from the last record misses all but one of them. Anthropic calls
+//! the format internal.
 
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
 
-use jaato_types::{Part, SessionId, ToolCall};
+use jaato_types::{Message, Part, SessionId, ToolCall};
 use serde_json::Value;
 
 use super::assemble::{ConversationPiece, TimedPiece, text_content};
 use super::error::ImportError;
 use super::json_line::{JsonLines, JsonObject, SourceLine, is_set, object_of, text_of, time_of};
-use super::notes::{ImportLoss, ImportNotes};
+use super::notes::{ImportLoss, ImportNotes, ImportRepair};
 use super::{ForeignSession, ImportSource};
 use crate::export::Transcript;
 
@@ -115,7 +116,8 @@ pub fn read(path: &Path, notes: &mut ImportNotes) -> Result<ForeignSession, Impo
     Ok(ForeignSession { transcript, pieces })
 }
 
-/// Returns the titles in a record by their rank: the user's, the agent's, a generated one, a summary.
+/// Returns the titles in a record by their rank: the user's, the agent's, a generated one, a
+/// summary.
 pub fn title_of(record: &JsonObject) -> Option<(usize, &str)> {
     let (rank, name) = match text_of(record, "type") {
         "custom-title" => (0, "customTitle"),
@@ -175,9 +177,11 @@ impl ClaudeFile {
             let command = command.map(|command| command.pieces.clear());
             notes.count_many(ImportLoss::LocalCommand, u64::from(command.is_some()));
             read.pieces.clear();
-        } else if let (Some(content), Some(_), true) = (content, command, is_set(record, "isMeta"))
-        {
-            let (parts, _) = user_parts(content, notes);
+        } else if is_set(record, "isMeta") && text_of(record, "type") == "user" {
+            let expansion = content.filter(|_| command.is_some());
+            notes.count_many(ImportLoss::AddedContext, u64::from(expansion.is_none()));
+            let Some(expansion) = expansion else { return };
+            let (parts, _) = user_parts(expansion, notes);
             read.kind = RecordKind::Prompt;
             read.pieces = vec![ConversationPiece::News(parts)];
         }
@@ -236,7 +240,9 @@ impl ClaudeFile {
             is_broken |= parent.is_none() && next.is_some();
         }
         if is_broken {
-            notes.say("A record names a record before it that is missing, so the order in the file decided.");
+            notes.say(
+                "A record names a record before it that is missing, so the order in the file decided.",
+            );
         }
         path
     }
@@ -270,10 +276,14 @@ fn read_record(record: &JsonObject, notes: &mut ImportNotes) -> TreeRecord {
     let mut read = TreeRecord { parent: parent.to_owned(), at_ms, ..TreeRecord::default() };
     let message = object_of(record, "message");
     match text_of(record, "type") {
-        "user" if is_set(record, "isMeta") => notes.count(ImportLoss::AddedContext),
+        // `pair_with_command` decides about text that Claude Code added.
+        "user" if is_set(record, "isMeta") => {}
         "user" => {
             read.kind = RecordKind::Prompt;
             read.pieces = message.map(|it| user_pieces(it, notes)).unwrap_or_default();
+            if is_set(record, "isCompactSummary") {
+                read.pieces = read.pieces.into_iter().map(as_summary).collect();
+            }
         }
         "assistant" => {
             let Some(message) = message else { return read };
@@ -305,6 +315,15 @@ fn attachment_pieces(record: &JsonObject, notes: &mut ImportNotes) -> Vec<Conver
     };
     let (parts, _) = user_parts(prompt, notes);
     vec![ConversationPiece::News(parts)]
+}
+
+fn as_summary(piece: ConversationPiece) -> ConversationPiece {
+    match piece {
+        ConversationPiece::Prompt(parts) => {
+            ConversationPiece::Summary(Message { parts, ..Message::default() }.text())
+        }
+        other => other,
+    }
 }
 
 /// Returns a command as the user typed it.
@@ -369,7 +388,7 @@ pub fn content_text(content: Option<&Value>, notes: &mut ImportNotes) -> String 
 
 /// Describes an image or a document that is not imported.
 pub fn attachment_text(block: &JsonObject, notes: &mut ImportNotes) -> String {
-    notes.count(ImportLoss::Attachment);
+    notes.repaired(ImportRepair::Attachment);
     let source = object_of(block, "source").unwrap_or(block);
     let names = ["media_type", "mimeType", "mime_type", "type"];
     let media_type = names.iter().map(|name| text_of(source, name)).find(|it| !it.is_empty());

@@ -1,9 +1,9 @@
 //! Reads the sessions of Codex: `~/.codex/sessions/YYYY/MM/DD/rollout-….jsonl`.
 //!
-//! Each line has a `type` and a `payload`. Two logs are interleaved: `response_item` holds the items
-//! that the model exchanges, and `event_msg` what the user sees. The first decides. The second only
-//! gives the result of a command that has none in the first. Older files hold items without an
-//! envelope.
+//! Each line has a `type` and a `payload`. Two logs are interleaved: `response_item` holds the
+//! items that the model exchanges, and `event_msg` what the user sees. The first log decides. The
+//! second one only gives the result of a command whose output is missing in the first. Older files
+//! hold items without an envelope.
 
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
@@ -196,7 +196,7 @@ impl CodexFile {
     fn compact(&mut self, at_ms: i64, summary: &str) {
         self.pieces.push((at_ms, ConversationPiece::Compacted));
         if !summary.is_empty() {
-            self.pieces.push((at_ms, ConversationPiece::Prompt(vec![Part::text(summary)])));
+            self.pieces.push((at_ms, ConversationPiece::Summary(summary.to_owned())));
         }
     }
 

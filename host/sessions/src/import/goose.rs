@@ -1,8 +1,8 @@
 //! Reads the sessions of goose: a database with all sessions, a JSON export, or an older file of
 //! JSON lines.
 //!
-//! A message has blocks. Results come in user messages. Metadata says whether the user and the model
-//! see a message: after a compaction, the model no longer sees the older ones.
+//! A message has blocks. Results come in user messages. Metadata says whether the user and the
+//! model see a message: after a compaction, the model no longer sees the older ones.
 
 use std::io::{BufReader, Read as _};
 use std::path::Path;

@@ -1,8 +1,8 @@
 //! Opens goose's database so that nothing changes next to it.
 //!
-//! goose uses a write-ahead log. To read it, SQLite would create a file of shared memory next to the
-//! database. So a database with a log is copied into a temporary folder first. A database without
-//! one is opened as unchangeable.
+//! goose uses a write-ahead log. To read it, SQLite would create a file of shared memory next to
+//! the database. So a database with a log is copied into a temporary folder first. A database
+//! without one is opened as unchangeable.
 
 use std::fs::{self, File};
 use std::io;
@@ -63,7 +63,7 @@ impl GooseDatabase {
         Ok(Self { connection, _copy: copy })
     }
 
-    /// Lists the columns of a table. A missing table has none.
+    /// Lists the columns of a table. A missing table has no columns.
     pub fn columns(&self, table: &str) -> rusqlite::Result<Vec<String>> {
         let mut statement = self.connection.prepare("SELECT name FROM pragma_table_info(?1)")?;
         statement.query_map([table], |row| row.get(0))?.collect()

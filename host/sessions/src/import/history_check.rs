@@ -8,8 +8,8 @@ use super::assemble::{ConversationPiece, TimedPiece};
 use super::notes::ImportNotes;
 use crate::export::TranscriptMessage;
 
-/// Returns true if a history accepts the messages. Roles and pairs are checked for the messages that
-/// are sent.
+/// Returns true if a history accepts the messages. Roles and pairs are checked for the messages
+/// that are sent.
 pub fn is_history(messages: &[TranscriptMessage]) -> bool {
     let mut call_ids = HashSet::new();
     let calls = messages.iter().flat_map(|it| it.message.tool_calls());

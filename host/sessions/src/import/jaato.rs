@@ -1,4 +1,5 @@
-//! Reads JSON lines that [`to_json_lines`](crate::to_json_lines) wrote, and changes nothing in them.
+//! Reads JSON lines that [`to_json_lines`](crate::to_json_lines) wrote, and changes nothing in
+//! them.
 
 use std::path::Path;
 
@@ -71,9 +72,9 @@ fn note_attachments(messages: &[TranscriptMessage], notes: &mut ImportNotes) {
     });
     match blobs.sum() {
         0_usize => {}
-        1 => notes.say("The content of 1 attachment is missing, because an export has none."),
+        1 => notes.say("The content of 1 attachment is missing, because an export does not contain attachments."),
         count => notes.say(format!(
-            "The contents of {count} attachments are missing, because an export has none."
+            "The contents of {count} attachments are missing, because an export does not contain attachments."
         )),
     }
 }

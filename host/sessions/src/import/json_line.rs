@@ -16,7 +16,8 @@ pub const IMPORT_BYTES_MAX: u64 = 1024 * 1024 * 1024;
 /// The longest line that is read. It holds a request with many images. A longer one is damaged.
 const LINE_BYTES_MAX: usize = 128 * 1024 * 1024;
 
-/// Times from here on are in milliseconds, times before are in seconds: the year 2286 or 1970.
+/// Times from this one are in milliseconds, earlier ones are in seconds. In seconds it is the year
+/// 2286, and in milliseconds it is April 1970.
 const FIRST_MILLISECOND: i64 = 10_000_000_000;
 
 /// A JSON object.

@@ -8,7 +8,7 @@ const LISTED_LINES_MAX: usize = 20;
 /// The most unknown types that the notes list.
 const LISTED_TYPES_MAX: usize = 20;
 
-/// A kind of loss or repair.
+/// A kind of content that is left out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ImportLoss {
     /// A signature of reasoning or of an answer.
@@ -23,8 +23,6 @@ pub enum ImportLoss {
     AddedContext,
     /// A system prompt.
     SystemPrompt,
-    /// An image or a file.
-    Attachment,
     /// A message on another branch.
     OtherBranch,
     /// A part that the program kept from the model.
@@ -35,12 +33,19 @@ pub enum ImportLoss {
     ProgramAnswer,
     /// A call that the provider ran itself.
     ProviderCall,
-    /// A call without a result.
-    MissingResult,
     /// A result without a call.
     UnpairedResult,
     /// A second result of a call.
     SecondResult,
+}
+
+/// A kind of change that makes a conversation a valid history.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum ImportRepair {
+    /// An image or a file.
+    Attachment,
+    /// A call without a result.
+    MissingResult,
     /// A call whose id was taken or empty.
     RenamedCall,
     /// A tool whose name no provider accepts.
@@ -53,10 +58,14 @@ pub enum ImportLoss {
     MissingPrompt,
 }
 
+/// A noun in singular and plural, and what follows the verb.
+type SentenceWords = (&'static str, &'static str, &'static str);
+
 /// Collects what an import could not carry over.
 #[derive(Debug, Default)]
 pub struct ImportNotes {
     losses: BTreeMap<ImportLoss, u64>,
+    repairs: BTreeMap<ImportRepair, u64>,
     unknown_types: BTreeMap<String, u64>,
     /// Records of further unknown types.
     other_unknown: u64,
@@ -78,6 +87,11 @@ impl ImportNotes {
         if count > 0 {
             *self.losses.entry(loss).or_default() += count;
         }
+    }
+
+    /// Counts a repair.
+    pub fn repaired(&mut self, repair: ImportRepair) {
+        *self.repairs.entry(repair).or_default() += 1;
     }
 
     /// Counts a record or a part of an unknown type.
@@ -107,9 +121,10 @@ impl ImportNotes {
 
     /// Returns all notes as sentences.
     pub fn into_sentences(self) -> Vec<String> {
-        let Self { losses, unknown_types, mut sentences, .. } = self;
+        let Self { losses, repairs, unknown_types, mut sentences, .. } = self;
         sentences.extend(damaged_sentence(&self.damaged_lines, self.damaged_count));
-        sentences.extend(losses.into_iter().map(|(loss, count)| loss.sentence(count)));
+        sentences.extend(losses.into_iter().map(|(loss, count)| sentence(loss.words(), count)));
+        sentences.extend(repairs.into_iter().map(|(it, count)| sentence(it.words(), count)));
         for (name, count) in unknown_types {
             let records = counted(count, "record", "records");
             sentences
@@ -123,15 +138,14 @@ impl ImportNotes {
     }
 }
 
-impl ImportLoss {
-    fn sentence(self, count: u64) -> String {
-        let (one, many, rest) = self.words();
-        let verb = if count == 1 { "was" } else { "were" };
-        format!("{} {verb} {rest}.", counted(count, one, many))
-    }
+fn sentence((one, many, rest): SentenceWords, count: u64) -> String {
+    let verb = if count == 1 { "was" } else { "were" };
+    format!("{} {verb} {rest}.", counted(count, one, many))
+}
 
+impl ImportLoss {
     /// Returns the noun in singular and plural, and what follows the verb.
-    fn words(self) -> (&'static str, &'static str, &'static str) {
+    fn words(self) -> SentenceWords {
         let left_out = "left out";
         match self {
             Self::Signature => (
@@ -152,11 +166,6 @@ impl ImportLoss {
                 left_out,
             ),
             Self::SystemPrompt => ("system prompt", "system prompts", left_out),
-            Self::Attachment => (
-                "image or file",
-                "images or files",
-                "replaced by a line of text, because attachments are not imported",
-            ),
             Self::OtherBranch => {
                 ("message", "messages", "left out, because the session continued on another branch")
             }
@@ -180,11 +189,6 @@ impl ImportLoss {
                 "tool calls that the provider ran itself",
                 left_out,
             ),
-            Self::MissingResult => (
-                "tool call without a recorded result",
-                "tool calls without a recorded result",
-                "given an error as result",
-            ),
             Self::UnpairedResult => {
                 ("tool result without its call", "tool results without their calls", left_out)
             }
@@ -192,6 +196,24 @@ impl ImportLoss {
                 "further result of a tool call that has one",
                 "further results of tool calls that have one",
                 left_out,
+            ),
+        }
+    }
+}
+
+impl ImportRepair {
+    /// Returns the noun in singular and plural, and what follows the verb.
+    fn words(self) -> SentenceWords {
+        match self {
+            Self::Attachment => (
+                "image or file",
+                "images or files",
+                "replaced by a line of text, because attachments are not imported",
+            ),
+            Self::MissingResult => (
+                "tool call without a recorded result",
+                "tool calls without a recorded result",
+                "given an error as result",
             ),
             Self::RenamedCall => (
                 "tool call",
@@ -246,8 +268,9 @@ mod tests {
     fn notes_are_sentences_with_counts() {
         let mut notes = ImportNotes::default();
         notes.count(ImportLoss::Signature);
-        notes.count_many(ImportLoss::MissingResult, 2);
-        notes.count_many(ImportLoss::Attachment, 0);
+        notes.repaired(ImportRepair::MissingResult);
+        notes.repaired(ImportRepair::MissingResult);
+        notes.count_many(ImportLoss::AddedContext, 0);
         notes.unknown("new\nthing");
         notes.damaged(7);
         assert_eq!(

@@ -1,8 +1,8 @@
 //! Reads the sessions of pi: `~/.pi/agent/sessions/FOLDER/TIME_ID.jsonl`.
 //!
 //! The first line is a header. The other lines are entries of a tree through `parentId`, and the
-//! current branch ends with the last one. In files of version 1, entries have no ids and follow each
-//! other.
+//! current branch ends with the last one. In files of version 1, entries have no ids and follow
+//! each other.
 
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
@@ -101,8 +101,8 @@ fn branch_pieces(branch: &[JsonObject], notes: &mut ImportNotes) -> Vec<TimedPie
         };
         if let Some(compaction) = compaction.filter(|_| is_cut) {
             pieces.push((at_ms, ConversationPiece::Compacted));
-            let summary = Part::text(text_of(compaction, "summary"));
-            pieces.push((at_ms, ConversationPiece::Prompt(vec![summary])));
+            let summary = text_of(compaction, "summary").to_owned();
+            pieces.push((at_ms, ConversationPiece::Summary(summary)));
         }
         if !is_compaction {
             pieces.extend(entry_piece(entry, notes).map(|piece| (at_ms, piece)));
@@ -112,10 +112,9 @@ fn branch_pieces(branch: &[JsonObject], notes: &mut ImportNotes) -> Vec<TimedPie
 }
 
 fn entry_piece(entry: &JsonObject, notes: &mut ImportNotes) -> Option<ConversationPiece> {
-    let prompt = |text: &str| Some(ConversationPiece::Prompt(vec![Part::text(text)]));
     match text_of(entry, "type") {
         "message" => message_piece(entry.get("message")?.as_object()?, notes),
-        "branch_summary" => prompt(text_of(entry, "summary")),
+        "branch_summary" => Some(ConversationPiece::Summary(text_of(entry, "summary").to_owned())),
         "custom_message" => Some(ConversationPiece::News(user_parts(entry, notes))),
         kind if BOOKKEEPING.contains(&kind) => None,
         other => {
