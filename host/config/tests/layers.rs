@@ -61,6 +61,9 @@ fn later_layers_win_and_each_value_names_its_origin() {
         session.steps_max = 1                         # user ROOT/user/config/config.toml:2
         session.parallel_calls_max = 4                # variables file ROOT/work/.env:2 JAATO_SESSION_PARALLEL_CALLS_MAX
         session.output_bytes_max = 3000               # workspace ROOT/work/.jaato/config.toml:2
+        sessions.save = true                          # built-in
+        sessions.keep_days = 0                        # built-in
+        sessions.keep_megabytes = 0                   # built-in
         permissions.mode = "ask"                      # built-in
         permissions.answer_ms = 0                     # built-in
         permissions.channel = "terminal"              # built-in
