@@ -407,6 +407,22 @@ fn sessions_are_found_in_the_folders_of_the_programs() {
 }
 
 #[test]
+fn found_session_is_named_as_the_user_typed_its_first_prompt() {
+    let home = tempfile::tempdir().unwrap();
+    let folder = home.path().join(".claude/projects/p");
+    fs::create_dir_all(&folder).unwrap();
+    let prompt = |text: &str| {
+        let message = serde_json::json!({ "role": "user", "content": text });
+        serde_json::json!({ "type": "user", "sessionId": "s", "cwd": "/w", "message": message })
+    };
+    let command = "<command-name>/review</command-name>\n<command-args>HEAD</command-args>";
+    let records = [prompt("<local-command-stdout>x</local-command-stdout>"), prompt(command)];
+    fs::write(folder.join("s.jsonl"), records.map(|it| format!("{it}\n")).concat()).unwrap();
+    let found = find_sessions(ImportSource::ClaudeCode, home.path(), &|_| None);
+    assert_eq!(found[0].title, "/review HEAD");
+}
+
+#[test]
 fn variables_move_the_folders_of_the_programs() {
     let home = tempfile::tempdir().unwrap();
     for (source, variable, folder, inner) in [

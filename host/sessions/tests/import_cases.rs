@@ -351,6 +351,33 @@ fn turns_that_were_taken_back_in_codex_are_left_out() {
 }
 
 #[test]
+fn summary_of_codex_may_be_in_the_messages_that_replace_the_older_ones() {
+    let replacement = json!([
+        codex_message("developer", "instructions"),
+        codex_message("user", "<environment_context>x"),
+        codex_message("user", "one"),
+        codex_message("user", "The summary."),
+        { "type": "compaction", "encrypted_content": "x" },
+    ]);
+    let session = imported(
+        ImportSource::Codex,
+        &[
+            codex_start(),
+            codex("response_item", codex_message("user", "one")),
+            codex("compacted", json!({ "message": "", "replacement_history": replacement })),
+            codex("response_item", codex_message("assistant", "done")),
+        ],
+    );
+    let expected = [
+        "user [collected]: one",
+        "model [collected]: [no answer was recorded]",
+        "user: one\n\nThe summary.",
+        "model: done",
+    ];
+    assert_eq!(outline(&session), expected);
+}
+
+#[test]
 fn older_file_of_codex_without_envelopes_is_imported() {
     let output = json!({
         "type": "custom_tool_call_output", "call_id": "p",

@@ -3,19 +3,22 @@
 //! Each line is a record. Those with a `uuid` form a tree through `parentUuid`, in which answers,
 //! results and text that Claude Code adds follow each other. Each block of an answer is a record,
 //! and the blocks share `message.id`. Results of parallel calls hang on the record of their call,
-//! so the path from the last record misses all but one of them. Anthropic calls
-//! the format internal.
+//! so the path from the last record misses all but one of them. Anthropic
+//! calls the format internal.
 
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
 
-use jaato_types::{Message, Part, SessionId, ToolCall};
+use jaato_types::{Part, SessionId};
 use serde_json::Value;
 
-use super::assemble::{ConversationPiece, TimedPiece, text_content};
+use super::assemble::{ConversationPiece, TimedPiece};
+use super::claude_message::{
+    COMMAND, COMMAND_OUTPUT, answer_piece, as_summary, command_line, user_parts, user_pieces,
+};
 use super::error::ImportError;
 use super::json_line::{JsonLines, JsonObject, SourceLine, is_set, object_of, text_of, time_of};
-use super::notes::{ImportLoss, ImportNotes, ImportRepair};
+use super::notes::{ImportLoss, ImportNotes};
 use super::{ForeignSession, ImportSource};
 use crate::export::Transcript;
 
@@ -48,15 +51,6 @@ const BOOKKEEPING: &[&str] = &[
 
 /// The model of an answer that Claude Code wrote itself.
 const SYNTHETIC_MODEL: &str = "<synthetic>";
-
-/// How a text begins with which Claude Code records that the user stopped it.
-const INTERRUPTED: &str = "[Request interrupted by user";
-
-/// How the record of a command begins that the user typed, such as `/compact`.
-const COMMAND: &str = "<command-";
-
-/// How the output of a command begins that the model does not see.
-const COMMAND_OUTPUT: &str = "<local-command-";
 
 /// A record of the tree.
 #[derive(Default)]
@@ -315,121 +309,6 @@ fn attachment_pieces(record: &JsonObject, notes: &mut ImportNotes) -> Vec<Conver
     };
     let (parts, _) = user_parts(prompt, notes);
     vec![ConversationPiece::News(parts)]
-}
-
-fn as_summary(piece: ConversationPiece) -> ConversationPiece {
-    match piece {
-        ConversationPiece::Prompt(parts) => {
-            ConversationPiece::Summary(Message { parts, ..Message::default() }.text())
-        }
-        other => other,
-    }
-}
-
-/// Returns a command as the user typed it.
-fn command_line(text: &str) -> String {
-    let field = |name: &str| {
-        let (_, rest) = text.split_once(&format!("<{name}>"))?;
-        Some(rest.split_once(&format!("</{name}>"))?.0.trim())
-    };
-    let words = [field("command-name"), field("command-args")];
-    let words: Vec<&str> = words.into_iter().flatten().filter(|it| !it.is_empty()).collect();
-    if words.is_empty() { text.to_owned() } else { words.join(" ") }
-}
-
-fn user_pieces(message: &JsonObject, notes: &mut ImportNotes) -> Vec<ConversationPiece> {
-    let content = message.get("content").unwrap_or(&Value::Null);
-    let (parts, mut pieces) = user_parts(content, notes);
-    let is_interruption = parts
-        .iter()
-        .any(|part| matches!(part, Part::Text { text, .. } if text.starts_with(INTERRUPTED)));
-    if !parts.is_empty() {
-        let is_news = !pieces.is_empty() || is_interruption;
-        let piece = if is_news { ConversationPiece::News } else { ConversationPiece::Prompt };
-        pieces.push(piece(parts));
-    }
-    pieces
-}
-
-/// Reads the content of a user message: its texts, and its results.
-fn user_parts(content: &Value, notes: &mut ImportNotes) -> (Vec<Part>, Vec<ConversationPiece>) {
-    let (mut parts, mut results) = (Vec::new(), Vec::new());
-    if let Value::String(text) = content {
-        parts.push(Part::text(text));
-    }
-    for block in content.as_array().into_iter().flatten().filter_map(Value::as_object) {
-        match text_of(block, "type") {
-            "text" => parts.push(Part::text(text_of(block, "text"))),
-            "tool_result" => results.push(ConversationPiece::Result {
-                call_id: text_of(block, "tool_use_id").to_owned(),
-                content: text_content(content_text(block.get("content"), notes)),
-                is_error: is_set(block, "is_error"),
-            }),
-            "image" | "document" => parts.push(Part::text(attachment_text(block, notes))),
-            other => notes.unknown(other),
-        }
-    }
-    (parts, results)
-}
-
-/// Returns the text of a result's content: a text, or blocks.
-pub fn content_text(content: Option<&Value>, notes: &mut ImportNotes) -> String {
-    if let Some(Value::String(text)) = content {
-        return text.clone();
-    }
-    let blocks = content.and_then(Value::as_array).into_iter().flatten();
-    let texts = blocks.filter_map(Value::as_object).map(|block| match text_of(block, "type") {
-        "image" | "document" => attachment_text(block, notes),
-        "text" => text_of(block, "text").to_owned(),
-        _ => Value::Object(block.clone()).to_string(),
-    });
-    texts.collect::<Vec<_>>().join("\n")
-}
-
-/// Describes an image or a document that is not imported.
-pub fn attachment_text(block: &JsonObject, notes: &mut ImportNotes) -> String {
-    notes.repaired(ImportRepair::Attachment);
-    let source = object_of(block, "source").unwrap_or(block);
-    let names = ["media_type", "mimeType", "mime_type", "type"];
-    let media_type = names.iter().map(|name| text_of(source, name)).find(|it| !it.is_empty());
-    format!("[an attachment of type {} was not imported]", media_type.unwrap_or("unknown"))
-}
-
-fn answer_piece(
-    message: &JsonObject,
-    response: Option<String>,
-    notes: &mut ImportNotes,
-) -> ConversationPiece {
-    let model = Some(text_of(message, "model")).filter(|it| !it.is_empty());
-    let model = model.map(|it| format!("anthropic/{it}"));
-    let mut parts = Vec::new();
-    if let Some(Value::String(text)) = message.get("content") {
-        parts.push(Part::text(text));
-    }
-    let blocks = message.get("content").and_then(Value::as_array).into_iter().flatten();
-    for block in blocks.filter_map(Value::as_object) {
-        match text_of(block, "type") {
-            "text" => parts.push(Part::text(text_of(block, "text"))),
-            "thinking" => {
-                notes.count_many(
-                    ImportLoss::Signature,
-                    u64::from(!text_of(block, "signature").is_empty()),
-                );
-                parts.push(Part::thought(text_of(block, "thinking")));
-            }
-            "redacted_thinking" => notes.count(ImportLoss::EncryptedReasoning),
-            "tool_use" => {
-                let input = block.get("input").cloned().unwrap_or_default();
-                let (id, name) = (text_of(block, "id"), text_of(block, "name"));
-                parts.push(Part::ToolCall(ToolCall::new(id, name, input)));
-            }
-            "server_tool_use" => notes.count(ImportLoss::ProviderCall),
-            // The result of a call that the provider ran.
-            kind if kind.ends_with("_tool_result") => {}
-            other => notes.unknown(other),
-        }
-    }
-    ConversationPiece::Answer { parts, model, response }
 }
 
 /// Counts the files of subagents, which are in a folder with the session's name.

@@ -8,11 +8,11 @@
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
 
-use jaato_types::{Part, SessionId, ToolCall};
+use jaato_types::{Message, Part, SessionId, ToolCall};
 use serde_json::{Value, json};
 
 use super::assemble::{ConversationPiece, TimedPiece, text_content};
-use super::claude_code::attachment_text;
+use super::content::attachment_text;
 use super::error::ImportError;
 use super::json_line::{JsonLines, JsonObject, SourceLine, object_of, text_of, time_of};
 use super::notes::{ImportLoss, ImportNotes};
@@ -80,7 +80,7 @@ impl CodexFile {
             "turn_context" => self.model = Some(text_of(payload, "model").to_owned()),
             "response_item" => self.add_item(at_ms, payload, notes),
             "event_msg" => self.add_event(at_ms, payload, notes),
-            "compacted" => self.compact(at_ms, text_of(payload, "message")),
+            "compacted" => self.compact(at_ms, &summary_of(payload, notes)),
             kind if BOOKKEEPING.contains(&kind) => {}
             other => notes.unknown(other),
         }
@@ -233,6 +233,25 @@ impl CodexFile {
         }
         pieces
     }
+}
+
+/// Returns the summary of a compaction. Newer versions record the messages that replace the older
+/// ones instead.
+fn summary_of(compaction: &JsonObject, notes: &mut ImportNotes) -> String {
+    let summary = text_of(compaction, "message");
+    let Some(replacement) = compaction.get("replacement_history").filter(|_| summary.is_empty())
+    else {
+        return summary.to_owned();
+    };
+    let prompts = blocks_of(replacement).filter(|item| text_of(item, "role") == "user");
+    let mut texts = Vec::new();
+    for item in prompts {
+        let content = item.get("content").unwrap_or(&Value::Null);
+        let parts = user_parts(item, content, notes);
+        texts.push(Message { parts, ..Message::default() }.text());
+    }
+    texts.retain(|text| !text.is_empty());
+    texts.join("\n\n")
 }
 
 fn message_piece(item: &JsonObject, notes: &mut ImportNotes) -> Option<ConversationPiece> {

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
 
 use super::claude_code::title_of;
+use super::claude_message::shown_prompt;
 use super::json_line::{JsonLines, JsonObject, SourceLine, object_of, text_of};
 use super::{ImportSource, goose, short_title};
 
@@ -199,6 +200,7 @@ impl SessionHead {
         let is_prompt = text_of(record, "type") == "user" && !record.contains_key("isMeta");
         let message = object_of(record, "message").filter(|_| is_prompt);
         let prompt = message.map(first_text).unwrap_or_default();
+        let prompt = shown_prompt(&prompt).unwrap_or_default();
         (text_of(record, "sessionId").to_owned(), text_of(record, "cwd").to_owned(), prompt)
     }
 

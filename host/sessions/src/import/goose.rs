@@ -12,7 +12,7 @@ use rusqlite::Row;
 use serde_json::Value;
 
 use super::assemble::{ConversationPiece, TimedPiece, text_content};
-use super::claude_code::{attachment_text, content_text};
+use super::content::{attachment_text, content_text};
 use super::error::ImportError;
 use super::goose_database::{GooseDatabase, SQLITE_START};
 use super::json_line::{

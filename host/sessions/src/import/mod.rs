@@ -12,7 +12,9 @@
 
 mod assemble;
 mod claude_code;
+mod claude_message;
 mod codex;
+mod content;
 mod detect;
 mod error;
 mod find;

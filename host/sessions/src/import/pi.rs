@@ -11,7 +11,7 @@ use jaato_types::{Part, SessionId, ToolCall};
 use serde_json::Value;
 
 use super::assemble::{ConversationPiece, TimedPiece, text_content};
-use super::claude_code::{attachment_text, content_text};
+use super::content::{attachment_text, content_text};
 use super::error::ImportError;
 use super::json_line::{JsonLines, JsonObject, SourceLine, is_set, text_of, time_of};
 use super::notes::{ImportLoss, ImportNotes};
