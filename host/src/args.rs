@@ -257,6 +257,6 @@ fn key_and_value(text: &str) -> Result<(String, String), String> {
 pub enum OutputForm {
     /// Text for a reader
     Text,
-    /// The event stream, one JSON object per line
+    /// JSON for programs; a conversation is a stream of events, one per line
     Json,
 }

@@ -213,7 +213,8 @@ commands! {
 
     /// Show the conversation of a session
     Show {
-        /// The session: its id, or at least 4 characters from the beginning or end of it
+        /// The session: its id, or at least 4 characters from its beginning, its end or its last
+        /// part
         id: String,
         /// The output format
         #[arg(long, value_enum, default_value_t = OutputForm::Text)]

@@ -104,8 +104,11 @@ fn failure(error: SessionStoreError) -> CommandFailure {
         SessionStoreError::NoRecord { .. } | SessionStoreError::AlreadyExists(_) => {
             (Exit::Usage, None)
         }
-        SessionStoreError::InUse { .. } => {
-            (Exit::Failed, Some("end that process first, or continue it here with `--take-over`"))
+        SessionStoreError::InUse { id, .. } => {
+            let hint = format!(
+                "end that process first, or continue here: `jaato chat --resume {id} --take-over`"
+            );
+            return CommandFailure::new(Exit::Failed, &error).hint(hint);
         }
         SessionStoreError::TakenOver { .. } => (Exit::Failed, Some("run the command again")),
         SessionStoreError::NewerFormat { .. } => (Exit::Failed, Some("update jaato")),

@@ -62,7 +62,7 @@ pub enum SessionStoreError {
         count: u64,
     },
     /// Another process has taken the session over, so this one must not append.
-    #[error("another process has taken over session `{id}`, so nothing is saved from here on")]
+    #[error("another process has taken over session `{id}`, so this process no longer saves it")]
     TakenOver {
         /// The session's id.
         id: String,

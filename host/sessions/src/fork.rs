@@ -10,7 +10,7 @@ use crate::attachments;
 use crate::effective::{effective_records, is_target};
 use crate::error::SessionStoreError;
 use crate::line;
-use crate::record::{SessionRecord, StoredRecord};
+use crate::record::{SessionRecord, StoredRecord, record_type};
 use crate::store::{ATTACHMENTS, RECORDS, SessionStore, header_record};
 use crate::writer::now_ms;
 
@@ -33,7 +33,8 @@ pub fn id_of_foreign_session(program: &str, id: &SessionId, begun_ms: i64) -> Se
 impl SessionStore {
     /// Copies the conversation of a session, up to a record or to its end, into a new session with
     /// the same workspace, name and attachments. The records keep their numbers and times. The
-    /// session appears when it is whole and durable. Returns the number of its last record.
+    /// session appears when it is whole and durable. Returns the number of the last record of the
+    /// shared conversation.
     ///
     /// # Errors
     /// If there is no such session or record, the new id is taken, or the disk refuses.
@@ -52,9 +53,11 @@ impl SessionStore {
                 let id = from.as_str().to_owned();
                 return Err(SessionStoreError::NoRecord { id, seq });
             }
-            records.retain(|stored| stored.seq <= seq);
+            // As with a rewind, the copy has the newest name.
+            let is_name = |stored: &StoredRecord| stored.record.kind == record_type::NAME;
+            records.retain(|stored| stored.seq <= seq || is_name(stored));
         }
-        let last = records.last().map_or(0, |stored| stored.seq);
+        let last = up_to_seq.or_else(|| Some(records.last()?.seq)).unwrap_or(0);
         let workspace = &reader.header().workspace;
         let header = header_record(to, workspace, Some((from.as_str().to_owned(), last)));
         let header = StoredRecord { seq: 0, at_ms: now_ms(), epoch: 0, record: header };

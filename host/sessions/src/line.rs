@@ -1,6 +1,8 @@
 //! One record as a line of JSON whose last field is a checksum of all bytes before it.
 //!
-//! `{"seq":1,"at":"2026-11-28T12:00:00.000Z","epoch":1,"type":"name","data":{…},"crc32":"89abcdef"}`
+//! ```json
+//! {"seq":1,"at":"2026-11-28T12:00:00Z","epoch":1,"type":"name","data":{…},"crc32":"89abcdef"}
+//! ```
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -8,7 +10,7 @@ use serde_json::Value;
 
 use crate::record::{SessionRecord, StoredRecord};
 
-/// What stands before the checksum and behind it.
+/// The text before the checksum and after it.
 const CHECKSUM_START: &str = r#","crc32":""#;
 const CHECKSUM_END: &str = "\"}";
 

@@ -8,7 +8,7 @@
 //! The file `lock` is locked for the moment of a claim or a deletion, so these never overlap.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
-use std::io::{ErrorKind, Read as _};
+use std::io::{self, ErrorKind, Read as _};
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
@@ -89,19 +89,44 @@ impl OwnerClaim {
 /// # Errors
 /// [`SessionStoreError::NotFound`] if it does not exist, or was deleted during the wait.
 pub fn lock_folder(folder: &Path, id: &str) -> Result<File, SessionStoreError> {
+    let waits = |file: &File| file.lock().map(|()| true);
+    let locked = lock_with(folder, id, waits)?;
+    locked.ok_or_else(|| SessionStoreError::InUse { id: id.to_owned(), pid: None })
+}
+
+/// Does the same without waiting. Returns `None` if another process has locked the folder.
+///
+/// # Errors
+/// As [`lock_folder`].
+pub fn try_lock_folder(folder: &Path, id: &str) -> Result<Option<File>, SessionStoreError> {
+    lock_with(folder, id, |file| match file.try_lock() {
+        Ok(()) => Ok(true),
+        Err(TryLockError::WouldBlock) => Ok(false),
+        Err(TryLockError::Error(error)) => Err(error),
+    })
+}
+
+/// Returns `None` if `lock` returns false.
+fn lock_with(
+    folder: &Path,
+    id: &str,
+    lock: impl Fn(&File) -> io::Result<bool>,
+) -> Result<Option<File>, SessionStoreError> {
     let path = folder.join(LOCK);
     let mut options = OpenOptions::new();
     options.read(true).write(true).create(true).truncate(false).mode(0o600);
-    let failed = |error: std::io::Error| match error.kind() {
+    let failed = |error: io::Error| match error.kind() {
         ErrorKind::NotFound => SessionStoreError::NotFound(id.to_owned()),
         _ => SessionStoreError::io("lock", &path)(error),
     };
     let file = options.open(&path).map_err(failed)?;
-    file.lock().map_err(failed)?;
+    if !lock(&file).map_err(failed)? {
+        return Ok(None);
+    }
     let (locked, named) =
         (file.metadata().map_err(failed)?, fs::symlink_metadata(&path).map_err(failed)?);
     match (locked.dev(), locked.ino()) == (named.dev(), named.ino()) {
-        true => Ok(file),
+        true => Ok(Some(file)),
         false => Err(SessionStoreError::NotFound(id.to_owned())),
     }
 }

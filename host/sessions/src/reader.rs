@@ -109,7 +109,7 @@ impl SessionReader {
         Ok(is_boundary)
     }
 
-    /// Reads all records that follow. May be called again, and then returns what was appended since.
+    /// Reads all records that follow. A further call returns the records that were appended since.
     ///
     /// # Errors
     /// If the file cannot be read.

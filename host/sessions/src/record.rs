@@ -21,15 +21,15 @@ pub mod record_type {
     pub const CALL_STARTED: &str = "call_started";
     /// The result of a call, while other calls of the same answer still run: a `ToolResult`.
     pub const CALL_ENDED: &str = "call_ended";
-    /// The approval mode and the user's answers from here on.
+    /// The approval mode and the user's answers from this record on.
     pub const RULES: &str = "rules";
-    /// The model, the usage and what runs in the background from here on.
+    /// The model, the usage and what runs in the background from this record on.
     pub const STATE: &str = "state";
     /// A change of the objects: `{"changes": …, "bytes": the attachment with the bytes of hidden
     /// values, or null}`.
     pub const OBJECTS: &str = "objects";
-    /// The state of a plugin's instance from here on: `{"plugin": …, "state": text}`, or
-    /// `{"plugin": …, "attachment": name}` if it is no text.
+    /// The state of a plugin's instance from this record on: `{"plugin": …, "state": text}`,
+    /// or `{"plugin": …, "attachment": name}` if it is not a text.
     pub const PLUGIN_STATE: &str = "plugin_state";
     /// The history as of an earlier record continues here: `{"seq": …}`.
     pub const REWIND: &str = "rewind";

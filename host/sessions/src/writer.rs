@@ -111,9 +111,9 @@ impl SessionWriter {
     /// Appends records, all or none. Returns the number of the last one.
     ///
     /// # Errors
-    /// [`SessionStoreError::TakenOver`] if another process owns the session now. If the disk refuses
-    /// to write, nothing is added. If it refuses only to sync, the records are added, and a loss of
-    /// power may lose them. A later append may succeed in both cases.
+    /// [`SessionStoreError::TakenOver`] if another process owns the session now. If the disk
+    /// refuses to write, nothing is added. If it refuses only to sync, the records are added, and
+    /// a loss of power may lose them. A later append may succeed in both cases.
     pub fn append(
         &mut self,
         records: impl IntoIterator<Item = SessionRecord>,

@@ -1,10 +1,11 @@
 //! The index: it follows the files, and can be made again from them.
 
 use std::fs;
+use std::sync::Arc;
 
 use jaato_sessions::{
-    Durability, SessionIndex, SessionRecord, SessionStore, SessionStoreError, SessionWriter,
-    record_type,
+    DiskHook, DiskStep, Durability, SessionIndex, SessionRecord, SessionStore, SessionStoreError,
+    SessionWriter, record_type,
 };
 use serde_json::json;
 
@@ -256,4 +257,41 @@ fn index_and_marks_are_private() {
         assert_eq!(mode(folder), 0o700, "{folder}");
     }
     drop(writer);
+}
+
+/// Opens the index just before a new session gets its file.
+#[derive(Debug)]
+struct IndexDuringCreation(SessionStore);
+
+impl DiskHook for IndexDuringCreation {
+    fn before(&self, step: &DiskStep<'_>) -> std::io::Result<()> {
+        if matches!(step, DiskStep::Rename(_)) {
+            assert_eq!(listed(&index(&self.0)), []);
+        }
+        Ok(())
+    }
+
+    fn after(&self, _: &DiskStep<'_>) {}
+}
+
+#[test]
+fn session_is_indexed_if_the_index_was_opened_while_it_was_created() {
+    let (_folder, store) = store();
+    let hook = Arc::new(IndexDuringCreation(store.clone()));
+    let mut writer = store.clone().with_disk_hook(hook).create(&id("a"), "/w", None).unwrap();
+    append(&mut writer, [prompt("moon")]);
+    drop(writer);
+    assert_eq!(listed(&index(&store)), [("a".into(), "moon".into(), 1)]);
+}
+
+#[test]
+fn mark_of_a_session_whose_creation_crashed_is_removed() {
+    let (_folder, store) = store();
+    drop(store.create(&id("a"), "/w", None).unwrap());
+    fs::remove_file(file_of(&store, "a")).unwrap();
+    assert_eq!(listed(&index(&store)), []);
+    assert!(!store.folder().join("changed/a").exists());
+    // The id is free.
+    drop(store.create(&id("a"), "/w", None).unwrap());
+    assert_eq!(listed(&index(&store)).len(), 1);
 }

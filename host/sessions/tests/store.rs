@@ -96,7 +96,7 @@ fn reader_follows_what_another_process_appends() {
     assert_eq!(reader.read_rest().unwrap(), []);
     writer.append([prompt("one")], Durability::Written).unwrap();
     assert_eq!(reader.read_rest().unwrap().len(), 1);
-    // Half a record of an append that goes on is no record yet.
+    // Half a record of an append that has not finished is not a record yet.
     let mut file = fs::OpenOptions::new().append(true).open(file_of(&store, "a")).unwrap();
     file.write_all(b"{\"seq\":2,").unwrap();
     assert_eq!(reader.read_rest().unwrap(), []);

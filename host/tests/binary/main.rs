@@ -93,6 +93,7 @@ mod saved_sessions;
 mod screens;
 mod secrets;
 mod sequences;
+mod session_commands;
 mod shared_environment;
 mod shell;
 mod shell_rules;

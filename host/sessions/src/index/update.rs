@@ -1,14 +1,17 @@
 //! Reads sessions into the index.
 
+use std::fs::File;
+use std::path::Path;
+
 use jaato_types::SessionId;
 use rusqlite::{Connection, OptionalExtension as _, Statement, TransactionBehavior, params};
 
 use super::{IndexProblem, SessionIndex, tables};
 use crate::effective::effective_records;
 use crate::error::SessionStoreError;
-use crate::owner::{OwnerState, lock_folder, owner_state};
+use crate::owner::{OwnerState, owner_state, try_lock_folder};
 use crate::record::{IndexedChange, IndexedText, StoredRecord, record_type};
-use crate::store::SessionStore;
+use crate::store::{RECORDS, SessionStore};
 
 /// Longest name that the first prompt gives, in characters.
 const NAME_CHARS_MAX: usize = 80;
@@ -25,6 +28,8 @@ impl SessionIndex {
         for session in store.list()? {
             match read_session(&change, store, &session) {
                 Ok(()) => count += 1,
+                // It was deleted at this moment.
+                Err(SessionStoreError::NotFound(_)) => {}
                 Err(error @ SessionStoreError::Index(_)) => return Err(error),
                 Err(error) => problems.push(IndexProblem { session, error }),
             }
@@ -54,29 +59,27 @@ impl SessionIndex {
         store: &SessionStore,
         id: &SessionId,
     ) -> Result<(), SessionStoreError> {
+        let folder = store.session_folder(id)?;
         // Until the lock is dropped, no process can claim the session. So the mark of a session
         // that is free now can be removed after it is read.
-        let lock = match store.existing_folder(id) {
-            Ok(folder) => lock_folder(&folder, id.as_str()).map(|lock| Some((folder, lock))),
-            Err(error) => Err(error),
-        };
-        let lock = match lock {
-            Err(SessionStoreError::NotFound(_)) => None,
-            lock => lock?,
-        };
-        let is_free = match &lock {
-            Some((folder, _)) => owner_state(folder)? == OwnerState::Free,
-            None => true,
+        let (_lock, is_free) = match folder.exists() {
+            true => lock_if_free(&folder, id)?,
+            // It was deleted.
+            false => (None, true),
         };
         let change = self.database.transaction_with_behavior(TransactionBehavior::Immediate)?;
-        let read = match lock {
-            Some(_) => read_session(&change, store, id),
-            None => remove(&change, id),
+        let read = match (folder.join(RECORDS).exists(), is_free) {
+            (true, _) => read_session(&change, store, id),
+            (false, true) => remove(&change, id),
+            // A process creates it or deletes it at this moment.
+            (false, false) => return Ok(()),
         };
         let is_readable = match &read {
             Ok(()) => true,
             // It stays so, and is reported once.
             Err(SessionStoreError::NotASession(_) | SessionStoreError::NewerFormat { .. }) => false,
+            // It was deleted at this moment.
+            Err(SessionStoreError::NotFound(_)) => return Ok(()),
             Err(_) => return read,
         };
         if is_readable {
@@ -89,7 +92,18 @@ impl SessionIndex {
     }
 }
 
-/// Reads what a session has more than the index.
+/// Locks the folder of a session, and returns true if no process has the session open. If another
+/// process claims or deletes the session at this moment, it counts as open.
+fn lock_if_free(folder: &Path, id: &SessionId) -> Result<(Option<File>, bool), SessionStoreError> {
+    let lock = match try_lock_folder(folder, id.as_str()) {
+        Err(SessionStoreError::NotFound(_)) => None,
+        lock => lock?,
+    };
+    let is_free = lock.is_some() && owner_state(folder)? == OwnerState::Free;
+    Ok((lock, is_free))
+}
+
+/// Adds the records of a session that the index does not have.
 fn read_session(
     database: &Connection,
     store: &SessionStore,
