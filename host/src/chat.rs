@@ -326,7 +326,7 @@ impl Chat<'_> {
     async fn rewind(&mut self, words: &str) {
         match words {
             "" => {
-                let shown = resume::list_messages(&self.session);
+                let shown = resume::list_messages(self.runtime, &self.session);
                 self.count(shown);
             }
             words => {

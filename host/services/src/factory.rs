@@ -2,7 +2,9 @@
 //! plugin.
 
 use std::collections::HashMap;
-use std::path::PathBuf;
+use std::fs::OpenOptions;
+use std::io;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use jaato_catalog::{GrantHolder, Setup};
@@ -17,6 +19,7 @@ use serde_json::Value;
 use crate::call::Call;
 use crate::credentials::{CredentialAccess, PluginCredentials};
 use crate::plugin::PluginServices;
+use crate::scrub::SecretScrubber;
 use crate::section::SettingsSection;
 use crate::settings;
 use crate::shared::SharedServices;
@@ -90,6 +93,23 @@ impl HostServices {
         let own = || Some(description.provider.as_ref()?.name.clone());
         let vendor = preset.map(|preset| preset.name.clone()).or_else(own)?;
         Some((vendor, prepared.credentials.is_at_vendor()))
+    }
+
+    /// Overwrites all keys and secrets that plugins of this process use in a file, from an offset
+    /// on. The file may still grow.
+    ///
+    /// # Errors
+    /// If the file cannot be read or written.
+    pub fn mask_secrets_in_file(&self, path: &Path, from: u64) -> io::Result<()> {
+        let prepared: Vec<_> =
+            self.prepared.lock().values().map(|(_, prepared)| Arc::clone(prepared)).collect();
+        let keys = prepared.iter().flat_map(|prepared| prepared.credentials.scrubbers());
+        let scrubbers: Vec<SecretScrubber> = keys.chain(self.shared.secrets.scrubbers()).collect();
+        if scrubbers.is_empty() {
+            return Ok(());
+        }
+        let file = OpenOptions::new().read(true).write(true).open(path)?;
+        scrubbers.iter().try_for_each(|scrubber| scrubber.mask_in_file(&file, from))
     }
 
     /// Removes all keys and secrets that plugins of this process use from a text.

@@ -5,6 +5,15 @@
 //! created it, because only then are escapes decoded, and a server may also report an error in an
 //! answer that began well.
 
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt as _;
+
+use memchr::memmem;
+
+/// How much of a file is searched at a time, in bytes.
+const WINDOW_BYTES: usize = 256 * 1024;
+
 /// Replaces a secret.
 const MASK: &[u8] = b"********";
 
@@ -61,6 +70,28 @@ impl SecretScrubber {
         (self.secret.len(), spelled)
     }
 
+    /// Overwrites the secret in a file that may still grow, from an offset on, by `*`.
+    ///
+    /// # Errors
+    /// If the file cannot be read or written.
+    pub fn mask_in_file(&self, file: &File, from: u64) -> io::Result<()> {
+        let finder = memmem::Finder::new(&self.secret);
+        let overlap = self.secret.len() - 1;
+        // The beginning may have been written before.
+        let mut at = from.saturating_sub(overlap as u64);
+        let mut window = vec![0; WINDOW_BYTES + overlap];
+        loop {
+            let read = read_at(file, &mut window, at)?;
+            for found in finder.find_iter(&window[..read]) {
+                file.write_all_at(&vec![b'*'; self.secret.len()], at + found as u64)?;
+            }
+            if read < window.len() {
+                return Ok(());
+            }
+            at += WINDOW_BYTES as u64;
+        }
+    }
+
     /// Adds a piece, and returns the cleaned text that is complete so far.
     pub fn push(&mut self, piece: &[u8]) -> Vec<u8> {
         self.held.extend_from_slice(piece);
@@ -85,6 +116,18 @@ impl SecretScrubber {
     pub fn finish(self) -> Vec<u8> {
         self.held
     }
+}
+
+/// Reads as much as there is, up to the length of the buffer.
+fn read_at(file: &File, buffer: &mut [u8], at: u64) -> io::Result<usize> {
+    let mut filled = 0;
+    while filled < buffer.len() {
+        match file.read_at(&mut buffer[filled..], at + filled as u64)? {
+            0 => break,
+            read => filled += read,
+        }
+    }
+    Ok(filled)
 }
 
 /// Returns the length of a spelling of this byte at the beginning of a text.

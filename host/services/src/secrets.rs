@@ -125,9 +125,13 @@ impl PluginSecrets {
 
     /// Removes the secrets passed to all plugins from a text.
     pub fn without_any_secret(&self, text: String) -> String {
+        self.scrubbers().iter().fold(text, |text, scrubber| scrubber.clean(&text))
+    }
+
+    /// Returns scrubbers for the secrets passed to all plugins.
+    pub fn scrubbers(&self) -> Vec<SecretScrubber> {
         let passed = self.passed.lock();
-        let scrubbers = passed.values().flat_map(|of_plugin| of_plugin.values());
-        scrubbers.fold(text, |text, scrubber| scrubber.clean(&text))
+        passed.values().flat_map(|of_plugin| of_plugin.values()).cloned().collect()
     }
 
     /// Records a secret passed to a plugin, so that it can be removed from texts.

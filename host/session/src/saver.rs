@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
 use jaato_policy::{PolicyMode, Rules, SessionRule};
-use jaato_types::{CallId, ToolCall, ToolResult};
+use jaato_types::{CallId, Error, ToolCall, ToolResult};
 use serde::{Deserialize, Serialize};
 
 use crate::{HistoryEntry, MessageMark, SessionUsage, SharedObjects, SharedRules};
@@ -25,8 +25,11 @@ pub trait SessionSaver: Send + Sync {
     fn save_name(&self, name: &str);
 
     /// Saves that a call is about to run that may change something. Resolves when the disk has it,
-    /// or has failed: the call runs in any case.
-    fn call_starts<'a>(&'a self, call: &'a ToolCall) -> BoxFuture<'a, ()>;
+    /// or has failed: the call runs in both cases.
+    ///
+    /// # Errors
+    /// If another process continues the session, so that the call must not run.
+    fn call_starts<'a>(&'a self, call: &'a ToolCall) -> BoxFuture<'a, Result<(), Error>>;
 
     /// Saves the result of a call, while other calls of the same answer still run.
     fn call_ended(&self, result: &ToolResult);

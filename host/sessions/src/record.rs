@@ -28,8 +28,8 @@ pub mod record_type {
     /// A change of the objects: `{"changes": …, "bytes": the attachment with the bytes of hidden
     /// values, or null}`.
     pub const OBJECTS: &str = "objects";
-    /// The state of a plugin's instance from this record on: `{"plugin": …, "state": text}`,
-    /// or `{"plugin": …, "attachment": name}` if it is not a text.
+    /// The state of a plugin's instance from this record on: `{"plugin": …, "json": …}`, or
+    /// `{"plugin": …, "attachment": name}` if it is not JSON.
     pub const PLUGIN_STATE: &str = "plugin_state";
     /// The history as of an earlier record continues here: `{"seq": …}`.
     pub const REWIND: &str = "rewind";

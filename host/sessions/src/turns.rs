@@ -55,17 +55,36 @@ pub fn numbered_prompts(effective: &[StoredRecord]) -> Vec<NumberedPrompt> {
 }
 
 impl SessionStore {
+    /// Lists the user's messages of a session.
+    ///
+    /// # Errors
+    /// If there is no such session, or it cannot be read.
+    pub fn prompts(&self, id: &SessionId) -> Result<Vec<NumberedPrompt>, SessionStoreError> {
+        Ok(numbered_prompts(&effective_records(self.read(id)?.read_rest()?)))
+    }
+
+    /// Returns a message of the user.
+    ///
+    /// # Errors
+    /// As [`SessionStore::prompts`], or if there is no message with this number.
+    pub fn prompt(&self, id: &SessionId, number: u64) -> Result<NumberedPrompt, SessionStoreError> {
+        let mut prompts = self.prompts(id)?;
+        match prompts.iter().position(|prompt| prompt.number == number) {
+            Some(at) => Ok(prompts.swap_remove(at)),
+            None => {
+                let (id, count) = (id.as_str().to_owned(), prompts.len() as u64);
+                Err(SessionStoreError::NoPrompt { id, number, count })
+            }
+        }
+    }
+
     /// Returns the number of the last record before a message of the user.
     ///
     /// # Errors
-    /// If there is no such session or message, or the session cannot be read.
+    /// As [`SessionStore::prompt`].
     pub fn seq_before_prompt(&self, id: &SessionId, number: u64) -> Result<u64, SessionStoreError> {
+        let prompt = self.prompt(id, number)?;
         let records = effective_records(self.read(id)?.read_rest()?);
-        let prompts = numbered_prompts(&records);
-        let Some(prompt) = prompts.iter().find(|prompt| prompt.number == number) else {
-            let (id, count) = (id.as_str().to_owned(), prompts.len() as u64);
-            return Err(SessionStoreError::NoPrompt { id, number, count });
-        };
         let before = records.iter().take_while(|stored| stored.seq < prompt.seq).last();
         Ok(before.map_or(0, |stored| stored.seq))
     }

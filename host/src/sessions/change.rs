@@ -4,9 +4,9 @@ use std::io;
 use std::sync::Arc;
 
 use jaato_runtime::session_loop::Cancel;
-use jaato_runtime::types::{Message, SessionId};
+use jaato_runtime::types::SessionId;
 use jaato_runtime::{Runtime, SessionOptions, visible};
-use jaato_sessions::{Durability, SessionIndex, SessionRecord, effective_records, record_type};
+use jaato_sessions::{Durability, NumberedPrompt, SessionIndex, SessionRecord, record_type};
 use serde_json::json;
 
 use super::conversation::SavedConversation;
@@ -107,11 +107,11 @@ pub async fn rewind(global: GlobalArgs, text: &str, number: u64, files: bool) ->
     let setup = start::setup(start::arguments(global))?;
     let sessions = Sessions::of_setup(&setup)?;
     let id = sessions.find(text)?;
-    let seq = sessions.store.seq_before_prompt(&id, number).map_err(failure)?;
+    let prompt = sessions.store.prompt(&id, number).map_err(failure)?;
     sessions.store.check_free(&id).map_err(failure)?;
     if files {
         let runtime = start::start_runtime_with(setup).await;
-        let undone = undo_files(&runtime, &sessions, &id, seq).await;
+        let undone = undo_files(&runtime, &id, &prompt).await;
         start::close(runtime).await;
         undone?;
     }
@@ -121,25 +121,18 @@ pub async fn rewind(global: GlobalArgs, text: &str, number: u64, files: bool) ->
     Ok(Exit::Done)
 }
 
-/// Takes back what the file tools changed after a record of a session.
+/// Takes back what the file tools changed since a message of a session.
 async fn undo_files(
     runtime: &Runtime,
-    sessions: &Sessions,
     id: &SessionId,
-    seq: u64,
+    prompt: &NumberedPrompt,
 ) -> Result<(), CommandFailure> {
-    let records = sessions.store.read(id).and_then(|mut reader| reader.read_rest());
-    let records = effective_records(records.map_err(failure)?);
-    let after = records.into_iter().filter(|stored| stored.seq > seq);
-    let messages: Vec<Message> =
-        after.filter_map(|stored| serde_json::from_value(stored.record.data).ok()).collect();
     let cancel = Cancel::new();
     cancel_on_signals(cancel.clone());
     let view = View::start(OutputForm::Text, cancel.clone());
     let options = SessionOptions::unattended(Arc::clone(&view) as _);
     let mut session = runtime.session_for_calls(options)?;
-    let calls = resume::call_ids(messages.iter());
-    let undone = resume::undo_calls(runtime, &mut session, id, calls, &cancel).await;
+    let undone = resume::undo_since(runtime, &mut session, id, prompt, &cancel).await;
     runtime.close_session(session.id()).await;
     view.finish(&cancel).await?;
     undone

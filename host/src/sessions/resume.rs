@@ -7,9 +7,9 @@ use std::sync::Arc;
 use jaato_runtime::Runtime;
 use jaato_runtime::saved::{OpenSession, Saving};
 use jaato_runtime::session_loop::{Cancel, Session};
-use jaato_runtime::types::{Message, Role, SessionId};
+use jaato_runtime::types::{Role, SessionId};
 use jaato_runtime::visible;
-use jaato_sessions::IndexedSession;
+use jaato_sessions::{IndexedSession, NumberedPrompt};
 use serde_json::{Value, json};
 
 use crate::args::{SavingArgs, SessionArgs};
@@ -190,17 +190,9 @@ impl NextSession {
         };
         let number = number.parse().map_err(|_| usage("rewind"))?;
         let id = saved_id(session)?;
-        let (forgotten, entries) =
-            (session.history().turns_forgotten(), session.history().entries());
-        let prompts = entries.iter().enumerate().filter(|(_, it)| it.message.is_prompt());
-        let numbered = (1 + forgotten..).zip(prompts.map(|(at, _)| at));
-        let Some((_, at)) = numbered.into_iter().find(|(it, _)| *it == number) else {
-            let text = format!("this session has no message {number}");
-            return Err(CommandFailure::new(Exit::Usage, text).hint("`/rewind` lists them"));
-        };
+        let prompt = Sessions::of_runtime(runtime)?.store.prompt(&id, number).map_err(failure)?;
         if files {
-            let calls = call_ids(entries[at..].iter().map(|entry| &entry.message));
-            undo_calls(runtime, session, &id, calls, cancel).await?;
+            undo_since(runtime, session, &id, &prompt, cancel).await?;
         }
         Ok(Self::Rewound { id, number })
     }
@@ -238,33 +230,29 @@ impl NextSession {
     }
 }
 
-/// Lists the ids of all calls in messages.
-pub fn call_ids<'a>(messages: impl Iterator<Item = &'a Message>) -> Vec<String> {
-    let calls = messages.flat_map(Message::tool_calls);
-    calls.map(|call| call.id.as_str().to_owned()).collect()
-}
-
-/// Takes back what the file tools changed in some calls of a session, and tells which files.
+/// Takes back what the file tools changed since a message of a session, and tells which files.
 ///
 /// # Errors
 /// If the plugin that edits files is missing or fails.
-pub async fn undo_calls(
+pub async fn undo_since(
     runtime: &Runtime,
     session: &mut Session,
     of: &SessionId,
-    calls: Vec<String>,
+    prompt: &NumberedPrompt,
     cancel: &Cancel,
 ) -> Result<(), CommandFailure> {
-    let arguments = json!({ "session": of, "calls": calls });
-    let output = runtime.command(session, "undo_calls", arguments, cancel).await?;
+    let arguments = json!({ "session": of, "at_ms": prompt.at_ms });
+    let output = runtime.command(session, "undo_since", arguments, cancel).await?;
     let listed = |key: &str| -> Vec<String> {
         let texts = output.content.get(key).and_then(Value::as_array).into_iter().flatten();
         texts.filter_map(|it| Some(visible::name(it.as_str()?).into_owned())).collect()
     };
-    match listed("undone") {
-        undone if undone.is_empty() => report::remark("no file was changed since"),
-        undone => report::remark(&format!("taken back in: {}", undone.join(", "))),
-    }
+    report::remark(&match listed("undone") {
+        undone if undone.is_empty() => {
+            format!("no file tool has changed a file since message {}", prompt.number)
+        }
+        undone => format!("taken back in: {}", undone.join(", ")),
+    });
     report::problems(&listed("kept"));
     Ok(())
 }
@@ -309,14 +297,13 @@ pub async fn other(
 /// Lists the user's messages with their numbers.
 ///
 /// # Errors
-/// If they cannot be printed.
-pub fn list_messages(session: &Session) -> CommandResult {
-    let history = session.history();
-    let prompts = history.entries().iter().filter(|entry| entry.message.is_prompt());
-    for (number, entry) in (1 + history.turns_forgotten()..).zip(prompts) {
-        let room = terminal::size().1.saturating_sub(NUMBER_COLUMNS);
-        let text = terminal::one_line(&entry.message.text(), room);
-        report::line(&format!("{number:>4}  {text}"))?;
+/// If the session is not saved, or they cannot be printed.
+pub fn list_messages(runtime: &Runtime, session: &Session) -> CommandResult {
+    let id = saved_id(session)?;
+    let prompts = Sessions::of_runtime(runtime)?.store.prompts(&id).map_err(failure)?;
+    let room = terminal::size().1.saturating_sub(NUMBER_COLUMNS);
+    for NumberedPrompt { number, text, .. } in prompts {
+        report::line(&format!("{number:>4}  {}", terminal::one_line(&text, room)))?;
     }
     report::remark("`/rewind NUMBER` takes back that message and all after it");
     Ok(Exit::Done)

@@ -121,13 +121,13 @@ fn file_of(event: &str) -> String {
 }
 
 #[test]
-fn file_of_a_truncated_prompt_is_complete_and_removed_at_exit() {
+fn file_of_a_truncated_prompt_is_complete_and_removed_with_an_unsaved_session() {
     let house = house!();
     house.script(&json!({ "answers": [{ "steps": [{ "text": "reading" }, "hang"] }] }));
     house.configure_more("[models.\"scripted/test\"]\ncontext_limit = 8192\n");
     let text = format!("begin {} end", "0123456789 ü\n".repeat(80_000));
     let input = house.write("task.txt", &text);
-    let words = ["run", "--output", "json", "what is this?"];
+    let words = ["run", "--no-save", "--output", "json", "what is this?"];
     let running = house.command(&words).input_file(&input).start();
     let event = running.wait_for("\"event\":\"gc\"");
     running.wait_for("reading");

@@ -153,7 +153,30 @@ fn drawn(house: &House, size: Size) -> String {
         text.push_str(line.trim_end());
         text.push('\n');
     }
-    without_chance(&alike(&house.clean(text.trim_end())))
+    without_chance(&without_session_ids(&alike(&house.clean(text.trim_end()))))
+}
+
+/// Replaces the ids of sessions by one of the same length.
+fn without_session_ids(text: &str) -> String {
+    const ID: &str = "20260101-000000-abcdef";
+    let is_id = |part: &[u8]| {
+        part.iter().zip(ID.bytes()).all(|(found, byte)| match byte {
+            b'-' => *found == b'-',
+            b'a'..=b'z' => found.is_ascii_alphanumeric(),
+            _ => found.is_ascii_digit(),
+        })
+    };
+    let mut alike = text.to_owned();
+    let ids: Vec<usize> = text
+        .as_bytes()
+        .windows(ID.len())
+        .enumerate()
+        .filter_map(|(at, part)| is_id(part).then_some(at))
+        .collect();
+    for at in ids {
+        alike.replace_range(at..at + ID.len(), ID);
+    }
+    alike
 }
 
 /// Ends a mark after the last letter that has it.

@@ -1,7 +1,5 @@
 //! The commands `undo` and `changes`, with which the user undoes changes.
 
-use std::collections::HashSet;
-
 use jaato_plugin_sdk::form::{FormOutcome, form};
 use jaato_plugin_sdk::prelude::*;
 use jaato_plugin_sdk::serde_json;
@@ -36,11 +34,11 @@ struct UndoArguments {
     yes: bool,
 }
 
-/// The arguments of `undo_calls`.
+/// The arguments of `undo_since`.
 #[derive(Debug, Deserialize)]
-struct UndoCallsArguments {
+struct UndoSinceArguments {
     session: String,
-    calls: HashSet<String>,
+    at_ms: i64,
 }
 
 /// Describes the commands.
@@ -67,27 +65,26 @@ pub fn specs() -> Vec<CommandSpec> {
         description: "Lists what the file tools changed in this workspace, for `undo`".to_owned(),
         ..CommandSpec::default()
     };
-    let undo_calls = CommandSpec {
-        name: "undo_calls".to_owned(),
-        description: "Takes back what the file tools changed in some calls of a session, as \
+    let undo_since = CommandSpec {
+        name: "undo_since".to_owned(),
+        description: "Takes back what the file tools changed in a session since a time, as \
                       `/rewind NUMBER files` does"
             .to_owned(),
         parameters: json!({
             "type": "object",
             "additionalProperties": false,
-            "required": ["session", "calls"],
+            "required": ["session", "at_ms"],
             "properties": {
                 "session": { "type": "string", "description": "The id of the session." },
-                "calls": {
-                    "type": "array",
-                    "items": { "type": "string" },
-                    "description": "The ids of the calls.",
+                "at_ms": {
+                    "type": "integer",
+                    "description": "The time in milliseconds since 1970.",
                 },
             },
         }),
         ..CommandSpec::default()
     };
-    vec![undo, undo_calls, changes]
+    vec![undo, undo_since, changes]
 }
 
 /// Runs a command.
@@ -97,7 +94,7 @@ pub fn specs() -> Vec<CommandSpec> {
 pub async fn run(cx: &Cx<Editor>, name: &str, arguments: Value) -> Result<Output> {
     match name {
         "undo" => undo(cx, read_arguments(arguments)?).await,
-        "undo_calls" => undo_calls(cx, read_arguments(arguments)?).await,
+        "undo_since" => undo_since(cx, read_arguments(arguments)?).await,
         "changes" => changes(cx).await,
         _ => {
             let text = format!("unknown command `{name}`");
@@ -160,13 +157,13 @@ async fn undo(cx: &Cx<Editor>, asked: UndoArguments) -> Result<Output> {
     Ok(Output::text(format!("Change {id} ({tool}: {files}) was undone.{again}")))
 }
 
-/// Undoes the changes of some calls, the newest first. A change that cannot be undone is named, and
+/// Undoes the changes of a session since a time, the newest first. A change that cannot be undone is named, and
 /// the others are undone.
-async fn undo_calls(cx: &Cx<Editor>, asked: UndoCallsArguments) -> Result<Output> {
+async fn undo_since(cx: &Cx<Editor>, asked: UndoSinceArguments) -> Result<Output> {
     recover_unfinished_changes(cx).await?;
     let history = cx.state().history()?.clone();
-    let UndoCallsArguments { session, calls } = asked;
-    let found = cx.blocking(move |_| history.of_calls(&session, &calls));
+    let UndoSinceArguments { session, at_ms } = asked;
+    let found = cx.blocking(move |_| history.since(&session, at_ms));
     let (mut undone, mut kept) = (Vec::new(), Vec::new());
     for id in found.await?.map_err(history_failure)? {
         let history = cx.state().history()?.clone();

@@ -52,10 +52,12 @@ impl OutputDestination {
         name: &str,
         tell: DeltaCallback,
     ) -> Result<Self, Error> {
+        // Sessions can share the folder.
+        let shared = format!("{}-{name}", store.session);
         if let Some((host, member)) = environment
             && let Some(folder) = member.output_folder(&host, &tell).await?
         {
-            let name = file_name(name);
+            let name = file_name(&shared);
             let path = format!("{}/{name}", folder.trim_end_matches('/'));
             return Ok(Self::There(EnvironmentFile { host, member, tell, path, bytes: 0 }));
         }
@@ -64,7 +66,7 @@ impl OutputDestination {
                 make_own_folder(folder).map_err(|error| place_error(&error))?;
                 folder.join(file_name(name))
             }
-            None => store.environments.outputs.path(name)?,
+            None => store.environments.outputs.path(&shared)?,
         };
         let file = OutputFile::create(path, OUTPUT_FILE_BYTES_MAX).await?;
         Ok(Self::Here(file))
@@ -181,10 +183,9 @@ impl OutputStore for SessionOutputs {
         label: &'a str,
     ) -> BoxFuture<'a, Result<Box<dyn OutputWriter>, Error>> {
         Box::pin(async move {
-            let Self { environments: host, session, .. } = self;
-            let environment = host.member_of(session).map(|it| (Arc::clone(host), it));
-            // Call ids repeat, in other sessions that write to the same folder and in other turns.
-            let name = format!("{session}-{call}-{label}.txt");
+            let host = &self.environments;
+            let environment = host.member_of(&self.session).map(|it| (Arc::clone(host), it));
+            let name = format!("{call}-{label}.txt");
             let quiet: DeltaCallback = Arc::new(|_| {});
             let kept = OutputDestination::create(self, environment, &name, quiet).await?;
             Ok(Box::new(kept) as Box<dyn OutputWriter>)

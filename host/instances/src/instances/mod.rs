@@ -255,9 +255,7 @@ impl Instances {
         let saved = match saving.unwrap_or_else(|_| Err(too_long())) {
             Ok(saved) => saved?,
             // The instance ended with its call, which reports that.
-            Err(error) if matches!(error.kind, ErrorKind::PluginCrashed | ErrorKind::Cancelled) => {
-                return None;
-            }
+            Err(error) if has_ended(error.kind) => return None,
             Err(error) => {
                 let plugin = lease.plugin();
                 return lease.living().is_first_failure().then(|| {
@@ -359,6 +357,17 @@ impl Instances {
     fn place(&self, key: InstanceKey) -> Arc<InstanceCell> {
         Arc::clone(self.places.lock().entry(key).or_default())
     }
+}
+
+/// Returns true for errors of an instance that can save nothing more.
+fn has_ended(kind: ErrorKind) -> bool {
+    matches!(
+        kind,
+        ErrorKind::PluginCrashed
+            | ErrorKind::PluginMisbehaved
+            | ErrorKind::PluginDisabled
+            | ErrorKind::Cancelled
+    )
 }
 
 impl<'a> InstanceRequest<'a> {

@@ -8,7 +8,7 @@ use jaato_session::{
     History, HistoryEntry, InterruptedCalls, RecordChange, SavedRecord, SavedRules, SavedState,
 };
 use jaato_sessions::{SessionStore, StoredRecord, record_type};
-use jaato_types::{CallId, PluginName, SessionId, ToolResult};
+use jaato_types::{CallId, Frame, PluginName, SessionId, ToolResult};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
@@ -96,7 +96,7 @@ impl RestoredSession {
             record_type::PLUGIN_STATE => {
                 let state = match data["attachment"].as_str() {
                     Some(name) => attachment(name)?,
-                    None => data["state"].as_str()?.as_bytes().to_vec(),
+                    None => Frame::write(&data["json"]).ok()?,
                 };
                 self.plugins.insert(read(&data["plugin"])?, state);
                 Some(())

@@ -5,7 +5,10 @@
 //! file is created with the first message, so a session without one leaves nothing.
 
 use std::collections::{HashMap, HashSet};
-use std::sync::Arc;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
 
@@ -18,7 +21,7 @@ use jaato_sessions::{
     Durability, SessionRecord, SessionStore, SessionStoreError, SessionWriter, record_type,
 };
 use jaato_types::{
-    CallId, Error, ErrorKind, PluginName, SessionId, ToolCall, ToolName, ToolResult,
+    CallId, Error, ErrorKind, Frame, PluginName, SessionId, ToolCall, ToolName, ToolResult,
 };
 use parking_lot::Mutex;
 use serde::Serialize;
@@ -36,12 +39,16 @@ pub(crate) type ReadBlob = Box<dyn Fn(&str) -> Option<Vec<u8>> + Send>;
 /// Removes known secrets from a text.
 pub(crate) type CleanText = Box<dyn Fn(&str) -> String + Send>;
 
+/// Overwrites known secrets in a file, from an offset on.
+pub(crate) type CleanFile = Box<dyn Fn(&Path, u64) -> io::Result<()> + Send>;
+
 /// Adds what the host knows to the state that a session saves.
 pub(crate) type CompleteState = Box<dyn Fn(&mut SavedState) + Send + Sync>;
 
 /// What the thread needs of the host.
 pub(crate) struct SaverAccess {
     pub(crate) clean: CleanText,
+    pub(crate) clean_file: CleanFile,
     pub(crate) read_blob: ReadBlob,
     pub(crate) report: ReportSaveProblem,
 }
@@ -62,6 +69,8 @@ pub(crate) struct FileSessionSaver {
     /// Taken when the saver is dropped, which ends the thread.
     work: Option<Sender<SaveWork>>,
     thread: Option<JoinHandle<()>>,
+    /// Why the thread has ended.
+    end: Arc<OnceLock<SaveEnd>>,
 }
 
 /// What was saved last, to save only changes.
@@ -93,6 +102,15 @@ struct SaveWork {
     synced: Option<oneshot::Sender<()>>,
 }
 
+/// Why nothing is saved any longer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum SaveEnd {
+    /// The disk refuses.
+    Disk,
+    /// Another process continues the session.
+    TakenOver,
+}
+
 impl FileSessionSaver {
     /// Saves into a file. `saved` is what the file holds already.
     ///
@@ -105,12 +123,14 @@ impl FileSessionSaver {
         access: SaverAccess,
     ) -> Result<Self, Error> {
         let (work, received) = channel();
-        let run = move || SaverThread::new(target, access).run(&received);
+        let end = Arc::<OnceLock<SaveEnd>>::default();
+        let told = Arc::clone(&end);
+        let run = move || SaverThread::new(target, access).run(&received, &told);
         let thread = std::thread::Builder::new().name("jaato-sessions".to_owned()).spawn(run);
         let thread = thread.map_err(|error| {
             Error::new(ErrorKind::Io, format!("cannot save the session: no thread ({error})"))
         })?;
-        Ok(Self { saved: Mutex::new(saved), complete, work: Some(work), thread: Some(thread) })
+        Ok(Self { saved: Mutex::new(saved), complete, work: Some(work), thread: Some(thread), end })
     }
 
     /// Saves the state of a plugin's instance.
@@ -167,12 +187,19 @@ impl SessionSaver for FileSessionSaver {
         self.send(vec![Change::Name(name.to_owned())], None);
     }
 
-    fn call_starts<'a>(&'a self, call: &'a ToolCall) -> BoxFuture<'a, ()> {
+    fn call_starts<'a>(&'a self, call: &'a ToolCall) -> BoxFuture<'a, Result<(), Error>> {
         let (synced, is_synced) = oneshot::channel();
         self.send(vec![Change::CallStarted(call.id.clone(), call.name.clone())], Some(synced));
         Box::pin(async move {
-            // The thread drops the sender if the disk refuses.
+            // The thread drops the sender if it cannot save.
             let _ = is_synced.await;
+            match self.end.get() {
+                Some(SaveEnd::TakenOver) => {
+                    let text = "not run: another process continues this session";
+                    Err(Error::new(ErrorKind::Conflict, text))
+                }
+                Some(SaveEnd::Disk) | None => Ok(()),
+            }
         })
     }
 
@@ -197,24 +224,63 @@ struct SaverThread {
     access: SaverAccess,
     /// What came before the first message.
     early: Vec<Change>,
-    /// The blobs that are stored beside the file.
+    /// The blobs that are attachments of the session.
     blobs: HashSet<String>,
+    /// How much of each output file is free of secrets, in bytes.
+    outputs: HashMap<PathBuf, u64>,
 }
 
 impl SaverThread {
     fn new(target: SaveTarget, access: SaverAccess) -> Self {
-        Self { target, access, early: Vec::new(), blobs: HashSet::new() }
+        Self { target, access, early: Vec::new(), blobs: HashSet::new(), outputs: HashMap::new() }
     }
 
-    fn run(mut self, received: &Receiver<SaveWork>) {
-        while let Ok(SaveWork { changes, synced }) = received.recv() {
-            if let Err(error) = self.write(changes, synced.is_some()) {
-                (self.access.report)(&error);
-                return;
+    /// Writes until the saver is dropped or nothing can be saved any longer.
+    fn run(mut self, received: &Receiver<SaveWork>, end: &OnceLock<SaveEnd>) {
+        if let Err(error) = self.write_all(received) {
+            let why = match error {
+                SessionStoreError::TakenOver { .. } => SaveEnd::TakenOver,
+                _ => SaveEnd::Disk,
+            };
+            // It is set once, before the senders of waiting calls are dropped.
+            let _ = end.set(why);
+            (self.access.report)(&error);
+        }
+    }
+
+    fn write_all(&mut self, received: &Receiver<SaveWork>) -> Result<(), SessionStoreError> {
+        while let Ok(work) = received.recv() {
+            self.do_work(work)?;
+            while let Ok(work) = received.try_recv() {
+                self.do_work(work)?;
             }
-            if let Some(synced) = synced {
-                // The call may have been cancelled.
-                let _ = synced.send(());
+            // Nothing waits, so what came so far is made to survive a loss of power too.
+            self.clean_outputs();
+            if let Some(writer) = &mut self.target.writer {
+                writer.sync()?;
+            }
+        }
+        Ok(())
+    }
+
+    fn do_work(&mut self, SaveWork { changes, synced }: SaveWork) -> Result<(), SessionStoreError> {
+        self.write(changes, synced.is_some())?;
+        if let Some(synced) = synced {
+            // The call may have been cancelled.
+            let _ = synced.send(());
+        }
+        Ok(())
+    }
+
+    /// Overwrites secrets in what the output files have more than before. A file that cannot be
+    /// changed is left: it is as private as the records.
+    fn clean_outputs(&mut self) {
+        let folder = self.target.store.outputs_folder(&self.target.id);
+        for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+            let Ok(length) = entry.metadata().map(|it| it.len()) else { continue };
+            let cleaned = self.outputs.entry(entry.path()).or_default();
+            if *cleaned < length && (self.access.clean_file)(&entry.path(), *cleaned).is_ok() {
+                *cleaned = length;
             }
         }
     }
@@ -273,10 +339,10 @@ impl SaverThread {
                 record(record_type::OBJECTS, json!({ "changes": json, "bytes": bytes }))
             }
             Change::PluginState(plugin, state) => {
-                // Plugins of the Rust SDK save JSON. Others may save any bytes.
-                let data = match std::str::from_utf8(&state) {
-                    Ok(text) => json!({ "plugin": plugin, "state": text }),
-                    Err(_) => {
+                let json = Frame::parse(&state).ok().filter(|frame| frame.bytes.is_empty());
+                let data = match json.and_then(|frame| frame.json::<Value>().ok()) {
+                    Some(json) => json!({ "plugin": plugin, "json": json }),
+                    None => {
                         let name = self.target.store.keep_attachment(&self.target.id, &state)?;
                         json!({ "plugin": plugin, "attachment": name })
                     }
@@ -302,7 +368,13 @@ fn clean_texts(value: &mut Value, clean: &CleanText) {
     match value {
         Value::String(text) => *text = clean(text),
         Value::Array(items) => items.iter_mut().for_each(|item| clean_texts(item, clean)),
-        Value::Object(map) => map.values_mut().for_each(|item| clean_texts(item, clean)),
+        Value::Object(map) => {
+            let cleaned = std::mem::take(map).into_iter().map(|(key, mut item)| {
+                clean_texts(&mut item, clean);
+                (clean(&key), item)
+            });
+            *map = cleaned.collect();
+        }
         Value::Null | Value::Bool(_) | Value::Number(_) => {}
     }
 }
@@ -327,6 +399,7 @@ mod tests {
         let target = SaveTarget { store: store.clone(), id, workspace, writer: None };
         let access = SaverAccess {
             clean: Box::new(|text| text.replace("secret", "********")),
+            clean_file: Box::new(|_, _| Ok(())),
             read_blob: Box::new(|_| None),
             report,
         };
@@ -380,7 +453,7 @@ mod tests {
     }
 
     #[test]
-    fn disk_problem_is_reported_once_and_calls_go_on() {
+    fn session_that_was_taken_over_says_so_once_and_runs_no_calls() {
         let (_folder, store) = store();
         let (told, problems) = channel();
         let saver = saver(&store, Box::new(move |error| told.send(error.to_string()).unwrap()));
@@ -389,11 +462,13 @@ mod tests {
         saver.save_record(history.entries());
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
         let call = ToolCall::default();
-        runtime.block_on(saver.call_starts(&call));
-        // Another process takes the session over.
+        runtime.block_on(saver.call_starts(&call)).unwrap();
+        // Another process takes the session over, which runs its calls.
         let _other = store.open(&SessionId::new("a"), true).unwrap();
-        runtime.block_on(saver.call_starts(&call));
-        runtime.block_on(saver.call_starts(&call));
+        for _ in 0..2 {
+            let refused = runtime.block_on(saver.call_starts(&call)).unwrap_err();
+            assert_eq!(refused.kind, ErrorKind::Conflict);
+        }
         drop(saver);
         let problems: Vec<String> = problems.iter().collect();
         assert!(matches!(&problems[..], [one] if one.contains("taken over")), "{problems:?}");

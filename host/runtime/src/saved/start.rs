@@ -9,7 +9,7 @@ use jaato_environments::SessionOutputs;
 use jaato_session::{
     EventEmitter, InitialObjects, SavedState, SessionPorts, SessionSaver, SessionSetup, SharedUsage,
 };
-use jaato_sessions::SessionStore;
+use jaato_sessions::{SessionStore, SessionStoreError};
 use jaato_types::{Error, SessionId};
 
 use super::saver::LastSaved;
@@ -190,18 +190,20 @@ fn restore_blobs(host: &Arc<RuntimeHost>, target: &SaveTarget, restored: &Restor
 
 fn saver_access(host: &Arc<RuntimeHost>, id: &SessionId, emitter: EventEmitter) -> SaverAccess {
     let services = Arc::clone(&host.services);
-    let blobs = Arc::clone(&host.services);
+    let (blobs, files) = (Arc::clone(&host.services), Arc::clone(&host.services));
     let id = id.clone();
     SaverAccess {
         clean: Box::new(move |text| services.without_any_secret(text)),
+        clean_file: Box::new(move |path, from| files.mask_secrets_in_file(path, from)),
         read_blob: Box::new(move |blob| {
             let of_session = blobs.shared().blobs().session_blobs(&id).ok()?;
             of_session.head(blob, u64::MAX).ok()
         }),
         report: Box::new(move |error| {
-            emitter.notice(format!(
-                "{error}; the conversation continues, but what follows is not saved"
-            ));
+            emitter.notice(match error {
+                SessionStoreError::TakenOver { .. } => error.to_string(),
+                _ => format!("{error}; the conversation continues, but nothing more is saved"),
+            });
         }),
     }
 }

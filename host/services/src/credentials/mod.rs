@@ -407,10 +407,14 @@ impl PluginCredentials {
     /// Removes every key from a text, in any spelling. A server may repeat a key, and only the
     /// plugin knows which parts of an answer are error texts or names.
     pub fn without_secrets(&self, text: String) -> String {
+        self.scrubbers().fold(text, |text, scrubber| scrubber.clean(&text))
+    }
+
+    /// Returns scrubbers for every key that is known so far.
+    pub fn scrubbers(&self) -> impl Iterator<Item = SecretScrubber> {
         let keys = self.all.iter().flat_map(|credential| &credential.keys);
         let known = keys.filter_map(|key| key.secret.available_secret());
-        let scrubbers = known.filter_map(|secret| SecretScrubber::for_secret(secret.reveal()));
-        scrubbers.fold(text, |text, scrubber| scrubber.clean(&text))
+        known.filter_map(|secret| SecretScrubber::for_secret(secret.reveal()))
     }
 
     fn may_go(&self, credential: &ConfiguredCredential, key: &ConfiguredKey, url: &Url) -> bool {

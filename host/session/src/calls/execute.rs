@@ -145,7 +145,7 @@ impl CallRunner<'_> {
             Ok(found) => self.may_go_on_as_a_task(found.tool),
             Err(error) => return Err(error),
         };
-        self.save_start(admitted).await;
+        self.save_start(admitted).await?;
         let keeps = if background { OutputRetention::Output } else { OutputRetention::Nothing };
         let mut running = self.start(
             (call, files),
@@ -171,14 +171,15 @@ impl CallRunner<'_> {
     }
 
     /// Waits until the disk has it that a call starts, if the call may change something.
-    async fn save_start(&self, admitted: &AdmittedCall<'_>) {
-        let Some(saver) = &self.ports.saver else { return };
+    async fn save_start(&self, admitted: &AdmittedCall<'_>) -> Result<(), Error> {
+        let Some(saver) = &self.ports.saver else { return Ok(()) };
         // What another program says of its own tool may be wrong.
         let only_reads = |tool: &KnownTool| tool.spec.annotations.read_only && !tool.spec.foreign;
-        if !admitted.tool.is_some_and(only_reads) {
-            saver.save_rules(self.rules);
-            saver.call_starts(admitted.effective_call()).await;
+        if admitted.tool.is_some_and(only_reads) {
+            return Ok(());
         }
+        saver.save_rules(self.rules);
+        saver.call_starts(admitted.effective_call()).await
     }
 
     /// Starts a call that no turn waits for, after the permission check. Returns its task.
@@ -192,10 +193,10 @@ impl CallRunner<'_> {
         let admitted = self.admit_alone(call).await;
         let Some(begun) = self.begin(&admitted) else { return Err(never_began()) };
         let started = match &admitted.fate {
-            CallDecision::Run(files) => {
-                self.save_start(&admitted).await;
-                self.detach((&admitted, files), &begun.source, by, timeout_ms)
-            }
+            CallDecision::Run(files) => match self.save_start(&admitted).await {
+                Ok(()) => self.detach((&admitted, files), &begun.source, by, timeout_ms),
+                Err(error) => Err(error),
+            },
             CallDecision::Refuse(error) => Err(error.clone()),
             CallDecision::Drop => Err(never_began()),
         };

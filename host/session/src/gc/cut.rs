@@ -46,7 +46,7 @@ impl Session {
         let fixed = total.saturating_sub(sizes.iter().sum());
         let room = bytes_max.saturating_sub(fixed);
         let most = largest_share(sizes.into_iter(), room).max(PART_BYTES_MIN);
-        let turn = CallId::new(format!("{}-turn-{}", self.shared.id, self.history.turn_count()));
+        let turn = CallId::new(format!("turn-{}", self.history.turn_count()));
         let turn_start = self.history.open_turn().start;
         let (mut messages, mut notes) = (0, Vec::new());
         let mut was_sent = false;

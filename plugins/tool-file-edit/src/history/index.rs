@@ -124,10 +124,10 @@ impl ChangeIndex {
         open.next().map(|change| change.id)
     }
 
-    /// Lists the changes of some calls of a session that were not undone, newest first.
-    pub fn of_calls(&self, session: &str, calls: &HashSet<String>) -> Vec<ChangeId> {
+    /// Lists the changes of a session since a time that were not undone, newest first.
+    pub fn since(&self, session: &str, at_ms: i64) -> Vec<ChangeId> {
         let changes = self.changes.values().rev();
-        let asked = changes.filter(|it| it.session == session && calls.contains(&it.call));
+        let asked = changes.filter(|it| it.session == session && it.at_ms >= at_ms);
         asked.filter(|change| !self.is_taken_back(change)).map(|change| change.id).collect()
     }
 

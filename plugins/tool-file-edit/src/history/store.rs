@@ -1,6 +1,5 @@
 //! The history of one workspace.
 
-use std::collections::HashSet;
 use std::fs::{self, OpenOptions};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
@@ -196,16 +195,12 @@ impl History {
         self.with_locked_history(|state| Ok(state.index.latest(session)))
     }
 
-    /// Lists the changes of some calls of a session that were not undone, newest first.
+    /// Lists the changes of a session since a time that were not undone, newest first.
     ///
     /// # Errors
     /// `Io` or `Busy`.
-    pub fn of_calls(
-        &self,
-        session: &str,
-        calls: &HashSet<String>,
-    ) -> Result<Vec<ChangeId>, HistoryError> {
-        self.with_locked_history(|state| Ok(state.index.of_calls(session, calls)))
+    pub fn since(&self, session: &str, at_ms: i64) -> Result<Vec<ChangeId>, HistoryError> {
+        self.with_locked_history(|state| Ok(state.index.since(session, at_ms)))
     }
 
     /// Lists the latest changes, newest first.
