@@ -35,7 +35,7 @@ fn config_errors_name_the_place_and_the_expected_value() {
             error: unknown key `session.step_max` (user $HOUSE/home/.config/jaato/config.toml:2)
             hint: did you mean `session.steps_max`?
             error: unknown key `zzz` (user $HOUSE/home/.config/jaato/config.toml:1)
-            hint: known here: `model`, `provider`, `fallback`, `offline`, `environment`, `plugin_dirs`, `local`, `plugins`, `tools`, `session`, `permissions`, `caps`, `gc`, `ledger`, `terminals`, `prompt`, `models`, `providers`
+            hint: known here: `model`, `provider`, `fallback`, `offline`, `environment`, `plugin_dirs`, `local`, `plugins`, `tools`, `session`, `sessions`, `permissions`, `caps`, `gc`, `ledger`, `terminals`, `prompt`, `models`, `providers`
             error: `offline` takes true or false, but is the text `yes please` (user $HOUSE/home/.config/jaato/config.toml:1)
             hint: see `offline` in docs/configuration.md
             error: `tools.disabled` takes a list of names, but is the number `3` (user $HOUSE/home/.config/jaato/config.toml:3)
@@ -72,7 +72,7 @@ fn a_newer_version_makes_unknown_keys_a_warning() {
         &["version = 1\nmoon = true\n"],
         expect![[r#"
             error: unknown key `moon` (user $HOUSE/home/.config/jaato/config.toml:2)
-            hint: known here: `model`, `provider`, `fallback`, `offline`, `environment`, `plugin_dirs`, `local`, `plugins`, `tools`, `session`, `permissions`, `caps`, `gc`, `ledger`, `terminals`, `prompt`, `models`, `providers`
+            hint: known here: `model`, `provider`, `fallback`, `offline`, `environment`, `plugin_dirs`, `local`, `plugins`, `tools`, `session`, `sessions`, `permissions`, `caps`, `gc`, `ledger`, `terminals`, `prompt`, `models`, `providers`
         "#]],
     );
 }
@@ -151,6 +151,9 @@ fn each_value_is_shown_with_the_layer_that_it_came_from() {
         session.effort = (not set)                    # built-in
         session.seed = (not set)                      # built-in
         session.stop = []                             # built-in
+        sessions.save = true                          # built-in
+        sessions.keep_days = 0                        # built-in
+        sessions.keep_megabytes = 0                   # built-in
         permissions.mode = "ask"                      # built-in
         permissions.answer_ms = 0                     # built-in
         permissions.channel = "terminal"              # built-in

@@ -63,7 +63,7 @@ fn run_records_its_requests_calls_and_decisions_in_the_ledger() {
     let time = &records[0]["ts"].as_str().unwrap()[..19].replace('T', " ");
     let shown = shown.replace(session, "SESSION").replace(time, "TIME");
     expect![[r#"
-        TIME (UTC)           SESSION                  TURN  MODEL          REQUESTS  IN  CACHED  OUT  COST  CALLS  DENIED  GC  OUTCOME
+        TIME (UTC)           SESSION                 TURN  MODEL          REQUESTS  IN  CACHED  OUT  COST  CALLS  DENIED  GC  OUTCOME
         TIME  SESSION  1     scripted/test  2         60  4       11   -     1      0       0   done
 
         in all: 1 turn, 2 requests, 60 tokens in (4 of them cached), 11 tokens out, $0 where a price is known, 1 tool call, 0 denied, 0 gc
