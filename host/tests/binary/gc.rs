@@ -150,7 +150,8 @@ fn a_result_that_is_too_large_for_the_window_is_sent_as_head_and_tail() {
         Answer::calls(&[("cli_based_tool", json!({ "command": "seq 2000" }))]),
         Answer::stream(vec![Step::Bytes(choices(&[said])), Step::Hang]),
     ]);
-    let words = ["run", "--yes", "--model", "openai/test", "--output", "json", "hello"];
+    let words =
+        ["run", "--no-save", "--yes", "--model", "openai/test", "--output", "json", "hello"];
     let running = at(&house, &server, &words).no_input().start();
     let event: Value = serde_json::from_str(&running.wait_for("\"event\":\"gc\"")).unwrap();
     assert_eq!(event["note"], "the result of `cli_based_tool` is sent as head and tail");
