@@ -14,8 +14,11 @@ use crate::support::command::{DEADLINE, Output};
 use crate::support::server::{Answer, Asked, Server};
 use crate::support::{House, fixtures, library_name, openai};
 
+mod contents;
 mod continued;
+mod damage;
 mod kills;
+mod owners;
 mod state;
 
 /// The words of a first run.
@@ -96,6 +99,16 @@ fn wait_for_record(house: &House, is_it: impl Fn(&Value) -> bool) {
     let begun = Instant::now();
     while !records(house).iter().any(&is_it) {
         assert!(begun.elapsed() < DEADLINE, "the record never comes: {:#?}", records(house));
+        std::thread::yield_now();
+    }
+}
+
+/// Waits until a server has so many requests.
+#[track_caller]
+fn wait_until_asked(server: &Server, count: usize) {
+    let begun = Instant::now();
+    while server.asked().len() < count {
+        assert!(begun.elapsed() < DEADLINE, "only {} requests come", server.asked().len());
         std::thread::yield_now();
     }
 }

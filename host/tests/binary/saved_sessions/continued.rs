@@ -1,16 +1,17 @@
 //! Tests that a conversation continues as it was.
 
 use std::fs;
+use std::path::Path;
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::{
-    CONTINUE, RUN, assert_extends, file_of, furnish, ids, messages, only_id, play, runs, says,
-    sessions,
+    CONTINUE, RUN, assert_extends, file_of, furnish, ids, messages, only_id, play, results, runs,
+    says, sessions, ship, wait_for_record, wait_until_asked,
 };
-use crate::support::Command;
 use crate::support::openai::{SECRET, at};
 use crate::support::server::{Answer, Gate, Server, Step};
+use crate::support::{Command, set_mode};
 use crate::terminal::on_terminal;
 use crate::vendors::PNG;
 
@@ -187,7 +188,7 @@ fn hangup_during_a_call_ends_the_call_and_saves_that() {
     play(&house, &server, &[&CONTINUE, &["go on"]]).code(0);
     let asked = server.asked();
     assert_extends(&asked[0], &asked[1]);
-    let results = super::results(&asked[1]);
+    let results = results(&asked[1]);
     assert_eq!(results.len(), 1);
     assert!(results[0].contains("cancelled"), "{results:?}");
     let begun = fs::read_to_string(house.workspace().join("begun")).unwrap();
@@ -201,7 +202,8 @@ fn conversation_is_saved_while_an_answer_comes() {
     let server = Server::start([Answer::stream(vec![Step::Wait(gate.clone())]), says("whole")]);
     let words = [RUN.as_slice(), &["think"]].concat();
     let running = at(&house, &server, &words).no_input().start();
-    super::wait_for_record(&house, |record| record["type"] == "message");
+    wait_for_record(&house, |record| record["type"] == "message");
+    wait_until_asked(&server, 1);
     running.signal("KILL");
     running.wait_with_open_input().code(137);
     gate.open();
@@ -211,4 +213,133 @@ fn conversation_is_saved_while_an_answer_comes() {
     let all = messages(&server.asked()[1]);
     assert_eq!(all[1]["content"], "think");
     assert_eq!(all.last().unwrap()["content"], "go on");
+}
+
+#[test]
+fn session_of_format_1_continues() {
+    const ID: &str = "20261128-121314-k3f9qz";
+    let Some(house) = furnish() else { return };
+    let fixture = Path::new(env!("CARGO_MANIFEST_DIR")).join("sessions/tests/fixtures/version-1");
+    let (from, to) = (fixture.join(ID), sessions(&house).join(ID));
+    for folder in ["", "attachments"] {
+        fs::create_dir_all(to.join(folder)).unwrap();
+        set_mode(&to.join(folder), 0o700);
+        for entry in fs::read_dir(from.join(folder)).unwrap().flatten() {
+            if entry.file_type().unwrap().is_file() {
+                let copy = to.join(folder).join(entry.file_name());
+                fs::copy(entry.path(), &copy).unwrap();
+                set_mode(&copy, 0o600);
+            }
+        }
+    }
+    set_mode(&sessions(&house), 0o700);
+    // The fixture forgets the first message alone, which no real session does.
+    let text = fs::read_to_string(to.join("session.jsonl")).unwrap();
+    let kept = text.split_inclusive('\n').filter(|line| !line.contains("forget"));
+    fs::write(to.join("session.jsonl"), kept.collect::<String>()).unwrap();
+    let server = Server::start([says("Venus is bright."), says("It is.")]);
+    let first = ["run", "--model", "openai/test", "--resume", "k3f9qz", "And Venus?"];
+    play(&house, &server, &[&first]).code(0);
+    play(&house, &server, &[&["run", "--resume", ID, "Is it?"]]).code(0);
+    let asked = server.asked();
+    assert_extends(&asked[0], &asked[1]);
+    let sent = messages(&asked[1]);
+    let texts: Vec<&Value> = sent.iter().rev().map(|message| &message["content"]).collect();
+    let expected = ["Is it?", "Venus is bright.", "And Venus?", "Mars is red.", "And Mars?"];
+    assert_eq!(texts[..5], expected);
+    assert_eq!(texts[5], "It is behind the cloud.");
+}
+
+#[test]
+fn collected_turns_stay_collected() {
+    let Some(house) = furnish() else { return };
+    ship(&house, &["gc_truncate"]);
+    house.configure_more("[gc]\npreserve_recent_turns = 1\n");
+    let server = Server::start(["one", "two", "three", "four"].map(says));
+    let words = ["chat", "--model", "openai/test"];
+    at(&house, &server, &words).input("a\nb\n/gc\nc\n").run().code(0);
+    play(&house, &server, &[&CONTINUE, &["d"]]).code(0);
+    let asked = server.asked();
+    assert_eq!(messages(&asked[2]).len(), 4, "{:#?}", messages(&asked[2]));
+    assert_extends(&asked[2], &asked[3]);
+}
+
+#[test]
+fn model_learns_what_ended_with_the_process_before() {
+    let Some(house) = furnish() else { return };
+    ship(&house, &["tool_background", "tool_interactive_shell"]);
+    let arguments = json!({ "command": "echo begun >> begun; cat >/dev/null; sleep 600" });
+    let task = json!({ "tool_name": "cli_based_tool", "arguments": arguments });
+    let server = Server::start([
+        Answer::calls(&[("startBackgroundTask", task)]),
+        Answer::calls(&[("shell_spawn", json!({ "command": "cat", "session_name": "cats" }))]),
+        Answer::stream(vec![Step::Hang]),
+        says("well"),
+        says("better"),
+    ]);
+    let words = [RUN.as_slice(), &["begin"]].concat();
+    let running = at(&house, &server, &words).no_input().start();
+    wait_until_asked(&server, 3);
+    wait_for_record(&house, |record| {
+        let background = record["data"]["background"].to_string();
+        background.contains("cats") && background.contains("cli_based_tool")
+    });
+    running.signal("KILL");
+    running.wait_with_open_input().code(137);
+    house.nothing_lives();
+    play(&house, &server, &[&CONTINUE, &["go on"]]).code(0);
+    let asked = server.asked();
+    let told = messages(&asked[3]).pop().unwrap().to_string();
+    for part in ["go on", "What ran in the background ended", "cats", "cli_based_tool"] {
+        assert!(told.contains(part), "{told}");
+    }
+    play(&house, &server, &[&CONTINUE, &["once more"]]).code(0);
+    let told = messages(&server.asked()[4]).pop().unwrap().to_string();
+    assert!(!told.contains("What ran in the background"), "it says so once: {told}");
+}
+
+#[test]
+fn user_chooses_a_session_if_none_is_named() {
+    let Some(house) = furnish() else { return };
+    house.configure("model = \"openai/test\"\n");
+    let server = Server::start([says("one"), says("two")]);
+    play(&house, &server, &[&["run", "tell me of the moon"]]).code(0);
+    let refused = play(&house, &server, &[&["run", "go", "--resume"]]).code(2);
+    assert!(refused.stderr.contains("needs the id of a session"), "{refused}");
+    let with_server = |command: Command| {
+        let command = command.variable("OPENAI_BASE_URL", server.base_url());
+        command.variable("OPENAI_API_KEY", SECRET)
+    };
+    let Some(mut running) = on_terminal(&house, "chat --resume", with_server) else { return };
+    running.wait_for_text("Which session should continue?");
+    running.wait_for_text("tell me of the moon");
+    running.wait_for_question();
+    running.write(b"1\n");
+    running.wait_for_text("> ");
+    running.write(b"and the sun\n");
+    running.wait_for_text("two");
+    running.wait_for_text("> ");
+    running.write(b"/quit\n");
+    running.wait_with_open_input().code(0);
+    assert_extends(&server.asked()[0], &server.asked()[1]);
+}
+
+#[test]
+fn hangup_of_a_chat_saves_its_turn() {
+    let Some(house) = furnish() else { return };
+    house.configure("model = \"openai/test\"\n");
+    let server = Server::start([says("one"), Answer::stream(vec![Step::Hang]), says("three")]);
+    let mut running = at(&house, &server, &["chat", "first"]).start();
+    running.wait_for_text("one");
+    running.write(b"second\n");
+    wait_until_asked(&server, 2);
+    running.signal("HUP");
+    running.wait_with_open_input().code(130);
+    house.nothing_lives();
+    play(&house, &server, &[&CONTINUE, &["third"]]).code(0);
+    let asked = server.asked();
+    assert_extends(&asked[0], &asked[2]);
+    let sent = messages(&asked[2]);
+    assert_eq!((&sent[3]["content"], &sent[5]["content"]), (&json!("second"), &json!("third")));
+    assert_eq!(sent[4]["role"], "assistant");
 }

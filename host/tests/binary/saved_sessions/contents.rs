@@ -1,0 +1,108 @@
+//! Tests what the files of a session hold, and who can read them.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+
+use serde_json::json;
+
+use super::{CONTINUE, RUN, file_of, furnish, only_id, play, runs, says, sessions, ship};
+use crate::support::openai::{SECRET, at, no_file_holds_the_key};
+use crate::support::server::{Answer, Server};
+use crate::support::{Command, fixture};
+use crate::vendors::PNG;
+
+/// Lists everything below a folder.
+fn below(folder: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(folder).unwrap().flatten() {
+        found.push(entry.path());
+        if entry.file_type().unwrap().is_dir() {
+            found.extend(below(&entry.path()));
+        }
+    }
+    found
+}
+
+#[test]
+fn files_and_folders_of_sessions_are_private() {
+    let Some(house) = furnish() else { return };
+    ship(&house, &["tool_todo"]);
+    house.ship(&fixture("finds"));
+    fs::write(house.workspace().join("moon.png"), PNG).unwrap();
+    let find = json!({ "count": 1, "collection": "pond" });
+    let plan = json!({ "title": "Count", "steps": ["say one"] });
+    let server = Server::start([
+        Answer::calls(&[("find_animals", find), ("createPlan", plan)]),
+        // The whole output is stored as a file.
+        runs("seq 100000"),
+        says("done"),
+        says("again"),
+        says("other"),
+    ]);
+    let open = |words: &str, input: &str| {
+        // The modes must not depend on the user's umask.
+        let line = format!("umask 0; exec \"$JAATO\" {words}");
+        let command = Command::program(&house, "sh", &["-c", &line]);
+        let command = command.variable("JAATO", house.binary()).input(input);
+        let command = command.variable("OPENAI_BASE_URL", server.base_url());
+        command.variable("OPENAI_API_KEY", SECRET).run().code(0)
+    };
+    open("run --yes --model openai/test --attach moon.png look", "");
+    open("run --yes --continue again", "");
+    open("chat --continue", "/rename moon\n/fork\nother\n");
+    let all = below(&sessions(&house));
+    for name in ["session.jsonl", "attachments", "outputs", "index.sqlite", "lock"] {
+        assert!(all.iter().any(|path| path.ends_with(name)), "{name}: {all:#?}");
+    }
+    for path in all.iter().chain([&sessions(&house)]) {
+        let found = fs::symlink_metadata(path).unwrap();
+        let expected = if found.is_dir() { 0o700 } else { 0o600 };
+        let mode = found.permissions().mode() & 0o7777;
+        assert_eq!(mode, expected, "{:o}: {}", mode, path.display());
+    }
+}
+
+#[test]
+fn key_in_messages_calls_and_results_is_not_saved() {
+    let Some(house) = furnish() else { return };
+    let (first, rest) = SECRET.split_at(9);
+    let server = Server::start([
+        runs(&format!("echo '{first}''{rest}'; echo '{first}''{rest}' >&2")),
+        runs(&format!("echo {SECRET}")),
+        Answer::text(&["it is ", first, rest]),
+        says("again"),
+    ]);
+    let task = format!("tell me {SECRET}");
+    play(&house, &server, &[&RUN, &[&task]]).code(0);
+    let text = fs::read_to_string(file_of(&house, &only_id(&house))).unwrap();
+    for part in ["tell me ", "it is ", "stderr"] {
+        assert!(text.contains(part), "{text}");
+    }
+    no_file_holds_the_key(&house);
+    play(&house, &server, &[&CONTINUE, &["again"]]).code(0);
+    no_file_holds_the_key(&house);
+}
+
+#[test]
+fn key_in_an_attached_file_is_not_saved() {
+    let Some(house) = furnish() else { return };
+    let notes = house.path().join("notes.txt");
+    fs::write(&notes, format!("the key is {SECRET}")).unwrap();
+    let server = Server::start([says("done")]);
+    let file = notes.to_str().unwrap();
+    play(&house, &server, &[&RUN, &["--attach", file, "read"]]).code(0);
+    let text = fs::read_to_string(file_of(&house, &only_id(&house))).unwrap();
+    assert!(text.contains("the key is "), "{text}");
+    no_file_holds_the_key(&house);
+}
+
+#[test]
+fn key_in_the_name_of_a_session_is_not_saved() {
+    let Some(house) = furnish() else { return };
+    let server = Server::start([says("done")]);
+    let input = format!("first\n/rename {SECRET}\n");
+    at(&house, &server, &["chat", "--model", "openai/test"]).input(input).run().code(0);
+    at(&house, &server, &["chat", "--continue"]).input("/quit\n").run().code(0);
+    no_file_holds_the_key(&house);
+}

@@ -1,0 +1,106 @@
+//! Tests that one process owns a session at a time.
+
+use std::fs;
+
+use serde_json::json;
+
+use super::{
+    CONTINUE, RUN, assert_extends, file_of, furnish, messages, only_id, play, says, wait_for_record,
+};
+use crate::support::House;
+use crate::support::command::Running;
+use crate::support::openai::at;
+use crate::support::server::{Answer, Gate, Server, Step, choices, end};
+/// Returns an answer that begins, and ends when the test opens the gate.
+fn held(gate: &Gate) -> Answer {
+    let said = |text: &str| Step::Bytes(choices(&[json!({ "delta": { "content": text } })]));
+    let stop = choices(&[json!({ "delta": {}, "finish_reason": "stop" })]);
+    let steps = [said("begun, "), Step::Wait(gate.clone()), said("ended"), Step::Bytes(stop)];
+    Answer::stream(steps.into()).then(Step::Bytes(end()))
+}
+
+/// Starts a run and waits for the beginning of its answer.
+fn start(house: &House, server: &Server, words: &[&[&str]]) -> Running {
+    let words = [&words.concat(), ["--output", "json"].as_slice()].concat();
+    let running = at(house, server, &words).no_input().start();
+    running.wait_for("begun, ");
+    wait_for_record(house, |record| record["type"] == "message");
+    running
+}
+
+#[test]
+fn session_that_is_open_in_another_process_is_refused() {
+    let Some(house) = furnish() else { return };
+    let gate = Gate::closed();
+    let server = Server::start([held(&gate), says("later")]);
+    let running = start(&house, &server, &[&RUN, &["first"]]);
+    let id = only_id(&house);
+    let in_use = format!("session `{id}` is open in another process ({})", running.id());
+    for words in [&CONTINUE[..], &["run", "--resume", &id]] {
+        let refused = play(&house, &server, &[words, &["second"]]);
+        assert_eq!((refused.code, refused.stdout.as_str()), (1, ""), "{refused}");
+        assert!(refused.stderr.contains(&in_use), "{refused}");
+        assert!(refused.stderr.contains("--take-over"), "{refused}");
+        assert_eq!(refused.stderr.lines().count(), 2, "{refused}");
+    }
+    gate.open();
+    running.wait_with_open_input().code(0);
+    play(&house, &server, &[&CONTINUE, &["second"]]).code(0);
+    let asked = server.asked();
+    assert_eq!(asked.len(), 2);
+    assert_extends(&asked[0], &asked[1]);
+    assert_eq!(messages(&asked[1])[2]["content"], "begun, ended");
+    house.nothing_lives();
+}
+
+#[test]
+fn chat_keeps_its_session_if_the_other_one_is_open_elsewhere() {
+    let Some(house) = furnish() else { return };
+    let gate = Gate::closed();
+    let server = Server::start([held(&gate), says("one"), says("two")]);
+    let running = start(&house, &server, &[&RUN, &["first"]]);
+    let id = only_id(&house);
+    let input = format!("mine\n/resume {id}\nmore\n");
+    let words = ["chat", "--model", "openai/test"];
+    let output = at(&house, &server, &words).input(input).run();
+    assert_ne!(output.code, 0, "a line of the pipe failed");
+    assert!(output.stderr.contains("is open in another process"), "{output}");
+    assert_eq!(output.stdout, "one\ntwo\n");
+    gate.open();
+    running.wait_with_open_input().code(0);
+    assert_extends(&server.asked()[1], &server.asked()[2]);
+}
+
+#[test]
+fn session_is_taken_over_and_its_first_owner_says_so_once_and_ends_its_turn() {
+    let Some(house) = furnish() else { return };
+    let gate = Gate::closed();
+    let server = Server::start([held(&gate), says("taken")]);
+    let running = start(&house, &server, &[&RUN, &["first"]]);
+    let id = only_id(&house);
+    let taking = [&CONTINUE, ["--take-over", "second"].as_slice()];
+    let taken = play(&house, &server, &taking).code(0);
+    assert_eq!(taken.stdout, "taken\n");
+    let after = fs::read_to_string(file_of(&house, &id)).unwrap();
+    gate.open();
+    let output = running.wait_with_open_input().code(0);
+    assert!(output.stdout.contains("ended"), "{output}");
+    let notice = format!("another process has taken over session `{id}`");
+    assert_eq!(output.stdout.matches(&notice).count(), 1, "{output}");
+    assert!(after == fs::read_to_string(file_of(&house, &id)).unwrap());
+    assert!(after.contains("second") && !after.contains("ended"), "{after}");
+    house.nothing_lives();
+}
+
+#[test]
+fn owner_that_was_killed_does_not_keep_its_session() {
+    let Some(house) = furnish() else { return };
+    let gate = Gate::closed();
+    let server = Server::start([held(&gate), says("later")]);
+    let running = start(&house, &server, &[&RUN, &["first"]]);
+    running.signal("KILL");
+    running.wait_with_open_input().code(137);
+    gate.open();
+    play(&house, &server, &[&CONTINUE, &["second"]]).code(0);
+    assert_extends(&server.asked()[0], &server.asked()[1]);
+}
