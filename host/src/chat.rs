@@ -102,7 +102,7 @@ struct ChatFront<'a> {
 }
 
 impl ChatFront<'_> {
-    /// Talks in one session until its end. Returns the session that goes on, if the user asked for
+    /// Talks in one session until its end. Returns the session that follows, if the user asked for
     /// another one.
     ///
     /// # Errors
@@ -185,7 +185,7 @@ pub struct Chat<'a> {
     attached: UserPrompt,
     exits: LineExits,
     is_quit: bool,
-    /// The session that goes on after this one.
+    /// The session that follows this one.
     next: Option<NextSession>,
 }
 

@@ -21,9 +21,9 @@ pub use list::{ListArgs, SearchArgs, list, search};
 pub use show::show;
 
 use jaato_runtime::saved::new_session_id;
+use jaato_runtime::sessions::{IndexProblem, SessionIndex, SessionStore, SessionStoreError};
 use jaato_runtime::types::SessionId;
 use jaato_runtime::{Runtime, Setup};
-use jaato_sessions::{IndexProblem, SessionIndex, SessionStore, SessionStoreError};
 
 use crate::args::GlobalArgs;
 use crate::exit::{CommandFailure, Exit};

@@ -86,6 +86,8 @@ pub use jaato_policy as policy;
 pub use jaato_registry as registry;
 /// The turn loop and the traits that it depends on.
 pub use jaato_session as session_loop;
+/// Saved sessions.
+pub use jaato_sessions as sessions;
 /// The ledger: its records and their totals.
 pub use jaato_store as store;
 /// The types that cross the plugin boundary.

@@ -199,8 +199,8 @@ impl RuntimeHost {
         Ok(session)
     }
 
-    /// Returns the model that answers first: the one of the options, the one that answered last in a
-    /// session that continues, or the configured one.
+    /// Returns the model that answers first: the one of the options, the one that answered last in
+    /// a session that continues, or the configured one.
     fn first_model(
         self: &Arc<Self>,
         options: &SessionOptions,

@@ -9,6 +9,7 @@ mod beside;
 mod counted;
 mod forms;
 mod handle;
+mod interrupted;
 mod left_out;
 mod listed;
 mod model;

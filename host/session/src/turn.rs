@@ -19,8 +19,7 @@ use crate::hooks::{HookPromptAddition, is_addition};
 use crate::inbox::InboxMessage;
 use crate::spent::{unknown_cost, with_cost};
 use crate::{
-    Cancel, HistoryError, InterruptedCalls, MessageMark, Session, TurnReport, UserPrompt,
-    completion, tasks,
+    Cancel, HistoryError, MessageMark, Session, TurnReport, UserPrompt, completion, tasks,
 };
 use serde_json::json;
 
@@ -651,29 +650,6 @@ impl Session {
         let mark = Some(MessageMark::Partial);
         self.history.append_answer_of(&self.model, parts, mark).map_err(host_bug)?;
         Ok(text)
-    }
-
-    /// Closes a turn that was open when the process before ended. Its open calls get their results:
-    /// those that had come, or whether the call may have changed something.
-    pub(crate) fn close_interrupted_turn(
-        &mut self,
-        mut known: InterruptedCalls,
-    ) -> std::result::Result<(), HistoryError> {
-        if self.history.expected_message() != ExpectedMessage::Results {
-            return self.close_open_turn();
-        }
-        let open: Vec<ToolCall> = self.history.open_calls().cloned().collect();
-        let results = open.iter().map(|call| {
-            known.results.remove(&call.id).unwrap_or_else(|| {
-                let text = match known.started.contains(&call.id) {
-                    true => "interrupted, outcome unknown: jaato ended while it ran",
-                    false => "interrupted before it ran: jaato ended",
-                };
-                calls::failed_result(call, &Error::new(ErrorKind::Cancelled, text))
-            })
-        });
-        self.history.append_results(results.collect(), Vec::new())?;
-        self.close_open_turn()
     }
 
     /// Adds an error to each open call, because its result is unknown.

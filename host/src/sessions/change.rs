@@ -4,9 +4,11 @@ use std::io;
 use std::sync::Arc;
 
 use jaato_runtime::session_loop::Cancel;
+use jaato_runtime::sessions::{
+    Durability, NumberedPrompt, SessionIndex, SessionRecord, record_type,
+};
 use jaato_runtime::types::SessionId;
 use jaato_runtime::{Runtime, SessionOptions, visible};
-use jaato_sessions::{Durability, NumberedPrompt, SessionIndex, SessionRecord, record_type};
 use serde_json::json;
 
 use super::conversation::SavedConversation;
@@ -60,9 +62,9 @@ pub async fn delete(global: GlobalArgs, texts: &[String], is_agreed: bool) -> Co
 
 /// A damaged session, or one of a newer version, can be deleted too.
 fn if_unreadable(
-    error: jaato_sessions::SessionStoreError,
-) -> Result<(), jaato_sessions::SessionStoreError> {
-    use jaato_sessions::SessionStoreError::{NewerFormat, NotASession};
+    error: jaato_runtime::sessions::SessionStoreError,
+) -> Result<(), jaato_runtime::sessions::SessionStoreError> {
+    use jaato_runtime::sessions::SessionStoreError::{NewerFormat, NotASession};
     match error {
         NotASession(_) | NewerFormat { .. } => Ok(()),
         error => Err(error),

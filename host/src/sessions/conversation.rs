@@ -4,11 +4,11 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use jaato_runtime::session_loop::{HistoryEntry, MessageMark, RecordChange};
-use jaato_runtime::types::SessionId;
-use jaato_sessions::{
+use jaato_runtime::sessions::{
     SessionReader, StoredRecord, Transcript, TranscriptMessage, effective_records,
     numbered_prompts, record_type, transcript_note,
 };
+use jaato_runtime::types::SessionId;
 use serde_json::Value;
 
 /// A message of a conversation.

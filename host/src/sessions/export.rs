@@ -5,8 +5,8 @@ use std::io::{ErrorKind, Write as _};
 use std::path::Path;
 
 use clap::ValueEnum;
+use jaato_runtime::sessions::{to_html_with_blobs, to_json_lines, to_markdown};
 use jaato_runtime::types::SessionId;
-use jaato_sessions::{to_html_with_blobs, to_json_lines, to_markdown};
 
 use super::conversation::SavedConversation;
 use super::{Sessions, failure, show};

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::time::Duration;
 
-use jaato_sessions::{OwnerState, SessionReader, StoredRecord, record_type};
+use jaato_runtime::sessions::{OwnerState, SessionReader, StoredRecord, record_type};
 use serde_json::json;
 use tokio::time::MissedTickBehavior;
 

@@ -5,13 +5,13 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use jaato_runtime::session_loop::{HistoryEntry, MessageMark};
-use jaato_runtime::types::ModelId;
-use jaato_runtime::visible;
-use jaato_sessions::{
+use jaato_runtime::sessions::{
     FoundSession, ImportSource, ImportedSession, SessionRecord, SessionStoreError, Transcript,
     TranscriptMessage, detect, find_sessions, id_of_foreign_session, import_file, record_type,
     transcript_note,
 };
+use jaato_runtime::types::ModelId;
+use jaato_runtime::visible;
 use serde_json::json;
 
 use super::time::age;
@@ -50,7 +50,7 @@ struct SessionFile {
 }
 
 fn parse_source(name: &str) -> Result<ImportSource, String> {
-    name.parse().map_err(|error: jaato_sessions::ImportError| error.to_string())
+    name.parse().map_err(|error: jaato_runtime::sessions::ImportError| error.to_string())
 }
 
 /// Imports sessions, or lists those that can be imported.

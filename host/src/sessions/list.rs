@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 
 use clap::Args;
+use jaato_runtime::sessions::{IndexedSession, SearchHit};
 use jaato_runtime::visible;
-use jaato_sessions::{IndexedSession, SearchHit};
 use serde_json::{Value, json};
 
 use super::time::{age, iso};

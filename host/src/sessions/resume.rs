@@ -7,9 +7,9 @@ use std::sync::Arc;
 use jaato_runtime::Runtime;
 use jaato_runtime::saved::{OpenSession, Saving};
 use jaato_runtime::session_loop::{Cancel, Session};
+use jaato_runtime::sessions::{IndexedSession, NumberedPrompt};
 use jaato_runtime::types::{Role, SessionId};
 use jaato_runtime::visible;
-use jaato_sessions::{IndexedSession, NumberedPrompt};
 use serde_json::{Value, json};
 
 use crate::args::{SavingArgs, SessionArgs};
@@ -161,7 +161,7 @@ fn check_environment(
     Err(CommandFailure::new(Exit::Configuration, text).hint(hint))
 }
 
-/// The session that goes on after the one that ends.
+/// The session that follows the one that ends.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum NextSession {
     /// Another saved one.
@@ -209,7 +209,7 @@ impl NextSession {
         Ok(Self::Forked { id: saved_id(session)?, number })
     }
 
-    /// Does it, after the session has ended. If it cannot be done, the old session goes on.
+    /// Does it, after the session has ended. If it cannot be done, the old session continues.
     pub async fn apply(self, runtime: &Runtime) -> Result<SessionChoice, CommandFailure> {
         let sessions = Sessions::of_runtime(runtime)?;
         let (id, done) = match self {

@@ -1,9 +1,9 @@
 //! `jaato session show`: the conversation as text.
 
 use jaato_runtime::session_loop::HistoryEntry;
+use jaato_runtime::sessions::{OwnerState, ReadProblem, SessionReader};
 use jaato_runtime::types::{Part, Role};
 use jaato_runtime::visible;
-use jaato_sessions::{OwnerState, ReadProblem, SessionReader};
 use serde_json::{Value, json};
 
 use super::conversation::{NumberedEntry, SavedConversation, note_of, to_json};

@@ -157,8 +157,8 @@ async fn undo(cx: &Cx<Editor>, asked: UndoArguments) -> Result<Output> {
     Ok(Output::text(format!("Change {id} ({tool}: {files}) was undone.{again}")))
 }
 
-/// Undoes the changes of a session since a time, the newest first. A change that cannot be undone is named, and
-/// the others are undone.
+/// Undoes the changes of a session since a time, the newest first. A change that cannot be undone
+/// is named, and the others are undone.
 async fn undo_since(cx: &Cx<Editor>, asked: UndoSinceArguments) -> Result<Output> {
     recover_unfinished_changes(cx).await?;
     let history = cx.state().history()?.clone();

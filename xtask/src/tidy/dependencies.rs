@@ -63,6 +63,7 @@ const TABLE: &[AllowedDependencies] = &[
         "jaato-types", "jaato-approval", "jaato-config", "jaato-objects", "jaato-policy",
     ], &[]),
     row("jaato-store", &["jaato-types", "jaato-places"], &[]),
+    row("jaato-sessions", &["jaato-types", "jaato-places"], &[]),
     row("jaato-template", &[], &[]),
     // The crates that open plugins:
     row("jaato-loader", &["jaato-types", "jaato-places", "jaato-plugin-api", "jaato-plugin-engine"], TESTKIT),
@@ -91,16 +92,16 @@ const TABLE: &[AllowedDependencies] = &[
     // The crates that connect them, and the commands.
     row("jaato-runtime", &[
         "jaato-types", "jaato-approval", "jaato-assets", "jaato-catalog", "jaato-config", "jaato-environments",
-        "jaato-http", "jaato-instances", "jaato-loader", "jaato-log", "jaato-model-facts", "jaato-places",
+        "jaato-http", "jaato-instances", "jaato-loader", "jaato-log", "jaato-model-facts", "jaato-objects", "jaato-places",
         "jaato-policy", "jaato-process", "jaato-registry", "jaato-services", "jaato-session",
-        "jaato-store", "jaato-terminals",
+        "jaato-sessions", "jaato-store", "jaato-terminals",
         "jaato-worker",
     ], &[]),
     row("jaato", &[
         "jaato-install", "jaato-process", "jaato-runtime", "jaato-template", "jaato-worker",
-    ], &["jaato-types", "jaato-plugin-testkit", "jaato-vendors"]),
+    ], &["jaato-types", "jaato-plugin-testkit", "jaato-sessions", "jaato-vendors"]),
     row("xtask", &["jaato-template"], &[]),
-    row("xtask-measure", &["xtask"], &[]),
+    row("xtask-measure", &["jaato-types", "jaato-sessions", "xtask"], &[]),
 ];
 
 /// The row of all plugins. A new plugin needs no line here.

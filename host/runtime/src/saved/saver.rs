@@ -8,8 +8,8 @@ use std::collections::{HashMap, HashSet};
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, OnceLock};
 use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, OnceLock};
 use std::thread::JoinHandle;
 
 use futures_util::future::BoxFuture;
@@ -96,7 +96,7 @@ enum Change {
     Name(String),
 }
 
-/// Changes to write. The sender is told when the disk has them.
+/// Changes to write. The thread answers the sender when the disk has them.
 struct SaveWork {
     changes: Vec<Change>,
     synced: Option<oneshot::Sender<()>>,
