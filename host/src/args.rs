@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use clap::{Args, ValueEnum};
+use clap::{ArgGroup, Args, ValueEnum};
 use jaato_runtime::config::{Caps, Dollars, Temperature, parse_effort};
 use jaato_runtime::policy::PolicyMode;
 use jaato_runtime::types::{Effort, RequestOptions};
@@ -94,9 +94,10 @@ pub struct SessionArgs {
 
 /// Which saved session continues, and whether it is saved.
 #[derive(Debug, Clone, Default, Args)]
+#[command(group = ArgGroup::new("continued").args(["newest", "resume"]))]
 pub struct SavingArgs {
     /// Continue the newest session of this workspace
-    #[arg(long = "continue", help_heading = SAVED, conflicts_with_all = ["resume", "no_save"])]
+    #[arg(long = "continue", help_heading = SAVED, conflicts_with = "no_save")]
     pub newest: bool,
 
     /// Continue a saved session; without ID, jaato asks which one
@@ -104,7 +105,7 @@ pub struct SavingArgs {
     pub resume: Option<Option<String>>,
 
     /// Continue the session here even if another process has it open
-    #[arg(long, help_heading = SAVED)]
+    #[arg(long, help_heading = SAVED, requires = "continued")]
     pub take_over: bool,
 
     /// Do not save this session

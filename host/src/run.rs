@@ -181,8 +181,11 @@ async fn task(args: &RunArgs) -> Result<(String, Option<String>), CommandFailure
     let piped = if reads_input { read_input().await? } else { None };
     let has_piped = piped.as_ref().is_some_and(|piped| !piped.trim().is_empty());
     if given.trim().is_empty() && !has_piped {
-        return Err(CommandFailure::new(Exit::Usage, "there is no task")
-            .hint("jaato run \"What operating system am I running on?\""));
+        let failure = CommandFailure::new(Exit::Usage, "there is no task");
+        return Err(match &args.session.saving.resume {
+            Some(Some(id)) => failure.hint(format!("`{id}` was taken as the id for `--resume`")),
+            _ => failure.hint("jaato run \"What operating system am I running on?\""),
+        });
     }
     Ok((given, piped))
 }

@@ -468,7 +468,7 @@ keys! {
     }
 
     section sessions: SavedSessionSettings, "Which sessions are saved, and for how long." {
-        /// Save conversations, so that `--continue` and `--resume` can go on with them.
+        /// Save conversations, so that `--continue` and `--resume` can continue them.
         save: bool = true, row().users_own();
         // Nothing that a user wrote is deleted unless the user asks for it.
         /// Delete a saved session this many days after its last change; 0 keeps all.

@@ -197,7 +197,7 @@ fn import_one(sessions: &Sessions, file: &SessionFile) -> Result<(), CommandFail
     report::line(&format!("imported session {id} ({count} messages): {name}"))?;
     if transcript.workspace != sessions.workspace {
         let workspace = visible::name(&transcript.workspace).into_owned();
-        report::remark(&format!("it belongs to `{workspace}`; continue it there"));
+        report::remark(&format!("{id} belongs to `{workspace}`: continue it in that folder"));
     }
     report::problems(&notes.iter().map(|note| format!("{id}: {note}")).collect::<Vec<_>>());
     Ok(())

@@ -81,7 +81,7 @@ pub fn list(global: GlobalArgs, args: &ListArgs) -> CommandResult {
             age(session.changed_ms),
             session.prompts.to_string(),
             if open.contains_key(&session.id) { "open" } else { "" }.to_owned(),
-            visible::name(&session.name).into_owned(),
+            name_of(session),
         ];
         if args.all {
             row.push(visible::name(&session.workspace).into_owned());
@@ -152,4 +152,12 @@ fn hit_json(hit: &SearchHit) -> Value {
         "at": iso(hit.at_ms),
         "excerpt": hit.excerpt,
     })
+}
+
+/// Returns the name of a session for users. One without messages has none.
+pub(super) fn name_of(session: &IndexedSession) -> String {
+    match session.name.as_str() {
+        "" => "(no messages)".to_owned(),
+        name => visible::name(name).into_owned(),
+    }
 }

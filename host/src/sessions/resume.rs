@@ -20,6 +20,7 @@ use crate::terminal::{self, Before, Dialog, Look, Reply, Text};
 use crate::{report, signals};
 
 use super::export::write_file;
+use super::list::name_of;
 use super::{Sessions, failure, time};
 
 /// How many sessions the question offers.
@@ -46,8 +47,8 @@ pub enum SessionChoice {
 /// If there is no such session, or the user chooses none.
 pub async fn choose(runtime: &Runtime, args: &SavingArgs) -> Result<SessionChoice, CommandFailure> {
     match &args.resume {
-        Some(Some(id)) => find(runtime, id).map(SessionChoice::Saved),
-        Some(None) => ask(runtime).await.map(SessionChoice::Saved),
+        Some(Some(id)) if !id.is_empty() => find(runtime, id).map(SessionChoice::Saved),
+        Some(_) => ask(runtime).await.map(SessionChoice::Saved),
         None if args.newest => newest(runtime).map(SessionChoice::Saved),
         None => Ok(SessionChoice::New),
     }
@@ -139,9 +140,19 @@ pub fn open(
             }
             check_environment(runtime, args, id, &opened.restored.state.environment)?;
             report::problems(&opened.restored.problems);
+            report::problems(other_workspace(runtime, &opened).as_slice());
             Ok(Saving::Continue(Box::new(opened)))
         }
     }
+}
+
+/// Says that a session belongs to another workspace, if it does.
+fn other_workspace(runtime: &Runtime, opened: &OpenSession) -> Option<String> {
+    let here = runtime.setup().workspace.root().display().to_string();
+    (opened.workspace != here).then(|| {
+        let there = visible::name(&opened.workspace);
+        format!("the session began in `{there}`, and its tools now work in `{here}`")
+    })
 }
 
 /// Refuses to continue a session elsewhere than it ran, unless the user names the environment: its
@@ -372,5 +383,5 @@ fn shortened(text: &str) -> String {
 
 /// Describes a session in a row of a question.
 fn session_line(session: &IndexedSession) -> String {
-    format!("{}  {} ({})", session.id, session.name, time::age(session.changed_ms))
+    format!("{}  {} ({})", session.id, name_of(session), time::age(session.changed_ms))
 }

@@ -37,6 +37,8 @@ pub struct OpenSession {
     writer: SessionWriter,
     /// What the file holds.
     pub restored: RestoredSession,
+    /// The root of the workspace in which it began, as text.
+    pub workspace: String,
 }
 
 impl OpenSession {
@@ -49,6 +51,7 @@ impl OpenSession {
         id: &SessionId,
         take_over: bool,
     ) -> Result<Self, SessionStoreError> {
+        let workspace = store.read(id)?.header().workspace.clone();
         let opened = store.open(id, take_over)?;
         let mut restored = restore(&store, id, &effective_records(opened.records));
         restored.problems.extend(opened.problems.iter().map(problem_text));
@@ -56,7 +59,7 @@ impl OpenSession {
             let ended = restored.state.background.join(", ");
             restored.problems.push(format!("ended with the process before: {ended}"));
         }
-        Ok(Self { store, writer: opened.writer, restored })
+        Ok(Self { store, writer: opened.writer, restored, workspace })
     }
 
     /// Returns the session's id.

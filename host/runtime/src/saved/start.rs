@@ -44,9 +44,8 @@ impl SessionSaving {
                 Self { id: new_id, target: Some(target), restored: None }
             }
             Saving::Continue(open) => {
-                let OpenSession { store, writer, restored } = *open;
+                let OpenSession { store, writer, restored, workspace } = *open;
                 let id = SessionId::new(writer.id());
-                let workspace = String::new();
                 let target = SaveTarget { store, id: id.clone(), workspace, writer: Some(writer) };
                 Self { id, target: Some(target), restored: Some(restored) }
             }
