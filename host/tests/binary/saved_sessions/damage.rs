@@ -131,9 +131,12 @@ fn damaged_message_leaves_a_conversation_that_a_provider_accepts() {
 
 #[test]
 fn file_that_is_no_session_is_refused_and_kept() {
-    let newer = br#"{"seq":0,"at":"2026-11-28T12:00:00Z","epoch":1,"type":"session","data":{"version":9,"id":"a","workspace":"/"}"#;
-    let end = format!(",\"crc32\":\"{:08x}\"}}\n", checksum(newer));
-    let newer = [newer, end.as_bytes()];
+    let data = r#"{"version":9,"id":"a","workspace":"/"}"#;
+    let at = "2026-11-28T12:00:00Z";
+    let newer =
+        format!(r#"{{"seq":0,"at":"{at}","epoch":1,"type":"session","data":{data}"#).into_bytes();
+    let end = format!(",\"crc32\":\"{:08x}\"}}\n", checksum(&newer));
+    let newer = [newer.as_slice(), end.as_bytes()];
     for (content, text) in [
         (newer.concat(), "has format 9, and this jaato reads formats up to 1"),
         (Vec::new(), "is not a session file"),

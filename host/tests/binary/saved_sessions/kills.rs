@@ -136,7 +136,7 @@ impl Instant {
     }
 }
 
-/// Continues the session of a killed process, and checks what the model is told.
+/// Continues the session of a killed process, and checks the results that the model gets.
 #[track_caller]
 fn check_continued(house: &House, at: &Instant) {
     let ran = executions(house);

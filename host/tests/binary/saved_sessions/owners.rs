@@ -5,7 +5,8 @@ use std::fs;
 use serde_json::json;
 
 use super::{
-    CONTINUE, RUN, assert_extends, file_of, furnish, messages, only_id, play, says, wait_for_record,
+    CONTINUE, RUN, assert_extends, file_of, furnish, messages, only_id, play, results, says,
+    wait_for_record,
 };
 use crate::support::House;
 use crate::support::command::Running;
@@ -16,6 +17,26 @@ fn held(gate: &Gate) -> Answer {
     let said = |text: &str| Step::Bytes(choices(&[json!({ "delta": { "content": text } })]));
     let stop = choices(&[json!({ "delta": {}, "finish_reason": "stop" })]);
     let steps = [said("begun, "), Step::Wait(gate.clone()), said("ended"), Step::Bytes(stop)];
+    Answer::stream(steps.into()).then(Step::Bytes(end()))
+}
+
+/// Returns an answer that begins, and makes two calls when the test opens the gate: one that only
+/// reads, and one that makes a file.
+fn held_calls(gate: &Gate) -> Answer {
+    let call = |index: u32, name: &str, arguments: &str| {
+        let function = json!({ "name": name, "arguments": arguments });
+        json!({ "index": index, "id": format!("call_{index}"), "function": function })
+    };
+    let calls = [
+        call(0, "get_environment", r#"{"aspect":"os"}"#),
+        call(1, "cli_based_tool", r#"{"command":"touch made"}"#),
+    ];
+    let called = choices(&[
+        json!({ "delta": { "tool_calls": calls } }),
+        json!({ "delta": {}, "finish_reason": "tool_calls" }),
+    ]);
+    let begun = choices(&[json!({ "delta": { "content": "begun, " } })]);
+    let steps = [Step::Bytes(begun), Step::Wait(gate.clone()), Step::Bytes(called)];
     Answer::stream(steps.into()).then(Step::Bytes(end()))
 }
 
@@ -72,10 +93,10 @@ fn chat_keeps_its_session_if_the_other_one_is_open_elsewhere() {
 }
 
 #[test]
-fn session_is_taken_over_and_its_first_owner_says_so_once_and_ends_its_turn() {
+fn first_owner_of_a_session_that_is_taken_over_says_so_once_and_changes_nothing_more() {
     let Some(house) = furnish() else { return };
     let gate = Gate::closed();
-    let server = Server::start([held(&gate), says("taken")]);
+    let server = Server::start([held_calls(&gate), says("taken"), says("ended")]);
     let running = start(&house, &server, &[&RUN, &["first"]]);
     let id = only_id(&house);
     let taking = [&CONTINUE, ["--take-over", "second"].as_slice()];
@@ -87,6 +108,10 @@ fn session_is_taken_over_and_its_first_owner_says_so_once_and_ends_its_turn() {
     assert!(output.stdout.contains("ended"), "{output}");
     let notice = format!("another process has taken over session `{id}`");
     assert_eq!(output.stdout.matches(&notice).count(), 1, "{output}");
+    let results = results(&server.asked()[2]);
+    assert!(results[0].contains("linux"), "{results:?}");
+    assert!(results[1].contains("another process continues this session"), "{results:?}");
+    assert!(!house.workspace().join("made").exists());
     assert!(after == fs::read_to_string(file_of(&house, &id)).unwrap());
     assert!(after.contains("second") && !after.contains("ended"), "{after}");
     house.nothing_lives();
