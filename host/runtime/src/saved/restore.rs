@@ -120,3 +120,61 @@ impl RestoredSession {
 fn read<T: DeserializeOwned>(data: &Value) -> Option<T> {
     T::deserialize(data).ok()
 }
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use jaato_policy::PolicyMode;
+    use jaato_types::Frame;
+    use serde_json::json;
+
+    use super::*;
+
+    /// A session of version 1 whose process ended while calls ran.
+    const SESSION: &str = "20261128-121315-m4x7wa";
+
+    #[test]
+    fn session_of_version_1_is_restored_with_its_state() {
+        let fixtures = Path::new(env!("CARGO_MANIFEST_DIR"));
+        let store = SessionStore::new(fixtures.join("../sessions/tests/fixtures/version-1"));
+        let id = SessionId::new(SESSION);
+        let records = store.read(&id).unwrap().read_rest().unwrap();
+        let mut restored = restore(&store, &id, &records);
+        assert_eq!(restored.history().entries().len(), 2);
+        assert_eq!(restored.problems, [""; 0]);
+        assert_eq!(restored.rules.as_ref().unwrap().mode, PolicyMode::AcceptEdits);
+        assert_eq!(
+            (restored.state.model.as_str(), restored.state.usage.tokens),
+            ("openai/test", 120)
+        );
+        assert_eq!(restored.state.background, ["task_1 (cli_based_tool)"]);
+        let moons = restored.objects.get_objects("find_rows", None).unwrap();
+        assert_eq!(moons[1]["name"], "Deimos");
+        assert_eq!(restored.objects.hidden().len(), 1);
+        let clock = &restored.plugins[&PluginName::from("tool-clock")];
+        assert_eq!(Frame::read::<Value>(clock).unwrap(), json!({ "alarm": 7 }));
+        let InterruptedCalls { started, results } = restored.interrupted;
+        assert!(started.contains(&CallId::from("call_2")) && started.len() == 1);
+        assert_eq!(results[&CallId::from("call_1")].content["rows"], 2);
+    }
+
+    #[test]
+    fn record_that_does_not_fit_is_left_out_and_counted() {
+        let store = SessionStore::new("/nonexistent");
+        let record = |kind: &str, data| StoredRecord {
+            seq: 1,
+            at_ms: 0,
+            epoch: 1,
+            record: jaato_sessions::SessionRecord::new(kind, data),
+        };
+        let records = [
+            record(record_type::MESSAGE, json!({ "role": "user", "parts": "text" })),
+            record(record_type::CHANGE, json!({ "change": "cut", "length": 9 })),
+            record(record_type::PLUGIN_STATE, json!({ "plugin": "a", "attachment": "b" })),
+            record("of_a_later_version", json!(1)),
+        ];
+        let restored = restore(&store, &SessionId::new("a"), &records);
+        assert_eq!(restored.problems, ["3 records do not fit and were left out"]);
+    }
+}

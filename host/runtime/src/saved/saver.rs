@@ -237,22 +237,20 @@ impl SaverThread {
 
     /// Writes until the saver is dropped or nothing can be saved any longer.
     fn run(mut self, received: &Receiver<SaveWork>, end: &OnceLock<SaveEnd>) {
-        if let Err(error) = self.write_all(received) {
-            let why = match error {
-                SessionStoreError::TakenOver { .. } => SaveEnd::TakenOver,
-                _ => SaveEnd::Disk,
-            };
-            // It is set once, before the senders of waiting calls are dropped.
-            let _ = end.set(why);
+        if let Err(error) = self.write_all(received, end) {
             (self.access.report)(&error);
         }
     }
 
-    fn write_all(&mut self, received: &Receiver<SaveWork>) -> Result<(), SessionStoreError> {
+    fn write_all(
+        &mut self,
+        received: &Receiver<SaveWork>,
+        end: &OnceLock<SaveEnd>,
+    ) -> Result<(), SessionStoreError> {
         while let Ok(work) = received.recv() {
-            self.do_work(work)?;
+            self.do_work(work, end)?;
             while let Ok(work) = received.try_recv() {
-                self.do_work(work)?;
+                self.do_work(work, end)?;
             }
             // Nothing waits, so what came so far is made to survive a loss of power too.
             self.clean_outputs();
@@ -263,13 +261,23 @@ impl SaverThread {
         Ok(())
     }
 
-    fn do_work(&mut self, SaveWork { changes, synced }: SaveWork) -> Result<(), SessionStoreError> {
-        self.write(changes, synced.is_some())?;
-        if let Some(synced) = synced {
+    fn do_work(
+        &mut self,
+        SaveWork { changes, synced }: SaveWork,
+        end: &OnceLock<SaveEnd>,
+    ) -> Result<(), SessionStoreError> {
+        let written = self.write(changes, synced.is_some());
+        if let Err(error) = &written {
+            // Before the sender is dropped, which tells a call that waits. It is set once.
+            let _ = end.set(match error {
+                SessionStoreError::TakenOver { .. } => SaveEnd::TakenOver,
+                _ => SaveEnd::Disk,
+            });
+        } else if let Some(synced) = synced {
             // The call may have been cancelled.
             let _ = synced.send(());
         }
-        Ok(())
+        written
     }
 
     /// Overwrites secrets in what the output files have more than before. A file that cannot be
