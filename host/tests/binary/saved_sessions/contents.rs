@@ -106,3 +106,45 @@ fn key_in_the_name_of_a_session_is_not_saved() {
     at(&house, &server, &["chat", "--continue"]).input("/quit\n").run().code(0);
     no_file_holds_the_key(&house);
 }
+
+#[test]
+fn key_that_a_model_or_a_tool_repeats_is_not_saved() {
+    let Some(house) = furnish() else { return };
+    ship(&house, &["tool_todo"]);
+    let key_in_objects = json!({ "title": SECRET, "steps": [format!("use {SECRET}")] });
+    let (first, rest) = SECRET.split_at(9);
+    let server = Server::start([
+        runs(&format!("echo '{first}''{rest}'; echo '{first}''{rest}' >&2")),
+        Answer::calls(&[("createPlan", key_in_objects)]),
+        Answer::text(&["it is ", first, rest]),
+        says("again"),
+    ]);
+    let task = format!("tell me {SECRET}");
+    play(&house, &server, &[&RUN, &[&task]]).code(0);
+    let text = fs::read_to_string(file_of(&house, &only_id(&house))).unwrap();
+    for part in ["tell me ", "it is ", "createPlan"] {
+        assert!(text.contains(part), "{text}");
+    }
+    no_file_holds_the_key(&house);
+    play(&house, &server, &[&CONTINUE, &["again"]]).code(0);
+    no_file_holds_the_key(&house);
+}
+
+#[test]
+fn key_as_the_name_of_a_field_is_not_saved() {
+    let Some(house) = furnish() else { return };
+    let arguments = json!({ "command": "echo one", SECRET: 1 });
+    let server = Server::start([Answer::calls(&[("cli_based_tool", arguments)]), says("done")]);
+    play(&house, &server, &[&RUN, &["go"]]).code(0);
+    no_file_holds_the_key(&house);
+}
+
+#[test]
+fn key_in_a_long_output_is_not_saved() {
+    let Some(house) = furnish() else { return };
+    let (first, rest) = SECRET.split_at(9);
+    let command = format!("seq 50000; echo '{first}''{rest}'; seq 50000");
+    let server = Server::start([runs(&command), says("done")]);
+    play(&house, &server, &[&RUN, &["go"]]).code(0);
+    no_file_holds_the_key(&house);
+}
