@@ -279,3 +279,19 @@ fn name_of_a_session_survives_a_rewind() {
     let text = fs::read_to_string(file_of(&house, &only_id(&house))).unwrap();
     assert!(text.contains(r#""type":"name","data":{"name":"my moon"}"#), "{text}");
 }
+
+#[test]
+fn plugin_state_with_a_key_is_restored() {
+    let Some(house) = furnish() else { return };
+    ship(&house, &["tool_todo"]);
+    // The state of a plugin is a frame with a length. One of these lengths makes it valid UTF-8.
+    for padding in [1, 129] {
+        let steps = [crate::support::openai::SECRET.to_owned(), "x".repeat(padding)];
+        let plan = json!({ "title": "Count", "steps": steps });
+        let server = Server::start([Answer::calls(&[("createPlan", plan)]), says("planned")]);
+        chat(&house, &server, &NEW, &["plan it"]);
+        let shown = chat(&house, &server, &["--continue"], &["/plan"]);
+        assert!(shown.stdout.contains("Count"), "{padding}: {shown}");
+        fs::remove_dir_all(super::sessions(&house)).unwrap();
+    }
+}
