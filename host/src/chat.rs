@@ -154,6 +154,7 @@ impl ChatFront<'_> {
         *exits = ended;
         lines.end().await;
         conversation::end_tasks(&session, &view).await;
+        session.written().await;
         let shown = view.finish(over).await;
         runtime.close_session(session.id()).await;
         if next.is_none() && terminal::input_is_terminal() {
@@ -341,7 +342,8 @@ impl Chat<'_> {
     }
 
     async fn fork(&mut self, words: &str) {
-        self.go_on_with(NextSession::fork(&self.session, words));
+        let next = NextSession::fork(self.runtime, &self.session, words);
+        self.go_on_with(next);
     }
 
     async fn export(&mut self, file: &str) {

@@ -43,7 +43,9 @@ pub async fn runtime(
         setup = start::setup(arguments.clone())?;
     }
     let mut runtime = start::start_runtime_with(setup).await;
-    if is_read && let Some(choice) = first_start::ask(&runtime).await? {
+    // A session that continues has a model.
+    let asks = is_read && !args.saving.newest && args.saving.resume.is_none();
+    if asks && let Some(choice) = first_start::ask(&runtime).await? {
         start::close(runtime).await;
         arguments.overrides.model = Some(choice.model);
         let mut setup = start::setup(arguments)?;

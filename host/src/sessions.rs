@@ -54,8 +54,7 @@ impl Sessions {
 
     /// Copies a session, up to a message of the user or to its end. Returns the id of the copy.
     fn fork(&self, id: &SessionId, before: Option<u64>) -> Result<SessionId, CommandFailure> {
-        let up_to = before.map(|number| self.store.seq_before_prompt(id, number));
-        let up_to = up_to.transpose().map_err(failure)?;
+        let up_to = self.store.seq_before(id, before).map_err(failure)?;
         let copy = new_session_id();
         self.store.fork(id, &copy, up_to).map_err(failure)?;
         Ok(copy)

@@ -31,6 +31,12 @@ pub trait SessionSaver: Send + Sync {
     /// If another process continues the session, so that the call must not run.
     fn call_starts<'a>(&'a self, call: &'a ToolCall) -> BoxFuture<'a, Result<(), Error>>;
 
+    /// Resolves when everything so far is written, or cannot be saved.
+    fn written(&self) -> BoxFuture<'_, ()>;
+
+    /// Returns false if nothing is saved any longer.
+    fn is_saving(&self) -> bool;
+
     /// Saves the result of a call, while other calls of the same answer still run.
     fn call_ended(&self, result: &ToolResult);
 }

@@ -50,6 +50,9 @@ pub(crate) use left_out::{RefusedBlobs, blames_media};
 pub use model::{AnsweringModel, ModelSetup};
 use sight::MediaTypeState;
 
+/// Longest wait for the disk before a request, in milliseconds.
+const WRITTEN_MS_MAX: u64 = 200;
+
 /// The setup of a session.
 #[derive(Debug, Clone)]
 pub struct SessionSetup {
@@ -379,7 +382,20 @@ impl Session {
 
     /// Returns true if the session outlives its process.
     pub fn is_saved(&self) -> bool {
-        self.shared.ports.saver.is_some()
+        self.shared.ports.saver.as_ref().is_some_and(|saver| saver.is_saving())
+    }
+
+    /// Waits until everything so far is written, if the session is saved. A disk that does not
+    /// answer delays it by at most a fifth of a second.
+    pub async fn written(&self) {
+        let ports = &self.shared.ports;
+        if let Some(saver) = &ports.saver {
+            tokio::select! {
+                biased;
+                () = saver.written() => {}
+                () = ports.clock.sleep(WRITTEN_MS_MAX) => {}
+            }
+        }
     }
 
     /// Gives the session a name, if it is saved.

@@ -259,6 +259,7 @@ impl Session {
         }
         let without_user = self.before_request(cancel).await.map_err(host_bug)?;
         self.tell_record();
+        self.written().await;
         progress.without_user = progress.without_user.take().or(without_user);
         self.ask_before_request(cancel).await.map_err(host_bug)?;
         self.shared.emitter.emit(Event::StepStarted { step });

@@ -89,6 +89,21 @@ impl SessionStore {
         Ok(before.map_or(0, |stored| stored.seq))
     }
 
+    /// Returns the number of the last record before a message of the user, if one is given.
+    ///
+    /// # Errors
+    /// As [`SessionStore::prompt`].
+    pub fn seq_before(
+        &self,
+        id: &SessionId,
+        number: Option<u64>,
+    ) -> Result<Option<u64>, SessionStoreError> {
+        match number {
+            Some(number) => self.seq_before_prompt(id, number).map(Some),
+            None => self.read(id).map(|_| None),
+        }
+    }
+
     /// Takes back a message of the user and everything after it. The records stay in the file.
     ///
     /// # Errors

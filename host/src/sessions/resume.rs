@@ -212,12 +212,15 @@ impl NextSession {
     ///
     /// # Errors
     /// As [`NextSession::rewind`].
-    pub fn fork(session: &Session, words: &str) -> Result<Self, CommandFailure> {
+    pub fn fork(runtime: &Runtime, session: &Session, words: &str) -> Result<Self, CommandFailure> {
         let number = match words {
             "" => None,
             number => Some(number.parse().map_err(|_| usage("fork"))?),
         };
-        Ok(Self::Forked { id: saved_id(session)?, number })
+        let id = saved_id(session)?;
+        // An error keeps the session that runs.
+        Sessions::of_runtime(runtime)?.store.seq_before(&id, number).map_err(failure)?;
+        Ok(Self::Forked { id, number })
     }
 
     /// Does it, after the session has ended. If it cannot be done, the old session continues.

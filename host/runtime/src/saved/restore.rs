@@ -1,12 +1,9 @@
 //! Reads what a saved session needs to continue.
 
 use std::collections::HashMap;
-use std::sync::Arc;
 
 use jaato_objects::ObjectEnvironment;
-use jaato_session::{
-    History, HistoryEntry, InterruptedCalls, RecordChange, SavedRecord, SavedRules, SavedState,
-};
+use jaato_session::{History, InterruptedCalls, RecordChange, SavedRecord, SavedRules, SavedState};
 use jaato_sessions::{SessionStore, StoredRecord, record_type};
 use jaato_types::{CallId, Frame, PluginName, SessionId, ToolResult};
 use serde::de::DeserializeOwned;
@@ -15,8 +12,10 @@ use serde_json::Value;
 /// The content of a saved session.
 #[derive(Debug, Default)]
 pub struct RestoredSession {
-    /// The conversation.
+    /// The conversation, as it was saved.
     pub record: SavedRecord,
+    /// The conversation without turns that break an invariant, which only a damaged file has.
+    pub history: History,
     /// The approval mode and the user's answers. `None` if they were never saved.
     pub rules: Option<SavedRules>,
     /// The model and the usage.
@@ -43,29 +42,18 @@ pub fn restore(store: &SessionStore, id: &SessionId, records: &[StoredRecord]) -
         let records = if damaged == 1 { "record does" } else { "records do" };
         restored.problems.push(format!("{damaged} {records} not fit and were left out"));
     }
+    let (history, lost) = History::restore_whole_turns(restored.record.entries());
+    restored.history = history.after_turns(restored.record.turns_forgotten());
+    if lost > 0 {
+        let messages = if lost == 1 { "message does" } else { "messages do" };
+        restored.problems.push(format!(
+            "{lost} {messages} not follow the ones before, and their turns were left out"
+        ));
+    }
     restored
 }
 
 impl RestoredSession {
-    /// Returns the history of the conversation. If an entry breaks an invariant, which only a
-    /// damaged file does, the conversation ends before it.
-    pub fn history(&mut self) -> History {
-        let mut entries: Vec<Arc<HistoryEntry>> = self.record.entries().to_vec();
-        let count = entries.len();
-        loop {
-            if let Ok(history) = History::restore(entries.iter().cloned()) {
-                if entries.len() < count {
-                    let lost = count - entries.len();
-                    self.problems.push(format!(
-                        "{lost} messages at the end do not follow the ones before and were left out"
-                    ));
-                }
-                return history.after_turns(self.record.turns_forgotten());
-            }
-            entries.pop();
-        }
-    }
-
     /// Applies a record. Returns `None` if it does not fit.
     fn apply(
         &mut self,
@@ -140,8 +128,8 @@ mod tests {
         let store = SessionStore::new(fixtures.join("../sessions/tests/fixtures/version-1"));
         let id = SessionId::new(SESSION);
         let records = store.read(&id).unwrap().read_rest().unwrap();
-        let mut restored = restore(&store, &id, &records);
-        assert_eq!(restored.history().entries().len(), 2);
+        let restored = restore(&store, &id, &records);
+        assert_eq!(restored.history.entries().len(), 2);
         assert_eq!(restored.problems, [""; 0]);
         assert_eq!(restored.rules.as_ref().unwrap().mode, PolicyMode::AcceptEdits);
         assert_eq!(

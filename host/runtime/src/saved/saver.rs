@@ -31,7 +31,7 @@ use tokio::sync::oneshot;
 use super::blobs_of;
 
 /// Receives the problem of a disk, once.
-pub(crate) type ReportSaveProblem = Box<dyn FnOnce(&SessionStoreError) + Send>;
+pub(crate) type ReportSaveProblem = Box<dyn Fn(&SessionStoreError) + Send>;
 
 /// Reads the bytes of a blob of the session, if they are there.
 pub(crate) type ReadBlob = Box<dyn Fn(&str) -> Option<Vec<u8>> + Send>;
@@ -77,7 +77,8 @@ pub(crate) struct FileSessionSaver {
 #[derive(Default)]
 pub(crate) struct LastSaved {
     pub(crate) record: SavedRecord,
-    pub(crate) rules: SavedRules,
+    /// `None` if they were never saved.
+    pub(crate) rules: Option<SavedRules>,
     pub(crate) state: SavedState,
     /// The number of changes of the objects.
     pub(crate) objects: u64,
@@ -96,10 +97,11 @@ enum Change {
     Name(String),
 }
 
-/// Changes to write. The thread answers the sender when the disk has them.
+/// Changes to write. The thread answers the sender when the file has them.
 struct SaveWork {
     changes: Vec<Change>,
-    synced: Option<oneshot::Sender<()>>,
+    durability: Durability,
+    done: Option<oneshot::Sender<()>>,
 }
 
 /// Why nothing is saved any longer.
@@ -124,8 +126,8 @@ impl FileSessionSaver {
     ) -> Result<Self, Error> {
         let (work, received) = channel();
         let end = Arc::<OnceLock<SaveEnd>>::default();
-        let told = Arc::clone(&end);
-        let run = move || SaverThread::new(target, access).run(&received, &told);
+        let saver = SaverThread::new(target, access, Arc::clone(&end));
+        let run = move || saver.run(&received);
         let thread = std::thread::Builder::new().name("jaato-sessions".to_owned()).spawn(run);
         let thread = thread.map_err(|error| {
             Error::new(ErrorKind::Io, format!("cannot save the session: no thread ({error})"))
@@ -140,13 +142,27 @@ impl FileSessionSaver {
             return;
         }
         saved.plugins.insert(plugin.clone(), state.to_owned());
-        self.send(vec![Change::PluginState(plugin.clone(), state.to_owned())], None);
+        self.send(vec![Change::PluginState(plugin.clone(), state.to_owned())]);
     }
 
-    fn send(&self, changes: Vec<Change>, synced: Option<oneshot::Sender<()>>) {
-        if let Some(sender) = self.work.as_ref().filter(|_| !changes.is_empty()) {
+    fn send(&self, changes: Vec<Change>) {
+        if !changes.is_empty() {
+            self.send_work(SaveWork { changes, durability: Durability::Written, done: None });
+        }
+    }
+
+    /// Resolves when the thread has done the work, or has ended.
+    async fn send_and_wait(&self, changes: Vec<Change>, durability: Durability) {
+        let (done, is_done) = oneshot::channel();
+        self.send_work(SaveWork { changes, durability, done: Some(done) });
+        // The thread drops the sender if it cannot save.
+        let _ = is_done.await;
+    }
+
+    fn send_work(&self, work: SaveWork) {
+        if let Some(sender) = &self.work {
             // The thread has reported why it ended.
-            let _ = sender.send(SaveWork { changes, synced });
+            let _ = sender.send(work);
         }
     }
 }
@@ -154,15 +170,15 @@ impl FileSessionSaver {
 impl SessionSaver for FileSessionSaver {
     fn save_record(&self, entries: &[Arc<HistoryEntry>]) {
         let changes = self.saved.lock().record.changes_to(entries);
-        self.send(changes.into_iter().map(Change::Record).collect(), None);
+        self.send(changes.into_iter().map(Change::Record).collect());
     }
 
     fn save_rules(&self, rules: &SharedRules) {
         let now = SavedRules::of(rules);
         let mut saved = self.saved.lock();
-        if saved.rules != now {
-            saved.rules = now.clone();
-            self.send(vec![Change::Rules(now)], None);
+        if saved.rules.as_ref() != Some(&now) {
+            saved.rules = Some(now.clone());
+            self.send(vec![Change::Rules(now)]);
         }
     }
 
@@ -180,19 +196,17 @@ impl SessionSaver for FileSessionSaver {
             saved.objects = count;
             changes.push(Change::Objects(json, bytes));
         }
-        self.send(changes, None);
+        self.send(changes);
     }
 
     fn save_name(&self, name: &str) {
-        self.send(vec![Change::Name(name.to_owned())], None);
+        self.send(vec![Change::Name(name.to_owned())]);
     }
 
     fn call_starts<'a>(&'a self, call: &'a ToolCall) -> BoxFuture<'a, Result<(), Error>> {
-        let (synced, is_synced) = oneshot::channel();
-        self.send(vec![Change::CallStarted(call.id.clone(), call.name.clone())], Some(synced));
+        let changes = vec![Change::CallStarted(call.id.clone(), call.name.clone())];
         Box::pin(async move {
-            // The thread drops the sender if it cannot save.
-            let _ = is_synced.await;
+            self.send_and_wait(changes, Durability::Synced).await;
             match self.end.get() {
                 Some(SaveEnd::TakenOver) => {
                     let text = "not run: another process continues this session";
@@ -203,8 +217,16 @@ impl SessionSaver for FileSessionSaver {
         })
     }
 
+    fn written(&self) -> BoxFuture<'_, ()> {
+        Box::pin(self.send_and_wait(Vec::new(), Durability::Written))
+    }
+
+    fn is_saving(&self) -> bool {
+        self.end.get().is_none()
+    }
+
     fn call_ended(&self, result: &ToolResult) {
-        self.send(vec![Change::CallEnded(Box::new(result.clone()))], None);
+        self.send(vec![Change::CallEnded(Box::new(result.clone()))]);
     }
 }
 
@@ -222,6 +244,7 @@ impl Drop for FileSessionSaver {
 struct SaverThread {
     target: SaveTarget,
     access: SaverAccess,
+    end: Arc<OnceLock<SaveEnd>>,
     /// What came before the first message.
     early: Vec<Change>,
     /// The blobs that are attachments of the session.
@@ -231,53 +254,54 @@ struct SaverThread {
 }
 
 impl SaverThread {
-    fn new(target: SaveTarget, access: SaverAccess) -> Self {
-        Self { target, access, early: Vec::new(), blobs: HashSet::new(), outputs: HashMap::new() }
+    fn new(target: SaveTarget, access: SaverAccess, end: Arc<OnceLock<SaveEnd>>) -> Self {
+        let (early, blobs, outputs) = (Vec::new(), HashSet::new(), HashMap::new());
+        Self { target, access, end, early, blobs, outputs }
     }
 
     /// Writes until the saver is dropped or nothing can be saved any longer.
-    fn run(mut self, received: &Receiver<SaveWork>, end: &OnceLock<SaveEnd>) {
-        if let Err(error) = self.write_all(received, end) {
-            (self.access.report)(&error);
-        }
-    }
-
-    fn write_all(
-        &mut self,
-        received: &Receiver<SaveWork>,
-        end: &OnceLock<SaveEnd>,
-    ) -> Result<(), SessionStoreError> {
+    fn run(mut self, received: &Receiver<SaveWork>) {
         while let Ok(work) = received.recv() {
-            self.do_work(work, end)?;
-            while let Ok(work) = received.try_recv() {
-                self.do_work(work, end)?;
+            let mut next = Some(work);
+            while let Some(work) = next {
+                if self.do_work(work).is_err() {
+                    return;
+                }
+                next = received.try_recv().ok();
             }
             // Nothing waits, so what came so far is made to survive a loss of power too.
             self.clean_outputs();
-            if let Some(writer) = &mut self.target.writer {
-                writer.sync()?;
+            if self.sync().is_err() {
+                return;
             }
+        }
+    }
+
+    fn do_work(&mut self, work: SaveWork) -> Result<(), ()> {
+        let SaveWork { changes, durability, done } = work;
+        // On an error, the problem is known before the sender is dropped.
+        self.write(changes, durability).map_err(|error| self.end_saving(&error))?;
+        if let Some(done) = done {
+            // The call may have been cancelled.
+            let _ = done.send(());
         }
         Ok(())
     }
 
-    fn do_work(
-        &mut self,
-        SaveWork { changes, synced }: SaveWork,
-        end: &OnceLock<SaveEnd>,
-    ) -> Result<(), SessionStoreError> {
-        let written = self.write(changes, synced.is_some());
-        if let Err(error) = &written {
-            // Before the sender is dropped, which tells a call that waits. It is set once.
-            let _ = end.set(match error {
-                SessionStoreError::TakenOver { .. } => SaveEnd::TakenOver,
-                _ => SaveEnd::Disk,
-            });
-        } else if let Some(synced) = synced {
-            // The call may have been cancelled.
-            let _ = synced.send(());
-        }
-        written
+    fn sync(&mut self) -> Result<(), ()> {
+        let synced = self.target.writer.as_mut().map_or(Ok(()), SessionWriter::sync);
+        synced.map_err(|error| self.end_saving(&error))
+    }
+
+    /// Reports why nothing is saved any longer.
+    fn end_saving(&mut self, error: &SessionStoreError) {
+        let why = match error {
+            SessionStoreError::TakenOver { .. } => SaveEnd::TakenOver,
+            _ => SaveEnd::Disk,
+        };
+        // The thread ends with the first error, so it is set once.
+        let _ = self.end.set(why);
+        (self.access.report)(error);
     }
 
     /// Overwrites secrets in what the output files have more than before. A file that cannot be
@@ -293,7 +317,11 @@ impl SaverThread {
         }
     }
 
-    fn write(&mut self, changes: Vec<Change>, is_synced: bool) -> Result<(), SessionStoreError> {
+    fn write(
+        &mut self,
+        changes: Vec<Change>,
+        durability: Durability,
+    ) -> Result<(), SessionStoreError> {
         let is_begun = self.target.writer.is_some()
             || changes.iter().any(|change| matches!(change, Change::Record(_)));
         self.early.extend(changes);
@@ -312,7 +340,6 @@ impl SaverThread {
             Some(writer) => writer,
             None => writer.insert(store.create(id, workspace, None)?),
         };
-        let durability = if is_synced { Durability::Synced } else { Durability::Written };
         writer.append(records, durability).map(drop)
     }
 
@@ -433,8 +460,8 @@ mod tests {
         drop(saver);
         let id = SessionId::new("a");
         let records = effective_records(store.open(&id, false).unwrap().records);
-        let mut restored = restore(&store, &id, &records);
-        assert_eq!(restored.history(), history);
+        let restored = restore(&store, &id, &records);
+        assert_eq!(restored.history, history);
         assert_eq!(restored.problems, [""; 0]);
     }
 

@@ -75,7 +75,7 @@ impl SessionSaving {
         let mut saved = LastSaved::default();
         if let Some(mut restored) = restored {
             restore_blobs(host, &target, &restored);
-            setup.history = restored.history();
+            setup.history = std::mem::take(&mut restored.history);
             setup.interrupted = std::mem::take(&mut restored.interrupted);
             setup.spent = SharedUsage::from_usage(restored.state.usage);
             if let Some(mut rules) = restored.rules.clone() {
@@ -87,7 +87,7 @@ impl SessionSaving {
             }
             saved = LastSaved {
                 record: restored.record,
-                rules: restored.rules.unwrap_or_default(),
+                rules: restored.rules,
                 state: restored.state,
                 objects: restored.objects.change_count(),
                 plugins: restored.plugins,

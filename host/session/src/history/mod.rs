@@ -92,6 +92,26 @@ impl History {
         Ok(history)
     }
 
+    /// Restores a record without the turns that break an invariant. Returns how many entries are
+    /// left out.
+    pub fn restore_whole_turns(entries: &[Arc<HistoryEntry>]) -> (Self, usize) {
+        let mut kept: Vec<Arc<HistoryEntry>> = Vec::new();
+        let mut history = Self::new();
+        let mut turns = entries.chunk_by(|_, next| !next.message.is_prompt()).peekable();
+        while let Some(turn) = turns.next() {
+            let added = turn.iter().try_for_each(|it| history.append_shared(Arc::clone(it)));
+            // Only the last turn may be open.
+            let is_open = history.expected_message() != ExpectedMessage::Prompt;
+            match added.is_err() || (is_open && turns.peek().is_some()) {
+                false => kept.extend_from_slice(turn),
+                // These were valid before.
+                true => history = Self::restore(kept.iter().cloned()).unwrap_or_default(),
+            }
+        }
+        let lost = entries.len() - kept.len();
+        (history, lost)
+    }
+
     /// Counts turns whose prompts are no longer in the record.
     #[must_use]
     pub fn after_turns(self, turns_forgotten: u64) -> Self {

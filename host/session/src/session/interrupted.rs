@@ -21,7 +21,7 @@ impl Session {
             known.results.remove(&call.id).unwrap_or_else(|| {
                 let text = match known.started.contains(&call.id) {
                     true => "interrupted, outcome unknown: jaato ended while it ran",
-                    false => "interrupted before it ran: jaato ended",
+                    false => "interrupted: jaato ended before it changed anything",
                 };
                 failed_result(call, &Error::new(ErrorKind::Cancelled, text))
             })

@@ -233,10 +233,6 @@ fn session_of_format_1_continues() {
         }
     }
     set_mode(&sessions(&house), 0o700);
-    // The fixture forgets the first message alone, which no real session does.
-    let text = fs::read_to_string(to.join("session.jsonl")).unwrap();
-    let kept = text.split_inclusive('\n').filter(|line| !line.contains("forget"));
-    fs::write(to.join("session.jsonl"), kept.collect::<String>()).unwrap();
     let server = Server::start([says("Venus is bright."), says("It is.")]);
     let first = ["run", "--model", "openai/test", "--resume", "k3f9qz", "And Venus?"];
     play(&house, &server, &[&first]).code(0);
@@ -342,4 +338,23 @@ fn hangup_of_a_chat_saves_its_turn() {
     let sent = messages(&asked[2]);
     assert_eq!((&sent[3]["content"], &sent[5]["content"]), (&json!("second"), &json!("third")));
     assert_eq!(sent[4]["role"], "assistant");
+}
+
+#[test]
+fn chat_that_continues_does_not_ask_for_a_model() {
+    let Some(house) = furnish() else { return };
+    let server = Server::start([says("one"), says("two")]);
+    play(&house, &server, &[&RUN, &["first"]]).code(0);
+    let with_server = |command: Command| {
+        let command = command.variable("OPENAI_BASE_URL", server.base_url());
+        command.variable("OPENAI_API_KEY", SECRET)
+    };
+    let Some(mut running) = on_terminal(&house, "chat --continue", with_server) else { return };
+    running.wait_for_text("> ");
+    running.write(b"second\n");
+    running.wait_for_text("two");
+    running.wait_for_text("> ");
+    running.write(b"/quit\n");
+    let output = running.wait_with_open_input().code(0);
+    assert!(!output.stdout.contains("Which model"), "{output}");
 }

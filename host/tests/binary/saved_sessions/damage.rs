@@ -295,3 +295,31 @@ fn full_disk_is_reported_once_and_the_run_continues() {
     assert_eq!(told(&output, "No space left on device"), 1, "{output}");
     assert_eq!(server.asked().len(), 6);
 }
+
+#[test]
+fn chat_that_cannot_be_saved_keeps_its_conversation() {
+    let Some(house) = furnish() else { return };
+    let server = Server::start((0..5).map(|_| says("yes")));
+    let lines = ["a", "/rewind 1", "b", "/fork", "c", "/rename moon", "d"].join("\\n");
+    let chat = "\"$JAATO\" chat --model openai/test";
+    let script = format!("ulimit -f 0; printf '{lines}\\n' | {chat}");
+    let output = line(&house, &server, &script).run();
+    assert_eq!(output.stdout, "yes\n".repeat(4), "{output}");
+    assert_eq!(told(&output, NOTICE), 1, "{output}");
+    let asked = server.asked();
+    for pair in asked.windows(2) {
+        assert_extends(&pair[0], &pair[1]);
+    }
+}
+
+#[test]
+fn messages_that_are_left_out_are_reported() {
+    let server = Server::start([runs("echo one"), says("one"), says("two")]);
+    let Some((house, file)) = saved(&server) else { return };
+    let text = fs::read_to_string(&file).unwrap();
+    let is_first = |line: &&str| line.contains(r#""type":"message""#);
+    let line = text.split_inclusive('\n').find(is_first).unwrap();
+    fs::write(&file, text.replacen(line, &line.replacen("role", "rule", 1), 1)).unwrap();
+    let output = play(&house, &server, &[&CONTINUE, &["second"]]).code(0);
+    assert!(output.stderr.contains("were left out"), "{output}");
+}

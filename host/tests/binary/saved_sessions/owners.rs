@@ -129,3 +129,17 @@ fn owner_that_was_killed_does_not_keep_its_session() {
     play(&house, &server, &[&CONTINUE, &["second"]]).code(0);
     assert_extends(&server.asked()[0], &server.asked()[1]);
 }
+
+#[test]
+fn save_that_fails_at_the_end_is_reported() {
+    let Some(house) = furnish() else { return };
+    let gate = Gate::closed();
+    let server = Server::start([held(&gate), says("taken")]);
+    let running = start(&house, &server, &[&RUN, &["first"]]);
+    let id = only_id(&house);
+    play(&house, &server, &[&CONTINUE, &["--take-over", "second"]]).code(0);
+    gate.open();
+    let output = running.wait_with_open_input().code(0);
+    let notice = format!("another process has taken over session `{id}`");
+    assert_eq!(output.stdout.matches(&notice).count(), 1, "{output}");
+}

@@ -295,3 +295,22 @@ fn plugin_state_with_a_key_is_restored() {
         fs::remove_dir_all(super::sessions(&house)).unwrap();
     }
 }
+
+#[test]
+fn stricter_mode_than_the_configured_one_holds() {
+    let Some(house) = furnish() else { return };
+    ship(&house, &["tool_file_edit"]);
+    house.write("workspace/a.txt", "one\n");
+    house.configure_more("[permissions]\nmode = \"accept-edits\"\n");
+    let edit = json!({ "path": "a.txt", "old": "one", "new": "two" });
+    let tries = || [Answer::calls(&[("updateFile", edit.clone())]), says("done")];
+    let server = Server::start((0..3).flat_map(|_| tries()));
+    let content = || fs::read_to_string(house.workspace().join("a.txt")).unwrap();
+    let begin = ["run", "--model", "openai/test"];
+    play(&house, &server, &[&begin, &["--mode", "ask", "go"]]).code(6);
+    play(&house, &server, &[&["run", "--continue", "again"]]).code(6);
+    assert_eq!(content(), "one\n");
+    // Without the option, the configured mode lets the edit pass.
+    play(&house, &server, &[&begin, &["go"]]).code(0);
+    assert_eq!(content(), "two\n");
+}
