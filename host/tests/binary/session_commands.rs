@@ -352,7 +352,8 @@ fn exported_session_is_imported_into_another_home() {
     let imported = other.run(&["session", "import", &exported]).code(0);
     assert_eq!(imported.stdout, format!("imported session {ONE} (4 messages): the moon\n"));
     let place = workspace(&house);
-    assert_eq!(imported.stderr, format!("it belongs to `{place}`; continue it there\n"));
+    let belongs = format!("{ONE} belongs to `{place}`: continue it in that folder\n");
+    assert_eq!(imported.stderr, belongs);
     assert_eq!(texts(&other, ONE), texts(&house, ONE));
     let again = other.run(&["session", "export", ONE, "--format", "json"]).silent().stdout;
     assert_eq!(again, printed);

@@ -18,7 +18,7 @@ use crate::support::{House, fixture};
 const UNKNOWN: &str = "interrupted, outcome unknown";
 
 /// The text of a result that says that the call had no effect.
-const NOT_RUN: &str = "interrupted before it ran";
+const NOT_RUN: &str = "interrupted: jaato ended before it changed anything";
 
 /// About how many records the whole run has.
 const RECORDS_ABOUT: u64 = 30;
