@@ -336,9 +336,18 @@ impl SaverThread {
             records.push(record);
         }
         let SaveTarget { store, id, workspace, writer } = &mut self.target;
-        let writer = match writer {
-            Some(writer) => writer,
-            None => writer.insert(store.create(id, workspace, None)?),
+        let Some(writer) = writer else {
+            let mut new = store.create(id, workspace, None)?;
+            let begun = new.append(records, durability);
+            match begun {
+                Ok(_) => *writer = Some(new),
+                Err(_) => {
+                    drop(new);
+                    // A session without its first message is of no use.
+                    let _ = store.delete(id);
+                }
+            }
+            return begun.map(drop);
         };
         writer.append(records, durability).map(drop)
     }
