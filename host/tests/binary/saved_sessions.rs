@@ -20,6 +20,7 @@ mod damage;
 mod kills;
 mod owners;
 mod state;
+mod whole_life;
 
 /// The words of a first run.
 const RUN: [&str; 4] = ["run", "--yes", "--model", "openai/test"];
