@@ -41,7 +41,7 @@ struct RigShellTool;
 impl Tool for RigShellTool {
     const NAME: &'static str = "cli_based_tool";
     type Args = ShellCallArguments;
-    type ShellCallOutput = ShellCallOutput;
+    type Output = ShellCallOutput;
     type Error = std::io::Error;
 
     fn description(&self) -> String {
