@@ -2,12 +2,15 @@
 
 use crate::record::{StoredRecord, record_type};
 
+/// The types of records that a rewind does not take away.
+const SURVIVING: [&str; 3] = [record_type::NAME, record_type::RULES, record_type::STATE];
+
 /// Drops the records that rewinds took away, and the rewinds. The others keep their order and their
 /// numbers.
 ///
 /// A rewind `{"seq": N}` continues the conversation as it was after record N. It takes away all
-/// records between N and itself, except names: a rename survives a rewind. N is 0 for an empty
-/// conversation, or the number of a record that is still there. A rewind to any other number has no
+/// records between N and itself, except names, rules and states: a rename, a denial, a stricter mode
+/// and money spent survive a rewind. N is 0 for an empty conversation, or the number of a record that is still there. A rewind to any other number has no
 /// effect, because the conversation at such a record is not known any longer.
 pub fn effective_records(records: Vec<StoredRecord>) -> Vec<StoredRecord> {
     let mut kept: Vec<StoredRecord> = Vec::with_capacity(records.len());
@@ -18,7 +21,7 @@ pub fn effective_records(records: Vec<StoredRecord>) -> Vec<StoredRecord> {
         }
         let target = stored.record.data["seq"].as_u64();
         if let Some(seq) = target.filter(|seq| is_target(&kept, *seq)) {
-            kept.retain(|kept| kept.seq <= seq || kept.record.kind == record_type::NAME);
+            kept.retain(|kept| kept.seq <= seq || SURVIVING.contains(&kept.record.kind.as_str()));
         }
     }
     kept

@@ -103,6 +103,17 @@ impl SessionWriter {
         Ok(writer)
     }
 
+    /// Checks that no other process has taken the session over.
+    ///
+    /// # Errors
+    /// [`SessionStoreError::TakenOver`] if one has.
+    pub fn check_owner(&self) -> Result<(), SessionStoreError> {
+        match self.claim.holds() {
+            true => Ok(()),
+            false => Err(SessionStoreError::TakenOver { id: self.id.clone() }),
+        }
+    }
+
     /// Returns the session's id.
     pub fn id(&self) -> &str {
         &self.id
@@ -152,9 +163,7 @@ impl SessionWriter {
     }
 
     fn write(&mut self, lines: &[u8]) -> Result<(), SessionStoreError> {
-        if !self.claim.holds() {
-            return Err(SessionStoreError::TakenOver { id: self.id.clone() });
-        }
+        self.check_owner()?;
         let found = self.file.metadata().map_err(SessionStoreError::io("read", &self.path))?;
         if found.len() > self.end {
             // A part of a record would hide the ones after it.
