@@ -12,6 +12,7 @@ use std::sync::Arc;
 
 use clap::Args;
 use jaato_runtime::registry::{CommandStatus, nearest};
+use jaato_runtime::saved::Saving;
 use jaato_runtime::session_loop::{Cancel, Session, TurnReport, UserPrompt};
 use jaato_runtime::{ListedCommand, Runtime, visible};
 use parking_lot::Mutex;
@@ -82,9 +83,23 @@ pub async fn chat(global: GlobalArgs, args: ChatArgs) -> CommandResult {
     let front = ChatFront { runtime: &runtime, args: &args.session, over: &over, turn };
     let mut exits = LineExits::default();
     let mut first = Some(args.message.join(" ")).filter(|message| !message.trim().is_empty());
+    let mut before = None;
     let outcome = loop {
-        match front.converse(&choice, first.take(), &mut exits).await {
-            Ok(Some(next)) => choice = next,
+        let saving = match (resume::open(&runtime, &choice, &args.session), before.take()) {
+            (Ok(saving), _) => saving,
+            // The conversation that ran continues.
+            (Err(failure), Some(last)) => {
+                report::failure(&failure);
+                choice = last;
+                continue;
+            }
+            (Err(failure), None) => break Err(failure),
+        };
+        match front.converse((&choice, saving), first.take(), &mut exits).await {
+            Ok(Some((next, this))) => {
+                choice = next;
+                before = Some(this);
+            }
             Ok(None) => break Ok(()),
             Err(failure) => break Err(failure),
         }
@@ -102,19 +117,18 @@ struct ChatFront<'a> {
 }
 
 impl ChatFront<'_> {
-    /// Talks in one session until its end. Returns the session that follows, if the user asked for
-    /// another one.
+    /// Talks in one session until its end. Returns the session that follows and this one, if the
+    /// user asked for another one.
     ///
     /// # Errors
     /// If the session cannot start, no more lines can be read, or an answer cannot be printed.
     async fn converse(
         &self,
-        choice: &SessionChoice,
+        (choice, saving): (&SessionChoice, Saving),
         first: Option<String>,
         exits: &mut LineExits,
-    ) -> Result<Option<SessionChoice>, CommandFailure> {
+    ) -> Result<Option<(SessionChoice, SessionChoice)>, CommandFailure> {
         let Self { runtime, args, over, turn } = self;
-        let saving = resume::open(runtime, choice, args)?;
         let view = View::start(OutputForm::Text, (*over).clone());
         let stage = Arc::<Stage>::default();
         stage.keep_lines();
@@ -160,12 +174,13 @@ impl ChatFront<'_> {
         if next.is_none() && terminal::input_is_terminal() {
             resume::tell_how_to_continue(&session);
         }
+        let this = SessionChoice::of(&session);
         // Writes what is left to its file.
         drop(session);
         shown?;
         outcome?;
         match next {
-            Some(next) => next.apply(runtime).await.map(Some),
+            Some(next) => Ok(Some((next.apply(runtime).await?, this))),
             None => Ok(None),
         }
     }

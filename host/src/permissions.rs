@@ -55,14 +55,17 @@ pub fn permissions(session: &SessionHandle, words: &str) -> Result<Exit, Error> 
         }
         ["remove", "all"] => {
             let is_kept = rules.lock().answers().iter().any(is_kept);
-            rules.change(Rules::forget_answers);
+            session.change_rules(Rules::forget_answers)?;
             report::remark("Removed all answers: jaato will ask again.");
             remark_kept(is_kept);
             Exit::Done
         }
         ["remove", number] => {
             let index = number.parse::<usize>().ok().and_then(|number| number.checked_sub(1));
-            let taken = index.and_then(|index| rules.change(|it| it.take_back(index)));
+            let taken = match index {
+                Some(index) => session.change_rules(|it| it.take_back(index))?,
+                None => None,
+            };
             match taken {
                 Some(rule) => {
                     let text = rule.pattern().text(rule.tool());

@@ -212,9 +212,10 @@ impl Rules {
         &self.session
     }
 
-    /// Lists the answers that hold until the session ends or longer, oldest first.
-    pub fn lasting_answers(&self) -> impl Iterator<Item = &SessionRule> {
-        self.session.iter().filter(|rule| rule.decision.duration_name() != "turn")
+    /// Lists the answers that hold until the session ends, oldest first. Those that hold longer are
+    /// in files.
+    pub fn answers_of_session(&self) -> impl Iterator<Item = &SessionRule> {
+        self.session.iter().filter(|rule| rule.decision.duration_name() == "session")
     }
 
     /// Removes an answer, by its index in [`Rules::answers`].

@@ -55,13 +55,21 @@ impl SavedRules {
     /// Reads the rules as they are now.
     pub fn of(rules: &SharedRules) -> Self {
         let rules = rules.lock();
-        Self { mode: rules.mode, answers: rules.lasting_answers().cloned().collect() }
+        Self { mode: rules.mode, answers: rules.answers_of_session().cloned().collect() }
     }
 
-    /// Adds them to the rules of a session that continues.
-    pub fn restore_into(self, rules: &mut Rules) {
-        rules.mode = self.mode;
-        self.answers.into_iter().for_each(|answer| rules.remember(answer));
+    /// Adds them to the rules of a session that continues. Elsewhere than in the workspace and
+    /// environment in which the user answered, only what denies holds.
+    pub fn restore_into(self, rules: &mut Rules, is_same_place: bool) {
+        let is_strict = matches!(self.mode, PolicyMode::ReadOnly | PolicyMode::Plan);
+        if is_same_place || is_strict {
+            rules.mode = self.mode;
+        }
+        // A file can hold anything.
+        let of_session = |answer: &SessionRule| answer.decision().duration_name() == "session";
+        let holds = |answer: &SessionRule| is_same_place || !answer.decision().can_run();
+        let kept = self.answers.into_iter().filter(|it| of_session(it) && holds(it));
+        kept.for_each(|answer| rules.remember(answer));
     }
 }
 

@@ -390,6 +390,7 @@ impl Session {
     pub async fn written(&self) {
         let ports = &self.shared.ports;
         if let Some(saver) = &ports.saver {
+            saver.save_rules(&self.shared.rules);
             tokio::select! {
                 biased;
                 () = saver.written() => {}
@@ -407,7 +408,8 @@ impl Session {
 
     /// Adds a text about something outside the conversation to the model's next message.
     pub fn tell_model(&self, text: impl Into<String>) {
-        self.answers.lock().push(Part::text(text.into()));
+        // As data, because it is not the user who says it.
+        self.answers.lock().push(Part::json(serde_json::json!({ "note": text.into() })));
     }
 
     /// Counts the calls that continue as tasks.

@@ -31,6 +31,8 @@ pub const MARK_LIMIT: &str = "[Stopped: the limit of steps was reached]";
 pub const MARK_CAP: &str = "[Stopped: a cap of the session was reached]";
 /// Replaces the answer of a turn whose last request failed, once another prompt follows.
 pub const MARK_FAILED: &str = "[No answer: the request failed]";
+/// Replaces the answer of a turn that the end of the process interrupted.
+pub const MARK_PROCESS_ENDED: &str = "[No answer: the process ended]";
 /// Ends a turn whose answer reached the output limit within a call or before any text.
 pub const MARK_OUTPUT_LIMIT: &str = "[Stopped: the model reached its output limit]";
 /// Replaces an answer that the provider's filter withheld.
@@ -666,10 +668,15 @@ impl Session {
 
     /// Closes a turn that was left open, so that a prompt may follow.
     pub(crate) fn close_open_turn(&mut self) -> std::result::Result<(), HistoryError> {
+        self.close_turn(MARK_FAILED)
+    }
+
+    /// Closes a turn that was left open. An answer that is missing becomes the mark.
+    pub(crate) fn close_turn(&mut self, mark: &str) -> std::result::Result<(), HistoryError> {
         self.answer_open_calls()?;
         if self.history.expected_message() == ExpectedMessage::Answer {
             let mut parts = completion::without_calls(std::mem::take(&mut self.paused));
-            parts.push(Part::text(MARK_FAILED));
+            parts.push(Part::text(mark));
             self.history.append_answer_of(&self.model, parts, Some(MessageMark::Partial))?;
         }
         Ok(())

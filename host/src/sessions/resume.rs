@@ -41,6 +41,13 @@ pub enum SessionChoice {
     Saved(SessionId),
 }
 
+impl SessionChoice {
+    /// Returns the choice that continues a session, or a new one if it is not saved.
+    pub fn of(session: &Session) -> Self {
+        saved_id(session).map_or(Self::New, Self::Saved)
+    }
+}
+
 /// Returns the session that the command line asks for.
 ///
 /// # Errors
@@ -167,7 +174,7 @@ fn check_environment(
     if before.is_empty() || before == now || args.environment.environment.is_some() {
         return Ok(());
     }
-    let text = format!("session {id} ran in the environment `{before}`, and this one is `{now}`");
+    let text = format!("session {id} last ran in environment `{before}`, but jaato uses `{now}`");
     let hint = format!("add `--environment {before}`, or `--environment {now}` to continue here");
     Err(CommandFailure::new(Exit::Configuration, text).hint(hint))
 }
@@ -263,9 +270,9 @@ pub async fn undo_since(
     };
     report::remark(&match listed("undone") {
         undone if undone.is_empty() => {
-            format!("no file tool has changed a file since message {}", prompt.number)
+            format!("this session has changed no file since message {}", prompt.number)
         }
-        undone => format!("taken back in: {}", undone.join(", ")),
+        undone => format!("undid changes in: {}", undone.join(", ")),
     });
     report::problems(&listed("kept"));
     Ok(())
@@ -301,7 +308,7 @@ pub async fn other(
         id => find(runtime, id)?,
     };
     if id == *session.id() {
-        return Err(CommandFailure::new(Exit::Usage, "this session is open already"));
+        return Err(CommandFailure::new(Exit::Usage, "you are already in this session"));
     }
     // An error keeps the session that runs.
     Sessions::of_runtime(runtime)?.store.check_free(&id).map_err(failure)?;

@@ -224,7 +224,7 @@ fn wrong_ids_and_numbers_are_refused_with_a_hint() {
         ),
         (
             &["show", "2026"],
-            "error: `2026` fits 2 sessions: `20261128-131415-abcdef`, `20261128-121314-k3f9qz`\nhint: give more of the id\n",
+            "error: `2026` matches 2 sessions: `20261128-131415-abcdef`, `20261128-121314-k3f9qz`\nhint: give more of the id\n",
         ),
         (
             &["rewind", ONE, "--to", "3"],

@@ -57,7 +57,7 @@ impl OpenSession {
         restored.problems.extend(opened.problems.iter().map(problem_text));
         if !restored.state.background.is_empty() {
             let ended = restored.state.background.join(", ");
-            restored.problems.push(format!("ended with the process before: {ended}"));
+            restored.problems.push(format!("what ran in the background ended with jaato: {ended}"));
         }
         Ok(Self { store, writer: opened.writer, restored, workspace })
     }

@@ -1,11 +1,14 @@
 //! Reads what a saved session needs to continue.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use jaato_objects::ObjectEnvironment;
-use jaato_session::{History, InterruptedCalls, RecordChange, SavedRecord, SavedRules, SavedState};
+use jaato_session::{
+    History, HistoryEntry, InterruptedCalls, RecordChange, SavedRecord, SavedRules, SavedState,
+};
 use jaato_sessions::{SessionStore, StoredRecord, record_type};
-use jaato_types::{CallId, Frame, PluginName, SessionId, ToolResult};
+use jaato_types::{CallId, Frame, PluginName, Role, SessionId, ToolResult};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
@@ -39,15 +42,15 @@ pub fn restore(store: &SessionStore, id: &SessionId, records: &[StoredRecord]) -
         damaged += usize::from(restored.apply(stored, &attachment).is_none());
     }
     if damaged > 0 {
-        let records = if damaged == 1 { "record does" } else { "records do" };
-        restored.problems.push(format!("{damaged} {records} not fit and were left out"));
+        let records = if damaged == 1 { "record is" } else { "records are" };
+        restored.problems.push(format!("{damaged} {records} damaged and were skipped"));
     }
     let (history, lost) = History::restore_whole_turns(restored.record.entries());
     restored.history = history.after_turns(restored.record.turns_forgotten());
     if lost > 0 {
-        let messages = if lost == 1 { "message does" } else { "messages do" };
+        let messages = if lost == 1 { "message" } else { "messages" };
         restored.problems.push(format!(
-            "{lost} {messages} not follow the ones before, and their turns were left out"
+            "{lost} {messages} of damaged turns were left out; `jaato session show {id}` shows them"
         ));
     }
     restored
@@ -63,7 +66,11 @@ impl RestoredSession {
         let data = &stored.record.data;
         match stored.record.kind.as_str() {
             record_type::MESSAGE => {
-                let entry = read(data)?;
+                let entry: Arc<HistoryEntry> = read(data)?;
+                if entry.message.role == Role::Model {
+                    // What was known is about the calls of earlier answers.
+                    self.interrupted = InterruptedCalls::default();
+                }
                 self.record.apply(RecordChange::Append { entry }).ok()
             }
             record_type::CHANGE => self.record.apply(read(data)?).ok(),
@@ -78,7 +85,13 @@ impl RestoredSession {
             record_type::OBJECTS => {
                 let bytes = data["bytes"].as_str().map_or(Some(Vec::new()), attachment)?;
                 let objects = std::mem::take(&mut self.objects);
-                self.objects = objects.with_changes(&data["changes"], &bytes).ok()?;
+                self.objects = match objects.clone().with_changes(&data["changes"], &bytes) {
+                    Ok(changed) => changed,
+                    Err(_) => {
+                        self.objects = objects;
+                        return None;
+                    }
+                };
                 Some(())
             }
             record_type::PLUGIN_STATE => {
@@ -163,6 +176,6 @@ mod tests {
             record("of_a_later_version", json!(1)),
         ];
         let restored = restore(&store, &SessionId::new("a"), &records);
-        assert_eq!(restored.problems, ["3 records do not fit and were left out"]);
+        assert_eq!(restored.problems, ["3 records are damaged and were skipped"]);
     }
 }

@@ -8,8 +8,9 @@ use std::collections::{HashMap, HashSet};
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
-use std::sync::{Arc, OnceLock};
 use std::thread::JoinHandle;
 
 use futures_util::future::BoxFuture;
@@ -69,8 +70,7 @@ pub(crate) struct FileSessionSaver {
     /// Taken when the saver is dropped, which ends the thread.
     work: Option<Sender<SaveWork>>,
     thread: Option<JoinHandle<()>>,
-    /// Why the thread has ended.
-    end: Arc<OnceLock<SaveEnd>>,
+    state: Arc<SaveState>,
 }
 
 /// What was saved last, to save only changes.
@@ -104,13 +104,25 @@ struct SaveWork {
     done: Option<oneshot::Sender<()>>,
 }
 
-/// Why nothing is saved any longer.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum SaveEnd {
-    /// The disk refuses.
-    Disk,
+/// Whether a session is saved. Shared by the saver and its thread.
+#[derive(Debug, Default)]
+struct SaveState(AtomicU8);
+
+impl SaveState {
+    const SAVING: u8 = 0;
+    /// The disk refuses, or the thread failed.
+    const FAILED: u8 = 1;
     /// Another process continues the session.
-    TakenOver,
+    const TAKEN_OVER: u8 = 2;
+
+    fn get(&self) -> u8 {
+        self.0.load(Ordering::Acquire)
+    }
+
+    /// Sets a later state. Returns true if it is new.
+    fn end(&self, state: u8) -> bool {
+        self.0.fetch_max(state, Ordering::AcqRel) < state
+    }
 }
 
 impl FileSessionSaver {
@@ -125,14 +137,20 @@ impl FileSessionSaver {
         access: SaverAccess,
     ) -> Result<Self, Error> {
         let (work, received) = channel();
-        let end = Arc::<OnceLock<SaveEnd>>::default();
-        let saver = SaverThread::new(target, access, Arc::clone(&end));
+        let state = Arc::<SaveState>::default();
+        let saver = SaverThread::new(target, access, Arc::clone(&state));
         let run = move || saver.run(&received);
         let thread = std::thread::Builder::new().name("jaato-sessions".to_owned()).spawn(run);
         let thread = thread.map_err(|error| {
             Error::new(ErrorKind::Io, format!("cannot save the session: no thread ({error})"))
         })?;
-        Ok(Self { saved: Mutex::new(saved), complete, work: Some(work), thread: Some(thread), end })
+        Ok(Self {
+            saved: Mutex::new(saved),
+            complete,
+            work: Some(work),
+            thread: Some(thread),
+            state,
+        })
     }
 
     /// Saves the state of a plugin's instance.
@@ -207,13 +225,11 @@ impl SessionSaver for FileSessionSaver {
         let changes = vec![Change::CallStarted(call.id.clone(), call.name.clone())];
         Box::pin(async move {
             self.send_and_wait(changes, Durability::Synced).await;
-            match self.end.get() {
-                Some(SaveEnd::TakenOver) => {
-                    let text = "not run: another process continues this session";
-                    Err(Error::new(ErrorKind::Conflict, text))
-                }
-                Some(SaveEnd::Disk) | None => Ok(()),
+            if self.state.get() == SaveState::TAKEN_OVER {
+                let text = "not run: another process continues this session";
+                return Err(Error::new(ErrorKind::Conflict, text));
             }
+            Ok(())
         })
     }
 
@@ -222,7 +238,7 @@ impl SessionSaver for FileSessionSaver {
     }
 
     fn is_saving(&self) -> bool {
-        self.end.get().is_none()
+        self.state.get() == SaveState::SAVING
     }
 
     fn call_ended(&self, result: &ToolResult) {
@@ -240,12 +256,22 @@ impl Drop for FileSessionSaver {
     }
 }
 
+impl Drop for SaverThread {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.state.end(SaveState::FAILED);
+        }
+    }
+}
+
 /// The thread that writes.
 struct SaverThread {
     target: SaveTarget,
     access: SaverAccess,
-    end: Arc<OnceLock<SaveEnd>>,
-    /// What came before the first message.
+    state: Arc<SaveState>,
+    /// Whether anything was written.
+    is_begun: bool,
+    /// What came before.
     early: Vec<Change>,
     /// The blobs that are attachments of the session.
     blobs: HashSet<String>,
@@ -254,64 +280,75 @@ struct SaverThread {
 }
 
 impl SaverThread {
-    fn new(target: SaveTarget, access: SaverAccess, end: Arc<OnceLock<SaveEnd>>) -> Self {
-        let (early, blobs, outputs) = (Vec::new(), HashSet::new(), HashMap::new());
-        Self { target, access, end, early, blobs, outputs }
+    fn new(target: SaveTarget, access: SaverAccess, state: Arc<SaveState>) -> Self {
+        let (early, blobs) = (Vec::new(), HashSet::new());
+        let outputs = HashMap::new();
+        let mut thread = Self { target, access, state, is_begun: false, early, blobs, outputs };
+        // The outputs of earlier processes were cleaned by them.
+        thread.outputs = thread.output_lengths().collect();
+        thread
     }
 
-    /// Writes until the saver is dropped or nothing can be saved any longer.
+    /// Works until the saver is dropped. If nothing can be saved any longer, it still owns the
+    /// session, and notices if another process takes it over.
     fn run(mut self, received: &Receiver<SaveWork>) {
         while let Ok(work) = received.recv() {
             let mut next = Some(work);
             while let Some(work) = next {
-                if self.do_work(work).is_err() {
-                    return;
-                }
+                self.do_work(work);
                 next = received.try_recv().ok();
             }
-            // Nothing waits, so what came so far is made to survive a loss of power too.
-            self.clean_outputs();
-            if self.sync().is_err() {
-                return;
+            if self.state.get() == SaveState::SAVING {
+                // Nothing waits, so what came so far is made to survive a loss of power too.
+                self.clean_outputs();
+                let synced = self.target.writer.as_mut().map_or(Ok(()), SessionWriter::sync);
+                self.check(&synced);
             }
         }
     }
 
-    fn do_work(&mut self, work: SaveWork) -> Result<(), ()> {
-        let SaveWork { changes, durability, done } = work;
-        // On an error, the problem is known before the sender is dropped.
-        self.write(changes, durability).map_err(|error| self.end_saving(&error))?;
+    fn do_work(&mut self, SaveWork { changes, durability, done }: SaveWork) {
+        let result = match (self.state.get(), &self.target.writer) {
+            (SaveState::SAVING, _) => self.write(changes, durability),
+            (_, Some(writer)) => writer.check_owner(),
+            (_, None) => Ok(()),
+        };
+        self.check(&result);
         if let Some(done) = done {
             // The call may have been cancelled.
             let _ = done.send(());
         }
-        Ok(())
     }
 
-    fn sync(&mut self) -> Result<(), ()> {
-        let synced = self.target.writer.as_mut().map_or(Ok(()), SessionWriter::sync);
-        synced.map_err(|error| self.end_saving(&error))
-    }
-
-    /// Reports why nothing is saved any longer.
-    fn end_saving(&mut self, error: &SessionStoreError) {
-        let why = match error {
-            SessionStoreError::TakenOver { .. } => SaveEnd::TakenOver,
-            _ => SaveEnd::Disk,
+    /// Ends saving if there is a problem, and reports it.
+    fn check(&self, result: &Result<(), SessionStoreError>) {
+        let Err(error) = result else { return };
+        let state = match error {
+            SessionStoreError::TakenOver { .. } => SaveState::TAKEN_OVER,
+            _ => SaveState::FAILED,
         };
-        // The thread ends with the first error, so it is set once.
-        let _ = self.end.set(why);
-        (self.access.report)(error);
+        if self.state.end(state) {
+            (self.access.report)(error);
+        }
+    }
+
+    /// Lists the session's output files with their lengths.
+    fn output_lengths(&self) -> impl Iterator<Item = (PathBuf, u64)> + use<> {
+        let folder = self.target.store.outputs_folder(&self.target.id);
+        let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+        entries.filter_map(|entry| {
+            // A link could lead to a file of the user.
+            let is_file = entry.file_type().is_ok_and(|found| found.is_file());
+            Some((entry.path(), entry.metadata().ok().filter(|_| is_file)?.len()))
+        })
     }
 
     /// Overwrites secrets in what the output files have more than before. A file that cannot be
     /// changed is left: it is as private as the records.
     fn clean_outputs(&mut self) {
-        let folder = self.target.store.outputs_folder(&self.target.id);
-        for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
-            let Ok(length) = entry.metadata().map(|it| it.len()) else { continue };
-            let cleaned = self.outputs.entry(entry.path()).or_default();
-            if *cleaned < length && (self.access.clean_file)(&entry.path(), *cleaned).is_ok() {
+        for (path, length) in self.output_lengths() {
+            let cleaned = self.outputs.entry(path.clone()).or_default();
+            if *cleaned < length && (self.access.clean_file)(&path, *cleaned).is_ok() {
                 *cleaned = length;
             }
         }
@@ -322,8 +359,16 @@ impl SaverThread {
         changes: Vec<Change>,
         durability: Durability,
     ) -> Result<(), SessionStoreError> {
-        let is_begun = self.target.writer.is_some()
-            || changes.iter().any(|change| matches!(change, Change::Record(_)));
+        // A session without a message has no file, and opening one changes nothing.
+        let begins = |change: &Change| match change {
+            Change::Record(_) => true,
+            Change::Name(_) | Change::Rules(_) | Change::CallStarted(..) => {
+                self.target.writer.is_some()
+            }
+            _ => false,
+        };
+        let is_begun = self.is_begun || changes.iter().any(begins);
+        self.is_begun = is_begun;
         self.early.extend(changes);
         if !is_begun {
             return Ok(());

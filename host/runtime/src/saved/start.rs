@@ -7,7 +7,8 @@ use std::time::Duration;
 use jaato_config::NamedModel;
 use jaato_environments::SessionOutputs;
 use jaato_session::{
-    EventEmitter, InitialObjects, SavedState, SessionPorts, SessionSaver, SessionSetup, SharedUsage,
+    EventEmitter, InitialObjects, SavedRules, SavedState, SessionPorts, SessionSaver, SessionSetup,
+    SharedUsage,
 };
 use jaato_sessions::{SessionStore, SessionStoreError};
 use jaato_types::{Error, SessionId};
@@ -78,16 +79,20 @@ impl SessionSaving {
             setup.history = std::mem::take(&mut restored.history);
             setup.interrupted = std::mem::take(&mut restored.interrupted);
             setup.spent = SharedUsage::from_usage(restored.state.usage);
-            if let Some(mut rules) = restored.rules.clone() {
-                rules.mode = options.mode.unwrap_or(rules.mode);
-                rules.restore_into(&mut setup.rules.lock());
+            if let Some(rules) = restored.rules.take() {
+                let root = host.setup.workspace.root().display().to_string();
+                let is_same_place = root == target.workspace
+                    && restored.state.environment == host.setup.config.environment;
+                let mut now = setup.rules.lock();
+                rules.restore_into(&mut now, is_same_place);
+                now.mode = options.mode.unwrap_or(now.mode);
             }
             for (plugin, state) in &restored.plugins {
                 host.plugins.instances.restore_state(&id, plugin, state.clone());
             }
             saved = LastSaved {
                 record: restored.record,
-                rules: restored.rules,
+                rules: Some(SavedRules::of(&setup.rules)),
                 state: restored.state,
                 objects: restored.objects.change_count(),
                 plugins: restored.plugins,

@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, Weak};
 
+use jaato_policy::Rules;
 use jaato_types::ask::{Form, FormAnswer};
 use jaato_types::model::{ModelAnswer, ModelComplete};
 use jaato_types::tasks::{
@@ -187,6 +188,17 @@ impl SessionHandle {
         Ok(Arc::clone(&self.shared()?.rules))
     }
 
+    /// Changes the rules, for example removes an answer.
+    ///
+    /// # Errors
+    /// `unavailable` when the session is over.
+    pub fn change_rules<T>(&self, change: impl FnOnce(&mut Rules) -> T) -> Result<T> {
+        let shared = self.shared()?;
+        let changed = shared.rules.change(change);
+        shared.save_rules();
+        Ok(changed)
+    }
+
     /// Changes the approval mode for all sessions that share the rules.
     ///
     /// # Errors
@@ -194,6 +206,7 @@ impl SessionHandle {
     pub fn set_mode(&self, mode: jaato_policy::PolicyMode) -> Result<()> {
         let shared = self.shared()?;
         shared.rules.change(|rules| rules.mode = mode);
+        shared.save_rules();
         shared.emitter.emit(Event::ModeChanged { mode: mode.name().to_owned() });
         Ok(())
     }
@@ -363,6 +376,13 @@ impl SessionShared {
         let call = ToolCall::new(self.ports.ids.call(), name.clone(), arguments);
         self.await_tool(&call, cancel).await;
         self.runner(initiative, cancel).run_whole(&call).await
+    }
+
+    /// Saves the rules, if the session is saved.
+    fn save_rules(&self) {
+        if let Some(saver) = &self.ports.saver {
+            saver.save_rules(&self.rules);
+        }
     }
 
     /// Saves what changes beside the record, if the session is saved.

@@ -18,7 +18,7 @@ use crate::support::{House, fixture};
 const UNKNOWN: &str = "interrupted, outcome unknown";
 
 /// The text of a result that says that the call had no effect.
-const NOT_RUN: &str = "interrupted: jaato ended before it changed anything";
+const NOT_RUN: &str = "interrupted, no record that it started: check before you repeat it";
 
 /// About how many records the whole run has.
 const RECORDS_ABOUT: u64 = 30;
