@@ -19,7 +19,7 @@ use serde_json::{Map, Value, json};
 
 use crate::hidden::HiddenValue;
 use crate::item::reference;
-use crate::json::{VERSION, invalid_state_error, read_map, read_number};
+use crate::json::{COUNT_MAX, VERSION, invalid_state_error, read_map, read_number};
 use crate::store::LastItemChange;
 use crate::{Object, ObjectEnvironment};
 
@@ -127,7 +127,7 @@ impl ObjectEnvironment {
             let of_tool = |error| invalid_state_error(&format!("a change of `{tool}`: {error}"));
             let items: Vec<ItemChange> = serde_json::from_value(items.clone()).map_err(of_tool)?;
             let shelf = self.shelf(tool);
-            let given = last.get(tool).and_then(Value::as_u64).unwrap_or(0);
+            let given = last.get(tool).and_then(Value::as_u64).unwrap_or(0).min(COUNT_MAX);
             self.tools[shelf].last_reference = self.tools[shelf].last_reference.max(given);
             for change in items {
                 self.take_change(shelf, change, to)?;
@@ -298,6 +298,11 @@ mod tests {
             (with("from", json!(null)), "its `from` is null"),
             (with("from", json!(3)), "from 3 to 1 does not follow 0"),
             (with("to", json!(0)), "from 0 to 0 does not follow 0"),
+            (
+                with("to", json!(COUNT_MAX + 1)),
+                "its `to` is 9007199254740993, which is not a number",
+            ),
+            (with("to", json!(u64::MAX)), "its `to` is 18446744073709551615"),
             (with("environment", json!({ "a": [{}] })), "a change of `a`: missing field"),
             (with("environment", json!({ "a": [{ "at": 1, "objects": [] }] })), "not there"),
             (
@@ -309,5 +314,19 @@ mod tests {
             let error = ObjectEnvironment::default().with_changes(&change, &bytes).unwrap_err();
             assert!(error.message.contains(what), "{change}: {error}");
         }
+    }
+
+    #[test]
+    fn huge_last_reference_of_a_change_is_limited() {
+        let mut store = ObjectEnvironment::default();
+        add(&mut store, "a", 1, 1);
+        let (mut change, bytes) = store.changes_since(0).unwrap();
+        change["last_references"] = json!({ "a": u64::MAX });
+        change["to"] = json!(COUNT_MAX);
+        let mut read = ObjectEnvironment::default().with_changes(&change, &bytes).unwrap();
+        add(&mut read, "a", 1, 2);
+        assert_eq!(read.change_count(), COUNT_MAX + 1);
+        let references: Vec<_> = read.get_objects("a", None).unwrap();
+        assert_eq!(reference(&references[1]), Some(format!("a_{}", COUNT_MAX + 1).as_str()));
     }
 }

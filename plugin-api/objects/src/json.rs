@@ -30,7 +30,7 @@ pub(crate) const VERSION: u64 = 1;
 
 /// The maximum number of changes and references that is accepted, so that counting further cannot
 /// overflow.
-const COUNT_MAX: u64 = 1 << 53;
+pub(crate) const COUNT_MAX: u64 = 1 << 53;
 
 /// The entry in which version 0.2 describes itself to its model.
 const SELF_INFO: &str = "SelfInfo";
