@@ -85,14 +85,15 @@ impl SavedConversation {
                 self.entries.push(NumberedEntry { number: None, seq, at_ms, entry });
             }
             RecordChange::Replace { index, entry } => {
-                self.entries.get_mut(self.forgotten + index)?.entry = entry;
+                let index = self.forgotten.checked_add(index)?;
+                self.entries.get_mut(index)?.entry = entry;
             }
             RecordChange::Cut { length } => {
-                let length = Some(self.forgotten + length);
+                let length = self.forgotten.checked_add(length);
                 self.entries.truncate(length.filter(|length| *length <= self.entries.len())?);
             }
             RecordChange::Forget { count } => {
-                let forgotten = Some(self.forgotten + count);
+                let forgotten = self.forgotten.checked_add(count);
                 self.forgotten = forgotten.filter(|count| *count <= self.entries.len())?;
             }
         }
@@ -150,4 +151,37 @@ pub(super) fn to_json(entry: &NumberedEntry) -> Value {
         "note": note_of(&entry.entry),
         "parts": entry.entry.message.parts,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use jaato_runtime::sessions::SessionRecord;
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn changes_with_huge_numbers_are_skipped() {
+        let message =
+            |text: &str| json!({ "role": "user", "parts": [{ "type": "text", "text": text }] });
+        let stored = |(seq, (kind, data)): (u64, (&str, Value))| {
+            let record = SessionRecord::new(kind, data);
+            StoredRecord { seq, at_ms: 0, epoch: 1, record }
+        };
+        let records = [
+            (record_type::MESSAGE, message("one")),
+            (record_type::MESSAGE, message("two")),
+            (record_type::CHANGE, json!({ "change": "forget", "count": 1 })),
+            (record_type::CHANGE, json!({ "change": "forget", "count": u64::MAX })),
+            (record_type::CHANGE, json!({ "change": "cut", "length": u64::MAX })),
+            (
+                record_type::CHANGE,
+                json!({ "change": "replace", "index": u64::MAX, "entry": message("three") }),
+            ),
+        ];
+        let conversation = SavedConversation::of((1..).zip(records).map(stored).collect());
+        let texts = conversation.entries.iter().map(|entry| entry.entry.message.text());
+        assert_eq!(texts.collect::<Vec<_>>(), ["one", "two"]);
+        assert_eq!(conversation.damaged, 3);
+    }
 }
