@@ -20,6 +20,8 @@ pub use import::{ImportArgs, import};
 pub use list::{ListArgs, SearchArgs, list, search};
 pub use show::show;
 
+use std::io::ErrorKind;
+
 use jaato_runtime::saved::new_session_id;
 use jaato_runtime::sessions::{IndexProblem, SessionIndex, SessionStore, SessionStoreError};
 use jaato_runtime::types::SessionId;
@@ -100,9 +102,11 @@ fn failure(error: SessionStoreError) -> CommandFailure {
             };
             return CommandFailure::new(Exit::Usage, &error).hint(hint);
         }
-        SessionStoreError::NoRecord { .. } | SessionStoreError::AlreadyExists(_) => {
-            (Exit::Usage, None)
+        SessionStoreError::NoRecord { id, .. } => {
+            let hint = format!("`jaato session show {id}` shows the conversation");
+            return CommandFailure::new(Exit::Usage, &error).hint(hint);
         }
+        SessionStoreError::AlreadyExists(_) => (Exit::Usage, None),
         SessionStoreError::InUse { id, .. } => {
             let hint = format!(
                 "end that process first, or continue here: `jaato chat --resume {id} --take-over`"
@@ -120,7 +124,29 @@ fn failure(error: SessionStoreError) -> CommandFailure {
         SessionStoreError::Place(error) => {
             return CommandFailure::new(Exit::Configuration, error).maybe_hint(error.hint());
         }
-        SessionStoreError::Io { .. } => (Exit::Failed, None),
+        SessionStoreError::Io { error: system, .. } if system.kind() == ErrorKind::StorageFull => {
+            (Exit::Failed, Some("free some space, then run the command again"))
+        }
+        SessionStoreError::Unwritable { .. } | SessionStoreError::Io { .. } => (Exit::Failed, None),
     };
     CommandFailure::new(exit, &error).maybe_hint(hint)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn full_disk_and_missing_record_have_a_hint() {
+        let full = SessionStoreError::Io {
+            action: "write",
+            path: "/s/a".into(),
+            error: ErrorKind::StorageFull.into(),
+        };
+        let hint = failure(full).hint.unwrap();
+        assert_eq!(hint, "free some space, then run the command again");
+        let missing = SessionStoreError::NoRecord { id: "a".to_owned(), seq: 7 };
+        let hint = failure(missing).hint.unwrap();
+        assert_eq!(hint, "`jaato session show a` shows the conversation");
+    }
 }

@@ -9,9 +9,10 @@ const SURVIVING: [&str; 3] = [record_type::NAME, record_type::RULES, record_type
 /// numbers.
 ///
 /// A rewind `{"seq": N}` continues the conversation as it was after record N. It takes away all
-/// records between N and itself, except names, rules and states: a rename, a denial, a stricter mode
-/// and money spent survive a rewind. N is 0 for an empty conversation, or the number of a record that is still there. A rewind to any other number has no
-/// effect, because the conversation at such a record is not known any longer.
+/// records between N and itself, except names, rules and states: a rename, a denial, a stricter
+/// mode and money spent survive a rewind. N is 0 for an empty conversation, or the number of a
+/// record that is still there. A rewind to any other number has no effect, because the conversation
+/// at such a record is not known any longer.
 pub fn effective_records(records: Vec<StoredRecord>) -> Vec<StoredRecord> {
     let mut kept: Vec<StoredRecord> = Vec::with_capacity(records.len());
     for stored in records {

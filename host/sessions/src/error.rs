@@ -5,6 +5,8 @@ use std::path::PathBuf;
 
 use jaato_places::PlaceError;
 
+use crate::line::UnwritableRecord;
+
 /// Why a session cannot be stored or read.
 #[derive(Debug, thiserror::Error)]
 pub enum SessionStoreError {
@@ -26,7 +28,7 @@ pub enum SessionStoreError {
     #[error("there is already a session `{0}`")]
     AlreadyExists(String),
     /// Several ids begin or end with a text.
-    #[error("`{part}` fits {count} sessions: {}", listed(candidates, *count))]
+    #[error("`{part}` matches {count} sessions: {}", listed(candidates, *count))]
     Ambiguous {
         /// The text.
         part: String,
@@ -66,6 +68,14 @@ pub enum SessionStoreError {
     TakenOver {
         /// The session's id.
         id: String,
+    },
+    /// A record cannot be added to a session.
+    #[error("cannot save to session `{id}`: {why}")]
+    Unwritable {
+        /// The session's id.
+        id: String,
+        /// The reason.
+        why: UnwritableRecord,
     },
     /// A newer jaato wrote the file.
     #[error("`{path}` has format {version}, and this jaato reads formats up to {known}")]

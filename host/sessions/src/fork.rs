@@ -12,7 +12,7 @@ use crate::error::SessionStoreError;
 use crate::line;
 use crate::record::{SessionRecord, StoredRecord, record_type};
 use crate::store::{ATTACHMENTS, RECORDS, SessionStore, header_record};
-use crate::writer::now_ms;
+use crate::writer::{now_ms, unwritable};
 
 /// The letters and digits of ids, without those that are easy to confuse.
 const ID_LETTERS: &[u8; 32] = b"abcdefghijkmnpqrstuvwxyz23456789";
@@ -100,7 +100,7 @@ impl SessionStore {
         attachments: Option<&Path>,
     ) -> Result<(), SessionStoreError> {
         let draft = self.draft(id)?;
-        let made = self.fill(&draft, records, attachments).and_then(|()| {
+        let made = self.fill(id, &draft, records, attachments).and_then(|()| {
             // Before the session appears, so that a crash in between cannot hide it.
             self.mark_changed(id)?;
             self.disk.rename(&draft, &self.session_folder(id)?)
@@ -117,6 +117,7 @@ impl SessionStore {
 
     fn fill(
         &self,
+        id: &SessionId,
         draft: &Path,
         records: impl Iterator<Item = StoredRecord>,
         attachments: Option<&Path>,
@@ -127,7 +128,8 @@ impl SessionStore {
         let path = draft.join(RECORDS);
         let file = self.disk.create_empty(&path)?;
         for stored in records {
-            self.disk.write(&file, &path, &line::encode(&stored))?;
+            let line = line::encode(&stored).map_err(unwritable(id.as_str()))?;
+            self.disk.write(&file, &path, &line)?;
         }
         self.disk.sync(&file, &path)?;
         self.disk.sync_folder(draft)

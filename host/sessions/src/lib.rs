@@ -47,6 +47,7 @@ pub use import::{
     find_sessions, import_file,
 };
 pub use index::{IndexProblem, IndexedSession, SearchHit, SessionIndex};
+pub use line::UnwritableRecord;
 pub use owner::OwnerState;
 pub use reader::{ReadProblem, SessionReader};
 pub use record::{FORMAT_VERSION, SessionHeader, SessionRecord, StoredRecord, record_type};

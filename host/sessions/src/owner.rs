@@ -14,6 +14,8 @@ use std::path::{Path, PathBuf};
 
 use crate::disk::Disk;
 use crate::error::SessionStoreError;
+use crate::line::{NUMBER_MAX, UnwritableRecord};
+use crate::writer::unwritable;
 
 /// The beginning of the names of owner files.
 const PREFIX: &str = "owner-";
@@ -23,6 +25,9 @@ const LOCK: &str = "lock";
 
 /// The most digits of a process id.
 const PID_DIGITS_MAX: u64 = 20;
+
+/// The greatest number of a claim. The writer may need a few greater ones for its records.
+const EPOCH_MAX: u64 = NUMBER_MAX / 2;
 
 /// Whether a process has a session open.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -66,6 +71,9 @@ impl OwnerClaim {
             return Err(SessionStoreError::InUse { id: id.to_owned(), pid });
         }
         let epoch = newest.unwrap_or(0) + 1;
+        if epoch > EPOCH_MAX {
+            return Err(unwritable(id)(UnwritableRecord::Number));
+        }
         let path = owner_path(folder, epoch);
         let file = disk.create_new(&path)?;
         // Waits only while another process looks whether it is locked.
@@ -149,7 +157,9 @@ fn owner_path(folder: &Path, epoch: u64) -> PathBuf {
 fn epochs(folder: &Path) -> Result<Vec<u64>, SessionStoreError> {
     let entries = fs::read_dir(folder).map_err(SessionStoreError::io("read", folder))?;
     let names = entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
-    Ok(names.filter_map(|name| name.strip_prefix(PREFIX)?.parse().ok()).collect())
+    let epochs = names.filter_map(|name| name.strip_prefix(PREFIX)?.parse().ok());
+    // No claim makes a greater number, so such a file is from elsewhere.
+    Ok(epochs.filter(|epoch| *epoch <= EPOCH_MAX).collect())
 }
 
 fn state_of(path: &Path) -> Result<OwnerState, SessionStoreError> {

@@ -7,11 +7,8 @@ use std::path::{Path, PathBuf};
 use serde::Deserialize as _;
 
 use crate::error::SessionStoreError;
-use crate::line;
+use crate::line::{self, LINE_BYTES_MAX};
 use crate::record::{FORMAT_VERSION, SessionHeader, StoredRecord, record_type};
-
-/// Longest line, in bytes. A longer one is damaged.
-const LINE_BYTES_MAX: u64 = 256 * 1024 * 1024;
 
 /// A part of a file that holds no record.
 #[derive(Debug, Clone, PartialEq, Eq)]

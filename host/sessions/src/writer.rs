@@ -8,7 +8,7 @@ use jaato_places::open_own_file;
 
 use crate::disk::Disk;
 use crate::error::SessionStoreError;
-use crate::line;
+use crate::line::{self, UnwritableRecord};
 use crate::owner::OwnerClaim;
 use crate::reader::{ReadProblem, SessionReader};
 use crate::record::{SessionRecord, StoredRecord};
@@ -122,7 +122,8 @@ impl SessionWriter {
     /// Appends records, all or none. Returns the number of the last one.
     ///
     /// # Errors
-    /// [`SessionStoreError::TakenOver`] if another process owns the session now. If the disk
+    /// [`SessionStoreError::TakenOver`] if another process owns the session now.
+    /// [`SessionStoreError::Unwritable`] if a record is too long. If the disk
     /// refuses to write, nothing is added. If it refuses only to sync, the records are added, and
     /// a loss of power may lose them. A later append may succeed in both cases.
     pub fn append(
@@ -134,7 +135,8 @@ impl SessionWriter {
         let mut seq = self.next_seq;
         let mut lines = Vec::new();
         for record in records {
-            lines.extend(line::encode(&StoredRecord { seq, at_ms, epoch, record }));
+            let encoded = line::encode(&StoredRecord { seq, at_ms, epoch, record });
+            lines.extend(encoded.map_err(unwritable(&self.id))?);
             seq += 1;
         }
         self.file.lock().map_err(SessionStoreError::io("lock", &self.path))?;
@@ -178,6 +180,12 @@ impl SessionWriter {
         self.end += lines.len() as u64;
         Ok(())
     }
+}
+
+/// Returns a function that converts the error of a record for a session.
+pub(crate) fn unwritable(id: &str) -> impl FnOnce(UnwritableRecord) -> SessionStoreError {
+    let id = id.to_owned();
+    move |why| SessionStoreError::Unwritable { id, why }
 }
 
 /// Returns the folders whose names must be durable before a session's records are.

@@ -249,7 +249,7 @@ fn session_is_found_by_a_unique_beginning_or_end_of_its_id() {
     for (text, expected) in [
         (
             "20261128",
-            "`20261128` fits 2 sessions: `20261128-121315-abcdef`, `20261128-121314-k3f9qz`",
+            "`20261128` matches 2 sessions: `20261128-121315-abcdef`, `20261128-121314-k3f9qz`",
         ),
         ("def", "there is no session `def`, and a part of an id has at least 4 characters"),
         ("121314", "there is no session `121314`"),
@@ -262,6 +262,9 @@ fn session_is_found_by_a_unique_beginning_or_end_of_its_id() {
         store.create(&id(&format!("20261128-1213{second}-xxxxxx")), "/w", None).unwrap();
     }
     let error = store.find("20261128").unwrap_err().to_string();
-    assert!(error.starts_with("`20261128` fits 6 sessions: `20261128-121315-abcdef`, "), "{error}");
+    assert!(
+        error.starts_with("`20261128` matches 6 sessions: `20261128-121315-abcdef`, "),
+        "{error}"
+    );
     assert!(error.ends_with("-xxxxxx` and 1 more"), "{error}");
 }
