@@ -6,8 +6,8 @@ use serde_json::json;
 use crate::effective::effective_records;
 use crate::error::SessionStoreError;
 use crate::record::{IndexedChange, SessionRecord, StoredRecord, record_type};
-use crate::store::SessionStore;
-use crate::writer::Durability;
+use crate::store::{OpenedSession, SessionStore};
+use crate::writer::{Durability, SessionWriter};
 
 /// A message of the user.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -68,14 +68,7 @@ impl SessionStore {
     /// # Errors
     /// As [`SessionStore::prompts`], or if there is no message with this number.
     pub fn prompt(&self, id: &SessionId, number: u64) -> Result<NumberedPrompt, SessionStoreError> {
-        let mut prompts = self.prompts(id)?;
-        match prompts.iter().position(|prompt| prompt.number == number) {
-            Some(at) => Ok(prompts.swap_remove(at)),
-            None => {
-                let (id, count) = (id.as_str().to_owned(), prompts.len() as u64);
-                Err(SessionStoreError::NoPrompt { id, number, count })
-            }
-        }
+        numbered_prompt(&effective_records(self.read(id)?.read_rest()?), id, number)
     }
 
     /// Returns the number of the last record before a message of the user.
@@ -83,10 +76,8 @@ impl SessionStore {
     /// # Errors
     /// As [`SessionStore::prompt`].
     pub fn seq_before_prompt(&self, id: &SessionId, number: u64) -> Result<u64, SessionStoreError> {
-        let prompt = self.prompt(id, number)?;
         let records = effective_records(self.read(id)?.read_rest()?);
-        let before = records.iter().take_while(|stored| stored.seq < prompt.seq).last();
-        Ok(before.map_or(0, |stored| stored.seq))
+        Ok(last_before(&records, &numbered_prompt(&records, id, number)?))
     }
 
     /// Returns the number of the last record before a message of the user, if one is given.
@@ -104,19 +95,75 @@ impl SessionStore {
         }
     }
 
+    /// Opens a session to take back a message of the user and everything after it. No other process
+    /// can change the session until the result is finished or dropped.
+    ///
+    /// # Errors
+    /// As [`SessionStore::prompt`] and [`SessionStore::open`].
+    pub fn open_rewind(
+        &self,
+        id: &SessionId,
+        number: u64,
+    ) -> Result<OpenedRewind, SessionStoreError> {
+        let OpenedSession { writer, records, .. } = self.open(id, false)?;
+        let records = effective_records(records);
+        let prompt = numbered_prompt(&records, id, number)?;
+        let seq = last_before(&records, &prompt);
+        Ok(OpenedRewind { prompt, seq, writer })
+    }
+
     /// Takes back a message of the user and everything after it. The records stay in the file.
     ///
     /// # Errors
-    /// As [`SessionStore::seq_before_prompt`], if another process has the session open, or if the
-    /// disk refuses.
+    /// As [`SessionStore::open_rewind`], or if the disk refuses.
     pub fn rewind_before_prompt(
         &self,
         id: &SessionId,
         number: u64,
     ) -> Result<(), SessionStoreError> {
-        let seq = self.seq_before_prompt(id, number)?;
-        let mut opened = self.open(id, false)?;
-        let rewind = SessionRecord::new(record_type::REWIND, json!({ "seq": seq }));
-        opened.writer.append([rewind], Durability::Synced).map(drop)
+        self.open_rewind(id, number)?.finish()
     }
+}
+
+/// A session that this process owns to rewind it. Dropping it changes nothing.
+#[derive(Debug)]
+pub struct OpenedRewind {
+    prompt: NumberedPrompt,
+    /// The number of the last record that stays.
+    seq: u64,
+    writer: SessionWriter,
+}
+
+impl OpenedRewind {
+    /// Returns the message that is taken back.
+    pub fn prompt(&self) -> &NumberedPrompt {
+        &self.prompt
+    }
+
+    /// Takes back the message and everything after it. The records stay in the file.
+    ///
+    /// # Errors
+    /// If the disk refuses, or another process has taken the session over.
+    pub fn finish(mut self) -> Result<(), SessionStoreError> {
+        let rewind = SessionRecord::new(record_type::REWIND, json!({ "seq": self.seq }));
+        self.writer.append([rewind], Durability::Synced).map(drop)
+    }
+}
+
+fn numbered_prompt(
+    effective: &[StoredRecord],
+    id: &SessionId,
+    number: u64,
+) -> Result<NumberedPrompt, SessionStoreError> {
+    let prompts = numbered_prompts(effective);
+    let count = prompts.len() as u64;
+    let found = prompts.into_iter().find(|prompt| prompt.number == number);
+    let id = || id.as_str().to_owned();
+    found.ok_or_else(|| SessionStoreError::NoPrompt { id: id(), number, count })
+}
+
+/// Returns the number of the last record before a message, or 0.
+fn last_before(effective: &[StoredRecord], prompt: &NumberedPrompt) -> u64 {
+    let before = effective.iter().take_while(|stored| stored.seq < prompt.seq).last();
+    before.map_or(0, |stored| stored.seq)
 }

@@ -155,3 +155,19 @@ fn prompts_are_numbered_as_the_conversation_has_them() {
     let records = store.read(&id("a")).unwrap().read_rest().unwrap();
     assert_eq!(jaato_sessions::effective_records(records), []);
 }
+
+#[test]
+fn session_is_owned_from_the_choice_of_the_message_until_the_rewind() {
+    let (_folder, store) = store();
+    let mut writer = store.create(&id("a"), "/w", None).unwrap();
+    writer.append([prompt("one"), prompt("two")], Durability::Written).unwrap();
+    assert!(matches!(store.open_rewind(&id("a"), 2), Err(SessionStoreError::InUse { .. })));
+    drop(writer);
+    drop(store.open_rewind(&id("a"), 1).unwrap());
+    let rewind = store.open_rewind(&id("a"), 2).unwrap();
+    assert_eq!(rewind.prompt().text, "two");
+    assert!(matches!(store.open(&id("a"), false), Err(SessionStoreError::InUse { .. })));
+    rewind.finish().unwrap();
+    let prompts = store.prompts(&id("a")).unwrap();
+    assert_eq!(prompts.iter().map(|prompt| &prompt.text).collect::<Vec<_>>(), ["one"]);
+}

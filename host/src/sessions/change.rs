@@ -60,13 +60,14 @@ pub async fn delete(global: GlobalArgs, texts: &[String], is_agreed: bool) -> Co
     Ok(Exit::Done)
 }
 
-/// A damaged session, or one of a newer version, can be deleted too.
+/// A damaged session, one of a newer version, or one whose file is a link or a pipe can be deleted
+/// too.
 fn if_unreadable(
     error: jaato_runtime::sessions::SessionStoreError,
 ) -> Result<(), jaato_runtime::sessions::SessionStoreError> {
-    use jaato_runtime::sessions::SessionStoreError::{NewerFormat, NotASession};
+    use jaato_runtime::sessions::SessionStoreError::{NewerFormat, NotASession, Place};
     match error {
-        NotASession(_) | NewerFormat { .. } => Ok(()),
+        NotASession(_) | NewerFormat { .. } | Place(_) => Ok(()),
         error => Err(error),
     }
 }
@@ -109,15 +110,15 @@ pub async fn rewind(global: GlobalArgs, text: &str, number: u64, files: bool) ->
     let setup = start::setup(start::arguments(global))?;
     let sessions = Sessions::of_setup(&setup)?;
     let id = sessions.find(text)?;
-    let prompt = sessions.store.prompt(&id, number).map_err(failure)?;
-    sessions.store.check_free(&id).map_err(failure)?;
+    // No other process continues the session while its files are restored.
+    let opened = sessions.store.open_rewind(&id, number).map_err(failure)?;
     if files {
         let runtime = start::start_runtime_with(setup).await;
-        let undone = undo_files(&runtime, &id, &prompt).await;
+        let undone = undo_files(&runtime, &id, opened.prompt()).await;
         start::close(runtime).await;
         undone?;
     }
-    sessions.store.rewind_before_prompt(&id, number).map_err(failure)?;
+    opened.finish().map_err(failure)?;
     report::line(&format!("took back message {number} and all after it"))?;
     report::remark(&format!("`jaato chat --resume {id}` continues the session"));
     Ok(Exit::Done)
