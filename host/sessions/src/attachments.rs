@@ -1,23 +1,27 @@
 //! Large contents next to a session's records, named by the SHA-256 of their bytes.
 
 use std::fs;
-use std::io::ErrorKind;
-use std::path::{Path, PathBuf};
+use std::io::{ErrorKind, Read as _};
+use std::path::Path;
 
 use sha2::{Digest as _, Sha256};
 
 use crate::disk::Disk;
 use crate::error::SessionStoreError;
+use crate::plain::open_plain_in;
 
-/// Stores a content in a folder, unless it is there. Returns its name. The disk has it then.
+/// Stores a content in a folder, unless it is there. Replaces a damaged file with its name. Returns
+/// its name. The disk has it then.
 ///
 /// # Errors
 /// If the disk refuses.
 pub fn keep(disk: &Disk, folder: &Path, content: &[u8]) -> Result<String, SessionStoreError> {
     let name = digest(content);
     let path = folder.join(&name);
-    let is_whole = |found: fs::Metadata| found.len() == content.len() as u64;
-    if fs::metadata(&path).is_ok_and(is_whole) {
+    let has_length = |found: fs::Metadata| found.len() == content.len() as u64;
+    let is_whole = fs::symlink_metadata(&path).is_ok_and(has_length)
+        && matches!(read(folder, &name), Ok(Some(_)));
+    if is_whole {
         return Ok(name);
     }
     disk.make_folder(folder)?;
@@ -46,12 +50,18 @@ pub fn read(folder: &Path, name: &str) -> Result<Option<Vec<u8>>, SessionStoreEr
     if !is_name(name) {
         return Ok(None);
     }
-    let path: PathBuf = folder.join(name);
-    let content = match fs::read(&path) {
-        Ok(content) => content,
-        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
-        Err(error) => return Err(SessionStoreError::io("read", path)(error)),
+    // The folder with the attachments is no link either.
+    let session = folder.parent().unwrap_or(folder);
+    let path = folder.join(name);
+    let mut file = match open_plain_in(session, path.strip_prefix(session).unwrap_or(&path)) {
+        Ok(file) => file,
+        Err(SessionStoreError::Io { error, .. }) if error.kind() == ErrorKind::NotFound => {
+            return Ok(None);
+        }
+        Err(error) => return Err(error),
     };
+    let mut content = Vec::new();
+    file.read_to_end(&mut content).map_err(SessionStoreError::io("read", path))?;
     Ok((digest(&content) == name).then_some(content))
 }
 
@@ -69,7 +79,8 @@ pub fn share(disk: &Disk, from: &Path, to: &Path) -> Result<(), SessionStoreErro
     for entry in entries {
         let entry = entry.map_err(SessionStoreError::io("read", from))?;
         let name = entry.file_name();
-        if name.to_str().is_some_and(is_name) {
+        let is_plain = entry.file_type().is_ok_and(|found| found.is_file());
+        if is_plain && name.to_str().is_some_and(is_name) {
             disk.link(&entry.path(), &to.join(name))?;
         }
     }

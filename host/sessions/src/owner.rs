@@ -15,6 +15,7 @@ use std::path::{Path, PathBuf};
 use crate::disk::Disk;
 use crate::error::SessionStoreError;
 use crate::line::{NUMBER_MAX, UnwritableRecord};
+use crate::plain::{check_plain, open_plain_in};
 use crate::writer::unwritable;
 
 /// The beginning of the names of owner files.
@@ -127,6 +128,7 @@ fn lock_with(
         ErrorKind::NotFound => SessionStoreError::NotFound(id.to_owned()),
         _ => SessionStoreError::io("lock", &path)(error),
     };
+    check_plain(&path)?;
     let file = options.open(&path).map_err(failed)?;
     if !lock(&file).map_err(failed)? {
         return Ok(None);
@@ -163,10 +165,13 @@ fn epochs(folder: &Path) -> Result<Vec<u64>, SessionStoreError> {
 }
 
 fn state_of(path: &Path) -> Result<OwnerState, SessionStoreError> {
-    let file = match File::open(path) {
+    let (folder, name) = (path.parent(), path.file_name().unwrap_or_default());
+    let file = match open_plain_in(folder.unwrap_or(path), Path::new(name)) {
         Ok(file) => file,
-        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(OwnerState::Free),
-        Err(error) => return Err(SessionStoreError::io("open", path)(error)),
+        Err(SessionStoreError::Io { error, .. }) if error.kind() == ErrorKind::NotFound => {
+            return Ok(OwnerState::Free);
+        }
+        Err(error) => return Err(error),
     };
     // Shared, so that two processes that look do not take each other for the owner.
     match file.try_lock_shared() {

@@ -8,6 +8,7 @@ use serde::Deserialize as _;
 
 use crate::error::SessionStoreError;
 use crate::line::{self, LINE_BYTES_MAX};
+use crate::plain::open_plain_in;
 use crate::record::{FORMAT_VERSION, SessionHeader, StoredRecord, record_type};
 
 /// A part of a file that holds no record.
@@ -41,13 +42,13 @@ pub struct SessionReader {
 }
 
 impl SessionReader {
-    /// Opens a file and reads its header.
+    /// Opens a file below the folder with all sessions and reads its header.
     ///
     /// # Errors
-    /// If it cannot be read, is no session, or has a newer format.
-    pub fn open(path: &Path) -> Result<Self, SessionStoreError> {
-        let file = File::open(path).map_err(SessionStoreError::io("open", path))?;
-        let mut file = BufReader::new(file);
+    /// If it is not a regular file, cannot be read, is no session, or has a newer format.
+    pub(crate) fn open(sessions: &Path, path: &Path) -> Result<Self, SessionStoreError> {
+        let name = path.strip_prefix(sessions).unwrap_or(path);
+        let mut file = BufReader::new(open_plain_in(sessions, name)?);
         let not_a_session = || SessionStoreError::NotASession(path.to_owned());
         let (line, is_whole) = next_line(&mut file, u64::MAX, path)?.ok_or_else(not_a_session)?;
         let first =

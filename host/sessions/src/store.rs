@@ -107,7 +107,7 @@ impl SessionStore {
     ) -> Result<OpenedSession, SessionStoreError> {
         let folder = self.existing_folder(id)?;
         // Before the claim: a file that this program cannot read stays with its owner.
-        SessionReader::open(&folder.join(RECORDS))?;
+        SessionReader::open(&self.folder, &folder.join(RECORDS))?;
         let claim = OwnerClaim::take(&self.disk, &folder, id.as_str(), take_over)?;
         self.mark_changed(id)?;
         let paths = self.writer_paths(id, &folder);
@@ -120,7 +120,7 @@ impl SessionStore {
     /// # Errors
     /// If there is no such session, or it cannot be read.
     pub fn read(&self, id: &SessionId) -> Result<SessionReader, SessionStoreError> {
-        SessionReader::open(&self.existing_folder(id)?.join(RECORDS))
+        SessionReader::open(&self.folder, &self.existing_folder(id)?.join(RECORDS))
     }
 
     /// Lists all sessions. Ids of jaato begin with their time, so the newest are first.
@@ -260,6 +260,7 @@ impl SessionStore {
         let changed = self.folder.join(CHANGED);
         let above = self.folder.parent().unwrap_or(&self.folder).to_owned();
         WriterPaths {
+            sessions: self.folder.clone(),
             file: folder.join(RECORDS),
             id: id.as_str().to_owned(),
             // With the folder above, which has the name of the folder with all sessions.

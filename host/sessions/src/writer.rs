@@ -25,6 +25,8 @@ pub enum Durability {
 /// A session's file and the folders whose names must be durable for it.
 #[derive(Debug)]
 pub(crate) struct WriterPaths {
+    /// The folder with all sessions.
+    pub(crate) sessions: PathBuf,
     pub(crate) file: PathBuf,
     pub(crate) id: String,
     pub(crate) folders: Vec<PathBuf>,
@@ -53,11 +55,11 @@ impl SessionWriter {
         paths: WriterPaths,
         claim: OwnerClaim,
     ) -> Result<(Self, Vec<StoredRecord>, Vec<ReadProblem>), SessionStoreError> {
-        let WriterPaths { file: path, id, folders } = paths;
+        let WriterPaths { sessions, file: path, id, folders } = paths;
         let file = open_own_file(&path, OpenOptions::new().append(true).read(true))?;
         // The owner before may be in an append.
         file.lock().map_err(SessionStoreError::io("lock", &path))?;
-        let mut reader = SessionReader::open(&path)?;
+        let mut reader = SessionReader::open(&sessions, &path)?;
         let records = reader.read_locked()?;
         let end = reader.end();
         let length = file.metadata().map_err(SessionStoreError::io("read", &path))?.len();
@@ -82,7 +84,7 @@ impl SessionWriter {
         claim: OwnerClaim,
         header: SessionRecord,
     ) -> Result<Self, SessionStoreError> {
-        let WriterPaths { file: path, id, folders } = paths;
+        let WriterPaths { sessions: _, file: path, id, folders } = paths;
         let part = path.with_extension("part");
         let file = disk.create_empty(&part)?;
         let epoch = claim.epoch;

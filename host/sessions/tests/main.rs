@@ -8,6 +8,7 @@ mod history_rules;
 mod import;
 mod import_cases;
 mod index;
+mod odd_files;
 mod retention;
 mod sample;
 mod store;
