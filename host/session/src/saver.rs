@@ -31,6 +31,9 @@ pub trait SessionSaver: Send + Sync {
     /// If another process continues the session, so that the call must not run.
     fn call_starts<'a>(&'a self, call: &'a ToolCall) -> BoxFuture<'a, Result<(), Error>>;
 
+    /// Writes what waits for the session's next message, because the user changed something.
+    fn save_now(&self);
+
     /// Resolves when everything so far is written, or cannot be saved.
     fn written(&self) -> BoxFuture<'_, ()>;
 

@@ -95,6 +95,8 @@ enum Change {
     CallStarted(CallId, ToolName),
     CallEnded(Box<ToolResult>),
     Name(String),
+    /// Nothing: writes what was held back.
+    Now,
 }
 
 /// Changes to write. The thread answers the sender when the file has them.
@@ -233,6 +235,10 @@ impl SessionSaver for FileSessionSaver {
         })
     }
 
+    fn save_now(&self) {
+        self.send(vec![Change::Now]);
+    }
+
     fn written(&self) -> BoxFuture<'_, ()> {
         Box::pin(self.send_and_wait(Vec::new(), Durability::Written))
     }
@@ -362,9 +368,7 @@ impl SaverThread {
         // A session without a message has no file, and opening one changes nothing.
         let begins = |change: &Change| match change {
             Change::Record(_) => true,
-            Change::Name(_) | Change::Rules(_) | Change::CallStarted(..) => {
-                self.target.writer.is_some()
-            }
+            Change::Name(_) | Change::Now | Change::CallStarted(..) => self.target.writer.is_some(),
             _ => false,
         };
         let is_begun = self.is_begun || changes.iter().any(begins);
@@ -376,9 +380,10 @@ impl SaverThread {
         let mut records = Vec::with_capacity(self.early.len());
         for change in std::mem::take(&mut self.early) {
             self.keep_blobs(&change)?;
-            let mut record = self.record_of(change)?;
-            clean_texts(&mut record.data, &self.access.clean);
-            records.push(record);
+            if let Some(mut record) = self.record_of(change)? {
+                clean_texts(&mut record.data, &self.access.clean);
+                records.push(record);
+            }
         }
         let SaveTarget { store, id, workspace, writer } = &mut self.target;
         let Some(writer) = writer else {
@@ -414,8 +419,9 @@ impl SaverThread {
         Ok(())
     }
 
-    fn record_of(&self, change: Change) -> Result<SessionRecord, SessionStoreError> {
-        Ok(match change {
+    fn record_of(&self, change: Change) -> Result<Option<SessionRecord>, SessionStoreError> {
+        Ok(Some(match change {
+            Change::Now => return Ok(None),
             Change::Record(RecordChange::Append { entry }) => record(record_type::MESSAGE, &*entry),
             Change::Record(change) => record(record_type::CHANGE, change),
             Change::Rules(rules) => record(record_type::RULES, rules),
@@ -443,7 +449,7 @@ impl SaverThread {
             }
             Change::Name(name) => record(record_type::NAME, json!({ "name": name })),
             Change::CallEnded(result) => record(record_type::CALL_ENDED, result),
-        })
+        }))
     }
 }
 

@@ -7,8 +7,7 @@ use std::time::Duration;
 use jaato_config::NamedModel;
 use jaato_environments::SessionOutputs;
 use jaato_session::{
-    EventEmitter, InitialObjects, SavedRules, SavedState, SessionPorts, SessionSaver, SessionSetup,
-    SharedUsage,
+    EventEmitter, InitialObjects, SavedState, SessionPorts, SessionSaver, SessionSetup, SharedUsage,
 };
 use jaato_sessions::{SessionStore, SessionStoreError};
 use jaato_types::{Error, SessionId};
@@ -79,7 +78,7 @@ impl SessionSaving {
             setup.history = std::mem::take(&mut restored.history);
             setup.interrupted = std::mem::take(&mut restored.interrupted);
             setup.spent = SharedUsage::from_usage(restored.state.usage);
-            if let Some(rules) = restored.rules.take() {
+            if let Some(rules) = restored.rules.clone() {
                 let root = host.setup.workspace.root().display().to_string();
                 let is_same_place = root == target.workspace
                     && restored.state.environment == host.setup.config.environment;
@@ -92,7 +91,7 @@ impl SessionSaving {
             }
             saved = LastSaved {
                 record: restored.record,
-                rules: Some(SavedRules::of(&setup.rules)),
+                rules: restored.rules,
                 state: restored.state,
                 objects: restored.objects.change_count(),
                 plugins: restored.plugins,

@@ -195,7 +195,7 @@ impl SessionHandle {
     pub fn change_rules<T>(&self, change: impl FnOnce(&mut Rules) -> T) -> Result<T> {
         let shared = self.shared()?;
         let changed = shared.rules.change(change);
-        shared.save_rules();
+        shared.save_changed_rules();
         Ok(changed)
     }
 
@@ -206,7 +206,7 @@ impl SessionHandle {
     pub fn set_mode(&self, mode: jaato_policy::PolicyMode) -> Result<()> {
         let shared = self.shared()?;
         shared.rules.change(|rules| rules.mode = mode);
-        shared.save_rules();
+        shared.save_changed_rules();
         shared.emitter.emit(Event::ModeChanged { mode: mode.name().to_owned() });
         Ok(())
     }
@@ -378,10 +378,11 @@ impl SessionShared {
         self.runner(initiative, cancel).run_whole(&call).await
     }
 
-    /// Saves the rules, if the session is saved.
-    fn save_rules(&self) {
+    /// Saves rules that the user has changed, if the session is saved.
+    fn save_changed_rules(&self) {
         if let Some(saver) = &self.ports.saver {
             saver.save_rules(&self.rules);
+            saver.save_now();
         }
     }
 

@@ -169,7 +169,7 @@ fn fork(life: &Life) -> String {
     let lines = ["/fork", "edit in the copy", "/rewind 6 files", "instead", "/plan"];
     let shown = life.chat(id, &[&lines[..], &["/export talk.jsonl"]].concat());
     assert!(before == fs::read(file_of(house, id)).unwrap(), "the original is as it was");
-    assert!(shown.stderr.contains("taken back in: a.txt\n"), "{shown}");
+    assert!(shown.stderr.contains("undid changes in: a.txt\n"), "{shown}");
     assert!(shown.stdout.contains(COMPLETED), "{shown}");
     assert_eq!(life.text("a.txt"), "three\n");
     let asked = life.server.asked();
@@ -190,7 +190,7 @@ fn rewind(life: &Life) {
     house.write("workspace/b.txt", "mine\n");
     let rewound = house.run(&["session", "rewind", id, "--to", "2", "--files"]).code(0);
     assert_eq!(rewound.stdout, "took back message 2 and all after it\n");
-    assert!(rewound.stderr.contains("taken back in: a.txt\n"), "{rewound}");
+    assert!(rewound.stderr.contains("undid changes in: a.txt\n"), "{rewound}");
     assert!(rewound.stderr.contains("b.txt has changed since"), "{rewound}");
     assert_eq!(life.text("a.txt") + &life.text("b.txt"), "one\nmine\n");
 
