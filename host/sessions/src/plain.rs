@@ -1,5 +1,5 @@
-//! Opens the files of a session for reading. Another program may have put a link, a pipe or a device
-//! there: these are refused, and opening never blocks.
+//! Opens the files of a session for reading. Refuses a link, a pipe or a device that another
+//! program has put there, and never blocks on it.
 
 use std::fs::{self, File};
 use std::io;
@@ -12,8 +12,8 @@ use crate::error::SessionStoreError;
 /// Opens a regular file below a folder. Follows no links below the folder.
 ///
 /// # Errors
-/// [`SessionStoreError::Place`] if it is not a regular file, [`SessionStoreError::Io`] if the system
-/// refuses.
+/// [`SessionStoreError::Place`] if it is not a regular file, [`SessionStoreError::Io`] if the
+/// system refuses.
 pub fn open_plain_in(folder: &Path, name: &Path) -> Result<File, SessionStoreError> {
     open_inside(folder, name).map_err(|error| {
         let parts = name.ancestors().filter(|part| !part.as_os_str().is_empty());
