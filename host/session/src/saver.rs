@@ -215,6 +215,7 @@ impl SavedRecord {
 #[cfg(test)]
 mod tests {
     use jaato_types::Message;
+    use serde_json::json;
 
     use super::*;
 
@@ -272,5 +273,43 @@ mod tests {
             assert_eq!(record.apply(change), Err(RecordChangeError));
         }
         assert_eq!(record, SavedRecord::default());
+    }
+
+    fn saved_rules() -> SavedRules {
+        let rule = |tool: &str, decision: &str| {
+            json!({
+                "tool": tool, "plugin": "p", "definition": null, "decision": decision,
+                "pattern": "tool", "place": { "root": null, "waits_for_trust": false },
+            })
+        };
+        let answers = [
+            rule("allowed", "allow_in_session"),
+            rule("denied", "deny_in_session"),
+            rule("always", "allow_always"),
+        ];
+        let rules = json!({ "mode": "accept-edits", "answers": answers });
+        serde_json::from_value(rules).unwrap()
+    }
+
+    fn restored(is_same_place: bool) -> (PolicyMode, Vec<String>) {
+        let mut rules = Rules::default();
+        saved_rules().restore_into(&mut rules, is_same_place);
+        let tools = rules.answers().iter().map(|answer| answer.tool().to_string());
+        (rules.mode, tools.collect())
+    }
+
+    #[test]
+    fn only_answers_of_the_session_are_restored() {
+        let expected = ["allowed", "denied"].map(str::to_owned).to_vec();
+        assert_eq!(restored(true), (PolicyMode::AcceptEdits, expected));
+    }
+
+    #[test]
+    fn elsewhere_only_what_denies_is_restored() {
+        assert_eq!(restored(false), (PolicyMode::Ask, vec!["denied".to_owned()]));
+        let mut rules = Rules::default();
+        SavedRules { mode: PolicyMode::ReadOnly, ..SavedRules::default() }
+            .restore_into(&mut rules, false);
+        assert_eq!(rules.mode, PolicyMode::ReadOnly);
     }
 }
