@@ -154,7 +154,7 @@ fn hit_json(hit: &SearchHit) -> Value {
     })
 }
 
-/// Returns the name of a session for users. One without messages has none.
+/// Returns the name of a session for users. A session without messages has no name.
 pub(super) fn name_of(session: &IndexedSession) -> String {
     match session.name.as_str() {
         "" => "(no messages)".to_owned(),
