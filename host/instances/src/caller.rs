@@ -380,19 +380,18 @@ impl FacetRequest<'_> {
     fn is_saved(self) -> bool {
         match self {
             Self::Tool(_, effect) | Self::Resource(effect) => effect == StateEffect::Changes,
-            // The plugin may keep the event it received. A question changes nothing.
+            // The plugin may keep the event it received. A question changes nothing, and the host may
+            // stop polling one for a while.
             Self::Hook(hook) => matches!(hook, Hook::AfterTool | Hook::Event),
             Self::Condition
             | Self::Preview
             | Self::CompleteWords
             | Self::CountTokens
-            | Self::AwaitTools => false,
-            Self::Command
-            | Self::Completion
-            | Self::Plan
-            | Self::Large(_)
             | Self::Models
-            | Self::PullModel => true,
+            | Self::AwaitTools => false,
+            Self::Command | Self::Completion | Self::Plan | Self::Large(_) | Self::PullModel => {
+                true
+            }
         }
     }
 
