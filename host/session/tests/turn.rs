@@ -4,8 +4,8 @@
 use jaato_session::testing::{ScriptedProviderAction, ScriptedTool, TestStage};
 use jaato_session::{
     Cancel, GET_TOOL_SCHEMAS, History, HistoryEntry, LIST_TOOLS, Limits, MARK_FAILED,
-    MARK_FILTERED, MARK_LIMIT, MARK_OUTPUT_LIMIT, MessageMark, Session, SessionSetup, ToolState,
-    TurnReport, percent_used,
+    MARK_FILTERED, MARK_LIMIT, MARK_OUTPUT_LIMIT, MARK_PROCESS_ENDED, MessageMark, Session,
+    SessionSetup, ToolState, TurnReport, percent_used,
 };
 use jaato_types::{
     CompletionRequest, Delta, Error, ErrorKind, Event, FinishReason, Message, Outcome, Part, Role,
@@ -637,7 +637,7 @@ async fn session_with_unanswered_calls_in_its_history_continues() {
         outline(session.history())[2..],
         [
             "Tool: error 1 \"cancelled\"".to_owned(),
-            format!("Model: {MARK_FAILED:?} Partial"),
+            format!("Model: {MARK_PROCESS_ENDED:?} Partial"),
             "User: \"after\"".to_owned(),
             "Model: \"hi\"".to_owned(),
         ]
