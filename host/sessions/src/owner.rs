@@ -48,7 +48,14 @@ pub struct OwnerClaim {
     /// The number of the claim.
     pub epoch: u64,
     path: PathBuf,
-    _locked: File,
+    locked: File,
+}
+
+impl Drop for OwnerClaim {
+    fn drop(&mut self) {
+        // A process that was forked and does not run its program yet has the file open too.
+        let _ = self.locked.unlock();
+    }
 }
 
 impl OwnerClaim {
@@ -84,7 +91,7 @@ impl OwnerClaim {
         for epoch in epochs {
             disk.remove_file(&owner_path(folder, epoch))?;
         }
-        Ok(Self { epoch, path, _locked: file })
+        Ok(Self { epoch, path, locked: file })
     }
 
     /// Returns false if another process has claimed the session since.
