@@ -380,8 +380,8 @@ impl FacetRequest<'_> {
     fn is_saved(self) -> bool {
         match self {
             Self::Tool(_, effect) | Self::Resource(effect) => effect == StateEffect::Changes,
-            // The plugin may keep the event it received. A question changes nothing, and the host may
-            // stop polling one for a while.
+            // The plugin may keep the event it received. A question changes nothing, and the host
+            // may stop polling one for a while.
             Self::Hook(hook) => matches!(hook, Hook::AfterTool | Hook::Event),
             Self::Condition
             | Self::Preview
