@@ -260,10 +260,10 @@ impl Runtime {
         self.models_within(Duration::MAX).await
     }
 
-    /// Like [`Runtime::ask_for_models`], but gives each provider only this much time. Asks one
+    /// Like [`Runtime::models`], but gives each provider only this much time. Asks one
     /// after the other.
     ///
-    /// As [`Runtime::ask_for_models`].
+    /// As [`Runtime::models`].
     pub async fn models_within(&self, wait: Duration) -> (Vec<ListedModel>, Vec<String>) {
         let (mut models, mut problems) = (Vec::new(), Vec::new());
         let (registry, configured_model) = (self.registry(), self.model());
