@@ -191,10 +191,10 @@ pub enum NextSession {
 }
 
 impl NextSession {
-    /// Parses the words of `/rewind`: a number, and `files` if edits are undone too.
+    /// Parses the words of `/rewind`, a number and perhaps `files`, and undoes edits for `files`.
     ///
     /// # Errors
-    /// If they are other words, or the session is not saved.
+    /// If they are other words, the session is not saved, or edits cannot be undone.
     pub async fn rewind(
         runtime: &Runtime,
         session: &mut Session,

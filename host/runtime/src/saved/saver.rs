@@ -1,7 +1,7 @@
 //! Writes a session into its file while it runs.
 //!
-//! A thread writes, so a turn never waits for the disk, except before a call that may change
-//! something. If the disk refuses, that is reported once and the session continues in memory. The
+//! A thread writes. A turn waits for it only before a request, briefly, and before a call that may
+//! change something. If the disk refuses, that is reported once and the session continues in memory. The
 //! file is created with the first message, so a session without one leaves nothing.
 
 use std::collections::{HashMap, HashSet};
@@ -277,6 +277,8 @@ struct SaverThread {
     state: Arc<SaveState>,
     /// Whether anything was written.
     is_begun: bool,
+    /// Whether a loss of power could lose what was written.
+    is_unsynced: bool,
     /// What came before.
     early: Vec<Change>,
     /// The blobs that are attachments of the session.
@@ -289,7 +291,9 @@ impl SaverThread {
     fn new(target: SaveTarget, access: SaverAccess, state: Arc<SaveState>) -> Self {
         let (early, blobs) = (Vec::new(), HashSet::new());
         let outputs = HashMap::new();
-        let mut thread = Self { target, access, state, is_begun: false, early, blobs, outputs };
+        let (is_begun, is_unsynced) = (false, false);
+        let mut thread =
+            Self { target, access, state, is_begun, is_unsynced, early, blobs, outputs };
         // The outputs of earlier processes were cleaned by them.
         thread.outputs = thread.output_lengths().collect();
         thread
@@ -307,7 +311,9 @@ impl SaverThread {
             if self.state.get() == SaveState::SAVING {
                 // Nothing waits, so what came so far is made to survive a loss of power too.
                 self.clean_outputs();
-                let synced = self.target.writer.as_mut().map_or(Ok(()), SessionWriter::sync);
+                let writer = self.target.writer.as_mut().filter(|_| self.is_unsynced);
+                let synced = writer.map_or(Ok(()), SessionWriter::sync);
+                self.is_unsynced = false;
                 self.check(&synced);
             }
         }
@@ -385,6 +391,7 @@ impl SaverThread {
                 records.push(record);
             }
         }
+        self.is_unsynced |= !records.is_empty();
         let SaveTarget { store, id, workspace, writer } = &mut self.target;
         let Some(writer) = writer else {
             let mut new = store.create(id, workspace, None)?;
