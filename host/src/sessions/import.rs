@@ -160,7 +160,7 @@ fn named_file(text: &str, from: Option<ImportSource>) -> Result<SessionFile, Com
                 .hint("`jaato session import --all` lists the sessions of other programs"))
         }
         ref several => {
-            let text = format!("`{text}` fits {} sessions", several.len());
+            let text = format!("`{text}` matches {} sessions", several.len());
             Err(CommandFailure::new(Exit::Usage, text).hint("give the whole id, or add --from"))
         }
     }

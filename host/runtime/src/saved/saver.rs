@@ -1,8 +1,8 @@
 //! Writes a session into its file while it runs.
 //!
 //! A thread writes. A turn waits for it only before a request, briefly, and before a call that may
-//! change something. If the disk refuses, that is reported once and the session continues in memory. The
-//! file is created with the first message, so a session without one leaves nothing.
+//! change something. If the disk refuses, that is reported once and the session continues in
+//! memory. The file is created with the first message, so a session without one leaves nothing.
 
 use std::collections::{HashMap, HashSet};
 use std::fs;
