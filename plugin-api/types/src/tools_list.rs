@@ -6,7 +6,7 @@ use crate::ToolName;
 
 crate::operations::service_operations! { $ tools_list_operations, None, answered;
     /// Lists the tools that may be called in the session, except those of the host. Fails with
-    /// `unavailable` if there is no session.
+    /// `unavailable` outside of a session.
     tools TOOLS_LIST "tools.list": () => ToolsListAnswer, sdk [().tools: Vec<ToolFacts>];
 }
 

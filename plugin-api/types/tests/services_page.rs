@@ -14,8 +14,8 @@ The operations that the host offers to plugins. A test writes this page from the
 [authors](authors/README.md) has a page for each.
 
 `bytes` means that raw bytes follow the JSON of the frame, and `stream` that the answer opens a
-stream. Without a type there is no JSON. If a row names a [grant](authors/grants.md), the plugin
-needs it. In a context that only reads, a plugin may use only the operations marked *reads*.
+stream. If no type is given, the frame has no JSON. If a row names a [grant](authors/grants.md), the
+plugin needs it. In a context that only reads, a plugin may use only the operations marked *reads*.
 
 | operation | does | request | answer | grant | reads |
 |---|---|---|---|---|---|
