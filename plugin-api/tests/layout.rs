@@ -68,7 +68,7 @@ impl Published {
             TLData::Enum(variants) => list("in a variant ", variants.fields),
             TLData::PrefixType(prefix) => list("", prefix.fields),
         }
-        list("stands for ", layout.phantom_fields());
+        list("phantom ", layout.phantom_fields());
         match layout.data() {
             TLData::Enum(variants) => {
                 let names: Vec<_> = variants.variant_names_iter().collect();

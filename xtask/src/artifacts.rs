@@ -184,7 +184,7 @@ impl BuildArtifacts {
     /// Returns the dynamic library of one of the workspace's plugins.
     pub fn plugin(&self, workspace: &CargoWorkspace, name: &str) -> Result<PathBuf> {
         let package = workspace.plugins().into_iter().find(|package| package.name == name);
-        let package = package.with_context(|| format!("there is no plugin `{name}`"))?;
+        let package = package.with_context(|| format!("unknown plugin `{name}`"))?;
         self.library(&workspace.root.join(&package.folder).join("Cargo.toml"))
             .with_context(|| format!("cargo has built no library of `{name}`"))
     }

@@ -25,7 +25,7 @@ pub fn start(words: Vec<OsString>) -> Result<ExitCode> {
     let workspace = CargoWorkspace::load()?;
     let names: Vec<&str> = workspace.plugins().iter().map(|plugin| plugin.name.as_str()).collect();
     if names.is_empty() {
-        bail!("there is no plugin below `plugins/`");
+        bail!("`plugins/` contains no plugin");
     }
     let selection = BuildSelection::Packages(&names);
     let built =

@@ -132,7 +132,7 @@ pub fn start_one_of(chores: &[Chore]) -> ExitCode {
         return ExitCode::SUCCESS;
     }
     let Some(chore) = chores.iter().find(|chore| name == chore.name) else {
-        eprintln!("error: there is no chore `{}`\n\n{}", name.to_string_lossy(), help(chores));
+        eprintln!("error: unknown chore `{}`\n\n{}", name.to_string_lossy(), help(chores));
         return ExitCode::from(EXIT_USAGE);
     };
     let words: Vec<OsString> = words.collect();

@@ -149,7 +149,7 @@ fn lay_out(
     tree: &Path,
 ) -> Result<Option<GlibcVersion>> {
     if programs.plugins.is_empty() {
-        bail!("there is no plugin to ship, and jaato needs at least one");
+        bail!("found no plugin to ship, and jaato needs at least one");
     }
     let mut placed = vec![copy_into(&programs.jaato, &tree.join("bin"))?];
     for plugin in &programs.plugins {
@@ -180,7 +180,7 @@ fn copy_into(file: &Path, folder: &Path) -> Result<PathBuf> {
 
 fn version(workspace: &CargoWorkspace) -> Result<&str> {
     let host = workspace.packages.iter().find(|package| package.name == HOST);
-    Ok(&host.with_context(|| format!("there is no package `{HOST}`"))?.version)
+    Ok(&host.with_context(|| format!("the workspace has no package `{HOST}`"))?.version)
 }
 
 /// Returns the target triple of this machine. Other targets are not built.

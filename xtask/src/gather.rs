@@ -17,8 +17,8 @@ const LIST: &str = ".gathered";
 /// The number of bytes to compare at a time.
 const COMPARE_BYTES: usize = 64 * 1024;
 
-/// Copies `files` into `folder`, and removes files of an earlier call that are no longer in
-/// `files`. Returns the paths in `folder`.
+/// Copies `files` into `folder`, and removes files of an earlier call that `files` does not
+/// contain. Returns the paths in `folder`.
 pub fn gather(files: &[PathBuf], folder: &Path) -> Result<Vec<PathBuf>> {
     fs::create_dir_all(folder).with_context(|| format!("making `{}`", folder.display()))?;
     close_to_others(folder)?;

@@ -58,7 +58,7 @@ fn parse(words: Vec<OsString>) -> Result<NewPluginOptions> {
 fn parse_kind(word: &str) -> Result<TemplateKind, String> {
     let kind = TemplateKind::ALL.into_iter().find(|kind| kind.word() == word);
     kind.ok_or_else(|| {
-        format!("there is no kind `{word}`; there are `tool`, `gc`, `provider` and `environment`")
+        format!("unknown kind `{word}`; the kinds are `tool`, `gc`, `provider` and `environment`")
     })
 }
 
@@ -91,7 +91,7 @@ mod tests {
             parse(words.iter().map(OsString::from).collect()).err().unwrap().to_string()
         };
         assert!(error(&[]).starts_with("a plugin needs a name"));
-        assert!(error(&["a", "--kind", "modul"]).contains("there is no kind `modul`"));
+        assert!(error(&["a", "--kind", "modul"]).contains("unknown kind `modul`"));
         assert!(error(&["a", "b"]).contains("b"));
         assert!(parse(vec!["a".into(), "--kind".into(), "gc".into()]).is_ok());
     }

@@ -318,7 +318,7 @@ fn dist_reports_missing_files() {
     refused("house/bin/jaato` is missing");
     fs::create_dir_all(house.join("bin")).unwrap();
     fs::copy("/bin/true", house.join("bin/jaato")).unwrap();
-    refused("there is no plugin to ship");
+    refused("found no plugin to ship");
     fs::copy("/bin/true", house.join("plugins").join(library("tool_a"))).unwrap();
     for paper in
         ["LICENSE-MIT", "plugin-api/include/jaato_plugin.h", "docs/security.md", "Cargo.lock"]

@@ -21,7 +21,7 @@ use crate::fence::{run_host_code, run_plugin_code};
 ///
 /// The plugin executor calls it, so it must not block. All emitted frames arrive before the answer.
 pub trait CallResultSink: Send + Sync + 'static {
-    /// Takes an emitted frame, in the order of emission. Returns false if there is no room for it,
+    /// Takes an emitted frame, in the order of emission. Returns false if the frame does not fit,
     /// which the call's answer then reports. The context is locked, so this method must not access
     /// the call.
     fn emitted(&self, frame: &[u8]) -> bool;

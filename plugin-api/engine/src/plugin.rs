@@ -142,7 +142,7 @@ struct HostLog {
 impl LogAbi for HostLog {
     fn log(&self, level: u8, text: RStr<'_>) {
         let _host = HostCodeGuard::enter();
-        // If the log itself panics, there is no way to report it.
+        // If the log itself panics, nothing can report it.
         let _ = run_host_code(|| self.watch.log(&self.plugin, level, text.as_str()));
     }
 }

@@ -197,7 +197,7 @@ enum ResponseFormat {
 }
 
 impl ResponseFormat {
-    /// Returns the form by the first byte that is not blank, or `None` if there is no such byte
+    /// Returns the form by the first byte that is not blank, or `None` if that byte has not arrived
     /// yet.
     fn of(bytes: &[u8]) -> Option<Self> {
         if failure::is_compressed(bytes) {

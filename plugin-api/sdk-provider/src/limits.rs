@@ -157,7 +157,7 @@ mod tests {
         assert_eq!(wait(&with(&[requests, tokens]), 101), Some(5_000), "the next is as large");
         let used_up = ("x-ratelimit-remaining-requests", "0");
         assert_eq!(wait(&with(&[used_up, tokens]), 101), Some(9_000), "the longer one counts");
-        assert_eq!(wait(&[used_up], 1), None, "nobody says how long");
+        assert_eq!(wait(&[used_up], 1), None, "no header says how long");
         assert_eq!(wait(&[], 1), None);
     }
 

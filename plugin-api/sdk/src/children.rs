@@ -92,7 +92,7 @@ impl ChildSession {
         self.host.service(child::SESSION_WAIT, &request).await
     }
 
-    /// Streams the session's events from now on. A slow reader loses some of them.
+    /// Streams the session's events from this call on. A slow reader loses some of them.
     ///
     /// # Errors
     /// `not_found` if the session is closed.

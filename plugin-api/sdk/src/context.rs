@@ -206,7 +206,7 @@ impl Reporter {
         self.emit(&Delta::output(text.into()))
     }
 
-    /// Shows the user a one-line status while there is no other output.
+    /// Shows the user a one-line status until the call shows other output.
     pub fn notice(&self, text: impl Into<String>) -> bool {
         self.emit(&Delta::notice(text.into()))
     }

@@ -91,8 +91,8 @@ impl<S: State> Definition<S> {
     /// Returns the tools sorted by name.
     ///
     /// # Errors
-    /// If there are no tools although the manifest says so, if two have the same name, or if
-    /// providers refuse a name.
+    /// If the plugin has no tools although its manifest declares some, if two have the same name,
+    /// or if providers refuse a name.
     pub(crate) fn tools_by_name(&self) -> Result<BTreeMap<ToolName, &'static ToolEntry<S>>> {
         let mut tools = BTreeMap::new();
         for entry in &self.tools {

@@ -7,7 +7,7 @@ use crate::context::Reporter;
 
 impl Reporter {
     /// Shows the user a form and waits for the answer without a time limit. The call's deadline
-    /// pauses during the wait. If there is no user to ask, the answer says so at once.
+    /// pauses during the wait. If no user can answer, this returns at once and says so.
     ///
     /// ```
     /// # use jaato_plugin_sdk::prelude::*;

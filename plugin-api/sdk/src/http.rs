@@ -121,7 +121,7 @@ impl HttpRequestBuilder {
     /// response.
     ///
     /// # Errors
-    /// The reason why there is no response, with its retry class; `limit_reached` if the body is
+    /// The reason why no response arrived, with its retry class; `limit_reached` if the body is
     /// too large; `not_found` if the session does not have a blob of the body.
     pub async fn send(self) -> Result<HttpResponse> {
         let Self { host, mut request, mut body, parts } = self;

@@ -126,7 +126,7 @@ impl Objects<'_> {
     }
 
     /// Returns the objects of all matching items, or of all the tool's items without a filter.
-    /// Returns `None` if there is no such item.
+    /// Returns `None` if no item matches.
     ///
     /// # Errors
     /// As [`Objects::get`].

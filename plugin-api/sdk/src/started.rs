@@ -32,7 +32,7 @@ impl Reporter {
     /// use jaato_plugin_sdk::prelude::*;
     /// use jaato_plugin_sdk::process::Spawn;
     ///
-    /// /// Starts a build; the number is all that the next call needs.
+    /// /// Starts a build. The next call needs only the number.
     /// async fn begin(cx: &Cx) -> Result<u64> {
     ///     Ok(cx.start_process(&Spawn::shell("make all")).await?.number())
     /// }
@@ -67,7 +67,7 @@ impl Reporter {
     /// have ended.
     ///
     /// # Errors
-    /// The host's error; `unknown_operation` if there is no environment that runs programs.
+    /// The host's error; `unknown_operation` if no environment runs programs.
     pub async fn started_processes(&self) -> Result<Vec<ProcessFacts>> {
         self.service(process::LIST, &()).await
     }
@@ -81,7 +81,7 @@ impl StartedProcess {
 
     /// Reads the program's output, both streams in their original order, from a byte offset: at
     /// most 256 KiB. The answer contains the offset of the returned bytes, which is larger than the
-    /// requested one if older bytes are no longer kept, and the total number of bytes. The next
+    /// requested one if older bytes were discarded, and the total number of bytes. The next
     /// bytes begin at `from` plus the length of the returned bytes.
     ///
     /// # Errors

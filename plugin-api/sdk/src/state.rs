@@ -65,7 +65,7 @@ pub trait State: Sized + Send + Sync + 'static {
     /// lists.
     ///
     /// # Errors
-    /// If it fails, there are no completions.
+    /// If it fails, the user gets no completions.
     fn complete_words(
         _cx: &Cx<Self>,
         asked: CompleteWords,

@@ -90,8 +90,8 @@ impl Store {
     }
 
     /// Changes a value without losing changes by other sessions. If another session wrote the value
-    /// in between, it is read and changed again, so `change` may run several times. Returns the
-    /// written value.
+    /// after it was read, it is read and changed again, so `change` may run several times. Returns
+    /// the written value.
     ///
     /// # Errors
     /// As [`Store::get`] and [`Store::set`]; `conflict` if other sessions changed it first each
@@ -117,7 +117,7 @@ impl Store {
                 Err(error) => return Err(error),
             }
         }
-        let text = format!("others changed `{key}` {UPDATES_MAX} times in between");
+        let text = format!("other sessions changed `{key}` during {UPDATES_MAX} attempts");
         Err(Error::new(ErrorKind::Conflict, text))
     }
 

@@ -109,7 +109,7 @@ fn invalid_tool_function_does_not_compile() {
             120: `extern "C"`: a tool must be a plain `fn` or `async fn`
             126: `unsafe`: a tool must be a plain `fn` or `async fn`
             133: `where`: a tool cannot be generic, because its schema describes one type
-            139: `/// Is no function.`: `#[tool_fn]` works only on functions; use `#[derive(ToolInput)]` on a struct
+            139: `/// Is not a function.`: `#[tool_fn]` works only on functions; use `#[derive(ToolInput)]` on a struct
         "#]],
     );
 }

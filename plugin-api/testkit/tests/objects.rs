@@ -62,7 +62,7 @@ impl Tool for Forget {
     }
 }
 
-/// Lists what there is, and takes it away.
+/// Lists and removes all objects.
 #[derive(ToolInput)]
 struct Clear {}
 

@@ -18,7 +18,7 @@ impl State for Shelf {
             Some(Value::Array(notes)) => {
                 notes.iter().filter_map(Value::as_str).map(str::to_owned).collect()
             }
-            Some(other) => return Err(Error::failed(format!("`{other}` is no list of notes"))),
+            Some(other) => return Err(Error::failed(format!("`{other}` is not a list of notes"))),
         };
         Ok(Self(Mutex::new(notes)))
     }

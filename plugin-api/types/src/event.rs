@@ -460,9 +460,9 @@ pub enum Event {
         reason: GcReason,
         /// The gc's name without its kind, or `host` if the session itself shortened messages.
         source: String,
-        /// The number of messages that are no longer sent.
+        /// The number of messages that jaato stopped sending.
         messages_removed: u64,
-        /// The number of turns that are no longer sent, not even in part.
+        /// The number of turns that jaato stopped sending completely.
         turns_removed: u64,
         /// The number of messages of which only the head and tail are sent.
         messages_cut: u64,
@@ -485,8 +485,8 @@ pub enum Event {
         delay_ms: u64,
         /// The error that caused the retry.
         error: Error,
-        /// Whether a part of the answer was already shown. It is no longer valid, because the
-        /// answer starts again from its beginning.
+        /// Whether a part of the answer was already shown. Discard that part, because the answer
+        /// starts again from its beginning.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         answer_restarts: bool,
     },

@@ -152,7 +152,7 @@ pub struct ToolsChanged {
     /// Tools that become available.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub added: Vec<ToolSpec>,
-    /// Tools that are no longer available.
+    /// Tools that become unavailable.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub removed: Vec<ToolName>,
 }

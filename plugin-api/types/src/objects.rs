@@ -178,11 +178,11 @@ pub struct ObjectsAnswer {
     pub objects: Option<Vec<Object>>,
 }
 
-/// Whether there are no objects.
+/// Whether no objects exist.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ObjectsEmptyAnswer {
-    /// Whether there are no objects. Items without objects do not count.
+    /// Whether no objects exist. Items without objects do not count.
     pub is_empty: bool,
 }
 
@@ -253,7 +253,7 @@ pub struct HiddenValueAnswer {
     pub value: HiddenValueEncoding,
 }
 
-/// The form of a hidden value: JSON, bytes, or neither if there is no value.
+/// The form of a hidden value: JSON, bytes, or neither if the key has no value.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct HiddenValueEncoding {

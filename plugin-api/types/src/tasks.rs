@@ -79,7 +79,7 @@ pub struct TaskReadAnswer {
     pub output: String,
     /// The offset after this output, for the next request.
     pub offset: u64,
-    /// The number of bytes after the requested offset that are no longer kept.
+    /// The number of bytes after the requested offset that were discarded.
     #[serde(skip_serializing_if = "is_zero")]
     pub lost_bytes: u64,
 }

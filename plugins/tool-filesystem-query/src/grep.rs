@@ -281,7 +281,7 @@ fn with_any_line_end(pattern: &str) -> String {
 
 /// Rephrases an error for this tool.
 fn rephrase_regex_error(error: Error, path: &str) -> Error {
-    match error.message.split_once(" is no regular expression: ") {
+    match error.message.split_once(" is not a valid regular expression: ") {
         Some((_, reason)) => {
             let text = format!("Invalid regex pattern: {reason}");
             let hint = error.hint.unwrap_or_default();

@@ -186,7 +186,7 @@ fn parse_selection(words: Vec<OsString>) -> Result<Option<Vec<&'static Benchmark
         };
         let Some(bench) = BENCHES.iter().find(|bench| name == bench.name) else {
             let names: Vec<&str> = BENCHES.iter().map(|bench| bench.name).collect();
-            bail!("there is no bench `{}`; there are: {}", name.to_string_lossy(), names.join(", "))
+            bail!("unknown bench `{}`; choose from: {}", name.to_string_lossy(), names.join(", "))
         };
         named.push(bench);
     }
@@ -224,7 +224,7 @@ mod tests {
         assert_eq!(names(""), all);
         assert_eq!(names("policy run"), ["policy", "run"]);
         let error = parse_selection(vec!["mpc".into()]).err().unwrap().to_string();
-        assert!(error.starts_with("there is no bench `mpc`; there are: "), "{error}");
+        assert!(error.starts_with("unknown bench `mpc`; choose from: "), "{error}");
     }
 
     #[test]

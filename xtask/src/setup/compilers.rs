@@ -81,7 +81,7 @@ fn offered_version<'a>(table: &'a str, release: &str) -> Result<&'a str> {
     let begins = format!("{release}.");
     versions.iter().find(|version| version.starts_with(&begins)).copied().with_context(|| {
         match versions.as_slice() {
-            [] => format!("there is no package `{}`", PACKAGES[0]),
+            [] => format!("package `{}` is not available", PACKAGES[0]),
             versions => format!("`{}` is available only as {}", PACKAGES[0], versions.join(", ")),
         }
     })
@@ -133,7 +133,7 @@ mod tests {
         assert_eq!(error, format!("`rustc-web` is available only as {all}"));
         assert_eq!(
             offered_version("", "1.85").unwrap_err().to_string(),
-            "there is no package `rustc-web`"
+            "package `rustc-web` is not available"
         );
     }
 

@@ -277,7 +277,7 @@ fn last_words(log: &Path) -> String {
 fn trial_image() -> Result<Vec<u8>> {
     let paths = ["/bin/busybox", "/usr/bin/busybox"];
     let busybox = paths.iter().find_map(|path| fs::read(path).ok());
-    let busybox = busybox.context("there is no busybox for an image")?;
+    let busybox = busybox.context("found no busybox for an image")?;
     let mut header = tar::Header::new_gnu();
     header.set_mode(0o755);
     header.set_size(busybox.len().try_into().unwrap_or(u64::MAX));

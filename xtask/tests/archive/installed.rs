@@ -28,7 +28,7 @@ pub fn installed() -> Option<&'static Installed> {
     static INSTALLED: OnceLock<Option<Installed>> = OnceLock::new();
     let installed = INSTALLED.get_or_init(|| house().map(|house| Installed::new(&house))).as_ref();
     if installed.is_none() {
-        skip("there is no test house; `cargo xtask test` builds it");
+        skip("the test house is missing; `cargo xtask test` builds it");
     }
     installed
 }

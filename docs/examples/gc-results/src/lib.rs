@@ -17,7 +17,7 @@ pub use plan::{Bounds, plan};
 #[tool_type]
 #[serde(default)]
 struct Config {
-    /// A tool result of so many bytes is large.
+    /// The size, in bytes, from which a tool result counts as large.
     large_bytes: usize,
 }
 

@@ -21,9 +21,9 @@ enum Kind {
     Line,
 }
 
-/// Draws numbers as a bar or line chart (a PNG, attached) and returns them in words. Use it to show
-/// a person how numbers compare or change. The picture has no text: the words say what stands from
-/// left to right.
+/// Draws numbers as a bar or line chart (a PNG, attached) and returns them as text. Use it to show
+/// the user how numbers compare or change. The picture has no labels; the text lists the values
+/// from left to right.
 #[tool_fn(
     read_only,
     idempotent,

@@ -121,7 +121,7 @@ fn explained(refused: Refused) -> Error {
         Refused::Full(items_max) => Error::failed(format!("the list is full: {items_max} items"))
             .with_hint("join small steps into one item"),
         Refused::NoSuchItem { number, count } => {
-            let text = format!("there is no item {number}: there are {count}");
+            let text = format!("item {number} does not exist: the list has {count}");
             Error::new(ErrorKind::InvalidArguments, text).with_hint("`todo_list` shows them all")
         }
     }

@@ -100,7 +100,7 @@ mod tests {
         assert_eq!(list.add(" build ", 2), Ok(1));
         assert_eq!(list.add("test", 2), Ok(2));
         assert_eq!(list.finish(1), Ok("build"));
-        assert_eq!(list.finish(1), Ok("build"), "twice is no harm");
+        assert_eq!(list.finish(1), Ok("build"), "finishing twice is harmless");
         assert_eq!(list.open(), 1);
         assert_eq!(list.for_people(), "✓ 1. build\n· 2. test");
     }

@@ -45,12 +45,12 @@ impl Default for Config {
 /// Gives a piece of work to another model in a session of its own, which sees nothing of this
 /// conversation, and returns its answer. For what needs much reading and a short answer.
 #[tool_fn(example(
-    "let somebody else look for the callers of `parse`",
+    "let another model find the callers of `parse`",
     task = "Which functions call `parse`? Name file and line of each."
 ))]
 async fn delegate(
     cx: &Cx<Delegate>,
-    /// The whole task, with all that must be known for it, and what to answer.
+    /// The whole task, with everything the other model must know, and what to answer.
     task: String,
     /// The tools that are needed for it, at most 8; an empty list for none. The person's choice
     /// where this is left out.

@@ -58,7 +58,7 @@ async fn keep_note(
     read_only,
     idempotent,
     open_world = false,
-    example("what do we know of releases?", words = "release")
+    example("what do we know about releases?", words = "release")
 )]
 async fn find_notes(
     cx: &Cx<Notes>,

@@ -80,7 +80,7 @@ fn number_of_notes_is_limited() {
     let another = json!({ "title": "one more", "text": "x", "of": "person" });
     let full = host.call("keep_note", another).unwrap_err();
     assert_eq!(full.kind, ErrorKind::LimitReached);
-    keep(&host, "note 0", "written anew", "person");
+    keep(&host, "note 0", "changed", "person");
     keep(&host, "one more", "x", "workspace");
     let found = host.call("find_notes", json!({})).unwrap().content;
     let count = |key: &str| found[key].as_array().unwrap().len();

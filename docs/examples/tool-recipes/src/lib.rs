@@ -125,7 +125,7 @@ impl Recipes {
     fn list(&self) -> String {
         let by_name = self.by_name.lock().unwrap_or_else(PoisonError::into_inner);
         if by_name.is_empty() {
-            return format!("there are no recipes in `{}`", self.folder);
+            return format!("`{}` contains no recipes", self.folder);
         }
         let lines = by_name.values().map(|it| format!("{}: {}", it.name, it.description));
         lines.collect::<Vec<_>>().join("\n")

@@ -76,7 +76,7 @@ fn reload_finds_added_changed_and_removed_recipes() {
 fn missing_folder_gives_no_tools_but_the_plugin_works() {
     let nothing = host("/");
     let shown = nothing.instance().unwrap().command("recipes", json!({})).unwrap();
-    assert_eq!(shown.content["result"], "there are no recipes in `recipes`");
+    assert_eq!(shown.content["result"], "`recipes` contains no recipes");
 }
 
 #[test]

@@ -18,8 +18,8 @@ const SHELL: &str = "cli_based_tool";
 #[tool_type]
 #[serde(default)]
 struct Config {
-    /// The model that is asked, by any name that `--model` takes. Without one there is no second
-    /// opinion: the session's own model would only agree with itself.
+    /// The model to ask, by any name that `--model` takes. Without one the tool returns an error,
+    /// because the session's own model would only agree with itself.
     #[schemars(extend("x-jaato-variables" = ["SECOND_OPINION_MODEL"]))]
     model: Option<String>,
     /// The command that shows the change.
@@ -34,7 +34,7 @@ impl Default for Config {
 
 /// Lets another model review a change, before it is called done. Returns what that model found.
 #[tool_fn(example(
-    "have somebody look at my change",
+    "ask another model to review my change",
     intent = "a pause of the timer must not lose its time"
 ))]
 async fn second_opinion(

@@ -383,7 +383,7 @@ impl HostContext {
             return Ok(None);
         }
         let slot = self.held.lock().streams.get(handle).ok_or_else(|| {
-            Error::new(ErrorKind::NotFound, format!("there is no stream {handle}"))
+            Error::new(ErrorKind::NotFound, format!("stream {handle} does not exist"))
         })?;
         let next = StreamPieceFuture::new(slot).ok_or_else(|| {
             Error::failed(format!("another `next` is already waiting for the stream {handle}"))

@@ -32,7 +32,7 @@ pub(super) enum EmissionOutcome {
     /// Nothing reads the frame: the call has ended, the context is an instance's, or an earlier
     /// frame did not fit.
     Closed,
-    /// There is no room.
+    /// The frame does not fit into the queue.
     Full,
 }
 

@@ -85,7 +85,7 @@ pub(super) fn a_cancel_drops(host: &dyn HostUnderTest) {
         assert_eq!(receiver.recv_timeout(DEADLINE), Ok(true), "the body waits");
         call.cancel();
         let went_on = *went_on.lock();
-        assert!(!went_on, "a cancelled call went on behind its {wait:?}");
+        assert!(!went_on, "a cancelled call continued after {wait:?}");
     }
 }
 

@@ -130,7 +130,7 @@ pub(super) fn what_is_not_finished_goes_with_its_call(host: &dyn HostUnderTest) 
         std::future::pending().await
     });
     let number = numbers.recv_timeout(super::body::DEADLINE).ok().flatten();
-    let number = number.unwrap_or_else(|| panic!("a blob that goes on has no number"));
+    let number = number.unwrap_or_else(|| panic!("an unfinished blob has no number"));
     let other = move |context: SharedContext| async move {
         put(&context, &continued_put(number, false), b"").await.map(|answer| frame(&answer))
     };

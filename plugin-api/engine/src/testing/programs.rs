@@ -58,7 +58,7 @@ async fn read_program(context: &SharedContext, handle: u64) -> Result<ProgramRun
             ProcessEvent::Output { stream: OutputStream::Stdout, .. } => ran.stdout.extend(bytes),
             ProcessEvent::Output { stream: OutputStream::Stderr, .. } => ran.stderr.extend(bytes),
             ProcessEvent::Exited(exit) => (ran.exit, has_ended) = (exit, true),
-            ProcessEvent::Unknown => return Err(Error::failed("it tells what nobody knows")),
+            ProcessEvent::Unknown => return Err(Error::failed("unknown process event")),
         }
     }
     if has_ended { Ok(ran) } else { Err(Error::failed("it never exited")) }

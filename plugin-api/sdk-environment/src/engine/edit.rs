@@ -22,7 +22,7 @@ pub(crate) fn apply_edits(
     edits: &[TextEdit],
 ) -> Result<(Vec<u8>, Vec<u64>)> {
     if edits.is_empty() {
-        return Err(errors::refused_error(FileOperationVerb::Edit, shown, "there are no edits"));
+        return Err(errors::refused_error(FileOperationVerb::Edit, shown, "no edits are given"));
     }
     let mut text = content.to_vec();
     let mut counts = Vec::with_capacity(edits.len());

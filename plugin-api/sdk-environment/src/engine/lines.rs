@@ -79,7 +79,7 @@ pub fn wrong_regex(pattern: &str, error: impl std::fmt::Display) -> Error {
         false => reason,
     };
     let pattern = truncate_chars(pattern, PATTERN_CHARS_MAX);
-    let text = format!("`{pattern}` is no regular expression: {reason}");
+    let text = format!("`{pattern}` is not a valid regular expression: {reason}");
     Error::new(ErrorKind::InvalidArguments, text)
         .with_hint("the syntax is that of Rust: no look-around, no back-references")
 }

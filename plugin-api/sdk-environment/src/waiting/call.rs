@@ -42,7 +42,7 @@ pub enum WaitingSystemCall {
         /// The timeout.
         timeout: SystemCallTimeout,
     },
-    /// A wait that a signal has interrupted. Its arguments are no longer known.
+    /// A wait that a signal has interrupted. Its arguments are unknown.
     Restarted,
     /// Another call.
     Other,

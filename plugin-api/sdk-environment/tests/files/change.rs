@@ -295,7 +295,7 @@ fn edits_are_all_or_nothing_and_the_error_names_the_failing_edit() {
     check(&[("one\ntwo", "x", false)], missing, "the text was not found", "CR LF");
     check(&[("two  one", "x", false)], missing, "the text was not found", "other blanks");
     check(&[("", "x", true)], ErrorKind::InvalidArguments, "the text to replace is empty", "");
-    check(&[], ErrorKind::InvalidArguments, "there are no edits", "");
+    check(&[], ErrorKind::InvalidArguments, "no edits are given", "");
     let grown = "x".repeat(40_000_000);
     check(
         &[("one", &grown, true)],

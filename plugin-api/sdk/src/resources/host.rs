@@ -23,7 +23,7 @@ impl Reporter {
 }
 
 impl HostResources<'_> {
-    /// Returns the facts about a resource, or `None` if there is no resource with this name.
+    /// Returns the facts about a resource, or `None` if no resource has this name.
     ///
     /// # Errors
     /// `unavailable` without an environment.
@@ -42,7 +42,7 @@ impl HostResources<'_> {
     /// Calls an operation of a resource.
     ///
     /// # Errors
-    /// `not_found` if there is no such resource; `plugin_crashed` if it was lost with its worker;
+    /// `not_found` if no resource has this name; `plugin_crashed` if it was lost with its worker;
     /// the resource's own error.
     pub async fn call(&self, name: &str, operation: &str, arguments: Value) -> Result<Value> {
         let (name, operation) = (name.to_owned(), operation.to_owned());

@@ -51,7 +51,7 @@ impl Resources {
     /// [`Home`](crate::Home).
     ///
     /// # Errors
-    /// If the host refuses the resource: `unavailable` if there is no environment or it is being
+    /// If the host refuses the resource: `unavailable` without an environment or while it is being
     /// closed, `limit_reached` if there are too many resources. The resource is then closed.
     pub async fn set<T: Resource>(
         &self,

@@ -128,7 +128,7 @@ pub fn assets_are_pinned(_: &ConformanceSuite, host: &FakeHost) -> ConformanceVe
     for model in models {
         if let Some(asset) = &model.asset {
             let is_there = ids.contains(asset.as_str());
-            ensure(is_there, || format!("model `{}`: there is no asset `{asset}`", model.name))?;
+            ensure(is_there, || format!("model `{}`: asset `{asset}` is unknown", model.name))?;
         }
     }
     Ok(())

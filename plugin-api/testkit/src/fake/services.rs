@@ -97,7 +97,7 @@ impl FakeServiceReply {
 /// Bytes of a large request that are read at once.
 const REQUEST_PIECE_BYTES: usize = 1024 * 1024;
 
-/// What is no text.
+/// A blob of the fake host.
 #[derive(Default)]
 struct FakeServiceBlob {
     mime_type: String,

@@ -83,7 +83,7 @@ pub fn shapes(shapes: &mut Shapes) {
     });
     shapes.add(&plan());
     shapes.add(&CompleteWords::new("moon", vec!["show".to_owned()], "fu"));
-    shapes.add(&WordChoices { choices: vec![WordChoice::new("full", "the whole of it")] });
+    shapes.add(&WordChoices { choices: vec![WordChoice::new("full", "all of it")] });
 }
 
 fn permission_prompt() -> PermissionPrompt {

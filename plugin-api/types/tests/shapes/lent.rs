@@ -148,7 +148,7 @@ fn people(shapes: &mut Shapes) {
     shapes.add(&Form { title: "The moon".to_owned(), fields: vec![field] });
     let values = BTreeMap::from([("phase".to_owned(), json!("full"))]);
     shapes.add(&FormAnswer::answered(values));
-    shapes.add(&FormAnswer::nobody("nobody is there"));
+    shapes.add(&FormAnswer::nobody("no user is there"));
     shapes.words(&[
         FieldKind::Text,
         FieldKind::Choice,

@@ -268,7 +268,7 @@ mod tests {
         assert!(check(&[at(1), at(400), at(800)], StepEndState::Waiting));
         assert!(!check(&[at(1), at(501)], StepEndState::Waiting));
         assert!(!check(&[at(500)], StepEndState::Waiting));
-        assert!(check(&[at(1), at(2000)], StepEndState::GoingOn), "a clock that goes on");
+        assert!(check(&[at(1), at(2000)], StepEndState::GoingOn), "a clock that keeps running");
         assert!(!check(&[], StepEndState::Never));
     }
 }

@@ -45,7 +45,7 @@ pub fn a_history_larger_than_a_frame_is_answered_or_refused(
 ) -> ConformanceVerdict {
     let mut request = request(spec(host)?);
     let filler = "words that fill a window ".repeat(40_000);
-    let turn = |_| [Message::user(filler.clone()), Message::model(vec![Part::text("Go on.")])];
+    let turn = |_| [Message::user(filler.clone()), Message::model(vec![Part::text("Continue.")])];
     let before = std::mem::take(&mut request.messages);
     request.messages = (0..10).flat_map(turn).chain(before).collect();
     let finished = host.complete(&request);

@@ -18,7 +18,7 @@ use xtask::run;
 use xtask::workspace::CargoWorkspace;
 
 /// The task for both. The script ignores it.
-const TASK: &str = "Do what there is to do.";
+const TASK: &str = "Do what needs to be done.";
 
 /// A run that takes longer counts as hanging.
 const RUN_S_MAX: Duration = Duration::from_secs(60);

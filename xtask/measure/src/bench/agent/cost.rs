@@ -14,8 +14,7 @@ use xtask::workspace::CargoWorkspace;
 /// The target for each cost, relative to the yardstick's.
 const TIMES_MAX: f64 = 3.0;
 
-/// If the yardstick takes more processor time on an idle machine, it is no longer a useful
-/// reference.
+/// If the yardstick takes more processor time on an idle machine, it is not a useful reference.
 const YARDSTICK_CPU_MS_MAX: f64 = 12.0;
 
 /// The same limit for its memory.
