@@ -1,7 +1,7 @@
-/* tool-dice: throws a die that the person chooses, and keeps the last throws.
+/* tool-dice: throws a die that the user chooses, and keeps the last throws.
  *
- * Shows services from C, with nothing but the header: `ask` shows the person a form, `store` keeps a value.
- * A poll never blocks: it goes on as far as it can, then says that it waits or that it is done. */
+ * Shows services from C, with nothing but the header: `ask` shows the user a form, `store` keeps a value.
+ * A poll never blocks: it continues as far as it can, then reports that it waits or that it is done. */
 #include "jaato_plugin.h"
 
 #include <stdio.h>
@@ -9,9 +9,9 @@
 
 JAATO_MANIFEST("{\"v\":1,\"name\":\"tool-dice\",\"version\":\"0.1.0\",\"api\":\"1.0.0\",\"kinds\":[\"tool\"]}");
 
-/* Throws that are kept. */
+/* The most throws that are kept. */
 #define THROWS_MAX 10
-/* Longest text that this file writes or reads: ten throws and the words around them. */
+/* The longest text that this file writes or reads: ten throws and the JSON around them. */
 #define TEXT_BYTES_MAX 512
 
 static const struct jaato_host_c1 *host;
@@ -22,9 +22,9 @@ enum step { ASK, READ, WRITE, ANSWER, NOTHING, UNKNOWN, NO_TOOL, BAD_ARGUMENTS }
 struct call {
     const struct jaato_context *context;
     enum step step;
-    /* What was asked of the host and is not answered yet. */
+    /* The request that the host has not answered yet. */
     struct jaato_request *request;
-    /* The die; none where nothing is thrown. */
+    /* The number of sides; 0 if nothing is thrown. */
     int sides;
     int was_chosen;
     /* The newest first. */
@@ -40,7 +40,7 @@ static int32_t fail(struct jaato_buffer *out, const char *kind, const char *mess
     return JAATO_FAILED;
 }
 
-/* Asks a service: JSON, and bytes behind it where there are some. */
+/* Sends a request to a service: JSON, followed by bytes if there are any. */
 static struct jaato_request *service(struct call *call, const char *name, const char *json, const char *bytes)
 {
     uint8_t frame[4 + 2 * TEXT_BYTES_MAX];
@@ -80,7 +80,7 @@ static struct jaato_request *begin_step(struct call *call)
     }
 }
 
-/* The die in `{"outcome":"answered","values":{"die":"d20"}}`; 0 where the person named none. */
+/* The die in `{"outcome":"answered","values":{"die":"d20"}}`; 0 if the user chose none. */
 static int chosen(const char *json, size_t length)
 {
     static const struct { const char *word; int sides; } dice[] = { { "\"d6\"", 6 }, { "\"d20\"", 20 }, { "\"d100\"", 100 } };
@@ -94,7 +94,7 @@ static int chosen(const char *json, size_t length)
     return 0;
 }
 
-/* Reads `[6,2]`, the bytes behind the JSON; what else stands there counts as no throws. */
+/* Reads `[6,2]`, the bytes after the JSON. Any other content counts as no throws. */
 static void remember(struct call *call, const struct jaato_buffer *answer)
 {
     char text[TEXT_BYTES_MAX];
@@ -125,19 +125,19 @@ static int throw_die(int sides)
     return (int)(number % (uint32_t)sides) + 1;
 }
 
-/* Takes what the host answered, and says what comes next; 0 when it fails with `out`. */
+/* Handles the host's answer and sets the next step. Returns 0 if the call fails with `out`. */
 static int finish_step(struct call *call, int32_t status, struct jaato_buffer *answer, struct jaato_buffer *out)
 {
     if (call->step == ASK) {
         size_t length = 0;
         const char *json = jaato_json(answer->bytes, answer->length, &length);
         int sides = status == JAATO_READY ? chosen(json, length) : 0;
-        /* Without a grant, or if no one is there, an ordinary die does. */
+        /* Without a grant, or if no user can answer, use an ordinary die. */
         call->was_chosen = sides != 0;
         call->sides = sides != 0 ? sides : 6;
         call->step = READ;
     } else if (status != JAATO_READY) {
-        /* The host's error is the call's. */
+        /* The call fails with the host's error. */
         *out = *answer;
         memset(answer, 0, sizeof *answer);
         return 0;
@@ -176,7 +176,7 @@ static int32_t poll_call(void *begun, const struct jaato_waker *waker, struct ja
         return fail(out, "invalid_arguments", "the dice take no arguments");
     while (call->step != ANSWER) {
         struct jaato_buffer answer = { 0 };
-        int32_t status, goes_on;
+        int32_t status, continues;
         if (call->request == NULL)
             call->request = begin_step(call);
         status = host->request_poll(call->request, waker, &answer);
@@ -184,9 +184,9 @@ static int32_t poll_call(void *begun, const struct jaato_waker *waker, struct ja
             return JAATO_PENDING;
         host->request_drop(call->request);
         call->request = NULL;
-        goes_on = finish_step(call, status, &answer, out);
+        continues = finish_step(call, status, &answer, out);
         jaato_release(&answer);
-        if (!goes_on)
+        if (!continues)
             return JAATO_FAILED;
     }
     list(call, throws);
@@ -207,7 +207,7 @@ static int32_t describe(struct jaato_buffer *out)
 {
     return jaato_put_json(out, "{\"v\":1,\"services\":[\"ask\"],\"tools\":["
         TOOL("last_throws", "Lists the last ten throws of all sessions, the newest first.", "true", "what did I throw?") ","
-        TOOL("throw_die", "Asks the person which die to throw, throws it and returns the number.", "false", "throw a die")
+        TOOL("throw_die", "Asks the user which die to throw, throws it and returns the number.", "false", "throw a die")
         "]}") ? JAATO_READY : JAATO_FAILED;
 }
 
@@ -219,7 +219,7 @@ static int32_t start(const struct jaato_host_c1 *lent, struct jaato_buffer *out)
     return JAATO_READY;
 }
 
-/* What all calls of a session share: nothing, but null would say that there is no memory. */
+/* The calls of a session share nothing, but a null pointer would report that memory ran out. */
 static void *create(const struct jaato_context *context)
 {
     (void)context;
@@ -254,7 +254,7 @@ static void *begin(void *made, uint32_t kind, const char *name, size_t name_leng
     return call;
 }
 
-/* Done or cancelled: what still waits is given up. */
+/* The call is done or cancelled. Drops a request that still waits. */
 static void end(void *begun)
 {
     struct call *call = begun;

@@ -6,7 +6,7 @@ use jaato_plugin_sdk::prelude::*;
 
 use crate::sandbox::{Network, Sandbox};
 
-/// `[plugins.environment-bubblewrap]` of the person's configuration.
+/// `[plugins.environment-bubblewrap]` of the user's configuration.
 #[tool_type]
 #[serde(default)]
 pub struct Config {

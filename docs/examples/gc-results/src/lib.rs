@@ -13,7 +13,7 @@ use jaato_plugin_sdk::{schemars, serde_json};
 
 pub use plan::{Bounds, plan};
 
-/// `[plugins.gc-results]` of the person's configuration: what is this gc's own.
+/// `[plugins.gc-results]` of the user's configuration: settings of this gc only.
 #[tool_type]
 #[serde(default)]
 struct Config {

@@ -12,17 +12,17 @@ use jaato_plugin_sdk::{schemars, serde_json};
 
 pub use rules::{Rules, Verdict};
 
-/// `[plugins.hook-guard]` of the person's configuration.
+/// `[plugins.hook-guard]` of the user's configuration.
 #[tool_type]
 #[serde(default)]
 struct Config {
-    /// Words by which a call is denied.
+    /// Deny a call whose arguments contain one of these phrases.
     deny: Vec<String>,
-    /// Words by which the person is asked.
+    /// Ask the user if the arguments contain one of these phrases.
     ask: Vec<String>,
     /// Commands, by their first words, that get `--dry-run`.
     dry_run: Vec<String>,
-    /// The tools that are looked at; all of them where none is named.
+    /// The tools to check. Empty means all tools.
     tools: Vec<String>,
 }
 

@@ -35,7 +35,7 @@ const LIST_BYTES_MAX: usize = 1024 * 1024;
 /// The most bytes of a refusal to read. Its message is one line.
 const REFUSAL_BYTES_MAX: usize = 16 * 1024;
 
-/// `[plugins.provider-lines]` of the person's configuration.
+/// `[plugins.provider-lines]` of the user's configuration.
 #[tool_type]
 #[serde(default)]
 struct Config {

@@ -16,7 +16,7 @@ pub use list::{List, Refused};
 /// The instructions for the model while one of the tools is active.
 const INSTRUCTIONS: &str = "For work of several steps, put them on the list with `todo_add` first, and tick off each with `todo_done`.";
 
-/// `[plugins.tool-checklist]` of the person's configuration.
+/// `[plugins.tool-checklist]` of the user's configuration.
 #[tool_type]
 #[serde(default)]
 struct Config {

@@ -18,21 +18,21 @@ pub const TOOLS_MAX: usize = 8;
 /// The longest task, in bytes.
 pub const TASK_BYTES_MAX: usize = 16 * 1024;
 
-/// The instructions for the child, besides its task.
+/// The instructions for the child, in addition to its task.
 const INSTRUCTIONS: &str = "Another model has given you this task and reads nothing but your last answer. Do what it asks, no more, \
     and answer briefly with what you found or did, and what you could not do.";
 
-/// `[plugins.tool-delegate]` of the person's configuration.
+/// `[plugins.tool-delegate]` of the user's configuration.
 #[tool_type]
 #[serde(default)]
 struct Config {
-    /// The model of the children, by any name that `--model` takes; the session's own where there
-    /// is none.
+    /// The model of the children, by any name that `--model` takes. The default is the session's
+    /// own model.
     #[schemars(extend("x-jaato-variables" = ["DELEGATE_MODEL"]))]
     model: Option<String>,
-    /// The tools of a child where the model names none.
+    /// The tools of a child if the model does not name any.
     tools: Vec<String>,
-    /// Most requests of a child.
+    /// Maximum number of requests of a child.
     steps_max: u32,
 }
 
@@ -43,7 +43,7 @@ impl Default for Config {
 }
 
 /// Gives a piece of work to another model in a session of its own, which sees nothing of this
-/// conversation, and returns its answer. For what needs much reading and a short answer.
+/// conversation, and returns its answer. Use it for work with much to read and a short answer.
 #[tool_fn(example(
     "let another model find the callers of `parse`",
     task = "Which functions call `parse`? Name file and line of each."
@@ -52,12 +52,12 @@ async fn delegate(
     cx: &Cx<Delegate>,
     /// The whole task, with everything the other model must know, and what to answer.
     task: String,
-    /// The tools that are needed for it, at most 8; an empty list for none. The person's choice
-    /// where this is left out.
+    /// The tools that the task needs, at most 8; an empty list for none. The default is the user's
+    /// choice.
     tools: Option<Vec<String>>,
-    /// Most requests that it may take; never more than the person allows.
+    /// Maximum number of requests; never more than the user allows.
     steps_max: Option<u32>,
-    /// Whether it shares the objects that tools have put in front of you.
+    /// Whether the other model also gets the objects that tools have shown you.
     #[serde(default)]
     share_objects: bool,
 ) -> Result<Output> {

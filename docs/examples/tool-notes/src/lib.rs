@@ -35,11 +35,11 @@ const INSTRUCTIONS: &str = "Keep what should be known in later sessions with `ke
 )]
 async fn keep_note(
     cx: &Cx<Notes>,
-    /// A few words by which it is found. A prompt that has one of them is shown the title.
+    /// A few words to find it by. If a prompt contains one of them, the model sees the title.
     title: String,
-    /// What is to be remembered, at most 4 KiB.
+    /// The text to remember, at most 4 KiB.
     text: String,
-    /// Who has it: this workspace, or the person in all workspaces.
+    /// The owner: this workspace, or the user in all workspaces.
     #[serde(default)]
     of: Of,
 ) -> Result<Output> {

@@ -6,7 +6,7 @@ use jaato_plugin_sdk::store::Store;
 /// The prefix of each note's key.
 const PREFIX: &str = "note/";
 
-/// Who has a note.
+/// The owner of a note.
 #[tool_type]
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[serde(rename_all = "snake_case")]
@@ -14,7 +14,7 @@ pub enum Of {
     /// This workspace.
     #[default]
     Workspace,
-    /// The person, in all workspaces.
+    /// The user, in all workspaces.
     Person,
 }
 

@@ -61,7 +61,7 @@ fn forget_note_removes_only_the_note_in_the_named_place() {
 fn note_titles_that_match_the_prompt_are_put_before_it() {
     let host = host();
     assert_eq!(before(&host, "release it"), "");
-    keep(&host, "how we release", "a secret of the house", "workspace");
+    keep(&host, "how we release", "a secret of the company", "workspace");
     keep(&host, "moon", "far", "person");
     assert_eq!(before(&host, "release it"), "There are notes, for `find_notes`: how we release");
     assert_eq!(before(&host, "what is the time?"), "");

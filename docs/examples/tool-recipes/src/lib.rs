@@ -25,7 +25,7 @@ const RECIPES_MAX: usize = 50;
 /// The shortest time that the host requires between two changes of the tools.
 const INTERVAL: Duration = Duration::from_millis(TOOLS_SET_INTERVAL_MS);
 
-/// `[plugins.tool-recipes]` of the person's configuration.
+/// `[plugins.tool-recipes]` of the user's configuration.
 #[tool_type]
 #[serde(default)]
 struct Config {
@@ -160,7 +160,7 @@ impl State for Recipes {
             parameters: json!({
                 "type": "object",
                 "properties": {
-                    "what": { "enum": ["reload"], "description": "What to do besides." },
+                    "what": { "enum": ["reload"], "description": "The action to run first." },
                 },
                 "additionalProperties": false,
             }),

@@ -14,7 +14,7 @@ pub use review::{CHANGE_BYTES_MAX, cut, question};
 /// The tool that runs commands. The user's rules apply to its calls, as for the model.
 const SHELL: &str = "cli_based_tool";
 
-/// `[plugins.tool-second-opinion]` of the person's configuration.
+/// `[plugins.tool-second-opinion]` of the user's configuration.
 #[tool_type]
 #[serde(default)]
 struct Config {
@@ -32,16 +32,16 @@ impl Default for Config {
     }
 }
 
-/// Lets another model review a change, before it is called done. Returns what that model found.
+/// Lets another model review a change before you finish the task. Returns that model's findings.
 #[tool_fn(example(
     "ask another model to review my change",
     intent = "a pause of the timer must not lose its time"
 ))]
 async fn second_opinion(
     cx: &Cx<SecondOpinion>,
-    /// What the change is to do, in a few sentences.
+    /// What the change should do, in a few sentences.
     intent: String,
-    /// The command that shows the change, where it is another than the person's (`git diff HEAD`).
+    /// The command that shows the change. The default is the user's setting (`git diff HEAD`).
     command: Option<String>,
 ) -> Result<Output> {
     let settings = &cx.state().settings;
