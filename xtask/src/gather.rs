@@ -184,7 +184,7 @@ mod tests {
         let house = House::new();
         let (a, b) = (house.file("a.so", "a"), house.file("b.so", "b"));
         gather(&[a.clone(), b], &house.dest()).unwrap();
-        fs::write(house.dest().join("mine.so"), "put there by a person").unwrap();
+        fs::write(house.dest().join("mine.so"), "put there by a user").unwrap();
         gather(&[a], &house.dest()).unwrap();
         assert_eq!(house.names(), [LIST, "a.so", "mine.so"]);
     }

@@ -7,7 +7,7 @@
 //! {"v": 1,
 //!  "environment": {TOOL: [{"name"?, "metadata", "objects": […]}]},
 //!  "hidden_environment": {KEY: JSON},
-//!  "hidden_bytes": {KEY: LENGTH},          in that order in the bytes beside the JSON
+//!  "hidden_bytes": {KEY: LENGTH},          in that order in the bytes after the JSON
 //!  "last_references": {TOOL: NUMBER},
 //!  "changes": NUMBER}                      how many there were; the next save continues the count
 //! ```

@@ -140,7 +140,7 @@ fn finish_reason_depends_on_tool_calls() {
         assert_eq!(answer.finish(said).finish_reason, without, "{said:?}");
         let mut answer = StreamingAnswer::new();
         answer.call(call("a"));
-        assert_eq!(answer.finish(said).finish_reason, with_calls, "{said:?} beside a call");
+        assert_eq!(answer.finish(said).finish_reason, with_calls, "{said:?} next to a call");
     }
 }
 

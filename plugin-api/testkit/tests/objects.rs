@@ -40,7 +40,7 @@ impl Tool for Find {
     }
 }
 
-/// Forgets what was found.
+/// Forgets the objects.
 #[derive(ToolInput)]
 struct Forget {}
 

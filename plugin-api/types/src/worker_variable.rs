@@ -1,9 +1,9 @@
 //! A variable for a plugin's worker, as listed in the manifest.
 //!
 //! ```text
-//! NAME                           the person's value, where there is one
-//! NAME=VALUE                     the person's value, else this one
-//! NAME=VALUE if memory < 6 GiB   the same, where less memory than that is available
+//! NAME                           the user's value, if it is set
+//! NAME=VALUE                     the user's value, else this one
+//! NAME=VALUE if memory < 6 GiB   the same, if less memory than that is available
 //! ```
 //!
 //! More forms may be added. An entry in an unknown form sets nothing.

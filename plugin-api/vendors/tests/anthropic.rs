@@ -136,9 +136,9 @@ fn misplaced_messages_and_blocks_are_refused() {
         .as_array_mut()
         .unwrap()
         .insert(1, json!({ "role": "system", "content": "x" }));
-    assert_eq!(refusal(&early), None, "behind the user and before the model");
+    assert_eq!(refusal(&early), None, "after the user and before the model");
     early["messages"].as_array_mut().unwrap().swap(1, 2);
-    assert!(refusal(&early).is_some(), "behind the model");
+    assert!(refusal(&early).is_some(), "after the model");
 }
 
 #[test]

@@ -148,7 +148,7 @@ fn invalid_tool_names_and_schemas_are_refused() {
     let schema = format!("{tool}/parametersJsonSchema");
     check(&schema, json!({ "type": "string" }), "must be of type object");
     let bad = json!({ "$ref": "#/$defs/A", "description": "x" });
-    check(&format!("{schema}/properties/at"), bad, "beside $ref");
+    check(&format!("{schema}/properties/at"), bad, "next to $ref");
     check(&format!("{schema}/properties/at"), json!({ "const": 1 }), "Unknown name \"const\"");
     check(&format!("{schema}/properties/at"), json!({ "enum": [true] }), "only texts and numbers");
     let open = |schema: Value| {

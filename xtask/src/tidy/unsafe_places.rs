@@ -34,7 +34,7 @@ pub fn check(sources: &[RustSource], packages: &[WorkspacePackage]) -> Vec<TidyF
     }
     for paths in platforms.values().filter(|paths| paths.len() > 1) {
         for path in &paths[1..] {
-            let what = format!("a second module with `unsafe` beside `{}`", paths[0]);
+            let what = format!("a second module with `unsafe`, after `{}`", paths[0]);
             findings.push(TidyFinding::error(*path, 0, what, "a crate has one: put them together"));
         }
     }

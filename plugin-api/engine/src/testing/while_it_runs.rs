@@ -163,7 +163,7 @@ pub(super) fn jobs_run(host: &dyn HostUnderTest) {
         Ok(frame(&done.await))
     });
     assert_eq!(ended.answer, Ok(frame(&true)), "the job ran to its end");
-    assert_eq!(receiver.recv_timeout(DEADLINE), Ok(true), "a job held up the call beside it");
+    assert_eq!(receiver.recv_timeout(DEADLINE), Ok(true), "a job delayed the call next to it");
 }
 
 pub(super) fn calls_spawn_nothing(host: &dyn HostUnderTest) {

@@ -38,14 +38,14 @@ use super::session_environment::{self, FakeSessionEnvironment};
 use super::stores::FakeStores;
 use super::stream::FakeStream;
 
-/// What a plugin asks a service.
+/// A plugin's request to a service.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ServiceRequest {
     /// The service's name.
     pub operation: String,
-    /// The request; null where there is none.
+    /// The request as JSON, or null.
     pub json: Value,
-    /// Raw bytes beside it.
+    /// The raw bytes after the JSON.
     pub bytes: Vec<u8>,
     /// The context that asks: a call's number or an instance's.
     pub context: u64,

@@ -61,7 +61,7 @@ pub(super) fn check(place: &str, schema: &Value) -> GoogleCheckResult {
     let words = object(place, schema)?;
     check_fields(place, words, &[&WORDS[..], &["type"]].concat())?;
     if words.contains_key("$ref") && words.keys().any(|word| !word.starts_with('$')) {
-        return Err(invalid(format!("{place}: beside $ref only words with $ are taken")));
+        return Err(invalid(format!("{place}: next to $ref only keys with $ are allowed")));
     }
     let is_plain = |value: &Value| value.is_string() || value.is_number();
     let values = words.get("enum").map(|it| it.as_array().map(Vec::as_slice).unwrap_or_default());
