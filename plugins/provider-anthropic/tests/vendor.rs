@@ -215,8 +215,8 @@ fn truncated_or_refused_answer_is_accepted_back() {
             );
             talk.request.options.effort = Some(Effort::High);
             assert_eq!(talk.ask(Message::user("hi")).finish_reason, expected);
-            talk.ask(Message::user("go on"));
-            talk.ask(Message::user("and on"));
+            talk.ask(Message::user("continue"));
+            talk.ask(Message::user("again"));
         }
     }
 }

@@ -239,7 +239,7 @@ fn resizes_during_a_flood_keep_unseen_text_limited() {
     let mut random = fastrand::Rng::with_seed(7);
     let mut screen = EmulatedScreen::new(24, 80);
     for _ in 0..300 {
-        screen.feed("a line that is told to nobody, and rather long\r\n".repeat(40).as_bytes());
+        screen.feed("a line that stays unread, and is rather long\r\n".repeat(40).as_bytes());
         screen.resize(random.u16(1..100), random.u16(2..200));
     }
     let unseen = screen.unseen();

@@ -149,8 +149,8 @@ fn killed_container_is_created_again_after_its_end_was_reported() {
             let kept = "cat /workspace/kept /tmp/jaato/kept";
             assert_eq!(stdout(&container, kept).await, "x\nx\n");
             assert!(container.name().ends_with(round) && container.id() != id);
-            assert!(!lab.exists(&name).await, "the first one went");
-            let [note] = &container.take_notes()[..] else { panic!("it is told once") };
+            assert!(!lab.exists(&name).await, "the first container is gone");
+            let [note] = &container.take_notes()[..] else { panic!("expected one note") };
             assert!(note.contains(&*name) && note.contains("was made again as"), "{note}");
         }
         let (id, tmp) = (container.id(), container.paths().tmp().host.clone());

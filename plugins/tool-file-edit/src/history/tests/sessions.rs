@@ -156,7 +156,7 @@ fn abandoned_change_is_unfinished_and_rolled_back_change_is_no_undo_step() {
     drop(pending);
     let found = place.again().unfinished().unwrap();
     assert_eq!(found.len(), 1);
-    assert_eq!(place.again().unfinished().unwrap().len(), 0, "somebody recovers it");
+    assert_eq!(place.again().unfinished().unwrap().len(), 0, "a recovery is running");
     drop(found);
     let found = place.again().unfinished().unwrap().remove(0);
     assert_eq!(found.change().files, vec![edit("a", Some("v1"), Some("v2"))]);
