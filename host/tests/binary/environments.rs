@@ -227,7 +227,7 @@ fn temporary_folder_that_cannot_be_removed_is_reported() {
     let command = house.command(&["call", "cli_based_tool", &shell(lock)]);
     let command = if is_root() {
         if !can_start_as_nobody(&house) {
-            return skip("nobody can start the binary of a test");
+            return skip("an unprivileged user cannot start the test binary");
         }
         for folder in [house.home(), house.workspace(), base.clone()] {
             std::os::unix::fs::chown(folder, Some(NOBODY), Some(NOBODY)).unwrap();

@@ -69,8 +69,8 @@ fn model_name_without_provider_resolves_by_family_or_available_key() {
         .code(3);
     let said = "`my-tuned-one` may be a model of anthropic, openai: say which";
     assert!(both.stderr.contains(said), "{both}");
-    let nobody = house.run(&["run", "--model", "my-tuned-one", "x"]).code(3);
-    assert!(nobody.stderr.contains("the provider of model `my-tuned-one` is unknown"), "{nobody}");
+    let failed = house.run(&["run", "--model", "my-tuned-one", "x"]).code(3);
+    assert!(failed.stderr.contains("the provider of model `my-tuned-one` is unknown"), "{failed}");
 }
 
 #[test]
@@ -79,10 +79,10 @@ fn conversation_continues_after_the_model_is_changed() {
     let server = Server::start([Answer::text(&["one"]), Answer::text(&["two"])]);
     let words = ["chat", "--model", "openai/first"];
     server.set_models(Answer::status(200).body(r#"{"data": [{"id": "second-2026"}]}"#));
-    let input = "hello\n/model\n/model openai/none\n/model openai/second\n/model nobody/x\nagain\n";
+    let input = "hello\n/model\n/model openai/none\n/model openai/second\n/model moon/x\nagain\n";
     let output = at(&house, &server, &words).input(input).run();
     assert!(output.stderr.contains("openai/second answers from here on"), "{output}");
-    assert!(output.stderr.contains("no plugin offers the provider `nobody`"), "{output}");
+    assert!(output.stderr.contains("no plugin offers the provider `moon`"), "{output}");
     assert!(output.stderr.contains("note: `openai` does not list `openai/none`"), "{output}");
     assert!(!output.stderr.contains("list `openai/second`"), "{output}");
     let asked: Vec<Value> = server.asked().iter().map(|asked| asked.json()).collect();

@@ -115,7 +115,7 @@ fn objects_are_changed_silently_and_found_by_metadata() {
     ] }));
     let lines = house.run(&["run", "--yes", "--output", "json", "go"]).code(0).json_lines();
     let told = lines.iter().filter(|line| line["event"] == "objects_added").count();
-    assert_eq!(told, 1, "only what is found is told");
+    assert_eq!(told, 1, "only found objects are reported");
     house.nothing_lives();
 }
 

@@ -120,7 +120,7 @@ fn description_cache_owned_by_another_user_is_not_used() {
     // The parent folder: a user with write access there may replace the cache folder.
     chown(house.descriptions(), Some(0), None).unwrap();
     if !others_get_to(&house) {
-        return skip("nobody else gets as far as to the folder of the tests");
+        return skip("other users cannot reach the test folder");
     }
     set_mode(&house.home().join(".cache"), 0o777);
     assert_eq!(promises(&house), honest);

@@ -243,7 +243,7 @@ fn replaced_provider_continues_the_conversation() {
     let mut bytes = fs::read(&file).unwrap();
     let mut chat = Chat::start(&house);
     for answer in ["first", "second", "third"] {
-        chat.say("go on", answer);
+        chat.say("continue", answer);
         // Bytes after the end of a library change only the file.
         bytes.push(0);
         fs::write(&file, &bytes).unwrap();

@@ -117,9 +117,9 @@ fn sessions_sharing_an_environment_see_the_same_files() {
         assert_eq!(read(&first, &path).await.as_deref(), Ok("sun"));
         assert_eq!(read(&alone, &path).await, Err(ErrorKind::PermissionDenied));
         runtime.close_session(first.id()).await;
-        assert_eq!(read(&second, &path).await.as_deref(), Ok("sun"), "it goes on");
+        assert_eq!(read(&second, &path).await.as_deref(), Ok("sun"), "the environment stays open");
         runtime.close_session(second.id()).await;
-        assert!(!Path::new(&folder).exists(), "it ended with the last");
+        assert!(!Path::new(&folder).exists(), "the last session closes it");
         // A session that joins after that gets a new one.
         let third = begin(&runtime, Some(&shared));
         assert_ne!(temporary_folder(&third).await, folder);

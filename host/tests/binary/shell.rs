@@ -178,7 +178,7 @@ fn viewer_sees_the_terminal_live_and_cannot_type() {
         return;
     };
     looks.wait_for_text("you look: q leaves");
-    wait_until("one is told to look", || listed(&house)[0]["watchers"] == 1);
+    wait_until("one watcher is listed", || listed(&house)[0]["watchers"] == 1);
     looks.write(b"rm -r\r");
     let mut types = on_terminal(&house, "shell attach session_0 --type", as_it_is).unwrap();
     types.wait_for_text("you type");
@@ -378,7 +378,7 @@ fn commands_of_a_session_cannot_use_the_shell_socket() {
 fn other_users_cannot_use_the_shell_socket() {
     let Some(house) = with_terminals() else { return };
     if house.path().metadata().unwrap().uid() != 0 {
-        return skip("only root can be somebody else");
+        return skip("only root can run as another user");
     }
     let running = echoing(&house);
     let socket = sockets(&house)[0].clone();
@@ -415,7 +415,7 @@ fn other_users_cannot_use_the_shell_socket() {
 fn socket_folder_of_another_user_is_not_searched() {
     let Some(house) = House::new() else { return };
     if house.path().metadata().unwrap().uid() != 0 {
-        return skip("only root can be somebody else");
+        return skip("only root can run as another user");
     }
     fs::create_dir(folder(&house)).unwrap();
     fs::set_permissions(folder(&house), fs::Permissions::from_mode(0o755)).unwrap();

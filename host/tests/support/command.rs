@@ -415,7 +415,7 @@ fn reader(mut from: impl Read + Send + 'static) -> (Receiver<String>, JoinHandle
                 told = end;
             }
         }
-        String::from_utf8(all).unwrap_or_else(|error| panic!("it printed no UTF-8: {error}"))
+        String::from_utf8(all).unwrap_or_else(|error| panic!("the output is not UTF-8: {error}"))
     });
     (pieces, thread)
 }

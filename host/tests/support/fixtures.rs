@@ -32,7 +32,7 @@ fn left_behind() -> Result<PathBuf, String> {
         // An unchanged binary is not copied again.
         Ok(_) if std::fs::read(&placed_binary).ok() == std::fs::read(binary).ok() => Ok(house),
         Ok(_) => Err(format!("the test house is older than the binary; {remedy}")),
-        Err(_) => Err(format!("there is no test house; {remedy}")),
+        Err(_) => Err(format!("the test house is missing; {remedy}")),
     }
 }
 

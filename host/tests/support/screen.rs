@@ -75,7 +75,7 @@ impl<'a> Scene<'a> {
         }
     }
 
-    /// Waits until a text was written to the terminal, even if it is no longer visible.
+    /// Waits until a text was written to the terminal, even if later output has replaced it.
     #[track_caller]
     pub fn until_shown_once(&self, text: &str) {
         let begun = Instant::now();

@@ -225,10 +225,10 @@ fn file_at_its_size_limit_is_reported_once_and_the_run_continues() {
     // What was saved can be continued.
     let server = Server::start([says("well")]);
     let newest = ids(&house).pop().unwrap();
-    play(&house, &server, &[&["run", "--resume", &newest, "go on"]]).code(0);
+    play(&house, &server, &[&["run", "--resume", &newest, "please continue"]]).code(0);
     let sent = messages(&server.asked()[0]);
     assert_eq!(sent[1]["content"], "go", "{sent:#?}");
-    assert_eq!(sent.last().unwrap()["content"], "go on");
+    assert_eq!(sent.last().unwrap()["content"], "please continue");
 }
 
 #[test]

@@ -79,7 +79,7 @@ fn script() -> Vec<Answer> {
         Answer::calls(&[("startBackgroundTask", task)]),
         Answer::calls(&[("shell_spawn", terminal)]),
         Answer::stream(vec![Step::Hang]),
-        // 8: "go on"
+        // 8: "please continue"
         Answer::calls(&[allowed, look.clone()]),
         says("well"),
         // 10: "edit again"
@@ -139,10 +139,10 @@ fn kill_chat(life: &Life) {
 #[track_caller]
 fn resume(life: &Life) {
     let Life { house, server, id } = life;
-    let words = ["run", "--allow", "change_animals", "--resume", id, "go on"];
+    let words = ["run", "--allow", "change_animals", "--resume", id, "please continue"];
     play(house, server, &[&words]).code(0);
     let told = messages(&life.asked(8)).pop().unwrap().to_string();
-    for part in ["go on", ENDED, "cats", "cli_based_tool"] {
+    for part in ["please continue", ENDED, "cats", "cli_based_tool"] {
         assert!(told.contains(part), "{part}: {told}");
     }
     assert_eq!(life.text("made"), "one\none\n", "the answer holds");
