@@ -160,7 +160,7 @@ fn a_result_that_is_too_large_for_the_window_is_sent_as_head_and_tail() {
     let sent = asked["messages"].as_array().unwrap().last().unwrap();
     let result: Value = serde_json::from_str(sent["content"].as_str().unwrap()).unwrap();
     let shown = result["stdout"].as_str().unwrap();
-    assert_eq!(result["returncode"], 0, "what is short stays");
+    assert_eq!(result["returncode"], 0, "short values stay");
     let file = std::path::Path::new(result["output_file"].as_str().unwrap());
     let whole = std::fs::read_to_string(file).unwrap();
     let numbers: String = (1..=2000).map(|number| format!("{number}\n")).collect();

@@ -163,7 +163,7 @@ fn wait_for_misdeeds(house: &House, count: usize) {
     let log = house.cache().join("jaato.log");
     let told = "the plugin `fixture-probe` blocked a thread for ";
     while std::fs::read_to_string(&log).unwrap_or_default().matches(told).count() < count {
-        assert!(Instant::now() < bound, "the log never tells of {count} blocked threads");
+        assert!(Instant::now() < bound, "the log does not report {count} blocked threads");
         std::thread::sleep(LOOK_AGAIN);
     }
 }

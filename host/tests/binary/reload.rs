@@ -198,8 +198,7 @@ fn replacement_of_a_trusted_file_runs_in_a_worker_until_trusted() {
     ];
     let mut rest = stderr.as_str();
     for line in lines {
-        let at =
-            rest.find(line).unwrap_or_else(|| panic!("no {line:?} where it should be: {stderr}"));
+        let at = rest.find(line).unwrap_or_else(|| panic!("{line:?} is missing: {stderr}"));
         rest = &rest[at..];
     }
 }

@@ -37,7 +37,7 @@ fn furnish() -> Option<House> {
 
 /// Ships further plugins.
 fn ship(house: &House, libraries: &[&str]) {
-    let plugins = fixtures::house().expect("the house is there").join("plugins");
+    let plugins = fixtures::house().expect("the test house exists").join("plugins");
     for library in libraries {
         house.ship(&plugins.join(library_name(library)));
     }

@@ -56,7 +56,7 @@ fn echoing(house: &House) -> Running {
 fn wait_until(what: &str, is_so: impl Fn() -> bool) {
     let begin = Instant::now();
     while !is_so() {
-        assert!(begin.elapsed() < DEADLINE, "it never comes to that: {what}");
+        assert!(begin.elapsed() < DEADLINE, "timed out: {what}");
         std::thread::sleep(LOOK_AGAIN);
     }
 }
@@ -354,7 +354,7 @@ fn typing_needs_a_terminal_and_sessions_cannot_attach() {
 fn commands_of_a_session_cannot_use_the_shell_socket() {
     let Some(house) = with_terminals() else { return };
     if std::process::Command::new("python3").arg("--version").output().is_err() {
-        return skip("`python3` is not there to speak to a socket");
+        return skip("`python3` is not installed");
     }
     let running = echoing(&house);
     let ask = format!(
@@ -396,7 +396,7 @@ fn other_users_cannot_use_the_shell_socket() {
     );
     let output = Command::program(&house, "python3", &["-c", &ask]).user(STRANGER).run();
     if output.stderr.contains("Permission denied: '") || output.stderr.contains("PermissionError") {
-        skip("the folders above the tests are closed to others");
+        skip("other users cannot reach the test folder");
     } else {
         assert!(output.stdout.contains("told 0") || output.stderr.contains("Error"), "{output}");
     }

@@ -279,7 +279,7 @@ fn killed_host_leaves_no_processes_of_a_terminal() {
     for pid in pids {
         let state = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
         let lives = state.rsplit_once(") ").is_some_and(|(_, rest)| !rest.starts_with('Z'));
-        assert!(!lives, "{pid} lives on: {state}");
+        assert!(!lives, "{pid} is still running: {state}");
     }
     files.iter().for_each(|file| std::fs::remove_file(file).unwrap());
 }

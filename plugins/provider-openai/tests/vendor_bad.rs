@@ -32,7 +32,7 @@ fn reasoning_of_another_account_is_left_out_after_a_refusal() {
     }
     let items = input(&other);
     let reasoning = items.iter().filter(|item| item["type"] == "reasoning");
-    assert_eq!(reasoning.count(), 1, "what this account gave goes back: {items:?}");
+    assert_eq!(reasoning.count(), 1, "this account's reasoning is sent back: {items:?}");
 }
 
 /// Answers all calls of an answer with empty results.

@@ -259,7 +259,7 @@ fn resident() -> Option<u64> {
 #[test]
 fn endless_input_takes_limited_memory() {
     let Some(before) = resident() else {
-        return skip("the system does not tell how much memory is held");
+        return skip("the system does not report memory usage");
     };
     let floods: [(&str, Vec<u8>); 5] = [
         ("\x1b]0;", vec![b'x'; 1 << 20]),

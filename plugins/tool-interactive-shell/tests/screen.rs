@@ -171,7 +171,7 @@ fn no_line_is_lost_however_many_scroll_away() {
         assert_eq!((screen.line_feeds(), screen.bytes()), (9001, 2 + bytes.len() as u64));
         assert!(screen.unseen().text.lines().count() >= HISTORY_ROWS_MAX);
         let scrolled = screen.take_scrolled().unwrap();
-        assert!(scrolled.continues, "behind the prompt");
+        assert!(scrolled.continues, "the text continues after the prompt");
         assert_eq!(scrolled.text + &screen.unseen().text, format!("seq\n{lines}$ "), "{size}");
         screen.mark_seen();
         screen.feed(b"pwd\r\n/\r\n$ ");

@@ -292,7 +292,7 @@ fn model_learns_what_ended_with_the_process_before() {
     }
     play(&house, &server, &[&CONTINUE, &["once more"]]).code(0);
     let told = messages(&server.asked()[4]).pop().unwrap().to_string();
-    assert!(!told.contains("What ran in the background"), "it says so once: {told}");
+    assert!(!told.contains("What ran in the background"), "it is reported only once: {told}");
 }
 
 #[test]

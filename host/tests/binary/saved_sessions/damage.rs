@@ -44,7 +44,7 @@ fn torn_last_line_is_dropped_with_one_warning() {
     let text = format!("the last write did not finish: {} bytes were dropped", torn.len());
     assert_eq!(told(&output, &text), 1, "{output}");
     let again = play(&house, &server, &[&CONTINUE, &["third"]]).code(0);
-    assert_eq!(told(&again, "dropped"), 0, "it is mended: {again}");
+    assert_eq!(told(&again, "dropped"), 0, "the file is repaired: {again}");
     let asked = server.asked();
     assert_extends(&asked[0], &asked[1]);
     assert_extends(&asked[1], &asked[2]);

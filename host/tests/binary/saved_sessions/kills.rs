@@ -117,7 +117,7 @@ impl Instant {
         let stat = format!("/proc/{}/stat", running.id());
         let has_ended = || fs::read_to_string(&stat).is_ok_and(|stat| stat.contains(") Z "));
         while looks < self.looks && !has_ended() {
-            assert!(begun.elapsed() < DEADLINE, "it neither ends nor comes to {self:?}");
+            assert!(begun.elapsed() < DEADLINE, "jaato neither ended nor reached {self:?}");
             let is_long = executions(house).contains_key("call_c");
             if is_long && self.in_long_call {
                 break;

@@ -185,7 +185,7 @@ fn restarted_existing_container_works_again_in_the_same_session() {
         let command = command.unwrap();
         read_until(&command, "up").await;
         command.end().await.unwrap();
-        assert_eq!(read(&command).await.unwrap().code, Some(137), "its guardian is there too");
+        assert_eq!(read(&command).await.unwrap().code, Some(137), "its guardian runs too");
         container.close().await.unwrap();
         assert!(lab.is_running(&id).await);
         lab.remove(&id).await;

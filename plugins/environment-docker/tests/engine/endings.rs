@@ -157,7 +157,7 @@ fn killed_container_is_created_again_after_its_end_was_reported() {
         container.close().await.unwrap();
         assert!(!lab.exists(&id).await && !tmp.exists());
         let error = container.start(sh("echo")).await.map(|_| ()).unwrap_err();
-        assert_eq!(error.kind, ErrorKind::Unavailable, "nothing begins again: {error}");
+        assert_eq!(error.kind, ErrorKind::Unavailable, "it stays closed: {error}");
         assert!(container.start(sh("echo")).await.is_err());
     });
 }
