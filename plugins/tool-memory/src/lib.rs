@@ -81,7 +81,7 @@ async fn store_memory(
     })))
 }
 
-/// Get memories of earlier sessions by tags or words, ignoring case, best match first.
+/// Get memories of earlier sessions by tags or words, ignoring case, best first.
 #[tool_fn(
     name = "retrieve_memories",
     category = "memory",
