@@ -93,7 +93,7 @@ fn is_done(house: &House, model: &str, setup: &str, task: &Value) -> bool {
     fs::create_dir(&workspace).unwrap();
     let id = text(&task["id"]);
     let script = format!("{setup}\n{}\n", task["more"].as_str().unwrap_or_default());
-    assert!(shell(house, &script, ""), "the repository of `{id}` cannot be made");
+    assert!(shell(house, &script, ""), "cannot create the repository of `{id}`");
     let words =
         ["run", "--yes", "--offline", "--model", model, "--output", "json", text(&task["task"])];
     let output = house.command(&words).patient().run();

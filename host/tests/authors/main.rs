@@ -219,7 +219,7 @@ fn has_sandbox() -> bool {
 #[test]
 fn bubblewrap_session_writes_nothing_outside_its_folders() {
     if !has_sandbox() {
-        return skip("`bwrap` is missing, or may make no sandbox");
+        return skip("`bwrap` is missing or cannot create a sandbox");
     }
     let Some(house) = installed("environment-bubblewrap") else { return };
     let plugins = fixtures::house().unwrap().join("plugins");

@@ -50,7 +50,7 @@ fn remembered_permission_pattern_is_listed_and_can_be_removed() {
     running.wait_for_text("1  allowed in this session: any `echo`");
     running.write(b"/permissions remove 1\r");
     running.wait_for_text("removed:");
-    running.write(b"go on\r");
+    running.write(b"continue\r");
     running.wait_for_text("echo three");
     running.wait_for_question();
     running.write(b"n\n");

@@ -72,7 +72,7 @@ fn library_without_a_manifest_is_reported() {
         .iter()
         .map(|folder| std::path::Path::new(folder).join("libm.so.6"))
         .find(|path| path.is_file());
-    let Some(library) = found else { return skip("no `libm.so.6` is found") };
+    let Some(library) = found else { return skip("`libm.so.6` was not found") };
     house.give("moon.so", &fs::read(library).unwrap());
     check(
         &house,
@@ -266,7 +266,7 @@ fn unreadable_file_is_reported() {
     }
     let command = || house.command(&["tool", "list", "--plugin-dir", &folder]).user(NOBODY);
     if !can_start_as_nobody(&house) {
-        return skip("the folder of the tests is closed to other users");
+        return skip("other users cannot reach the test folder");
     }
     let output = command().run().code(0);
     assert!(output.stdout.contains("get_environment"), "{output}");

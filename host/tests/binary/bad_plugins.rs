@@ -17,7 +17,7 @@ fn check_failing(name: &str, expected: Expect) {
     let tools = house.run(&["tool", "list"]).code(0);
     assert_eq!(tools.stdout, plain.stdout, "{tools}");
     let notes = tools.stderr.lines().filter(|line| line.starts_with("note: "));
-    assert_eq!(notes.count(), 1, "one line tells of it: {tools}");
+    assert_eq!(notes.count(), 1, "one line reports it: {tools}");
     let called = house.run(&["call", "get_environment"]);
     assert_eq!(called.code, 0, "{called}");
     house.nothing_lives();

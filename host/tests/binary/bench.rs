@@ -36,7 +36,7 @@ fn with_repository(house: &House) -> Option<String> {
         && run(&["add", "."])
         && run(&["commit", "--quiet", "--message", "The moon is full"]);
     if !is_made {
-        skip("`git` is not there to make a repository");
+        skip("`git` is not installed");
         return None;
     }
     house.write("workspace/moon/new.txt", "x");

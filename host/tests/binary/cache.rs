@@ -50,9 +50,9 @@ fn run_opens_a_plugin_only_if_its_data_files_exist() {
     };
     let alone = opened();
     if alone.is_empty() {
-        return skip("this system's dynamic linker does not tell what it opens");
+        return skip("this system's dynamic linker does not list the files that it opens");
     }
-    assert_eq!(alone.len(), 1, "the provider alone: {alone:?}");
+    assert_eq!(alone.len(), 1, "only the provider is opened: {alone:?}");
     let store = json!({ "content": "It is dark.", "description": "far side", "tags": ["moon"] });
     for (name, prepare) in [
         ("tool_mcp", &(|| drop(house.write("home/.mcp.json", "{}"))) as &dyn Fn()),
@@ -72,10 +72,10 @@ fn a_list_opens_no_plugin_and_a_call_opens_one() {
     let opened = |words: &[&str]| opened_by(&house, words);
     let called = opened(&["call", "count"]);
     if called.is_empty() {
-        return skip("this system's dynamic linker does not tell what it opens");
+        return skip("this system's dynamic linker does not list the files that it opens");
     }
     let probe = house.shipped().join("libfixture_probe.so").display().to_string();
-    assert_eq!(called, [probe], "a call opens its plugin alone");
+    assert_eq!(called, [probe], "a call opens only its own plugin");
     for words in
         [&["tool", "list"][..], &["plugin", "list"], &["tool", "show", "echo"], &["config", "show"]]
     {

@@ -19,7 +19,7 @@ fn lines_of_a_pipe_are_messages_of_one_conversation() {
     let input = "second\n\n   \n//third\n";
     let output = house.command(&["chat", "first"]).input(input).run().code(0);
     assert_eq!(output.stdout, "one\ntwo\nthree\n");
-    assert!(!output.stderr.contains("> "), "nobody types there: {output}");
+    assert!(!output.stderr.contains("> "), "piped input gets no prompt: {output}");
 }
 
 #[test]
@@ -171,7 +171,7 @@ fn chat_with_a_closed_output_ends_without_an_error_message() {
     // In the middle of an answer, at the next one, and at the answer of a command.
     for (answers, next, code) in [
         (json!([endless]), "\n", 130),
-        (json!([says("0123456789"), endless]), "go on\n", 130),
+        (json!([says("0123456789"), endless]), "continue\n", 130),
         (json!([says("0123456789")]), "/count\n", 1),
     ] {
         house.script(&json!({ "answers": answers }));
@@ -200,7 +200,7 @@ fn cancelled_answer_is_continued_by_the_next_message() {
     house.script(&json!({ "answers": [
         { "steps": [{ "text": "half said" }, "hang"] },
         {
-            "expect": { "prompt": "go on", "messages": 3 },
+            "expect": { "prompt": "continue", "messages": 3 },
             "steps": [{ "call": { "name": "count", "arguments": {} } }],
         },
         { "expect": { "tool_result": "\"count\":1", "messages": 5 }, "steps": [{ "text": "whole" }] },
@@ -215,7 +215,7 @@ fn cancelled_answer_is_continued_by_the_next_message() {
     running.write(b"\x03");
     running.wait_for_text("cancelled");
     running.wait_for_text("> ");
-    running.write(b"go on\r");
+    running.write(b"continue\r");
     running.wait_for_question();
     running.write(b"y\n");
     running.wait_for_text("whole");

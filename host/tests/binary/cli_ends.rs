@@ -39,7 +39,7 @@ fn lives(pid: u32) -> bool {
 fn ends(pid: u32) {
     let bound = Instant::now() + END_WITHIN;
     while lives(pid) {
-        assert!(Instant::now() < bound, "process {pid} lives on");
+        assert!(Instant::now() < bound, "process {pid} is still running");
         std::thread::sleep(LOOK_AGAIN);
     }
 }
@@ -313,7 +313,7 @@ fn outcome_of_a_cancelled_task_is_sent_with_the_next_message() {
     };
     let bound = Instant::now() + END_WITHIN;
     while responses() < 2 {
-        assert!(Instant::now() < bound, "the ledger tells of {} responses", responses());
+        assert!(Instant::now() < bound, "the ledger has {} responses", responses());
         std::thread::sleep(LOOK_AGAIN);
     }
     running.signal("INT");
@@ -335,7 +335,7 @@ fn outcome_of_a_cancelled_task_is_sent_with_the_next_message() {
     let expected = (&json!("task_1"), &json!("cancelled"), &json!("call_cli_based_tool_0"));
     assert_eq!((told.0, which), (&json!("user"), expected), "{asked:#}");
     assert_eq!((*stopped, *now), (&json!("[Generation cancelled]"), &json!("what now?")));
-    assert_eq!(said.iter().filter(|(role, _)| *role == "tool").count(), 1, "one result a call");
+    assert_eq!(said.iter().filter(|(role, _)| *role == "tool").count(), 1, "one result per call");
     assert_eq!(output.stdout, "I wait.\nIt was stopped.\n", "{output}");
     house.nothing_lives();
 }

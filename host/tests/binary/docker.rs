@@ -212,7 +212,7 @@ fn existing_container_is_used_and_keeps_running_afterwards() {
     assert_eq!(told["stdout"], "/src\nmoon\n", "{told}");
     assert_eq!(std::fs::read_to_string(house.workspace().join("made")).unwrap(), "moon\n");
     let state = docker(&["inspect", "--format", "{{.State.Running}}", &brought.0]);
-    assert_eq!(state.as_deref(), Ok("true"), "it is the user's");
+    assert_eq!(state.as_deref(), Ok("true"), "the user owns the container");
     // The same by configuration instead of the command line.
     house
         .configure_more(&format!("[plugins.environment-docker]\ncontainer_id = {:?}\n", brought.0));

@@ -37,7 +37,7 @@ impl EventSink for Watching {
 
 impl Watching {
     fn react(&self, reaction: impl Fn(&Event) + Send + Sync + 'static) {
-        assert!(self.reaction.set(Box::new(reaction)).is_ok(), "it has a reaction already");
+        assert!(self.reaction.set(Box::new(reaction)).is_ok(), "a reaction is already set");
     }
 
     /// Returns the position of the first event of a kind.
@@ -98,7 +98,7 @@ fn turn(
 #[track_caller]
 fn say(inbox: &Inbox) {
     inbox.send(SAID).unwrap();
-    assert_eq!(inbox.waiting_count(), 1, "it waits for the next step");
+    assert_eq!(inbox.waiting_count(), 1, "the message waits for the next step");
 }
 
 /// Checks that a message that arrives while a tool runs follows the tool's result in the next

@@ -156,7 +156,7 @@ fn a_program_outlives_its_call_and_ends_with_the_session() {
         ],
     );
     assert_eq!(answer(&told[0])["process"], 1);
-    assert_eq!(answer(&told[2]), &json!({}), "it runs on");
+    assert_eq!(answer(&told[2]), &json!({}), "the process is still running");
     assert_eq!(answer(&told[3])[0]["process"], 1);
     assert_eq!(told[4]["error"]["kind"], "not_found");
     house.nothing_lives();
@@ -209,7 +209,7 @@ fn failed_environment_cleanup_is_reported_and_keeps_the_exit_code() {
         .run();
     let line = "note: the execution environment `rooms` was not taken down: the room is locked";
     assert!(told.stderr.contains(line), "{told}");
-    assert_eq!(told.code, 0, "what was asked for was done: {told}");
+    assert_eq!(told.code, 0, "the request succeeds: {told}");
     house.nothing_lives();
 }
 
@@ -227,7 +227,7 @@ fn temporary_folder_that_cannot_be_removed_is_reported() {
     let command = house.command(&["call", "cli_based_tool", &shell(lock)]);
     let command = if is_root() {
         if !can_start_as_nobody(&house) {
-            return skip("nobody can start the binary of a test");
+            return skip("an unprivileged user cannot start the test binary");
         }
         for folder in [house.home(), house.workspace(), base.clone()] {
             std::os::unix::fs::chown(folder, Some(NOBODY), Some(NOBODY)).unwrap();
@@ -268,7 +268,7 @@ fn temporary_folder_is_removed_after_the_session_and_after_a_killed_host() {
         if left() == 0 {
             return;
         }
-        assert!(Instant::now() < bound, "it stays");
+        assert!(Instant::now() < bound, "the environment is still there");
     }
 }
 

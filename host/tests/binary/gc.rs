@@ -160,7 +160,7 @@ fn a_result_that_is_too_large_for_the_window_is_sent_as_head_and_tail() {
     let sent = asked["messages"].as_array().unwrap().last().unwrap();
     let result: Value = serde_json::from_str(sent["content"].as_str().unwrap()).unwrap();
     let shown = result["stdout"].as_str().unwrap();
-    assert_eq!(result["returncode"], 0, "what is short stays");
+    assert_eq!(result["returncode"], 0, "short values stay");
     let file = std::path::Path::new(result["output_file"].as_str().unwrap());
     let whole = std::fs::read_to_string(file).unwrap();
     let numbers: String = (1..=2000).map(|number| format!("{number}\n")).collect();
@@ -274,13 +274,13 @@ fn gc_settings_are_reported_only_if_a_usable_gc_exists() {
         let result = events.iter().find(is_result).unwrap_or_else(|| panic!("{output}"));
         result["result"]["gc"].clone()
     };
-    assert_eq!(told(""), Value::Null, "there is none");
+    assert_eq!(told(""), Value::Null, "no gc is installed");
     ship_gc(&house);
     let there =
         json!({ "threshold_percent": 80.0, "auto_trigger": true, "preserve_recent_turns": 5 });
     assert_eq!(told(""), there);
     let off = "[plugins]\ndisabled = [\"gc-truncate\"]\n";
-    assert_eq!(told(off), Value::Null, "it is switched off");
+    assert_eq!(told(off), Value::Null, "the gc is disabled");
     let none = "[gc]\nplugin = \"tool-environment\"\n";
-    assert_eq!(told(none), Value::Null, "what is named is no gc");
+    assert_eq!(told(none), Value::Null, "the named plugin is not a gc");
 }

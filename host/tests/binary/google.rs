@@ -90,7 +90,7 @@ fn google_tokens_are_created_from_the_users_login_and_renewed_if_refused() {
         .variable("PROJECT_ID", "mine");
     let output = command.input("one\ntwo\n").run().code(0);
     assert!(output.stdout.contains("hello") && output.stdout.contains("again"), "{output}");
-    assert_eq!(tokens.looked().len(), 2, "one in place of that which was refused");
+    assert_eq!(tokens.looked().len(), 2, "a second token replaces the refused one");
     let last = server.looked().pop().unwrap();
     assert_eq!(last.header("authorization"), Some("Bearer token-1"));
     assert_eq!(last.header("x-goog-user-project"), Some("billed"));

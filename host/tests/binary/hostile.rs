@@ -23,7 +23,7 @@ fn house_with(house: &House, plugin: &str, tool: &str, arguments: &Value, told: 
         { "expect": { "tool_result": told, "messages": MESSAGES },
           "steps": [{ "call": { "name": "get_environment", "arguments": { "aspect": "os" } } }] },
         { "expect": { "tool_result": "linux", "messages": MESSAGES + 2 },
-          "steps": [{ "text": "went on" }] },
+          "steps": [{ "text": "done" }] },
     ] }));
 }
 
@@ -31,7 +31,7 @@ fn house_with(house: &House, plugin: &str, tool: &str, arguments: &Value, told: 
 #[track_caller]
 fn shown(house: &House) -> String {
     let output = house.run(&["run", "--yes", "try it"]).code(0);
-    assert_eq!(output.stdout, "went on\n", "{output}");
+    assert_eq!(output.stdout, "done\n", "{output}");
     house.nothing_lives();
     let text = output.to_string();
     let (_, after) = text.split_once("--- stderr\n").unwrap_or_else(|| panic!("{output}"));
@@ -121,7 +121,7 @@ fn a_plugin_that_blocks_polls_again_and_again_is_disabled() {
         { "expect": { "messages": 5 }, "steps": [block(3)] },
         { "expect": { "tool_result": disabled, "messages": 7 }, "steps": [echo] },
         { "expect": { "tool_result": disabled, "messages": 9 }, "steps": [cwd] },
-        { "expect": { "tool_result": "workspace", "messages": 11 }, "steps": [{ "text": "went on" }] },
+        { "expect": { "tool_result": "workspace", "messages": 11 }, "steps": [{ "text": "done" }] },
     ] }));
     let running = house.command(&["run", "--yes", "try it"]).no_input().start();
     // A blocked thread is reported once. Its call may then end.
@@ -133,7 +133,7 @@ fn a_plugin_that_blocks_polls_again_and_again_is_disabled() {
     expect![[r#"
         exit 0
         --- stdout
-        went on
+        done
         --- stderr
         [fixture-probe] block how: sleep, until: $HOUSE/end-1
           fixture-probe │ blocking
@@ -163,7 +163,7 @@ fn wait_for_misdeeds(house: &House, count: usize) {
     let log = house.cache().join("jaato.log");
     let told = "the plugin `fixture-probe` blocked a thread for ";
     while std::fs::read_to_string(&log).unwrap_or_default().matches(told).count() < count {
-        assert!(Instant::now() < bound, "the log never tells of {count} blocked threads");
+        assert!(Instant::now() < bound, "the log does not report {count} blocked threads");
         std::thread::sleep(LOOK_AGAIN);
     }
 }

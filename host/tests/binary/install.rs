@@ -314,7 +314,7 @@ fn untrusted_plugin_cannot_take_a_name_from_a_trusted_plugin() {
     assert_eq!(
         active()[0].0,
         "another-echo",
-        "of two that are not trusted the first file has the name"
+        "of two untrusted plugins, the first file gets the name"
     );
     house.run(&["plugin", "trust", &text(&echo), "--sha256", &digest]).code(0);
     assert_eq!(active(), [("fixture-echo".to_owned(), digest)]);

@@ -91,9 +91,9 @@ fn calls_with_the_same_id_are_all_answered() {
     assert_eq!(told, [1, 2, 3, 4], "{results:#?}");
     let mut ids: Vec<_> =
         results.iter().map(|result| result["call_id"].as_str().unwrap()).collect();
-    assert!(ids.contains(&"same"), "what can be kept is kept: {ids:?}");
+    assert!(ids.contains(&"same"), "a usable id is kept: {ids:?}");
     ids.sort_unstable();
     ids.dedup();
-    assert_eq!(ids.len(), 4, "each has its own: {results:#?}");
+    assert_eq!(ids.len(), 4, "each call has its own id: {results:#?}");
     assert!(ids.iter().all(|id| !id.is_empty()), "{ids:?}");
 }

@@ -18,7 +18,7 @@ fn ledger(house: &House) -> PathBuf {
 
 fn records(path: &std::path::Path) -> Vec<Value> {
     let text = fs::read_to_string(path).unwrap();
-    assert!(text.ends_with('\n'), "the last line is whole: {text}");
+    assert!(text.ends_with('\n'), "the last line is complete: {text}");
     text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 

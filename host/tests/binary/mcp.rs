@@ -442,7 +442,7 @@ fn interrupted_mcp_call_is_cancelled_and_the_server_keeps_running() {
             lines.take_while(|line| !line.contains("Configured MCP servers")).collect();
         is_told = logged.iter().any(|line| line.contains("told: notifications/cancelled"));
     }
-    running.write(b"go on\n");
+    running.write(b"continue\n");
     let output = running.finish().code(0);
     assert!(output.stdout.contains("it lives"), "{output}");
     house.nothing_lives();

@@ -67,7 +67,8 @@ fn check(revision: &str, scenarios: usize) {
     let said = format!("{text}\n{}", String::from_utf8_lossy(&output.stderr));
     assert!(output.status.success(), "{said}");
     // The scenarios that are run but not scored follow the summary.
-    let (summary, unscored) = text.split_once("Not scored for").expect("it says what counts");
+    let (summary, unscored) =
+        text.split_once("Not scored for").expect("a list of unscored scenarios");
     let is_scored = |name: &str| {
         let mut names = unscored.lines().map(|line| line.trim_start_matches([' ', '✓', '✗']));
         !names.any(|line| line.split(' ').next() == Some(name))
@@ -175,7 +176,7 @@ fn log_in(house: &House) {
             let (name, value) = line.split_once(": ")?;
             name.eq_ignore_ascii_case("location").then(|| value.trim().to_owned())
         });
-        visit(&back.unwrap_or_else(|| panic!("the page leads nowhere: {answer}")));
+        visit(&back.unwrap_or_else(|| panic!("the page does not redirect: {answer}")));
     }
     eprintln!("{}", login.finish());
 }

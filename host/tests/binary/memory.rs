@@ -37,7 +37,7 @@ fn fact(content: &str) -> Value {
     json!({ "content": content, "description": "how we publish", "tags": ["release", "ci"] })
 }
 
-/// Finds the workspace's file of memories in jaato's data folder.
+/// Finds the workspace's memory file in jaato's data folder.
 fn file_of(house: &House) -> PathBuf {
     let mut folders = vec![house.home()];
     while let Some(folder) = folders.pop() {
@@ -51,7 +51,7 @@ fn file_of(house: &House) -> PathBuf {
             }
         }
     }
-    panic!("there is no file of memories");
+    panic!("`memories.sqlite` does not exist");
 }
 
 #[test]

@@ -86,7 +86,7 @@ fn is_mended(house: &House, command: impl Fn(&[&str]) -> Command) {
     running.signal("KILL");
     running.finish().code(128 + 9);
     house.script(&second_half());
-    let output = command(&["run", "--yes", "go on"]).no_input().patient().run().code(0);
+    let output = command(&["run", "--yes", "continue"]).no_input().patient().run().code(0);
     assert_eq!(output.stdout, "Mended.\n", "{output}");
 
     let read = |path: &str| std::fs::read_to_string(house.workspace().join(path)).unwrap();

@@ -69,8 +69,8 @@ fn model_name_without_provider_resolves_by_family_or_available_key() {
         .code(3);
     let said = "`my-tuned-one` may be a model of anthropic, openai: say which";
     assert!(both.stderr.contains(said), "{both}");
-    let nobody = house.run(&["run", "--model", "my-tuned-one", "x"]).code(3);
-    assert!(nobody.stderr.contains("the provider of model `my-tuned-one` is unknown"), "{nobody}");
+    let failed = house.run(&["run", "--model", "my-tuned-one", "x"]).code(3);
+    assert!(failed.stderr.contains("the provider of model `my-tuned-one` is unknown"), "{failed}");
 }
 
 #[test]

@@ -38,7 +38,7 @@ fn objects_found_by_a_tool_reach_model_and_clients_during_the_call() {
     let words = ["run", "--yes", "--output", "json", "--objects=hidden", "which animals?"];
     let lines = house.run(&words).code(0).json_lines();
     let told: Vec<&Value> = lines.iter().filter(|it| it["event"] == "objects_added").collect();
-    assert_eq!(told.len(), 2, "each at once");
+    assert_eq!(told.len(), 2, "each object is reported at once");
     assert_eq!(
         (&told[0]["source"], &told[0]["tool"]),
         (&json!("fixture-finds"), &json!("find_animals"))
@@ -115,7 +115,7 @@ fn objects_are_changed_silently_and_found_by_metadata() {
     ] }));
     let lines = house.run(&["run", "--yes", "--output", "json", "go"]).code(0).json_lines();
     let told = lines.iter().filter(|line| line["event"] == "objects_added").count();
-    assert_eq!(told, 1, "only what is found is told");
+    assert_eq!(told, 1, "only found objects are reported");
     house.nothing_lives();
 }
 
@@ -168,13 +168,13 @@ fn untrusted_plugin_accesses_only_objects_of_its_own_tools() {
     }
     let rest = &told[1 + refused.len()..];
     let answer = |line: &Value| line["result"]["answer"].clone();
-    assert_eq!(answer(&rest[0]), json!({}), "another's hidden value is not there");
+    assert_eq!(answer(&rest[0]), json!({}), "another plugin's hidden value is not visible");
     assert_eq!(answer(&rest[1]), json!({}));
     assert_eq!(answer(&rest[2]), json!({ "json": "its" }));
     assert_eq!(answer(&rest[3]), json!({ "is_empty": true }));
     assert_eq!(answer(&rest[4])["references"], json!(["ask_service_1"]));
     let look = &rest[5]["result"];
-    assert_eq!(look["raw"], json!([1, 2, 3]), "what the trusted plugin keeps is as it was");
+    assert_eq!(look["raw"], json!([1, 2, 3]), "the trusted plugin's value is unchanged");
     assert_eq!(look["objects"][0]["animal"], "frog");
 }
 

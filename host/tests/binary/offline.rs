@@ -15,7 +15,7 @@ fn lists_calls_and_runs_need_no_network() {
         { "steps": [{ "text": "done" }] },
     ] }));
     let Some(way) = no_network(&house) else {
-        return skip("no network namespace can be made here");
+        return skip("a network namespace cannot be created here");
     };
     let offline = |words: &[&str]| Command::under(&house, "unshare", way, words).run();
     assert!(offline(&["tool", "list"]).silent().stdout.contains("get_environment"));
@@ -38,12 +38,12 @@ fn no_host_name_is_resolved_and_no_connection_is_opened() {
     let before = ["-f", "-e", "trace=socket,connect,openat,open", "-o", &trace_text, "--"];
     let works = std::process::Command::new("strace").args(["-V"]).output();
     if !works.is_ok_and(|output| output.status.success()) {
-        return skip("`strace` is not there to see what is looked up");
+        return skip("`strace` is not installed");
     }
     for words in [&["tool", "list"][..], &CALL, &["plugin", "list"], &["run", "hello"]] {
         Command::under(&house, "strace", &before, words).run().code(0);
         let calls = std::fs::read_to_string(&trace).unwrap();
-        assert!(calls.contains("openat("), "the trace tells what is opened");
+        assert!(calls.contains("openat("), "the trace lists opened files");
         let network: Vec<_> = calls
             .lines()
             .filter(|line| {

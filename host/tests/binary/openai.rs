@@ -26,13 +26,13 @@ fn each_request_of_a_conversation_starts_with_the_previous_one() {
     let input = "which system?\nthanks ]} 漢字\nand the shell?\n";
     at(&house, &server, &words).input(input).run().code(0);
     let asked = server.asked();
-    assert_eq!(asked.len(), 6, "one a step");
+    assert_eq!(asked.len(), 6, "one request per step");
     for (number, pair) in asked.windows(2).enumerate() {
         let [before, after] = pair else { unreachable!() };
-        let shared = before.body.strip_suffix(b"]}").expect("the messages stand last");
+        let shared = before.body.strip_suffix(b"]}").expect("the messages come last");
         let same = shared.iter().zip(&after.body).take_while(|(a, b)| a == b).count();
         let after = String::from_utf8_lossy(&after.body[same..]);
-        assert_eq!(same, shared.len(), "request {number} is left at: {after}");
+        assert_eq!(same, shared.len(), "request {number} differs from here: {after}");
         assert!(after.starts_with(','), "only messages are added: {after}");
     }
     let last = asked.last().unwrap().json();

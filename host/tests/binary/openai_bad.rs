@@ -56,7 +56,7 @@ fn ctrl_c_ends_a_hanging_request_at_any_stage() {
         let running = at(&house, &server, &RUN).no_input().start();
         let bound = Instant::now() + END_WITHIN;
         while server.asked().is_empty() {
-            assert!(Instant::now() < bound, "nothing is asked");
+            assert!(Instant::now() < bound, "no request is sent");
             std::thread::sleep(crate::support::command::LOOK_AGAIN);
         }
         running.signal("INT");

@@ -13,7 +13,7 @@ const CHAT: [&str; 5] = ["chat", "--model", "openai/test", "--tools", "get_envir
 /// The same, with the shipped gc.
 fn furnish_with_gc(house: &House) {
     furnish(house);
-    let plugins = fixtures::house().expect("the house is there").join("plugins");
+    let plugins = fixtures::house().expect("the test house exists").join("plugins");
     house.ship(&plugins.join(library_name("gc_truncate")));
 }
 

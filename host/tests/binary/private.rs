@@ -65,7 +65,7 @@ fn created_files_are_private_for_every_umask() {
         for name in
             ["descriptions.json", "trust.json", "ledger.jsonl", "plugins", "trusted", "outputs"]
         {
-            assert!(all.iter().any(|path| path.ends_with(name)), "no `{name}` was made: {all:?}");
+            assert!(all.iter().any(|path| path.ends_with(name)), "`{name}` is missing: {all:?}");
         }
         for path in all {
             let mode = path.metadata().unwrap().mode() & 0o7777;
@@ -96,15 +96,12 @@ fn promises(house: &House) -> String {
 fn description_cache_owned_by_another_user_is_not_used() {
     let house = cli_house!();
     if !is_root() {
-        return skip("only root can make files of another user");
+        return skip("only root can create files for another user");
     }
     let honest = promises(&house);
     assert!(!honest.contains("read-only"), "{honest}");
     promise_in_cache(&house);
-    assert!(
-        promises(&house).contains("read-only"),
-        "the test's own lie is read where it is believed"
-    );
+    assert!(promises(&house).contains("read-only"), "the forged description is used");
 
     chown(house.descriptions(), Some(STRANGER), None).unwrap();
     assert_eq!(promises(&house), honest);
@@ -120,7 +117,7 @@ fn description_cache_owned_by_another_user_is_not_used() {
     // The parent folder: a user with write access there may replace the cache folder.
     chown(house.descriptions(), Some(0), None).unwrap();
     if !others_get_to(&house) {
-        return skip("nobody else gets as far as to the folder of the tests");
+        return skip("other users cannot reach the test folder");
     }
     set_mode(&house.home().join(".cache"), 0o777);
     assert_eq!(promises(&house), honest);
@@ -135,7 +132,7 @@ fn description_cache_owned_by_another_user_is_not_used() {
 fn trust_record_and_plugins_of_another_user_are_not_used() {
     let house = house!();
     if !is_root() {
-        return skip("only root can make files of another user");
+        return skip("only root can create files for another user");
     }
     let echo = house.drop_in(&fixture("echo"));
     set_mode(&echo, 0o600);
@@ -175,7 +172,7 @@ fn trust_record_and_plugins_of_another_user_are_not_used() {
 fn plugins_next_to_the_binary_are_shipped_only_if_owner_and_modes_are_safe() {
     let house = house!();
     if !is_root() {
-        return skip("only root can make files of another user");
+        return skip("only root can create files for another user");
     }
     let tools = || house.run(&["tool", "list"]).code(0);
     assert!(tools().stdout.contains("get_environment"));

@@ -30,14 +30,14 @@ fn show_prompt_prints_the_parts_in_order_and_sends_nothing() {
     let file = house.write("prompt.md", "Be brief.").display().to_string();
     house.configure_more(&format!("[prompt]\nfile = \"{file}\"\n"));
     let output =
-        house.run(&["run", "--show-prompt", "--system", "Speak of moons.", "hello"]).silent();
+        house.run(&["run", "--show-prompt", "--system", "Name the moons.", "hello"]).silent();
     expect![[r#"
         --- built-in (about 65 tokens)
         You are an agent on the user's computer. Call a tool when it is needed to get the answer or to do the task; otherwise just answer. If a call fails, read its error and correct the call. Never invent a result. When the task is done, say briefly what came of it.
         --- $HOUSE/prompt.md (about 3 tokens)
         Be brief.
         --- --system (about 4 tokens)
-        Speak of moons.
+        Name the moons.
         --- tool get_environment (about 96 tokens)
         Get facts about this computer, its terminal and this session. Do not guess them.
         {"type":"object","properties":{"aspect":{"type":"string","enum":["os","shell","arch","cwd","terminal","context","session","datetime","network","all"],"description":"os: system and version; context: tokens used; datetime: date, time, zone.","default":"all"}},"additionalProperties":false}
@@ -84,10 +84,10 @@ fn agents_files_and_plugin_prompts_are_in_fixed_order() {
         "Count in moons.",
         "Ask for the stars before the tide.",
         "Ask for the phase before the tide.",
-        "Speak of moons.",
+        "Name the moons.",
     ];
     let run = |words: &[&str]| {
-        let words = [&["run", "--system", "Speak of moons."], words].concat();
+        let words = [&["run", "--system", "Name the moons."], words].concat();
         house.command(&words).directory(&inside).run()
     };
     house.script(&json!({ "answers": [

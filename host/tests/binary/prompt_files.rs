@@ -72,8 +72,8 @@ fn text_file_mention_is_inlined_and_other_mentions_stay_as_text() {
     put(&house, "notes.png", b"buy milk");
     house.write("workspace/my notes.txt", "sell honey");
     let content =
-        asked(&house, &["do as @notes.png and @\"my notes.txt\" say, @nobody"]).to_string();
-    for part in ["The file `notes.png`:", "buy milk", "sell honey", "@nobody"] {
+        asked(&house, &["do as @notes.png and @\"my notes.txt\" say, @missing"]).to_string();
+    for part in ["The file `notes.png`:", "buy milk", "sell honey", "@missing"] {
         assert!(content.contains(part), "{content}");
     }
     // Piped input may come from anyone, so it cannot name files.

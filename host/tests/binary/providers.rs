@@ -212,8 +212,8 @@ fn login_saves_an_api_key_and_logout_deletes_it() {
     let again = house.run(&["provider", "logout", "work"]).code(2);
     assert!(again.stderr.contains("no saved API key for `work`"), "{again}");
     house.run(&["provider", "logout", "../../work"]).code(2);
-    let nobody = house.command(&["provider", "login", "nobody"]).input("k\n").run();
-    assert!(nobody.stderr.contains("no plugin offers the provider `nobody`"), "{nobody}");
+    let unknown = house.command(&["provider", "login", "moon"]).input("k\n").run();
+    assert!(unknown.stderr.contains("no plugin offers the provider `moon`"), "{unknown}");
     // Whatever its spelling, it is stored under the canonical name.
     house.command(&["provider", "login", "github_models"]).input("ghp_x\n").run().code(0);
     let kept = house.home().join(".local/share/jaato/keys/github-models.key");

@@ -48,7 +48,7 @@ pub fn waits_for(file: &str) -> String {
 pub fn wait_for_file(path: &Path) {
     let begin = std::time::Instant::now();
     while !path.exists() {
-        assert!(begin.elapsed() < DEADLINE, "{} never comes", path.display());
+        assert!(begin.elapsed() < DEADLINE, "{} does not appear", path.display());
         std::thread::sleep(LOOK_AGAIN);
     }
 }
@@ -198,7 +198,8 @@ fn no_other_output_appears_while_a_prompt_is_open() {
     running.write(b"y\n");
     house.write("workspace/end", "");
     let output = running.wait_with_open_input().code(0);
-    let forged = output.stdout.find("│ FORGED").unwrap_or_else(|| panic!("it is lost: {output}"));
+    let forged =
+        output.stdout.find("│ FORGED").unwrap_or_else(|| panic!("no forged text: {output}"));
     let last = output.stdout.rfind(QUESTION).unwrap();
     assert!(forged > last, "{output}");
     assert!(output.stdout[forged..].contains("done"), "{output}");

@@ -198,8 +198,7 @@ fn replacement_of_a_trusted_file_runs_in_a_worker_until_trusted() {
     ];
     let mut rest = stderr.as_str();
     for line in lines {
-        let at =
-            rest.find(line).unwrap_or_else(|| panic!("no {line:?} where it should be: {stderr}"));
+        let at = rest.find(line).unwrap_or_else(|| panic!("{line:?} is missing: {stderr}"));
         rest = &rest[at..];
     }
 }
@@ -243,7 +242,7 @@ fn replaced_provider_continues_the_conversation() {
     let mut bytes = fs::read(&file).unwrap();
     let mut chat = Chat::start(&house);
     for answer in ["first", "second", "third"] {
-        chat.say("go on", answer);
+        chat.say("continue", answer);
         // Bytes after the end of a library change only the file.
         bytes.push(0);
         fs::write(&file, &bytes).unwrap();

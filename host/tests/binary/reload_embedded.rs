@@ -37,7 +37,7 @@ fn sessions_of_an_embedder_switch_to_a_new_edition_independently() {
     let tokio = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     tokio.block_on(async {
         let runtime = Runtime::start(setup(&house)).await;
-        assert!(runtime.reload_plugins(None).await.is_err(), "it is not watched");
+        assert!(runtime.reload_plugins(None).await.is_err(), "plugins are not watched");
         let start =
             || runtime.session_for_calls(SessionOptions::unattended(Arc::new(Nobody))).unwrap();
         let first = start();
@@ -83,7 +83,7 @@ fn number_of_editions_loaded_inside_the_host_is_limited() {
         let mut inside = 0;
         for number in 1..=18 {
             let output = session.call(&"edition".into(), json!({}), &Cancel::new()).await.unwrap();
-            assert_eq!(output.content["call"], number, "what was saved goes along");
+            assert_eq!(output.content["call"], number, "the saved state is restored");
             inside += usize::from(output.content["pid"] == std::process::id());
             bytes.push(0);
             fs::write(&file, &bytes).unwrap();

@@ -65,7 +65,7 @@ fn resources_are_closed_in_reverse_order_before_their_plugins() {
     assert!(told.json_lines().iter().all(|line| line["result"]["count"] == 1), "{told}");
     let expected = ["closed e", "closed d", "closed c", "closed b", "closed a"];
     assert_eq!(notes(&house)[..5], expected);
-    assert_eq!(notes(&house)[5], "instance closed", "and only then the plugin");
+    assert_eq!(notes(&house)[5], "instance closed", "the plugin is closed last");
     let of = |name: &str| format!("the resource `{name}` of plugin `fixture-keeps` was not closed");
     for (name, why) in [("b", "it is stuck"), ("c", "it is broken"), ("d", "more than 2000 ms")] {
         let is_it = |line: &str| line.contains(&of(name)) && line.contains(why);
@@ -191,7 +191,7 @@ fn resource_lost_with_its_worker_is_reported_and_created_again() {
     let text = lines[2]["error"]["message"].as_str().unwrap();
     assert!(text.contains("the resource `made` of plugin `fixture-keeps` was lost"), "{text}");
     assert_eq!(answer(&lines[3]), &Value::Null);
-    assert_eq!(answer(&lines[5]), 1, "a new one counts from the beginning");
+    assert_eq!(answer(&lines[5]), 1, "a new counter starts at one");
     house.nothing_lives();
 }
 
@@ -233,7 +233,7 @@ fn concurrent_requests_create_a_resource_only_once() {
         let once = || call(&session, "keep_counter", json!({ "name": "own", "once": true }));
         let (first, second) = tokio::join!(once(), once());
         let counts = [first, second].map(|it| it["count"].as_u64().unwrap());
-        assert_eq!(counts.iter().sum::<u64>(), 3, "one counter has counted both");
+        assert_eq!(counts.iter().sum::<u64>(), 3, "both calls use one counter");
         assert_eq!(notes(&house), ["making made", "making own"]);
         runtime.close_session(session.id()).await;
         assert_eq!(notes(&house)[2..], ["closed own", "closed made", "instance closed"]);

@@ -238,9 +238,9 @@ fn missing_or_invalid_task_is_refused() {
 fn system_option_reaches_the_model() {
     let house = house!();
     house.script(&json!({ "answers": [
-        { "expect": { "system": "Speak of moons." }, "steps": [{ "text": "moon" }] },
+        { "expect": { "system": "Name the moons." }, "steps": [{ "text": "moon" }] },
     ] }));
-    house.run(&["run", "--system", "Speak of moons.", "hello"]).silent();
+    house.run(&["run", "--system", "Name the moons.", "hello"]).silent();
 }
 
 #[test]

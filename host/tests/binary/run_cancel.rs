@@ -105,7 +105,7 @@ fn a_killed_host_leaves_no_process_behind() {
     let running = house.command(&["tool", "list"]).no_input().start();
     let bound = Instant::now() + END_WITHIN;
     while !house.processes().iter().any(|line| line.contains("--describe")) {
-        assert!(Instant::now() < bound, "nothing is described");
+        assert!(Instant::now() < bound, "no plugin is described");
         std::thread::sleep(crate::support::command::LOOK_AGAIN);
     }
     running.signal("KILL");

@@ -37,7 +37,7 @@ fn furnish() -> Option<House> {
 
 /// Ships further plugins.
 fn ship(house: &House, libraries: &[&str]) {
-    let plugins = fixtures::house().expect("the house is there").join("plugins");
+    let plugins = fixtures::house().expect("the test house exists").join("plugins");
     for library in libraries {
         house.ship(&plugins.join(library_name(library)));
     }
@@ -94,22 +94,22 @@ fn records(house: &House) -> Vec<Value> {
     lines.filter_map(|line| serde_json::from_slice(line).ok()).collect()
 }
 
-/// Waits until the file of the only session has such a record.
+/// Waits until the only session's file has a matching record.
 #[track_caller]
 fn wait_for_record(house: &House, is_it: impl Fn(&Value) -> bool) {
     let begun = Instant::now();
     while !records(house).iter().any(&is_it) {
-        assert!(begun.elapsed() < DEADLINE, "the record never comes: {:#?}", records(house));
+        assert!(begun.elapsed() < DEADLINE, "the record is missing: {:#?}", records(house));
         std::thread::yield_now();
     }
 }
 
-/// Waits until a server has so many requests.
+/// Waits until a server has received this many requests.
 #[track_caller]
 fn wait_until_asked(server: &Server, count: usize) {
     let begun = Instant::now();
     while server.asked().len() < count {
-        assert!(begun.elapsed() < DEADLINE, "only {} requests come", server.asked().len());
+        assert!(begun.elapsed() < DEADLINE, "only {} requests arrived", server.asked().len());
         std::thread::yield_now();
     }
 }

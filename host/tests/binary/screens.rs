@@ -26,7 +26,7 @@ const ANSWER: &str = "\
 
 The build fails in **two** places; both are in `src/parse.rs`:
 
-1. `next_token` returns `None` at the end of the input, and nobody looks.
+1. `next_token` returns `None` at the end of the input, and callers panic.
 2. A test still expects the old name.
 
 ```rust
@@ -102,7 +102,7 @@ fn screen_of_symbols_and_of_a_paragraph_in_progress() {
 fn screen_of_a_chat() {
     let Some(house) = with_cli() else { return };
     let answers = [
-        says("Hello. What shall we do?"),
+        says("Hello. How can I help?"),
         json!({ "steps": [{ "text": "I look." }, call("echo 'one file'")] }),
         says("There is **one** file."),
     ];
@@ -110,7 +110,7 @@ fn screen_of_a_chat() {
     let Some(mut scene) = Scene::begin(&house, "chat --yes", USUAL, None) else { return };
     scene.until("> ");
     scene.write(b"hello\r");
-    scene.until("What shall we do?\n> ");
+    scene.until("How can I help?\n> ");
     scene.write(b"count the files\r");
     scene.until("one file.\n> ");
     scene.write(b"/etc/hosts what is in it?\r");

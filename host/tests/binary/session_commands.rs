@@ -184,7 +184,7 @@ fn search_finds_the_messages_of_the_conversation() {
 fn rename_rewind_and_fork_change_what_is_listed() {
     let Some(house) = with_session() else { return };
     let renamed = house.run(&["session", "rename", "121314", "the", "moon"]);
-    assert_eq!(renamed.code, 2, "a middle part is no id");
+    assert_eq!(renamed.code, 2, "the middle of an id does not match");
     let renamed = house.run(&["session", "rename", "k3f9qz", "the", "moon"]).silent().stdout;
     assert_eq!(renamed, format!("session {ONE} is named `the moon`\n"));
     let copy = house.run(&["session", "fork", ONE, "--to", "2"]).silent().stdout;

@@ -117,9 +117,9 @@ fn sessions_sharing_an_environment_see_the_same_files() {
         assert_eq!(read(&first, &path).await.as_deref(), Ok("sun"));
         assert_eq!(read(&alone, &path).await, Err(ErrorKind::PermissionDenied));
         runtime.close_session(first.id()).await;
-        assert_eq!(read(&second, &path).await.as_deref(), Ok("sun"), "it goes on");
+        assert_eq!(read(&second, &path).await.as_deref(), Ok("sun"), "the environment stays open");
         runtime.close_session(second.id()).await;
-        assert!(!Path::new(&folder).exists(), "it ended with the last");
+        assert!(!Path::new(&folder).exists(), "the last session closes it");
         // A session that joins after that gets a new one.
         let third = begin(&runtime, Some(&shared));
         assert_ne!(temporary_folder(&third).await, folder);
@@ -134,7 +134,7 @@ fn processes_in_a_shared_environment_belong_to_one_session() {
         let (first, second) = (begin(&runtime, Some(&shared)), begin(&runtime, Some(&shared)));
         let (own, own_pid) = start(&first, "exec sleep 300").await;
         let (other, other_pid) = start(&second, "exec sleep 300").await;
-        assert_ne!(own, other, "one environment numbers them");
+        assert_ne!(own, other, "one environment numbers all processes");
         let requests = [
             ("process.wait", json!({ "process": own, "timeout_ms": 1 })),
             ("process.output", json!({ "process": own })),
@@ -155,7 +155,7 @@ fn processes_in_a_shared_environment_belong_to_one_session() {
         }
         assert!(lives(own_pid) && lives(other_pid));
         runtime.close_session(first.id()).await;
-        assert!(!lives(own_pid) && lives(other_pid), "it ends with its session alone");
+        assert!(!lives(own_pid) && lives(other_pid), "a process ends only with its own session");
         runtime.close_session(second.id()).await;
         assert!(!lives(other_pid));
         runtime.close().await;
@@ -208,16 +208,16 @@ fn resource_of_a_replaced_plugin_stays_open_until_removed() {
         replace(&house.path().join("plugins").join(library_name("fixture_keeps")));
         // Its file is checked before its next call.
         let read = call(&session, "read_counter", made.clone()).await.unwrap();
-        assert_eq!(read["count"], Value::Null, "it is not the new instance's");
+        assert_eq!(read["count"], Value::Null, "it does not belong to the new instance");
         ask(&session, "resources.get_or_create", made.clone()).await;
-        assert_eq!(ask(&session, "resources.call", count.clone()).await, 2, "it is the same");
+        assert_eq!(ask(&session, "resources.call", count.clone()).await, 2, "the same counter");
         assert_eq!(notes(house), ["making made"]);
         ask(&session, "resources.remove", made.clone()).await;
         assert_eq!(notes(house)[1], "closed made");
         ask(&session, "resources.get_or_create", made.clone()).await;
         assert_eq!(ask(&session, "resources.call", count).await, 1);
         let read = call(&session, "read_counter", made).await.unwrap();
-        assert_eq!(read["count"], 1, "the new instance has it");
+        assert_eq!(read["count"], 1, "the new instance has the counter");
         runtime.close_session(session.id()).await;
         runtime.close().await;
         let ends = notes(house).iter().filter(|note| *note == "instance closed").count();

@@ -56,7 +56,7 @@ fn echoing(house: &House) -> Running {
 fn wait_until(what: &str, is_so: impl Fn() -> bool) {
     let begin = Instant::now();
     while !is_so() {
-        assert!(begin.elapsed() < DEADLINE, "it never comes to that: {what}");
+        assert!(begin.elapsed() < DEADLINE, "timed out: {what}");
         std::thread::sleep(LOOK_AGAIN);
     }
 }
@@ -178,7 +178,7 @@ fn viewer_sees_the_terminal_live_and_cannot_type() {
         return;
     };
     looks.wait_for_text("you look: q leaves");
-    wait_until("one is told to look", || listed(&house)[0]["watchers"] == 1);
+    wait_until("one watcher is listed", || listed(&house)[0]["watchers"] == 1);
     looks.write(b"rm -r\r");
     let mut types = on_terminal(&house, "shell attach session_0 --type", as_it_is).unwrap();
     types.wait_for_text("you type");
@@ -354,7 +354,7 @@ fn typing_needs_a_terminal_and_sessions_cannot_attach() {
 fn commands_of_a_session_cannot_use_the_shell_socket() {
     let Some(house) = with_terminals() else { return };
     if std::process::Command::new("python3").arg("--version").output().is_err() {
-        return skip("`python3` is not there to speak to a socket");
+        return skip("`python3` is not installed");
     }
     let running = echoing(&house);
     let ask = format!(
@@ -378,7 +378,7 @@ fn commands_of_a_session_cannot_use_the_shell_socket() {
 fn other_users_cannot_use_the_shell_socket() {
     let Some(house) = with_terminals() else { return };
     if house.path().metadata().unwrap().uid() != 0 {
-        return skip("only root can be somebody else");
+        return skip("only root can run as another user");
     }
     let running = echoing(&house);
     let socket = sockets(&house)[0].clone();
@@ -396,7 +396,7 @@ fn other_users_cannot_use_the_shell_socket() {
     );
     let output = Command::program(&house, "python3", &["-c", &ask]).user(STRANGER).run();
     if output.stderr.contains("Permission denied: '") || output.stderr.contains("PermissionError") {
-        skip("the folders above the tests are closed to others");
+        skip("other users cannot reach the test folder");
     } else {
         assert!(output.stdout.contains("told 0") || output.stderr.contains("Error"), "{output}");
     }
@@ -415,7 +415,7 @@ fn other_users_cannot_use_the_shell_socket() {
 fn socket_folder_of_another_user_is_not_searched() {
     let Some(house) = House::new() else { return };
     if house.path().metadata().unwrap().uid() != 0 {
-        return skip("only root can be somebody else");
+        return skip("only root can run as another user");
     }
     fs::create_dir(folder(&house)).unwrap();
     fs::set_permissions(folder(&house), fs::Permissions::from_mode(0o755)).unwrap();

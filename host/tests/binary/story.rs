@@ -81,7 +81,7 @@ fn repository_repair_is_interrupted_and_continued_in_one_conversation() {
     running.wait_for_text("cancelled");
     running.wait_for_text("> ");
 
-    running.write(b"Leave that. How does it stand?\r");
+    running.write(b"Leave that. What is the status?\r");
     running.wait_for_question();
     // The model knows what it has done, what was denied, and what was stopped.
     let messages = server.asked().pop().unwrap().json()["messages"].clone();
@@ -92,7 +92,7 @@ fn repository_repair_is_interrupted_and_continued_in_one_conversation() {
         "{messages:#?}"
     );
     assert!(marked["content"].as_str().unwrap().contains("[Generation cancelled]"), "{marked}");
-    assert_eq!(asked["content"], "Leave that. How does it stand?");
+    assert_eq!(asked["content"], "Leave that. What is the status?");
     running.write(b"y\n");
     running.wait_for_text("the last command was stopped.");
     running.wait_for_text("> ");

@@ -199,8 +199,8 @@ fn program_with_endless_output_is_blocked_while_no_one_reads() {
         let [early, late] = answers[0].as_array().unwrap().as_slice() else {
             panic!("{answers:?}")
         };
-        assert_eq!(early, late, "it was read on");
-        assert!(early.as_u64().unwrap() <= 256 * 1024, "{early} bytes were read for nobody");
+        assert_eq!(early, late, "reading continued");
+        assert!(early.as_u64().unwrap() <= 256 * 1024, "{early} bytes were read without a reader");
     });
 }
 
@@ -279,7 +279,7 @@ fn killed_host_leaves_no_processes_of_a_terminal() {
     for pid in pids {
         let state = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
         let lives = state.rsplit_once(") ").is_some_and(|(_, rest)| !rest.starts_with('Z'));
-        assert!(!lives, "{pid} lives on: {state}");
+        assert!(!lives, "{pid} is still running: {state}");
     }
     files.iter().for_each(|file| std::fs::remove_file(file).unwrap());
 }

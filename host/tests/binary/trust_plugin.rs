@@ -117,7 +117,7 @@ fn trust_can_be_revoked_by_file_name_or_digest() {
         assert_eq!(fs::read_dir(&copies).unwrap().count(), 1);
         let output = house.run(&["plugin", "untrust", what]).silent();
         assert_eq!(output.stdout, format!("the content {digest} is no longer trusted\n"));
-        assert_eq!(fs::read_dir(&copies).unwrap().count(), 0, "nothing opens its copy any more");
+        assert_eq!(fs::read_dir(&copies).unwrap().count(), 0, "its copy is removed");
         assert!(is_in_worker(&house), "{what}");
     }
     let output = house.run(&["plugin", "untrust", "fixture-probe"]).silent();

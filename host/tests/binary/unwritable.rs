@@ -119,7 +119,7 @@ fn unread_errors_use_bounded_memory_and_ctrl_c_ends_the_run() {
     let mut child = command.spawn().unwrap();
     let begin = Instant::now();
     while !marker.exists() {
-        assert!(begin.elapsed() < DEADLINE, "the turn stands still");
+        assert!(begin.elapsed() < DEADLINE, "the turn does not continue");
         std::thread::sleep(LOOK_AGAIN);
     }
     let memory = memory_kib(child.id());
@@ -166,7 +166,7 @@ fn omitted_output_is_reported_when_reading_resumes() {
     while !marker.exists() {
         if begin.elapsed() > DEADLINE {
             child.kill().unwrap();
-            panic!("the turn stands still");
+            panic!("the turn does not continue");
         }
         std::thread::sleep(LOOK_AGAIN);
     }
@@ -176,5 +176,5 @@ fn omitted_output_is_reported_when_reading_resumes() {
     child.stdout.take().unwrap().read_to_string(&mut answer).unwrap();
     assert_eq!(child.wait().unwrap().code(), Some(0));
     assert_eq!(answer, "the whole answer\n");
-    assert!(errors.contains("host: left out: "), "{} bytes came", errors.len());
+    assert!(errors.contains("host: left out: "), "{} bytes arrived", errors.len());
 }

@@ -45,7 +45,7 @@ fn ends(mut running: Running, house: &House) -> String {
 fn idle_conversation_is_woken_and_the_input_line_returns() {
     for house in [with_talks(), with_talks_in_a_worker()] {
         let Some(house) = house else { return };
-        tea(&house, &[told("data", "the tea is ready", says("drink it")), says("that is all")]);
+        tea(&house, &[told("data", "the tea is ready", says("drink it")), says("enjoy it")]);
         let Some(mut running) = on_terminal(&house, "chat --yes make tea", editing) else { return };
         running.wait_for_text("I will tell you");
         running.wait_for_text("> ");
@@ -56,7 +56,7 @@ fn idle_conversation_is_woken_and_the_input_line_returns() {
         running.wait_for_text("> ");
         house.write("end", "");
         running.wait_for_text("woken by task_1");
-        running.wait_for_text("that is all");
+        running.wait_for_text("enjoy it");
         running.wait_for_text("> ");
         running.write(b"/help\r");
         running.wait_for_text("/again");
@@ -205,7 +205,7 @@ fn wake_works_on_a_terminal_without_a_line_editor() {
         &house,
         &[
             told("data", "the tea is ready", says("drink it")),
-            says("that is all"),
+            says("enjoy it"),
             told("prompt", "and now?", says("nothing")),
         ],
     );
@@ -217,7 +217,7 @@ fn wake_works_on_a_terminal_without_a_line_editor() {
     running.wait_for_text("drink it");
     running.wait_for_text("> ");
     house.write("end", "");
-    running.wait_for_text("that is all");
+    running.wait_for_text("enjoy it");
     running.wait_for_text("> ");
     running.write(b"and now?\n");
     running.wait_for_text("nothing");
@@ -232,7 +232,7 @@ fn wake_is_handled_before_the_next_line_of_piped_input() {
             &house,
             &[
                 told("data", "the tea is ready", says("drink it")),
-                says("that is all"),
+                says("enjoy it"),
                 told("prompt", "next", says("bye")),
             ],
         );
@@ -241,7 +241,7 @@ fn wake_is_handled_before_the_next_line_of_piped_input() {
         house.write("go", "");
         running.wait_for("drink it");
         house.write("end", "");
-        running.wait_for("that is all");
+        running.wait_for("enjoy it");
         running.write(b"next\n");
         running.wait_for("bye");
         running.finish().code(0);

@@ -122,11 +122,11 @@ fn plan_starts_and_questions_return_at_once_without_a_user() {
         },
         {
             "expect": { "tool_result": "No one can answer" },
-            "steps": [{ "text": "I shall do it in blue." }],
+            "steps": [{ "text": "I will do it in blue." }],
         },
     ] }));
     let output = house.command(&["run", "make a page"]).no_input().run();
-    assert_eq!(output.stdout, "I shall do it in blue.\n", "{output}");
+    assert_eq!(output.stdout, "I will do it in blue.\n", "{output}");
 }
 
 #[test]

@@ -50,7 +50,7 @@ fn prompt_file_set_by_a_workspace_must_be_inside_it() {
         let output = shown(refused).code(3);
         assert!(output.stderr.contains("cannot use prompt file `"), "{refused}: {output}");
     }
-    // A variable of the workspace is no way around this.
+    // A variable in the workspace's `.env` does not bypass this.
     fs::remove_file(house.workspace().join(".jaato/config.toml")).unwrap();
     house.write("workspace/.env", &format!("JAATO_PROMPT_FILE={secret}\n"));
     trust(&house);
@@ -172,7 +172,7 @@ fn unusual_files_in_the_jaato_folder_do_not_stop_jaato() {
     let deep = "d/".repeat(20);
     type Prepare<'a> = &'a dyn Fn(&std::path::Path);
     let cases: [(&str, Prepare<'_>); 4] = [
-        ("a name that is no text", &|folder| {
+        ("a name that is not UTF-8", &|folder| {
             fs::write(folder.join(std::ffi::OsStr::from_bytes(b"m\xffn")), "").unwrap();
         }),
         ("too many files", &|folder| {
@@ -181,7 +181,7 @@ fn unusual_files_in_the_jaato_folder_do_not_stop_jaato() {
             }
         }),
         ("folders too deep", &|folder| fs::create_dir_all(folder.join(&deep)).unwrap()),
-        ("a folder that nobody may read", &|folder| {
+        ("an unreadable folder", &|folder| {
             fs::create_dir(folder.join("closed")).unwrap();
             set_mode(&folder.join("closed"), 0o000);
         }),
@@ -207,7 +207,7 @@ fn unusual_files_in_the_jaato_folder_do_not_stop_jaato() {
             assert!(output.stdout.contains("get_environment"), "{name}: {output}");
             let why = ["is not trusted", "is no longer trusted"];
             assert!(why.iter().any(|why| output.stderr.contains(why)), "{name}: {output}");
-            // So that it can be removed again.
+            // The test can then remove it.
             if folder.join("closed").exists() {
                 set_mode(&folder.join("closed"), 0o700);
             }

@@ -28,7 +28,7 @@ fn answer_that_arrived_while_jaato_was_suspended_is_read() {
     let running = openai::at(&house, &server, &openai::RUN).no_input().start();
     let begun = Instant::now();
     while server.asked().is_empty() {
-        assert!(begun.elapsed() < Duration::from_secs(60), "nothing is asked");
+        assert!(begun.elapsed() < Duration::from_secs(60), "no request is sent");
         std::thread::sleep(LOOK_AGAIN);
     }
     running.signal("STOP");

@@ -295,7 +295,7 @@ impl Running {
     pub fn wait_for_error(&self, text: &str) -> String {
         let mut seen = String::new();
         while !seen.contains(text) {
-            seen.push_str(&self.error_lines.recv_timeout(self.deadline).expect("it prints more"));
+            seen.push_str(&self.error_lines.recv_timeout(self.deadline).expect("more output"));
         }
         seen
     }
@@ -332,7 +332,7 @@ impl Running {
             }
             match self.lines.recv_timeout(self.deadline) {
                 Ok(piece) => printed.push_str(&piece),
-                Err(error) => panic!("{error}: it prints no more than {printed:?}"),
+                Err(error) => panic!("{error}: the output ends after {printed:?}"),
             }
         }
     }
@@ -415,7 +415,7 @@ fn reader(mut from: impl Read + Send + 'static) -> (Receiver<String>, JoinHandle
                 told = end;
             }
         }
-        String::from_utf8(all).unwrap_or_else(|error| panic!("it printed no UTF-8: {error}"))
+        String::from_utf8(all).unwrap_or_else(|error| panic!("the output is not UTF-8: {error}"))
     });
     (pieces, thread)
 }

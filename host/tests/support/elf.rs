@@ -84,7 +84,7 @@ fn section(file: &mut Vec<u8>, name: u32, kind: u32, at: usize, bytes: usize) {
 
 /// Replaces a text everywhere in a file's bytes with one of the same length. The text must occur.
 pub fn patch(bytes: &[u8], from: &str, to: &str) -> Vec<u8> {
-    assert_eq!(from.len(), to.len(), "a patch keeps everything in its place");
+    assert_eq!(from.len(), to.len(), "a patch must not change the length");
     let mut bytes = bytes.to_vec();
     let places: Vec<usize> = bytes
         .windows(from.len())

@@ -234,7 +234,7 @@ impl House {
         let bound = std::time::Instant::now() + command::DEADLINE;
         let log = self.cache().join("jaato.log");
         while !fs::read_to_string(&log).unwrap_or_default().contains(text) {
-            assert!(std::time::Instant::now() < bound, "the log never holds {text:?}");
+            assert!(std::time::Instant::now() < bound, "{text:?} is not in the log");
             std::thread::sleep(command::LOOK_AGAIN);
         }
     }
@@ -244,7 +244,7 @@ impl House {
     pub fn wait_for_file(&self, path: &Path) {
         let bound = std::time::Instant::now() + command::DEADLINE;
         while !path.exists() {
-            assert!(std::time::Instant::now() < bound, "there is never `{}`", path.display());
+            assert!(std::time::Instant::now() < bound, "`{}` does not exist", path.display());
             std::thread::sleep(command::LOOK_AGAIN);
         }
     }
@@ -254,7 +254,7 @@ impl House {
     pub fn wait_for_process(&self, words: &str) {
         let bound = std::time::Instant::now() + command::DEADLINE;
         while !self.processes().iter().any(|process| process.trim_end().ends_with(words)) {
-            assert!(std::time::Instant::now() < bound, "`{words}` never runs");
+            assert!(std::time::Instant::now() < bound, "`{words}` does not run");
             std::thread::sleep(command::LOOK_AGAIN);
         }
     }
@@ -264,7 +264,7 @@ impl House {
     pub fn wait_for_no_process(&self, words: &str) {
         let bound = std::time::Instant::now() + command::LEFTOVERS_BOUND;
         while self.processes().iter().any(|process| process.trim_end().ends_with(words)) {
-            assert!(std::time::Instant::now() < bound, "`{words}` runs on");
+            assert!(std::time::Instant::now() < bound, "`{words}` is still running");
             std::thread::sleep(command::LOOK_AGAIN);
         }
     }
@@ -278,7 +278,7 @@ impl House {
             if found.is_empty() {
                 return;
             }
-            assert!(std::time::Instant::now() < bound, "these processes live on: {found:#?}");
+            assert!(std::time::Instant::now() < bound, "still running: {found:#?}");
             std::thread::sleep(command::LOOK_AGAIN);
         }
     }
@@ -358,7 +358,7 @@ pub fn can_start_as_nobody(house: &House) -> bool {
 
 /// Ships a provider's plugin by the name of its library, with short waits.
 pub fn provider(house: &House, library: &str) {
-    let plugins = fixtures::house().expect("the house is there").join("plugins");
+    let plugins = fixtures::house().expect("the test house exists").join("plugins");
     house.ship(&plugins.join(library_name(library)));
     house.configure("[session]\nretry_base_ms = 1\n");
 }

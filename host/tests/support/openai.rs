@@ -43,5 +43,5 @@ pub fn no_file_holds_the_key(house: &House) {
     for folder in ["home", "workspace", "run"] {
         visit(&house.path().join(folder), &mut found);
     }
-    assert!(found.is_empty(), "the key stands in {found:?}");
+    assert!(found.is_empty(), "these files contain the key: {found:?}");
 }

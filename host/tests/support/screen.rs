@@ -21,7 +21,7 @@ pub fn recorded(
 ) -> Option<Running> {
     let found = std::process::Command::new("script").arg("--version").output();
     if !found.is_ok_and(|output| output.status.success()) {
-        skip("`script` is not there to make a terminal");
+        skip("`script` is not installed");
         return None;
     }
     let record = record.to_str().unwrap();
@@ -70,12 +70,12 @@ impl<'a> Scene<'a> {
     pub fn until(&self, text: &str) {
         let begun = Instant::now();
         while !self.plain().contains(text) {
-            assert!(begun.elapsed() < DEADLINE, "`{text}` never comes:\n{}", self.plain());
+            assert!(begun.elapsed() < DEADLINE, "`{text}` does not appear:\n{}", self.plain());
             std::thread::sleep(LOOK_AGAIN);
         }
     }
 
-    /// Waits until a text was written to the terminal, even if it is no longer visible.
+    /// Waits until a text was written to the terminal, even if later output has replaced it.
     #[track_caller]
     pub fn until_shown_once(&self, text: &str) {
         let begun = Instant::now();
@@ -84,7 +84,7 @@ impl<'a> Scene<'a> {
             String::from_utf8_lossy(&recorded).contains(text)
         };
         while !was_shown() {
-            assert!(begun.elapsed() < 5 * DEADLINE, "`{text}` never came:\n{}", self.plain());
+            assert!(begun.elapsed() < 5 * DEADLINE, "`{text}` did not appear:\n{}", self.plain());
             std::thread::sleep(LOOK_AGAIN);
         }
     }

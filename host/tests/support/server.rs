@@ -286,7 +286,7 @@ impl Server {
     #[track_caller]
     pub fn wait_until_gone(&self) {
         let waited = self.shared.gone.lock().recv_timeout(PATIENCE);
-        assert!(waited != Err(RecvTimeoutError::Timeout), "the client holds on to its connection");
+        assert!(waited != Err(RecvTimeoutError::Timeout), "the client keeps its connection open");
     }
 }
 
@@ -372,7 +372,7 @@ impl Shared {
                 // A client that leaves closes its side, and nothing else can come from it.
                 Step::Hang => {
                     let read = connection.read(&mut [0])?;
-                    assert_eq!(read, 0, "the client says more than one request");
+                    assert_eq!(read, 0, "the client sent more than one request");
                     return Err(std::io::ErrorKind::BrokenPipe.into());
                 }
                 Step::Cut => return Ok(()),
@@ -389,7 +389,7 @@ fn lag(connection: &mut TcpStream) -> std::io::Result<()> {
     connection.set_read_timeout(Some(PATIENCE))?;
     match read {
         Ok(0) => Err(std::io::ErrorKind::BrokenPipe.into()),
-        Ok(_) => panic!("the client says more before it has its answer"),
+        Ok(_) => panic!("the client sent data before the answer"),
         Err(_) => Ok(()),
     }
 }

@@ -131,7 +131,7 @@ mod tests {
         let runtime = folder.path().as_os_str().to_owned();
         let variable = |name: &str| (name == "XDG_RUNTIME_DIR").then(|| runtime.clone());
         let found = || EngineAddress::find_beside(&system, None, variable).unwrap();
-        assert_eq!(found(), EngineAddress::Unix(system.clone()), "where there is none");
+        assert_eq!(found(), EngineAddress::Unix(system.clone()), "without a user socket");
         std::fs::write(&socket, "").unwrap();
         assert_eq!(found(), EngineAddress::Unix(socket));
     }

@@ -339,7 +339,7 @@ impl Container {
         ended: &ContainerContext,
     ) -> Result<(Arc<str>, Arc<str>, ContainerGuardian)> {
         let RequestedContainer::Image(image) = self.settings.requested_container()? else {
-            unreachable!("only those from an image are made")
+            unreachable!("only containers from an image are created")
         };
         // Uses another name, because the engine may still be removing the old container.
         let name = {
@@ -353,7 +353,7 @@ impl Container {
         let CreatedContainer { id, guardian, removal } = made;
         *self.removal.lock().await = Some(removal);
         let Some(guardian) = guardian else {
-            unreachable!("its guardian is the first process of one that does not stay")
+            unreachable!("a temporary container has its guardian as its first process")
         };
         Ok((id.into(), name.into(), guardian))
     }
@@ -529,8 +529,8 @@ mod tests {
         assert_eq!(taken(&root), (root.clone(), PathBuf::from("a/b")));
         assert_eq!(taken(&folder), (folder.clone(), PathBuf::new()));
         let alone = (folder.clone(), PathBuf::new());
-        assert_eq!(taken(Path::new("/")), alone, "all of the machine");
-        assert_eq!(taken(&root.join("c")), alone, "not around it");
+        assert_eq!(taken(Path::new("/")), alone, "the root is the whole machine");
+        assert_eq!(taken(&root.join("c")), alone, "the root does not contain it");
         if let Ok(home) = Path::new(&std::env::var_os("HOME").unwrap()).canonicalize() {
             let HostWorkspace { root, .. } = HostWorkspace::around_folder(&home.join("p"), &home);
             assert_eq!(root, home.join("p"));

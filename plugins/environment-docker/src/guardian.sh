@@ -1,7 +1,7 @@
-# Keeps an eye on the commands of a container, and ends them. Of the requests, `t` and `u` tell that
-# a command was started and has ended (it is kept in mind if it left somebody), `e` ends one, `x`
-# ends all and the shell itself, `s` sends a signal to a group, `f` asks who has a terminal. The
-# empty subshells make the shell look after processes that were left to it.
+# Tracks the commands of a container, and ends them. Requests: `t` reports that a command started,
+# `u` that it ended (it stays tracked if it left processes), `e` ends one command, `x` ends all and
+# the shell itself, `s` sends a signal to a group, `f` asks for a terminal's foreground process. The
+# empty subshells make the shell reap the processes that it inherited.
 
 S=' '
 
@@ -24,7 +24,7 @@ w() {
   done
 }
 
-# Ends them, again and again until none is new: they may start others meanwhile.
+# Ends them, repeatedly until no new one appears, because they may start others in that time.
 e() {
   o= k=0
   while [ "$k" -lt 9 ]; do
@@ -36,7 +36,7 @@ e() {
   done
 }
 
-# Names those that a command has left.
+# Lists the processes that a command has left.
 u() {
   r=ok
   w "$1"
@@ -50,7 +50,7 @@ u() {
   [ "$r" = ok ] && S="${S%% $1 *} ${S#* $1 }"
 }
 
-# Tells who is in the foreground of a session's terminal.
+# Returns the foreground process of a session's terminal.
 f() {
   { IFS= read -r l <"/proc/$1/stat"; } 2>/dev/null || return
   set -- ${l##*) }

@@ -1,9 +1,9 @@
-# Tells who waits at terminals. For each request, a session's number, it answers with records
-# between `|`: `G` group, state and name of the foreground; for each process there `P` with its
-# number and those of its descriptors that are the terminal, `X` if it may not be looked into; for
+# Reports which programs wait at terminals. For each request, a session's number, it answers with
+# records between `|`: `G` group, state and name of the foreground; for each process there `P` with
+# its number and those of its descriptors that are the terminal, `X` if it may not be inspected; for
 # each thread `T` with its number and the call that blocks it, and `R` how much it has run; `E` a
 # line of an epoll set; `M` the bytes of the list of `poll` or `select`; `S` the output of `stty`,
-# if somebody may wait.
+# if a program may be waiting.
 
 # Reads memory of the process: address, bytes.
 m() {

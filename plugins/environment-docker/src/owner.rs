@@ -156,7 +156,7 @@ mod tests {
     #[test]
     fn current_process_has_not_ended() {
         if !cfg!(target_os = "linux") {
-            return jaato_plugin_testkit::skip("the system does not tell when a process began");
+            return jaato_plugin_testkit::skip("the system does not report when a process began");
         }
         let me = ContainerOwner::current().unwrap();
         assert!(!me.has_ended(&me));

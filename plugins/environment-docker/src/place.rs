@@ -167,7 +167,7 @@ pub async fn start_exec(engine: &DockerEngine, exec: &str) -> Result<ExecStreams
     let options = StartExecOptions { detach: false, tty: false, output_capacity: Some(64 * 1024) };
     match engine.docker().start_exec(exec, Some(options)).await? {
         StartExecResults::Attached { output, input } => Ok(ExecStreams { input, output }),
-        StartExecResults::Detached => unreachable!("asked for without `detach`"),
+        StartExecResults::Detached => unreachable!("requested without `detach`"),
     }
 }
 

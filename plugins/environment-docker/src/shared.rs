@@ -105,7 +105,7 @@ impl SharedFolders {
         };
         let confined = ConfinedFiles::open(&settings)?;
         let Some((host, container)) = confined.temporary_folder() else {
-            unreachable!("asked for in the settings")
+            unreachable!("requested in the settings")
         };
         let tmp = SharedFolder { host: host.to_owned(), container: container.to_owned() };
         let paths = ContainerPaths::new(workspace, tmp).with_volumes(volumes);

@@ -118,7 +118,7 @@ mod tests {
     #[test]
     fn temporary_folders_of_ended_hosts_are_removed_and_others_kept() {
         if !cfg!(target_os = "linux") {
-            return skip("the system does not tell when a process began");
+            return skip("the system does not report when a process began");
         }
         let base = tempfile::tempdir().unwrap();
         let living = TemporaryFolder::make(base.path(), PREFIX).unwrap();
@@ -148,7 +148,7 @@ mod tests {
             // Ignores this machine's own settings.
             command.env("GIT_CONFIG_GLOBAL", "/dev/null").env("GIT_CONFIG_NOSYSTEM", "1").output()
         };
-        let Ok(made) = git(&["init", "--quiet"]) else { return skip("there is no `git`") };
+        let Ok(made) = git(&["init", "--quiet"]) else { return skip("`git` is not installed") };
         assert!(made.status.success());
         let tmp = TemporaryFolder::make(workspace.path(), HIDDEN_PREFIX).unwrap();
         fs::write(tmp.path().join("result.txt"), "x").unwrap();

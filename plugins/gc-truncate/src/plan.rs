@@ -10,7 +10,7 @@ use jaato_plugin_sdk::types::GcReason;
 use crate::TruncateSettings;
 
 /// How much of the window, in percent, recent turns may fill before the oldest of them are removed
-/// too. Above this limit there is no room for an answer.
+/// too. A fuller window leaves too little room for an answer.
 const FULL_PERCENT: u64 = 95;
 
 /// A turn's position among the messages.

@@ -133,7 +133,7 @@ fn manual_gc_frees_space_even_if_all_turns_are_recent() {
     assert_eq!(dropped(4, false, &settings), [0, 1], "the last turn stays");
     assert_eq!(dropped(2, false, &settings), [0]);
     assert_eq!(dropped(1, false, &settings), [0; 0]);
-    assert_eq!(dropped(8, true, &settings), [0, 1, 2], "what is old is enough");
+    assert_eq!(dropped(8, true, &settings), [0, 1, 2], "removing old turns is enough");
     let pinned =
         TruncateSettings { pinned_turn_indices: vec![0, 2], ..TruncateSettings::default() };
     assert_eq!(dropped(4, true, &pinned), [1]);
@@ -192,7 +192,7 @@ fn random_histories_lose_only_whole_turns_that_may_be_dropped() {
         for (number, turn) in turns.iter().enumerate() {
             let end = (at + turn.len()).min(messages.len());
             let gone = is_dropped(at);
-            assert!((at..end).all(|at| is_dropped(at) == gone), "turn {number} is torn");
+            assert!((at..end).all(|at| is_dropped(at) == gone), "turn {number} is split");
             let must_stay = settings.pinned_turn_indices.contains(&number) || number + 1 == count;
             assert!(!(gone && must_stay), "turn {number} must stay");
             at = end;

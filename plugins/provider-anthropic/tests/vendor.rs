@@ -144,7 +144,7 @@ fn turn_continues_after_a_cut_removed_its_thoughts() {
         assert_eq!(third.finish_reason, FinishReason::Stop, "{model}");
         let fourth = talk.ask(Message::user("thanks"));
         let is_thought = |part: &Part| matches!(part, Part::Thought { .. });
-        assert!(fourth.parts.iter().any(is_thought), "it thinks again from the next prompt on");
+        assert!(fourth.parts.iter().any(is_thought), "it thinks again after the next prompt");
         talk.ask(Message::user("bye"));
     }
 }
@@ -215,8 +215,8 @@ fn truncated_or_refused_answer_is_accepted_back() {
             );
             talk.request.options.effort = Some(Effort::High);
             assert_eq!(talk.ask(Message::user("hi")).finish_reason, expected);
-            talk.ask(Message::user("go on"));
-            talk.ask(Message::user("and on"));
+            talk.ask(Message::user("continue"));
+            talk.ask(Message::user("again"));
         }
     }
 }

@@ -95,7 +95,7 @@ fn custom_server_gets_an_available_key_with_the_first_request() {
                     let body = r#"{"error":{"status":"INVALID_ARGUMENT","details":[{"reason":"API_KEY_INVALID"}]}}"#;
                     Ok(FakeHttpAnswer::status(400).with_credential().body(body))
                 }
-                (false, true) => Err(Error::new(ErrorKind::NotFound, "there is no such key")),
+                (false, true) => Err(Error::new(ErrorKind::NotFound, "the key does not exist")),
                 (false, false) => panic!("a request without the key"),
             }
         });

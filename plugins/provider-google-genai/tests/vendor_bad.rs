@@ -50,8 +50,8 @@ fn stopped_answer_is_accepted_back() {
                 let mut talk = talk_to(MODEL, [cut, done, GoogleTurn::text("b")]);
                 talk.request.options.stream = stream;
                 assert_eq!(talk.ask(Message::user("hi")).finish_reason, expected, "{word}");
-                talk.ask(Message::user("go on"));
-                talk.ask(Message::user("and on"));
+                talk.ask(Message::user("continue"));
+                talk.ask(Message::user("again"));
             }
         }
     }

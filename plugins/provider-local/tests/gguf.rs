@@ -31,7 +31,7 @@ fn truncated_model_file_is_refused() {
 fn file_that_is_not_gguf_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("x.gguf");
-    fs::write(&path, "#!/bin/sh\necho hello, this is no model at all\n").unwrap();
+    fs::write(&path, "#!/bin/sh\necho hello, this is not a model\n").unwrap();
     refused(&path, ErrorKind::Configuration, "unknown magic");
     refused(&folder.path().join("none.gguf"), ErrorKind::Io, "cannot open the weights");
 }

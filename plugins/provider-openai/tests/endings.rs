@@ -83,7 +83,7 @@ fn body_is_read_to_its_end_after_the_done_mark() {
     stream.push([HELLO, STOP, DONE].concat());
     stream.finish();
     assert!(call.wait().result.is_ok());
-    assert_eq!(host.elapsed(), Duration::ZERO, "the end of the body is seen at once");
+    assert_eq!(host.elapsed(), Duration::ZERO, "the end of the body is noticed at once");
     assert_eq!(host.live().streams, 0);
 }
 

@@ -167,9 +167,9 @@ fn unknown_model_and_unknown_path_have_different_hints() {
 #[test]
 fn missing_key_is_a_configuration_error_and_lists_no_models() {
     let host = FakeHost::new(provider_openai::__jaato::MODULE)
-        .with_http(|_| Err(Error::new(ErrorKind::NotFound, "there is no key").with_hint("set it")));
+        .with_http(|_| Err(Error::new(ErrorKind::NotFound, "no key is set").with_hint("set it")));
     let error = host.complete(&request()).result.unwrap_err();
-    assert_eq!(error, Error::new(ErrorKind::Configuration, "there is no key").with_hint("set it"));
+    assert_eq!(error, Error::new(ErrorKind::Configuration, "no key is set").with_hint("set it"));
     // Lists omit providers that the user has not set up. The host recognises them by this kind.
     assert_eq!(host.instance().unwrap().models().unwrap_err().kind, ErrorKind::NotFound);
 }

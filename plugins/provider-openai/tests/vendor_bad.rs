@@ -32,7 +32,7 @@ fn reasoning_of_another_account_is_left_out_after_a_refusal() {
     }
     let items = input(&other);
     let reasoning = items.iter().filter(|item| item["type"] == "reasoning");
-    assert_eq!(reasoning.count(), 1, "what this account gave goes back: {items:?}");
+    assert_eq!(reasoning.count(), 1, "this account's reasoning is sent back: {items:?}");
 }
 
 /// Answers all calls of an answer with empty results.
@@ -54,7 +54,7 @@ fn opaque_items_are_sent_only_to_the_model_that_made_them() {
     };
     let answer = Message::model(vec![Part::Opaque(opaque), Part::text("so")]);
     talk.request.messages = vec![Message::user("hi"), answer];
-    talk.ask(Message::user("go on"));
+    talk.ask(Message::user("continue"));
     assert_eq!(talk.host.http_requests().len(), 1);
 }
 
@@ -125,8 +125,8 @@ fn vendor_accepts_truncated_or_filtered_answers_in_the_history() {
                 let next = OpenAiTurn::says([thought("hm"), text("done")]);
                 let mut talk = talk_to(model, [cut, next, OpenAiTurn::text("b")]);
                 assert_eq!(talk.ask(Message::user("hi")).finish_reason, expected, "{model}");
-                talk.ask(Message::user("go on"));
-                talk.ask(Message::user("and on"));
+                talk.ask(Message::user("continue"));
+                talk.ask(Message::user("again"));
             }
         }
     }

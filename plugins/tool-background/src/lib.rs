@@ -253,7 +253,7 @@ impl State for BackgroundPlugin {
 
     async fn command(cx: &Cx<Self>, name: &str, arguments: Value) -> Result<Output> {
         if name != "tasks" {
-            let text = format!("there is no command `{name}`");
+            let text = format!("unknown command `{name}`");
             return Err(Error::new(ErrorKind::UnknownOperation, text));
         }
         if arguments["action"] != "cancel" {

@@ -167,5 +167,5 @@ impl ExpressionParser<'_> {
 }
 
 fn unknown_function(name: &str) -> CalculationError {
-    format!("there is no function `{name}`, only abs, max, min, pow and round")
+    format!("unknown function `{name}`, use abs, max, min, pow or round")
 }

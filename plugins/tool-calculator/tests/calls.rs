@@ -61,8 +61,8 @@ fn invalid_expressions_are_refused_with_a_reason() {
     refused("2 3", "at character 3: expected an operator (+ - * / // % **), found `3`");
     refused("ä", "at character 1: expected a number, found `ä`");
     refused("1..2", "`1..2` is not a number");
-    refused("sqrt(4)", "there is no function `sqrt`, only abs, max, min, pow and round");
-    refused("x", "there is no function `x`, only abs, max, min, pow and round");
+    refused("sqrt(4)", "unknown function `sqrt`, use abs, max, min, pow or round");
+    refused("x", "unknown function `x`, use abs, max, min, pow or round");
     refused("pow(2)", "`pow` does not take 1 numbers");
     refused("1 / 0", "division by zero");
     refused("1 % (1 - 1)", "division by zero");

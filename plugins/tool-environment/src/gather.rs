@@ -83,7 +83,7 @@ mod tests {
         std::fs::create_dir(folder.path().join("powershell.exe")).unwrap();
         let path = env::join_paths([&folder.path().join("missing"), folder.path()]).unwrap();
         assert!(is_on_path(&path, "pwsh.exe"));
-        assert!(!is_on_path(&path, "powershell.exe"), "a folder is no program");
+        assert!(!is_on_path(&path, "powershell.exe"), "a folder is not a program");
         assert!(
             !is_on_path(OsStr::new(""), "Cargo.toml"),
             "an empty entry is not the working directory"

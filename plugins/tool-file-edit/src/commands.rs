@@ -205,7 +205,7 @@ async fn choose_undo_step(cx: &Cx<Editor>, named: Option<&str>) -> Result<UndoSt
             Some(id) => Some(id),
             None => latest().map_err(history_failure)?,
         };
-        let nothing = || Error::new(ErrorKind::NotFound, "there is no change to undo");
+        let nothing = || Error::new(ErrorKind::NotFound, "no change to undo");
         history.step(id.ok_or_else(nothing)?).map_err(history_failure)
     };
     cx.blocking(find).await?

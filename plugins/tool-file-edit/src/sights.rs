@@ -112,7 +112,7 @@ mod tests {
     fn seen_file_is_recognised_by_version_or_content() {
         let seen = sight("a");
         let digest = |text: &'static str| move || ContentId::from_bytes(text.as_bytes());
-        assert!(seen.is_of(Some("1"), || unreachable!("the version says it")));
+        assert!(seen.is_of(Some("1"), || unreachable!("the version is enough")));
         assert!(seen.is_of(Some("2"), digest("a")) && seen.is_of(None, digest("a")));
         assert!(!seen.is_of(Some("2"), digest("b")));
         let unread = SeenFile { version: None, digest: None, text: None };

@@ -168,7 +168,7 @@ fn user_sees_the_diff_and_undoes_a_change() {
     assert_eq!(command(&desk, "undo", json!({})).unwrap(), told);
     assert_eq!((desk.text("a.txt"), desk.text("b.txt")), ("v1\n".into(), "v1\n".into()));
     let error = command(&desk, "undo", json!({})).unwrap_err();
-    assert_eq!(error.message, "there is no change to undo");
+    assert_eq!(error.message, "no change to undo");
     let error = command(&desk, "undo", json!({ "change": "1" })).unwrap_err();
     assert_eq!(error.message, "change 1 was already undone");
     command(&desk, "undo", json!({ "change": "#2", "yes": true })).unwrap();

@@ -208,7 +208,7 @@ mod tests {
         busy.silence = busy.idle_timeout;
         assert_eq!(decide(&busy), Some(ResultReason::Silence));
         busy.state.has_output = Some(true);
-        assert_eq!(decide(&busy), None, "what was shown is read first");
+        assert_eq!(decide(&busy), None, "pending output is read first");
         let mut timer = look(Some(TerminalWait::ReadingForAWhile));
         (timer.state.wait_ms, timer.silence) = (Some(1500), timer.idle_timeout);
         assert_eq!(decide(&timer), None);
@@ -292,7 +292,7 @@ mod tests {
         timer.silence = Duration::from_millis(1550);
         assert_eq!(decide(&timer), Some(ResultReason::Waiting));
         timer.state.waited_again = Some(AGAIN_MIN - 1);
-        assert_eq!(decide(&timer), None, "silence says nothing of it");
+        assert_eq!(decide(&timer), None, "silence does not count here");
         timer.state.wait_ms = Some(5000);
         timer.silence = Duration::from_millis(1);
         assert_eq!(decide(&timer), Some(ResultReason::Waiting), "a server's timer");

@@ -52,7 +52,7 @@ const REPLY_LONGEST: Duration = Duration::from_secs(1);
 /// Shells whose lines jaato can parse, by their process names.
 const SHELLS: [&str; 4] = ["ash", "bash", "dash", "sh"];
 
-/// How much of an input was read. The rest is no longer typed.
+/// How much of an input the program read. The rest is not typed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ConsumedInput {
     /// All of it.

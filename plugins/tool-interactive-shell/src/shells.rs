@@ -94,7 +94,7 @@ impl State for InteractiveShellPlugin {
 
     async fn close(&self) {
         for session in self.0.list() {
-            // The program's stream ends with the instance in any case.
+            // The program's stream ends with the instance even if this fails.
             let _ = session.control().end().await;
         }
         self.0.trace.line("shutdown: all sessions closed");
@@ -211,7 +211,7 @@ impl ShellRegistry {
         }
         let ids: Vec<_> = table.sessions.values().map(|session| session.id.as_str()).collect();
         let hint = if ids.is_empty() {
-            "there are no active sessions; use shell_spawn to start one".to_owned()
+            "no session is active; use shell_spawn to start one".to_owned()
         } else {
             format!("there are {}; use shell_list to see all sessions", ids.join(", "))
         };

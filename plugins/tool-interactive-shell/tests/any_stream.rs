@@ -239,7 +239,7 @@ fn resizes_during_a_flood_keep_unseen_text_limited() {
     let mut random = fastrand::Rng::with_seed(7);
     let mut screen = EmulatedScreen::new(24, 80);
     for _ in 0..300 {
-        screen.feed("a line that is told to nobody, and rather long\r\n".repeat(40).as_bytes());
+        screen.feed("a line that stays unread, and is rather long\r\n".repeat(40).as_bytes());
         screen.resize(random.u16(1..100), random.u16(2..200));
     }
     let unseen = screen.unseen();
@@ -259,7 +259,7 @@ fn resident() -> Option<u64> {
 #[test]
 fn endless_input_takes_limited_memory() {
     let Some(before) = resident() else {
-        return skip("the system does not tell how much memory is held");
+        return skip("the system does not report memory usage");
     };
     let floods: [(&str, Vec<u8>); 5] = [
         ("\x1b]0;", vec![b'x'; 1 << 20]),

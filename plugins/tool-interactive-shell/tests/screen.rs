@@ -152,11 +152,11 @@ fn invalid_utf8_is_shown_as_a_replacement() {
     assert_eq!(screen.unseen().text, "a\u{fffd}b\u{fffd}(漢");
 }
 
-/// Returns all new text: what scrolled away, and what is still there.
+/// Returns all new text: the text that scrolled off, then the unseen text on the screen.
 fn new_text(screen: &mut EmulatedScreen) -> String {
     let scrolled = screen.take_scrolled().unwrap_or_default();
     let unseen = screen.unseen();
-    assert!(scrolled.text.is_empty() || unseen.continues, "it goes on where that ends");
+    assert!(scrolled.text.is_empty() || unseen.continues, "the unseen text continues the line");
     scrolled.text + &unseen.text
 }
 
@@ -171,7 +171,7 @@ fn no_line_is_lost_however_many_scroll_away() {
         assert_eq!((screen.line_feeds(), screen.bytes()), (9001, 2 + bytes.len() as u64));
         assert!(screen.unseen().text.lines().count() >= HISTORY_ROWS_MAX);
         let scrolled = screen.take_scrolled().unwrap();
-        assert!(scrolled.continues, "behind the prompt");
+        assert!(scrolled.continues, "the text continues after the prompt");
         assert_eq!(scrolled.text + &screen.unseen().text, format!("seq\n{lines}$ "), "{size}");
         screen.mark_seen();
         screen.feed(b"pwd\r\n/\r\n$ ");
@@ -203,7 +203,7 @@ fn changed_text_that_scrolled_off_is_returned_from_its_first_change() {
     screen.mark_seen();
     screen.feed(format!("\rat 99%\n{lines}").replace('\n', "\r\n").as_bytes());
     let scrolled = screen.take_scrolled().unwrap();
-    assert!(!scrolled.continues, "what was told of the line does not stand there any more");
+    assert!(!scrolled.continues, "the line was overwritten from its beginning");
     assert_eq!(scrolled.text + &screen.unseen().text, format!("at 99%\n{lines}"));
 }
 

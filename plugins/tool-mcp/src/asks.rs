@@ -211,7 +211,7 @@ fn form_of(server: &str, params: &Value) -> std::result::Result<Form, String> {
     if fields.is_empty() {
         fields.push(FormField {
             name: CONSENT.to_owned(),
-            text: "Go on?".to_owned(),
+            text: "Continue?".to_owned(),
             kind: FieldKind::Choice,
             options: ["yes", "no"].map(|it| named(it, "")).to_vec(),
             ..FormField::default()

@@ -127,7 +127,7 @@ async fn abandoned_call_is_cancelled_and_its_late_response_is_ignored() {
     let asked = echo("x");
     let mut waiting = Box::pin(ask_connection(&connection, &asked, TIME, None));
     let call = tokio::select! {
-        _ = &mut waiting => panic!("it is never answered"),
+        _ = &mut waiting => panic!("the server does not answer"),
         call = told.recv() => call.unwrap(),
     };
     drop(waiting);

@@ -53,7 +53,7 @@ impl ProgramLauncher for InMemory {
         self.starts.lock().push((reach.command.clone(), self.since.elapsed()));
         let says = self.says.get(reach.command.as_str()).copied();
         Box::pin(async move {
-            let missing = || Error::new(ErrorKind::NotFound, "there is no such program");
+            let missing = || Error::new(ErrorKind::NotFound, "the program does not exist");
             Ok(wire(says.ok_or_else(missing)?))
         })
     }
@@ -94,7 +94,7 @@ fn tool(name: &str) -> Value {
 }
 
 fn refusal() -> Said {
-    let error = json!({ "code": -32601, "message": "there is no such method" });
+    let error = json!({ "code": -32601, "message": "method not found" });
     Said::Several(vec![json!({ "jsonrpc": "2.0", "id": 0, "error": error })])
 }
 
@@ -356,7 +356,7 @@ async fn missing_program_is_not_restarted() {
     let server = world.start("gone");
     tokio::time::sleep(Duration::from_secs(3600)).await;
     assert_eq!(world.starts_of("gone").len(), 1);
-    assert_eq!(why(&server), "there is no such program");
+    assert_eq!(why(&server), "the program does not exist");
 }
 
 #[tokio::test(start_paused = true)]
@@ -383,7 +383,7 @@ async fn new_servers_are_awaited_and_hanging_ones_for_less_time_later() {
     let first = world(&says, McpServerCache::read(Some(folder.path())));
     let began = Instant::now();
     let servers = first.all(entries());
-    assert!(first.starts_of("moon").is_empty(), "nobody needs it yet");
+    assert!(first.starts_of("moon").is_empty(), "no call needs it yet");
     // The host gets a response within its time limit and asks again.
     let missing = servers.await_tools(&ToolsAwaited::new(Vec::new(), 300)).await;
     assert_eq!(began.elapsed(), Duration::from_millis(300));

@@ -81,14 +81,14 @@ async fn store_memory(
     })))
 }
 
-/// Get memories of earlier sessions by tags or words in any case, best first.
+/// Get memories of earlier sessions by tags or words, ignoring case, best first.
 #[tool_fn(
     name = "retrieve_memories",
     category = "memory",
     destructive = false,
     open_world = false,
     auto_approval,
-    example("what do we know of releases?", tags = ["release"]),
+    example("what do we know about releases?", tags = ["release"]),
     schema = json!({
         "type": "object",
         "additionalProperties": false,
@@ -162,7 +162,7 @@ impl State for Memories {
 
     async fn command(cx: &Cx<Self>, name: &str, arguments: Value) -> Result<Output> {
         if name != people::NAME {
-            let text = format!("there is no command `{name}`");
+            let text = format!("unknown command `{name}`");
             return Err(Error::new(ErrorKind::UnknownOperation, text));
         }
         let scopes = Arc::clone(&cx.state().0);

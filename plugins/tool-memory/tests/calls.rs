@@ -150,14 +150,14 @@ fn retrieval_ranks_shared_tags_then_words_then_newest() {
     let host = host();
     store(&host, "old", &["moon"], "x");
     store(&host, "both", &["Moon", "TIDES"], "x");
-    store(&host, "about the moon, in words", &["sky"], "x");
+    store(&host, "about the moon, as text", &["sky"], "x");
     store(&host, "content alone", &["sea"], "the moons of Mars");
     let wide =
         json!({ "content": "x", "description": "new", "tags": ["moon"], "scope": "universal" });
     call(&host, "store_memory", wide);
     let found = retrieve(&host, &["MOON", "tides"], 20);
     assert_eq!(found[0], "both");
-    assert_eq!(found[3..], ["about the moon, in words", "content alone"]);
+    assert_eq!(found[3..], ["about the moon, as text", "content alone"]);
     assert_eq!(retrieve(&host, &["moon"], 2).len(), 2);
     let tags = call(&host, "list_memory_tags", json!({}));
     let expected = json!({ "status": "success", "count": 4,
@@ -233,7 +233,7 @@ fn empty_or_oversized_memories_are_refused_and_not_stored() {
     assert_eq!(refusing("x", "d", &[&long]), "a tag has 101 bytes, the limit is 100");
     let none = refused(&host, "retrieve_memories", json!({ "tags": [] }));
     assert_eq!(none.kind, ErrorKind::InvalidArguments);
-    store(&host, "just so long", &["tag"], &large[..65536]);
+    store(&host, "at the limit", &["tag"], &large[..65536]);
     assert_eq!(call(&host, "list_memory_tags", json!({}))["memory_count"], 1);
 }
 

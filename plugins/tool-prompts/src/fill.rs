@@ -43,7 +43,7 @@ enum PromptPiece<'a> {
         default: Option<&'a str>,
         written: &'a str,
     },
-    /// Claude Code's `$1`. Empty if there is no such word.
+    /// Claude Code's `$1`. Empty if the arguments have fewer words.
     Word(usize),
     Named {
         name: &'a str,

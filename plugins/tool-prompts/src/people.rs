@@ -83,7 +83,7 @@ fn expand_command(library: &PromptLibrary, name: &str, arguments: &str) -> Resul
     Ok(Output::text(match &prompt.skill_path {
         None => content,
         Some(path) => format!(
-            "Use the skill `{}`, whose other files lie in `{}`:\n\n{content}",
+            "Use the skill `{}`, whose other files are in `{}`:\n\n{content}",
             prompt.name,
             path.display()
         ),

@@ -131,7 +131,7 @@ fn commands_and_catalog_are_fixed_at_session_start() {
     assert_eq!(said("review", json!({ "arguments": "a" })), "Review a as a friend.\n");
     assert_eq!(said("prompt", json!({ "name": "review" })), "Review {{path}} as a friend.\n");
     assert!(
-        said("moon", json!({})).starts_with("Use the skill `moon`, whose other files lie in `")
+        said("moon", json!({})).starts_with("Use the skill `moon`, whose other files are in `")
     );
     let list = said("prompts", json!({}));
     assert_eq!(list, "/moon  Looks at the moon. (project skill)\n/review  Reviews. (user prompt)");

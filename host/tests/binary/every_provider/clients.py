@@ -27,7 +27,7 @@ SCHEMA = {
 def run_tool(arguments):
     """Returns what the tool says, and whether it failed."""
     if arguments["aspect"] == "moon":
-        return {"error": "there is no such aspect"}, True
+        return {"error": "unknown aspect"}, True
     return {"name": "Linux"}, False
 
 

@@ -249,7 +249,7 @@ fn endless_answer_is_stopped_at_a_limit() {
             }],
         ),
         (
-            "a line that goes on",
+            "one endless line",
             [|answered| {
                 let begin = answered.body[..12].to_vec();
                 let more = Step::Endless(vec![b'x'; 64 * 1024]);
@@ -257,7 +257,7 @@ fn endless_answer_is_stopped_at_a_limit() {
             }],
         ),
         (
-            "words that go on",
+            "endless words",
             [|answered| {
                 let begin = up_to(&answered.body, "hello");
                 let once = begin.repeat(64);
@@ -265,7 +265,7 @@ fn endless_answer_is_stopped_at_a_limit() {
             }],
         ),
         (
-            "a refusal that goes on",
+            "an endless refusal",
             [|_| Answer::status(400).then(Step::Endless(vec![b'x'; 64 * 1024]))],
         ),
     ];

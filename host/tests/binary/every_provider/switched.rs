@@ -101,7 +101,7 @@ fn goes_on() -> Vec<Turn> {
     let look = Said::call(json!({ "aspect": "shell" }));
     vec![
         Turn::Says(vec![Said::Thought("what was that?"), look]),
-        Turn::Says(vec![Said::Text("I go on.")]),
+        Turn::Says(vec![Said::Text("I will continue.")]),
     ]
 }
 
@@ -163,7 +163,7 @@ fn conversation_of_one_provider_continues_with_every_other_and_back() {
             // When switched back, the maker gets all its own data, and none of the other's
             // thoughts.
             let seen = began[3].to_string();
-            for text in own.iter().map(String::as_str).chain(["I go on."]) {
+            for text in own.iter().map(String::as_str).chain(["I will continue."]) {
                 assert!(seen.contains(text), "{pair}: {text}: {seen}");
             }
             assert!(!seen.contains("what was that?"), "{pair}: {seen}");
@@ -189,7 +189,7 @@ fn user_can_switch_a_chat_to_another_provider_and_back() {
         );
         let command = first.command(&house, &["chat", "--yes", "--model", first.model]);
         let output = command.variable(second.key, SECRET).input(&*input).run().code(0);
-        for said in ["It is Linux.", "I go on.", "We met before."] {
+        for said in ["It is Linux.", "I will continue.", "We met before."] {
             assert!(output.stdout.contains(said), "{pair}: {output}");
         }
         for party in [&maker, &other] {
@@ -199,7 +199,7 @@ fn user_can_switch_a_chat_to_another_provider_and_back() {
         let (began, went_on) = (maker.vendor.accepted(), other.vendor.accepted());
         assert_eq!((began.len(), went_on.len()), (4, 2), "{pair}: {output}");
         let seen = [&went_on[0], &began[3]].map(Value::to_string);
-        for (seen, said) in seen.iter().zip(["It is Linux.", "I go on."]) {
+        for (seen, said) in seen.iter().zip(["It is Linux.", "I will continue."]) {
             assert!(seen.contains(said), "{pair}: {said}: {seen}");
             // Both switches are cuts, because a signature covers a beginning that has changed.
             let all = [signed(&began[2]), signed(&went_on[1])].concat();

@@ -59,7 +59,7 @@ fn folders_pipes_devices_and_link_loops_are_refused_at_once() {
     symlink("loop", desk.path("loop")).unwrap();
     symlink("/dev/zero", desk.path("zero")).unwrap();
     if !Program::new("mkfifo").arg(desk.path("pipe")).status().is_ok_and(|made| made.success()) {
-        return skip("`mkfifo` is not there to make a pipe");
+        return skip("`mkfifo` is not installed");
     }
     let mut calls = desk.calls();
     for (path, text) in [

@@ -46,7 +46,7 @@ fn is_killed_in_the_middle(desk: &Desk) -> bool {
     running.write(line.as_bytes());
     let begin = Instant::now();
     while desk.text(&name(FILES / 4)) == "old" {
-        assert!(begin.elapsed() < DEADLINE, "the edit never begins");
+        assert!(begin.elapsed() < DEADLINE, "the edit does not start");
     }
     running.signal("KILL");
     running.finish();
@@ -58,7 +58,7 @@ fn is_killed_in_the_middle(desk: &Desk) -> bool {
 #[test]
 fn killed_edit_is_rolled_back_by_the_next_call() {
     let Some(desk) = Desk::new() else { return };
-    assert!((0..ATTEMPTS).any(|_| is_killed_in_the_middle(&desk)), "it is always too late");
+    assert!((0..ATTEMPTS).any(|_| is_killed_in_the_middle(&desk)), "every kill came too late");
     let draft = ".jaato-0123456789abcdef.tmp";
     desk.write(draft, "half of a file");
     let mut calls = desk.calls();
@@ -81,7 +81,7 @@ fn killed_edit_is_rolled_back_by_the_next_call() {
 #[test]
 fn rollback_of_a_killed_edit_keeps_later_changes_by_others() {
     let Some(desk) = Desk::new() else { return };
-    assert!((0..ATTEMPTS).any(|_| is_killed_in_the_middle(&desk)), "it is always too late");
+    assert!((0..ATTEMPTS).any(|_| is_killed_in_the_middle(&desk)), "every kill came too late");
     desk.write(&name(1), "theirs");
     let mut calls = desk.calls();
     let result = calls.call("writeNewFile", &json!({ "path": "n", "content": "" }));

@@ -130,7 +130,7 @@ fn undo_in_a_chat_is_reported_to_the_model() {
         { "expect": { "data": "Change 1 (updateFile: a.txt) was undone" }, "steps": [{ "text": "seen" }] },
     ] }));
     let mut chat = desk.house.command(&["chat", "--yes"]).start();
-    chat.write(b"edit it\n/undo 1 true\ngo on\n");
+    chat.write(b"edit it\n/undo 1 true\ncontinue\n");
     let output = chat.finish().code(0);
     assert!(output.stdout.contains("seen"), "{output}");
     assert_eq!(desk.text("a.txt"), "one\n");

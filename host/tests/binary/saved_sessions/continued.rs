@@ -165,7 +165,7 @@ fn hangup_during_a_turn_saves_the_partial_answer() {
     running.signal("HUP");
     running.wait_with_open_input().code(130);
     server.wait_until_gone();
-    play(&house, &server, &[&CONTINUE, &["go on"]]).code(0);
+    play(&house, &server, &[&CONTINUE, &["please continue"]]).code(0);
     let asked = server.asked();
     assert_extends(&asked[1], &asked[2]);
     let all = messages(&asked[2]);
@@ -185,7 +185,7 @@ fn hangup_during_a_call_ends_the_call_and_saves_that() {
     running.signal("HUP");
     running.wait_with_open_input().code(130);
     house.nothing_lives();
-    play(&house, &server, &[&CONTINUE, &["go on"]]).code(0);
+    play(&house, &server, &[&CONTINUE, &["please continue"]]).code(0);
     let asked = server.asked();
     assert_extends(&asked[0], &asked[1]);
     let results = results(&asked[1]);
@@ -209,10 +209,10 @@ fn conversation_is_saved_while_an_answer_comes() {
     gate.open();
     let text = fs::read_to_string(file_of(&house, &only_id(&house))).unwrap();
     assert!(text.contains("think"), "{text}");
-    play(&house, &server, &[&CONTINUE, &["go on"]]).code(0);
+    play(&house, &server, &[&CONTINUE, &["please continue"]]).code(0);
     let all = messages(&server.asked()[1]);
     assert_eq!(all[1]["content"], "think");
-    assert_eq!(all.last().unwrap()["content"], "go on");
+    assert_eq!(all.last().unwrap()["content"], "please continue");
 }
 
 #[test]
@@ -284,15 +284,15 @@ fn model_learns_what_ended_with_the_process_before() {
     running.signal("KILL");
     running.wait_with_open_input().code(137);
     house.nothing_lives();
-    play(&house, &server, &[&CONTINUE, &["go on"]]).code(0);
+    play(&house, &server, &[&CONTINUE, &["please continue"]]).code(0);
     let asked = server.asked();
     let told = messages(&asked[3]).pop().unwrap().to_string();
-    for part in ["go on", "What ran in the background ended", "cats", "cli_based_tool"] {
+    for part in ["please continue", "What ran in the background ended", "cats", "cli_based_tool"] {
         assert!(told.contains(part), "{told}");
     }
     play(&house, &server, &[&CONTINUE, &["once more"]]).code(0);
     let told = messages(&server.asked()[4]).pop().unwrap().to_string();
-    assert!(!told.contains("What ran in the background"), "it says so once: {told}");
+    assert!(!told.contains("What ran in the background"), "it is reported only once: {told}");
 }
 
 #[test]

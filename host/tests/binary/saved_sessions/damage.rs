@@ -44,7 +44,7 @@ fn torn_last_line_is_dropped_with_one_warning() {
     let text = format!("the last write did not finish: {} bytes were dropped", torn.len());
     assert_eq!(told(&output, &text), 1, "{output}");
     let again = play(&house, &server, &[&CONTINUE, &["third"]]).code(0);
-    assert_eq!(told(&again, "dropped"), 0, "it is mended: {again}");
+    assert_eq!(told(&again, "dropped"), 0, "the file is repaired: {again}");
     let asked = server.asked();
     assert_extends(&asked[0], &asked[1]);
     assert_extends(&asked[1], &asked[2]);
@@ -225,10 +225,10 @@ fn file_at_its_size_limit_is_reported_once_and_the_run_continues() {
     // What was saved can be continued.
     let server = Server::start([says("well")]);
     let newest = ids(&house).pop().unwrap();
-    play(&house, &server, &[&["run", "--resume", &newest, "go on"]]).code(0);
+    play(&house, &server, &[&["run", "--resume", &newest, "please continue"]]).code(0);
     let sent = messages(&server.asked()[0]);
     assert_eq!(sent[1]["content"], "go", "{sent:#?}");
-    assert_eq!(sent.last().unwrap()["content"], "go on");
+    assert_eq!(sent.last().unwrap()["content"], "please continue");
 }
 
 #[test]

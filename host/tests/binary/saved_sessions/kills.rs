@@ -117,7 +117,7 @@ impl Instant {
         let stat = format!("/proc/{}/stat", running.id());
         let has_ended = || fs::read_to_string(&stat).is_ok_and(|stat| stat.contains(") Z "));
         while looks < self.looks && !has_ended() {
-            assert!(begun.elapsed() < DEADLINE, "it neither ends nor comes to {self:?}");
+            assert!(begun.elapsed() < DEADLINE, "jaato neither ended nor reached {self:?}");
             let is_long = executions(house).contains_key("call_c");
             if is_long && self.in_long_call {
                 break;
@@ -145,7 +145,7 @@ fn check_continued(house: &House, at: &Instant) {
         return;
     }
     let server = Server::start([says("well")]);
-    let output = play(house, &server, &[&CONTINUE, &["go on"]]);
+    let output = play(house, &server, &[&CONTINUE, &["please continue"]]);
     assert_eq!((output.code, output.stdout.as_str()), (0, "well\n"), "{at:?}: {output}");
     assert_eq!(executions(house), ran, "{at:?}: nothing runs again");
     let calls = answered_calls(&server.asked()[0]);
@@ -228,7 +228,7 @@ fn call_that_ran_has_an_unknown_outcome_and_finished_ones_keep_their_results() {
     fs::write(house.workspace().join("go"), "").unwrap();
     house.nothing_lives();
     let server = Server::start([says("well"), says("better")]);
-    play(&house, &server, &[&CONTINUE, &["go on"]]).code(0);
+    play(&house, &server, &[&CONTINUE, &["please continue"]]).code(0);
     let results: Vec<String> =
         answered_calls(&server.asked()[0]).into_iter().map(|(_, result)| result).collect();
     let texts = [UNKNOWN, "end of call_b", "linux", NOT_RUN];
@@ -249,7 +249,7 @@ fn session_killed_again_and_again_can_still_be_continued() {
     let waiting = || Answer::calls(&[("cli_based_tool", json!({ "command": waits("call_a") }))]);
     let server = Server::start((0..3).map(|_| waiting()).chain([says("well")]));
     for (words, count) in [(RUN.as_slice(), 1), (&CONTINUE, 2), (&CONTINUE, 3)] {
-        let words = [words, &["go on"]].concat();
+        let words = [words, &["please continue"]].concat();
         let running = at(&house, &server, &words).no_input().start();
         while executions(&house).get("call_a") != Some(&count) {
             std::thread::yield_now();
@@ -259,7 +259,7 @@ fn session_killed_again_and_again_can_still_be_continued() {
     }
     fs::write(house.workspace().join("go"), "").unwrap();
     house.nothing_lives();
-    play(&house, &server, &[&CONTINUE, &["go on"]]).code(0);
+    play(&house, &server, &[&CONTINUE, &["please continue"]]).code(0);
     let calls = answered_calls(&server.asked()[3]);
     assert_eq!(calls.len(), 3);
     assert!(calls.iter().all(|(_, result)| result.contains(UNKNOWN)), "{calls:#?}");

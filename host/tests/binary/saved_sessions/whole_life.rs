@@ -79,7 +79,7 @@ fn script() -> Vec<Answer> {
         Answer::calls(&[("startBackgroundTask", task)]),
         Answer::calls(&[("shell_spawn", terminal)]),
         Answer::stream(vec![Step::Hang]),
-        // 8: "go on"
+        // 8: "please continue"
         Answer::calls(&[allowed, look.clone()]),
         says("well"),
         // 10: "edit again"
@@ -139,13 +139,13 @@ fn kill_chat(life: &Life) {
 #[track_caller]
 fn resume(life: &Life) {
     let Life { house, server, id } = life;
-    let words = ["run", "--allow", "change_animals", "--resume", id, "go on"];
+    let words = ["run", "--allow", "change_animals", "--resume", id, "please continue"];
     play(house, server, &[&words]).code(0);
     let told = messages(&life.asked(8)).pop().unwrap().to_string();
-    for part in ["go on", ENDED, "cats", "cli_based_tool"] {
+    for part in ["please continue", ENDED, "cats", "cli_based_tool"] {
         assert!(told.contains(part), "{part}: {told}");
     }
-    assert_eq!(life.text("made"), "one\none\n", "the answer holds");
+    assert_eq!(life.text("made"), "one\none\n", "the user's answer still applies");
     let look = results(&life.asked(9)).pop().unwrap();
     assert!(look.contains(r#"\"raw\":[1,2,3]"#) && look.contains("frog"), "{look}");
 
@@ -156,7 +156,7 @@ fn resume(life: &Life) {
         assert!(shown.stdout.contains(part), "{part}: {shown}");
     }
     let told = messages(&life.asked(10)).pop().unwrap().to_string();
-    assert!(!told.contains(ENDED), "it says so once: {told}");
+    assert!(!told.contains(ENDED), "it is reported only once: {told}");
     assert_eq!(life.text("a.txt"), "three\n");
 }
 
@@ -168,7 +168,7 @@ fn fork(life: &Life) -> String {
     let before = fs::read(file_of(house, id)).unwrap();
     let lines = ["/fork", "edit in the copy", "/rewind 6 files", "instead", "/plan"];
     let shown = life.chat(id, &[&lines[..], &["/export talk.jsonl"]].concat());
-    assert!(before == fs::read(file_of(house, id)).unwrap(), "the original is as it was");
+    assert!(before == fs::read(file_of(house, id)).unwrap(), "the original is unchanged");
     assert!(shown.stderr.contains("undid changes in: a.txt\n"), "{shown}");
     assert!(shown.stdout.contains(COMPLETED), "{shown}");
     assert_eq!(life.text("a.txt"), "three\n");

@@ -107,7 +107,7 @@ fn length_of_a_password_typed_by_an_attached_user_is_not_reported() {
 fn joined(house: &House) -> Option<Running> {
     let begun = Instant::now();
     while house.run(&["shell", "list", "--json"]).silent().json() == json!([]) {
-        assert!(begun.elapsed() < DEADLINE, "no terminal is there");
+        assert!(begun.elapsed() < DEADLINE, "no terminal is listed");
         std::thread::sleep(LOOK_AGAIN);
     }
     let types = on_terminal(house, "shell attach session_0 --type", as_it_is)?;

@@ -4,5 +4,5 @@
 printf 'head\nlog("done");\ntail\n' > a.js
 call updateFile '{"path":"a.js","old":"log(\"done\");","new":"log(\"$& $` $'"'"' $$ $1 ${x} \\1\");"}' >/dev/null || bad "edit refused: $(cat $T/err)"
 printf 'head\nlog("$& $` $'"'"' $$ $1 ${x} \\1");\ntail\n' > want.js
-cmp -s a.js want.js && ok "written as it stands" || bad "not written as it stands: $(cat a.js)"
+cmp -s a.js want.js && ok "written literally" || bad "not written literally: $(cat a.js)"
 verdict

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Source: kud/mcp-jenkins#6 (JSON log lines), microsoft/azure-devops-mcp#147, hurttlocker/o8#1541, Kapeli/dash-mcp-server#10. Kind: a stdio server
-# that prints banners, JSON that is no message, colours, blank lines, bytes that are no UTF-8, between its messages, with CR LF.
+# that prints banners, JSON that is not a message, colours, blank lines and bytes that are not UTF-8 between its messages, with CR LF.
 . "$(dirname "$0")/../lib/lib.sh"
 python3 - <<'PY'
 import json
@@ -14,5 +14,5 @@ python3 - <<'PY'
 import json; d=json.load(open("spec.json")); d["before"]=[]; d["each"]=['{"jsonrpc":"2.0","id":999,"result":{}}\n']; json.dump(d,open("spec.json","w"))
 PY
 timeout 60 "$JAATO" mcp logs srv > logs 2>&1; grep -q 'Server v1.2' logs && ok "the noise is in the log" || echo "  note: noise not in the log: $(head -3 logs)"
-rm -rf "$HOME/.cache" "$HOME/.local"; mcp_ready; call mcp__srv__hello '{}' > o.json; grep -q 'called' o.json && ok "an answer that nobody asked for is passed over" || bad "one answer with an id that nobody asked for ends the connection: $(head -c 200 $T/connect | tr '\n' ' ')"
+rm -rf "$HOME/.cache" "$HOME/.local"; mcp_ready; call mcp__srv__hello '{}' > o.json; grep -q 'called' o.json && ok "a response without a request is skipped" || bad "one response with an unknown id ends the connection: $(head -c 200 $T/connect | tr '\n' ' ')"
 verdict

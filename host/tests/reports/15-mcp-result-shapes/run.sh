@@ -15,5 +15,5 @@ PY
 mcp_home "$PWD/spec.json"; mcp_ready
 want() { call "mcp__srv__$1" '{}' > o.json; cat o.json $T/err | tr -d '\n ' | grep -q "$2" && ok "$1" || bad "$1: $(cat o.json $T/err | tr -d '\n' | head -c 220)"; }
 want only '"n":7'; want wrong 'seven\|t'; want none plain-seven; want nullstruct text-seven; want liststruct '\[1,2,7\]'; want noerr x7; want errstruct quota-seven; want empty 'content\|empty'; want bare 'content\|empty'; want meta m7; want emb emb-seven
-call mcp__srv__nullstruct '{}' | grep -q '"structured": null' && echo "  note: a structured null is told beside the text"
+call mcp__srv__nullstruct '{}' | grep -q '"structured": null' && echo "  note: a structured null is shown next to the text"
 verdict

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Source: google-gemini/gemini-cli#8015 (actions/x@v7), #22129 (mail address, ENAMETOOLONG), laravel/boost#524 (@scope/pkg). Kind: an @ in a task that names
-# no file: package scopes, versions, mail, decorators, CSS, folders. The words must go to the model as they stand, or the refusal must be right.
+# no file: package scopes, versions, mail, decorators, CSS, folders. The words must go to the model unchanged, or the refusal must be right.
 . "$(dirname "$0")/../lib/lib.sh"
 export PYTHONPATH="$LIB"; python3 -c "from chat import *; json.dump([oatext('fine')],open('script.json','w'))"; start_mock script.json; mkdir -p src 'dir with space'; echo hi > real.txt; echo hi > 'dir with space/a b.txt'; head -c 3000000 /dev/urandom > big.bin; mkfifo pipe; ln -s real.txt link.txt
 try() { : > $T/requests.jsonl; OPENAI_BASE_URL=$MOCK_URL/v1 timeout 20 "$JAATO" run --model openai/m "$1" > out 2>err; rc=$?

@@ -17,6 +17,6 @@ p pos "don't stop" >/dev/null; has "an apostrophe" "First don't second stop"
 p shell 'a b' >/dev/null; has "shell's own \$1 stays" 'echo $1 $2'
 p named 'src/main.rs' >/dev/null; has "in order" 'Review src/main.rs as a friend'
 p named 'path=a=b who=me' >/dev/null; has "a value with =" 'Review a=b as me'
-p none 'left over' >/dev/null; has "arguments that nothing takes stand behind" 'left over'
+p none 'left over' >/dev/null; has "unused arguments come after the prompt" 'left over'
 p all "$(printf 'line one\nline two "x\n')" >/dev/null; has "lines" $'line one\nline two "x'
 verdict

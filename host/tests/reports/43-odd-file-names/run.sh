@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Source: dduan/tre#141, oven-sh/bun#41985, denoland/deno#3950, microsoft/WSL#3564. Kind: names that are no UTF-8, with line ends, blanks at the end, a dash in front, control characters.
-# Every name that a search gives must open, or be told as one that cannot.
+# Source: dduan/tre#141, oven-sh/bun#41985, denoland/deno#3950, microsoft/WSL#3564. Kind: names that are not UTF-8, or have line ends, blanks at the end, a dash in front or control characters.
+# Every name that a search returns must open, or the result must say that it cannot.
 . "$(dirname "$0")/../lib/lib.sh"
 python3 - <<'PY'
 import os

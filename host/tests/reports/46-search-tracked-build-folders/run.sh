@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Source: the reverse of anomalyco/opencode#31994 and continuedev/continue#7785 ("no matches" explains what is left out); ggreer/the_silver_searcher#692. Kind: sources that are tracked by git and lie in a folder called
+# Source: the reverse of anomalyco/opencode#31994 and continuedev/continue#7785 ("no matches" explains what is left out); ggreer/the_silver_searcher#692. Kind: sources that are tracked by git and are in a folder called
 # build, dist, out, target, coverage, env or _build are never found, and nothing says that they were passed over.
 . "$(dirname "$0")/../lib/lib.sh"
 git init -q .; for p in src/build/plan.rs packages/core/dist/index.ts lib/python/build/paths.py src/out/writer.go src/target/select.rs pkg/coverage/merge.py docs/_build/conf.py .github/workflows/ci.yml yarn.lock app.min.js; do mkdir -p $(dirname $p); echo needle > $p; done; git add -A

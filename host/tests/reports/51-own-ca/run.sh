@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Source: aaif-goose/goose#1922 and #7462 (no hint), vercel-labs/agent-browser#1433 and #1670, icebear0828/codex-proxy#598, Portabase/portabase#456. Kind: a server behind a certificate of one's own: untrusted (a hint?), with SSL_CERT_FILE, SSL_CERT_DIR, a bundle with CR LF, comments and other certificates, a missing file. Hard.
+# Source: aaif-goose/goose#1922 and #7462 (no hint), vercel-labs/agent-browser#1433 and #1670, icebear0828/codex-proxy#598, Portabase/portabase#456. Kind: a server with a self-issued certificate: untrusted (a hint?), with SSL_CERT_FILE, SSL_CERT_DIR, a bundle with CR LF, comments and other certificates, a missing file. Hard.
 . "$(dirname "$0")/../lib/lib.sh"
 export PYTHONPATH="$LIB"; command -v openssl >/dev/null || { echo "  note: no openssl"; echo PASS; exit 0; }
 openssl req -x509 -newkey rsa:2048 -nodes -keyout ca.key -out ca.pem -days 30 -subj '/CN=Test CA' >/dev/null 2>&1; openssl req -newkey rsa:2048 -nodes -keyout s.key -out s.csr -subj '/CN=localhost' >/dev/null 2>&1; printf 'subjectAltName=DNS:localhost,IP:127.0.0.1\nbasicConstraints=CA:FALSE\n' > ext; openssl x509 -req -in s.csr -CA ca.pem -CAkey ca.key -CAcreateserial -days 30 -extfile ext -out s.pem >/dev/null 2>&1

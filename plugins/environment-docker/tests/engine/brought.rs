@@ -179,13 +179,13 @@ fn restarted_existing_container_works_again_in_the_same_session() {
         }
         start(&lab, &id).await;
         assert_eq!(stdout(&container, "echo back").await, "back\n");
-        let [note] = &container.take_notes()[..] else { panic!("it is told once") };
+        let [note] = &container.take_notes()[..] else { panic!("expected one note") };
         assert!(note.contains("it runs again"), "{note}");
         let command = container.start(sh("trap '' TERM; echo up; while :; do :; done")).await;
         let command = command.unwrap();
         read_until(&command, "up").await;
         command.end().await.unwrap();
-        assert_eq!(read(&command).await.unwrap().code, Some(137), "its guardian is there too");
+        assert_eq!(read(&command).await.unwrap().code, Some(137), "its guardian runs too");
         container.close().await.unwrap();
         assert!(lab.is_running(&id).await);
         lab.remove(&id).await;

@@ -149,15 +149,15 @@ fn killed_container_is_created_again_after_its_end_was_reported() {
             let kept = "cat /workspace/kept /tmp/jaato/kept";
             assert_eq!(stdout(&container, kept).await, "x\nx\n");
             assert!(container.name().ends_with(round) && container.id() != id);
-            assert!(!lab.exists(&name).await, "the first one went");
-            let [note] = &container.take_notes()[..] else { panic!("it is told once") };
+            assert!(!lab.exists(&name).await, "the first container is gone");
+            let [note] = &container.take_notes()[..] else { panic!("expected one note") };
             assert!(note.contains(&*name) && note.contains("was made again as"), "{note}");
         }
         let (id, tmp) = (container.id(), container.paths().tmp().host.clone());
         container.close().await.unwrap();
         assert!(!lab.exists(&id).await && !tmp.exists());
         let error = container.start(sh("echo")).await.map(|_| ()).unwrap_err();
-        assert_eq!(error.kind, ErrorKind::Unavailable, "nothing begins again: {error}");
+        assert_eq!(error.kind, ErrorKind::Unavailable, "it stays closed: {error}");
         assert!(container.start(sh("echo")).await.is_err());
     });
 }

@@ -70,8 +70,8 @@ fn full_disk_is_reported_until_space_is_free_again() {
         assert_eq!(error.message, "cannot write `/workspace/large`: the disk is full");
         let error = write(&container, "kept", LARGE_BYTES).unwrap_err();
         assert_eq!(error.message, "cannot write `/workspace/kept`: the disk is full");
-        assert_eq!(names(&container), ["kept"], "nothing half-written is left");
-        assert_eq!(stdout(&container, "cat kept").await, "xxxxxxxxxx", "and the old is whole");
+        assert_eq!(names(&container), ["kept"], "no partial file is left");
+        assert_eq!(stdout(&container, "cat kept").await, "xxxxxxxxxx", "the old content is intact");
         let line = "dd if=/dev/zero of=zeros bs=1k count=1000";
         let Told { stderr, code, .. } = told(&container, line).await;
         assert!(stderr.contains("No space left on device") && code == Some(1), "{stderr}");

@@ -225,7 +225,11 @@ mod tests {
         assert_eq!(pty.read(&mut buffer).unwrap(), PtyReadResult::Bytes(6));
         assert_eq!(&buffer[..6], b"moon\r\n");
         drop(theirs);
-        assert_eq!(pty.read(&mut buffer).unwrap(), PtyReadResult::Nothing, "we hold their side");
+        assert_eq!(
+            pty.read(&mut buffer).unwrap(),
+            PtyReadResult::Nothing,
+            "its other side is open"
+        );
         pty.close_program_side();
         assert_eq!(pty.read(&mut buffer).unwrap(), PtyReadResult::End);
     }
@@ -236,10 +240,10 @@ mod tests {
         assert_eq!(pty.modes().unwrap(), TerminalInputModes { echoes: true, reads_lines: true });
         assert!(!pty.has_input().unwrap());
         assert_eq!(pty.write(b"half").unwrap(), 4);
-        assert!(!pty.has_input().unwrap(), "a line is taken when it is whole");
+        assert!(!pty.has_input().unwrap(), "a line is read when it is complete");
         assert_eq!(pty.write(b" moon\n").unwrap(), 6);
         assert!(pty.has_input().unwrap());
-        assert!(pty.has_output().unwrap(), "its echo");
+        assert!(pty.has_output().unwrap(), "the line is echoed");
     }
 
     #[test]

@@ -316,7 +316,7 @@ mod tests {
             file.set_modified(SystemTime::now() - std::time::Duration::from_secs(age)).unwrap();
         }
         let found = store.find(&[1], &mut silent).unwrap();
-        assert!(store.read(&found, &mut silent).is_some(), "a use makes it young again");
+        assert!(store.read(&found, &mut silent).is_some(), "reading renews the state");
         store.write(&[3], &state(&[3])).unwrap();
         assert_eq!([1, 2, 3].map(|token| store.has(&[token])), [true, false, true]);
     }

@@ -377,7 +377,7 @@ mod tests {
         let Err(EditFailure::Missed(MatchFailure::Alike { count: 2, lines }, Some(near))) =
             one(b"a  b\nc\na   b\n", "a b", "x")
         else {
-            panic!("both places are told")
+            panic!("expected an error with both lines")
         };
         assert_eq!(lines, [1, 3]);
         assert!(near.contains("(they differ in: spaces between words)"), "{near}");

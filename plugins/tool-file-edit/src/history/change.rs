@@ -64,7 +64,7 @@ pub struct RecordedChange {
     /// The outcome of the change. `None` while it is pending.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub outcome: Option<ChangeOutcome>,
-    /// The number of its files that are no longer stored.
+    /// The number of its files that were removed from the history.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub(super) forgotten: usize,
     /// The files. Each path occurs once.

@@ -313,7 +313,7 @@ mod tests {
         let path =
             folder.path().join("5e/884898da28047151d0e56f8dc6292773603d0d6aabbdd62a11ef721d1542d8");
         assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
-        assert_eq!(entries(folder.path()).unwrap().len(), 1, "nothing lies beside");
+        assert_eq!(entries(folder.path()).unwrap().len(), 1, "no other file is left");
         fs::write(&path, b"passw0rd").unwrap();
         assert!(matches!(contents.read(&id), Err(HistoryError::Damaged(_))));
         fs::remove_file(&path).unwrap();
@@ -341,7 +341,7 @@ mod tests {
         writer.write(b"12345678").unwrap();
         assert!(matches!(writer.write(b"9"), Err(HistoryError::TooLarge { bytes: 9, max: 8 })));
         drop(writer);
-        assert_eq!(entries(folder.path()).unwrap().len(), 1, "nothing lies beside");
+        assert_eq!(entries(folder.path()).unwrap().len(), 1, "no other file is left");
     }
 
     #[test]
@@ -354,7 +354,7 @@ mod tests {
         age(&contents, &old);
         contents.sweep(|id| *id == used).unwrap();
         assert!(contents.has(&used) && !contents.has(&old) && contents.has(&young));
-        assert!(forgotten.exists(), "somebody may write it at this moment");
+        assert!(forgotten.exists(), "a writer may still use it");
         age(&contents, &used);
         keep(&contents, b"used");
         assert!(!contents.remove_unused(&used), "it was kept again a moment ago");

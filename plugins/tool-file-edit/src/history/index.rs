@@ -37,7 +37,7 @@ pub(super) struct ChangeIndex {
 }
 
 impl ChangeIndex {
-    /// Adds a line of the journal. Returns contents that are no longer referenced.
+    /// Adds a line of the journal. Returns contents that lost their last reference.
     pub fn add(&mut self, entry: JournalEntry) -> Vec<ContentId> {
         self.lines += 1;
         match entry {
@@ -91,7 +91,7 @@ impl ChangeIndex {
         let mut hindrances = Vec::new();
         if change.forgotten > 0 {
             let count = change.forgotten;
-            hindrances.push(format!("{count} of its files are no longer stored"));
+            hindrances.push(format!("{count} of its files were removed from the history"));
         }
         let mut files = Vec::new();
         for step in &change.files {
@@ -268,7 +268,7 @@ impl ChangeIndex {
         self.changes.insert(place, change);
     }
 
-    /// Removes the effect of a change on a path. Returns contents that are no longer referenced.
+    /// Removes the effect of a change on a path. Returns contents that lost their last reference.
     fn forget(&mut self, id: ChangeId, path: &FilePath) -> Option<Option<ContentId>> {
         let place = *self.places.get(&id)?;
         let change = self.changes.get_mut(&place)?;

@@ -22,7 +22,7 @@ const LINE_BYTES_MAX: u64 = 32 * 1024 * 1024;
 pub(super) enum JournalEntry {
     /// A finished change.
     Change(RecordedChange),
-    /// Steps that are no longer stored.
+    /// Steps that were removed from the history.
     Forget(Vec<(ChangeId, FilePath)>),
     /// The smallest unused number.
     Next(ChangeId),
@@ -202,7 +202,7 @@ mod tests {
         let (_folder, mut one, mut other) = two();
         assert_eq!(read(&mut one), (false, vec![], 0));
         one.append(&next(1)).unwrap();
-        assert_eq!(read(&mut one), (false, vec![], 0), "its own lines are no news");
+        assert_eq!(read(&mut one), (false, vec![], 0), "a journal does not return its own lines");
         assert_eq!(read(&mut other), (true, vec![1], 0));
         other.append(&next(2)).unwrap();
         assert_eq!(read(&mut one), (false, vec![2], 0));

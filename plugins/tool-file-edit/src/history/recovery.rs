@@ -177,7 +177,7 @@ mod tests {
         let plan =
             |change: &RecordedChange, found| plan_recovery(change, &[found, text("0")], "docker");
         assert_eq!(plan(&shared, text("1")).restore, [0]);
-        assert!(plan(&shared, text("0")).is_elsewhere, "nothing tells whose files these are");
+        assert!(plan(&shared, text("0")).is_elsewhere, "the owner of these files is unknown");
         let outside = FileTransition {
             path: super::super::FilePath::new("/etc/b", "/srv", "local"),
             ..edit("b", Some("0"), Some("1"))

@@ -228,8 +228,8 @@ impl History {
         found.ok_or_else(|| HistoryError::NoBackup(id.clone()))
     }
 
-    /// Removes the oldest changes beyond the limits, with contents that are no longer referenced.
-    /// Call it after each change.
+    /// Removes the oldest changes beyond the limits, and contents without references. Call it after
+    /// each change.
     ///
     /// # Errors
     /// `Io` or `Busy`. The next call removes the remaining changes.

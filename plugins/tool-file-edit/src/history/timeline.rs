@@ -118,7 +118,7 @@ mod tests {
             };
             check(&all[forgotten..].join(" "), &left(&undo), &left(&redo));
         }
-        // Changes that are no longer needed are removed first: 2, 3, 5, 6.
+        // Changes that cannot be undone or redone are removed first: 2, 3, 5, 6.
         check("1 4u3 7u6", &undo, &redo);
     }
 }

@@ -127,7 +127,7 @@ pub async fn start(host: &Reporter, start: &ProgramStart) -> Result<StartedProgr
             started => return started,
         }
     }
-    Err(refused.unwrap_or_else(|| unreachable!("there is more than one way")))
+    Err(refused.unwrap_or_else(|| unreachable!("there is more than one backend")))
 }
 
 /// Returns the backend that is tried first.

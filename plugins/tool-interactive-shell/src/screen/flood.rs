@@ -108,8 +108,12 @@ mod tests {
             (found.lines, found.bytes, found.letters)
         };
         assert_eq!(plain("one\r\n\r\n\two\r\n\r\n"), (3, 12, 5));
-        assert_eq!(plain("0123456789\r\n0123456789a\r\n"), (1, 12, 10), "one that wraps is not");
-        assert_eq!(plain("0\t1\r\n01\t2\r\n"), (1, 5, 2), "nor one that might");
+        assert_eq!(
+            plain("0123456789\r\n0123456789a\r\n"),
+            (1, 12, 10),
+            "a line that wraps is not plain"
+        );
+        assert_eq!(plain("0\t1\r\n01\t2\r\n"), (1, 5, 2), "nor a line that might wrap");
         for other in ["\x1b[m", "\u{e9}", "\x08", "\x7f", "\r"] {
             assert_eq!(plain(&format!("a\r\nb{other}c\r\nd\r\n")), (1, 3, 1), "{other:?}");
         }

@@ -147,7 +147,7 @@ fn describe_input(session: &str, command: &str, line: &str) -> String {
     let program = format!("typed into {session}, in which `{command}` runs");
     match line {
         "" => program,
-        line => format!("{program}; its cursor stands behind `{line}`"),
+        line => format!("{program}; the cursor is after `{line}`"),
     }
 }
 
@@ -250,7 +250,7 @@ mod tests {
         );
         assert_eq!(
             describe_input("session_0", "python3", ">>>"),
-            "typed into session_0, in which `python3` runs; its cursor stands behind `>>>`"
+            "typed into session_0, in which `python3` runs; the cursor is after `>>>`"
         );
     }
 }

@@ -39,7 +39,7 @@ mcp reload                     reads the files again
 mcp logs [NAME|clear]          what servers printed and what became of them, in earlier runs too
 mcp help                       this text
 
-Servers stand in .mcp.json of the workspace (once it is trusted), in ~/.mcp.json, and under
+Servers are configured in the workspace's .mcp.json (once it is trusted), in ~/.mcp.json, and under
 [plugins.tool-mcp.servers.NAME] of your configuration; the nearest counts.";
 
 const ACTIONS: [(&str, &str); 13] = [

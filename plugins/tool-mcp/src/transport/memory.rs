@@ -20,7 +20,7 @@ impl StdioWire {
             say(&match answer(method, &message["params"]) {
                 Some(result) => json!({ "jsonrpc": "2.0", "id": id, "result": result }),
                 None => {
-                    let error = json!({ "code": -32601, "message": "there is no such method" });
+                    let error = json!({ "code": -32601, "message": "method not found" });
                     json!({ "jsonrpc": "2.0", "id": id, "error": error })
                 }
             });

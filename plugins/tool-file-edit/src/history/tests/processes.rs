@@ -231,9 +231,9 @@ fn on_a_full_disk_no_change_is_lost() {
     let finished: usize = finished.parse().unwrap();
     let history = History::open(&folder.path().join("history")).unwrap();
     assert_eq!(history.backups(None).unwrap().len(), finished);
-    assert_eq!(history.take_damaged().unwrap(), 0, "what was torn is cut off");
+    assert_eq!(history.take_damaged().unwrap(), 0, "the torn line is cut off");
     let unfinished = history.unfinished().unwrap();
-    assert_eq!(unfinished.len(), 1, "the one that could not be written down is still known");
+    assert_eq!(unfinished.len(), 1, "the change that could not be recorded is still pending");
     for pending in unfinished {
         pending.finish(ChangeOutcome::Done).unwrap();
     }

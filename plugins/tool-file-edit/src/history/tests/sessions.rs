@@ -156,7 +156,7 @@ fn abandoned_change_is_unfinished_and_rolled_back_change_is_no_undo_step() {
     drop(pending);
     let found = place.again().unfinished().unwrap();
     assert_eq!(found.len(), 1);
-    assert_eq!(place.again().unfinished().unwrap().len(), 0, "somebody recovers it");
+    assert_eq!(place.again().unfinished().unwrap().len(), 0, "a recovery is running");
     drop(found);
     let found = place.again().unfinished().unwrap().remove(0);
     assert_eq!(found.change().files, vec![edit("a", Some("v1"), Some("v2"))]);
@@ -286,10 +286,10 @@ fn prune_removes_the_oldest_changes_and_keeps_pending_ones() {
         "the latest stays"
     );
     let contents = place.folder.path().join("contents");
-    assert_eq!(files_in(&contents), 6, "young contents may be wanted by a session that begins");
+    assert_eq!(files_in(&contents), 6, "a starting session may need new contents");
     age_all(&contents);
     assert_eq!(prune(&HistoryLimits::default()), 1);
-    assert_eq!(files_in(&contents), 2, "that of the latest, and that which is pending");
+    assert_eq!(files_in(&contents), 2, "the latest and the pending change keep theirs");
     assert_eq!(place.history.contents(&ContentId::from_bytes(b"v0")).unwrap(), b"v0");
 }
 
@@ -320,7 +320,7 @@ fn ten_thousand_changes_leave_a_short_journal() {
     assert!(text.lines().count() < 2_000, "{}", text.lines().count());
     let history = place.again();
     assert_eq!(history.undo_step(&path("99.txt")).unwrap().unwrap().change, ChangeId(10_000));
-    assert_eq!(history.backups(None).unwrap().len(), 100, "one content is one backup of a file");
+    assert_eq!(history.backups(None).unwrap().len(), 100, "equal contents share a backup");
 }
 
 #[test]
