@@ -14,7 +14,7 @@ use super::writer::input_is_terminal;
 const TERMINAL: &str = "/dev/tty";
 
 /// Why the user cannot type without a terminal.
-pub const NO_TERMINAL: &str = "standard input is no terminal";
+pub const NO_TERMINAL: &str = "standard input is not a terminal";
 
 /// Where the user types answers.
 #[derive(Debug)]
@@ -49,7 +49,7 @@ pub fn nobody_types() -> Option<&'static str> {
     let Some(terminal) = own_terminal() else { return Some(NO_TERMINAL) };
     // A background job that reads from its terminal is stopped and would hang.
     let is_in_front = tcgetpgrp(terminal).is_ok_and(|front| front == getpgrp());
-    (!is_in_front).then_some("standard input is no terminal, and jaato runs in the background")
+    (!is_in_front).then_some("standard input is not a terminal, and jaato runs in the background")
 }
 
 fn own_terminal() -> Option<&'static File> {

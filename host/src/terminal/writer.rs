@@ -253,8 +253,7 @@ impl Held {
     }
 
     fn note(&self) -> Option<String> {
-        (self.cut > 0)
-            .then(|| format!("\nnote: {} more bytes came meanwhile, and are not shown\n", self.cut))
+        (self.cut > 0).then(|| format!("\nnote: {} more bytes of output are not shown\n", self.cut))
     }
 }
 
@@ -408,7 +407,7 @@ mod tests {
         );
         held.take(Channel::Errors, b"more");
         assert_eq!((held.pieces.len(), held.cut), (1, 4));
-        assert!(held.note().unwrap().contains("4 more bytes came"));
+        assert!(held.note().unwrap().contains("4 more bytes of output"));
     }
 
     #[test]
@@ -425,7 +424,7 @@ mod tests {
         held.take(Channel::Errors, &vec![b'x'; HELD_BYTES_MAX]);
         let lines = String::from_utf8(held.take_lines()).unwrap();
         assert!(
-            lines.starts_with("dxx") && lines.contains("note: 1 more bytes came"),
+            lines.starts_with("dxx") && lines.contains("note: 1 more bytes of output"),
             "{lines:.9}"
         );
         assert_eq!((held.bytes, held.cut), (0, 0));
