@@ -2,7 +2,7 @@
 //!
 //! Ctrl-C stops the current answer and keeps the conversation, so the next message continues from
 //! that point. A line that begins with `/` is for jaato, not for the model. Lines that the user
-//! types while the model works are read, too (`meanwhile`).
+//! types while the model works are read, too.
 
 mod meanwhile;
 mod model;

@@ -462,7 +462,7 @@ commands! {
     Grant {
         /// The plugin
         plugin: String,
-        /// The services to grant; defaults to all that it requests
+        /// The services to grant; defaults to all requested services
         #[arg(value_name = "SERVICE")]
         services: Vec<String>,
     } |global| grant::grant(global, &plugin, &services).await;

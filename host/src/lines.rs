@@ -115,7 +115,7 @@ enum Idle {
     Again,
     /// A question waits for the terminal.
     Asked,
-    /// Another event came, or there is no terminal for a prompt.
+    /// Another event came, or a prompt cannot be shown.
     Else(Option<Line>),
 }
 

@@ -80,7 +80,7 @@ impl SignalHandlers {
     pub fn remember(signals: &[Signal]) -> Result<Self, Errno> {
         let ignore = SigAction::new(SigHandler::SigIgn, SaFlags::empty(), SigSet::empty());
         let remember = |signal: &Signal| {
-            // SAFETY: ignoring a signal runs nothing. There is no way to ask without setting.
+            // SAFETY: ignoring a signal runs nothing. Only setting a handler returns the old one.
             let found = unsafe { sigaction(*signal, &ignore) }?;
             // SAFETY: restores the handler that was there before.
             unsafe { sigaction(*signal, &found) }?;

@@ -282,7 +282,7 @@ fn kept_version_reason(runtime: &Runtime, entry: &PluginEntry) -> Option<String>
     let why = runtime.kept_edition_reason(name.as_str())?.replace("\nhint: ", "\n  ");
     let path = path(entry);
     let path = visible::name(&path);
-    Some(format!("{name} ({path}): stays as it was, its file cannot be used any more: {why}"))
+    Some(format!("{name} ({path}): stays as it was, its file can no longer be used: {why}"))
 }
 
 fn is_used(entry: &PluginEntry) -> bool {

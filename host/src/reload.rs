@@ -94,7 +94,7 @@ fn changed_tools(before: &[ToolSpec], now: &[ToolSpec]) -> Vec<String> {
         }
     }
     let gone = before.iter().filter(|spec| find(now, spec).is_none());
-    changes.extend(gone.map(|spec| format!("no tool `{}` any more", spec.name)));
+    changes.extend(gone.map(|spec| format!("removed tool `{}`", spec.name)));
     changes
 }
 

@@ -54,8 +54,8 @@ pub fn tell_last_words(log: Option<&Path>) {
         }
     }
     OWN_THREAD.get_or_init(|| {
-        // SAFETY: the function lives as long as the process. Where there is no room for it, nothing
-        // is said.
+        // SAFETY: the function lives as long as the process. If it cannot be registered, nothing is
+        // said.
         let _ = unsafe { libc::atexit(at_exit) };
         // SAFETY: it only tells who asks.
         unsafe { libc::pthread_self() }

@@ -103,7 +103,7 @@ impl SecretLocation {
             } else {
                 SecretStorageKind::File
             };
-            // Usually there is no such file.
+            // Usually the file does not exist.
             let _ = fs::remove_file(place.path(other));
             Ok(())
         });

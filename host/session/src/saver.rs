@@ -87,7 +87,7 @@ pub struct SavedState {
     /// The usage so far.
     #[serde(default)]
     pub usage: SessionUsage,
-    /// What runs in the background, in words. It ends with the process.
+    /// The running background tasks as text. They end with the process.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub background: Vec<String>,
 }
@@ -122,7 +122,7 @@ pub enum RecordChange {
         /// The new length.
         length: usize,
     },
-    /// The oldest entries are no longer in the record.
+    /// The oldest entries were removed from the record.
     Forget {
         /// Their number.
         count: usize,
@@ -148,7 +148,7 @@ impl SavedRecord {
         &self.entries
     }
 
-    /// Returns how many turns are no longer in the record.
+    /// Returns how many turns were removed from the record.
     pub fn turns_forgotten(&self) -> u64 {
         self.turns_forgotten
     }

@@ -164,7 +164,7 @@ impl<'a> Meanwhile<'a> {
         is_hidden
     }
 
-    /// Takes a line. Returns false if there are no more.
+    /// Takes a line. Returns false at the end of the input.
     async fn take(&mut self, line: Result<Line, CommandFailure>) -> bool {
         match line {
             Ok(Line::Text(text)) => self.take_text(text).await,

@@ -14,7 +14,7 @@ use crate::{permissions, tasks};
 pub struct SlashCommand {
     /// Its name, without the slash.
     pub name: &'static str,
-    /// The arguments as the help shows them. Empty if the command has none.
+    /// The arguments as the help shows them. Empty if the command takes no arguments.
     pub arguments: &'static str,
     /// The description in one line.
     pub help: &'static str,

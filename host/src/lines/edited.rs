@@ -64,7 +64,7 @@ impl Editors {
     /// Creates the first editor.
     ///
     /// # Errors
-    /// If there is no terminal for an editor.
+    /// If the terminal cannot be used.
     pub fn first(&self) -> rustyline::Result<Box<Editor>> {
         let mut editor = self.another(DefaultHistory::default())?;
         self.history.load(&mut editor);
@@ -184,7 +184,7 @@ impl Editors {
                     (Err(failed(format!("cannot read from the terminal: {error}"))), false)
                 }
             };
-            // If the conversation is over, there is no receiver.
+            // The receiver is gone if the conversation is over.
             let _ = send.send(line);
             if !may_have_more || !self.keys.has_more() {
                 break;

@@ -22,7 +22,7 @@ const HISTORY_LINE_BYTES_MAX: usize = 64 * 1024;
 /// The file with the typed lines.
 #[derive(Debug)]
 pub struct HistoryFile {
-    /// `None` if there is no folder for the file, or the file cannot be used.
+    /// `None` if the user's data folder is unknown, or the file cannot be used.
     path: Option<PathBuf>,
     is_told: AtomicBool,
 }

@@ -1,6 +1,6 @@
 //! The view for users: the answer on standard output, everything about the work on standard error.
 //!
-//! A terminal shows both together: a spinner while there is no other output, one line for each
+//! A terminal shows both together: a spinner if nothing else is shown, one line for each
 //! call, and each line of a tool after the label of its plugin. In a pipe, both are plain, and a
 //! script that reads the output gets only complete answers: an answer that breaks off and is
 //! requested again is dropped.
@@ -25,7 +25,7 @@ use crate::diff::{self, ChangeTense};
 use crate::report;
 use crate::terminal::{self, Answer, Moving, Output, Text, exact_line, one_line};
 
-/// Columns of plain lines, if there is no terminal.
+/// Columns of plain lines, used without a terminal.
 const PLAIN_COLUMNS: usize = 400;
 
 /// Limit on the columns of a notice, on a terminal, too. Its end says why and what to do, so it

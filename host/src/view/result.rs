@@ -289,7 +289,7 @@ mod tests {
         let ending = Ending { result: &result, is_error, was_shown, effect, duration_ms: None };
         assert_eq!(lines(ending)[0].text, "✓ lines 3, mended [b.rs]");
         let Value::Object(result) = json!({ "path": "a.rs" }) else { panic!("no object") };
-        assert!(lines(Ending { result: &result, ..ending }).is_empty(), "it was told");
+        assert!(lines(Ending { result: &result, ..ending }).is_empty(), "the change was shown");
     }
 
     #[test]

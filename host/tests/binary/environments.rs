@@ -305,7 +305,7 @@ fn unknown_environment_is_an_error_that_lists_the_known_environments() {
     let refused = house.run(&words).code(3);
     let expected = "error: no plugin offers the execution environment `moon`\n\
                     hint: known environments are: local; in a checkout, `cargo xtask build-plugins` \
-                    builds all that are shipped\n";
+                    builds all shipped ones\n";
     assert_eq!(refused.stderr, expected);
 }
 

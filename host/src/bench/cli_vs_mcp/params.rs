@@ -24,7 +24,7 @@ pub fn values(
 ) -> Result<BTreeMap<String, String>, CommandFailure> {
     let refused = |why: String| CommandFailure::new(Exit::Usage, why);
     let given: Map<String, Value> = serde_json::from_str(&args.domain_params)
-        .map_err(|error| refused(format!("`--domain-params` is no JSON object: {error}")))?;
+        .map_err(|error| refused(format!("`--domain-params` is not a JSON object: {error}")))?;
     let mut values: BTreeMap<String, String> =
         domain.defaults.iter().map(|&(key, value)| (key.to_owned(), value.to_owned())).collect();
     values.insert("NOW_UTC".to_owned(), now.strftime("%Y-%m-%dT%H:%M:%SZ").to_string());

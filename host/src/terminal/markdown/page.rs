@@ -30,7 +30,7 @@ pub(super) struct Page {
     pub blocks: Vec<Range<usize>>,
     /// Whether the last block at the top level is fenced code.
     pub is_fenced: bool,
-    /// The offsets of link definitions, for which there are no events.
+    /// The offsets of link definitions, which cause no events.
     pub definitions: Vec<usize>,
 }
 
@@ -480,7 +480,7 @@ impl Drawing<'_> {
     fn end_table_row(&mut self, range: Range<usize>) {
         let style = self.style();
         let Some(row) = self.table.as_mut().and_then(|table| table.rows.last_mut()) else { return };
-        // There is no event for cells without a column in the head.
+        // Cells without a column in the head cause no events.
         let behind = self.source[self.end.min(range.end)..range.end].trim();
         let behind = behind.trim_start_matches('|').trim_end_matches('|').trim();
         if let Some(cell) = row.cells.last_mut().filter(|_| !behind.is_empty()) {

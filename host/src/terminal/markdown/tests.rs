@@ -1,4 +1,4 @@
-//! Tests of the styles, and that no part of a text is lost, in whatever pieces it arrives.
+//! Tests the styles, and that no part of a text is lost, in any division into pieces.
 
 use expect_test::{Expect, expect};
 use jaato_runtime::visible;
