@@ -133,8 +133,8 @@ impl Stage {
         }
     }
 
-    /// Reserves the terminal for a question that comes while calls run. Returns `None` while the
-    /// user types the next message, because that may take any amount of time.
+    /// Reserves the terminal for a question that a running call asks. Returns `None` while the user
+    /// types the next message, because that may take any amount of time.
     async fn for_urgent_question(&self) -> Option<MutexGuard<'_, ()>> {
         let mut is_typed = self.is_typed.subscribe();
         tokio::select! {

@@ -653,7 +653,7 @@ commands! {
     } |global| config::path(global, json);
 }
 
-/// What a worker is to do; `main` reads it.
+/// The task of a worker. `main` reads it.
 #[derive(Debug, clap::Args)]
 pub struct PluginWorkerArgs {
     /// Describe it, and end

@@ -1,4 +1,4 @@
-//! The lines that a person types: edited on a terminal, plain from a pipe.
+//! The lines that the user types: edited on a terminal, plain from a pipe.
 //!
 //! Before the first key, the prompt gives way to questions and to events that wake the
 //! conversation. After that, the user owns the line: other output is shown above it, and questions
@@ -272,7 +272,7 @@ async fn continued(stream: &mut Option<SignalStream>) {
 }
 
 impl Edited {
-    /// Has the next line begin with this text, too. If a line is being edited, Enter puts the text
+    /// Begins the next line with this text, too. If a line is being edited, Enter puts the text
     /// before it.
     fn begin_with(&mut self, text: String) {
         if text.is_empty() {

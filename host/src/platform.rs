@@ -76,7 +76,7 @@ impl SignalHandlers {
     /// Records the current handlers of these signals.
     ///
     /// # Errors
-    /// When the system refuses that.
+    /// If the system refuses.
     pub fn remember(signals: &[Signal]) -> Result<Self, Errno> {
         let ignore = SigAction::new(SigHandler::SigIgn, SaFlags::empty(), SigSet::empty());
         let remember = |signal: &Signal| {

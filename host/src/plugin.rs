@@ -16,7 +16,7 @@ use crate::args::GlobalArgs;
 use crate::exit::{CommandFailure, CommandResult, Exit};
 use crate::{find, grant, report, start, trust as workspace_trust};
 
-/// What a user must know before untrusted code runs.
+/// The warning before the user trusts code.
 const TRUST_WARNING: &str = "what is not trusted runs in a worker: it cannot take jaato down and gets no key, \
 but it can do what you can; a trusted plugin runs inside jaato. Keep only what you know";
 

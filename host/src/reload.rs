@@ -11,7 +11,7 @@ use crate::exit::{CommandFailure, CommandResult, Exit};
 use crate::view::View;
 use crate::{plugin, report, start};
 
-/// What a user who changed a file should know next.
+/// The note for a user who changed a file.
 const RUNNING: &str = "a `jaato chat` that runs takes what is there by itself: with the plugin's next call, \
 changed tools with the next message";
 

@@ -76,7 +76,7 @@ impl SavedRules {
     }
 }
 
-/// What changes beside the record while a session runs.
+/// The state that changes in addition to the record while a session runs.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct SavedState {
     /// The model, by its full id.
@@ -92,12 +92,12 @@ pub struct SavedState {
     pub background: Vec<String>,
 }
 
-/// What is known of the calls that had no result in the record when the process ended.
+/// The state of the calls that had no result in the record when the process ended.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct InterruptedCalls {
     /// Calls that had started and may have changed something.
     pub started: HashSet<CallId>,
-    /// Results that had come.
+    /// Results that had arrived.
     pub results: HashMap<CallId, ToolResult>,
 }
 
