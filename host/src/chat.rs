@@ -299,7 +299,7 @@ impl Chat<'_> {
         let attached = attach::attach_files(self.runtime, &self.session, before, &files).await;
         let done = attached.map(|prompt| {
             self.attached = prompt;
-            report::remark("it goes with your next message");
+            report::remark("your next message will include it");
             Exit::Done
         });
         self.count(done);

@@ -17,8 +17,8 @@ use crate::exit::{CommandFailure, CommandResult, Exit};
 use crate::{find, grant, report, start, trust as workspace_trust};
 
 /// The warning before the user trusts code.
-const TRUST_WARNING: &str = "what is not trusted runs in a worker: it cannot take jaato down and gets no key, \
-but it can do what you can; a trusted plugin runs inside jaato. Keep only what you know";
+const TRUST_WARNING: &str = "an untrusted plugin runs in a worker: it cannot crash jaato and gets no API key, \
+but it can do what you can; a trusted plugin runs inside jaato. Keep only plugins that you know";
 
 /// Up to this many tools of a plugin, one line names all.
 const TOOLS_NAMED_MAX: usize = 20;
@@ -158,10 +158,8 @@ pub fn trust(global: GlobalArgs, file: &Path, sha256: &str) -> CommandResult {
         CommandFailure::new(Exit::Plugin, format!("cannot read `{}`: {error}", file.display()))
     })?;
     if !has.eq_ignore_ascii_case(sha256.trim()) {
-        let text = format!(
-            "`{}` is not the file that you named: its sha256 is {has}, you gave {sha256}",
-            file.display()
-        );
+        let text =
+            format!("checksum mismatch for `{}`: expected {sha256}, found {has}", file.display());
         return Err(CommandFailure::new(Exit::Plugin, text)
             .hint("check `jaato plugin list` again before you trust it"));
     }

@@ -12,8 +12,8 @@ use crate::view::View;
 use crate::{plugin, report, start};
 
 /// The note for a user who changed a file.
-const RUNNING: &str = "a `jaato chat` that runs takes what is there by itself: with the plugin's next call, \
-changed tools with the next message";
+const RUNNING: &str = "a running `jaato chat` reloads the plugin itself: code with the plugin's next call, \
+tools with the next message";
 
 /// Describes plugins again, and reports what changed.
 pub async fn reload(global: GlobalArgs, name: Option<&str>) -> CommandResult {

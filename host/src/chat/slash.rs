@@ -83,7 +83,7 @@ pub static COMMANDS: [SlashCommand; 14] = [
     SlashCommand {
         name: "plugin",
         arguments: "list|show NAME|reload [NAME]",
-        help: "the plugins; a replaced file is taken by itself",
+        help: "lists, shows or reloads plugins; jaato reloads a replaced file itself",
         run: Run::AfterTurn(|chat, words| Box::pin(chat.plugin(words))),
     },
     SlashCommand {

@@ -84,7 +84,7 @@ trait Writer: Send {
 
 /// The view writes nothing while this value exists.
 #[must_use]
-pub struct Paused(#[expect(dead_code, reason = "its drop is what counts")] oneshot::Sender<()>);
+pub struct Paused(#[expect(dead_code, reason = "only its drop matters")] oneshot::Sender<()>);
 
 impl View {
     /// Starts a view. It cancels when the reader closes the output (`| head`).

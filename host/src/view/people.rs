@@ -446,7 +446,7 @@ impl People {
             }
             Event::MessageJoined { text } => format!("you: {}", one_line(text, self.columns())),
             Event::PromptAdded { source, tokens, .. } => {
-                format!("{} puts about {tokens} tokens before your prompt", named(source))
+                format!("{} adds about {tokens} tokens before your prompt", named(source))
             }
             Event::RequestChanged { source, options, tokens } => {
                 request_line(source, options, *tokens)
@@ -455,7 +455,7 @@ impl People {
                 format!("{} changes the arguments of {}", named(source), named(name.as_str()))
             }
             Event::ToolResultChanged { name, source, .. } => {
-                format!("{} changes what {} answered", named(source), named(name.as_str()))
+                format!("{} changes the result of {}", named(source), named(name.as_str()))
             }
             event @ Event::Gc { .. } => one_line(&gc_line(event), NOTICE_COLUMNS),
             Event::TurnStarted { woken_by, .. } if !woken_by.is_empty() => {

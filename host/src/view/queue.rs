@@ -181,7 +181,7 @@ impl Dropped {
     pub fn notice(&self) -> EventEnvelope {
         let Self { session, seq, events, bytes } = self;
         let text = format!(
-            "left out: {events} pieces of output and notices ({bytes} bytes), because nothing was taken here for too long"
+            "left out: {events} pieces of output and notices ({bytes} bytes), because the output was blocked for too long"
         );
         let event = Event::Notice { source: "host".to_owned(), text };
         EventEnvelope { v: EventEnvelope::VERSION, seq: *seq, session: session.clone(), event }

@@ -53,7 +53,7 @@ pub(super) enum Typed {
 pub(super) enum Typing {
     Keys(Box<Keys>),
     /// Whole lines, which the terminal shows. Ctrl-C may be a key.
-    Lines(#[expect(dead_code, reason = "its drop is what counts")] Option<CtrlCAsKey>),
+    Lines(#[expect(dead_code, reason = "only its drop matters")] Option<CtrlCAsKey>),
 }
 
 /// The keys of a line.
