@@ -22,7 +22,7 @@ const SAVED: &str = "Saved sessions";
 /// The help heading of the limits of a session.
 const CAPS: &str = "Session limits";
 
-/// What every command takes, before or after its name.
+/// Options of every command, before or after its name.
 #[derive(Debug, Args)]
 pub struct GlobalArgs {
     /// Also search this folder for plugins; repeatable
@@ -42,7 +42,7 @@ pub struct GlobalArgs {
     pub env_file: Option<PathBuf>,
 }
 
-/// What a conversation with a model is started with.
+/// Options with which a session starts.
 #[derive(Debug, Args)]
 pub struct SessionArgs {
     /// The model, for example `anthropic/claude-opus-5-5` or `ollama/qwen3:8b`
@@ -113,7 +113,7 @@ pub struct SavingArgs {
     pub no_save: bool,
 }
 
-/// What a session may use up as a whole.
+/// Limits of a whole session.
 #[derive(Debug, Clone, Default, Args)]
 pub struct CapArgs {
     /// Stop when the session has cost this many US dollars; needs a known model price
@@ -136,7 +136,7 @@ impl CapArgs {
     }
 }
 
-/// What each request to the model asks for. A provider that does not take an option is not asked.
+/// Options of each request to the model. A provider that does not support an option is not asked.
 #[derive(Debug, Clone, Default, Args)]
 pub struct RequestArgs {
     /// Sampling temperature, from 0 (greedy) to 2
@@ -228,7 +228,7 @@ fn schema(path: &Path) -> Result<Value, CommandFailure> {
     Ok(schema)
 }
 
-/// Where files lie and commands run.
+/// The place of the files and commands.
 #[derive(Debug, Clone, Default, Args)]
 pub struct EnvironmentArgs {
     /// Where commands run and files are: `local`, `docker`, or the environment of a plugin

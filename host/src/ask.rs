@@ -1,4 +1,5 @@
-//! Asks the person at the terminal whether a call may run, and for what only a program may see.
+//! Asks the user at the terminal for permission, for answers to forms, and for secrets that only a
+//! program may see.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -21,36 +22,36 @@ use crate::report;
 use crate::terminal::{self, Before, Reply, Text, exact_line};
 use crate::view::View;
 
-/// Why nobody can be asked once nothing is shown any more.
+/// The reason why no user can be asked after the view has ended.
 const VIEW_ENDED: &str = "the view has ended";
 
-/// Why nobody can be asked where questions cannot be seen.
-const NOTHING_SHOWN: &str = "standard error is no terminal";
+/// The reason why no user can be asked if questions cannot be shown.
+const NOTHING_SHOWN: &str = "standard error is not a terminal";
 
-/// What is said above a line that is typed while a question comes.
+/// Shown above the draft when a question waits.
 const QUESTION_WAITS: &str = "jaato has a question. Enter sends your draft first, Ctrl-C drops it.";
 
-/// How long a line is typed beside a question before the user is told that it waits.
+/// How long a draft and a question coexist before the user is informed that the question waits.
 const DRAFT_LOOK: Duration = Duration::from_millis(200);
 
-/// Columns of what a program asks for.
+/// Columns of a program's own prompt.
 const PROMPT_COLUMNS: usize = 400;
 
-/// Whose the terminal is at this moment: a question's, or that of who types the next message.
+/// Decides who uses the terminal: a question, or the user who types the next message.
 #[derive(Default)]
 pub struct Stage {
     taken: Arc<Mutex<()>>,
-    /// Whether the next message is being typed.
+    /// Whether the user is typing the next message.
     is_typed: watch::Sender<bool>,
     /// Questions that wait for the terminal.
     waiting: watch::Sender<usize>,
-    /// Text that was typed before a question was seen: it belongs to the next message.
+    /// Text that was typed before a question was shown. It belongs to the next message.
     typed_early: SyncMutex<String>,
-    /// There is a next message.
+    /// Whether there is a next message.
     has_lines: AtomicBool,
 }
 
-/// The terminal, for who types the next message.
+/// The terminal, reserved for the next message.
 pub struct ForLines {
     stage: Arc<Stage>,
     _taken: OwnedMutexGuard<()>,
@@ -84,8 +85,8 @@ impl Drop for Waiting<'_> {
 }
 
 impl Stage {
-    /// Takes the terminal for the next message, once no question has it; none when it is over
-    /// before.
+    /// Reserves the terminal for the next message when no question uses it. Returns `None` if the
+    /// conversation ends first.
     pub async fn for_lines(self: &Arc<Self>, over: &Cancel) -> Option<ForLines> {
         let _taken = tokio::select! {
             taken = Arc::clone(&self.taken).lock_owned() => taken,
@@ -94,20 +95,20 @@ impl Stage {
         Some(ForLines { stage: Arc::clone(self), _taken })
     }
 
-    /// Says that messages are read, so that what was typed before a question is kept for the next
-    /// one.
+    /// Notes that messages are read, so that text typed before a question is kept for the next
+    /// message.
     pub fn keep_lines(&self) {
         self.has_lines.store(true, Relaxed);
     }
 
     fn before(&self) -> Before<'_> {
-        // Lines that are piped in are typed by nobody, and what is typed beside them is no message.
+        // If lines are piped in, text typed at the terminal is not a message.
         let are_typed = self.has_lines.load(Relaxed) && terminal::input_is_terminal();
         if are_typed { Before::Kept(&self.typed_early) } else { Before::Dropped }
     }
 
-    /// Takes the terminal for a question. An idle prompt gives way to it; a message that is being
-    /// typed is waited for.
+    /// Reserves the terminal for a question. An idle prompt gives way to it, but it waits for a
+    /// message that the user is typing.
     async fn for_question(&self) -> MutexGuard<'_, ()> {
         let _waiting = Waiting::begin(self);
         let taken_later = self.taken.lock();
@@ -116,7 +117,7 @@ impl Stage {
         let taken = tokio::select! {
             biased;
             taken = &mut taken_later => Some(taken),
-            // Its sender is here: it cannot fail.
+            // This cannot fail, because `self` holds the sender.
             _ = is_typed.wait_for(|is_typed| *is_typed) => None,
         };
         if let Some(taken) = taken {
@@ -132,13 +133,13 @@ impl Stage {
         }
     }
 
-    /// Takes the terminal for a question that comes while calls run; none while the next message is
-    /// typed, as nobody knows how long that takes.
+    /// Reserves the terminal for a question that a running call asks. Returns `None` while the user
+    /// types the next message, because that may take any amount of time.
     async fn for_urgent_question(&self) -> Option<MutexGuard<'_, ()>> {
         let mut is_typed = self.is_typed.subscribe();
         tokio::select! {
             biased;
-            // Its sender is here: it cannot fail.
+            // This cannot fail, because `self` holds the sender.
             _ = is_typed.wait_for(|is_typed| *is_typed) => None,
             taken = self.for_question() => Some(taken),
         }
@@ -152,7 +153,7 @@ impl ForLines {
         text.trim_end_matches('\n').to_owned()
     }
 
-    /// Says that the message is being typed from here on.
+    /// Notes that the user begins to type the message.
     pub fn begin_typing(&self) {
         self.stage.is_typed.send_replace(true);
     }
@@ -165,7 +166,7 @@ impl ForLines {
     /// Becomes ready when a question waits for the terminal.
     pub async fn wanted(&self) {
         let mut waiting = self.stage.waiting.subscribe();
-        // Its sender is here: it cannot fail.
+        // This cannot fail, because the stage holds the sender.
         let _ = waiting.wait_for(|waiting| *waiting > 0).await;
     }
 }
@@ -176,14 +177,14 @@ impl Drop for ForLines {
     }
 }
 
-/// Asks on standard error, where that is a terminal, and reads what is typed at the keyboard.
+/// Asks on standard error if that is a terminal, and reads the answer from the keyboard.
 pub struct TerminalAsker {
     view: Arc<View>,
     stage: Arc<Stage>,
 }
 
 impl TerminalAsker {
-    /// Makes one.
+    /// Creates an asker for a view and its terminal.
     pub fn new(view: Arc<View>, stage: Arc<Stage>) -> Self {
         Self { view, stage }
     }
@@ -259,12 +260,12 @@ impl UserAsker for TerminalAsker {
     }
 }
 
-/// Says who asks before it says what: the program's own words may say anything.
+/// Names the program before its prompt, because the prompt may contain any text.
 fn secret_text(question: &SecretQuestion<'_>) -> Text {
     let SecretQuestion { plugin, name, command, prompt } = question;
     let [name, command, prompt] = [name, command, prompt].map(|it| exact_line(it, PROMPT_COLUMNS));
     Text::new().plain(&format!(
-        "{} of {plugin} runs `{command}`, which asks for what nobody else may see.\n\
+        "{} of {plugin} runs `{command}`, which asks for a secret.\n\
          What you type now goes to that program alone and is not shown; Ctrl-C declines.\n\
          {} ",
         name,
@@ -287,7 +288,7 @@ mod tests {
         drop(lines);
         let question = stage.for_urgent_question().await;
         assert!(question.is_some());
-        // The next message waits for the question, as long as there is to be one.
+        // The next message waits for the question while the conversation runs.
         over.cancel();
         assert!(stage.for_lines(&over).await.is_none());
         drop(question);
@@ -305,7 +306,7 @@ mod tests {
         assert!(questions.has_any());
         drop(lines);
         assert!(asking.await.unwrap());
-        // It is not wanted any more.
+        // No question waits for the terminal.
         assert!(!questions.has_any());
     }
 

@@ -17,7 +17,7 @@ use crate::signals::cancel_on_signals;
 use crate::view::View;
 use crate::{conversation, report, start, terminal};
 
-/// What `call` takes.
+/// The arguments of `call`.
 #[derive(Debug, Args)]
 #[command(group = clap::ArgGroup::new("what").required(true).args(["tool", "batch"]))]
 pub struct CallArgs {

@@ -1,8 +1,8 @@
-//! `jaato chat`: a conversation at the terminal, one message a line.
+//! `jaato chat`: a conversation at the terminal, one message per line.
 //!
-//! Ctrl-C stops the answer that is being given and leaves the conversation as it is; what is typed
-//! next goes on from there. A line that begins with `/` is for jaato, not for the model. What is
-//! typed while the model works is taken too (`meanwhile`).
+//! Ctrl-C stops the current answer and keeps the conversation, so the next message continues from
+//! that point. A line that begins with `/` is for jaato, not for the model. Lines that the user
+//! types while the model works are read, too.
 
 mod meanwhile;
 mod model;
@@ -31,25 +31,25 @@ use crate::view::View;
 use crate::words::LineEditorHelper;
 use crate::{attach, conversation, reload, report, start, terminal};
 
-/// Most turns in a row that nobody has asked for: a plugin that wakes the conversation again and
-/// again must not spend without end while the person is away.
+/// Limit on the turns in a row without a message from the user, because a plugin that wakes the
+/// conversation repeatedly must not cause unlimited costs while the user is away.
 const WOKEN_TURNS_MAX: u32 = 100;
 
-/// The command that makes room in the conversation. An event tells its result.
+/// The command that frees space in the conversation. An event shows its result.
 const GC: &str = "gc";
 
-/// What the help says of the keys, below jaato's own commands.
+/// The help about keys, after jaato's own commands.
 const KEYS_HELP: &str = "\
 A line that begins with // is sent to the model, with one / less.
 What you type while the model works goes with its next step; /help, /mode, /permissions and /tasks answer at once.
 Alt-Enter, Ctrl-J, or a \\ before Enter make a new line; Up and Ctrl-R find what you typed before, unless a blank begins it.
 Esc or Ctrl-C stops an answer; while it stops, a second Ctrl-C ends jaato. At the prompt Ctrl-C drops the line. Commands:";
 
-/// What to do where a message begins with a path.
+/// The hint for a message that begins with a path.
 const SLASH_HINT: &str =
     "`//` sends a line that begins with a slash to the model; Up brings the line back";
 
-/// What `chat` takes.
+/// The arguments of `chat`.
 #[derive(Debug, Args)]
 pub struct ChatArgs {
     /// The first message; further ones are read line by line
@@ -59,18 +59,19 @@ pub struct ChatArgs {
     pub session: SessionArgs,
 }
 
-/// What a line asks for.
+/// The purpose of a line.
 enum Wish<'a> {
     Nothing,
     Say(&'a str),
-    /// A command of the conversation, and its words.
+    /// A command of the conversation, and its arguments.
     Own(&'static SlashCommand, &'a str),
-    /// A plugin's command by name, and its words.
+    /// The name of a plugin's command, and its arguments.
     Command(&'a str, &'a str),
 }
 
-/// Talks until the lines end. Where a person sits, the exit code is that of the last line, as a
-/// shell has it; where lines are piped in nobody sees a failure go by, and the worst line decides.
+/// Runs the conversation until the lines end. For a user at the terminal, the exit code is that of
+/// the last line, as in a shell. If lines are piped in, no user sees a failure, so the worst line
+/// counts.
 pub async fn chat(global: GlobalArgs, args: ChatArgs) -> CommandResult {
     terminal::reserve();
     let runtime = conversation::runtime(global, &args.session, true).await?;
@@ -87,7 +88,7 @@ pub async fn chat(global: GlobalArgs, args: ChatArgs) -> CommandResult {
     let outcome = loop {
         let saving = match (resume::open(&runtime, &choice, &args.session), before.take()) {
             (Ok(saving), _) => saving,
-            // The conversation that ran continues.
+            // Continue the earlier conversation.
             (Err(failure), Some(last)) => {
                 report::failure(&failure);
                 choice = last;
@@ -108,7 +109,7 @@ pub async fn chat(global: GlobalArgs, args: ChatArgs) -> CommandResult {
     outcome.map(|()| if terminal::input_is_terminal() { exits.last } else { exits.worst() })
 }
 
-/// What the conversations of one chat share.
+/// The state that the conversations of one chat share.
 struct ChatFront<'a> {
     runtime: &'a Runtime,
     args: &'a SessionArgs,
@@ -117,8 +118,8 @@ struct ChatFront<'a> {
 }
 
 impl ChatFront<'_> {
-    /// Talks in one session until its end. Returns the session that follows and this one, if the
-    /// user asked for another one.
+    /// Runs one session until it ends. If the user asked for another session, returns that session
+    /// and this one.
     ///
     /// # Errors
     /// If the session cannot start, no more lines can be read, or an answer cannot be printed.
@@ -136,7 +137,7 @@ impl ChatFront<'_> {
         let mut session = conversation::start(runtime, args, saving, &view, watch)?;
         greet(&session, choice);
         if !terminal::input_is_terminal() {
-            // Lines that are piped in come at once; a user who types goes on while servers start.
+            // Piped lines arrive at once. A user continues to type while servers start.
             let cancel = turn.begin(over);
             conversation::await_tools(&mut session, args, &cancel).await;
             turn.end();
@@ -175,7 +176,7 @@ impl ChatFront<'_> {
             resume::tell_how_to_continue(&session);
         }
         let this = SessionChoice::of(&session);
-        // Writes what is left to its file.
+        // Writes the rest of the session to its file.
         drop(session);
         shown?;
         outcome?;
@@ -186,7 +187,7 @@ impl ChatFront<'_> {
     }
 }
 
-/// A conversation that goes on.
+/// A running conversation.
 pub struct Chat<'a> {
     runtime: &'a Runtime,
     args: &'a SessionArgs,
@@ -206,7 +207,7 @@ pub struct Chat<'a> {
 }
 
 impl Chat<'_> {
-    /// Takes lines until they end.
+    /// Handles lines until they end.
     ///
     /// # Errors
     /// If no more lines can be read, or an answer cannot be printed.
@@ -237,7 +238,7 @@ impl Chat<'_> {
                     if woken_turns == WOKEN_TURNS_MAX {
                         self.view.settle().await;
                         report::problems(&[format!(
-                            "{WOKEN_TURNS_MAX} turns ran that nobody asked for: what comes next waits for your next line"
+                            "{WOKEN_TURNS_MAX} turns ran without a message from you; more wait for your next line"
                         )]);
                     }
                 }
@@ -247,7 +248,7 @@ impl Chat<'_> {
         Ok(())
     }
 
-    /// Does what a line asks for.
+    /// Does what a line requests.
     async fn take(&mut self, line: &str) -> Result<(), CommandFailure> {
         match wish(line) {
             Wish::Nothing => {}
@@ -266,7 +267,7 @@ impl Chat<'_> {
     }
 
     async fn say(&mut self, message: &str) {
-        // What was attached stays for the next message where this one cannot be sent.
+        // If this message cannot be sent, the attachments are kept for the next one.
         let prompt = self.attached.clone().replacing_text(message);
         match attach::attach_files(self.runtime, &self.session, prompt, &[]).await {
             Ok(prompt) => {
@@ -298,7 +299,7 @@ impl Chat<'_> {
         let attached = attach::attach_files(self.runtime, &self.session, before, &files).await;
         let done = attached.map(|prompt| {
             self.attached = prompt;
-            report::remark("it goes with your next message");
+            report::remark("your next message will include it");
             Exit::Done
         });
         self.count(done);
@@ -323,7 +324,7 @@ impl Chat<'_> {
         self.is_quit = true;
     }
 
-    /// Ends this session, so that another one goes on.
+    /// Ends this session and continues with another one.
     fn go_on_with(&mut self, next: Result<NextSession, CommandFailure>) {
         match next {
             Ok(next) => {
@@ -374,7 +375,7 @@ impl Chat<'_> {
     /// Runs a plugin's command.
     ///
     /// # Errors
-    /// When the answer cannot be printed: nobody reads any more.
+    /// If the reader closed the output, so that the answer cannot be printed.
     async fn command(&mut self, name: &str, words: &str) -> Result<(), CommandFailure> {
         let cancel = self.turn.begin(self.over);
         let done =
@@ -391,7 +392,7 @@ impl Chat<'_> {
         Ok(())
     }
 
-    /// Counts how a command ended, and tells why it was not done.
+    /// Records how a command ended, and shows the error if it failed.
     fn count(&mut self, ended: Result<Exit, CommandFailure>) {
         self.exits.command(ended.unwrap_or_else(|failure| {
             report::failure(&failure);
@@ -400,13 +401,14 @@ impl Chat<'_> {
     }
 }
 
-/// How the lines of a conversation ended.
+/// The exit codes of a conversation's lines.
 #[derive(Debug)]
 struct LineExits {
     last: Exit,
-    /// Of the last message: a request that works when it is sent again has not failed.
+    /// The exit code of the last message. A request that succeeds when it is sent again has not
+    /// failed.
     turn: Exit,
-    /// Of all other lines.
+    /// The worst exit code of all other lines.
     others: Exit,
 }
 
@@ -418,7 +420,8 @@ impl Default for LineExits {
 
 impl LineExits {
     fn turn(&mut self, exit: Exit) {
-        // Who stops an answer and goes on meant it so: only at the end it counts.
+        // A user who stops an answer and then continues did so on purpose, so this counts only at
+        // the end.
         if self.turn != Exit::Cancelled {
             self.others = self.worst();
         }
@@ -459,18 +462,18 @@ fn wish(line: &str) -> Wish<'_> {
     }
 }
 
-/// What came of a command.
+/// The result of a command.
 enum Done {
-    /// The person has been shown its answer.
+    /// The answer was shown to the user.
     Shown(Exit),
-    /// It says this to the model for the person.
+    /// The command sends this text to the model as the user's message.
     Says(String),
 }
 
-/// Runs a command in the conversation and prints its answer, or why there is none.
+/// Runs a command in the conversation and prints its answer or its error.
 ///
 /// # Errors
-/// When the answer cannot be printed: nobody reads any more.
+/// If the reader closed the output, so that the answer cannot be printed.
 async fn command(
     runtime: &Runtime,
     session: &mut Session,
@@ -483,7 +486,7 @@ async fn command(
         false => rest.split_whitespace().map(str::to_owned).collect(),
     };
     if runtime.registry().command(name).is_none() {
-        // A plugin may have set it for this session, or be about to.
+        // A plugin may have set the command for this session, or may be about to.
         session.renew_tools(cancel).await;
     }
     let answer = match runtime.command_arguments(name, &words) {
@@ -511,10 +514,10 @@ async fn command(
     }
 }
 
-/// Says what may have been meant where there is no such command.
+/// Suggests a command for an unknown name.
 fn hint_for(commands: &[ListedCommand], name: &str) -> String {
     if name.contains('/') {
-        // It was meant for the model: a path begins it.
+        // The line was meant for the model, because it begins with a path.
         return SLASH_HINT.to_owned();
     }
     let plugins = commands.iter().map(|command| command.spec.name.as_str());
@@ -524,19 +527,20 @@ fn hint_for(commands: &[ListedCommand], name: &str) -> String {
     }
 }
 
-/// Returns true if a command's answer is what the person says next.
+/// Returns true if a command's answer is sent as the user's next message.
 fn is_prompt(runtime: &Runtime, name: &str) -> bool {
     runtime.commands().iter().any(|command| command.spec.name == name && command.spec.as_prompt)
 }
 
-/// Tells how much a command says to the model.
+/// Says how much text a command sends to the model.
 fn said(name: &str, text: &str) -> String {
     let lines = text.lines().count();
     let lines = if lines == 1 { "1 line".to_owned() } else { format!("{lines} lines") };
     format!("/{} says {lines} to the model", visible::name(name))
 }
 
-/// Returns the text of an answer that is nothing else: a person reads it as one, not as JSON.
+/// Returns the text of an answer that contains nothing else, so that the user sees text instead of
+/// JSON.
 fn text_alone(content: &Map<String, Value>) -> Option<&str> {
     content.get("result").filter(|_| content.len() == 1)?.as_str()
 }
@@ -545,7 +549,7 @@ fn help(runtime: &Runtime) {
     let own = slash::COMMANDS.iter().map(|own| format!("/{:<22} {}\n", own.usage(), own.help));
     report::remark(&format!("{}{KEYS_HELP}", own.collect::<String>()));
     for command in runtime.commands() {
-        // Jaato's own come first, whatever a plugin calls its.
+        // Jaato's own commands take precedence over a plugin's command with the same name.
         let is_own = slash::find(&command.spec.name).is_some();
         if command.status == CommandStatus::Enabled && !is_own {
             let (usage, description) = (command.usage(), &command.spec.description);
@@ -555,7 +559,7 @@ fn help(runtime: &Runtime) {
     }
 }
 
-/// Says who talks, where a person reads it.
+/// Shows the model and the tools, if a user types at the terminal.
 fn greet(session: &Session, choice: &SessionChoice) {
     if !terminal::input_is_terminal() {
         return;
@@ -563,7 +567,7 @@ fn greet(session: &Session, choice: &SessionChoice) {
     let (active, all) = (session.toolbox().active().count(), session.toolbox().tools().count());
     let mut tools = if active == 1 { "1 tool".to_owned() } else { format!("{active} tools") };
     if all > active {
-        // The model finds them by itself.
+        // The model finds the others by itself.
         tools += &format!(" of {all}");
     }
     let model = session.facts().model;
@@ -576,7 +580,7 @@ fn greet(session: &Session, choice: &SessionChoice) {
     }
 }
 
-/// The cancel of the turn that runs, for whoever handles a signal.
+/// The cancel token of the running turn, for signal handlers.
 #[derive(Clone, Default)]
 struct CurrentTurn(Arc<Mutex<Option<Cancel>>>);
 
@@ -591,7 +595,7 @@ impl CurrentTurn {
         *self.lock() = None;
     }
 
-    /// Stops the turn; false if none runs, or the one that runs was stopped before.
+    /// Stops the turn. Returns false if no turn runs, or the running turn was stopped before.
     fn stop(&self) -> bool {
         let stopped = self.lock().clone().filter(|cancel| !cancel.is_cancelled());
         stopped.inspect(Cancel::cancel).is_some()

@@ -18,7 +18,7 @@ use crate::signals::cancel_on_signals;
 use crate::view::View;
 use crate::{conversation, report, start, terminal, tool};
 
-/// What `command` takes.
+/// The arguments of `command`.
 #[derive(Debug, Args)]
 pub struct CommandArgs {
     /// The command; lists all commands if absent

@@ -462,7 +462,7 @@ commands! {
     Grant {
         /// The plugin
         plugin: String,
-        /// The services to grant; defaults to all that it requests
+        /// The services to grant; defaults to all requested services
         #[arg(value_name = "SERVICE")]
         services: Vec<String>,
     } |global| grant::grant(global, &plugin, &services).await;
@@ -653,7 +653,7 @@ commands! {
     } |global| config::path(global, json);
 }
 
-/// What a worker is to do; `main` reads it.
+/// The task of a worker. `main` reads it.
 #[derive(Debug, clap::Args)]
 pub struct PluginWorkerArgs {
     /// Describe it, and end

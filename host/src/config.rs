@@ -10,7 +10,7 @@ use crate::args::GlobalArgs;
 use crate::exit::{CommandFailure, CommandResult, Exit};
 use crate::{report, start};
 
-/// Prints each value with the layer that it comes from.
+/// Prints each value with its layer.
 pub async fn show(global: GlobalArgs) -> CommandResult {
     // Plugins define which variables set their settings.
     let runtime = start::lasting_runtime(start::arguments(global)).await?;

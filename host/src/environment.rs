@@ -31,7 +31,7 @@ const SIGNAL_BASE: i32 = 128;
 const EXEC_DEADLINE_MS: u64 = 365 * 24 * 60 * 60 * 1000;
 
 /// The limits of the environments' isolation.
-const CONFINEMENT: &str = "files are kept to the allowed folders; jaato confines no commands yet: only an environment that does so itself (a container, a sandbox) keeps them in";
+const CONFINEMENT: &str = "tools can access only files in the allowed folders; jaato does not confine commands yet: only an environment that does so itself (a container, a sandbox) confines them";
 
 /// Lists the environments.
 pub async fn list(global: GlobalArgs, as_json: bool) -> CommandResult {
@@ -87,10 +87,10 @@ pub async fn show(global: GlobalArgs, args: &EnvironmentArgs, as_json: bool) -> 
 
 fn describe_environment(facts: &EnvironmentFacts) -> String {
     let mut lines = vec![format!("{}: {}", facts.name, where_it_is(facts))];
-    lines.push(format!("  commands begin in {}", facts.working_directory));
+    lines.push(format!("  commands start in {}", facts.working_directory));
     for allowed in &facts.allowed_paths {
-        let how = if allowed.read_only { " (only to be read)" } else { "" };
-        lines.push(format!("  files may be touched in {}{how}", allowed.path));
+        let how = if allowed.read_only { " (read-only)" } else { "" };
+        lines.push(format!("  tools can access files in {}{how}", allowed.path));
     }
     if let Some(folder) = &facts.temporary_directory {
         lines.push(format!("  temporary files are in {folder}"));
@@ -108,8 +108,8 @@ fn describe_environment(facts: &EnvironmentFacts) -> String {
         let value = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
         lines.push(format!("  {key}: {value}"));
     }
-    let kept = if facts.confines_commands { "too" } else { "not" };
-    lines.push(format!("  commands are {kept} kept to these folders"));
+    let reach = if facts.confines_commands { "only these" } else { "other" };
+    lines.push(format!("  commands can access {reach} folders"));
     lines.join("\n")
 }
 

@@ -12,7 +12,7 @@ use crate::args::GlobalArgs;
 use crate::exit::{CommandFailure, CommandResult, Exit};
 use crate::{report, start};
 
-/// What `ledger show` takes.
+/// The arguments of `ledger show`.
 #[derive(Debug, Args)]
 pub struct LedgerShowArgs {
     /// Show only sessions whose id begins with this

@@ -1,8 +1,8 @@
-//! The lines that a person types: edited on a terminal, plain from a pipe.
+//! The lines that the user types: edited on a terminal, plain from a pipe.
 //!
-//! Until the first key the prompt gives way to what wakes the conversation and to questions. From
-//! then on the line is the person's: what comes meanwhile is shown above it, and questions wait
-//! until it is sent. So it is while a turn runs too, where the terminal has an editor.
+//! Before the first key, the prompt gives way to questions and to events that wake the
+//! conversation. After that, the user owns the line: other output is shown above it, and questions
+//! wait until it is sent. The same applies while a turn runs, if the terminal has an editor.
 
 mod edited;
 mod history;
@@ -27,45 +27,45 @@ use crate::terminal::{self, IdlePrompt, Keys, PromptBeside};
 use crate::view::View;
 use crate::words::LineEditorHelper;
 
-/// What stands before what is typed.
+/// The text before the typed line.
 const PROMPT: &str = "> ";
 /// The same while a turn runs, with a row above it that shows the work.
 const PROMPT_AT_WORK: &str = "\n> ";
-/// Longest line, in bytes: it must cross to the provider with everything else.
+/// Longest line, in bytes. The line must fit into a request to the provider with everything else.
 const LINE_BYTES_MAX: u64 = 4 * 1024 * 1024;
 
-/// What came of reading a line.
+/// The result of reading a line.
 #[derive(Debug)]
 pub enum Line {
     /// A line, without its end.
     Text(String),
     /// The user ended this line without sending it.
     Dropped(UnsentLine),
-    /// The conversation was woken while nothing was typed.
+    /// The conversation was woken while the user typed nothing.
     Woken,
-    /// There are no more.
+    /// The input has ended.
     End,
 }
 
-/// A line that was ended without being sent.
+/// A line that ended without being sent.
 #[derive(Debug)]
 pub enum UnsentLine {
     /// The user dropped it (Ctrl-C).
     Dropped(String),
-    /// It stays a draft, and the turn stops (Esc).
+    /// The line stays a draft, and the turn stops (Esc).
     Kept(String),
 }
 
-/// What a wait for a line looks at beside the line.
+/// Other things to watch while waiting for a line.
 #[derive(Clone, Copy)]
 pub struct Beside<'a> {
-    /// What wakes the conversation, where that is heard.
+    /// Wakes the conversation, if there is such an event source.
     pub wake: Option<&'a WakeWaiter>,
-    /// Whose the terminal is.
+    /// Decides who uses the terminal.
     pub stage: &'a Arc<Stage>,
-    /// Holds back what is shown while a line is typed.
+    /// Holds other output back while the user types a line.
     pub view: &'a Arc<View>,
-    /// Whether it is over.
+    /// Cancelled when the conversation is over.
     pub over: &'a Cancel,
 }
 
@@ -81,46 +81,46 @@ impl Beside<'_> {
 /// Reads lines from standard input.
 pub struct Lines {
     source: Source,
-    /// Lines that were typed before their time, where no editor shows them.
+    /// Lines that were typed too early, if no editor shows them.
     early: VecDeque<String>,
 }
 
-/// Where lines come from.
+/// The source of lines.
 enum Source {
     /// A terminal with an editor.
     Edited(Box<Edited>),
-    /// A terminal that gives out whole lines.
+    /// A terminal that delivers whole lines.
     Terminal,
-    /// A pipe or a file, and the line that is being read, across wakes.
+    /// A pipe or a file, and the line that is being read. A wake does not interrupt the read.
     Pipe(Option<JoinHandle<Result<Line, CommandFailure>>>),
 }
 
 /// A terminal with an editor.
 struct Edited {
     editors: Arc<Editors>,
-    /// Away while it is open.
+    /// `None` while it is open.
     editor: Option<Box<Editor>>,
     open: Option<OpenEditor>,
-    /// What the next line begins with.
+    /// The text with which the next line begins.
     begun: Vec<String>,
-    /// Tells when the process goes on after it was stopped.
+    /// Signals that the process continues after it was stopped.
     continued: Option<SignalStream>,
 }
 
-/// What a prompt came to behind which nothing was typed.
+/// The result of a prompt after which nothing was typed.
 enum Idle {
-    /// Something is typed.
+    /// The user has typed something.
     Typed(IdlePrompt),
     /// The prompt is shown again.
     Again,
-    /// A question wants the terminal.
+    /// A question waits for the terminal.
     Asked,
-    /// Something else came, or there is no place for a prompt.
+    /// Another event came, or a prompt cannot be shown.
     Else(Option<Line>),
 }
 
 impl Lines {
-    /// Looks at the terminal once; without an editor for it, lines come plain.
+    /// Checks the terminal once. Without an editor for it, lines are plain.
     pub fn new(
         words: LineEditorHelper,
         history: impl FnOnce() -> HistoryFile,
@@ -133,12 +133,12 @@ impl Lines {
         Self { source, early: VecDeque::new() }
     }
 
-    /// Reads the next line; the end once it is over. Lines that were typed early stand in the
-    /// editor already, so that the person sees them before they are sent; without one each is a
-    /// line.
+    /// Reads the next line, or the end when the conversation is over. Lines that were typed early
+    /// are in the editor already, so that the user sees them before sending. Without an editor,
+    /// each of them is a line.
     ///
     /// # Errors
-    /// When standard input cannot be read, or a line is too long or not UTF-8.
+    /// If standard input cannot be read, or a line is too long or not UTF-8.
     pub async fn next(&mut self, beside: Beside<'_>) -> Result<Line, CommandFailure> {
         loop {
             if let Source::Edited(edited) = &mut self.source
@@ -176,11 +176,11 @@ impl Lines {
         }
     }
 
-    /// Reads the next line while a turn runs; where there is no editor it waits for ever. Dropping
-    /// the future loses nothing: a line that is begun goes on.
+    /// Reads the next line while a turn runs. Without an editor, it never returns. Dropping the
+    /// future loses nothing, because a half-typed line continues.
     ///
     /// # Errors
-    /// As [`Lines::next`].
+    /// The same as for [`Lines::next`].
     pub async fn next_beside_turn(&mut self, beside: Beside<'_>) -> Result<Line, CommandFailure> {
         let Source::Edited(edited) = &mut self.source else {
             return std::future::pending().await;
@@ -200,7 +200,7 @@ impl Lines {
         }
     }
 
-    /// Has the next line begin with this text, which the person has not sent yet.
+    /// Begins the next line with a text that the user has not sent yet.
     pub fn begin_with(&mut self, text: String) {
         match &mut self.source {
             Source::Edited(edited) => edited.begin_with(text),
@@ -220,12 +220,12 @@ impl Lines {
         matches!(&self.source, Source::Edited(edited) if edited.open.is_some())
     }
 
-    /// Ends it: nothing more is read, and the terminal is as it was.
+    /// Stops reading and restores the terminal.
     pub async fn end(&mut self) {
         if let Source::Edited(edited) = &mut self.source
             && let Some(open) = edited.open.take()
         {
-            // It may still wait on its thread for a key, and would not give the terminal back.
+            // The editor's thread may still wait for a key, and would not restore the terminal.
             open.abort().await;
         }
         terminal::give_terminal_back();
@@ -260,7 +260,7 @@ fn of_terminal(
     }
 }
 
-/// Becomes ready when the process goes on after it was stopped.
+/// Becomes ready when the process continues after it was stopped.
 async fn continued(stream: &mut Option<SignalStream>) {
     let is_heard = match stream {
         Some(stream) => stream.recv().await.is_some(),
@@ -272,7 +272,7 @@ async fn continued(stream: &mut Option<SignalStream>) {
 }
 
 impl Edited {
-    /// Has the next line begin with this text, too. If a line is being edited, Enter puts the text
+    /// Begins the next line with this text, too. If a line is being edited, Enter puts the text
     /// before it.
     fn begin_with(&mut self, text: String) {
         if text.is_empty() {
@@ -285,7 +285,7 @@ impl Edited {
         }
     }
 
-    /// Waits for a line of the editor that is open; nothing where it is not open any more.
+    /// Waits for a line of the open editor. Returns `None` if the editor has closed.
     async fn open_line(&mut self, over: &Cancel) -> Option<Result<Line, CommandFailure>> {
         let open = self.open.as_mut()?;
         let line = tokio::select! {
@@ -301,8 +301,8 @@ impl Edited {
         line
     }
 
-    /// Shows the prompt between turns, and opens the editor once something is typed or begun;
-    /// returns what came instead.
+    /// Shows the prompt between turns, and opens the editor when there is some text. Returns any
+    /// other result.
     async fn begin_idle(
         &mut self,
         place: ForLines,
@@ -352,8 +352,8 @@ impl Edited {
         self.open(Screen { open, place, view, is_at_work: true })
     }
 
-    /// Opens the editor on the text that was begun. Takes that text only here, where nothing is
-    /// awaited after it: a dropped future would lose it.
+    /// Opens the editor with the text so far. Takes that text only here, because nothing is awaited
+    /// after it and a dropped future would lose it.
     fn open(&mut self, screen: Screen) -> Result<(), CommandFailure> {
         terminal::read_keys(terminal::CtrlC::Key).map_err(gone)?;
         let editor = match self.editor.take() {
@@ -366,7 +366,7 @@ impl Edited {
     }
 }
 
-/// Shows the prompt until something is typed, or something else comes.
+/// Shows the prompt until the user types something or another event comes.
 async fn idle(
     keys: Keys,
     stopped: &mut Option<SignalStream>,
@@ -383,7 +383,7 @@ async fn idle(
         opened = beside.view.open_question() => opened,
     };
     let Some(open) = opened else { return Ok(Idle::Else(None)) };
-    // A terminal that stands still must not keep a signal from being heard.
+    // A blocked terminal must not keep a signal from being handled.
     let showing = tokio::task::spawn_blocking(move || IdlePrompt::show(open, PROMPT, keys));
     let prompt = tokio::select! {
         biased;
@@ -399,7 +399,7 @@ async fn idle(
         }
         () = place.wanted() => Idle::Asked,
         () = beside.woken() => Idle::Else(Some(Line::Woken)),
-        // Shown above a prompt that stands there again.
+        // Show it above the prompt, and then the prompt again.
         () = prompt.something_is_held() => Idle::Again,
         () = continued(stopped) => Idle::Again,
     })
@@ -456,7 +456,8 @@ async fn plain_line(
 fn plain() -> Result<Line, CommandFailure> {
     let mut bytes = Vec::new();
     let read = if terminal::input_is_terminal() {
-        // No buffer between: what waits in one could not be told from an answer to a question.
+        // Read without a buffer, because buffered text could not be distinguished from an answer to
+        // a question.
         terminal::read_line().map(|line| bytes = line)
     } else {
         let mut input = io::stdin().lock().take(LINE_BYTES_MAX + 1);

@@ -8,7 +8,7 @@ use jaato_template::{SdkSources, TemplateError, TemplateKind, next_steps, write_
 use crate::exit::{CommandFailure, CommandResult, Exit};
 use crate::report;
 
-/// What a new plugin is to be.
+/// The kind of a new plugin.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum NewPluginKind {
     /// Tools for models

@@ -24,7 +24,7 @@ use crate::args::{GlobalArgs, OutputForm};
 use crate::exit::{CommandFailure, CommandResult, Exit};
 use crate::{report, start, tool};
 
-/// What `permission explain` takes.
+/// The arguments of `permission explain`.
 #[derive(Debug, Args)]
 pub struct ExplainArgs {
     /// The tool

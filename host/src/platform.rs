@@ -76,11 +76,11 @@ impl SignalHandlers {
     /// Records the current handlers of these signals.
     ///
     /// # Errors
-    /// When the system refuses that.
+    /// If the system refuses.
     pub fn remember(signals: &[Signal]) -> Result<Self, Errno> {
         let ignore = SigAction::new(SigHandler::SigIgn, SaFlags::empty(), SigSet::empty());
         let remember = |signal: &Signal| {
-            // SAFETY: ignoring a signal runs nothing. There is no way to ask without setting.
+            // SAFETY: ignoring a signal runs nothing. Only setting a handler returns the old one.
             let found = unsafe { sigaction(*signal, &ignore) }?;
             // SAFETY: restores the handler that was there before.
             unsafe { sigaction(*signal, &found) }?;

@@ -16,9 +16,9 @@ use crate::args::GlobalArgs;
 use crate::exit::{CommandFailure, CommandResult, Exit};
 use crate::{find, grant, report, start, trust as workspace_trust};
 
-/// What a user must know before untrusted code runs.
-const TRUST_WARNING: &str = "what is not trusted runs in a worker: it cannot take jaato down and gets no key, \
-but it can do what you can; a trusted plugin runs inside jaato. Keep only what you know";
+/// The warning before the user trusts code.
+const TRUST_WARNING: &str = "an untrusted plugin runs in a worker: it cannot crash jaato and gets no API key, \
+but it can do what you can; a trusted plugin runs inside jaato. Keep only plugins that you know";
 
 /// Up to this many tools of a plugin, one line names all.
 const TOOLS_NAMED_MAX: usize = 20;
@@ -158,10 +158,8 @@ pub fn trust(global: GlobalArgs, file: &Path, sha256: &str) -> CommandResult {
         CommandFailure::new(Exit::Plugin, format!("cannot read `{}`: {error}", file.display()))
     })?;
     if !has.eq_ignore_ascii_case(sha256.trim()) {
-        let text = format!(
-            "`{}` is not the file that you named: its sha256 is {has}, you gave {sha256}",
-            file.display()
-        );
+        let text =
+            format!("checksum mismatch for `{}`: expected {sha256}, found {has}", file.display());
         return Err(CommandFailure::new(Exit::Plugin, text)
             .hint("check `jaato plugin list` again before you trust it"));
     }
@@ -282,7 +280,7 @@ fn kept_version_reason(runtime: &Runtime, entry: &PluginEntry) -> Option<String>
     let why = runtime.kept_edition_reason(name.as_str())?.replace("\nhint: ", "\n  ");
     let path = path(entry);
     let path = visible::name(&path);
-    Some(format!("{name} ({path}): stays as it was, its file cannot be used any more: {why}"))
+    Some(format!("{name} ({path}): stays as it was, its file can no longer be used: {why}"))
 }
 
 fn is_used(entry: &PluginEntry) -> bool {

@@ -11,9 +11,9 @@ use crate::exit::{CommandFailure, CommandResult, Exit};
 use crate::view::View;
 use crate::{plugin, report, start};
 
-/// What a user who changed a file should know next.
-const RUNNING: &str = "a `jaato chat` that runs takes what is there by itself: with the plugin's next call, \
-changed tools with the next message";
+/// The note for a user who changed a file.
+const RUNNING: &str = "a running `jaato chat` reloads the plugin itself: code with the plugin's next call, \
+tools with the next message";
 
 /// Describes plugins again, and reports what changed.
 pub async fn reload(global: GlobalArgs, name: Option<&str>) -> CommandResult {
@@ -94,7 +94,7 @@ fn changed_tools(before: &[ToolSpec], now: &[ToolSpec]) -> Vec<String> {
         }
     }
     let gone = before.iter().filter(|spec| find(now, spec).is_none());
-    changes.extend(gone.map(|spec| format!("no tool `{}` any more", spec.name)));
+    changes.extend(gone.map(|spec| format!("removed tool `{}`", spec.name)));
     changes
 }
 

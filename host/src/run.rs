@@ -25,7 +25,7 @@ const TASK_BYTES_MAX: u64 = 4 * 1024 * 1024;
 /// How long to wait for standard input before a line says so.
 const INPUT_PATIENCE: Duration = Duration::from_secs(1);
 
-/// What `run` takes.
+/// The arguments of `run`.
 #[derive(Debug, Args)]
 pub struct RunArgs {
     /// The task; read from standard input if absent. Piped input is added to it

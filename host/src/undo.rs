@@ -8,7 +8,7 @@ use crate::command::{self, AnswerForm};
 use crate::exit::CommandResult;
 use crate::terminal;
 
-/// What `undo` takes.
+/// The arguments of `undo`.
 #[derive(Debug, Args)]
 pub struct UndoArgs {
     /// The number of the change in --list; defaults to the last change

@@ -79,7 +79,7 @@ impl SessionApproval<'_> {
                 let verdict = CallVerdict::denied_by_guard(&plugin, error);
                 return self.conclude(candidate, verdict, changed, context);
             }
-            // A changed call is no longer equal to the others of the model's answer.
+            // A changed call differs from the equal calls in the model's answer.
             let times = if changed.is_some() { 1 } else { candidate.times.max(1) };
             let call = current_call(candidate, changed.as_ref());
             let attempt =

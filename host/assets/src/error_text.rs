@@ -52,7 +52,7 @@ impl fmt::Display for AssetError {
                 path.display(),
                 waited.as_secs()
             ),
-            Self::Missing { path } => write!(f, "there is no file `{}`", path.display()),
+            Self::Missing { path } => write!(f, "file `{}` does not exist", path.display()),
             Self::NotAFile { path } => write!(f, "`{}` is not a regular file", path.display()),
             Self::Empty { path } => write!(f, "`{}` is empty", path.display()),
             Self::NotGguf { path, reason } => {

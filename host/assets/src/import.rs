@@ -40,7 +40,7 @@ impl AssetStore {
         let lock = AssetLock::take(&paths.lock)?;
         let found =
             copy_in(file, &paths, bytes, &ImportRequirement::Digest(&asset.sha256), report)?;
-        // A partial download is no longer needed.
+        // The import replaces a partial download.
         remove_file(&paths.part)?;
         remove_file(&paths.parts)?;
         drop(lock);

@@ -34,7 +34,7 @@ pub type ProgramFuture<'a> = Pin<Box<dyn Future<Output = io::Result<ProgramExit>
 /// Runs programs for this crate.
 pub trait ProgramRunner: Send + Sync {
     /// Runs a program to its end, with no standard input. Dropping the future must end the program
-    /// and its descendants. An error of kind `NotFound` means that there is no such program.
+    /// and its descendants. An error of kind `NotFound` means that the program does not exist.
     fn run(&self, command: ProgramCommand) -> ProgramFuture<'_>;
 }
 

@@ -125,7 +125,7 @@ fn check_refused_import(made: impl Fn(&PathBuf), expected: &str) {
 
 #[test]
 fn import_of_a_wrong_file_is_refused_with_expected_and_found_value() {
-    check_refused_import(|_| {}, "there is no file `FILE`");
+    check_refused_import(|_| {}, "file `FILE` does not exist");
     check_refused_import(|file| fs::create_dir(file).unwrap(), "`FILE` is not a regular file");
     check_refused_import(|file| fs::write(file, b"").unwrap(), "`FILE` is empty");
     check_refused_import(

@@ -72,8 +72,8 @@ pub fn private_copy(path: &Path, trusted: &str, folder: &Path) -> Result<PathBuf
     placed.map(|()| copy)
 }
 
-/// Removes the private copy of a content that is no longer trusted, if there is one. If it is open,
-/// it stays mapped.
+/// Removes the private copy of content that lost its trust, if the copy exists. If it is open, it
+/// stays mapped.
 ///
 /// # Errors
 /// If it cannot be removed.

@@ -512,7 +512,7 @@ keys! {
         /// shortened too.
         target_percent: u64 = 60, row().variables(&["JAATO_GC_TARGET"]).limits(1, 100);
         /// Run the gc automatically. A context that is full, or that the provider refuses, is made
-        /// smaller in any case.
+        /// smaller even if this is false.
         auto_trigger: bool = true, row();
         /// Check before each request whether the gc must run. If false, check after each turn.
         check_before_send: bool = true, row();

@@ -8,7 +8,7 @@ pub(crate) const MASK: &str = "********";
 /// The longest value quoted in an error: enough to recognise it, short enough for one line.
 const QUOTED_CHARS_MAX: usize = 80;
 
-/// Words that mark a name as the name of a secret, anywhere in it and in any case.
+/// Words that mark a name as the name of a secret, anywhere in it, in upper or lower case.
 const SECRET_WORDS: [&str; 7] =
     ["key", "token", "secret", "password", "passwd", "credential", "authorization"];
 

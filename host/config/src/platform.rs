@@ -1,6 +1,6 @@
 //! Information that only some systems have.
 
-/// Returns the hard limit on file locks of this process. Returns `None` if there is no limit, or
+/// Returns the hard limit on file locks of this process. Returns `None` if locks are unlimited, or
 /// the system does not have it.
 #[cfg(target_os = "linux")]
 pub fn bound_of_locks() -> Option<u64> {

@@ -334,5 +334,5 @@ fn model_alias_of_the_user_has_its_own_settings() {
     assert_eq!(bench.load().unwrap().model_alias.as_deref(), Some("fast"));
     bench.overrides.model = jaato_config::parse_model_name("slow");
     let config = bench.load().unwrap();
-    assert_eq!((config.model.as_str(), config.model_alias), ("slow", None), "nobody says whose");
+    assert_eq!((config.model.as_str(), config.model_alias), ("slow", None), "no alias named it");
 }

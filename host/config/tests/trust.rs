@@ -328,7 +328,7 @@ fn agents_files_down_to_the_working_directory_are_covered() {
     let deep = Workspace::find(&bench.work().join("a/b"), None).unwrap();
     store.trust_workspace(&workspace(&bench), NOW).unwrap();
     let WorkspaceState::Changed { files } = store.workspace_state(&deep).unwrap() else {
-        panic!("a file that nobody trusted")
+        panic!("the file is not trusted yet")
     };
     assert_eq!(files[0].to_string(), "`a/b/AGENTS.md` was added");
     store.trust_workspace(&deep, NOW).unwrap();
@@ -483,7 +483,7 @@ fn a_workspace_with_too_much_in_it_is_refused_at_one_past_the_limit() {
          (at most 4096 files, 16 folders deep, 268435456 bytes)"
     );
     store(&bench).untrust_workspace(&workspace(&bench)).unwrap();
-    assert_eq!(state(&bench).split(' ').count(), 1 + FILES_MAX, "so many are named");
+    assert_eq!(state(&bench).split(' ').count(), 1 + FILES_MAX, "all files up to the limit");
 }
 
 #[test]

@@ -22,7 +22,7 @@ const ANSWER_BYTES_MAX: u64 = 256 * 1024;
 /// The header that proves to the server that it is meant, and to us that it is the server.
 const FLAVOR: &str = "metadata-flavor";
 
-/// Requests a token. Returns `None` if there is no such server, or the machine has no account.
+/// Requests a token. Returns `None` if the server does not exist, or the machine has no account.
 ///
 /// # Errors
 /// The problem with an answer.

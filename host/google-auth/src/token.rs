@@ -3,8 +3,7 @@
 use std::fmt;
 use std::time::{Duration, Instant};
 
-/// How long before it expires a token is no longer used, because a request with it may take a
-/// while.
+/// How long before it expires a token is replaced, because a request with it may take a while.
 const SPARE: Duration = Duration::from_secs(240);
 
 /// The longest believable lifetime of a token, regardless of the server's answer.

@@ -248,8 +248,8 @@ impl Instance {
     /// [`CLOSE_STEP_MAX`](jaato_plugin_engine::CLOSE_STEP_MAX). A worker ends with its instance.
     ///
     /// # Errors
-    /// The error of its last `save`, although the instance is closed in any case. `cancelled` if it
-    /// was closed before.
+    /// The error of its last `save`. The instance is closed even then. `cancelled` if it was closed
+    /// before.
     pub async fn close(&self) -> Result<Option<Vec<u8>>, Error> {
         match &self.0 {
             InstanceBackend::Local(local) => local.close().await,

@@ -54,10 +54,10 @@ pub fn tell_last_words(log: Option<&Path>) {
         }
     }
     OWN_THREAD.get_or_init(|| {
-        // SAFETY: the function lives as long as the process. Where there is no room for it, nothing
-        // is said.
+        // SAFETY: the function lives as long as the process. If it cannot be registered, nothing is
+        // said.
         let _ = unsafe { libc::atexit(at_exit) };
-        // SAFETY: it only tells who asks.
+        // SAFETY: it only returns the id of the current thread.
         unsafe { libc::pthread_self() }
     });
 }
@@ -109,7 +109,7 @@ extern "C" fn at_crash(signal: c_int, info: *mut siginfo_t, _context: *mut c_voi
 }
 
 extern "C" fn at_exit() {
-    // SAFETY: it only tells who asks.
+    // SAFETY: it only returns the id of the current thread.
     let is_own = OWN_THREAD.get().is_some_and(|own| *own == unsafe { libc::pthread_self() });
     if OUTCOME.load(SeqCst) < 0 && !is_own {
         write_report(c"a call of `exit`", b" in");

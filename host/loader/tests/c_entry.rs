@@ -168,7 +168,7 @@ async fn c_plugin_asks_services_and_reads_streams() {
     assert_eq!(read("pieces").await, Ok(json!({ "bytes": sum })));
     assert_eq!(read("broken").await.unwrap_err().kind, ErrorKind::Io);
     assert_eq!(read("panicking").await.unwrap_err().kind, ErrorKind::HostBug);
-    assert_eq!(read("echo").await, Err(Error::failed("it is no stream")));
+    assert_eq!(read("echo").await, Err(Error::failed("it is not a stream")));
 }
 
 #[tokio::test]

@@ -259,7 +259,7 @@ impl Rules {
 }
 
 /// Names the parts of another program's tool that changed since the user allowed such a call, so
-/// that the answer no longer holds. Empty if there is no such answer.
+/// that the answer no longer holds. Empty if no answer allows the call.
 pub fn changes_since_allowed(rules: &Rules, call: &PolicyCall<'_>) -> Vec<&'static str> {
     let Some(now) = call.definition else { return Vec::new() };
     let facts = PolicyFacts::from_call(call);

@@ -204,7 +204,7 @@ impl GuardianProcess {
     }
 }
 
-/// Tells the host that there will be no keeper. If the host is gone, there is no one to tell.
+/// Tells the host that there will be no keeper. A host that is gone needs no message.
 fn send_refusal(connection: OwnedFd, refusal: StartRefusal) {
     let _ = UnixStream::from(connection).write_all(&KeeperEvent::Refused(refusal).encode());
 }

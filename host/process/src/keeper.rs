@@ -76,7 +76,7 @@ pub(crate) fn run_keeper(start: KeeperStart) -> ExitCode {
             keeper.watch();
         }
         Ok((_, Err(refusal))) => {
-            // If the host is gone, there is no one to tell.
+            // A host that is gone needs no message.
             let _ = socket.write_all(&KeeperEvent::Refused(refusal).encode());
         }
         // The host ended before it sent a request, or it sees the end of this keeper.

@@ -102,7 +102,7 @@ pub fn gc_setting_problem(registry: &Registry, config: &Config) -> Option<String
     let is_gc = registry
         .plugin(plugin.as_str())
         .is_some_and(|entry| entry.candidate.manifest.kinds.contains(&PluginKind::Gc));
-    let text = format!("there is no gc `{}`, which `[gc] plugin` names", config.gc.plugin);
+    let text = format!("unknown gc `{}` in `[gc] plugin`", config.gc.plugin);
     (!is_gc).then(|| format!("{text}\nhint: {}", known_gc_names(registry)))
 }
 
@@ -139,10 +139,7 @@ mod tests {
         };
         assert_eq!(named("gc-truncate"), None);
         let told = named("nope").unwrap();
-        assert!(
-            told.starts_with("there is no gc `nope`, which `[gc] plugin` names\nhint: "),
-            "{told}"
-        );
+        assert!(told.starts_with("unknown gc `nope` in `[gc] plugin`\nhint: "), "{told}");
     }
 
     #[test]

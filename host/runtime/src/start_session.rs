@@ -217,7 +217,8 @@ impl RuntimeHost {
         }
     }
 
-    /// Returns what core tools may cost a model. If the user names the tools, there is no limit.
+    /// Returns what core tools may cost a model. If the user names the tools, the budget is
+    /// unlimited.
     fn core_budget(&self, model: &ReadyModel) -> CoreBudget {
         let config = &self.setup.config;
         if !config.tools_enabled.is_empty() || self.setup.tools_only.is_some() {

@@ -63,7 +63,7 @@ impl Assets {
         }
         let found = self.store.find_custom(id).map_err(|error| to_error(&error))?;
         found.ok_or_else(|| {
-            let text = format!("there is no model `{id}` on this machine");
+            let text = format!("model `{id}` is not on this machine");
             Error::new(ErrorKind::NotFound, text)
                 .with_hint(format!("`jaato model import FILE --name {id}` imports it from a file"))
         })

@@ -164,7 +164,7 @@ impl ChildSessions {
 }
 
 fn not_found(number: u64) -> Error {
-    Error::new(ErrorKind::NotFound, format!("there is no child session {number}"))
+    Error::new(ErrorKind::NotFound, format!("unknown child session {number}"))
         .with_hint("a child ends with the call, or the instance, that opened it")
 }
 

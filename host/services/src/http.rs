@@ -97,7 +97,7 @@ pub fn answer_request(
         fetch(None).await?;
         let mut grant = add_credential(&credentials, variable.as_deref(), &mut request)?;
         if let Some(variable) = variable.as_deref().filter(|_| is_required && grant.is_none()) {
-            let text = format!("there is no key in `{variable}`");
+            let text = format!("no key is set in `{variable}`");
             return Err(Error::new(ErrorKind::NotFound, text));
         }
         let mut response = send(&client, request.clone(), grant.as_ref()).await?;

@@ -103,7 +103,7 @@ impl SecretLocation {
             } else {
                 SecretStorageKind::File
             };
-            // Usually there is no such file.
+            // Usually the file does not exist.
             let _ = fs::remove_file(place.path(other));
             Ok(())
         });
@@ -132,8 +132,8 @@ impl SecretLocation {
         Ok(was_there)
     }
 
-    /// Stores a text in the tool and checks that it did. A machine without a desktop often has the
-    /// program but no service behind it, and the tool truncates long texts.
+    /// Stores a text in the tool and checks that the tool has it. A machine without a desktop often
+    /// has the program but not its service, and the tool truncates long texts.
     async fn kept_by_tool(&self, commands: &KeyCommands, secret: &[u8]) -> bool {
         let is_text =
             std::str::from_utf8(secret).is_ok_and(|text| !text.contains(char::is_control));

@@ -323,7 +323,7 @@ pub fn problems(
                 .map(|near| format!("\nhint: did you mean `[plugins.{near}]`?"));
             let place = first_place(settings);
             let near = near.unwrap_or_default();
-            let text = format!("there is no plugin `{name}` ({place}){near}");
+            let text = format!("unknown plugin `{name}` ({place}){near}");
             problems.push(SettingProblem::note(text));
             continue;
         };
@@ -437,9 +437,11 @@ fn nobodys_names(registry: &Registry, config: &Config) -> Vec<String> {
         .filter_map(|(list, name)| {
             // An unusual name may belong to a plugin that is elsewhere or was removed.
             let is_short = |known: &&str| known.split_once('-').is_some_and(|it| it.1 == name);
-            let near = plugin_names(registry).find(is_short).or_else(|| nearest(name, plugin_names(registry)))?;
+            let near = plugin_names(registry)
+                .find(is_short)
+                .or_else(|| nearest(name, plugin_names(registry)))?;
             Some(format!(
-                "there is no plugin `{name}`, which `[plugins] {list}` names\nhint: did you mean `{near}`?"
+                "unknown plugin `{name}` in `[plugins] {list}`\nhint: did you mean `{near}`?"
             ))
         })
         .collect()
@@ -521,7 +523,7 @@ mod tests {
             for slip in ["tool-mon", "moon"] {
                 let problems = problems_of(&format!("[plugins]\n{list} = [\"{slip}\"]\n"), None);
                 let told = format!(
-                    "there is no plugin `{slip}`, which `[plugins] {list}` names\nhint: did you mean `tool-moon`?"
+                    "unknown plugin `{slip}` in `[plugins] {list}`\nhint: did you mean `tool-moon`?"
                 );
                 assert_eq!(problems, [told]);
             }
@@ -543,7 +545,7 @@ mod tests {
     #[test]
     fn settings_of_unknown_plugins_or_without_a_schema_are_reported() {
         let problems = problems_of("[plugins.tool-mon]\nphase = 3\n", schema());
-        assert!(problems[0].contains("there is no plugin `tool-mon`"), "{problems:?}");
+        assert!(problems[0].contains("unknown plugin `tool-mon`"), "{problems:?}");
         assert!(problems[0].ends_with("did you mean `[plugins.tool-moon]`?"), "{problems:?}");
         let problems = problems_of("[plugins.tool-moon]\nphase = 3\n", None);
         assert!(problems[0].contains("the plugin takes no configuration"), "{problems:?}");

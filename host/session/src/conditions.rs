@@ -180,12 +180,12 @@ impl Session {
             } else {
                 let reason = answer.reason.unwrap_or(offer.reason);
                 let changes = self.shared.change_tools(|toolbox| toolbox.withhold(&name, reason));
-                (changes, "not available")
+                (changes, "unavailable")
             };
             if changes {
                 has_changed = true;
                 if !is_first_request {
-                    let text = format!("the tool `{name}` is {word} from here on");
+                    let text = format!("the tool `{name}` is now {word}");
                     self.shared.emitter.notice(text);
                 }
             }

@@ -75,6 +75,6 @@ mod tests {
         drop(second);
         assert!(!inner.is_held() && !outer.is_held());
         let _held = outer.pause();
-        assert!(!inner.is_held(), "the call that waits stops nobody else");
+        assert!(!inner.is_held(), "a waiting call does not stop other calls");
     }
 }

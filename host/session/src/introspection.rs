@@ -251,7 +251,7 @@ fn list(toolbox: &Toolbox, arguments: &Value) -> Output {
         content.insert("tools".to_owned(), json!([]));
         let hint = match (category, query) {
             (Some(category), None) => {
-                format!("no tool is in `{category}`; `categories` lists what there is")
+                format!("no tool is in `{category}`; `categories` lists all categories")
             }
             (_, query) => format!("no tool matches `{}`", query.unwrap_or_default()),
         };

@@ -73,7 +73,7 @@ pub(crate) struct ReceivedDeltas {
 
 impl State {
     /// Leaves out time that does not count as silence. After the process was stopped, one more
-    /// interval is allowed in any case, to read the answer that is in the socket.
+    /// interval is always allowed, to read the answer that is in the socket.
     fn put_off(&mut self, by_ms: u64, now_ms: u64, after_stop: Option<SilenceLimits>) {
         let later = |at_ms: u64, most_ms: Option<u64>| {
             let at_ms = at_ms.saturating_add(by_ms).min(now_ms);

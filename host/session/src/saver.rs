@@ -76,7 +76,7 @@ impl SavedRules {
     }
 }
 
-/// What changes beside the record while a session runs.
+/// The state that changes in addition to the record while a session runs.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct SavedState {
     /// The model, by its full id.
@@ -87,17 +87,17 @@ pub struct SavedState {
     /// The usage so far.
     #[serde(default)]
     pub usage: SessionUsage,
-    /// What runs in the background, in words. It ends with the process.
+    /// The running background tasks as text. They end with the process.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub background: Vec<String>,
 }
 
-/// What is known of the calls that had no result in the record when the process ended.
+/// The state of the calls that had no result in the record when the process ended.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct InterruptedCalls {
     /// Calls that had started and may have changed something.
     pub started: HashSet<CallId>,
-    /// Results that had come.
+    /// Results that had arrived.
     pub results: HashMap<CallId, ToolResult>,
 }
 
@@ -122,7 +122,7 @@ pub enum RecordChange {
         /// The new length.
         length: usize,
     },
-    /// The oldest entries are no longer in the record.
+    /// The oldest entries were removed from the record.
     Forget {
         /// Their number.
         count: usize,
@@ -148,7 +148,7 @@ impl SavedRecord {
         &self.entries
     }
 
-    /// Returns how many turns are no longer in the record.
+    /// Returns how many turns were removed from the record.
     pub fn turns_forgotten(&self) -> u64 {
         self.turns_forgotten
     }

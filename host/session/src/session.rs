@@ -80,7 +80,7 @@ pub struct SessionSetup {
     pub gc: GcSettings,
     /// The history, if the session continues.
     pub history: History,
-    /// What is known of the history's open calls.
+    /// The state of the history's open calls.
     pub interrupted: InterruptedCalls,
     /// The objects that tools had shown to the model, if the session continues.
     pub objects: InitialObjects,

@@ -253,7 +253,7 @@ impl Toolbox {
             let near: Vec<_> = near.iter().map(|name| format!("`{name}`")).collect();
             format!("did you mean {}?", near.join(" or "))
         } else if self.active.is_empty() {
-            "there are no tools in this session: answer without one".to_owned()
+            "this session has no tools: answer without one".to_owned()
         } else {
             let names: Vec<String> = self.active().map(|spec| format!("`{}`", spec.name)).collect();
             let others = self.tools.iter().filter(|tool| introspection::may_be_offered(tool));

@@ -96,7 +96,7 @@ impl Session {
     }
 
     /// Sends the last request again: a prompt that was kept unsent, tool results without an answer,
-    /// or the request of the last answer, complete or not. That answer is no longer sent, and the
+    /// or the request of the last answer, complete or not. Later requests omit that answer, and the
     /// record keeps it. Fails before the first message.
     pub async fn turn_again(&mut self, cancel: &Cancel) -> TurnReport {
         let taken = self.take_again();
@@ -641,7 +641,7 @@ impl Session {
     fn limit_error(&self) -> Error {
         let text = format!("the turn reached its limit of {} steps", self.shared.limits.steps_max);
         Error::new(ErrorKind::LimitReached, text)
-            .with_hint("say `go on` to continue, or raise the limit in the configuration")
+            .with_hint("say `continue`, or raise the limit in the configuration")
     }
 
     /// Appends the partial answer and the mark that says that it broke off. Returns its text.
@@ -697,11 +697,11 @@ impl TurnEnd {
         let (what, hint) = match reason {
             FinishReason::ContextExceeded => (
                 "the context window was full before the model's answer was complete",
-                "`/gc` makes room in a chat; then say `go on`",
+                "`/gc` makes room in a chat; then say `continue`",
             ),
             _ => (
                 "the model reached its output limit: its answer is truncated",
-                "say `go on`, ask for less at once, or raise the limit at the model's server",
+                "say `continue`, ask for less at once, or raise the limit at the model's server",
             ),
         };
         let error = Error::new(ErrorKind::LimitReached, what).with_hint(hint);

@@ -197,7 +197,7 @@ async fn call_that_needs_permission_without_a_user_is_denied() {
     assert_eq!((report.outcome, report.text.as_str()), (Outcome::Denied, "done"));
     assert_eq!(report.error.unwrap().kind, ErrorKind::PermissionDenied);
     let asked = |event: &Event| matches!(event, Event::PermissionAsked(_));
-    assert!(!stage.events.events().iter().any(asked), "nobody was asked");
+    assert!(!stage.events.events().iter().any(asked), "no user was asked");
 }
 
 #[tokio::test(start_paused = true)]
@@ -249,7 +249,7 @@ async fn permission_answers_allow_or_deny_once_or_for_the_session() {
     assert_eq!(stage.person.questions().len(), 4);
     let message = results[3].content["error"]["message"].as_str().unwrap();
     assert!(message.contains("use the other folder"), "{message}");
-    assert_eq!(outcome, Outcome::Done, "a person's no is no want of a person");
+    assert_eq!(outcome, Outcome::Done, "a user's no does not mean that no user was there");
     let rules: Vec<(bool, String)> = stage
         .events
         .events()

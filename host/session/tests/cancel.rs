@@ -24,7 +24,7 @@ async fn cancelled_after(
         cancel.cancel();
     };
     let (report, ()) = tokio::join!(session.turn("x", &cancel), stop);
-    assert_eq!(start.elapsed(), after, "simulated time went on after the cancellation");
+    assert_eq!(start.elapsed(), after, "no simulated time passed after the cancellation");
     assert_eq!(report.outcome, Outcome::Cancelled);
     History::restore(session.history().entries().iter().cloned()).unwrap();
     (session, report)
@@ -49,7 +49,7 @@ async fn cancel_in_mid_stream_keeps_the_partial_response_with_a_mark() {
     assert_eq!(texts(&session), ["x", "half said\n\n[Generation cancelled]"]);
     assert_eq!(session.history().entries()[1].message.tool_calls().count(), 0);
     stage.provider.then([ScriptedProviderAction::text("going on")]);
-    assert_eq!(session.turn("go on", &Cancel::new()).await.text, "going on");
+    assert_eq!(session.turn("continue", &Cancel::new()).await.text, "going on");
 }
 
 #[tokio::test(start_paused = true)]

@@ -78,7 +78,7 @@ async fn only_shared_command_results_are_sent_once_with_the_next_prompt() {
     let expected = [json!({ "user_command": "note", "answer": { "kept": 1 } })];
     assert_eq!(told(&stage), expected);
     let last = stage.provider.requests().pop().unwrap().messages.pop().unwrap();
-    assert_eq!(last.text(), "first", "it stands beside the prompt, not in it");
+    assert_eq!(last.text(), "first", "it is next to the prompt, not in it");
     session.turn("second", &cancel).await;
     assert_eq!(told(&stage), expected, "it stays in the history and is not told again");
 }
@@ -115,7 +115,7 @@ async fn shared_command_results_are_limited_in_number_and_size() {
     let told = told(&stage);
     assert_eq!((told.len(), &told[0]["answer"]["n"]), (SHARED_ANSWERS_MAX, &json!(2)));
     assert!(told.last().unwrap().to_string().len() < 20_000);
-    assert_eq!(stage.outputs.files().len(), 1, "the whole is in a file");
+    assert_eq!(stage.outputs.files().len(), 1, "the full answer is in a file");
 }
 
 #[tokio::test(start_paused = true)]
@@ -129,7 +129,7 @@ async fn a_command_that_hangs_ends_with_the_cancel_or_its_deadline() {
     let before = names(&stage).len();
     let refused = session.command(command("note", true), hangs, &cancel).await;
     assert_eq!(refused.unwrap_err().kind, ErrorKind::Cancelled);
-    assert_eq!(names(&stage).len(), before, "one that never began is no event");
+    assert_eq!(names(&stage).len(), before, "a command that never began causes no event");
     let late = session.command(command("note", true), hangs, &Cancel::new()).await;
     assert_eq!(late.unwrap_err().kind, ErrorKind::Timeout);
     stage.provider.then([ScriptedProviderAction::text("ok")]);

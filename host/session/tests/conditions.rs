@@ -97,10 +97,7 @@ async fn tool_is_offered_while_its_condition_holds_and_otherwise_says_why() {
     assert_eq!(names(&requests[2]), ["catch", "fry"], "at the end, where requests change least");
     assert_eq!(result(&requests[3]), json!({ "echo": {} }));
     assert_eq!(names(&requests[4]), ["catch", "fry"], "what was sent stays until the next cut");
-    let expected = [
-        "the tool `fry` is available from here on",
-        "the tool `fry` is not available from here on",
-    ];
+    let expected = ["the tool `fry` is now available", "the tool `fry` is now unavailable"];
     assert_eq!(notices(&stage), expected);
     // A user may call it at any time.
     let done = session.call(&"fry".into(), json!({}), &Cancel::new()).await.unwrap();
@@ -261,7 +258,7 @@ async fn self_running_tools_that_trigger_each_other_stop_at_a_limit() {
     assert!(notices(&stage).iter().any(|text| text.contains("8 times in this turn")));
     stage.provider.then([ScriptedProviderAction::text("done")]);
     turn(&mut session, "again").await;
-    assert_eq!(runs(&stage), RUNS_BY_THEMSELVES_MAX as usize + 2, "another turn counts anew");
+    assert_eq!(runs(&stage), RUNS_BY_THEMSELVES_MAX as usize + 2, "another turn counts from zero");
 }
 
 #[tokio::test(start_paused = true)]

@@ -99,7 +99,7 @@ async fn long_turn_continues_with_truncated_results() {
     }
     stage.provider.then([ScriptedProviderAction::text("done")]);
     let mut session = stage.start(TestStage::setup()).unwrap();
-    let report = turn(&mut session, "go on").await;
+    let report = turn(&mut session, "start").await;
     assert_eq!((report.outcome, report.steps), (Outcome::Done, 13));
     for request in stage.provider.requests() {
         let bytes = serde_json::to_string(&request).unwrap().len();
@@ -119,7 +119,7 @@ async fn full_window_truncates_results_but_not_model_text() {
     }
     stage.provider.then([ScriptedProviderAction::text("done")]);
     let mut session = stage.start(TestStage::setup()).unwrap();
-    assert_eq!(turn(&mut session, "go on").await.outcome, Outcome::Done);
+    assert_eq!(turn(&mut session, "start").await.outcome, Outcome::Done);
     for request in stage.provider.requests() {
         let bytes = serde_json::to_string(&request).unwrap().len();
         assert!(bytes / 4 < 9_600, "{bytes}");
@@ -190,7 +190,7 @@ async fn turn_with_many_small_results_drops_its_oldest_calls() {
     let mut setup = TestStage::setup_of(4_096);
     setup.limits.steps_max = 300;
     let mut session = stage.start(setup).unwrap();
-    let report = turn(&mut session, "go on").await;
+    let report = turn(&mut session, "start").await;
     assert_eq!((report.outcome, report.steps), (Outcome::Done, 201), "{:?}", report.error);
     let requests = stage.provider.requests();
     for (step, request) in requests.iter().enumerate() {
@@ -237,7 +237,7 @@ async fn large_results_are_truncated_before_calls_are_dropped() {
     }
     stage.provider.then([ScriptedProviderAction::text("done")]);
     let mut session = stage.start(TestStage::setup()).unwrap();
-    turn(&mut session, "go on").await;
+    turn(&mut session, "start").await;
     assert_eq!(notes(&last_request(&stage)), Vec::<String>::new());
     assert_eq!(last_request(&stage).messages.len(), 7);
 }

@@ -106,7 +106,7 @@ async fn a_cancel_while_the_gc_thinks_ends_the_turn_at_once() {
     };
     let (report, ()) = tokio::join!(session.turn("y", &cancel), stop);
     assert_eq!((report.outcome, start.elapsed()), (Outcome::Cancelled, Duration::from_millis(500)));
-    assert_eq!(gcs(&stage), Vec::<String>::new(), "a cancel is nobody's failure");
+    assert_eq!(gcs(&stage), Vec::<String>::new(), "a cancellation is not a failure");
 }
 
 #[tokio::test(start_paused = true)]

@@ -248,7 +248,7 @@ async fn guard_that_times_out_three_times_is_disabled_and_denies_calls() {
         host: plugin `guard` denies the call, because it failed: `before_tool`: it did not answer within 1000 ms
         host: plugin `guard` denies the call, because it failed: `before_tool`: it did not answer within 1000 ms
         host: plugin `guard` denies the call, because it failed: `before_tool`: it did not answer within 1000 ms
-        host: plugin `guard` is no longer asked `before_tool` in this session, because it failed 3 times in a row; every call is denied from here on; run `jaato plugin disable guard` to disable it
+        host: plugin `guard` is no longer asked `before_tool` in this session, because it failed 3 times in a row; every further call is denied; run `jaato plugin disable guard` to disable it
     "#]];
     expected.assert_eq(&stage.events.notices());
     assert_eq!(stage.tools.seats().len(), 0);

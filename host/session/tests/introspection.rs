@@ -48,7 +48,7 @@ async fn list_tools_finds_discoverable_tools_but_not_disabled_tools() {
     expect![[r#"{"category":"System","tool_count":2,"tools":[{"name":"clock","plugin_source":"clock","enabled":true,"description":"clock of a test"},{"name":"tide","plugin_source":"tide","enabled":true,"description":"Tells the tide"}],"hint":"call `get_tool_schemas` with names to use them"}"#]]
         .assert_eq(&system);
     let unknown = ask(&stage, &mut session, "list_tools", json!({ "category": "moon" })).await;
-    expect![[r#"{"categories":[{"name":"system","tool_count":2,"description":"this machine and its commands"}],"total_tools":2,"hint":"no tool is in `moon`; `categories` lists what there is","category":"moon","tool_count":0,"tools":[]}"#]].assert_eq(&unknown);
+    expect![[r#"{"categories":[{"name":"system","tool_count":2,"description":"this machine and its commands"}],"total_tools":2,"hint":"no tool is in `moon`; `categories` lists all categories","category":"moon","tool_count":0,"tools":[]}"#]].assert_eq(&unknown);
 }
 
 #[tokio::test(start_paused = true)]

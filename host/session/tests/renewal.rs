@@ -14,7 +14,7 @@ async fn turn(
 ) -> CompletionRequest {
     let from = stage.provider.requests().len();
     stage.provider.then(beats.to_vec());
-    let report = session.turn("go on", &Cancel::new()).await;
+    let report = session.turn("continue", &Cancel::new()).await;
     assert_eq!((report.outcome, report.error), (Outcome::Done, None));
     stage.provider.requests()[from].clone()
 }
@@ -77,7 +77,7 @@ async fn arguments_are_checked_against_the_newest_schema() {
 
 async fn turn_after_call(stage: &TestStage, session: &mut Session) {
     stage.provider.then([ScriptedProviderAction::text("done")]);
-    let report = session.turn("go on", &Cancel::new()).await;
+    let report = session.turn("continue", &Cancel::new()).await;
     assert_eq!(report.outcome, Outcome::Done);
 }
 
@@ -113,7 +113,7 @@ async fn new_tools_join_with_the_next_step() {
     let tools = stage.tools.clone();
     tools.replace([ScriptedTool::echo("look"), ScriptedTool::echo("smell")], "a nose");
     tools.join(ScriptedTool::echo("bite"));
-    session.turn("go on", &Cancel::new()).await;
+    session.turn("continue", &Cancel::new()).await;
     let requests = stage.provider.requests();
     let names: Vec<_> = requests.iter().map(names).collect();
     assert_eq!(names, [vec!["look", "smell"], vec!["look", "smell", "bite"]]);
@@ -140,7 +140,7 @@ async fn calls_and_lists_wait_for_a_missing_tool_source_and_explain_it() {
     stage.provider.then([ScriptedProviderAction::call("2", LIST_TOOLS, json!({ "query": "dig" }))]);
     stage.provider.then([ScriptedProviderAction::call("3", "look", json!({}))]);
     stage.provider.then([ScriptedProviderAction::text("done")]);
-    session.turn("go on", &Cancel::new()).await;
+    session.turn("continue", &Cancel::new()).await;
     let awaited: Vec<_> = stage.tools.awaited();
     assert_eq!(awaited, [WantedTools::named(vec!["sea__swim".to_owned()]), WantedTools::all()]);
     let results = serde_json::to_string(&stage.provider.requests()[3].messages).unwrap();

@@ -94,7 +94,7 @@ async fn an_image_that_the_provider_refuses_is_taken_out_for_good() {
         );
         // The conversation continues, and the sent messages stay the same.
         stage.provider.then([ScriptedProviderAction::text("well")]);
-        session.turn("go on", &Cancel::new()).await;
+        session.turn("continue", &Cancel::new()).await;
         let next = stage.provider.requests().last().unwrap().clone();
         assert_eq!(next.messages[..1], request.messages[..]);
         // The user may try it again.
@@ -184,7 +184,7 @@ fn view() -> ScriptedTool {
 
 async fn names(stage: &TestStage, session: &mut Session) -> Vec<String> {
     stage.provider.then([ScriptedProviderAction::text("well")]);
-    session.turn("go on", &Cancel::new()).await;
+    session.turn("continue", &Cancel::new()).await;
     let request = stage.provider.requests().last().unwrap().clone();
     request.tools.iter().map(|tool| tool.name.to_string()).collect()
 }

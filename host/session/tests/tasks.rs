@@ -87,7 +87,7 @@ async fn long_call_becomes_a_background_task_and_the_turn_waits_for_it() {
     let outcome = outcome_of(&session);
     assert_eq!(outcome["result"], json!({ "slept_ms": 60 * S }));
     assert_eq!((&outcome["duration_seconds"], &outcome["call_id"]), (&json!(60.0), &json!("1")));
-    assert_eq!(session.facts().turns, 1, "an outcome is no prompt of the person's");
+    assert_eq!(session.facts().turns, 1, "an outcome is not a prompt from the user");
 }
 
 #[tokio::test(start_paused = true)]
@@ -209,7 +209,7 @@ async fn cancel_ends_background_tasks_and_is_recorded_in_the_history() {
     assert_eq!(messages[4], ["task_1 cancelled"]);
     assert_eq!(messages[5], ["text [Generation cancelled]"]);
     stage.provider.then([ScriptedProviderAction::text("going on")]);
-    assert_eq!(session.turn("go on", &Cancel::new()).await.text, "going on");
+    assert_eq!(session.turn("continue", &Cancel::new()).await.text, "going on");
 }
 
 #[tokio::test(start_paused = true)]

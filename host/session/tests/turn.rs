@@ -170,7 +170,7 @@ async fn an_endless_tool_loop_ends_at_the_limit_and_the_next_turn_goes_on() {
         ]
     );
     stage.provider.then([ScriptedProviderAction::text("fine")]);
-    assert_eq!(session.turn("go on", &Cancel::new()).await.outcome, Outcome::Done);
+    assert_eq!(session.turn("continue", &Cancel::new()).await.outcome, Outcome::Done);
 }
 
 #[tokio::test(start_paused = true)]
@@ -523,7 +523,7 @@ async fn calls_in_an_answer_stopped_by_the_output_limit_do_not_run() {
         assert!(outline[2].contains("error 1") && outline[2].contains("error 2"), "{outline:?}");
         // The conversation continues, and the model learns why its calls have no results.
         stage.provider.then([ScriptedProviderAction::text("less, then")]);
-        assert_eq!(session.turn("go on", &Cancel::new()).await.outcome, Outcome::Done);
+        assert_eq!(session.turn("continue", &Cancel::new()).await.outcome, Outcome::Done);
         let request = stage.provider.requests().pop().unwrap();
         let results: Vec<_> = request.messages[2].tool_results().collect();
         assert!(results.iter().all(|it| json!(it.content).to_string().contains("output limit")));

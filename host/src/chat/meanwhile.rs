@@ -1,6 +1,6 @@
-//! What a person types while the model works: a message goes with the next step, or waits for the
-//! end of the turn where something stands before it; a command is answered at once where it only
-//! reads or takes back.
+//! Lines that the user types while the model works. A message goes with the next step, or waits for
+//! the end of the turn if other lines or files precede it. A command that only reads or withdraws
+//! something is answered at once.
 
 use std::collections::VecDeque;
 use std::pin::pin;
@@ -19,14 +19,14 @@ use crate::terminal::{exact_line, input_is_terminal, size};
 use crate::view::View;
 use crate::{attach, conversation, report, tasks};
 
-/// Columns of what stands before a line that is said to wait.
+/// Columns of the text before a queued line.
 const SAID_COLUMNS: usize = 50;
 
-/// What is said if messages come back while a draft is typed, which no longer shows them.
+/// Shown if messages come back while the user edits a draft, which does not show them.
 const MESSAGES_RETURNED: &str =
     "the queued messages were not sent; Enter puts them before your draft";
 
-/// Takes lines while a turn runs, and keeps those that wait for its end.
+/// Takes lines while a turn runs, and stores those that wait for its end.
 pub struct Meanwhile<'a> {
     runtime: &'a Runtime,
     view: Arc<View>,
@@ -35,13 +35,13 @@ pub struct Meanwhile<'a> {
     turn: CurrentTurn,
     session: SessionHandle,
     inbox: Inbox,
-    /// Lines that wait for the end of the turn, in their order.
+    /// Lines that wait for the end of the turn, in order.
     waiting: VecDeque<String>,
     /// The drafts that were typed when Esc or Ctrl-C stopped the turn.
     drafts: Vec<String>,
-    /// Why no more lines can be read.
+    /// The reason why no more lines can be read.
     failure: Option<CommandFailure>,
-    /// Tasks that the person has been told of.
+    /// Tasks that were already reported to the user.
     tasks: tasks::ReportedTasks,
 }
 
@@ -67,10 +67,10 @@ impl<'a> Meanwhile<'a> {
         }
     }
 
-    /// Takes the next line that has waited.
+    /// Takes the next waiting line.
     ///
     /// # Errors
-    /// When no more lines can be read, once all that have waited are taken.
+    /// If no more lines can be read, after all waiting lines are taken.
     pub fn next(&mut self) -> Result<Option<String>, CommandFailure> {
         match (self.waiting.pop_front(), self.failure.take()) {
             (None, Some(failure)) => Err(failure),
@@ -81,7 +81,7 @@ impl<'a> Meanwhile<'a> {
         }
     }
 
-    /// Runs a turn, which Ctrl-C stops, and takes what is typed meanwhile.
+    /// Runs a turn, which Ctrl-C stops, and takes the lines that the user types during the turn.
     pub async fn turn(
         &mut self,
         lines: &mut Lines,
@@ -123,7 +123,7 @@ impl<'a> Meanwhile<'a> {
             self.aside(|| report::remark(MESSAGES_RETURNED)).await;
         }
         if !self.waiting.is_empty() {
-            // What comes next is written behind all that the turn has shown.
+            // Later output follows everything that the turn has shown.
             self.view.settle().await;
         }
         if let Some(tasks) = self.tasks.newly_running(&self.session) {
@@ -133,9 +133,9 @@ impl<'a> Meanwhile<'a> {
         report
     }
 
-    /// What no request has taken goes on as the next message, unless the turn ended otherwise than
-    /// it should: then the person sees it in the editor before it is sent. Returns true if a draft
-    /// hides it from the user.
+    /// Sends the messages that no request has taken as the next messages. If the turn failed, was
+    /// cancelled or reached a limit, the messages return to the editor, so that the user sees them
+    /// before they are sent. Returns true if a draft hides them from the user.
     fn end(&mut self, report: &TurnReport, lines: &mut Lines) -> bool {
         let said = self.inbox.take_back();
         let mut is_hidden = false;
@@ -164,13 +164,13 @@ impl<'a> Meanwhile<'a> {
         is_hidden
     }
 
-    /// Takes a line; returns false where there are no more.
+    /// Takes a line. Returns false at the end of the input.
     async fn take(&mut self, line: Result<Line, CommandFailure>) -> bool {
         match line {
             Ok(Line::Text(text)) => self.take_text(text).await,
             Ok(Line::Dropped(UnsentLine::Dropped(text))) => {
                 self.drafts.push(text);
-                // Where Ctrl-C has stopped the turn already, it ends jaato.
+                // If Ctrl-C has already stopped the turn, it ends jaato.
                 if !self.turn.stop() {
                     exit::exit_now(Exit::Cancelled as i32);
                 }
@@ -227,7 +227,7 @@ impl<'a> Meanwhile<'a> {
         }
     }
 
-    /// Writes something beside what the view writes.
+    /// Writes a text while the view is paused.
     async fn aside(&self, write: impl FnOnce()) {
         let _paused = self.view.paused().await;
         write();
@@ -244,7 +244,7 @@ impl<'a> Meanwhile<'a> {
     }
 }
 
-/// A message as the line that says it.
+/// Returns the line that sends a message.
 fn as_line(message: String) -> String {
     if message.starts_with('/') { format!("/{message}") } else { message }
 }

@@ -1,4 +1,4 @@
-//! `/model` of a conversation: shows the model, or lets another one answer.
+//! The command `/model` of a conversation: shows the model or switches to another one.
 
 use std::time::Duration;
 
@@ -14,8 +14,8 @@ use crate::view::View;
 /// How long a provider may take to list its models.
 const LIST_WAIT: Duration = Duration::from_secs(5);
 
-/// Changes the model, or says which one answers. A note says if its provider does
-/// not list it, or if that cannot be checked: a list may lack models that the provider has.
+/// Changes the model, or shows the current one. A note says if the model's provider does not list
+/// it, or if that cannot be checked, because a list may lack models that the provider has.
 ///
 /// # Errors
 /// For a name without a model, and for a model that cannot be used.

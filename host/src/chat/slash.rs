@@ -1,5 +1,5 @@
-//! The slash commands of a conversation, a row each. The parser, the help, Tab's list and the hints
-//! about usage follow from the rows.
+//! The slash commands of a conversation, one row each. The parser, the help, the Tab completions
+//! and the usage hints are derived from the rows.
 
 use std::pin::Pin;
 
@@ -10,13 +10,13 @@ use super::Chat;
 use crate::exit::Exit;
 use crate::{permissions, tasks};
 
-/// A command that the conversation itself has.
+/// A command of the conversation itself.
 pub struct SlashCommand {
     /// Its name, without the slash.
     pub name: &'static str,
-    /// The words that it takes, as the help shows them. A command without any takes none.
+    /// The arguments as the help shows them. Empty if the command takes no arguments.
     pub arguments: &'static str,
-    /// Explains it in a line.
+    /// The description in one line.
     pub help: &'static str,
     /// When and how it runs.
     pub run: Run,
@@ -24,15 +24,15 @@ pub struct SlashCommand {
 
 /// When a command runs, and the function that does it.
 pub enum Run {
-    /// At once, also while the model answers.
+    /// At once, even while the model answers.
     AtOnce(fn(&SessionHandle, &str) -> Result<Exit, Error>),
-    /// At once: it shows all commands.
+    /// At once. Shows all commands.
     Help,
-    /// After the turn that runs.
+    /// After the running turn.
     AfterTurn(for<'a> fn(&'a mut Chat<'_>, &'a str) -> Running<'a>),
 }
 
-/// A command that runs. It counts its own exit code.
+/// A running command. It records its own exit code.
 type Running<'a> = Pin<Box<dyn Future<Output = ()> + 'a>>;
 
 /// All commands, by their names.
@@ -71,7 +71,7 @@ pub static COMMANDS: [SlashCommand; 14] = [
     SlashCommand {
         name: "model",
         arguments: "[NAME]",
-        help: "another model answers from here on; alone says which one does",
+        help: "switches to another model; without a name, shows the current one",
         run: Run::AfterTurn(|chat, name| Box::pin(chat.model(name))),
     },
     SlashCommand {
@@ -83,7 +83,7 @@ pub static COMMANDS: [SlashCommand; 14] = [
     SlashCommand {
         name: "plugin",
         arguments: "list|show NAME|reload [NAME]",
-        help: "the plugins; a replaced file is taken by itself",
+        help: "lists, shows or reloads plugins; jaato reloads a replaced file itself",
         run: Run::AfterTurn(|chat, words| Box::pin(chat.plugin(words))),
     },
     SlashCommand {
@@ -124,13 +124,13 @@ pub fn find(name: &str) -> Option<&'static SlashCommand> {
 }
 
 impl SlashCommand {
-    /// Shows how it is typed, without the slash.
+    /// Returns the syntax, without the slash.
     pub fn usage(&self) -> String {
         format!("{} {}", self.name, self.arguments).trim_end().to_owned()
     }
 }
 
-/// The hint for a line that a command does not understand.
+/// Returns the hint for a line that a command does not understand.
 pub fn hint(name: &str) -> String {
     find(name).map(|command| format!("`/{}` {}", command.usage(), command.help)).unwrap_or_default()
 }

@@ -1,5 +1,5 @@
-//! A line editor that is open: it reads keys on a thread of its own until the line is sent, dropped
-//! or nothing more was typed ahead, whatever the conversation does meanwhile.
+//! An open line editor. It reads keys on its own thread until the line is sent or dropped and no
+//! typed-ahead text is left, regardless of the conversation.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,50 +20,51 @@ use crate::terminal::{self, CtrlC, OpenQuestion, Printer};
 use crate::view::View;
 use crate::words::LineEditorHelper;
 
-/// How long the rest of a key is waited for, in milliseconds: Esc is the first byte of many keys.
+/// How long to wait for the rest of a key, in milliseconds, because Esc is the first byte of many
+/// keys.
 const KEY_REST_MS: u16 = 100;
 
-/// How often what was written meanwhile is shown above the line.
+/// How often held output is shown above the line.
 const SHOWN_EVERY: Duration = Duration::from_millis(50);
 
-/// Edits a line, and offers words by Tab.
+/// Edits a line and completes words with Tab.
 pub type Editor = rustyline::Editor<LineEditorHelper, DefaultHistory>;
 
-/// Makes editors that are alike.
+/// Creates editors with the same settings.
 pub struct Editors {
     words: LineEditorHelper,
     keys: Keys,
     history: HistoryFile,
 }
 
-/// What an open editor has of the terminal.
+/// What an open editor uses of the terminal.
 pub struct Screen {
-    /// Nothing where errors are no terminal.
+    /// `None` if standard error is not a terminal.
     pub open: Option<OpenQuestion>,
-    /// The terminal is who types' own for as long.
+    /// Reserves the terminal for the user who types.
     pub place: ForLines,
-    /// Shows what goes on when it ends.
+    /// Shows the running work when the editor closes.
     pub view: Arc<View>,
     /// Whether a turn runs.
     pub is_at_work: bool,
 }
 
-/// An editor that is open.
+/// An open editor.
 pub struct OpenEditor {
     lines: UnboundedReceiver<Result<Line, CommandFailure>>,
     ended: JoinHandle<Option<Box<Editor>>>,
 }
 
 impl Editors {
-    /// Makes none yet.
+    /// Stores the settings. Creates no editor.
     pub fn new(words: LineEditorHelper, history: HistoryFile, stop_turn: StopTurn) -> Self {
         Self { words, keys: Keys::new(stop_turn), history }
     }
 
-    /// Makes the first.
+    /// Creates the first editor.
     ///
     /// # Errors
-    /// When there is no terminal for one.
+    /// If the terminal cannot be used.
     pub fn first(&self) -> rustyline::Result<Box<Editor>> {
         let mut editor = self.another(DefaultHistory::default())?;
         self.history.load(&mut editor);
@@ -86,7 +87,7 @@ impl Editors {
         Ok(Box::new(editor))
     }
 
-    /// Returns what the keys mean.
+    /// Returns the meaning of the keys.
     pub fn keys(&self) -> &Keys {
         &self.keys
     }
@@ -96,7 +97,7 @@ impl Editors {
         self.keys.pastes().fold_again(text)
     }
 
-    /// Opens an editor on a line that is begun already.
+    /// Opens an editor on a line that may contain text.
     pub fn open(
         self: &Arc<Self>,
         editor: Box<Editor>,
@@ -123,7 +124,7 @@ impl Editors {
         {
             open.print_above(printer);
         }
-        // A person may take their time: the wait must not hold up signals.
+        // The user may take a long time, and the wait must not delay signals.
         let keys = self.keys.clone();
         keys.watch_questions(place.waiting_questions());
         let mut reading =
@@ -138,11 +139,11 @@ impl Editors {
         };
         let is_erased = matches!(keys.ended_by(), Some(EndKey::Escape | EndKey::Empty));
         if let Some(open) = open.as_ref().filter(|_| is_erased) {
-            // Nothing is typed there. A terminal that is gone needs nothing.
+            // The row is empty. A terminal that is gone needs no cleanup.
             let _ = open.erase_rows(1 + usize::from(is_at_work));
         }
         drop(open);
-        // Ctrl-C stops what follows. A terminal that is gone shows so to whoever reads next.
+        // Ctrl-C stops the following work. If the terminal is gone, the next read fails.
         let _ = terminal::read_keys(CtrlC::Signal);
         drop(place);
         view.go_on();
@@ -171,7 +172,7 @@ impl Editors {
                     let draft = UnsentLine::Kept(self.keys.without_continuations(line));
                     (Ok(Line::Dropped(draft)), false)
                 }
-                // Nothing to send: the text was erased or dropped, and the turn continues.
+                // Nothing is sent, because the text was erased or dropped, and the turn continues.
                 (Ok(_), Some(EndKey::Empty | EndKey::GiveWay)) => {
                     (Ok(Line::Text(String::new())), true)
                 }
@@ -183,14 +184,14 @@ impl Editors {
                     (Err(failed(format!("cannot read from the terminal: {error}"))), false)
                 }
             };
-            // Nobody waits for it any more where the conversation is over.
+            // The receiver is gone if the conversation is over.
             let _ = send.send(line);
             if !may_have_more || !self.keys.has_more() {
                 break;
             }
         }
         if terminal::is_given_in_vain() {
-            // It would show that with the next line, behind what is written now.
+            // The editor would show that text with its next line, after later output.
             let history = std::mem::take(editor.history_mut());
             if let Ok(another) = self.another(history) {
                 return another;
@@ -199,11 +200,11 @@ impl Editors {
         editor
     }
 
-    /// Returns the text that a line sends, and keeps the line for Up.
+    /// Returns the text that a line sends, and stores the line for Up.
     fn sent(&self, editor: &mut Editor, line: String, is_at_work: bool) -> String {
         let line = self.keys.without_continuations(line);
         let whole = self.keys.pastes().unfold(&line);
-        // A long paste is not kept: Up would show all of it.
+        // A long paste is not stored, because Up would show all of it.
         if whole.is_none() {
             self.history.keep(editor, &line);
         }
@@ -216,26 +217,26 @@ impl Editors {
 }
 
 impl OpenEditor {
-    /// Waits for the next line; none when the editor is no longer open.
+    /// Waits for the next line. Returns `None` if the editor has closed.
     pub async fn line(&mut self) -> Option<Result<Line, CommandFailure>> {
         self.lines.recv().await
     }
 
-    /// Waits until it has given the terminal back; returns the editor.
+    /// Waits until the editor has restored the terminal. Returns the editor.
     pub async fn ended(&mut self) -> Option<Box<Editor>> {
         (&mut self.ended).await.ok().flatten()
     }
 
-    /// Takes the terminal away from it: nothing more is read.
+    /// Stops the editor's use of the terminal. No more keys are read.
     pub async fn abort(self) {
         self.ended.abort();
-        // An error says that it was aborted.
+        // The result says only that the task was aborted.
         let _ = self.ended.await;
     }
 }
 
 fn printer(editor: &mut Editor) -> Option<Printer> {
     let mut printer = editor.create_external_printer().ok()?;
-    // A terminal that is gone shows nothing.
+    // If the terminal is gone, there is nothing to show.
     Some(Box::new(move |text| drop(printer.print(text))))
 }

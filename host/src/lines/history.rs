@@ -1,7 +1,7 @@
-//! The lines that were typed, over conversations: a file among jaato's data.
+//! The typed lines of all conversations: a file among jaato's data.
 //!
-//! A line that begins with a blank is not kept, as in shells. What goes wrong with the file costs
-//! the conversation nothing: it is told once.
+//! A line that begins with a space is not stored, as in shells. A problem with the file does not
+//! affect the conversation. It is reported once.
 
 use std::fs::OpenOptions;
 use std::path::PathBuf;
@@ -13,22 +13,22 @@ use jaato_runtime::open_private_file;
 use super::edited::Editor;
 use crate::report;
 
-/// Lines that are kept: more nobody looks for.
+/// Limit on the stored lines. Older lines are hardly ever used.
 pub const HISTORY_LINES_MAX: usize = 1000;
 
-/// Longest line that is kept, in bytes: what is longer was pasted, and stands elsewhere.
+/// Longest stored line, in bytes. A longer one was pasted, so its text is available elsewhere.
 const HISTORY_LINE_BYTES_MAX: usize = 64 * 1024;
 
-/// Where lines are kept.
+/// The file with the typed lines.
 #[derive(Debug)]
 pub struct HistoryFile {
-    /// Nothing where there is no folder for it, or it cannot be used.
+    /// `None` if the user's data folder is unknown, or the file cannot be used.
     path: Option<PathBuf>,
     is_told: AtomicBool,
 }
 
 impl HistoryFile {
-    /// Finds it, and makes it where it is missing.
+    /// Finds the file, and creates it if it is missing.
     pub fn of(folders: &UserFolders) -> Self {
         let file = Self { path: folders.chat_history().ok(), is_told: AtomicBool::new(false) };
         let Some(path) = &file.path else { return file };
@@ -41,7 +41,7 @@ impl HistoryFile {
         }
     }
 
-    /// Gives the editor the lines of earlier conversations.
+    /// Loads the lines of earlier conversations into the editor.
     pub fn load(&self, editor: &mut Editor) {
         if let Some(path) = &self.path
             && let Err(error) = editor.load_history(path)
@@ -50,12 +50,12 @@ impl HistoryFile {
         }
     }
 
-    /// Keeps a line.
+    /// Stores a line.
     pub fn keep(&self, editor: &mut Editor, line: &str) {
         if line.len() > HISTORY_LINE_BYTES_MAX {
             return;
         }
-        // What begins with a blank is not added, nor what is the last one again.
+        // The editor does not add a line that begins with a space or repeats the last one.
         if !editor.add_history_entry(line).unwrap_or(false) {
             return;
         }

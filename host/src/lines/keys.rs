@@ -1,5 +1,5 @@
-//! What keys mean in the line editor, beyond what they mean in every one: Enter and its relatives,
-//! Esc, Ctrl-C and Ctrl-Z.
+//! The keys with a special meaning in the line editor: Enter and its variants, Esc, Ctrl-C and
+//! Ctrl-Z.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -15,13 +15,13 @@ use super::pastes::Pastes;
 use crate::ask::WaitingQuestions;
 use crate::{platform, terminal};
 
-/// Bytes of a key that is no character, at most.
+/// Limit on the bytes of a key that is not a character.
 const KEY_BYTES_MAX: usize = 8;
 
-/// Stops the turn that runs; false if none does.
+/// Stops the running turn. Returns false if none runs.
 pub type StopTurn = Arc<dyn Fn() -> bool + Send + Sync>;
 
-/// Sees every key of a line before the editor does. Clones are the same.
+/// Sees every key of a line before the editor does. Clones share their state.
 #[derive(Clone)]
 pub struct Keys {
     seen: Arc<Mutex<Seen>>,
@@ -57,18 +57,18 @@ pub enum EndKey {
 
 #[derive(Debug, Default)]
 struct Seen {
-    /// Bytes that were typed before the editor began to read: a paste, or a program's.
+    /// Bytes that were typed before the editor began to read, by a paste or a program.
     typed_ahead: usize,
-    /// Bytes of the keys that came since, about.
+    /// The approximate number of bytes of the keys since then.
     bytes: usize,
     /// The key that ended the line, unless it was Enter.
     ended_by: Option<EndKey>,
-    /// What stood there, each time that a backslash before Enter made a new line.
+    /// The line at each backslash before Enter that made a new line.
     continued: Vec<String>,
 }
 
 impl Keys {
-    /// Makes one whose Esc stops the turn.
+    /// Creates a value whose Esc stops the turn.
     pub fn new(stop_turn: StopTurn) -> Self {
         Self {
             seen: Arc::default(),
@@ -79,13 +79,13 @@ impl Keys {
         }
     }
 
-    /// Looks at what was typed ahead: an editor begins.
+    /// Notes that an editor begins, and counts the bytes that were typed ahead.
     pub fn begin(&self) {
         let typed_ahead = platform::bytes_waiting();
         *self.seen.lock() = Seen { typed_ahead, ..Seen::default() };
     }
 
-    /// Tells whether more was typed ahead than the keys that came: the editor has it.
+    /// Returns true if the editor has more typed-ahead text than the keys so far.
     pub fn has_more(&self) -> bool {
         let seen = self.seen.lock();
         seen.bytes < seen.typed_ahead
@@ -101,7 +101,7 @@ impl Keys {
         self.seen.lock().ended_by
     }
 
-    /// Has the draft give way to these questions once it is empty or dropped.
+    /// Makes the draft give way to these questions when it is empty or dropped.
     pub fn watch_questions(&self, questions: WaitingQuestions) {
         *self.questions.lock() = Some(questions);
     }
@@ -115,7 +115,7 @@ impl Keys {
         self.queue.has_any.store(has_any, Relaxed);
     }
 
-    /// Has the next Enter put a message before the draft, instead of sending the draft alone.
+    /// Makes the next Enter put a message before the draft, instead of sending the draft alone.
     pub fn return_message(&self, text: String) {
         self.queue.returned.lock().push(text);
     }
@@ -130,7 +130,8 @@ impl Keys {
         self.pastes.lock()
     }
 
-    /// Takes the backslashes out of a line that made new lines of it; others are meant.
+    /// Removes the backslashes that made new lines from a line. Other backslashes are part of the
+    /// text.
     pub fn without_continuations(&self, line: String) -> String {
         let mut line = line;
         for begun in self.seen.lock().continued.drain(..).rev() {
@@ -145,7 +146,7 @@ impl Keys {
     fn note(&self, key: KeyEvent) {
         let mut seen = self.seen.lock();
         match key {
-            // Nobody tells how long it is.
+            // The length of a paste is unknown.
             KeyEvent(KeyCode::BracketedPasteStart, _) => seen.typed_ahead = 0,
             KeyEvent(KeyCode::Char(sign), Modifiers::NONE) => seen.bytes += sign.len_utf8(),
             KeyEvent(KeyCode::Enter, Modifiers::NONE)
@@ -169,7 +170,7 @@ impl Keys {
         Cmd::AcceptLine
     }
 
-    /// Returns the messages that came back, and the draft after them; `None` if none came back.
+    /// Returns the returned messages followed by the draft, or `None` if no message was returned.
     fn with_returned(&self, line: &str) -> Option<String> {
         let mut returned = self.take_returned();
         if returned.is_empty() {
@@ -182,7 +183,7 @@ impl Keys {
 
     fn escape(&self, line: &str) -> Cmd {
         let end = match line.is_empty() {
-            // Nothing is typed: the prompt of an idle or a working chat is shown again.
+            // The line is empty, so the prompt of the idle or working chat is shown again.
             true => EndKey::Escape,
             false if self.queue.has_any.load(Relaxed) => EndKey::Stop,
             false => {
@@ -212,7 +213,7 @@ impl ConditionalEventHandler for Keys {
         context: &EventContext<'_>,
     ) -> Option<Cmd> {
         let key = *event.get(0)?;
-        // A line end that was typed before the editor began was made of an Enter by the terminal.
+        // The terminal turned an Enter before the editor began into a line end.
         let is_typed_ahead = self.has_more();
         self.note(key);
         let cmd = self.pastes().take(key, context.line(), context.pos());
@@ -238,7 +239,7 @@ impl ConditionalEventHandler for Keys {
                 Some(Cmd::Newline)
             }
             KeyEvent(KeyCode::Esc, Modifiers::NONE) => Some(self.escape(context.line())),
-            // And no `Cmd::Interrupt`, after which the editor does not draw the line again.
+            // Not `Cmd::Interrupt`, after which the editor does not draw the line again.
             KeyEvent(KeyCode::Char('C'), Modifiers::CTRL) => {
                 let gives_way = self.question_waits();
                 Some(self.end_line(if gives_way { EndKey::GiveWay } else { EndKey::Drop }))
@@ -250,7 +251,7 @@ impl ConditionalEventHandler for Keys {
             KeyEvent(KeyCode::Char('Z'), Modifiers::CTRL) => {
                 terminal::stop_here();
                 if context.line().is_empty() {
-                    // Nothing is typed: whoever waits for the first key does so again.
+                    // The line is empty, so the chat waits for the first key again.
                     terminal::line_ends();
                     return Some(Cmd::AcceptLine);
                 }
@@ -301,7 +302,7 @@ pub fn is_command(line: &str) -> bool {
     line.starts_with('/') && !line.starts_with("//")
 }
 
-/// Tells whether a line goes on in the next one; two backslashes are one that does not.
+/// Returns true if a line continues in the next one. Two backslashes are a literal one.
 fn ends_in_a_backslash(line: &str) -> bool {
     let backslashes = line.len() - line.trim_end_matches('\\').len();
     backslashes % 2 == 1

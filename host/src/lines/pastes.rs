@@ -15,7 +15,7 @@ const FOLDED_MAX: usize = 20;
 /// The pastes of a conversation.
 #[derive(Debug, Default)]
 pub struct Pastes {
-    /// The beginning of a paste whose end has not come yet.
+    /// The beginning of a paste whose end has not arrived.
     begun: Option<String>,
     /// Labels and their texts.
     folded: Vec<(String, String)>,
@@ -92,7 +92,7 @@ impl Pastes {
         (rest.len() < line.len()).then(|| whole + rest)
     }
 
-    /// Returns a text that comes back to the draft, with labels instead of what was pasted.
+    /// Returns a text for the draft, with labels instead of the pasted texts.
     pub fn fold_again(&self, text: String) -> String {
         self.folded.iter().fold(text, |text, (label, paste)| text.replace(paste.trim(), label))
     }
@@ -134,7 +134,7 @@ mod tests {
         let line = "see [pasted 5 lines, 2] and [pasted 5 lines] and [pasted 5 lines]";
         let whole = format!("see {} and {long} and {long}", "[pasted 5 lines]\n".repeat(5));
         assert_eq!(pastes.unfold(line), Some(whole));
-        // What is taken back has its label again, and what was typed stays.
+        // A returned message has its label again, and typed text stays.
         let typed = "a\nb\nc\nd\ne\n";
         assert_eq!(pastes.fold_again(format!("{typed}{long}")), format!("{typed}{}\n", labels[0]));
     }

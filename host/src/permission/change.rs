@@ -104,7 +104,7 @@ pub fn remove(global: GlobalArgs, number: usize, workspace: bool) -> CommandResu
     let place = EditedRulesFile::locate(&setup, workspace)?;
     place.edit(&setup, |text| remove_rule(text, number).map(Some))?;
     let path = visible::name(&place.path.display().to_string()).into_owned();
-    report::sentence(&format!("rule {number} is no longer in `{path}`"))?;
+    report::sentence(&format!("removed rule {number} from `{path}`"))?;
     Ok(Exit::Done)
 }
 

@@ -28,7 +28,7 @@ pub enum AttachPurpose {
     Type,
 }
 
-/// How it ended.
+/// How the connection ended.
 enum AttachEnd {
     /// The user left.
     Left,

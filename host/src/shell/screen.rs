@@ -49,7 +49,7 @@ pub struct ScreenCell {
     pub text: String,
     /// Its width in columns.
     pub width: usize,
-    /// How it looks.
+    /// Its style.
     pub look: ScreenCellStyle,
 }
 

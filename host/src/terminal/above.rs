@@ -1,41 +1,41 @@
-//! What is written while a line is typed: the line's editor shows it above, whole lines at a time.
+//! Shows output above the line that the user types. The line's editor prints whole lines at a time.
 //!
-//! The editor draws; nothing here does. It is given one piece at a time, so that giving never
-//! waits: the next one when the last is shown. What it has not shown when the line ends is written
-//! behind the line, by whoever closes the [`OpenQuestion`](super::OpenQuestion).
+//! This module never draws. It hands the editor one piece at a time and the next piece when the
+//! editor has shown the last one, so that handing over never blocks. When the line ends, closing
+//! the [`OpenQuestion`](super::OpenQuestion) writes the pieces that the editor has not shown.
 
 use std::time::{Duration, Instant};
 
 use super::moving;
 use super::writer::held;
 
-/// How often the row above the line is looked at.
+/// How often the row above the line is compared with its last text.
 const ROW_LOOKED_AT_EVERY: Duration = Duration::from_millis(250);
 
-/// Has the editor draw its line again: the cursor goes up, and the line end down again.
+/// Makes the editor redraw its line: the cursor goes up, and the line end moves it down again.
 const DRAW_AGAIN: &str = "\u{1b}[A\n";
 
 /// Hands a text to the editor.
 pub type Printer = Box<dyn FnMut(String) + Send>;
 
-/// The editor that shows what is written.
+/// The editor that prints the output.
 pub(super) struct Above {
     printer: Printer,
     phase: Phase,
-    /// What the editor has been given and has not shown.
+    /// The text that the editor has received and not yet shown.
     sent: Option<Vec<u8>>,
-    /// The row above the line, as it was given last, and when.
+    /// The last text of the row above the line, and when it was compared.
     row: Option<(String, Instant)>,
 }
 
-/// How far the editor is with a line.
+/// The state of the editor's line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Phase {
-    /// It is about to draw it.
+    /// The editor is about to draw the line.
     Begins,
-    /// It reads keys, and takes what it is given.
+    /// The editor reads keys and accepts texts.
     Reads,
-    /// It reads no more keys.
+    /// The editor reads no more keys.
     Over,
 }
 
@@ -50,7 +50,7 @@ impl Above {
         Self { printer, phase: Phase::Over, sent: None, row: None }
     }
 
-    /// Returns true if the row above the line has another text than at the last look.
+    /// Returns true if the row above the line has changed since the last comparison.
     fn row_changes(&mut self) -> bool {
         let Some((shown, looked_at)) = &mut self.row else { return false };
         if looked_at.elapsed() < ROW_LOOKED_AT_EVERY {
@@ -61,13 +61,14 @@ impl Above {
         std::mem::replace(shown, text.clone()) != text
     }
 
-    /// What the editor was given in vain.
+    /// Returns the text that the editor received and has not shown.
     pub(super) fn not_shown(&self) -> Option<&[u8]> {
         self.sent.as_deref()
     }
 }
 
-/// Gives the editor the lines that have ended since. Called again and again while a line is typed.
+/// Gives the editor the lines that have ended since the last call. Called repeatedly while the user
+/// types a line.
 pub fn show_above() {
     let mut held = held();
     let Some(held) = held.as_mut() else { return };
@@ -86,7 +87,7 @@ pub fn show_above() {
     }
 }
 
-/// Says that the editor begins a line, and whether there is a row above it that shows the work.
+/// Notes that the editor begins a line, and whether the row above it shows the work.
 pub fn line_begins(has_row: bool) {
     with(|above| {
         above.phase = Phase::Begins;
@@ -95,13 +96,14 @@ pub fn line_begins(has_row: bool) {
     moving::begin_row();
 }
 
-/// Returns what draws the row above a line, which shows the work of the turn; the row is empty if
-/// no turn runs.
+/// Returns the sequence that draws the row above a line, which shows the work of the turn. The row
+/// is empty if no turn runs.
 pub fn work_row() -> String {
     moving::work_row("")
 }
 
-/// Says that the editor has drawn its line: where it has just begun it, it reads keys from here on.
+/// Notes that the editor has drawn its line. A line that has just begun accepts texts from this
+/// point.
 pub fn line_is_drawn() {
     with(|above| {
         if above.phase == Phase::Begins {
@@ -110,17 +112,18 @@ pub fn line_is_drawn() {
     });
 }
 
-/// Says that the editor has shown what it was given.
+/// Notes that the editor has shown the text it received.
 pub fn is_shown_above() {
     with(|above| above.sent = None);
 }
 
-/// Says that the editor reads no more keys: it is given nothing from here on.
+/// Notes that the editor reads no more keys, so it receives no more texts.
 pub fn line_ends() {
     with(|above| above.phase = Phase::Over);
 }
 
-/// Tells whether the editor still has what it was given: it would show that with the next line.
+/// Returns true if the editor has a text that it has not shown. It would show the text with the
+/// next line.
 pub fn is_given_in_vain() -> bool {
     held().as_ref().and_then(|held| held.above.as_ref()).is_some_and(|it| it.sent.is_some())
 }

@@ -1,4 +1,5 @@
-//! What comes in pieces: the model's answer on standard output, what tools show on standard error.
+//! Text that arrives in pieces: the model's answer on standard output, and tool output on standard
+//! error.
 
 use std::io;
 
@@ -7,8 +8,8 @@ use jaato_runtime::visible::{VisibilityMode, VisibleStream};
 use super::markdown::Markdown;
 use super::{Text, link, writer};
 
-/// The answer. On a terminal it is made visible, and drawn as the markdown that it is. Elsewhere it
-/// is written unchanged when it is complete, because a program cannot take a broken one back.
+/// The model's answer. On a terminal it is made visible and drawn as Markdown. Elsewhere it is
+/// written unchanged when it is complete, because a program cannot take back a broken one.
 #[derive(Debug)]
 pub struct Answer {
     manner: Drawing,
@@ -18,13 +19,13 @@ pub struct Answer {
 /// How an answer is written.
 #[derive(Debug)]
 enum Drawing {
-    /// Unchanged, at once.
+    /// Unchanged, piece by piece.
     Raw,
     /// Unchanged, when the answer has ended.
     Held(HeldAnswer),
-    /// Made visible: a terminal that can do no more than show text.
+    /// Made visible, for a terminal that can only show text.
     Visible(VisibleStream),
-    /// Drawn.
+    /// Drawn as Markdown.
     Markdown(Box<Markdown>),
 }
 
@@ -44,7 +45,7 @@ impl HeldAnswer {
         self.text.push_str(text);
     }
 
-    /// Takes the text. A broken one counts only if no later attempt was complete.
+    /// Takes the text. A broken text counts only if no later attempt was complete.
     fn take(&mut self, is_complete: bool) -> String {
         let Self { text, is_broken } = std::mem::take(self);
         if is_broken && is_complete { String::new() } else { text }
@@ -52,7 +53,7 @@ impl HeldAnswer {
 }
 
 impl Answer {
-    /// Looks at standard output once.
+    /// Chooses the way to write. Checks once whether standard output is a terminal.
     pub fn new() -> Self {
         let is_dumb = std::env::var_os("TERM").is_none_or(|term| term == "dumb");
         let manner = match writer::output_is_terminal() {
@@ -70,7 +71,7 @@ impl Answer {
         }
     }
 
-    /// Notes that the stream broke and the provider is asked again.
+    /// Notes that the stream broke and that the host asks the provider again.
     pub fn break_off(&mut self) {
         if let Drawing::Held(held) = &mut self.manner {
             held.is_broken = true;
@@ -88,7 +89,7 @@ impl Answer {
         text
     }
 
-    /// Takes the next piece; returns what is to be written now, which may be nothing.
+    /// Takes the next piece. Returns the text to write now, which may be empty.
     pub fn piece(&mut self, text: &str) -> String {
         let shown = match &mut self.manner {
             Drawing::Raw => text.to_owned(),
@@ -97,7 +98,7 @@ impl Answer {
                 return String::new();
             }
             Drawing::Visible(visible) => visible.piece(text).into_owned(),
-            // Whole rows.
+            // These are whole rows.
             Drawing::Markdown(markdown) => return markdown.piece(text, columns()),
         };
         if !text.is_empty() {
@@ -106,15 +107,15 @@ impl Answer {
         shown
     }
 
-    /// Writes what a piece gave.
+    /// Writes the text that [`Self::piece`] returned.
     ///
     /// # Errors
-    /// When it cannot be written.
+    /// If standard output cannot be written.
     pub fn write(&self, shown: &str) -> io::Result<()> {
         if shown.is_empty() { Ok(()) } else { writer::output(shown) }
     }
 
-    /// What has come and stands nowhere yet.
+    /// Returns the text that has arrived and is not written yet.
     pub fn coming(&self) -> Option<&str> {
         match &self.manner {
             Drawing::Markdown(markdown) => markdown.coming(),
@@ -122,15 +123,15 @@ impl Answer {
         }
     }
 
-    /// Tells whether its last line is open.
+    /// Returns true if the last line is open.
     pub fn line_is_open(&self) -> bool {
         self.line_is_open
     }
 
-    /// Ends its last line, where that is open, and draws what is not drawn yet.
+    /// Ends the last line if it is open, and draws the rest of the text.
     ///
     /// # Errors
-    /// When it cannot be written.
+    /// If standard output cannot be written.
     pub fn end_line(&mut self) -> io::Result<()> {
         let rest = match &mut self.manner {
             Drawing::Raw | Drawing::Held(_) => String::new(),
@@ -151,17 +152,17 @@ fn columns() -> usize {
     writer::size_of(writer::Channel::Output).1
 }
 
-/// Fewest columns behind a label for which lines are broken.
+/// The fewest columns after a label for which lines are broken.
 const ROOM_MIN: usize = 8;
 
-/// Appends a piece of a line in rows of so many columns, each behind its label; returns how far the
-/// last one has come.
+/// Appends a piece of a line in rows of at most `room` columns, each after its label. Returns the
+/// columns that the last row takes.
 fn push_rows(rows: &mut String, piece: &str, taken: usize, room: usize, label: &str) -> usize {
     let mut taken = taken;
     for letter in piece.chars() {
         let width = match letter {
             '\n' => 0,
-            // As far as the next stop.
+            // Up to the next tab stop.
             '\t' => 8 - taken % 8,
             letter => console::measure_text_width(letter.encode_utf8(&mut [0; 4])),
         };
@@ -176,10 +177,10 @@ fn push_rows(rows: &mut String, piece: &str, taken: usize, room: usize, label: &
     taken
 }
 
-/// What a tool shows, each line behind the label of its plugin.
+/// Tool output, each line after the label of its plugin.
 #[derive(Debug, Default)]
 pub struct Output {
-    /// The source whose last line is open, and how far that has come.
+    /// The source whose last line is open, and the columns that the line takes.
     open: Option<Open>,
 }
 
@@ -188,17 +189,17 @@ pub struct Output {
 struct Open {
     source: String,
     visible: VisibleStream,
-    /// Columns of it behind the label.
+    /// Columns that the line takes after the label.
     taken: usize,
 }
 
 impl Output {
-    /// Tells whether its last line is open.
+    /// Returns true if the last line is open.
     pub fn line_is_open(&self) -> bool {
         self.open.is_some()
     }
 
-    /// Tells whether the last line of another source is open.
+    /// Returns true if the last line of another source is open.
     pub fn is_of_another(&self, source: &str) -> bool {
         self.open.as_ref().is_some_and(|open| open.source != source)
     }
@@ -206,10 +207,11 @@ impl Output {
     /// Writes the next piece of a source.
     ///
     /// # Errors
-    /// When nobody reads any more.
+    /// If the reader closed standard error.
     pub fn piece(&mut self, source: &str, label: &Text, text: &str) -> io::Result<()> {
         let label = label.styled(|| console::Style::new().for_stderr());
-        // The last column stays free, and a terminal without room for a label is not served.
+        // The last column stays free. Lines are not broken if the terminal is too narrow for a
+        // label.
         let room = writer::errors_are_terminal().then(|| {
             let columns = writer::size_of(writer::Channel::Errors).1;
             columns.saturating_sub(console::measure_text_width(&label) + 1)
@@ -219,12 +221,12 @@ impl Output {
             Some(Open { visible, taken, .. }) => (true, visible, taken),
             None => (false, VisibleStream::new(VisibilityMode::Read), 0),
         };
-        // Written at once: a tool may print a hundred thousand short lines, and a cancel waits for
-        // them.
+        // Write all lines at once, because a tool may print a hundred thousand short lines and a
+        // cancellation waits for them.
         let mut lines = String::new();
         for piece in visible.piece(text).split_inclusive('\n') {
             if !line_is_open && let Some(link) = link::alone(piece) {
-                // Without label and breaks it can be copied.
+                // Without a label and line breaks, the user can copy the link.
                 lines.push_str(&link::shown(link));
                 continue;
             }
@@ -242,10 +244,10 @@ impl Output {
         writer::errors(&lines)
     }
 
-    /// Ends its last line, where that is open.
+    /// Ends the last line if it is open.
     ///
     /// # Errors
-    /// When nobody reads any more.
+    /// If the reader closed standard error.
     pub fn end_line(&mut self) -> io::Result<()> {
         match self.open.take() {
             Some(Open { mut visible, .. }) => writer::errors(&(visible.end() + "\n")),

@@ -1,5 +1,5 @@
-//! Where a person types: standard input, or the process's own terminal where standard input is a
-//! pipe or a file (`cat x | jaato run …`).
+//! Where the user types: standard input, or the process's own terminal if standard input is a pipe
+//! or a file (`cat x | jaato run …`).
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -10,13 +10,13 @@ use nix::unistd::{getpgrp, tcgetpgrp};
 
 use super::writer::input_is_terminal;
 
-/// The terminal that a process has, wherever its standard input comes from.
+/// The controlling terminal of the process, which does not depend on standard input.
 const TERMINAL: &str = "/dev/tty";
 
-/// Why nobody can type where there is no terminal.
-pub const NO_TERMINAL: &str = "standard input is no terminal";
+/// Why the user cannot type without a terminal.
+pub const NO_TERMINAL: &str = "standard input is not a terminal";
 
-/// Where answers are typed.
+/// Where the user types answers.
 #[derive(Debug)]
 pub enum Keyboard {
     /// At standard input.
@@ -34,22 +34,22 @@ impl AsFd for Keyboard {
     }
 }
 
-/// Returns where answers are typed. Without any terminal that is standard input, which says so when
-/// it is read.
+/// Returns the source of the user's answers. Without any terminal it is standard input, and reading
+/// from it reports the problem.
 pub fn keyboard() -> Keyboard {
     let terminal = if input_is_terminal() { None } else { own_terminal() };
     terminal.map_or_else(|| Keyboard::Input(io::stdin()), Keyboard::Terminal)
 }
 
-/// Says why nobody can type; nothing where somebody can.
+/// Returns why the user cannot type, or `None` if typing is possible.
 pub fn nobody_types() -> Option<&'static str> {
     if input_is_terminal() {
         return None;
     }
     let Some(terminal) = own_terminal() else { return Some(NO_TERMINAL) };
-    // A job in the background that reads from its terminal is stopped, and would hang.
+    // A background job that reads from its terminal is stopped and would hang.
     let is_in_front = tcgetpgrp(terminal).is_ok_and(|front| front == getpgrp());
-    (!is_in_front).then_some("standard input is no terminal, and jaato runs in the background")
+    (!is_in_front).then_some("standard input is not a terminal, and jaato runs in the background")
 }
 
 fn own_terminal() -> Option<&'static File> {

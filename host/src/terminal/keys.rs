@@ -1,4 +1,4 @@
-//! How the terminal is while keys are read one by one, and how it was before.
+//! Switches the terminal to reading single keys, and restores its earlier mode.
 
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
@@ -13,32 +13,31 @@ use super::keyboard::{Keyboard, keyboard};
 use super::writer;
 use crate::platform;
 
-/// Has the terminal mark what is pasted, so that its line ends send nothing.
+/// Makes the terminal mark pasted text, so that its line ends send nothing.
 const PASTE_MARKED: &str = "\u{1b}[?2004h";
-/// Ends that.
+/// Ends the marking of pasted text.
 const PASTE_UNMARKED: &str = "\u{1b}[?2004l";
 
-/// How the terminal was before jaato changed it first.
+/// The mode of the terminal before jaato first changed it.
 static BEFORE: Mutex<Option<Termios>> = Mutex::new(None);
 
-/// What Ctrl-C is.
+/// The meaning of Ctrl-C.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CtrlC {
-    /// A key, for who reads the keys.
+    /// A key for the reader of the keys.
     Key,
-    /// The signal, which stops what goes on.
+    /// The signal, which stops the running work.
     Signal,
 }
 
 /// Whether keys are read one by one.
 static IS_KEY_BY_KEY: AtomicBool = AtomicBool::new(false);
 
-/// Has keys read one by one from here on, and shown by nobody but who reads them. It stays so
-/// between lines, so that a key means the same whenever it is typed, until
-/// [`give_terminal_back`].
+/// Makes the terminal deliver single keys without showing them. This mode stays on between lines
+/// until [`give_terminal_back`], so that a key means the same whenever it is typed.
 ///
 /// # Errors
-/// When the terminal is gone.
+/// If the terminal is gone.
 pub fn read_keys(ctrl_c: CtrlC) -> io::Result<()> {
     let Some(before) = BEFORE.lock().clone() else { return Ok(()) };
     IS_KEY_BY_KEY.store(true, SeqCst);
@@ -46,38 +45,39 @@ pub fn read_keys(ctrl_c: CtrlC) -> io::Result<()> {
     writer::switch(PASTE_MARKED)
 }
 
-/// Has the terminal give out whole lines, and show what is typed.
+/// Makes the terminal deliver whole lines and show typed text.
 fn read_lines() {
     if IS_KEY_BY_KEY.swap(false, SeqCst) {
         if let Some(before) = &*BEFORE.lock() {
-            // A terminal that is gone needs nothing.
+            // A terminal that is gone needs no cleanup.
             let _ = tcsetattr(keyboard(), SetArg::TCSANOW, before);
         }
         let _ = writer::switch(PASTE_UNMARKED);
     }
 }
 
-/// Remembers how the terminal is.
+/// Remembers the mode of the terminal.
 pub fn remember_terminal() {
     *BEFORE.lock() = tcgetattr(keyboard()).ok();
 }
 
-/// Makes the terminal as it was: jaato ends.
+/// Restores the mode of the terminal before jaato ends.
 pub fn give_terminal_back() {
     read_lines();
     if let Some(before) = &*BEFORE.lock() {
-        // Its editor may still wait on its thread, and has changed it. One that is gone needs
-        // nothing.
+        // The editor may still wait on its thread and may have changed the mode. A terminal that is
+        // gone needs no cleanup.
         let _ = tcsetattr(keyboard(), SetArg::TCSANOW, before);
     }
 }
 
-/// Stops the process as Ctrl-Z does, with the terminal as it was, and returns when it goes on.
+/// Stops the process as Ctrl-Z does, with the terminal restored. Returns when the process
+/// continues.
 pub fn stop_here() {
     let now = tcgetattr(keyboard());
     give_terminal_back();
     platform::stop_group();
-    // A terminal that is gone needs nothing.
+    // A terminal that is gone needs no cleanup.
     if let Ok(now) = now {
         let _ = tcsetattr(keyboard(), SetArg::TCSANOW, &now);
     }
@@ -85,7 +85,7 @@ pub fn stop_here() {
     let _ = writer::switch(PASTE_MARKED);
 }
 
-/// The keyboard key by key while a question is open. Dropping it makes the terminal as it was.
+/// Reads single keys while a question is open. Dropping it restores the terminal.
 pub(super) struct QuestionKeys {
     keyboard: Keyboard,
     found: Termios,
@@ -98,7 +98,7 @@ impl QuestionKeys {
     /// Takes the keyboard.
     ///
     /// # Errors
-    /// When the terminal is gone.
+    /// If the terminal is gone.
     pub(super) fn begin(ctrl_c: CtrlC) -> io::Result<Self> {
         let keyboard = keyboard();
         let found = tcgetattr(&keyboard)?;
@@ -116,7 +116,7 @@ impl QuestionKeys {
 
 impl Drop for QuestionKeys {
     fn drop(&mut self) {
-        // A terminal that is gone needs nothing.
+        // A terminal that is gone needs no cleanup.
         let _ = tcsetattr(&self.keyboard, SetArg::TCSANOW, &self.found);
         IS_KEY_BY_KEY.store(self.was_key_by_key, SeqCst);
         if !self.was_key_by_key {
@@ -128,8 +128,8 @@ impl Drop for QuestionKeys {
     }
 }
 
-/// The terminal as an editor has it, so that keys mean the same before it begins: nothing is shown,
-/// and Ctrl-Z is a key.
+/// Returns the mode that an editor sets, so that keys mean the same before it begins: typed text is
+/// not shown, and Ctrl-Z is a key.
 fn key_by_key(before: &Termios, ctrl_c: CtrlC) -> Termios {
     let mut keys = before.clone();
     keys.input_flags &= !(InputFlags::BRKINT

@@ -1,4 +1,4 @@
-//! Lines that are one link: they are written whole, so that they can be copied or clicked.
+//! Lines that consist of one link. They are written whole, so that the user can copy or click them.
 
 use super::writer;
 
@@ -14,12 +14,12 @@ const PROGRAMS: [&str; 9] = [
     "WarpTerminal",
     "WezTerm",
 ];
-/// Terminals that do, as `TERM` names them: nothing else comes along over ssh.
+/// Terminals that support links, as `TERM` names them. ssh passes on no other variable.
 const TERMINALS: [&str; 5] = ["alacritty", "foot", "ghostty", "kitty", "wezterm"];
-/// The first version of the library of GNOME's terminals that does.
+/// The first version of VTE, the library of GNOME's terminals, that supports links.
 const VTE_VERSION_MIN: u32 = 5000;
 
-/// Returns the link of a line that holds nothing else.
+/// Returns the link of a line that contains nothing else.
 pub(super) fn alone(line: &str) -> Option<&str> {
     let link = line.strip_suffix('\n')?;
     let is_link = ["https://", "http://"]
@@ -28,7 +28,8 @@ pub(super) fn alone(line: &str) -> Option<&str> {
     (is_link && link.bytes().all(|byte| byte.is_ascii_graphic())).then_some(link)
 }
 
-/// Returns the line of a link on standard error: its address, which leads nowhere else.
+/// Returns the line of a link for standard error. Its text is the address itself, so it cannot lead
+/// elsewhere.
 pub(super) fn shown(link: &str) -> String {
     let variable = |name: &str| std::env::var(name).unwrap_or_default();
     match writer::errors_are_terminal() && are_shown(variable) {
@@ -37,7 +38,7 @@ pub(super) fn shown(link: &str) -> String {
     }
 }
 
-/// Returns true if the terminal shows links, as its variables say.
+/// Returns true if the terminal's variables say that it shows links.
 fn are_shown(variable: impl Fn(&str) -> String) -> bool {
     let (term, program) = (variable("TERM"), variable("TERM_PROGRAM"));
     let is_vte =

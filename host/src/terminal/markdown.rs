@@ -1,10 +1,9 @@
-//! Markdown as it comes: blocks are drawn once they are final, and of an open paragraph each row
-//! that is full.
+//! Draws Markdown as it arrives: a block when it is final, and an open paragraph row by row.
 //!
-//! `pulldown-cmark` says what is markup; all other characters of the source are drawn, made visible
-//! so that all looks are jaato's own. The block that is still open is held and drawn anew at line
-//! ends and between words; rows that no further text can change are written ([`page`]). Where that
-//! is tried depends on the text alone, and not on the pieces in which it comes.
+//! `pulldown-cmark` finds the markup. All other characters of the source are drawn and made
+//! visible, so that all styles are jaato's own. The open block is held and laid out again at line
+//! ends and between words. Rows that no further text can change are written ([`page`]). The points
+//! at which this is tried depend only on the text, and not on the pieces in which it arrives.
 
 mod markup;
 mod page;
@@ -13,39 +12,40 @@ mod table;
 
 use self::page::{Extent, Page, Screen, page};
 
-/// Bytes of a block that are held; what is longer is drawn as it is.
+/// Limit on the held bytes of a block. A longer block is drawn as far as it has arrived.
 const HELD_BYTES_MAX: usize = 64 * 1024;
 
-/// A block is drawn again when it has grown by this part of it: else a long one takes too long.
+/// A block is laid out again when it has grown by this fraction, because a long block would take
+/// too long otherwise.
 const GROWTH_PART: usize = 64;
 
-/// Columns of the narrowest terminal that is drawn for.
+/// Columns of the narrowest supported terminal.
 const COLUMNS_MIN: usize = 4;
 
 /// Draws pieces of markdown.
 #[derive(Debug)]
 pub struct Markdown {
     has_looks: bool,
-    /// The source from the end of the last block that is drawn and closed.
+    /// The source after the last block that is drawn and closed.
     held: String,
-    /// Bytes of it that are drawn.
+    /// Bytes of the source that are drawn.
     drawn: usize,
-    /// Its length when it was drawn last.
+    /// The length of the source when it was last laid out.
     looked_at: usize,
 }
 
 impl Markdown {
-    /// Begins a text, with looks or without.
+    /// Begins a text, with or without styles.
     pub fn new(has_looks: bool) -> Self {
         Self { has_looks, held: String::new(), drawn: 0, looked_at: 0 }
     }
 
-    /// Takes the next piece; returns what of the text is drawn now.
+    /// Takes the next piece. Returns the rows that are final now.
     pub fn piece(&mut self, text: &str, columns: usize) -> String {
         let mut rows = String::new();
         for letter in text.chars() {
             if letter == '\n' && self.held.trim_matches([' ', '\t', '\r']).is_empty() {
-                // No empty row begins a text.
+                // A text does not begin with an empty row.
                 (self.held, self.looked_at) = (String::new(), 0);
                 continue;
             }
@@ -63,7 +63,7 @@ impl Markdown {
         rows
     }
 
-    /// Ends the text here, and draws what is left of it.
+    /// Ends the text and returns its remaining rows.
     pub fn end(&mut self, columns: usize) -> String {
         let mut rows = String::new();
         self.draw(Extent::Whole, columns, &mut rows);
@@ -71,14 +71,15 @@ impl Markdown {
         rows
     }
 
-    /// The last line of the text that is not drawn yet.
+    /// Returns the last line of the text that is not drawn yet.
     pub fn coming(&self) -> Option<&str> {
         let coming = self.held.get(self.drawn..).unwrap_or_default();
         coming.lines().map(str::trim).rfind(|line| !line.is_empty())
     }
 
     fn draw(&mut self, extent: Extent, columns: usize, rows: &mut String) {
-        // The last column stays free: what fills a row goes on in the next one on some terminals.
+        // The last column stays free, because some terminals continue in the next row when a row is
+        // full.
         let room = columns.saturating_sub(1).max(COLUMNS_MIN);
         let screen = Screen { room, has_looks: self.has_looks };
         let mut page = page(&self.held, self.drawn, screen, extent);
@@ -96,8 +97,8 @@ impl Markdown {
         self.looked_at = self.held.len();
     }
 
-    /// Takes definitions of links for text: they would not be drawn at all, and what refers to them
-    /// has been drawn before they come.
+    /// Escapes link definitions, so that they are drawn as text. Otherwise they would not be drawn
+    /// at all, and the text that refers to them was drawn before they arrived.
     fn escape(&mut self, page: &Page) -> bool {
         let mut definitions = page.definitions.clone();
         definitions.retain(|at| self.held[*at..].starts_with('['));
@@ -109,7 +110,7 @@ impl Markdown {
         !definitions.is_empty()
     }
 
-    /// Lets go of what is drawn and closed.
+    /// Removes the source that is drawn and closed.
     fn let_go(&mut self, page: &Page, extent: Extent) {
         if extent == Extent::Words {
             // The last line may still be part of the block before it.
@@ -123,7 +124,7 @@ impl Markdown {
             self.held.drain(..end);
             self.drawn = self.drawn.saturating_sub(end);
         } else if let ([code], true) = (page.blocks.as_slice(), page.is_fenced) {
-            // The fence and what comes after the lines that are drawn.
+            // Remove the lines after the fence that are drawn, and keep the fence.
             let fence = self.held[code.start..].find('\n').map(|at| code.start + at + 1);
             if let Some(fence) = fence.filter(|fence| *fence < self.drawn) {
                 self.held.drain(fence..self.drawn);
@@ -133,7 +134,8 @@ impl Markdown {
     }
 }
 
-/// Tells whether a word ends with this letter: a blank, or a sign of a script without blanks.
+/// Returns true if a word ends with this letter: a space, or a character of a script without
+/// spaces.
 fn is_between_words(letter: char) -> bool {
     letter == ' ' || console::measure_text_width(letter.encode_utf8(&mut [0; 4])) > 1
 }

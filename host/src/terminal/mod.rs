@@ -1,19 +1,18 @@
-//! The one way to the terminal: everything that the binary prints, asks and reads there passes
-//! here.
+//! The only module that uses the terminal: everything that the binary prints, asks and reads passes
+//! through it.
 //!
-//! Nothing else in the binary names standard output, standard error or `println!`; `cargo xtask
-//! tidy` looks. So three things hold everywhere:
+//! Nothing else in the binary uses standard output, standard error or `println!`. `cargo xtask
+//! tidy` checks this. Three things follow:
 //!
-//! - What a model, a tool, a file or a server says is made visible before it is written
-//!   ([`jaato_runtime::visible`]). Colours are added behind that, so that they are always jaato's
-//!   own.
-//! - While a question is open nothing else is written to the terminal: it is held, and shown
-//!   afterwards. While a line is typed, it is shown above the line by the line's editor.
-//! - What was typed before a question was seen is no answer to it.
+//! - Text from a model, a tool, a file or a server is made visible before it is written
+//!   ([`jaato_runtime::visible`]). Colours are added after that, so they are always jaato's own.
+//! - While a question is open, all other output to the terminal is held and shown afterwards. While
+//!   the user types a line, the line's editor shows the output above it.
+//! - Input that was typed before a question was shown does not answer it.
 //!
-//! Three kinds of bytes pass as they are: an answer to a pipe or a file, the output of `jaato
-//! environment exec` (the person's own command), and the screen that `jaato shell attach` draws
-//! from cells.
+//! Three kinds of bytes pass unchanged: an answer to a pipe or a file, the output of `jaato
+//! environment exec` (the user's own command), and the screen that `jaato shell attach` draws from
+//! cells.
 
 mod above;
 mod answer;

@@ -1,4 +1,4 @@
-//! What moves on the terminal: a spinner, or a bar.
+//! Progress on the terminal: a spinner or a bar.
 
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
@@ -11,37 +11,37 @@ use parking_lot::Mutex;
 
 use super::{Text, can_edit, one_line, writer};
 
-/// How often a spinner turns.
+/// How often the picture of a spinner changes.
 const TICK: Duration = Duration::from_millis(120);
 
 /// The pictures of a spinner.
 const PICTURES: [char; 8] = ['⠋', '⠙', '⠚', '⠒', '⠂', '⠒', '⠓', '⠉'];
 
-/// Stands behind a spinner where there is room.
+/// Shown after a spinner's text if there is room.
 const STOPS: &str = "Ctrl-C stops";
 
-/// Columns that a spinner takes beside its text and what stands behind it: itself and the seconds.
+/// Columns that a spinner takes in addition to its text and [`STOPS`]: the picture and the seconds.
 const SPINNER_COLUMNS: usize = 12;
 
-/// Fewest columns of a text that leave room for more.
+/// The fewest columns of the text. A narrower row does not show [`STOPS`].
 const TEXT_COLUMNS_MIN: usize = 40;
 
-/// Columns of what stands before a bar.
+/// Columns of the label before a bar.
 const LABEL_COLUMNS: usize = 24;
 
-/// A total from which on it is one of bytes: nobody waits for a million of anything else.
+/// A total of this size counts bytes, because other totals are smaller.
 const BYTES_MIN: u64 = 1_000_000;
 
-/// What stands before a spinner: the prompt, where something may be typed.
+/// The text before a spinner: the prompt if the user may type, or nothing.
 static STANDS_BEFORE: Mutex<&str> = Mutex::new("");
 
-/// The work that continues, which a spinner or the row above a draft shows.
+/// The running work, which a spinner or the row above a draft shows.
 static WORK: Mutex<Option<Work>> = Mutex::new(None);
 
-/// The columns of the row that shows the work, as it was drawn last.
+/// The width of the row that shows the work, as it was last drawn.
 static DRAWN_COLUMNS: AtomicUsize = AtomicUsize::new(0);
 
-/// Work that continues.
+/// Running work.
 #[derive(Debug)]
 struct Work {
     since: Instant,
@@ -49,13 +49,13 @@ struct Work {
     fitted: fn(&str, usize) -> String,
 }
 
-/// Has a text stand before spinners.
+/// Sets the text before spinners.
 pub(super) fn stand_behind(prompt: &'static str) {
     *STANDS_BEFORE.lock() = prompt;
 }
 
-/// Returns what draws the row that shows the work, behind a prompt, in place of the row that was
-/// drawn last. The row is empty if nothing continues.
+/// Returns the sequence that draws the row that shows the work, after a prompt and in place of the
+/// row that was drawn last. The row is empty if no work runs.
 pub(super) fn work_row(before: &str) -> String {
     let columns = writer::size().1.max(1);
     let row = WORK.lock().as_ref().map(|work| work.row(columns.saturating_sub(before.len())));
@@ -77,8 +77,8 @@ pub(super) fn work_text() -> String {
     row.chars().skip(1).collect()
 }
 
-/// Returns what erases the row that was drawn last, and notes the width of the one that comes. A
-/// terminal that was made narrower has broken the row; xterm has cut it.
+/// Returns the sequence that erases the last row, and stores the width of the next one. A terminal
+/// that was made narrower has broken the row. xterm has cut it.
 fn erased(next: usize, columns: usize) -> String {
     let drawn = DRAWN_COLUMNS.swap(next, Relaxed);
     match rows_broken_at(columns, &[], drawn) {
@@ -87,8 +87,8 @@ fn erased(next: usize, columns: usize) -> String {
     }
 }
 
-/// Returns the number of rows above the cursor after the terminal got this width. `above` has the
-/// columns of the rows that were drawn, and `line` those of the row with the cursor.
+/// Returns the number of rows above the cursor after the terminal was resized to `columns`. `above`
+/// has the widths of the earlier rows, and `line` is the width of the row with the cursor.
 pub(super) fn rows_broken_at(columns: usize, above: &[usize], line: usize) -> usize {
     let is_cut = std::env::var_os("XTERM_VERSION").is_some();
     let more = |drawn: usize| if is_cut { 0 } else { drawn.saturating_sub(1) / columns };
@@ -112,7 +112,7 @@ impl Work {
     }
 }
 
-/// A row that is drawn again and again, on a thread of its own. Dropping it erases the row.
+/// A row that a separate thread redraws. Dropping it erases the row.
 #[derive(Debug)]
 struct Spinner {
     ends: Option<Sender<()>>,
@@ -145,29 +145,28 @@ impl Drop for Spinner {
     }
 }
 
-/// A spinner or a bar. Both draw on threads of their own, so none is there while a question is
-/// open.
+/// A spinner or a bar. Both draw on their own threads, so neither runs while a question is open.
 #[derive(Debug, Default)]
 pub struct Moving {
     spinner: Option<Spinner>,
     bar: Option<ProgressBar>,
-    /// When the work began: a spinner that comes back continues to count.
+    /// When the work began, so that a spinner that returns continues to count.
     since: Option<Instant>,
 }
 
 impl Moving {
-    /// Notes that something begins: its seconds count from here.
+    /// Notes that work begins. Its seconds count from this point.
     pub fn begin(&mut self) {
         self.still();
         self.since = Some(Instant::now());
     }
 
-    /// Shows that something goes on, and for how long. A bar stays.
+    /// Shows a spinner with a text and the elapsed time. Does nothing while a bar is shown.
     pub fn spin(&mut self, text: &str) {
         self.turn(text, one_line);
     }
 
-    /// The same with the end of a text, which grows.
+    /// Like [`Self::spin`], but shows the end of a growing text.
     pub fn spin_end(&mut self, text: &str) {
         self.turn(text, end_of);
     }
@@ -183,25 +182,25 @@ impl Moving {
         }
     }
 
-    /// Notes that no work continues.
+    /// Notes that no work runs.
     pub fn rest(&mut self) {
         self.spinner = None;
         *WORK.lock() = None;
     }
 
-    /// Tells whether a bar of this length is shown.
+    /// Returns true if a bar with this total is shown.
     pub fn is_bar_of(&self, total: u64) -> bool {
         self.bar.as_ref().is_some_and(|bar| bar.length() == Some(total))
     }
 
-    /// Takes a bar away: something else goes on.
+    /// Removes the bar, because other work begins.
     pub fn end_bar(&mut self) {
         if self.bar.is_some() {
             self.still();
         }
     }
 
-    /// Shows how far something is.
+    /// Shows the progress of the work as a bar.
     pub fn progress(&mut self, label: &str, done: u64, total: u64) {
         if writer::question_is_open() {
             return;
@@ -225,7 +224,7 @@ impl Moving {
         }
     }
 
-    /// Takes away what moves.
+    /// Removes the spinner or the bar.
     pub fn still(&mut self) {
         self.spinner = None;
         if let Some(bar) = self.bar.take() {
@@ -234,7 +233,8 @@ impl Moving {
     }
 }
 
-/// Returns the end of a text as one line of at most so many columns, with `…` where it was cut.
+/// Returns the end of a text as one line of at most `columns` columns, with `…` for the omitted
+/// part.
 fn end_of(text: &str, columns: usize) -> String {
     let whole = one_line(text, usize::MAX);
     if measure_text_width(&whole) <= columns {

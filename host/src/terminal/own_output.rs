@@ -1,8 +1,8 @@
-//! Standard output: the program's own, kept apart from what plugins inside jaato print.
+//! The program's own standard output, kept apart from the output of plugins inside jaato.
 //!
-//! Where a program reads it (it is no terminal), what plugins and their libraries print to
-//! descriptor 1 would stand between the lines of an answer. So descriptor 1 is a pipe then, whose
-//! lines go to the log, as those of a worker do.
+//! If standard output is not a terminal, a program may read the answer, and text that plugins and
+//! their libraries print to descriptor 1 would be mixed into it. So descriptor 1 becomes a pipe,
+//! and its lines go to the log, as a worker's output does.
 
 use std::fs::File;
 use std::io::{self, IsTerminal as _, Write};
@@ -14,16 +14,16 @@ use nix::unistd::dup2_stdout;
 use parking_lot::Mutex;
 use tokio::net::unix::pipe;
 
-/// The true standard output, where descriptor 1 is not it.
+/// The real standard output, if descriptor 1 was replaced.
 static OWN: OnceLock<File> = OnceLock::new();
 
-/// The end of the pipe at which what is printed arrives, until somebody reads it.
+/// The reading end of the pipe, until [`log_what_is_printed`] takes it.
 static PRINTED: Mutex<Option<OwnedFd>> = Mutex::new(None);
 
-/// Keeps the true standard output for the program itself, unless that is a terminal. A command
-/// whose answer a program may read calls this first when plugins run inside jaato for it.
+/// Keeps the real standard output for the program itself, unless it is a terminal. A command with
+/// plugins inside jaato calls this first if a program may read its answer.
 ///
-/// If the system refuses, what plugins print stands in the answer, as it does on a terminal.
+/// If the system refuses, the output of plugins is mixed into the answer, as on a terminal.
 pub fn reserve() {
     let _ = try_reserve();
 }
@@ -37,12 +37,12 @@ fn try_reserve() -> io::Result<()> {
     let (reading, writing) = io::pipe()?;
     dup2_stdout(&writing)?;
     *PRINTED.lock() = Some(reading.into());
-    // Nobody has set it: this is called once.
+    // This function is called once, so the value is not set yet.
     let _ = OWN.set(own);
     Ok(())
 }
 
-/// Has what plugins inside jaato print written to the log. On the runtime.
+/// Writes the output of plugins inside jaato to the log. Must run on the runtime.
 pub fn log_what_is_printed(log: &Log) {
     let reading = PRINTED.lock().take();
     let Some(reading) = reading.and_then(|end| pipe::Receiver::from_owned_fd(end).ok()) else {
@@ -51,7 +51,7 @@ pub fn log_what_is_printed(log: &Log) {
     tokio::spawn(log_printed(log.clone(), "inside".to_owned(), reading));
 }
 
-/// Returns standard output, locked against other threads of this program.
+/// Returns the program's standard output, locked against other threads of this program.
 pub(super) fn stdout() -> Box<dyn Write> {
     match OWN.get() {
         Some(own) => Box::new(own),

@@ -1,9 +1,9 @@
 //! Asks the user at the terminal, so that no other text can pass for a question.
 //!
-//! Every row begins with a mark that no other text can have, is broken here at the terminal's
-//! width, and all rows fit the screen: a long value shows its beginning and its end, and says how
-//! much is between. While a question is open, nothing else is written, so it is the last thing on
-//! the screen. What was typed before the question was seen is not an answer. Once it is answered,
+//! Every row begins with a mark that no other text can have and is broken at the terminal's width.
+//! All rows fit the screen: a long value shows its beginning and its end, and counts the lines
+//! between them. While a question is open, nothing else is written, so it is the last text on the
+//! screen. Input that was typed before the question was shown is not an answer. After the answer,
 //! the question folds to one row.
 
 mod keys;
@@ -25,22 +25,22 @@ use rows::{Extent, Row};
 pub use typing::can_edit;
 use typing::{Typed, Typing};
 
-/// How long nothing may be typed before a question takes an answer: a user who types at that moment
-/// means something else.
+/// How long the user must type nothing before a question accepts an answer, because a user who is
+/// typing at that moment means something else.
 const FIRST_LOOK: Duration = Duration::from_millis(300);
 
-/// Columns of the mark before a row, with the blank after it.
+/// Columns of the mark before a row, with the space after it.
 const MARK_COLUMNS: usize = 2;
 
-/// Bytes of text that was typed too early, about: more is not kept.
+/// Approximate limit on the bytes that were typed too early. Further bytes are dropped.
 const EARLY_BYTES_MAX: usize = 64 * 1024;
 
 /// What happens to text that was typed before the question was seen.
 #[derive(Debug, Clone, Copy)]
 pub enum Before<'a> {
-    /// Nothing else waits for it.
+    /// The text is dropped.
     Dropped,
-    /// It belongs to the next message.
+    /// The text belongs to the next message.
     Kept(&'a Mutex<String>),
 }
 
@@ -64,12 +64,12 @@ pub enum Reply<T> {
     Nobody(String),
 }
 
-/// Asks until there is an answer. `read` reads one from a line; its error is shown, unless it is
-/// empty, and the question asked again. `fold` returns the row that replaces the answered question,
-/// if there is to be one. Dropping the future withdraws the question.
+/// Asks until there is an answer. `read` parses an answer from a line. If it returns an error, the
+/// error is shown unless it is empty, and the question is asked again. `fold` returns the row that
+/// replaces the answered question, or `None`. Dropping the future withdraws the question.
 ///
 /// # Errors
-/// When the terminal is gone.
+/// If the terminal is gone.
 pub async fn ask<T>(
     open: Arc<OpenQuestion>,
     question: Dialog,
@@ -86,7 +86,8 @@ pub async fn ask<T>(
         let line = match asking.typed().await? {
             Typed::Line(line) => line,
             Typed::Ended => return Ok(Reply::Nobody("standard input has ended".to_owned())),
-            // Rows that the terminal broke again could look like anything.
+            // Draw the question again, because rows that the terminal broke could look like
+            // anything.
             Typed::Resized => {
                 asking.erase_resized().await?;
                 if let Some(reason) = asking.show_body().await? {
@@ -94,7 +95,7 @@ pub async fn ask<T>(
                 }
                 continue;
             }
-            // The user looks at the question for the first time again.
+            // After a stop, the user sees the question for the first time again.
             Typed::Stopped => {
                 asking.end_line().await?;
                 asking.typing.begin_again(&asking.question.begun);
@@ -119,10 +120,10 @@ pub async fn ask<T>(
     }
 }
 
-/// Shows a question whose answer is not shown while it is typed; returns the prompt.
+/// Shows a question whose answer is not shown while the user types it. Returns the prompt.
 ///
 /// # Errors
-/// When the terminal is gone.
+/// If the terminal is gone.
 pub async fn show(
     open: Arc<OpenQuestion>,
     question: Dialog,
@@ -142,8 +143,8 @@ struct OpenDialog<'a> {
     size: (usize, usize),
     before: Before<'a>,
     typing: Typing,
-    /// The columns of the question's rows above the line that is typed. These rows are erased when
-    /// it is answered.
+    /// The columns of the question's rows above the typed line. These rows are erased after the
+    /// answer.
     rows_above: Vec<usize>,
 }
 
@@ -153,7 +154,8 @@ impl<'a> OpenDialog<'a> {
         Ok(Self { open, question, size: (0, 0), before, typing, rows_above: Vec::new() })
     }
 
-    /// Shows what is asked and leaves time to look at it; says why that cannot be done here.
+    /// Shows the question and gives the user time to see it. Returns the reason if that is
+    /// impossible.
     async fn begin(&mut self) -> io::Result<Option<String>> {
         self.take_early()?;
         if let Some(reason) = self.show_body().await? {
@@ -167,14 +169,14 @@ impl<'a> OpenDialog<'a> {
         }
     }
 
-    /// Takes what was typed before the question was seen; returns true if there was something.
+    /// Takes the input that was typed before the question was shown. Returns true if there was any.
     fn take_early(&mut self) -> io::Result<bool> {
         let text = self.typing.take_early()?;
         self.before.keep(&text);
         Ok(!text.is_empty())
     }
 
-    /// Shows what is asked; says why that cannot be done here.
+    /// Shows the question. Returns the reason if that is impossible.
     async fn show_body(&mut self) -> io::Result<Option<String>> {
         self.size = writer::size();
         let rows = match self.question.body(self.size, Extent::Fitted) {
@@ -185,7 +187,7 @@ impl<'a> OpenDialog<'a> {
         let has_keys = self.typing.has_keys();
         self.write(move |open| {
             if has_keys {
-                // The terminal may have shown what was typed before.
+                // The terminal may have shown the input that was typed before.
                 open.erase_rows(0)?;
             }
             open.say(&marked(&rows))
@@ -194,10 +196,10 @@ impl<'a> OpenDialog<'a> {
         Ok(None)
     }
 
-    /// Shows all of it. That stays; only its end is erased with the answer.
+    /// Shows the whole question. It stays, and the answer erases only its end.
     async fn show_whole(&mut self) -> io::Result<()> {
         self.erase().await?;
-        // Whatever the size is: what is shown whole scrolls.
+        // This works at any size, because the whole question may scroll.
         if let Ok(rows) = self.question.body(self.size, Extent::Whole) {
             self.rows_above = columns_of(&self.question.rows_below(self.size, false));
             self.write(move |open| open.say(&marked(&rows))).await?;
@@ -205,7 +207,7 @@ impl<'a> OpenDialog<'a> {
         Ok(())
     }
 
-    /// Shows words of jaato's own below the question.
+    /// Shows a message from jaato below the question.
     async fn show_words(&mut self, words: &str) -> io::Result<()> {
         let rows = rows::words_as_rows(words, self.size);
         if self.typing.has_keys() {
@@ -218,7 +220,7 @@ impl<'a> OpenDialog<'a> {
         }
     }
 
-    /// Shows the line that is typed.
+    /// Shows the typed line.
     async fn show_line(&mut self) -> io::Result<()> {
         match self.typing.shown(rows::line_columns(self.size)) {
             Some((text, after)) => {
@@ -228,7 +230,7 @@ impl<'a> OpenDialog<'a> {
         }
     }
 
-    /// Waits until a line is typed.
+    /// Waits until the user has typed a line.
     async fn typed(&mut self) -> io::Result<Typed> {
         loop {
             if let Some(typed) = self.typing.next()? {
@@ -288,7 +290,7 @@ impl<'a> OpenDialog<'a> {
         can_show && manner.show_words().contains(&line.to_lowercase().as_str())
     }
 
-    /// Writes on a thread of its own: a terminal that stands still must not delay a cancel.
+    /// Writes on a separate thread, because a terminal that blocks must not delay a cancellation.
     async fn write(
         &mut self,
         rows: impl FnOnce(&OpenQuestion) -> io::Result<()> + Send + 'static,
@@ -299,7 +301,7 @@ impl<'a> OpenDialog<'a> {
     }
 }
 
-/// Returns the row in which the answer is typed.
+/// Returns the row in which the user types the answer.
 fn prompt(text: &str) -> Text {
     marked(&[typed_row(text)])
 }
@@ -312,7 +314,7 @@ fn columns_of(rows: &[Row]) -> Vec<usize> {
     rows.iter().map(columns_of_row).collect()
 }
 
-/// Returns the columns of a row with its mark.
+/// Returns the columns of a row including its mark.
 fn columns_of_row(row: &Row) -> usize {
     row.0.iter().fold(MARK_COLUMNS, |columns, (_, piece)| columns + measure_text_width(piece))
 }

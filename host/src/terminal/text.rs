@@ -1,39 +1,40 @@
-//! Text on its way to the terminal: pieces with looks, and lines that are cut at a width.
+//! Text for the terminal: styled pieces, and lines that are truncated to a width.
 
 use console::Style;
 use jaato_runtime::visible;
 
-/// Columns of a name in a question. One that follows the rules is shorter.
+/// Columns of a name in a question. A valid name is shorter.
 pub const NAME_COLUMNS: usize = 80;
 
-/// How a piece looks.
+/// The style of a piece.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Look {
-    /// As the terminal shows any text.
+    /// The terminal's default style.
     Plain,
     /// Less important.
     Dim,
     /// More important.
     Strong,
-    /// Wrong, or gone.
+    /// Wrong or removed.
     Red,
-    /// Warns.
+    /// A warning.
     Yellow,
     /// Added.
     Green,
 }
 
-/// A text in pieces. Whoever wrote them, each is made visible before it gets its look.
+/// A text of styled pieces. Each piece is made visible before it gets its style, regardless of its
+/// author.
 #[derive(Debug, Clone, Default)]
 pub struct Text(Vec<(Look, String)>);
 
 impl Text {
-    /// Begins an empty one.
+    /// Creates an empty text.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Adds a piece without a look.
+    /// Adds a piece without a style.
     pub fn plain(self, text: &str) -> Self {
         self.with(Look::Plain, text)
     }
@@ -53,19 +54,19 @@ impl Text {
         self.with(Look::Red, text)
     }
 
-    /// Adds a piece with a look.
+    /// Adds a piece with a style.
     pub fn with(mut self, look: Look, text: &str) -> Self {
         self.0.push((look, visible::text(text).into_owned()));
         self
     }
 
-    /// Adds what begins every row of a question, which no other text can hold.
+    /// Adds the mark at the beginning of each row of a question, which no other text can contain.
     pub(super) fn mark(mut self) -> Self {
         self.0.push((Look::Yellow, format!("{} ", visible::QUESTION_MARK)));
         self
     }
 
-    /// Writes it with its looks; `style` begins one for the stream that it goes to.
+    /// Returns the styled text. `style` creates a style for the target stream.
     pub fn styled(&self, style: impl Fn() -> Style) -> String {
         let styled = self.0.iter().map(|(look, text)| match look {
             Look::Plain => text.clone(),
@@ -79,13 +80,13 @@ impl Text {
     }
 }
 
-/// Returns a text as one line of at most so many columns, with `…` where it was cut.
+/// Returns a text as one line of at most `columns` columns, with `…` if it was truncated.
 pub fn one_line(text: &str, columns: usize) -> String {
     cut(&visible::text(text), columns)
 }
 
-/// Returns what is exact (a call, a name) as one line of at most so many columns, with `…` where it
-/// was cut.
+/// Returns a text that must be exact, such as a call or a name, as one line of at most `columns`
+/// columns, with `…` if it was truncated.
 pub fn exact_line(text: &str, columns: usize) -> String {
     cut(&visible::exact(text), columns)
 }

@@ -1,5 +1,5 @@
-//! Reads what is typed, straight from the terminal: no line waits in a buffer of the process, where
-//! nobody could tell when it was typed.
+//! Reads typed input directly from the terminal, without a buffer in the process. A buffered line
+//! would not show when it was typed.
 
 use std::fs::File;
 use std::io::{self, Read as _};
@@ -15,37 +15,36 @@ use nix::sys::termios::{
 
 use super::keyboard::{Keyboard, keyboard};
 
-/// How often it is looked whether something was typed.
+/// How often the terminal is checked for input.
 const LOOKED_AT_EVERY: Duration = Duration::from_millis(20);
 
-/// Bytes that are read at a time: a terminal gives out no longer line.
+/// Bytes to read at a time. A terminal delivers no longer line.
 const LINE_BYTES: usize = 4096;
 
-/// Lines that were typed too early, at most: a terminal holds as many bytes as one line may have.
+/// Limit on lines that were typed too early. A terminal holds as many bytes as one line may have.
 const EARLY_LINES_MAX: usize = LINE_BYTES;
 
-/// What Ctrl-C is where it is a key.
+/// The character of Ctrl-C when it is a key.
 pub const CTRL_C: char = '\u{3}';
 
-/// Tells whether something can be read from the terminal: a whole line, as terminals give out no
-/// others.
+/// Returns true if the terminal has input. In line mode, this is a whole line.
 ///
 /// # Errors
-/// When the terminal is gone.
+/// If the terminal is gone.
 pub(super) fn is_typed() -> io::Result<bool> {
     let keyboard = keyboard();
     let mut terminal = [PollFd::new(keyboard.as_fd(), PollFlags::POLLIN)];
-    // A signal that arrives now interrupts also a look that does not wait.
+    // A signal that arrives now interrupts even a poll that does not wait.
     match poll(&mut terminal, PollTimeout::ZERO) {
         Err(Errno::EINTR) => Ok(false),
         polled => Ok(polled? > 0),
     }
 }
 
-/// Blocks until something can be read from the terminal, or the other end of a pipe is closed.
+/// Blocks until the terminal has input or the other end of a pipe is closed.
 ///
 /// # Errors
-/// When the terminal is gone.
+/// If the terminal is gone.
 pub(super) fn until_typed(withdrawn: BorrowedFd<'_>) -> io::Result<()> {
     let keyboard = keyboard();
     loop {
@@ -58,16 +57,16 @@ pub(super) fn until_typed(withdrawn: BorrowedFd<'_>) -> io::Result<()> {
     }
 }
 
-/// Waits for the next look. Not on a thread that reads: a cancel would leave that behind, to take
-/// what is typed next.
+/// Waits until the next check. Does not wait on a thread that reads, because after a cancellation
+/// that thread would remain and take the next input.
 pub(super) async fn until_next_look() {
     tokio::time::sleep(LOOKED_AT_EVERY).await;
 }
 
-/// Waits until something can be read from the terminal.
+/// Waits until the terminal has input.
 ///
 /// # Errors
-/// When the terminal is gone.
+/// If the terminal is gone.
 pub async fn something_is_typed() -> io::Result<()> {
     while !is_typed()? {
         until_next_look().await;
@@ -75,11 +74,11 @@ pub async fn something_is_typed() -> io::Result<()> {
     Ok(())
 }
 
-/// Reads one line with its end (the line's, or [`CTRL_C`] where that is a key), and blocks until
-/// there is one; an empty text where there are no more.
+/// Reads one line with its end, which is a line end, or [`CTRL_C`] when that is a key. Blocks until
+/// the line is complete. Returns an empty text at the end of the input.
 ///
 /// # Errors
-/// When the terminal cannot be read.
+/// If the terminal cannot be read.
 pub fn read_line() -> io::Result<Vec<u8>> {
     let mut terminal = File::from(keyboard().as_fd().try_clone_to_owned()?);
     let mut line = Vec::new();
@@ -97,10 +96,10 @@ pub fn read_line() -> io::Result<Vec<u8>> {
     }
 }
 
-/// Reads bytes that were typed; none if there are no more.
+/// Reads typed bytes. Returns an empty vector at the end of the input.
 ///
 /// # Errors
-/// When the terminal cannot be read.
+/// If the terminal cannot be read.
 pub(super) fn read_some() -> io::Result<Vec<u8>> {
     let mut terminal = File::from(keyboard().as_fd().try_clone_to_owned()?);
     let mut buffer = [0; LINE_BYTES];
@@ -113,11 +112,11 @@ pub(super) fn read_some() -> io::Result<Vec<u8>> {
     }
 }
 
-/// Takes what was typed so far out of the terminal: whole lines are returned, half a one is
-/// dropped.
+/// Removes the input that was typed so far from the terminal. Returns whole lines and drops an
+/// incomplete one.
 ///
 /// # Errors
-/// When the terminal is gone.
+/// If the terminal is gone.
 pub(super) fn take_early() -> io::Result<Vec<String>> {
     let mut lines = Vec::new();
     while lines.len() < EARLY_LINES_MAX && is_typed()? {
@@ -135,8 +134,8 @@ pub(super) fn take_early() -> io::Result<Vec<String>> {
     Ok(lines)
 }
 
-/// A terminal on which Ctrl-C ends the line that is typed, as its last sign, and is no signal.
-/// Dropping it makes the terminal as it was.
+/// A terminal on which Ctrl-C ends the typed line as its last character and sends no signal.
+/// Dropping it restores the terminal.
 pub(super) struct CtrlCAsKey {
     keyboard: Keyboard,
     before: Termios,
@@ -156,7 +155,7 @@ impl CtrlCAsKey {
 
 impl Drop for CtrlCAsKey {
     fn drop(&mut self) {
-        // A terminal that is gone needs nothing.
+        // A terminal that is gone needs no cleanup.
         let _ = tcsetattr(&self.keyboard, SetArg::TCSANOW, &self.before);
     }
 }

@@ -1,4 +1,5 @@
-//! Writes to the process's output and error output, and holds back while a question is open.
+//! Writes to standard output and standard error, and holds the writes back while a question is
+//! open.
 
 use std::io::{self, IsTerminal as _, Write as _};
 use std::sync::OnceLock;
@@ -14,20 +15,20 @@ use super::above::{Above, Printer};
 use super::own_output::stdout;
 use crate::platform;
 
-/// Bytes that are held while a question is open. A person may take their time, and a tool may print
-/// meanwhile.
+/// Limit on the bytes that are held while a question is open. The user may take a long time to
+/// answer while a tool prints.
 const HELD_BYTES_MAX: usize = 256 * 1024;
 
-/// Rows and columns where nobody knows the size.
+/// The rows and columns to assume if the size is unknown.
 const SIZE: (usize, usize) = (24, 80);
 
-/// Goes to the beginning of the row and erases it.
+/// Moves the cursor to the beginning of the row and erases the row.
 const ERASE_ROW: &str = "\r\u{1b}[K";
 
-/// Erases everything from the cursor on.
+/// Erases everything after the cursor.
 const ERASE_BELOW: &str = "\u{1b}[J";
 
-/// Where something is written to.
+/// The stream that a text is written to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Channel {
     /// Standard output.
@@ -36,45 +37,45 @@ pub enum Channel {
     Errors,
 }
 
-/// What waits for the end of a question.
+/// Output that waits until the question is closed.
 #[derive(Debug, Default)]
 pub(super) struct Held {
     pieces: Vec<(Channel, Vec<u8>)>,
     bytes: usize,
-    /// Bytes that found no room.
+    /// Bytes that were dropped because the limit was reached.
     cut: usize,
-    /// Who shows it above the line that is typed, where one is.
+    /// The editor that shows held lines above its own line, if one is open.
     pub(super) above: Option<Above>,
 }
 
-/// There while a question is open. The lock also keeps what threads write apart.
+/// `Some` while a question is open. The lock also keeps concurrent writes apart.
 static HELD: Mutex<Option<Held>> = Mutex::new(None);
 
-/// Set when the terminal took nothing for so long that nobody waits for it any more.
+/// Set after the terminal accepted nothing for too long. Later writes are dropped.
 static GIVEN_UP: AtomicBool = AtomicBool::new(false);
 
 pub(super) fn held() -> MutexGuard<'static, Option<Held>> {
     HELD.lock()
 }
 
-/// Tells whether standard input is a terminal.
+/// Returns true if standard input is a terminal.
 pub fn input_is_terminal() -> bool {
     io::stdin().is_terminal()
 }
 
-/// Tells whether standard output is a terminal.
+/// Returns true if standard output is a terminal.
 pub fn output_is_terminal() -> bool {
     static IS_TERMINAL: OnceLock<bool> = OnceLock::new();
     *IS_TERMINAL.get_or_init(|| io::stdout().is_terminal())
 }
 
-/// Tells whether standard error is a terminal.
+/// Returns true if standard error is a terminal.
 pub fn errors_are_terminal() -> bool {
     static IS_TERMINAL: OnceLock<bool> = OnceLock::new();
     *IS_TERMINAL.get_or_init(|| io::stderr().is_terminal())
 }
 
-/// Returns the rows and columns of the terminal that shows errors and questions.
+/// Returns the rows and columns of the terminal for errors and questions.
 pub fn size() -> (usize, usize) {
     size_of(Channel::Errors)
 }
@@ -90,61 +91,61 @@ pub fn size_of(channel: Channel) -> (usize, usize) {
     (or(rows, SIZE.0), or(columns, SIZE.1))
 }
 
-/// Writes a text and its line end to standard error.
+/// Writes a text and a line end to standard error.
 ///
 /// # Errors
-/// When nobody reads there any more. Any other error (a full disk) has nowhere to be told, and
-/// costs the words alone: the answer goes elsewhere.
+/// If the reader closed standard error. Any other error, such as a full disk, is ignored: only this
+/// text is lost, because answers are written elsewhere.
 pub fn say(text: &Text) -> io::Result<()> {
     errors(&(text.styled(|| Style::new().for_stderr()) + "\n"))
 }
 
-/// Writes text of several lines that is read to standard output, as it is.
+/// Writes a text of several lines to standard output without styles.
 ///
 /// # Errors
-/// When it cannot be written.
+/// If standard output cannot be written.
 pub fn print(text: &str) -> io::Result<()> {
     output(&visible::text(text))
 }
 
-/// Writes text with looks to standard output.
+/// Writes styled text to standard output.
 ///
 /// # Errors
-/// When it cannot be written.
+/// If standard output cannot be written.
 pub fn print_styled(text: &Text) -> io::Result<()> {
     output(&text.styled(Style::new))
 }
 
-/// Writes JSON to standard output, with nothing in it that could drive a terminal.
+/// Writes JSON to standard output, with all control characters escaped.
 ///
 /// # Errors
-/// When it cannot be written.
+/// If standard output cannot be written.
 pub fn print_json(text: &str) -> io::Result<()> {
     output(&visible::json(text))
 }
 
-/// Passes on what the person's own command printed, as it is.
+/// Passes on the output of the user's own command unchanged.
 ///
 /// # Errors
-/// When it cannot be written.
+/// If the channel cannot be written.
 pub fn pass(channel: Channel, bytes: &[u8]) -> io::Result<()> {
     write(channel, bytes)
 }
 
-/// Draws on the terminal: what comes has been made from cells by [`crate::shell`].
+/// Draws on the terminal. [`crate::shell`] made the text from cells, so it is safe.
 ///
 /// # Errors
-/// When it cannot be written.
+/// If standard output cannot be written.
 pub fn draw(text: &str) -> io::Result<()> {
     write(Channel::Output, text.as_bytes())
 }
 
-/// Writes what was made visible to standard output.
+/// Writes text that is already visible to standard output.
 pub(super) fn output(text: &str) -> io::Result<()> {
     write(Channel::Output, text.as_bytes())
 }
 
-/// Writes what was made visible to standard error; fails only when nobody reads there any more.
+/// Writes text that is already visible to standard error. Fails only if the reader closed it.
 pub(super) fn errors(text: &str) -> io::Result<()> {
     write(Channel::Errors, text.as_bytes()).or_else(if_read)
 }
@@ -153,18 +154,18 @@ fn if_read(error: io::Error) -> io::Result<()> {
     if error.kind() == io::ErrorKind::BrokenPipe { Err(error) } else { Ok(()) }
 }
 
-/// Stops to write: what takes nothing for ever must not keep the process from its end.
+/// Drops all later writes, so that a terminal that accepts nothing cannot keep the process alive.
 pub fn give_up() {
     GIVEN_UP.store(true, SeqCst);
 }
 
-/// Tells whether nothing is written any more.
+/// Returns true if all writes are dropped.
 fn has_given_up() -> bool {
     GIVEN_UP.load(SeqCst)
 }
 
 fn write(channel: Channel, bytes: &[u8]) -> io::Result<()> {
-    // Before the lock: another thread may hold that in a write that never ends.
+    // Check this before taking the lock: another thread may hold it in a write that never ends.
     if has_given_up() {
         return Ok(());
     }
@@ -173,7 +174,7 @@ fn write(channel: Channel, bytes: &[u8]) -> io::Result<()> {
         Channel::Errors => errors_are_terminal(),
     };
     if !is_terminal {
-        // Without the lock: who reads a pipe slowly holds up no question.
+        // Write without the lock, so that a slow reader of a pipe does not delay a question.
         return write_now(channel, bytes);
     }
     match held().as_mut() {
@@ -185,11 +186,11 @@ fn write(channel: Channel, bytes: &[u8]) -> io::Result<()> {
     }
 }
 
-/// Draws a row that moves, unless a question is open.
+/// Draws the row of a spinner, unless a question is open.
 pub(super) fn draw_moving(text: &str) {
     let held = held();
     if held.is_none() && !has_given_up() {
-        // A terminal that is gone shows nothing.
+        // If the terminal is gone, there is nothing to show.
         let _ = write_now(Channel::Errors, text.as_bytes());
     }
 }
@@ -210,12 +211,12 @@ impl Held {
     fn take(&mut self, channel: Channel, bytes: &[u8]) {
         let room = HELD_BYTES_MAX - self.bytes;
         let mut end = bytes.len().min(room);
-        // Not in the middle of a sign; what is no UTF-8 has no middle.
+        // Do not cut a UTF-8 character in two. The loop ends at once if the bytes are not UTF-8.
         while end < bytes.len() && end > 0 && bytes[end] & 0xc0 == 0x80 {
             end -= 1;
         }
         self.cut += bytes.len() - end;
-        // What comes behind a cut would stand where it does not belong.
+        // Text after the cut would appear out of context, so take no more.
         self.bytes = if end < bytes.len() { HELD_BYTES_MAX } else { self.bytes + end };
         match self.pieces.last_mut() {
             _ if end == 0 => {}
@@ -224,7 +225,7 @@ impl Held {
         }
     }
 
-    /// Takes the lines that have ended out of it, in their order.
+    /// Takes out the complete lines, in their order.
     pub(super) fn take_lines(&mut self) -> Vec<u8> {
         let has_end = |piece: &(Channel, Vec<u8>)| piece.1.contains(&b'\n');
         let mut lines = Vec::new();
@@ -252,40 +253,39 @@ impl Held {
     }
 
     fn note(&self) -> Option<String> {
-        (self.cut > 0)
-            .then(|| format!("\nnote: {} more bytes came meanwhile, and are not shown\n", self.cut))
+        (self.cut > 0).then(|| format!("\nnote: {} more bytes of output are not shown\n", self.cut))
     }
 }
 
-/// The terminal while a question is open: only the question is written there. Dropping it shows
-/// what was held.
+/// The terminal while a question is open: only the question is written to it. Dropping this value
+/// writes the held output.
 #[derive(Debug)]
 pub struct OpenQuestion {
-    /// The last row waits for an answer.
+    /// Whether the last row waits for an answer.
     line_is_open: AtomicBool,
 }
 
-/// Opens a question. What else is written from here on is held. Questions come one at a time:
-/// [`crate::ask::Stage`].
+/// Opens a question. From this point, all other output is held. [`crate::ask::Stage`] makes sure
+/// that only one question is open.
 pub fn open_question() -> OpenQuestion {
     *held() = Some(Held::default());
     OpenQuestion { line_is_open: AtomicBool::new(false) }
 }
 
-/// Tells whether something waits for the end of the question that is open.
+/// Returns true if output is held because a question is open.
 pub(super) fn something_is_held() -> bool {
     held().as_ref().is_some_and(|held| !held.pieces.is_empty())
 }
 
-/// Tells whether a question is open.
+/// Returns true if a question is open.
 pub(super) fn question_is_open() -> bool {
     held().is_some()
 }
 
-/// Switches something on or off at the terminal: a sequence of jaato's own, in no text.
+/// Writes one of jaato's own control sequences, which switches a mode of the terminal.
 ///
 /// # Errors
-/// When the terminal is gone.
+/// If the terminal is gone.
 pub(super) fn switch(sequence: &'static str) -> io::Result<()> {
     let _held = held();
     if errors_are_terminal() { write_now(Channel::Errors, sequence.as_bytes()) } else { Ok(()) }
@@ -295,34 +295,34 @@ impl OpenQuestion {
     /// Writes rows of the question.
     ///
     /// # Errors
-    /// When the terminal is gone.
+    /// If the terminal is gone.
     pub fn say(&self, text: &Text) -> io::Result<()> {
         self.write(&(text.styled(|| Style::new().for_stderr()) + "\n"))
     }
 
-    /// Writes what stands before the answer.
+    /// Writes the text before the answer and leaves the row open.
     ///
     /// # Errors
-    /// When the terminal is gone.
+    /// If the terminal is gone.
     pub fn say_open(&self, text: &Text) -> io::Result<()> {
         self.write(&text.styled(|| Style::new().for_stderr()))?;
         self.line_is_open.store(true, SeqCst);
         Ok(())
     }
 
-    /// Takes the open row away, as if nothing had stood there.
+    /// Erases the open row.
     ///
     /// # Errors
-    /// When the terminal is gone.
+    /// If the terminal is gone.
     pub(super) fn erase_row(&self) -> io::Result<()> {
         self.row_has_ended();
         self.write(ERASE_ROW)
     }
 
-    /// Draws the row of a line that is edited anew, the cursor so many columns before its end.
+    /// Redraws the row of the edited line, with the cursor `columns_after` columns before its end.
     ///
     /// # Errors
-    /// When the terminal is gone.
+    /// If the terminal is gone.
     pub(super) fn draw_row(&self, text: &Text, columns_after: usize) -> io::Result<()> {
         self.line_is_open.store(true, SeqCst);
         let back = match columns_after {
@@ -332,10 +332,10 @@ impl OpenQuestion {
         self.write(&format!("{ERASE_ROW}{}{back}", text.styled(|| Style::new().for_stderr())))
     }
 
-    /// Takes the open row and so many above it away.
+    /// Erases the open row and `rows_above` rows above it.
     ///
     /// # Errors
-    /// When the terminal is gone.
+    /// If the terminal is gone.
     pub fn erase_rows(&self, rows_above: usize) -> io::Result<()> {
         self.row_has_ended();
         let up = match rows_above {
@@ -345,23 +345,23 @@ impl OpenQuestion {
         self.write(&format!("\r{up}{ERASE_BELOW}"))
     }
 
-    /// Has all that is written from here on, and what was held so far, shown above a line that is
-    /// typed: by its editor, once that is ready.
+    /// Shows held output and all later output above the line that the user types. The line's editor
+    /// prints it when it is ready.
     pub fn print_above(&self, printer: Printer) {
         if let Some(held) = held().as_mut() {
             held.above = Some(Above::new(printer));
         }
     }
 
-    /// Ends the open row, where nothing that was typed has.
+    /// Ends the open row, unless the user's input ended it.
     ///
     /// # Errors
-    /// When the terminal is gone.
+    /// If the terminal is gone.
     pub fn end_row(&self) -> io::Result<()> {
         if self.line_is_open.swap(false, SeqCst) { self.write("\n") } else { Ok(()) }
     }
 
-    /// Notes that the person has ended the open row.
+    /// Notes that the user ended the open row.
     pub fn row_has_ended(&self) {
         self.line_is_open.store(false, SeqCst);
     }
@@ -376,7 +376,7 @@ impl Drop for OpenQuestion {
     fn drop(&mut self) {
         let mut held = held();
         let Some(held) = held.take() else { return };
-        // A terminal that is gone shows nothing more; whoever writes next learns of it.
+        // If the terminal is gone, nothing is shown, and the next write fails.
         if self.line_is_open.load(SeqCst) {
             let _ = write_now(Channel::Errors, b"\n");
         }
@@ -407,7 +407,7 @@ mod tests {
         );
         held.take(Channel::Errors, b"more");
         assert_eq!((held.pieces.len(), held.cut), (1, 4));
-        assert!(held.note().unwrap().contains("4 more bytes came"));
+        assert!(held.note().unwrap().contains("4 more bytes of output"));
     }
 
     #[test]
@@ -424,7 +424,7 @@ mod tests {
         held.take(Channel::Errors, &vec![b'x'; HELD_BYTES_MAX]);
         let lines = String::from_utf8(held.take_lines()).unwrap();
         assert!(
-            lines.starts_with("dxx") && lines.contains("note: 1 more bytes came"),
+            lines.starts_with("dxx") && lines.contains("note: 1 more bytes of output"),
             "{lines:.9}"
         );
         assert_eq!((held.bytes, held.cut), (0, 0));

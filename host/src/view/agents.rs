@@ -1,5 +1,5 @@
-//! What a person sees of the sessions that plugins open: a line for each step, under the session's
-//! name. What it says is its opener's to use, and is no answer.
+//! Shows the sessions that plugins open: one line for each step, labelled with the session's name.
+//! Their answers belong to the plugin and are not shown.
 
 use std::collections::HashMap;
 
@@ -9,24 +9,24 @@ use serde_json::Value;
 use crate::diff::{self, ChangeTense};
 use crate::terminal::{exact_line, one_line};
 
-/// The sessions that others have opened, by id, and what they are called.
+/// The names of the sessions that plugins have opened, by id.
 #[derive(Debug, Default)]
 pub struct Agents(HashMap<SessionId, String>);
 
-/// What to show of an event of such a session.
+/// The output for an event of such a session.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Shown {
-    /// A line.
+    /// A line of text.
     Line(String),
-    /// That something goes on.
+    /// The text of a spinner.
     Spinner(String),
     /// Nothing.
     Nothing,
 }
 
 impl Agents {
-    /// Takes an event; returns nothing where it is of a session that nobody opened: that one is
-    /// shown whole.
+    /// Handles an event. Returns `None` if no plugin opened its session, because that session is
+    /// shown in full.
     pub fn take(&mut self, envelope: &EventEnvelope, columns: usize) -> Option<Shown> {
         if let Event::SessionStarted { agent: Some(agent), model, .. } = &envelope.event {
             let name = exact_line(agent, columns);

@@ -1,11 +1,10 @@
-//! The calls that run at this moment: what each is called on the screen, and how much of its output
-//! is shown there.
+//! The running calls: the label of each on the screen, and how much of its output is shown.
 //!
-//! On a terminal a person is shown the first lines as they come and the last ones at the end; what
-//! lies between is counted. A line is shown when it has ended; until then it stands in the line
-//! that moves, where a program may begin it anew as often as it likes. Elsewhere all of it is shown
-//! as it comes, and a line that is begun anew as it was left. In the background nothing moves, so
-//! the first lines of a call there come as they come too.
+//! On a terminal, the user sees the first lines as they arrive and the last lines when the call
+//! ends. The lines between them are counted. A line is shown when it is complete. Until then it is
+//! in the spinner's row, where a program may restart it as often as it likes. Elsewhere all output
+//! is shown as it arrives, and a restarted line is shown in its last state. A background task has
+//! no spinner, so its first lines are shown as they arrive, too.
 
 use std::collections::VecDeque;
 
@@ -14,20 +13,21 @@ use jaato_runtime::types::{CallId, PluginName};
 use super::result::counted;
 use crate::terminal::exact_line;
 
-/// Lines of a call that are shown as they come.
+/// Lines of a call that are shown as they arrive.
 const FIRST_LINES_MAX: usize = 12;
-/// Lines that are shown at the end.
+/// Lines that are shown when the call ends.
 const LAST_LINES_MAX: usize = 8;
-/// Bytes of a line. The rest of a longer one is not shown.
+/// Limit on the bytes of a line. The rest of a longer line is not shown.
 const LINE_BYTES_MAX: usize = 4096;
-/// The same where lines are folded: a few rows.
+/// The same if lines are folded. This is a few rows.
 const FOLDED_LINE_BYTES_MAX: usize = 400;
-/// Columns of what runs, in the line that moves.
+/// Columns of the call's name in the spinner's row.
 const WHAT_COLUMNS: usize = 30;
-/// Calls that are told apart. The output of more is shown as that of their plugin.
+/// Limit on the calls that are tracked. The output of further calls is shown under their plugin's
+/// label.
 const CALLS_MAX: usize = 1000;
 
-/// The calls that run.
+/// The running calls.
 #[derive(Debug)]
 pub struct Calls {
     running: Vec<Running>,
@@ -39,23 +39,23 @@ struct Running {
     id: CallId,
     /// The plugin.
     source: String,
-    /// Its command, or its tool.
+    /// The command or the tool.
     what: String,
-    /// Which of its plugin's calls it is.
+    /// The number of the call among its plugin's running calls.
     number: usize,
-    /// Goes on when its call has its result.
+    /// Whether the call continues in the background after it has its result.
     is_task: bool,
     output: Fold,
 }
 
-/// The output of a call, as far as it is shown.
+/// The output of a call and how much of it is shown.
 #[derive(Debug, Default)]
 struct Fold {
     first_lines: usize,
-    /// Lines that may be among the last, without their ends.
+    /// The latest lines after the first ones, without their line ends.
     last: VecDeque<String>,
     left_out: usize,
-    /// The last line of all, as far as it is there.
+    /// The last line, which is incomplete.
     open: Open,
     is_anything: bool,
     effect: ShownEffect,
@@ -72,39 +72,39 @@ pub enum ShownEffect {
     Whole,
 }
 
-/// A line that has not ended: it may still be begun anew, as progress bars do.
+/// An incomplete line. A program may still restart it, as progress bars do.
 #[derive(Debug, Default)]
 struct Open {
-    /// What of it is not shown yet.
+    /// The part that is not shown yet.
     text: String,
-    /// Something of it is shown.
+    /// Whether a part of the line is shown.
     is_shown: bool,
-    /// Characters that found no room.
+    /// Characters that exceeded the limit.
     cut: usize,
-    /// A `\r` came last: what comes next ends the line, or replaces it.
+    /// Whether the last character was `\r`. The next text ends the line or replaces it.
     is_at_return: bool,
-    /// It was begun anew.
+    /// Whether the line was restarted.
     is_anew: bool,
 }
 
 /// How the output of a call ended.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Ended {
-    /// Whether there was any.
+    /// Whether there was any output.
     pub has_shown: bool,
     /// How much of the call's effect other rows have shown.
     pub effect: ShownEffect,
-    /// What was held back of it, and is to be shown now.
+    /// The output that was held back and must be shown now.
     pub rest: String,
 }
 
 impl Calls {
-    /// Begins without a call; `is_folded` where only the first and last lines are shown.
+    /// Starts without a call. If `is_folded`, only the first and last lines are shown.
     pub fn new(is_folded: bool) -> Self {
         Self { running: Vec::new(), is_folded }
     }
 
-    /// Notes that a call begins; `what` is its command, or its tool.
+    /// Notes that a call begins. `what` is its command or its tool.
     pub fn begin(&mut self, id: &CallId, source: &str, what: &str) {
         if self.running.len() >= CALLS_MAX {
             return;
@@ -116,7 +116,7 @@ impl Calls {
         self.running.push(Running { id, source, what, number, is_task: false, output });
     }
 
-    /// What a call is called on the screen: its plugin, and a number where others of it run.
+    /// Returns the label of a call: its plugin, and a number if other calls of the plugin run.
     pub fn label(&self, id: &CallId, source: &str) -> String {
         match self.find(id).filter(|running| running.number > 1) {
             Some(running) => format!("{source} {}", running.number),
@@ -124,7 +124,7 @@ impl Calls {
         }
     }
 
-    /// Takes a piece of a call's output; returns what is shown now.
+    /// Takes a piece of a call's output. Returns the part to show now.
     pub fn output(&mut self, id: &CallId, text: &str) -> String {
         match self.running.iter_mut().find(|running| running.id == *id) {
             Some(running) => running.output.piece(text, self.is_folded, running.is_task),
@@ -150,8 +150,8 @@ impl Calls {
         }
     }
 
-    /// Notes that a call goes on in the background: what it shows does not wait for the ends of
-    /// lines from here on. Returns what of its last line is shown now.
+    /// Notes that a call continues in the background. From this point, its output does not wait for
+    /// line ends. Returns the part of its last line to show now.
     pub fn is_task(&mut self, id: &CallId) -> String {
         let Some(running) = self.running.iter_mut().find(|running| running.id == *id) else {
             return String::new();
@@ -165,7 +165,7 @@ impl Calls {
         self.find(id).is_some_and(|running| running.is_task)
     }
 
-    /// Notes that a call has its result. One that goes on in the background has not ended.
+    /// Notes that a call has its result. A call that continues in the background has not ended.
     pub fn end_call(&mut self, id: &CallId) -> Ended {
         if self.is_in_background(id) {
             return Ended::default();
@@ -181,7 +181,7 @@ impl Calls {
         }
     }
 
-    /// What runs, for the line that moves; nothing where nothing runs but in the background.
+    /// Describes the running calls for the spinner. Returns `None` if only background tasks run.
     pub fn told(&self) -> Option<String> {
         let mut waited_for = self.running.iter().filter(|running| !running.is_task);
         let first = waited_for.next()?;
@@ -243,7 +243,7 @@ impl Fold {
         shown
     }
 
-    /// Takes what is held of the last line, if it may be shown before it ends.
+    /// Takes the held part of the last line, if it may be shown before the line ends.
     fn open_line(&mut self) -> String {
         if self.first_lines >= FIRST_LINES_MAX || self.open.is_anew || self.open.is_at_return {
             return String::new();
@@ -291,15 +291,15 @@ impl Open {
         self.text.push_str(fits);
     }
 
-    /// Returns what is to be shown of it at its end, in a row of its own where it is another than
-    /// what was shown.
+    /// Returns the text to show when the line ends. The text begins a new row if it differs from
+    /// the part that was shown.
     fn end(self) -> String {
         let row = if self.is_shown && self.is_anew { "\n" } else { "" };
         format!("{row}{}{}", self.text, cut_note(self.cut))
     }
 }
 
-/// Says how much of a line is not shown.
+/// Describes how much of a line is not shown.
 fn cut_note(chars: usize) -> String {
     if chars == 0 { String::new() } else { format!(" … {} more", counted(chars, "character")) }
 }

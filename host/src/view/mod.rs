@@ -1,8 +1,8 @@
-//! Shows a session's events: as text for people or as JSON lines.
+//! Shows a session's events as text for users or as JSON lines.
 //!
-//! The session hands its events over and goes on; a thread of the view's own writes them, so that a
-//! slow terminal delays nothing but itself. One that takes nothing at all costs no more than a
-//! bound of memory, and keeps nobody from ending jaato.
+//! The session queues its events and continues. The view's own thread writes them, so that a slow
+//! terminal delays only itself. A terminal that accepts nothing takes a bounded amount of memory
+//! and does not prevent jaato from ending.
 
 mod agents;
 mod calls;
@@ -28,31 +28,30 @@ use crate::exit::{CommandFailure, Exit};
 use crate::report;
 use crate::terminal::{self, OpenQuestion};
 
-/// How long a terminal that takes nothing is waited for once the person has cancelled.
+/// How long to wait for a blocked terminal after the user has cancelled.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// Takes events and shows them.
+/// Receives events and shows them.
 pub struct View {
     queue: Arc<Queue>,
-    /// What the thread ended with.
+    /// The error with which the thread ended, if any.
     ended: Mutex<Option<oneshot::Receiver<Option<io::Error>>>>,
     form: OutputForm,
-    /// Whether a person is not told when a request is tried again.
+    /// Whether retried requests are hidden from the user.
     hides_retries: AtomicBool,
 }
 
-/// How much of what was to be shown is shown.
+/// Whether all output was shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Shown {
-    /// All of it, or as much as somebody read.
+    /// All output, or as much as the reader accepted.
     Whole,
-    /// The person has cancelled, and the terminal takes no more.
+    /// The user has cancelled, and the terminal accepts no more.
     Part,
 }
 
 impl Shown {
-    /// Returns the exit code of what was done, which is not that where the person has cancelled the
-    /// showing.
+    /// Returns the exit code of the task, or `Cancelled` if the user cancelled its output.
     pub fn exit(self, exit: Exit) -> Exit {
         match self {
             Self::Whole => exit,
@@ -61,34 +60,34 @@ impl Shown {
     }
 }
 
-/// Writes events, one after the other.
+/// Writes events in sequence.
 trait Writer: Send {
     /// Writes one event.
     fn event(&mut self, envelope: &EventEnvelope) -> io::Result<()>;
 
-    /// Ends what is half drawn (a line, a spinner).
+    /// Completes output that is half drawn (a line, a spinner).
     fn settle(&mut self) -> io::Result<()>;
 
-    /// Takes away what moves and ends the row, so that something else may be drawn; a part of an
-    /// answer that is not drawn yet stays so.
+    /// Removes the spinner and ends the row, so that other output may be drawn. A part of an answer
+    /// that is not drawn yet is kept.
     fn pause(&mut self) -> io::Result<()>;
 
-    /// Shows what goes on, where something does.
+    /// Shows the running work, if there is any.
     fn go_on(&mut self);
 
-    /// Notes how often a request is tried in all.
+    /// Sets the number of attempts for each request.
     fn attempts(&mut self, attempts_max: u32);
 
-    /// Tells a person no more how tasks end.
+    /// Stops reporting finished background tasks to the user.
     fn hide_ends_of_tasks(&mut self);
 }
 
-/// The view writes nothing while this is there.
+/// The view writes nothing while this value exists.
 #[must_use]
-pub struct Paused(#[expect(dead_code, reason = "its drop is what counts")] oneshot::Sender<()>);
+pub struct Paused(#[expect(dead_code, reason = "only its drop matters")] oneshot::Sender<()>);
 
 impl View {
-    /// Starts a view. When nobody reads the output any more (`| head`), it cancels.
+    /// Starts a view. It cancels when the reader closes the output (`| head`).
     pub fn start(form: OutputForm, cancel: Cancel) -> Arc<Self> {
         let writer: Box<dyn Writer> = match form {
             OutputForm::Text => Box::new(people::People::new()),
@@ -98,7 +97,7 @@ impl View {
         let (done, ended) = oneshot::channel();
         let messages = Arc::clone(&queue);
         let thread = std::thread::Builder::new().name("jaato-view".into()).spawn(move || {
-            // Nobody may be waiting for it.
+            // The receiver may be gone.
             let _ = done.send(write_all(writer, &messages, &cancel));
         });
         if thread.is_err() {
@@ -115,38 +114,38 @@ impl View {
         is_seen && self.form == OutputForm::Text
     }
 
-    /// Shows a person what the model thinks too; programs are told it in any case.
+    /// Shows the model's thoughts to the user, too. JSON output always contains them.
     pub fn show_thoughts(&self) {
         self.queue.take_thoughts();
     }
 
-    /// Tells how often a request is tried in all.
+    /// Tells the view the number of attempts for each request.
     pub fn tell_attempts(&self, attempts_max: u32) {
         self.queue.push(Message::Attempts(attempts_max));
     }
 
-    /// Tells a person no more when a request is tried again; programs are told all.
+    /// Hides retried requests from the user. JSON output contains all of them.
     pub fn hide_retries(&self) {
         self.hides_retries.store(self.form == OutputForm::Text, Relaxed);
     }
 
-    /// Tells a person no more how tasks end, where that is said in other words, but for the last of
-    /// their output; programs are told all.
+    /// Stops reporting finished background tasks to the user, except for the rest of their output,
+    /// because the caller reports them in other words. JSON output contains all of them.
     pub fn hide_ends_of_tasks(&self) {
         self.queue.push(Message::HideEndsOfTasks);
     }
 
-    /// Waits until everything so far is written.
+    /// Waits until all earlier events are written.
     pub async fn settle(&self) {
         let (done, wait) = oneshot::channel();
         if self.queue.push(Message::Settle(done)) {
-            // An error means that the thread is gone: nothing is left to wait for.
+            // An error means that the thread has ended, so there is nothing to wait for.
             let _ = wait.await;
         }
     }
 
-    /// Waits until everything so far is written, and opens a question; none when the view has
-    /// ended.
+    /// Waits until all earlier events are written, and opens a question. Returns `None` if the view
+    /// has ended.
     pub async fn open_question(&self) -> Option<OpenQuestion> {
         let (open, opened) = oneshot::channel();
         if !self.queue.push(Message::Ask(open)) {
@@ -155,8 +154,8 @@ impl View {
         opened.await.ok()
     }
 
-    /// Takes away what moves, and opens a line that is typed while the session goes on; none when
-    /// the view has ended.
+    /// Removes the spinner and opens a line for the user to type in while the session continues.
+    /// Returns `None` if the view has ended.
     pub async fn open_line(&self) -> Option<OpenQuestion> {
         let (open, opened) = oneshot::channel();
         if !self.queue.push(Message::Type(open)) {
@@ -165,27 +164,27 @@ impl View {
         opened.await.ok()
     }
 
-    /// Has the view write nothing for as long as what is returned is there: something else is
-    /// written meanwhile.
+    /// Stops the view from writing while the returned value exists, so that other output can be
+    /// written.
     pub async fn paused(&self) -> Paused {
         let ((done, wait), (end, ended)) = (oneshot::channel(), oneshot::channel());
         if self.queue.push(Message::Pause(done, ended)) {
-            // An error means that the thread is gone: it writes nothing.
+            // An error means that the thread has ended, so it writes nothing.
             let _ = wait.await;
         }
         Paused(end)
     }
 
-    /// Shows what goes on, where something does.
+    /// Shows the running work, if there is any.
     pub fn go_on(&self) {
         self.queue.push(Message::GoOn);
     }
 
-    /// Writes what is left and ends the view. What takes no more is waited for until `cancel`, and
-    /// a moment longer.
+    /// Writes the remaining events and ends the view. Waits for a blocked terminal until `cancel`,
+    /// and a moment longer.
     ///
     /// # Errors
-    /// When standard output could not be written.
+    /// If standard output could not be written.
     pub async fn finish(&self, cancel: &Cancel) -> Result<Shown, CommandFailure> {
         self.queue.close();
         let ended = self.ended.lock().take();
@@ -196,7 +195,7 @@ impl View {
         };
         tokio::select! {
             biased;
-            // A panic of the view was printed by then; the exit code is the task's.
+            // A panic of the view was printed before. The exit code is that of the task.
             trouble = ended => match trouble.ok().flatten().and_then(report::unwritable) {
                 Some(failure) => Err(failure),
                 None => Ok(Shown::Whole),
@@ -219,8 +218,8 @@ impl EventSink for View {
     }
 }
 
-/// Writes until the queue is closed and empty; returns why standard output took no more, where it
-/// did not.
+/// Writes until the queue is closed and empty. Returns the error if standard output could not be
+/// written.
 fn write_all(mut writer: Box<dyn Writer>, queue: &Queue, cancel: &Cancel) -> Option<io::Error> {
     let mut trouble = None;
     while let Some(message) = queue.next() {
@@ -231,14 +230,14 @@ fn write_all(mut writer: Box<dyn Writer>, queue: &Queue, cancel: &Cancel) -> Opt
             Message::Event(_) | Message::Dropped(_) => Ok(()),
             Message::Settle(done) => {
                 let settled = writer.settle();
-                // Whoever asked may have given up.
+                // The receiver may have given up.
                 let _ = done.send(());
                 settled
             }
             Message::Ask(open) => {
                 let settled = writer.settle();
-                // Opened by this thread, so that nothing of its own comes between. One that nobody
-                // takes closes again.
+                // This thread opens the question, so that none of its own output comes before it. A
+                // question that no receiver takes is closed again.
                 let _ = open.send(terminal::open_question());
                 settled
             }
@@ -250,7 +249,7 @@ fn write_all(mut writer: Box<dyn Writer>, queue: &Queue, cancel: &Cancel) -> Opt
             Message::Pause(done, ended) => {
                 let paused = writer.pause();
                 let _ = done.send(());
-                // It ends by being dropped.
+                // The other end signals by being dropped.
                 let _ = ended.blocking_recv();
                 writer.go_on();
                 paused

@@ -1,9 +1,9 @@
-//! The view for people: the answer on standard output, everything about the work on standard error.
+//! The view for users: the answer on standard output, everything about the work on standard error.
 //!
-//! On a terminal both are seen together, calm: a spinner while nothing else is to be seen, one line
-//! a call, each line of a tool labelled by its plugin. Piped, both are plain, and a script that
-//! reads the output gets only answers that count: an answer that breaks and is requested again is
-//! not among them.
+//! A terminal shows both together: a spinner if nothing else is shown, one line for each
+//! call, and each line of a tool after the label of its plugin. In a pipe, both are plain, and a
+//! script that reads the output gets only complete answers: an answer that breaks off and is
+//! requested again is dropped.
 
 use std::io;
 
@@ -25,66 +25,66 @@ use crate::diff::{self, ChangeTense};
 use crate::report;
 use crate::terminal::{self, Answer, Moving, Output, Text, exact_line, one_line};
 
-/// Columns of plain lines, where there is no terminal to ask.
+/// Columns of plain lines, used without a terminal.
 const PLAIN_COLUMNS: usize = 400;
 
-/// Columns of a notice, on a terminal too: its end says why and what to do, so it goes on in the
-/// next line.
+/// Limit on the columns of a notice, on a terminal, too. Its end says why and what to do, so it
+/// continues in the next line.
 const NOTICE_COLUMNS: usize = 600;
 
-/// A step of progress that is worth a plain line, in percent.
+/// The percentage after which progress is worth another plain line.
 const PLAIN_PROGRESS_PERCENT: u64 = 10;
 
-/// Columns of a name. One that follows the rules is shorter.
+/// Columns of a name. A valid name is shorter.
 const NAME_COLUMNS: usize = 80;
 
-/// Lines of a change that are shown once it is made.
+/// Lines of a finished change that are shown.
 const CHANGE_LINES_MAX: usize = 12;
 
-/// The way on which whoever sees this has answered.
+/// The value of `answered_by` if the current user answered.
 const AT_THE_TERMINAL: &str = "terminal";
 
-/// Goes on between two rows of an answer.
+/// The text of the spinner between two rows of an answer.
 const ANSWERS: &str = "the model is answering";
 
-/// Calls of one turn of which it is noted what a person was shown or has answered. Of more it is
-/// told as if nobody had been asked.
+/// Limit on the calls of one turn whose shown changes and denials are remembered. Further calls are
+/// reported as if the user had not seen them.
 const SEEN_CALLS_MAX: usize = 1000;
 
-/// A step of progress that was told plainly.
+/// A step of progress that was reported as a plain line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Step {
-    /// Of a total that is known.
+    /// A percentage of a known total.
     Percent(u64),
-    /// How often it has doubled, where no total is known.
+    /// How often the count has doubled, if the total is unknown.
     Doubled(u32),
 }
 
-/// Writes text for people.
+/// Writes text for users.
 pub struct People {
     is_terminal: bool,
     answer: Answer,
     output: Output,
     moving: Moving,
-    /// The last step of progress that was told plainly.
+    /// The last step of progress that was reported as a plain line.
     told_step: Option<Step>,
     agents: Agents,
     plans: Plans,
-    /// Calls whose changes a question has shown.
+    /// Calls whose changes a permission prompt has shown.
     seen: Vec<CallId>,
-    /// Calls that the user has denied at the terminal: the question says so.
+    /// Calls that the user has denied at the terminal. The prompt says so.
     denied: Vec<CallId>,
     calls: Calls,
-    /// What was last said to go on; nothing where it is the calls that run.
+    /// The text for the running work, or `None` if the running calls are shown.
     going_on: Option<String>,
-    /// How often a request is tried in all; 0 where nobody has said so.
+    /// The number of attempts for each request, or 0 if it is unknown.
     attempts_max: u32,
-    /// That a task has ended is said in other words, but for the last of its output.
+    /// Whether finished background tasks are not reported, except for the rest of their output.
     hides_ends_of_tasks: bool,
 }
 
 impl People {
-    /// Makes a view for the process's own output and error output.
+    /// Creates a view for the process's standard output and standard error.
     pub fn new() -> Self {
         let is_terminal = terminal::errors_are_terminal();
         Self {
@@ -108,18 +108,18 @@ impl People {
         if self.is_terminal { terminal::size().1 } else { PLAIN_COLUMNS }
     }
 
-    /// Columns behind the label of a source.
+    /// Returns the columns after the label of a source.
     fn room(&self, source: &str) -> usize {
         self.columns().saturating_sub(named(source).chars().count() + 6)
     }
 
-    /// Notes what goes on from here on, and since when.
+    /// Notes that work begins, with its text.
     fn begin(&mut self, text: &str) {
         self.going_on = Some(text.to_owned());
         self.moving.begin();
     }
 
-    /// Shows what goes on, where there is a terminal and no line stands open.
+    /// Shows the running work if there is a terminal and no line is open.
     fn spin(&mut self) {
         if !self.is_terminal || self.answer.line_is_open() || self.output.line_is_open() {
             return;
@@ -161,7 +161,7 @@ impl People {
         }
         self.going_on = Some(ANSWERS.to_owned());
         let shown = self.answer.piece(text);
-        // Where nothing can be drawn yet, what moves stays.
+        // The spinner stays if there is nothing to draw yet.
         if !shown.is_empty() {
             self.moving.still();
         }
@@ -179,7 +179,7 @@ impl People {
         self.answer.write(&text)
     }
 
-    /// Writes what a tool shows, each line labelled by its plugin.
+    /// Writes tool output, each line after the label of its plugin.
     fn output(&mut self, source: &str, text: &str) -> io::Result<()> {
         if text.is_empty() {
             return Ok(());
@@ -191,14 +191,14 @@ impl People {
         self.output.piece(source, &label(source), text)
     }
 
-    /// Writes what a call shows, as far as there is room for it.
+    /// Writes the output of a call, up to its limit.
     fn call_output(&mut self, call: &CallId, source: &str, text: &str) -> io::Result<()> {
         let label = self.calls.label(call, source);
         let shown = self.calls.output(call, text);
         self.output(&label, &shown)
     }
 
-    /// Tells how a call ended. Its duration is no help in a file.
+    /// Shows how a call ended. A file does not contain the duration.
     fn ended(&mut self, source: &str, ended: &Ended, ending: Ending<'_>) -> io::Result<()> {
         self.output(source, &ended.rest)?;
         let duration_ms = ending.duration_ms.filter(|_| self.is_terminal);
@@ -207,7 +207,7 @@ impl People {
             let rows = match fit {
                 Fit::Cut => vec![one_line(&text, room)],
                 Fit::Wrapped if self.is_terminal => {
-                    // Further rows stand further in.
+                    // Further rows are indented more.
                     wrapped(&one_line(text.trim_end(), NOTICE_COLUMNS), room.saturating_sub(2))
                 }
                 Fit::Wrapped | Fit::Whole => vec![one_line(&text, NOTICE_COLUMNS)],
@@ -220,8 +220,8 @@ impl People {
         Ok(())
     }
 
-    /// Tells how a call has changed a file; its lines too, unless the question about the call has
-    /// shown them.
+    /// Shows how a call has changed a file. Includes the changed lines, unless the permission
+    /// prompt has shown them.
     fn file_changed(&mut self, call: &CallId, source: &str, change: &FileChange) -> io::Result<()> {
         self.calls.has_shown(call, ShownEffect::Change);
         let columns = self.columns();
@@ -260,8 +260,8 @@ impl People {
         Ok(())
     }
 
-    /// Shows how much is done of what nobody knows the end of. Without a terminal it is told again
-    /// when it has doubled, which bounds the lines.
+    /// Shows progress without a known total. Without a terminal, it is shown again when it has
+    /// doubled, which limits the number of lines.
     fn progress_so_far(&mut self, label: &str, done: u64) -> io::Result<()> {
         let text = format!("{}: {done} so far", named(label));
         if self.is_terminal {
@@ -276,7 +276,7 @@ impl People {
         Ok(())
     }
 
-    /// Notes a step; returns true if it is another than the last.
+    /// Stores a step. Returns true if it differs from the last one.
     fn is_new_step(&mut self, step: Step) -> bool {
         self.told_step.replace(step) != Some(step)
     }
@@ -290,7 +290,7 @@ impl People {
         match outcome {
             Outcome::Done => Ok(()),
             Outcome::Cancelled => self.line(&Text::new().plain("cancelled")),
-            Outcome::Denied => self.dim_line("a call was refused because nobody could be asked"),
+            Outcome::Denied => self.dim_line("a call was denied because no user could be asked"),
             Outcome::Limit | Outcome::Failed | Outcome::Unknown => {
                 let message = error.map_or("the turn ended without an answer", |it| &it.message);
                 let hint = error.and_then(|error| error.hint.as_deref());
@@ -400,7 +400,7 @@ impl People {
             Event::Retry { attempt, delay_ms, error, answer_restarts } => {
                 self.retry(*attempt, *delay_ms, &error.message, *answer_restarts)
             }
-            // Its answer is printed by whoever gave the command.
+            // The caller of the command prints its answer.
             Event::CommandFinished { .. } => {
                 self.going_on = None;
                 self.moving.still();
@@ -420,7 +420,7 @@ impl People {
         lines.iter().try_for_each(|line| self.dim_line(&exact_line(line, columns)))
     }
 
-    /// Writes what takes a line.
+    /// Writes an event that takes one line.
     fn remark(&mut self, event: &Event) -> io::Result<()> {
         let line = match event {
             Event::Notice { source, text } if !(self.is_terminal && text.ends_with('…')) => {
@@ -439,14 +439,14 @@ impl People {
                     [] => String::new(),
                     left_out => format!("; not sent on: {}", left_out.join(", ")),
                 };
-                format!("{} answers from here on{not_sent}", named(model))
+                format!("the model is now {}{not_sent}", named(model))
             }
             Event::Notified { source, text } => {
                 format!("{} says: {}", named(source), one_line(text, NOTICE_COLUMNS))
             }
             Event::MessageJoined { text } => format!("you: {}", one_line(text, self.columns())),
             Event::PromptAdded { source, tokens, .. } => {
-                format!("{} puts about {tokens} tokens before your prompt", named(source))
+                format!("{} adds about {tokens} tokens before your prompt", named(source))
             }
             Event::RequestChanged { source, options, tokens } => {
                 request_line(source, options, *tokens)
@@ -455,7 +455,7 @@ impl People {
                 format!("{} changes the arguments of {}", named(source), named(name.as_str()))
             }
             Event::ToolResultChanged { name, source, .. } => {
-                format!("{} changes what {} answered", named(source), named(name.as_str()))
+                format!("{} changes the result of {}", named(source), named(name.as_str()))
             }
             event @ Event::Gc { .. } => one_line(&gc_line(event), NOTICE_COLUMNS),
             Event::TurnStarted { woken_by, .. } if !woken_by.is_empty() => {
@@ -475,7 +475,7 @@ impl People {
         self.dim_line(&line)
     }
 
-    /// Begins what goes on until the next event, or passes over an event that nothing shows.
+    /// Sets the spinner's text for an event, or ignores an event that is not shown.
     fn begin_or_pass(&mut self, event: &Event) -> io::Result<()> {
         match event {
             Event::StepStarted { .. } => self.begin("waiting for the model"),
@@ -483,8 +483,9 @@ impl People {
                 self.begin(&format!("{}: {}", named(source), named(name)));
             }
             Event::Notice { text, .. } => self.going_on = Some(text.clone()),
-            // Asked on the terminal by the asker; told by what comes after. For those who join a
-            // terminal: the result of the call tells what is on its screen, as the model has it.
+            // The asker shows questions on the terminal, and later events show their results.
+            // Terminal events are for users who join a terminal: the result of the call says what
+            // is on its screen, as the model sees it.
             Event::TurnStarted { .. }
             | Event::TerminalAsked { .. }
             | Event::TerminalAnswered { .. }
@@ -499,7 +500,7 @@ impl People {
             | Event::SessionStarted { .. }
             | Event::Usage { .. }
             | Event::Unknown => {}
-            // Written by `write` and `remark`.
+            // `write` and `remark` have written these events.
             Event::TextDelta { .. }
             | Event::ThoughtDelta { .. }
             | Event::ToolOutput { .. }
@@ -541,7 +542,7 @@ impl People {
         self.going_on = None;
         self.moving.begin();
         let source = named(&self.calls.label(call_id, source));
-        // What a plugin calls stands further in, behind who calls it.
+        // A call by a plugin is indented and begins with the plugin's name.
         let by = by.map(|by| format!("  {} calls ", named(by))).unwrap_or_default();
         let taken = by.len() + name.len() + source.len() + 8;
         let room = self.columns().saturating_sub(taken);
@@ -569,7 +570,7 @@ impl People {
             return self.output(&source, &ended.rest);
         }
         if self.calls.is_in_background(call_id) && !is_error {
-            // The row of the task has said it.
+            // The row of the task has already reported this.
             return Ok(());
         }
         let ending = ending(result, is_error, &ended, duration_ms);
@@ -626,7 +627,7 @@ impl People {
     }
 }
 
-/// What is known of a call that has ended so.
+/// Collects the facts about a call that has ended.
 fn ending<'a>(
     result: &'a serde_json::Map<String, Value>,
     is_error: bool,
@@ -637,12 +638,12 @@ fn ending<'a>(
     Ending { result, is_error, was_shown, effect, duration_ms: Some(duration_ms) }
 }
 
-/// Returns the name of a plugin, a tool or a file: one line, nothing hidden in it.
+/// Returns the name of a plugin, a tool or a file as one line in which nothing is hidden.
 fn named(name: &str) -> String {
     exact_line(&visible::name(name), NAME_COLUMNS)
 }
 
-/// Tells arguments as a person reads them: one text alone as it is, others with their names.
+/// Formats arguments for the user: a single text without its name, others with their names.
 fn in_a_line(arguments: &Value) -> String {
     let text = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
     let Some(named) = arguments.as_object() else { return arguments.to_string() };
@@ -656,21 +657,21 @@ fn in_a_line(arguments: &Value) -> String {
     }
 }
 
-/// Stands before what a plugin shows.
+/// Returns the label before the output of a plugin.
 fn label(source: &str) -> Text {
     Text::new().plain("  ").dim(&format!("{} │", named(source))).plain(" ")
 }
 
-/// Tells how a form ended that nobody has answered or declined.
+/// Returns the line for a form that the user has neither answered nor declined.
 fn form_line(outcome: FormOutcome) -> Option<&'static str> {
     match outcome {
         FormOutcome::Answered | FormOutcome::Declined => None,
-        FormOutcome::Cancelled => Some("what it asked was taken back"),
-        FormOutcome::Nobody | FormOutcome::Unknown => Some("nobody answered what it asked"),
+        FormOutcome::Cancelled => Some("its form was withdrawn"),
+        FormOutcome::Nobody | FormOutcome::Unknown => Some("no user answered its form"),
     }
 }
 
-/// Tells in one line how a plugin changed a request.
+/// Describes in one line how a plugin changed a request.
 fn request_line(source: &str, options: &[String], tokens: u64) -> String {
     let mut changes: Vec<String> = options.iter().map(|name| named(name)).collect();
     if tokens > 0 {
@@ -679,7 +680,7 @@ fn request_line(source: &str, options: &[String], tokens: u64) -> String {
     format!("{} changes the request: {}", named(source), changes.join(", "))
 }
 
-/// Tells in one line what a gc did, or why it did nothing.
+/// Describes in one line what a gc did, or why it did nothing.
 fn gc_line(event: &Event) -> String {
     let Event::Gc {
         source,

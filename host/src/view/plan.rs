@@ -1,19 +1,19 @@
-//! What a model works through, as lines for a person: the whole when it is new, else what changed.
+//! Work plans as lines for the user: the whole plan when it is new, then only its changes.
 
 use std::collections::HashMap;
 use std::fmt::Write as _;
 
 use jaato_runtime::types::work_plan::{PlanStatus, PlanStep, PlanStepStatus, WorkPlan};
 
-/// Steps of a new plan that are shown; the rest is counted.
+/// Steps of a new plan that are shown. The others are counted.
 const STEPS_SHOWN: usize = 20;
 
-/// The plans that a person has seen, by who keeps them.
+/// The plans that the user has seen, by source.
 #[derive(Default)]
 pub struct Plans(HashMap<String, WorkPlan>);
 
 impl Plans {
-    /// Returns the lines that tell what is new in a plan.
+    /// Returns the lines that show the news of a plan.
     pub fn lines(&mut self, source: &str, plan: &WorkPlan) -> Vec<String> {
         let before = self.0.insert(source.to_owned(), plan.clone());
         match before.filter(|before| before.id == plan.id) {

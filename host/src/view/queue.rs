@@ -1,8 +1,8 @@
-//! The events that wait to be written, within a bound.
+//! The events that wait to be written, up to a limit.
 //!
-//! What a turn is made of always finds room: it is bounded by the session's own limits. What only
-//! accompanies it (live output, notices, progress) is left out when too much waits, and a line says
-//! how much.
+//! The events of a turn itself are always queued, because the session's own limits bound them.
+//! Events that only accompany a turn (live output, notices, progress) are dropped when too much
+//! waits, and a line says how much was dropped.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -14,49 +14,49 @@ use tokio::sync::oneshot;
 use crate::args::OutputForm;
 use crate::terminal::OpenQuestion;
 
-/// Bytes that may wait to be written before something is left out. A terminal that is alive takes
-/// them within a second.
+/// Bytes that may wait before events are dropped. A working terminal takes them within a second.
 pub const WAITING_BYTES_MAX: usize = 16 * 1024 * 1024;
 
-/// What an event takes beside its text, in bytes.
+/// Bytes that an event takes in addition to its text.
 const EVENT_BYTES: usize = 512;
 
-/// What the view's thread is to do next.
+/// The next task of the view's thread.
 pub enum Message {
     /// Write an event.
     Event(Box<EventEnvelope>),
-    /// Tell what was left out here.
+    /// Report the dropped events at this point.
     Dropped(Dropped),
-    /// Say when everything before is written.
+    /// Report when all earlier messages are written.
     Settle(oneshot::Sender<()>),
-    /// The same, and open a question.
+    /// The same, and then open a question.
     Ask(oneshot::Sender<OpenQuestion>),
-    /// Take away what moves, and open a line that is typed: an answer that comes goes on above it.
+    /// Remove the spinner and open a line for the user to type in. Later parts of an answer are
+    /// shown above it.
     Type(oneshot::Sender<OpenQuestion>),
-    /// Take away what moves, say so, and write nothing until the other end is dropped.
+    /// Remove the spinner, report that, and write nothing until the other end is dropped.
     Pause(oneshot::Sender<()>, oneshot::Receiver<()>),
-    /// Show what goes on.
+    /// Show the running work.
     GoOn,
-    /// Know how often a request is tried.
+    /// Store the number of attempts for each request.
     Attempts(u32),
-    /// How tasks end is told no more.
+    /// Stop reporting finished background tasks.
     HideEndsOfTasks,
 }
 
-/// Events that found no room, one after the other.
+/// Consecutive events that were dropped.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Dropped {
     session: SessionId,
-    /// The number of the first.
+    /// The sequence number of the first event.
     seq: u64,
     events: u64,
     bytes: usize,
 }
 
-/// Hands messages from the session's threads to the view's.
+/// Passes messages from the session's threads to the view's thread.
 pub struct Queue {
     form: OutputForm,
-    /// Whether people are shown thoughts.
+    /// Whether thoughts are shown.
     takes_thoughts: AtomicBool,
     state: Mutex<State>,
     more: Condvar,
@@ -70,13 +70,13 @@ struct State {
 }
 
 impl Queue {
-    /// Makes an empty one for a form.
+    /// Creates an empty queue for an output form.
     pub fn new(form: OutputForm) -> Self {
         let takes_thoughts = AtomicBool::new(form == OutputForm::Json);
         Self { form, takes_thoughts, state: Mutex::default(), more: Condvar::new() }
     }
 
-    /// Takes thoughts too from here on.
+    /// Accepts thoughts from this point.
     pub fn take_thoughts(&self) {
         self.takes_thoughts.store(true, Relaxed);
     }
@@ -85,7 +85,7 @@ impl Queue {
         self.state.lock()
     }
 
-    /// Adds a message; false where nobody writes any more.
+    /// Adds a message. Returns false if the queue is closed.
     pub fn push(&self, message: Message) -> bool {
         let mut state = self.lock();
         if !state.is_closed {
@@ -96,7 +96,7 @@ impl Queue {
         !state.is_closed
     }
 
-    /// Adds an event, or counts it among those that found no room. Never waits.
+    /// Adds an event, or counts it as dropped if the queue is full. Never blocks.
     pub fn event(&self, envelope: EventEnvelope) {
         let is_thought = matches!(envelope.event, Event::ThoughtDelta { .. });
         let is_unwanted = is_thought && !self.takes_thoughts.load(Relaxed);
@@ -123,7 +123,7 @@ impl Queue {
         self.more.notify_one();
     }
 
-    /// Takes the next message, and waits for it; none when there are no more.
+    /// Waits for the next message. Returns `None` when the queue is closed and empty.
     pub fn next(&self) -> Option<Message> {
         let mut state = self.lock();
         loop {
@@ -138,7 +138,7 @@ impl Queue {
         }
     }
 
-    /// Ends it: what waits is still given out.
+    /// Closes the queue. Waiting messages are still delivered.
     pub fn close(&self) {
         self.lock().is_closed = true;
         self.more.notify_one();
@@ -157,8 +157,8 @@ impl State {
         self.messages.push_back(Message::Dropped(Dropped { session, seq, events: 1, bytes }));
     }
 
-    /// Adds a piece of the answer to the one that waits last: thousands of pieces of one letter
-    /// take more room than what they say.
+    /// Appends a piece of the answer to the last waiting piece, because thousands of one-letter
+    /// events take more memory than their text.
     fn join(&mut self, envelope: &EventEnvelope) -> bool {
         let Event::TextDelta { source, text } = &envelope.event else { return false };
         let Some(Message::Event(last)) = self.messages.back_mut() else { return false };
@@ -177,11 +177,11 @@ impl State {
 }
 
 impl Dropped {
-    /// Tells it as an event, in the place of the first that was left out.
+    /// Returns an event that reports the dropped events, with the sequence number of the first.
     pub fn notice(&self) -> EventEnvelope {
         let Self { session, seq, events, bytes } = self;
         let text = format!(
-            "left out: {events} pieces of output and notices ({bytes} bytes), because nothing was taken here for too long"
+            "left out: {events} pieces of output and notices ({bytes} bytes), because the output was blocked for too long"
         );
         let event = Event::Notice { source: "host".to_owned(), text };
         EventEnvelope { v: EventEnvelope::VERSION, seq: *seq, session: session.clone(), event }
@@ -202,7 +202,7 @@ fn bytes_of(message: &Message) -> usize {
     }
 }
 
-/// Counts the text of those events that can come without end.
+/// Counts the text of the events whose number is unlimited.
 fn text_bytes(event: &Event) -> usize {
     match event {
         Event::TextDelta { text, .. }
@@ -217,7 +217,7 @@ fn text_bytes(event: &Event) -> usize {
     }
 }
 
-/// Tells whether an event only accompanies a turn. Its place in the stream tells that it is
+/// Returns true if an event only accompanies a turn. A gap in the sequence numbers shows that it is
 /// missing.
 fn accompanies(event: &Event) -> bool {
     matches!(
@@ -231,7 +231,7 @@ fn accompanies(event: &Event) -> bool {
     )
 }
 
-/// Tells whether text for people never shows an event, so that it need not wait.
+/// Returns true if text output never shows an event, so that the event need not be queued.
 fn is_for_machines(event: &Event) -> bool {
     matches!(event, Event::TerminalScreen { .. } | Event::TerminalTyped { .. })
 }

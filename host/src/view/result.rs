@@ -1,20 +1,21 @@
-//! What a person is shown of a call's result: whether it went well, and what was not shown already.
+//! Shows the result of a call to the user: whether it succeeded, and the parts that were not shown
+//! before.
 
 use serde_json::{Map, Value};
 
 use super::calls::ShownEffect;
 use crate::terminal::Look;
 
-/// Lines of a text that is a result.
+/// Lines of a text result that are shown.
 const TEXT_LINES_MAX: usize = 6;
 
-/// Lines of an error: each says why, or what to do.
+/// Lines of an error that are shown. Each says why, or what to do.
 const ERROR_LINES_MAX: usize = 20;
 
-/// A call that took less than this is not told how long it took, in milliseconds.
+/// The shortest duration that is shown.
 const DURATION_MIN_MS: u64 = 1000;
 
-/// Names the file with the whole of an output that is cut.
+/// The key of the file with the full output, if that is truncated.
 const FILE_KEY: &str = "output_file";
 
 /// Keys of a result that repeat a change that other rows have shown.
@@ -38,7 +39,7 @@ const CHANGE_KEYS: [&str; 17] = [
     "message",
 ];
 
-/// A line of what is told.
+/// A line of the result.
 #[derive(Debug)]
 pub struct Line {
     pub look: Look,
@@ -46,14 +47,14 @@ pub struct Line {
     pub fit: Fit,
 }
 
-/// What becomes of a line that is longer than its row.
+/// What happens to a line that is longer than its row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fit {
-    /// It is cut: the rest is not worth a row.
+    /// It is truncated, because the rest is not worth a row.
     Cut,
-    /// It goes on in further rows: its end says why, or what to do.
+    /// It continues in further rows, because its end says why or what to do.
     Wrapped,
-    /// No row of ours breaks it: it is copied.
+    /// It is not broken, so that the user can copy it.
     Whole,
 }
 
@@ -63,10 +64,10 @@ impl Line {
     }
 }
 
-/// What is known of a call that has ended.
+/// The facts about a call that has ended.
 #[derive(Debug, Clone, Copy)]
 pub struct Ending<'a> {
-    /// What the model is given.
+    /// The result for the model.
     pub result: &'a Map<String, Value>,
     /// Whether it is an error.
     pub is_error: bool,
@@ -74,11 +75,11 @@ pub struct Ending<'a> {
     pub was_shown: bool,
     /// How much of its effect other rows have shown.
     pub effect: ShownEffect,
-    /// How long it took, in milliseconds; nothing where nobody wants to know.
+    /// How long the call took, in milliseconds, or `None` if that is not shown.
     pub duration_ms: Option<u64>,
 }
 
-/// Tells a result in lines, of which the first has its mark. Lines may be long.
+/// Formats a result as lines. The first begins with a mark. Lines may be long.
 pub fn lines(ending: Ending<'_>) -> Vec<Line> {
     let duration = ending.duration_ms.filter(|duration| *duration >= DURATION_MIN_MS);
     let duration = duration.map(|ms| format!(" · {:.1} s", ms as f64 / 1000.0));
@@ -87,7 +88,7 @@ pub fn lines(ending: Ending<'_>) -> Vec<Line> {
         return error(ending.result, &duration);
     }
     let code = ending.result.get("returncode").and_then(Value::as_i64);
-    // Of a command; a terminal that is closed ends by a signal, as it should.
+    // This applies to commands. A terminal is normally closed by a signal.
     let is_command = ending.result.contains_key("returncode");
     let of_command = |key: &str| ending.result.get(key).filter(|_| is_command);
     let killed = of_command("signal").and_then(|signal| signal["name"].as_str());
@@ -113,12 +114,12 @@ pub fn lines(ending: Ending<'_>) -> Vec<Line> {
     let mut lines = vec![Line::new(look, format!("{mark}{code}{duration}{first}"), Fit::Cut)];
     lines.extend(more.into_iter().map(|line| Line::new(Look::Dim, line, Fit::Cut)));
     if let Some(file) = ending.result.get(FILE_KEY).and_then(Value::as_str) {
-        lines.push(Line::new(Look::Dim, format!("  the whole: {file}"), Fit::Whole));
+        lines.push(Line::new(Look::Dim, format!("  full output: {file}"), Fit::Whole));
     }
     lines
 }
 
-/// What was not shown yet: the rest of the first line, and more lines.
+/// Returns the parts that were not shown before: the rest of the first line, and more lines.
 fn rest(ending: Ending<'_>) -> (String, Vec<String>) {
     let result = ending.result;
     let was_told = ending.effect != ShownEffect::Nothing;
@@ -131,10 +132,10 @@ fn rest(ending: Ending<'_>) -> (String, Vec<String>) {
             || key == "success" && result[key] == Value::Bool(true)
             || key == "status" && result[key] == "success"
     };
-    // What a tool has shown stands in its result again: in its texts and lists.
+    // A result repeats the output of its tool in texts and lists.
     let is_all = !ending.was_shown && !was_told && !result.contains_key("returncode");
     let is_short = |value: &Value| is_all || matches!(value, Value::Bool(_) | Value::Number(_));
-    // What a change was told with; all else of its result is news.
+    // These keys repeat the change that was shown. All other keys are news.
     let is_change = |key: &str| was_told && CHANGE_KEYS.contains(&key);
     let is_news = was_told && !ending.was_shown;
     let is_shown =
@@ -144,13 +145,13 @@ fn rest(ending: Ending<'_>) -> (String, Vec<String>) {
     (if parts.is_empty() { parts } else { format!(" {parts}") }, Vec::new())
 }
 
-/// Writes values with their names in one row; values that say nothing are left out.
+/// Formats values with their names in one row, without empty values.
 fn pairs<'a>(parts: impl Iterator<Item = (&'a String, &'a Value)>) -> String {
     let parts = parts.filter_map(|(key, value)| Some(format!("{key} {}", in_a_row(value)?)));
     parts.collect::<Vec<_>>().join(", ")
 }
 
-/// Writes a value in one row; `None` if it says nothing.
+/// Formats a value in one row. Returns `None` if it is empty.
 fn in_a_row(value: &Value) -> Option<String> {
     let is_plain = |item: &Value| !matches!(item, Value::Array(_) | Value::Object(_));
     match value {
@@ -173,7 +174,7 @@ fn text_lines(text: &str) -> (String, Vec<String>) {
     let first = lines.next().map(|line| format!(" {line}")).unwrap_or_default();
     let mut behind = lines.clone();
     if behind.next() == Some("") {
-        // A head, behind which all is the text of a file or a page.
+        // After a head and an empty line, the rest is the text of a file or a page.
         return (format!("{first} … {} more", counted(behind.count(), "line")), Vec::new());
     }
     let mut more: Vec<String> = lines.by_ref().take(TEXT_LINES_MAX - 1).map(indented).collect();
@@ -184,7 +185,7 @@ fn text_lines(text: &str) -> (String, Vec<String>) {
     (first, more)
 }
 
-/// Tells an error whole: its reason and its hint.
+/// Formats the whole error: its reason and its hint.
 fn error(result: &Map<String, Value>, duration: &str) -> Vec<Line> {
     let error = result.get("error");
     let of = |key: &str| error.and_then(|error| error.get(key)).and_then(Value::as_str);
@@ -214,7 +215,7 @@ fn indented(line: &str) -> String {
     format!("  {line}")
 }
 
-/// A number of something, in words.
+/// Formats a number with its noun.
 pub fn counted(count: usize, what: &str) -> String {
     if count == 1 { format!("1 {what}") } else { format!("{count} {what}s") }
 }
@@ -243,7 +244,7 @@ mod tests {
         assert_eq!(told(result(0), false, true), ["✓ exit code 0"]);
         assert_eq!(told(result(2), false, true), ["✗ exit code 2"]);
         let cut = json!({ "stdout": "hi", "returncode": 0, "output_file": "/o" });
-        assert_eq!(told(cut, false, true), ["✓ exit code 0", "  the whole: /o"]);
+        assert_eq!(told(cut, false, true), ["✓ exit code 0", "  full output: /o"]);
     }
 
     #[test]
@@ -288,7 +289,7 @@ mod tests {
         let ending = Ending { result: &result, is_error, was_shown, effect, duration_ms: None };
         assert_eq!(lines(ending)[0].text, "✓ lines 3, mended [b.rs]");
         let Value::Object(result) = json!({ "path": "a.rs" }) else { panic!("no object") };
-        assert!(lines(Ending { result: &result, ..ending }).is_empty(), "it was told");
+        assert!(lines(Ending { result: &result, ..ending }).is_empty(), "the change was shown");
     }
 
     #[test]

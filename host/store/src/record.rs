@@ -229,7 +229,7 @@ pub enum LedgerStage {
         reason: GcReason,
         /// The gc's name without its kind, or `host`.
         source: String,
-        /// Messages that are no longer sent.
+        /// Messages that the gc removed from later requests.
         messages_removed: u64,
         /// Messages that are sent as head and tail.
         messages_cut: u64,

@@ -164,7 +164,7 @@ fn check_trouble(path: &Path, cause: &str) {
     let [words] = words.as_slice() else { panic!("one line: {words:?}") };
     assert!(words.contains(cause), "{words}");
     assert!(words.ends_with("; 3 records of this run are not in the ledger"), "{words}");
-    assert_eq!(ledger.notice(), None, "it is told once");
+    assert_eq!(ledger.notice(), None, "the problem is reported once");
 }
 
 #[test]

@@ -227,7 +227,7 @@ fn bubblewrap_session_writes_nothing_outside_its_folders() {
     house.configure("[plugins.environment-bubblewrap]\nshell_timeout = 1\n");
     let inside = ["--environment", "bubblewrap"];
     let shown = house.run(&["environment", "show", inside[0], inside[1]]).code(0);
-    assert!(shown.stdout.contains("commands are too kept to these folders"), "{shown}");
+    assert!(shown.stdout.contains("commands can access only these folders"), "{shown}");
     let call = |command: &str| json!({ "tool": "cli_based_tool", "args": { "command": command } });
     let outside = house.path().join("outside");
     let calls = [

@@ -151,7 +151,7 @@ fn invalid_bench_run_fails_before_any_model_request() {
     assert!(refused.stderr.contains("no domain has the scenario `get_moon`"), "{refused}");
     assert!(refused.stderr.contains("there are: get_issue, list_issues"), "{refused}");
     let refused = bench(&["--scenarios", "get_page"]).run().code(2);
-    assert!(refused.stderr.contains("the template wants a value for PAGE_ID"), "{refused}");
+    assert!(refused.stderr.contains("the template needs a value for PAGE_ID"), "{refused}");
     let refused = bench(&["--domain", "moon"]).run().code(2);
     assert!(refused.stderr.contains("moon"), "{refused}");
     let refused = bench(&["--scenarios", "get_page", "--page-id", "1"]).run();

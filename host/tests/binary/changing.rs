@@ -61,7 +61,7 @@ fn invalid_dynamic_tool_is_refused_alone_and_the_plugin_gets_the_reason() {
         let is_told = refused.iter().any(|line| line.contains(name));
         assert!(is_told, "{name} in {refused:#?}");
     }
-    assert!(refused.contains(&"list_tools: jaato has a tool of that name"), "{refused:#?}");
+    assert!(refused.contains(&"list_tools: jaato has a tool with that name"), "{refused:#?}");
 }
 
 #[test]

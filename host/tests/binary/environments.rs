@@ -280,12 +280,13 @@ fn a_person_lists_shows_and_uses_environments() {
     assert_eq!(listed, expected);
     let list = house.run(&["environment", "list"]).code(0);
     assert!(
-        list.stdout.contains("local") && list.stderr.contains("jaato confines no commands yet")
+        list.stdout.contains("local")
+            && list.stderr.contains("jaato does not confine commands yet")
     );
     let facts = house.run(&["environment", "show", "--json"]).code(0).json();
     assert_eq!(facts["working_directory"], json!(house.workspace()));
     let shown = house.run(&["environment", "show"]).code(0).stdout;
-    assert!(shown.contains("commands are not kept to these folders"), "{shown}");
+    assert!(shown.contains("commands can access other folders"), "{shown}");
     let line = "cat; echo error >&2; exit 7";
     let ran = house.command(&["environment", "exec", "--", line]).input(*b"in").run();
     assert_eq!((ran.code, ran.stdout.as_str(), ran.stderr.as_str()), (7, "in", "error\n"));
@@ -305,7 +306,7 @@ fn unknown_environment_is_an_error_that_lists_the_known_environments() {
     let refused = house.run(&words).code(3);
     let expected = "error: no plugin offers the execution environment `moon`\n\
                     hint: known environments are: local; in a checkout, `cargo xtask build-plugins` \
-                    builds all that are shipped\n";
+                    builds all shipped ones\n";
     assert_eq!(refused.stderr, expected);
 }
 

@@ -217,7 +217,7 @@ fn form_without_a_user_fails_at_once_with_a_reason() {
     let Some(house) = with_talks() else { return };
     let arguments = json!({ "form": form(json!([text("name")])) }).to_string();
     let output = house.run(&["call", "ask_person", &arguments]).silent();
-    let answer = json!({ "outcome": "nobody", "reason": "standard input is no terminal" });
+    let answer = json!({ "outcome": "nobody", "reason": "standard input is not a terminal" });
     assert_eq!(output.json(), json!({ "answer": answer }));
     let line =
         json!({ "tool": "ask_person", "args": serde_json::from_str::<Value>(&arguments).unwrap() });
@@ -277,7 +277,7 @@ fn unanswered_form_ends_with_its_session_and_restores_the_terminal() {
     assert!(std::process::Command::new("kill").arg(pid).status().unwrap().success());
     running.wait_for_text("ended 130");
     let output = running.wait_with_open_input().code(0);
-    assert!(output.stdout.contains("what it asked was taken back"), "{output}");
+    assert!(output.stdout.contains("its form was withdrawn"), "{output}");
     assert_eq!(settings("before"), settings("after"));
     house.nothing_lives();
 }

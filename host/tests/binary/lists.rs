@@ -325,7 +325,7 @@ fn import_of_an_invalid_model_file_is_refused() {
     expect![[r#"
         exit 1
         --- stderr
-        error: there is no file `$HOUSE/given/sun.gguf`
+        error: file `$HOUSE/given/sun.gguf` does not exist
         hint: give the path of a model file: `jaato model import FILE`
     "#]]
     .assert_eq(&output.to_string());

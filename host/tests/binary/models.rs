@@ -81,7 +81,7 @@ fn conversation_continues_after_the_model_is_changed() {
     server.set_models(Answer::status(200).body(r#"{"data": [{"id": "second-2026"}]}"#));
     let input = "hello\n/model\n/model openai/none\n/model openai/second\n/model nobody/x\nagain\n";
     let output = at(&house, &server, &words).input(input).run();
-    assert!(output.stderr.contains("openai/second answers from here on"), "{output}");
+    assert!(output.stderr.contains("the model is now openai/second"), "{output}");
     assert!(output.stderr.contains("no plugin offers the provider `nobody`"), "{output}");
     assert!(output.stderr.contains("note: `openai` does not list `openai/none`"), "{output}");
     assert!(!output.stderr.contains("list `openai/second`"), "{output}");

@@ -105,7 +105,7 @@ fn conditional_write_fails_after_a_concurrent_change() {
     let absent = json!({ "key": "k", "expected": "absent" });
     ask(&house, "store.set", &absent, "first");
     let output = call(&house, "ask_wanted", &asking("store.set", &absent, "second"));
-    assert!(output.stderr.contains("`k` was changed meanwhile"), "{output}");
+    assert!(output.stderr.contains("`k` has changed"), "{output}");
     assert_eq!(ask(&house, "store.get", &json!({ "key": "k" }), "")["bytes"], "first");
 }
 

@@ -190,7 +190,7 @@ fn a_chat_takes_files_for_its_next_message() {
     let lines = "/attach moon.png\n/attach none.png\nwhat is this?\nand now?\n";
     let chat = ["chat", "--model", "openai/test"];
     let output = at(&house, &server, &chat).input(lines).run();
-    assert!(output.stderr.contains("it goes with your next message"), "{output}");
+    assert!(output.stderr.contains("your next message will include it"), "{output}");
     assert!(output.stderr.contains("cannot attach `none.png`"), "{output}");
     let messages = server.asked()[1].json()["messages"].clone();
     let images = messages.to_string().matches(PNG_URL).count();

@@ -270,7 +270,7 @@ fn broken_plugin_file_keeps_the_old_edition_and_is_reported_once() {
         place(&torn, &file);
         chat.say("b", "second");
         chat.say("/plugin show fixture-editions", "it is truncated or damaged");
-        chat.say("/plugin", "stays as it was, its file cannot be used any more");
+        chat.say("/plugin", "stays as it was, its file can no longer be used");
         place(&two, &file);
         chat.say("c", "third");
         let stderr = chat.end(&house);

@@ -77,10 +77,10 @@ fn plugin_reload_outside_a_conversation_renews_descriptions() {
     assert!(output.stdout.starts_with("fixture-editions 0.1.0: described\n"), "{output}");
     let output = reload(0);
     assert!(output.stdout.starts_with("fixture-editions 0.1.0: as before\n"), "{output}");
-    assert!(output.stdout.contains("a `jaato chat` that runs takes what is there by itself"));
+    assert!(output.stdout.contains("a running `jaato chat` reloads the plugin itself"));
     place(&edition(&house, "two.so", &[OTHER_TOOL]), &file);
     let output = reload(0);
-    let changed = "fixture-editions 0.1.0: new tool `tool_omega`; no tool `tool_alpha` any more\n";
+    let changed = "fixture-editions 0.1.0: new tool `tool_omega`; removed tool `tool_alpha`\n";
     assert!(output.stdout.starts_with(changed), "{output}");
     let all = house.run(&["plugin", "reload"]).code(0);
     assert!(all.stdout.contains("tool-environment 0.1.0: "), "{all}");

@@ -150,7 +150,7 @@ fn the_limit_of_steps_ends_a_run() {
     let output = house.run(&["run", "hello"]).code(6);
     let called = output.stderr.lines().filter(|line| line.contains("] get_environment")).count();
     assert_eq!(called, 2, "the last step's call does not run: {output}");
-    expect!["hint: say `go on` to continue, or raise the limit in the configuration"]
+    expect!["hint: say `continue`, or raise the limit in the configuration"]
         .assert_eq(output.stderr.lines().last().unwrap());
 }
 

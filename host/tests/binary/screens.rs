@@ -89,7 +89,7 @@ fn screen_of_symbols_and_of_a_paragraph_in_progress() {
     scene.write(b"\x05\x15/mo\t");
     scene.until("> /mode");
     scene.write(b"\t");
-    scene.until("model  another model answers from here on; alone says which one does\n");
+    scene.until("model  switches to another model; without a name, shows the current one\n");
     scene.write(b"l");
     scene.until("and so on · Ctrl-C stops\n> /model");
     scene.write(b"\x1b");
@@ -173,11 +173,11 @@ fn screen_of_a_long_output() {
     let Some(scene) = Scene::begin(&house, "run --yes go", WIDE, None) else { return };
     let ended = scene.end();
     // Where the path is wrapped depends on the length of the test's folder.
-    let (before, path) = ended.split_once("the whole: ").unwrap();
+    let (before, path) = ended.split_once("full output: ").unwrap();
     let (path, after) = path.split_once("\nIt counts").unwrap();
     let path: String = path.chars().filter(|it| !"‹›\n".contains(*it)).collect();
     assert!(path.ends_with("-output.txt"), "{path}");
-    let shown = format!("{before}the whole: PATH\nIt counts{after}");
+    let shown = format!("{before}full output: PATH\nIt counts{after}");
     expect_file!["screens/long_output.txt"].assert_eq(&shown);
 }
 

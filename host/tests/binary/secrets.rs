@@ -160,7 +160,7 @@ fn secret_prompt_without_a_user_explains_how_to_attach() {
     let asked = &answer["terminals"][0]["answers"][1];
     assert_eq!(asked["outcome"], "nobody", "{answer}");
     let reason = asked["reason"].as_str().unwrap();
-    assert!(reason.starts_with("standard input is no terminal"), "{reason}");
+    assert!(reason.starts_with("standard input is not a terminal"), "{reason}");
     assert!(
         reason.contains("`jaato shell attach ") && reason.contains("/session_0 --type`"),
         "{reason}"
@@ -168,7 +168,7 @@ fn secret_prompt_without_a_user_explains_how_to_attach() {
     house.configure_more("[terminals]\njoin = false\n");
     let answer = house.run(&["call", "play_terminals", &played]).code(0).json();
     let reason = answer["terminals"][0]["answers"][1]["reason"].as_str().unwrap().to_owned();
-    assert_eq!(reason, "standard input is no terminal");
+    assert_eq!(reason, "standard input is not a terminal");
 }
 
 #[test]

@@ -42,7 +42,7 @@ fn dropped_in_plugin_runs_in_a_worker_until_trusted() {
         fixture-echo ($HOUSE/home/.local/share/jaato/plugins/libfixture_echo.so): not trusted
           jaato plugin trust '$HOUSE/home/.local/share/jaato/plugins/libfixture_echo.so' --sha256 DIGEST
 
-        what is not trusted runs in a worker: it cannot take jaato down and gets no key, but it can do what you can; a trusted plugin runs inside jaato. Keep only what you know
+        an untrusted plugin runs in a worker: it cannot crash jaato and gets no API key, but it can do what you can; a trusted plugin runs inside jaato. Keep only plugins that you know
     "#]].assert_eq(&list.to_string());
     // It works at once, outside of jaato.
     let output = house.run(&COUNT_BYTES).code(0);
@@ -163,7 +163,7 @@ fn wrong_digest_is_refused_and_both_digests_are_shown() {
     expect![[r#"
         exit 4
         --- stderr
-        error: `$HOUSE/home/.local/share/jaato/plugins/libfixture_probe.so` is not the file that you named: its sha256 is DIGEST, you gave DIGEST
+        error: checksum mismatch for `$HOUSE/home/.local/share/jaato/plugins/libfixture_probe.so`: expected DIGEST, found DIGEST
         hint: check `jaato plugin list` again before you trust it
     "#]].assert_eq(&output.to_string());
     let output = house.run(&["plugin", "trust", &file, "--sha256", "moon"]);

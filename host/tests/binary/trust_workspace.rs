@@ -162,7 +162,7 @@ fn workspace_plugin_needs_workspace_trust_and_plugin_trust() {
         fixture-echo ($HOUSE/workspace/.jaato/plugins/libfixture_echo.so): not trusted
           jaato plugin trust '$HOUSE/workspace/.jaato/plugins/libfixture_echo.so' --sha256 DIGEST
 
-        what is not trusted runs in a worker: it cannot take jaato down and gets no key, but it can do what you can; a trusted plugin runs inside jaato. Keep only what you know
+        an untrusted plugin runs in a worker: it cannot crash jaato and gets no API key, but it can do what you can; a trusted plugin runs inside jaato. Keep only plugins that you know
     "#]]
     .assert_eq(&list.to_string());
     let output = house.run(&COUNT_BYTES).code(0);

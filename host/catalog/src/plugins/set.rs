@@ -113,13 +113,13 @@ fn why_refused(
     others: &[&str],
 ) -> Option<String> {
     if RESERVED_TOOLS.contains(&name) {
-        Some("jaato has a tool of that name".to_owned())
+        Some("jaato has a tool with that name".to_owned())
     } else if let Some(other) = others_prefix(registry, plugin, name) {
         Some(format!("names with this prefix belong to plugin `{other}`"))
     } else if let Some(holder) = registry.tool(name) {
-        Some(format!("plugin `{}` has a tool of that name", holder.plugin))
+        Some(format!("plugin `{}` has a tool with that name", holder.plugin))
     } else {
-        others.contains(&name).then(|| "another plugin has set a tool of that name".into())
+        others.contains(&name).then(|| "another plugin has set a tool with that name".into())
     }
 }
 

@@ -34,7 +34,7 @@ const COMMAND_TOOL: &str = "cli_based_tool";
 /// When the file cannot be read, or a case is not valid.
 pub fn read_cases(path: &Path) -> Result<Vec<RuleCase>, ConfigError> {
     let failed = |cause: String| ConfigError::Edit { path: path.to_owned(), cause };
-    let text = read_text(path)?.ok_or_else(|| failed("there is no such file".to_owned()))?;
+    let text = read_text(path)?.ok_or_else(|| failed("the file does not exist".to_owned()))?;
     let entries = toml_tree::parse(path, &text)?;
     let mut cases = Vec::new();
     for (name, node) in &entries {

@@ -74,7 +74,7 @@ fn is_earlier(known: &Table, new: &Table) -> bool {
 /// Returns the text without the rule of this number, counted from 1.
 ///
 /// # Errors
-/// The problem with the text, or that there is no such rule.
+/// The problem with the text, or that the rule does not exist.
 pub fn remove_rule(text: &str, number: usize) -> Result<String, String> {
     let mut document = parse_document(text)?;
     let rules = document.get_mut("rules").and_then(Item::as_array_of_tables_mut);

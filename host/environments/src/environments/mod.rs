@@ -161,7 +161,7 @@ fn with_options_of<T>(
             "`jaato doctor` shows where jaato searches for plugins".to_owned()
         } else {
             format!(
-                "known environments are: {}; in a checkout, `cargo xtask build-plugins` builds all that are shipped",
+                "known environments are: {}; in a checkout, `cargo xtask build-plugins` builds all shipped ones",
                 known.join(", ")
             )
         };

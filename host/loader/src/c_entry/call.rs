@@ -79,7 +79,7 @@ pub(super) struct CPluginCall {
     made: Arc<CInstanceHandle>,
 }
 
-// SAFETY: the header tells authors that a call is gone on with from one thread at a time, not
+// SAFETY: the header tells authors that a call continues on one thread at a time, which is not
 // always the same.
 unsafe impl Send for CPluginCall {}
 

@@ -108,7 +108,7 @@ impl InstanceAbi for CPluginInstance {
 
     fn close(&self) -> FfiFuture<()> {
         let call = self.made.begin_own(c1::CLOSE, &[]);
-        // The instance ends in any case, so an error would help no one.
+        // The instance ends even if `CLOSE` fails, so the error is ignored.
         async move { call.await.map_or((), drop) }.into_ffi()
     }
 }

@@ -137,7 +137,7 @@ impl WorkerLink {
     /// answer to an unsent message can arrive.
     fn fail(&self) {
         self.close();
-        // Fails only if the socket is no longer connected.
+        // Fails only if the socket is disconnected.
         let _ = self.socket.shutdown(Shutdown::Both);
     }
 

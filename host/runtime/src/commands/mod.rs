@@ -71,7 +71,7 @@ impl Runtime {
     /// parameters. The arguments are validated when the command runs.
     ///
     /// # Errors
-    /// `invalid_arguments` if there is no such command, or a word cannot be parsed.
+    /// `invalid_arguments` if the command does not exist, or a word cannot be parsed.
     pub fn command_arguments(&self, name: &str, words: &[String]) -> Result<Value, Error> {
         if let Some(spec) = built_in_commands().iter().find(|spec| spec.name == name) {
             return words::arguments_from_words(spec, words);
@@ -97,7 +97,7 @@ impl Runtime {
     /// report it. If its plugin says so, the session's next request shows the answer to the model.
     ///
     /// # Errors
-    /// If there is no such command, the arguments do not match, or the command fails.
+    /// If the command does not exist, the arguments do not match, or the command fails.
     pub async fn command(
         &self,
         session: &mut Session,

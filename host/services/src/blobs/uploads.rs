@@ -59,7 +59,7 @@ impl BlobUploads {
         Ok(match (put, upload, place) {
             (Some(put), _, _) => PieceWriteResult::Whole(put),
             (None, Some(upload), Some(place)) => go_on(place, upload),
-            (None, _, _) => unreachable!("what goes on has a number"),
+            (None, _, _) => unreachable!("an upload that continues has a number"),
         })
     }
 }

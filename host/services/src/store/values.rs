@@ -46,7 +46,7 @@ impl ValueCondition {
             return Ok(());
         }
         let there = has.map_or_else(|| "no value".to_owned(), |has| format!("the value {has}"));
-        let text = format!("`{key}` was changed meanwhile: it has {there}");
+        let text = format!("`{key}` has changed: it has {there}");
         Err(Error::new(ErrorKind::Conflict, text).with_hint("read it again"))
     }
 }

@@ -52,11 +52,11 @@ pub trait Gc: Send + Sync {
 /// The result of a collection that the user asked for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GcReport {
-    /// Messages that are no longer sent.
+    /// Messages that the gc removed from later requests.
     pub messages_removed: u64,
     /// Messages that are sent truncated.
     pub messages_cut: u64,
-    /// Turns that are no longer sent, not even in part.
+    /// Turns that the gc removed from later requests as a whole.
     pub turns_removed: u64,
     /// Tokens in use before, estimated if no provider has counted them.
     pub tokens_before: u64,

@@ -65,7 +65,7 @@ impl Session {
             tokens_before,
             tokens_after: self.tokens_in_use(),
             note: Some(format!(
-                "the {} oldest {calls} of this turn and their results are no longer sent",
+                "the {} oldest {calls} of this turn and their results are not sent again",
                 drop.len()
             )),
             error: None,

@@ -1,5 +1,5 @@
-//! Changes by a gc: messages that are no longer sent, or sent in a shorter form. The record keeps
-//! them.
+//! Changes by a gc: messages that are removed from later requests or sent in a shorter form. The
+//! record keeps them.
 
 use std::collections::HashSet;
 use std::ops::Range;

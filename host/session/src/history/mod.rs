@@ -4,7 +4,7 @@
 //! (user, then model, then tool results and model as often as needed, then user again). Each tool
 //! call has exactly one result, in call order, in the next message. Call ids are unique. No message
 //! is empty. Only a prompt can be unsent. A change that breaks one of these is refused and has no
-//! effect. Messages that a gc collected stay in the record and are no longer sent. Roles and pairs
+//! effect. Messages that a gc collected stay in the record and are not sent again. Roles and pairs
 //! hold for the messages that are sent.
 
 mod check;
@@ -60,7 +60,7 @@ pub struct History {
     entries: Vec<Arc<HistoryEntry>>,
     /// The ids of all calls in the record.
     call_ids: HashSet<CallId>,
-    /// Turns whose prompts are no longer in the record.
+    /// Turns whose prompts were removed from the record.
     turns_forgotten: u64,
 }
 
@@ -112,13 +112,13 @@ impl History {
         (history, lost)
     }
 
-    /// Counts turns whose prompts are no longer in the record.
+    /// Counts turns whose prompts were removed from the record.
     #[must_use]
     pub fn after_turns(self, turns_forgotten: u64) -> Self {
         Self { turns_forgotten, ..self }
     }
 
-    /// Returns how many turns are no longer in the record.
+    /// Returns how many turns were removed from the record.
     pub fn turns_forgotten(&self) -> u64 {
         self.turns_forgotten
     }

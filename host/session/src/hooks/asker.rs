@@ -155,7 +155,7 @@ impl HookAsker {
         let then = if is_guard { "denies the call, because it failed" } else { "is skipped" };
         self.emitter.notice(format!("plugin `{name}` {then}: `{operation}`: {why}"));
         if count == HOOK_FAILURES_MAX {
-            let then = if is_guard { "; every call is denied from here on" } else { "" };
+            let then = if is_guard { "; every further call is denied" } else { "" };
             self.emitter.notice(format!(
                 "plugin `{name}` is no longer asked `{operation}` in this session, because it \
                  failed {HOOK_FAILURES_MAX} times in a row{then}; run `jaato plugin disable \

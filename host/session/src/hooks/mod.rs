@@ -1,5 +1,5 @@
 //! Asks plugins questions outside of their own calls. Each question has a deadline, plugins are
-//! asked one after the other, and a plugin that fails too often is no longer asked.
+//! asked one after the other, and a plugin that fails too often is skipped.
 //!
 //! This module does not know the plugins: they are a port ([`Hooks`]). Each hook's limits are in a
 //! file of its own.
@@ -64,7 +64,7 @@ pub struct HookPlugin {
 pub struct HookScope {
     /// The session.
     pub session: SessionId,
-    /// Set when an answer is no longer wanted.
+    /// Set when the session stops waiting for an answer.
     pub cancel: Cancel,
     /// Model and tokens.
     pub facts: SharedFacts,

@@ -214,7 +214,7 @@ impl SessionHandle {
     /// Reads a task's output. Waits for more output or the task's end, as long as the request says.
     ///
     /// # Errors
-    /// `not_found` if there is no such task. `unavailable` when the session is over.
+    /// `not_found` if the task does not exist. `unavailable` when the session is over.
     pub async fn read_task(&self, asked: &TaskRead) -> Result<TaskReadAnswer> {
         let shared = self.shared()?;
         if asked.wait_ms > 0 {

@@ -171,7 +171,7 @@ pub fn check_server(name: &str) -> Result<(), CommandFailure> {
     if is_plain && (1..=24).contains(&name.len()) {
         return Ok(());
     }
-    let text = format!("`{name}` does not stand as it is in names of tools");
+    let text = format!("the server name `{name}` is not valid in tool names");
     Err(CommandFailure::new(Exit::Usage, text)
         .hint("name the server with 1 to 24 letters, digits and dashes in .mcp.json"))
 }

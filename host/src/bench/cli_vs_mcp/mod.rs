@@ -31,7 +31,7 @@ use crate::{report, start, terminal};
 /// The most runs of a scenario in one call. Each run asks a model twice.
 const RUNS_MAX: u64 = 1000;
 
-/// What `cli-vs-mcp` takes. The names are the original harness's.
+/// The arguments of `cli-vs-mcp`. The names are the original harness's.
 #[derive(Debug, Args)]
 pub struct CliVsMcpArgs {
     /// The domain of the scenarios: `git` (a local repository), `github` or `confluence`; defaults

@@ -54,7 +54,7 @@ async fn connect(
     cancel: &Cancel,
 ) -> Result<String, CommandFailure> {
     if runtime.registry().command(MCP).is_none() {
-        let text = "the plugin `tool-mcp` cannot be used, so there is no MCP side";
+        let text = "the plugin `tool-mcp` cannot be used, so the MCP side cannot run";
         return Err(CommandFailure::new(Exit::Plugin, text).hint("`jaato plugin list` says why"));
     }
     let mut session =

@@ -24,7 +24,7 @@ pub fn values(
 ) -> Result<BTreeMap<String, String>, CommandFailure> {
     let refused = |why: String| CommandFailure::new(Exit::Usage, why);
     let given: Map<String, Value> = serde_json::from_str(&args.domain_params)
-        .map_err(|error| refused(format!("`--domain-params` is no JSON object: {error}")))?;
+        .map_err(|error| refused(format!("`--domain-params` is not a JSON object: {error}")))?;
     let mut values: BTreeMap<String, String> =
         domain.defaults.iter().map(|&(key, value)| (key.to_owned(), value.to_owned())).collect();
     values.insert("NOW_UTC".to_owned(), now.strftime("%Y-%m-%dT%H:%M:%SZ").to_string());
@@ -98,7 +98,7 @@ pub fn fill(template: &str, values: &BTreeMap<String, String>) -> Result<String,
     }
     missing.dedup();
     let keys = missing.iter().map(|key| format!("\"{key}\": \"…\"")).collect::<Vec<_>>();
-    let text = format!("the template wants a value for {}", missing.join(", "));
+    let text = format!("the template needs a value for {}", missing.join(", "));
     let page = if missing.contains(&"PAGE_ID") { "--page-id ID, or " } else { "" };
     let hint = format!("{page}--domain-params '{{{}}}'", keys.join(", "));
     Err(CommandFailure::new(Exit::Usage, text).hint(hint))
@@ -114,7 +114,7 @@ mod tests {
         let values = BTreeMap::from(values);
         assert_eq!(fill("x {{A}} {{ B }} {{ y\n", &values).unwrap(), "x {{B}} b {{ y");
         let failure = fill("{{C}} {{PAGE_ID}}", &values).unwrap_err();
-        assert_eq!(failure.message, "the template wants a value for C, PAGE_ID");
+        assert_eq!(failure.message, "the template needs a value for C, PAGE_ID");
         assert_eq!(
             failure.hint.as_deref(),
             Some("--page-id ID, or --domain-params '{\"C\": \"…\", \"PAGE_ID\": \"…\"}'")

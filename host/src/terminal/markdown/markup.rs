@@ -1,4 +1,4 @@
-//! Tells emphasis and links from code, formulas and patterns that have the same form.
+//! Distinguishes emphasis and links from code, formulas and patterns that have the same form.
 //!
 //! CommonMark reads `2**10 and 3**2`, `src/**/*.rs`, `__init__.py` and `b[0](x)` as markup too, and
 //! hiding their signs changes what the text says. Delimiters are emphasis only if the first is
@@ -28,7 +28,7 @@ pub(super) fn is_emphasis(source: &str, range: &Range<usize>, delimiter: usize) 
     };
     // Strong text may be wrapped. Single asterisks on two lines are often pointers.
     let is_broken = delimiter == 1 && whole.contains('\n');
-    // A text without blanks may contain English words, and `Linux**系统**` is not a power.
+    // A text without spaces may contain English words, and `Linux**系统**` is not a power.
     let joins = |sign: Option<char>, inner: Option<char>| {
         delimiter == 2 && sign.is_some_and(is_letter) && inner.is_some_and(is_unspaced_letter)
     };
@@ -74,14 +74,14 @@ fn can_end_before(after: &str) -> bool {
     })
 }
 
-/// Returns true if a delimiter between these signs stands for itself, as in `'_'` or `(*)`.
+/// Returns true if a delimiter between these characters is literal, as in `'_'` or `(*)`.
 fn is_quoted(before: Option<char>, after: Option<char>) -> bool {
     let pair = (before.unwrap_or(' '), after.unwrap_or(' '));
     matches!(pair, ('"', '"') | ('\'', '\'') | ('(', ')') | ('[', ']') | ('{', '}') | ('<', '>'))
 }
 
-/// The begin of the Thai block. Most scripts of this and later blocks have no blanks between words,
-/// or join endings to words, and formulas do not use them.
+/// The beginning of the Thai block. Most scripts of this and later blocks have no spaces between
+/// words, or join endings to words, and formulas do not use them.
 const UNSPACED: char = '\u{e00}';
 
 fn is_letter(sign: char) -> bool {

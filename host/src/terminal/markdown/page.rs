@@ -1,4 +1,4 @@
-//! The rows of a piece of markdown, and how many of them no further text can change.
+//! The rows of a piece of Markdown, and how many of them no further text can change.
 
 use std::ops::Range;
 
@@ -10,41 +10,42 @@ use super::markup::{is_emphasis, is_link};
 use super::rows::{Place, Row, Word, broken, push_words};
 use super::table::{Table, TableRow};
 
-/// Fewest columns behind bullets and bars: what is nested deeper runs over the edge.
+/// Fewest columns after bullets and bars. Deeper nesting runs over the edge.
 const ROOM_MIN: usize = 8;
 
-/// The deepest nesting of emphasis with a look. Thousands of asterisks in a row would take seconds.
+/// The deepest nesting of emphasis that is styled. Thousands of asterisks in a row would take
+/// seconds.
 const NESTED_MAX: usize = 8;
 
-/// Stands before each row of a quotation.
+/// The text before each row of a quotation.
 const QUOTE: &str = "▐ ";
 
-/// Rows drawn of a text.
+/// The rows of a text.
 #[derive(Debug, Default)]
 pub(super) struct Page {
     pub rows: Vec<Row>,
-    /// From here on in the source, further text may change the rows.
+    /// The offset in the source after which further text may change the rows.
     pub stable_to: usize,
-    /// Blocks at the top level, in their order.
+    /// Blocks at the top level, in order.
     pub blocks: Vec<Range<usize>>,
-    /// The last block at the top level is code between fences.
+    /// Whether the last block at the top level is fenced code.
     pub is_fenced: bool,
-    /// Where definitions of links begin, which have no event of their own.
+    /// The offsets of link definitions, which cause no events.
     pub definitions: Vec<usize>,
 }
 
-/// How much of a text there is.
+/// How much of a text has arrived.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Extent {
-    /// All.
+    /// The whole text.
     Whole,
-    /// Whole lines, after which others may follow.
+    /// Whole lines, which others may follow.
     Lines,
-    /// The last line may go on after a blank.
+    /// Text up to a space in the last line.
     Words,
 }
 
-/// What rows are drawn for.
+/// The screen for which rows are drawn.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Screen {
     /// Columns of a row.
@@ -55,7 +56,7 @@ pub(super) struct Screen {
 /// A bullet, a number, an indentation or a bar before the rows of a block.
 #[derive(Debug)]
 struct Before {
-    /// Of the first row, until that is drawn.
+    /// The text of the first row, until that is drawn.
     first: Option<String>,
     rest: String,
 }
@@ -65,42 +66,42 @@ struct Drawing<'a> {
     screen: Screen,
     page: Page,
     before: Vec<Before>,
-    /// The number in the source of the last item and the number that is drawn, for each list.
+    /// The number in the source and the displayed number of each list's last item.
     numbers: Vec<Option<(u64, u64)>>,
-    /// Where the last item without a row begins.
+    /// The offset of the last item, if it has no row.
     empty_item: Option<usize>,
     styles: Vec<Style>,
     links: Vec<String>,
     line: Vec<Word>,
-    /// Code or HTML, whose lines are not broken.
+    /// The style of code or HTML, whose lines are not broken.
     exact: Option<Style>,
-    /// Where its empty lines end that the next one brings.
+    /// The ends of empty lines that are drawn together with the next line.
     exact_blanks: Vec<usize>,
     table: Option<Table>,
-    /// Where the last block begins, if it is a table.
+    /// The offset of the last block, if it is a table.
     open_table: Option<usize>,
     is_setext: bool,
-    /// Bytes of the source that are drawn already.
+    /// Bytes of the source that are drawn.
     drawn: usize,
-    /// Where the last block ends.
+    /// The offset at which the last block ends.
     end: usize,
     depth: usize,
     inline: Inline,
 }
 
-/// What is known of the text of the last block.
+/// The state of the last block's text.
 #[derive(Debug, Default)]
 struct Inline {
     begin: Option<usize>,
-    /// Where the outermost emphasis or link that is open begins.
+    /// The offset of the outermost open emphasis or link.
     outer: Option<usize>,
     depth: usize,
     brackets: Vec<usize>,
-    /// From here on, further text may change the looks.
+    /// The offset after which further text may change the styles.
     pending: Option<usize>,
 }
 
-/// Draws a text.
+/// Lays out a text.
 pub(super) fn page(source: &str, drawn: usize, screen: Screen, extent: Extent) -> Page {
     let events = Parser::new_ext(source, Options::ENABLE_TABLES | Options::ENABLE_TASKLISTS)
         .into_offset_iter();
@@ -191,7 +192,8 @@ impl Drawing<'_> {
             Tag::Paragraph => self.begin_block(range.start),
             Tag::Heading { .. } => {
                 self.begin_block(range.start);
-                // Drawn as the paragraph that it was until the line below it came, and that line.
+                // Drawn as the paragraph that it was before the line below it arrived, followed by
+                // that line.
                 self.is_setext = self.source[range].trim_end().contains('\n');
                 if !self.is_setext {
                     self.styles.push(self.style().bold());
@@ -199,7 +201,7 @@ impl Drawing<'_> {
             }
             Tag::CodeBlock(kind) => {
                 self.begin_block(range.start);
-                // One word is the language; more say something.
+                // One word is the language. Several words have a meaning for the reader.
                 if let CodeBlockKind::Fenced(info) = kind
                     && info.trim().contains(' ')
                 {
@@ -270,7 +272,7 @@ impl Drawing<'_> {
                 let row = self.table.as_mut().and_then(|table| table.rows.last_mut());
                 if let Some(row) = row {
                     row.cells.push(line);
-                    // What stands behind the last cell of the head's columns belongs to it too.
+                    // Text after the last cell of the head's columns belongs to the row, too.
                     self.end = range.end;
                 }
             }
@@ -342,7 +344,7 @@ impl Drawing<'_> {
         self.close_inline();
         let to = self.links.pop().unwrap_or_default();
         let said = &self.source[range.clone()];
-        // An address that is its own text is not written twice.
+        // Do not write the address twice if the text is the address.
         let is_said = said.starts_with('<') || said.starts_with(&format!("[{to}]"));
         if !is_link(self.source, &range, &to) {
             let bracket = self.source[self.end..range.end].find(']').unwrap_or_default();
@@ -353,7 +355,7 @@ impl Drawing<'_> {
             self.words(&format!(" ({to})"), last..range.end);
             self.styles.pop();
         }
-        // Also if the address is not drawn, the next text is after it.
+        // Continue after the address, even if it is not drawn.
         self.end = self.end.max(range.end);
     }
 
@@ -362,7 +364,7 @@ impl Drawing<'_> {
         self.words(&source[range.clone()], range);
     }
 
-    /// Columns behind what stands before a row.
+    /// Returns the columns after the text before a row.
     fn room(&self) -> usize {
         let taken: usize =
             self.before.iter().map(|before| console::measure_text_width(&before.rest)).sum();
@@ -374,11 +376,11 @@ impl Drawing<'_> {
         self.styles.last().cloned().unwrap_or_else(plain)
     }
 
-    /// Begins a block: an empty row before it where the source has one.
+    /// Begins a block, with an empty row before it if the source has one.
     fn begin_block(&mut self, at: usize) {
         self.end_line();
         (self.inline, self.empty_item, self.open_table) = (Inline::default(), None, None);
-        // The row of a bullet has its place before what stands behind it.
+        // Content after a bullet continues the bullet's row.
         let is_behind_a_bullet = self.before.last().is_some_and(|before| before.first.is_some());
         if !is_behind_a_bullet && lines_between(&self.source[self.end.min(at)..at]) > 1 {
             self.row(Vec::new(), at);
@@ -397,7 +399,8 @@ impl Drawing<'_> {
         let (digits, rest) = digits.split_at(length);
         let marker = match (digits.parse::<u64>(), self.numbers.last_mut()) {
             (Ok(number), Some(last)) => {
-                // Who numbers all items alike leaves it to the reader to count.
+                // If all items have the same number, the author leaves the counting to the
+                // renderer.
                 let shown = match *last {
                     Some((before, shown)) if before == number => shown + 1,
                     Some(_) | None => number,
@@ -413,7 +416,7 @@ impl Drawing<'_> {
 
     fn words(&mut self, text: &str, range: Range<usize>) {
         self.inline.begin.get_or_insert(range.start);
-        // Code stands between backticks.
+        // Code is enclosed in backticks.
         let within = self.source[range.clone()].find(text);
         let place =
             match within.filter(|at| *at == 0 || self.source[range.start..].starts_with('`')) {
@@ -436,7 +439,7 @@ impl Drawing<'_> {
             let end = words.last().map_or(self.end, |word| word.end);
             self.row(words, end);
         }
-        // Rows of one piece of the source are drawn together.
+        // Rows from the same piece of the source are drawn together.
         let mut below: Option<(usize, usize)> = None;
         for row in self.page.rows[first..].iter_mut().rev() {
             if let Some((_, end)) = below.filter(|(begin, _)| *begin < row.end) {
@@ -477,7 +480,7 @@ impl Drawing<'_> {
     fn end_table_row(&mut self, range: Range<usize>) {
         let style = self.style();
         let Some(row) = self.table.as_mut().and_then(|table| table.rows.last_mut()) else { return };
-        // Cells that the head has no column for: no event tells of them.
+        // Cells without a column in the head cause no events.
         let behind = self.source[self.end.min(range.end)..range.end].trim();
         let behind = behind.trim_start_matches('|').trim_end_matches('|').trim();
         if let Some(cell) = row.cells.last_mut().filter(|_| !behind.is_empty()) {
@@ -492,7 +495,8 @@ impl Drawing<'_> {
         let begin = table.begin;
         self.open_table = Some(begin);
         if begin < self.drawn {
-            // Its head was a paragraph too long to wait for: the rest is written as it came.
+            // The head was drawn as a paragraph because it was too long to wait for. Draw the rest
+            // unchanged.
             let (style, mut at) = (self.style(), begin);
             for line in self.source[begin..self.end].split_inclusive('\n') {
                 push_words(&mut self.line, line, &style, Place::From(at));
@@ -534,7 +538,7 @@ impl Drawing<'_> {
         self.styles.pop();
     }
 
-    /// Looks for signs that further text may make markup.
+    /// Looks for characters that further text may turn into markup.
     fn look_for_openers(&mut self, text: &str, range: &Range<usize>) {
         if self.table.is_some() || self.source.get(range.clone()) != Some(text) {
             return;
@@ -579,7 +583,7 @@ impl Drawing<'_> {
         self.inline.pending = Some(self.inline.pending.map_or(at, |pending| pending.min(at)));
     }
 
-    /// The place in the source up to which no further text changes a row.
+    /// Returns the offset in the source before which no further text changes a row.
     fn stable_to(&self, extent: Extent) -> usize {
         if extent == Extent::Whole {
             return usize::MAX;
@@ -604,15 +608,15 @@ impl Drawing<'_> {
             let mut last = self.page.rows.iter().rev().filter_map(|row| row.words.first());
             stable = match (last.next(), last.next()) {
                 (Some(last), Some(full)) if is_text && full.at >= begin => stable.min(last.at),
-                // What the line will be is not known before a row of it is full: what seems a fence
-                // may be code in a paragraph.
+                // The kind of a line is unknown until a row of it is full: an apparent fence may be
+                // code in a paragraph.
                 (Some(_) | None, _) => 0,
             };
         }
         stable
     }
 
-    /// Where in a paragraph a line begins of which the next one may make the head of a table.
+    /// Returns the offset of a paragraph's line that the next line may make the head of a table.
     fn may_be_head_of_table(&self, begin: usize) -> usize {
         let text = &self.source[begin..];
         let (whole, mut at) = (lines_between(text), begin);
@@ -623,7 +627,8 @@ impl Drawing<'_> {
             };
             let next_is_whole = index + 1 < whole;
             if may_be && !next_is_whole {
-                // A backslash before it is a line break only while it is no table.
+                // A backslash before the line is a line break only if the line does not begin a
+                // table.
                 let above = self.source[begin..at].strip_suffix("\\\n");
                 return above
                     .map_or(at, |above| above.rfind('\n').map_or(begin, |end| begin + end + 1));
@@ -634,12 +639,12 @@ impl Drawing<'_> {
     }
 }
 
-/// Counts the line ends between two blocks.
+/// Counts the line ends in the text between two blocks.
 fn lines_between(source: &str) -> usize {
     source.bytes().filter(|byte| *byte == b'\n').count()
 }
 
-/// A text that is not broken.
+/// Creates a word from a text that is not broken.
 fn whole(text: String, at: usize, end: usize) -> Word {
     let style = Style::new().force_styling(false);
     Word { text, style, at, end, blanks: 0, may_begin: true }

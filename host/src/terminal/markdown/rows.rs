@@ -1,4 +1,4 @@
-//! Rows of words with looks: how a line is broken, and how it is written to the terminal.
+//! Rows of styled words: how a line is broken, and how it is written to the terminal.
 
 use console::{Style, measure_text_width};
 use jaato_runtime::visible;
@@ -9,13 +9,13 @@ use unicode_segmentation::UnicodeSegmentation as _;
 pub(super) struct Word {
     pub text: String,
     pub style: Style,
-    /// Where it begins in the source.
+    /// The offset in the source at which the word begins.
     pub at: usize,
-    /// Where it ends in the source.
+    /// The offset in the source at which the word ends.
     pub end: usize,
-    /// Blanks before it.
+    /// Spaces before the word.
     pub blanks: usize,
-    /// Whether a row may begin with it.
+    /// Whether a row may begin with the word.
     pub may_begin: bool,
 }
 
@@ -25,18 +25,18 @@ impl Word {
     }
 }
 
-/// A row as it is written to the terminal.
+/// A row for the terminal.
 #[derive(Debug)]
 pub(super) struct Row {
-    /// What stands before the words: a bullet, an indentation, a bar.
+    /// The text before the words: a bullet, an indentation or a bar.
     pub before: String,
     pub words: Vec<Word>,
-    /// Where the row ends in the source.
+    /// The offset in the source at which the row ends.
     pub end: usize,
 }
 
 impl Row {
-    /// Writes the words that begin at this place of the source or later.
+    /// Returns the words that begin at this offset of the source or later.
     pub(super) fn written(&self, from: usize) -> String {
         let words = self.words.iter().filter(|word| word.at >= from);
         let row = self.before.clone() + &styled(words);
@@ -44,7 +44,7 @@ impl Row {
     }
 }
 
-/// Writes words one after the other. Neighbours with the same look share it.
+/// Returns the words in sequence. Neighbours with the same style share it.
 pub(super) fn styled<'a>(words: impl Iterator<Item = &'a Word>) -> String {
     let (mut text, mut run) = (String::new(), None::<(&Style, String)>);
     for word in words {
@@ -62,17 +62,17 @@ pub(super) fn styled<'a>(words: impl Iterator<Item = &'a Word>) -> String {
     text + &last.unwrap_or_default()
 }
 
-/// The columns that words take in one row.
+/// Returns the columns that words take in one row.
 pub(super) fn width(words: &[Word]) -> usize {
     let blanks: usize = words.iter().skip(1).map(|word| word.blanks).sum();
     blanks + words.iter().map(Word::width).sum::<usize>()
 }
 
-/// Appends a text to a line as words, made visible.
+/// Appends a text to a line as visible words.
 pub(super) fn push_words(line: &mut Vec<Word>, text: &str, style: &Style, place: Place) {
     let (first, mut blanks, mut before) = (line.len(), 0, None);
     for (index, cluster) in text.grapheme_indices(true) {
-        // Marks may follow a blank in its cluster.
+        // Combining marks may follow a space in its cluster.
         let letters = cluster.trim_start_matches([' ', '\t', '\n', '\r']);
         if letters.len() < cluster.len() {
             (blanks, before) = (blanks + 1, None);
@@ -82,7 +82,7 @@ pub(super) fn push_words(line: &mut Vec<Word>, text: &str, style: &Style, place:
         }
         let (at, end) = place.of(index + cluster.len() - letters.len(), letters.len());
         let columns = measure_text_width(letters);
-        // A script without blanks may be broken between any two clusters.
+        // A script without spaces may be broken between any two clusters.
         let breaks = columns > 0 && before.is_some_and(|before| before > 1 || columns > 1);
         match line.last_mut() {
             Some(word) if before.is_some() && !breaks => {
@@ -101,19 +101,19 @@ pub(super) fn push_words(line: &mut Vec<Word>, text: &str, style: &Style, place:
         word.text = visible::text(&word.text).into_owned();
     }
     if blanks > 0 {
-        // Blanks at the end of a text stand before the next one.
+        // Spaces at the end of a text precede the next text.
         let (at, end) = place.of(text.len(), 0);
         let text = String::new();
         line.push(Word { text, style: Style::new(), at, end, blanks, may_begin: true });
     }
 }
 
-/// Where a text comes from.
+/// The place of a text in the source.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Place {
-    /// It stands in the source, from here on.
+    /// The text is in the source and begins at this offset.
     From(usize),
-    /// It was made of this piece of the source.
+    /// The text was made from this piece of the source.
     Within(usize, usize),
 }
 
@@ -126,8 +126,8 @@ impl Place {
     }
 }
 
-/// Breaks a line into rows of so many columns. What has no break and is longer stays whole, as it
-/// is copied: the terminal breaks it.
+/// Breaks a line into rows of at most `columns` columns. A longer piece without a break stays
+/// whole, so that the user can copy it, and the terminal breaks it.
 pub(super) fn broken(line: Vec<Word>, columns: usize) -> Vec<Vec<Word>> {
     let (mut rows, mut row, mut taken) = (Vec::new(), Vec::new(), 0);
     let mut words = line.into_iter().peekable();
@@ -152,7 +152,7 @@ pub(super) fn broken(line: Vec<Word>, columns: usize) -> Vec<Vec<Word>> {
     rows
 }
 
-/// Cuts words that are longer than so many columns.
+/// Cuts words that are longer than `columns` columns.
 pub(super) fn cut(line: Vec<Word>, columns: usize) -> Vec<Word> {
     let mut words = Vec::new();
     for word in line {

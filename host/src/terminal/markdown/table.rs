@@ -23,12 +23,12 @@ pub(super) struct TableRow {
 }
 
 impl Table {
-    /// Draws it in lines of at most so many columns.
+    /// Returns the lines of the table, of at most `columns` columns.
     pub(super) fn lines(self, columns: usize) -> Vec<String> {
         let text = |cell: &Vec<Word>| styled(cell.iter().map(plain).collect::<Vec<_>>().iter());
         let mut texts = self.rows.iter().map(|row| row.cells.iter().map(text).collect::<Vec<_>>());
         let (head, rows) = (texts.next().unwrap_or_default(), texts.collect::<Vec<_>>());
-        // A bar and a blank on each side of each cell.
+        // A bar and a space on each side of each cell.
         let room = columns.saturating_sub(3 * head.len() + 1);
         match columns::widths(&head, &rows, room) {
             Some(widths) => self.side_by_side(&widths),

@@ -1,4 +1,4 @@
-//! What is drawn of a text: the looks, and that nothing of it is lost however it comes.
+//! Tests the styles, and that no part of a text is lost, in any division into pieces.
 
 use expect_test::{Expect, expect};
 use jaato_runtime::visible;
@@ -6,14 +6,14 @@ use pulldown_cmark::{Event, Options, Parser, Tag};
 
 use super::*;
 
-/// Draws a text that comes in these pieces.
+/// Draws a text that arrives in these pieces.
 fn drawn<'a>(pieces: impl IntoIterator<Item = &'a str>, columns: usize) -> String {
     let mut markdown = Markdown::new(false);
     let rows: String = pieces.into_iter().map(|piece| markdown.piece(piece, columns)).collect();
     rows + &markdown.end(columns)
 }
 
-/// Draws a text that is there before anything is drawn.
+/// Draws a text that is complete before anything is drawn.
 fn at_once(text: &str, columns: usize) -> String {
     let mut markdown = Markdown::new(false);
     let lines = text.split_inclusive('\n');
@@ -38,13 +38,13 @@ fn check(text: &str, columns: usize, expected: Expect) {
     check_cuts(text, columns);
 }
 
-/// Each sign that the parser takes for text is drawn.
+/// Checks that each character that the parser takes for text is drawn.
 #[track_caller]
 fn check_nothing_is_lost(text: &str, columns: usize) {
     let is_seen = |sign: &char| !sign.is_whitespace() && !"│├┼┤─▐•".contains(*sign);
     let rows = drawn([text], columns);
     let mut shown = rows.chars().filter(is_seen);
-    // Definitions of links are text.
+    // Link definitions are drawn as text.
     let mut markdown = Markdown::new(false);
     markdown.held = text.to_owned();
     let screen = Screen { room: columns, has_looks: false };
@@ -68,7 +68,7 @@ fn check_nothing_is_lost(text: &str, columns: usize) {
     }
     let mut rest: Vec<char> = rows.chars().collect();
     for sign in said.chars().filter(is_seen) {
-        // Cells of a table that are broken stand side by side.
+        // The parts of broken table cells are side by side.
         let is_there = match has_table {
             true => rest.iter().position(|other| *other == sign).map(|at| rest.swap_remove(at)),
             false => shown.by_ref().find(|other| *other == sign),
@@ -227,7 +227,7 @@ fn code_that_resembles_markup_is_drawn_as_it_is() {
         for (source, expected) in forms {
             check_cuts(&source, 80);
             assert_eq!(drawn([&*source], 80), expected);
-            // No part of it has a look of its own.
+            // No part of it has a style.
             let mut markdown = Markdown::new(true);
             let mut looks = markdown.piece(&source, 80) + &markdown.end(80);
             if source.starts_with('#') {
@@ -367,7 +367,8 @@ fn rows_of_an_open_paragraph_come_as_they_are_full() {
     let mut next = || markdown.piece(pieces.next().unwrap(), 14);
     assert_eq!([next(), next(), next(), next()], ["", "", "", "one two three\n"]);
     assert_eq!(markdown.coming(), Some("four"));
-    // What may become bold waits for its end; between scripts without blanks rows end too.
+    // Text that may become bold waits for its end. In scripts without spaces, rows end between
+    // characters, too.
     let mut markdown = Markdown::new(false);
     assert_eq!(markdown.piece("- a b c d e **f g h i j k ", 10), "• a b c d\n");
     assert_eq!(markdown.piece("l** m n o p q ", 10), "  e f g h\n  i j k l\n");
@@ -414,7 +415,7 @@ fn blank_lines_before_the_first_word_are_not_drawn() {
         check_cuts(&text, 40);
         assert_eq!(drawn([&*text], 40), "first\n\nsecond\n");
     }
-    // Blanks of the first line itself may make it code.
+    // Spaces of the first line itself may make it code.
     assert_eq!(drawn(["  \n    *code*\n"], 40), "*code*\n");
 }
 
@@ -444,7 +445,7 @@ fn an_emoji_of_several_characters_is_not_broken() {
     .assert_eq(&table.replace('\u{1f3fd}', ""));
 }
 
-/// What texts are made of; each is of a kind that has a meaning in markdown, or nearly one.
+/// The parts of random texts. Each has a meaning in Markdown, or nearly one.
 const PIECES: &[&str] = &[
     "word",
     "word ",
@@ -535,7 +536,7 @@ fn whatever_a_model_writes_nothing_of_it_is_lost_however_it_is_cut() {
         let letters: Vec<char> = text.chars().collect();
         let pieces: Vec<String> = letters.chunks(cuts).map(|it| it.iter().collect()).collect();
         assert_eq!(drawn(pieces.iter().map(String::as_str), columns), drawn([&*text], columns));
-        // What is drawn early is drawn as what is drawn late.
+        // Text that is drawn early looks like text that is drawn late.
         assert_eq!(drawn([&*text], 1000), at_once(&text, 1000), "{text:?}");
     }
 }

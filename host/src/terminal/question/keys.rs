@@ -1,6 +1,6 @@
 //! Turns the bytes of a terminal into keys.
 
-/// A key that a question's line knows.
+/// A key that the line of a question supports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Key {
     Char(char),
@@ -23,25 +23,25 @@ pub(super) enum Key {
     CtrlC,
     CtrlD,
     CtrlZ,
-    /// A character that was pasted: text, whatever it is.
+    /// A pasted character. It is text, even if it is a control character.
     Pasted(char),
 }
 
 /// Longest escape sequence, in bytes. The bytes of a longer one are dropped.
 const SEQUENCE_BYTES_MAX: usize = 32;
 
-/// Decodes bytes that come in pieces.
+/// Decodes bytes that arrive in pieces.
 #[derive(Debug, Default)]
 pub(super) struct Decoder {
-    /// The beginning of a key whose end has not come.
+    /// The beginning of a key whose end has not arrived.
     begun: Vec<u8>,
-    /// Whether the bytes are of a paste: all of them are text, except Ctrl-C.
+    /// Whether the bytes belong to a paste. All of them are text, except Ctrl-C.
     is_pasted: bool,
 }
 
 impl Decoder {
-    /// Decodes the next piece. An escape that ends a piece is the key itself: terminals send a
-    /// sequence at once. In a paste, which comes in many pieces, it is the beginning of one.
+    /// Decodes the next piece. An escape at the end of a piece is the Escape key, because terminals
+    /// send a sequence at once. In a paste, which arrives in many pieces, it begins a sequence.
     pub(super) fn keys(&mut self, bytes: &[u8]) -> Vec<Key> {
         let mut keys: Vec<Key> = bytes.iter().filter_map(|byte| self.byte(*byte)).collect();
         if self.begun == [0x1b] && !self.is_pasted {
@@ -56,7 +56,7 @@ impl Decoder {
             return self.sequence(byte);
         }
         if byte.is_ascii() {
-            // What came before was half of a character that has no other half.
+            // The earlier bytes were half of a character whose other half is missing.
             self.begun.clear();
             return if self.is_pasted { self.pasted(byte) } else { self.ascii(byte) };
         }
@@ -116,7 +116,7 @@ impl Decoder {
         }
     }
 
-    /// Takes a byte of what an arrow or its like sends.
+    /// Takes a byte of an escape sequence, such as that of an arrow key.
     fn sequence(&mut self, byte: u8) -> Option<Key> {
         let is_first = self.begun.len() == 1;
         if byte == 0x1b {

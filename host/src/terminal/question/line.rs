@@ -1,17 +1,17 @@
-//! The line in which a question is answered, where the terminal gives out single keys.
+//! The line in which the user answers a question, if the terminal delivers single keys.
 
 use jaato_runtime::visible;
 use parking_lot::Mutex;
 
 use super::keys::Key;
 
-/// Characters of an answer. More is not taken.
+/// Limit on the characters of an answer. Further characters are dropped.
 const CHARS_MAX: usize = 16 * 1024;
 
 /// Answers that Up brings back.
 const RECALLED_MAX: usize = 50;
 
-/// What was answered in words so far in this process, the latest last.
+/// The text answers in this process, the latest last.
 static ANSWERED: Mutex<Vec<String>> = Mutex::new(Vec::new());
 
 /// Remembers an answer, so that Up brings it back.
@@ -29,24 +29,24 @@ pub(super) fn remember(answer: &str) {
 #[derive(Debug, Default)]
 pub(super) struct Line {
     text: Vec<char>,
-    /// The character before which the next one is put.
+    /// The index at which the next character is inserted.
     cursor: usize,
-    /// How many answers back Up has gone.
+    /// How many answers the user has gone back with Up.
     back: usize,
-    /// What was typed before Up was pressed.
+    /// The text before the user pressed Up.
     typed: Vec<char>,
-    /// Whether something of the line was pasted.
+    /// Whether a part of the line was pasted.
     has_paste: bool,
 }
 
 impl Line {
-    /// Begins a line with a text, the cursor at its end.
+    /// Creates a line from a text, with the cursor at its end.
     pub(super) fn of(text: &str) -> Self {
         let text: Vec<char> = text.chars().filter(|sign| !sign.is_control()).collect();
         Self { cursor: text.len(), text, ..Self::default() }
     }
 
-    /// Takes a key that edits; returns true for Enter, which ends the line.
+    /// Applies an editing key. Returns true for Enter, which ends the line.
     pub(super) fn take(&mut self, key: Key) -> bool {
         match key {
             Key::Enter => return true,
@@ -80,7 +80,7 @@ impl Line {
         self.text.iter().collect()
     }
 
-    /// Returns the only character that was typed, if there is one alone.
+    /// Returns the typed character if there is exactly one.
     pub(super) fn only_key(&self) -> Option<char> {
         match self.text.as_slice() {
             [sign] if !self.has_paste => Some(*sign),
@@ -88,13 +88,13 @@ impl Line {
         }
     }
 
-    /// Tells whether nothing was typed.
+    /// Returns true if the line is empty.
     pub(super) fn is_empty(&self) -> bool {
         self.text.is_empty()
     }
 
-    /// Returns what of the line is shown in so many columns, and how many of them are after the
-    /// cursor.
+    /// Returns the visible part of the line in at most `columns` columns, and how many of them are
+    /// after the cursor.
     pub(super) fn shown(&self, columns: usize) -> (String, usize) {
         let visible = |signs: &[char]| {
             let text: String = signs.iter().collect();
@@ -102,10 +102,10 @@ impl Line {
         };
         let width = console::measure_text_width;
         let (before, after) = self.text.split_at(self.cursor);
-        // More characters than columns find no room.
+        // At most one character fits in each column.
         let mut before = &before[before.len().saturating_sub(columns)..];
         let mut shown = visible(before);
-        // One column is for the cursor, one for the sign that something is left out.
+        // One column is for the cursor and one for the mark of the omitted part.
         let mut cut = if before.len() < self.cursor { "…" } else { "" };
         while width(&shown) + 2 > columns && !before.is_empty() {
             before = &before[1..];
@@ -124,7 +124,7 @@ impl Line {
         }
     }
 
-    /// Deletes what is between a character and the cursor.
+    /// Deletes the characters from `begin` to the cursor.
     fn kill(&mut self, begin: usize) {
         self.text.drain(begin..self.cursor);
         self.cursor = begin;
@@ -136,7 +136,7 @@ impl Line {
         before[..word_end].iter().rposition(|sign| *sign == ' ').map_or(0, |at| at + 1)
     }
 
-    /// Shows the answer that was given so many answers ago; 0 is what was typed.
+    /// Shows the answer that is `back` answers ago. 0 is the text before the user pressed Up.
     fn recall(&mut self, back: usize) {
         let answered = ANSWERED.lock();
         if back > answered.len() {

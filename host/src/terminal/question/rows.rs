@@ -1,4 +1,5 @@
-//! The rows of a question: broken at the terminal's width, and as many as find room on it.
+//! The rows of a question, broken at the terminal's width. At most as many are shown as fit the
+//! screen.
 
 mod broken;
 mod fit;
@@ -9,42 +10,42 @@ use self::broken::{broken_at_words, columns_of};
 use self::fit::{CUT_ROWS, Rows, fitted};
 use crate::terminal::Look;
 
-/// Columns of the mark before each row (its sign may take two), and one that stays free: some
-/// terminals go on in the next line when the last is taken.
+/// Columns of the mark before each row, whose character may be two columns wide, and one column
+/// that stays free, because some terminals continue in the next row when the last column is used.
 const MARGIN_COLUMNS: usize = 4;
 
-/// Columns of the narrowest terminal that a question is asked on.
+/// Columns of the narrowest terminal on which jaato asks a question.
 const COLUMNS_MIN: usize = 20;
 
-/// Rows of a name that says what the lines below it are, at most: it has the path of a file.
+/// Limit on the rows of a name that describes the lines below it. The name contains a file path.
 const TITLE_ROWS_MAX: usize = 4;
 
-/// Rows of what is asked in one line, and of a note, at most: names may be long.
+/// Limit on the rows of a title and of a note. Names may be long.
 const HEAD_ROWS_MAX: usize = 12;
 
-/// Rows of one answer, at most: what it allows is not cut, unless that is endless.
+/// Limit on the rows of one answer. Its scope is shown in full, unless it is extremely long.
 const ANSWER_ROWS_MAX: usize = 6;
 
-/// Rows that the values get on a terminal that is as small as can be.
+/// Rows that the values get on the smallest supported terminal.
 const VALUES_ROWS_MIN: usize = CUT_ROWS + 1;
 
-/// Rows of a terminal from which on there is room for more than what a question is about.
+/// A terminal with this many rows has room for more than the subject of a question.
 const ROOMY_ROWS_MIN: usize = 20;
 
-/// Begins the line that is typed.
+/// The beginning of the typed line.
 pub(super) const PROMPT: &str = "> ";
 
-/// Sets in what is below the title.
+/// The indentation below the title.
 const SET_IN: &str = "  ";
 
-/// Sets in the further rows of a long title or note, so that none of them looks like an answer or
-/// like the row in which one is typed.
+/// The indentation of further rows of a long title or note, so that none of them looks like an
+/// answer or like the row in which the user types.
 const FURTHER: &str = "    ";
 
-/// Is between the title and what it is about.
+/// The gap between the title and its subject.
 const SUBJECT_GAP: &str = "  ";
 
-/// Begins each line of a value that has several.
+/// The beginning of each line of a value with several lines.
 const BAR: &str = "  │ ";
 const BAR_COLUMNS: usize = 5;
 
@@ -53,35 +54,35 @@ const BAR_COLUMNS: usize = 5;
 pub enum Extent {
     /// As much as fits the screen.
     Fitted,
-    /// All of it, however far that scrolls.
+    /// The whole question, which may scroll.
     Whole,
 }
 
 /// A question as data.
 #[derive(Debug, Clone)]
 pub struct Dialog {
-    /// What is asked.
+    /// The question itself.
     pub title: String,
-    /// What it is about, in one value: next to the title if it fits there, else below it.
+    /// The subject as one value: next to the title if it fits there, otherwise below it.
     pub subject: String,
-    /// What else it is about.
+    /// Further values that the question concerns.
     pub values: Vec<Value>,
-    /// What is shown only with all of it.
+    /// Values that are shown only with the whole question.
     pub details: Vec<Value>,
-    /// What the user should know, a line each.
+    /// Notes for the user, one line each.
     pub notes: Vec<(Look, String)>,
-    /// The answers, numbered from 1. All of them find room.
+    /// The answers, numbered from 1. All of them are shown.
     pub answers: Vec<String>,
-    /// What can be typed; empty if the answers say it.
+    /// Describes the possible input. Empty if the answers say it.
     pub prompt: String,
-    /// What the line that is typed begins with.
+    /// The text with which the typed line begins.
     pub begun: String,
     /// How it is answered.
     pub manner: Manner,
 }
 
 impl Dialog {
-    /// Creates a question about one of several things.
+    /// Creates a question with a choice of answers.
     pub fn choice(title: &str, answers: Vec<String>) -> Self {
         Self {
             title: title.to_owned(),
@@ -100,9 +101,10 @@ impl Dialog {
 /// How a question is answered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Manner {
-    /// By single keys: `s` shows all of it, and Ctrl-C is the signal that it always is.
+    /// With single keys: `s` shows the whole question, and Ctrl-C is the usual signal.
     Keys,
-    /// By any words: `/show` shows all of it, and Ctrl-C ends the line, as its last character.
+    /// With any text: `/show` shows the whole question, and Ctrl-C ends the line as its last
+    /// character.
     Words,
 }
 
@@ -116,30 +118,31 @@ impl Manner {
     }
 }
 
-/// Something that a question is about.
+/// Something that a question concerns.
 #[derive(Debug, Clone)]
 pub struct Value {
-    /// Its name; a line of a list has none.
+    /// The name of the value. A line of a list has no name.
     name: Option<String>,
-    /// What it is.
+    /// The lines of the value.
     lines: Vec<(Look, String)>,
-    /// What matters most of it, where there is not room for all; none for the same.
+    /// The most important lines, shown if there is not enough room for all. Empty if all lines are
+    /// equally important.
     core: Vec<(Look, String)>,
-    /// Whether other values have more need of the room.
+    /// Whether other values take precedence if there is not enough room.
     is_brief: bool,
-    /// Rows that its name may take.
+    /// Limit on the rows of the name.
     title_rows_max: usize,
 }
 
 impl Value {
-    /// Makes one of a text.
+    /// Creates a value from a text.
     pub fn new(name: Option<String>, text: String) -> Self {
         let lines = vec![(Look::Plain, text)];
         Self { name, lines, core: Vec::new(), is_brief: false, title_rows_max: 1 }
     }
 
-    /// Makes one of lines that look different, whose name says what they are. Where there is not
-    /// room for all of them, those of the core are shown.
+    /// Creates a value from styled lines, which the name describes. If there is not enough room for
+    /// all lines, those of `core` are shown.
     pub fn of_lines(
         name: Option<String>,
         lines: Vec<(Look, String)>,
@@ -148,13 +151,13 @@ impl Value {
         Self { name, lines, core, is_brief: false, title_rows_max: TITLE_ROWS_MAX }
     }
 
-    /// Leaves the room to other values, where there is not enough for all.
+    /// Gives other values precedence if there is not enough room for all.
     #[must_use]
     pub fn briefly(self) -> Self {
         Self { is_brief: true, ..self }
     }
 
-    /// Returns its name and its lines, for tests.
+    /// Returns the name and the lines, for tests.
     #[cfg(test)]
     pub fn shown(&self) -> (String, String) {
         let lines: Vec<_> = self.lines.iter().map(|(_, text)| text.as_str()).collect();
@@ -166,27 +169,27 @@ impl Value {
     }
 }
 
-/// One row after the mark, in pieces.
+/// One row after the mark, as styled pieces.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Row(pub(super) Vec<(Look, String)>);
 
 impl Row {
-    /// Makes a row of a value. All that others wrote is after the bar.
+    /// Creates a row of a value. All text from others is after the bar.
     fn barred(look: Look, text: String) -> Self {
         Self(vec![(Look::Dim, BAR.to_owned()), (look, text)])
     }
 
-    /// Makes a row of a value below its name.
+    /// Creates a row of a value below its name.
     fn deep(look: Look, text: String) -> Self {
         Self(vec![(Look::Dim, format!("{BAR}{SET_IN}")), (look, text)])
     }
 }
 
 impl Dialog {
-    /// Returns the rows of the question, without what can be typed.
+    /// Returns the rows of the question, without the possible input.
     ///
     /// # Errors
-    /// Says why the terminal has no room for it.
+    /// The reason why the terminal has no room for it.
     pub(super) fn body(&self, size: (usize, usize), extent: Extent) -> Result<Vec<Row>, String> {
         let too_small = || {
             let (rows, columns) = size;
@@ -223,19 +226,21 @@ impl Dialog {
         rows.collect::<Vec<_>>().join("\n")
     }
 
-    /// Returns true if it finds room on the terminal, with what matters most of its values.
+    /// Returns true if the question fits on the terminal with the most important lines of its
+    /// values.
     pub fn finds_room(&self) -> bool {
         self.body(super::writer::size(), Extent::Fitted).is_ok()
     }
 
-    /// Returns true if it finds room on the terminal, with all of its values if that is small.
+    /// Returns true if the question fits on the terminal. On a small terminal, all of its values
+    /// must fit.
     pub fn fits(&self) -> bool {
         let size = super::writer::size();
         let has_room = size.0 >= ROOMY_ROWS_MIN || !self.can_show_more(size);
         has_room && self.finds_room()
     }
 
-    /// Returns true if something of it is left out on a screen, besides the details.
+    /// Returns true if a screen of this size omits something in addition to the details.
     pub(super) fn can_show_more(&self, size: (usize, usize)) -> bool {
         let width = width(size);
         let rows = |extent| -> usize {
@@ -246,7 +251,7 @@ impl Dialog {
         rows(Extent::Whole) > room.min(rows(Extent::Fitted))
     }
 
-    /// Returns the rows of the title, and what it is about without the details.
+    /// Returns the rows of the title, and the values without the details.
     fn values_as_rows(&self, width: usize, extent: Extent) -> (Vec<Row>, Vec<Rows>) {
         let mut title = head_rows(Look::Strong, "", &self.title, width);
         let values = self.values.iter().map(|value| Rows::of(value, width, extent));
@@ -268,7 +273,7 @@ impl Dialog {
         (title, std::iter::once(subject).chain(values).collect())
     }
 
-    /// Returns the rows between the values and the line that is typed.
+    /// Returns the rows between the values and the typed line.
     pub(super) fn rows_below(&self, size: (usize, usize), has_more: bool) -> Vec<Row> {
         let width = width(size);
         let notes = self.notes.iter();
@@ -287,17 +292,17 @@ impl Dialog {
         notes.chain(answers).chain(head_rows(Look::Plain, "", &prompt, width)).collect()
     }
 
-    /// Counts the rows that are left for the values; none if not even the rest has room.
+    /// Returns the number of rows for the values, or `None` if even the other rows do not fit.
     fn room(&self, size: (usize, usize)) -> Option<usize> {
         let width = width(size);
         let title = head_rows(Look::Strong, "", &self.title, width).len();
-        // One row more for the line that is typed, and one stays free: Enter scrolls.
+        // One more row for the typed line, and one that stays free because Enter scrolls.
         let taken = title + self.rows_below(size, true).len() + 2;
         size.0.checked_sub(taken)
     }
 }
 
-/// Returns the rows of an answer, which begins with its key.
+/// Returns the rows of an answer. The first begins with the answer's key.
 fn answer_rows(key: &str, text: &str, width: usize) -> Vec<Row> {
     let key = format!("{SET_IN}{key} ");
     let mut rows = broken_at_words(text, width - columns_of(&key));
@@ -312,12 +317,12 @@ fn answer_rows(key: &str, text: &str, width: usize) -> Vec<Row> {
     begins.zip(rows).map(row).collect()
 }
 
-/// Breaks words of jaato's own into rows, line by line.
+/// Breaks a message from jaato into rows, line by line.
 pub(super) fn words_as_rows(words: &str, size: (usize, usize)) -> Vec<Row> {
     words.lines().flat_map(|line| head_rows(Look::Dim, "", line, width(size))).collect()
 }
 
-/// Returns the columns for the line that is typed.
+/// Returns the columns for the typed line.
 pub(super) fn line_columns(size: (usize, usize)) -> usize {
     width(size) - PROMPT.len()
 }
@@ -326,7 +331,7 @@ fn width((_, columns): (usize, usize)) -> usize {
     columns.max(COLUMNS_MIN) - MARGIN_COLUMNS
 }
 
-/// Breaks a line into rows, of which the first begins with a text and the others are set in.
+/// Breaks a line into rows. The first row begins with `begin`, and the others are indented.
 fn head_rows(look: Look, begin: &str, line: &str, width: usize) -> Vec<Row> {
     let mut texts = broken_at_words(line, width - begin.len());
     if texts.len() > 1 {

@@ -1,5 +1,5 @@
-//! How the answer to a question is typed: key by key in a line that jaato edits, or as whole lines
-//! on a terminal that can do no more.
+//! Reads the answer to a question: key by key in a line that jaato edits, or as whole lines on a
+//! simple terminal.
 
 use std::collections::VecDeque;
 use std::io;
@@ -12,58 +12,59 @@ use crate::terminal::keys::{CtrlC, QuestionKeys, stop_here};
 use crate::terminal::typed::{self, CTRL_C, CtrlCAsKey};
 use crate::terminal::writer;
 
-/// How long `y` or a digit is alone before it answers: `yes` is one word.
+/// How long `y` or a digit must be the only key before it answers, because the user may be typing
+/// `yes`.
 const KEY_PAUSE: Duration = Duration::from_millis(250);
 
-/// The same for keys with which a sentence may begin, and which are in no hurry.
+/// The same for keys that may begin a sentence and are less urgent.
 const LONG_KEY_PAUSE: Duration = Duration::from_millis(600);
 
-/// Keys that answer without Enter, besides digits.
+/// Keys in addition to digits that answer without Enter.
 const KEYS: [char; 5] = ['y', 'n', 's', 'e', '?'];
 
-/// The answer of Ctrl-D to a question that keys answer.
+/// The answer that Ctrl-D gives to a question with single keys.
 const NO: &str = "n";
 
-/// Reads of text that was typed too early, at most: a program may type without end.
+/// Limit on reads of text that was typed too early, because a program may type without end.
 const EARLY_READS_MAX: usize = 16;
 
-/// Terminals that cannot move a cursor, by their `TERM`.
+/// Terminals that cannot move a cursor, by their `TERM` variable.
 const NO_CURSOR_ON: [&str; 3] = ["dumb", "cons25", "emacs"];
 
-/// Returns true if the terminal can draw a line that is edited.
+/// Returns true if the terminal can show a line that jaato edits.
 pub fn can_edit() -> bool {
     let name = std::env::var("TERM").unwrap_or_default();
     let is_dumb = NO_CURSOR_ON.iter().any(|other| name.eq_ignore_ascii_case(other));
     !name.is_empty() && !is_dumb && writer::errors_are_terminal()
 }
 
-/// What was typed.
+/// The result of waiting for input.
 pub(super) enum Typed {
     Line(String),
-    /// The terminal has another size.
+    /// The size of the terminal has changed.
     Resized,
-    /// jaato was stopped, and runs again.
+    /// The user stopped jaato, and it runs again.
     Stopped,
-    /// Nothing more can be typed.
+    /// The input has ended.
     Ended,
 }
 
-/// Where an answer is typed.
+/// How the user types an answer.
 pub(super) enum Typing {
     Keys(Box<Keys>),
-    /// Whole lines, which the terminal shows; Ctrl-C may be a key.
-    Lines(#[expect(dead_code, reason = "its drop is what counts")] Option<CtrlCAsKey>),
+    /// Whole lines, which the terminal shows. Ctrl-C may be a key.
+    Lines(#[expect(dead_code, reason = "only its drop matters")] Option<CtrlCAsKey>),
 }
 
 /// The keys of a line.
 pub(super) struct Keys {
     decoder: Decoder,
-    /// Keys that came and are not taken yet.
+    /// Keys that have arrived and are not processed yet.
     waiting: VecDeque<Key>,
     line: Line,
-    /// Whether the line is to be drawn again.
+    /// Whether the line must be drawn again.
     has_changed: bool,
-    /// Whether nothing more can be typed.
+    /// Whether the input has ended.
     has_ended: bool,
     last_key: Instant,
     manner: Manner,
@@ -71,10 +72,10 @@ pub(super) struct Keys {
 }
 
 impl Typing {
-    /// Takes the keyboard.
+    /// Takes over the keyboard.
     ///
     /// # Errors
-    /// When the terminal is gone.
+    /// If the terminal is gone.
     pub(super) fn begin(question: &Dialog) -> io::Result<Self> {
         let manner = question.manner;
         Ok(match (can_edit(), manner) {
@@ -103,15 +104,15 @@ impl Typing {
         }
     }
 
-    /// Returns true if keys come one by one, and rows can be erased.
+    /// Returns true if keys arrive one by one and rows can be erased.
     pub(super) fn has_keys(&self) -> bool {
         matches!(self, Self::Keys(_))
     }
 
-    /// Takes all that was typed so far, as text.
+    /// Takes the input that was typed so far, as text.
     ///
     /// # Errors
-    /// When the terminal is gone.
+    /// If the terminal is gone.
     pub(super) fn take_early(&mut self) -> io::Result<String> {
         let keys = match self {
             Self::Keys(keys) => keys,
@@ -127,7 +128,7 @@ impl Typing {
         Ok(keys.rest())
     }
 
-    /// Takes what was typed after the answer, as text.
+    /// Takes the input after the answer, as text.
     pub(super) fn rest(&mut self) -> String {
         match self {
             Self::Keys(keys) => keys.rest(),
@@ -135,10 +136,10 @@ impl Typing {
         }
     }
 
-    /// Returns the next line, if it has come.
+    /// Returns the next line if it is complete.
     ///
     /// # Errors
-    /// When the terminal is gone.
+    /// If the terminal is gone.
     pub(super) fn next(&mut self) -> io::Result<Option<Typed>> {
         match self {
             Self::Keys(keys) => keys.next(),
@@ -154,7 +155,7 @@ impl Typing {
         }
     }
 
-    /// Returns true if the line has changed since it was asked last.
+    /// Returns true if the line has changed since the last call.
     pub(super) fn take_changed(&mut self) -> bool {
         match self {
             Self::Keys(keys) => std::mem::take(&mut keys.has_changed),
@@ -162,8 +163,8 @@ impl Typing {
         }
     }
 
-    /// Returns what of the line is shown, and the columns after the cursor; none if the terminal
-    /// shows it itself.
+    /// Returns the visible part of the line and the columns after the cursor. Returns `None` if the
+    /// terminal shows the line itself.
     pub(super) fn shown(&self, columns: usize) -> Option<(String, usize)> {
         match self {
             Self::Keys(keys) => Some(keys.line.shown(columns)),
@@ -173,7 +174,7 @@ impl Typing {
 }
 
 impl Keys {
-    /// Reads what was typed; returns false if nothing was.
+    /// Reads typed keys. Returns false if there were none.
     fn read(&mut self) -> io::Result<bool> {
         if !typed::is_typed()? {
             return Ok(false);
@@ -221,7 +222,7 @@ impl Keys {
         Ok(None)
     }
 
-    /// How long the key that was typed is alone before it answers.
+    /// Returns how long the typed key must be the only one before it answers.
     fn pause(&self) -> Option<Duration> {
         let key = self.line.only_key().filter(|_| self.manner == Manner::Keys)?;
         match key.to_ascii_lowercase() {
@@ -234,7 +235,7 @@ impl Keys {
         Typed::Line(std::mem::take(&mut self.line).text())
     }
 
-    /// Takes the keys that wait, as text.
+    /// Takes the unprocessed keys, as text.
     fn rest(&mut self) -> String {
         let mut text = String::new();
         for key in self.waiting.drain(..) {

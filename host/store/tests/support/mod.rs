@@ -53,7 +53,7 @@ pub fn records_of(path: &Path) -> Vec<u64> {
     while let Some(line) = reader.next_line().unwrap() {
         match line {
             LedgerLine::Record(record) => indices.push(record.event_index),
-            LedgerLine::Bad { number } => panic!("line {number} is no record"),
+            LedgerLine::Bad { number } => panic!("line {number} is not a record"),
         }
     }
     indices

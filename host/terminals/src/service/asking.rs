@@ -49,7 +49,7 @@ impl Drop for QuestionEndReport<'_> {
 /// `conflict` if the terminal shows the input, `io` if it is closed or ends.
 pub(crate) async fn ask_user(asked: TerminalQuestion) -> Result<TerminalAskOutcome, Error> {
     let Some(audience) = asked.board.audience(&asked.session) else {
-        return Ok(asked.no_user_answer("nobody follows this session"));
+        return Ok(asked.no_user_answer("no user follows this session"));
     };
     let shown = asked.board.find(&asked.session, asked.ask.terminal);
     if shown.is_some_and(|shown| shown.has_typers()) {
@@ -119,7 +119,7 @@ fn shown_how(state: &TerminalState) -> Option<&'static str> {
             "the program reads key by key and may show what is typed, so nothing secret is typed there",
         ),
         (None, _) | (_, None) => Some(
-            "nobody knows whether the terminal shows what is typed, so nothing secret is typed there",
+            "it is unknown whether the terminal shows what is typed, so nothing secret is typed there",
         ),
     }
 }

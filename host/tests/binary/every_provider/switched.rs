@@ -193,7 +193,7 @@ fn user_can_switch_a_chat_to_another_provider_and_back() {
             assert!(output.stdout.contains(said), "{pair}: {output}");
         }
         for party in [&maker, &other] {
-            let notice = format!("{} answers from here on", party.provider.model);
+            let notice = format!("the model is now {}", party.provider.model);
             assert!(output.stderr.contains(&notice), "{pair}: {output}");
         }
         let (began, went_on) = (maker.vendor.accepted(), other.vendor.accepted());

@@ -283,7 +283,7 @@ impl FakeSessionParts {
     }
 
     fn child(&mut self, number: u64) -> Result<&mut FakeChildSession> {
-        let text = format!("there is no child session {number}");
+        let text = format!("unknown child session {number}");
         self.children.get_mut(&number).ok_or_else(|| Error::new(ErrorKind::NotFound, text))
     }
 }

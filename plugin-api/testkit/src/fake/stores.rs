@@ -102,7 +102,7 @@ impl FakeStores {
         if has.as_deref().unwrap_or(ABSENT).eq_ignore_ascii_case(expected) {
             return Ok(());
         }
-        Err(Error::new(ErrorKind::Conflict, format!("`{key}` was changed meanwhile")))
+        Err(Error::new(ErrorKind::Conflict, format!("`{key}` has changed")))
     }
 }
 

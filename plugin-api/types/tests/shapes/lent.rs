@@ -64,7 +64,7 @@ fn tools(shapes: &mut Shapes) {
         hint: Some("wait for the wind".to_owned()),
     };
     shapes.add(&ToolsMissing::new(vec![source.clone()], vec![source]));
-    let refused = RefusedTool::new("cli_based_tool", "plugin `tool-cli` has a tool of that name");
+    let refused = RefusedTool::new("cli_based_tool", "plugin `tool-cli` has a tool with that name");
     shapes.add(&refused);
     shapes.add(&ToolsSetAnswer::new(1, vec![refused]));
 }

@@ -97,7 +97,7 @@ impl EnvironmentResources {
                     None if kept.entries.len() >= RESOURCES_MAX => {
                         let text = format!("the environment has {RESOURCES_MAX} resources already");
                         return Err(Error::new(ErrorKind::LimitReached, text)
-                            .with_hint("remove resources that are no longer needed"));
+                            .with_hint("remove unused resources"));
                     }
                     None => {
                         kept.entries.push(entry);
@@ -289,7 +289,7 @@ fn check_name(name: &str) -> Result<(), Error> {
 }
 
 fn not_found_error(name: &str, hint: &str) -> Error {
-    let text = format!("there is no resource `{name}`");
+    let text = format!("unknown resource `{name}`");
     Error::new(ErrorKind::NotFound, text).with_hint(hint)
 }
 

@@ -2,8 +2,8 @@
 
 use jaato_runtime::visible;
 
-/// Columns that a text takes at most: what is not ASCII may take two, whatever the tables of a
-/// terminal say.
+/// Returns the most columns that a text may take. A character outside ASCII may take two,
+/// regardless of the terminal's tables.
 pub(super) fn columns_of(text: &str) -> usize {
     text.chars().map(columns_of_sign).sum()
 }
@@ -12,8 +12,8 @@ fn columns_of_sign(sign: char) -> usize {
     if sign.is_ascii() { 1 } else { 2 }
 }
 
-/// Breaks a text at its line ends and where a row is full: after its last blank, if that is in the
-/// second half of the row. All of the text is in the rows.
+/// Breaks a text at its line ends and where a row is full: after the last space if that is in the
+/// second half of the row. The rows contain the whole text.
 pub(super) fn broken(text: &str, width: usize) -> Vec<String> {
     let mut rows = Vec::new();
     for line in text.split('\n') {
@@ -34,7 +34,7 @@ pub(super) fn broken(text: &str, width: usize) -> Vec<String> {
     rows
 }
 
-/// Breaks one line at blanks, and a word that is too long where the row is full.
+/// Breaks one line at spaces, and a word that is too long where the row is full.
 pub(super) fn broken_at_words(line: &str, width: usize) -> Vec<String> {
     let line = visible::name(line);
     let (mut rows, mut row) = (Vec::new(), String::new());

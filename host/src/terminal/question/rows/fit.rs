@@ -6,15 +6,16 @@ use super::broken::{broken, columns_of};
 use super::{BAR_COLUMNS, Extent, Row, SET_IN, Value};
 use crate::terminal::Look;
 
-/// Rows of the shortest value that is cut: its name, its beginning, what is left out, its end.
+/// Rows of the shortest truncated value: its name, its beginning, the number of omitted lines, and
+/// its end.
 pub(super) const CUT_ROWS: usize = 4;
 
 /// A value as rows.
 pub(super) struct Rows {
     pub(super) rows: Vec<Row>,
-    /// Rows of the core behind the name; none for the same.
+    /// Rows of the core below the name. Empty if the value has no core.
     core: Vec<Row>,
-    /// The first rows are the name alone, which is never left out.
+    /// How many of the first rows hold only the name, which is never omitted.
     title_rows: usize,
     is_brief: bool,
 }
@@ -43,14 +44,14 @@ impl Rows {
         let mut rows: Vec<_> =
             title.into_iter().map(|text| Row::barred(value.title_look(), text)).collect();
         let title_rows = rows.len();
-        // Further in than the names, so that no line looks like one.
+        // Indented more than the names, so that no line looks like a name.
         let lines_of = |lines: &[(Look, String)]| rows_of(lines, barred - SET_IN.len(), Row::deep);
         rows.extend(lines_of(&lines));
         let core = lines_of(&visible_lines(&value.core));
         Self { rows, core, title_rows, is_brief }
     }
 
-    /// Leaves out what does not belong to the core.
+    /// Removes the lines outside the core.
     fn shortened(mut self) -> Self {
         if !self.core.is_empty() {
             self.rows.truncate(self.title_rows);
@@ -63,7 +64,7 @@ impl Rows {
         self.rows.len().min(CUT_ROWS - 1 + self.title_rows.max(1))
     }
 
-    /// Returns at most so many rows: the beginning, a row that counts what is left out, and the
+    /// Returns at most `rows_max` rows: the beginning, a row that counts the omitted lines, and the
     /// end.
     fn cut(self, rows_max: usize, width: usize) -> Vec<Row> {
         if self.rows.len() <= rows_max {
@@ -80,13 +81,13 @@ impl Rows {
     }
 }
 
-/// Leaves out the middle of a title that is too long: a path ends with what it names.
+/// Removes the middle of a title that is too long, because the end of a path is its name.
 fn cut_title(title: &mut Vec<String>, rows_max: usize, width: usize) {
     if title.len() <= rows_max {
         return;
     }
     if rows_max < 2 {
-        // In a title of one row the beginning says what it is.
+        // In a title of one row, the beginning says what it is.
         title.truncate(1);
         title[0].pop();
         return title[0].push('…');
@@ -112,15 +113,15 @@ fn rows_of(lines: &[(Look, String)], width: usize, row: impl Fn(Look, String) ->
     rows.collect()
 }
 
-/// Says how much is left out, in as many words as the row takes.
+/// Returns the note with the number of omitted rows. It is shorter if the row is narrow.
 fn left_out_note(rows: &[Row], width: usize) -> Row {
     let long = format!("  … {} more lines", rows.len());
     let fits = columns_of(&long) <= width;
     Row(vec![(Look::Dim, if fits { long } else { format!("… {}", rows.len()) })])
 }
 
-/// Fits values into so many rows: each as much as there is room for, the first ones if not all find
-/// any.
+/// Fits values into `room` rows. Each value gets as many rows as possible. The first values take
+/// precedence if not all of them fit.
 pub(super) fn fitted(values: Vec<Rows>, room: usize, width: usize) -> Vec<Row> {
     let fit = |values: &[Rows]| values.iter().map(|value| value.rows.len()).sum::<usize>() <= room;
     let mut values = values;
@@ -133,7 +134,7 @@ pub(super) fn fitted(values: Vec<Rows>, room: usize, width: usize) -> Vec<Row> {
     let mut taken = 0;
     let fits = |value: &&Rows| {
         taken += value.rows_min();
-        // One row counts those that do not.
+        // One row counts the values that do not fit.
         taken < room
     };
     let count = values.iter().take_while(fits).count();
@@ -151,11 +152,13 @@ pub(super) fn fitted(values: Vec<Rows>, room: usize, width: usize) -> Vec<Row> {
     rows
 }
 
-/// Shares spare rows out, evenly among those that need more; brief values get what others leave.
+/// Distributes spare rows evenly among the values that need more. Brief values get the remaining
+/// rows.
 fn shares(values: &[Rows], spare: usize) -> Vec<usize> {
     let need = |value: &Rows| value.rows.len() - value.rows_min();
     let mut order: Vec<usize> = (0..values.len()).collect();
-    // Who needs least comes first: what it does not take is for the others.
+    // Begin with the value that needs the fewest rows, so that the others get the rest of its
+    // share.
     order.sort_by_key(|&number| (values[number].is_brief, need(&values[number])));
     let mut given = vec![0; values.len()];
     let mut spare = spare;

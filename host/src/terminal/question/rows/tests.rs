@@ -1,4 +1,4 @@
-//! What is on screens of many sizes.
+//! The rows of questions on screens of many sizes.
 
 use expect_test::{Expect, expect};
 
@@ -155,7 +155,7 @@ fn a_question_never_has_more_rows_than_the_screen() {
         for (rows, columns) in [(24, 20), (18, 37), (24, 80), (50, 132), (200, 300)] {
             let question = question(values);
             let shown = screen(&question, (rows, columns));
-            // With the line that is typed.
+            // Including the typed line.
             assert!(shown.len() + 1 < rows, "{rows}x{columns}: {}", shown.len());
             assert!(
                 shown.iter().all(|row| columns_of(row) + MARGIN_COLUMNS <= columns),
@@ -163,7 +163,7 @@ fn a_question_never_has_more_rows_than_the_screen() {
             );
             assert!(shown[0].starts_with("Run count"), "{shown:#?}");
             assert!(shown.iter().any(|row| row == "  1 Yes"), "{shown:#?}");
-            // If something is left out, it says so, and all of it can be had.
+            // If lines are omitted, a note says so, and the user can show them.
             let is_cut = shown.iter().any(|row| row.trim_start().starts_with("… "));
             assert_eq!(is_cut, shown.iter().any(|row| row.starts_with("  s ")), "{shown:#?}");
             let whole = question.body((rows, columns), Extent::Whole).unwrap();
@@ -209,7 +209,7 @@ fn no_row_of_a_title_or_a_note_looks_like_an_answer_or_like_the_line_that_is_typ
     }
 }
 
-/// A file's change: an even line stays, an odd one comes.
+/// A change of a file: even lines are context, odd lines are added.
 fn diff(lines: usize) -> Value {
     let line = |number: usize| match number % 2 {
         0 => (Look::Dim, format!("  {number}")),
