@@ -523,7 +523,8 @@ impl People {
             | Event::ToolCallChanged { .. }
             | Event::ToolResultChanged { .. }
             | Event::Gc { .. }
-            | Event::FormAnswered { .. } => {}
+            | Event::FormAnswered { .. }
+            | Event::AnswerRefused { .. } => {}
         }
         Ok(())
     }

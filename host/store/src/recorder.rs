@@ -260,6 +260,7 @@ impl EventRecorder {
             | Event::Notified { .. }
             | Event::FormAsked { .. }
             | Event::FormAnswered { .. }
+            | Event::AnswerRefused { .. }
             | Event::CompletionStarted { .. }
             | Event::ToolOutput { .. }
             | Event::MessageJoined { .. }

@@ -447,6 +447,18 @@ pub enum Event {
         /// How it ended.
         outcome: FormOutcome,
     },
+    /// A program that answers the user's questions wrote something that is not an answer. The
+    /// question still waits.
+    AnswerRefused {
+        /// The id of the question, if the form does not fit it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        id: Option<String>,
+        /// The number of the line on standard input, if the line is not an answer.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        line: Option<u64>,
+        /// What is wrong with it.
+        error: Error,
+    },
     /// The token usage of a step.
     Usage {
         /// The tokens.

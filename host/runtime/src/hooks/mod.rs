@@ -174,7 +174,8 @@ async fn ask(
 
 fn site(host: &RuntimeHost, scope: &HookScope) -> CallSite {
     let facts = Some(scope.facts.clone());
-    CallSite { facts, ..host.environments.site(&scope.session).read_only() }
+    let hold = scope.hold.clone();
+    CallSite { facts, hold, ..host.environments.site(&scope.session).read_only() }
 }
 
 fn silent_progress() -> DeltaCallback {

@@ -3,7 +3,6 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use futures_util::future::BoxFuture;
 use jaato_types::hooks::{BEFORE_PROMPT_MS_MAX, HOOK_MS_MAX, Hook};
 use jaato_types::{Error, ErrorKind, PluginName, Result, SessionId};
 use parking_lot::Mutex;
@@ -13,7 +12,7 @@ use serde_json::Value;
 
 use super::{HookPlugin, HookScope, Hooks};
 use crate::events::EventEmitter;
-use crate::{Cancel, SessionClock, SharedFacts};
+use crate::{AnswerDeadline, Cancel, DeadlineHold, SessionClock, SharedFacts};
 
 /// The number of consecutive failures after which a session no longer asks a plugin, because each
 /// failure can take the whole deadline.
@@ -108,37 +107,22 @@ impl HookAsker {
             .map_err(|error| Error::new(ErrorKind::HostBug, error.to_string()))?;
         let is_open = self.state.lock().opened.contains(&plugin.name);
         if !is_open {
-            let scope = |stop| self.port.open(&plugin.name, self.scope(stop));
-            self.within(HOOK_OPEN_MS_MAX, cancel, scope).await?;
+            let open = |stop, hold| self.port.open(&plugin.name, self.scope(stop, hold));
+            self.deadline(HOOK_OPEN_MS_MAX, cancel).wait(open).await?;
             self.state.lock().opened.insert(plugin.name.clone());
         }
-        let ask = |stop| self.port.ask(&plugin.name, hook, request, self.scope(stop));
-        self.within(deadline_ms(hook), cancel, ask).await
+        let ask =
+            |stop, hold| self.port.ask(&plugin.name, hook, request, self.scope(stop, hold));
+        self.deadline(deadline_ms(hook), cancel).wait(ask).await
     }
 
-    /// Waits for an answer, at most `ms` milliseconds.
-    async fn within<T>(
-        &self,
-        ms: u64,
-        cancel: &Cancel,
-        ask: impl FnOnce(Cancel) -> BoxFuture<'static, Result<T>>,
-    ) -> Result<T> {
-        let stop = cancel.child();
-        let answer = tokio::select! {
-            biased;
-            answer = ask(stop.clone()) => answer,
-            () = cancel.cancelled() => Err(Error::cancelled()),
-            () = self.clock.sleep(ms) => {
-                let text = format!("it did not answer within {ms} ms");
-                Err(Error::new(ErrorKind::Timeout, text))
-            }
-        };
-        stop.cancel();
-        answer
+    fn deadline<'a>(&self, ms: u64, cancel: &'a Cancel) -> AnswerDeadline<'a> {
+        let late = format!("it did not answer within {ms} ms");
+        AnswerDeadline { clock: Arc::clone(&self.clock), cancel, ms, late }
     }
 
-    fn scope(&self, cancel: Cancel) -> HookScope {
-        HookScope { session: self.session.clone(), cancel, facts: self.facts.clone() }
+    fn scope(&self, cancel: Cancel, hold: DeadlineHold) -> HookScope {
+        HookScope { session: self.session.clone(), cancel, facts: self.facts.clone(), hold }
     }
 
     fn record_failure(&self, plugin: &HookPlugin, hook: Hook, error: &Error) {

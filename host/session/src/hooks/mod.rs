@@ -28,7 +28,7 @@ pub(crate) use result::HookedResult;
 pub use tool::ARGUMENTS_SHOWN_BYTES_MAX;
 pub(crate) use tool::{GuardedCallFacts, note_change};
 
-use crate::{Cancel, SharedFacts};
+use crate::{Cancel, DeadlineHold, SharedFacts};
 
 /// The plugins that have hooks.
 pub trait Hooks: Send + Sync {
@@ -68,6 +68,8 @@ pub struct HookScope {
     pub cancel: Cancel,
     /// Model and tokens.
     pub facts: SharedFacts,
+    /// Pauses the deadline of the answer.
+    pub hold: DeadlineHold,
 }
 
 /// No plugin has a hook.
