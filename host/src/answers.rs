@@ -11,7 +11,9 @@ use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
 use jaato_runtime::ANSWER_MS;
-use jaato_runtime::session_loop::{EventEmitter, EventSink, FormQuestion, NoAnswer, PermissionAsker, UserAsker};
+use jaato_runtime::session_loop::{
+    EventEmitter, EventSink, FormQuestion, NoAnswer, PermissionAsker, UserAsker,
+};
 use jaato_runtime::types::ask::FormAnswer;
 use jaato_runtime::types::permission_prompt::{
     PermissionAnswer, PermissionDecision, PermissionPrompt,

@@ -129,7 +129,10 @@ async fn show_prompt(runtime: Runtime, args: RunArgs, cancel: &Cancel) -> Comman
     conversation::await_tools(&mut session, &args.session, cancel).await;
     let additions = session.additions_to(&args.task.join(" "), cancel).await;
     view.finish(cancel).await?;
-    let shown = print_prompt(&runtime, &session, args.session.system, &additions);
+    let shown = match additions {
+        Ok(additions) => print_prompt(&runtime, &session, args.session.system, &additions),
+        Err(error) => Err(CommandFailure::from(error)),
+    };
     runtime.close_session(session.id()).await;
     start::close(runtime).await;
     shown

@@ -245,6 +245,7 @@ impl ChildSessionTask {
                 break;
             }
         }
+        self.session.handle().tell_end().await;
         let id = self.session.id().clone();
         drop(self.session);
         self.shared.sessions.close(&id).await;

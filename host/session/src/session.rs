@@ -210,7 +210,14 @@ impl Session {
         let provider = Arc::clone(&ports.provider);
         let objects = setup.objects.shared(&emitter);
         let (clock, hooks) = (Arc::clone(&ports.clock), Arc::clone(&ports.hooks));
-        let hooks = HookAsker::new(hooks, clock, emitter.clone(), facts.clone(), id.clone());
+        let hooks = HookAsker::new(
+            hooks,
+            clock,
+            emitter.clone(),
+            facts.clone(),
+            id.clone(),
+            limits.hook_deadline_ms,
+        );
         let shared = Arc::new(SessionShared {
             id,
             ports,
@@ -441,8 +448,15 @@ impl Session {
     }
 
     /// Asks plugins what they would add to a prompt, and adds nothing.
-    pub async fn additions_to(&self, prompt: &str, cancel: &Cancel) -> Vec<HookPromptAddition> {
-        self.shared.hooks.before_prompt(prompt, cancel).await
+    ///
+    /// # Errors
+    /// If a plugin refuses the prompt.
+    pub async fn additions_to(
+        &self,
+        prompt: &str,
+        cancel: &Cancel,
+    ) -> Result<Vec<HookPromptAddition>> {
+        self.shared.hooks.additions_to(prompt, cancel).await
     }
 
     /// Runs a call that the user typed. It is the user's own act, so it causes no permission prompt

@@ -448,6 +448,10 @@ impl People {
             Event::PromptAdded { source, tokens, .. } => {
                 format!("{} puts about {tokens} tokens before your prompt", named(source))
             }
+            Event::TurnContinued { source, text } => {
+                let text = one_line(text, NOTICE_COLUMNS);
+                format!("{} makes the model continue: {text}", named(source))
+            }
             Event::RequestChanged { source, options, tokens } => {
                 request_line(source, options, *tokens)
             }
@@ -519,6 +523,7 @@ impl People {
             | Event::Notified { .. }
             | Event::MessageJoined { .. }
             | Event::PromptAdded { .. }
+            | Event::TurnContinued { .. }
             | Event::RequestChanged { .. }
             | Event::ToolCallChanged { .. }
             | Event::ToolResultChanged { .. }

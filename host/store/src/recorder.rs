@@ -253,6 +253,7 @@ impl EventRecorder {
             | Event::FileChanged { .. }
             | Event::PlanChanged { .. }
             | Event::PromptAdded { .. }
+            | Event::TurnContinued { .. }
             | Event::RequestChanged { .. }
             | Event::ToolCallChanged { .. }
             | Event::ToolResultChanged { .. }

@@ -116,7 +116,10 @@ fn invalid_answer_lines_are_reported_and_ignored() {
     write(&mut running, &json!({ "call_id": call_id, "decision": "allow_once" }));
     // A client that reads only standard output notices too.
     let refused = event(&running, "answer_refused");
-    assert_eq!((&refused["line"], &refused["error"]["kind"]), (&json!(1), &json!("invalid_arguments")));
+    assert_eq!(
+        (&refused["line"], &refused["error"]["kind"]),
+        (&json!(1), &json!("invalid_arguments"))
+    );
     event(&running, "form_asked");
     write(&mut running, &json!({ "call_id": call_id, "decision": "allow_once" }));
     // An invalid answer causes another question.

@@ -95,6 +95,13 @@ pub enum Event {
         #[serde(default)]
         tokens: u64,
     },
+    /// A plugin made the turn continue after the model's answer.
+    TurnContinued {
+        /// The plugin's name without its kind.
+        source: String,
+        /// Its message to the model.
+        text: String,
+    },
     /// A request is sent to the provider.
     StepStarted {
         /// The number of the step, counted from 1 within the turn.

@@ -10,10 +10,10 @@ use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use jaato_session::{
-    AnswerDeadline, Cancel, EventEmitter, EventSink, HOOK_FAILURES_MAX, HOOK_OPEN_MS_MAX, HookPlugin,
-    HookScope, Hooks, SharedFacts, SystemClock,
+    AnswerDeadline, Cancel, EventEmitter, EventSink, HOOK_FAILURES_MAX, HOOK_OPEN_MS_MAX,
+    HookPlugin, HookScope, Hooks, SharedFacts, SystemClock,
 };
-use jaato_types::hooks::{EventBatch, HOOK_MS_MAX, Hook};
+use jaato_types::hooks::{EventBatch, Hook};
 use jaato_types::{Error, ErrorKind, Event, EventEnvelope, Frame, SessionId};
 use parking_lot::Mutex;
 use tokio::runtime::Handle;
@@ -275,7 +275,10 @@ impl EventReporter {
             .map_err(|error| Error::new(ErrorKind::HostBug, error.to_string()))?;
         let name = &self.plugin.name;
         let ask = |stop, hold| self.port.ask(name, Hook::Event, request, scope(stop, hold));
-        deadline(HOOK_MS_MAX).wait(ask).await.map(drop)
+        let limit_ms = self.port.host.setup.config.session.hook_deadline_ms;
+        let deadline_ms =
+            Hook::Event.deadline_ms(self.port.deadline_ms(name, Hook::Event), limit_ms);
+        deadline(deadline_ms).wait(ask).await.map(drop)
     }
 
     /// Tells the user once that the plugin does not receive every event.

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
+use jaato_types::ToolCall;
 use jaato_types::file_change::FileChange;
 use jaato_types::files::FileLimits;
 use jaato_types::hooks::{HOOK_MS_MAX, Preview, PreviewRequest};
-use jaato_types::ToolCall;
 
 use super::CallRunner;
 use crate::{AnswerDeadline, CallFiles, CallScope, KnownTool, OutputSink};

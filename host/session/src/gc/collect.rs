@@ -105,6 +105,7 @@ impl Session {
 
     async fn collect(&mut self, reason: GcReason, cancel: &Cancel) -> Result<GcReport> {
         let Some(gc) = self.shared.ports.gc.clone() else { return Err(no_gc()) };
+        self.shared.hooks.before_gc(reason, cancel).await;
         let (tokens_before, bytes_before) = (self.tokens_in_use(), self.bytes_in_use());
         let pinned = self.pinned_places();
         let messages: Vec<Message> = self.history.messages().cloned().collect();

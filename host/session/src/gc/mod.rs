@@ -110,6 +110,15 @@ impl GcState {
     pub(crate) fn new(settings: GcSettings, limit: u64, origin: WindowOrigin) -> Self {
         let window = WindowState::new(origin);
         let (counted, sizes, told) = (None, Mutex::default(), None);
-        Self { settings, limit, window, counted, sizes, asked: GcAnswer::Helpful, told, failures: 0 }
+        Self {
+            settings,
+            limit,
+            window,
+            counted,
+            sizes,
+            asked: GcAnswer::Helpful,
+            told,
+            failures: 0,
+        }
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use jaato_types::hooks::{BEFORE_PROMPT_MS_MAX, HOOK_MS_MAX, Hook};
+use jaato_types::hooks::Hook;
 use jaato_types::{Error, ErrorKind, PluginName, Result, SessionId};
 use parking_lot::Mutex;
 use serde::Serialize;
@@ -28,6 +28,8 @@ pub(crate) struct HookAsker {
     pub(crate) emitter: EventEmitter,
     pub(crate) session: SessionId,
     pub(crate) facts: SharedFacts,
+    /// The user's limit on deadlines that plugins ask for.
+    deadline_ms_max: u64,
     state: Mutex<State>,
 }
 
@@ -35,6 +37,8 @@ pub(crate) struct HookAsker {
 struct State {
     opened: HashSet<PluginName>,
     failures: HashMap<(PluginName, Hook), HookFailures>,
+    /// Whether the plugins know that the session has started.
+    is_started: bool,
 }
 
 /// A plugin's consecutive failures, and the last error.
@@ -50,8 +54,9 @@ impl HookAsker {
         emitter: EventEmitter,
         facts: SharedFacts,
         session: SessionId,
+        deadline_ms_max: u64,
     ) -> Self {
-        Self { port, clock, emitter, session, facts, state: Mutex::default() }
+        Self { port, clock, emitter, session, facts, deadline_ms_max, state: Mutex::default() }
     }
 
     /// Lists the plugins that a hook asks, except those that have failed too often.
@@ -111,9 +116,19 @@ impl HookAsker {
             self.deadline(HOOK_OPEN_MS_MAX, cancel).wait(open).await?;
             self.state.lock().opened.insert(plugin.name.clone());
         }
-        let ask =
-            |stop, hold| self.port.ask(&plugin.name, hook, request, self.scope(stop, hold));
-        self.deadline(deadline_ms(hook), cancel).wait(ask).await
+        let ask = |stop, hold| self.port.ask(&plugin.name, hook, request, self.scope(stop, hold));
+        let asked_ms = self.port.deadline_ms(&plugin.name, hook);
+        self.deadline(hook.deadline_ms(asked_ms, self.deadline_ms_max), cancel).wait(ask).await
+    }
+
+    /// Notes that the session has started. Returns true the first time.
+    pub(super) fn start_session(&self) -> bool {
+        !std::mem::replace(&mut self.state.lock().is_started, true)
+    }
+
+    /// Notes that the session has ended. Returns true the first time, if it had started.
+    pub(super) fn end_session(&self) -> bool {
+        std::mem::take(&mut self.state.lock().is_started)
     }
 
     fn deadline<'a>(&self, ms: u64, cancel: &'a Cancel) -> AnswerDeadline<'a> {
@@ -145,15 +160,6 @@ impl HookAsker {
                  failed {HOOK_FAILURES_MAX} times in a row{then}; run `jaato plugin disable \
                  {name}` to disable it"
             ));
-        }
-    }
-}
-
-fn deadline_ms(hook: Hook) -> u64 {
-    match hook {
-        Hook::BeforePrompt => BEFORE_PROMPT_MS_MAX,
-        Hook::BeforeRequest | Hook::BeforeTool | Hook::AfterTool | Hook::Event | Hook::Unknown => {
-            HOOK_MS_MAX
         }
     }
 }

@@ -8,6 +8,7 @@
 //! the call.
 
 mod asker;
+mod moments;
 mod prompt;
 mod request;
 mod result;
@@ -35,6 +36,12 @@ pub trait Hooks: Send + Sync {
     /// Lists the plugins that a hook asks, in order. Called often, so it must be quick and open
     /// nothing.
     fn plugins_with_hook(&self, hook: Hook) -> Vec<HookPlugin>;
+
+    /// Returns how long a plugin asks to be waited for, in milliseconds, or `None` if the default
+    /// is enough.
+    fn deadline_ms(&self, _plugin: &PluginName, _hook: Hook) -> Option<u64> {
+        None
+    }
 
     /// Makes sure that a plugin runs, so that starting it does not count against its deadline.
     /// Called once a session.
