@@ -23,7 +23,7 @@ const SAVED: &str = "Saved sessions";
 const CAPS: &str = "Session limits";
 
 /// What every command takes, before or after its name.
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Args)]
 pub struct GlobalArgs {
     /// Also search this folder for plugins; repeatable
     #[arg(long, value_name = "DIR", global = true, help_heading = GLOBAL)]

@@ -70,7 +70,8 @@ async fn turn_continues_with_the_message_of_a_plugin_up_to_a_limit() {
     assert_eq!(counts, [0, 1, 2, 3]);
     let continued = |event: &Event| matches!(event, Event::TurnContinued { .. });
     assert_eq!(stage.events.events().iter().filter(|event| continued(event)).count(), 3);
-    let told = "although plugin `tests` wants it to continue: plugins have made it continue 3 times";
+    let told =
+        "although plugin `tests` wants it to continue: plugins have made it continue 3 times";
     assert!(stage.events.notices().contains(told), "{}", stage.events.notices());
 }
 

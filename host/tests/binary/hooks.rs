@@ -260,6 +260,57 @@ fn before_prompt_text_is_sent_reported_and_shown_by_show_prompt() {
 }
 
 #[test]
+fn refused_prompt_ends_the_run_and_names_the_plugin() {
+    let script = json!({ "answers": [] });
+    let Some(house) = with_hooks("before_prompt = \"refuse\"", &script) else { return };
+    let output = house.run(&["run", "milk"]).code(6);
+    let told = "plugin `fixture-hooks` refused the prompt: it is night";
+    assert!(output.stderr.contains(told), "{output}");
+}
+
+#[test]
+fn hooks_of_a_session_add_text_and_continue_a_turn_after_a_program() {
+    let script = json!({ "answers": [
+        { "expect": { "data": "the moon is full", "prompt": "milk" }, "steps": [{ "text": "one" }] },
+        { "expect": { "data": "two tests fail" }, "steps": [{ "text": "two" }] },
+    ] });
+    let settings = "session_start = \"add\"\nturn_end = \"run\"\nsession_end = \"home-run\"";
+    let Some(house) = with_hooks(settings, &script) else { return };
+    let output = house.run(&["run", "--output", "json", "milk"]).code(0);
+    assert_eq!(output.stderr, "", "{output}");
+    let continued = events(&output, "turn_continued");
+    assert_eq!(continued.len(), 1, "{output}");
+    assert_eq!(continued[0]["text"], "two tests fail");
+    house.nothing_lives();
+}
+
+#[test]
+fn hook_that_asks_a_model_waits_for_its_answer() {
+    let script = json!({ "answers": [
+        { "steps": [{ "text": "one" }] },
+        { "steps": [{ "wait_ms": 1500 }, { "text": "full" }] },
+        { "expect": { "data": "two tests fail" }, "steps": [{ "text": "two" }] },
+        { "steps": [{ "text": "full" }] },
+    ] });
+    let Some(house) = with_hooks("turn_end = \"model\"", &script) else { return };
+    let output = house.run(&["run", "milk"]).code(0);
+    assert!(output.stdout.contains("two"), "{output}");
+}
+
+#[test]
+fn hook_runs_programs_and_asks_models_only_with_a_grant() {
+    for (way, grant) in [("run", "process"), ("home-run", "process"), ("model", "model.complete")] {
+        let house = house!(drops in "hooks");
+        house.script(&json!({ "answers": [says("done")] }));
+        house.configure_more(&format!("[plugins.fixture-hooks]\nsession_start = \"{way}\"\n"));
+        house.run(&["plugin", "grant", "fixture-hooks", "session_start"]).code(0);
+        let output = house.run(&["run", "go"]).code(0);
+        let told = format!("plugin `fixture-hooks` was not granted `{grant}`");
+        assert!(output.stderr.contains(&told), "{way}: {output}");
+    }
+}
+
+#[test]
 fn failing_hooks_are_skipped_and_reported() {
     for way in ["fail", "panic", "hang", "write"] {
         let settings = format!(
