@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use crate::house;
 use crate::support::answers::says;
 use crate::support::command::Output;
-use crate::support::{Command, House, fixture};
+use crate::support::{Command, House, fixture, fixtures, library_name};
 use crate::terminal::{on_terminal, shell_on_terminal};
 
 fn keeps() -> Value {
@@ -276,6 +276,8 @@ fn hooks_of_a_session_add_text_and_continue_a_turn_after_a_program() {
     ] });
     let settings = "session_start = \"add\"\nturn_end = \"run\"\nsession_end = \"home-run\"";
     let Some(house) = with_hooks(settings, &script) else { return };
+    let Some(installed) = fixtures::house() else { return };
+    house.ship(&installed.join("plugins").join(library_name("environment_local")));
     let output = house.run(&["run", "--output", "json", "milk"]).code(0);
     assert_eq!(output.stderr, "", "{output}");
     let continued = events(&output, "turn_continued");
