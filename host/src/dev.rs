@@ -18,7 +18,7 @@ use jaato_runtime::config::trust::{
 };
 use jaato_runtime::session_loop::Cancel;
 use jaato_runtime::types::grant::{grant_named, requested_grants};
-use jaato_runtime::{Setup, forget_copy, visible};
+use jaato_runtime::{Runtime, Setup, forget_copy, visible};
 
 use crate::args::GlobalArgs;
 use crate::exit::{CommandFailure, CommandResult, Exit};
@@ -43,10 +43,7 @@ pub struct DevOptions {
 pub async fn dev(global: GlobalArgs, folder: &Path, options: DevOptions) -> CommandResult {
     let setup = start::setup(start::arguments(global.clone()))?;
     refuse_inside_session(&setup.variables).map_err(trust::trust_failure)?;
-    let folder = DevelopmentFolder::check(folder).map_err(|error| {
-        let hint = "builds are trusted only from a folder that you alone can write to";
-        CommandFailure::new(Exit::Usage, &error).hint(hint)
-    })?;
+    let folder = check_folder(folder)?;
     let cancel = Cancel::new();
     let run = DevelopmentRun { global, setup, folder, options };
     // Before the first question, which takes Ctrl-C itself.
@@ -75,6 +72,13 @@ pub async fn dev(global: GlobalArgs, folder: &Path, options: DevOptions) -> Comm
     }
 }
 
+fn check_folder(folder: &Path) -> Result<DevelopmentFolder, CommandFailure> {
+    DevelopmentFolder::check(folder).map_err(|error| {
+        let hint = "builds are trusted only from a folder that you alone can write to";
+        CommandFailure::new(Exit::Usage, &error).hint(hint)
+    })
+}
+
 /// A run of `jaato plugin dev`.
 pub struct DevelopmentRun {
     global: GlobalArgs,
@@ -93,12 +97,19 @@ impl DevelopmentRun {
     async fn build_and_install(&self, cancel: &Cancel) -> Result<String, CommandFailure> {
         let file = build::build(self, cancel).await?;
         let runtime = start::runtime(start::arguments(self.global.clone())).await?;
+        let installed = self.install(&runtime, &file).await;
+        start::close(runtime).await;
+        installed
+    }
+
+    /// Trusts and installs a build. Returns the plugin's name.
+    async fn install(&self, runtime: &Runtime, file: &Path) -> Result<String, CommandFailure> {
         let place = installing::own_folder(&self.setup)?;
-        let source = InstallSource::find(&file, &place).map_err(installing::install_failure)?;
+        let source = InstallSource::find(file, &place).map_err(installing::install_failure)?;
         let name = source.manifest().name.as_str().to_owned();
         installing::refuse_shipped_name(&self.setup, source.manifest())?;
         let description = plugin::describe_plugin(&self.setup, source.file()).await?;
-        let unusable = installing::refuse_conflict(&runtime, &source, &description, &place)?;
+        let unusable = installing::refuse_conflict(runtime, &source, &description, &place)?;
         let requested = requested_grants(&description).into_iter().map(str::to_owned).collect();
         self.trust(&name, source.file(), requested).await?;
         // Trusted first, so that a running chat never opens the new file in a worker.
@@ -119,6 +130,8 @@ impl DevelopmentRun {
         file: &Path,
         requested: BTreeSet<String>,
     ) -> Result<(), CommandFailure> {
+        // Its mode may have changed while jaato waited.
+        check_folder(self.folder.path())?;
         let data = self.setup.folders.data()?;
         let (trusts, grants) = (TrustStore::in_folder(data), GrantStore::in_folder(data));
         let known = trusts.development(&self.folder).map_err(trust::trust_failure)?;

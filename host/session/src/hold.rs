@@ -1,5 +1,5 @@
-//! Deadlines of calls and questions, and what pauses them: waiting for a model, for the user or in a
-//! queue.
+//! Deadlines of calls and questions, and what pauses them: waiting for a model, for the user or in
+//! a queue.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};

@@ -1,22 +1,21 @@
 //! Runs cargo, and finds the library that it built.
 
 use std::ffi::OsString;
-use std::io;
-use std::os::fd::{AsFd as _, OwnedFd};
 use std::path::PathBuf;
 
 use jaato_process::{
     ChildCommand, ChildOutput, ErrorOutput, Exit as ChildExit, ProcessError, StandardOutput,
 };
 use jaato_runtime::session_loop::Cancel;
-use jaato_runtime::supervisor;
+use jaato_runtime::{supervisor, visible};
 use serde_json::Value;
 use tokio::io::{AsyncBufReadExt as _, BufReader};
 
 use super::DevelopmentRun;
 use crate::exit::{CommandFailure, Exit};
+use crate::report;
 
-/// Builds the crate. cargo writes its messages to standard error itself.
+/// Builds the crate, and shows cargo's messages.
 pub async fn build(run: &DevelopmentRun, cancel: &Cancel) -> Result<PathBuf, CommandFailure> {
     let manifest = run.folder().join("Cargo.toml");
     let mut command = ChildCommand::new("cargo", run.folder());
@@ -27,12 +26,13 @@ pub async fn build(run: &DevelopmentRun, cancel: &Cancel) -> Result<PathBuf, Com
     let variables = run.setup.variables.iter();
     command.variables = variables.map(|(name, value)| (name.into(), value.clone())).collect();
     command.stdout = StandardOutput::Piped;
-    command.stderr = ErrorOutput::Separate(StandardOutput::Descriptor(own_stderr()?));
+    command.stderr = ErrorOutput::Separate(StandardOutput::Piped);
     let supervisor = supervisor(&run.setup);
     let mut child = supervisor.spawn(command).await.map_err(|error| not_run(&error))?;
-    let printed = child.stdout.take();
+    let (printed, messages) = (child.stdout.take(), child.stderr.take());
     let built = async {
-        let library = find_library(printed, &manifest.to_string_lossy()).await;
+        let manifest = manifest.to_string_lossy();
+        let (library, ()) = tokio::join!(find_library(printed, &manifest), show(messages));
         (library, child.wait().await)
     };
     let (library, exit) = tokio::select! {
@@ -67,6 +67,16 @@ async fn find_library(printed: Option<ChildOutput>, manifest: &str) -> Option<Pa
     library
 }
 
+/// Shows cargo's messages for people as they come.
+async fn show(messages: Option<ChildOutput>) {
+    let Some(messages) = messages else { return };
+    let mut lines = BufReader::new(messages).lines();
+    // After a read error, cargo's exit code still decides.
+    while let Ok(Some(line)) = lines.next_line().await {
+        report::notes(&visible::name(&line));
+    }
+}
+
 /// Returns the dylib that a message of cargo names, if the message is about this manifest.
 fn library_in(line: &str, manifest: &str) -> Option<PathBuf> {
     let message: Value = serde_json::from_str(line).ok()?;
@@ -76,12 +86,6 @@ fn library_in(line: &str, manifest: &str) -> Option<PathBuf> {
     let files = message["filenames"].as_array()?.iter().filter_map(Value::as_str);
     let mut libraries = files.filter(|file| file.ends_with(std::env::consts::DLL_SUFFIX));
     libraries.next().map(PathBuf::from)
-}
-
-fn own_stderr() -> Result<OwnedFd, CommandFailure> {
-    io::stderr().as_fd().try_clone_to_owned().map_err(|error| {
-        CommandFailure::new(Exit::Failed, format!("cannot use standard error: {error}"))
-    })
 }
 
 fn not_run(error: &ProcessError) -> CommandFailure {

@@ -1,4 +1,4 @@
-//! Waits for changes of a crate's sources, and shows what its plugin logs meanwhile.
+//! Waits for changes of a crate's sources, and shows what its plugin logs until then.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -98,7 +98,7 @@ impl LogTail {
 }
 
 /// Waits until the sources differ from a state. Returns the new one, or `None` after a cancel.
-/// Meanwhile it prints what the plugin logs, if its name is known.
+/// Until then it prints what the plugin logs, if its name is known.
 pub async fn next_change(
     run: &DevelopmentRun,
     before: &SourceStamp,

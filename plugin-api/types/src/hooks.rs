@@ -21,8 +21,8 @@ use crate::{
     ToolName,
 };
 
-/// The maximum wait for the text that a plugin adds to a prompt, unless the plugin asks for more. It
-/// is short because the user has just pressed Enter.
+/// The maximum wait for the text that a plugin adds to a prompt, unless the plugin asks for more.
+/// It is short because the user has just pressed Enter.
 pub const BEFORE_PROMPT_MS_MAX: u64 = 200;
 /// The maximum wait for any other answer, unless the plugin asks for more.
 pub const HOOK_MS_MAX: u64 = 1_000;

@@ -71,8 +71,8 @@ impl DevelopmentFolder {
 }
 
 impl TrustStore {
-    /// Returns the trust in a folder's builds. There is none if the folder has another owner now, or
-    /// if the user no longer trusts the newest build.
+    /// Returns the trust in a folder's builds. There is none if the folder has another owner now,
+    /// or if the user no longer trusts the newest build.
     ///
     /// # Errors
     /// If the record cannot be read.

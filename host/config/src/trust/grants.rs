@@ -124,8 +124,8 @@ impl GrantStore {
         })
     }
 
-    /// Moves a plugin's grants from its previous content to this one, and adds services. Returns the
-    /// grants of this content.
+    /// Moves a plugin's grants from its previous content to this one, and adds services. Returns
+    /// the grants of this content.
     pub fn move_to(
         &self,
         plugin: &str,

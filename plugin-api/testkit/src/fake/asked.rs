@@ -11,8 +11,8 @@ use serde_json::{Map, Value};
 
 use super::FakeInstance;
 
-/// As in the host, each call runs in a read-only context, and hooks run programs and ask models with
-/// a grant.
+/// As in the host, each call runs in a read-only context, and hooks run programs and ask models
+/// with a grant.
 impl FakeInstance {
     /// Calls the hook before a prompt.
     ///
