@@ -210,18 +210,11 @@ impl Session {
         let provider = Arc::clone(&ports.provider);
         let objects = setup.objects.shared(&emitter);
         let (clock, hooks) = (Arc::clone(&ports.clock), Arc::clone(&ports.hooks));
-        let hooks = HookAsker::new(
-            hooks,
-            clock,
-            emitter.clone(),
-            facts.clone(),
-            id.clone(),
-            limits.hook_deadline_ms,
-        );
+        let hooks = HookAsker::new(hooks, clock, emitter.clone(), facts.clone(), id.clone());
         let shared = Arc::new(SessionShared {
             id,
             ports,
-            hooks: Arc::new(hooks),
+            hooks: Arc::new(hooks.with_deadlines_up_to(limits.hook_deadline_ms)),
             limits,
             pace: RequestPace::default(),
             emitter,

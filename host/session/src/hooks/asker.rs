@@ -54,9 +54,14 @@ impl HookAsker {
         emitter: EventEmitter,
         facts: SharedFacts,
         session: SessionId,
-        deadline_ms_max: u64,
     ) -> Self {
-        Self { port, clock, emitter, session, facts, deadline_ms_max, state: Mutex::default() }
+        let state = Mutex::default();
+        Self { port, clock, emitter, session, facts, deadline_ms_max: 0, state }
+    }
+
+    /// Sets the user's limit on deadlines that plugins ask for. Without it they get the defaults.
+    pub(crate) fn with_deadlines_up_to(self, deadline_ms_max: u64) -> Self {
+        Self { deadline_ms_max, ..self }
     }
 
     /// Lists the plugins that a hook asks, except those that have failed too often.

@@ -20,7 +20,7 @@ pub fn shapes(shapes: &mut Shapes) {
     shapes.section("hooks");
     shapes.words(&[Hook::ALL, &[Hook::Unknown]].concat());
     shapes.add(&SessionStart::new(true, ContextFacts::default()));
-    shapes.add(&SessionText::text("the moon is full"));
+    shapes.add(&SessionText { text: "the moon is full".to_owned() });
     shapes.add(&BeforePrompt::new("what moon is it?", ContextFacts::default()));
     shapes.add(&PromptAddition {
         text: "it is night".to_owned(),
@@ -57,7 +57,7 @@ pub fn shapes(shapes: &mut Shapes) {
     shapes.add(&ended.with_call("c1".into(), "tool-moon".into(), true));
     shapes.add(&ResultChange { replace: Some(result), add: object(json!({ "seen": true })) });
     shapes.add(&TurnEnd::new("it is full", 1, ContextFacts::default()));
-    shapes.add(&TurnEndAnswer::continue_with("look again"));
+    shapes.add(&TurnEndAnswer { continue_with: "look again".to_owned() });
     shapes.add(&BeforeGc::new(GcReason::Manual, ContextFacts::default()));
     shapes.add(&SessionEnd::new(ContextFacts::default()));
     let event = Event::Notice { source: "host".to_owned(), text: "it is night".to_owned() };
