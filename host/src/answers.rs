@@ -2,15 +2,18 @@
 //! input.
 //!
 //! An event (`permission_asked`, `form_asked`) announces a question, and an answer names it by that
-//! event's id. Errors in a line are reported on standard error. They contain nothing of the line
-//! except its id, because an answer may be a secret.
+//! event's id. Errors in a line are reported on standard error, and as an event, because not every
+//! client reads standard error. They contain nothing of the line except its id, because an answer
+//! may be a secret.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
 use jaato_runtime::ANSWER_MS;
-use jaato_runtime::session_loop::{EventSink, FormQuestion, NoAnswer, PermissionAsker, UserAsker};
+use jaato_runtime::session_loop::{
+    EventEmitter, EventSink, FormQuestion, NoAnswer, PermissionAsker, UserAsker,
+};
 use jaato_runtime::types::ask::FormAnswer;
 use jaato_runtime::types::permission_prompt::{
     PermissionAnswer, PermissionDecision, PermissionPrompt,
@@ -27,7 +30,7 @@ use crate::report;
 use crate::terminal::exact_line;
 use crate::view::View;
 
-/// How many faulty lines are reported. A client that writes more does not read standard error.
+/// How many faulty lines are reported. A client that writes more does not read what jaato writes.
 const PROBLEMS_TOLD_MAX: usize = 100;
 /// How many closed questions are remembered, to distinguish a second answer from one to an unknown
 /// question.
@@ -45,17 +48,9 @@ or \"allow_in_session\" or \"allow_always\" or \"deny\" or \"deny_in_turn\" or \
 \"pattern\": …, \"mode\": …, \"comment\": …, \"arguments\": …}} or {\"answer\": {\"form_id\": …, \"outcome\": \
 \"answered\" or \"declined\", \"values\": {…}}}";
 
-/// Reads answers from standard input, for a session whose events go to a view.
-pub fn read_answers(view: &Arc<View>) -> SessionObservers {
-    let client = AnswerClient::default();
-    tokio::spawn(client.clone().read());
-    let events = QuestionRecorder { client: client.clone(), view: Arc::clone(view) };
-    SessionObservers { events: Arc::new(events), asker: Arc::new(client) }
-}
-
 /// The program that answers.
 #[derive(Clone, Default)]
-struct AnswerClient(Arc<AnswerClientInner>);
+pub struct AnswerClient(Arc<AnswerClientInner>);
 
 #[derive(Default)]
 struct AnswerClientInner {
@@ -72,6 +67,10 @@ struct State {
     over: VecDeque<OpenQuestionKey>,
     /// Why no more answers will come.
     ended: Option<String>,
+    /// The session's events, once it has started.
+    emitter: Option<EventEmitter>,
+    /// The faults that were found before that.
+    early: Vec<Event>,
 }
 
 /// The key of a question: its id, which another session may also use, and its session.
@@ -148,6 +147,42 @@ impl Drop for QuestionGuard<'_> {
 }
 
 impl AnswerClient {
+    /// Starts to read answers from standard input.
+    pub fn start() -> Self {
+        let client = Self::default();
+        tokio::spawn(client.clone().read());
+        client
+    }
+
+    /// Creates the observers of a session whose events go to a view.
+    pub fn observers(&self, view: &Arc<View>) -> SessionObservers {
+        let events = QuestionRecorder { client: self.clone(), view: Arc::clone(view) };
+        SessionObservers { events: Arc::new(events), asker: Arc::new(self.clone()) }
+    }
+
+    /// Reports faults among the events of this session too.
+    pub fn report_to(&self, emitter: EventEmitter) {
+        let early = {
+            let mut state = self.0.state.lock();
+            state.emitter = Some(emitter.clone());
+            std::mem::take(&mut state.early)
+        };
+        early.into_iter().for_each(|event| emitter.emit(event));
+    }
+
+    fn refuse(&self, id: Option<&str>, line: Option<u64>, error: Error) {
+        let event = Event::AnswerRefused { id: id.map(str::to_owned), line, error };
+        let emitter = {
+            let mut state = self.0.state.lock();
+            let Some(emitter) = state.emitter.clone() else {
+                state.early.push(event);
+                return;
+            };
+            emitter
+        };
+        emitter.emit(event);
+    }
+
     fn open(&self, id: &str, session: &SessionId, asked: OpenQuestionKind) {
         let key = (id.to_owned(), session.clone());
         self.0.state.lock().open.entry(key).or_insert(PendingQuestion { asked, given: None });
@@ -166,7 +201,7 @@ impl AnswerClient {
     /// Reads lines to the end, each as it arrives.
     async fn read(self) {
         let mut lines = read_lines();
-        let (mut number, mut problems) = (0_usize, 0_usize);
+        let (mut number, mut problems) = (0_u64, 0_usize);
         while let Some(line) = lines.recv().await {
             number += 1;
             let taken = match line {
@@ -186,6 +221,7 @@ impl AnswerClient {
                     &format!("line {number} of standard input is not an answer: {message}"),
                     &error,
                 );
+                self.refuse(None, Some(number), error);
             }
             if problems == PROBLEMS_TOLD_MAX {
                 report::problems(&["jaato reports no more lines that are not answers".to_owned()]);
@@ -322,6 +358,7 @@ impl UserAsker for AnswerClient {
                 report::problems(&[format!(
                     "the answer to `{id}` does not fit the form ({left} more may come): {error}"
                 )]);
+                self.refuse(Some(id), None, error);
             }
             FormAnswer::nobody(format!("{ANSWERS_MAX} answers did not fit the form"))
         })

@@ -22,8 +22,8 @@ const SAVED: &str = "Saved sessions";
 /// The help heading of the limits of a session.
 const CAPS: &str = "Session limits";
 
-/// Options of every command, before or after its name.
-#[derive(Debug, Args)]
+/// What every command takes, before or after its name.
+#[derive(Debug, Clone, Args)]
 pub struct GlobalArgs {
     /// Also search this folder for plugins; repeatable
     #[arg(long, value_name = "DIR", global = true, help_heading = GLOBAL)]

@@ -11,9 +11,9 @@ use jaato_runtime::config::ListChange;
 use crate::args::{EnvironmentArgs, GlobalArgs, OutputForm};
 use crate::exit::CommandResult;
 use crate::{
-    bench, call, chat, check, command, config, doctor, environment, grant, install, ledger, login,
-    mcp, model, new_plugin, permission, plugin, provider, reload, run, sessions, shell, switch,
-    tool, trust, undo,
+    bench, call, chat, check, command, config, dev, doctor, environment, grant, install, ledger,
+    login, mcp, model, new_plugin, permission, plugin, provider, reload, run, sessions, shell,
+    switch, tool, trust, undo,
 };
 
 /// Run AI agents in your terminal: a model proposes tool calls, jaato runs them under your rules.
@@ -492,6 +492,26 @@ commands! {
         /// The file
         file: PathBuf,
     } |global| check::check(global, &file).await;
+
+    /// Build and install your plugin, and again after each change
+    ///
+    /// Runs `cargo build` in the folder of the plugin's crate, trusts the built file and gives it
+    /// the grants that it requests, after one question. Later builds from this folder keep both. A
+    /// running `jaato chat` uses each build at once. Ctrl-C ends it.
+    Dev {
+        /// The folder of the crate
+        #[arg(default_value = ".")]
+        folder: PathBuf,
+        /// Build and install once, and do not wait for changes
+        #[arg(long)]
+        once: bool,
+        /// Trust the builds and grant what they request without asking
+        #[arg(long)]
+        yes: bool,
+        /// Build with optimizations
+        #[arg(long)]
+        release: bool,
+    } |global| dev::dev(global, &folder, dev::DevOptions { once, yes, release }).await;
 
     /// Create the crate of a new plugin, with tests, a README and a CI file
     New {

@@ -6,8 +6,8 @@ use jaato_install::{self as install, InstallSource, PlacedPlugin, placed_plugins
 use jaato_runtime::config::trust::TrustStore;
 use jaato_runtime::loader::PlaceKind;
 use jaato_runtime::registry::{PluginCandidate, PluginFileTrust};
-use jaato_runtime::types::Description;
 use jaato_runtime::types::grant::requested_grants;
+use jaato_runtime::types::{Description, Manifest};
 use jaato_runtime::{Runtime, Setup, places, rules, sha256_of, trust_line, visible};
 
 use crate::args::GlobalArgs;
@@ -22,15 +22,7 @@ pub async fn install(global: GlobalArgs, what: &Path) -> CommandResult {
     let source = InstallSource::find(what, &folder).map_err(install_failure)?;
     let manifest = source.manifest();
     let name = &manifest.name;
-    let all = placed_plugins(&places(setup));
-    let shipped = all
-        .iter()
-        .find(|plugin| plugin.manifest.name == *name && plugin.file.place == PlaceKind::Shipped);
-    if let Some(shipped) = shipped {
-        let path = shipped.file.path.display();
-        let text = format!("plugin `{name}` is shipped with jaato: `{path}` has the name");
-        return Err(CommandFailure::new(Exit::Plugin, text).hint("give your plugin another name"));
-    }
+    refuse_shipped_name(setup, manifest)?;
     let description = plugin::describe_plugin(setup, source.file()).await?;
     let unusable = refuse_conflict(&runtime, &source, &description, &folder)?;
     let installed = install::install(&source, &folder).map_err(install_failure)?;
@@ -61,6 +53,19 @@ pub async fn install(global: GlobalArgs, what: &Path) -> CommandResult {
     Ok(Exit::Done)
 }
 
+/// Refuses a plugin that has the name of a shipped one.
+pub fn refuse_shipped_name(setup: &Setup, manifest: &Manifest) -> Result<(), CommandFailure> {
+    let name = &manifest.name;
+    let all = placed_plugins(&places(setup));
+    let is_it = |plugin: &&PlacedPlugin| {
+        plugin.manifest.name == *name && plugin.file.place == PlaceKind::Shipped
+    };
+    let Some(shipped) = all.iter().find(is_it) else { return Ok(()) };
+    let path = shipped.file.path.display();
+    let text = format!("plugin `{name}` is shipped with jaato: `{path}` has the name");
+    Err(CommandFailure::new(Exit::Plugin, text).hint("give your plugin another name"))
+}
+
 /// Reports the requested services that the plugin was not granted.
 fn say_lacking(
     setup: &Setup,
@@ -83,7 +88,7 @@ fn say_lacking(
 
 /// Refuses a plugin that could not be used at its path, or that would take a name from a used one.
 /// Returns a line for each part of it that cannot be used.
-fn refuse_conflict(
+pub fn refuse_conflict(
     runtime: &Runtime,
     source: &InstallSource,
     description: &Description,
@@ -171,7 +176,7 @@ fn elsewhere(name: &str, plugin: &PlacedPlugin) -> CommandFailure {
         .hint(format!("`jaato plugin disable {name}` leaves it out"))
 }
 
-fn own_folder(setup: &Setup) -> Result<PathBuf, CommandFailure> {
+pub fn own_folder(setup: &Setup) -> Result<PathBuf, CommandFailure> {
     Ok(setup.folders.plugins()?)
 }
 
@@ -183,13 +188,13 @@ fn is_trusted(setup: &Setup, file: &Path) -> Result<bool, CommandFailure> {
     }
 }
 
-fn digest(file: &Path) -> Result<String, CommandFailure> {
+pub fn digest(file: &Path) -> Result<String, CommandFailure> {
     sha256_of(file).map_err(|error| {
         CommandFailure::new(Exit::Plugin, format!("cannot read `{}`: {error}", file.display()))
     })
 }
 
-fn install_failure(error: install::InstallError) -> CommandFailure {
+pub fn install_failure(error: install::InstallError) -> CommandFailure {
     let is_address = matches!(error, install::InstallError::Address(_));
     let exit = if is_address { Exit::Usage } else { Exit::Plugin };
     CommandFailure::new(exit, &error).maybe_hint(error.hint())

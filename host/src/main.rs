@@ -13,6 +13,7 @@ mod command;
 mod commands;
 mod config;
 mod conversation;
+mod dev;
 mod diff;
 mod doctor;
 mod drawn;

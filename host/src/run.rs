@@ -11,13 +11,14 @@ use jaato_runtime::session_loop::{
 };
 use jaato_runtime::{Runtime, visible};
 
+use crate::answers::AnswerClient;
 use crate::args::{GlobalArgs, OutputForm, SessionArgs};
 use crate::conversation::SessionObservers;
 use crate::exit::{CommandFailure, CommandResult, Exit};
 use crate::sessions::resume;
 use crate::signals::cancel_on_signals;
 use crate::view::View;
-use crate::{answers, attach, conversation, report, start, terminal};
+use crate::{attach, conversation, report, start, terminal};
 
 /// The largest task, in bytes, because it goes to the provider with everything else.
 const TASK_BYTES_MAX: u64 = 4 * 1024 * 1024;
@@ -85,11 +86,15 @@ pub async fn run(global: GlobalArgs, args: RunArgs) -> CommandResult {
     let saving = resume::open(&runtime, &choice, &args.session)?;
     cancel_on_signals(cancel.clone());
     let view = View::start(args.output, cancel.clone());
-    let watch = match args.answers {
-        true => answers::read_answers(&view),
-        false => SessionObservers::at_terminal(&view, &Arc::default()),
+    let client = args.answers.then(AnswerClient::start);
+    let watch = match &client {
+        Some(client) => client.observers(&view),
+        None => SessionObservers::at_terminal(&view, &Arc::default()),
     };
     let mut session = conversation::start(&runtime, &args.session, saving, &view, watch)?;
+    if let Some(client) = client {
+        client.report_to(session.emitter());
+    }
     conversation::await_tools(&mut session, &args.session, &cancel).await;
     let report = match attach::attach_files(&runtime, &session, words.into(), &args.attach).await {
         // Piped text attaches no files, because the user need not be its author.
@@ -124,7 +129,10 @@ async fn show_prompt(runtime: Runtime, args: RunArgs, cancel: &Cancel) -> Comman
     conversation::await_tools(&mut session, &args.session, cancel).await;
     let additions = session.additions_to(&args.task.join(" "), cancel).await;
     view.finish(cancel).await?;
-    let shown = print_prompt(&runtime, &session, args.session.system, &additions);
+    let shown = match additions {
+        Ok(additions) => print_prompt(&runtime, &session, args.session.system, &additions),
+        Err(error) => Err(CommandFailure::from(error)),
+    };
     runtime.close_session(session.id()).await;
     start::close(runtime).await;
     shown

@@ -427,6 +427,8 @@ keys! {
         provider_keep_alive_ms: u64 = 900_000, row().limits(100, 86_400_000);
         /// Longest time that one tool call may take.
         call_deadline_ms: u64 = 600_000, row().limits(100, 86_400_000);
+        /// Longest time that a plugin may ask for the answer of a hook.
+        hook_deadline_ms: u64 = 60_000, row().limits(200, 3_600_000);
         /// How long a turn waits for a tool call before the call moves to the background; 0 means
         /// forever.
         auto_background_threshold_ms: u64 = 10_000, row().limits(0, 86_400_000);

@@ -382,7 +382,10 @@ impl FacetRequest<'_> {
             Self::Tool(_, effect) | Self::Resource(effect) => effect == StateEffect::Changes,
             // The plugin may keep the event it received. A question changes nothing, and the host
             // may stop polling one for a while.
-            Self::Hook(hook) => matches!(hook, Hook::AfterTool | Hook::Event),
+            Self::Hook(hook) => matches!(
+                hook,
+                Hook::AfterTool | Hook::TurnEnd | Hook::BeforeGc | Hook::SessionEnd | Hook::Event
+            ),
             Self::Condition
             | Self::Preview
             | Self::CompleteWords

@@ -29,6 +29,8 @@ pub enum CallAccess {
     Full,
     /// Only reads, because the call is only a question to the plugin.
     Reads,
+    /// Reads, and what the user has granted to hooks.
+    Hook,
 }
 
 /// The place of a call in a session.
@@ -138,6 +140,12 @@ impl CallSite {
     #[must_use]
     pub fn read_only(self) -> Self {
         Self { access: CallAccess::Reads, ..self }
+    }
+
+    /// Returns the same site for a hook of a plugin.
+    #[must_use]
+    pub fn for_hook(self) -> Self {
+        Self { access: CallAccess::Hook, ..self }
     }
 
     /// Returns the same site for a tool or a command with this name, while it is not called.

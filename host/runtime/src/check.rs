@@ -11,7 +11,7 @@ use jaato_config::DEFAULT_ENVIRONMENT;
 use jaato_instances::{CallSite, DeltaCallback, WORKER_MEMORY_BYTES, WORKER_OPEN_FILES};
 use jaato_process::Supervisor;
 use jaato_registry::{PluginCandidate, PluginEntry, PluginFileTrust, Registry, RegistryRules};
-use jaato_session::{Cancel, Gc as _, Session};
+use jaato_session::{Cancel, DeadlineHold, Gc as _, Session};
 use jaato_types::{
     Description, Error, ErrorKind, GcPlan, GcReason, GcRequest, Manifest, Message, Part,
 };
@@ -102,7 +102,7 @@ impl Runtime {
         request.context_limit = 1000;
         request.total_tokens = 950;
         request.settings = serde_json::json!({});
-        let GcPlan { drop, .. } = gc.plan(&request, cancel).await?;
+        let GcPlan { drop, .. } = gc.plan(&request, cancel, DeadlineHold::default()).await?;
         let count = request.messages.len();
         match drop.iter().find(|&&at| at >= count) {
             None => Ok((drop.len(), count)),

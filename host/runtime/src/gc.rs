@@ -7,7 +7,7 @@ use futures_util::future::BoxFuture;
 use jaato_config::Config;
 use jaato_instances::{CallSite, DeltaCallback, misbehaved_error};
 use jaato_registry::{PluginEntry, Registry};
-use jaato_session::{Cancel, Gc, GcSettings, SharedFacts};
+use jaato_session::{Cancel, DeadlineHold, Gc, GcSettings, SharedFacts};
 use jaato_types::large::LargeRequestKind;
 use jaato_types::{Error, ErrorKind, Frame, GcPlan, GcRequest, PluginKind, PluginName, SessionId};
 
@@ -38,10 +38,16 @@ impl PluginGc {
         let _ = self.facts.set(facts);
     }
 
-    async fn run(&self, request: &GcRequest, cancel: Cancel) -> Result<GcPlan, Error> {
+    async fn run(
+        &self,
+        request: &GcRequest,
+        cancel: Cancel,
+        hold: DeadlineHold,
+    ) -> Result<GcPlan, Error> {
         self.check()?;
         let site = CallSite {
             facts: self.facts.get().cloned(),
+            hold,
             ..self.host.environments.site(&self.session)
         };
         let (of, quiet): (_, DeltaCallback) = (LargeRequestKind::Plan, Arc::new(|_| {}));
@@ -87,8 +93,9 @@ impl Gc for PluginGc {
         &'a self,
         request: &'a GcRequest,
         cancel: Cancel,
+        hold: DeadlineHold,
     ) -> BoxFuture<'a, Result<GcPlan, Error>> {
-        Box::pin(self.run(request, cancel))
+        Box::pin(self.run(request, cancel, hold))
     }
 }
 

@@ -58,6 +58,9 @@ impl RuntimeHost {
     /// Removes a finished session: first closes the resources of its plugins, then ends their
     /// instances, then removes what they had in its environment.
     pub(crate) async fn close_session(&self, session: &SessionId) {
+        if let Ok(handle) = self.services.shared().sessions().find(session) {
+            handle.tell_end().await;
+        }
         let tap = self.taps.lock().remove(session);
         if let Some(tap) = tap {
             tap.end().await;

@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use jaato_catalog::GrantHolder;
 use jaato_environments::CallProcesses;
-use jaato_instances::{AskingInstance, CallSite, DeltaCallback, EnvironmentRequest};
+use jaato_instances::{AskingInstance, CallAccess, CallSite, DeltaCallback, EnvironmentRequest};
 use jaato_session::CallOrigin;
-use jaato_types::grant::{grant_not_requested_error, grant_of};
+use jaato_types::grant::{grant_not_requested_error, grant_of, grant_without_call};
 use jaato_types::tool_calls::{CALLS_PER_CALL_MAX, CALLS_PER_MINUTE_MAX};
 use jaato_types::{Asset, Error, ErrorKind, PluginName, SessionId};
 use serde_json::Value;
@@ -57,6 +57,8 @@ pub struct Call {
     pub is_host_wide: bool,
     /// Whether the instance itself asks, outside of its calls.
     pub is_instance: bool,
+    /// Whether the plugin has hooks.
+    pub has_hooks: bool,
     /// Counts the tool calls that it has made.
     pub made_calls: Arc<RequestRateLimit>,
     /// The instance that asks, once known.
@@ -92,6 +94,7 @@ impl Call {
             children: Arc::default(),
             is_host_wide: false,
             is_instance: false,
+            has_hooks: false,
             made_calls: Arc::default(),
             asker: AskingInstance::default(),
         }
@@ -142,6 +145,7 @@ impl Call {
             children: Arc::default(),
             is_host_wide: self.is_host_wide,
             is_instance: true,
+            has_hooks: self.has_hooks,
             made_calls: Arc::default(),
             asker: Arc::clone(&self.asker),
         }
@@ -181,7 +185,11 @@ impl Call {
     /// # Errors
     /// `permission_denied`.
     pub fn check_grant(&self, operation: &str) -> Result<(), Error> {
-        let Some(grant) = grant_of(operation) else { return Ok(()) };
+        // An instance with hooks could otherwise do for a hook what the hook may not.
+        let acts_alone =
+            self.site.access == CallAccess::Hook || (self.is_instance && self.has_hooks);
+        let grant = if acts_alone { grant_without_call(operation) } else { grant_of(operation) };
+        let Some(grant) = grant else { return Ok(()) };
         match &self.grants {
             Some(holder) => self.shared.grants.check(holder, grant),
             None => Err(grant_not_requested_error(&self.plugin, grant)),

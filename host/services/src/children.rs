@@ -85,7 +85,8 @@ impl ChildSessions {
             turn: Arc::clone(&turn),
             followers,
         };
-        let running = ChildSessionTask { session, said, tells, turn, shared: Arc::clone(shared) };
+        let (shared, hold) = (Arc::clone(shared), hold.clone());
+        let running = ChildSessionTask { session, said, tells, turn, shared, hold };
         tokio::spawn(running.run());
         let mut opened = self.0.lock();
         opened.last += 1;
@@ -175,6 +176,8 @@ struct ChildSessionTask {
     tells: Arc<watch::Sender<ChildState>>,
     turn: Arc<Mutex<Cancel>>,
     shared: Arc<SharedServices>,
+    /// Pauses the deadline of the call that opened it while a turn runs.
+    hold: DeadlineHold,
 }
 
 /// What a child does next.
@@ -197,6 +200,8 @@ impl ChildSessionTask {
             *self.turn.lock() = cancel.clone();
             self.tells.send_modify(|state| state.is_running = true);
             let inbox = self.session.inbox();
+            // A turn has limits of its own.
+            let held = self.hold.pause();
             let mut is_over = false;
             let report = {
                 let turn = async {
@@ -227,6 +232,7 @@ impl ChildSessionTask {
                     }
                 }
             };
+            drop(held);
             let Some(report) = report else { break };
             // Messages that came too late for this turn begin the next one.
             let is_running = inbox.waiting_count() > 0 || !self.said.is_empty();
@@ -239,6 +245,7 @@ impl ChildSessionTask {
                 break;
             }
         }
+        self.session.handle().tell_end().await;
         let id = self.session.id().clone();
         drop(self.session);
         self.shared.sessions.close(&id).await;

@@ -203,7 +203,8 @@ impl ServiceFactory for HostServices {
             None => call,
         };
         let is_host_wide = entry.candidate.manifest.scope == PluginScope::Host;
-        let call = Call { is_host_wide, ..call };
+        let has_hooks = entry.description().is_some_and(|it| !it.hooks.is_empty());
+        let call = Call { is_host_wide, has_hooks, ..call };
         let is_environment = entry.candidate.manifest.kinds.contains(&PluginKind::Environment);
         let call = if is_environment { call.with_processes() } else { call };
         Ok(Arc::new(PluginServices(call)))

@@ -11,6 +11,7 @@
 //! the result as data, like a task's.
 
 use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
 
 use jaato_types::{
     Condition, ConditionAnswer, ConditionDecision, ConditionRequest, Error, ErrorKind, Offer, Part,
@@ -19,7 +20,7 @@ use jaato_types::{
 use serde_json::{Value, json};
 
 use crate::calls::{CallInitiator, CallsOutcome};
-use crate::{CallScope, Cancel, DeadlineHold, HistoryError, OutputSink, Session};
+use crate::{AnswerDeadline, CallScope, Cancel, HistoryError, OutputSink, Session};
 
 /// The maximum number of calls that tools make by themselves within one turn. Two tools that wait
 /// for each other's objects would otherwise run forever.
@@ -254,30 +255,27 @@ impl Session {
             OutputSink::new(self.shared.emitter.clone(), call.clone(), request.tool.as_str());
         // This is not a call, so output of the plugin belongs nowhere.
         output.close();
-        let stop = cancel.child();
-        let scope = CallScope {
+        let scope = |stop, hold| CallScope {
             session: self.shared.id.clone(),
-            call,
-            cancel: stop.clone(),
-            output,
+            call: call.clone(),
+            cancel: stop,
+            output: output.clone(),
             streamed: None,
             facts: self.shared.facts.clone(),
             objects: self.shared.objects.clone(),
             depth: 0,
-            hold: DeadlineHold::default(),
+            hold,
             files: None,
         };
-        let answer = tokio::select! {
-            biased;
-            answer = self.shared.ports.tools.condition(request, scope) => answer,
-            () = cancel.cancelled() => Err(Error::cancelled()),
-            () = self.shared.ports.clock.sleep(CONDITION_MS_MAX) => {
-                let text = format!("its plugin did not answer within {CONDITION_MS_MAX} ms");
-                Err(Error::new(ErrorKind::Timeout, text))
-            }
+        let ports = &self.shared.ports;
+        let deadline = AnswerDeadline {
+            clock: Arc::clone(&ports.clock),
+            cancel,
+            ms: CONDITION_MS_MAX,
+            late: format!("its plugin did not answer within {CONDITION_MS_MAX} ms"),
         };
-        stop.cancel();
-        let answer = answer?;
+        let ask = |stop, hold| ports.tools.condition(request, scope(stop, hold));
+        let answer = deadline.wait(ask).await?;
         if answer.arguments.as_ref().is_some_and(|arguments| !arguments.is_object()) {
             let text = "its plugin answered with arguments that are not a JSON object";
             return Err(Error::new(ErrorKind::PluginMisbehaved, text));

@@ -1,7 +1,13 @@
-//! Pauses the deadline of a call while it waits for the user or in a queue.
+//! Deadlines of calls and questions, and what pauses them: waiting for a model, for the user or in
+//! a queue.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+
+use jaato_types::{Error, ErrorKind, Result};
+
+use crate::clock::sleep_unheld;
+use crate::{Cancel, SessionClock};
 
 /// Pauses a call's deadline while anything holds it. Clones pause the same deadline.
 #[derive(Debug, Clone, Default)]
@@ -51,6 +57,41 @@ impl DeadlineHold {
         if let Some(outer) = &self.0.outer {
             outer.let_go();
         }
+    }
+}
+
+/// The deadline of an answer. Every question to a plugin has one.
+pub struct AnswerDeadline<'a> {
+    /// The clock that counts it.
+    pub clock: Arc<dyn SessionClock>,
+    /// Ends the wait.
+    pub cancel: &'a Cancel,
+    /// The longest wait in milliseconds, without the time in which the deadline is paused.
+    pub ms: u64,
+    /// The error text at the deadline.
+    pub late: String,
+}
+
+impl AnswerDeadline<'_> {
+    /// Waits for the answer. The flag that `ask` gets is set when no answer is wanted, and its hold
+    /// pauses the deadline.
+    ///
+    /// # Errors
+    /// The error of the answer, `cancelled`, or `timeout` at the deadline.
+    pub async fn wait<T, F>(self, ask: impl FnOnce(Cancel, DeadlineHold) -> F) -> Result<T>
+    where
+        F: Future<Output = Result<T>>,
+    {
+        let Self { clock, cancel, ms, late } = self;
+        let (stop, hold) = (cancel.child(), DeadlineHold::default());
+        let answer = tokio::select! {
+            biased;
+            answer = ask(stop.clone(), hold.clone()) => answer,
+            () = cancel.cancelled() => Err(Error::cancelled()),
+            () = sleep_unheld(clock, ms, hold) => Err(Error::new(ErrorKind::Timeout, late)),
+        };
+        stop.cancel();
+        answer
     }
 }
 

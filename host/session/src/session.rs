@@ -214,7 +214,7 @@ impl Session {
         let shared = Arc::new(SessionShared {
             id,
             ports,
-            hooks: Arc::new(hooks),
+            hooks: Arc::new(hooks.with_deadlines_up_to(limits.hook_deadline_ms)),
             limits,
             pace: RequestPace::default(),
             emitter,
@@ -441,8 +441,15 @@ impl Session {
     }
 
     /// Asks plugins what they would add to a prompt, and adds nothing.
-    pub async fn additions_to(&self, prompt: &str, cancel: &Cancel) -> Vec<HookPromptAddition> {
-        self.shared.hooks.before_prompt(prompt, cancel).await
+    ///
+    /// # Errors
+    /// If a plugin refuses the prompt.
+    pub async fn additions_to(
+        &self,
+        prompt: &str,
+        cancel: &Cancel,
+    ) -> Result<Vec<HookPromptAddition>> {
+        self.shared.hooks.additions_to(prompt, cancel).await
     }
 
     /// Runs a call that the user typed. It is the user's own act, so it causes no permission prompt

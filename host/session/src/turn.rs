@@ -44,8 +44,8 @@ pub const MARK_CONTEXT_FULL: &str = "[Stopped: the context window is full]";
 
 /// The state of a turn as it proceeds.
 #[derive(Default)]
-struct TurnProgress {
-    steps: u32,
+pub(crate) struct TurnProgress {
+    pub(crate) steps: u32,
     empty_answers: u32,
     /// The first call that was refused because no user could be asked, unless a permitted call of a
     /// later answer succeeded.
@@ -55,6 +55,8 @@ struct TurnProgress {
     /// Whether a call ran and failed, or its command could not be started.
     did_fail: bool,
     usage: Usage,
+    /// How often plugins have made the turn continue.
+    pub(crate) continuations: u32,
 }
 
 /// How a turn begins.
@@ -89,8 +91,12 @@ impl Session {
         if prompt.files.iter().any(|file| matches!(file, Part::Data(_))) {
             self.wait_for_sight(cancel).await;
         }
-        let additions = self.additions_to(&text, cancel).await;
-        let taken = self.take_prompt(prompt, &additions, said_before);
+        let is_continued = self.history.turn_count() > 0;
+        let added = self.shared.hooks.before_turn(&text, is_continued, cancel).await;
+        let (taken, additions) = match added {
+            Ok(additions) => (self.take_prompt(prompt, &additions, said_before), additions),
+            Err(refused) => (Err(refused), Vec::new()),
+        };
         let begun = TurnStart { prompt: text, additions, ..TurnStart::default() };
         self.run_turn(begun, taken, cancel).await
     }
@@ -444,6 +450,9 @@ impl Session {
             self.shared.tasks.board().let_go();
         }
         let is_over = self.shared.tasks.board().running_count() == 0 && !self.has_news();
+        if is_over && !is_cut(finish_reason) && self.continues(&text, progress, cancel).await? {
+            return Ok(StepFlow::Continue(()));
+        }
         if is_over || is_cut(finish_reason) {
             return Ok(StepFlow::Break(TurnEnd::answered(text, finish_reason, progress)));
         }
@@ -781,7 +790,7 @@ fn text_and_calls(parts: &[Part]) -> (String, Vec<ToolCall>) {
 
 /// Converts a history error. The turn loop appends only valid messages, so any error is a bug of
 /// this crate.
-fn host_bug(error: HistoryError) -> Error {
+pub(crate) fn host_bug(error: HistoryError) -> Error {
     Error::new(ErrorKind::HostBug, format!("the history refused a message: {error}"))
         .with_hint("please report this")
 }

@@ -92,6 +92,37 @@ async fn hanging_gc_is_awaited_once_per_turn_up_to_its_deadline() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn deadline_of_a_gc_is_paused_while_it_waits_for_a_model() {
+    let stage = TestStage::new([]);
+    let plan = GcPlan { v: 1, drop: vec![0, 1], ..GcPlan::default() };
+    stage.gc.does([ScriptedGcAction::PlanAfterModel(60_000, plan)]);
+    let settings = GcSettings { deadline_ms: 2_000, ..GcSettings::default() };
+    let mut session = after_turns(&stage, setup(settings), 2).await;
+    let report = session.gc(&Cancel::new()).await.unwrap();
+    assert_eq!((report.messages_removed, report.turns_removed), (2, 1));
+}
+
+#[tokio::test(start_paused = true)]
+async fn gc_that_fails_twice_is_asked_again_only_after_it_succeeded() {
+    let stage = TestStage::new([]);
+    let fail = || ScriptedGcAction::Fail(Error::failed("out of ideas"));
+    stage.gc.does([fail(), fail(), ScriptedGcAction::keeping(1)]);
+    let mut session = after_turns(&stage, setup(GcSettings::default()), 3).await;
+    for _ in 0..5 {
+        stage.provider.then([ScriptedProviderAction::text("so"), used(9_000)]);
+    }
+    for prompt in ["a", "b", "c", "d"] {
+        turn(&mut session, prompt).await;
+    }
+    assert_eq!(stage.gc.requests().len(), 2);
+    let told = "host: the gc `scripted` failed 2 times in a row: until it succeeds, it is asked only \
+                if the context is full, or if you ask for it\n";
+    assert_eq!(stage.events.notices(), told);
+    assert!(session.gc(&Cancel::new()).await.unwrap().messages_removed > 0);
+    assert_eq!(stage.gc.requests().len(), 3);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_cancel_while_the_gc_thinks_ends_the_turn_at_once() {
     let stage = TestStage::new([]);
     stage.gc.does([ScriptedGcAction::Hang]);

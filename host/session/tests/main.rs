@@ -17,6 +17,7 @@ mod gc_window;
 mod handle;
 mod history;
 mod hooks;
+mod hooks_of_sessions;
 mod introspection;
 mod model_change;
 mod objects;

@@ -448,6 +448,10 @@ impl People {
             Event::PromptAdded { source, tokens, .. } => {
                 format!("{} adds about {tokens} tokens before your prompt", named(source))
             }
+            Event::TurnContinued { source, text } => {
+                let text = one_line(text, NOTICE_COLUMNS);
+                format!("{} makes the model continue: {text}", named(source))
+            }
             Event::RequestChanged { source, options, tokens } => {
                 request_line(source, options, *tokens)
             }
@@ -520,11 +524,13 @@ impl People {
             | Event::Notified { .. }
             | Event::MessageJoined { .. }
             | Event::PromptAdded { .. }
+            | Event::TurnContinued { .. }
             | Event::RequestChanged { .. }
             | Event::ToolCallChanged { .. }
             | Event::ToolResultChanged { .. }
             | Event::Gc { .. }
-            | Event::FormAnswered { .. } => {}
+            | Event::FormAnswered { .. }
+            | Event::AnswerRefused { .. } => {}
         }
         Ok(())
     }

@@ -253,6 +253,7 @@ impl EventRecorder {
             | Event::FileChanged { .. }
             | Event::PlanChanged { .. }
             | Event::PromptAdded { .. }
+            | Event::TurnContinued { .. }
             | Event::RequestChanged { .. }
             | Event::ToolCallChanged { .. }
             | Event::ToolResultChanged { .. }
@@ -260,6 +261,7 @@ impl EventRecorder {
             | Event::Notified { .. }
             | Event::FormAsked { .. }
             | Event::FormAnswered { .. }
+            | Event::AnswerRefused { .. }
             | Event::CompletionStarted { .. }
             | Event::ToolOutput { .. }
             | Event::MessageJoined { .. }

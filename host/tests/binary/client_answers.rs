@@ -114,12 +114,19 @@ fn invalid_answer_lines_are_reported_and_ignored() {
     }
     running.write(b"\xff\xfe\n");
     write(&mut running, &json!({ "call_id": call_id, "decision": "allow_once" }));
+    // A client that reads only standard output notices too.
+    let refused = event(&running, "answer_refused");
+    assert_eq!(
+        (&refused["line"], &refused["error"]["kind"]),
+        (&json!(1), &json!("invalid_arguments"))
+    );
     event(&running, "form_asked");
     write(&mut running, &json!({ "call_id": call_id, "decision": "allow_once" }));
     // An invalid answer causes another question.
     let unfit = json!({ "form_id": "form_1", "outcome": "answered", "values": { "colour": "x" } });
     write(&mut running, &unfit);
     running.wait_for_error("does not fit the form (2 more may come): `colour` is not answered");
+    running.wait_for("\"event\":\"answer_refused\",\"id\":\"form_1\"");
     let values = json!({ "colour": "blue", "word": SECRET });
     let answer = json!({ "form_id": "form_1", "outcome": "answered", "values": values });
     write(&mut running, &answer);
@@ -144,6 +151,7 @@ fn invalid_answer_lines_are_reported_and_ignored() {
     }
     for secret in ["hunter2", SECRET, "\u{1b}"] {
         assert!(!output.stderr.contains(secret), "{output}");
+        assert!(!output.stdout.contains(secret), "{output}");
     }
 }
 

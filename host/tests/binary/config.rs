@@ -137,6 +137,7 @@ fn each_value_is_shown_with_the_layer_that_it_came_from() {
         session.provider_idle_ms = 120000             # built-in
         session.provider_keep_alive_ms = 900000       # built-in
         session.call_deadline_ms = 600000             # built-in
+        session.hook_deadline_ms = 60000              # built-in
         session.auto_background_threshold_ms = 10000  # built-in
         session.tasks_max = 8                         # built-in
         session.objects_tokens_max = 2000             # built-in

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use crate::house;
 use crate::support::answers::says;
 use crate::support::command::Output;
-use crate::support::{Command, House, fixture};
+use crate::support::{Command, House, fixture, fixtures, library_name};
 use crate::terminal::{on_terminal, shell_on_terminal};
 
 fn keeps() -> Value {
@@ -257,6 +257,58 @@ fn before_prompt_text_is_sent_reported_and_shown_by_show_prompt() {
     let part = "--- before the task, by fixture-hooks (about 5 tokens)\nmilk is on the list\n";
     assert!(shown.stdout.contains(part), "{shown}");
     house.nothing_lives();
+}
+
+#[test]
+fn refused_prompt_ends_the_run_and_names_the_plugin() {
+    let script = json!({ "answers": [] });
+    let Some(house) = with_hooks("before_prompt = \"refuse\"", &script) else { return };
+    let output = house.run(&["run", "milk"]).code(6);
+    let told = "plugin `fixture-hooks` refused the prompt: it is night";
+    assert!(output.stderr.contains(told), "{output}");
+}
+
+#[test]
+fn hooks_of_a_session_add_text_and_continue_a_turn_after_a_program() {
+    let script = json!({ "answers": [
+        { "expect": { "data": "the moon is full", "prompt": "milk" }, "steps": [{ "text": "one" }] },
+        { "expect": { "data": "two tests fail" }, "steps": [{ "text": "two" }] },
+    ] });
+    let settings = "session_start = \"add\"\nturn_end = \"run\"\nsession_end = \"home-run\"";
+    let Some(house) = with_hooks(settings, &script) else { return };
+    let Some(installed) = fixtures::house() else { return };
+    house.ship(&installed.join("plugins").join(library_name("environment_local")));
+    let output = house.run(&["run", "--output", "json", "milk"]).code(0);
+    assert_eq!(output.stderr, "", "{output}");
+    let continued = events(&output, "turn_continued");
+    assert_eq!(continued.len(), 1, "{output}");
+    assert_eq!(continued[0]["text"], "two tests fail");
+    house.nothing_lives();
+}
+
+#[test]
+fn deadline_of_a_hook_is_paused_while_a_model_answers_it() {
+    // Longer than the hook's deadline.
+    let script = json!({ "answers": [
+        { "steps": [{ "wait_ms": 1500 }, { "text": "full" }] },
+        { "expect": { "prompt": "milk" }, "steps": [{ "text": "done" }] },
+    ] });
+    let Some(house) = with_hooks("session_start = \"model\"", &script) else { return };
+    let output = house.run(&["run", "milk"]).code(0);
+    assert!(output.stdout == "done\n" && !output.stderr.contains("skipped"), "{output}");
+}
+
+#[test]
+fn hook_runs_programs_and_asks_models_only_with_a_grant() {
+    for (way, grant) in [("run", "process"), ("home-run", "process"), ("model", "model.complete")] {
+        let house = house!(drops in "hooks");
+        house.script(&json!({ "answers": [says("done")] }));
+        house.configure_more(&format!("[plugins.fixture-hooks]\nsession_start = \"{way}\"\n"));
+        house.run(&["plugin", "grant", "fixture-hooks", "session_start"]).code(0);
+        let output = house.run(&["run", "go"]).code(0);
+        let told = format!("plugin `fixture-hooks` was not granted `{grant}`");
+        assert!(output.stderr.contains(&told), "{way}: {output}");
+    }
 }
 
 #[test]

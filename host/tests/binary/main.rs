@@ -27,6 +27,7 @@ mod conditions;
 mod config;
 mod declared_arguments;
 mod denied_paths;
+mod dev;
 mod docker;
 mod doctor;
 mod embedded;

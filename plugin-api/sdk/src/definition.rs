@@ -142,6 +142,7 @@ impl<S: State> Definition<S> {
                 return Err(Error::failed(text).with_hint("list the hooks in `Hooks::ASKED`"));
             }
             description.hooks = hook.asked.to_vec();
+            description.hook_deadlines_ms = hook.deadlines_ms.iter().copied().collect();
         }
         Ok(description)
     }

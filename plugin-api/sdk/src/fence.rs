@@ -19,6 +19,13 @@ thread_local! {
     static LAST_PANIC: RefCell<Option<String>> = const { RefCell::new(None) };
 }
 
+/// A part of tokio's panic message in a future that it does not run.
+const NO_REACTOR: &str = "there is no reactor running";
+
+/// The remedy for that.
+const TOKIO_HINT: &str = "the plugin's author must run this future with \
+    `jaato_plugin_sdk::tokio::run`, which the feature `tokio` of the sdk adds";
+
 static LOG: OnceLock<LogBox> = OnceLock::new();
 
 /// Redirects this plugin's panic messages from the terminal to the host's log.
@@ -43,7 +50,7 @@ pub(crate) fn run_fenced<T>(work: impl FnOnce() -> T) -> Result<T, Error> {
     catch_unwind(AssertUnwindSafe(work)).map_err(panic_error)
 }
 
-fn panic_error(payload: Box<dyn Any + Send>) -> Error {
+pub(crate) fn panic_error(payload: Box<dyn Any + Send>) -> Error {
     let said = LAST_PANIC.try_with(RefCell::take).ok().flatten();
     let text = said.unwrap_or_else(|| {
         let text = payload.downcast_ref::<&str>().map(|text| (*text).to_owned());
@@ -51,7 +58,9 @@ fn panic_error(payload: Box<dyn Any + Send>) -> Error {
             .map_or_else(|| "the plugin panicked".to_owned(), |text| format!("panicked: {text}"))
     });
     drop_payload(payload);
-    Error::new(ErrorKind::PluginPanicked, text)
+    let needs_tokio = text.contains(NO_REACTOR);
+    let error = Error::new(ErrorKind::PluginPanicked, text);
+    if needs_tokio { error.with_hint(TOKIO_HINT) } else { error }
 }
 
 fn panic_message(payload: &(dyn Any + Send)) -> Option<&str> {
@@ -132,5 +141,19 @@ impl<T> Drop for FencedDrop<T> {
     fn drop(&mut self) {
         let value = self.0.take();
         let _ = run_fenced(|| drop(value));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn panic_without_a_tokio_runtime_names_the_remedy() {
+        let naive = "there is no reactor running, must be called from the context of a Tokio 1.x \
+                     runtime";
+        let hint = |text: &'static str| run_fenced(|| panic!("{text}")).unwrap_err().hint;
+        assert_eq!(hint(naive).as_deref(), Some(TOKIO_HINT));
+        assert_eq!(hint("boom"), None);
     }
 }

@@ -5,8 +5,9 @@ use std::future::{Future, ready};
 use std::pin::Pin;
 
 use jaato_types::hooks::{
-    AfterTool, BeforePrompt, BeforeRequest, BeforeTool, EventBatch, GuardAnswer, Hook,
-    PromptAddition, RequestChange, ResultChange,
+    AfterTool, BeforeGc, BeforePrompt, BeforeRequest, BeforeTool, EventBatch, GuardAnswer, Hook,
+    PromptAddition, RequestChange, ResultChange, SessionEnd, SessionStart, SessionText, TurnEnd,
+    TurnEndAnswer,
 };
 use jaato_types::{Error, ErrorKind, Frame, Result};
 use serde::de::DeserializeOwned;
@@ -19,9 +20,10 @@ use crate::state::State;
 /// The hooks of a plugin. The host calls those methods that [`Hooks::ASKED`] lists.
 /// `export_plugin! { state: …, hook: TYPE }` adds them to the plugin.
 ///
-/// All hooks get a read-only context: session, configuration, store, files, the conversation. Other
-/// services answer `permission_denied`. The host polls hooks on its plugin executor, so they must
-/// not block. The user must grant each hook of a plugin that does not come with jaato.
+/// The context of a hook reads: session, configuration, store, files, the conversation. With a
+/// grant it also runs programs (`process`, `host_process`) and asks models (`model.complete`).
+/// Other services answer `permission_denied`. The host polls hooks on its plugin executor, so they
+/// must not block. The user must grant each hook of a plugin that does not come with jaato.
 ///
 /// ```
 /// # use jaato_plugin_sdk::prelude::*;
@@ -52,8 +54,24 @@ pub trait Hooks: Send + Sync + 'static {
     /// The hooks that the host calls. It calls no other method of this trait.
     const ASKED: &'static [Hook];
 
-    /// Returns text to add before a prompt, within 200 ms. The text becomes a part of the prompt's
-    /// message, named after the plugin, and stays in the conversation.
+    /// How long the host waits for these hooks, in milliseconds. The user's
+    /// `session.hook_deadline_ms` is the limit. Any other hook has 200 ms before a prompt, and 1 s
+    /// otherwise. The time in which a hook waits for a model does not count.
+    const DEADLINES_MS: &'static [(Hook, u64)] = &[];
+
+    /// Returns text to add before the first prompt of a session, within 1 s.
+    ///
+    /// # Errors
+    /// If it fails, the host sends the prompt without the text and reports the error to the user.
+    fn session_start(
+        _cx: &Cx<Self::State>,
+        _asked: SessionStart,
+    ) -> impl Future<Output = Result<SessionText>> + Send {
+        ready(Err(missing_hook_error(Hook::SessionStart)))
+    }
+
+    /// Returns text to add before a prompt, or refuses the prompt, within 200 ms. The text becomes
+    /// a part of the prompt's message, named after the plugin, and stays in the conversation.
     ///
     /// # Errors
     /// If it fails, the host sends the prompt without the text and reports the error to the user.
@@ -100,6 +118,40 @@ pub trait Hooks: Send + Sync + 'static {
         ready(Err(missing_hook_error(Hook::AfterTool)))
     }
 
+    /// Decides whether a turn ends with the model's answer, within 1 s. The host continues a turn
+    /// at most [`TURN_CONTINUATIONS_MAX`](jaato_types::hooks::TURN_CONTINUATIONS_MAX) times.
+    ///
+    /// # Errors
+    /// If it fails, the turn ends, and the host reports the error to the user.
+    fn turn_end(
+        _cx: &Cx<Self::State>,
+        _asked: TurnEnd,
+    ) -> impl Future<Output = Result<TurnEndAnswer>> + Send {
+        ready(Err(missing_hook_error(Hook::TurnEnd)))
+    }
+
+    /// Acts before a gc removes messages, within 1 s. The gc waits for it.
+    ///
+    /// # Errors
+    /// If it fails, the gc runs all the same, and the host reports the error to the user.
+    fn before_gc(
+        _cx: &Cx<Self::State>,
+        _asked: BeforeGc,
+    ) -> impl Future<Output = Result<()>> + Send {
+        ready(Err(missing_hook_error(Hook::BeforeGc)))
+    }
+
+    /// Acts at the end of a session that had a prompt, within 1 s.
+    ///
+    /// # Errors
+    /// If it fails, the session ends all the same, and the host reports the error to the user.
+    fn session_end(
+        _cx: &Cx<Self::State>,
+        _asked: SessionEnd,
+    ) -> impl Future<Output = Result<()>> + Send {
+        ready(Err(missing_hook_error(Hook::SessionEnd)))
+    }
+
     /// Receives the session's events. Nothing waits for it. If events arrive faster than it handles
     /// them, the host drops and counts them.
     ///
@@ -122,6 +174,7 @@ type HookAnswerFuture<'a> = Pin<Box<dyn Future<Output = Result<Vec<u8>>> + Send 
 /// The SDK's access to the hooks.
 pub struct HookEntry<S: State> {
     pub(crate) asked: &'static [Hook],
+    pub(crate) deadlines_ms: &'static [(Hook, u64)],
     pub(crate) answer: for<'a> fn(&'a Cx<S>, Hook, &'a [u8]) -> HookAnswerFuture<'a>,
 }
 
@@ -130,6 +183,7 @@ impl<S: State> HookEntry<S> {
     pub const fn for_hooks<H: Hooks<State = S>>() -> Self {
         Self {
             asked: H::ASKED,
+            deadlines_ms: H::DEADLINES_MS,
             answer: |cx, hook, frame| Box::pin(answer_hook::<H>(cx, hook, frame)),
         }
     }
@@ -137,16 +191,21 @@ impl<S: State> HookEntry<S> {
 
 async fn answer_hook<H: Hooks>(cx: &Cx<H::State>, hook: Hook, frame: &[u8]) -> Result<Vec<u8>> {
     match hook {
+        Hook::SessionStart => value_frame(&H::session_start(cx, read_request(frame)?).await?),
         Hook::BeforePrompt => value_frame(&H::before_prompt(cx, read_request(frame)?).await?),
         Hook::BeforeRequest => value_frame(&H::before_request(cx, read_request(frame)?).await?),
         Hook::BeforeTool => value_frame(&H::before_tool(cx, read_request(frame)?).await?),
         Hook::AfterTool => value_frame(&H::after_tool(cx, read_request(frame)?).await?),
-        Hook::Event => {
-            H::events(cx, read_request(frame)?).await?;
-            value_frame(&Map::<String, Value>::new())
-        }
+        Hook::TurnEnd => value_frame(&H::turn_end(cx, read_request(frame)?).await?),
+        Hook::BeforeGc => empty_frame(H::before_gc(cx, read_request(frame)?).await?),
+        Hook::SessionEnd => empty_frame(H::session_end(cx, read_request(frame)?).await?),
+        Hook::Event => empty_frame(H::events(cx, read_request(frame)?).await?),
         Hook::Unknown => Err(missing_hook_error(hook)),
     }
+}
+
+fn empty_frame((): ()) -> Result<Vec<u8>> {
+    value_frame(&Map::<String, Value>::new())
 }
 
 fn read_request<T: DeserializeOwned>(frame: &[u8]) -> Result<T> {

@@ -66,6 +66,8 @@ mod session_terminals;
 mod started;
 mod state;
 pub mod store;
+#[cfg(feature = "tokio")]
+pub mod tokio;
 mod tool;
 mod tool_calls;
 

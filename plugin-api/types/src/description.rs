@@ -1,5 +1,7 @@
 //! The description: facts that a plugin's code reports. The host asks for it once and caches it.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -67,6 +69,10 @@ pub struct Description {
     /// The hooks that the plugin implements. The host ignores words that it does not know.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub hooks: Vec<Hook>,
+    /// How long the host waits for answers of hooks, in milliseconds, if the hook's own default is
+    /// too short. The user's `session.hook_deadline_ms` is the limit.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub hook_deadlines_ms: BTreeMap<Hook, u64>,
 }
 
 /// The placeholders with which a path of [`Description::only_with_files`] may begin: the user's

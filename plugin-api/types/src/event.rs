@@ -95,6 +95,13 @@ pub enum Event {
         #[serde(default)]
         tokens: u64,
     },
+    /// A plugin made the turn continue after the model's answer.
+    TurnContinued {
+        /// The plugin's name without its kind.
+        source: String,
+        /// Its message to the model.
+        text: String,
+    },
     /// A request is sent to the provider.
     StepStarted {
         /// The number of the step, counted from 1 within the turn.
@@ -446,6 +453,18 @@ pub enum Event {
         source: String,
         /// How it ended.
         outcome: FormOutcome,
+    },
+    /// A program that answers the user's questions wrote something that is not an answer. The
+    /// question still waits.
+    AnswerRefused {
+        /// The id of the question, if the form does not fit it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        id: Option<String>,
+        /// The number of the line on standard input, if the line is not an answer.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        line: Option<u64>,
+        /// What is wrong with it.
+        error: Error,
     },
     /// The token usage of a step.
     Usage {

@@ -19,7 +19,7 @@ pub struct Grant {
 
 /// All grants, in the order in which users see them. A grant lets a plugin spend the user's money,
 /// act in their name, interrupt them, or read the conversation.
-pub const GRANTS: [Grant; 15] = [
+pub const GRANTS: [Grant; 20] = [
     grant("model.complete", "ask a model, at your cost"),
     grant("tools.call", "call tools of other plugins, under your rules"),
     grant("session.open", "open sessions of its own: models, tools, your cost"),
@@ -29,17 +29,25 @@ pub const GRANTS: [Grant; 15] = [
     grant("tasks", "run tools in the background, under your rules"),
     grant("secret", "keep secrets of its own in your system's key store"),
     grant("host_process", "run programs on this machine, outside of the session's environment"),
+    grant(PROCESS, "run programs where the session works, without a call of yours or the model's"),
     grant("workspace_file", "change the list of MCP servers of a workspace that you trust"),
-    grant("before_prompt", "read each prompt and add text to it"),
+    grant("session_start", "add text at the start of a session"),
+    grant("before_prompt", "read each prompt, add text to it or refuse it"),
     grant("before_request", "change the options of requests to the model, and add text to them"),
     grant("before_tool", "see each tool call before it runs, change it or refuse it"),
     grant("after_tool", "see the result of each tool call and change it"),
+    grant("turn_end", "read each answer, and make the model continue"),
+    grant("before_gc", "act before messages are removed from the context"),
+    grant("session_end", "act at the end of a session"),
     grant("event", "follow everything that happens in the session"),
 ];
 
 const fn grant(name: &'static str, allows: &'static str) -> Grant {
     Grant { name, allows }
 }
+
+/// The name of the grant for programs that no tool call and no command runs.
+const PROCESS: &str = "process";
 
 /// Returns the grant with this name.
 pub fn grant_named(name: &str) -> Option<&'static Grant> {
@@ -51,6 +59,13 @@ pub fn grant_named(name: &str) -> Option<&'static Grant> {
 pub fn grant_of(operation: &str) -> Option<&'static str> {
     let itself = || grant_named(operation).map(|grant| grant.name);
     operation_named(operation).and_then(|operation| operation.grant).or_else(itself)
+}
+
+/// Returns the name of the grant that an operation needs in a hook, and for an instance with hooks
+/// that acts by itself. Its programs would otherwise be a way around the hook's limits.
+pub fn grant_without_call(operation: &str) -> Option<&'static str> {
+    let runs = || operation.starts_with("process.") || operation.starts_with("terminal.");
+    grant_of(operation).or_else(|| runs().then_some(PROCESS))
 }
 
 /// Lists the grants that a plugin requests for its services and hooks, sorted and without
@@ -105,7 +120,9 @@ mod tests {
         check("secret.get", Some("secret"));
         check("host_process.spawn", Some("host_process"));
         check("workspace_file.set", Some("workspace_file"));
-        check("before_tool", Some("before_tool"));
+        for hook in Hook::ALL {
+            check(hook.name(), Some(hook.name()));
+        }
     }
 
     #[test]
@@ -118,6 +135,16 @@ mod tests {
         for unknown in ["", ".", "sessions.open", "secrets", "askew", "tools.call.all", "moon"] {
             check(unknown, None);
         }
+    }
+
+    #[test]
+    fn programs_need_a_grant_unless_a_call_runs_them() {
+        let both = |operation| (grant_of(operation), grant_without_call(operation));
+        assert_eq!(both("process.spawn"), (None, Some("process")));
+        assert_eq!(both("terminal.spawn"), (None, Some("process")));
+        assert_eq!(both("host_process.spawn"), (Some("host_process"), Some("host_process")));
+        assert_eq!(both("model.complete"), (Some("model.complete"), Some("model.complete")));
+        assert_eq!(both("files.read"), (None, None));
     }
 
     #[test]

@@ -1,11 +1,11 @@
 //! Hooks: questions that the host asks a plugin outside the plugin's own calls: before a prompt, a
 //! request and a tool call, after a tool call, and about events. For the plugin's own tools and
-//! commands, it also asks for previews and completions.
+//! commands, it also asks for previews and completions. Other hooks accompany sessions and turns.
 //!
 //! Each hook is an operation of the plugin's instance.
 //! [`Description::hooks`](crate::Description::hooks) lists the [`Hook`]s that a plugin wants; a
-//! tool declares `previews`, a command `completes`. Hooks run with a read-only context, which
-//! answers other services with `permission_denied`.
+//! tool declares `previews`, a command `completes`. A hook's context reads, runs programs and asks
+//! models, the latter two with a grant. It answers other services with `permission_denied`.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -13,68 +13,103 @@ use serde_json::{Map, Value};
 pub use crate::command_words::{COMPLETE_WORDS, CompleteWords, WordChoice, WordChoices};
 pub use crate::preview::{PREVIEW, Preview, PreviewRequest, SHELL_PROMPT};
 use crate::service::ContextFacts;
+pub use crate::session_hooks::{
+    BeforeGc, SessionEnd, SessionStart, SessionText, TURN_CONTINUATIONS_MAX, TurnEnd, TurnEndAnswer,
+};
 use crate::{
     Annotations, CallId, Error, ErrorKind, EventEnvelope, Message, PluginName, RequestOptions,
     ToolName,
 };
 
-/// The maximum wait for the text that a plugin adds to a prompt. It is short because the user has
-/// just pressed Enter.
+/// The maximum wait for the text that a plugin adds to a prompt, unless the plugin asks for more.
+/// It is short because the user has just pressed Enter.
 pub const BEFORE_PROMPT_MS_MAX: u64 = 200;
-/// The maximum wait for any other answer.
+/// The maximum wait for any other answer, unless the plugin asks for more.
 pub const HOOK_MS_MAX: u64 = 1_000;
 
 /// Returns the error for a service that a hook must not use.
 pub fn reading_only_error(operation: &str) -> Error {
-    let text = format!("`{operation}` is not available in a hook, which can only read");
+    let text = format!("`{operation}` is not available in a hook");
     Error::new(ErrorKind::PermissionDenied, text)
         .with_hint("keep the data in the plugin's state, and act in a tool call or a command")
 }
 
-/// A hook that a plugin may implement. Its name is the operation.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Hook {
-    /// Adds text before a prompt. Takes a [`BeforePrompt`], returns a [`PromptAddition`].
-    BeforePrompt,
+/// Declares the hooks. A row has the documentation, the variant, the operation and the longest wait
+/// for an answer if the plugin's description asks for no other.
+macro_rules! declare_hooks {
+    ($($(#[doc = $doc:literal])+ $hook:ident $name:literal $ms:expr;)+) => {
+        /// A hook that a plugin may implement. Its name is the operation.
+        #[derive(
+            Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+        )]
+        pub enum Hook {
+            $($(#[doc = $doc])+ #[serde(rename = $name)] $hook,)+
+            /// A word from a newer version. It is ignored.
+            #[serde(rename = "unknown", other)]
+            Unknown,
+        }
+
+        impl Hook {
+            /// All hooks.
+            pub const ALL: &'static [Self] = &[$(Self::$hook),+];
+
+            /// Returns the name of the operation, which is also the word in a description.
+            pub fn name(self) -> &'static str {
+                match self {
+                    $(Self::$hook => $name,)+
+                    Self::Unknown => "unknown",
+                }
+            }
+
+            /// Returns the longest wait for an answer if the plugin's description asks for no
+            /// other, in milliseconds.
+            pub fn default_deadline_ms(self) -> u64 {
+                match self {
+                    $(Self::$hook => $ms,)+
+                    Self::Unknown => HOOK_MS_MAX,
+                }
+            }
+        }
+    };
+}
+
+declare_hooks! {
+    /// Begins a session: asked before its first prompt. Takes a [`SessionStart`], returns a
+    /// [`SessionText`].
+    SessionStart "session_start" HOOK_MS_MAX;
+    /// Adds text before a prompt, or refuses it. Takes a [`BeforePrompt`], returns a
+    /// [`PromptAddition`].
+    BeforePrompt "before_prompt" BEFORE_PROMPT_MS_MAX;
     /// Changes the options of a request and adds text after its newest message. Takes a
     /// [`BeforeRequest`], returns a [`RequestChange`].
-    BeforeRequest,
+    BeforeRequest "before_request" HOOK_MS_MAX;
     /// Decides whether and how a tool call continues to the permission check. Takes a
     /// [`BeforeTool`], returns a [`GuardAnswer`].
-    BeforeTool,
+    BeforeTool "before_tool" HOOK_MS_MAX;
     /// Changes the result that the model gets. Takes an [`AfterTool`], returns a [`ResultChange`].
-    AfterTool,
+    AfterTool "after_tool" HOOK_MS_MAX;
+    /// Decides whether a turn ends with the model's answer. Takes a [`TurnEnd`], returns a
+    /// [`TurnEndAnswer`].
+    TurnEnd "turn_end" HOOK_MS_MAX;
+    /// Acts before a gc removes messages. Takes a [`BeforeGc`], returns `{}`.
+    BeforeGc "before_gc" HOOK_MS_MAX;
+    /// Acts at the end of a session. Takes a [`SessionEnd`], returns `{}`.
+    SessionEnd "session_end" HOOK_MS_MAX;
     /// Receives events. Takes [`EventBatch`], returns `{}`.
-    Event,
-    /// A word from a newer version. It is ignored.
-    #[serde(other)]
-    Unknown,
+    Event "event" HOOK_MS_MAX;
 }
 
 impl Hook {
-    /// Returns the name of the operation, which is also the word in a description.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::BeforePrompt => "before_prompt",
-            Self::BeforeRequest => "before_request",
-            Self::BeforeTool => "before_tool",
-            Self::AfterTool => "after_tool",
-            Self::Event => "event",
-            Self::Unknown => "unknown",
-        }
-    }
-
     /// Returns the hook of an operation.
     pub fn from_operation(operation: &str) -> Option<Self> {
-        let all = [
-            Self::BeforePrompt,
-            Self::BeforeRequest,
-            Self::BeforeTool,
-            Self::AfterTool,
-            Self::Event,
-        ];
-        all.into_iter().find(|hook| hook.name() == operation)
+        Self::ALL.iter().copied().find(|hook| hook.name() == operation)
+    }
+
+    /// Returns the longest wait for an answer: what the plugin asks for, up to the user's limit,
+    /// or the default.
+    pub fn deadline_ms(self, asked_ms: Option<u64>, limit_ms: u64) -> u64 {
+        let default = self.default_deadline_ms();
+        asked_ms.map_or(default, |asked| asked.min(limit_ms.max(default)))
     }
 }
 
@@ -102,12 +137,21 @@ impl BeforePrompt {
 pub struct PromptAddition {
     /// The text. An empty text adds nothing. The host truncates a text that is too long.
     pub text: String,
+    /// The reason why the model must not get the prompt. Empty if it may.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub refusal: String,
 }
 
 impl PromptAddition {
     /// Creates an addition from a text.
     pub fn text(text: impl Into<String>) -> Self {
-        Self { text: text.into() }
+        Self { text: text.into(), ..Self::default() }
+    }
+
+    /// Creates the answer that refuses the prompt. The user sees the reason, and the model gets
+    /// nothing.
+    pub fn refuse(reason: impl Into<String>) -> Self {
+        Self { refusal: reason.into(), ..Self::default() }
     }
 
     /// Creates an empty addition.
@@ -374,11 +418,21 @@ mod tests {
 
     #[test]
     fn hook_name_is_its_operation_name() {
-        for name in ["before_prompt", "before_request", "before_tool", "after_tool", "event"] {
-            let hook: Hook = serde_json::from_value(json!(name)).unwrap();
-            assert_eq!((hook.name(), Hook::from_operation(name)), (name, Some(hook)));
+        for hook in Hook::ALL.iter().copied() {
+            let read: Hook = serde_json::from_value(json!(hook.name())).unwrap();
+            assert_eq!((read, Hook::from_operation(hook.name())), (hook, Some(hook)));
+            assert_eq!(serde_json::to_value(hook).unwrap(), hook.name());
         }
         assert_eq!(Hook::from_operation("unknown"), None);
+    }
+
+    #[test]
+    fn deadline_of_a_hook_is_bounded_by_the_user_and_never_below_the_default() {
+        let deadline = |asked, limit| Hook::AfterTool.deadline_ms(asked, limit);
+        assert_eq!(deadline(None, 60_000), HOOK_MS_MAX);
+        assert_eq!(deadline(Some(5_000), 60_000), 5_000);
+        assert_eq!(deadline(Some(90_000), 60_000), 60_000);
+        assert_eq!(deadline(Some(90_000), 0), HOOK_MS_MAX);
     }
 
     #[test]

@@ -9,13 +9,13 @@ use crate::process;
 crate::operations::service_operations! { $ host_process_operations, Some("host_process"), passed_on;
     /// Starts a program on the host's machine. It ends with the call or instance that starts it,
     /// and never outlives the host.
-    spawn SPAWN "host_process.spawn": Spawn => SpawnAnswer + stream;
+    [hooks] spawn SPAWN "host_process.spawn": Spawn => SpawnAnswer + stream;
     /// Writes the bytes to a program's standard input.
-    write WRITE "host_process.write": ProcessWrite + bytes => ();
+    [hooks] write WRITE "host_process.write": ProcessWrite + bytes => ();
     /// Sends a signal to a program.
-    signal SIGNAL "host_process.signal": ProcessSignal => ();
+    [hooks] signal SIGNAL "host_process.signal": ProcessSignal => ();
     /// Ends a program and all processes that it started.
-    end END "host_process.end": ProcessRef => ();
+    [hooks] end END "host_process.end": ProcessRef => ();
 }
 
 /// Returns the corresponding operation of [`process`](crate::process). `None` for other operations.

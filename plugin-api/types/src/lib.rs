@@ -60,6 +60,7 @@ mod pull;
 pub mod resources;
 pub mod secret;
 pub mod service;
+mod session_hooks;
 pub mod store;
 pub mod tasks;
 pub mod terminal;

@@ -9,7 +9,7 @@ crate::operations::service_operations! { $ model_operations, Some("model.complet
     /// Sends a request without tools to the session's model or another one. With `stream`, the
     /// answer is a `StreamAnswer` and each frame is a `ModelPiece`, the last of which contains the
     /// answer.
-    complete MODEL_COMPLETE "model.complete": ModelComplete => ModelAnswer + stream;
+    [hooks] complete MODEL_COMPLETE "model.complete": ModelComplete => ModelAnswer + stream;
 }
 
 /// The maximum number of simultaneous plugin requests of a session. Further ones wait.

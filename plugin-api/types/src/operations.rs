@@ -10,7 +10,8 @@
 //!
 //! `[reads]`, `+ bytes`, `+ stream` and `sdk` are optional:
 //!
-//! - `[reads]` allows the operation in a context that only reads.
+//! - `[reads]` allows the operation in a context that only reads. `[hooks]` allows it in a hook
+//!   whose plugin has the grant for it.
 //! - `body` is the name of the host's function and of the sdk's method.
 //! - `+ bytes` means that raw bytes follow the JSON, and `+ stream` that the answer opens a stream.
 //!   `()` means no JSON. A plugin may omit an `(Option<Request>)`.
@@ -39,9 +40,13 @@ pub struct Operation {
     pub answer: &'static str,
     /// The name of the grant that the operation needs.
     pub grant: Option<&'static str>,
-    /// True if the operation only reads. A plugin may use only these operations in a hook. A hook
-    /// can run at any time, and the user has not allowed it to write, run, send or ask.
+    /// True if the operation only reads. A plugin needs no permission for these operations in a
+    /// hook, a preview, or a condition. Those run at any time, and the user has not allowed them to
+    /// write, run, send or ask.
     pub only_reads: bool,
+    /// True if a hook may use the operation with its grant. See
+    /// [`grant_without_call`](crate::grant::grant_without_call).
+    pub in_hooks: bool,
     /// Decodes a request like the host and returns the default answer, for the fake host. `None`
     /// for streams and for operations that the host passes on.
     #[doc(hidden)]
@@ -80,7 +85,7 @@ macro_rules! service_operations {
     ($d:tt $group:ident, $grant:expr, $by:ident;
         $(
             $(#[doc = $doc:literal])+
-            $([$reads:ident])? $body:ident $constant:ident $name:literal:
+            $([$mark:ident])? $body:ident $constant:ident $name:literal:
             $request:tt $(+ $request_extra:ident)? => $answer:tt $(+ $answer_extra:ident)?
             $(, sdk $sdk:tt)?;
         )+
@@ -103,7 +108,8 @@ macro_rules! service_operations {
                 request: stringify!($request $(+ $request_extra)?),
                 answer: stringify!($answer $(+ $answer_extra)?),
                 grant: $grant,
-                only_reads: !stringify!($($reads)?).is_empty(),
+                only_reads: $crate::operations::is_marked!(reads $($mark)?),
+                in_hooks: $crate::operations::is_marked!(hooks $($mark)?),
                 default_answer: $crate::operations::default_answer!(
                     $by $request $answer $($answer_extra)?
                 ),
@@ -126,6 +132,19 @@ macro_rules! service_operations {
                 }
             };
         }
+    };
+}
+
+/// Returns true if a row has this mark.
+macro_rules! is_marked {
+    (reads reads) => {
+        true
+    };
+    (hooks hooks) => {
+        true
+    };
+    ($wanted:ident $($mark:ident)?) => {
+        false
     };
 }
 
@@ -157,11 +176,12 @@ macro_rules! made_by_host {
     };
 }
 
-pub(crate) use {default_answer, made_by_host, service_operations};
+pub(crate) use {default_answer, is_marked, made_by_host, service_operations};
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::grant::grant_without_call;
 
     #[test]
     fn operation_names_are_unique_and_their_grants_exist() {
@@ -174,6 +194,25 @@ mod tests {
             let is_known = operation.grant.is_none_or(|it| crate::grant::grant_named(it).is_some());
             assert!(is_known, "{operation:?}");
         }
+    }
+
+    #[test]
+    fn operations_of_hooks_need_a_grant_there() {
+        let marked = operations().filter(|it| it.in_hooks);
+        let names: Vec<_> = marked.map(|it| (it.name, grant_without_call(it.name))).collect();
+        let (programs, host) = (Some("process"), Some("host_process"));
+        let expected = [
+            ("model.complete", Some("model.complete")),
+            ("process.spawn", programs),
+            ("process.write", programs),
+            ("process.signal", programs),
+            ("process.end", programs),
+            ("host_process.spawn", host),
+            ("host_process.write", host),
+            ("host_process.signal", host),
+            ("host_process.end", host),
+        ];
+        assert_eq!(names, expected);
     }
 
     #[test]

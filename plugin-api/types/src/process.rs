@@ -14,19 +14,19 @@ use serde::{Deserialize, Serialize};
 
 crate::operations::service_operations! { $ process_operations, None, passed_on;
     /// Starts a program. Each frame is a `ProcessEvent`.
-    spawn SPAWN "process.spawn": Spawn => SpawnAnswer + stream;
+    [hooks] spawn SPAWN "process.spawn": Spawn => SpawnAnswer + stream;
     /// Starts a program on a terminal of the caller. The stream reports only the exit. Only
     /// execution environments can use it, because no other plugin has terminals of its own.
     spawn_on_terminal SPAWN_ON_TERMINAL "process.spawn_on_terminal":
         SpawnOnTerminal => SpawnAnswer + stream;
     /// Writes the bytes to a program's standard input.
-    write WRITE "process.write": ProcessWrite + bytes => ();
+    [hooks] write WRITE "process.write": ProcessWrite + bytes => ();
     /// Sends a signal to a program's process group.
-    signal SIGNAL "process.signal": ProcessSignal => ();
+    [hooks] signal SIGNAL "process.signal": ProcessSignal => ();
     /// Ends a program and all processes that it started, after a short grace period. The stream
     /// then reports the exit. For a program that has already ended, it ends the processes that are
     /// still running.
-    end END "process.end": ProcessRef => ();
+    [hooks] end END "process.end": ProcessRef => ();
     /// Starts a program that outlives the call. It ends with the environment or by `process.end`.
     /// The end of its output is kept for `process.output`.
     start START "process.start": Spawn => ProcessStartAnswer;

@@ -1,5 +1,7 @@
 //! The page for authors who write C shows each service and operation, with the committed JSON.
 
+use jaato_types::hooks::Hook;
+
 const PAGE: &str = include_str!("../../../docs/authors/c.md");
 const SHAPES: &str = include_str!("shapes.txt");
 
@@ -46,7 +48,7 @@ fn the_page_has_each_service_and_operation() {
     let headings: Vec<&str> = PAGE.lines().filter(|line| line.starts_with("### ")).collect();
     let operations = operations();
     assert!(operations.len() > 90, "{operations:?}");
-    let hooks = ["before_prompt", "before_request", "before_tool", "after_tool", "event"];
+    let hooks = Hook::ALL.iter().map(|hook| hook.name());
     for name in operations.into_iter().chain(hooks) {
         let heading = format!("`{name}`");
         assert!(headings.iter().any(|line| line.contains(&heading)), "`{name}` is not there");

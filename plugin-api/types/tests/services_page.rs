@@ -14,8 +14,10 @@ The operations that the host offers to plugins. A test writes this page from the
 [authors](authors/README.md) has a page for each.
 
 `bytes` means that raw bytes follow the JSON of the frame, and `stream` that the answer opens a
-stream. If no type is given, the frame has no JSON. If a row names a [grant](authors/grants.md), the
-plugin needs it. In a context that only reads, a plugin may use only the operations marked *reads*.
+stream. Without a type there is no JSON. If a row names a [grant](authors/grants.md), the plugin
+needs it. In a context that only reads, a plugin may use only the operations marked *reads*. In a
+hook, it may also use those marked *hooks*, with a grant: programs of the session's environment need
+the grant `process` there.
 
 | operation | does | request | answer | grant | reads |
 |---|---|---|---|---|---|
@@ -28,7 +30,8 @@ fn the_page_of_services_has_each_declared_operation() {
         let summary = operation.summary.replace('\n', "");
         let code = |text: &str| if text == "()" { String::new() } else { format!("`{text}`") };
         let grant = operation.grant.map(code).unwrap_or_default();
-        let reads = if operation.only_reads { "reads" } else { "" };
+        let marks = [(operation.only_reads, "reads"), (operation.in_hooks, "hooks")];
+        let reads = marks.iter().find(|(is_marked, _)| *is_marked).map_or("", |(_, mark)| mark);
         let (request, answer) = (code(operation.request), code(operation.answer));
         let (name, summary) = (operation.name, summary.trim());
         writeln!(page, "| `{name}` | {summary} | {request} | {answer} | {grant} | {reads} |")

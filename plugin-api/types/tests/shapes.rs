@@ -115,6 +115,7 @@ fn facts_of_a_plugin(shapes: &mut Shapes) {
     shapes.words(&[PluginScope::Host, PluginScope::Session]);
     shapes.words(&[Isolation::Worker, Isolation::InProcess]);
     shapes.add(&Description {
+        hook_deadlines_ms: [(jaato_types::hooks::Hook::AfterTool, 20_000)].into(),
         at_start: true,
         only_with_files: vec!["{home}/.moon".into()],
         tool_prefixes: vec!["moon__".into()],

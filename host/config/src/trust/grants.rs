@@ -124,6 +124,38 @@ impl GrantStore {
         })
     }
 
+    /// Moves a plugin's grants from its previous content to this one, and adds services. Returns
+    /// the grants of this content.
+    pub fn move_to(
+        &self,
+        plugin: &str,
+        before: Option<&str>,
+        sha256: &str,
+        added: BTreeSet<String>,
+        now: SystemTime,
+    ) -> Result<BTreeSet<String>, TrustError> {
+        let sha256 = checked_digest(sha256)?;
+        self.file.change(|grants: &mut RecordedGrants| {
+            let before = before.and_then(|before| grants.plugins.remove(before));
+            let kept = before.filter(|granted| granted.name == plugin);
+            let services: BTreeSet<String> = kept
+                .map(|kept| kept.services)
+                .unwrap_or_default()
+                .into_iter()
+                .chain(added)
+                .collect();
+            if !services.is_empty() {
+                let entry = PluginGrants {
+                    services: services.clone(),
+                    granted_at_s: unix_seconds(now),
+                    ..PluginGrants::for_plugin(plugin)
+                };
+                grants.plugins.insert(sha256, entry);
+            }
+            services
+        })
+    }
+
     /// Revokes services from every content under a plugin's name, or all services if none are
     /// named. Otherwise a grant of an older file would return with that file. Returns the revoked
     /// services.

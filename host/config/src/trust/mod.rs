@@ -5,6 +5,7 @@
 //! not, which file changed. Of an untrusted workspace, only names are read.
 
 mod candidate;
+mod development;
 mod error;
 mod grants;
 mod record;
@@ -18,6 +19,7 @@ mod workspace;
 pub use jaato_types::mcp_entry::AgreedVariables;
 
 pub use candidate::{McpEntry, TrustCandidate};
+pub use development::{DevelopmentFolder, DevelopmentTrust};
 pub use error::TrustError;
 pub use grants::{GrantStore, LiveGrants, PluginGrants, RecordedGrants};
 pub use record::RecordKind;

@@ -11,8 +11,8 @@ use super::record::{RECORD_VERSION, RecordFile, RecordKind, checked_digest, unix
 use super::stamp::CoveredFileStamps;
 use super::workspace::list_file_changes;
 use super::{
-    FileChange, TrustCandidate, TrustError, TrustedFileChange, TrustedWorkspace, Workspace,
-    WorkspaceState, candidate, scan,
+    DevelopmentTrust, FileChange, TrustCandidate, TrustError, TrustedFileChange, TrustedWorkspace,
+    Workspace, WorkspaceState, candidate, scan,
 };
 
 /// The record of the user's trust, in one of the user's folders.
@@ -34,6 +34,9 @@ pub struct RecordedTrust {
     /// with the names that existed when the user declined.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub declined: BTreeMap<String, Vec<String>>,
+    /// Folders of plugin crates whose builds are trusted, by their canonical path.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub development: BTreeMap<String, DevelopmentTrust>,
 }
 
 /// A trusted plugin file.
@@ -73,6 +76,7 @@ impl Default for RecordedTrust {
             plugins: BTreeMap::new(),
             workspaces: BTreeMap::new(),
             declined: BTreeMap::new(),
+            development: BTreeMap::new(),
         }
     }
 }

@@ -3,10 +3,9 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use std::time::Duration;
 
 use jaato_instances::{CallSite, FacetRequest, misbehaved_error};
-use jaato_session::{Cancel, Session, SharedFacts};
+use jaato_session::{AnswerDeadline, Cancel, Session, SharedFacts, SystemClock};
 use jaato_types::hooks::{CompleteWords, HOOK_MS_MAX, WordChoice, WordChoices};
 use jaato_types::{CommandSpec, Error, ErrorKind, Frame, PluginName, SessionId};
 
@@ -91,17 +90,19 @@ impl WordCompleter {
         let frame = Frame::write(asked)
             .map_err(|error| Error::new(ErrorKind::InvalidArguments, error.to_string()))?;
         let site = self.host.environments.site(&self.session).read_only();
-        let site = CallSite { facts: Some(self.facts.clone()), ..site };
-        let (cancel, tell) = (Cancel::new(), Arc::new(|_| {}) as _);
-        let plugins = &self.host.plugins;
-        let asked =
-            plugins.ask(plugin.as_str(), FacetRequest::CompleteWords, site, frame, &tell, &cancel);
-        let answer = tokio::time::timeout(Duration::from_millis(HOOK_MS_MAX), asked).await;
-        let too_slow = |_| {
-            let text = format!("its plugin did not answer within {HOOK_MS_MAX} ms");
-            Err(Error::new(ErrorKind::Timeout, text))
+        let deadline = AnswerDeadline {
+            clock: Arc::new(SystemClock::new()),
+            cancel: &Cancel::new(),
+            ms: HOOK_MS_MAX,
+            late: format!("its plugin did not answer within {HOOK_MS_MAX} ms"),
         };
-        Frame::read(&answer.unwrap_or_else(too_slow)?).map_err(misbehaved_error)
+        let (plugins, tell) = (&self.host.plugins, Arc::new(|_| {}) as _);
+        let answer = deadline.wait(async |stop, hold| {
+            let site = CallSite { facts: Some(self.facts.clone()), hold, ..site };
+            let (name, facet) = (plugin.as_str(), FacetRequest::CompleteWords);
+            plugins.ask(name, facet, site, frame, &tell, &stop).await
+        });
+        Frame::read(&answer.await?).map_err(misbehaved_error)
     }
 }
 

@@ -10,10 +10,10 @@ use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use jaato_session::{
-    Cancel, EventEmitter, EventSink, HOOK_FAILURES_MAX, HOOK_OPEN_MS_MAX, HookPlugin, HookScope,
-    Hooks, SharedFacts,
+    AnswerDeadline, Cancel, EventEmitter, EventSink, HOOK_FAILURES_MAX, HOOK_OPEN_MS_MAX,
+    HookPlugin, HookScope, Hooks, SharedFacts, SystemClock,
 };
-use jaato_types::hooks::{EventBatch, HOOK_MS_MAX, Hook};
+use jaato_types::hooks::{EventBatch, Hook};
 use jaato_types::{Error, ErrorKind, Event, EventEnvelope, Frame, SessionId};
 use parking_lot::Mutex;
 use tokio::runtime::Handle;
@@ -253,16 +253,32 @@ impl EventReporter {
     async fn report_events(&self, told: &EventBatch, is_open: &mut bool) -> Result<(), Error> {
         let cancel = Cancel::new();
         let facts = self.around.facts.get().cloned().unwrap_or_default();
-        let scope = HookScope { session: self.session.clone(), cancel: cancel.clone(), facts };
+        let session = &self.session;
+        let scope = |cancel, hold| HookScope {
+            session: session.clone(),
+            cancel,
+            facts: facts.clone(),
+            hold,
+        };
+        let deadline = |ms| AnswerDeadline {
+            clock: Arc::new(SystemClock::new()),
+            cancel: &cancel,
+            ms,
+            late: format!("it did not answer within {ms} ms"),
+        };
         if !*is_open {
-            let open = self.port.open(&self.plugin.name, scope.clone());
-            with_timeout(HOOK_OPEN_MS_MAX, open).await?;
+            let open = |stop, hold| self.port.open(&self.plugin.name, scope(stop, hold));
+            deadline(HOOK_OPEN_MS_MAX).wait(open).await?;
             *is_open = true;
         }
         let request = serde_json::to_value(told)
             .map_err(|error| Error::new(ErrorKind::HostBug, error.to_string()))?;
-        let asked = self.port.ask(&self.plugin.name, Hook::Event, request, scope);
-        with_timeout(HOOK_MS_MAX, asked).await.map(drop)
+        let name = &self.plugin.name;
+        let ask = |stop, hold| self.port.ask(name, Hook::Event, request, scope(stop, hold));
+        let limit_ms = self.port.host.setup.config.session.hook_deadline_ms;
+        let deadline_ms =
+            Hook::Event.deadline_ms(self.port.deadline_ms(name, Hook::Event), limit_ms);
+        deadline(deadline_ms).wait(ask).await.map(drop)
     }
 
     /// Tells the user once that the plugin does not receive every event.
@@ -294,16 +310,6 @@ impl EventReporter {
             emitter.emit(Event::Notice { source: "host".to_owned(), text });
         }
     }
-}
-
-async fn with_timeout<T>(
-    ms: u64,
-    work: impl Future<Output = Result<T, Error>>,
-) -> Result<T, Error> {
-    tokio::time::timeout(Duration::from_millis(ms), work).await.unwrap_or_else(|_| {
-        let text = format!("it did not answer within {ms} ms");
-        Err(Error::new(ErrorKind::Timeout, text))
-    })
 }
 
 #[cfg(test)]

@@ -125,6 +125,12 @@ impl Hooks for PluginHooks {
         names.into_iter().map(|name| hook_plugin(&registry, name)).collect()
     }
 
+    fn deadline_ms(&self, plugin: &PluginName, hook: Hook) -> Option<u64> {
+        let registry = self.host.registry();
+        let description = registry.plugin(plugin.as_str())?.description()?;
+        description.hook_deadlines_ms.get(&hook).copied()
+    }
+
     fn open(&self, plugin: &PluginName, scope: HookScope) -> BoxFuture<'static, Result<(), Error>> {
         let (host, plugin) = (Arc::clone(&self.host), plugin.clone());
         Box::pin(async move {
@@ -174,7 +180,8 @@ async fn ask(
 
 fn site(host: &RuntimeHost, scope: &HookScope) -> CallSite {
     let facts = Some(scope.facts.clone());
-    CallSite { facts, ..host.environments.site(&scope.session).read_only() }
+    let hold = scope.hold.clone();
+    CallSite { facts, hold, ..host.environments.site(&scope.session).for_hook() }
 }
 
 fn silent_progress() -> DeltaCallback {

@@ -131,13 +131,15 @@ pub fn answer_operation(
     }
 }
 
-/// Checks that the operation only reads if the call may only read.
+/// Checks that the kind of the call allows the operation.
 fn check_access(call: &Call, operation: &str) -> Result<(), Error> {
-    match call.site.access {
-        CallAccess::Full => Ok(()),
-        CallAccess::Reads if operation_named(operation).is_some_and(|it| it.only_reads) => Ok(()),
-        CallAccess::Reads => Err(reading_only_error(operation)),
-    }
+    let declared = operation_named(operation);
+    let is_allowed = match call.site.access {
+        CallAccess::Full => true,
+        CallAccess::Reads => declared.is_some_and(|it| it.only_reads),
+        CallAccess::Hook => declared.is_some_and(|it| it.only_reads || it.in_hooks),
+    };
+    if is_allowed { Ok(()) } else { Err(reading_only_error(operation)) }
 }
 
 /// The result of a body, which is either the answer or, with `ServiceFuture`, a future of it.

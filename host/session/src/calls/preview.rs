@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
+use jaato_types::ToolCall;
 use jaato_types::file_change::FileChange;
 use jaato_types::files::FileLimits;
 use jaato_types::hooks::{HOOK_MS_MAX, Preview, PreviewRequest};
-use jaato_types::{Error, ErrorKind, ToolCall};
 
 use super::CallRunner;
-use crate::{CallFiles, CallScope, DeadlineHold, KnownTool, OutputSink};
+use crate::{AnswerDeadline, CallFiles, CallScope, KnownTool, OutputSink};
 
 /// The longest preview, in bytes of all its texts. One event holds the whole preview.
 pub const PREVIEW_BYTES_MAX: usize = 64 * 1024;
@@ -27,31 +27,28 @@ impl CallRunner<'_> {
         let output = OutputSink::new(self.emitter.clone(), call.id.clone(), tool.source());
         // The call has not begun, so output that its plugin emits now belongs nowhere.
         output.close();
-        let stop = self.cancel.child();
-        let scope = CallScope {
+        let files = Arc::new(CallFiles::new(limits));
+        let scope = |stop, hold| CallScope {
             session: self.session.clone(),
             call: call.id.clone(),
-            cancel: stop.clone(),
-            output,
+            cancel: stop,
+            output: output.clone(),
             streamed: None,
             facts: self.facts.clone(),
             objects: self.objects.clone(),
             depth: 0,
-            hold: DeadlineHold::default(),
-            files: Some(Arc::new(CallFiles::new(limits))),
+            hold,
+            files: Some(Arc::clone(&files)),
         };
         let request = PreviewRequest::new(call.name.clone(), call.arguments.clone());
-        let answer = tokio::select! {
-            biased;
-            answer = self.ports.tools.preview(request, scope) => answer,
-            () = self.cancel.cancelled() => Err(Error::cancelled()),
-            () = self.ports.clock.sleep(HOOK_MS_MAX) => {
-                let text = format!("its plugin did not answer within {HOOK_MS_MAX} ms");
-                Err(Error::new(ErrorKind::Timeout, text))
-            }
+        let deadline = AnswerDeadline {
+            clock: Arc::clone(&self.ports.clock),
+            cancel: self.cancel,
+            ms: HOOK_MS_MAX,
+            late: format!("its plugin did not answer within {HOOK_MS_MAX} ms"),
         };
-        stop.cancel();
-        match answer {
+        let ask = |stop, hold| self.ports.tools.preview(request, scope(stop, hold));
+        match deadline.wait(ask).await {
             Ok(preview) => Some(in_bounds(preview)).filter(|preview| !preview.is_empty()),
             Err(_) if self.cancel.is_cancelled() => None,
             Err(error) => {

@@ -1,14 +1,15 @@
 //! Asks the gc for a plan, checks it, and applies all of it or nothing.
 
+use std::sync::Arc;
+
 use jaato_types::{
     Error, ErrorKind, Event, GcPlan, GcReason, GcRequest, Message, Part, Result, Role,
 };
 
 use super::plan::{self, PlanError};
-use super::{Gc, GcAnswer, GcReport, json_bytes, settings};
-use crate::clock::sleep_while_running;
+use super::{GC_FAILURES_MAX, Gc, GcAnswer, GcReport, json_bytes, settings};
 use crate::events::HOST;
-use crate::{Cancel, MessageMark, Session};
+use crate::{AnswerDeadline, Cancel, MessageMark, Session};
 
 /// The longest gc note that is passed on, in characters. The user sees it as one line.
 const NOTE_CHARS_MAX: usize = 400;
@@ -28,7 +29,7 @@ impl Session {
     pub async fn gc(&mut self, cancel: &Cancel) -> Result<GcReport> {
         match self.collect(GcReason::Manual, cancel).await {
             Ok(mut report) => {
-                self.gc.told = None;
+                (self.gc.told, self.gc.failures) = (None, 0);
                 let is_empty = report.messages_removed == 0;
                 if is_empty && self.wants_less() {
                     (report.messages_removed, report.messages_cut) = self.halve_last_turn().await;
@@ -65,7 +66,7 @@ impl Session {
                     GcReason::ContextLimit => GcAnswer::InVainWhenFull,
                     _ => GcAnswer::InVain,
                 };
-                self.gc.told = None;
+                (self.gc.told, self.gc.failures) = (None, 0);
                 if helped {
                     self.emit_collected(reason, &report);
                 }
@@ -73,13 +74,27 @@ impl Session {
             }
             Err(error) => {
                 self.gc.asked = GcAnswer::Failed;
-                let is_known = self.gc.told.as_ref() == Some(&error);
-                if !is_known && !cancel.is_cancelled() {
-                    self.emit_failed(reason, error.clone());
-                    self.gc.told = Some(error);
+                if !cancel.is_cancelled() {
+                    self.count_failure(reason, error);
                 }
                 false
             }
+        }
+    }
+
+    /// Reports a failure. After the last one, the gc is no longer asked before the context is full.
+    fn count_failure(&mut self, reason: GcReason, error: Error) {
+        self.gc.failures += 1;
+        if self.gc.told.as_ref() != Some(&error) {
+            self.emit_failed(reason, error.clone());
+            self.gc.told = Some(error);
+        }
+        if self.gc.failures == GC_FAILURES_MAX {
+            self.shared.emitter.notice(format!(
+                "the gc `{}` failed {GC_FAILURES_MAX} times in a row: until it succeeds, it is \
+                 asked only if the context is full, or if you ask for it",
+                self.gc_source()
+            ));
         }
     }
 
@@ -90,6 +105,7 @@ impl Session {
 
     async fn collect(&mut self, reason: GcReason, cancel: &Cancel) -> Result<GcReport> {
         let Some(gc) = self.shared.ports.gc.clone() else { return Err(no_gc()) };
+        self.shared.hooks.before_gc(reason, cancel).await;
         let (tokens_before, bytes_before) = (self.tokens_in_use(), self.bytes_in_use());
         let pinned = self.pinned_places();
         let messages: Vec<Message> = self.history.messages().cloned().collect();
@@ -172,16 +188,11 @@ impl Session {
         request: &GcRequest,
         cancel: &Cancel,
     ) -> Result<GcPlan> {
-        let stop = cancel.child();
-        let deadline_ms = self.gc.settings.deadline_ms;
-        let planned = tokio::select! {
-            biased;
-            () = cancel.cancelled() => Err(Error::cancelled()),
-            planned = gc.plan(request, stop.clone()) => planned,
-            () = sleep_while_running(self.shared.ports.clock.clone(), deadline_ms) => Err(too_slow(deadline_ms)),
-        };
-        stop.cancel();
-        planned
+        let ms = self.gc.settings.deadline_ms;
+        let clock = Arc::clone(&self.shared.ports.clock);
+        let late = format!("the gc took longer than {} s for its plan", ms.div_ceil(1_000));
+        let deadline = AnswerDeadline { clock, cancel, ms, late };
+        deadline.wait(|stop, hold| gc.plan(request, stop, hold)).await
     }
 
     /// Finds the positions of the pinned turns among the turns that are sent.
@@ -233,9 +244,4 @@ fn no_gc() -> Error {
 
 fn plan_error(error: PlanError) -> Error {
     Error::new(ErrorKind::PluginMisbehaved, format!("the gc's plan is not valid: {error}"))
-}
-
-fn too_slow(deadline_ms: u64) -> Error {
-    let text = format!("the gc took longer than {} s for its plan", deadline_ms.div_ceil(1_000));
-    Error::new(ErrorKind::Timeout, text)
 }

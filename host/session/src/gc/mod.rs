@@ -21,7 +21,7 @@ use futures_util::future::BoxFuture;
 use jaato_types::{Error, GcPlan, GcRequest, Result};
 use parking_lot::Mutex;
 
-use crate::{Cancel, GcSettings};
+use crate::{Cancel, DeadlineHold, GcSettings};
 use count::{CountedTokens, EntrySize};
 use cut::PART_BYTES_MIN;
 use window::WindowState;
@@ -34,6 +34,10 @@ pub use window::{WINDOW_WAIT_MS, WindowOrigin};
 /// Each time at least two fifths are removed, so four refusals leave an eighth.
 pub const OVERFLOWS_MAX: u32 = 4;
 
+/// The number of consecutive failures after which a session asks a gc only if the context is full.
+/// Each failure can make the user wait for the whole deadline.
+pub const GC_FAILURES_MAX: u32 = 2;
+
 /// Proposes which messages to remove from a history. The session checks the plan and applies it.
 pub trait Gc: Send + Sync {
     /// Returns the gc's name in events: its plugin's name without the kind, `truncate`.
@@ -45,8 +49,14 @@ pub trait Gc: Send + Sync {
     }
 
     /// Creates a plan. On cancel and at its deadline the session sets the flag and drops the future
-    /// without waiting. After an error or a bad plan, only this collection is skipped.
-    fn plan<'a>(&'a self, request: &'a GcRequest, cancel: Cancel) -> BoxFuture<'a, Result<GcPlan>>;
+    /// without waiting. The hold pauses the deadline. After an error or a bad plan, only this
+    /// collection is skipped.
+    fn plan<'a>(
+        &'a self,
+        request: &'a GcRequest,
+        cancel: Cancel,
+        hold: DeadlineHold,
+    ) -> BoxFuture<'a, Result<GcPlan>>;
 }
 
 /// The result of a collection that the user asked for.
@@ -78,6 +88,8 @@ pub(crate) struct GcState {
     asked: GcAnswer,
     /// The failure that was reported last. It is reported once, not with every request.
     told: Option<Error>,
+    /// How often it has failed in a row.
+    failures: u32,
 }
 
 /// The result of asking the gc within the turn.
@@ -98,6 +110,15 @@ impl GcState {
     pub(crate) fn new(settings: GcSettings, limit: u64, origin: WindowOrigin) -> Self {
         let window = WindowState::new(origin);
         let (counted, sizes, told) = (None, Mutex::default(), None);
-        Self { settings, limit, window, counted, sizes, asked: GcAnswer::Helpful, told }
+        Self {
+            settings,
+            limit,
+            window,
+            counted,
+            sizes,
+            asked: GcAnswer::Helpful,
+            told,
+            failures: 0,
+        }
     }
 }

@@ -8,7 +8,7 @@ use jaato_types::{Error, ErrorKind, Event, GcReason, Retry};
 use super::count::{BYTES_PER_TOKEN, estimate_tokens};
 use super::cut::TruncationResult;
 use super::window::poll_with_window;
-use super::{GcAnswer, OVERFLOWS_MAX, json_bytes};
+use super::{GC_FAILURES_MAX, GcAnswer, OVERFLOWS_MAX, json_bytes};
 use crate::events::HOST;
 use crate::exchange::{BrokenAnswerPolicy, RequestOutcome, exchange};
 use crate::session::RefusedBlobs;
@@ -136,7 +136,9 @@ impl Session {
         } else {
             return;
         };
-        let may_ask = settings.auto_trigger && self.gc.asked == GcAnswer::Helpful;
+        let may_ask = settings.auto_trigger
+            && self.gc.asked == GcAnswer::Helpful
+            && self.gc.failures < GC_FAILURES_MAX;
         if may_ask && self.gc.limit > 0 && self.has_old_turns() {
             self.say_limit();
             self.collect_by_itself(reason, cancel).await;

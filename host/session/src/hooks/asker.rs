@@ -3,8 +3,7 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use futures_util::future::BoxFuture;
-use jaato_types::hooks::{BEFORE_PROMPT_MS_MAX, HOOK_MS_MAX, Hook};
+use jaato_types::hooks::Hook;
 use jaato_types::{Error, ErrorKind, PluginName, Result, SessionId};
 use parking_lot::Mutex;
 use serde::Serialize;
@@ -13,7 +12,7 @@ use serde_json::Value;
 
 use super::{HookPlugin, HookScope, Hooks};
 use crate::events::EventEmitter;
-use crate::{Cancel, SessionClock, SharedFacts};
+use crate::{AnswerDeadline, Cancel, DeadlineHold, SessionClock, SharedFacts};
 
 /// The number of consecutive failures after which a session no longer asks a plugin, because each
 /// failure can take the whole deadline.
@@ -29,6 +28,8 @@ pub(crate) struct HookAsker {
     pub(crate) emitter: EventEmitter,
     pub(crate) session: SessionId,
     pub(crate) facts: SharedFacts,
+    /// The user's limit on deadlines that plugins ask for.
+    deadline_ms_max: u64,
     state: Mutex<State>,
 }
 
@@ -36,6 +37,8 @@ pub(crate) struct HookAsker {
 struct State {
     opened: HashSet<PluginName>,
     failures: HashMap<(PluginName, Hook), HookFailures>,
+    /// Whether the plugins know that the session has started.
+    is_started: bool,
 }
 
 /// A plugin's consecutive failures, and the last error.
@@ -52,7 +55,13 @@ impl HookAsker {
         facts: SharedFacts,
         session: SessionId,
     ) -> Self {
-        Self { port, clock, emitter, session, facts, state: Mutex::default() }
+        let state = Mutex::default();
+        Self { port, clock, emitter, session, facts, deadline_ms_max: 0, state }
+    }
+
+    /// Sets the user's limit on deadlines that plugins ask for. Without it they get the defaults.
+    pub(crate) fn with_deadlines_up_to(self, deadline_ms_max: u64) -> Self {
+        Self { deadline_ms_max, ..self }
     }
 
     /// Lists the plugins that a hook asks, except those that have failed too often.
@@ -108,37 +117,32 @@ impl HookAsker {
             .map_err(|error| Error::new(ErrorKind::HostBug, error.to_string()))?;
         let is_open = self.state.lock().opened.contains(&plugin.name);
         if !is_open {
-            let scope = |stop| self.port.open(&plugin.name, self.scope(stop));
-            self.within(HOOK_OPEN_MS_MAX, cancel, scope).await?;
+            let open = |stop, hold| self.port.open(&plugin.name, self.scope(stop, hold));
+            self.deadline(HOOK_OPEN_MS_MAX, cancel).wait(open).await?;
             self.state.lock().opened.insert(plugin.name.clone());
         }
-        let ask = |stop| self.port.ask(&plugin.name, hook, request, self.scope(stop));
-        self.within(deadline_ms(hook), cancel, ask).await
+        let ask = |stop, hold| self.port.ask(&plugin.name, hook, request, self.scope(stop, hold));
+        let asked_ms = self.port.deadline_ms(&plugin.name, hook);
+        self.deadline(hook.deadline_ms(asked_ms, self.deadline_ms_max), cancel).wait(ask).await
     }
 
-    /// Waits for an answer, at most `ms` milliseconds.
-    async fn within<T>(
-        &self,
-        ms: u64,
-        cancel: &Cancel,
-        ask: impl FnOnce(Cancel) -> BoxFuture<'static, Result<T>>,
-    ) -> Result<T> {
-        let stop = cancel.child();
-        let answer = tokio::select! {
-            biased;
-            answer = ask(stop.clone()) => answer,
-            () = cancel.cancelled() => Err(Error::cancelled()),
-            () = self.clock.sleep(ms) => {
-                let text = format!("it did not answer within {ms} ms");
-                Err(Error::new(ErrorKind::Timeout, text))
-            }
-        };
-        stop.cancel();
-        answer
+    /// Notes that the session has started. Returns true the first time.
+    pub(super) fn start_session(&self) -> bool {
+        !std::mem::replace(&mut self.state.lock().is_started, true)
     }
 
-    fn scope(&self, cancel: Cancel) -> HookScope {
-        HookScope { session: self.session.clone(), cancel, facts: self.facts.clone() }
+    /// Notes that the session has ended. Returns true the first time, if it had started.
+    pub(super) fn end_session(&self) -> bool {
+        std::mem::take(&mut self.state.lock().is_started)
+    }
+
+    fn deadline<'a>(&self, ms: u64, cancel: &'a Cancel) -> AnswerDeadline<'a> {
+        let late = format!("it did not answer within {ms} ms");
+        AnswerDeadline { clock: Arc::clone(&self.clock), cancel, ms, late }
+    }
+
+    fn scope(&self, cancel: Cancel, hold: DeadlineHold) -> HookScope {
+        HookScope { session: self.session.clone(), cancel, facts: self.facts.clone(), hold }
     }
 
     fn record_failure(&self, plugin: &HookPlugin, hook: Hook, error: &Error) {
@@ -161,15 +165,6 @@ impl HookAsker {
                  failed {HOOK_FAILURES_MAX} times in a row{then}; run `jaato plugin disable \
                  {name}` to disable it"
             ));
-        }
-    }
-}
-
-fn deadline_ms(hook: Hook) -> u64 {
-    match hook {
-        Hook::BeforePrompt => BEFORE_PROMPT_MS_MAX,
-        Hook::BeforeRequest | Hook::BeforeTool | Hook::AfterTool | Hook::Event | Hook::Unknown => {
-            HOOK_MS_MAX
         }
     }
 }

@@ -8,6 +8,7 @@
 //! the call.
 
 mod asker;
+mod moments;
 mod prompt;
 mod request;
 mod result;
@@ -28,13 +29,19 @@ pub(crate) use result::HookedResult;
 pub use tool::ARGUMENTS_SHOWN_BYTES_MAX;
 pub(crate) use tool::{GuardedCallFacts, note_change};
 
-use crate::{Cancel, SharedFacts};
+use crate::{Cancel, DeadlineHold, SharedFacts};
 
 /// The plugins that have hooks.
 pub trait Hooks: Send + Sync {
     /// Lists the plugins that a hook asks, in order. Called often, so it must be quick and open
     /// nothing.
     fn plugins_with_hook(&self, hook: Hook) -> Vec<HookPlugin>;
+
+    /// Returns how long a plugin asks to be waited for, in milliseconds, or `None` if the default
+    /// is enough.
+    fn deadline_ms(&self, _plugin: &PluginName, _hook: Hook) -> Option<u64> {
+        None
+    }
 
     /// Makes sure that a plugin runs, so that starting it does not count against its deadline.
     /// Called once a session.
@@ -68,6 +75,8 @@ pub struct HookScope {
     pub cancel: Cancel,
     /// Model and tokens.
     pub facts: SharedFacts,
+    /// Pauses the deadline of the answer.
+    pub hold: DeadlineHold,
 }
 
 /// No plugin has a hook.

@@ -6,7 +6,7 @@
 
 use futures_util::future::join_all;
 use jaato_types::hooks::{BeforePrompt, Hook, PromptAddition};
-use jaato_types::{DataContent, DataPart, Event, Part};
+use jaato_types::{DataContent, DataPart, Error, ErrorKind, Event, Part, Result};
 use serde_json::json;
 
 use super::{HookAsker, HookPlugin, cut_to_tokens};
@@ -19,6 +19,9 @@ pub const ADDITIONS_TOKENS_MAX: u64 = 8_000;
 /// All additions together may fill this fraction of the model's window, if its size is known: a
 /// quarter.
 const WINDOW_SHARE: u64 = 4;
+
+/// The longest reason for a refused prompt, in bytes.
+const REFUSAL_BYTES_MAX: usize = 1_000;
 
 /// The key that names the plugin in such a part.
 const ADDED_BY: &str = "added_by_plugin";
@@ -61,28 +64,72 @@ pub(crate) fn is_addition(part: &Part) -> bool {
 }
 
 impl HookAsker {
-    /// Asks all plugins at once, because the user waits. Returns their additions in plugin order.
-    pub(crate) async fn before_prompt(
+    /// Asks what plugins add to a prompt, and before the session's first one what they add there.
+    /// Returns the additions in plugin order.
+    ///
+    /// # Errors
+    /// If a plugin refuses the prompt.
+    pub(crate) async fn before_turn(
+        &self,
+        prompt: &str,
+        is_continued: bool,
+        cancel: &Cancel,
+    ) -> Result<Vec<HookPromptAddition>> {
+        if prompt.trim().is_empty() {
+            return Ok(Vec::new());
+        }
+        let mut texts = self.session_start(is_continued, cancel).await;
+        texts.extend(self.before_prompt(prompt, cancel).await?);
+        Ok(self.in_bounds(texts))
+    }
+
+    /// Asks what plugins add to a prompt.
+    ///
+    /// # Errors
+    /// If a plugin refuses the prompt.
+    pub(crate) async fn additions_to(
         &self,
         prompt: &str,
         cancel: &Cancel,
-    ) -> Vec<HookPromptAddition> {
+    ) -> Result<Vec<HookPromptAddition>> {
+        Ok(self.in_bounds(self.before_prompt(prompt, cancel).await?))
+    }
+
+    /// Asks all plugins at once, because the user waits.
+    async fn before_prompt(
+        &self,
+        prompt: &str,
+        cancel: &Cancel,
+    ) -> Result<Vec<(HookPlugin, String)>> {
         let plugins = self.plugins_to_ask(Hook::BeforePrompt);
         if plugins.is_empty() || prompt.trim().is_empty() {
-            return Vec::new();
+            return Ok(Vec::new());
         }
         let request = BeforePrompt::new(prompt, self.facts.read());
         let answers = plugins.iter().map(|plugin| {
-            let take = |answer: PromptAddition| Ok(answer.text);
+            let take = |answer: PromptAddition| Ok(answer);
             self.ask(plugin, Hook::BeforePrompt, &request, cancel, take)
         });
         let answers = join_all(answers).await;
-        let limit = request.context.context_limit;
+        let mut texts = Vec::new();
+        for (plugin, answer) in plugins.into_iter().zip(answers) {
+            let Ok(PromptAddition { text, mut refusal }) = answer else { continue };
+            if !refusal.trim().is_empty() {
+                refusal.truncate(refusal.floor_char_boundary(REFUSAL_BYTES_MAX));
+                let text = format!("plugin `{}` refused the prompt: {refusal}", plugin.name);
+                return Err(Error::new(ErrorKind::PermissionDenied, text));
+            }
+            texts.push((plugin, text));
+        }
+        Ok(texts)
+    }
+
+    fn in_bounds(&self, texts: Vec<(HookPlugin, String)>) -> Vec<HookPromptAddition> {
+        let limit = self.facts.read().context_limit;
         let share = if limit == 0 { u64::MAX } else { limit / WINDOW_SHARE };
         let mut left = ADDITIONS_TOKENS_MAX.min(share);
         let mut additions = Vec::new();
-        for (plugin, answer) in plugins.into_iter().zip(answers) {
-            let Ok(mut text) = answer else { continue };
+        for (plugin, mut text) in texts {
             if text.trim().is_empty() {
                 continue;
             }

@@ -54,7 +54,7 @@ pub struct AskingPlugin {
     pub plugin: PluginName,
     /// Its call, if it asks within one.
     pub parent: Option<CallId>,
-    /// The deadline of that call, which pauses while the request waits for others.
+    /// The deadline of that call, which pauses until the model has answered.
     pub hold: DeadlineHold,
 }
 
@@ -77,7 +77,9 @@ impl PluginModelRequests {
         let is_other = other.is_some();
         let model = other.unwrap_or_else(|| shared.model.lock().clone());
         let request = request(&asked, &model, is_other, shared)?;
-        let _permit = self.wait_for_slot(shared, asker, &model, cancel).await?;
+        // How long a model needs is not the plugin's doing. The request has limits of its own.
+        let _held = asker.hold.pause();
+        let _permit = self.wait_for_slot(shared, &model, cancel).await?;
         let completion_id = format!("completion_{}", self.asked.fetch_add(1, Relaxed) + 1);
         let by = asker.plugin.as_str().to_owned();
         let id = model.model.id.as_str().to_owned();
@@ -111,7 +113,6 @@ impl PluginModelRequests {
     async fn wait_for_slot(
         &self,
         shared: &SessionShared,
-        asker: &AskingPlugin,
         model: &AnsweringModel,
         cancel: &Cancel,
     ) -> Result<tokio::sync::SemaphorePermit<'_>> {
@@ -119,13 +120,11 @@ impl PluginModelRequests {
             let text = format!("{COMPLETIONS_WAITING_MAX} requests of plugins are already waiting");
             return Err(Error::new(ErrorKind::LimitReached, text).temporary());
         };
-        let held = asker.hold.pause();
         let permit = tokio::select! {
             biased;
             () = cancel.cancelled() => return Err(Error::cancelled()),
             permit = self.at_once.acquire() => permit,
         };
-        drop(held);
         let permit = permit.map_err(|error| Error::new(ErrorKind::HostBug, error.to_string()))?;
         self.look_at_caps(shared, model)?;
         Ok(permit)

@@ -156,6 +156,13 @@ impl SessionHandle {
         runner.run_detached(&call, origin.plugin.as_str(), timeout_ms).await
     }
 
+    /// Tells plugins that the session ends, if it had a prompt. Waits for their answers.
+    pub async fn tell_end(&self) {
+        if let Ok(shared) = self.shared() {
+            shared.hooks.session_end().await;
+        }
+    }
+
     /// Lists the tools that may be called.
     ///
     /// # Errors

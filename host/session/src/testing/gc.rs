@@ -2,12 +2,13 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures_util::future::{BoxFuture, FutureExt};
 use jaato_types::{Error, GcPlan, GcRequest, Result};
 use parking_lot::Mutex;
 
-use crate::{Cancel, Gc};
+use crate::{Cancel, DeadlineHold, Gc};
 
 type ScriptedPlanner = Arc<dyn Fn(&GcRequest) -> GcPlan + Send + Sync>;
 
@@ -22,6 +23,9 @@ pub enum ScriptedGcAction {
     Fail(Error),
     /// Never answers.
     Hang,
+    /// Pauses its deadline for this many milliseconds, as for an answer of a model, and then
+    /// proposes this plan.
+    PlanAfterModel(u64, GcPlan),
 }
 
 impl ScriptedGcAction {
@@ -85,6 +89,7 @@ impl Gc for ScriptedGc {
         &'a self,
         request: &'a GcRequest,
         _cancel: Cancel,
+        hold: DeadlineHold,
     ) -> BoxFuture<'a, Result<GcPlan>> {
         self.requests.lock().push(request.clone());
         let beat = self.next();
@@ -93,6 +98,11 @@ impl Gc for ScriptedGc {
                 Some(ScriptedGcAction::Plan(plan)) => Ok(plan),
                 Some(ScriptedGcAction::PlanOf(planner)) => Ok(planner(request)),
                 Some(ScriptedGcAction::Fail(error)) => Err(error),
+                Some(ScriptedGcAction::PlanAfterModel(ms, plan)) => {
+                    let _held = hold.pause();
+                    tokio::time::sleep(Duration::from_millis(ms)).await;
+                    Ok(plan)
+                }
                 Some(ScriptedGcAction::Hang) => std::future::pending().await,
                 None => Err(Error::failed("the script has no plan")),
             }

@@ -1,6 +1,8 @@
 //! Plugins with hooks whose answers a test defines.
 
+use std::collections::HashMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures_util::future::{BoxFuture, FutureExt};
 use jaato_types::hooks::Hook;
@@ -17,6 +19,8 @@ type ScriptedHookAnswer = Arc<dyn Fn(Value) -> BoxFuture<'static, Result<Value>>
 pub struct ScriptedHooks {
     plugins: Mutex<Vec<(PluginName, Hook, ScriptedHookAnswer)>>,
     asked: Mutex<Vec<(PluginName, Hook, Value)>>,
+    deadlines_ms: Mutex<HashMap<Hook, u64>>,
+    model_ms: Mutex<u64>,
 }
 
 impl ScriptedHooks {
@@ -42,6 +46,18 @@ impl ScriptedHooks {
         self.answers(plugin, hook, |_| std::future::pending())
     }
 
+    /// Makes all plugins ask for this deadline of a hook.
+    pub fn has_deadline(&self, hook: Hook, ms: u64) -> &Self {
+        self.deadlines_ms.lock().insert(hook, ms);
+        self
+    }
+
+    /// Makes all plugins wait for a model this long before they answer.
+    pub fn asks_a_model(&self, ms: u64) -> &Self {
+        *self.model_ms.lock() = ms;
+        self
+    }
+
     /// Returns the questions so far, in order.
     pub fn asked(&self) -> Vec<(PluginName, Hook, Value)> {
         self.asked.lock().clone()
@@ -57,6 +73,10 @@ impl Hooks for ScriptedHooks {
             .collect()
     }
 
+    fn deadline_ms(&self, _plugin: &PluginName, hook: Hook) -> Option<u64> {
+        self.deadlines_ms.lock().get(&hook).copied()
+    }
+
     fn open(&self, _plugin: &PluginName, _scope: HookScope) -> BoxFuture<'static, Result<()>> {
         async { Ok(()) }.boxed()
     }
@@ -66,13 +86,22 @@ impl Hooks for ScriptedHooks {
         plugin: &PluginName,
         hook: Hook,
         request: Value,
-        _scope: HookScope,
+        scope: HookScope,
     ) -> BoxFuture<'static, Result<Value>> {
         self.asked.lock().push((plugin.clone(), hook, request.clone()));
         let plugins = self.plugins.lock();
         let mut found = plugins.iter().filter(|(name, known, _)| name == plugin && *known == hook);
         match found.next() {
-            Some((_, _, answer)) => answer(request),
+            Some((_, _, answer)) => {
+                let (answer, model_ms) = (answer(request), *self.model_ms.lock());
+                async move {
+                    let held = scope.hold.pause();
+                    tokio::time::sleep(Duration::from_millis(model_ms)).await;
+                    drop(held);
+                    answer.await
+                }
+                .boxed()
+            }
             None => async { Err(Error::failed("the test has no such plugin")) }.boxed(),
         }
     }

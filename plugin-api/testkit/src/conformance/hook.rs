@@ -4,11 +4,13 @@ use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
 use jaato_types::hooks::{
-    AfterTool, BEFORE_PROMPT_MS_MAX, BeforePrompt, BeforeRequest, BeforeTool, EventBatch,
-    HOOK_MS_MAX, Hook,
+    AfterTool, BeforeGc, BeforePrompt, BeforeRequest, BeforeTool, EventBatch, Hook, SessionEnd,
+    SessionStart, TurnEnd,
 };
 use jaato_types::service::ContextFacts;
-use jaato_types::{Error, ErrorKind, Event, EventEnvelope, Frame, Message, RequestOptions, Result};
+use jaato_types::{
+    Error, ErrorKind, Event, EventEnvelope, Frame, GcReason, Message, RequestOptions, Result,
+};
 use serde_json::{Map, json};
 
 use super::{ConformanceSuite, ConformanceVerdict, clear_error, ensure, fuzz, told};
@@ -21,10 +23,6 @@ const WANTING: [ErrorKind; 4] = [
     ErrorKind::UnknownOperation,
     ErrorKind::PermissionDenied,
 ];
-
-/// All hooks.
-const ALL: [Hook; 5] =
-    [Hook::BeforePrompt, Hook::BeforeRequest, Hook::BeforeTool, Hook::AfterTool, Hook::Event];
 
 fn listed(host: &FakeHost) -> std::result::Result<Vec<Hook>, String> {
     Ok(host.description().map_err(told("description"))?.hooks.clone())
@@ -46,6 +44,7 @@ pub fn each_question_is_answered_in_time(
     host: &FakeHost,
 ) -> ConformanceVerdict {
     let instance = host.instance().map_err(told("an instance"))?;
+    let deadlines = host.description().map_err(told("description"))?.hook_deadlines_ms.clone();
     for hook in listed(host)? {
         let began = Instant::now();
         let answer = ask(instance, hook);
@@ -55,7 +54,7 @@ pub fn each_question_is_answered_in_time(
             Err(error) if WANTING.contains(&error.kind) => clear_error(name, &error)?,
             answer => answer.map_err(told(name))?,
         }
-        let ms_max = if hook == Hook::BeforePrompt { BEFORE_PROMPT_MS_MAX } else { HOOK_MS_MAX };
+        let ms_max = hook.deadline_ms(deadlines.get(&hook).copied(), u64::MAX);
         ensure(took <= Duration::from_millis(ms_max), || {
             format!("`{name}` was answered after {took:?}, but the limit is {ms_max} ms")
         })?;
@@ -67,7 +66,7 @@ pub fn each_question_is_answered_in_time(
 pub fn other_questions_are_named(_: &ConformanceSuite, host: &FakeHost) -> ConformanceVerdict {
     let instance = host.instance().map_err(told("an instance"))?;
     let listed = listed(host)?;
-    for hook in ALL.into_iter().filter(|hook| !listed.contains(hook)) {
+    for hook in Hook::ALL.iter().copied().filter(|hook| !listed.contains(hook)) {
         let kind = ask(instance, hook).map_err(|error| error.kind);
         ensure(kind == Err(ErrorKind::UnknownOperation), || {
             format!("`{}`, which is not listed, was answered with {kind:?}", hook.name())
@@ -90,6 +89,17 @@ pub fn bad_frames_are_refused(_: &ConformanceSuite, host: &FakeHost) -> Conforma
 fn ask(instance: &FakeInstance, hook: Hook) -> Result<()> {
     let arguments = || json!({ "command": "echo moon", "text": "moon" });
     match hook {
+        Hook::SessionStart => {
+            let asked = SessionStart::new(false, ContextFacts::default());
+            instance.session_start(&asked).map(drop)
+        }
+        Hook::TurnEnd => {
+            instance.turn_end(&TurnEnd::new("moon", 0, ContextFacts::default())).map(drop)
+        }
+        Hook::BeforeGc => {
+            instance.before_gc(&BeforeGc::new(GcReason::Threshold, ContextFacts::default()))
+        }
+        Hook::SessionEnd => instance.session_end(&SessionEnd::new(ContextFacts::default())),
         Hook::BeforePrompt => {
             let asked = BeforePrompt::new("what moon is it?", ContextFacts::default());
             instance.before_prompt(&asked).map(drop)

@@ -2,23 +2,24 @@
 
 use jaato_types::Result;
 use jaato_types::hooks::{
-    AfterTool, BeforePrompt, BeforeRequest, BeforeTool, COMPLETE_WORDS, CompleteWords, EventBatch,
-    GuardAnswer, Hook, PREVIEW, Preview, PreviewRequest, PromptAddition, RequestChange,
-    ResultChange, WordChoices,
+    AfterTool, BeforeGc, BeforePrompt, BeforeRequest, BeforeTool, COMPLETE_WORDS, CompleteWords,
+    EventBatch, GuardAnswer, Hook, PREVIEW, Preview, PreviewRequest, PromptAddition, RequestChange,
+    ResultChange, SessionEnd, SessionStart, SessionText, TurnEnd, TurnEndAnswer, WordChoices,
 };
 use jaato_types::tools_set::{AWAIT_TOOLS, ToolsAwaited, ToolsMissing};
 use serde_json::{Map, Value};
 
 use super::FakeInstance;
 
-/// Like in the host, each call runs in a read-only context.
+/// As in the host, each call runs in a read-only context, and hooks run programs and ask models
+/// with a grant.
 impl FakeInstance {
     /// Calls the hook before a prompt.
     ///
     /// # Errors
     /// The plugin's error.
     pub fn before_prompt(&self, asked: &BeforePrompt) -> Result<PromptAddition> {
-        self.ask(Hook::BeforePrompt.name(), asked)
+        self.ask_hook(Hook::BeforePrompt, asked)
     }
 
     /// Calls the hook before a request.
@@ -26,7 +27,7 @@ impl FakeInstance {
     /// # Errors
     /// The plugin's error.
     pub fn before_request(&self, asked: &BeforeRequest) -> Result<RequestChange> {
-        self.ask(Hook::BeforeRequest.name(), asked)
+        self.ask_hook(Hook::BeforeRequest, asked)
     }
 
     /// Calls the hook before a tool call.
@@ -34,7 +35,7 @@ impl FakeInstance {
     /// # Errors
     /// The plugin's error.
     pub fn before_tool(&self, asked: &BeforeTool) -> Result<GuardAnswer> {
-        self.ask(Hook::BeforeTool.name(), asked)
+        self.ask_hook(Hook::BeforeTool, asked)
     }
 
     /// Calls the hook after a tool call.
@@ -42,7 +43,39 @@ impl FakeInstance {
     /// # Errors
     /// The plugin's error.
     pub fn after_tool(&self, asked: &AfterTool) -> Result<ResultChange> {
-        self.ask(Hook::AfterTool.name(), asked)
+        self.ask_hook(Hook::AfterTool, asked)
+    }
+
+    /// Calls the hook at the start of a session.
+    ///
+    /// # Errors
+    /// The plugin's error.
+    pub fn session_start(&self, asked: &SessionStart) -> Result<SessionText> {
+        self.ask_hook(Hook::SessionStart, asked)
+    }
+
+    /// Calls the hook at the end of a turn.
+    ///
+    /// # Errors
+    /// The plugin's error.
+    pub fn turn_end(&self, asked: &TurnEnd) -> Result<TurnEndAnswer> {
+        self.ask_hook(Hook::TurnEnd, asked)
+    }
+
+    /// Calls the hook before a gc.
+    ///
+    /// # Errors
+    /// The plugin's error.
+    pub fn before_gc(&self, asked: &BeforeGc) -> Result<()> {
+        self.ask_hook::<Map<String, Value>>(Hook::BeforeGc, asked).map(drop)
+    }
+
+    /// Calls the hook at the end of a session.
+    ///
+    /// # Errors
+    /// The plugin's error.
+    pub fn session_end(&self, asked: &SessionEnd) -> Result<()> {
+        self.ask_hook::<Map<String, Value>>(Hook::SessionEnd, asked).map(drop)
     }
 
     /// Reports events.
@@ -50,7 +83,7 @@ impl FakeInstance {
     /// # Errors
     /// The plugin's error.
     pub fn events(&self, told: &EventBatch) -> Result<()> {
-        self.ask::<Map<String, Value>>(Hook::Event.name(), told).map(drop)
+        self.ask_hook::<Map<String, Value>>(Hook::Event, told).map(drop)
     }
 
     /// Returns the preview of the changes that a tool call would make.

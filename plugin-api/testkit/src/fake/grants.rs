@@ -3,7 +3,8 @@
 use std::collections::BTreeSet;
 
 use jaato_types::grant::{
-    GRANTS, grant_missing_error, grant_not_requested_error, grant_of, requested_grants,
+    GRANTS, grant_missing_error, grant_not_requested_error, grant_of, grant_without_call,
+    requested_grants,
 };
 use jaato_types::{Description, PluginName, Result};
 
@@ -13,13 +14,15 @@ pub(crate) struct FakeGrants {
     plugin: Option<PluginName>,
     listed: BTreeSet<&'static str>,
     denied: BTreeSet<&'static str>,
+    has_hooks: bool,
 }
 
 impl FakeGrants {
     /// Creates the grants from a plugin's description.
     pub(crate) fn of(plugin: PluginName, description: &Description) -> Self {
         let listed = requested_grants(description).into_iter().collect();
-        Self { plugin: Some(plugin), listed, denied: BTreeSet::new() }
+        let has_hooks = !description.hooks.is_empty();
+        Self { plugin: Some(plugin), listed, denied: BTreeSet::new(), has_hooks }
     }
 
     /// Acts as if the plugin listed every grant.
@@ -39,11 +42,14 @@ impl FakeGrants {
         }
     }
 
-    /// Refuses an operation like the host does.
-    pub(crate) fn check(&self, operation: &str) -> Result<()> {
-        let (Some(plugin), Some(grant)) = (&self.plugin, grant_of(operation)) else {
-            return Ok(());
+    /// Refuses an operation like the host does. `is_call` means that neither a hook nor an instance
+    /// asks.
+    pub(crate) fn check(&self, operation: &str, is_call: bool) -> Result<()> {
+        let grant = match is_call || !self.has_hooks {
+            true => grant_of(operation),
+            false => grant_without_call(operation),
         };
+        let (Some(plugin), Some(grant)) = (&self.plugin, grant) else { return Ok(()) };
         if !self.listed.contains(grant) {
             return Err(grant_not_requested_error(plugin, grant));
         }

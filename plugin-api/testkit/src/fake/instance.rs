@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use jaato_plugin_engine::{EnginePlugin, Facet, PluginInstance};
 use jaato_types::count::{COUNT_TOKENS, TokenCount};
+use jaato_types::hooks::Hook;
 use jaato_types::large::{LARGE, LargeRequest, LargeRequestKind, REQUEST_BYTES_MAX};
 use jaato_types::{
     CONDITION, Completion, CompletionRequest, ConditionAnswer, ConditionDecision, ConditionRequest,
@@ -218,6 +219,17 @@ impl FakeInstance {
         self.start_on(read_answer, facet, operation, frame, only_reads).wait().result
     }
 
+    /// Calls a hook in a context of its own kind.
+    pub(super) fn ask_hook<A: DeserializeOwned>(
+        &self,
+        hook: Hook,
+        request: &impl Serialize,
+    ) -> Result<A> {
+        let (facet, frame) = (Facet::Operation, frame(request)?);
+        let in_hook = |services: &FakeServices, context| services.is_hook(context);
+        self.start_on(read_answer, facet, hook.name(), frame, in_hook).wait().result
+    }
+
     /// Starts a call. `note` registers its context with the services.
     fn start_on<T>(
         &self,
@@ -232,6 +244,7 @@ impl FakeInstance {
                 let text = format!("the plugin gives out no {}", name_of(facet));
                 return Err(Error::new(ErrorKind::UnknownOperation, text));
             }
+            self.host.services.begin_call(context.number());
             note(&self.host.services, context.number());
             self.instance.call_into(context, facet, name, frame, outlet)
         })

@@ -140,6 +140,10 @@ struct FakeServicesState {
     tools: BTreeMap<u64, String>,
     /// Contexts in which a plugin is asked something, and only reads.
     reading: BTreeSet<u64>,
+    /// Contexts of hooks, which only read except for what is granted.
+    hooks: BTreeSet<u64>,
+    /// Contexts of calls. Any other is that of an instance.
+    calls: BTreeSet<u64>,
 }
 
 impl Default for FakeServicesState {
@@ -166,6 +170,8 @@ impl Default for FakeServicesState {
             objects: ObjectEnvironment::default(),
             tools: BTreeMap::new(),
             reading: BTreeSet::new(),
+            hooks: BTreeSet::new(),
+            calls: BTreeSet::new(),
         }
     }
 }
@@ -324,9 +330,22 @@ impl FakeServices {
         self.lock().reading.insert(context);
     }
 
+    /// Notes that a context belongs to a call.
+    pub(crate) fn begin_call(&self, context: u64) {
+        self.lock().calls.insert(context);
+    }
+
+    /// Notes that a plugin's hook is called in a context.
+    pub(crate) fn is_hook(&self, context: u64) {
+        let mut state = self.lock();
+        state.reading.insert(context);
+        state.hooks.insert(context);
+    }
+
     /// Forgets what a context that has ended did not finish.
     pub(crate) fn forget(&self, context: u64) {
         let mut state = self.lock();
+        state.calls.remove(&context);
         state.puts.retain(|(of, _), _| *of != context);
         state.bodies.retain(|(of, _), _| *of != context);
         state.requests.remove(&context);
@@ -438,11 +457,14 @@ impl FakeServices {
             let mut state = self.lock();
             state.take_body(&mut request)?;
             state.asked.push(request.clone());
-            let may_read = || operation_named(operation).is_some_and(|it| it.only_reads);
-            if state.reading.contains(&context) && !may_read() {
+            let is_hook = state.hooks.contains(&context);
+            let may_use = operation_named(operation)
+                .is_some_and(|it| it.only_reads || (is_hook && it.in_hooks));
+            if state.reading.contains(&context) && !may_use {
                 return Err(reading_only_error(operation));
             }
-            state.grants.check(operation)?;
+            let is_call = state.calls.contains(&context) && !is_hook;
+            state.grants.check(operation, is_call)?;
             state.scripts.get(operation).cloned()
         };
         let Some(script) = script else { return self.built_in(&request) };

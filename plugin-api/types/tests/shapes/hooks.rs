@@ -9,23 +9,23 @@ use jaato_types::permission_prompt::{
 };
 use jaato_types::service::ContextFacts;
 use jaato_types::work_plan::*;
-use jaato_types::{Annotations, Error, ErrorKind, Event, EventEnvelope, Message, RequestOptions};
+use jaato_types::{
+    Annotations, Error, ErrorKind, Event, EventEnvelope, GcReason, Message, RequestOptions,
+};
 use serde_json::json;
 
 use super::{Shapes, object};
 
 pub fn shapes(shapes: &mut Shapes) {
     shapes.section("hooks");
-    shapes.words(&[
-        Hook::BeforePrompt,
-        Hook::BeforeRequest,
-        Hook::BeforeTool,
-        Hook::AfterTool,
-        Hook::Event,
-        Hook::Unknown,
-    ]);
+    shapes.words(&[Hook::ALL, &[Hook::Unknown]].concat());
+    shapes.add(&SessionStart::new(true, ContextFacts::default()));
+    shapes.add(&SessionText { text: "the moon is full".to_owned() });
     shapes.add(&BeforePrompt::new("what moon is it?", ContextFacts::default()));
-    shapes.add(&PromptAddition { text: "it is night".to_owned() });
+    shapes.add(&PromptAddition {
+        text: "it is night".to_owned(),
+        refusal: "not at night".to_owned(),
+    });
     let may_change = vec!["temperature".to_owned()];
     let newest = Message::user("what moon is it?");
     shapes.add(&BeforeRequest::new(RequestOptions::default(), may_change, newest));
@@ -56,6 +56,10 @@ pub fn shapes(shapes: &mut Shapes) {
     let ended = AfterTool::new("phase", json!({ "day": 1 }), result.clone());
     shapes.add(&ended.with_call("c1".into(), "tool-moon".into(), true));
     shapes.add(&ResultChange { replace: Some(result), add: object(json!({ "seen": true })) });
+    shapes.add(&TurnEnd::new("it is full", 1, ContextFacts::default()));
+    shapes.add(&TurnEndAnswer { continue_with: "look again".to_owned() });
+    shapes.add(&BeforeGc::new(GcReason::Manual, ContextFacts::default()));
+    shapes.add(&SessionEnd::new(ContextFacts::default()));
     let event = Event::Notice { source: "host".to_owned(), text: "it is night".to_owned() };
     let event = EventEnvelope { v: 1, seq: 7, session: "s".into(), event };
     shapes.add(&EventBatch::new(vec![event]).with_dropped(2));

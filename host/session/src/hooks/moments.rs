@@ -1,0 +1,115 @@
+//! The start and the end of a session, the end of a turn, and the moment before a gc.
+
+use futures_util::future::join_all;
+use jaato_types::hooks::{
+    BeforeGc, Hook, SessionEnd, SessionStart, SessionText, TURN_CONTINUATIONS_MAX, TurnEnd,
+    TurnEndAnswer,
+};
+use jaato_types::{Event, GcReason, Part, Result};
+use serde::Serialize;
+use serde_json::{Map, Value, json};
+
+use super::{HookAsker, HookPlugin, cut_to_tokens};
+use crate::turn::{TurnProgress, host_bug};
+use crate::{Cancel, Session};
+
+/// The most estimated tokens of a message with which a plugin makes a turn continue.
+const CONTINUE_TOKENS_MAX: u64 = 2_000;
+
+/// The key that names the plugin in such a message.
+const CONTINUED_BY: &str = "continued_by_plugin";
+
+impl Session {
+    /// Lets plugins make the turn continue after the model's answer. Returns true if one does.
+    pub(crate) async fn continues(
+        &mut self,
+        text: &str,
+        progress: &mut TurnProgress,
+        cancel: &Cancel,
+    ) -> Result<bool> {
+        // Without a step left, the message would reach the model only with the next prompt.
+        if progress.steps >= self.shared.limits.steps_max {
+            return Ok(false);
+        }
+        let asked = self.shared.hooks.turn_end(text, progress.continuations, cancel);
+        let Some(message) = asked.await else { return Ok(false) };
+        progress.continuations += 1;
+        self.history.append_prompt(vec![message]).map_err(host_bug)?;
+        Ok(true)
+    }
+}
+
+impl HookAsker {
+    /// Asks all plugins at once, before the first prompt. Returns their texts in plugin order.
+    pub(super) async fn session_start(
+        &self,
+        is_continued: bool,
+        cancel: &Cancel,
+    ) -> Vec<(HookPlugin, String)> {
+        if !self.start_session() {
+            return Vec::new();
+        }
+        let request = SessionStart::new(is_continued, self.facts.read());
+        let plugins = self.plugins_to_ask(Hook::SessionStart);
+        let answers = plugins.iter().map(|plugin| {
+            let take = |answer: SessionText| Ok(answer.text);
+            self.ask(plugin, Hook::SessionStart, &request, cancel, take)
+        });
+        let answers = join_all(answers).await;
+        let texts = plugins.into_iter().zip(answers);
+        texts.filter_map(|(plugin, text)| Some((plugin, text.ok()?))).collect()
+    }
+
+    /// Tells all plugins at once that the session ends, if they know that it has started.
+    pub(crate) async fn session_end(&self) {
+        if self.end_session() {
+            let request = SessionEnd::new(self.facts.read());
+            self.tell(Hook::SessionEnd, &request, &Cancel::new()).await;
+        }
+    }
+
+    /// Tells all plugins at once that a gc follows.
+    pub(crate) async fn before_gc(&self, reason: GcReason, cancel: &Cancel) {
+        let request = BeforeGc::new(reason, self.facts.read());
+        self.tell(Hook::BeforeGc, &request, cancel).await;
+    }
+
+    /// Asks the plugins one after the other whether the turn ends. Returns the message of the first
+    /// one that makes it continue.
+    async fn turn_end(&self, text: &str, continuations: u32, cancel: &Cancel) -> Option<Part> {
+        let plugins = self.plugins_to_ask(Hook::TurnEnd);
+        if plugins.is_empty() {
+            return None;
+        }
+        let request = TurnEnd::new(text, continuations, self.facts.read());
+        for plugin in plugins {
+            let take = |answer: TurnEndAnswer| Ok(answer.continue_with);
+            let answer = self.ask(&plugin, Hook::TurnEnd, &request, cancel, take).await;
+            let Ok(mut message) = answer else { continue };
+            if message.trim().is_empty() {
+                continue;
+            }
+            if continuations >= TURN_CONTINUATIONS_MAX {
+                self.emitter.notice(format!(
+                    "the turn ends, although plugin `{}` wants it to continue: plugins have made \
+                     it continue {TURN_CONTINUATIONS_MAX} times",
+                    plugin.name
+                ));
+                return None;
+            }
+            cut_to_tokens(&mut message, CONTINUE_TOKENS_MAX);
+            let part = Part::json(json!({ CONTINUED_BY: plugin.name, "text": message }));
+            self.emitter.emit(Event::TurnContinued { source: plugin.source, text: message });
+            return Some(part);
+        }
+        None
+    }
+
+    async fn tell(&self, hook: Hook, request: &impl Serialize, cancel: &Cancel) {
+        let plugins = self.plugins_to_ask(hook);
+        let take = |_: Map<String, Value>| Ok(());
+        let told = plugins.iter().map(|plugin| self.ask(plugin, hook, request, cancel, take));
+        // `ask` has reported each failure.
+        join_all(told).await;
+    }
+}

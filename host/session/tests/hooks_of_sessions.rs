@@ -1,0 +1,130 @@
+//! Hooks at the start and the end of a session, at the end of a turn and before a gc, and how long
+//! hooks may take.
+
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+use jaato_session::testing::{ScriptedGcAction, ScriptedProviderAction, TestStage};
+use jaato_session::{Cancel, Session, TurnReport};
+use jaato_types::hooks::{Hook, TURN_CONTINUATIONS_MAX};
+use jaato_types::{ErrorKind, Event, Outcome, Part};
+use serde_json::json;
+
+async fn turn(stage: &TestStage, session: &mut Session, prompt: &str) -> TurnReport {
+    stage.provider.then([ScriptedProviderAction::text("done")]);
+    session.turn(prompt, &Cancel::new()).await
+}
+
+/// Lists the questions so far by their names.
+fn asked(stage: &TestStage) -> Vec<&'static str> {
+    stage.hooks.asked().iter().map(|(_, hook, _)| hook.name()).collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn session_hooks_are_asked_once_at_the_first_prompt_and_at_the_end() {
+    let stage = TestStage::new([]);
+    stage.hooks.says("notes", Hook::SessionStart, json!({ "text": "buy milk" }));
+    stage.hooks.says("notes", Hook::SessionEnd, json!({}));
+    let mut session = stage.start(TestStage::setup()).unwrap();
+    session.handle().tell_end().await;
+    assert!(asked(&stage).is_empty(), "a session without a prompt has no end");
+    turn(&stage, &mut session, "one").await;
+    turn(&stage, &mut session, "two").await;
+    session.handle().tell_end().await;
+    session.handle().tell_end().await;
+    assert_eq!(asked(&stage), ["session_start", "session_end"]);
+    let added = json!({ "added_by_plugin": "notes", "text": "buy milk" });
+    let first = session.history().messages().next().unwrap().parts.clone();
+    assert_eq!(first, [Part::json(added), Part::text("one")]);
+    let (_, _, request) = stage.hooks.asked().remove(0);
+    assert_eq!(request["is_continued"], false);
+}
+
+#[tokio::test(start_paused = true)]
+async fn refused_prompt_reaches_neither_the_model_nor_the_history() {
+    let stage = TestStage::new([]);
+    stage.hooks.says("filter", Hook::BeforePrompt, json!({ "refusal": "it names a customer" }));
+    let mut session = stage.start(TestStage::setup()).unwrap();
+    let report = session.turn("Mr Moon", &Cancel::new()).await;
+    let error = report.error.unwrap();
+    assert_eq!((report.outcome, error.kind), (Outcome::Failed, ErrorKind::PermissionDenied));
+    assert_eq!(error.message, "plugin `filter` refused the prompt: it names a customer");
+    assert_eq!(session.history().messages().count(), 0);
+    assert!(stage.provider.requests().is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn turn_continues_with_the_message_of_a_plugin_up_to_a_limit() {
+    let stage = TestStage::new([]);
+    stage.hooks.says("tests", Hook::TurnEnd, json!({ "continue_with": "two tests fail" }));
+    let mut session = stage.start(TestStage::setup()).unwrap();
+    for _ in 0..=TURN_CONTINUATIONS_MAX {
+        stage.provider.then([ScriptedProviderAction::text("done")]);
+    }
+    let report = session.turn("fix it", &Cancel::new()).await;
+    assert_eq!((report.outcome, report.steps), (Outcome::Done, TURN_CONTINUATIONS_MAX + 1));
+    let message = json!({ "continued_by_plugin": "tests", "text": "two tests fail" });
+    let last = stage.provider.requests().pop().unwrap().messages.pop().unwrap();
+    assert_eq!(last.parts, [Part::json(message)]);
+    let counts: Vec<_> =
+        stage.hooks.asked().iter().map(|(_, _, asked)| asked["continuations"].clone()).collect();
+    assert_eq!(counts, [0, 1, 2, 3]);
+    let continued = |event: &Event| matches!(event, Event::TurnContinued { .. });
+    assert_eq!(stage.events.events().iter().filter(|event| continued(event)).count(), 3);
+    let told =
+        "although plugin `tests` wants it to continue: plugins have made it continue 3 times";
+    assert!(stage.events.notices().contains(told), "{}", stage.events.notices());
+}
+
+#[tokio::test(start_paused = true)]
+async fn turn_that_is_cancelled_is_not_continued() {
+    let stage = TestStage::new([]);
+    stage.hooks.says("tests", Hook::TurnEnd, json!({ "continue_with": "go on" }));
+    let mut session = stage.start(TestStage::setup()).unwrap();
+    let cancel = Cancel::new();
+    cancel.cancel();
+    assert_eq!(session.turn("x", &cancel).await.outcome, Outcome::Cancelled);
+    assert!(asked(&stage).is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn plugins_act_before_the_gc_does() {
+    let stage = TestStage::new([]);
+    stage.gc.does([ScriptedGcAction::keeping(1)]);
+    stage.hooks.says("notes", Hook::BeforeGc, json!({}));
+    let mut session = stage.start(TestStage::setup()).unwrap();
+    turn(&stage, &mut session, "one").await;
+    turn(&stage, &mut session, "two").await;
+    assert!(session.gc(&Cancel::new()).await.unwrap().messages_removed > 0);
+    let (_, hook, request) = stage.hooks.asked().remove(0);
+    assert_eq!((hook, &request["reason"]), (Hook::BeforeGc, &json!("manual")));
+}
+
+/// Runs a turn in which a hook hangs. Returns how long that took.
+async fn hangs_for(deadline_ms: Option<u64>, limit_ms: u64) -> u64 {
+    let stage = TestStage::new([]);
+    stage.hooks.hangs("slow", Hook::TurnEnd);
+    if let Some(ms) = deadline_ms {
+        stage.hooks.has_deadline(Hook::TurnEnd, ms);
+    }
+    let mut setup = TestStage::setup();
+    setup.limits.hook_deadline_ms = limit_ms;
+    let mut session = stage.start(setup).unwrap();
+    turn(&stage, &mut session, "x").await.duration_ms
+}
+
+#[tokio::test(start_paused = true)]
+async fn hook_has_the_deadline_that_its_plugin_asks_for_up_to_the_users_limit() {
+    assert_eq!(hangs_for(None, 60_000).await, 1_000);
+    assert_eq!(hangs_for(Some(30_000), 60_000).await, 30_000);
+    assert_eq!(hangs_for(Some(90_000), 60_000).await, 60_000);
+}
+
+#[tokio::test(start_paused = true)]
+async fn deadline_of_a_hook_is_paused_while_it_waits_for_a_model() {
+    let stage = TestStage::new([]);
+    stage.hooks.says("judge", Hook::TurnEnd, json!({})).asks_a_model(20_000);
+    let mut session = stage.start(TestStage::setup()).unwrap();
+    let report = turn(&stage, &mut session, "x").await;
+    assert!(report.duration_ms >= 20_000, "{}", report.duration_ms);
+    assert_eq!(stage.events.notices(), "");
+}

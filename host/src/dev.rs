@@ -1,0 +1,201 @@
+//! `jaato plugin dev`: builds a plugin's crate, installs it, and does so again after each change.
+//!
+//! The user agrees once that builds from a folder are trusted. A build keeps the grants of the
+//! previous one. The question comes again if the plugin has another name or asks for more.
+
+mod build;
+mod watch;
+
+use std::collections::BTreeSet;
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use jaato_install::{self as install, InstallSource};
+use jaato_runtime::config::trust::{
+    DevelopmentFolder, DevelopmentTrust, GrantStore, TrustStore, refuse_inside_session,
+};
+use jaato_runtime::session_loop::Cancel;
+use jaato_runtime::types::grant::{grant_named, requested_grants};
+use jaato_runtime::{Runtime, Setup, forget_copy, visible};
+
+use crate::args::GlobalArgs;
+use crate::exit::{CommandFailure, CommandResult, Exit};
+use crate::first_start::read_answer;
+use crate::install as installing;
+use crate::signals::cancel_on_signals;
+use crate::terminal::{self, Before, Dialog, Look, Reply, Text};
+use crate::{plugin, report, signals, start, trust};
+
+/// What the user wants of a development run.
+#[derive(Debug, Clone, Copy)]
+pub struct DevOptions {
+    /// Build and install once, and end.
+    pub once: bool,
+    /// Trust the builds without asking.
+    pub yes: bool,
+    /// Build with optimizations.
+    pub release: bool,
+}
+
+/// Builds and installs the plugin of a folder, and again after each change until Ctrl-C.
+pub async fn dev(global: GlobalArgs, folder: &Path, options: DevOptions) -> CommandResult {
+    let setup = start::setup(start::arguments(global.clone()))?;
+    refuse_inside_session(&setup.variables).map_err(trust::trust_failure)?;
+    let folder = check_folder(folder)?;
+    let cancel = Cancel::new();
+    let run = DevelopmentRun { global, setup, folder, options };
+    // Before the first question, which takes Ctrl-C itself.
+    cancel_on_signals(cancel.clone());
+    let mut sources = watch::SourceStamp::read(run.folder.path());
+    let mut name = run.build_and_install(&cancel).await;
+    if options.once {
+        return name.map(|_| Exit::Done);
+    }
+    let mut log = watch::LogTail::at_end(run.setup.folders.cache().ok());
+    loop {
+        if let Err(failure) = &name {
+            if cancel.is_cancelled() {
+                return Ok(Exit::Done);
+            }
+            report::failure(failure);
+        }
+        report::line("waiting for changes; Ctrl-C ends this")?;
+        let plugin = name.as_deref().ok();
+        let Some(changed) = watch::next_change(&run, &sources, (&mut log, plugin), &cancel).await?
+        else {
+            return Ok(Exit::Done);
+        };
+        sources = changed;
+        name = run.build_and_install(&cancel).await;
+    }
+}
+
+fn check_folder(folder: &Path) -> Result<DevelopmentFolder, CommandFailure> {
+    DevelopmentFolder::check(folder).map_err(|error| {
+        let hint = "builds are trusted only from a folder that you alone can write to";
+        CommandFailure::new(Exit::Usage, &error).hint(hint)
+    })
+}
+
+/// A run of `jaato plugin dev`.
+pub struct DevelopmentRun {
+    global: GlobalArgs,
+    setup: Setup,
+    folder: DevelopmentFolder,
+    options: DevOptions,
+}
+
+impl DevelopmentRun {
+    /// Returns the crate's folder.
+    pub fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// Builds and installs once. Returns the plugin's name.
+    async fn build_and_install(&self, cancel: &Cancel) -> Result<String, CommandFailure> {
+        let file = build::build(self, cancel).await?;
+        let runtime = start::runtime(start::arguments(self.global.clone())).await?;
+        let installed = self.install(&runtime, &file).await;
+        start::close(runtime).await;
+        installed
+    }
+
+    /// Trusts and installs a build. Returns the plugin's name.
+    async fn install(&self, runtime: &Runtime, file: &Path) -> Result<String, CommandFailure> {
+        let place = installing::own_folder(&self.setup)?;
+        let source = InstallSource::find(file, &place).map_err(installing::install_failure)?;
+        let name = source.manifest().name.as_str().to_owned();
+        installing::refuse_shipped_name(&self.setup, source.manifest())?;
+        let description = plugin::describe_plugin(&self.setup, source.file()).await?;
+        let unusable = installing::refuse_conflict(runtime, &source, &description, &place)?;
+        let requested = requested_grants(&description).into_iter().map(str::to_owned).collect();
+        self.trust(&name, source.file(), requested).await?;
+        // Trusted first, so that a running chat never opens the new file in a worker.
+        let installed = install::install(&source, &place).map_err(installing::install_failure)?;
+        let offered = plugin::describe_offer(source.manifest(), &description);
+        report::line(&format!("installed `{name}` {}: {offered}", source.manifest().version))?;
+        report::line(&format!("  {}", installed.path.display()))?;
+        for line in unusable {
+            report::line(&format!("  cannot be used: {}", visible::name(&line)))?;
+        }
+        Ok(name)
+    }
+
+    /// Trusts a build and gives it its grants. Asks the user if they have not agreed to that.
+    async fn trust(
+        &self,
+        name: &str,
+        file: &Path,
+        requested: BTreeSet<String>,
+    ) -> Result<(), CommandFailure> {
+        // Its mode may have changed while jaato waited.
+        check_folder(self.folder.path())?;
+        let data = self.setup.folders.data()?;
+        let (trusts, grants) = (TrustStore::in_folder(data), GrantStore::in_folder(data));
+        let known = trusts.development(&self.folder).map_err(trust::trust_failure)?;
+        let known = known.filter(|known| known.plugin == name);
+        let asked = known.as_ref().map(|known| known.asked.clone()).unwrap_or_default();
+        let added: BTreeSet<String> = requested.difference(&asked).cloned().collect();
+        if (known.is_none() || !added.is_empty()) && !self.options.yes {
+            self.ask(name, &added).await?;
+        }
+        let sha256 = installing::digest(file)?;
+        let before = known.as_ref().map(|known| known.sha256.as_str());
+        if before == Some(sha256.as_str()) && added.is_empty() {
+            return Ok(());
+        }
+        let asked = asked.union(&requested).cloned().collect();
+        let now = SystemTime::now();
+        trusts
+            .trust_build(&self.folder, (name, &sha256, file), asked, now)
+            .and_then(|()| grants.move_to(name, before, &sha256, added, now))
+            .map_err(trust::trust_failure)?;
+        self.forget_copy_of(known.as_ref())
+    }
+
+    /// Removes the private copy of the previous build, which is no longer trusted.
+    fn forget_copy_of(&self, known: Option<&DevelopmentTrust>) -> Result<(), CommandFailure> {
+        let Some(known) = known else { return Ok(()) };
+        let copies = self.setup.folders.trusted()?;
+        forget_copy(&known.sha256, &copies).map_err(|error| {
+            let text = format!("cannot remove the copy in `{}`: {error}", copies.display());
+            CommandFailure::new(Exit::Plugin, text)
+        })
+    }
+
+    /// Asks whether builds of the folder are trusted and get these grants.
+    async fn ask(&self, name: &str, grants: &BTreeSet<String>) -> Result<(), CommandFailure> {
+        let refused = |text: &str| {
+            CommandFailure::new(Exit::Usage, text).hint("`--yes` trusts the builds without asking")
+        };
+        if terminal::nobody_types().is_some() || !terminal::errors_are_terminal() {
+            return Err(refused("no user can be asked whether the builds are trusted"));
+        }
+        let name = visible::name(name);
+        let title = format!("Run each build of `{name}` from this folder inside jaato?");
+        let mut dialog = Dialog::choice(&title, vec!["yes".to_owned(), "no".to_owned()]);
+        let folder = self.folder.path().display().to_string();
+        let allows = |grant: &String| {
+            let allows = grant_named(grant).map_or("", |known| known.allows);
+            format!("it may {allows} ({grant})")
+        };
+        let notes = std::iter::once(visible::name(&folder).into_owned());
+        let notes = notes.chain(grants.iter().map(allows));
+        dialog.notes = notes.map(|line| (Look::Plain, line)).collect();
+        let ending = signals::end_on_signals();
+        let open = Arc::new(terminal::open_question());
+        let read = |line: &str| read_answer(line, 1);
+        let fold =
+            |answer: &Option<usize>| answer.map(|_| Text::new().with(Look::Green, "✓ trusted"));
+        let answer = terminal::ask(open, dialog, Before::Dropped, read, fold).await;
+        drop(ending);
+        let said =
+            |error: io::Error| CommandFailure::new(Exit::Failed, format!("cannot ask: {error}"));
+        match answer.map_err(said)? {
+            Reply::Answer(Some(_)) => Ok(()),
+            _ => Err(refused("the builds are not trusted, so nothing was installed")),
+        }
+    }
+}
