@@ -22,7 +22,7 @@ const SAVED: &str = "Saved sessions";
 /// The help heading of the limits of a session.
 const CAPS: &str = "Session limits";
 
-/// What every command takes, before or after its name.
+/// Options of every command, before or after its name.
 #[derive(Debug, Clone, Args)]
 pub struct GlobalArgs {
     /// Also search this folder for plugins; repeatable
