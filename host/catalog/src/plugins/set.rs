@@ -10,8 +10,8 @@ use std::time::{Duration, Instant};
 use super::news::{PluginNews, WARN};
 use super::{Plugins, State};
 use jaato_registry::{
-    PluginFileTrust, PluginStatus, RESERVED_COMMANDS, RESERVED_TOOLS, Registry, RegistryRules,
-    ToolEntry, ToolStatus, keep_usable,
+    DescriptionOmission, PluginFileTrust, PluginStatus, RESERVED_COMMANDS, RESERVED_TOOLS,
+    Registry, RegistryRules, SchemaCheck, ToolEntry, ToolStatus, keep_usable,
 };
 use jaato_types::tools_set::{
     RefusedTool, TOOLS_SET_BURST, TOOLS_SET_INTERVAL_MS, ToolsSet, ToolsSetAnswer,
@@ -169,9 +169,11 @@ impl Plugins {
         let is_shipped = entry.candidate.trust == PluginFileTrust::Shipped;
         let ToolsSet { tools, commands, notices, .. } = set;
         let mut description = Description { tools, commands, ..Description::default() };
-        let left_out = keep_usable(&mut description);
-        let mut refused: Vec<RefusedTool> =
-            left_out.iter().map(|it| RefusedTool::new(&it.what, &it.why)).collect();
+        let left_out = keep_usable(&mut description, SchemaCheck::Compile);
+        let refuse = |it: &DescriptionOmission| {
+            RefusedTool::new(it.name.as_deref().unwrap_or(&it.what), &it.why)
+        };
+        let mut refused: Vec<RefusedTool> = left_out.iter().map(refuse).collect();
         let mut state = self.state();
         let now = Instant::now();
         let interval = Duration::from_millis(TOOLS_SET_INTERVAL_MS);
@@ -227,6 +229,9 @@ impl Plugins {
         let new = new_notices(&mut state, plugin, owner, notices);
         state.add_news(new, &self.log);
         refused.truncate(REFUSED_TOLD_MAX);
+        for RefusedTool { name, why, .. } in &refused {
+            self.log.line(WARN, plugin.as_str(), &format!("`{name}` is refused: {why}"));
+        }
         Ok(ToolsSetAnswer::new(count, refused))
     }
 
