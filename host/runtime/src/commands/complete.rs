@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use jaato_instances::{CallSite, FacetRequest, misbehaved_error};
+use jaato_instances::{CallSite, FacetRequest, wrong_answer};
 use jaato_session::{Cancel, Session, SharedFacts};
 use jaato_types::hooks::{CompleteWords, HOOK_MS_MAX, WordChoice, WordChoices};
 use jaato_types::{CommandSpec, Error, ErrorKind, Frame, PluginName, SessionId};
@@ -101,7 +101,7 @@ impl WordCompleter {
             let text = format!("its plugin did not answer within {HOOK_MS_MAX} ms");
             Err(Error::new(ErrorKind::Timeout, text))
         };
-        Frame::read(&answer.unwrap_or_else(too_slow)?).map_err(misbehaved_error)
+        Frame::read(&answer.unwrap_or_else(too_slow)?).map_err(wrong_answer(plugin.as_str()))
     }
 }
 
