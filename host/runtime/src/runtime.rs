@@ -4,7 +4,9 @@ use std::path::Path;
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
-use jaato_catalog::{Discovery, Plugins, Setup, StartState, discover, supervisor};
+use jaato_catalog::{
+    Discovery, Plugins, Setup, StartState, discover, missing_shipped_hint, supervisor,
+};
 use jaato_config::ConfigEntry;
 use jaato_environments::{
     EndedProcess, Environments, OutputFolder, ProgramRegistry, declared_secrets,
@@ -102,6 +104,10 @@ impl Runtime {
         let setting_problems: Vec<String> =
             of_settings.into_iter().map(|problem| problem.text).collect();
         problems.extend(setting_problems.iter().cloned());
+        let is_unknown = |name: &String| registry.plugin(name).is_none();
+        if setup.config.plugin_settings.keys().any(is_unknown) {
+            problems.extend(missing_shipped_hint(&setup, &registry));
+        }
         problems.extend(left_out(&registry));
         problems.extend(gc::gc_setting_problem(&registry, &setup.config));
         problems.extend(notes_on_files(&setup));
@@ -430,7 +436,8 @@ impl EngineObserver for PluginWatch {
     fn misbehaved(&self, report: &MisdeedReport) {
         let plugins = self.plugins.get().and_then(Weak::upgrade);
         match (report.misdeed, plugins) {
-            (Misdeed::StillBlocked { .. }, Some(plugins)) => {
+            // The calls of a disabled plugin have ended with an error.
+            (Misdeed::StillBlocked { .. }, Some(plugins)) if !report.disabled => {
                 let (plugin, seconds) = (&report.plugin, LONG_BLOCK.as_secs());
                 let text = format!(
                     "plugin `{plugin}` has blocked a thread for more than {seconds} s; its author \
