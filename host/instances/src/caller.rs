@@ -213,7 +213,7 @@ impl PluginCaller {
                 services: &services,
             };
             let Some(AcquiredInstance { lease, services, refused }) =
-                self.instances.get(wanted).await?
+                self.instances.get(wanted).await.map_err(|error| name_fault(plugin, error))?
             else {
                 self.check_plugin_files().await;
                 continue;
@@ -272,7 +272,7 @@ impl PluginCaller {
         }
     }
 
-    /// Waits for a call, and shows misdeeds of plugins that are reported meanwhile.
+    /// Waits for a call, and shows misdeeds of plugins that are reported during it.
     async fn with_misdeeds<T>(&self, call: impl Future<Output = T>, show: impl Fn()) -> T {
         let mut call = pin!(call);
         loop {

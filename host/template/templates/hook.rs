@@ -3,7 +3,7 @@
 use jaato_plugin_sdk::hooks::{BeforeTool, GuardAnswer, Hook, Hooks};
 use jaato_plugin_sdk::prelude::*;
 
-/// Words that stand for a deletion, wherever they are in the arguments.
+/// Words that mean a deletion, wherever they are in the arguments.
 const DELETIONS: [&str; 3] = ["rm ", "delete", "remove"];
 
 struct TemplateName;
@@ -27,7 +27,7 @@ impl Hooks for TemplateName {
 
 export_plugin! { state: (), hook: TemplateName }
 
-/// Finds the first word that stands for a deletion.
+/// Finds the first word that means a deletion.
 fn deletion(arguments: &str) -> Option<&'static str> {
     DELETIONS.into_iter().find(|word| arguments.contains(word))
 }
@@ -39,7 +39,7 @@ mod tests {
     #[test]
     fn only_words_for_a_deletion_are_found() {
         assert_eq!(deletion(r#"{"command":"rm -r target"}"#), Some("rm "));
-        assert_eq!(deletion(r#"{"command":"git delete-branch"}"#), Some("delete"));
+        assert_eq!(deletion(r#"{"path":"a","delete":true}"#), Some("delete"));
         assert_eq!(deletion(r#"{"command":"ls"}"#), None);
     }
 }
