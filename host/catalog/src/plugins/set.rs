@@ -123,6 +123,10 @@ fn why_refused(
     }
 }
 
+fn refused_tool(omission: &DescriptionOmission) -> RefusedTool {
+    RefusedTool::new(omission.name.as_deref().unwrap_or(&omission.what), &omission.why)
+}
+
 /// Removes the promises of a foreign tool, because its author is not the plugin's and no one
 /// vouches for them. `parallel_safe` stays because it loosens no rule.
 fn promise_nothing(spec: &mut ToolSpec) {
@@ -170,10 +174,7 @@ impl Plugins {
         let ToolsSet { tools, commands, notices, .. } = set;
         let mut description = Description { tools, commands, ..Description::default() };
         let left_out = keep_usable(&mut description, SchemaCheck::Compile);
-        let refuse = |it: &DescriptionOmission| {
-            RefusedTool::new(it.name.as_deref().unwrap_or(&it.what), &it.why)
-        };
-        let mut refused: Vec<RefusedTool> = left_out.iter().map(refuse).collect();
+        let mut refused: Vec<RefusedTool> = left_out.iter().map(refused_tool).collect();
         let mut state = self.state();
         let now = Instant::now();
         let interval = Duration::from_millis(TOOLS_SET_INTERVAL_MS);
@@ -229,10 +230,14 @@ impl Plugins {
         let new = new_notices(&mut state, plugin, owner, notices);
         state.add_news(new, &self.log);
         refused.truncate(REFUSED_TOLD_MAX);
-        for RefusedTool { name, why, .. } in &refused {
+        self.log_refused(plugin, &refused);
+        Ok(ToolsSetAnswer::new(count, refused))
+    }
+
+    fn log_refused(&self, plugin: &PluginName, refused: &[RefusedTool]) {
+        for RefusedTool { name, why, .. } in refused {
             self.log.line(WARN, plugin.as_str(), &format!("`{name}` is refused: {why}"));
         }
-        Ok(ToolsSetAnswer::new(count, refused))
     }
 
     /// Lists the commands that plugins have set, each with its plugin: those for one session, or
