@@ -249,7 +249,7 @@ pub struct EnvironmentArgs {
 }
 
 /// Splits `KEY=VALUE`.
-fn key_and_value(text: &str) -> Result<(String, String), String> {
+pub fn key_and_value(text: &str) -> Result<(String, String), String> {
     let (key, value) = text.split_once('=').ok_or("write KEY=VALUE")?;
     Ok((key.trim().to_owned(), value.to_owned()))
 }

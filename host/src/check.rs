@@ -21,7 +21,11 @@ const LINE_EACH_MAX: usize = 20;
 
 /// Checks a plugin file step by step. An invalid declaration is refused with an error. The plugin's
 /// behaviour is reported line by line to the end.
-pub async fn check(global: GlobalArgs, file: &Path) -> CommandResult {
+pub async fn check(
+    global: GlobalArgs,
+    file: &Path,
+    settings: &[(String, String)],
+) -> CommandResult {
     let manifest = plugin::read_manifest(file)?;
     report::line(&format!(
         "manifest     ok: {} {}, plugin-api {}",
@@ -32,17 +36,22 @@ pub async fn check(global: GlobalArgs, file: &Path) -> CommandResult {
     report::line("layout       ok: it fits this host")?;
     report::line(&format!("description  ok: {}", plugin::describe_offer(&manifest, &description)))?;
     let file = file.canonicalize().unwrap_or_else(|_| file.to_owned());
-    let made = Runtime::of_one(setup, &file, manifest, description).await;
+    let made = Runtime::of_one(setup, &file, manifest, description, settings).await;
     let runtime = made.map_err(|error| {
         let text = format!("cannot use `{}` as a plugin: {}", file.display(), error.message);
         CommandFailure::new(Exit::Plugin, text).maybe_hint(error.hint)
     })?;
+    let settings = runtime
+        .registry()
+        .plugins()
+        .first()
+        .map_or_else(|| Ok(Arc::default()), |entry| runtime.checked_settings(entry))?;
     let session =
         runtime.session_for_calls(SessionOptions::unattended(Arc::new(CheckEventSink)))?;
     let mut told = run(&runtime, &session).await;
     runtime.close_session(session.id()).await;
     if let Ok(failed) = &mut told {
-        *failed += conformance(&runtime, &file).await?;
+        *failed += conformance(&runtime, &file, &settings).await?;
     }
     start::close(runtime).await;
     match told? {
@@ -59,14 +68,27 @@ pub async fn check(global: GlobalArgs, file: &Path) -> CommandResult {
 async fn run(runtime: &Runtime, session: &Session) -> Result<usize, CommandFailure> {
     let registry = runtime.registry();
     let Some(entry) = registry.plugins().first() else { return Ok(0) };
-    if let Err(error) = runtime.make_instance(entry, session).await {
-        print_check_result("instance", &Err(error))?;
-        return Ok(1);
+    let (mut failed, mut is_usable) = (0, true);
+    match runtime.make_instance(entry, session).await {
+        Ok(()) => {
+            print_check_result("instance", &Ok("it starts in a worker".to_owned()))?;
+        }
+        Err(error) if error.kind == ErrorKind::Configuration => {
+            let why = error.message;
+            report::line(&format!("instance     left out: it needs a setting: {why}"))?;
+            report::line("             `--setting KEY=VALUE` sets one")?;
+            is_usable = false;
+        }
+        Err(error) => {
+            failed += print_check_result("instance", &Err(error))?;
+            is_usable = false;
+        }
     }
-    print_check_result("instance", &Ok("it starts in a worker".to_owned()))?;
-    let mut failed = 0;
     for left_out in &entry.left_out {
         failed += print_check_result(&left_out.what, &Err(Error::failed(left_out.why.clone())))?;
+    }
+    if !is_usable {
+        return Ok(failed);
     }
     let tools = entry.description().map_or(&[][..], |it| &it.tools);
     // If there are many tools, neighbours that are left out for the same reason share one line.
@@ -124,13 +146,17 @@ fn is_broken(error: &Error) -> bool {
 }
 
 /// Runs the conformance suite, and counts the failures.
-async fn conformance(runtime: &Runtime, file: &Path) -> Result<usize, CommandFailure> {
+async fn conformance(
+    runtime: &Runtime,
+    file: &Path,
+    settings: &Value,
+) -> Result<usize, CommandFailure> {
     let registry = runtime.registry();
     let kinds = registry.plugins().first().map(|entry| &entry.candidate.manifest.kinds);
     let checks = jaato_runtime::conformance_checks(kinds.map_or(&[], Vec::as_slice));
-    let suite = Conformance::new(runtime, file)?;
+    let suite = Conformance::new(runtime, file, settings)?;
     let (mut held, mut failures) = (0_usize, Vec::<(Error, Vec<String>)>::new());
-    let mut left_out = 0;
+    let (mut left_out, mut unset) = (0, 0);
     for (number, check) in checks.iter().enumerate() {
         let what = match suite.run(check).await {
             Ok(None) => {
@@ -138,6 +164,11 @@ async fn conformance(runtime: &Runtime, file: &Path) -> Result<usize, CommandFai
                 continue;
             }
             Ok(Some(what)) => Error::new(ErrorKind::PluginMisbehaved, what),
+            // The line about the instance names the setting.
+            Err(error) if error.kind == ErrorKind::Configuration => {
+                unset += 1;
+                continue;
+            }
             Err(error) => error,
         };
         let (has_hung, name) = (what.kind == ErrorKind::Timeout, in_words(check));
@@ -151,9 +182,13 @@ async fn conformance(runtime: &Runtime, file: &Path) -> Result<usize, CommandFai
             break;
         }
     }
-    let failed = checks.len() - held - left_out;
+    let failed = checks.len() - held - left_out - unset;
+    let needing = match unset {
+        0 => String::new(),
+        unset => format!("; {unset} are left out, because they need the setting"),
+    };
     if failed == 0 {
-        return print_check_result("conformance", &Ok(format!("{held} checks hold")));
+        return print_check_result("conformance", &Ok(format!("{held} checks hold{needing}")));
     }
     for (error, names) in failures {
         let message = format!("{}: {}", names.join("; "), error.message);
@@ -162,7 +197,7 @@ async fn conformance(runtime: &Runtime, file: &Path) -> Result<usize, CommandFai
     if left_out > 0 {
         report::line(&format!("conformance  left out: the {left_out} checks after one that hung"))?;
     }
-    report::line(&format!("conformance  {held} of {} checks hold", checks.len()))?;
+    report::line(&format!("conformance  {held} of {} checks hold{needing}", checks.len()))?;
     Ok(failed)
 }
 

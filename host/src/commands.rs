@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use clap::{Parser, Subcommand};
 use jaato_runtime::config::ListChange;
 
-use crate::args::{EnvironmentArgs, GlobalArgs, OutputForm};
+use crate::args::{EnvironmentArgs, GlobalArgs, OutputForm, key_and_value};
 use crate::exit::CommandResult;
 use crate::{
     bench, call, chat, check, command, config, dev, doctor, environment, grant, install, ledger,
@@ -487,11 +487,15 @@ commands! {
 
     /// Check a plugin file: its description, and its behaviour in a worker process
     ///
-    /// The check runs only examples of tools that change nothing and stay on this machine.
+    /// The check runs only examples of tools that change nothing and stay on this machine. It uses
+    /// your settings of the plugin.
     Check {
         /// The file
         file: PathBuf,
-    } |global| check::check(global, &file).await;
+        /// Set one setting of the plugin for the check; repeatable
+        #[arg(long, value_name = "KEY=VALUE", value_parser = key_and_value)]
+        setting: Vec<(String, String)>,
+    } |global| check::check(global, &file, &setting).await;
 
     /// Build and install your plugin, and again after each change
     ///
@@ -513,7 +517,7 @@ commands! {
         release: bool,
     } |global| dev::dev(global, &folder, dev::DevOptions { once, yes, release }).await;
 
-    /// Create the crate of a new plugin, with tests, a README and a CI file
+    /// Create the sources of a new plugin: a crate with tests, a README and a CI file, or C
     New {
         /// The name: lower-case letters, digits and `-`
         name: String,
@@ -682,6 +686,9 @@ pub struct PluginWorkerArgs {
     /// Run this check of the conformance suite, and end
     #[arg(long, value_name = "CHECK", conflicts_with = "describe")]
     pub conform: Option<String>,
+    /// The plugin's settings for the check, as JSON
+    #[arg(long, value_name = "FILE", requires = "conform")]
+    pub settings: Option<PathBuf>,
     /// The plugin file
     pub file: PathBuf,
 }

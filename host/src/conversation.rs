@@ -4,7 +4,8 @@
 use std::sync::Arc;
 
 use jaato_runtime::registry::{
-    NO_TOOLS, PluginCandidate, PluginFileTrust, PluginStatus, ToolEntry, names_tool,
+    NO_TOOLS, PluginCandidate, PluginEntry, PluginFileTrust, PluginStatus, Registry, ToolEntry,
+    names_tool,
 };
 use jaato_runtime::saved::Saving;
 use jaato_runtime::session_loop::{Cancel, EventSink, Session, TurnReport, UserAsker, WantedTools};
@@ -16,7 +17,7 @@ use crate::args::{GlobalArgs, SessionArgs};
 use crate::ask::{Stage, TerminalAsker};
 use crate::exit::{CommandFailure, Exit, exit_of};
 use crate::view::View;
-use crate::{first_start, report, start, trust};
+use crate::{first_start, report, start, tool, trust};
 
 /// Finds the plugins. If a user reads the output, reports those that could not be used and asks
 /// about the workspace.
@@ -52,7 +53,7 @@ pub async fn runtime(
         setup.config.local_download |= choice.may_download;
         runtime = start::start_runtime_with(setup).await;
     }
-    check_tool_names(&runtime, args)?;
+    check_tool_names(&runtime, args).await?;
     if is_read {
         report::problems(&start::problems(&runtime));
     } else {
@@ -172,7 +173,7 @@ fn task_name(task: &TaskFacts) -> String {
 }
 
 /// Refuses a name in `--tools` or `--allow` that no tool has, because it is probably a typo.
-fn check_tool_names(runtime: &Runtime, args: &SessionArgs) -> Result<(), CommandFailure> {
+async fn check_tool_names(runtime: &Runtime, args: &SessionArgs) -> Result<(), CommandFailure> {
     let only = match args.tools.as_deref() {
         Some([alone]) if alone == NO_TOOLS => &[],
         only => only.unwrap_or_default(),
@@ -181,49 +182,68 @@ fn check_tool_names(runtime: &Runtime, args: &SessionArgs) -> Result<(), Command
         let text = format!("`--tools {NO_TOOLS}` cannot be combined with other tools");
         return Err(CommandFailure::new(Exit::Usage, text));
     }
+    let allowed: Vec<_> = args.allow.iter().map(|text| AllowedTool::parse(text)).collect();
     let registry = runtime.registry();
-    // A plugin that sets its tools while it runs has not set them yet.
-    let setter = |name: &str| {
-        let plugins = registry.plugins().iter();
-        plugins
-            .filter(|it| it.status == PluginStatus::Active)
-            .find(|it| it.description().is_some_and(|description| description.may_set(name)))
+    let is_known = |name: &&str| {
+        setter(&registry, name).is_some()
+            || registry.tools().any(|it| names_tool(name, it.spec.name.as_str()))
     };
-    let find = |name: &str| {
-        registry.tool(name).ok_or_else(|| {
-            report::problems(&start::problems(runtime));
-            let known = registry.tools().map(|tool| tool.spec.name.as_str());
-            CommandFailure::unknown("tool", name, known)
-        })
+    let named = only.iter().map(String::as_str);
+    let named = named.chain(allowed.iter().map(|allowed| allowed.tool.as_str()));
+    let unknown: Vec<String> = named.filter(|name| !is_known(name)).map(str::to_owned).collect();
+    // A plugin may set such a tool when it is opened.
+    let offered = match unknown.is_empty() || !unknown.iter().any(|it| runtime.may_be_set_later(it))
+    {
+        true => None,
+        false => Some(tool::list_offered_tools(runtime, unknown).await?),
     };
-    let is_meant = |name: &str| registry.tools().any(|it| names_tool(name, it.spec.name.as_str()));
-    for name in only.iter().filter(|name| setter(name).is_none() && !is_meant(name)) {
-        find(name)?;
-    }
-    for text in &args.allow {
-        let allowed = AllowedTool::parse(text);
-        let by = setter(allowed.tool.as_str()).map(|entry| &entry.candidate);
-        let is_covered = |by: &PluginCandidate| {
-            let source = PluginSource::from_origin(by.trust == PluginFileTrust::Shipped, false);
-            allowed.covers(&allowed.tool, &by.manifest.name, source)
-        };
-        if by.is_some_and(is_covered) {
-            continue;
-        }
-        let named = |tool: &ToolEntry<'_>| allowed.names(tool.spec.name.as_str());
-        let tool = match registry.tools().find(named) {
-            Some(tool) => tool,
-            None => find(allowed.tool.as_str())?,
-        };
-        let covers = |tool: &ToolEntry<'_>| {
-            let source = PluginSource::from_origin(tool.is_shipped, tool.spec.foreign);
-            allowed.covers(&tool.spec.name, tool.plugin, source)
-        };
-        if !registry.tools().any(|tool| covers(&tool)) {
-            return Err(not_allowed(&allowed, &tool));
+    let set = offered.iter().flat_map(|it| it.offer.entries().filter(|tool| tool.is_set));
+    let tools: Vec<ToolEntry<'_>> = registry.tools().chain(set).collect();
+    for name in only.iter().filter(|name| setter(&registry, name).is_none()) {
+        if !tools.iter().any(|it| names_tool(name, it.spec.name.as_str())) {
+            return Err(unknown_tool(runtime, name, &tools));
         }
     }
-    Ok(())
+    allowed.iter().try_for_each(|allowed| check_allowed(runtime, &registry, allowed, &tools))
+}
+
+/// Finds the plugin that may set a tool with this name and has not done so.
+fn setter<'a>(registry: &'a Registry, name: &str) -> Option<&'a PluginEntry> {
+    let plugins = registry.plugins().iter();
+    plugins
+        .filter(|it| it.status == PluginStatus::Active)
+        .find(|it| it.description().is_some_and(|description| description.may_set(name)))
+}
+
+fn unknown_tool(runtime: &Runtime, name: &str, tools: &[ToolEntry<'_>]) -> CommandFailure {
+    report::problems(&start::problems(runtime));
+    CommandFailure::unknown("tool", name, tools.iter().map(|tool| tool.spec.name.as_str()))
+}
+
+/// Refuses a name in `--allow` that covers no tool.
+fn check_allowed(
+    runtime: &Runtime,
+    registry: &Registry,
+    allowed: &AllowedTool,
+    tools: &[ToolEntry<'_>],
+) -> Result<(), CommandFailure> {
+    let by = setter(registry, allowed.tool.as_str()).map(|entry| &entry.candidate);
+    let is_covered = |by: &PluginCandidate| {
+        let source = PluginSource::from_origin(by.trust == PluginFileTrust::Shipped, false);
+        allowed.covers(&allowed.tool, &by.manifest.name, source)
+    };
+    if by.is_some_and(is_covered) {
+        return Ok(());
+    }
+    let named = |tool: &&ToolEntry<'_>| allowed.names(tool.spec.name.as_str());
+    let Some(tool) = tools.iter().find(named) else {
+        return Err(unknown_tool(runtime, allowed.tool.as_str(), tools));
+    };
+    let covers = |tool: &ToolEntry<'_>| {
+        let source = PluginSource::from_origin(tool.is_shipped, tool.spec.foreign);
+        allowed.covers(&tool.spec.name, tool.plugin, source)
+    };
+    if tools.iter().any(covers) { Ok(()) } else { Err(not_allowed(allowed, tool)) }
 }
 
 /// Explains that `--allow` does not cover another plugin's tool.

@@ -86,11 +86,11 @@ fn main() -> ExitCode {
             };
         }
     };
-    if let Command::PluginWorker { work: PluginWorkerArgs { describe, conform, file } } =
+    if let Command::PluginWorker { work: PluginWorkerArgs { describe, conform, settings, file } } =
         &cli.command
     {
         return match conform {
-            Some(check) => jaato_worker::conform_main(check, file),
+            Some(check) => jaato_worker::conform_main(check, settings.as_deref(), file),
             None if *describe => jaato_worker::describe_main(file),
             None => jaato_worker::serve_main(file),
         };

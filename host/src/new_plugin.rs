@@ -1,4 +1,4 @@
-//! `jaato plugin new`: creates the crate of the user's own plugin.
+//! `jaato plugin new`: creates the sources of the user's own plugin.
 
 use std::path::PathBuf;
 
@@ -19,6 +19,10 @@ pub enum NewPluginKind {
     Provider,
     /// An execution environment for files and commands
     Environment,
+    /// Sees, denies or changes tool calls and prompts
+    Hook,
+    /// Tools for models, written in C
+    C,
 }
 
 /// Writes the crate, and prints the next steps.
@@ -33,6 +37,8 @@ pub fn write(
         NewPluginKind::Gc => TemplateKind::Gc,
         NewPluginKind::Provider => TemplateKind::Provider,
         NewPluginKind::Environment => TemplateKind::Environment,
+        NewPluginKind::Hook => TemplateKind::Hook,
+        NewPluginKind::C => TemplateKind::C,
     };
     let folder = path.unwrap_or_else(|| PathBuf::from(name));
     let refused =
@@ -47,6 +53,6 @@ pub fn write(
     write_crate(&folder, name, kind, &sdk).map_err(refused)?;
     let (written, sources) = (folder.display(), sdk.folder().display());
     report::line(&format!("written to `{written}`, against the sdk in `{sources}`; next:\n"))?;
-    report::line(&next_steps(&folder, name, "jaato"))?;
+    report::line(&next_steps(&folder, name, kind, "jaato"))?;
     Ok(Exit::Done)
 }

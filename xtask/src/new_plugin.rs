@@ -30,7 +30,7 @@ pub fn start(words: Vec<OsString>) -> Result<ExitCode> {
     let jaato =
         workspace.target.join("release").join(format!("jaato{}", std::env::consts::EXE_SUFFIX));
     println!("written to `{}`; next:\n", folder.display());
-    println!("{}", next_steps(&folder, &options.name, &jaato.to_string_lossy()));
+    println!("{}", next_steps(&folder, &options.name, options.kind, &jaato.to_string_lossy()));
     println!("\n(`jaato` is there after the first `cargo xtask run`.)");
     Ok(ExitCode::SUCCESS)
 }
@@ -58,7 +58,8 @@ fn parse(words: Vec<OsString>) -> Result<NewPluginOptions> {
 fn parse_kind(word: &str) -> Result<TemplateKind, String> {
     let kind = TemplateKind::ALL.into_iter().find(|kind| kind.word() == word);
     kind.ok_or_else(|| {
-        format!("unknown kind `{word}`; the kinds are `tool`, `gc`, `provider` and `environment`")
+        let kinds = TemplateKind::ALL.map(TemplateKind::word).join("`, `");
+        format!("unknown kind `{word}`; the kinds are `{kinds}`")
     })
 }
 

@@ -21,7 +21,7 @@ mod trusted;
 pub use describe::{DESCRIBE_DEADLINE, describe};
 pub use discover::{
     Discovery, PluginFileCandidate, PluginSearch, PluginStamps, RereadFiles, SearchedPlugins,
-    discover, places, problem_line, rules, search,
+    discover, missing_shipped_hint, places, problem_line, rules, search,
 };
 pub use errand::{ChildTask, folder_of_children};
 pub use exit::exit_text;

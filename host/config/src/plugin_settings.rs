@@ -75,6 +75,15 @@ impl PluginSettings {
         dropped
     }
 
+    /// Sets a value from the command line, which wins over all files.
+    pub fn set_by_option(&mut self, option: &'static str, name: &str, value: Json) {
+        let pointer = format!("/{}", escape_pointer_part(name));
+        let below = format!("{pointer}/");
+        self.origins.retain(|known, _| !known.starts_with(&below));
+        self.origins.insert(pointer, ValueOrigin::CommandLine { option });
+        self.values.insert(name.to_owned(), value);
+    }
+
     /// Merges the settings of a later file over these. `section` is the section that they are in.
     pub(crate) fn merge_later_settings(
         &mut self,

@@ -16,7 +16,7 @@ mod processes;
 
 pub use environments::{
     EnvironmentListing, Environments, SessionFileLimits, SessionOutputs, SharedEnvironment,
-    is_operation, is_resource_operation,
+    is_operation, is_resource_operation, parse_settings,
 };
 pub use outputs::{OUTPUT_FILE_BYTES_MAX, OutputFolder};
 pub use processes::{CallProcesses, EndedProcess, ProgramRegistry, declared_secrets};

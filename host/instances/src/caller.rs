@@ -1,5 +1,6 @@
 //! Calls plugins, from the check of a plugin's file to its instance's answer.
 
+use std::pin::pin;
 use std::sync::Arc;
 
 use jaato_catalog::{Plugins, ScanInputs, Setup};
@@ -18,6 +19,7 @@ use jaato_types::{CONDITION, Delta, Error, ErrorKind, PULL_MODEL, SessionId};
 use crate::given_names::clean_delta;
 use crate::instances::{
     AcquiredInstance, CallServices, InstanceLease, InstanceRequest, Instances, drive_call,
+    name_fault,
 };
 use crate::site::{CallSite, DeltaCallback};
 
@@ -122,6 +124,7 @@ pub struct PluginCaller {
 pub struct PreparedCall<'a> {
     caller: &'a PluginCaller,
     facet: FacetRequest<'a>,
+    session: SessionId,
     lease: InstanceLease,
     services: Arc<dyn EngineServices>,
     tell: DeltaCallback,
@@ -160,7 +163,8 @@ impl PluginCaller {
         if facet.is_followed() {
             self.show_plugin_news(&session, plugin, tell);
         }
-        Ok(PreparedCall { caller: self, facet, lease, services, tell: Arc::clone(tell) })
+        let tell = Arc::clone(tell);
+        Ok(PreparedCall { caller: self, facet, session, lease, services, tell })
     }
 
     /// Asks an instance that is held, which may already have a successor.
@@ -177,7 +181,8 @@ impl PluginCaller {
         cancel: &Cancel,
     ) -> Result<Vec<u8>, Error> {
         let services = self.services_for_lease(&lease, site, tell)?;
-        let reached = PreparedCall { caller: self, facet, lease, services, tell: Arc::clone(tell) };
+        let (session, tell) = (site.session.clone(), Arc::clone(tell));
+        let reached = PreparedCall { caller: self, facet, session, lease, services, tell };
         reached.ask(request, cancel).await
     }
 
@@ -208,7 +213,7 @@ impl PluginCaller {
                 services: &services,
             };
             let Some(AcquiredInstance { lease, services, refused }) =
-                self.instances.get(wanted).await?
+                self.instances.get(wanted).await.map_err(|error| name_fault(plugin, error))?
             else {
                 self.check_plugin_files().await;
                 continue;
@@ -267,6 +272,19 @@ impl PluginCaller {
         }
     }
 
+    /// Waits for a call, and shows misdeeds of plugins that are reported during it.
+    async fn with_misdeeds<T>(&self, call: impl Future<Output = T>, show: impl Fn()) -> T {
+        let mut call = pin!(call);
+        loop {
+            let misdeed = self.plugins.next_misdeed();
+            tokio::select! {
+                biased;
+                answer = &mut call => return answer,
+                () = misdeed => show(),
+            }
+        }
+    }
+
     /// Creates the services of a further call on an instance, which may already have a successor.
     fn services_for_lease(
         &self,
@@ -315,7 +333,7 @@ impl PreparedCall<'_> {
     /// # Errors
     /// The plugin's error without its keys, or `cancelled`.
     pub async fn ask(self, request: Vec<u8>, cancel: &Cancel) -> Result<Vec<u8>, Error> {
-        let Self { caller, facet, lease, services, tell } = self;
+        let Self { caller, facet, session, lease, services, tell } = self;
         let running = facet.begin(&lease, request, services)?;
         let is_told = facet.is_told();
         let plugin = lease.plugin().as_str();
@@ -326,14 +344,20 @@ impl PreparedCall<'_> {
                 tell(delta);
             }
         };
-        let answer = drive_call(running, cancel, take).await;
+        let driving = drive_call(running, cancel, take);
+        let answer = if facet.is_followed() {
+            let show = || caller.show_plugin_news(&session, plugin, &tell);
+            caller.with_misdeeds(driving, show).await
+        } else {
+            driving.await
+        };
         if facet.is_saved() {
             caller.save(&lease, &tell).await;
         }
-        answer.map_err(|error| Error {
-            message: clean(&error.message),
-            hint: error.hint.map(|hint| clean(&hint)),
-            ..error
+        answer.map_err(|error| {
+            let error = name_fault(plugin, error);
+            let (message, hint) = (clean(&error.message), error.hint.map(|hint| clean(&hint)));
+            Error { message, hint, ..error }
         })
     }
 }

@@ -24,7 +24,7 @@ pub use copies::PluginCopies;
 pub use given_names::{clean_completion, clean_model};
 pub use instances::{
     AskingInstance, CONTENTS_INSIDE_MAX, CallServices, InstanceLease, Instances, StateFollower,
-    WeakLease, drive_call, misbehaved_error, why_in_worker,
+    WeakLease, drive_call, misbehaved_error, name_fault, why_in_worker, wrong_answer,
 };
 pub use site::{
     CallAccess, CallAttachments, CallObjects, CallSite, DeltaCallback, EnvironmentAccess,

@@ -39,10 +39,10 @@ pub use jaato_plugin_engine::{
     ABLE_TO_RUN_MAX, ByteStream, CLOSE_STEP_MAX, CallResultSink, CallerKind, EMITTED_BYTES_MAX,
     EngineObserver, EngineServiceAnswer, EngineServices, Facet, FacetSet, FrameBytes, FrameStream,
     JOB_OVERDUE_MAX, JOBS_LOST_MAX, JOBS_PER_PLUGIN_MAX, JOBS_WAITING_MAX, JSON_VALUES_MAX,
-    LiveObjectCounts as LiveCounts, Misdeed, MisdeedReport, NoServices, PIECE_BYTES_MAX,
-    QUESTION_BYTES_MAX, QUESTIONS_MAX, QUESTIONS_PER_PLUGIN_MAX, REPOLLS_PER_SECOND_MAX,
-    STREAMS_MAX, STREAMS_PER_PLUGIN_MAX, STRIKES_MAX, ServiceCaller, TASKS_MAX, THREADS,
-    WAITING_MAX, WALL_CLOCK_MAX, check_json, json_values_bound,
+    LONG_BLOCK, LiveObjectCounts as LiveCounts, Misdeed, MisdeedReport, NoServices,
+    PIECE_BYTES_MAX, QUESTION_BYTES_MAX, QUESTIONS_MAX, QUESTIONS_PER_PLUGIN_MAX,
+    REPOLLS_PER_SECOND_MAX, STREAMS_MAX, STREAMS_PER_PLUGIN_MAX, STRIKES_MAX, ServiceCaller,
+    TASKS_MAX, THREADS, WAITING_MAX, WALL_CLOCK_MAX, check_json, json_values_bound,
 };
 pub use last_words::{mark_work_done, tell_last_words};
 pub use manifest::{FILE_BYTES_MAX, FileError, FileProblem, read_manifest};

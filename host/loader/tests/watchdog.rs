@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
-use jaato_loader::{ABLE_TO_RUN_MAX, Misdeed, MisdeedReport, STRIKES_MAX};
+use jaato_loader::{ABLE_TO_RUN_MAX, LONG_BLOCK, Misdeed, MisdeedReport, STRIKES_MAX};
 use jaato_types::ErrorKind;
 use parking_lot::{Mutex, MutexGuard};
 use serde_json::json;
@@ -25,8 +25,14 @@ fn release(path: &Path) {
     std::fs::write(path, "").unwrap();
 }
 
+/// Returns the next misdeed that is a strike.
 async fn next_report(house: &mut House) -> MisdeedReport {
-    guarded(house.reports.recv()).await.unwrap()
+    loop {
+        let report = guarded(house.reports.recv()).await.unwrap();
+        if !matches!(report.misdeed, Misdeed::StillBlocked { .. }) {
+            return report;
+        }
+    }
 }
 
 #[track_caller]
@@ -125,6 +131,25 @@ async fn blocked_threads_are_replaced_and_the_plugin_is_disabled_in_the_end() {
     let refused = plugin.create(services(), None).await.err().unwrap();
     assert_eq!(refused.kind, ErrorKind::PluginDisabled);
     release(&until);
+}
+
+#[allow(clippy::await_holding_lock)]
+#[tokio::test]
+async fn poll_that_blocks_for_long_is_reported_once_more_without_a_strike() {
+    let _alone = alone();
+    let mut house = House::new();
+    let folder = tempfile::tempdir().unwrap();
+    let instance = house.instance(&probe(), None).await;
+    let until = folder.path().join("until");
+    let mut blocker = call(&instance, "block", json!({ "how": "sleep", "until": until }));
+    wait_for(&mut blocker, "blocking").await;
+    is_blocked(&next_report(&mut house).await);
+    let report = guarded(house.reports.recv()).await.unwrap();
+    let Misdeed::StillBlocked { able_to_run } = report.misdeed else { panic!("{report:?}") };
+    assert!(able_to_run >= LONG_BLOCK);
+    assert_eq!((report.strikes, report.disabled), (1, false));
+    release(&until);
+    guarded(blocker.answer()).await.unwrap();
 }
 
 #[allow(clippy::await_holding_lock)]

@@ -5,7 +5,9 @@ use std::path::PathBuf;
 
 use jaato_types::{PluginKind, PluginName, ToolName};
 
-/// Why a plugin is refused because of its names. Texts name both sides.
+use crate::usable::DescriptionOmission;
+
+/// Why a plugin, or one of its offers, is refused because of its name. Texts name both sides.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum NameRefusal {
     /// Another file has the plugin's name.
@@ -30,6 +32,35 @@ pub enum NameRefusal {
     ReservedTool(ToolName),
 }
 
+impl NameRefusal {
+    /// Returns true if it concerns the offer of this kind and name.
+    pub(crate) fn is_of(&self, wanted: PluginKind, offered: &str) -> bool {
+        match self {
+            Self::OfferedName { kind, name, .. } => *kind == wanted && name == offered,
+            Self::ReservedTool(name) => wanted == PluginKind::Tool && name.as_str() == offered,
+            Self::PluginName { .. } | Self::Label(_) => false,
+        }
+    }
+
+    /// Returns the line about an offer that is left out while its plugin stays.
+    pub(crate) fn as_omission(&self) -> DescriptionOmission {
+        let (kind, name, why) = match self {
+            Self::OfferedName { kind, name, held_by } => (
+                word_of(*kind),
+                name.as_str(),
+                format!("the name is held by `{}`", held_by.display()),
+            ),
+            Self::ReservedTool(name) => {
+                ("tool", name.as_str(), "the name is one of jaato's own".to_owned())
+            }
+            Self::PluginName { name, .. } | Self::Label(name) => {
+                ("plugin", name.as_str(), self.to_string())
+            }
+        };
+        DescriptionOmission::of_offer(kind, name, why)
+    }
+}
+
 impl fmt::Display for NameRefusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -50,6 +81,18 @@ impl fmt::Display for NameRefusal {
                 write!(f, "its tool name `{name}` is one of jaato's own")
             }
         }
+    }
+}
+
+/// Returns the word for a kind's offer.
+fn word_of(kind: PluginKind) -> &'static str {
+    match kind {
+        PluginKind::Tool => "tool",
+        PluginKind::Gc => "gc",
+        PluginKind::Provider => "provider",
+        PluginKind::Environment => "environment",
+        PluginKind::Hook => "hook",
+        PluginKind::Unknown => "offer",
     }
 }
 

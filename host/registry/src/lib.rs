@@ -4,9 +4,9 @@
 //! and decides which plugin gets each name.
 //!
 //! Invariants:
-//! - A name is assigned once. A later plugin with the name of a plugin, a provider or an
-//!   environment is refused, and the refusal names both paths. If a tool's or command's name is
-//!   taken, only that tool or command is left out, and its plugin stays if it offers anything else.
+//! - A name is assigned once. A later plugin with the name of a plugin is refused, and the refusal
+//!   names both paths. If the name of something that it offers is taken, only that offer is left
+//!   out. Its plugin stays if it offers anything else.
 //! - Invalid offers (a bad name or schema, a text that is too long) are removed from a plugin's
 //!   description before anything else, and reported.
 //! - The outcome depends only on the order of the candidates and on the rules.
@@ -27,7 +27,7 @@ pub use registry::{
 };
 pub use usable::{
     COMMANDS_MAX, DescriptionOmission, INSTRUCTIONS_BYTES_MAX, LINE_BYTES_MAX, SCHEMA_BYTES_MAX,
-    TOOL_TEXT_BYTES_MAX, TOOLS_MAX, keep_usable,
+    SchemaCheck, TOOL_TEXT_BYTES_MAX, TOOLS_MAX, keep_usable,
 };
 
 /// Tool names reserved for the host.

@@ -11,7 +11,7 @@ use jaato_types::{
 use crate::RESERVED_TOOLS;
 use crate::commands::CommandIndex;
 use crate::conflict::NameRefusal;
-use crate::usable::{DescriptionOmission, keep_usable};
+use crate::usable::{DescriptionOmission, SchemaCheck, keep_usable};
 
 /// Words that precede jaato's own output lines. A plugin from elsewhere may not have such a name,
 /// except with its kind (`tool-host`), because its lines then show the kind too.
@@ -299,16 +299,29 @@ impl Registry {
     }
 
     fn add(&mut self, mut candidate: PluginCandidate, rules: &RegistryRules) {
+        let check = match candidate.trust {
+            PluginFileTrust::Shipped => SchemaCheck::Outline,
+            _ => SchemaCheck::Compile,
+        };
         let mut left_out = match &mut candidate.description {
-            Some(Ok(description)) => keep_usable(description),
+            Some(Ok(description)) => keep_usable(description, check),
             Some(Err(_)) | None => Vec::new(),
         };
-        let status = self.status_of(&candidate, rules);
+        let mut status = self.status_of(&candidate, rules);
         if status == PluginStatus::Active
             && let Some(Ok(description)) = &mut candidate.description
         {
-            left_out.extend(self.leave_out_taken_tools(description));
-            self.take_names(&candidate.path, description, rules);
+            let taken = self.taken_names(description);
+            let offers = count_offers(&candidate.manifest, description);
+            match taken.first() {
+                Some(first) if taken.len() == offers => {
+                    status = PluginStatus::Refused(first.clone());
+                }
+                _ => {
+                    left_out.extend(leave_out(description, &taken));
+                    self.take_names(&candidate.path, description, rules);
+                }
+            }
         }
         if !matches!(status, PluginStatus::Refused(NameRefusal::PluginName { .. })) {
             self.names.insert(candidate.manifest.name.clone(), self.plugins.len());
@@ -331,15 +344,11 @@ impl Registry {
         if candidate.trust == PluginFileTrust::WorkspaceNot {
             return PluginStatus::NotTrusted;
         }
-        let description = match &candidate.description {
-            Some(Ok(description)) => description,
-            Some(Err(error)) => return PluginStatus::Failed(error.clone()),
-            None => return PluginStatus::Failed(Error::failed("the plugin was not described")),
-        };
-        if let Some(refusal) = self.conflict(description) {
-            return PluginStatus::Refused(refusal);
+        match &candidate.description {
+            Some(Ok(_)) => PluginStatus::Active,
+            Some(Err(error)) => PluginStatus::Failed(error.clone()),
+            None => PluginStatus::Failed(Error::failed("the plugin was not described")),
         }
-        PluginStatus::Active
     }
 
     /// Returns true if a name precedes output lines of jaato or of a shipped plugin.
@@ -350,48 +359,27 @@ impl Registry {
             || shipped.map(|entry| &entry.candidate.manifest.name).any(|it| it.source() == name)
     }
 
-    fn conflict(&self, description: &Description) -> Option<NameRefusal> {
-        for tool in &description.tools {
+    /// Lists the offered names that jaato or more trusted plugins have already.
+    fn taken_names(&self, description: &Description) -> Vec<NameRefusal> {
+        let tools = description.tools.iter().filter_map(|tool| {
             if RESERVED_TOOLS.contains(&tool.name.as_str()) {
                 return Some(NameRefusal::ReservedTool(tool.name.clone()));
             }
-        }
-        // A plugin with other tools loses only the one whose name is taken.
-        let has_more = offers_besides_tools(description).next().is_some()
-            || !description.commands.is_empty()
-            || description.tools.iter().any(|tool| self.holder_of(&tool.name).is_none());
-        let held = description.tools.first().filter(|_| !has_more);
-        if let Some(tool) = held
-            && let Some(held_by) = self.holder_of(&tool.name)
-        {
-            let (kind, name, held_by) =
-                (PluginKind::Tool, tool.name.to_string(), held_by.to_owned());
-            return Some(NameRefusal::OfferedName { kind, name, held_by });
-        }
-        offers_besides_tools(description).find_map(|(kind, name)| {
+            let held_by = self.holder_of(&tool.name)?.to_owned();
+            let (kind, name) = (PluginKind::Tool, tool.name.to_string());
+            Some(NameRefusal::OfferedName { kind, name, held_by })
+        });
+        let others = offers_besides_tools(description).filter_map(|(kind, name)| {
             let held_by = self.plugin_offering(kind, name)?.candidate.path.clone();
             Some(NameRefusal::OfferedName { kind, name: name.to_owned(), held_by })
-        })
+        });
+        tools.chain(others).collect()
     }
 
     /// Returns the file of the plugin that owns a tool's name.
     fn holder_of(&self, tool: &ToolName) -> Option<&Path> {
         let held = self.tools.get(tool)?;
         Some(&self.plugins[held.plugin].candidate.path)
-    }
-
-    /// Removes the tools whose names belong to more trusted plugins.
-    fn leave_out_taken_tools(&self, description: &mut Description) -> Vec<DescriptionOmission> {
-        let mut left_out = Vec::new();
-        description.tools.retain(|tool| {
-            let held_by = self.holder_of(&tool.name);
-            left_out.extend(held_by.map(|held_by| DescriptionOmission {
-                what: format!("tool `{}`", tool.name),
-                why: format!("the name is held by `{}`", held_by.display()),
-            }));
-            held_by.is_none()
-        });
-        left_out
     }
 
     /// Takes the names of the plugin that is added next.
@@ -416,6 +404,28 @@ impl Registry {
             self.commands.add_commands(plugin, description, path_of);
         }
     }
+}
+
+/// Counts what a plugin offers, including what has no name of its own.
+fn count_offers(manifest: &Manifest, description: &Description) -> usize {
+    let is_gc = manifest.kinds.contains(&PluginKind::Gc);
+    description.tools.len()
+        + description.commands.len()
+        + description.hooks.len()
+        + description.resources.len()
+        + description.tool_prefixes.len()
+        + offers_besides_tools(description).count()
+        + usize::from(is_gc)
+        + usize::from(description.at_start)
+}
+
+/// Removes the offers with taken names from a description.
+fn leave_out(description: &mut Description, taken: &[NameRefusal]) -> Vec<DescriptionOmission> {
+    let is_taken = |kind: PluginKind, name: &str| taken.iter().any(|it| it.is_of(kind, name));
+    description.tools.retain(|tool| !is_taken(PluginKind::Tool, tool.name.as_str()));
+    description.provider.take_if(|it| is_taken(PluginKind::Provider, &it.name));
+    description.environment.take_if(|it| is_taken(PluginKind::Environment, &it.name));
+    taken.iter().map(NameRefusal::as_omission).collect()
 }
 
 /// Lists a plugin's offers besides its tools, each with its name: one row for each kind with its

@@ -1,15 +1,21 @@
 //! Checks that a schema is a JSON Schema of an object's properties, as model servers expect.
 //!
-//! This is not a complete validation, which compiles the schema when a tool is first called. It
-//! checks what makes servers refuse a request, at almost no cost for a start.
+//! The outline is what makes servers refuse a request, and costs a start almost nothing. A schema
+//! that does not compile may pass it, for example because of a `$ref` to nothing.
 
+use jaato_types::text::truncate_chars;
 use serde_json::{Map, Value};
+
+use crate::usable::SchemaCheck;
 
 /// Maximum nesting depth. No one can read a deeper schema.
 const DEPTH_MAX: usize = 32;
 
 /// Longest name of a property, in bytes: the limit of the strictest servers.
 const PROPERTY_BYTES_MAX: usize = 64;
+
+/// Longest reason from the compiler of schemas.
+const REASON_CHARS_MAX: usize = 200;
 
 const TYPES: [&str; 7] = ["array", "boolean", "integer", "null", "number", "object", "string"];
 
@@ -19,7 +25,11 @@ const LISTS: [&str; 4] = ["anyOf", "oneOf", "allOf", "prefixItems"];
 const MAPS: [&str; 4] = ["properties", "patternProperties", "$defs", "definitions"];
 
 /// Returns why a value is not a schema of arguments, or `None` if it is one.
-pub(crate) fn why_no_schema(schema: &Value, bytes_max: usize) -> Option<String> {
+pub(crate) fn why_no_schema(
+    schema: &Value,
+    bytes_max: usize,
+    check: SchemaCheck,
+) -> Option<String> {
     let Value::Object(map) = schema else {
         return Some(format!("its schema is not a JSON object but {}", kind_of(schema)));
     };
@@ -46,8 +56,28 @@ pub(crate) fn why_no_schema(schema: &Value, bytes_max: usize) -> Option<String> 
         return Some(format!("its schema is not a JSON Schema: {wrong}"));
     }
     let bytes = schema.to_string().len();
-    (bytes > bytes_max)
-        .then(|| format!("its schema has {bytes} bytes, but the limit is {bytes_max}"))
+    if bytes > bytes_max {
+        return Some(format!("its schema has {bytes} bytes, but the limit is {bytes_max}"));
+    }
+    match check {
+        SchemaCheck::Outline => None,
+        SchemaCheck::Compile => why_not_compiled(schema),
+    }
+}
+
+/// Returns why a schema does not compile, or `None` if it does.
+fn why_not_compiled(schema: &Value) -> Option<String> {
+    let error = jsonschema::validator_for(schema).err()?.to_string();
+    // The text may repeat a piece of the schema.
+    let text: String = truncate_chars(&error, REASON_CHARS_MAX)
+        .chars()
+        .map(|c| if c.is_ascii() && !c.is_control() { c.to_string() } else { escape(c) })
+        .collect();
+    Some(format!("its schema does not compile: {text}"))
+}
+
+fn escape(c: char) -> String {
+    c.escape_default().to_string()
 }
 
 fn is_property(name: &str) -> bool {
@@ -116,7 +146,11 @@ mod tests {
 
     #[track_caller]
     fn check(schema: Value, expected: Option<&str>) {
-        assert_eq!(why_no_schema(&schema, 1024).as_deref(), expected, "{schema}");
+        assert_eq!(
+            why_no_schema(&schema, 1024, SchemaCheck::Compile).as_deref(),
+            expected,
+            "{schema}"
+        );
     }
 
     #[test]
@@ -149,11 +183,13 @@ mod tests {
             Some("its schema is not a JSON Schema: `required` is not a list of names"),
         );
         let deep = (0..40).fold(json!({}), |inner, _| json!({ "not": inner }));
-        let told = why_no_schema(&deep, 1024).unwrap();
+        let told = why_no_schema(&deep, 1024, SchemaCheck::Compile).unwrap();
         assert!(told.ends_with("it nests deeper than 32 schemas"), "{told}");
-        let bad = why_no_schema(&wrong(json!({ "a b": {} })), 1024).unwrap();
+        let bad = why_no_schema(&wrong(json!({ "a b": {} })), 1024, SchemaCheck::Compile).unwrap();
         assert!(bad.contains("has a name that servers refuse"), "{bad}");
-        let long = why_no_schema(&json!({ "description": "x".repeat(1024) }), 1024).unwrap();
+        let long =
+            why_no_schema(&json!({ "description": "x".repeat(1024) }), 1024, SchemaCheck::Compile)
+                .unwrap();
         assert!(long.ends_with("bytes, but the limit is 1024"), "{long}");
     }
 
@@ -170,7 +206,6 @@ mod tests {
                     "b": { "anyOf": [{ "$ref": "#/$defs/B" }, { "type": "null" }] },
                     "c": true,
                     "type": { "type": "string" },
-                    "d": { "type": "array", "items": [{ "type": "integer" }], "additionalItems": false },
                 },
                 "required": ["a"],
                 "additionalProperties": false,
@@ -178,5 +213,10 @@ mod tests {
             }),
             None,
         );
+        // In older drafts, `items` may be a list.
+        let list =
+            json!({ "type": "array", "items": [{ "type": "integer" }], "additionalItems": false });
+        let old = "http://json-schema.org/draft-07/schema#";
+        check(json!({ "$schema": old, "type": "object", "properties": { "d": list } }), None);
     }
 }

@@ -43,8 +43,37 @@ const SHOWN_CHARS_MAX: usize = 40;
 pub struct DescriptionOmission {
     /// The part: `tool "a b"`.
     pub what: String,
+    /// The name of the part, if it has one of its own.
+    pub name: Option<String>,
     /// Why.
     pub why: String,
+}
+
+impl DescriptionOmission {
+    /// Creates the line about an offer whose name is valid.
+    pub(crate) fn of_offer(kind: &str, name: &str, why: String) -> Self {
+        Self { what: format!("{kind} `{name}`"), name: Some(name.to_owned()), why }
+    }
+
+    /// Creates the line about an offer whose name may deceive.
+    fn of_unusable(kind: &str, name: &str, why: String) -> Self {
+        let name = escape_name(name);
+        Self { what: format!("{kind} \"{name}\""), name: Some(name), why }
+    }
+
+    fn of_part(what: impl Into<String>, why: String) -> Self {
+        Self { what: what.into(), name: None, why }
+    }
+}
+
+/// How thoroughly schemas are checked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SchemaCheck {
+    /// Only the outline, because compiling all schemas of shipped plugins would slow each start
+    /// down. Their tests compile them.
+    Outline,
+    /// They are compiled too.
+    Compile,
 }
 
 impl fmt::Display for DescriptionOmission {
@@ -54,40 +83,36 @@ impl fmt::Display for DescriptionOmission {
 }
 
 /// Removes the parts of a description that cannot be offered, and returns them.
-pub fn keep_usable(description: &mut Description) -> Vec<DescriptionOmission> {
+pub fn keep_usable(description: &mut Description, check: SchemaCheck) -> Vec<DescriptionOmission> {
     let mut left_out = Vec::new();
     let mut names = BTreeSet::new();
     retain_usable(&mut description.tools, "tool", TOOLS_MAX, &mut left_out, |tool: &ToolSpec| {
-        let why = why_no_tool(tool, &names);
+        let why = why_no_tool(tool, &names, check);
         names.insert(tool.name.clone());
         (tool.name.as_str().to_owned(), why)
     });
-    let command = |command: &CommandSpec| (command.name.clone(), why_no_command(command));
+    let command = |command: &CommandSpec| (command.name.clone(), why_no_command(command, check));
     retain_usable(&mut description.commands, "command", COMMANDS_MAX, &mut left_out, command);
-    let mut drop_part =
-        |what: String, why: String| left_out.push(DescriptionOmission { what, why });
     if let Some(provider) = &description.provider
         && let Some(why) =
             why_no_name(&provider.name).or_else(|| too_long(&provider.title, LINE_BYTES_MAX))
     {
-        drop_part(format!("provider {}", quote_name(&provider.name)), why);
+        left_out.push(DescriptionOmission::of_unusable("provider", &provider.name, why));
         description.provider = None;
     }
     if let Some(provider) = &mut description.provider {
         let preset = |preset: &ProviderPreset| (preset.name.clone(), why_no_preset(preset));
         retain_usable(&mut provider.presets, "preset", PRESETS_MAX, &mut left_out, preset);
     }
-    let mut drop_part =
-        |what: String, why: String| left_out.push(DescriptionOmission { what, why });
     if let Some(environment) = &description.environment
         && let Some(why) = why_no_name(&environment.name)
     {
-        drop_part(format!("environment {}", quote_name(&environment.name)), why);
+        left_out.push(DescriptionOmission::of_unusable("environment", &environment.name, why));
         description.environment = None;
     }
     let instructions = description.instructions.as_deref().unwrap_or_default();
     if let Some(why) = too_long(instructions, INSTRUCTIONS_BYTES_MAX) {
-        drop_part("its part of the prompt".to_owned(), why);
+        left_out.push(DescriptionOmission::of_part("its part of the prompt", why));
         description.instructions = None;
     }
     left_out
@@ -105,20 +130,15 @@ fn retain_usable<T>(
     if count > max {
         list.truncate(max);
         let why = format!("a plugin may have {max}");
-        left_out.push(DescriptionOmission {
-            what: format!("each {what} from the {}th on", max + 1),
+        left_out.push(DescriptionOmission::of_part(
+            format!("each {what} from the {}th on", max + 1),
             why,
-        });
+        ));
     }
     list.retain(|item| {
         let (name, why) = judge(item);
         let is_usable = why.is_none();
-        left_out.extend(
-            why.map(|why| DescriptionOmission {
-                what: format!("{what} {}", quote_name(&name)),
-                why,
-            }),
-        );
+        left_out.extend(why.map(|why| DescriptionOmission::of_unusable(what, &name, why)));
         is_usable
     });
 }
@@ -130,7 +150,7 @@ fn why_no_preset(preset: &ProviderPreset) -> Option<String> {
     })
 }
 
-fn why_no_tool(tool: &ToolSpec, names: &BTreeSet<ToolName>) -> Option<String> {
+fn why_no_tool(tool: &ToolSpec, names: &BTreeSet<ToolName>, check: SchemaCheck) -> Option<String> {
     why_no_name(tool.name.as_str())
         .or_else(|| {
             names
@@ -138,16 +158,16 @@ fn why_no_tool(tool: &ToolSpec, names: &BTreeSet<ToolName>) -> Option<String> {
                 .then(|| "the plugin has another one with this name".to_owned())
         })
         .or_else(|| too_long(&tool.description, TOOL_TEXT_BYTES_MAX))
-        .or_else(|| schema::why_no_schema(&tool.parameters, SCHEMA_BYTES_MAX))
+        .or_else(|| schema::why_no_schema(&tool.parameters, SCHEMA_BYTES_MAX, check))
 }
 
 /// Returns why a command cannot be offered. The registry refuses a name that cannot be typed, and
 /// lists it as refused.
-fn why_no_command(command: &CommandSpec) -> Option<String> {
+fn why_no_command(command: &CommandSpec, check: SchemaCheck) -> Option<String> {
     too_long(&command.description, LINE_BYTES_MAX).or_else(|| {
         // Without a schema, it takes no parameters.
         let parameters = Some(&command.parameters).filter(|parameters| !parameters.is_null());
-        parameters.and_then(|it| schema::why_no_schema(it, SCHEMA_BYTES_MAX))
+        parameters.and_then(|it| schema::why_no_schema(it, SCHEMA_BYTES_MAX, check))
     })
 }
 
@@ -161,9 +181,9 @@ fn too_long(text: &str, max: usize) -> Option<String> {
     (has > max).then(|| format!("its text has {has} bytes, but the limit is {max}"))
 }
 
-/// Quotes a name so that every deceptive character is visible.
-fn quote_name(name: &str) -> String {
-    let escaped: String = truncate_chars(name, SHOWN_CHARS_MAX)
+/// Escapes a name so that every deceptive character is visible.
+fn escape_name(name: &str) -> String {
+    truncate_chars(name, SHOWN_CHARS_MAX)
         .chars()
         .map(|sign| {
             if sign.is_ascii() {
@@ -172,8 +192,7 @@ fn quote_name(name: &str) -> String {
                 sign.escape_unicode().to_string()
             }
         })
-        .collect();
-    format!("\"{escaped}\"")
+        .collect()
 }
 
 #[cfg(test)]
@@ -192,7 +211,7 @@ mod tests {
     #[track_caller]
     fn check(tools: Vec<ToolSpec>, kept: &[&str], told: &[&str]) {
         let mut description = Description { tools, ..Description::default() };
-        let left_out = keep_usable(&mut description);
+        let left_out = keep_usable(&mut description, SchemaCheck::Compile);
         let names: Vec<&str> = description.tools.iter().map(|tool| tool.name.as_str()).collect();
         assert_eq!(names, kept);
         assert_eq!(left_out.iter().map(ToString::to_string).collect::<Vec<_>>(), told);
@@ -225,6 +244,30 @@ mod tests {
     }
 
     #[test]
+    fn only_the_tool_whose_schema_does_not_compile_is_left_out() {
+        let broken =
+            json!({ "type": "object", "properties": { "a": { "$ref": "#/components/X" } } });
+        let pattern = json!({ "type": "object", "properties": { "a": { "pattern": "(" } } });
+        let bound = json!({ "type": "object", "properties": { "a": { "minimum": "one" } } });
+        let told = [
+            "tool \"broken\" is left out: its schema does not compile: Pointer '/components/X' does not exist",
+            "tool \"pattern\" is left out: its schema does not compile: \"(\" is not a \"regex\"",
+            "tool \"bound\" is left out: its schema does not compile: \"one\" is not of type \"number\"",
+        ];
+        let tools = vec![
+            tool("broken", broken.clone()),
+            tool("pattern", pattern),
+            tool("good", empty()),
+            tool("bound", bound),
+        ];
+        check(tools, &["good"], &told);
+        // Tests of shipped plugins compile their schemas.
+        let tools = vec![tool("broken", broken)];
+        let mut shipped = Description { tools, ..Description::default() };
+        assert!(keep_usable(&mut shipped, SchemaCheck::Outline).is_empty());
+    }
+
+    #[test]
     fn second_tool_with_the_same_name_is_left_out() {
         let told = ["tool \"twice\" is left out: the plugin has another one with this name"];
         check(vec![tool("twice", empty()), tool("twice", empty())], &["twice"], &told);
@@ -242,7 +285,7 @@ mod tests {
         check(vec![long(TOOL_TEXT_BYTES_MAX + 1)], &[], &[told]);
         let tools = (0..=TOOLS_MAX).map(|number| tool(&format!("t{number}"), empty())).collect();
         let mut description = Description { tools, ..Description::default() };
-        let told = keep_usable(&mut description);
+        let told = keep_usable(&mut description, SchemaCheck::Compile);
         assert_eq!(
             told[0].to_string(),
             "each tool from the 1001th on is left out: a plugin may have 1000"
@@ -263,7 +306,7 @@ mod tests {
             "instructions": "x".repeat(INSTRUCTIONS_BYTES_MAX + 1),
         });
         let mut description: Description = serde_json::from_value(description).unwrap();
-        let left_out = keep_usable(&mut description);
+        let left_out = keep_usable(&mut description, SchemaCheck::Compile);
         let what: Vec<&str> = left_out.iter().map(|it| it.what.as_str()).collect();
         let expected = [
             "command \"bad\"",

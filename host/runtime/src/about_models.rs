@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use futures_util::future::BoxFuture;
-use jaato_instances::{CallSite, DeltaCallback, FacetRequest, clean_model, misbehaved_error};
+use jaato_instances::{CallSite, DeltaCallback, FacetRequest, clean_model, wrong_answer};
 use jaato_session::Cancel;
 use jaato_types::{Error, ErrorKind, Frame, ModelId, ModelInfo, PluginName, Price};
 use serde::{Deserialize, Serialize};
@@ -106,7 +106,7 @@ pub async fn ask_for_models(
     let (nothing, quiet): (_, DeltaCallback) = (Frame::empty(), Arc::new(|_| {}));
     let cancel = Cancel::new();
     let asked = host.plugins.ask(plugin, FacetRequest::Models, site, nothing, &quiet, &cancel);
-    let mut infos: Vec<ModelInfo> = Frame::read(&asked.await?).map_err(misbehaved_error)?;
+    let mut infos: Vec<ModelInfo> = Frame::read(&asked.await?).map_err(wrong_answer(plugin))?;
     for info in &mut infos {
         clean_model(info, |text| host.plugins.without_secrets(plugin, text));
     }

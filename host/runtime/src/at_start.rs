@@ -28,18 +28,13 @@ impl PluginOpenings {
     /// a moment for it.
     pub fn begin(host: &Arc<RuntimeHost>, session: &SessionId, has_model: bool) -> Self {
         let registry = host.registry();
-        let is_due = |entry: &&PluginEntry| {
-            entry.status == PluginStatus::Active
-                && entry.description().is_some_and(|it| it.at_start)
-                && host.services.has_work(entry)
-        };
         let only = host.setup.tools_only.clone();
         let later =
             if has_model { host.setting_later(only.as_deref().unwrap_or(&[])) } else { Vec::new() };
         let mut opening = JoinSet::new();
         // Outside of a tokio runtime, each plugin is opened by its first call.
         if tokio::runtime::Handle::try_current().is_ok() {
-            for entry in registry.plugins().iter().filter(is_due) {
+            for entry in registry.plugins().iter().filter(|it| host.opens_at_start(it)) {
                 let (host, session) = (Arc::clone(host), session.clone());
                 let plugin = entry.candidate.manifest.name.clone();
                 let awaited = later
@@ -58,6 +53,15 @@ impl PluginOpenings {
         // Late plugins continue to open, but no call waits for them again.
         let _ = tokio::time::timeout(WAIT, all).await;
         opening.detach_all();
+    }
+}
+
+impl RuntimeHost {
+    /// Returns true if a plugin is opened at the start of each session.
+    pub(crate) fn opens_at_start(&self, entry: &PluginEntry) -> bool {
+        entry.status == PluginStatus::Active
+            && entry.description().is_some_and(|it| it.at_start)
+            && self.services.has_work(entry)
     }
 }
 

@@ -7,7 +7,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use jaato_instances::{CallSite, DeltaCallback, FacetRequest, misbehaved_error};
+use jaato_instances::{CallSite, DeltaCallback, FacetRequest, misbehaved_error, wrong_answer};
 use jaato_registry::{PluginEntry, PluginStatus};
 use jaato_session::{Cancel, WantedTools};
 use jaato_types::tools_set::{ToolSource, ToolsAwaited, ToolsMissing};
@@ -57,7 +57,7 @@ impl RuntimeHost {
             let frame = Frame::write(awaited).map_err(misbehaved_error)?;
             let (name, facet, cancel) = (plugin.as_str(), FacetRequest::AwaitTools, Cancel::new());
             let answer = self.plugins.ask(name, facet, site, frame, &quiet, &cancel).await?;
-            Frame::read::<ToolsMissing>(&answer).map_err(misbehaved_error)
+            Frame::read::<ToolsMissing>(&answer).map_err(wrong_answer(name))
         };
         let time = if awaited.is_ending { ENDING_TIME } else { ANSWER_TIME };
         let bound = Duration::from_millis(awaited.wait_ms) + time;
@@ -99,9 +99,12 @@ impl RuntimeHost {
 }
 
 impl Runtime {
-    /// Returns true if a plugin may set a tool or a command with this name while it runs.
+    /// Returns true if a plugin may set a tool or a command with this name while it runs: one that
+    /// declares a prefix of the name, or one that is opened with each session.
     pub fn may_be_set_later(&self, name: &str) -> bool {
-        !self.host().setting_later(&[name.to_owned()]).is_empty()
+        let host = self.host();
+        host.registry().plugins().iter().any(|entry| host.opens_at_start(entry))
+            || !host.setting_later(&[name.to_owned()]).is_empty()
     }
 
     /// Waits until plugins have finished work that must not be interrupted, such as an

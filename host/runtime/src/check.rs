@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use jaato_catalog::{ChildTask, Discovery, Setup, discover, sha256_of, supervisor};
 use jaato_config::DEFAULT_ENVIRONMENT;
+use jaato_environments::parse_settings;
 use jaato_instances::{CallSite, DeltaCallback, WORKER_MEMORY_BYTES, WORKER_OPEN_FILES};
 use jaato_process::Supervisor;
 use jaato_registry::{PluginCandidate, PluginEntry, PluginFileTrust, Registry, RegistryRules};
@@ -15,13 +16,20 @@ use jaato_session::{Cancel, DeadlineHold, Gc as _, Session};
 use jaato_types::{
     Description, Error, ErrorKind, GcPlan, GcReason, GcRequest, Manifest, Message, Part,
 };
-use jaato_worker::CONFORM_ARGUMENTS;
 pub use jaato_worker::conformance_checks;
+use jaato_worker::{CONFORM_ARGUMENTS, SETTINGS_ARGUMENT};
 
+use serde_json::Value;
 use tempfile::TempDir;
 
 use crate::gc::PluginGc;
 use crate::runtime::Runtime;
+
+/// The option with which a user sets a setting for a check.
+const SETTING_OPTION: &str = "--setting";
+
+/// The file with the plugin's settings, in the folder of the checks.
+const SETTINGS_FILE: &str = "settings.json";
 
 /// How long one check may take: many calls, each with a short wait.
 const CONFORM_DEADLINE: Duration = Duration::from_secs(60);
@@ -38,16 +46,24 @@ const TURNS: usize = 6;
 
 impl Runtime {
     /// Starts a runtime with only this plugin. The plugin counts as untrusted, so it runs in a
-    /// worker and gets no key. The ledger does not record its calls.
+    /// worker and gets no key. It has the user's settings, and those given as `KEY=VALUE`. The
+    /// ledger does not record its calls.
     ///
     /// # Errors
-    /// If the file cannot be read, or its names are not allowed.
+    /// If the file cannot be read, its names are not allowed, or a setting is given twice.
     pub async fn of_one(
         mut setup: Setup,
         file: &Path,
         manifest: Manifest,
         description: Description,
+        settings: &[(String, String)],
     ) -> Result<Self, Error> {
+        if !settings.is_empty() {
+            let own = setup.config.plugin_settings.entry(manifest.name.to_string()).or_default();
+            for (key, value) in parse_settings(&description, settings)? {
+                own.set_by_option(SETTING_OPTION, &key, value);
+            }
+        }
         let digest = sha256_of(file).map_err(|error| {
             Error::new(ErrorKind::Io, format!("cannot read `{}`: {error}", file.display()))
         })?;
@@ -71,6 +87,18 @@ impl Runtime {
             return Err(hint.into_iter().fold(error, Error::with_hint));
         }
         Ok(Self::assemble(setup, supervisor, Discovery { registry, ..Discovery::default() }))
+    }
+
+    /// Returns the settings of the plugin, as it sees them.
+    ///
+    /// # Errors
+    /// `configuration`, with the place of the first value that the plugin's schema rejects.
+    pub fn checked_settings(&self, plugin: &PluginEntry) -> Result<Arc<Value>, Error> {
+        let name = plugin.candidate.manifest.name.as_str();
+        let edition = self.host().plugins.plugins.current().edition(name).number;
+        let services = &self.host().services;
+        services.access_of(plugin, None, edition)?;
+        Ok(services.settings_of(plugin, None, edition).unwrap_or_default())
     }
 
     /// Creates the plugin's instance for a session.
@@ -116,6 +144,7 @@ impl Runtime {
 
 /// The conformance suite for a plugin file. Each check is a process of its own, whose host services
 /// can access only a folder for temporary files.
+/// They have the plugin's settings.
 pub struct Conformance<'a> {
     runtime: &'a Runtime,
     file: &'a Path,
@@ -123,13 +152,18 @@ pub struct Conformance<'a> {
 }
 
 impl<'a> Conformance<'a> {
-    /// Creates the folder.
+    /// Creates the folder, with the plugin's settings.
     ///
     /// # Errors
-    /// If the folder cannot be created.
-    pub fn new(runtime: &'a Runtime, file: &'a Path) -> Result<Self, Error> {
+    /// If the folder cannot be created or written.
+    pub fn new(runtime: &'a Runtime, file: &'a Path, settings: &Value) -> Result<Self, Error> {
         let folder = TempDir::with_prefix("jaato-check-").map_err(|error| {
             let text = format!("cannot make a folder for temporary files: {error}");
+            Error::new(ErrorKind::Io, text)
+        })?;
+        let path = folder.path().join(SETTINGS_FILE);
+        std::fs::write(&path, settings.to_string()).map_err(|error| {
+            let text = format!("cannot write `{}`: {error}", path.display());
             Error::new(ErrorKind::Io, text)
         })?;
         Ok(Self { runtime, file, folder })
@@ -138,12 +172,14 @@ impl<'a> Conformance<'a> {
     /// Runs one of [`conformance_checks`]. Returns the violation, if there is one.
     ///
     /// # Errors
-    /// Why the check did not finish: for example, the plugin hung or crashed.
+    /// Why the check did not finish: for example, the plugin hung or crashed. `configuration` if
+    /// the plugin needs a setting that is missing.
     pub async fn run(&self, check: &str) -> Result<Option<String>, Error> {
         let [worker, conform] = CONFORM_ARGUMENTS;
         let errand = ChildTask {
             what: "the check",
-            arguments: &[worker, conform, check],
+            // Relative to its working directory.
+            arguments: &[worker, conform, check, SETTINGS_ARGUMENT, SETTINGS_FILE],
             folder: self.folder.path(),
             deadline: CONFORM_DEADLINE,
             memory_bytes: WORKER_MEMORY_BYTES,

@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock};
 
 use futures_util::future::BoxFuture;
 use jaato_config::Config;
-use jaato_instances::{CallSite, DeltaCallback, misbehaved_error};
+use jaato_instances::{CallSite, DeltaCallback, wrong_answer};
 use jaato_registry::{PluginEntry, Registry};
 use jaato_session::{Cancel, DeadlineHold, Gc, GcSettings, SharedFacts};
 use jaato_types::large::LargeRequestKind;
@@ -52,7 +52,7 @@ impl PluginGc {
         };
         let (of, quiet): (_, DeltaCallback) = (LargeRequestKind::Plan, Arc::new(|_| {}));
         let asked = crossing::ask(&self.host, &self.plugin, of, site, request, &quiet, &cancel);
-        Frame::read(&asked.await?).map_err(misbehaved_error)
+        Frame::read(&asked.await?).map_err(wrong_answer(self.plugin.as_str()))
     }
 
     /// Returns an error if the plugin cannot be the gc.

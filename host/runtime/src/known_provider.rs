@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use jaato_catalog::missing_shipped_hint;
 use jaato_model_facts::ModelFacts;
 use jaato_registry::{PluginEntry, PluginStatus, Registry};
 use jaato_services::named_plugin;
@@ -120,7 +121,9 @@ impl RuntimeHost {
             let of = model.map(|model| format!(" of the model `{model}`")).unwrap_or_default();
             let text = format!("no plugin offers the provider `{provider}`{of}");
             let known: Vec<String> = self.provider_names(registry).into_iter().collect();
-            let hint = if known.is_empty() {
+            let hint = if let Some(hint) = missing_shipped_hint(&self.setup, registry) {
+                hint
+            } else if known.is_empty() {
                 "no provider plugin was found: `jaato doctor` shows the plugin folders".to_owned()
             } else {
                 format!("known providers are: {}", known.join(", "))

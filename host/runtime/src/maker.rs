@@ -4,7 +4,7 @@ use std::sync::{Arc, Weak};
 
 use futures_util::future::BoxFuture;
 use jaato_catalog::rules;
-use jaato_instances::{CallSite, DeltaCallback, FacetRequest, misbehaved_error};
+use jaato_instances::{CallSite, DeltaCallback, FacetRequest, wrong_answer};
 use jaato_services::{SessionMaker, TokenCountRequest};
 use jaato_session::{AnsweringModel, Cancel, EventSink, History, LentSessionState, Session};
 use jaato_types::child::ChildOpen;
@@ -56,7 +56,7 @@ impl SessionMaker for HostSessionMaker {
             let nobody: DeltaCallback = Arc::new(|_| {});
             let cancel = Cancel::new();
             let asked = host.plugins.ask(plugin, facet, site, written, &nobody, &cancel);
-            Ok(Frame::read::<TokenCount>(&asked.await?).map_err(misbehaved_error)?.tokens)
+            Ok(Frame::read::<TokenCount>(&asked.await?).map_err(wrong_answer(plugin))?.tokens)
         });
         Ok(TokenCountRequest { model: model.to_string(), tokens })
     }

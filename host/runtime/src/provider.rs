@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
-use jaato_instances::{CallSite, DeltaCallback, clean_completion, misbehaved_error};
+use jaato_instances::{CallSite, DeltaCallback, clean_completion, wrong_answer};
 use jaato_session::{Cancel, DeltaSink, Provider, SharedFacts};
 use jaato_types::large::LargeRequestKind;
 use jaato_types::{
@@ -75,7 +75,7 @@ impl PluginProvider {
             None => Cow::Borrowed(request),
         };
         let asked = crossing::ask(&self.host, plugin, of, site, &request, &tell, &cancel);
-        let mut completion = Frame::read(&asked.await?).map_err(misbehaved_error)?;
+        let mut completion = Frame::read(&asked.await?).map_err(wrong_answer(plugin.as_str()))?;
         let clean = |text: &str| self.host.plugins.without_secrets(plugin.as_str(), text);
         clean_completion(&mut completion, clean);
         Ok(completion)

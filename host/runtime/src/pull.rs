@@ -1,7 +1,7 @@
 //! Finds where a model's weights come from: a file that a plugin declares and the host downloads,
 //! or a provider's server that downloads models itself.
 
-use jaato_instances::{CallSite, DeltaCallback, FacetRequest, misbehaved_error};
+use jaato_instances::{CallSite, DeltaCallback, FacetRequest, wrong_answer};
 use jaato_registry::PluginStatus;
 use jaato_session::Cancel;
 use jaato_types::{Asset, Error, ErrorKind, Frame, ModelId, PullModel, PullModelAnswer};
@@ -56,7 +56,7 @@ impl Runtime {
             .map_err(|error| Error::new(ErrorKind::InvalidArguments, error.to_string()))?;
         let plugins = &self.host().plugins;
         let asked = plugins.ask(plugin, FacetRequest::PullModel, site, request, tell, cancel);
-        Frame::read::<PullModelAnswer>(&asked.await?).map_err(misbehaved_error).map(drop)
+        Frame::read::<PullModelAnswer>(&asked.await?).map_err(wrong_answer(plugin)).map(drop)
     }
 }
 

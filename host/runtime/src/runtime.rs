@@ -1,16 +1,18 @@
 //! The runtime: the discovered plugins, and the parts that run them.
 
 use std::path::Path;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
-use jaato_catalog::{Discovery, Plugins, Setup, StartState, discover, supervisor};
+use jaato_catalog::{
+    Discovery, Plugins, Setup, StartState, discover, missing_shipped_hint, supervisor,
+};
 use jaato_config::ConfigEntry;
 use jaato_environments::{
     EndedProcess, Environments, OutputFolder, ProgramRegistry, declared_secrets,
 };
 use jaato_instances::{CallSite, Instances, PluginCaller, ServiceFactory, Workers, why_in_worker};
-use jaato_loader::{EngineObserver, Executor, MisdeedReport};
+use jaato_loader::{EngineObserver, Executor, LONG_BLOCK, Misdeed, MisdeedReport};
 use jaato_log::Log;
 use jaato_policy::{CallPaths, PathsResolved, PolicyCall};
 use jaato_process::{Orphan, Supervisor};
@@ -102,6 +104,10 @@ impl Runtime {
         let setting_problems: Vec<String> =
             of_settings.into_iter().map(|problem| problem.text).collect();
         problems.extend(setting_problems.iter().cloned());
+        let is_unknown = |name: &String| registry.plugin(name).is_none();
+        if setup.config.plugin_settings.keys().any(is_unknown) {
+            problems.extend(missing_shipped_hint(&setup, &registry));
+        }
         problems.extend(left_out(&registry));
         problems.extend(gc::gc_setting_problem(&registry, &setup.config));
         problems.extend(notes_on_files(&setup));
@@ -124,8 +130,8 @@ impl Runtime {
         let (kept, programs) = (Arc::clone(&outputs), Arc::clone(&processes));
         let shared = SharedServices::new(&setup, &supervisor, kept, programs);
         let services = Arc::new(HostServices::new(Arc::clone(&setup), shared));
-        let watch = Arc::new(LogWatch(log.clone()));
-        let executor = Executor::new(tokio::runtime::Handle::current(), watch);
+        let watch = Arc::new(PluginWatch { log: log.clone(), plugins: OnceLock::new() });
+        let executor = Executor::new(tokio::runtime::Handle::current(), Arc::clone(&watch) as _);
         let workers = Workers::new(supervisor.clone(), setup.executable.clone(), log.clone());
         let start = StartState { stamps, trust, problems: problems.clone() };
         let plugins = Arc::new(PluginCaller {
@@ -136,6 +142,7 @@ impl Runtime {
             supervisor: supervisor.clone(),
             services: Arc::clone(&services) as Arc<dyn ServiceFactory>,
         });
+        let _ = watch.plugins.set(Arc::downgrade(&plugins));
         let ledger = ledger_of(&setup, &log);
         let door = setup.config.terminals.join.then(|| SocketFolders::from_folders(&setup.folders));
         let terminals = SharedTerminals::new(tokio::runtime::Handle::current(), door, log.clone());
@@ -415,19 +422,34 @@ fn left_out(registry: &Registry) -> Vec<String> {
     lines
 }
 
-/// Writes plugins' messages and misbehaviour to the log.
-struct LogWatch(Log);
+/// Writes plugins' messages and misbehaviour to the log, and tells sessions about calls that hang.
+struct PluginWatch {
+    log: Log,
+    plugins: OnceLock<Weak<PluginCaller>>,
+}
 
-impl EngineObserver for LogWatch {
+impl EngineObserver for PluginWatch {
     fn log(&self, plugin: &PluginName, level: u8, text: &str) {
-        self.0.line(level, plugin.as_str(), text);
+        self.log.line(level, plugin.as_str(), text);
     }
 
     fn misbehaved(&self, report: &MisdeedReport) {
-        self.0.line(1, "host", &report.to_string());
+        let plugins = self.plugins.get().and_then(Weak::upgrade);
+        match (report.misdeed, plugins) {
+            // The calls of a disabled plugin have ended with an error.
+            (Misdeed::StillBlocked { .. }, Some(plugins)) if !report.disabled => {
+                let (plugin, seconds) = (&report.plugin, LONG_BLOCK.as_secs());
+                let text = format!(
+                    "plugin `{plugin}` has blocked a thread for more than {seconds} s; its author \
+                     should run such work with `blocking`"
+                );
+                plugins.plugins.report_misdeed(plugin, text);
+            }
+            (_, _) => self.log.line(1, "host", &report.to_string()),
+        }
     }
 
     fn trouble(&self, text: &str) {
-        self.0.line(1, "host", text);
+        self.log.line(1, "host", text);
     }
 }

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use futures_util::future::BoxFuture;
 use jaato_instances::{
     CallAttachments, CallSite, FacetRequest, InstanceLease, StateEffect, delta_callback,
-    misbehaved_error,
+    misbehaved_error, wrong_answer,
 };
 use jaato_registry::{ToolEntry, ToolStatus};
 use jaato_session::{
@@ -115,10 +115,11 @@ impl PluginTools {
         let frame = Frame::write(&call.arguments)
             .map_err(|error| Error::new(ErrorKind::InvalidArguments, error.to_string()))?;
         let answer = reached.ask(frame, &scope.cancel).await?;
-        let parsed = Frame::parse(&answer).map_err(misbehaved_error)?;
+        let wrong = wrong_answer(offered.plugin.as_str());
+        let parsed = Frame::parse(&answer).map_err(&wrong)?;
         let attachments = std::mem::take(&mut *attachments.lock());
         Ok(Output {
-            content: parsed.json().map_err(misbehaved_error)?,
+            content: parsed.json().map_err(&wrong)?,
             bytes: parsed.bytes.to_vec(),
             attachments,
         })
@@ -147,7 +148,7 @@ async fn ask_condition(
         (offered.plugin.as_str(), Frame::write(&request).map_err(misbehaved_error)?);
     let (facet, tell) = (FacetRequest::Condition, delta_callback(&scope));
     let answer = host.plugins.ask(plugin, facet, site, frame, &tell, &scope.cancel).await?;
-    Frame::read(&answer).map_err(misbehaved_error)
+    Frame::read(&answer).map_err(wrong_answer(plugin))
 }
 
 /// Asks a tool's plugin what a call would change.
@@ -167,7 +168,8 @@ async fn preview(
     let (facet, tell) = (FacetRequest::Preview, delta_callback(&scope));
     let reached = host.plugins.reach(plugin, facet, site, &tell).await?;
     check_offer(offered, reached.lease())?;
-    Frame::read(&reached.ask(frame, &scope.cancel).await?).map_err(misbehaved_error)
+    let answer = reached.ask(frame, &scope.cancel).await?;
+    Frame::read(&answer).map_err(wrong_answer(plugin))
 }
 
 /// Checks that the instance still has the offered tool, because permission check and schema check

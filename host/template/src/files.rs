@@ -11,27 +11,40 @@ const TEMPLATE_SHORT: &str = "template-short";
 const TEMPLATE_KIND: &str = "template-kind";
 const TEMPLATE_LIBRARY: &str = "template-library";
 const TEMPLATE_OFFERS: &str = "template-offers";
+const TEMPLATE_TOOL: &str = "template_short";
+const TEMPLATE_INCLUDE: &str = "template-include";
 
 /// Returns every file with its path inside the crate.
-pub(crate) fn files(
-    name: &str,
-    kind: TemplateKind,
-    sdk: &SdkSources,
-) -> Vec<(&'static str, String)> {
+pub(crate) fn files(name: &str, kind: TemplateKind, sdk: &SdkSources) -> Vec<(String, String)> {
+    let fill = |template: &str| fill_template(template, name, kind);
     let source = match kind {
         TemplateKind::Tool => include_str!("../templates/tool.rs"),
         TemplateKind::Gc => include_str!("../templates/gc.rs"),
         TemplateKind::Provider => include_str!("../templates/provider.rs"),
         TemplateKind::Environment => include_str!("../templates/environment.rs"),
+        TemplateKind::Hook => include_str!("../templates/hook.rs"),
+        TemplateKind::C => return c_files(name, sdk, fill),
     };
-    let fill = |template: &str| fill_template(template, name, kind);
-    vec![
+    let files = [
         ("Cargo.toml", manifest(name, kind, sdk)),
         ("src/lib.rs", fill(source)),
         ("tests/conformance.rs", fill(include_str!("../templates/conformance.rs"))),
         ("README.md", with_crates(&fill(include_str!("../templates/README.md")), kind)),
         (".github/workflows/ci.yml", fill(include_str!("../templates/ci.yml"))),
         (".gitignore", "target/\n".to_owned()),
+    ];
+    files.map(|(file, text)| (file.to_owned(), text)).into()
+}
+
+/// Returns the files of a plugin in C, which has no crate.
+fn c_files(name: &str, sdk: &SdkSources, fill: impl Fn(&str) -> String) -> Vec<(String, String)> {
+    let makefile = fill(include_str!("../templates/Makefile"));
+    let source = fill(include_str!("../templates/plugin.c"));
+    vec![
+        (format!("{}.c", crate_name(name)), source),
+        ("Makefile".to_owned(), makefile.replace(TEMPLATE_INCLUDE, &sdk.include_in_make())),
+        ("README.md".to_owned(), fill(include_str!("../templates/README-c.md"))),
+        (".gitignore".to_owned(), format!("{}\n", library_name(name))),
     ]
 }
 
@@ -46,6 +59,8 @@ fn fill_template(template: &str, name: &str, kind: TemplateKind) -> String {
         TemplateKind::Environment => {
             format!("the execution environment `{short}`, a folder of this machine")
         }
+        TemplateKind::Hook => "a hook that asks before a tool call deletes something".to_owned(),
+        TemplateKind::C => format!("the tool `{}`, which tells the time", crate_name(short)),
     };
     template
         .replace(TEMPLATE_TYPE, &type_name(name))
@@ -54,13 +69,18 @@ fn fill_template(template: &str, name: &str, kind: TemplateKind) -> String {
         .replace(TEMPLATE_CRATE, &crate_name(name))
         .replace(TEMPLATE_NAME, name)
         .replace(TEMPLATE_SHORT, short)
+        .replace(TEMPLATE_TOOL, &crate_name(short))
         .replace(TEMPLATE_KIND, kind.word())
 }
 
 /// Returns the sdk's crates that a kind's sources use, besides `sdk` itself.
 fn crates(kind: TemplateKind) -> &'static [&'static str] {
     match kind {
-        TemplateKind::Tool | TemplateKind::Gc | TemplateKind::Provider => &[],
+        TemplateKind::Tool
+        | TemplateKind::Gc
+        | TemplateKind::Provider
+        | TemplateKind::Hook
+        | TemplateKind::C => &[],
         TemplateKind::Environment => &["sdk-environment"],
     }
 }
@@ -86,7 +106,7 @@ fn manifest(name: &str, kind: TemplateKind, sdk: &SdkSources) -> String {
          name = \"{name}\"\n\
          version = \"0.1.0\"\n\
          edition = \"2024\"\n\
-         rust-version = \"1.85\"\n\
+         {rust_version}\
          \n\
          [lib]\n\
          # The dylib is the plugin, the rlib is for its tests.\n\
@@ -106,6 +126,7 @@ fn manifest(name: &str, kind: TemplateKind, sdk: &SdkSources) -> String {
          # A workspace of its own, wherever it lies. A copy of the sdk in it stays one too.\n\
          [workspace]\n\
          exclude = [\"jaato-sdk\"]\n",
+        rust_version = sdk.rust_version_line(),
         sdk = sdk.toml_path("sdk"),
         testkit = sdk.toml_path("testkit"),
     )

@@ -1,5 +1,5 @@
 //! Writes the crate of a new plugin: sources that build, a conformance test, a README and a CI
-//! file.
+//! file. A plugin in C gets a Makefile instead.
 //!
 //! Knows only files and names, and nothing of a host. Used by the binary and by `cargo xtask`.
 
@@ -28,11 +28,16 @@ pub enum TemplateKind {
     Provider,
     /// Provides files and runs commands.
     Environment,
+    /// Sees and changes what happens in a session.
+    Hook,
+    /// Offers tools, written in C.
+    C,
 }
 
 impl TemplateKind {
     /// All kinds.
-    pub const ALL: [Self; 4] = [Self::Tool, Self::Gc, Self::Provider, Self::Environment];
+    pub const ALL: [Self; 6] =
+        [Self::Tool, Self::Gc, Self::Provider, Self::Environment, Self::Hook, Self::C];
 
     /// Returns the kind's name.
     pub fn word(self) -> &'static str {
@@ -41,11 +46,18 @@ impl TemplateKind {
             Self::Gc => "gc",
             Self::Provider => "provider",
             Self::Environment => "environment",
+            Self::Hook => "hook",
+            Self::C => "c",
         }
+    }
+
+    /// Returns true if its plugin is a crate.
+    fn is_rust(self) -> bool {
+        self != Self::C
     }
 }
 
-/// Writes a plugin's crate into a new folder.
+/// Writes a plugin's sources into a new folder.
 ///
 /// # Errors
 /// If the name is invalid, the folder exists, or it cannot be written.
@@ -60,7 +72,9 @@ pub fn write_crate(
         return Err(TemplateError::Exists(folder.to_owned()));
     }
     let mut files = files::files(name, kind, sdk);
-    files.extend(sdk.lock().map(|lock| ("Cargo.lock", lock)));
+    if kind.is_rust() {
+        files.extend(sdk.lock().map(|lock| ("Cargo.lock".to_owned(), lock)));
+    }
     for (file, text) in files {
         let path = folder.join(file);
         let failed = |error| TemplateError::Write(path.clone(), error);
@@ -71,18 +85,21 @@ pub fn write_crate(
 }
 
 /// Returns the commands to run next, one per line. `jaato` is the name of the host's executable.
-pub fn next_steps(folder: &Path, name: &str, jaato: &str) -> String {
+pub fn next_steps(folder: &Path, name: &str, kind: TemplateKind, jaato: &str) -> String {
     // Cargo's build folder, unless its configuration says otherwise.
     let target = std::env::var_os("CARGO_TARGET_DIR").filter(|folder| !folder.is_empty());
     let target = target.map_or_else(|| PathBuf::from("target"), PathBuf::from);
-    let built = target.join("release").join(library_name(name));
+    let (built, steps) = match kind.is_rust() {
+        true => (target.join("release"), "cargo test\n  cargo build --release"),
+        false => (PathBuf::from("."), "make"),
+    };
+    let built = built.join(library_name(name));
     let (built, jaato) = (shell_word(&built.to_string_lossy()), shell_word(jaato));
     let folder = folder.to_string_lossy();
     // `cd` would treat it as an option.
     let here = if folder.starts_with('-') { "./" } else { "" };
     format!(
-        "  cd {}\n  cargo test\n  cargo build --release\n  {jaato} plugin check {built}\n  \
-         {jaato} plugin install {built}",
+        "  cd {}\n  {steps}\n  {jaato} plugin check {built}\n  {jaato} plugin install {built}",
         shell_word(&format!("{here}{folder}"))
     )
 }

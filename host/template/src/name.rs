@@ -14,6 +14,7 @@ const TAKEN: &[&str] = &[
     "Async",
     "Await",
     "Become",
+    "BeforeTool",
     "Box",
     "Break",
     "Completion",
@@ -39,6 +40,9 @@ const TAKEN: &[&str] = &[
     "GcPlan",
     "GcRequest",
     "Gen",
+    "GuardAnswer",
+    "Hook",
+    "Hooks",
     "If",
     "Impl",
     "In",
@@ -128,6 +132,7 @@ pub(crate) fn crate_name(plugin: &str) -> String {
 pub(crate) fn short_name(name: &str) -> &str {
     let kinds = TemplateKind::ALL.iter();
     let short = kinds
+        .filter(|kind| **kind != TemplateKind::C)
         .filter_map(|kind| name.strip_prefix(kind.word())?.strip_prefix('-'))
         .find(|rest| rest.starts_with(|c: char| c.is_ascii_lowercase()));
     short.unwrap_or(name)

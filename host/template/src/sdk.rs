@@ -4,6 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use crate::error::TemplateError;
+use crate::shell::shell_word;
 
 /// The crates that a plugin's own manifest names. Each must exist.
 const NAMED: [&str; 2] = ["sdk", "testkit"];
@@ -18,6 +19,8 @@ const INSTALLED: &str = "share/jaato/sdk";
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SdkSources {
     crates: String,
+    /// The line of the sdk's manifest with the oldest Rust that builds it, and with it a plugin.
+    rust_version: Option<String>,
 }
 
 impl SdkSources {
@@ -50,7 +53,21 @@ impl SdkSources {
 
     fn new(crates: &Path) -> Result<Self, TemplateError> {
         let text = crates.to_str().ok_or_else(|| TemplateError::SdkPath(crates.to_owned()))?;
-        Ok(Self { crates: text.to_owned() })
+        let manifest = fs::read_to_string(crates.join("sdk/Cargo.toml")).unwrap_or_default();
+        let mut lines = manifest.lines().filter(|line| line.starts_with("rust-version = "));
+        let rust_version = lines.next().map(str::to_owned);
+        Ok(Self { crates: text.to_owned(), rust_version })
+    }
+
+    /// Returns the line of a manifest with the oldest Rust that builds the sdk.
+    pub(crate) fn rust_version_line(&self) -> String {
+        self.rust_version.as_ref().map(|line| format!("{line}\n")).unwrap_or_default()
+    }
+
+    /// Returns the folder of the C header, as a Makefile passes it to a shell.
+    pub(crate) fn include_in_make(&self) -> String {
+        let word = shell_word(&format!("{}/include", self.crates));
+        word.replace('$', "$$").replace('#', "\\#")
     }
 
     /// Returns the folder that holds the crates.
@@ -141,7 +158,8 @@ mod tests {
 
     #[test]
     fn sdk_path_is_escaped_for_a_toml_manifest() {
-        let sdk = SdkSources { crates: "/it's \"a\" \\ folder\n".to_owned() };
+        let crates = "/it's \"a\" \\ folder\n".to_owned();
+        let sdk = SdkSources { crates, rust_version: None };
         assert_eq!(sdk.toml_path("sdk"), r#""/it's \"a\" \\ folder\u000A/sdk""#);
     }
 }

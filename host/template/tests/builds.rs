@@ -50,6 +50,7 @@ fn a_new_plugin_of_each_kind_builds_and_passes_its_tests_outside_the_workspace()
         (TemplateKind::Gc, "gc-2nd"),
         (TemplateKind::Provider, "x-2"),
         (TemplateKind::Environment, "environment-attic"),
+        (TemplateKind::Hook, "hook-brake"),
     ] {
         let folder = outside.join(name);
         write_crate(&folder, name, kind, &sdk).unwrap();
@@ -64,6 +65,8 @@ fn a_new_plugin_of_each_kind_builds_and_passes_its_tests_outside_the_workspace()
         assert_eq!(counts[0], "1", "{said_by_tests}");
         let conformance: usize = counts[1].parse().unwrap();
         assert!(conformance >= 10, "{said_by_tests}");
+        let manifest = fs::read_to_string(folder.join("Cargo.toml")).unwrap();
+        assert!(manifest.contains(&rust_version_line("plugin-api/sdk")), "{manifest}");
         said(cargo(&folder).args(["fmt", "--check"]));
         for file in ["README.md", ".github/workflows/ci.yml", "tests/conformance.rs"] {
             let text = fs::read_to_string(folder.join(file)).unwrap();
@@ -90,7 +93,7 @@ fn sdk_works_from_any_folder_and_the_printed_steps_lead_to_the_crate() {
     said(cargo(&folder).args(["metadata", "--offline", "--format-version", "1"]));
 
     for given in [folder.as_path(), Path::new("-x 'y'")] {
-        let steps = next_steps(given, "moon", "/it's/jaato");
+        let steps = next_steps(given, "moon", TemplateKind::Tool, "/it's/jaato");
         let (first, rest) = steps.trim_start().split_once('\n').unwrap();
         let script = format!("{first} && pwd");
         let (place, _) = said(Command::new("sh").args(["-c", &script]).current_dir(&outside));
@@ -99,6 +102,59 @@ fn sdk_works_from_any_folder_and_the_printed_steps_lead_to_the_crate() {
         let target = std::env::var("CARGO_TARGET_DIR").unwrap_or_else(|_| "target".to_owned());
         let install = r"'/it'\''s/jaato' plugin install";
         assert!(rest.ends_with(&format!("{install} {target}/release/libmoon.so")), "{rest}");
+    }
+}
+
+/// Returns the line of a crate's manifest with its oldest Rust.
+fn rust_version_line(folder: &str) -> String {
+    let manifest = fs::read_to_string(root().join(folder).join("Cargo.toml")).unwrap();
+    let line = manifest.lines().find(|line| line.starts_with("rust-version = "));
+    line.unwrap_or_else(|| panic!("`{folder}` has no `rust-version`")).to_owned()
+}
+
+#[test]
+fn crates_for_authors_have_one_oldest_rust_that_one_page_states() {
+    let line = rust_version_line("plugin-api/sdk");
+    let entries = ["plugin-api", "docs/examples"].map(|folder| root().join(folder).read_dir());
+    let crates = entries.into_iter().flat_map(Result::unwrap).map(|entry| entry.unwrap().path());
+    for folder in crates.filter(|folder| folder.join("Cargo.toml").is_file()) {
+        assert_eq!(rust_version_line(folder.to_str().unwrap()), line, "{}", folder.display());
+    }
+    let version = line.trim_start_matches("rust-version = ").trim_matches('"');
+    let mut pages: Vec<_> = said(
+        Command::new("grep")
+            .arg("-rlF")
+            .arg(version)
+            .args(["--include=*.md", "docs", "README.md", "AGENTS.md"])
+            .current_dir(root()),
+    )
+    .0
+    .lines()
+    .map(str::to_owned)
+    .collect();
+    pages.sort();
+    assert_eq!(pages, ["docs/plugin-authors.md"]);
+    // Dependencies that need a newer Rust would make the number wrong.
+    let number = |text: &str| -> Vec<u32> {
+        text.split('.').take(2).map(|part| part.parse().unwrap()).collect()
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let outside = folder.path().join("attic");
+    let sdk = SdkSources::in_folder(&root()).unwrap();
+    write_crate(&outside, "environment-attic", TemplateKind::Environment, &sdk).unwrap();
+    let (compiler, _) = said(Command::new("rustc").arg("-vV"));
+    let target = compiler.lines().find_map(|line| line.strip_prefix("host: ")).unwrap();
+    let (metadata, _) = said(cargo(&outside).args([
+        "metadata",
+        "--offline",
+        "--format-version=1",
+        "--filter-platform",
+        target,
+    ]));
+    let metadata: serde_json::Value = serde_json::from_str(&metadata).unwrap();
+    for package in metadata["packages"].as_array().unwrap() {
+        let Some(needs) = package["rust_version"].as_str() else { continue };
+        assert!(number(needs) <= number(version), "{} needs Rust {needs}", package["name"]);
     }
 }
 

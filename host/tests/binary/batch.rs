@@ -55,7 +55,7 @@ fn good_and_bad_lines_are_answered_in_order_with_their_ids() {
         {"id":5,"tool":null,"error":{"kind":"invalid_arguments","message":"the line needs a text `tool`","hint":"a line is a JSON object: {\"tool\": \"NAME\", \"args\": {…}}, and perhaps an \"id\""}}
         {"id":null,"tool":"echo","error":{"kind":"invalid_arguments","message":"the arguments of `echo` do not match its schema: the required property `text` is missing","hint":"its properties are `text` (required), `line`"}}
         {"tool":"echo","error":{"kind":"invalid_arguments","message":"the arguments of `echo` must be a JSON object, not the string `\"text\"`","hint":"its properties are `text` (required), `line`"}}
-        {"tool":"panic","error":{"kind":"plugin_panicked","message":"panicked at probe/src/panics.rs:LINE: boom now","hint":null}}
+        {"tool":"panic","error":{"kind":"plugin_panicked","message":"plugin `fixture-probe`: panicked at probe/src/panics.rs:LINE: boom now","hint":null}}
         {"id":9,"tool":"count","result":{"count":3}}
     "#]].assert_eq(&house.clean(&output.stdout));
 }

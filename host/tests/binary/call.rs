@@ -129,14 +129,14 @@ fn failing_or_panicking_tool_ends_the_call_with_an_error() {
     expect![[r#"
         exit 4
         --- stderr
-        error: panicked at probe/src/panics.rs:LINE: boom now
+        error: plugin `fixture-probe`: panicked at probe/src/panics.rs:LINE: boom now
     "#]]
     .assert_eq(&output.to_string());
     let output = house.run(&["call", "panic", r#"{"place": "job"}"#]).code(4);
     expect![[r#"
         exit 4
         --- stderr
-        error: panicked at probe/src/panics.rs:LINE: boom in a job
+        error: plugin `fixture-probe`: panicked at probe/src/panics.rs:LINE: boom in a job
     "#]]
     .assert_eq(&output.to_string());
 }

@@ -57,11 +57,39 @@ fn invalid_dynamic_tool_is_refused_alone_and_the_plugin_gets_the_reason() {
     assert_eq!(bad["tools"], 1, "{bad:#}");
     let refused: Vec<&str> =
         bad["refused"].as_array().unwrap().iter().filter_map(Value::as_str).collect();
-    for name in ["change", "list_tools", "get_environment", "no name", "shapeless", "long"] {
+    for name in
+        ["change", "list_tools", "get_environment", "no name", "shapeless", "long", "broken"]
+    {
         let is_told = refused.iter().any(|line| line.contains(name));
         assert!(is_told, "{name} in {refused:#?}");
     }
     assert!(refused.contains(&"list_tools: jaato has a tool with that name"), "{refused:#?}");
+    let broken = "broken: its schema does not compile: \
+                  Pointer '/components/schemas/Limit' does not exist";
+    assert!(refused.contains(&broken), "{refused:#?}");
+}
+
+#[test]
+fn tool_that_is_set_when_a_session_begins_can_be_listed_shown_and_named() {
+    let greet = call("greet_mars", &json!({}));
+    let Some(house) = house_with(&json!([greet, text("done")])) else { return };
+    house.configure_more("[plugins.fixture-changes]\nfirst = [\"greet_mars\", \"broken\"]\n");
+    let list = house.run(&["tool", "list", "--json"]).code(0).json();
+    let names = list.as_array().unwrap().iter().filter_map(|tool| tool["name"].as_str());
+    let names: Vec<&str> = names.filter(|name| ["greet_mars", "broken"].contains(name)).collect();
+    assert_eq!(names, ["greet_mars"], "a tool whose schema does not compile is not offered");
+    house.wait_for_log("`broken` is refused: its schema does not compile");
+    let shown = house.run(&["tool", "show", "greet_mars", "--json"]).code(0).json();
+    assert_eq!(shown["plugin"], "fixture-changes");
+    let options = ["--tools", "greet_mars", "--allow", "fixture-changes:greet_mars"];
+    let run = house.run(&[&["run"], &options[..], &["go"]].concat()).code(0);
+    assert!(run.stdout.contains("done") && run.stderr.contains("✓"), "{run}");
+    for option in ["--tools", "--allow"] {
+        let near = house.run(&["run", option, "greet_mar", "go"]).code(2);
+        assert!(near.stderr.contains("there is no tool `greet_mar`"), "{near}");
+        assert!(near.stderr.contains("did you mean `greet_mars`?"), "{near}");
+    }
+    house.nothing_lives();
 }
 
 #[test]

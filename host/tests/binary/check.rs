@@ -107,6 +107,43 @@ fn failed_conformance_checks_are_reported_in_plain_words() {
 }
 
 #[test]
+fn plugin_check_uses_settings_and_leaves_out_what_a_missing_one_hinders() {
+    let house = house!();
+    let file = fixture("database").display().to_string();
+    let told = |words: &[&str]| {
+        let words = [&["plugin", "check", &file], words].concat();
+        let output = house.run(&words).silent();
+        output.stdout.lines().skip(3).collect::<Vec<_>>().join("\n")
+    };
+    let passed = "instance     ok: it starts in a worker\n\
+                  tool name_database  ok: 1 example ran\n\
+                  conformance  ok: 21 checks hold";
+    expect![[r#"
+        instance     left out: it needs a setting: no database is set
+                     `--setting KEY=VALUE` sets one
+        conformance  ok: 10 checks hold; 11 are left out, because they need the setting"#]]
+    .assert_eq(&told(&[]));
+    assert_eq!(told(&["--setting", "database=7"]), passed);
+    let wrong = house.run(&["plugin", "check", &file, "--setting", "data=moon"]).code(3);
+    expect![[r#"
+        error: `[plugins.fixture-database]` has no key `data` (command line --setting)
+        hint: did you mean `database`?
+    "#]]
+    .assert_eq(&wrong.stderr);
+    house.configure("[plugins.fixture-database]\ndatabase = \"moon\"\n");
+    assert_eq!(told(&[]), passed);
+    house.nothing_lives();
+}
+
+#[test]
+fn plugin_that_is_only_old_passes_the_checks_of_newer_operations() {
+    let house = house!();
+    let file = fixture("older").display().to_string();
+    let output = house.run(&["plugin", "check", &file]).code(4);
+    assert!(!output.stdout.contains("larger than a frame"), "{output}");
+}
+
+#[test]
 fn a_name_that_is_disabled_or_taken_does_not_hinder_the_check() {
     let house = house!(ships "echo");
     house.configure("[plugins]\ndisabled = [\"fixture-echo\"]\n");

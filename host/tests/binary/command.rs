@@ -119,7 +119,7 @@ fn invalid_command_is_refused_and_a_panic_fails_only_that_command() {
         4,
         &[&["panic"]],
         expect![[r#"
-            error: panicked at commands/src/lib.rs:LINE: boom in a command
+            error: plugin `fixture-commands`: panicked at commands/src/lib.rs:LINE: boom in a command
         "#]],
     );
 }

@@ -56,7 +56,26 @@ fn first_file_in_a_folder_owns_the_plugin_name() {
 }
 
 #[test]
-fn plugin_with_a_taken_tool_name_is_refused_completely() {
+fn plugin_with_taken_names_keeps_the_rest_and_lists_their_owner() {
+    let house = house!(ships "probe");
+    let probe = fs::read(fixture("probe")).unwrap();
+    let other = elf::patch(&probe, r#""name":"fixture-probe""#, r#""name":"second-probes""#);
+    fs::write(house.shipped().join("zz.so"), other).unwrap();
+    let list = house.run(&["plugin", "list"]).code(0);
+    let row = list.stdout.lines().find(|line| line.starts_with("second-probes")).unwrap();
+    assert!(row.contains("active") && row.ends_with("gc second-probes"), "{list}");
+    let taken = "note: plugin `second-probes`: tool `ask` is left out: the name is held by `";
+    assert!(list.stderr.contains(taken), "{list}");
+    let shown = house.run(&["plugin", "show", "second-probes"]).code(0);
+    for name in ["tool `ask`", "provider `probe`"] {
+        let owner = house.shipped().join(library_name("fixture_probe"));
+        let line = format!("  left out    {name}: the name is held by `{}`", owner.display());
+        assert!(shown.stdout.contains(&line), "{shown}");
+    }
+}
+
+#[test]
+fn plugin_whose_only_name_is_taken_is_refused() {
     let house = house!(ships "echo");
     let other = house.shipped().join("zz.so");
     fs::write(&other, renamed_echo("zzzzzzz-echo")).unwrap();

@@ -1,9 +1,10 @@
 //! Tests writing the crate of a plugin. The crate that writes it tests that it builds.
 
 use std::fs;
+use std::path::Path;
 
 use crate::house;
-use crate::support::{Command, House};
+use crate::support::{Command, House, library_name, skip};
 
 /// Puts an sdk next to the executable. The checkout's sdk is found only if the target folder is
 /// inside it.
@@ -80,6 +81,41 @@ fn new_plugin_uses_a_given_sdk_and_writes_nothing_without_one() {
     assert!(manifest.contains("its sdk/plugin-api/testkit\" }"), "{manifest}");
 }
 
+#[test]
+fn new_plugin_in_c_builds_and_passes_its_check() {
+    let house = house!();
+    if std::process::Command::new("make").arg("--version").output().is_err() {
+        return skip("there is no `make`");
+    }
+    // The Makefile and the shell must read the path to the header as it is.
+    let sdk = house.workspace().join("it's $HOME #1/plugin-api");
+    for part in ["sdk", "testkit"] {
+        fs::create_dir_all(sdk.join(part)).unwrap();
+        fs::write(sdk.join(part).join("Cargo.toml"), "").unwrap();
+    }
+    let header = Path::new(env!("CARGO_MANIFEST_DIR")).join("../plugin-api/include/jaato_plugin.h");
+    fs::create_dir(sdk.join("include")).unwrap();
+    fs::copy(header, sdk.join("include/jaato_plugin.h")).unwrap();
+    let sdk = sdk.display().to_string();
+    let words = ["plugin", "new", "tool-clock", "--kind", "c", "--sdk", &sdk];
+    let written = house.run(&words).silent();
+    let library = library_name("tool_clock");
+    let next = format!("  cd tool-clock\n  make\n  jaato plugin check ./{library}\n");
+    assert!(written.stdout.contains(&next), "{written}");
+    let folder = house.workspace().join("tool-clock");
+    let made = std::process::Command::new("make").current_dir(&folder).output().unwrap();
+    let warnings = String::from_utf8_lossy(&made.stderr);
+    assert!(made.status.success() && warnings.is_empty(), "{warnings}");
+    let file = folder.join(library).display().to_string();
+    let checked = house.run(&["plugin", "check", &file]).silent();
+    assert!(checked.stdout.contains("tool clock   ok: 1 example ran"), "{checked}");
+    assert!(checked.stdout.ends_with("conformance  ok: 21 checks hold\n"), "{checked}");
+    for file in ["tool_clock.c", "Makefile", "README.md"] {
+        assert!(!fs::read_to_string(folder.join(file)).unwrap().contains("template"), "{file}");
+    }
+    house.nothing_lives();
+}
+
 /// Checks that nothing is written, and that the error contains this text.
 #[track_caller]
 fn check_refused(house: &House, words: &[&str], expected: &str) {
@@ -97,5 +133,6 @@ fn new_plugin_refuses_existing_folders_and_invalid_names() {
     check_refused(&house, &["other", "--path", "moon"], "`moon` exists already");
     check_refused(&house, &["Moon Phase"], "cannot be a plugin's name\nhint: lower-case letters");
     check_refused(&house, &["tool-fn"], "it has another meaning in Rust or the sdk");
-    check_refused(&house, &["a", "--kind", "modul"], "possible values: tool, gc, provider");
+    let kinds = "possible values: tool, gc, provider, environment, hook, c";
+    check_refused(&house, &["a", "--kind", "modul"], kinds);
 }

@@ -4,6 +4,7 @@ use expect_test::expect;
 use serde_json::json;
 
 use crate::house;
+use crate::support::Command;
 
 #[test]
 fn a_provider_that_fails_ends_the_run() {
@@ -55,7 +56,7 @@ fn a_provider_that_panics_ends_the_run_and_nothing_else() {
         --- stdout
         so 
         --- stderr
-        error: panicked at provider-scripted/src/lib.rs:LINE: boom
+        error: plugin `provider-scripted`: panicked at provider-scripted/src/lib.rs:LINE: boom
     "#]]
     .assert_eq(&output.to_string());
     house.nothing_lives();
@@ -117,6 +118,27 @@ fn error_without_any_provider_plugin_suggests_doctor() {
         hint: no provider plugin was found: `jaato doctor` shows the plugin folders
     "#]]
     .assert_eq(&output.to_string());
+}
+
+#[test]
+fn error_of_an_executable_without_shipped_plugins_names_their_folders() {
+    let house = house!();
+    // As the executable of a program that embeds jaato.
+    let top = house.workspace().join("elsewhere");
+    std::fs::create_dir_all(top.join("bin")).unwrap();
+    let jaato = top.join("bin/jaato");
+    std::fs::copy(house.binary(), &jaato).unwrap();
+    house.configure("model = \"openai/moon\"\n[plugins.provider-openai]\nmoon = 1\n");
+    let run = Command::program(&house, jaato.to_str().unwrap(), &["run", "hello"]).run().code(3);
+    expect![[r#"
+        exit 3
+        --- stderr
+        note: there is no plugin `provider-openai` (user $HOUSE/home/.config/jaato/config.toml:3)
+        note: there are no shipped plugins in `$HOUSE/workspace/elsewhere/plugins` and `$HOUSE/workspace/elsewhere/lib/jaato/plugins`, the folders for the executable `$HOUSE/workspace/elsewhere/bin/jaato`; install all of jaato, or set `Setup::executable` in a program that embeds it
+        error: no plugin offers the provider `openai` of the model `openai/moon`
+        hint: there are no shipped plugins in `$HOUSE/workspace/elsewhere/plugins` and `$HOUSE/workspace/elsewhere/lib/jaato/plugins`, the folders for the executable `$HOUSE/workspace/elsewhere/bin/jaato`; install all of jaato, or set `Setup::executable` in a program that embeds it
+    "#]]
+    .assert_eq(&run.to_string());
 }
 
 #[test]

@@ -1,8 +1,9 @@
 //! Runs one check of the conformance suite on a plugin file, with a host that does nothing real.
 //!
-//! Started as `jaato plugin-worker --conform CHECK FILE`, with a process for each check, so that a
-//! crash or a hang fails only that check.
+//! Started as `jaato plugin-worker --conform CHECK --settings JSON-FILE FILE`, with a process for
+//! each check, so that a crash or a hang fails only that check.
 
+use std::fs;
 use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -11,11 +12,15 @@ use jaato_loader::PluginLibrary;
 use jaato_plugin_testkit::conformance::{ConformanceSuite, checks};
 use jaato_plugin_testkit::{FakeHost, PluginUnderTest};
 use jaato_types::{Error, ErrorKind, PluginKind};
+use serde_json::Value;
 
 use crate::{ChildAnswer, answer_main, refusal};
 
 /// The arguments before the check's name and the file.
 pub const CONFORM_ARGUMENTS: [&str; 2] = ["plugin-worker", "--conform"];
+
+/// The argument before the file with the plugin's settings.
+pub const SETTINGS_ARGUMENT: &str = "--settings";
 
 /// How long a plugin may block a check.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -28,14 +33,15 @@ pub fn conformance_checks(kinds: &[PluginKind]) -> Vec<String> {
 /// Runs a check and writes the violation to descriptor 3, or nothing if there is none.
 ///
 /// Called only by the binary's hidden subcommand, because it takes over descriptor 3.
-pub fn conform_main(check: &str, plugin: &Path) -> ExitCode {
-    answer_main(|| match conform(check, plugin) {
+pub fn conform_main(check: &str, settings: Option<&Path>, plugin: &Path) -> ExitCode {
+    answer_main(|| match conform(check, settings, plugin) {
         Ok(what) => ChildAnswer::Ok(what),
         Err(error) => ChildAnswer::Error(error),
     })
 }
 
-fn conform(wanted: &str, plugin: &Path) -> Result<Option<String>, Error> {
+fn conform(wanted: &str, settings: Option<&Path>, plugin: &Path) -> Result<Option<String>, Error> {
+    let settings = settings.map(read_settings).transpose()?;
     let opened = PluginLibrary::open(plugin).map_err(|error| refusal(&error))?;
     let manifest = opened.manifest().clone();
     let kinds = manifest.kinds.clone();
@@ -51,5 +57,19 @@ fn conform(wanted: &str, plugin: &Path) -> Result<Option<String>, Error> {
         move |log| opened.factory(log),
     );
     let patient = |host: FakeHost| host.with_patience(PATIENCE);
-    Ok(ConformanceSuite::of(subject, &kinds).harmless().with_host(patient).run(check).err())
+    let mut suite = ConformanceSuite::of(subject, &kinds).harmless().with_host(patient);
+    if let Some(settings) = settings {
+        suite = suite.with_settings(settings);
+    }
+    let Err(violation) = suite.run(check) else { return Ok(None) };
+    // Without the setting, the check says nothing about the plugin.
+    suite.missing_setting().map_or(Ok(Some(violation)), Err)
+}
+
+fn read_settings(file: &Path) -> Result<Value, Error> {
+    let failed = |error: String| {
+        Error::new(ErrorKind::Io, format!("cannot read `{}`: {error}", file.display()))
+    };
+    let bytes = fs::read(file).map_err(|error| failed(error.to_string()))?;
+    serde_json::from_slice(&bytes).map_err(|error| failed(error.to_string()))
 }

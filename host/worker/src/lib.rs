@@ -18,7 +18,7 @@ use jaato_loader::{LoadError, PluginLibrary};
 use jaato_types::{Description, Error, ErrorKind};
 use serde::{Deserialize, Serialize};
 
-pub use conform::{CONFORM_ARGUMENTS, conform_main, conformance_checks};
+pub use conform::{CONFORM_ARGUMENTS, SETTINGS_ARGUMENT, conform_main, conformance_checks};
 pub use serve::{SERVE_ARGUMENTS, serve_main};
 
 /// The arguments before the file.

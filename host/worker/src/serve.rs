@@ -17,7 +17,7 @@ use jaato_loader::remote::link::{LinkMessage, LinkReader, WorkerLink};
 use jaato_loader::remote::wire::{self, Flag, Kind};
 use jaato_loader::{
     ByteStream, CallCanceller, CallResultSink, EMITTED_BYTES_MAX, EngineObserver,
-    EngineServiceAnswer, EngineServices, Executor, FrameBytes, Instance, MisdeedReport,
+    EngineServiceAnswer, EngineServices, Executor, FrameBytes, Instance, Misdeed, MisdeedReport,
     PluginLibrary, ServiceCaller, StartedPlugin,
 };
 use jaato_types::{Error, ErrorKind, Frame, PluginName};
@@ -154,7 +154,8 @@ impl WorkerState {
             | Kind::Forget
             | Kind::Log
             | Kind::Saved
-            | Kind::Closed => {}
+            | Kind::Closed
+            | Kind::StillBlocked => {}
         }
     }
 
@@ -399,7 +400,16 @@ impl EngineObserver for HostLogLink {
     }
 
     fn misbehaved(&self, report: &MisdeedReport) {
-        self.line(2, &report.to_string());
+        match report.misdeed {
+            // The host tells the user.
+            Misdeed::StillBlocked { able_to_run } => {
+                let time = u64::try_from(able_to_run.as_millis()).unwrap_or(u64::MAX);
+                self.0.send(Kind::StillBlocked, Flag::Frame, 0, &[], &time.to_le_bytes());
+            }
+            Misdeed::Blocked { .. } | Misdeed::PollsWithoutEnd | Misdeed::IgnoresCancel { .. } => {
+                self.line(2, &report.to_string());
+            }
+        }
     }
 
     fn trouble(&self, text: &str) {

@@ -58,4 +58,4 @@ pub use services::{
     ByteStream, CallerKind, EngineServiceAnswer, EngineServices, FrameStream, NoServices,
     ServiceCaller,
 };
-pub use watch::{EngineObserver, Misdeed, MisdeedReport};
+pub use watch::{EngineObserver, LONG_BLOCK, Misdeed, MisdeedReport};

@@ -20,6 +20,9 @@ pub trait EngineObserver: Send + Sync + 'static {
     fn trouble(&self, text: &str);
 }
 
+/// After this time a blocked thread concerns the user, because the call does not answer.
+pub const LONG_BLOCK: Duration = Duration::from_secs(1);
+
 /// A plugin's misdeed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MisdeedReport {
@@ -43,6 +46,12 @@ pub enum Misdeed {
         /// How long the thread was able to run during the poll.
         able_to_run: Duration,
     },
+    /// The same poll or drop still blocks its thread after [`LONG_BLOCK`]. It counts once, so this
+    /// is no further strike.
+    StillBlocked {
+        /// How long the thread was able to run during the poll.
+        able_to_run: Duration,
+    },
     /// Its futures keep waking themselves, so they were not polled for the rest of the second.
     PollsWithoutEnd,
     /// Blocking work continued long after its call was cancelled, and was given up.
@@ -60,6 +69,11 @@ impl fmt::Display for MisdeedReport {
                 f,
                 "the plugin `{plugin}` blocked a thread for {} ms; its blocking work belongs on the pool",
                 able_to_run.as_millis()
+            )?,
+            Misdeed::StillBlocked { able_to_run } => write!(
+                f,
+                "the plugin `{plugin}` still blocks a thread after {} s",
+                able_to_run.as_secs()
             )?,
             Misdeed::PollsWithoutEnd => write!(
                 f,

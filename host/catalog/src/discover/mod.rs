@@ -180,6 +180,24 @@ pub fn places(setup: &Setup) -> Vec<PluginSearchFolder> {
     places
 }
 
+/// Explains where jaato looks for the shipped plugins, if it found none there. Programs that embed
+/// jaato often have none next to their executable.
+pub fn missing_shipped_hint(setup: &Setup, registry: &Registry) -> Option<String> {
+    let trusts = registry.plugins().iter().map(|entry| &entry.candidate.trust);
+    if trusts.into_iter().any(|trust| *trust == PluginFileTrust::Shipped) {
+        return None;
+    }
+    let folders = shipped_places(&setup.executable);
+    let folders: Vec<_> =
+        folders.iter().map(|place| format!("`{}`", place.folder.display())).collect();
+    Some(format!(
+        "there are no shipped plugins in {}, the folders for the executable `{}`; install all of \
+         jaato, or set `Setup::executable` in a program that embeds it",
+        folders.join(" and "),
+        setup.executable.display()
+    ))
+}
+
 /// Returns the rules about names from the user's configuration and command line.
 pub fn rules(setup: &Setup) -> RegistryRules {
     let config = &setup.config;

@@ -23,6 +23,8 @@ use jaato_log::Log;
 use jaato_registry::Registry;
 use jaato_types::{PluginName, SessionId};
 use parking_lot::{Mutex, MutexGuard};
+use tokio::sync::Notify;
+use tokio::sync::futures::Notified;
 
 pub use again::{RedescribedFile, describe_again};
 pub use catalog::{Catalog, Edition};
@@ -30,7 +32,7 @@ pub use look::ScanInputs;
 pub use views::SessionOffer;
 
 use crate::discover::PluginStamps;
-use news::NewsJournal;
+use news::{NewsJournal, PluginNews, WARN};
 use set::DynamicTools;
 use views::SessionView;
 
@@ -53,6 +55,8 @@ pub struct Plugins {
     is_watched: AtomicBool,
     start: Mutex<StartState>,
     log: Log,
+    /// Signalled when news arrives while calls run.
+    misdeeds: Notify,
 }
 
 /// State that changes together.
@@ -81,7 +85,8 @@ impl Plugins {
             last_edition: 0,
         };
         let (seen, is_watched) = (tokio::sync::Mutex::default(), AtomicBool::new(false));
-        Self { state: Mutex::new(state), seen, is_watched, start: Mutex::new(start), log }
+        let (start, misdeeds) = (Mutex::new(start), Notify::new());
+        Self { state: Mutex::new(state), seen, is_watched, start, log, misdeeds }
     }
 
     /// Starts watching. Further calls have no effect.
@@ -109,6 +114,17 @@ impl Plugins {
         Arc::clone(&self.state().current)
     }
 
+    /// Records a plugin's misdeed as news, and wakes the calls that show it.
+    pub fn report_misdeed(&self, plugin: &PluginName, text: String) {
+        self.state().add_news([PluginNews::new(Some(plugin), WARN, text)], &self.log);
+        self.misdeeds.notify_waiters();
+    }
+
+    /// Waits for the next misdeed that is reported after this call.
+    pub fn next_misdeed(&self) -> Notified<'_> {
+        self.misdeeds.notified()
+    }
+
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock()
     }
@@ -116,7 +132,7 @@ impl Plugins {
 
 impl State {
     /// Records news for the user.
-    fn add_news(&mut self, news: impl IntoIterator<Item = news::PluginNews>, log: &Log) {
+    fn add_news(&mut self, news: impl IntoIterator<Item = PluginNews>, log: &Log) {
         for news in news {
             log.line(news.level, "host", &news.text);
             self.journal.push(news);

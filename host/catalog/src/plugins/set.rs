@@ -10,8 +10,8 @@ use std::time::{Duration, Instant};
 use super::news::{PluginNews, WARN};
 use super::{Plugins, State};
 use jaato_registry::{
-    PluginFileTrust, PluginStatus, RESERVED_COMMANDS, RESERVED_TOOLS, Registry, RegistryRules,
-    ToolEntry, ToolStatus, keep_usable,
+    DescriptionOmission, PluginFileTrust, PluginStatus, RESERVED_COMMANDS, RESERVED_TOOLS,
+    Registry, RegistryRules, SchemaCheck, ToolEntry, ToolStatus, keep_usable,
 };
 use jaato_types::tools_set::{
     RefusedTool, TOOLS_SET_BURST, TOOLS_SET_INTERVAL_MS, ToolsSet, ToolsSetAnswer,
@@ -123,6 +123,10 @@ fn why_refused(
     }
 }
 
+fn refused_tool(omission: &DescriptionOmission) -> RefusedTool {
+    RefusedTool::new(omission.name.as_deref().unwrap_or(&omission.what), &omission.why)
+}
+
 /// Removes the promises of a foreign tool, because its author is not the plugin's and no one
 /// vouches for them. `parallel_safe` stays because it loosens no rule.
 fn promise_nothing(spec: &mut ToolSpec) {
@@ -169,9 +173,8 @@ impl Plugins {
         let is_shipped = entry.candidate.trust == PluginFileTrust::Shipped;
         let ToolsSet { tools, commands, notices, .. } = set;
         let mut description = Description { tools, commands, ..Description::default() };
-        let left_out = keep_usable(&mut description);
-        let mut refused: Vec<RefusedTool> =
-            left_out.iter().map(|it| RefusedTool::new(&it.what, &it.why)).collect();
+        let left_out = keep_usable(&mut description, SchemaCheck::Compile);
+        let mut refused: Vec<RefusedTool> = left_out.iter().map(refused_tool).collect();
         let mut state = self.state();
         let now = Instant::now();
         let interval = Duration::from_millis(TOOLS_SET_INTERVAL_MS);
@@ -227,7 +230,14 @@ impl Plugins {
         let new = new_notices(&mut state, plugin, owner, notices);
         state.add_news(new, &self.log);
         refused.truncate(REFUSED_TOLD_MAX);
+        self.log_refused(plugin, &refused);
         Ok(ToolsSetAnswer::new(count, refused))
+    }
+
+    fn log_refused(&self, plugin: &PluginName, refused: &[RefusedTool]) {
+        for RefusedTool { name, why, .. } in refused {
+            self.log.line(WARN, plugin.as_str(), &format!("`{name}` is refused: {why}"));
+        }
     }
 
     /// Lists the commands that plugins have set, each with its plugin: those for one session, or

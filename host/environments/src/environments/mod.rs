@@ -35,6 +35,8 @@ pub use resources::{EnvironmentResources, is_operation as is_resource_operation}
 pub use scope::{EnvironmentChoice, EnvironmentScope};
 
 use access::SessionEnvironment;
+pub use options::parse_settings;
+
 use options::EnvironmentOptions;
 use terminals::EnvironmentTerminals;
 

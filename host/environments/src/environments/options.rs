@@ -9,6 +9,17 @@ use serde_json::{Map, Value};
 /// Maximum depth of `$ref` chains to follow in a schema.
 const REFERENCES_MAX: usize = 8;
 
+/// Parses settings of any plugin from the command line, without checking their names and values.
+///
+/// # Errors
+/// `configuration` if a setting is given twice.
+pub fn parse_settings(
+    description: &Description,
+    given: &[(String, String)],
+) -> Result<Map<String, Value>, Error> {
+    EnvironmentOptions::from_description("", description).read(given)
+}
+
 /// The settings of an environment, as its plugin describes them.
 pub(super) struct EnvironmentOptions<'a> {
     environment: &'a str,
@@ -30,9 +41,13 @@ impl<'a> EnvironmentOptions<'a> {
         &self,
         given: &[(String, String)],
     ) -> Result<Map<String, Value>, Error> {
+        given.iter().try_for_each(|(key, _)| self.check_name(key))?;
+        self.read(given)
+    }
+
+    fn read(&self, given: &[(String, String)]) -> Result<Map<String, Value>, Error> {
         let mut read = Map::new();
         for (key, text) in given {
-            self.check_name(key)?;
             let value = self.value(key, text);
             match (read.get_mut(key), value) {
                 (Some(Value::Array(items)), Value::Array(more)) => items.extend(more),

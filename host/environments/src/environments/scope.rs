@@ -5,6 +5,7 @@ use std::sync::{Arc, OnceLock};
 
 use jaato_instances::{
     CallSite, DeltaCallback, EnvironmentAccess, InstanceLease, drive_call, misbehaved_error,
+    name_fault,
 };
 use jaato_loader::EngineServices;
 use jaato_registry::PluginEntry;
@@ -281,7 +282,8 @@ impl ReadyEnvironment {
         tell: &DeltaCallback,
     ) -> Result<Vec<u8>, Error> {
         let running = self.begin(operation, frame)?;
-        drive_call(running, &Cancel::new(), |delta| tell(delta)).await
+        let answer = drive_call(running, &Cancel::new(), |delta| tell(delta)).await;
+        answer.map_err(|error| name_fault(self.lease.plugin().as_str(), error))
     }
 
     /// Starts an operation.

@@ -28,5 +28,19 @@ pub async fn drive_call(
 
 /// Returns the error for an answer that cannot be parsed.
 pub fn misbehaved_error(error: FrameError) -> Error {
-    Error::new(ErrorKind::PluginMisbehaved, format!("the plugin's answer is wrong: {error}"))
+    Error::new(ErrorKind::PluginMisbehaved, format!("the answer is wrong: {error}"))
+}
+
+/// Returns the error for an answer of a plugin that cannot be parsed.
+pub fn wrong_answer(plugin: &str) -> impl Fn(FrameError) -> Error {
+    move |error| name_fault(plugin, misbehaved_error(error))
+}
+
+/// Names the plugin in an error that is its fault. Other errors are its answers.
+pub fn name_fault(plugin: &str, error: Error) -> Error {
+    let is_fault = matches!(error.kind, ErrorKind::PluginPanicked | ErrorKind::PluginMisbehaved);
+    if !is_fault || error.message.contains(&format!("`{plugin}`")) {
+        return error;
+    }
+    Error { message: format!("plugin `{plugin}`: {}", error.message), ..error }
 }

@@ -25,7 +25,7 @@ use tokio::sync::{Mutex, OnceCell};
 
 use crate::copies::PluginCopies;
 use crate::workers::Workers;
-pub use drive::{drive_call, misbehaved_error};
+pub use drive::{drive_call, misbehaved_error, name_fault, wrong_answer};
 pub use living::{InstanceLease, WeakLease};
 use make::InstanceCreationError;
 use slot::{InstanceSlot, InstanceSource};

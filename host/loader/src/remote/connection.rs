@@ -14,8 +14,8 @@ use super::link::{LinkMessage, LinkReader, WorkerLink};
 use super::wire::{self, Flag, Kind, MalformedLinkMessage};
 use super::{OVERDUE_MAX, WorkerProcess, death};
 use jaato_plugin_engine::{
-    HostContext, HostFuture, HostFutureOutput as _, ServiceReply, ServiceReplyResult, check_json,
-    run_host_code,
+    HostContext, HostFuture, HostFutureOutput as _, Misdeed, MisdeedReport, ServiceReply,
+    ServiceReplyResult, check_json, run_host_code,
 };
 
 /// How long a message may stall in the middle. Shorter than one step of the instance may take, so
@@ -262,6 +262,10 @@ impl WorkerConnection {
                 let text = String::from_utf8_lossy(text);
                 self.core.executor.watch().log(self.core.guest.name(), level, &text);
             }
+            Kind::StillBlocked => {
+                let time = wire::read_number(&payload).ok_or("a time that cannot be read")?;
+                self.report_block(Duration::from_millis(time));
+            }
             Kind::Ready | Kind::Created | Kind::Saved | Kind::Closed => {
                 self.deliver_reply(id, flag, payload);
             }
@@ -276,6 +280,15 @@ impl WorkerConnection {
             }
         }
         Ok(())
+    }
+
+    /// Passes on that the plugin blocks a thread of its worker.
+    fn report_block(&self, able_to_run: Duration) {
+        let (plugin, guest) = (self.core.guest.name().clone(), &self.core.guest);
+        let (strikes, disabled) = (guest.strikes(), guest.is_disabled());
+        let misdeed = Misdeed::StillBlocked { able_to_run };
+        let report = MisdeedReport { plugin, misdeed, strikes, disabled };
+        self.core.executor.watch().misbehaved(&report);
     }
 
     fn deliver_emission(&self, id: u64, frame: &[u8]) {

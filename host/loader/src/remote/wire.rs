@@ -17,7 +17,7 @@ use jaato_types::FRAME_BYTES_MAX;
 
 /// The version of the protocol, incremented with each change. The worker's [`Kind::Ready`] holds
 /// it.
-pub const VERSION: u8 = 4;
+pub const VERSION: u8 = 5;
 
 /// Bytes of a header.
 pub const HEADER_BYTES: usize = 16;
@@ -88,6 +88,8 @@ byte_enum! {
         Saved = 74,
         /// Worker: the instance is closed. The payload is its state to save.
         Closed = 75,
+        /// Worker: the plugin still blocks a thread. The payload is the time in milliseconds.
+        StillBlocked = 76,
     }
 }
 
@@ -200,6 +202,11 @@ pub fn read_stream(payload: &[u8]) -> Option<(u64, u64)> {
     rest.is_empty().then_some((context, handle))
 }
 
+/// Reads the payload of [`Kind::StillBlocked`].
+pub fn read_number(payload: &[u8]) -> Option<u64> {
+    take_number(payload).filter(|(_, rest)| rest.is_empty()).map(|(number, _)| number)
+}
+
 fn push_name(head: &mut Vec<u8>, name: &str) {
     // Longer than any registered name, so the other side will not know the truncated name.
     let name = &name.as_bytes()[..name.len().min(NAME_BYTES_MAX)];
@@ -263,5 +270,7 @@ mod tests {
             assert_eq!(read_ask(&ask[..length]), None, "{length}");
         }
         assert_eq!(read_stream(&[0; 17]), None);
+        assert_eq!(read_number(&7_u64.to_le_bytes()), Some(7));
+        assert_eq!(read_number(&[0; 9]), None);
     }
 }

@@ -61,6 +61,7 @@ fn taken_tool_name_is_left_out_and_plugin_without_other_tools_refused() {
             trusted("/b/sun.so", "sun", &["rise", "phase"]),
             trusted("/b/stars.so", "stars", &["phase"]),
             trusted("/b/thief.so", "thief", &["list_tools"]),
+            trusted("/b/dawn.so", "dawn", &["glow", "list_tools"]),
         ],
         &RegistryRules::default(),
         &[
@@ -69,14 +70,59 @@ fn taken_tool_name_is_left_out_and_plugin_without_other_tools_refused() {
             "/b/sun.so: Active",
             "/b/stars.so: its tool name `phase` is held by `/a/moon.so`",
             "/b/thief.so: its tool name `list_tools` is one of jaato's own",
+            "/b/dawn.so: Active",
         ],
     );
     let tools: Vec<_> = registry.tools().map(|tool| tool.spec.name.as_str()).collect();
-    assert_eq!(tools, ["phase", "rise"], "no tool of a refused plugin is left behind");
+    assert_eq!(tools, ["glow", "phase", "rise"], "no tool of a refused plugin is left behind");
     assert_eq!(registry.tool("phase").unwrap().plugin.as_str(), "moon");
     let told: Vec<_> =
         registry.plugins().iter().flat_map(|it| &it.left_out).map(ToString::to_string).collect();
-    assert_eq!(told, ["tool `phase` is left out: the name is held by `/a/moon.so`"]);
+    assert_eq!(
+        told,
+        [
+            "tool `phase` is left out: the name is held by `/a/moon.so`",
+            "tool `list_tools` is left out: the name is one of jaato's own",
+        ]
+    );
+}
+
+#[test]
+fn taken_name_leaves_the_other_offers_of_its_plugin() {
+    let moon = trusted("/a/moon.so", "moon", &["phase"]);
+    let with = |name: &str, tools: &[&str], more: serde_json::Value| {
+        let mut candidate = trusted(&format!("/b/{name}.so"), name, tools);
+        let more: Description = serde_json::from_value(more).unwrap();
+        if let Some(Ok(description)) = &mut candidate.description {
+            *description = Description { tools: description.tools.clone(), ..more };
+        }
+        candidate
+    };
+    let provider = serde_json::json!({ "provider": { "name": "sky" } });
+    let registry = check(
+        vec![
+            moon,
+            with("first", &[], provider.clone()),
+            with("second", &["rise"], provider.clone()),
+            with("third", &[], provider),
+            with("guard", &["phase"], serde_json::json!({ "hooks": ["before_tool"] })),
+            with("late", &["phase"], serde_json::json!({ "at_start": true })),
+        ],
+        &RegistryRules::default(),
+        &[
+            "/a/moon.so: Active",
+            "/b/first.so: Active",
+            "/b/second.so: Active",
+            "/b/third.so: its provider name `sky` is held by `/b/first.so`",
+            "/b/guard.so: Active",
+            "/b/late.so: Active",
+        ],
+    );
+    assert_eq!(registry.provider("sky").unwrap().candidate.manifest.name.as_str(), "first");
+    let second = registry.plugin("second").unwrap();
+    assert!(second.description().unwrap().provider.is_none());
+    let told: Vec<_> = second.left_out.iter().map(ToString::to_string).collect();
+    assert_eq!(told, ["provider `sky` is left out: the name is held by `/b/first.so`"]);
 }
 
 #[test]

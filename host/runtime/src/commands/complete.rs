@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use jaato_instances::{CallSite, FacetRequest, misbehaved_error};
+use jaato_instances::{CallSite, FacetRequest, wrong_answer};
 use jaato_session::{AnswerDeadline, Cancel, Session, SharedFacts, SystemClock};
 use jaato_types::hooks::{CompleteWords, HOOK_MS_MAX, WordChoice, WordChoices};
 use jaato_types::{CommandSpec, Error, ErrorKind, Frame, PluginName, SessionId};
@@ -102,7 +102,7 @@ impl WordCompleter {
             let (name, facet) = (plugin.as_str(), FacetRequest::CompleteWords);
             plugins.ask(name, facet, site, frame, &tell, &stop).await
         });
-        Frame::read(&answer.await?).map_err(misbehaved_error)
+        Frame::read(&answer.await?).map_err(wrong_answer(plugin.as_str()))
     }
 }
 

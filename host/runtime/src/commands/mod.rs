@@ -7,7 +7,7 @@ pub use complete::{WORD_CHOICES_MAX, WordCompleter};
 
 use std::sync::Arc;
 
-use jaato_instances::{CallSite, FacetRequest, delta_callback, misbehaved_error};
+use jaato_instances::{CallSite, FacetRequest, delta_callback, wrong_answer};
 use jaato_registry::{CommandStatus, nearest};
 use jaato_session::{ArgumentChecks, CallScope, Cancel, CommandCall, GcReport, Session};
 use jaato_types::{CommandSpec, Error, ErrorKind, Frame, Output, PluginName, SessionId, ToolSpec};
@@ -156,8 +156,8 @@ async fn run(
         .map_err(|error| Error::new(ErrorKind::InvalidArguments, error.to_string()))?;
     let (plugin, facet) = (plugin.as_str(), FacetRequest::Command);
     let answer = host.plugins.ask(plugin, facet, site, frame, &tell, &scope.cancel).await?;
-    let parsed = Frame::parse(&answer).map_err(misbehaved_error)?;
-    let (content, bytes) = (parsed.json().map_err(misbehaved_error)?, parsed.bytes.to_vec());
+    let parsed = Frame::parse(&answer).map_err(wrong_answer(plugin))?;
+    let (content, bytes) = (parsed.json().map_err(wrong_answer(plugin))?, parsed.bytes.to_vec());
     Ok(Output { content, bytes, ..Output::default() })
 }
 

@@ -104,7 +104,8 @@ impl GuestPlugin {
         strikes
     }
 
-    pub(super) fn strikes(&self) -> u32 {
+    /// Returns the number of misdeeds.
+    pub fn strikes(&self) -> u32 {
         self.strikes.load(SeqCst)
     }
 

@@ -18,7 +18,7 @@ use super::queue::ExecutorState;
 use super::slot::{ExecutorThread, is_polling};
 use crate::fence::drop_payload;
 use crate::runtime::EngineThread;
-use crate::watch::{Misdeed, MisdeedReport};
+use crate::watch::{LONG_BLOCK, Misdeed, MisdeedReport};
 
 /// The longest poll, in time that the thread was able to run. Longer work belongs on the pool.
 pub const ABLE_TO_RUN_MAX: Duration = Duration::from_millis(100);
@@ -78,6 +78,8 @@ struct Watchdog {
     shared: Arc<ExecutorState>,
     /// The last poll that was seen on each thread, and its measurement while it runs.
     seen: HashMap<usize, ObservedPoll>,
+    /// Polls whose threads were written off, until they end or have blocked for [`LONG_BLOCK`].
+    blocked: Vec<BlockedPoll>,
     second_began: Instant,
 }
 
@@ -86,14 +88,22 @@ struct ObservedPoll {
     meter: Option<PollMeter>,
 }
 
+struct BlockedPoll {
+    slot: Arc<ExecutorThread>,
+    guest: Arc<GuestPlugin>,
+    sequence: u64,
+    meter: PollMeter,
+}
+
 impl Watchdog {
     fn new(shared: Arc<ExecutorState>) -> Self {
-        Self { shared, seen: HashMap::new(), second_began: Instant::now() }
+        let (seen, blocked) = (HashMap::new(), Vec::new());
+        Self { shared, seen, blocked, second_began: Instant::now() }
     }
 
     fn run(mut self) {
         loop {
-            let active = self.check_threads();
+            let active = self.check_threads() | self.check_blocked();
             if self.second_began.elapsed() >= SECOND {
                 self.begin_second();
             }
@@ -135,25 +145,49 @@ impl Watchdog {
             PollDuration::WallClock(time) if time > WALL_CLOCK_MAX => time,
             PollDuration::AbleToRun(_) | PollDuration::WallClock(_) => return true,
         };
-        let guest = slot.guest();
+        let (guest, meter) = (slot.guest(), seen.meter.take());
         // If the poll has ended by now, it is not the measured one.
         if let Some(guest) = guest.filter(|_| slot.sequence() == sequence) {
             self.shared.replace(slot);
             let number = slot.number;
-            self.report(&guest, Misdeed::Blocked { thread: number, able_to_run: blocked_for });
+            let strikes = guest.count_strike();
+            let misdeed = Misdeed::Blocked { thread: number, able_to_run: blocked_for };
+            self.report(&guest, misdeed, strikes);
+            let slot = Arc::clone(slot);
+            self.blocked.extend(meter.map(|meter| BlockedPoll { slot, guest, sequence, meter }));
         }
         true
+    }
+
+    /// Checks the polls that blocked their threads. Returns true if any still does.
+    fn check_blocked(&mut self) -> bool {
+        let mut long = Vec::new();
+        self.blocked.retain_mut(|poll| {
+            if poll.slot.sequence() != poll.sequence {
+                return false;
+            }
+            let (PollDuration::AbleToRun(time) | PollDuration::WallClock(time)) =
+                poll.meter.measure(poll.slot.is_in_host_code());
+            if time >= LONG_BLOCK {
+                long.push((Arc::clone(&poll.guest), time));
+            }
+            time < LONG_BLOCK
+        });
+        for (guest, able_to_run) in long {
+            self.report(&guest, Misdeed::StillBlocked { able_to_run }, guest.strikes());
+        }
+        !self.blocked.is_empty()
     }
 
     fn begin_second(&mut self) {
         self.second_began = Instant::now();
         for guest in self.shared.begin_second() {
-            self.report(&guest, Misdeed::PollsWithoutEnd);
+            let strikes = guest.count_strike();
+            self.report(&guest, Misdeed::PollsWithoutEnd, strikes);
         }
     }
 
-    fn report(&self, guest: &GuestPlugin, misdeed: Misdeed) {
-        let strikes = guest.count_strike();
+    fn report(&self, guest: &GuestPlugin, misdeed: Misdeed, strikes: u32) {
         let disabled = strikes >= STRIKES_MAX;
         let report = MisdeedReport { plugin: guest.name().clone(), misdeed, strikes, disabled };
         // The watchdog survives a panic in the receiver.

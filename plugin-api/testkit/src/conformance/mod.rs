@@ -16,6 +16,7 @@ use std::time::{Duration, Instant};
 
 use jaato_types::service::{ContextFacts, SessionFacts};
 use jaato_types::{Error, ErrorKind, PluginKind, ToolSpec};
+use serde_json::Value;
 
 pub use plan::check_plan;
 
@@ -47,6 +48,7 @@ pub struct ConformanceSuite {
     subject: PluginUnderTest,
     kinds: Vec<PluginKind>,
     prepare: fn(FakeHost) -> FakeHost,
+    settings: Option<Value>,
     examples: ExampleSelection,
 }
 
@@ -54,7 +56,13 @@ impl ConformanceSuite {
     /// Creates the suite of a plugin of these kinds.
     pub fn of(subject: impl Into<PluginUnderTest>, kinds: &[PluginKind]) -> Self {
         let (kinds, examples) = (kinds.to_vec(), ExampleSelection::OfReaders);
-        Self { subject: subject.into(), kinds, prepare: |host| host, examples }
+        Self { subject: subject.into(), kinds, prepare: |host| host, settings: None, examples }
+    }
+
+    /// Sets the plugin's configuration, `[plugins.NAME]`, for each host.
+    #[must_use]
+    pub fn with_settings(self, settings: Value) -> Self {
+        Self { settings: Some(settings), ..self }
     }
 
     /// Sets a function that prepares each host: services, configuration, assets.
@@ -103,9 +111,18 @@ impl ConformanceSuite {
         }
     }
 
+    /// Returns the plugin's error if it creates no instance because a setting is missing.
+    pub fn missing_setting(&self) -> Option<Error> {
+        let error = self.host().create(None).err()?;
+        (error.kind == ErrorKind::Configuration).then_some(error)
+    }
+
     /// Creates a prepared host with a session that has a model and its own folder.
     fn host(&self) -> FakeHost {
-        let host = FakeHost::new(self.subject.clone());
+        let mut host = FakeHost::new(self.subject.clone());
+        if let Some(settings) = &self.settings {
+            host = host.with_config(settings.clone());
+        }
         let folder = host.shared().services.folder().unwrap_or_default();
         let context = ContextFacts {
             model: "scripted/test".to_owned(),

@@ -5,7 +5,7 @@ use std::sync::{Arc, Weak};
 use futures_util::future::BoxFuture;
 use jaato_instances::{
     AskingInstance, DeltaCallback, FacetRequest, InstanceLease, StateEffect, WeakLease,
-    misbehaved_error,
+    wrong_answer,
 };
 use jaato_session::Cancel;
 use jaato_types::resources::{ResourceAction, ResourceRequest};
@@ -56,8 +56,9 @@ impl ResourceKeeper for InstanceKeeper {
             };
             let (facet, request, cancel) =
                 (FacetRequest::Resource(effect), serialize_request(&request)?, Cancel::new());
+            let plugin = lease.plugin().clone();
             let asked = host.plugins.ask_held(lease, facet, &site, request, &quiet, &cancel);
-            Frame::read(&asked.await?).map_err(misbehaved_error)
+            Frame::read(&asked.await?).map_err(wrong_answer(plugin.as_str()))
         })
     }
 
