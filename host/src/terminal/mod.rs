@@ -17,6 +17,7 @@
 
 mod above;
 mod answer;
+mod choice;
 mod idle;
 mod keyboard;
 mod keys;
@@ -34,6 +35,7 @@ pub use above::{
     work_row,
 };
 pub use answer::{Answer, Output};
+pub use choice::{can_choose, choose};
 pub use idle::{IdlePrompt, Keys, PromptBeside};
 pub use keyboard::{Keyboard, NO_TERMINAL, keyboard, nobody_types};
 pub use keys::{CtrlC, give_terminal_back, read_keys, remember_terminal, stop_here};
