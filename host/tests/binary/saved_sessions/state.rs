@@ -116,7 +116,7 @@ fn another_session_has_its_own_mode_and_model_in_a_chat() {
     let strict = ["run", "--mode", "read-only", "--model", "openai/strict", "first"];
     play(&house, &server, &[&strict]).code(0);
     let resume = format!("/resume {}", only_id(&house));
-    let lines = ["hello", "/mode accept-edits", "/fork", &resume, "go"];
+    let lines = ["hello", "/mode accept-edits", "/model openai/other", "/fork", &resume, "go"];
     chat(&house, &server, &["--mode", "ask", "--model", "openai/test"], &lines);
     assert_eq!(models(&server), ["strict", "test", "strict", "strict"]);
     assert!(!house.workspace().join("made").exists());
