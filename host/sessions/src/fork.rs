@@ -43,9 +43,8 @@ pub fn id_of_foreign_session(program: &str, id: &SessionId, begun_ms: i64) -> Se
 impl SessionStore {
     /// Copies the conversation of a session, up to a record or to its end, into a new session with
     /// the same workspace, name, answers to permission prompts and attachments. The records keep
-    /// their numbers and times. Results name the outputs of the copy. The session appears when it is
-    /// whole and durable. Returns the number of the last record of the
-    /// shared conversation.
+    /// their numbers and times. Results name the outputs of the copy. The session appears when it
+    /// is whole and durable. Returns the number of the last record of the shared conversation.
     ///
     /// # Errors
     /// If there is no such session or record, the new id is taken, or the disk refuses.

@@ -41,8 +41,8 @@ impl ListedCommand {
 }
 
 impl Runtime {
-    /// Lists the commands for users by name: built-in commands and those of plugins, then the refused
-    /// ones.
+    /// Lists the commands for users by name: built-in commands and those of plugins, then the
+    /// refused ones.
     pub fn commands(&self) -> Vec<ListedCommand> {
         let of_plugin = |entry: jaato_registry::CommandEntry<'_>| ListedCommand {
             spec: entry.spec.clone(),

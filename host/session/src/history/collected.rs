@@ -100,7 +100,8 @@ impl History {
         numbers
     }
 
-    /// Forgets the oldest collected messages beyond this many bytes. Returns true if there were any.
+    /// Forgets the oldest collected messages beyond this many bytes. Returns true if there were
+    /// any.
     pub(crate) fn forget_collected(&mut self, bytes_max: u64) -> bool {
         let mut bytes = 0;
         let mut first_kept = 0;

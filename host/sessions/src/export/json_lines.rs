@@ -21,7 +21,7 @@
 //! `attachments_folder`:
 //!
 //! ```json
-//! {"attachment":"6b86b273ff34fce19d6b804eff5a3f5747ada4eaa22f1d49c01e52ddb7875b4b","base64":"MQ=="}
+//! {"attachment":"6b86b273…","base64":"MQ=="}
 //! ```
 //!
 //! A reader ignores fields that it does not know, and refuses a higher version.
