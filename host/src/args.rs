@@ -43,7 +43,7 @@ pub struct GlobalArgs {
 }
 
 /// Options with which a session starts.
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Args)]
 pub struct SessionArgs {
     /// The model, for example `anthropic/claude-opus-5-5` or `ollama/qwen3:8b`
     #[arg(long, value_name = "PROVIDER/MODEL")]
@@ -246,6 +246,15 @@ pub struct EnvironmentArgs {
     /// Override one setting of the environment for this session; repeatable
     #[arg(long, value_name = "KEY=VALUE", value_parser = key_and_value)]
     pub environment_option: Vec<(String, String)>,
+}
+
+impl EnvironmentArgs {
+    /// Returns true if the user chose anything about the environment.
+    pub fn is_given(&self) -> bool {
+        let Self { environment, image, container, environment_option } = self;
+        [environment, image, container].iter().any(|it| it.is_some())
+            || !environment_option.is_empty()
+    }
 }
 
 /// Splits `KEY=VALUE`.

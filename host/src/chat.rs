@@ -25,7 +25,7 @@ use crate::ask::Stage;
 use crate::conversation::SessionObservers;
 use crate::exit::{CommandFailure, CommandResult, Exit};
 use crate::lines::{Beside, HistoryFile, Line, Lines};
-use crate::sessions::resume::{self, NextSession, SessionChoice};
+use crate::sessions::resume::{self, NextSession, SessionChange, SessionChoice};
 use crate::signals::interrupt_on_signals;
 use crate::view::View;
 use crate::words::LineEditorHelper;
@@ -74,32 +74,39 @@ enum Wish<'a> {
 /// counts.
 pub async fn chat(global: GlobalArgs, args: ChatArgs) -> CommandResult {
     terminal::reserve();
-    let runtime = conversation::runtime(global, &args.session, true).await?;
-    let mut choice = resume::choose(&runtime, &args.session.saving).await?;
+    let ChatArgs { message, session: given } = args;
+    let (runtime, mut choice) = conversation::runtime(global, &given, true).await?;
     runtime.watch_plugins().await;
     let over = Cancel::new();
     let turn = CurrentTurn::default();
     let current = turn.clone();
     interrupt_on_signals(over.clone(), move || current.stop());
-    let front = ChatFront { runtime: &runtime, args: &args.session, over: &over, turn };
     let mut exits = LineExits::default();
-    let mut first = Some(args.message.join(" ")).filter(|message| !message.trim().is_empty());
-    let mut before = None;
+    let mut first = Some(message.join(" ")).filter(|message| !message.trim().is_empty());
+    let mut change: Option<SessionChange> = None;
     let outcome = loop {
-        let saving = match (resume::open(&runtime, &choice, &args.session), before.take()) {
-            (Ok(saving), _) => saving,
-            // Continue the earlier conversation.
-            (Err(failure), Some(last)) => {
-                report::failure(&failure);
-                choice = last;
-                continue;
-            }
-            (Err(failure), None) => break Err(failure),
+        let (args, model) = match &change {
+            Some(change) => change.settings(&given, &runtime),
+            None => (given.clone(), None),
         };
+        let saving = match resume::open(&runtime, &choice, &args, model.as_deref()) {
+            Ok(saving) => saving,
+            Err(failure) => match change.and_then(SessionChange::back) {
+                // The conversation that ran continues.
+                Some(back) => {
+                    report::failure(&failure);
+                    choice = back.next.clone();
+                    change = Some(back);
+                    continue;
+                }
+                None => break Err(failure),
+            },
+        };
+        let front = ChatFront { runtime: &runtime, args: &args, over: &over, turn: turn.clone() };
         match front.converse((&choice, saving), first.take(), &mut exits).await {
-            Ok(Some((next, this))) => {
-                choice = next;
-                before = Some(this);
+            Ok(Some(next)) => {
+                choice = next.next.clone();
+                change = Some(next);
             }
             Ok(None) => break Ok(()),
             Err(failure) => break Err(failure),
@@ -118,8 +125,8 @@ struct ChatFront<'a> {
 }
 
 impl ChatFront<'_> {
-    /// Runs one session until it ends. If the user asked for another session, returns that session
-    /// and this one.
+    /// Runs one session until it ends. Returns the change to the next one, if the user asked for
+    /// another session.
     ///
     /// # Errors
     /// If the session cannot start, no more lines can be read, or an answer cannot be printed.
@@ -128,7 +135,7 @@ impl ChatFront<'_> {
         (choice, saving): (&SessionChoice, Saving),
         first: Option<String>,
         exits: &mut LineExits,
-    ) -> Result<Option<(SessionChoice, SessionChoice)>, CommandFailure> {
+    ) -> Result<Option<SessionChange>, CommandFailure> {
         let Self { runtime, args, over, turn } = self;
         let view = View::start(OutputForm::Text, (*over).clone());
         let stage = Arc::<Stage>::default();
@@ -175,15 +182,9 @@ impl ChatFront<'_> {
         if next.is_none() && terminal::input_is_terminal() {
             resume::tell_how_to_continue(&session);
         }
-        let this = SessionChoice::of(&session);
-        // Writes the rest of the session to its file.
-        drop(session);
         shown?;
         outcome?;
-        match next {
-            Some(next) => Ok(Some((next.apply(runtime).await?, this))),
-            None => Ok(None),
-        }
+        next.map(|next| SessionChange::after(session, next, runtime)).transpose()
     }
 }
 

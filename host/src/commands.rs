@@ -284,7 +284,7 @@ commands! {
     Import {
         #[command(flatten)]
         args: sessions::ImportArgs,
-    } |global| sessions::import(global, &args);
+    } |global| sessions::import(global, &args).await;
 
     /// Print new messages of a session while another process runs it
     Follow {

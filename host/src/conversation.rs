@@ -16,16 +16,17 @@ use jaato_runtime::{AllowedTool, PluginSource, Runtime, SessionOptions, config, 
 use crate::args::{GlobalArgs, SessionArgs};
 use crate::ask::{Stage, TerminalAsker};
 use crate::exit::{CommandFailure, Exit, exit_of};
+use crate::sessions::resume::{self, SessionChoice};
 use crate::view::View;
 use crate::{first_start, report, start, tool, trust};
 
-/// Finds the plugins. If a user reads the output, reports those that could not be used and asks
-/// about the workspace.
+/// Finds the plugins, and chooses the session. If a user reads the output, reports the plugins that
+/// could not be used and asks about the workspace.
 pub async fn runtime(
     global: GlobalArgs,
     args: &SessionArgs,
     is_read: bool,
-) -> Result<Runtime, CommandFailure> {
+) -> Result<(Runtime, SessionChoice), CommandFailure> {
     let mut arguments = start::arguments(global);
     if let Some(model) = &args.model {
         let name = config::parse_model_name(model).map_or_else(
@@ -43,9 +44,13 @@ pub async fn runtime(
     if is_read && trust::ask_once(&setup).await? {
         setup = start::setup(arguments.clone())?;
     }
+    let session = resume::choose(&setup, &args.saving).await?;
+    if resume::return_to_place(&session, &setup, &args.environment, &mut arguments)? {
+        setup = start::setup(arguments.clone())?;
+    }
     let mut runtime = start::start_runtime_with(setup).await;
     // A session that continues has a model.
-    let asks = is_read && !args.saving.newest && args.saving.resume.is_none();
+    let asks = is_read && session == SessionChoice::New;
     if asks && let Some(choice) = first_start::ask(&runtime).await? {
         start::close(runtime).await;
         arguments.overrides.model = Some(choice.model);
@@ -59,7 +64,7 @@ pub async fn runtime(
     } else {
         report::problems(runtime.setting_problems());
     }
-    Ok(runtime)
+    Ok((runtime, session))
 }
 
 /// The observers of a session: one for its events, one for its questions.
@@ -82,7 +87,7 @@ impl SessionObservers {
 pub fn start(
     runtime: &Runtime,
     args: &SessionArgs,
-    saving: Saving,
+    mut saving: Saving,
     view: &View,
     watch: SessionObservers,
 ) -> Result<Session, CommandFailure> {
@@ -101,8 +106,19 @@ pub fn start(
     if args.thoughts {
         view.show_thoughts();
     }
-    let environment_options =
+    let mut environment_options =
         start::environment_options(runtime, &args.environment).map_err(failure)?;
+    if let Saving::Continue(session) = &mut saving
+        && session.restored.state.environment == runtime.setup().config.environment
+    {
+        if !args.environment.is_given() {
+            environment_options.clone_from(&session.restored.state.environment_options);
+        }
+        session.has_new_container = start::has_own_container(runtime, &environment_options);
+        if session.has_new_container {
+            report::remark("the session continues in a new container, because its own is gone");
+        }
+    }
     let asker = match watch.asker.channel() {
         // A program that runs jaato answers itself.
         "client" => watch.asker,

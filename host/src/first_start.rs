@@ -1,16 +1,13 @@
 //! Asks at the terminal which model answers: a user who has configured none but has a provider's
 //! key, or whose local model is not downloaded.
 
-use std::io;
-use std::sync::Arc;
-
 use jaato_runtime::config::{ConfigLayer, set_model};
 use jaato_runtime::types::ModelId;
 use jaato_runtime::{ModelState, Runtime, WeightsSource};
 
 use crate::exit::{CommandFailure, Exit};
-use crate::terminal::{self, Before, Dialog, Look, Reply, Text};
-use crate::{report, signals};
+use crate::report;
+use crate::terminal::{self, Dialog, Look, Text};
 
 /// The user's choice.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -35,8 +32,7 @@ struct OfferedModel {
 /// If the terminal is gone, or if the user chooses none.
 pub async fn ask(runtime: &Runtime) -> Result<Option<ModelChoice>, CommandFailure> {
     let config = &runtime.setup().config;
-    let can_ask = terminal::nobody_types().is_none() && terminal::errors_are_terminal();
-    if !can_ask || config.offline {
+    if !terminal::can_choose() || config.offline {
         return Ok(None);
     }
     let is_default =
@@ -54,19 +50,9 @@ pub async fn ask(runtime: &Runtime) -> Result<Option<ModelChoice>, CommandFailur
             choice: ModelChoice { model: local, may_download: false },
         }),
     }
-    let said = |error: io::Error| CommandFailure::new(Exit::Failed, format!("cannot ask: {error}"));
-    // If it were killed during the question, jaato would leave the terminal raw.
-    let ending = signals::end_on_signals();
-    let open = Arc::new(terminal::open_question());
-    let read = |line: &str| read_answer(line, offered.len());
-    let fold = |at: &Option<usize>| at.map(|at| folded_answer(&offered[at]));
-    let answer = terminal::ask(open, question_of(&offered), Before::Dropped, read, fold).await;
-    drop(ending);
-    let choice = match answer.map_err(said)? {
-        Reply::Answer(Some(at)) => offered.swap_remove(at).choice,
-        Reply::Answer(None) => return Err(none_chosen()),
-        Reply::Nobody(_) => return Ok(None),
-    };
+    let answer = terminal::choose(question_of(&offered), |at| folded_answer(&offered[at])).await?;
+    let Some(answer) = answer else { return Ok(None) };
+    let choice = offered.swap_remove(answer.ok_or_else(none_chosen)?).choice;
     if is_default {
         remember(runtime, &choice.model);
     }
@@ -106,20 +92,6 @@ fn question_of(offered: &[OfferedModel]) -> Dialog {
     )
 }
 
-/// Parses the number of an answer. The one after the offers chooses none.
-pub fn read_answer(line: &str, offers: usize) -> Result<Option<usize>, String> {
-    match line.to_ascii_lowercase().as_str() {
-        "" => Err(String::new()),
-        "y" | "yes" => Ok(Some(0)),
-        "n" | "no" => Ok(None),
-        line => match line.parse::<usize>() {
-            Ok(number @ 1..) if number <= offers => Ok(Some(number - 1)),
-            Ok(number) if number == offers + 1 => Ok(None),
-            _ => Err(format!("type a number from 1 to {}", offers + 1)),
-        },
-    }
-}
-
 fn folded_answer(offered: &OfferedModel) -> Text {
     Text::new().with(Look::Green, "✓ model: ").plain(offered.choice.model.as_str())
 }
@@ -139,19 +111,4 @@ fn none_chosen() -> CommandFailure {
     CommandFailure::new(Exit::Configuration, "no model was chosen").hint(
         "`--model` names one, `jaato provider list` lists providers, `jaato model pull` downloads the local one",
     )
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn first_start_accepts_only_an_offered_number_or_yes_or_no() {
-        let read = |line| read_answer(line, 2);
-        assert_eq!([read("1"), read("2"), read("y")], [Ok(Some(0)), Ok(Some(1)), Ok(Some(0))]);
-        assert_eq!([read("3"), read("n")], [Ok(None), Ok(None)]);
-        for line in ["", "0", "4", "sure", "-1"] {
-            assert!(read(line).is_err(), "{line}");
-        }
-    }
 }

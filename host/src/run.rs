@@ -15,7 +15,7 @@ use crate::answers::AnswerClient;
 use crate::args::{GlobalArgs, OutputForm, SessionArgs};
 use crate::conversation::SessionObservers;
 use crate::exit::{CommandFailure, CommandResult, Exit};
-use crate::sessions::resume;
+use crate::sessions::resume::{self, SessionChoice};
 use crate::signals::cancel_on_signals;
 use crate::view::View;
 use crate::{attach, conversation, report, start, terminal};
@@ -76,14 +76,13 @@ pub async fn run(global: GlobalArgs, args: RunArgs) -> CommandResult {
         let text = "`--answers` is for programs and needs JSON output";
         return Err(CommandFailure::new(Exit::Usage, text).hint("`--output json` prints them"));
     }
-    let runtime = conversation::runtime(global, &args.session, is_text).await?;
+    let (runtime, choice) = conversation::runtime(global, &args.session, is_text).await?;
     let cancel = Cancel::new();
     if args.show_prompt {
-        return show_prompt(runtime, args, &cancel).await;
+        return show_prompt(runtime, &choice, args, &cancel).await;
     }
     let (words, piped) = task(&args).await?;
-    let choice = resume::choose(&runtime, &args.session.saving).await?;
-    let saving = resume::open(&runtime, &choice, &args.session)?;
+    let saving = resume::open(&runtime, &choice, &args.session, None)?;
     cancel_on_signals(cancel.clone());
     let view = View::start(args.output, cancel.clone());
     let client = args.answers.then(AnswerClient::start);
@@ -118,11 +117,15 @@ pub async fn run(global: GlobalArgs, args: RunArgs) -> CommandResult {
     finish(&report, args.output).map(|exit| shown.exit(exit))
 }
 
-async fn show_prompt(runtime: Runtime, args: RunArgs, cancel: &Cancel) -> CommandResult {
+async fn show_prompt(
+    runtime: Runtime,
+    choice: &SessionChoice,
+    args: RunArgs,
+    cancel: &Cancel,
+) -> CommandResult {
     let view = View::start(OutputForm::Text, cancel.clone());
     let watch = SessionObservers::at_terminal(&view, &Arc::default());
-    let choice = resume::choose(&runtime, &args.session.saving).await?;
-    let saving = resume::open(&runtime, &choice, &args.session)?;
+    let saving = resume::open(&runtime, choice, &args.session, None)?;
     let mut session = conversation::start(&runtime, &args.session, saving, &view, watch)?;
     cancel_on_signals(cancel.clone());
     session.renew_tools(cancel).await;

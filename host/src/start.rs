@@ -55,6 +55,21 @@ pub fn environment_options(
     runtime.environment_options(name, &given)
 }
 
+/// Returns true if a session with these options works in a container that exists only for it.
+pub fn has_own_container(runtime: &Runtime, options: &Map<String, Value>) -> bool {
+    let config = &runtime.setup().config;
+    let mut environments = runtime.environments().into_iter();
+    let listed = environments.find(|listed| listed.spec.name == config.environment);
+    let Some(listed) = listed else { return false };
+    let [container, image] = ["container", "image"].map(|name| listed.spec.options.get(name));
+    let Some(container) = container else { return false };
+    let configured = config.plugin_settings.get(listed.plugin.as_str());
+    let is_named = options.contains_key(container);
+    let has_image = image.is_some_and(|image| options.contains_key(image));
+    let is_configured = configured.is_some_and(|it| it.values().contains_key(container));
+    !is_named && (has_image || !is_configured)
+}
+
 fn short_options(environment: &EnvironmentArgs) -> impl Iterator<Item = (&'static str, &str)> {
     let EnvironmentArgs { image, container, .. } = environment;
     let options = [("image", image), ("container", container)];

@@ -32,6 +32,8 @@ pub struct SetupArguments {
     /// The option that chooses the execution environment, such as `image`. The environment whose
     /// description lists it is chosen.
     pub environment_option: Option<String>,
+    /// Where to work instead of in the process's working directory.
+    pub folder: Option<PathBuf>,
 }
 
 /// The setup of a host.
@@ -104,8 +106,11 @@ impl Setup {
     pub fn from_process(arguments: SetupArguments) -> Result<Self, SetupError> {
         let executable =
             std::env::current_exe().map_err(|error| SetupError::System("the executable", error))?;
-        let directory = std::env::current_dir()
-            .map_err(|error| SetupError::System("the working directory", error))?;
+        let directory = match arguments.folder.clone() {
+            Some(folder) => folder,
+            None => std::env::current_dir()
+                .map_err(|error| SetupError::System("the working directory", error))?,
+        };
         Self::read(
             arguments,
             executable,

@@ -15,8 +15,8 @@ mod outputs;
 mod processes;
 
 pub use environments::{
-    EnvironmentListing, Environments, SessionFileLimits, SessionOutputs, SharedEnvironment,
-    is_operation, is_resource_operation, parse_settings,
+    EnvironmentListing, Environments, KeepOutput, KeptOutputs, SessionFileLimits, SessionOutputs,
+    SharedEnvironment, is_operation, is_resource_operation, parse_settings,
 };
 pub use outputs::{OUTPUT_FILE_BYTES_MAX, OutputFolder};
 pub use processes::{CallProcesses, EndedProcess, ProgramRegistry, declared_secrets};

@@ -339,7 +339,7 @@ fn ports(
         outputs: Arc::new(SessionOutputs {
             environments: Arc::clone(&host.environments),
             session,
-            kept_in: None,
+            kept: None,
         }),
         clock: Arc::new(SystemClock::new()),
         saver: None,

@@ -87,8 +87,7 @@ pub use provider::{DeltaSink, Provider};
 pub use random::{Random, SeededRandom};
 pub use report::TurnReport;
 pub use saver::{
-    InterruptedCalls, RecordChange, RecordChangeError, SavedRecord, SavedRules, SavedState,
-    SessionSaver,
+    InterruptedCalls, RecordChange, SavedRecord, SavedRules, SavedState, SessionSaver,
 };
 pub use session::{
     Agent, AnsweringModel, AskingPlugin, InitialObjects, LentSessionState, ModelSetup,

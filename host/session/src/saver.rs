@@ -7,8 +7,9 @@ use futures_util::future::BoxFuture;
 use jaato_policy::{PolicyMode, Rules, SessionRule};
 use jaato_types::{CallId, Error, ToolCall, ToolResult};
 use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 
-use crate::{HistoryEntry, MessageMark, SessionUsage, SharedObjects, SharedRules};
+use crate::{HistoryEntry, SessionUsage, SharedObjects, SharedRules};
 
 /// Saves a session. No method blocks.
 pub trait SessionSaver: Send + Sync {
@@ -84,6 +85,12 @@ pub struct SavedState {
     /// The execution environment. Empty if it was not saved.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub environment: String,
+    /// The user's options of the environment.
+    #[serde(default, skip_serializing_if = "Map::is_empty")]
+    pub environment_options: Map<String, Value>,
+    /// The working folder, from the workspace's root. `None` if it was not saved.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub folder: Option<String>,
     /// The usage so far.
     #[serde(default)]
     pub usage: SessionUsage,
@@ -101,8 +108,8 @@ pub struct InterruptedCalls {
     pub results: HashMap<CallId, ToolResult>,
 }
 
-/// One change of a record.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+/// One change of a record. Each index counts the entries that are not forgotten.
+#[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(tag = "change", rename_all = "snake_case")]
 pub enum RecordChange {
     /// A new entry at the end.
@@ -122,8 +129,10 @@ pub enum RecordChange {
         /// The new length.
         length: usize,
     },
-    /// The oldest entries were removed from the record.
+    /// Collected entries are not in the record any longer.
     Forget {
+        /// The index of the first one.
+        index: usize,
         /// Their number.
         count: usize,
     },
@@ -133,83 +142,57 @@ pub enum RecordChange {
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct SavedRecord {
     entries: Vec<Arc<HistoryEntry>>,
-    /// Prompts among the forgotten entries.
-    turns_forgotten: u64,
 }
 
-/// A change that does not fit the record before it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("a saved change does not fit the record before it")]
-pub struct RecordChangeError;
-
 impl SavedRecord {
+    /// Creates a record that has these entries.
+    pub fn of(entries: Vec<Arc<HistoryEntry>>) -> Self {
+        Self { entries }
+    }
+
     /// Returns the entries.
     pub fn entries(&self) -> &[Arc<HistoryEntry>] {
         &self.entries
     }
 
-    /// Returns how many turns were removed from the record.
-    pub fn turns_forgotten(&self) -> u64 {
-        self.turns_forgotten
-    }
-
     /// Lists what changed since the last call. Entries count as equal if they are the same
-    /// allocation, so this reads no texts.
+    /// allocation, so this reads no texts. Entries that were collected at the last call can be
+    /// forgotten.
     pub fn changes_to(&mut self, now: &[Arc<HistoryEntry>]) -> Vec<RecordChange> {
         let mut changes = Vec::new();
-        let is_first =
-            |entry: &Arc<HistoryEntry>| now.first().is_some_and(|it| Arc::ptr_eq(it, entry));
-        let count = self.entries.iter().position(is_first).unwrap_or(0);
-        if count > 0 {
-            changes.push(RecordChange::Forget { count });
-        }
-        let before = &self.entries[count..];
-        let is_same =
-            |index: usize| before.get(index).is_some_and(|entry| Arc::ptr_eq(entry, &now[index]));
-        let changed = (0..now.len()).filter(|index| !is_same(*index));
-        changes.extend(changed.map(|index| {
-            let entry = Arc::clone(&now[index]);
-            match index < before.len() {
-                true => RecordChange::Replace { index, entry },
-                false => RecordChange::Append { entry },
+        let mut before = &self.entries[..];
+        for (index, entry) in now.iter().enumerate() {
+            if let Some(count) = forgotten_before(before, entry) {
+                changes.push(RecordChange::Forget { index, count });
+                before = &before[count..];
             }
-        }));
-        if before.len() > now.len() {
-            changes.push(RecordChange::Cut { length: now.len() });
+            match before.split_first() {
+                Some((first, rest)) => {
+                    if !Arc::ptr_eq(first, entry) {
+                        changes.push(RecordChange::Replace { index, entry: Arc::clone(entry) });
+                    }
+                    before = rest;
+                }
+                None => changes.push(RecordChange::Append { entry: Arc::clone(entry) }),
+            }
         }
-        for change in &changes {
-            // They fit, because they were made from this record.
-            let _ = self.apply(change.clone());
+        if !before.is_empty() {
+            let (index, count) = (now.len(), before.len());
+            changes.push(match before.iter().all(|entry| entry.is_collected()) {
+                true => RecordChange::Forget { index, count },
+                false => RecordChange::Cut { length: index },
+            });
         }
+        self.entries = now.to_vec();
         changes
     }
+}
 
-    /// Applies a saved change.
-    ///
-    /// # Errors
-    /// If it does not fit.
-    pub fn apply(&mut self, change: RecordChange) -> Result<(), RecordChangeError> {
-        match change {
-            RecordChange::Append { entry } => self.entries.push(entry),
-            RecordChange::Replace { index, entry } if index < self.entries.len() => {
-                self.entries[index] = entry;
-            }
-            RecordChange::Cut { length } if length <= self.entries.len() => {
-                self.entries.truncate(length);
-            }
-            RecordChange::Forget { count } if count <= self.entries.len() => {
-                let forgotten = self.entries.drain(..count);
-                let is_turn = |entry: &Arc<HistoryEntry>| {
-                    entry.message.is_prompt() && entry.mark != Some(MessageMark::Unsent)
-                };
-                self.turns_forgotten += forgotten.filter(is_turn).count() as u64;
-            }
-            RecordChange::Replace { .. }
-            | RecordChange::Cut { .. }
-            | RecordChange::Forget { .. } => return Err(RecordChangeError),
-        }
-        Ok(())
-    }
+/// Counts the collected entries in front of an entry, if it is there and follows at least one.
+fn forgotten_before(before: &[Arc<HistoryEntry>], entry: &Arc<HistoryEntry>) -> Option<usize> {
+    let is_at = |at: usize| before.get(at).is_some_and(|it| Arc::ptr_eq(it, entry));
+    let collected = before.iter().take_while(|it| it.is_collected()).count();
+    if is_at(0) { None } else { (1..=collected).find(|count| is_at(*count)) }
 }
 
 #[cfg(test)]
@@ -218,61 +201,54 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::MessageMark;
 
     fn entry(text: &str) -> Arc<HistoryEntry> {
         Arc::new(HistoryEntry { message: Message::user(text), ..HistoryEntry::default() })
     }
 
-    /// Applies all changes to an empty record, through their JSON.
-    fn replayed(changes: &[RecordChange]) -> SavedRecord {
-        let mut record = SavedRecord::default();
-        for change in changes {
-            let json = serde_json::to_string(change).unwrap();
-            record.apply(serde_json::from_str(&json).unwrap()).unwrap();
-        }
-        record
-    }
-
     #[test]
-    fn replayed_changes_give_the_record_at_each_save() {
+    fn changes_are_those_since_the_last_call() {
         let (a, b, c, d) = (entry("a"), entry("b"), entry("c"), entry("d"));
-        let marked = Arc::new(HistoryEntry {
-            mark: Some(MessageMark::Collected),
-            ..HistoryEntry::clone(&a)
-        });
-        let states: [&[&Arc<HistoryEntry>]; 7] = [
-            &[&a],
-            &[&a, &b],
-            // A collected entry, one more, an answer taken back, and the oldest forgotten.
-            &[&marked, &b, &c],
-            &[&marked, &b],
-            &[&marked, &b, &d],
-            &[&b, &d],
-            &[&b, &d],
+        let collected = |it: &Arc<HistoryEntry>| {
+            Arc::new(HistoryEntry { mark: Some(MessageMark::Collected), ..HistoryEntry::clone(it) })
+        };
+        let (first, third) = (collected(&a), collected(&c));
+        let states: [(&[&Arc<HistoryEntry>], Value); 8] = [
+            (&[&a], json!(["append a"])),
+            (&[&a, &b], json!(["append b"])),
+            (&[&a, &b], json!([])),
+            (&[&first, &b, &c], json!(["replace 0", "append c"])),
+            // An answer is taken back, and another one comes.
+            (&[&first, &b], json!(["cut 2"])),
+            (&[&first, &b, &third, &d], json!(["append c", "append d"])),
+            // The collected entries are forgotten.
+            (&[&b, &third, &d], json!(["forget 0+1"])),
+            (&[&b, &d, &a], json!(["forget 1+1", "append a"])),
         ];
-        let (mut saved, mut all) = (SavedRecord::default(), Vec::new());
-        for state in states {
+        let mut saved = SavedRecord::default();
+        for (state, expected) in states {
             let now: Vec<Arc<HistoryEntry>> = state.iter().map(|it| Arc::clone(it)).collect();
-            all.extend(saved.changes_to(&now));
+            let changes = saved.changes_to(&now);
+            let names = changes.iter().map(|change| match change {
+                RecordChange::Append { entry } => format!("append {}", entry.message.text()),
+                RecordChange::Replace { index, .. } => format!("replace {index}"),
+                RecordChange::Cut { length } => format!("cut {length}"),
+                RecordChange::Forget { index, count } => format!("forget {index}+{count}"),
+            });
+            assert_eq!(names.collect::<Value>(), expected);
             assert_eq!(saved.entries(), now);
-            assert_eq!(replayed(&all), saved);
         }
-        assert_eq!(saved.turns_forgotten(), 1);
-        assert_eq!(saved.changes_to(&[b, d]), []);
-        assert_eq!(all.len(), 7);
     }
 
     #[test]
-    fn change_that_does_not_fit_is_refused_and_has_no_effect() {
-        let mut record = SavedRecord::default();
-        for change in [
-            RecordChange::Replace { index: 0, entry: entry("a") },
-            RecordChange::Cut { length: 1 },
-            RecordChange::Forget { count: 1 },
-        ] {
-            assert_eq!(record.apply(change), Err(RecordChangeError));
-        }
-        assert_eq!(record, SavedRecord::default());
+    fn entry_that_was_not_collected_is_cut_and_not_forgotten() {
+        let (a, b, c) = (entry("a"), entry("b"), entry("c"));
+        let mut saved = SavedRecord::of(vec![a.clone(), b, c.clone()]);
+        let changes = saved.changes_to(&[a, c.clone()]);
+        let expected =
+            [RecordChange::Replace { index: 1, entry: c }, RecordChange::Cut { length: 2 }];
+        assert_eq!(changes, expected);
     }
 
     fn saved_rules() -> SavedRules {

@@ -36,9 +36,9 @@ use crate::output::SessionOutputFiles;
 use crate::pace::RequestPace;
 use crate::tasks::BackgroundTasks;
 use crate::{
-    Cancel, Caps, DeadlineHold, GcSettings, History, HistoryError, Inbox, InterruptedCalls, Limits,
-    ModelCapabilities, Provider, SessionPorts, SessionUsage, SharedFacts, SharedObjects,
-    SharedRules, SharedUsage, SystemPrompt, Toolbox, WakeWaiter,
+    COLLECTED_BYTES_MAX, Cancel, Caps, DeadlineHold, GcSettings, History, HistoryError, Inbox,
+    InterruptedCalls, Limits, ModelCapabilities, Provider, SessionPorts, SessionUsage, SharedFacts,
+    SharedObjects, SharedRules, SharedUsage, SystemPrompt, Toolbox, WakeWaiter,
 };
 use beside::PluginModelRequests;
 pub use beside::{AskingPlugin, PieceSink};
@@ -371,13 +371,19 @@ impl Session {
     }
 
     /// Saves the record, and publishes it to readers during a turn.
-    pub(crate) fn tell_record(&self) {
-        let entries = self.history.entries().to_vec();
+    pub(crate) fn tell_record(&mut self) {
         if let Some(saver) = &self.shared.ports.saver {
-            saver.save_record(&entries);
+            saver.save_record(self.history.entries());
+        }
+        // The saver has their marks, so a saved session keeps them.
+        let has_forgotten = self.history.forget_collected(COLLECTED_BYTES_MAX);
+        if let Some(saver) = &self.shared.ports.saver {
+            if has_forgotten {
+                saver.save_record(self.history.entries());
+            }
             self.shared.save_state();
         }
-        *self.shared.record.lock() = entries;
+        *self.shared.record.lock() = self.history.entries().to_vec();
     }
 
     /// Returns true if the session outlives its process.

@@ -1,10 +1,19 @@
 //! When the gc runs, and what is sent to the model afterwards.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
+use std::sync::Arc;
+
 use crate::collecting::*;
+use futures_util::future::BoxFuture;
 use jaato_session::testing::{ScriptedGcAction, ScriptedProviderAction, ScriptedTool, TestStage};
-use jaato_session::{Cancel, GcReport, GcSettings, MessageMark, OVERFLOWS_MAX, WindowOrigin};
-use jaato_types::{ErrorKind, Event, GcPlan, GcReason, Outcome, Usage};
+use jaato_session::{
+    COLLECTED_BYTES_MAX, Cancel, GcReport, GcSettings, HistoryEntry, MessageMark, OVERFLOWS_MAX,
+    RecordChange, SavedRecord, SavedState, Session, SessionPorts, SessionSaver, SharedObjects,
+    SharedRules, WindowOrigin,
+};
+use jaato_types::{
+    Error, ErrorKind, Event, GcPlan, GcReason, Outcome, ToolCall, ToolResult, Usage,
+};
 use serde_json::json;
 
 #[tokio::test(start_paused = true)]
@@ -374,4 +383,64 @@ async fn hidden_reasoning_removes_no_turns_but_is_paid_for() {
         assert_eq!(session.usage().tokens, 220_000);
         assert_eq!(stage.events.notices(), "");
     }
+}
+
+/// Records how a saved session's record changes.
+#[derive(Default)]
+struct RecordedChanges(parking_lot::Mutex<(SavedRecord, Vec<String>)>);
+
+impl SessionSaver for RecordedChanges {
+    fn save_record(&self, entries: &[Arc<HistoryEntry>]) {
+        let (record, changes) = &mut *self.0.lock();
+        changes.extend(record.changes_to(entries).iter().map(|change| match change {
+            RecordChange::Append { .. } => "append".to_owned(),
+            RecordChange::Replace { index, entry } => format!("replace {index} {:?}", entry.mark),
+            RecordChange::Cut { length } => format!("cut {length}"),
+            RecordChange::Forget { index, count } => format!("forget {index}+{count}"),
+        }));
+    }
+
+    fn save_rules(&self, _: &SharedRules) {}
+    fn save_state(&self, _: SavedState, _: &SharedObjects) {}
+    fn save_name(&self, _: &str) {}
+    fn save_now(&self) {}
+    fn call_ended(&self, _: &ToolResult) {}
+
+    fn call_starts<'a>(&'a self, _: &'a ToolCall) -> BoxFuture<'a, Result<(), Error>> {
+        Box::pin(std::future::ready(Ok(())))
+    }
+
+    fn written(&self) -> BoxFuture<'_, ()> {
+        Box::pin(std::future::ready(()))
+    }
+
+    fn is_saving(&self) -> bool {
+        true
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn saved_session_gets_each_mark_before_the_message_is_forgotten() {
+    let stage = TestStage::new([]);
+    stage.gc.does([ScriptedGcAction::keeping(1)]);
+    let saver = Arc::<RecordedChanges>::default();
+    let ports = SessionPorts { saver: Some(saver.clone()), ..stage.ports() };
+    let mut session = Session::start(TestStage::setup_of(u64::from(u32::MAX)), ports).unwrap();
+    // Two of these are more than a session keeps in memory.
+    let large = "x".repeat(usize::try_from(COLLECTED_BYTES_MAX / 2).unwrap());
+    for prompt in [&large, &large, "third"] {
+        stage.provider.then([ScriptedProviderAction::text("so")]);
+        turn(&mut session, prompt).await;
+    }
+    saver.0.lock().1.clear();
+    session.gc(&Cancel::new()).await.unwrap();
+    stage.provider.then([ScriptedProviderAction::text("done")]);
+    turn(&mut session, "fourth").await;
+    let marks = (0..4).map(|index| format!("replace {index} Some(Collected)"));
+    let expected: Vec<String> = marks.chain(["forget 0+1".to_owned()]).collect();
+    let changes = saver.0.lock().1.clone();
+    assert_eq!(changes[..5], expected);
+    assert!(changes[5..].iter().all(|change| !change.starts_with("cut")), "{changes:?}");
+    assert_eq!(session.history().entries().len(), 7);
+    assert_eq!(session.facts().turns, 4);
 }

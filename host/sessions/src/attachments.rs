@@ -1,14 +1,17 @@
-//! Large contents next to a session's records, named by the SHA-256 of their bytes.
+//! Large contents next to a session's records, named by the SHA-256 of their bytes: attached files,
+//! and whole outputs of tools. Results name an output by its path.
 
-use std::fs;
-use std::io::{ErrorKind, Read as _};
-use std::path::Path;
+use std::fs::{self, File};
+use std::io::{self, ErrorKind, Read as _};
+use std::path::{Path, PathBuf};
 
+use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
 use crate::disk::Disk;
 use crate::error::SessionStoreError;
 use crate::plain::open_plain_in;
+use crate::record::SessionRecord;
 
 /// Stores a content in a folder, unless it is there. Replaces a damaged file with its name. Returns
 /// its name. The disk has it then.
@@ -40,6 +43,46 @@ pub fn keep(disk: &Disk, folder: &Path, content: &[u8]) -> Result<String, Sessio
         return Err(error);
     }
     Ok(name)
+}
+
+/// Gives a file its name as a content of a folder. Returns its path. The disk may not have it yet,
+/// because no record names it.
+///
+/// # Errors
+/// If the file cannot be read, or the disk refuses.
+pub fn keep_file(disk: &Disk, folder: &Path, file: &Path) -> Result<PathBuf, SessionStoreError> {
+    let failed = |error| SessionStoreError::io("read", file)(error);
+    let mut hasher = Sha256::new();
+    io::copy(&mut File::open(file).map_err(failed)?, &mut hasher).map_err(failed)?;
+    disk.make_folder(folder)?;
+    let path = folder.join(hex(&hasher.finalize()));
+    // It replaces a file with the same content, or a damaged one.
+    disk.rename(file, &path)?;
+    Ok(path)
+}
+
+/// Replaces the path of a folder with contents by that of another one, in the texts of a record. A
+/// model's answer stays as it is, because a provider may have signed it.
+pub fn rename_folder(record: &mut SessionRecord, from: &str, to: &str) {
+    let is_answer = |entry: &Value| entry["role"] == "model";
+    if !is_answer(&record.data) && !is_answer(&record.data["entry"]) {
+        replace_in_texts(&mut record.data, from, to);
+    }
+}
+
+fn replace_in_texts(value: &mut Value, from: &str, to: &str) {
+    match value {
+        Value::String(text) if text.contains(from) => *text = text.replace(from, to),
+        Value::Array(items) => items.iter_mut().for_each(|it| replace_in_texts(it, from, to)),
+        Value::Object(map) => map.values_mut().for_each(|it| replace_in_texts(it, from, to)),
+        Value::String(_) | Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
+}
+
+/// Lists the contents of a folder whose paths are in a text.
+pub fn named_in<'a>(text: &'a str, folder: &str) -> impl Iterator<Item = &'a str> {
+    let after = text.match_indices(folder).map(move |(at, found)| &text[at + found.len()..]);
+    after.filter_map(|rest| rest.get(..64).filter(|name| is_name(name)))
 }
 
 /// Reads a content. Returns `None` if it is missing or damaged.
@@ -87,8 +130,13 @@ pub fn share(disk: &Disk, from: &Path, to: &Path) -> Result<(), SessionStoreErro
     disk.sync_folder(to)
 }
 
-fn digest(content: &[u8]) -> String {
-    Sha256::digest(content).iter().map(|byte| format!("{byte:02x}")).collect()
+/// Returns the name of a content.
+pub fn digest(content: &[u8]) -> String {
+    hex(&Sha256::digest(content))
+}
+
+fn hex(digest: &[u8]) -> String {
+    digest.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 fn is_name(name: &str) -> bool {

@@ -9,6 +9,7 @@ use sha2::{Digest as _, Sha256};
 use crate::attachments;
 use crate::effective::{effective_records, is_target};
 use crate::error::SessionStoreError;
+use crate::export::Transcript;
 use crate::line;
 use crate::record::{SessionRecord, StoredRecord, record_type};
 use crate::store::{ATTACHMENTS, RECORDS, SessionStore, header_record};
@@ -19,6 +20,15 @@ const ID_LETTERS: &[u8; 32] = b"abcdefghijkmnpqrstuvwxyz23456789";
 
 /// How many of them an id has.
 const ID_LETTERS_COUNT: usize = 6;
+
+/// The attachments of a session that is added.
+#[derive(Clone, Copy)]
+enum NewAttachments<'a> {
+    /// Those in the folder of another session.
+    Of(&'a Path),
+    /// These contents.
+    Contents(&'a [Vec<u8>]),
+}
 
 /// Returns the id of a session that another program made. It is the same each time, so a session
 /// is not added twice, and it looks like the ids of jaato.
@@ -32,9 +42,9 @@ pub fn id_of_foreign_session(program: &str, id: &SessionId, begun_ms: i64) -> Se
 
 impl SessionStore {
     /// Copies the conversation of a session, up to a record or to its end, into a new session with
-    /// the same workspace, name and attachments. The records keep their numbers and times. The
-    /// session appears when it is whole and durable. Returns the number of the last record of the
-    /// shared conversation.
+    /// the same workspace, name, answers to permission prompts and attachments. The records keep
+    /// their numbers and times. Results name the outputs of the copy. The session appears when it
+    /// is whole and durable. Returns the number of the last record of the shared conversation.
     ///
     /// # Errors
     /// If there is no such session or record, the new id is taken, or the disk refuses.
@@ -53,36 +63,75 @@ impl SessionStore {
                 let id = from.as_str().to_owned();
                 return Err(SessionStoreError::NoRecord { id, seq });
             }
-            // As with a rewind, the copy has the newest name.
-            let is_name = |stored: &StoredRecord| stored.record.kind == record_type::NAME;
-            records.retain(|stored| stored.seq <= seq || is_name(stored));
+            // As with a rewind, the newest ones hold. What the original spends later is its own.
+            let survives = |stored: &StoredRecord| {
+                [record_type::NAME, record_type::RULES].contains(&stored.record.kind.as_str())
+            };
+            records.retain(|stored| stored.seq <= seq || survives(stored));
+        }
+        let [from_folder, to_folder] =
+            [from, to].map(|id| self.attachments_folder(id).display().to_string());
+        for stored in &mut records {
+            attachments::rename_folder(&mut stored.record, &from_folder, &to_folder);
         }
         let last = up_to_seq.or_else(|| Some(records.last()?.seq)).unwrap_or(0);
         let workspace = &reader.header().workspace;
         let header = header_record(to, workspace, Some((from.as_str().to_owned(), last)));
         let header = StoredRecord { seq: 0, at_ms: now_ms(), epoch: 0, record: header };
         let records = [header].into_iter().chain(records);
-        self.place(to, records, Some(&source.join(ATTACHMENTS)))?;
+        let attachments = NewAttachments::Of(&source.join(ATTACHMENTS));
+        self.place(to, records, attachments)?;
         Ok(last)
     }
 
-    /// Adds a session from elsewhere with its records and their times. The session appears when it
-    /// is whole and durable.
+    /// Adds the session of a transcript, with these records of its messages and their times. The
+    /// session appears when it is whole and durable.
     ///
     /// # Errors
     /// If the id is taken, or the disk refuses.
     pub fn add(
         &self,
         id: &SessionId,
-        workspace: &str,
-        begun_ms: i64,
-        records: Vec<(i64, SessionRecord)>,
+        transcript: &Transcript,
+        mut records: Vec<(i64, SessionRecord)>,
     ) -> Result<(), SessionStoreError> {
         self.check_id_is_free(id)?;
-        let header = (begun_ms, header_record(id, workspace, None));
+        let Transcript { workspace, begun_ms, attachments, attachments_folder, .. } = transcript;
+        if !attachments_folder.is_empty() {
+            let folder = self.attachments_folder(id).display().to_string();
+            for (_, record) in &mut records {
+                attachments::rename_folder(record, attachments_folder, &folder);
+            }
+        }
+        let header = (*begun_ms, header_record(id, workspace, None));
         let records = [header].into_iter().chain(records);
         let stored = |(seq, (at_ms, record))| StoredRecord { seq, at_ms, epoch: 0, record };
-        self.place(id, (0..).zip(records).map(stored), None)
+        self.place(id, (0..).zip(records).map(stored), NewAttachments::Contents(attachments))
+    }
+
+    /// Lists the session and those of which it is a copy, of a copy, and so on. Each comes with the
+    /// time of the last record that the copy has of it. A session that was deleted ends the list.
+    ///
+    /// # Errors
+    /// If the session cannot be read.
+    pub fn lineage(&self, id: &SessionId) -> Result<Vec<(SessionId, i64)>, SessionStoreError> {
+        let mut lineage = vec![(id.clone(), i64::MAX)];
+        let mut forked_from = self.read(id)?.header().forked_from.clone();
+        while let Some((original, last)) = forked_from {
+            let original = SessionId::new(original);
+            // Copied folders could name each other.
+            if lineage.iter().any(|(known, _)| *known == original) {
+                break;
+            }
+            let reader = self.read(&lineage[lineage.len() - 1].0);
+            let records = reader.and_then(|mut it| it.read_rest()).unwrap_or_default();
+            let shared = records.iter().filter(|stored| stored.seq <= last);
+            let until_ms = shared.map(|stored| stored.at_ms).max().unwrap_or(i64::MIN);
+            // The original may be deleted, but its id is known.
+            forked_from = self.read(&original).ok().and_then(|it| it.header().forked_from.clone());
+            lineage.push((original, until_ms));
+        }
+        Ok(lineage)
     }
 
     fn check_id_is_free(&self, id: &SessionId) -> Result<(), SessionStoreError> {
@@ -97,7 +146,7 @@ impl SessionStore {
         &self,
         id: &SessionId,
         records: impl Iterator<Item = StoredRecord>,
-        attachments: Option<&Path>,
+        attachments: NewAttachments<'_>,
     ) -> Result<(), SessionStoreError> {
         let draft = self.draft(id)?;
         let made = self.fill(id, &draft, records, attachments).and_then(|()| {
@@ -120,10 +169,16 @@ impl SessionStore {
         id: &SessionId,
         draft: &Path,
         records: impl Iterator<Item = StoredRecord>,
-        attachments: Option<&Path>,
+        attachments: NewAttachments<'_>,
     ) -> Result<(), SessionStoreError> {
-        if let Some(from) = attachments {
-            attachments::share(&self.disk, from, &draft.join(ATTACHMENTS))?;
+        let folder = draft.join(ATTACHMENTS);
+        match attachments {
+            NewAttachments::Of(from) => attachments::share(&self.disk, from, &folder)?,
+            NewAttachments::Contents(contents) => {
+                for content in contents {
+                    attachments::keep(&self.disk, &folder, content)?;
+                }
+            }
         }
         let path = draft.join(RECORDS);
         let file = self.disk.create_empty(&path)?;

@@ -124,6 +124,23 @@ impl SessionReader {
         self.read_before(length)
     }
 
+    /// Returns the last record of a type among those that follow, and parses no others.
+    ///
+    /// # Errors
+    /// If the file cannot be read.
+    pub fn last_of(&mut self, kind: &str) -> Result<Option<StoredRecord>, SessionStoreError> {
+        /// The type follows a few numbers, so it is in the first bytes of a line.
+        const HEAD_BYTES: usize = 256;
+        let (mut last, text) = (None, format!("\"type\":\"{kind}\","));
+        while let Some((line, is_whole)) = next_line(&mut self.file, u64::MAX, &self.path)? {
+            let mut windows = line[..line.len().min(HEAD_BYTES)].windows(text.len());
+            let is_asked = windows.any(|window| window == text.as_bytes());
+            let record = if is_asked && is_whole { line::decode(&line) } else { None };
+            last = record.filter(|it| it.record.kind == kind).or(last);
+        }
+        Ok(last)
+    }
+
     /// Reads all records that follow, for the process that has locked the file.
     pub(crate) fn read_locked(&mut self) -> Result<Vec<StoredRecord>, SessionStoreError> {
         self.read_before(u64::MAX)

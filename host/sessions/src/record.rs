@@ -15,7 +15,7 @@ pub mod record_type {
     pub const MESSAGE: &str = "message";
     /// Another change of the history, by `"change"`: `{"change": "replace", "index": N, "entry":
     /// …}`, `{"change": "cut", "length": N}` removes the entries from an index on, and
-    /// `{"change": "forget", "count": N}` removes the oldest entries.
+    /// `{"change": "forget", "index": N, "count": N}` counts some entries no longer.
     pub const CHANGE: &str = "change";
     /// A call that may change something is about to run: `{"call_id": …, "name": …}`.
     pub const CALL_STARTED: &str = "call_started";
@@ -65,26 +65,6 @@ impl SessionRecord {
     pub fn new(kind: &str, data: Value) -> Self {
         Self { kind: kind.to_owned(), data }
     }
-
-    /// Returns the change of the history that the index needs.
-    pub(crate) fn indexed_change(&self) -> Option<IndexedChange> {
-        let number = |name: &str| self.data[name].as_u64();
-        match self.kind.as_str() {
-            record_type::MESSAGE => IndexedText::of_entry(&self.data).map(IndexedChange::Append),
-            record_type::CHANGE => match self.data["change"].as_str()? {
-                "append" => IndexedText::of_entry(&self.data["entry"]).map(IndexedChange::Append),
-                "replace" => {
-                    let text = IndexedText::of_entry(&self.data["entry"])?;
-                    Some(IndexedChange::Replace { index: number("index")?, text })
-                }
-                "cut" => Some(IndexedChange::Cut { length: number("length")? }),
-                "forget" => Some(IndexedChange::Forget { count: number("count")? }),
-                _ => None,
-            },
-            record_type::NAME => Some(IndexedChange::Name(self.data["name"].as_str()?.to_owned())),
-            _ => None,
-        }
-    }
 }
 
 /// A record as it is stored.
@@ -100,21 +80,6 @@ pub struct StoredRecord {
     pub record: SessionRecord,
 }
 
-/// A change of the history, as the index needs it.
-#[derive(Debug)]
-pub(crate) enum IndexedChange {
-    /// A new entry.
-    Append(IndexedText),
-    /// The entry at this index has changed.
-    Replace { index: u64, text: IndexedText },
-    /// The entries from this index on are gone.
-    Cut { length: u64 },
-    /// The oldest entries are no longer counted by an index. Their texts can still be found.
-    Forget { count: u64 },
-    /// The user has named the session.
-    Name(String),
-}
-
 /// The text of an entry that a search finds.
 #[derive(Debug)]
 pub(crate) struct IndexedText {
@@ -126,7 +91,8 @@ pub(crate) struct IndexedText {
 }
 
 impl IndexedText {
-    fn of_entry(entry: &Value) -> Option<Self> {
+    /// Reads an entry.
+    pub(crate) fn of_entry(entry: &Value) -> Option<Self> {
         let message = Message::deserialize(entry).ok()?;
         let (is_prompt, is_sent) = (message.is_prompt(), entry["mark"] != "unsent");
         Some(Self { text: message.text(), is_prompt, is_sent })

@@ -170,9 +170,33 @@ impl SessionStore {
         Ok(self.changed()?.into_iter().filter_map(state).collect())
     }
 
-    /// Returns the folder for the outputs of a session's tools. It need not exist.
+    /// Returns the folder for outputs of a session's tools that are not whole yet. It need not
+    /// exist.
     pub fn outputs_folder(&self, id: &SessionId) -> PathBuf {
         self.folder.join(id.as_str()).join("outputs")
+    }
+
+    /// Returns the folder of a session's attachments. It need not exist.
+    pub fn attachments_folder(&self, id: &SessionId) -> PathBuf {
+        self.folder.join(id.as_str()).join(ATTACHMENTS)
+    }
+
+    /// Makes a file with a whole output an attachment of a session. Returns its new path.
+    ///
+    /// # Errors
+    /// If the file cannot be read, or the disk refuses.
+    pub fn keep_output(&self, id: &SessionId, file: &Path) -> Result<PathBuf, SessionStoreError> {
+        attachments::keep_file(&self.disk, &self.session_folder(id)?.join(ATTACHMENTS), file)
+    }
+
+    /// Lists the attachments of a session whose paths are in a text.
+    pub fn outputs_named_in<'a>(
+        &self,
+        id: &SessionId,
+        text: &'a str,
+    ) -> impl Iterator<Item = &'a str> + use<'a> {
+        let folder = format!("{}/", self.attachments_folder(id).display());
+        attachments::named_in(text, &folder).collect::<Vec<_>>().into_iter()
     }
 
     /// Stores a large content of a session. Returns its name.

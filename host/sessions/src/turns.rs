@@ -5,7 +5,8 @@ use serde_json::json;
 
 use crate::effective::effective_records;
 use crate::error::SessionStoreError;
-use crate::record::{IndexedChange, SessionRecord, StoredRecord, record_type};
+use crate::record::{IndexedText, SessionRecord, StoredRecord, record_type};
+use crate::replay::{ReplayedEntry, ReplayedHistory};
 use crate::store::{OpenedSession, SessionStore};
 use crate::writer::{Durability, SessionWriter};
 
@@ -24,32 +25,15 @@ pub struct NumberedPrompt {
 
 /// Lists the user's messages of the conversation that [effective records](effective_records)
 /// describe. A message that was cut has no number. One that was not sent has.
-pub fn numbered_prompts(effective: &[StoredRecord]) -> Vec<NumberedPrompt> {
-    let (mut entries, mut forgotten) = (Vec::new(), 0);
-    let index = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
+fn numbered_prompts(effective: &[StoredRecord]) -> Vec<NumberedPrompt> {
+    let mut history = ReplayedHistory::default();
     for stored in effective {
-        match stored.record.indexed_change() {
-            Some(IndexedChange::Append(text)) => entries.push((stored, text)),
-            Some(IndexedChange::Replace { index: at, text }) => {
-                if let Some(entry) = entries.get_mut(index(at).saturating_add(forgotten)) {
-                    entry.1 = text;
-                }
-            }
-            Some(IndexedChange::Cut { length }) => {
-                entries.truncate(index(length).saturating_add(forgotten));
-            }
-            Some(IndexedChange::Forget { count }) => {
-                forgotten = index(count).saturating_add(forgotten).min(entries.len());
-            }
-            Some(IndexedChange::Name(_)) | None => {}
-        }
+        // A damaged change has no effect.
+        let _ = history.apply(stored, IndexedText::of_entry);
     }
-    let prompts = entries.into_iter().filter(|(_, text)| text.is_prompt);
-    let numbered = (1..).zip(prompts).map(|(number, (stored, text))| NumberedPrompt {
-        number,
-        seq: stored.seq,
-        at_ms: stored.at_ms,
-        text: text.text,
+    let prompts = history.into_entries().into_iter().filter(|it| it.entry.is_prompt);
+    let numbered = (1..).zip(prompts).map(|(number, ReplayedEntry { seq, at_ms, entry })| {
+        NumberedPrompt { number, seq, at_ms, text: entry.text }
     });
     numbered.collect()
 }
@@ -71,15 +55,6 @@ impl SessionStore {
         numbered_prompt(&effective_records(self.read(id)?.read_rest()?), id, number)
     }
 
-    /// Returns the number of the last record before a message of the user.
-    ///
-    /// # Errors
-    /// As [`SessionStore::prompt`].
-    pub fn seq_before_prompt(&self, id: &SessionId, number: u64) -> Result<u64, SessionStoreError> {
-        let records = effective_records(self.read(id)?.read_rest()?);
-        Ok(last_before(&records, &numbered_prompt(&records, id, number)?))
-    }
-
     /// Returns the number of the last record before a message of the user, if one is given.
     ///
     /// # Errors
@@ -90,7 +65,10 @@ impl SessionStore {
         number: Option<u64>,
     ) -> Result<Option<u64>, SessionStoreError> {
         match number {
-            Some(number) => self.seq_before_prompt(id, number).map(Some),
+            Some(number) => {
+                let records = effective_records(self.read(id)?.read_rest()?);
+                Ok(Some(last_before(&records, &numbered_prompt(&records, id, number)?)))
+            }
             None => self.read(id).map(|_| None),
         }
     }

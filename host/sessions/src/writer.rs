@@ -44,8 +44,10 @@ pub struct SessionWriter {
     next_seq: u64,
     /// The offset after the last whole record. Bytes after it are of a write that failed.
     end: u64,
+    /// Whether a loss of power could lose what this process wrote.
+    is_unsynced: bool,
     /// Folders with names that may not be durable yet.
-    unsynced: Vec<PathBuf>,
+    unsynced_folders: Vec<PathBuf>,
 }
 
 impl SessionWriter {
@@ -72,7 +74,18 @@ impl SessionWriter {
         let last_epoch = records.last().map_or(0, |last| last.epoch);
         let epoch = claim.epoch.max(last_epoch + 1);
         let problems = reader.problems().to_vec();
-        let writer = Self { file, path, id, claim, disk, epoch, next_seq, end, unsynced: folders };
+        let writer = Self {
+            file,
+            path,
+            id,
+            claim,
+            disk,
+            epoch,
+            next_seq,
+            end,
+            is_unsynced: false,
+            unsynced_folders: folders,
+        };
         Ok((writer, records, problems))
     }
 
@@ -97,7 +110,8 @@ impl SessionWriter {
             epoch,
             next_seq: 0,
             end: 0,
-            unsynced: folders,
+            is_unsynced: false,
+            unsynced_folders: folders,
         };
         writer.append([header], Durability::Written)?;
         writer.disk.rename(&part, &path)?;
@@ -153,16 +167,20 @@ impl SessionWriter {
         Ok(seq.saturating_sub(1))
     }
 
-    /// Makes all records durable.
+    /// Makes all records durable. Does nothing if they are.
     ///
     /// # Errors
     /// If the disk refuses.
     pub fn sync(&mut self) -> Result<(), SessionStoreError> {
-        self.disk.sync(&self.file, &self.path)?;
-        while let Some(folder) = self.unsynced.last() {
-            self.disk.sync_folder(folder)?;
-            self.unsynced.pop();
+        if !self.is_unsynced {
+            return Ok(());
         }
+        self.disk.sync(&self.file, &self.path)?;
+        while let Some(folder) = self.unsynced_folders.last() {
+            self.disk.sync_folder(folder)?;
+            self.unsynced_folders.pop();
+        }
+        self.is_unsynced = false;
         Ok(())
     }
 
@@ -174,6 +192,7 @@ impl SessionWriter {
             self.disk.cut(&self.file, &self.path, self.end)?;
         }
         self.end = self.end.min(found.len());
+        self.is_unsynced |= !lines.is_empty();
         if let Err(error) = self.disk.write(&self.file, &self.path, lines) {
             // If the disk refuses this too, the next append or the next owner does it.
             let _ = self.disk.cut(&self.file, &self.path, self.end);

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use jaato_sessions::{Durability, SessionIndex, SessionStoreError, numbered_prompts};
+use jaato_sessions::{Durability, SessionIndex, SessionStoreError, Transcript};
 
 use serde_json::json;
 
@@ -118,8 +118,10 @@ fn session_cannot_be_opened_while_it_is_deleted() {
 fn session_from_elsewhere_keeps_the_times_of_its_records() {
     let (_folder, store) = store();
     let records = vec![(1_000, prompt("one")), (2_000, answer("red"))];
-    store.add(&id("a"), "/w", 500, records.clone()).unwrap();
-    let refused = store.add(&id("a"), "/w", 500, records);
+    let transcript =
+        Transcript { workspace: "/w".to_owned(), begun_ms: 500, ..Transcript::default() };
+    store.add(&id("a"), &transcript, records.clone()).unwrap();
+    let refused = store.add(&id("a"), &transcript, records);
     assert!(matches!(refused, Err(SessionStoreError::AlreadyExists(_))));
     let mut opened = store.open(&id("a"), false).unwrap();
     let times: Vec<_> = opened.records.iter().map(|it| (it.seq, it.at_ms)).collect();
@@ -127,7 +129,7 @@ fn session_from_elsewhere_keeps_the_times_of_its_records() {
     assert_eq!(opened.writer.append([prompt("two")], Durability::Written).unwrap(), 3);
     drop(opened);
     let (index, _) = SessionIndex::open(&store).unwrap();
-    let session = index.session(&id("a")).unwrap().unwrap();
+    let session = index.list(None, 1).unwrap().remove(0);
     assert_eq!((session.begun_ms, session.prompts), (500, 2));
 }
 
@@ -142,11 +144,10 @@ fn prompts_are_numbered_as_the_conversation_has_them() {
     let records = [prompt("one"), answer("red"), prompt("lost"), cut(2), prompt("two")];
     writer.append(records, Durability::Written).unwrap();
     drop(writer);
-    let records = store.read(&id("a")).unwrap().read_rest().unwrap();
-    let numbered = numbered_prompts(&records);
+    let numbered = store.prompts(&id("a")).unwrap();
     let numbered: Vec<_> = numbered.iter().map(|it| (it.number, it.seq, &*it.text)).collect();
     assert_eq!(numbered, [(1, 1, "one"), (2, 5, "two")]);
-    assert_eq!(store.seq_before_prompt(&id("a"), 2).unwrap(), 4);
+    assert_eq!(store.seq_before(&id("a"), Some(2)).unwrap(), Some(4));
     let error = store.rewind_before_prompt(&id("a"), 3).unwrap_err().to_string();
     assert_eq!(error, "session `a` has no message 3: its messages have the numbers 1 to 2");
     store.rewind_before_prompt(&id("a"), 2).unwrap();
@@ -170,4 +171,18 @@ fn session_is_owned_from_the_choice_of_the_message_until_the_rewind() {
     rewind.finish().unwrap();
     let prompts = store.prompts(&id("a")).unwrap();
     assert_eq!(prompts.iter().map(|prompt| &prompt.text).collect::<Vec<_>>(), ["one"]);
+}
+
+#[test]
+fn lineage_names_the_originals_and_what_they_share() {
+    let (_folder, store) = store();
+    let (first, second) = (1_000, 2_000);
+    let records = vec![(first, prompt("one")), (second, prompt("two"))];
+    store.add(&id("a"), &Transcript::default(), records).unwrap();
+    store.fork(&id("a"), &id("b"), None).unwrap();
+    store.fork(&id("b"), &id("c"), Some(1)).unwrap();
+    let lineage = store.lineage(&id("c")).unwrap();
+    assert_eq!(lineage, [(id("c"), i64::MAX), (id("b"), first), (id("a"), second)]);
+    store.delete(&id("b")).unwrap();
+    assert_eq!(store.lineage(&id("c")).unwrap(), [(id("c"), i64::MAX), (id("b"), first)]);
 }

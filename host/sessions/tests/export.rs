@@ -200,9 +200,15 @@ fn through_json_lines(transcript: &Transcript) -> (Transcript, Vec<String>) {
 
 #[test]
 fn json_lines_bring_back_the_same_transcript() {
-    let missing = "The contents of 2 attachments are missing, because an export does not contain attachments.";
+    let missing = "The content of 1 attachment is missing, because the export does not contain it.";
     assert_eq!(through_json_lines(&sample()), (sample(), vec![missing.to_owned()]));
     assert_eq!(through_json_lines(&hostile()), (hostile(), Vec::new()));
+    let attached = Transcript {
+        attachments: vec![PIXEL.to_vec(), b"one\n".to_vec()],
+        attachments_folder: "/home/ann/sessions/a/attachments".to_owned(),
+        ..hostile()
+    };
+    assert_eq!(through_json_lines(&attached), (attached.clone(), Vec::new()));
     let text = to_json_lines(&sample());
     let lines: Vec<Value> = text.lines().map(|it| serde_json::from_str(it).unwrap()).collect();
     assert_eq!(lines.len(), 1 + sample().messages.len());
@@ -216,6 +222,18 @@ fn json_lines_bring_back_the_same_transcript() {
     );
     assert_eq!(lines[1]["note"], "collected");
     assert_eq!(lines[2]["model"], "anthropic/claude-sonnet-4-5");
+}
+
+#[test]
+fn attachment_whose_content_was_changed_is_left_out() {
+    let transcript = Transcript { attachments: vec![b"one".to_vec()], ..hostile() };
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("export.jsonl");
+    let changed = to_json_lines(&transcript).replace("b25l", "dHdv");
+    std::fs::write(&path, changed).unwrap();
+    let imported = import_file(ImportSource::Jaato, &path, None).unwrap();
+    assert_eq!(imported.transcript, hostile());
+    assert_eq!(imported.notes.len(), 1, "{:?}", imported.notes);
 }
 
 /// A small generator of numbers, so that each run tests the same cases.

@@ -93,9 +93,6 @@ fn list_is_by_change_and_can_be_limited_to_a_workspace() {
     assert_eq!(ids(Some("/w"), 1), ["a"]);
     assert_eq!(ids(Some("/no"), 10), Vec::<String>::new());
     assert_eq!((index.count(None).unwrap(), index.count(Some("/w")).unwrap()), (3, 2));
-    assert_eq!(index.newest("/w").unwrap().as_deref(), Some("a"));
-    assert_eq!(index.session(&id("b")).unwrap().unwrap().workspace, "/other");
-    assert_eq!(index.session(&id("x")).unwrap(), None);
 }
 
 #[test]
@@ -156,6 +153,26 @@ fn changes_of_the_history_change_the_index() {
     append(&mut writer, [prompt("blue"), change(json!({ "change": "unknown" }))]);
     assert_eq!(listed(&index(&store)), [("a".into(), "one".into(), 2)]);
     check_rebuilt(&store, &["one", "two", "red", "green", "blue"]);
+}
+
+#[test]
+fn message_that_is_forgotten_between_others_is_still_found() {
+    let (_folder, store) = store();
+    let mut writer = store.create(&id("a"), "/w", None).unwrap();
+    append(&mut writer, [prompt("one"), answer("red"), prompt("two"), answer("green")]);
+    append(&mut writer, [change(json!({ "change": "forget", "index": 1, "count": 2 }))]);
+    assert_eq!(found(&index(&store), "red"), ["a [red]"]);
+    let blue = answer("blue").data;
+    append(&mut writer, [change(json!({ "change": "replace", "index": 1, "entry": blue }))]);
+    append(&mut writer, [prompt("three"), change(json!({ "change": "cut", "length": 2 }))]);
+    let opened = index(&store);
+    assert_eq!(found(&opened, "red"), ["a [red]"]);
+    assert_eq!(found(&opened, "blue"), ["a [blue]"]);
+    for gone in ["green", "three"] {
+        assert_eq!(found(&opened, gone), Vec::<String>::new());
+    }
+    assert_eq!(listed(&opened), [("a".into(), "one".into(), 2)]);
+    check_rebuilt(&store, &["one", "two", "red", "green", "blue", "three"]);
 }
 
 #[test]

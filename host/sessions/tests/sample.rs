@@ -39,6 +39,7 @@ pub fn transcript(messages: Vec<TranscriptMessage>) -> Transcript {
         workspace: "/home/user/project".to_owned(),
         begun_ms: BEGUN_MS,
         messages,
+        ..Transcript::default()
     }
 }
 

@@ -73,7 +73,8 @@ fn session_of_version_1_is_indexed_continued_and_forked() {
     let (_folder, store) = fixture();
     let (index, problems) = SessionIndex::open(&store).unwrap();
     assert!(problems.is_empty(), "{problems:?}");
-    let session = index.session(&id(SESSION)).unwrap().unwrap();
+    let listed = index.list(None, 10).unwrap();
+    let session = listed.iter().find(|it| it.id == SESSION).unwrap();
     assert_eq!((session.name.as_str(), session.prompts), ("Where things are", 2));
     let found = |words| index.search(words, None, 10).unwrap().len();
     assert_eq!([found("cloud"), found("red"), found("bright"), found("stars")], [1, 1, 0, 0]);

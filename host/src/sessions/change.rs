@@ -1,6 +1,5 @@
 //! `jaato session rename`, `delete`, `rewind`, `fork` and `reindex`.
 
-use std::io;
 use std::sync::Arc;
 
 use jaato_runtime::session_loop::Cancel;
@@ -15,11 +14,10 @@ use super::conversation::SavedConversation;
 use super::{Sessions, failure, report_problems, resume};
 use crate::args::{GlobalArgs, OutputForm};
 use crate::exit::{CommandFailure, CommandResult, Exit};
-use crate::first_start::read_answer;
 use crate::signals::cancel_on_signals;
-use crate::terminal::{self, Before, Dialog, Look, Reply, Text};
+use crate::terminal::{self, Dialog, Look, Text};
 use crate::view::View;
-use crate::{report, signals, start};
+use crate::{report, start};
 
 /// The most sessions that a question names.
 const NAMED_MAX: usize = 5;
@@ -74,7 +72,7 @@ fn if_unreadable(
 
 /// Asks whether sessions should be deleted.
 async fn agrees(sessions: &Sessions, ids: &[SessionId]) -> Result<bool, CommandFailure> {
-    if terminal::nobody_types().is_some() || !terminal::errors_are_terminal() {
+    if !terminal::can_choose() {
         let text = "deleting sessions needs `--yes`, because no user can be asked";
         return Err(CommandFailure::new(Exit::Usage, text));
     }
@@ -87,14 +85,9 @@ async fn agrees(sessions: &Sessions, ids: &[SessionId]) -> Result<bool, CommandF
     let rest = ids.len().saturating_sub(NAMED_MAX);
     let rest = (rest > 0).then(|| format!("and {rest} more"));
     dialog.notes = named.chain(rest).map(|line| (Look::Plain, line)).collect();
-    let ending = signals::end_on_signals();
-    let open = Arc::new(terminal::open_question());
-    let read = |line: &str| read_answer(line, 1);
-    let fold = |answer: &Option<usize>| answer.map(|_| Text::new().with(Look::Green, "✓ delete"));
-    let answer = terminal::ask(open, dialog, Before::Dropped, read, fold).await;
-    drop(ending);
-    let said = |error: io::Error| CommandFailure::new(Exit::Failed, format!("cannot ask: {error}"));
-    Ok(matches!(answer.map_err(said)?, Reply::Answer(Some(_))))
+    let folded = |_| Text::new().with(Look::Green, "✓ delete");
+    let answer = terminal::choose(dialog, folded).await?;
+    Ok(answer.flatten().is_some())
 }
 
 /// Names a session with its beginning.

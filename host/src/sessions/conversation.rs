@@ -1,12 +1,11 @@
 //! The conversation of a saved session, with the numbers and times of its messages.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
-use jaato_runtime::session_loop::{HistoryEntry, MessageMark, RecordChange};
+use jaato_runtime::session_loop::{HistoryEntry, MessageMark};
 use jaato_runtime::sessions::{
-    SessionReader, StoredRecord, Transcript, TranscriptMessage, effective_records,
-    numbered_prompts, record_type, transcript_note,
+    ReplayedEntry, ReplayedHistory, SessionReader, StoredRecord, Transcript, TranscriptMessage,
+    effective_records, record_type, transcript_note,
 };
 use jaato_runtime::types::SessionId;
 use serde_json::Value;
@@ -38,8 +37,6 @@ pub(super) struct SavedConversation {
     pub entries: Vec<NumberedEntry>,
     /// The name that the user gave.
     name: Option<String>,
-    /// The first entries, which changes no longer count.
-    forgotten: usize,
     /// Records that do not fit.
     pub damaged: usize,
 }
@@ -47,57 +44,24 @@ pub(super) struct SavedConversation {
 impl SavedConversation {
     /// Builds it from all records of a session.
     pub fn of(records: Vec<StoredRecord>) -> Self {
-        let records = effective_records(records);
         let mut conversation = Self::default();
-        for stored in &records {
-            conversation.apply(stored);
+        let mut history = ReplayedHistory::default();
+        for stored in effective_records(records) {
+            let read =
+                |entry: &Value| serde_json::from_value::<Arc<HistoryEntry>>(entry.clone()).ok();
+            conversation.damaged += usize::from(history.apply(&stored, read).is_none());
+            if stored.record.kind == record_type::NAME {
+                conversation.name = stored.record.data["name"].as_str().map(str::to_owned);
+            }
         }
-        let prompts = numbered_prompts(&records).into_iter();
-        let numbers: HashMap<u64, u64> = prompts.map(|it| (it.seq, it.number)).collect();
-        for entry in &mut conversation.entries {
-            entry.number = numbers.get(&entry.seq).copied();
-        }
+        let mut numbers = 1..;
+        let numbered = history.into_entries().into_iter().map(|replayed| {
+            let ReplayedEntry { seq, at_ms, entry } = replayed;
+            let number = entry.message.is_prompt().then(|| numbers.next()).flatten();
+            NumberedEntry { number, seq, at_ms, entry }
+        });
+        conversation.entries = numbered.collect();
         conversation
-    }
-
-    fn apply(&mut self, stored: &StoredRecord) {
-        let data = &stored.record.data;
-        let change = match stored.record.kind.as_str() {
-            record_type::MESSAGE => {
-                serde_json::from_value(data.clone()).map(|entry| RecordChange::Append { entry })
-            }
-            record_type::CHANGE => serde_json::from_value(data.clone()),
-            record_type::NAME => {
-                self.name = data["name"].as_str().map(str::to_owned);
-                return;
-            }
-            _ => return,
-        };
-        let fits = change.is_ok_and(|change| self.change(stored, change).is_some());
-        self.damaged += usize::from(!fits);
-    }
-
-    /// Returns `None` if the change does not fit.
-    fn change(&mut self, stored: &StoredRecord, change: RecordChange) -> Option<()> {
-        match change {
-            RecordChange::Append { entry } => {
-                let (seq, at_ms) = (stored.seq, stored.at_ms);
-                self.entries.push(NumberedEntry { number: None, seq, at_ms, entry });
-            }
-            RecordChange::Replace { index, entry } => {
-                let index = self.forgotten.checked_add(index)?;
-                self.entries.get_mut(index)?.entry = entry;
-            }
-            RecordChange::Cut { length } => {
-                let length = self.forgotten.checked_add(length);
-                self.entries.truncate(length.filter(|length| *length <= self.entries.len())?);
-            }
-            RecordChange::Forget { count } => {
-                let forgotten = self.forgotten.checked_add(count);
-                self.forgotten = forgotten.filter(|count| *count <= self.entries.len())?;
-            }
-        }
-        Some(())
     }
 
     /// Returns the name that the user gave, or else the beginning of the first message.
@@ -128,6 +92,7 @@ impl SavedConversation {
             workspace: reader.header().workspace.clone(),
             begun_ms: reader.begun_ms(),
             messages: self.entries.iter().map(message).collect(),
+            ..Transcript::default()
         }
     }
 }

@@ -1,12 +1,15 @@
 //! `jaato session export`: the conversation as a document.
 
-use std::fs::OpenOptions;
+use std::collections::BTreeSet;
+use std::fs::{self, OpenOptions};
 use std::io::{ErrorKind, Write as _};
 use std::path::Path;
 
 use clap::ValueEnum;
-use jaato_runtime::sessions::{to_html_with_blobs, to_json_lines, to_markdown};
-use jaato_runtime::types::SessionId;
+use jaato_runtime::saved::blobs_of;
+use jaato_runtime::sessions::{Transcript, to_html_with_blobs, to_json_lines, to_markdown};
+use jaato_runtime::types::{Part, SessionId};
+use serde_json::Value;
 
 use super::conversation::SavedConversation;
 use super::{Sessions, failure, show};
@@ -14,6 +17,10 @@ use crate::args::GlobalArgs;
 use crate::exit::{CommandFailure, CommandResult, Exit};
 use crate::report;
 use crate::terminal::{self, Channel};
+
+/// The most bytes of attachments in JSON lines, without the size of their encoding. An import holds
+/// all of them in memory.
+const ATTACHMENTS_BYTES_MAX: u64 = 64 * 1024 * 1024;
 
 /// The format of an exported conversation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -84,9 +91,52 @@ fn document(
     let blob = |name: &str| sessions.store.attachment(id, name).ok().flatten();
     Ok(match form {
         ExportForm::Markdown => to_markdown(&transcript),
-        ExportForm::Json => to_json_lines(&transcript),
+        ExportForm::Json => {
+            let mut transcript = transcript;
+            add_attachments(&mut transcript, sessions, id);
+            to_json_lines(&transcript)
+        }
         ExportForm::Html => to_html_with_blobs(&transcript, &blob),
     })
+}
+
+/// Adds the contents to which the messages refer, and says which ones are left out.
+fn add_attachments(transcript: &mut Transcript, sessions: &Sessions, id: &SessionId) {
+    let mut names: BTreeSet<String> = BTreeSet::new();
+    for message in transcript.messages.iter().map(|it| &it.message) {
+        names.extend(blobs_of(message).filter_map(|data| data.blob_id().map(str::to_owned)));
+        let results = message.parts.iter().filter_map(Part::as_tool_result);
+        let texts = results.map(|result| Value::Object(result.content.clone()).to_string());
+        for text in texts {
+            names.extend(sessions.store.outputs_named_in(id, &text).map(str::to_owned));
+        }
+    }
+    let (mut bytes, mut left_out) = (0, Vec::new());
+    for name in names {
+        let length = fs::metadata(sessions.store.attachments_folder(id).join(&name));
+        let all = bytes + length.map_or(0, |found| found.len());
+        let fits = all <= ATTACHMENTS_BYTES_MAX;
+        // A content that cannot be read is missing.
+        let content = if fits { sessions.store.attachment(id, &name) } else { Ok(None) };
+        match content.ok().flatten() {
+            None => left_out.push(name),
+            Some(content) => {
+                bytes = all;
+                transcript.attachments.push(content);
+            }
+        }
+    }
+    if !transcript.attachments.is_empty() {
+        transcript.attachments_folder = sessions.store.attachments_folder(id).display().to_string();
+    }
+    if !left_out.is_empty() {
+        let count = left_out.len();
+        let most = ATTACHMENTS_BYTES_MAX / (1024 * 1024);
+        report::problems(&[format!(
+            "left out {count} attachments that are missing, or exceed {most} MiB together: {}",
+            left_out.join(", ")
+        )]);
+    }
 }
 
 fn write_new(file: &Path, bytes: &[u8]) -> Result<(), CommandFailure> {

@@ -11,14 +11,14 @@ use jaato_runtime::sessions::{
     transcript_note,
 };
 use jaato_runtime::types::ModelId;
-use jaato_runtime::visible;
+use jaato_runtime::{Runtime, visible};
 use serde_json::json;
 
 use super::time::age;
 use super::{Sessions, failure};
 use crate::args::GlobalArgs;
 use crate::exit::{CommandFailure, CommandResult, Exit};
-use crate::report;
+use crate::{report, start};
 
 /// Fewest characters of a part of an id.
 const PART_CHARS_MIN: usize = 4;
@@ -54,8 +54,9 @@ fn parse_source(name: &str) -> Result<ImportSource, String> {
 }
 
 /// Imports sessions, or lists those that can be imported.
-pub fn import(global: GlobalArgs, args: &ImportArgs) -> CommandResult {
-    let sessions = Sessions::of_user(global)?;
+pub async fn import(global: GlobalArgs, args: &ImportArgs) -> CommandResult {
+    let setup = start::setup(start::arguments(global))?;
+    let sessions = Sessions::of_setup(&setup)?;
     let here = |found: &FoundSession| args.all || found.workspace == sessions.workspace;
     let files = match (&args.sessions[..], args.from) {
         ([], None) => return list(&found_of(None).into_iter().filter(here).collect::<Vec<_>>()),
@@ -71,13 +72,17 @@ pub fn import(global: GlobalArgs, args: &ImportArgs) -> CommandResult {
             named.iter().map(|text| named_file(text, from)).collect::<Result<Vec<_>, _>>()?
         }
     };
+    // The providers know the user's keys.
+    let runtime = start::start_runtime_with(setup).await;
+    runtime.providers();
     let mut exit = Exit::Done;
     for file in &files {
-        if let Err(failure) = import_one(&sessions, file) {
+        if let Err(failure) = import_one(&sessions, file, &runtime) {
             report::failure(&failure);
             exit = exit.worse(failure.exit);
         }
     }
+    start::close(runtime).await;
     Ok(exit)
 }
 
@@ -166,7 +171,11 @@ fn named_file(text: &str, from: Option<ImportSource>) -> Result<SessionFile, Com
     }
 }
 
-fn import_one(sessions: &Sessions, file: &SessionFile) -> Result<(), CommandFailure> {
+fn import_one(
+    sessions: &Sessions,
+    file: &SessionFile,
+    runtime: &Runtime,
+) -> Result<(), CommandFailure> {
     let imported = import_file(file.source, &file.path, file.id.as_deref());
     let ImportedSession { mut transcript, notes } =
         imported.map_err(|error| CommandFailure::new(Exit::Failed, error))?;
@@ -183,9 +192,10 @@ fn import_one(sessions: &Sessions, file: &SessionFile) -> Result<(), CommandFail
             id_of_foreign_session(file.source.name(), &transcript.id, transcript.begun_ms)
         }
     };
-    let records = records_of(&transcript);
+    let mut records = records_of(&transcript);
+    records.iter_mut().for_each(|(_, record)| runtime.clean_record(record));
     let count = transcript.messages.len();
-    match sessions.store.add(&id, &transcript.workspace, transcript.begun_ms, records) {
+    match sessions.store.add(&id, &transcript, records) {
         Err(SessionStoreError::AlreadyExists(_)) => {
             let text = format!("session `{id}` exists already, so it was not imported again");
             return Err(CommandFailure::new(Exit::Failed, text)

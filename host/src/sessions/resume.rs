@@ -1,23 +1,20 @@
 //! Chooses the saved session that `run` or `chat` continues, and shows where it stopped.
 
-use std::io;
 use std::path::Path;
-use std::sync::Arc;
 
-use jaato_runtime::Runtime;
-use jaato_runtime::saved::{OpenSession, Saving};
-use jaato_runtime::session_loop::{Cancel, Session};
+use jaato_runtime::policy::PolicyMode;
+use jaato_runtime::saved::{OpenSession, Saving, last_state};
+use jaato_runtime::session_loop::{Cancel, SavedState, Session};
 use jaato_runtime::sessions::{IndexedSession, NumberedPrompt};
 use jaato_runtime::types::{Role, SessionId};
-use jaato_runtime::visible;
+use jaato_runtime::{Runtime, Setup, SetupArguments, visible};
 use serde_json::{Value, json};
 
-use crate::args::{SavingArgs, SessionArgs};
+use crate::args::{EnvironmentArgs, SavingArgs, SessionArgs};
 use crate::chat::slash;
 use crate::exit::{CommandFailure, CommandResult, Exit};
-use crate::first_start::read_answer;
-use crate::terminal::{self, Before, Dialog, Look, Reply, Text};
-use crate::{report, signals};
+use crate::report;
+use crate::terminal::{self, Dialog, Look, Text};
 
 use super::export::write_file;
 use super::list::name_of;
@@ -52,25 +49,19 @@ impl SessionChoice {
 ///
 /// # Errors
 /// If there is no such session, or the user chooses none.
-pub async fn choose(runtime: &Runtime, args: &SavingArgs) -> Result<SessionChoice, CommandFailure> {
+pub async fn choose(setup: &Setup, args: &SavingArgs) -> Result<SessionChoice, CommandFailure> {
     match &args.resume {
-        Some(Some(id)) if !id.is_empty() => find(runtime, id).map(SessionChoice::Saved),
-        Some(_) => ask(runtime).await.map(SessionChoice::Saved),
-        None if args.newest => newest(runtime).map(SessionChoice::Saved),
+        Some(Some(id)) if !id.is_empty() => {
+            Sessions::of_setup(setup)?.find(id).map(SessionChoice::Saved)
+        }
+        Some(_) => ask(setup).await.map(SessionChoice::Saved),
+        None if args.newest => newest(setup).map(SessionChoice::Saved),
         None => Ok(SessionChoice::New),
     }
 }
 
-/// Finds a session by its id, or by the beginning or end of it.
-///
-/// # Errors
-/// If there is none, or more than one.
-pub fn find(runtime: &Runtime, id: &str) -> Result<SessionId, CommandFailure> {
-    Sessions::of_runtime(runtime)?.find(id)
-}
-
-fn newest(runtime: &Runtime) -> Result<SessionId, CommandFailure> {
-    let newest = listed(runtime, 1)?.pop();
+fn newest(setup: &Setup) -> Result<SessionId, CommandFailure> {
+    let newest = listed(setup, 1)?.pop();
     newest.map(|newest| SessionId::new(newest.id)).ok_or_else(no_session)
 }
 
@@ -79,8 +70,8 @@ fn no_session() -> CommandFailure {
         .hint("`jaato session list --all` lists those of other workspaces")
 }
 
-fn listed(runtime: &Runtime, limit: u32) -> Result<Vec<IndexedSession>, CommandFailure> {
-    let sessions = Sessions::of_runtime(runtime)?;
+fn listed(setup: &Setup, limit: u32) -> Result<Vec<IndexedSession>, CommandFailure> {
+    let sessions = Sessions::of_setup(setup)?;
     let Some(index) = sessions.index()? else { return Ok(Vec::new()) };
     index.list(Some(&sessions.workspace), limit).map_err(failure)
 }
@@ -89,38 +80,67 @@ fn listed(runtime: &Runtime, limit: u32) -> Result<Vec<IndexedSession>, CommandF
 ///
 /// # Errors
 /// Without a terminal, or if the user chooses none.
-pub async fn ask(runtime: &Runtime) -> Result<SessionId, CommandFailure> {
-    if terminal::nobody_types().is_some() || !terminal::errors_are_terminal() {
+async fn ask(setup: &Setup) -> Result<SessionId, CommandFailure> {
+    if !terminal::can_choose() {
         let text = "`--resume` needs the id of a session, because no user can be asked";
         return Err(CommandFailure::new(Exit::Usage, text)
             .hint("`jaato session list` lists them; `--continue` takes the newest"));
     }
-    let mut offered = listed(runtime, OFFERED_MAX)?;
+    let mut offered = listed(setup, OFFERED_MAX)?;
     if offered.is_empty() {
         return Err(no_session());
     }
     let rows = offered.iter().map(session_line);
     let answers = rows.chain(["none".to_owned()]).collect();
     let dialog = Dialog::choice("Which session should continue?", answers);
-    let said = |error: io::Error| CommandFailure::new(Exit::Failed, format!("cannot ask: {error}"));
-    let ending = signals::end_on_signals();
-    let open = Arc::new(terminal::open_question());
-    let read = |line: &str| read_answer(line, offered.len());
-    let fold = |at: &Option<usize>| {
-        let name = &offered[(*at)?].name;
-        Some(Text::new().with(Look::Green, "✓ session: ").plain(&visible::name(name)))
+    let folded = |at: usize| {
+        let name = visible::name(&offered[at].name);
+        Text::new().with(Look::Green, "✓ session: ").plain(&name)
     };
-    let answer = terminal::ask(open, dialog, Before::Dropped, read, fold).await;
-    drop(ending);
-    match answer.map_err(said)? {
-        Reply::Answer(Some(at)) => Ok(SessionId::new(offered.swap_remove(at).id)),
-        Reply::Answer(None) | Reply::Nobody(_) => {
-            Err(CommandFailure::new(Exit::Cancelled, "no session was chosen"))
-        }
+    match terminal::choose(dialog, folded).await?.flatten() {
+        Some(at) => Ok(SessionId::new(offered.swap_remove(at).id)),
+        None => Err(CommandFailure::new(Exit::Cancelled, "no session was chosen")),
     }
 }
 
-/// Opens the chosen session. Problems of its file are reported.
+/// Lets a saved session continue where it ran: in its environment, unless the user chooses one, and
+/// in its working folder, if it is in this workspace. Returns true if that changes the arguments.
+///
+/// # Errors
+/// If the session cannot be read.
+pub fn return_to_place(
+    choice: &SessionChoice,
+    setup: &Setup,
+    args: &EnvironmentArgs,
+    arguments: &mut SetupArguments,
+) -> Result<bool, CommandFailure> {
+    let SessionChoice::Saved(id) = choice else { return Ok(false) };
+    let sessions = Sessions::of_setup(setup)?;
+    let SavedState { environment, folder, .. } =
+        last_state(&sessions.store, id).map_err(failure)?;
+    let before = (arguments.overrides.environment.clone(), arguments.folder.clone());
+    if !args.is_given() && !environment.is_empty() && environment != setup.config.environment {
+        let named = visible::name(&environment);
+        report::remark(&format!("the session continues in environment `{named}`, where it ran"));
+        arguments.overrides.environment = Some(environment);
+    }
+    let begun_in = sessions.store.read(id).map_err(failure)?.header().workspace.clone();
+    if let Some(folder) = folder.filter(|_| begun_in == sessions.workspace) {
+        let workspace = &setup.workspace;
+        // A folder of another program's session file could lead out of the workspace.
+        let path = workspace.root().join(&folder).canonicalize().unwrap_or_default();
+        let is_inside = path.is_dir() && path.starts_with(workspace.root());
+        if is_inside && path != workspace.working_directory() {
+            let shown = visible::name(if folder.is_empty() { "." } else { &folder }).into_owned();
+            report::remark(&format!("the session works in folder `{shown}` of the workspace"));
+            arguments.folder = Some(path);
+        }
+    }
+    Ok(before != (arguments.overrides.environment.clone(), arguments.folder.clone()))
+}
+
+/// Opens the chosen session. Problems of its file are reported. A `model` comes before the one of
+/// the command line.
 ///
 /// # Errors
 /// If it cannot be continued.
@@ -128,6 +148,7 @@ pub fn open(
     runtime: &Runtime,
     choice: &SessionChoice,
     args: &SessionArgs,
+    model: Option<&str>,
 ) -> Result<Saving, CommandFailure> {
     match choice {
         SessionChoice::New if args.saving.no_save => Ok(Saving::Off),
@@ -141,11 +162,11 @@ pub fn open(
             let mut opened =
                 OpenSession::open(Sessions::of_runtime(runtime)?.store, id, args.saving.take_over)
                     .map_err(failure)?;
-            if args.model.is_some() {
+            if model.is_some() || args.model.is_some() {
                 // It comes before the model that answered last.
-                opened.restored.state.model.clear();
+                opened.model = model.map(str::to_owned);
             }
-            check_environment(runtime, args, id, &opened.restored.state.environment)?;
+            check_environment(runtime, &args.environment, id, &opened.restored.state)?;
             report::problems(&opened.restored.problems);
             report::problems(other_workspace(runtime, &opened).as_slice());
             Ok(Saving::Continue(Box::new(opened)))
@@ -166,16 +187,16 @@ fn other_workspace(runtime: &Runtime, opened: &OpenSession) -> Option<String> {
 /// commands may rely on a container.
 fn check_environment(
     runtime: &Runtime,
-    args: &SessionArgs,
+    args: &EnvironmentArgs,
     id: &SessionId,
-    before: &str,
+    state: &SavedState,
 ) -> Result<(), CommandFailure> {
-    let now = &runtime.setup().config.environment;
-    if before.is_empty() || before == now || args.environment.environment.is_some() {
+    let (before, now) = (&state.environment, &runtime.setup().config.environment);
+    if before.is_empty() || before == now || args.environment.is_some() {
         return Ok(());
     }
     let text = format!("session {id} last ran in environment `{before}`, but jaato uses `{now}`");
-    let hint = format!("add `--environment {before}`, or `--environment {now}` to continue here");
+    let hint = format!("`jaato chat --resume {id}` without further options continues it there");
     Err(CommandFailure::new(Exit::Configuration, text).hint(hint))
 }
 
@@ -231,7 +252,7 @@ impl NextSession {
     }
 
     /// Does it, after the session has ended. If it cannot be done, the old session continues.
-    pub async fn apply(self, runtime: &Runtime) -> Result<SessionChoice, CommandFailure> {
+    fn apply(self, runtime: &Runtime) -> Result<SessionChoice, CommandFailure> {
         let sessions = Sessions::of_runtime(runtime)?;
         let (id, done) = match self {
             Self::Saved(id) => return Ok(SessionChoice::Saved(id)),
@@ -251,6 +272,64 @@ impl NextSession {
     }
 }
 
+/// The change from one session of a chat to the next. The mode and the model of the session that
+/// ended are newer than the command line.
+pub struct SessionChange {
+    /// The session that follows.
+    pub next: SessionChoice,
+    /// The session that ended.
+    last: SessionChoice,
+    mode: PolicyMode,
+    model: String,
+    /// Whether the next session has the same conversation, or a copy of it.
+    is_same: bool,
+}
+
+impl SessionChange {
+    /// Prepares the next session, after this one has ended.
+    ///
+    /// # Errors
+    /// If there are no saved sessions at all.
+    pub fn after(
+        session: Session,
+        next: NextSession,
+        runtime: &Runtime,
+    ) -> Result<Self, CommandFailure> {
+        let (last, model) = (SessionChoice::of(&session), session.facts().model);
+        let (mode, is_same) = (session.rules().lock().mode, !matches!(next, NextSession::Saved(_)));
+        // Writes what is left to its file.
+        drop(session);
+        Ok(Self { next: next.apply(runtime)?, last, mode, model, is_same })
+    }
+
+    /// Continues the session that ended, because the next one cannot be opened. Returns `None` if it
+    /// is the one that cannot be opened.
+    pub fn back(self) -> Option<Self> {
+        let next = self.last.clone();
+        (self.next != self.last).then_some(Self { next, is_same: true, ..self })
+    }
+
+    /// Returns the arguments of the next session, and the model that answers first. The same
+    /// conversation, or a copy, has the mode and the model of the session that ended. Another
+    /// session has its own, unless those of the command line still held.
+    pub fn settings(
+        &self,
+        given: &SessionArgs,
+        runtime: &Runtime,
+    ) -> (SessionArgs, Option<String>) {
+        let mut args = given.clone();
+        if self.is_same {
+            args.mode = Some(self.mode);
+            return (args, Some(self.model.clone()));
+        }
+        args.mode = args.mode.filter(|mode| *mode == self.mode);
+        let still_answers = runtime.model().as_str() == self.model;
+        args.model = args.model.filter(|_| still_answers);
+        args.environment = EnvironmentArgs::default();
+        (args, None)
+    }
+}
+
 /// Takes back what the file tools changed since a message of a session, and tells which files.
 ///
 /// # Errors
@@ -262,7 +341,11 @@ pub async fn undo_since(
     prompt: &NumberedPrompt,
     cancel: &Cancel,
 ) -> Result<(), CommandFailure> {
-    let arguments = json!({ "session": of, "at_ms": prompt.at_ms });
+    // In a copy, edits from before the copy are those of the original.
+    let lineage = Sessions::of_runtime(runtime)?.store.lineage(of).map_err(failure)?;
+    let period = |(session, until_ms)| json!({ "session": session, "until_ms": until_ms });
+    let sessions: Vec<Value> = lineage.into_iter().map(period).collect();
+    let arguments = json!({ "sessions": sessions, "at_ms": prompt.at_ms });
     let output = runtime.command(session, "undo_since", arguments, cancel).await?;
     let listed = |key: &str| -> Vec<String> {
         let texts = output.content.get(key).and_then(Value::as_array).into_iter().flatten();
@@ -297,21 +380,24 @@ fn saved_id(session: &Session) -> Result<SessionId, CommandFailure> {
 /// Returns the session that `/resume` asks for.
 ///
 /// # Errors
-/// If there is no such session, or it is the one that runs.
+/// If there is no such session, it is the one that runs, or it cannot continue here.
 pub async fn other(
     runtime: &Runtime,
     session: &Session,
     id: &str,
 ) -> Result<NextSession, CommandFailure> {
+    let sessions = Sessions::of_runtime(runtime)?;
     let id = match id {
-        "" => ask(runtime).await?,
-        id => find(runtime, id)?,
+        "" => ask(runtime.setup()).await?,
+        id => sessions.find(id)?,
     };
     if id == *session.id() {
         return Err(CommandFailure::new(Exit::Usage, "you are already in this session"));
     }
     // An error keeps the session that runs.
-    Sessions::of_runtime(runtime)?.store.check_free(&id).map_err(failure)?;
+    sessions.store.check_free(&id).map_err(failure)?;
+    let state = last_state(&sessions.store, &id).map_err(failure)?;
+    check_environment(runtime, &EnvironmentArgs::default(), &id, &state)?;
     Ok(NextSession::Saved(id))
 }
 

@@ -16,6 +16,7 @@
 
 mod above;
 mod answer;
+mod choice;
 mod idle;
 mod keyboard;
 mod keys;
@@ -33,6 +34,7 @@ pub use above::{
     work_row,
 };
 pub use answer::{Answer, Output};
+pub use choice::{can_choose, choose};
 pub use idle::{IdlePrompt, Keys, PromptBeside};
 pub use keyboard::{Keyboard, NO_TERMINAL, keyboard, nobody_types};
 pub use keys::{CtrlC, give_terminal_back, read_keys, remember_terminal, stop_here};

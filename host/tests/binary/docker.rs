@@ -224,6 +224,34 @@ fn existing_container_is_used_and_keeps_running_afterwards() {
 }
 
 #[test]
+fn session_returns_to_the_container_of_the_user_and_says_that_its_own_is_new() {
+    let Some(house) = furnish() else { return };
+    let mount = format!("{}:/src", house.workspace().display());
+    let words = ["run", "--detach", "--network=none", "--volume", &mount];
+    let id = docker(&[&words[..], &["--workdir=/src", IMAGE, "sleep", "300"]].concat()).unwrap();
+    let brought = Brought(id);
+    let new = "the session continues in a new container, because its own is gone\n";
+    for (option, value, mark, is_new) in
+        [("--container", brought.0.as_str(), "moon", false), ("--image", IMAGE, "none", true)]
+    {
+        let command = shell("cat /mark || echo none; echo moon > /mark");
+        let done = |mark: &str| json!({ "expect": { "tool_result": mark }, "steps": [{ "text": "done" }] });
+        let asks = json!({ "steps": [command] });
+        house.script(&json!({ "answers": [asks, done("none"), asks, done(mark)] }));
+        let words = ["run", "--yes", option, value, "go"];
+        let output = in_docker(&house, &words).no_input().patient().run().code(0);
+        assert!(!output.stderr.contains(new), "{output}");
+        let words = ["run", "--yes", "--continue", "again"];
+        let output = in_docker(&house, &words).no_input().patient().run().code(0);
+        assert_eq!(output.stderr.contains(new), is_new, "{output}");
+        let place = "the session continues in environment `docker`, where it ran\n";
+        assert!(output.stderr.contains(place), "{output}");
+    }
+    drop(brought);
+    house.nothing_lives();
+}
+
+#[test]
 fn missing_docker_image_is_reported_with_a_hint() {
     let Some(house) = furnish() else { return };
     let words = ["environment", "exec", "--image", "jaato-test:no-such", "--", "true"];

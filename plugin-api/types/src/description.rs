@@ -114,6 +114,9 @@ pub struct CommandSpec {
     /// is shown to the user.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub as_prompt: bool,
+    /// Whether lists leave the command out, because a program runs it and not the user.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub unlisted: bool,
 }
 
 /// A model provider.

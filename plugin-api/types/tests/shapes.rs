@@ -128,6 +128,7 @@ fn facts_of_a_plugin(shapes: &mut Shapes) {
             parameters: json!({ "type": "object" }),
             share_with_model: true,
             as_prompt: true,
+            unlisted: true,
             completes: true,
         }],
         config_schema: Some(json!({ "type": "object" })),

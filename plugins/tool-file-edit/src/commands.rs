@@ -12,7 +12,7 @@ use serde::de::DeserializeOwned;
 use crate::apply::{ChangeOrigin, apply};
 use crate::diff;
 use crate::editor::{Editor, history_failure};
-use crate::history::{ChangeId, FilePath, ListedChange, UndoStep};
+use crate::history::{ChangeId, FilePath, ListedChange, SessionPeriod, UndoStep};
 use crate::mend::recover_unfinished_changes;
 use crate::take_back::{plan, undo_change};
 
@@ -37,7 +37,7 @@ struct UndoArguments {
 /// The arguments of `undo_since`.
 #[derive(Debug, Deserialize)]
 struct UndoSinceArguments {
-    session: String,
+    sessions: Vec<SessionPeriod>,
     at_ms: i64,
 }
 
@@ -67,15 +67,32 @@ pub fn specs() -> Vec<CommandSpec> {
     };
     let undo_since = CommandSpec {
         name: "undo_since".to_owned(),
-        description: "Takes back what the file tools changed in a session since a time, as \
+        description: "Takes back what the file tools changed in sessions since a time, as \
                       `/rewind NUMBER files` does"
             .to_owned(),
+        // Only the host knows the sessions and the time.
+        unlisted: true,
         parameters: json!({
             "type": "object",
             "additionalProperties": false,
-            "required": ["session", "at_ms"],
+            "required": ["sessions", "at_ms"],
             "properties": {
-                "session": { "type": "string", "description": "The id of the session." },
+                "sessions": {
+                    "type": "array",
+                    "description": "The session, and those of which it is a copy.",
+                    "items": {
+                        "type": "object",
+                        "additionalProperties": false,
+                        "required": ["session"],
+                        "properties": {
+                            "session": { "type": "string", "description": "Its id." },
+                            "until_ms": {
+                                "type": "integer",
+                                "description": "The last time that counts.",
+                            },
+                        },
+                    },
+                },
                 "at_ms": {
                     "type": "integer",
                     "description": "The time in milliseconds since 1970.",
@@ -157,13 +174,13 @@ async fn undo(cx: &Cx<Editor>, asked: UndoArguments) -> Result<Output> {
     Ok(Output::text(format!("Change {id} ({tool}: {files}) was undone.{again}")))
 }
 
-/// Undoes the changes of a session since a time, the newest first. A change that cannot be undone
+/// Undoes the changes of sessions since a time, the newest first. A change that cannot be undone
 /// is named, and the others are undone.
 async fn undo_since(cx: &Cx<Editor>, asked: UndoSinceArguments) -> Result<Output> {
     recover_unfinished_changes(cx).await?;
     let history = cx.state().history()?.clone();
-    let UndoSinceArguments { session, at_ms } = asked;
-    let found = cx.blocking(move |_| history.since(&session, at_ms));
+    let UndoSinceArguments { sessions, at_ms } = asked;
+    let found = cx.blocking(move |_| history.since(&sessions, at_ms));
     let (mut undone, mut kept) = (Vec::new(), Vec::new());
     for id in found.await?.map_err(history_failure)? {
         let history = cx.state().history()?.clone();

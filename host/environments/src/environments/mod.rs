@@ -30,7 +30,7 @@ use serde_json::{Map, Value};
 
 pub use describe::EnvironmentListing;
 pub use member::{EnvironmentMember, SessionFileLimits, is_operation};
-pub use outputs::SessionOutputs;
+pub use outputs::{KeepOutput, KeptOutputs, SessionOutputs};
 pub use resources::{EnvironmentResources, is_operation as is_resource_operation};
 pub use scope::{EnvironmentChoice, EnvironmentScope};
 

@@ -25,8 +25,8 @@ const SAME_NAMES_MAX: u64 = 1000;
 
 /// The file of one call's output, written piece by piece.
 enum OutputDestination {
-    /// On this machine.
-    Here(OutputFile),
+    /// On this machine, with what gives a whole file its last path.
+    Here(OutputFile, Option<KeepOutput>),
     /// In a session's environment.
     There(EnvironmentFile),
 }
@@ -61,29 +61,29 @@ impl OutputDestination {
             let path = format!("{}/{name}", folder.trim_end_matches('/'));
             return Ok(Self::There(EnvironmentFile { host, member, tell, path, bytes: 0 }));
         }
-        let path = match &store.kept_in {
-            Some(folder) => {
-                make_own_folder(folder).map_err(|error| place_error(&error))?;
-                folder.join(file_name(name))
+        let path = match &store.kept {
+            Some(KeptOutputs { begun_in, .. }) => {
+                make_own_folder(begun_in).map_err(|error| place_error(&error))?;
+                begun_in.join(file_name(name))
             }
             None => store.environments.outputs.path(&shared)?,
         };
         let file = OutputFile::create(path, OUTPUT_FILE_BYTES_MAX).await?;
-        Ok(Self::Here(file))
+        Ok(Self::Here(file, store.kept.as_ref().map(|kept| Arc::clone(&kept.keep))))
     }
 }
 
 impl OutputWriter for OutputDestination {
     fn path(&self) -> String {
         match self {
-            Self::Here(file) => file.path().display().to_string(),
+            Self::Here(file, _) => file.path().display().to_string(),
             Self::There(file) => file.path.clone(),
         }
     }
 
     fn bytes(&self) -> u64 {
         match self {
-            Self::Here(file) => file.bytes(),
+            Self::Here(file, _) => file.bytes(),
             Self::There(file) => file.bytes,
         }
     }
@@ -91,9 +91,20 @@ impl OutputWriter for OutputDestination {
     fn write<'a>(&'a mut self, bytes: &'a [u8]) -> BoxFuture<'a, Result<(), Error>> {
         Box::pin(async move {
             match self {
-                Self::Here(file) => file.write(bytes).await,
+                Self::Here(file, _) => file.write(bytes).await,
                 Self::There(file) => file.write(bytes).await,
             }
+        })
+    }
+
+    fn finish<'a>(&'a mut self) -> BoxFuture<'a, String> {
+        Box::pin(async move {
+            let path = self.path();
+            let Self::Here(_, Some(keep)) = self else { return path };
+            let (keep, file) = (Arc::clone(keep), PathBuf::from(&path));
+            // A file that cannot be moved keeps its first path.
+            let kept = tokio::task::spawn_blocking(move || keep(&file)).await;
+            kept.ok().flatten().map_or(path, |kept| kept.display().to_string())
         })
     }
 }
@@ -172,8 +183,21 @@ pub struct SessionOutputs {
     pub environments: Arc<Environments>,
     /// The session.
     pub session: SessionId,
-    /// The folder for files on this machine that outlive the process, if the session does.
-    pub kept_in: Option<PathBuf>,
+    /// Where files on this machine outlive the process, if the session does.
+    pub kept: Option<KeptOutputs>,
+}
+
+/// Moves a whole output to its last path, and returns that. Returns `None` if it cannot.
+pub type KeepOutput = Arc<dyn Fn(&Path) -> Option<PathBuf> + Send + Sync>;
+
+/// The files of a session that outlives its process.
+pub struct KeptOutputs {
+    /// The folder of files that are not whole yet.
+    pub begun_in: PathBuf,
+    /// Moves a whole file into [`KeptOutputs::kept_in`].
+    pub keep: KeepOutput,
+    /// The folder of whole files.
+    pub kept_in: PathBuf,
 }
 
 impl OutputStore for SessionOutputs {
@@ -194,7 +218,7 @@ impl OutputStore for SessionOutputs {
 
     fn has_made(&self, path: &str) -> bool {
         // Files of earlier processes of the session, too.
-        let folder = self.kept_in.as_deref();
-        folder.is_some_and(|folder| Path::new(path).parent() == Some(folder))
+        let kept = self.kept.as_ref().map(|kept| kept.kept_in.as_path());
+        kept.is_some() && Path::new(path).parent() == kept
     }
 }

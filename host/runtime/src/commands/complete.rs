@@ -45,6 +45,7 @@ impl WordCompleter {
         let set = set.into_iter().map(|(_, spec)| spec);
         let mut specs: Vec<CommandSpec> =
             built_in_commands().into_iter().chain(of_plugins).chain(set).collect();
+        specs.retain(|spec| !spec.unlisted);
         specs.sort_by(|a, b| a.name.cmp(&b.name));
         let choices = specs.into_iter().map(|it| WordChoice::new(it.name, it.description));
         usable_choices(choices.collect(), begun)

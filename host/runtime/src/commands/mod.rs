@@ -41,7 +41,8 @@ impl ListedCommand {
 }
 
 impl Runtime {
-    /// Lists the commands by name: built-in commands and those of plugins, then the refused ones.
+    /// Lists the commands for users by name: built-in commands and those of plugins, then the
+    /// refused ones.
     pub fn commands(&self) -> Vec<ListedCommand> {
         let of_plugin = |entry: jaato_registry::CommandEntry<'_>| ListedCommand {
             spec: entry.spec.clone(),
@@ -62,6 +63,7 @@ impl Runtime {
             plugin: Some(plugin),
             status: CommandStatus::Enabled,
         }));
+        commands.retain(|command| !command.spec.unlisted);
         commands.sort_by(|a, b| a.spec.name.cmp(&b.spec.name));
         commands.extend(registry.refused_commands().map(of_plugin));
         commands

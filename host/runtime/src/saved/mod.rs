@@ -4,13 +4,17 @@ mod restore;
 mod saver;
 mod start;
 
+use jaato_session::SavedState;
 use jaato_sessions::{
-    ReadProblem, SessionStore, SessionStoreError, SessionWriter, effective_records,
+    ReadProblem, SessionRecord, SessionStore, SessionStoreError, SessionWriter, effective_records,
+    record_type,
 };
 use jaato_types::{DataPart, Message, Part, SessionId};
 
+use crate::runtime::Runtime;
 use crate::start_session::new_id_source;
 pub use restore::{RestoredSession, restore};
+use saver::clean_texts;
 pub(crate) use saver::{FileSessionSaver, SaveTarget, SaverAccess};
 pub(crate) use start::{SessionSaving, StartedSaver};
 
@@ -39,6 +43,10 @@ pub struct OpenSession {
     pub restored: RestoredSession,
     /// The root of the workspace in which it began, as text.
     pub workspace: String,
+    /// The model that answers first, or `None` for the configured one.
+    pub model: Option<String>,
+    /// Whether it worked in a container of its own, which is gone.
+    pub has_new_container: bool,
 }
 
 impl OpenSession {
@@ -59,12 +67,33 @@ impl OpenSession {
             let ended = restored.state.background.join(", ");
             restored.problems.push(format!("what ran in the background ended with jaato: {ended}"));
         }
-        Ok(Self { store, writer: opened.writer, restored, workspace })
+        let model = Some(restored.state.model.clone()).filter(|model| !model.is_empty());
+        let (writer, has_new_container) = (opened.writer, false);
+        Ok(Self { store, writer, restored, workspace, model, has_new_container })
     }
 
     /// Returns the session's id.
     pub fn id(&self) -> &str {
         self.writer.id()
+    }
+}
+
+/// Reads the last state of a session, without its conversation. The state is empty if none was
+/// saved, or it is damaged.
+///
+/// # Errors
+/// If there is no such session, or it cannot be read.
+pub fn last_state(store: &SessionStore, id: &SessionId) -> Result<SavedState, SessionStoreError> {
+    // It survives rewinds.
+    let last = store.read(id)?.last_of(record_type::STATE)?;
+    Ok(last.and_then(|it| serde_json::from_value(it.record.data).ok()).unwrap_or_default())
+}
+
+impl Runtime {
+    /// Removes all keys and secrets that plugins of this process use from a record.
+    pub fn clean_record(&self, record: &mut SessionRecord) {
+        let services = &self.host().services;
+        clean_texts(&mut record.data, &|text| services.without_any_secret(text));
     }
 }
 

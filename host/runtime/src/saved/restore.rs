@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use jaato_objects::ObjectEnvironment;
 use jaato_session::{
-    History, HistoryEntry, InterruptedCalls, RecordChange, SavedRecord, SavedRules, SavedState,
+    History, HistoryEntry, InterruptedCalls, MessageMark, SavedRecord, SavedRules, SavedState,
 };
-use jaato_sessions::{SessionStore, StoredRecord, record_type};
+use jaato_sessions::{HistoryChange, ReplayedHistory, SessionStore, StoredRecord, record_type};
 use jaato_types::{CallId, Frame, PluginName, Role, SessionId, ToolResult};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -36,17 +36,25 @@ pub struct RestoredSession {
 /// Restores a session from its effective records. Attachments come from the store.
 pub fn restore(store: &SessionStore, id: &SessionId, records: &[StoredRecord]) -> RestoredSession {
     let mut restored = RestoredSession::default();
+    let mut entries = ReplayedHistory::<Arc<HistoryEntry>>::default();
     let mut damaged = 0;
     for stored in records {
         let attachment = |name: &str| store.attachment(id, name).ok().flatten();
-        damaged += usize::from(restored.apply(stored, &attachment).is_none());
+        let applied =
+            entries.apply(stored, read).and_then(|()| restored.apply(stored, &attachment));
+        damaged += usize::from(applied.is_none());
     }
+    let (kept, forgotten) = entries.into_kept_and_forgotten();
+    restored.record = SavedRecord::of(kept);
     if damaged > 0 {
         let records = if damaged == 1 { "record is" } else { "records are" };
         restored.problems.push(format!("{damaged} {records} damaged and were skipped"));
     }
     let (history, lost) = History::restore_whole_turns(restored.record.entries());
-    restored.history = history.after_turns(restored.record.turns_forgotten());
+    let is_turn = |entry: &&Arc<HistoryEntry>| {
+        entry.message.is_prompt() && entry.mark != Some(MessageMark::Unsent)
+    };
+    restored.history = history.after_turns(forgotten.iter().filter(is_turn).count() as u64);
     if lost > 0 {
         let messages = if lost == 1 { "message" } else { "messages" };
         restored.problems.push(format!(
@@ -57,23 +65,20 @@ pub fn restore(store: &SessionStore, id: &SessionId, records: &[StoredRecord]) -
 }
 
 impl RestoredSession {
-    /// Applies a record. Returns `None` if it does not fit.
+    /// Applies a record to everything but the history. Returns `None` if it does not fit.
     fn apply(
         &mut self,
         stored: &StoredRecord,
         attachment: &dyn Fn(&str) -> Option<Vec<u8>>,
     ) -> Option<()> {
         let data = &stored.record.data;
+        if let Some(Some(HistoryChange::Append(entry))) = stored.record.history_change()
+            && read(&entry["role"]) == Some(Role::Model)
+        {
+            // What was known is about the calls of earlier answers.
+            self.interrupted = InterruptedCalls::default();
+        }
         match stored.record.kind.as_str() {
-            record_type::MESSAGE => {
-                let entry: Arc<HistoryEntry> = read(data)?;
-                if entry.message.role == Role::Model {
-                    // What was known is about the calls of earlier answers.
-                    self.interrupted = InterruptedCalls::default();
-                }
-                self.record.apply(RecordChange::Append { entry }).ok()
-            }
-            record_type::CHANGE => self.record.apply(read(data)?).ok(),
             record_type::RULES => {
                 self.rules = Some(read(data)?);
                 Some(())

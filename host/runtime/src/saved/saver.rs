@@ -277,8 +277,6 @@ struct SaverThread {
     state: Arc<SaveState>,
     /// Whether anything was written.
     is_begun: bool,
-    /// Whether a loss of power could lose what was written.
-    is_unsynced: bool,
     /// What came before.
     early: Vec<Change>,
     /// The blobs that are attachments of the session.
@@ -291,9 +289,8 @@ impl SaverThread {
     fn new(target: SaveTarget, access: SaverAccess, state: Arc<SaveState>) -> Self {
         let (early, blobs) = (Vec::new(), HashSet::new());
         let outputs = HashMap::new();
-        let (is_begun, is_unsynced) = (false, false);
-        let mut thread =
-            Self { target, access, state, is_begun, is_unsynced, early, blobs, outputs };
+        let is_begun = false;
+        let mut thread = Self { target, access, state, is_begun, early, blobs, outputs };
         // The outputs of earlier processes were cleaned by them.
         thread.outputs = thread.output_lengths().collect();
         thread
@@ -311,9 +308,7 @@ impl SaverThread {
             if self.state.get() == SaveState::SAVING {
                 // Nothing waits, so what came so far is made to survive a loss of power too.
                 self.clean_outputs();
-                let writer = self.target.writer.as_mut().filter(|_| self.is_unsynced);
-                let synced = writer.map_or(Ok(()), SessionWriter::sync);
-                self.is_unsynced = false;
+                let synced = self.target.writer.as_mut().map_or(Ok(()), SessionWriter::sync);
                 self.check(&synced);
             }
         }
@@ -387,11 +382,10 @@ impl SaverThread {
         for change in std::mem::take(&mut self.early) {
             self.keep_blobs(&change)?;
             if let Some(mut record) = self.record_of(change)? {
-                clean_texts(&mut record.data, &self.access.clean);
+                clean_texts(&mut record.data, &*self.access.clean);
                 records.push(record);
             }
         }
-        self.is_unsynced |= !records.is_empty();
         let SaveTarget { store, id, workspace, writer } = &mut self.target;
         let Some(writer) = writer else {
             let mut new = store.create(id, workspace, None)?;
@@ -466,7 +460,7 @@ fn record(kind: &str, data: impl Serialize) -> SessionRecord {
 }
 
 /// Removes known secrets from all texts of a JSON value.
-fn clean_texts(value: &mut Value, clean: &CleanText) {
+pub(crate) fn clean_texts(value: &mut Value, clean: &dyn Fn(&str) -> String) {
     match value {
         Value::String(text) => *text = clean(text),
         Value::Array(items) => items.iter_mut().for_each(|item| clean_texts(item, clean)),
@@ -530,6 +524,42 @@ mod tests {
         let restored = restore(&store, &id, &records);
         assert_eq!(restored.history, history);
         assert_eq!(restored.problems, [""; 0]);
+    }
+
+    #[test]
+    fn forgotten_messages_stay_in_the_file_once_and_in_their_places() {
+        let (_folder, store) = store();
+        let saver = saver(&store, no_problem());
+        let mut history = History::new();
+        for turn in ["one", "two", "three"] {
+            history.append_prompt(vec![Part::text(turn)]).unwrap();
+            history.append_answer(vec![Part::text(format!("answer {turn}"))], None).unwrap();
+        }
+        let mut entries = history.entries().to_vec();
+        saver.save_record(&entries);
+        // A gc keeps the first turn, and takes the second one out.
+        for entry in &mut entries[2..4] {
+            let mark = Some(MessageMark::Collected);
+            *entry = Arc::new(HistoryEntry { mark, ..HistoryEntry::clone(entry) });
+        }
+        saver.save_record(&entries);
+        entries.drain(2..4);
+        saver.save_record(&entries);
+        drop(saver);
+        let id = SessionId::new("a");
+        let records = store.open(&id, false).unwrap().records;
+        // Six messages, two marks, and one record for both messages that are forgotten.
+        assert_eq!(records.len(), 9);
+        let mut all = jaato_sessions::ReplayedHistory::<HistoryEntry>::default();
+        for record in &records {
+            all.apply(record, |entry| serde_json::from_value(entry.clone()).ok()).unwrap();
+        }
+        let texts = all.into_entries().into_iter().map(|it| it.entry.message.text());
+        let expected = ["one", "answer one", "two", "answer two", "three", "answer three"];
+        assert_eq!(texts.collect::<Vec<_>>(), expected);
+        let restored = restore(&store, &id, &records);
+        assert_eq!(restored.problems, [""; 0]);
+        assert_eq!((restored.record.entries(), restored.history.turn_count()), (&entries[..], 3));
     }
 
     #[test]

@@ -1,11 +1,11 @@
 //! Connects a session that starts with its file.
 
-use std::path::PathBuf;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 use jaato_config::NamedModel;
-use jaato_environments::SessionOutputs;
+use jaato_environments::{KeptOutputs, SessionOutputs};
 use jaato_session::{
     EventEmitter, InitialObjects, SavedState, SessionPorts, SessionSaver, SessionSetup, SharedUsage,
 };
@@ -24,38 +24,45 @@ pub(crate) struct SessionSaving {
     pub(crate) id: SessionId,
     target: Option<SaveTarget>,
     restored: Option<RestoredSession>,
+    /// The model that answers first, if the session continues.
+    model: Option<String>,
+    has_new_container: bool,
 }
 
 /// A saver whose session has not started yet.
 pub(crate) struct StartedSaver {
     saver: FileSessionSaver,
-    outputs: PathBuf,
+    outputs: KeptOutputs,
     /// What ran in the background of the process before.
     ended: Vec<String>,
+    has_new_container: bool,
 }
 
 impl SessionSaving {
     /// Gives a session that does not continue another one the new id.
     pub(crate) fn new(saving: Saving, new_id: SessionId) -> Self {
+        let id = new_id.clone();
+        let new = Self { id, target: None, restored: None, model: None, has_new_container: false };
         match saving {
-            Saving::Off => Self { id: new_id, target: None, restored: None },
+            Saving::Off => new,
             Saving::New { store, workspace } => {
-                let target = SaveTarget { store, id: new_id.clone(), workspace, writer: None };
-                Self { id: new_id, target: Some(target), restored: None }
+                let target = SaveTarget { store, id: new_id, workspace, writer: None };
+                Self { target: Some(target), ..new }
             }
             Saving::Continue(open) => {
-                let OpenSession { store, writer, restored, workspace } = *open;
+                let OpenSession { store, writer, restored, workspace, model, has_new_container } =
+                    *open;
                 let id = SessionId::new(writer.id());
                 let target = SaveTarget { store, id: id.clone(), workspace, writer: Some(writer) };
-                Self { id, target: Some(target), restored: Some(restored) }
+                let (target, restored) = (Some(target), Some(restored));
+                Self { id, target, restored, model, has_new_container }
             }
         }
     }
 
-    /// Returns the model that answered last, if it is still there.
+    /// Returns the model that answers first in a session that continues, if it is still there.
     pub(crate) fn model(&self, host: &Arc<RuntimeHost>) -> Option<NamedModel> {
-        let name = &self.restored.as_ref()?.state.model;
-        if name.is_empty() { None } else { host.model_by_name(name).ok() }
+        host.model_by_name(self.model.as_deref()?).ok()
     }
 
     /// Puts what was saved into the setup of the session, and starts its saver.
@@ -68,10 +75,10 @@ impl SessionSaving {
         setup: &mut SessionSetup,
         options: &SessionOptions,
     ) -> Result<Option<StartedSaver>, Error> {
-        let Self { id, target, restored } = self;
+        let Self { id, target, restored, has_new_container, .. } = self;
         let Some(target) = target else { return Ok(None) };
         expire_sessions(host, &target.store);
-        let outputs = target.store.outputs_folder(&id);
+        let outputs = kept_outputs(host, &target);
         let mut saved = LastSaved::default();
         if let Some(mut restored) = restored {
             restore_blobs(host, &target, &restored);
@@ -81,7 +88,8 @@ impl SessionSaving {
             if let Some(rules) = restored.rules.clone() {
                 let root = host.setup.workspace.root().display().to_string();
                 let is_same_place = root == target.workspace
-                    && restored.state.environment == host.setup.config.environment;
+                    && restored.state.environment == host.setup.config.environment
+                    && restored.state.environment_options == options.environment_options;
                 let mut now = setup.rules.lock();
                 rules.restore_into(&mut now, is_same_place);
                 now.mode = options.mode.unwrap_or(now.mode);
@@ -100,27 +108,37 @@ impl SessionSaving {
         }
         let access = saver_access(host, &id, EventEmitter::new(id.clone(), options.events.clone()));
         let (terminals, session) = (Arc::clone(&host.terminals), id.clone());
-        let environment = host.setup.config.environment.clone();
+        let place = place_of(host, options);
         let complete = Box::new(move |state: &mut SavedState| {
             state.background.extend(terminals.names_of(&session));
-            state.environment.clone_from(&environment);
+            state.environment.clone_from(&place.environment);
+            state.environment_options.clone_from(&place.environment_options);
+            state.folder.clone_from(&place.folder);
         });
         let ended = saved.state.background.clone();
         let saver = FileSessionSaver::start(target, saved, complete, access)?;
-        Ok(Some(StartedSaver { saver, outputs, ended }))
+        Ok(Some(StartedSaver { saver, outputs, ended, has_new_container }))
     }
 }
 
 impl StartedSaver {
-    /// Says to the model what ended with the process before, if anything ran then.
+    /// Says to the model what ended with the process before, if anything did.
     pub(crate) fn note_on_ended(&self) -> Option<String> {
         let ended = self.ended.join(", ");
-        (!ended.is_empty()).then(|| {
+        let background = (!ended.is_empty()).then(|| {
             format!(
-                "The conversation continues in a new process. What ran in the background ended with \
-                 the one before, and its outcome is unknown: {ended}. Start it again if it is needed."
+                "What ran in the background ended with the one before, and its outcome is unknown: \
+                 {ended}. Start it again if it is needed."
             )
-        })
+        });
+        let container = self.has_new_container.then(|| {
+            "The container is a new one from the same image: the workspace is the same, and \
+             everything else in the container that the session changed is gone."
+                .to_owned()
+        });
+        let notes: Vec<String> = background.into_iter().chain(container).collect();
+        let begin = "The conversation continues in a new process.";
+        (!notes.is_empty()).then(|| format!("{begin} {}", notes.join(" ")))
     }
 
     /// Lets the session and its plugins use the saver.
@@ -143,9 +161,39 @@ impl StartedSaver {
         ports.outputs = Arc::new(SessionOutputs {
             environments: Arc::clone(&host.environments),
             session: session.clone(),
-            kept_in: Some(self.outputs),
+            kept: Some(self.outputs),
         });
         ports.saver = Some(saver as Arc<dyn SessionSaver>);
+    }
+}
+
+/// Makes whole outputs attachments of the session, without known secrets.
+fn kept_outputs(host: &Arc<RuntimeHost>, target: &SaveTarget) -> KeptOutputs {
+    let (store, id) = (target.store.clone(), target.id.clone());
+    let (services, log) = (Arc::clone(&host.services), host.log.clone());
+    let keep = move |file: &Path| {
+        if let Err(error) = services.mask_secrets_in_file(file, 0) {
+            log.line(1, "host", &format!("removing secrets from an output: {error}"));
+        }
+        let kept = store.keep_output(&id, file);
+        kept.inspect_err(|error| log.line(1, "host", &format!("keeping an output: {error}"))).ok()
+    };
+    KeptOutputs {
+        begun_in: target.store.outputs_folder(&target.id),
+        keep: Arc::new(keep),
+        kept_in: target.store.attachments_folder(&target.id),
+    }
+}
+
+/// Returns the parts of a session's state that say where it works.
+fn place_of(host: &RuntimeHost, options: &SessionOptions) -> SavedState {
+    let workspace = &host.setup.workspace;
+    let folder = workspace.working_directory().strip_prefix(workspace.root()).ok();
+    SavedState {
+        environment: host.setup.config.environment.clone(),
+        environment_options: options.environment_options.clone(),
+        folder: folder.map(|folder| folder.display().to_string()),
+        ..SavedState::default()
     }
 }
 

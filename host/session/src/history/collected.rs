@@ -19,6 +19,11 @@ impl HistoryEntry {
         self.sent.as_ref().unwrap_or(&self.message)
     }
 
+    /// Returns true if a gc took it out of what the model receives.
+    pub(crate) fn is_collected(&self) -> bool {
+        self.mark == Some(MessageMark::Collected)
+    }
+
     pub(crate) fn is_sent(&self) -> bool {
         !matches!(self.mark, Some(MessageMark::Unsent | MessageMark::Collected))
     }
@@ -53,7 +58,6 @@ impl History {
         // Ids stay in use even if their messages are forgotten.
         collected.call_ids.extend(self.call_ids.drain());
         collected.turns_forgotten = self.turns_forgotten;
-        collected.forget(COLLECTED_BYTES_MAX);
         *self = collected;
         Ok(())
     }
@@ -96,13 +100,13 @@ impl History {
         numbers
     }
 
-    /// Forgets the oldest collected messages beyond this many bytes.
-    pub(super) fn forget(&mut self, bytes_max: u64) {
-        let is_collected = |entry: &HistoryEntry| entry.mark == Some(MessageMark::Collected);
+    /// Forgets the oldest collected messages beyond this many bytes. Returns true if there were
+    /// any.
+    pub(crate) fn forget_collected(&mut self, bytes_max: u64) -> bool {
         let mut bytes = 0;
         let mut first_kept = 0;
         for (at, entry) in self.entries.iter().enumerate().rev() {
-            if is_collected(entry) {
+            if entry.is_collected() {
                 bytes += crate::gc::json_bytes(&entry.message);
                 if bytes > bytes_max {
                     first_kept = at + 1;
@@ -110,15 +114,19 @@ impl History {
                 }
             }
         }
+        if first_kept == 0 {
+            return false;
+        }
         let mut at = 0;
         let mut turns = 0;
         self.entries.retain(|entry| {
-            let goes = at < first_kept && is_collected(entry);
+            let goes = at < first_kept && entry.is_collected();
             turns += u64::from(goes && entry.message.is_prompt());
             at += 1;
             !goes
         });
         self.turns_forgotten += turns;
+        true
     }
 }
 
@@ -193,12 +201,12 @@ mod tests {
         let mut history = history(6);
         history.replace_with_summary(&[0, 1, 2, 3, 4, 5, 6, 7], None).unwrap();
         let two = 2 * crate::gc::json_bytes(&history.entries()[0].message);
-        history.forget(two);
+        assert!(history.forget_collected(two) && !history.forget_collected(two));
         // A prompt has as many bytes as an answer, or one less.
         assert_eq!(history.entries().len(), 6);
         assert_eq!((history.turn_count(), history.sent_turn_numbers()), (6, vec![4, 5]));
         assert_eq!(texts(&history)[0], "prompt 4");
-        history.forget(0);
+        history.forget_collected(0);
         assert_eq!((history.entries().len(), history.turn_count()), (4, 6));
     }
 }

@@ -45,7 +45,7 @@ impl OutputStore for SessionOutputFiles {
     }
 
     fn has_made(&self, path: &str) -> bool {
-        self.paths.lock().iter().any(|made| made == path)
+        self.paths.lock().iter().any(|made| made == path) || self.store.has_made(path)
     }
 }
 

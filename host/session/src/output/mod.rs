@@ -43,8 +43,8 @@ pub trait OutputStore: Send + Sync {
         label: &'a str,
     ) -> BoxFuture<'a, Result<Box<dyn OutputWriter>>>;
 
-    /// Returns true if the session made a file at this path. The session itself remembers its
-    /// paths, so a store need not.
+    /// Returns true if the session made a file at this path. The session itself remembers the paths
+    /// of new files, so a store need not.
     fn has_made(&self, _path: &str) -> bool {
         false
     }
@@ -64,6 +64,11 @@ pub trait OutputWriter: Send {
     /// When the file would be too large, in which case nothing is added, or when it cannot be
     /// written.
     fn write<'a>(&'a mut self, bytes: &'a [u8]) -> BoxFuture<'a, Result<()>>;
+
+    /// Ends the file, which is whole. Returns its path, which may be a new one.
+    fn finish<'a>(&'a mut self) -> BoxFuture<'a, String> {
+        Box::pin(std::future::ready(self.path()))
+    }
 }
 
 /// Writes a whole file. Returns its path.
@@ -78,7 +83,7 @@ pub(crate) async fn write_whole_file(
 ) -> Result<String> {
     let mut file = store.create(call, label).await?;
     file.write(bytes).await?;
-    Ok(file.path())
+    Ok(file.finish().await)
 }
 
 /// Returns the JSON object that describes an error to the model and in `jaato call`.

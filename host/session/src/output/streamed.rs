@@ -161,11 +161,13 @@ impl StreamedOutputInner {
             .fold(content_json(&content).len(), |sum, text| sum.saturating_add(text.json_bytes));
         if all > self.bytes_max {
             self.write(state).await;
-            let whole = match &state.file {
-                StreamFile::Open(file) => FullOutputLocation::In(file.path()),
+            let whole = match &mut state.file {
+                StreamFile::Open(file) => FullOutputLocation::In(file.finish().await),
                 StreamFile::Failed(whole) => whole.clone(),
                 StreamFile::None => FullOutputLocation::Nowhere("nothing was printed".to_owned()),
             };
+            // What the tool streams from now on is not part of the result.
+            state.file = StreamFile::Failed(whole.clone());
             note_file(&mut content, &whole);
             texts.iter_mut().for_each(|text| text.whole = Some(whole.clone()));
         }

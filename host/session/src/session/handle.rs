@@ -400,9 +400,10 @@ impl SessionShared {
         let task = |task: TaskFacts| format!("{} ({})", task.task_id, task.tool);
         let state = SavedState {
             model: self.model.lock().model.id.as_str().to_owned(),
-            environment: String::new(),
             usage: *self.spent.lock(),
             background: self.tasks.running().into_iter().map(|it| task(it.facts)).collect(),
+            // The host adds where the session works.
+            ..SavedState::default()
         };
         saver.save_state(state, &self.objects);
     }

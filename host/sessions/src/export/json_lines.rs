@@ -16,11 +16,22 @@
 //! {"at_ms":1,"role":"model","parts":[{"type":"text","text":"Hi"}],"model":"anthropic/claude-x"}
 //! ```
 //!
-//! The bytes of attachments are missing: a part with a `blob` names the attachment of its session.
+//! The last lines are the attachments. A part with a `blob` names one by its SHA-256, and a result
+//! with a whole output in a file names that file by its path in the folder that the header names as
+//! `attachments_folder`:
+//!
+//! ```json
+//! {"attachment":"6b86b273…","base64":"MQ=="}
+//! ```
+//!
 //! A reader ignores fields that it does not know, and refuses a higher version.
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use jaato_types::{Message, SessionId};
 use serde::{Deserialize, Serialize};
+
+use crate::attachments;
 
 use super::transcript::{Transcript, TranscriptMessage};
 
@@ -42,9 +53,11 @@ pub(crate) struct TranscriptHeader {
     pub(crate) workspace: String,
     #[serde(default)]
     pub(crate) begun_ms: i64,
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub(crate) attachments_folder: String,
 }
 
-/// Each further line.
+/// The line of a message.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct TranscriptLine {
     #[serde(default)]
@@ -57,6 +70,14 @@ pub(crate) struct TranscriptLine {
     pub(crate) note: Option<String>,
 }
 
+/// The line of an attachment.
+#[derive(Serialize, Deserialize)]
+pub(crate) struct AttachmentLine {
+    /// The SHA-256 of the content.
+    pub(crate) attachment: String,
+    pub(crate) base64: String,
+}
+
 /// Writes a transcript as JSON lines. [`TRANSCRIPT_FORMAT`] names the format.
 pub fn to_json_lines(transcript: &Transcript) -> String {
     let header = TranscriptHeader {
@@ -66,11 +87,16 @@ pub fn to_json_lines(transcript: &Transcript) -> String {
         name: transcript.name.clone(),
         workspace: transcript.workspace.clone(),
         begun_ms: transcript.begun_ms,
+        attachments_folder: transcript.attachments_folder.clone(),
     };
     let mut text = line(&header);
     for TranscriptMessage { at_ms, message, model, note } in &transcript.messages {
         let (model, note) = (model.clone(), note.clone());
         text += &line(&TranscriptLine { at_ms: *at_ms, message: message.clone(), model, note });
+    }
+    for content in &transcript.attachments {
+        let (attachment, base64) = (attachments::digest(content), STANDARD.encode(content));
+        text += &line(&AttachmentLine { attachment, base64 });
     }
     text
 }

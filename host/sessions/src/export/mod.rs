@@ -13,7 +13,7 @@ mod transcript;
 mod visible;
 
 pub use html::{to_html, to_html_with_blobs};
+pub(crate) use json_lines::{AttachmentLine, TranscriptHeader, TranscriptLine};
 pub use json_lines::{TRANSCRIPT_FORMAT, TRANSCRIPT_VERSION, to_json_lines};
-pub(crate) use json_lines::{TranscriptHeader, TranscriptLine};
 pub use markdown::to_markdown;
 pub use transcript::{Transcript, TranscriptMessage, transcript_note};

@@ -15,6 +15,10 @@ pub struct Transcript {
     pub begun_ms: i64,
     /// The messages, oldest first.
     pub messages: Vec<TranscriptMessage>,
+    /// The contents that the messages refer to: attached files, and whole outputs of tools.
+    pub attachments: Vec<Vec<u8>>,
+    /// The folder of the attachments, which results name with outputs. Empty if none does.
+    pub attachments_folder: String,
 }
 
 /// A message of a [`Transcript`].

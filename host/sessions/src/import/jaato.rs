@@ -1,8 +1,11 @@
 //! Reads JSON lines that [`to_json_lines`](crate::to_json_lines) wrote, and changes nothing in
 //! them.
 
+use std::collections::HashSet;
 use std::path::Path;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use jaato_types::Part;
 use serde::Deserialize as _;
 use serde_json::Value;
@@ -10,12 +13,13 @@ use serde_json::Value;
 use super::assemble::assemble;
 use super::error::ImportError;
 use super::history_check::{into_pieces, is_history};
-use super::json_line::{JsonLines, SourceLine, text_of};
+use super::json_line::{JsonLines, JsonObject, SourceLine, text_of};
 use super::notes::ImportNotes;
 use super::{ImportSource, ImportedSession};
+use crate::attachments::digest;
 use crate::export::{
-    TRANSCRIPT_FORMAT, TRANSCRIPT_VERSION, Transcript, TranscriptHeader, TranscriptLine,
-    TranscriptMessage,
+    AttachmentLine, TRANSCRIPT_FORMAT, TRANSCRIPT_VERSION, Transcript, TranscriptHeader,
+    TranscriptLine, TranscriptMessage,
 };
 
 /// Imports a transcript.
@@ -23,13 +27,20 @@ pub fn import(path: &Path) -> Result<ImportedSession, ImportError> {
     let mut lines = JsonLines::open(path)?;
     let mut notes = ImportNotes::default();
     let header = read_header(&mut lines, path)?;
-    let TranscriptHeader { id, name, workspace, begun_ms, .. } = header;
-    let mut messages = Vec::new();
+    let TranscriptHeader { id, name, workspace, begun_ms, attachments_folder, .. } = header;
+    let (mut messages, mut attachments) = (Vec::new(), Vec::new());
     while let Some((number, line)) = lines.next_line()? {
         let SourceLine::Object(line) = line else {
             notes.damaged(number);
             continue;
         };
+        if line.contains_key("attachment") {
+            match content_of(line) {
+                Some(content) => attachments.push(content),
+                None => notes.damaged(number),
+            }
+            continue;
+        }
         match TranscriptLine::deserialize(Value::Object(line)) {
             Ok(TranscriptLine { at_ms, message, model, note }) => {
                 messages.push(TranscriptMessage { at_ms, message, model, note });
@@ -44,8 +55,9 @@ pub fn import(path: &Path) -> Result<ImportedSession, ImportError> {
         notes.say("The messages do not form a valid history, so they were repaired.");
         messages = assemble(into_pieces(messages, &mut notes), &mut notes);
     }
-    note_attachments(&messages, &mut notes);
-    let transcript = Transcript { id, name, workspace, begun_ms, messages };
+    note_missing(&messages, &attachments, &mut notes);
+    let transcript =
+        Transcript { id, name, workspace, begun_ms, messages, attachments, attachments_folder };
     Ok(ImportedSession { transcript, notes: notes.into_sentences() })
 }
 
@@ -63,18 +75,30 @@ fn read_header(lines: &mut JsonLines, path: &Path) -> Result<TranscriptHeader, I
     TranscriptHeader::deserialize(Value::Object(header)).map_err(|_| refused())
 }
 
-fn note_attachments(messages: &[TranscriptMessage], notes: &mut ImportNotes) {
+/// Returns the content of an attachment's line, if it is whole.
+fn content_of(line: JsonObject) -> Option<Vec<u8>> {
+    let AttachmentLine { attachment, base64 } =
+        AttachmentLine::deserialize(Value::Object(line)).ok()?;
+    let content = STANDARD.decode(base64).ok()?;
+    (digest(&content) == attachment).then_some(content)
+}
+
+/// Says how many attached files are missing.
+fn note_missing(messages: &[TranscriptMessage], contents: &[Vec<u8>], notes: &mut ImportNotes) {
+    let there: HashSet<String> = contents.iter().map(|content| digest(content)).collect();
     let parts = messages.iter().flat_map(|it| &it.message.parts);
-    let blobs = parts.map(|part| match part {
-        Part::Data(data) => usize::from(data.blob_id().is_some()),
-        Part::ToolResult(result) => result.attachments.len(),
-        _ => 0,
+    let data = parts.flat_map(|part| match part {
+        Part::Data(data) => std::slice::from_ref(data),
+        Part::ToolResult(result) => result.attachments.as_slice(),
+        _ => &[],
     });
-    match blobs.sum() {
-        0_usize => {}
-        1 => notes.say("The content of 1 attachment is missing, because an export does not contain attachments."),
+    let missing: HashSet<&str> =
+        data.filter_map(|data| data.blob_id()).filter(|blob| !there.contains(*blob)).collect();
+    match missing.len() {
+        0 => {}
+        1 => notes.say("The content of 1 attachment is missing, because the export does not contain it."),
         count => notes.say(format!(
-            "The contents of {count} attachments are missing, because an export does not contain attachments."
+            "The contents of {count} attachments are missing, because the export does not contain them."
         )),
     }
 }

@@ -7,7 +7,7 @@ mod tables;
 mod update;
 
 use jaato_types::SessionId;
-use rusqlite::{Connection, OptionalExtension as _, Row, params};
+use rusqlite::{Connection, Row, params};
 
 use crate::error::SessionStoreError;
 use crate::store::SessionStore;
@@ -164,17 +164,6 @@ impl SessionIndex {
         Ok(count.unsigned_abs())
     }
 
-    /// Returns one session.
-    ///
-    /// # Errors
-    /// If the index cannot be read.
-    pub fn session(&self, id: &SessionId) -> Result<Option<IndexedSession>, SessionStoreError> {
-        let mut query = self.database.prepare(
-            "select id, workspace, name, begun_ms, changed_ms, prompts from sessions where id = ?1",
-        )?;
-        Ok(query.query_row([id.as_str()], indexed_session).optional()?)
-    }
-
     /// Finds messages that contain all words or words that begin with them, the best first. A
     /// workspace limits the search to its sessions.
     ///
@@ -213,14 +202,6 @@ impl SessionIndex {
             })
         })?;
         Ok(rows.collect::<Result<_, _>>()?)
-    }
-
-    /// Returns the session of a workspace that changed last.
-    ///
-    /// # Errors
-    /// If the index cannot be read.
-    pub fn newest(&self, workspace: &str) -> Result<Option<String>, SessionStoreError> {
-        Ok(self.list(Some(workspace), 1)?.pop().map(|session| session.id))
     }
 }
 

@@ -11,22 +11,23 @@ use crate::error::SessionStoreError;
 use crate::store::SessionStore;
 
 /// The version of the tables. An index of another version is rebuilt.
-const TABLES_VERSION: i64 = 2;
+const TABLES_VERSION: i64 = 3;
 
-/// `position` counts the messages of a session from its begin, and `forgotten` those that a change
-/// no longer counts. `texts` has a row for each message, with the same number.
+/// `position` orders the messages of a session. The index of a change counts the messages that are
+/// not forgotten. `texts` has a row for each message, with the same number.
 const TABLES: &str = "
     create table sessions (
         id text primary key, workspace text not null, name text not null default '',
         is_named integer not null default 0, begun_ms integer not null,
         changed_ms integer not null, prompts integer not null default 0,
-        indexed_bytes integer not null default 0, forgotten integer not null default 0
+        indexed_bytes integer not null default 0
     ) without rowid;
     create index sessions_of_workspace on sessions (workspace, changed_ms desc, id desc);
     create index sessions_by_change on sessions (changed_ms desc, id desc);
     create table messages (
         number integer primary key, session text not null, position integer not null,
-        seq integer not null, at_ms integer not null, is_prompt integer not null
+        seq integer not null, at_ms integer not null, is_prompt integer not null,
+        is_forgotten integer not null default 0
     );
     create index messages_of_session on messages (session, position);
     create virtual table texts using fts5 (text, tokenize = 'unicode61 remove_diacritics 2');

@@ -10,7 +10,8 @@ use super::{IndexProblem, SessionIndex, tables};
 use crate::effective::effective_records;
 use crate::error::SessionStoreError;
 use crate::owner::{OwnerState, owner_state, try_lock_folder};
-use crate::record::{IndexedChange, IndexedText, StoredRecord, record_type};
+use crate::record::{IndexedText, StoredRecord, record_type};
+use crate::replay::HistoryChange;
 use crate::store::{RECORDS, SessionStore};
 
 /// Longest name that the first prompt gives, in characters.
@@ -141,21 +142,49 @@ fn read_session(
 }
 
 fn remove(database: &Connection, id: &SessionId) -> Result<(), SessionStoreError> {
-    cut(database, id, 0)?;
-    database.execute("delete from sessions where id = ?1", [id.as_str()])?;
+    for table in [
+        "delete from texts where rowid in (select number from messages where session = ?1)",
+        "delete from messages where session = ?1",
+        "delete from sessions where id = ?1",
+    ] {
+        database.execute(table, [id.as_str()])?;
+    }
     Ok(())
 }
 
-/// Removes the messages from a position on.
+/// Removes the messages from a position on, except forgotten ones.
 fn cut(database: &Connection, id: &SessionId, position: i64) -> Result<(), SessionStoreError> {
     for table in [
-        "delete from texts where rowid in
-             (select number from messages where session = ?1 and position >= ?2)",
-        "delete from messages where session = ?1 and position >= ?2",
+        "delete from texts where rowid in (select number from messages
+             where session = ?1 and position >= ?2 and not is_forgotten)",
+        "delete from messages where session = ?1 and position >= ?2 and not is_forgotten",
     ] {
         database.prepare(table)?.execute(params![id.as_str(), position])?;
     }
     Ok(())
+}
+
+/// Counts messages no longer. Their texts can still be found.
+fn forget(
+    database: &Connection,
+    id: &SessionId,
+    positions: &[i64],
+) -> Result<(), SessionStoreError> {
+    let mut forget = database
+        .prepare("update messages set is_forgotten = 1 where session = ?1 and position = ?2")?;
+    for position in positions {
+        forget.execute(params![id.as_str(), position])?;
+    }
+    Ok(())
+}
+
+/// Lists the positions of the messages that are not forgotten. An index of a change counts these.
+fn kept_positions(database: &Connection, id: &SessionId) -> Result<Vec<i64>, SessionStoreError> {
+    let mut query = database.prepare(
+        "select position from messages where session = ?1 and not is_forgotten order by position",
+    )?;
+    let positions = query.query_map([id.as_str()], |row| row.get(0))?;
+    Ok(positions.collect::<Result<_, _>>()?)
 }
 
 fn add_records(
@@ -169,45 +198,59 @@ fn add_records(
     let mut next: i64 = database
         .prepare("select coalesce(max(position) + 1, 0) from messages where session = ?1")?
         .query_row([id.as_str()], |row| row.get(0))?;
-    let mut forgotten: i64 = database
-        .prepare("select forgotten from sessions where id = ?1")?
-        .query_row([id.as_str()], |row| row.get(0))?;
+    // Only changes need them, and most records add messages.
+    let mut kept: Option<Vec<i64>> = None;
     let mut added = MessageInserts::prepare(database)?;
     for stored in records {
-        let signed = |number: u64| i64::try_from(number).unwrap_or(i64::MAX);
-        match stored.record.indexed_change() {
-            Some(IndexedChange::Append(text)) => {
-                added.add(id, next, stored, &text)?;
-                next += 1;
+        if stored.record.kind == record_type::NAME
+            && let Some(name) = stored.record.data["name"].as_str()
+        {
+            database.execute(
+                "update sessions set name = ?2, is_named = 1 where id = ?1",
+                params![id.as_str(), name],
+            )?;
+        }
+        // A damaged change has no effect.
+        let change = stored.record.history_change().flatten();
+        if !matches!(change, None | Some(HistoryChange::Append(_))) && kept.is_none() {
+            kept = Some(kept_positions(database, id)?);
+        }
+        let known = kept.as_mut();
+        match (change, known) {
+            (Some(HistoryChange::Append(entry)), known) => {
+                if let Some(text) = IndexedText::of_entry(entry) {
+                    added.add(id, next, stored, &text)?;
+                    known.into_iter().for_each(|kept| kept.push(next));
+                    next += 1;
+                }
             }
-            Some(IndexedChange::Replace { index, text }) => {
-                replace(database, id, forgotten.saturating_add(signed(index)), &text)?;
+            (Some(HistoryChange::Replace { index, entry }), Some(kept)) => {
+                if let (Some(at), Some(text)) = (kept.get(index), IndexedText::of_entry(entry)) {
+                    replace(database, id, *at, &text)?;
+                }
             }
-            Some(IndexedChange::Cut { length }) => {
-                let position = forgotten.saturating_add(signed(length));
-                cut(database, id, position)?;
-                next = next.min(position);
+            (Some(HistoryChange::Cut { length }), Some(kept)) if length < kept.len() => {
+                cut(database, id, kept[length])?;
+                kept.truncate(length);
             }
-            Some(IndexedChange::Forget { count }) => {
-                forgotten = forgotten.saturating_add(signed(count)).min(next);
+            (Some(HistoryChange::Forget { index, count }), Some(kept)) => {
+                let end = index.saturating_add(count);
+                if let Some(gone) = kept.get(index..end) {
+                    forget(database, id, gone)?;
+                    kept.drain(index..end);
+                }
             }
-            Some(IndexedChange::Name(name)) => {
-                database.execute(
-                    "update sessions set name = ?2, is_named = 1 where id = ?1",
-                    params![id.as_str(), name],
-                )?;
-            }
-            None => {}
+            (Some(_) | None, _) => {}
         }
     }
     let changed_ms = records.iter().map(|stored| stored.at_ms).max().unwrap_or(0);
     database
         .prepare(
-            "update sessions set forgotten = ?2, changed_ms = max(changed_ms, ?3),
+            "update sessions set changed_ms = max(changed_ms, ?2),
              prompts = (select count(*) from messages where session = ?1 and is_prompt)
          where id = ?1",
         )?
-        .execute(params![id.as_str(), forgotten, changed_ms])?;
+        .execute(params![id.as_str(), changed_ms])?;
     name_by_prompt(database, id)
 }
 

@@ -10,6 +10,7 @@ mod images;
 mod inference_server;
 mod outside_server;
 mod overflow;
+mod resumed;
 mod switched;
 
 use std::sync::Arc;

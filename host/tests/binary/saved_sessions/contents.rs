@@ -4,11 +4,11 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
-use serde_json::json;
+use serde_json::{Value, json};
 
-use super::{CONTINUE, RUN, file_of, furnish, only_id, play, runs, says, sessions, ship};
+use super::{CONTINUE, RUN, file_of, furnish, only_id, play, results, runs, says, sessions, ship};
 use crate::support::openai::{SECRET, at, no_file_holds_the_key};
-use crate::support::server::{Answer, Server};
+use crate::support::server::{Answer, Asked, Server};
 use crate::support::{Command, fixture};
 use crate::vendors::PNG;
 
@@ -52,7 +52,7 @@ fn files_and_folders_of_sessions_are_private() {
     open("run --yes --continue again", "");
     open("chat --continue", "/rename moon\n/fork\nother\n");
     let all = below(&sessions(&house));
-    for name in ["session.jsonl", "attachments", "outputs", "index.sqlite", "lock"] {
+    for name in ["session.jsonl", "attachments", "index.sqlite", "lock"] {
         assert!(all.iter().any(|path| path.ends_with(name)), "{name}: {all:#?}");
     }
     for path in all.iter().chain([&sessions(&house)]) {
@@ -146,5 +146,62 @@ fn key_in_a_long_output_is_not_saved() {
     let command = format!("seq 50000; echo '{first}''{rest}'; seq 50000");
     let server = Server::start([runs(&command), says("done")]);
     play(&house, &server, &[&RUN, &["go"]]).code(0);
+    no_file_holds_the_key(&house);
+}
+
+/// Returns the path of the whole output that the first result of a request names.
+#[track_caller]
+fn output_of(asked: &Asked) -> PathBuf {
+    let result: Value = serde_json::from_str(&results(asked)[0]).unwrap();
+    let result: Value = serde_json::from_str(result.as_str().unwrap()).unwrap();
+    PathBuf::from(result["output_file"].as_str().unwrap())
+}
+
+#[test]
+fn whole_output_stays_readable_in_a_copy_and_in_an_import_without_the_original() {
+    let Some(house) = furnish() else { return };
+    let Some(other) = furnish() else { return };
+    let said = [says("done"), says("in the copy"), says("in another home")];
+    let server = Server::start([runs("seq 100000")].into_iter().chain(said));
+    play(&house, &server, &[&RUN, &["count"]]).code(0);
+    let id = only_id(&house);
+    let path = output_of(&server.asked()[1]);
+    let whole = fs::read(&path).unwrap();
+    assert_eq!(whole.iter().filter(|byte| **byte == b'\n').count(), 100_000);
+    assert!(path.starts_with(sessions(&house).join(&id).join("attachments")), "{path:?}");
+
+    let copy = house.run(&["session", "fork", &id]).code(0).stdout.trim().to_owned();
+    house.run(&["session", "delete", &id, "--yes"]).code(0);
+    play(&house, &server, &[&["run", "--resume", &copy, "again"]]).code(0);
+    let copied = output_of(&server.asked()[2]);
+    assert!(!path.exists() && copied.starts_with(sessions(&house).join(&copy)), "{copied:?}");
+    assert!(fs::read(&copied).unwrap() == whole);
+
+    let exported = house.path().join("talk.jsonl");
+    let words = ["session", "export", &copy, exported.to_str().unwrap()];
+    house.run(&words).code(0);
+    let imported = other.run(&["session", "import", exported.to_str().unwrap()]).code(0);
+    assert!(!imported.stderr.contains("missing"), "{imported}");
+    let words = [&RUN, &["--resume", &copy, "and here"][..]];
+    play(&other, &server, &words).code(0);
+    let there = output_of(&server.asked()[3]);
+    assert!(there.starts_with(sessions(&other)), "{there:?}");
+    assert!(fs::read(&there).unwrap() == whole);
+}
+
+#[test]
+fn key_in_an_imported_conversation_is_not_saved() {
+    let Some(house) = furnish() else { return };
+    let header =
+        json!({ "format": "jaato-transcript", "version": 1, "id": "20261128-150330-say3dk" });
+    let text = format!("the key is {SECRET}");
+    let message = json!({ "role": "user", "parts": [{ "type": "text", "text": text }] });
+    let file = house.path().join("talk.jsonl");
+    fs::write(&file, format!("{header}\n{message}\n")).unwrap();
+    let words = ["session", "import", file.to_str().unwrap()];
+    house.command(&words).variable("OPENAI_API_KEY", SECRET).run().code(0);
+    fs::remove_file(&file).unwrap();
+    let text = fs::read_to_string(file_of(&house, &only_id(&house))).unwrap();
+    assert!(text.contains("the key is "), "{text}");
     no_file_holds_the_key(&house);
 }

@@ -83,6 +83,45 @@ fn model_that_answered_last_continues_unless_the_command_line_names_another() {
     }
 }
 
+/// Returns the models of all requests.
+fn models(server: &Server) -> Vec<Value> {
+    server.asked().iter().map(|asked| asked.json()["model"].clone()).collect()
+}
+
+#[test]
+fn mode_and_model_that_a_chat_changed_hold_in_a_copy_and_after_a_rewind() {
+    let Some(house) = furnish() else { return };
+    let makes = |name: &str| [runs(&format!("touch {name}")), says("done")];
+    let answers = [says("one")].into_iter().chain(makes("copied")).chain(makes("rewound"));
+    let server = Server::start(answers);
+    let words = ["--mode", "read-only", "--model", "openai/test"];
+    let changed = ["first", "/mode ask", "/model openai/other"];
+    chat(
+        &house,
+        &server,
+        &words,
+        &[&changed[..], &["/fork", "second", "/rewind 2", "go"]].concat(),
+    );
+    assert_eq!(models(&server), ["test", "other", "other", "other", "other"]);
+    for name in ["copied", "rewound"] {
+        assert!(house.workspace().join(name).exists(), "{name}");
+    }
+}
+
+#[test]
+fn another_session_has_its_own_mode_and_model_in_a_chat() {
+    let Some(house) = furnish() else { return };
+    let tries = || [runs("touch made"), says("done")];
+    let server = Server::start([says("one"), says("two")].into_iter().chain(tries()));
+    let strict = ["run", "--mode", "read-only", "--model", "openai/strict", "first"];
+    play(&house, &server, &[&strict]).code(0);
+    let resume = format!("/resume {}", only_id(&house));
+    let lines = ["hello", "/mode accept-edits", "/model openai/other", "/fork", &resume, "go"];
+    chat(&house, &server, &["--mode", "ask", "--model", "openai/test"], &lines);
+    assert_eq!(models(&server), ["strict", "test", "strict", "strict"]);
+    assert!(!house.workspace().join("made").exists());
+}
+
 #[test]
 fn session_whose_model_is_gone_continues_with_another_one() {
     let Some(house) = furnish() else { return };
@@ -211,6 +250,30 @@ fn fork_leaves_the_original_unchanged() {
     let shown = chat(&house, &server, &["--resume", copy], &["/plan", "more"]);
     assert!(shown.stdout.contains(BEFORE), "{shown}");
     assert_extends(&server.asked()[5], &server.asked()[6]);
+}
+
+#[test]
+fn rewind_of_a_copy_takes_back_the_edits_that_it_shares_with_the_original() {
+    let Some(house) = furnish() else { return };
+    ship(&house, &["tool_file_edit"]);
+    for name in ["a.txt", "b.txt"] {
+        house.write(&format!("workspace/{name}"), "one\n");
+    }
+    let edit = |path: &str, old: &str, new: &str| {
+        let edit = json!({ "path": path, "old": old, "new": new });
+        [Answer::calls(&[("updateFile", edit)]), says("done")]
+    };
+    let edits = [edit("a.txt", "one", "two"), edit("b.txt", "one", "mine")];
+    let server = Server::start(edits.into_iter().flatten());
+    chat(&house, &server, &NEW, &["edit"]);
+    let original = only_id(&house);
+    let copy = house.run(&["session", "fork", &original]).code(0).stdout;
+    // The copy has no part in this edit.
+    chat(&house, &server, &["--resume", &original], &["edit more"]);
+    let shown = chat(&house, &server, &["--resume", copy.trim()], &["/rewind 1 files"]);
+    assert!(shown.stderr.contains("undid changes in: a.txt\n"), "{shown}");
+    let text = |name: &str| fs::read_to_string(house.workspace().join(name)).unwrap();
+    assert_eq!((text("a.txt"), text("b.txt")), ("one\n".to_owned(), "mine\n".to_owned()));
 }
 
 #[test]

@@ -36,6 +36,23 @@ pub struct NewChange {
     pub files: Vec<FileTransition>,
 }
 
+/// A session, up to a time.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub struct SessionPeriod {
+    /// The session's id.
+    pub session: String,
+    /// The last time that counts, in milliseconds since 1970 UTC. `None` if all count.
+    #[serde(default)]
+    pub until_ms: Option<i64>,
+}
+
+impl SessionPeriod {
+    /// Returns true if the session made the change in this time.
+    pub fn contains(&self, change: &RecordedChange) -> bool {
+        change.session == self.session && self.until_ms.is_none_or(|until| change.at_ms <= until)
+    }
+}
+
 /// A change that is applied, or may be partly applied.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RecordedChange {

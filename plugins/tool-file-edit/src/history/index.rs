@@ -7,7 +7,7 @@ use super::journal::JournalEntry;
 use super::timeline::UndoTimeline;
 use super::{
     Backup, BackupId, ChangeId, ChangeOutcome, ContentId, FilePath, FileTransition, HistoryError,
-    HistoryLimits, ListedChange, RecordedChange, UndoStep,
+    HistoryLimits, ListedChange, RecordedChange, SessionPeriod, UndoStep,
 };
 
 /// The maximum number of lines about forgotten changes in a small journal.
@@ -124,10 +124,11 @@ impl ChangeIndex {
         open.next().map(|change| change.id)
     }
 
-    /// Lists the changes of a session since a time that were not undone, newest first.
-    pub fn since(&self, session: &str, at_ms: i64) -> Vec<ChangeId> {
+    /// Lists the changes of sessions since a time that were not undone, newest first.
+    pub fn since(&self, sessions: &[SessionPeriod], at_ms: i64) -> Vec<ChangeId> {
         let changes = self.changes.values().rev();
-        let asked = changes.filter(|it| it.session == session && it.at_ms >= at_ms);
+        let is_in = |change: &RecordedChange| sessions.iter().any(|it| it.contains(change));
+        let asked = changes.filter(|it| it.at_ms >= at_ms && is_in(it));
         asked.filter(|change| !self.is_taken_back(change)).map(|change| change.id).collect()
     }
 

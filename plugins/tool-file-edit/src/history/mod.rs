@@ -33,7 +33,7 @@ mod timeline;
 pub use bounds::HistoryLimits;
 pub use change::{
     Backup, BackupId, ChangeId, ChangeOutcome, FileTransition, ListedChange, NewChange,
-    RecordedChange, StoredFileState,
+    RecordedChange, SessionPeriod, StoredFileState,
 };
 pub use contents::{CONTENT_BYTES_MAX, ContentId, ContentWriter};
 pub use error::HistoryError;

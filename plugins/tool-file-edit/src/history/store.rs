@@ -14,7 +14,7 @@ use super::lock::lock;
 use super::pending::{self, AbandonedChange};
 use super::{
     Backup, BackupId, ChangeId, ContentId, FilePath, HistoryError, HistoryLimits, ListedChange,
-    NewChange, PendingChange, RecordedChange, UndoStep,
+    NewChange, PendingChange, RecordedChange, SessionPeriod, UndoStep,
 };
 
 /// The time between two sweeps for unreferenced contents. Each prune removes those that it creates.
@@ -195,12 +195,16 @@ impl History {
         self.with_locked_history(|state| Ok(state.index.latest(session)))
     }
 
-    /// Lists the changes of a session since a time that were not undone, newest first.
+    /// Lists the changes of sessions since a time that were not undone, newest first.
     ///
     /// # Errors
     /// `Io` or `Busy`.
-    pub fn since(&self, session: &str, at_ms: i64) -> Result<Vec<ChangeId>, HistoryError> {
-        self.with_locked_history(|state| Ok(state.index.since(session, at_ms)))
+    pub fn since(
+        &self,
+        sessions: &[SessionPeriod],
+        at_ms: i64,
+    ) -> Result<Vec<ChangeId>, HistoryError> {
+        self.with_locked_history(|state| Ok(state.index.since(sessions, at_ms)))
     }
 
     /// Lists the latest changes, newest first.
