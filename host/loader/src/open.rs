@@ -9,7 +9,7 @@ use abi_stable::std_types::{RResult, RVec};
 use jaato_plugin_api::abi::{FactoryBox, LogBox, PluginModuleRef};
 use jaato_plugin_api::{EXPORT_NAME, EXPORT_NAME_C1, c1};
 use jaato_plugin_engine::run_plugin_code;
-use jaato_types::{Description, Error, ErrorKind, Frame, Manifest};
+use jaato_types::{Description, Error, ErrorKind, Frame, Manifest, ManifestError};
 
 use crate::c_entry::{self, CFunctionTable};
 use crate::error::{LoadError, LoadProblem};
@@ -19,7 +19,8 @@ use crate::manifest::read_manifest;
 /// Opens plugin files.
 pub struct PluginLibrary;
 
-/// A loaded plugin file whose boundary matches this host's. Never unloaded.
+/// A loaded plugin file whose boundary matches this host's, or a plugin that is linked into this
+/// program. Never unloaded.
 #[derive(Clone)]
 pub struct OpenedPlugin {
     path: PathBuf,
@@ -32,7 +33,11 @@ pub struct OpenedPlugin {
 enum PluginExport {
     Rust(PluginModuleRef),
     C(CFunctionTable),
+    Linked { describe: DescribeFunction, factory: FactoryFunction },
 }
+
+type DescribeFunction = extern "C" fn() -> RResult<RVec<u8>, RVec<u8>>;
+type FactoryFunction = extern "C" fn(LogBox) -> RResult<FactoryBox, RVec<u8>>;
 
 impl PluginLibrary {
     /// Opens a plugin file. Runs its constructors, so only trusted files may be opened in the
@@ -55,7 +60,28 @@ impl PluginLibrary {
     }
 }
 
+impl std::fmt::Debug for OpenedPlugin {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "OpenedPlugin({})", self.manifest.name)
+    }
+}
+
 impl OpenedPlugin {
+    /// Returns a plugin that is linked into this program, from the three parts that its export
+    /// macro makes. It has no file; its path is only a name for messages.
+    ///
+    /// # Errors
+    /// If the manifest is not valid.
+    pub fn linked(
+        manifest: &[u8],
+        describe: DescribeFunction,
+        factory: FactoryFunction,
+    ) -> Result<Self, ManifestError> {
+        let manifest = Manifest::parse(manifest)?;
+        let path = PathBuf::from(format!("linked/{}", manifest.name));
+        Ok(Self { path, manifest, root: PluginExport::Linked { describe, factory } })
+    }
+
     /// Returns the file's path.
     pub fn path(&self) -> &Path {
         &self.path
@@ -70,19 +96,21 @@ impl OpenedPlugin {
     pub fn factory(&self, log: LogBox) -> RResult<FactoryBox, RVec<u8>> {
         match self.root {
             PluginExport::Rust(root) => root.factory()(log),
+            PluginExport::Linked { factory, .. } => factory(log),
             PluginExport::C(entry) => c_entry::create_factory(entry, &self.manifest),
         }
     }
 }
 
 /// Asks an opened plugin for its description. Runs its code on this thread. Used by the describing
-/// child.
+/// child, and for plugins that are linked into the program.
 ///
 /// # Errors
 /// The plugin's error, or `plugin_misbehaved` if the answer is not a description.
 pub fn describe(opened: &OpenedPlugin) -> Result<Description, Error> {
     let answer = run_plugin_code(|| match opened.root {
         PluginExport::Rust(root) => root.describe()(),
+        PluginExport::Linked { describe, .. } => describe(),
         PluginExport::C(entry) => entry.describe(&opened.manifest.name),
     });
     let answer = answer.map_err(|text| misbehaved_error(opened, text))?;

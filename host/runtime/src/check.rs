@@ -21,6 +21,7 @@ pub use jaato_worker::conformance_checks;
 use tempfile::TempDir;
 
 use crate::gc::PluginGc;
+use crate::program::ProgramParts;
 use crate::runtime::Runtime;
 
 /// How long one check may take: many calls, each with a short wait.
@@ -70,7 +71,8 @@ impl Runtime {
             let error = Error::new(ErrorKind::PluginMisbehaved, why);
             return Err(hint.into_iter().fold(error, Error::with_hint));
         }
-        Ok(Self::assemble(setup, supervisor, Discovery { registry, ..Discovery::default() }))
+        let discovery = Discovery { registry, ..Discovery::default() };
+        Ok(Self::assemble(setup, supervisor, discovery, ProgramParts::default()))
     }
 
     /// Creates the plugin's instance for a session.

@@ -64,6 +64,7 @@ mod maker;
 mod media;
 mod named_model;
 mod patterns;
+mod program;
 mod prompt;
 mod provider;
 mod providers;
@@ -101,9 +102,9 @@ pub use gate::{call_place, rule_files};
 pub use jaato_assets::{AssetReporter as AssetReport, VerifiedAsset as FoundAsset};
 pub use jaato_catalog::{
     CopyError, DESCRIBE_DEADLINE, Discovery, GUARDIAN_ARGUMENT, GrantHolder,
-    GrantState as GrantStanding, RedescribedFile, Setup, SetupArguments, SetupError, describe,
-    describe_again, forget_copy, places, private_copy, problem_line, rules, sha256_of, supervisor,
-    trust_command, trust_line,
+    GrantState as GrantStanding, PluginFiles, RedescribedFile, Setup, SetupArguments, SetupError,
+    describe, describe_again, forget_copy, places, private_copy, problem_line, rules, sha256_of,
+    started_as_child, supervisor, trust_command, trust_line,
 };
 pub use jaato_environments::{EndedProcess, EnvironmentListing, SharedEnvironment};
 pub use jaato_instances::{DeltaCallback, log_printed};
@@ -118,6 +119,7 @@ pub use jaato_terminals::{
     TerminalSearchResult, find_terminals, join_terminal,
 };
 pub use ledger::ledger_path;
+pub use program::{PROGRAM, ProgramParts, ProgramTool};
 pub use prompt::PROMPT_FILE_BYTES_MAX;
 pub use providers::ProviderInfo;
 pub use pull::WeightsSource;
