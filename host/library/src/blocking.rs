@@ -181,6 +181,14 @@ impl Session {
         self.runtime.wait(self.inner.change_model(model))
     }
 
+    /// Names the session in permission prompts.
+    ///
+    /// # Errors
+    /// As [`crate::Session::set_agent`].
+    pub fn set_agent(&self, agent: Option<&str>) -> Result<()> {
+        self.runtime.wait(self.inner.set_agent(agent))
+    }
+
     /// Ends the session and waits for its end.
     pub fn close(self) {
         let Self { inner, runtime } = self;

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use jaato_plugin_sdk::__private::Module;
 use jaato_runtime::config::{Config, EnvironmentVariables, UserFolders};
 use jaato_runtime::loader::OpenedPlugin;
-use jaato_runtime::session_loop::{Cancel, Provider};
-use jaato_runtime::types::{Error, ErrorKind, ModelId, Result, ToolName};
+use jaato_runtime::session_loop::{Cancel, Provider, WantedTools};
+use jaato_runtime::types::{Error, ErrorKind, ModelId, Result, ToolName, ToolSpec};
 use jaato_runtime::{
     PluginFiles, ProgramParts, Runtime, SessionOptions, Setup, SetupArguments, SetupError,
     ShutdownReport,
@@ -104,6 +104,21 @@ impl Jaato {
         let output = session.call(&name, arguments, &cancel).await;
         self.0.close_session(session.id()).await;
         Ok(output?.content)
+    }
+
+    /// Lists the tools of the host, including those that plugins set while they run.
+    ///
+    /// # Errors
+    /// Only by a bug.
+    pub async fn tools(&self) -> Result<Vec<ToolSpec>> {
+        let events = SessionEvents::new(Vec::new(), None);
+        let mut session = self.0.session_for_calls(SessionOptions::unattended(events))?;
+        let cancel = Cancel::new();
+        session.renew_tools(&cancel).await;
+        session.await_tools(&WantedTools::all(), &cancel).await;
+        let tools = session.toolbox().tools().map(|tool| tool.spec.clone()).collect();
+        self.0.close_session(session.id()).await;
+        Ok(tools)
     }
 
     /// Returns the problems that were found at the start, one each: broken plugin files, unknown

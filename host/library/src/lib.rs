@@ -52,17 +52,22 @@ mod session;
 mod tool;
 mod turn;
 
+/// The pages of the documentation, whose examples are tested.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/library.md")]
+pub mod documentation {}
+
 /// The traits and macros with which plugins are written. A plugin that is linked into the program
 /// becomes a part of it by [`JaatoBuilder::plugin`].
 pub use jaato_plugin_sdk as sdk;
 pub use jaato_plugin_sdk::schemars;
-pub use jaato_runtime::config;
 /// A scripted provider and further stand-ins, for the tests of programs.
 #[cfg(feature = "testing")]
 pub use jaato_runtime::session_loop::testing;
 /// The types of conversations, events and tools.
 pub use jaato_runtime::types;
 pub use jaato_runtime::types::{Error, ErrorKind, Result};
+pub use jaato_runtime::{config, objects, policy};
 
 /// The traits whose implementations a program may replace, and their types.
 pub mod ports {
@@ -75,9 +80,13 @@ pub mod ports {
 
 pub use builder::{Configuration, Jaato, JaatoBuilder};
 pub use child::run_child_if_asked;
-pub use environment::{EnvironmentFiles, EnvironmentShell, OpenEnvironment, ShellOutput};
+pub use environment::{
+    EnvironmentFiles, EnvironmentShell, OpenEnvironment, PreviousResource, Resource,
+    ResourceRegistry, ShellOutput,
+};
 pub use jaato_runtime::PluginFiles;
 pub use jaato_runtime::session_loop::{HistoryEntry, PolicyMode, TurnReport, UserPrompt};
+pub use jaato_runtime::store::LedgerRecord;
 pub use ledger::LedgerRecorder;
 pub use permission::{allow, deny};
 pub use session::{Session, SessionBuilder, SessionHandle};

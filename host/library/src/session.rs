@@ -8,10 +8,11 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use jaato_runtime::saved::{OpenSession, Saving};
 use jaato_runtime::session_loop::{
     Agent, Cancel, Caps, DeadlineHold, EventSink, Gate, History, HistoryEntry, PolicyMode,
-    SessionClock, SessionSaver, SystemClock, UserAsker, UserPrompt,
+    SessionClock, SessionSaver, SharedFacts, SystemClock, UserAsker, UserPrompt,
 };
 use jaato_runtime::sessions::SessionStore;
 use jaato_runtime::types::permission_prompt::{PermissionAnswer, PermissionPrompt};
+use jaato_runtime::types::service::ContextFacts;
 use jaato_runtime::types::{
     CallId, Error, ErrorKind, EventEnvelope, RequestOptions, Result, SessionId, ToolName,
 };
@@ -97,6 +98,7 @@ struct SessionState {
 struct CurrentSession {
     id: SessionId,
     handle: session_loop::SessionHandle,
+    facts: SharedFacts,
 }
 
 impl SessionBuilder {
@@ -137,7 +139,8 @@ impl SessionBuilder {
     }
 
     /// Restricts the session to some tools, which the model sees from the start. A `*` at the end
-    /// of a name matches any rest. Without this, it has all tools of the host.
+    /// of a name matches any rest, and `PLUGIN:` before it selects a plugin's. Without this, it has
+    /// all tools of the host.
     pub fn tools<'a>(mut self, names: impl IntoIterator<Item = &'a str>) -> Self {
         self.template.tools = Some(names.into_iter().map(ToolName::from).collect());
         self
@@ -344,7 +347,8 @@ impl SaveTarget {
 
 impl CurrentSession {
     fn of(session: &session_loop::Session) -> Self {
-        Self { id: session.id().clone(), handle: session.handle() }
+        let (id, facts) = (session.id().clone(), session.shared_facts());
+        Self { id, handle: session.handle(), facts }
     }
 }
 
@@ -411,6 +415,20 @@ impl Session {
         Ok(())
     }
 
+    /// Names the session in permission prompts from now on: `None` for the main agent. Begins again
+    /// with the same conversation, as [`Session::reset`].
+    ///
+    /// # Errors
+    /// As [`Session::reset`].
+    pub async fn set_agent(&self, agent: Option<&str>) -> Result<()> {
+        self.state.template.lock().agent = agent.map(|name| Agent {
+            name: name.to_owned(),
+            opener: SessionId::from("program"),
+            hold: DeadlineHold::default(),
+        });
+        self.reset(self.history()).await
+    }
+
     /// Calls a tool of the session for the program itself: no permission prompt, no entry in the
     /// history.
     ///
@@ -469,6 +487,11 @@ impl SessionHandle {
             template.request.stream = Some(stream);
             *self.0.is_changed.lock() = true;
         }
+    }
+
+    /// Returns the model and its tokens so far.
+    pub fn facts(&self) -> ContextFacts {
+        self.0.current.lock().facts.read()
     }
 
     /// Changes the approval mode.

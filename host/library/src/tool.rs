@@ -7,7 +7,7 @@ use std::sync::Arc;
 use futures_util::future::BoxFuture;
 use jaato_plugin_sdk::schemars::{JsonSchema, schema_for};
 use jaato_runtime::ProgramTool;
-use jaato_runtime::session_loop::CallScope;
+use jaato_runtime::session_loop::{CallScope, SharedObjects};
 use jaato_runtime::types::{Error, ErrorKind, Output, Result, SessionId, ToolCall, ToolSpec};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -149,6 +149,11 @@ impl ToolContext {
     /// Shows the progress of a long step.
     pub fn progress(&self, label: &str, done: u64, total: u64) {
         let _ = self.0.output.progress(label, done, total);
+    }
+
+    /// Returns the objects that tools have shown to the session's model, and the hidden ones.
+    pub fn objects(&self) -> &SharedObjects {
+        &self.0.objects
     }
 
     /// Returns true if the call was cancelled.

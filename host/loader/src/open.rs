@@ -1,6 +1,7 @@
 //! Opens a plugin file: loads it, checks its version of the boundary, and keeps it loaded forever.
 
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use abi_stable::StableAbi;
 use abi_stable::library::{AbiHeaderRef, LibHeader, LibraryError, RootModule, RootModuleError};
@@ -8,7 +9,7 @@ use abi_stable::sabi_types::VersionNumber;
 use abi_stable::std_types::{RResult, RVec};
 use jaato_plugin_api::abi::{FactoryBox, LogBox, PluginModuleRef};
 use jaato_plugin_api::{EXPORT_NAME, EXPORT_NAME_C1, c1};
-use jaato_plugin_engine::run_plugin_code;
+use jaato_plugin_engine::{Culprit, culprit, run_plugin_code};
 use jaato_types::{Description, Error, ErrorKind, Frame, Manifest, ManifestError};
 
 use crate::c_entry::{self, CFunctionTable};
@@ -96,7 +97,7 @@ impl OpenedPlugin {
     pub fn factory(&self, log: LogBox) -> RResult<FactoryBox, RVec<u8>> {
         match self.root {
             PluginExport::Rust(root) => root.factory()(log),
-            PluginExport::Linked { factory, .. } => factory(log),
+            PluginExport::Linked { factory, .. } => with_panic_hook_of_program(|| factory(log)),
             PluginExport::C(entry) => c_entry::create_factory(entry, &self.manifest),
         }
     }
@@ -128,6 +129,24 @@ fn read_error(opened: &OpenedPlugin, frame: &RVec<u8>) -> Error {
 fn misbehaved_error(opened: &OpenedPlugin, what: impl std::fmt::Display) -> Error {
     let text = format!("the plugin `{}` cannot be described: {what}", opened.manifest.name);
     Error::new(ErrorKind::PluginMisbehaved, text)
+}
+
+/// Gets the factory of a linked plugin. Its sdk replaces the panic hook, which the plugin shares with
+/// the program. Panics outside of plugin code continue to reach the program's own hook.
+fn with_panic_hook_of_program<T>(get_factory: impl FnOnce() -> T) -> T {
+    static FIRST: AtomicBool = AtomicBool::new(true);
+    // All linked plugins share one sdk, which sets its hook only once.
+    if !FIRST.swap(false, Ordering::SeqCst) {
+        return get_factory();
+    }
+    let of_program = std::panic::take_hook();
+    let made = get_factory();
+    let of_plugins = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |info| match culprit() {
+        Culprit::Running(_) => of_plugins(info),
+        Culprit::Perhaps(_) | Culprit::Nobody => of_program(info),
+    }));
+    made
 }
 
 /// The export of a loaded file.

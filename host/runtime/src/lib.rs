@@ -81,6 +81,8 @@ mod watching;
 pub use jaato_config as config;
 /// Reads plugin files.
 pub use jaato_loader as loader;
+/// The objects that tools show to the model or hide from it.
+pub use jaato_objects as objects;
 /// Decides about calls.
 pub use jaato_policy as policy;
 /// Assigns names to plugins.

@@ -85,6 +85,16 @@ impl Runtime {
         self.host().model_by_name(name)
     }
 
+    /// Returns a model's provider, for requests without a session.
+    ///
+    /// # Errors
+    /// If no provider offers the model.
+    pub fn answering_model(&self, name: &str) -> Result<AnsweringModel, Error> {
+        let (named, session) = (self.model_by_name(name)?, SessionId::from("program"));
+        let ready = self.host().ready_model(&named, &RequestOptions::default(), &session)?;
+        Ok(ready.answering())
+    }
+
     /// Switches a conversation to another model. `request` holds the options that the session was
     /// started with. An event reports which parts of the conversation the model will not receive.
     ///

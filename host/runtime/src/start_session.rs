@@ -65,7 +65,8 @@ pub struct SessionOptions {
     pub model: Option<String>,
     /// Whether the session outlives the process.
     pub saving: Saving,
-    /// The names of its tools, or beginnings of names before a `*`. `None` gives it every tool.
+    /// The names of its tools, or beginnings of names before a `*`, each maybe after `PLUGIN:`.
+    /// `None` gives it every tool.
     pub tools: Option<Vec<ToolName>>,
     /// The session's identity in permission prompts, if it is not the main agent.
     pub agent: Option<Agent>,

@@ -31,8 +31,8 @@ pub struct PluginTools {
     session: SessionId,
     /// Whether the session has a model. Only then do `context` and `session` facts exist.
     has_model: bool,
-    /// The names of the session's tools, or beginnings of names before a `*`. They are all offered
-    /// from the start. `None` if it has every tool.
+    /// The names of the session's tools, or beginnings of names before a `*`, each maybe after
+    /// `PLUGIN:`. They are all offered from the start. `None` if it has every tool.
     only: Option<Vec<ToolName>>,
     core: CoreBudget,
     openings: PluginOpenings,
@@ -63,7 +63,8 @@ impl PluginTools {
     pub fn check_restriction(&self) -> Result<(), Error> {
         let tools = self.tools();
         let is_missing = |word: &&ToolName| {
-            !word.as_str().ends_with('*') && !tools.iter().any(|tool| tool.spec.name == **word)
+            let name = word.as_str().rsplit(':').next().unwrap_or_default();
+            !name.ends_with('*') && !tools.iter().any(|tool| tool.spec.name.as_str() == name)
         };
         let Some(word) = self.only.iter().flatten().find(is_missing) else { return Ok(()) };
         let text = format!("there is no tool `{word}`");
@@ -287,8 +288,11 @@ impl ToolSet for PluginTools {
 
 /// Keeps a tool that was lent to the session, and offers it.
 fn offer_lent_tool(mut tool: KnownTool, only: &[ToolName]) -> Option<KnownTool> {
-    let name = tool.spec.name.as_str();
-    let is_lent = only.iter().any(|word| names_tool(word.as_str(), name));
+    let (name, plugin) = (tool.spec.name.as_str(), tool.plugin.as_str());
+    let is_lent = only.iter().any(|word| match word.as_str().split_once(':') {
+        Some((of, word)) => of == plugin && names_tool(word, name),
+        None => names_tool(word.as_str(), name),
+    });
     let state = match tool.state {
         ToolState::Inactive => ToolState::Active,
         state => state,
