@@ -24,7 +24,7 @@ fn registry(model: &Arc<ScriptedProvider>) -> PluginRegistry {
 
 #[test]
 fn client_sends_messages_and_returns_the_final_text() {
-    let usage = Usage { prompt_tokens: 10, output_tokens: 5, total_tokens: 15, ..Usage::default() };
+    let usage = Usage { prompt_tokens: 10, output_tokens: 5, ..Usage::default() };
     let model =
         script([call_add("1"), vec![Say::text("It is "), Say::text("42."), Say::Usage(usage)]]);
     let client = JaatoClient::new();
