@@ -32,7 +32,7 @@ fn main() -> ExitCode {
         return code;
     }
     let builder = Jaato::builder().provider("one", OneWord).plugin_files(PluginFiles::Searched);
-    let said = jaato_library::blocking::Jaato::start(builder).and_then(|jaato| {
+    let said = jaato_library::blocking::BlockingJaato::start(builder).and_then(|jaato| {
         let session = jaato.open(jaato.session())?;
         session.send("Say a word.").wait()
     });

@@ -1,11 +1,11 @@
 //! The library for programs without tokio: each call waits on the calling thread.
 //!
 //! ```no_run
-//! use jaato_library::blocking::Jaato;
+//! use jaato_library::blocking::BlockingJaato;
 //! use jaato_library::types::Event;
 //!
 //! fn main() -> jaato_library::Result<()> {
-//!     let jaato = Jaato::start(jaato_library::Jaato::builder().model("ollama/qwen3"))?;
+//!     let jaato = BlockingJaato::start(jaato_library::Jaato::builder().model("ollama/qwen3"))?;
 //!     let session = jaato.open(jaato.session().system("Be brief."))?;
 //!     let mut turn = session.send("What is 2 + 40?");
 //!     for event in &mut turn {
@@ -30,22 +30,22 @@ use crate::session::{SessionBuilder, SessionHandle};
 
 /// A host with a tokio runtime of its own, which has one thread beside the callers.
 #[derive(Clone)]
-pub struct Jaato {
+pub struct BlockingJaato {
     // Dropped before the runtime, on which its sessions end.
     inner: crate::Jaato,
     runtime: Arc<OwnRuntime>,
 }
 
 /// A conversation whose calls wait.
-pub struct Session {
+pub struct BlockingSession {
     inner: crate::Session,
     runtime: Arc<OwnRuntime>,
 }
 
-/// A turn that runs while the caller waits: an iterator of events, and [`Turn::wait`] for the
+/// A turn that runs while the caller waits: an iterator of events, and [`BlockingTurn::wait`] for the
 /// report. Dropping it cancels the turn.
 #[must_use = "a turn runs only while the caller waits"]
-pub struct Turn {
+pub struct BlockingTurn {
     inner: crate::Turn,
     runtime: Arc<OwnRuntime>,
 }
@@ -87,7 +87,7 @@ impl Drop for OwnRuntime {
     }
 }
 
-impl Jaato {
+impl BlockingJaato {
     /// Starts a host.
     ///
     /// # Errors
@@ -98,7 +98,7 @@ impl Jaato {
         Ok(Self { inner, runtime })
     }
 
-    /// Prepares a session, to be passed to [`Jaato::open`].
+    /// Prepares a session, to be passed to [`BlockingJaato::open`].
     pub fn session(&self) -> SessionBuilder {
         self.inner.session()
     }
@@ -107,9 +107,9 @@ impl Jaato {
     ///
     /// # Errors
     /// As [`SessionBuilder::open`].
-    pub fn open(&self, builder: SessionBuilder) -> Result<Session> {
+    pub fn open(&self, builder: SessionBuilder) -> Result<BlockingSession> {
         let inner = self.runtime.wait(async { builder.open() })?;
-        Ok(Session { inner, runtime: Arc::clone(&self.runtime) })
+        Ok(BlockingSession { inner, runtime: Arc::clone(&self.runtime) })
     }
 
     /// Calls a tool for the program itself, without a model.
@@ -136,10 +136,10 @@ impl Jaato {
     }
 }
 
-impl Session {
+impl BlockingSession {
     /// Sends a prompt. The turn runs while the caller iterates or waits.
-    pub fn send(&self, prompt: impl Into<UserPrompt>) -> Turn {
-        Turn { inner: self.inner.send(prompt), runtime: Arc::clone(&self.runtime) }
+    pub fn send(&self, prompt: impl Into<UserPrompt>) -> BlockingTurn {
+        BlockingTurn { inner: self.inner.send(prompt), runtime: Arc::clone(&self.runtime) }
     }
 
     /// Returns a handle for other threads, for example to stop the turn.
@@ -196,7 +196,7 @@ impl Session {
     }
 }
 
-impl Iterator for Turn {
+impl Iterator for BlockingTurn {
     type Item = Event;
 
     fn next(&mut self) -> Option<Event> {
@@ -205,7 +205,7 @@ impl Iterator for Turn {
     }
 }
 
-impl Turn {
+impl BlockingTurn {
     /// Waits for the report. Events that were not taken are dropped.
     ///
     /// # Errors

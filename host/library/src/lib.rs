@@ -18,7 +18,7 @@
 //!         "properties": {"a": {"type": "number"}, "b": {"type": "number"}}});
 //!     let add = Tool::new("add", "Adds two numbers.", schema, |input, _cx| async move {
 //!         let [a, b] = ["a", "b"].map(|name| input[name].as_f64().unwrap_or_default());
-//!         jaato_library::Result::Ok(json!({ "sum": a + b }))
+//!         Ok::<_, String>(json!({ "sum": a + b }))
 //!     });
 //!     let jaato = Jaato::builder().provider("my", model).tool(add.allowed()).start().await?;
 //!     let session = jaato.session().model("my/model").open()?;

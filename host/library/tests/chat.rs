@@ -137,7 +137,7 @@ impl jaato_library::ports::Provider for Numbered {
 #[test]
 fn program_without_tokio_waits_for_turns() {
     let model = script([call_add("1"), say("It is 42.")]);
-    let jaato = blocking::Jaato::start(builder(&model)).unwrap();
+    let jaato = blocking::BlockingJaato::start(builder(&model)).unwrap();
     let session = jaato.open(jaato.session().allow_all()).unwrap();
     let mut turn = session.send("What is 2 + 40?");
     let texts = turn.by_ref().filter(|event| matches!(event, Event::TextDelta { .. })).count();
@@ -152,7 +152,7 @@ fn program_without_tokio_waits_for_turns() {
 #[test]
 fn thread_stops_a_turn_for_which_another_one_waits() {
     let model = script([vec![Say::text("Once "), Say::Hang]]);
-    let jaato = blocking::Jaato::start(builder(&model)).unwrap();
+    let jaato = blocking::BlockingJaato::start(builder(&model)).unwrap();
     let session = jaato.open(jaato.session()).unwrap();
     let handle = session.handle();
     let mut turn = session.send("Tell me a story.");
@@ -165,6 +165,6 @@ fn thread_stops_a_turn_for_which_another_one_waits() {
 #[tokio::test]
 async fn blocking_library_inside_tokio_is_an_error_and_no_panic() {
     let model = Arc::new(ScriptedProvider::default());
-    let error = blocking::Jaato::start(builder(&model)).err().unwrap();
+    let error = blocking::BlockingJaato::start(builder(&model)).err().unwrap();
     assert!(error.message.contains("called from a tokio task"), "{error}");
 }

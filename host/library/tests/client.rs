@@ -125,7 +125,7 @@ fn executor_checks_permission_and_continues_in_the_background() {
 #[test]
 fn provider_streams_and_is_cancelled_by_its_token() {
     let model = script([call_add("1"), say("It is 42."), vec![Say::text("Once "), Say::Hang]]);
-    let jaato = blocking::Jaato::start(builder(&model)).unwrap();
+    let jaato = blocking::BlockingJaato::start(builder(&model)).unwrap();
     let mut provider = ModelProviderPlugin::connect(&jaato, "my/model").unwrap();
     assert!(provider.supports_streaming());
     provider.create_session("Be brief.", vec![add().spec().clone()], Vec::new());
@@ -154,7 +154,7 @@ fn manager_finds_the_server_that_has_a_tool() {
     let page = Tool::new("mcp__wiki__get_page", "Gets a page.", schema, |_, _| async {
         Ok::<_, String>(json!({ "title": "Home" }))
     });
-    let jaato = blocking::Jaato::start(Jaato::builder().tool(page)).unwrap();
+    let jaato = blocking::BlockingJaato::start(Jaato::builder().tool(page)).unwrap();
     let manager = MCPClientManager::new(jaato);
     assert_eq!(manager.all_tools().unwrap(), [("wiki".to_owned(), "get_page".to_owned())]);
     assert_eq!(manager.call_tool_auto("get_page", json!({})).unwrap()["title"], "Home");

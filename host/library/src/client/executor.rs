@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use super::permissions::PermissionPlugin;
 use super::tokens::TokenLedger;
-use crate::blocking::Jaato;
+use crate::blocking::BlockingJaato;
 use crate::events::SessionEvents;
 use crate::ledger::LedgerTap;
 use crate::ports::{Cancel, SystemClock};
@@ -25,7 +25,7 @@ pub struct ToolExecutor {
     permission_plugin: Option<PermissionPlugin>,
     ledger: Option<Arc<TokenLedger>>,
     threshold: Option<Duration>,
-    started: Option<(Jaato, Session)>,
+    started: Option<(BlockingJaato, Session)>,
 }
 
 impl ToolExecutor {
@@ -117,14 +117,14 @@ impl ToolExecutor {
         })
     }
 
-    fn start(&mut self) -> Result<(&Jaato, &Session)> {
+    fn start(&mut self) -> Result<(&BlockingJaato, &Session)> {
         if self.started.is_none() {
             let builder = self
                 .tools
                 .iter()
                 .cloned()
                 .fold(Host::builder(), |builder, tool| builder.tool(tool));
-            let jaato = Jaato::start(builder)?;
+            let jaato = BlockingJaato::start(builder)?;
             let ledger = self.ledger.clone();
             let ledger = ledger.map(|to| LedgerTap::new(Arc::new(SystemClock::new()), to));
             let events = SessionEvents::new(Vec::new(), ledger);

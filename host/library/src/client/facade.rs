@@ -172,7 +172,7 @@ struct RuntimeState {
 
 #[derive(Clone)]
 struct ConfiguredRuntime {
-    jaato: blocking::Jaato,
+    jaato: blocking::BlockingJaato,
     registry: PluginRegistry,
     permission_plugin: Option<PermissionPlugin>,
     ledger: Option<Arc<TokenLedger>>,
@@ -206,7 +206,7 @@ impl JaatoRuntime {
                 builder = builder.variable(name, value);
             }
         }
-        let (jaato, registry) = (blocking::Jaato::start(builder)?, registry.clone());
+        let (jaato, registry) = (blocking::BlockingJaato::start(builder)?, registry.clone());
         let configured = ConfiguredRuntime { jaato, registry, permission_plugin, ledger };
         self.0.lock().configured = Some(configured);
         Ok(())
@@ -241,14 +241,14 @@ impl JaatoRuntime {
     }
 
     /// Returns the host below, or `None` before plugins are configured.
-    pub fn jaato(&self) -> Option<blocking::Jaato> {
+    pub fn jaato(&self) -> Option<blocking::BlockingJaato> {
         self.0.lock().configured.as_ref().map(|configured| configured.jaato.clone())
     }
 }
 
 /// A conversation with its own history, model and tools. Threads share it.
 #[derive(Clone)]
-pub struct JaatoSession(Arc<blocking::Session>);
+pub struct JaatoSession(Arc<blocking::BlockingSession>);
 
 impl JaatoSession {
     /// Sends a message, as [`JaatoClient::send_message`].

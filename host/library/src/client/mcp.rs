@@ -3,17 +3,17 @@
 use serde_json::{Map, Value};
 
 use super::facade::JaatoRuntime;
-use crate::blocking::Jaato;
+use crate::blocking::BlockingJaato;
 use crate::types::{Error, ErrorKind, Result};
 
 /// Calls tools of MCP servers. The plugin `tool-mcp` connects to the servers that its configuration
 /// or `.mcp.json` names, and keeps the connections.
 #[derive(Clone)]
-pub struct MCPClientManager(Jaato);
+pub struct MCPClientManager(BlockingJaato);
 
 impl MCPClientManager {
     /// Uses the servers of a host.
-    pub fn new(jaato: Jaato) -> Self {
+    pub fn new(jaato: BlockingJaato) -> Self {
         Self(jaato)
     }
 

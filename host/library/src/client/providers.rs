@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use jaato_runtime::session_loop::AnsweringModel;
 
-use crate::blocking::Jaato;
+use crate::blocking::BlockingJaato;
 use crate::events::EventCallback;
 use crate::ports::{Cancel, DeltaSink};
 use crate::types::{
@@ -41,7 +41,7 @@ pub fn raise_if_cancelled(token: &Cancel) -> std::result::Result<(), CancelledEx
 
 /// A model with a conversation of its own. Runs no tools: the caller sends their results.
 pub struct ModelProviderPlugin {
-    jaato: Jaato,
+    jaato: BlockingJaato,
     answering: AnsweringModel,
     system: String,
     tools: Vec<ToolSpec>,
@@ -53,7 +53,7 @@ impl ModelProviderPlugin {
     ///
     /// # Errors
     /// If no provider offers the model.
-    pub fn connect(jaato: &Jaato, model: &str) -> Result<Self> {
+    pub fn connect(jaato: &BlockingJaato, model: &str) -> Result<Self> {
         let answering = jaato.inner().runtime().answering_model(model)?;
         let (system, tools, history) = (String::new(), Vec::new(), Vec::new());
         Ok(Self { jaato: jaato.clone(), answering, system, tools, history })

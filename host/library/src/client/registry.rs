@@ -35,7 +35,7 @@ impl PluginRegistry {
     /// # Errors
     /// If the configuration is not valid.
     pub fn discover(&mut self) -> Result<Vec<String>> {
-        let jaato = blocking::Jaato::start(self.builder())?;
+        let jaato = blocking::BlockingJaato::start(self.builder())?;
         let registry = jaato.inner().runtime().registry();
         let names = registry.plugins().iter().map(|it| it.candidate.manifest.name.to_string());
         self.found = names.collect();
