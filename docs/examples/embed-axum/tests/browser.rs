@@ -44,7 +44,7 @@ async fn browser_follows_a_turn_and_allows_a_call() {
         }
         let Some(event) = line.strip_prefix("data:") else { continue };
         let event: Value = serde_json::from_str(event).unwrap();
-        match event["type"].as_str().unwrap() {
+        match event["event"].as_str().unwrap() {
             "permission_asked" => {
                 let call_id = &event["call_id"];
                 let answer = json!({ "call_id": call_id, "is_allowed": true });
