@@ -1,5 +1,5 @@
-//! A program that embeds the library and becomes its own children. Tests start it, and it must print
-//! nothing itself.
+//! A program that embeds the library and becomes its own children. Tests start it, and it must
+//! print nothing itself.
 
 use std::process::ExitCode;
 

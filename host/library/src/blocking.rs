@@ -42,8 +42,8 @@ pub struct BlockingSession {
     runtime: Arc<OwnRuntime>,
 }
 
-/// A turn that runs while the caller waits: an iterator of events, and [`BlockingTurn::wait`] for the
-/// report. Dropping it cancels the turn.
+/// A turn that runs while the caller waits: an iterator of events, and [`BlockingTurn::wait`] for
+/// the report. Dropping it cancels the turn.
 #[must_use = "a turn runs only while the caller waits"]
 pub struct BlockingTurn {
     inner: crate::Turn,

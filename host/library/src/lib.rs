@@ -1,7 +1,7 @@
 //! The library that programs embed: sessions with models and tools inside another program.
 //!
-//! [`Jaato`] is a host in this process. It opens sessions, and [`Session::send`] returns a [`Turn`]:
-//! a stream of events and a future of the report. Everything else has a default that a program can
+//! [`Jaato`] is a host in this process. It opens sessions, and [`Session::send`] returns a
+//! [`Turn`]: a stream of events and a future of the report. Everything else has a default that a program can
 //! replace: tools ([`Tool`]), providers, permission prompts, saving, the ledger, the clock.
 //!
 //! ```
@@ -13,7 +13,8 @@
 //! #[tokio::main(flavor = "current_thread")]
 //! async fn main() -> jaato_library::Result<()> {
 //! #   let model = ScriptedProvider::default();
-//! #   model.then([Say::call("1", "add", json!({"a": 2, "b": 40}))]).then([Say::text("It is 42.")]);
+//! #   model.then([Say::call("1", "add", json!({"a": 2, "b": 40}))]);
+//! #   model.then([Say::text("It is 42.")]);
 //!     let schema = json!({"type": "object", "required": ["a", "b"],
 //!         "properties": {"a": {"type": "number"}, "b": {"type": "number"}}});
 //!     let add = Tool::new("add", "Adds two numbers.", schema, |input, _cx| async move {

@@ -1,5 +1,5 @@
-//! The panic hook of a program with a linked plugin. A test program of its own, because a process has
-//! one hook.
+//! The panic hook of a program with a linked plugin. A test program of its own, because a process
+//! has one hook.
 #![allow(clippy::unwrap_used)]
 
 use std::sync::{Arc, Mutex};

@@ -131,8 +131,8 @@ fn misbehaved_error(opened: &OpenedPlugin, what: impl std::fmt::Display) -> Erro
     Error::new(ErrorKind::PluginMisbehaved, text)
 }
 
-/// Gets the factory of a linked plugin. Its sdk replaces the panic hook, which the plugin shares with
-/// the program. Panics outside of plugin code continue to reach the program's own hook.
+/// Gets the factory of a linked plugin. Its sdk replaces the panic hook, which the plugin shares
+/// with the program. Panics outside of plugin code continue to reach the program's own hook.
 fn with_panic_hook_of_program<T>(get_factory: impl FnOnce() -> T) -> T {
     static FIRST: AtomicBool = AtomicBool::new(true);
     // All linked plugins share one sdk, which sets its hook only once.

@@ -1,5 +1,5 @@
-//! A provider under the names of the original: it keeps a conversation, streams, and is cancelled by
-//! a token.
+//! A provider under the names of the original: it keeps a conversation, streams, and is cancelled
+//! by a token.
 
 use std::sync::Arc;
 
