@@ -127,17 +127,15 @@ pub fn start(
     let options = SessionOptions {
         asker,
         mode: args.mode,
-        events: watch.events,
         allow: args.allow.clone(),
         allow_all: args.yes,
         ignore_deny_rules: args.ignore_deny_rules,
         system: args.system.clone(),
-        environment: None,
         environment_options,
         request: args.request.options()?,
         caps: args.caps.caps(),
-        model: None,
         saving,
+        ..SessionOptions::unattended(watch.events)
     };
     runtime.session(options).map_err(failure)
 }

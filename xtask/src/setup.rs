@@ -234,18 +234,23 @@ pub fn pull_model(jaato: &Path) -> Option<String> {
     }
 }
 
+/// The example programs that embed jaato, which have a lock file of their own.
+const EMBEDDERS: &str = "docs/examples/embed-chat";
+
 /// Downloads only this machine's dependencies. Other targets need crates that are never built here.
 fn fetch_crates(root: &Path) -> Result<()> {
     let mut rustc = Command::new("rustc");
     let text = child::output(rustc.current_dir(root).arg("-vV"))?;
     let host = host_triple(&text).context("`rustc -vV` names no host")?;
-    let mut fetch = child::cargo(root);
-    let status = fetch.args(["fetch", "--locked", "--quiet", "--target", host]).status()?;
-    if !status.success() {
-        bail!(
-            "{} failed: no network, or `Cargo.lock` is not up to date",
-            child::command_text(&fetch)
-        );
+    for folder in [root, &root.join(EMBEDDERS)] {
+        let mut fetch = child::cargo(folder);
+        let status = fetch.args(["fetch", "--locked", "--quiet", "--target", host]).status()?;
+        if !status.success() {
+            bail!(
+                "{} failed: no network, or `Cargo.lock` is not up to date",
+                child::command_text(&fetch)
+            );
+        }
     }
     Ok(())
 }

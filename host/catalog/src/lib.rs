@@ -30,5 +30,7 @@ pub use plugins::{
     Catalog, Edition, Plugins, RedescribedFile, ScanInputs, SessionOffer, StartState,
     describe_again,
 };
-pub use setup::{GUARDIAN_ARGUMENT, Setup, SetupArguments, SetupError, supervisor};
+pub use setup::{
+    GUARDIAN_ARGUMENT, PluginFiles, Setup, SetupArguments, SetupError, started_as_child, supervisor,
+};
 pub use trusted::{CopyError, forget_copy, private_copy, sha256_of, trust_command, trust_line};

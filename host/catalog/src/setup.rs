@@ -7,6 +7,7 @@ use jaato_config::trust::{TrustError, TrustStore, TrustedWorkspace, Workspace, W
 use jaato_config::{
     Config, ConfigError, ConfigSources, EnvironmentVariables, Overrides, UserFolders, load,
 };
+use jaato_loader::OpenedPlugin;
 use jaato_process::{GuardianCommand, Supervisor};
 use jaato_registry::NO_TOOLS;
 use jaato_worker::SERVE_ARGUMENTS;
@@ -34,6 +35,21 @@ pub struct SetupArguments {
     pub environment_option: Option<String>,
     /// Where to work instead of in the process's working directory.
     pub folder: Option<PathBuf>,
+    /// Plugins that are linked into the program. They come before all files and are trusted as the
+    /// program is.
+    pub linked: Vec<OpenedPlugin>,
+    /// Whether plugin files are used too.
+    pub files: PluginFiles,
+}
+
+/// Whether a host uses plugin files.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum PluginFiles {
+    /// It searches all places.
+    #[default]
+    Searched,
+    /// It has only the plugins that are linked into the program.
+    Ignored,
 }
 
 /// The setup of a host.
@@ -45,6 +61,10 @@ pub struct Setup {
     pub tools_only: Option<Vec<String>>,
     /// The option that chooses the execution environment in place of the configuration.
     pub environment_option: Option<String>,
+    /// Plugins that are linked into the program.
+    pub linked: Vec<OpenedPlugin>,
+    /// Whether plugin files are used too.
+    pub files: PluginFiles,
     /// The executable to start as guardian and workers. Shipped plugins are next to it.
     pub executable: PathBuf,
     /// The user's folders.
@@ -166,6 +186,8 @@ impl Setup {
                 .tools_only
                 .or_else(|| (!config.tools_offered).then(|| vec![NO_TOOLS.to_owned()])),
             environment_option: arguments.environment_option,
+            linked: arguments.linked,
+            files: arguments.files,
             executable,
             grants: Arc::new(GrantTable::in_folders(&folders)),
             folders,
@@ -205,7 +227,7 @@ pub fn supervisor(setup: &Setup) -> Supervisor {
 
 /// Returns the argument by which a host started this process as its guardian or worker. Those never
 /// get here.
-fn started_as_child() -> Option<String> {
+pub fn started_as_child() -> Option<String> {
     use std::os::unix::fs::FileTypeExt as _;
     let argument = std::env::args_os().nth(1)?.into_string().ok()?;
     // Also check for the descriptor that a host gives such a child, because an embedder may have

@@ -1,6 +1,7 @@
 //! Opens a plugin file: loads it, checks its version of the boundary, and keeps it loaded forever.
 
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use abi_stable::StableAbi;
 use abi_stable::library::{AbiHeaderRef, LibHeader, LibraryError, RootModule, RootModuleError};
@@ -8,8 +9,8 @@ use abi_stable::sabi_types::VersionNumber;
 use abi_stable::std_types::{RResult, RVec};
 use jaato_plugin_api::abi::{FactoryBox, LogBox, PluginModuleRef};
 use jaato_plugin_api::{EXPORT_NAME, EXPORT_NAME_C1, c1};
-use jaato_plugin_engine::run_plugin_code;
-use jaato_types::{Description, Error, ErrorKind, Frame, Manifest};
+use jaato_plugin_engine::{Culprit, culprit, run_plugin_code};
+use jaato_types::{Description, Error, ErrorKind, Frame, Manifest, ManifestError};
 
 use crate::c_entry::{self, CFunctionTable};
 use crate::error::{LoadError, LoadProblem};
@@ -19,7 +20,8 @@ use crate::manifest::read_manifest;
 /// Opens plugin files.
 pub struct PluginLibrary;
 
-/// A loaded plugin file whose boundary matches this host's. Never unloaded.
+/// A loaded plugin file whose boundary matches this host's, or a plugin that is linked into this
+/// program. Never unloaded.
 #[derive(Clone)]
 pub struct OpenedPlugin {
     path: PathBuf,
@@ -32,7 +34,11 @@ pub struct OpenedPlugin {
 enum PluginExport {
     Rust(PluginModuleRef),
     C(CFunctionTable),
+    Linked { describe: DescribeFunction, factory: FactoryFunction },
 }
+
+type DescribeFunction = extern "C" fn() -> RResult<RVec<u8>, RVec<u8>>;
+type FactoryFunction = extern "C" fn(LogBox) -> RResult<FactoryBox, RVec<u8>>;
 
 impl PluginLibrary {
     /// Opens a plugin file. Runs its constructors, so only trusted files may be opened in the
@@ -55,7 +61,28 @@ impl PluginLibrary {
     }
 }
 
+impl std::fmt::Debug for OpenedPlugin {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "OpenedPlugin({})", self.manifest.name)
+    }
+}
+
 impl OpenedPlugin {
+    /// Returns a plugin that is linked into this program, from the three parts that its export
+    /// macro makes. It has no file; its path is only a name for messages.
+    ///
+    /// # Errors
+    /// If the manifest is not valid.
+    pub fn linked(
+        manifest: &[u8],
+        describe: DescribeFunction,
+        factory: FactoryFunction,
+    ) -> Result<Self, ManifestError> {
+        let manifest = Manifest::parse(manifest)?;
+        let path = PathBuf::from(format!("linked/{}", manifest.name));
+        Ok(Self { path, manifest, root: PluginExport::Linked { describe, factory } })
+    }
+
     /// Returns the file's path.
     pub fn path(&self) -> &Path {
         &self.path
@@ -70,19 +97,21 @@ impl OpenedPlugin {
     pub fn factory(&self, log: LogBox) -> RResult<FactoryBox, RVec<u8>> {
         match self.root {
             PluginExport::Rust(root) => root.factory()(log),
+            PluginExport::Linked { factory, .. } => with_panic_hook_of_program(|| factory(log)),
             PluginExport::C(entry) => c_entry::create_factory(entry, &self.manifest),
         }
     }
 }
 
 /// Asks an opened plugin for its description. Runs its code on this thread. Used by the describing
-/// child.
+/// child, and for plugins that are linked into the program.
 ///
 /// # Errors
 /// The plugin's error, or `plugin_misbehaved` if the answer is not a description.
 pub fn describe(opened: &OpenedPlugin) -> Result<Description, Error> {
     let answer = run_plugin_code(|| match opened.root {
         PluginExport::Rust(root) => root.describe()(),
+        PluginExport::Linked { describe, .. } => describe(),
         PluginExport::C(entry) => entry.describe(&opened.manifest.name),
     });
     let answer = answer.map_err(|text| misbehaved_error(opened, text))?;
@@ -100,6 +129,24 @@ fn read_error(opened: &OpenedPlugin, frame: &RVec<u8>) -> Error {
 fn misbehaved_error(opened: &OpenedPlugin, what: impl std::fmt::Display) -> Error {
     let text = format!("the plugin `{}` cannot be described: {what}", opened.manifest.name);
     Error::new(ErrorKind::PluginMisbehaved, text)
+}
+
+/// Gets the factory of a linked plugin. Its sdk replaces the panic hook, which the plugin shares
+/// with the program. Panics outside of plugin code continue to reach the program's own hook.
+fn with_panic_hook_of_program<T>(get_factory: impl FnOnce() -> T) -> T {
+    static FIRST: AtomicBool = AtomicBool::new(true);
+    // All linked plugins share one sdk, which sets its hook only once.
+    if !FIRST.swap(false, Ordering::SeqCst) {
+        return get_factory();
+    }
+    let of_program = std::panic::take_hook();
+    let made = get_factory();
+    let of_plugins = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |info| match culprit() {
+        Culprit::Running(_) => of_plugins(info),
+        Culprit::Perhaps(_) | Culprit::Nobody => of_program(info),
+    }));
+    made
 }
 
 /// The export of a loaded file.

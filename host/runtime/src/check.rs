@@ -23,6 +23,7 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 use crate::gc::PluginGc;
+use crate::program::ProgramParts;
 use crate::runtime::Runtime;
 
 /// The option with which a user sets a setting for a check.
@@ -86,7 +87,8 @@ impl Runtime {
             let error = Error::new(ErrorKind::PluginMisbehaved, why);
             return Err(hint.into_iter().fold(error, Error::with_hint));
         }
-        Ok(Self::assemble(setup, supervisor, Discovery { registry, ..Discovery::default() }))
+        let discovery = Discovery { registry, ..Discovery::default() };
+        Ok(Self::assemble(setup, supervisor, discovery, ProgramParts::default()))
     }
 
     /// Returns the settings of the plugin, as it sees them.

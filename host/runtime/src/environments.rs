@@ -69,4 +69,36 @@ impl Runtime {
     ) -> Result<EnvironmentFacts, Error> {
         self.host().environments.facts(session, notice).await
     }
+
+    /// Enters a shared environment without a session, under an id that takes the place of one.
+    ///
+    /// # Errors
+    /// If no plugin offers it.
+    pub fn enter_environment(
+        &self,
+        id: &SessionId,
+        environment: &SharedEnvironment,
+    ) -> Result<(), Error> {
+        self.host().environments.enter(id, Some(environment), Map::new())
+    }
+
+    /// Leaves an environment. The last one who leaves takes it down.
+    pub async fn leave_environment(&self, id: &SessionId) {
+        self.host().environments.close_resources(id).await;
+        self.host().environments.leave(id).await;
+    }
+
+    /// Sends a request `files.*` to the environment of a session, or of an id that takes the place
+    /// of one, without a permission check. Returns the answer's frame.
+    ///
+    /// # Errors
+    /// The environment's error, or `unknown_operation` for an operation that answers with a stream.
+    pub async fn request_files(
+        &self,
+        id: &SessionId,
+        operation: &str,
+        frame: Vec<u8>,
+    ) -> Result<Vec<u8>, Error> {
+        self.host().environments.request(id, operation, frame).await
+    }
 }

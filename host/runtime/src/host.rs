@@ -16,6 +16,8 @@ use jaato_terminals::SharedTerminals;
 use jaato_types::SessionId;
 use parking_lot::Mutex;
 
+use crate::program::ProgramParts;
+
 /// Reports a session's events to plugins.
 pub(crate) trait EventTap: Send + Sync {
     /// Provides the parts that exist only once the session does.
@@ -29,6 +31,8 @@ pub(crate) trait EventTap: Send + Sync {
 pub struct RuntimeHost {
     /// The event tap of each open session.
     pub(crate) taps: Mutex<HashMap<SessionId, Arc<dyn EventTap>>>,
+    /// What the embedding program adds.
+    pub(crate) program: ProgramParts,
     pub(crate) setup: Arc<Setup>,
     /// Where calls run. Set by the first session.
     pub(crate) place: OnceLock<CallPlace>,

@@ -64,6 +64,7 @@ mod maker;
 mod media;
 mod named_model;
 mod patterns;
+mod program;
 mod prompt;
 mod provider;
 mod providers;
@@ -80,6 +81,8 @@ mod watching;
 pub use jaato_config as config;
 /// Reads plugin files.
 pub use jaato_loader as loader;
+/// The objects that tools show to the model or hide from it.
+pub use jaato_objects as objects;
 /// Decides about calls.
 pub use jaato_policy as policy;
 /// Assigns names to plugins.
@@ -101,9 +104,9 @@ pub use gate::{call_place, rule_files};
 pub use jaato_assets::{AssetReporter as AssetReport, VerifiedAsset as FoundAsset};
 pub use jaato_catalog::{
     CopyError, DESCRIBE_DEADLINE, Discovery, GUARDIAN_ARGUMENT, GrantHolder,
-    GrantState as GrantStanding, RedescribedFile, Setup, SetupArguments, SetupError, describe,
-    describe_again, forget_copy, places, private_copy, problem_line, rules, sha256_of, supervisor,
-    trust_command, trust_line,
+    GrantState as GrantStanding, PluginFiles, RedescribedFile, Setup, SetupArguments, SetupError,
+    describe, describe_again, forget_copy, places, private_copy, problem_line, rules, sha256_of,
+    started_as_child, supervisor, trust_command, trust_line,
 };
 pub use jaato_environments::{EndedProcess, EnvironmentListing, SharedEnvironment};
 pub use jaato_instances::{DeltaCallback, log_printed};
@@ -118,6 +121,7 @@ pub use jaato_terminals::{
     TerminalSearchResult, find_terminals, join_terminal,
 };
 pub use ledger::ledger_path;
+pub use program::{PROGRAM, ProgramParts, ProgramTool};
 pub use prompt::PROMPT_FILE_BYTES_MAX;
 pub use providers::ProviderInfo;
 pub use pull::WeightsSource;

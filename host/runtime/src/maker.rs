@@ -31,7 +31,7 @@ impl SessionMaker for HostSessionMaker {
         let host = self.host()?;
         let named = host.model_by_name(name)?;
         let ready = host.ready_model(&named, &RequestOptions::default(), session)?;
-        Ok(AnsweringModel { model: ready.setup, provider: ready.provider })
+        Ok(ready.answering())
     }
 
     fn count(

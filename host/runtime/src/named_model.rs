@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use jaato_config::NamedModel;
-use jaato_session::{ModelSetup, Session, WindowOrigin};
+use jaato_session::{AnsweringModel, ModelSetup, Provider, Session, SharedFacts, WindowOrigin};
 use jaato_types::{Error, ErrorKind, ModelId, RequestOptions, SessionId, ToolName};
 
 use crate::answers;
@@ -15,14 +15,60 @@ use crate::runtime::Runtime;
 /// The assumed context window if it is unknown.
 const CONTEXT_LIMIT_ASSUMED: u64 = 32_768;
 
+/// The options that a provider of the embedding program gets, by their names in a request.
+const REQUEST_OPTIONS: [&str; 12] = [
+    "max_output_tokens",
+    "temperature",
+    "stream",
+    "effort",
+    "tool_choice",
+    "output_schema",
+    "stop",
+    "seed",
+    "session_key",
+    "service_tier",
+    "extra_body",
+    "extra_headers",
+];
+
 /// A model that a session can use.
 pub(crate) struct ReadyModel {
     pub(crate) setup: ModelSetup,
-    pub(crate) provider: Arc<PluginProvider>,
+    pub(crate) answers: ReadyProvider,
     /// Maximum tokens for tools in each request, if the provider declares a limit.
     pub(crate) core_tokens_max: Option<u64>,
     /// The tools offered from the start, if the model names any.
     pub(crate) core_tools: Vec<ToolName>,
+}
+
+/// The provider of a model.
+#[derive(Clone)]
+pub(crate) enum ReadyProvider {
+    Plugin(Arc<PluginProvider>),
+    Program(Arc<dyn Provider>),
+}
+
+impl ReadyProvider {
+    pub(crate) fn provider(&self) -> Arc<dyn Provider> {
+        match self {
+            Self::Plugin(provider) => Arc::clone(provider) as _,
+            Self::Program(provider) => Arc::clone(provider),
+        }
+    }
+
+    /// Sets the session's facts, which exist only after the session does.
+    pub(crate) fn set_facts(&self, facts: SharedFacts) {
+        match self {
+            Self::Plugin(provider) => provider.set_facts(facts),
+            Self::Program(_) => {}
+        }
+    }
+}
+
+impl ReadyModel {
+    pub(crate) fn answering(self) -> AnsweringModel {
+        AnsweringModel { provider: self.answers.provider(), model: self.setup }
+    }
 }
 
 impl Runtime {
@@ -39,6 +85,16 @@ impl Runtime {
         self.host().model_by_name(name)
     }
 
+    /// Returns a model's provider, for requests without a session.
+    ///
+    /// # Errors
+    /// If no provider offers the model.
+    pub fn answering_model(&self, name: &str) -> Result<AnsweringModel, Error> {
+        let (named, session) = (self.model_by_name(name)?, SessionId::from("program"));
+        let ready = self.host().ready_model(&named, &RequestOptions::default(), &session)?;
+        Ok(ready.answering())
+    }
+
     /// Switches a conversation to another model. `request` holds the options that the session was
     /// started with. An event reports which parts of the conversation the model will not receive.
     ///
@@ -51,8 +107,9 @@ impl Runtime {
         request: &RequestOptions,
     ) -> Result<(), Error> {
         let ready = self.host().ready_model(&self.model_by_name(name)?, request, session.id())?;
-        ready.provider.set_facts(session.shared_facts());
-        session.change_model(ready.setup, ready.provider);
+        ready.answers.set_facts(session.shared_facts());
+        let AnsweringModel { model, provider } = ready.answering();
+        session.change_model(model, provider);
         Ok(())
     }
 }
@@ -82,6 +139,9 @@ impl RuntimeHost {
     ) -> Result<ReadyModel, Error> {
         let config = &self.setup.config;
         let model = &named.model;
+        if let Some(provider) = self.program_provider(model) {
+            return self.ready_model_of_program(named, request, provider);
+        }
         let KnownProvider {
             plugin,
             names,
@@ -109,7 +169,38 @@ impl RuntimeHost {
         setup.price = says.price.or(price);
         let host = Arc::clone(self);
         let provider = PluginProvider::new(host, plugin, names, model.clone(), session.clone());
-        Ok(ReadyModel { setup, provider: Arc::new(provider), core_tokens_max, core_tools })
+        let answers = ReadyProvider::Plugin(Arc::new(provider));
+        Ok(ReadyModel { setup, answers, core_tokens_max, core_tools })
+    }
+
+    /// Returns the embedding program's provider of a model, if it has one.
+    fn program_provider(&self, model: &ModelId) -> Option<Arc<dyn Provider>> {
+        let (provider, _) = model.split()?;
+        self.program.providers.get(provider).cloned()
+    }
+
+    /// Prepares a model of the embedding program. The provider itself says what it takes, so it
+    /// gets every option.
+    fn ready_model_of_program(
+        &self,
+        named: &NamedModel,
+        request: &RequestOptions,
+        provider: Arc<dyn Provider>,
+    ) -> Result<ReadyModel, Error> {
+        let config = &self.setup.config;
+        let says = config.settings_for_model(named);
+        let window = says.context_limit.unwrap_or(CONTEXT_LIMIT_ASSUMED);
+        let mut setup = ModelSetup::new(named.model.clone(), window);
+        setup.origin = match says.context_limit {
+            Some(_) => WindowOrigin::Configured,
+            None => WindowOrigin::Assumed,
+        };
+        setup.takes.options = REQUEST_OPTIONS.map(str::to_owned).into();
+        setup.options = answers::merge_request_options(config, request, &setup.takes, named)?;
+        setup.is_price_configured = says.price.is_some();
+        setup.price = says.price;
+        let answers = ReadyProvider::Program(provider);
+        Ok(ReadyModel { setup, answers, core_tokens_max: None, core_tools: Vec::new() })
     }
 
     fn with_provider(&self, named: NamedModel) -> Result<NamedModel, Error> {

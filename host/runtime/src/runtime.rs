@@ -29,6 +29,7 @@ use crate::gc;
 use crate::host::RuntimeHost;
 use crate::ledger::ledger_of;
 use crate::maker::HostSessionMaker;
+use crate::program::ProgramParts;
 use crate::prompt::notes_on_files;
 
 /// Maximum number of lines per plugin about invalid parts of its description.
@@ -88,11 +89,27 @@ impl Runtime {
     pub async fn start(setup: Setup) -> Self {
         let supervisor = supervisor(&setup);
         let discovery = discover(&setup, &supervisor).await;
-        Self::assemble(setup, supervisor, discovery)
+        Self::assemble(setup, supervisor, discovery, ProgramParts::default())
+    }
+
+    /// Starts a runtime with parts of the embedding program beside the plugins.
+    ///
+    /// # Errors
+    /// If a key or a base URL is for a provider that no plugin offers.
+    pub async fn start_with(mut setup: Setup, program: ProgramParts) -> Result<Self, Error> {
+        let supervisor = supervisor(&setup);
+        let discovery = discover(&setup, &supervisor).await;
+        program.set_variables(&mut setup, &discovery.registry)?;
+        Ok(Self::assemble(setup, supervisor, discovery, program))
     }
 
     /// Assembles the runtime from the discovered plugins.
-    pub(crate) fn assemble(mut setup: Setup, supervisor: Supervisor, discovery: Discovery) -> Self {
+    pub(crate) fn assemble(
+        mut setup: Setup,
+        supervisor: Supervisor,
+        discovery: Discovery,
+        program: ProgramParts,
+    ) -> Self {
         let log = Log::in_folder(setup.folders.cache().ok());
         let Discovery { registry, mut problems, described, stamps, trust } = discovery;
         if let Some(option) = &setup.environment_option {
@@ -150,6 +167,7 @@ impl Runtime {
         let environments = Environments::new(callers, board, outputs, processes);
         let host = Arc::new(RuntimeHost {
             taps: Mutex::default(),
+            program,
             setup,
             place: OnceLock::new(),
             plugins,
@@ -336,7 +354,7 @@ impl Runtime {
 
     /// Ends everything that runs: instances, then child processes, then the ledger. Returns what to
     /// tell the user.
-    pub async fn close(self) -> ShutdownReport {
+    pub async fn close(&self) -> ShutdownReport {
         // Taps of sessions that were never closed hold the host.
         let taps: Vec<_> = self.host.taps.lock().drain().collect();
         for (_, tap) in taps {

@@ -11,9 +11,9 @@ use jaato_environments::{SessionOutputs, SharedEnvironment};
 use jaato_policy::{AllowedTool, DenyRules, Rules, denied_to_all};
 use jaato_services::SessionEntry;
 use jaato_session::{
-    AnsweringModel, EventSink, History, Ids, NoAnswer, PermissionAsker, PolicyMode, RandomIds,
-    SeededRandom, Session, SessionPorts, SessionRules, SessionSetup, SharedRules, SystemClock,
-    SystemPrompt, UserAsker,
+    Agent, EventSink, Gate, History, Ids, NoAnswer, PermissionAsker, PolicyMode, RandomIds,
+    SeededRandom, Session, SessionClock, SessionPorts, SessionRules, SessionSaver, SessionSetup,
+    SharedRules, SystemClock, SystemPrompt, UserAsker,
 };
 use jaato_terminals::SessionAudience;
 use jaato_types::permission_prompt::{PermissionAnswer, PermissionPrompt};
@@ -65,6 +65,17 @@ pub struct SessionOptions {
     pub model: Option<String>,
     /// Whether the session outlives the process.
     pub saving: Saving,
+    /// The names of its tools, or beginnings of names before a `*`, each maybe after `PLUGIN:`.
+    /// `None` gives it every tool.
+    pub tools: Option<Vec<ToolName>>,
+    /// The session's identity in permission prompts, if it is not the main agent.
+    pub agent: Option<Agent>,
+    /// Replaces the policy that decides about calls before the user is asked.
+    pub gate: Option<Arc<dyn Gate>>,
+    /// Saves the session in place of a store of files.
+    pub saver: Option<Arc<dyn SessionSaver>>,
+    /// The session's source of time.
+    pub clock: Arc<dyn SessionClock>,
 }
 
 impl SessionOptions {
@@ -85,6 +96,11 @@ impl SessionOptions {
             caps: Caps::default(),
             model: None,
             saving: Saving::Off,
+            tools: None,
+            agent: None,
+            gate: None,
+            saver: None,
+            clock: Arc::new(SystemClock::new()),
         }
     }
 }
@@ -152,16 +168,18 @@ impl RuntimeHost {
         let ready = self.ready_model(&named, &options.request, &id)?;
         let core = self.core_budget(&ready);
         let tools = PluginTools::new(Arc::clone(self), id.clone(), true).with_core_budget(core);
-        let tools = tools.restricted_to(child.as_ref().and_then(|child| child.asked.tools.clone()));
+        let of_child = child.as_ref().and_then(|child| child.asked.tools.clone());
+        let tools = tools.restricted_to(of_child.or_else(|| options.tools.take()));
+        tools.check_restriction()?;
         let system = self.system_prompt(options.system.clone(), &tools.active())?;
         let mut setup = SessionSetup::new(named.model.clone(), 0, system);
         setup.model = ready.setup;
-        let mut providers = vec![Arc::clone(&ready.provider)];
+        let mut providers = vec![ready.answers.clone()];
         for name in config.fallback.0.iter().filter(|_| options.model.is_none()) {
             // An unknown name or an unsupported option is an error at the start.
             let next = self.ready_model(&self.model_by_name(name)?, &options.request, &id)?;
-            providers.push(Arc::clone(&next.provider));
-            setup.fallbacks.push(AnsweringModel { model: next.setup, provider: next.provider });
+            providers.push(next.answers.clone());
+            setup.fallbacks.push(next.answering());
         }
         setup.gc = config.gc.clone();
         setup.caps = caps(config, &options.caps);
@@ -170,6 +188,7 @@ impl RuntimeHost {
         setup.limits = self.setup.config.session.clone();
         setup.rules = Arc::new(self.session_rules(&options));
         setup.patience_ms = patience_ms(&self.setup.config);
+        setup.agent = options.agent.take();
         let (saved, setup_id) = (saving.set_up(self, &mut setup, &options)?, id.clone());
         if let Some(child) = &child {
             child.set_up(&mut setup);
@@ -177,9 +196,8 @@ impl RuntimeHost {
         self.join_environment(&id, &options, &setup.rules)?;
         let asker = Arc::clone(&options.asker);
         let gc_plugin = Arc::new(PluginGc::new(Arc::clone(self), id.clone()));
-        let provider_plugin = ready.provider;
+        let model = ready.answers.provider();
         let events = Arc::clone(&options.events);
-        let model = Arc::clone(&provider_plugin) as _;
         let mut ports = ports(self, model, tools, id, ids, options);
         ports.gc = Some(Arc::clone(&gc_plugin) as _);
         let note = saved.as_ref().and_then(StartedSaver::note_on_ended);
@@ -233,7 +251,7 @@ impl RuntimeHost {
     /// Starts a session without a model, in which a user calls tools.
     pub(crate) fn session_for_calls(
         self: &Arc<Self>,
-        options: SessionOptions,
+        mut options: SessionOptions,
     ) -> Result<Session, Error> {
         let mut setup = SessionSetup::new(ModelId::from(""), 0, SystemPrompt::default());
         setup.limits = self.setup.config.session.clone();
@@ -245,6 +263,7 @@ impl RuntimeHost {
         let asker = Arc::clone(&options.asker);
         let events = Arc::clone(&options.events);
         let tools = PluginTools::new(Arc::clone(self), id.clone(), false);
+        let tools = tools.restricted_to(options.tools.take());
         let ports = ports(self, Arc::new(NoProvider), tools, id, ids, options);
         let session = Session::start(setup, ports)
             .map_err(|error| Error::new(ErrorKind::HostBug, error.to_string()))?;
@@ -323,12 +342,12 @@ fn ports(
         Some(ledger) => Arc::new(LedgerEventSink::new(ledger.clone(), told)) as _,
         None => told as _,
     };
+    let gate = options.gate.unwrap_or_else(|| {
+        let has_shared_environment = options.environment.is_some();
+        Arc::new(HostPermissionCheck::for_session(host, session.clone(), has_shared_environment))
+    });
     SessionPorts {
-        gate: Arc::new(HostPermissionCheck::for_session(
-            host,
-            session.clone(),
-            options.environment.is_some(),
-        )),
+        gate,
         provider,
         hooks: Arc::new(PluginHooks::new(Arc::clone(host))),
         tools: Arc::new(tools),
@@ -341,8 +360,8 @@ fn ports(
             session,
             kept: None,
         }),
-        clock: Arc::new(SystemClock::new()),
-        saver: None,
+        clock: options.clock,
+        saver: options.saver,
         ids,
         random: Arc::new(SeededRandom::from_system()),
     }

@@ -9,7 +9,7 @@ use jaato_instances::{
     CallAttachments, CallSite, FacetRequest, InstanceLease, StateEffect, delta_callback,
     misbehaved_error, wrong_answer,
 };
-use jaato_registry::{ToolEntry, ToolStatus};
+use jaato_registry::{ToolEntry, ToolStatus, names_tool};
 use jaato_session::{
     CallScope, KnownTool, LIST_TOOLS, RenewalMoment, ToolRenewal, ToolSet, ToolState, WantedTools,
 };
@@ -31,7 +31,8 @@ pub struct PluginTools {
     session: SessionId,
     /// Whether the session has a model. Only then do `context` and `session` facts exist.
     has_model: bool,
-    /// The session's tools, all offered from the start, or `None` if it has every tool.
+    /// The names of the session's tools, or beginnings of names before a `*`, each maybe after
+    /// `PLUGIN:`. They are all offered from the start. `None` if it has every tool.
     only: Option<Vec<ToolName>>,
     core: CoreBudget,
     openings: PluginOpenings,
@@ -52,6 +53,23 @@ impl PluginTools {
     #[must_use]
     pub fn restricted_to(self, only: Option<Vec<ToolName>>) -> Self {
         Self { only, ..self }
+    }
+
+    /// Checks that each of the tools to which the session is restricted exists. A pattern may match
+    /// none, because plugins may set tools later.
+    ///
+    /// # Errors
+    /// Names the first tool that does not exist.
+    pub fn check_restriction(&self) -> Result<(), Error> {
+        let tools = self.tools();
+        let is_missing = |word: &&ToolName| {
+            let name = word.as_str().rsplit(':').next().unwrap_or_default();
+            !name.ends_with('*') && !tools.iter().any(|tool| tool.spec.name.as_str() == name)
+        };
+        let Some(word) = self.only.iter().flatten().find(is_missing) else { return Ok(()) };
+        let text = format!("there is no tool `{word}`");
+        let hint = "a pattern such as `mcp_*` also selects tools that plugins set later";
+        Err(Error::new(ErrorKind::Configuration, text).with_hint(hint))
     }
 
     /// Limits the cost of the core tools. The model finds tools that do not fit on demand.
@@ -93,6 +111,9 @@ impl PluginTools {
         call: ToolCall,
         scope: CallScope,
     ) -> Result<Output, Error> {
+        if let Some(tool) = host.program.tool(call.name.as_str()) {
+            return tool.call(call, scope).await;
+        }
         let offer = host.plugins.plugins.offer(&scope.session);
         let Some(offered) = offer.tool(call.name.as_str()) else {
             return Err(Error::new(ErrorKind::UnknownTool, format!("no tool `{}`", call.name)));
@@ -197,7 +218,11 @@ impl ToolSet for PluginTools {
         let offer = self.host.plugins.plugins.offer(&self.session);
         let first = &self.host.setup.config.tools_first;
         let core = self.core.fitting_tools(offer.entries(), &self.host.registry(), first);
-        let tools = offer.entries().map(|tool| known_tool(tool, &core));
+        let program = &self.host.program;
+        let of_plugins =
+            offer.entries().filter(|tool| program.tool(tool.spec.name.as_str()).is_none());
+        let of_plugins = of_plugins.map(|tool| known_tool(tool, &core));
+        let tools = program.known_tools().chain(of_plugins);
         let Some(only) = &self.only else { return tools.collect() };
         tools.filter_map(|tool| offer_lent_tool(tool, only)).collect()
     }
@@ -265,7 +290,11 @@ impl ToolSet for PluginTools {
 
 /// Keeps a tool that was lent to the session, and offers it.
 fn offer_lent_tool(mut tool: KnownTool, only: &[ToolName]) -> Option<KnownTool> {
-    let is_lent = only.contains(&tool.spec.name);
+    let (name, plugin) = (tool.spec.name.as_str(), tool.plugin.as_str());
+    let is_lent = only.iter().any(|word| match word.as_str().split_once(':') {
+        Some((of, word)) => of == plugin && names_tool(word, name),
+        None => names_tool(word.as_str(), name),
+    });
     let state = match tool.state {
         ToolState::Inactive => ToolState::Active,
         state => state,

@@ -6,12 +6,14 @@
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
-use jaato_types::{Completion, CompletionRequest, Delta, Event, ModelInfo, Part, Result};
+use jaato_types::{
+    Completion, CompletionRequest, Delta, Event, ModelInfo, Part, Result, SessionId,
+};
 use parking_lot::{Mutex, MutexGuard};
 
 use crate::clock::PIECE_MS;
 use crate::events::{EventEmitter, MODEL};
-use crate::{Cancel, SessionClock};
+use crate::{Cancel, EventSink, Limits, SessionClock, SystemClock};
 
 /// A stateless back end. Each request holds everything that it needs.
 pub trait Provider: Send + Sync {
@@ -112,6 +114,13 @@ impl ReceivedDeltas {
 }
 
 impl DeltaSink {
+    /// Creates a sink for a request that belongs to no session. Its events reach `events`.
+    pub fn without_session(events: Arc<dyn EventSink>) -> Self {
+        let emitter = EventEmitter::new(SessionId::from("program"), events);
+        let clock = Arc::new(SystemClock::new());
+        Self::new(emitter, clock, MODEL, Limits::default().answer_bytes_max)
+    }
+
     pub(crate) fn new(
         emitter: EventEmitter,
         clock: Arc<dyn SessionClock>,

@@ -23,10 +23,15 @@ fn examples() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/examples").canonicalize().unwrap()
 }
 
-/// Lists every example by name.
+/// Lists every example plugin by name. Programs that embed jaato have a test of their own, in
+/// `host/library`.
 fn names() -> Vec<String> {
     let entries = fs::read_dir(examples()).unwrap().map(Result::unwrap);
-    let folders = entries.filter(|entry| entry.path().join("README.md").is_file());
+    let is_program = |path: &Path| {
+        path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("embed-"))
+    };
+    let folders = entries
+        .filter(|entry| entry.path().join("README.md").is_file() && !is_program(&entry.path()));
     let mut names: Vec<String> =
         folders.map(|entry| entry.file_name().into_string().unwrap()).collect();
     names.sort();

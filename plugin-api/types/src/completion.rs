@@ -251,6 +251,11 @@ pub enum FinishReason {
     Unknown,
 }
 
+impl FinishReason {
+    /// [`FinishReason::Cancelled`], for programs that compare it as a constant.
+    pub const CANCELLED: Self = Self::Cancelled;
+}
+
 /// The tokens of one completion. Values that the server does not report stay 0 or absent.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]

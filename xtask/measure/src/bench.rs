@@ -7,6 +7,7 @@ mod agent;
 mod files;
 mod first_answer;
 mod home;
+mod library;
 mod policy;
 mod processes;
 mod stolen;
@@ -67,6 +68,11 @@ const BENCHES: &[Benchmark] = &[
         name: "policy",
         about: "a decision over 500 rules and a command line of 4 KiB",
         measure: policy::policy,
+    },
+    Benchmark {
+        name: "library",
+        about: "100 embedded sessions that stream at once, against plain channels, and opening one",
+        measure: |workspace| on_linux(library::library, workspace),
     },
     Benchmark {
         name: "first-answer",

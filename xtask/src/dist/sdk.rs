@@ -32,6 +32,9 @@ const PAGES: &str = "docs/authors";
 /// Complete example plugins, with the same paths to the crates.
 const EXAMPLES: &str = "docs/examples";
 
+/// The beginning of the names of examples that are programs.
+const EMBEDDERS: &str = "embed-";
+
 const README: &str = include_str!("sdk/README.md");
 
 /// Writes the sdk into a folder.
@@ -157,6 +160,12 @@ fn walk(root: &Path, folder: &Path, files: &mut Vec<PathBuf>) -> Result<()> {
 fn is_wanted(file: &Path) -> bool {
     let named =
         |part: std::path::Component<'_>| LEFT_OUT.iter().any(|name| part.as_os_str() == *name);
+    // These embed the host, which the sdk does not include.
+    let is_program =
+        file.strip_prefix(EXAMPLES).is_ok_and(|file| file.to_string_lossy().starts_with(EMBEDDERS));
+    if is_program {
+        return false;
+    }
     let is_example = file.starts_with(EXAMPLES);
     is_example && !file.components().any(|part| part.as_os_str() == "target")
         || !is_example && !file.components().any(named)
@@ -201,6 +210,7 @@ mod tests {
             "plugin-api/vendors/Cargo.toml",
             "plugin-api/target/debug/a",
             "docs/examples/tool-a/target/debug/a",
+            "docs/examples/embed-chat/src/main.rs",
         ] {
             assert!(!is_wanted(Path::new(left_out)), "{left_out}");
         }

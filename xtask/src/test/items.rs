@@ -61,6 +61,18 @@ pub const ITEMS: &[TierItem] = &[
         tests: &["whole_tasks_"],
     },
     TierItem {
+        name: "embedders",
+        about: "the example programs that embed the library, built and tested outside of the workspace",
+        files: &[
+            "docs/examples/embed-axum/",
+            "docs/examples/embed-chat/",
+            "docs/examples/embed-test/",
+            "host/library/",
+            "host/runtime/",
+        ],
+        tests: &["example_embedders_"],
+    },
+    TierItem {
         name: "fuzz",
         about: "random bytes for manifests, frames, the worker's protocol and the C entry, five times as many",
         files: &[

@@ -97,6 +97,9 @@ const TABLE: &[AllowedDependencies] = &[
         "jaato-sessions", "jaato-store", "jaato-terminals",
         "jaato-worker",
     ], &[]),
+    row("jaato-library", &["jaato-plugin-sdk", "jaato-process", "jaato-runtime", "jaato-worker"], &[
+        "jaato-plugin-sdk-environment", "jaato-plugin-testkit",
+    ]),
     row("jaato", &[
         "jaato-install", "jaato-process", "jaato-runtime", "jaato-template", "jaato-worker",
     ], &["jaato-types", "jaato-plugin-testkit", "jaato-sessions", "jaato-vendors"]),

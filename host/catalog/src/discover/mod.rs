@@ -21,11 +21,14 @@ use jaato_types::{Description, Error, ErrorKind};
 pub use seen::PluginStamps;
 
 use crate::describe::describe;
-use crate::setup::Setup;
+use crate::setup::{PluginFiles, Setup};
 use crate::trusted::{private_copy, sha256_of};
 
 /// The plugin folder of a workspace, relative to its root.
 const WORKSPACE_PLUGINS: &str = ".jaato/plugins";
+
+/// The place of plugins that are linked into the program, in lists.
+const LINKED: &str = "program";
 
 /// Number of plugins to describe at the same time. Each is a process.
 const DESCRIBES_AT_ONCE: usize = 4;
@@ -152,8 +155,20 @@ pub async fn search(
     let mut told = BTreeSet::new();
     problems.retain(|problem| told.insert(problem.clone()));
     let cache_problem = cache.as_mut().and_then(|cache| store_descriptions(&files, cache));
-    let files = files.into_iter().map(to_file_candidate).collect();
+    let files = linked_candidates(setup).chain(files.into_iter().map(to_file_candidate)).collect();
     SearchedPlugins { files, problems, cache_problem, described }
+}
+
+/// Returns the plugins that are linked into the program. They need neither a child to describe them
+/// nor a file.
+fn linked_candidates(setup: &Setup) -> impl Iterator<Item = PluginFileCandidate> {
+    setup.linked.iter().map(|plugin| {
+        let (path, manifest) = (plugin.path().to_owned(), plugin.manifest().clone());
+        let description = Some(jaato_loader::describe(plugin));
+        let (place, trust) = (LINKED, PluginFileTrust::Shipped);
+        let found = PluginCandidate { path: path.clone(), place, trust, manifest, description };
+        PluginFileCandidate { path, stamp: None, found: Ok(found) }
+    })
 }
 
 fn to_file_candidate(file: PluginReadResult) -> PluginFileCandidate {
@@ -169,6 +184,9 @@ fn to_file_candidate(file: PluginReadResult) -> PluginFileCandidate {
 
 /// Lists the folders to search.
 pub fn places(setup: &Setup) -> Vec<PluginSearchFolder> {
+    if setup.files == PluginFiles::Ignored {
+        return Vec::new();
+    }
     let mut places = shipped_places(&setup.executable);
     let mut add = |kind, folder: &Path| places.push(PluginSearchFolder::new(kind, folder));
     setup.plugin_dirs.iter().for_each(|folder| add(PlaceKind::CommandLine, folder));

@@ -149,6 +149,28 @@ impl Environments {
         }
     }
 
+    /// Sends a request of the host's own about files to a session's environment, and returns the
+    /// answer's frame.
+    ///
+    /// # Errors
+    /// The environment's error, or `unknown_operation` if it answers with a stream.
+    pub async fn request(
+        self: &Arc<Self>,
+        session: &SessionId,
+        operation: &str,
+        frame: Vec<u8>,
+    ) -> Result<Vec<u8>, Error> {
+        let (member, quiet) = (self.member(session)?, Arc::new(|_| {}) as DeltaCallback);
+        let (host, asker) = (Arc::clone(self), PluginName::from("host"));
+        match member.call(host, &asker, operation, (frame, None), quiet).await? {
+            EngineServiceAnswer::Frame(answer) => Ok(answer),
+            EngineServiceAnswer::Stream(_) | EngineServiceAnswer::StreamWith(..) => {
+                let text = format!("`{operation}` answers with a stream");
+                Err(Error::new(ErrorKind::UnknownOperation, text))
+            }
+        }
+    }
+
     fn member(&self, session: &SessionId) -> Result<Arc<EnvironmentMember>, Error> {
         self.member_of(session).ok_or_else(|| {
             let text = "the session has no execution environment";

@@ -142,6 +142,10 @@ impl Instances {
     ) -> Result<(NewInstance, Option<Error>), InstanceCreationError> {
         let mut copy = None;
         let opening = plugin.get_or_try_init(|| async {
+            let path = &entry.candidate.path;
+            if let Some(linked) = wanted.setup.linked.iter().find(|it| it.path() == path) {
+                return Ok(StartedPlugin::start(&self.executor, linked).await?);
+            }
             let file = file_to_open(self.copies.get(), None, entry, source, wanted).await?;
             if let OpenFile::NotCopied(path, error) = &file
                 && self.is_inside(&entry.candidate.manifest.name)

@@ -385,6 +385,10 @@ impl<'a> InstanceRequest<'a> {
 pub fn why_in_worker(setup: &Setup, entry: &PluginEntry) -> Option<&'static str> {
     let PluginCandidate { manifest, trust, .. } = &entry.candidate;
     let is_named = |name: &String| name == "*" || name == manifest.name.as_str();
+    if setup.linked.iter().any(|linked| linked.path() == entry.candidate.path) {
+        // Its code is in this process already.
+        return None;
+    }
     if matches!(trust, PluginFileTrust::No(_) | PluginFileTrust::WorkspaceNot) {
         Some("it is not trusted")
     } else if manifest.isolation == Isolation::Worker {

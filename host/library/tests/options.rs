@@ -1,0 +1,270 @@
+//! The options of hosts and sessions, and what a program may replace.
+
+use std::sync::Arc;
+
+use futures_util::future::BoxFuture;
+use jaato_library::ports::{Gate, SessionClock};
+use jaato_library::testing::ScriptedProviderAction as Say;
+use jaato_library::types::permission_prompt::PermissionAnswer;
+use jaato_library::types::{Event, ToolName};
+use jaato_library::{Configuration, HistoryEntry, Jaato, Tool, allow, deny};
+use parking_lot::Mutex;
+use serde_json::json;
+
+use crate::support::{builder, call_add, events_of, say, script};
+
+/// Sends a prompt that leads to a call of `add`, and returns whether it was allowed and which rule
+/// decided.
+async fn decision(session: &jaato_library::Session) -> (bool, String) {
+    let mut turn = session.send("What is 2 + 40?");
+    let events = events_of(&mut turn).await;
+    // Without a user, a turn whose call is denied fails.
+    drop(turn);
+    let decided = events.into_iter().find_map(|event| match event {
+        Event::PermissionDecided { allowed, rule, .. } => Some((allowed, rule)),
+        _ => None,
+    });
+    decided.unwrap()
+}
+
+#[tokio::test]
+async fn tool_runs_only_if_a_rule_or_an_answer_allows_it() {
+    let steps = || [call_add("1"), say("Done.")];
+    let jaato = builder(&script(steps())).start().await.unwrap();
+    let session = jaato.session().open().unwrap();
+    assert!(!decision(&session).await.0);
+
+    let jaato = builder(&script(steps())).start().await.unwrap();
+    let asked = Arc::new(Mutex::new(Vec::new()));
+    let told = Arc::clone(&asked);
+    let session = jaato.session().on_permission(move |prompt| {
+        told.lock().push((prompt.tool, prompt.arguments["b"].clone()));
+        async { allow() }
+    });
+    assert!(decision(&session.open().unwrap()).await.0);
+    assert_eq!(*asked.lock(), [(ToolName::from("add"), json!(40))]);
+
+    let jaato = builder(&script(steps())).start().await.unwrap();
+    let session = jaato.session().on_permission(|_| async { deny("not today") }).open().unwrap();
+    assert!(!decision(&session).await.0);
+    let said = serde_json::to_string(&session.history()).unwrap();
+    assert!(said.contains("not today"), "{said}");
+}
+
+#[tokio::test]
+async fn prompt_is_answered_through_the_handle() {
+    let jaato = builder(&script([call_add("1"), say("Done.")])).start().await.unwrap();
+    let session = jaato.session().answer_by_handle().open().unwrap();
+    let handle = session.handle();
+    let mut turn = session.send("What is 2 + 40?");
+    let mut results = Vec::new();
+    while let Some(event) = turn.next().await {
+        match event {
+            Event::PermissionAsked(prompt) => {
+                assert!(handle.answer(&prompt.call_id, allow()));
+                assert!(!handle.answer(&prompt.call_id, allow()));
+            }
+            Event::ToolCallFinished { result, .. } => results.push(result["sum"].clone()),
+            _ => {}
+        }
+    }
+    assert_eq!(results, [json!(42.0)]);
+}
+
+/// Denies everything.
+struct Closed;
+
+impl Gate for Closed {
+    fn decide(
+        &self,
+        rules: &jaato_library::policy::Rules,
+        call: &jaato_library::policy::PolicyCall<'_>,
+    ) -> jaato_library::policy::Decision {
+        let mut closed = rules.clone();
+        closed.disabled.insert(call.tool.clone());
+        jaato_library::policy::decide(&closed, call)
+    }
+}
+
+#[tokio::test]
+async fn program_replaces_the_policy() {
+    let jaato = builder(&script([call_add("1"), say("Done.")])).start().await.unwrap();
+    let session = jaato.session().allow_all().policy(Arc::new(Closed)).open().unwrap();
+    assert!(!decision(&session).await.0);
+}
+
+#[tokio::test]
+async fn tools_are_chosen_for_each_session() {
+    let model = script([say("A."), say("B."), say("C.")]);
+    let other = Tool::new("other", "Does nothing.", json!({ "type": "object" }), |_, _| async {
+        Ok::<_, String>(())
+    });
+    let jaato = builder(&model).tool(other).start().await.unwrap();
+    jaato.session().open().unwrap().send("a").await.unwrap();
+    jaato.session().tools(["oth*"]).open().unwrap().send("b").await.unwrap();
+    jaato.session().tools([]).open().unwrap().send("c").await.unwrap();
+    let names = |request: &jaato_library::types::CompletionRequest| -> Vec<String> {
+        request.tools.iter().map(|tool| tool.name.to_string()).collect()
+    };
+    let requests: Vec<_> = model.requests().iter().map(names).collect();
+    assert_eq!(requests, [vec!["add".to_owned(), "other".into()], vec!["other".into()], vec![]]);
+    let error = jaato.session().tools(["subtract"]).open().err().unwrap();
+    assert_eq!(error.message, "there is no tool `subtract`");
+}
+
+#[tokio::test]
+async fn saved_session_continues_in_another_host() {
+    let folder = tempfile::tempdir().unwrap();
+    let model = script([say("I will remember.")]);
+    let jaato = builder(&model).start().await.unwrap();
+    let session = jaato.session().save_in(folder.path().join("sessions")).open().unwrap();
+    session.send("Remember 42.").await.unwrap();
+    let id = session.id();
+    session.close().await;
+    jaato.close().await;
+
+    let model = script([say("It was 42.")]);
+    let jaato = builder(&model).start().await.unwrap();
+    let session = jaato.resume(folder.path().join("sessions"), id.as_str()).open().unwrap();
+    assert_eq!(session.id(), id);
+    assert_eq!(session.send("What was it?").await.unwrap().text, "It was 42.");
+    assert_eq!(model.requests()[0].messages.len(), 3);
+    session.close().await;
+    let error = jaato.resume(folder.path(), "nothing").open().err().unwrap();
+    assert!(error.message.contains("nothing"), "{error}");
+}
+
+#[tokio::test]
+async fn conversation_survives_as_json_and_resets_a_session() {
+    let model = script([say("One."), say("Two."), say("Three.")]);
+    let jaato = builder(&model).start().await.unwrap();
+    let session = jaato.session().open().unwrap();
+    session.send("1").await.unwrap();
+    let saved = serde_json::to_string(&session.history()).unwrap();
+    let id = session.id();
+    session.send("2").await.unwrap();
+    let entries: Vec<HistoryEntry> = serde_json::from_str(&saved).unwrap();
+    session.reset(entries).await.unwrap();
+    assert_ne!(session.id(), id);
+    assert_eq!(session.history().len(), 2);
+    assert_eq!(session.send("3").await.unwrap().text, "Three.");
+    assert_eq!(model.requests()[2].messages.len(), 3);
+    session.reset([]).await.unwrap();
+    assert_eq!(session.history(), []);
+}
+
+/// A clock that stands still.
+struct Stopped;
+
+impl SessionClock for Stopped {
+    fn monotonic_ms(&self) -> u64 {
+        7
+    }
+
+    fn wall_ms(&self) -> u64 {
+        86_400_000
+    }
+
+    fn sleep(&self, _ms: u64) -> BoxFuture<'static, ()> {
+        Box::pin(std::future::pending())
+    }
+}
+
+#[tokio::test]
+async fn ledger_events_and_clock_are_the_programs_own() {
+    let model = script([call_add("1"), say("Done.")]);
+    let jaato = builder(&model).start().await.unwrap();
+    let records = Arc::new(Mutex::new(Vec::new()));
+    let (kept, events) = (Arc::clone(&records), Arc::new(Mutex::new(0)));
+    let counted = Arc::clone(&events);
+    let session = jaato.session().clock(Arc::new(Stopped)).allow("add");
+    let session = session.on_event(move |_| *counted.lock() += 1);
+    let recorder = move |record: &jaato_library::LedgerRecord| {
+        kept.lock().push(serde_json::to_value(record).unwrap());
+    };
+    let session = session.ledger(Arc::new(recorder)).open().unwrap();
+    let report = session.send("What is 2 + 40?").await.unwrap();
+    assert_eq!((report.started_at_ms, report.duration_ms), (86_400_000, 0));
+    assert!(*events.lock() > 5);
+    let records = records.lock();
+    assert!(records.iter().any(|record| record.to_string().contains("add")), "{records:?}");
+    assert!(!records.iter().any(|record| record.to_string().contains("What is")), "{records:?}");
+}
+
+#[tokio::test]
+async fn streaming_can_be_switched_between_turns() {
+    let model = script([say("A."), say("B.")]);
+    let jaato = builder(&model).start().await.unwrap();
+    let session = jaato.session().open().unwrap();
+    session.send("a").await.unwrap();
+    session.handle().set_streaming(false);
+    session.send("b").await.unwrap();
+    let asked: Vec<_> = model.requests().iter().map(|request| request.options.stream).collect();
+    assert_eq!(asked, [None, Some(false)]);
+}
+
+#[tokio::test]
+async fn typed_tool_refuses_wrong_arguments_and_reports_its_error() {
+    #[derive(serde::Deserialize, jaato_library::schemars::JsonSchema)]
+    #[schemars(crate = "jaato_library::schemars")]
+    struct Place {
+        city: String,
+    }
+    let model = script([
+        vec![Say::call("1", "weather", json!({ "city": 7 }))],
+        vec![Say::call("2", "weather", json!({ "city": "Bonn" }))],
+        say("Done."),
+    ]);
+    let weather = Tool::typed("weather", "Tells the weather.", |place: Place, _| async move {
+        Err::<(), _>(format!("no station in {}", place.city))
+    });
+    let jaato = Jaato::builder().shared_provider("my", model).tool(weather.allowed());
+    let jaato = jaato.start().await.unwrap();
+    let session = jaato.session().open().unwrap();
+    let mut turn = session.send("How is the weather?");
+    let events = events_of(&mut turn).await;
+    let failed: Vec<_> = events
+        .iter()
+        .filter_map(|event| match event {
+            Event::ToolCallFinished { result, is_error: true, .. } => {
+                Some(serde_json::to_string(result).unwrap())
+            }
+            _ => None,
+        })
+        .collect();
+    assert_eq!(failed.len(), 2);
+    assert!(failed[1].contains("no station in Bonn"), "{failed:?}");
+}
+
+#[tokio::test]
+async fn key_of_a_provider_that_no_plugin_offers_is_refused() {
+    let jaato = Jaato::builder().key("openai", "secret-key");
+    let error = jaato.start().await.err().unwrap();
+    assert!(error.message.contains("no plugin has a provider `openai`"), "{error}");
+    assert!(!error.to_string().contains("secret-key"));
+}
+
+#[tokio::test]
+async fn host_without_configuration_reads_and_writes_no_file_of_the_user() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("config.toml"), "nonsense =").unwrap();
+    let model = script([say("Hello.")]);
+    let jaato = builder(&model).workspace(folder.path()).start().await.unwrap();
+    jaato.session().open().unwrap().send("Hello.").await.unwrap();
+    jaato.close().await;
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
+
+    std::fs::create_dir(folder.path().join("config")).unwrap();
+    let broken = folder.path().join("config/config.toml");
+    std::fs::write(broken, "nonsense =").unwrap();
+    let configuration = Configuration::In(folder.path().to_owned());
+    let refused = builder(&script([])).configuration(configuration).start().await.err().unwrap();
+    assert!(refused.message.contains("config.toml"), "{refused}");
+}
+
+#[test]
+fn denial_without_a_reason_has_no_comment() {
+    assert_eq!(deny("").comment, None);
+    let PermissionAnswer { comment, .. } = deny("why");
+    assert_eq!(comment.as_deref(), Some("why"));
+}
