@@ -42,7 +42,7 @@ pub async fn ask(runtime: &Runtime) -> Result<Option<ModelChoice>, CommandFailur
     let is_default =
         config.origins("model").iter().all(|origin| origin.layer() == ConfigLayer::BuiltIn);
     let mut offered = if is_default { with_keys(runtime) } else { Vec::new() };
-    let download = if config.local_download { None } else { download(runtime) };
+    let download = if config.local_download { None } else { pending_download(runtime) };
     if offered.is_empty() && download.is_none() {
         return Ok(None);
     }
@@ -60,7 +60,7 @@ pub async fn ask(runtime: &Runtime) -> Result<Option<ModelChoice>, CommandFailur
     let open = Arc::new(terminal::open_question());
     let read = |line: &str| read_answer(line, offered.len());
     let fold = |at: &Option<usize>| at.map(|at| folded_answer(&offered[at]));
-    let answer = terminal::ask(open, question_of(&offered), Before::Dropped, read, fold).await;
+    let answer = terminal::ask(open, model_question(&offered), Before::Dropped, read, fold).await;
     drop(ending);
     let choice = match answer.map_err(said)? {
         Reply::Answer(Some(at)) => offered.swap_remove(at).choice,
@@ -68,7 +68,7 @@ pub async fn ask(runtime: &Runtime) -> Result<Option<ModelChoice>, CommandFailur
         Reply::Nobody(_) => return Ok(None),
     };
     if is_default {
-        remember(runtime, &choice.model);
+        save_model_choice(runtime, &choice.model);
     }
     Ok(Some(choice))
 }
@@ -87,7 +87,7 @@ fn with_keys(runtime: &Runtime) -> Vec<OfferedModel> {
 }
 
 /// Returns the download of the configured model's weights, if they are missing.
-fn download(runtime: &Runtime) -> Option<OfferedModel> {
+fn pending_download(runtime: &Runtime) -> Option<OfferedModel> {
     let model = runtime.model();
     let WeightsSource::Asset(asset) = runtime.weights_source(&model)? else { return None };
     let ModelState::Missing { bytes } = runtime.weights_state(&asset) else { return None };
@@ -98,7 +98,7 @@ fn download(runtime: &Runtime) -> Option<OfferedModel> {
     Some(OfferedModel { text, choice: ModelChoice { model, may_download: true } })
 }
 
-fn question_of(offered: &[OfferedModel]) -> Dialog {
+fn model_question(offered: &[OfferedModel]) -> Dialog {
     let answers = offered.iter().map(|one| one.text.clone());
     Dialog::choice(
         "Which model should answer?",
@@ -125,7 +125,7 @@ fn folded_answer(offered: &OfferedModel) -> Text {
 }
 
 /// Writes the model to the user's configuration, so that the question is asked only once.
-fn remember(runtime: &Runtime, model: &ModelId) {
+fn save_model_choice(runtime: &Runtime, model: &ModelId) {
     let folders = &runtime.setup().folders;
     let Ok(path) = folders.config_file() else { return };
     let line = match set_model(&path, model.as_str()) {

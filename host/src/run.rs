@@ -17,7 +17,7 @@ use crate::exit::{CommandFailure, CommandResult, Exit};
 use crate::sessions::resume;
 use crate::signals::cancel_on_signals;
 use crate::view::View;
-use crate::{answers, attach, conversation, report, start, terminal};
+use crate::{attach, client_answers, conversation, report, start, terminal};
 
 /// The largest task, in bytes, because it goes to the provider with everything else.
 const TASK_BYTES_MAX: u64 = 4 * 1024 * 1024;
@@ -86,7 +86,7 @@ pub async fn run(global: GlobalArgs, args: RunArgs) -> CommandResult {
     cancel_on_signals(cancel.clone());
     let view = View::start(args.output, cancel.clone());
     let watch = match args.answers {
-        true => answers::read_answers(&view),
+        true => client_answers::read_answers(&view),
         false => SessionObservers::at_terminal(&view, &Arc::default()),
     };
     let mut session = conversation::start(&runtime, &args.session, saving, &view, watch)?;
@@ -110,7 +110,7 @@ pub async fn run(global: GlobalArgs, args: RunArgs) -> CommandResult {
             OutputForm::Text => _ = report::json(&objects)?,
         }
     }
-    finish(&report, args.output).map(|exit| shown.exit(exit))
+    finish_turn(&report, args.output).map(|exit| shown.exit(exit))
 }
 
 async fn show_prompt(runtime: Runtime, args: RunArgs, cancel: &Cancel) -> CommandResult {
@@ -238,7 +238,7 @@ async fn read_input() -> Result<Option<String>, CommandFailure> {
 }
 
 /// Turns the end of a turn into the exit code, and reports errors that the view did not show.
-fn finish(report: &TurnReport, form: OutputForm) -> CommandResult {
+fn finish_turn(report: &TurnReport, form: OutputForm) -> CommandResult {
     let exit = conversation::exit_of_turn(report);
     if report.error.is_none() && exit == Exit::Failed {
         let message = "every tool call of the run failed";

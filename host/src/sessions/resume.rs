@@ -70,16 +70,19 @@ pub fn find(runtime: &Runtime, id: &str) -> Result<SessionId, CommandFailure> {
 }
 
 fn newest(runtime: &Runtime) -> Result<SessionId, CommandFailure> {
-    let newest = listed(runtime, 1)?.pop();
-    newest.map(|newest| SessionId::new(newest.id)).ok_or_else(no_session)
+    let newest = list_recent_sessions(runtime, 1)?.pop();
+    newest.map(|newest| SessionId::new(newest.id)).ok_or_else(no_session_failure)
 }
 
-fn no_session() -> CommandFailure {
+fn no_session_failure() -> CommandFailure {
     CommandFailure::new(Exit::Failed, "this workspace has no saved session")
         .hint("`jaato session list --all` lists those of other workspaces")
 }
 
-fn listed(runtime: &Runtime, limit: u32) -> Result<Vec<IndexedSession>, CommandFailure> {
+fn list_recent_sessions(
+    runtime: &Runtime,
+    limit: u32,
+) -> Result<Vec<IndexedSession>, CommandFailure> {
     let sessions = Sessions::of_runtime(runtime)?;
     let Some(index) = sessions.index()? else { return Ok(Vec::new()) };
     index.list(Some(&sessions.workspace), limit).map_err(failure)
@@ -95,9 +98,9 @@ pub async fn ask(runtime: &Runtime) -> Result<SessionId, CommandFailure> {
         return Err(CommandFailure::new(Exit::Usage, text)
             .hint("`jaato session list` lists them; `--continue` takes the newest"));
     }
-    let mut offered = listed(runtime, OFFERED_MAX)?;
+    let mut offered = list_recent_sessions(runtime, OFFERED_MAX)?;
     if offered.is_empty() {
-        return Err(no_session());
+        return Err(no_session_failure());
     }
     let rows = offered.iter().map(session_line);
     let answers = rows.chain(["none".to_owned()]).collect();
@@ -368,10 +371,10 @@ pub fn show_end(session: &Session) {
     let messages = if turns == 1 { "1 message".to_owned() } else { format!("{turns} messages") };
     report::remark(&format!("continues session {} with {messages} of yours", session.id()));
     if let Some(prompt) = last_of(Role::User) {
-        report::remark(&format!("> {}", shortened(&prompt)));
+        report::remark(&format!("> {}", first_lines(&prompt)));
     }
     if let Some(answer) = last_of(Role::Model) {
-        report::remark(&shortened(&answer));
+        report::remark(&first_lines(&answer));
     }
 }
 
@@ -383,7 +386,7 @@ pub fn tell_how_to_continue(session: &Session) {
 }
 
 /// Returns the first lines of a text.
-fn shortened(text: &str) -> String {
+fn first_lines(text: &str) -> String {
     let lines: Vec<&str> = text.trim().lines().collect();
     match lines.len() > SHOWN_LINES_MAX {
         true => format!("{}\n…", lines[..SHOWN_LINES_MAX].join("\n")),

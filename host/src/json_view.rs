@@ -39,14 +39,14 @@ fn exact(text: &str) -> String {
 }
 
 fn entry(name: &str, value: &Value, columns: usize) -> Vec<String> {
-    if let Some(text) = short(value) {
+    if let Some(text) = short_value(value) {
         return columns::named(name, &text, columns.saturating_sub(1));
     }
     let room = columns.saturating_sub(INDENT).max(ROOM_MIN);
     let mut drawn = vec![format!("{name}:")];
     let inner = match value {
         Value::Object(content) => object(content, room),
-        Value::Array(items) => list(items, room),
+        Value::Array(items) => draw_list(items, room),
         Value::String(text) => {
             let lines = visible::text(text);
             lines.lines().flat_map(|line| columns::wrapped(line, room.saturating_sub(1))).collect()
@@ -62,7 +62,7 @@ fn indent_line(line: &str) -> String {
 }
 
 /// Returns a value that fits on one line. Returns `None` for others.
-fn short(value: &Value) -> Option<String> {
+fn short_value(value: &Value) -> Option<String> {
     match value {
         Value::Null => Some("-".to_owned()),
         Value::Bool(is) => Some(if *is { "yes" } else { "no" }.to_owned()),
@@ -73,7 +73,7 @@ fn short(value: &Value) -> Option<String> {
         Value::Array(items) if items.is_empty() => Some("none".to_owned()),
         Value::Array(items) => {
             let scalar = |item: &Value| !matches!(item, Value::Array(_) | Value::Object(_));
-            let texts = items.iter().filter(|item| scalar(item)).map(short);
+            let texts = items.iter().filter(|item| scalar(item)).map(short_value);
             let texts: Option<Vec<String>> = texts.collect();
             texts.filter(|texts| texts.len() == items.len()).map(|texts| texts.join(", "))
         }
@@ -81,16 +81,16 @@ fn short(value: &Value) -> Option<String> {
     }
 }
 
-fn list(items: &[Value], columns: usize) -> Vec<String> {
+fn draw_list(items: &[Value], columns: usize) -> Vec<String> {
     if let Some((head, rows)) = table(items) {
         return columns::lay_out_fitting(&head, &rows, columns).lines;
     }
     let room = columns.saturating_sub(INDENT).max(ROOM_MIN);
     let mut drawn = Vec::new();
     for item in items {
-        let lines = match (item, short(item)) {
+        let lines = match (item, short_value(item)) {
             (Value::Object(content), None) => object(content, room),
-            (Value::Array(items), None) => list(items, room),
+            (Value::Array(items), None) => draw_list(items, room),
             (_, Some(text)) => columns::wrapped(&text, room.saturating_sub(1)),
             (_, None) => entry("text", item, room),
         };
@@ -117,7 +117,7 @@ fn table(items: &[Value]) -> Option<(Vec<String>, Vec<Vec<String>>)> {
         return None;
     }
     let cell = |object: &Map<String, Value>, key: &String| match object.get(key) {
-        Some(value) => short(value),
+        Some(value) => short_value(value),
         None => Some("-".to_owned()),
     };
     let rows = objects.iter().map(|object| keys.iter().map(|key| cell(object, key)).collect());

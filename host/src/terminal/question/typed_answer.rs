@@ -9,7 +9,7 @@ use super::keys::{Decoder, Key};
 use super::line::Line;
 use super::rows::{Dialog, Manner};
 use crate::terminal::keys::{CtrlC, QuestionKeys, stop_here};
-use crate::terminal::typed::{self, CTRL_C, CtrlCAsKey};
+use crate::terminal::raw_input::{self, CTRL_C, CtrlCAsKey};
 use crate::terminal::writer;
 
 /// How long `y` or a digit must be the only key before it answers, because the user may be typing
@@ -117,7 +117,7 @@ impl Typing {
         let keys = match self {
             Self::Keys(keys) => keys,
             Self::Lines(_) => {
-                return Ok(typed::take_early()?.into_iter().map(|line| line + "\n").collect());
+                return Ok(raw_input::take_early()?.into_iter().map(|line| line + "\n").collect());
             }
         };
         for _ in 0..EARLY_READS_MAX {
@@ -143,9 +143,9 @@ impl Typing {
     pub(super) fn next(&mut self) -> io::Result<Option<Typed>> {
         match self {
             Self::Keys(keys) => keys.next(),
-            Self::Lines(_) if !typed::is_typed()? => Ok(None),
+            Self::Lines(_) if !raw_input::is_typed()? => Ok(None),
             Self::Lines(_) => {
-                let line = typed::read_line()?;
+                let line = raw_input::read_line()?;
                 // An answer has no control characters, such as Ctrl-L.
                 let is_text = |sign: &char| !sign.is_control() || *sign == CTRL_C;
                 let text = String::from_utf8_lossy(&line);
@@ -176,10 +176,10 @@ impl Typing {
 impl Keys {
     /// Reads typed keys. Returns false if there were none.
     fn read(&mut self) -> io::Result<bool> {
-        if !typed::is_typed()? {
+        if !raw_input::is_typed()? {
             return Ok(false);
         }
-        let bytes = typed::read_some()?;
+        let bytes = raw_input::read_some()?;
         self.has_ended = bytes.is_empty();
         self.waiting.extend(self.decoder.keys(&bytes));
         self.last_key = Instant::now();

@@ -171,7 +171,7 @@ impl AnswerClient {
             number += 1;
             let taken = match line {
                 Ok(line) if line.trim_ascii().is_empty() => Ok(()),
-                Ok(line) => parse(&line).and_then(|named| self.accept_answer(named)),
+                Ok(line) => parse_answer_line(&line).and_then(|named| self.accept_answer(named)),
                 Err(error) if error.kind == ErrorKind::Io => {
                     self.end(error.message);
                     return;
@@ -329,7 +329,7 @@ impl UserAsker for AnswerClient {
 }
 
 /// Parses one line. Errors contain nothing of it.
-fn parse(line: &[u8]) -> Result<AddressedAnswer, Error> {
+fn parse_answer_line(line: &[u8]) -> Result<AddressedAnswer, Error> {
     let wrong = |text: &str| Error::new(ErrorKind::InvalidArguments, text).with_hint(HINT);
     let value: Value = serde_json::from_slice(line)
         .map_err(|error| wrong(&format!("it is not JSON (column {})", error.column())))?;
@@ -404,11 +404,13 @@ mod tests {
     fn check(line: &str, expected: Result<(&str, ClientAnswer), &str>) {
         let expected =
             expected.map(|(id, given)| AddressedAnswer { id: id.to_owned(), session: None, given });
-        let parsed = parse(line.as_bytes()).map_err(|error| error.message);
+        let parsed = parse_answer_line(line.as_bytes()).map_err(|error| error.message);
         assert_eq!(parsed, expected.map_err(str::to_owned), "{line}");
     }
 
-    fn decided(answer: PermissionAnswer) -> Result<(&'static str, ClientAnswer), &'static str> {
+    fn decision_for_call(
+        answer: PermissionAnswer,
+    ) -> Result<(&'static str, ClientAnswer), &'static str> {
         Ok(("call_1", ClientAnswer::Decision(answer)))
     }
 
@@ -430,20 +432,26 @@ mod tests {
         ] {
             let comment = comment.clone();
             let answer = PermissionAnswer { comment, ..PermissionAnswer::once(decision) };
-            check(&line(word), decided(answer));
+            check(&line(word), decision_for_call(answer));
         }
         let once = PermissionAnswer::once;
         check(
             r#"{"answer": {"call_id": "call_1", "decision": "allow_always", "pattern": 2}}"#,
-            decided(PermissionAnswer { pattern: Some(2), ..once(Is::AllowAlways) }),
+            decision_for_call(PermissionAnswer { pattern: Some(2), ..once(Is::AllowAlways) }),
         );
         check(
             r#"{"answer": {"call_id": "call_1", "decision": "allow_once", "mode": "ask"}}"#,
-            decided(PermissionAnswer { mode: Some("ask".to_owned()), ..once(Is::AllowOnce) }),
+            decision_for_call(PermissionAnswer {
+                mode: Some("ask".to_owned()),
+                ..once(Is::AllowOnce)
+            }),
         );
         check(
             r#"{"answer": {"call_id": "call_1", "decision": "edit", "arguments": {"a": 1}}}"#,
-            decided(PermissionAnswer { arguments: Some(json!({ "a": 1 })), ..once(Is::Edit) }),
+            decision_for_call(PermissionAnswer {
+                arguments: Some(json!({ "a": 1 })),
+                ..once(Is::Edit)
+            }),
         );
         check(&line("yes"), Err("`decision` is not a known decision"));
         check(

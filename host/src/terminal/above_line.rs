@@ -6,7 +6,7 @@
 
 use std::time::{Duration, Instant};
 
-use super::moving;
+use super::progress;
 use super::writer::held;
 
 /// How often the row above the line is compared with its last text.
@@ -57,7 +57,7 @@ impl Above {
             return false;
         }
         *looked_at = Instant::now();
-        let text = moving::work_text();
+        let text = progress::work_text();
         std::mem::replace(shown, text.clone()) != text
     }
 
@@ -89,23 +89,23 @@ pub fn show_above() {
 
 /// Notes that the editor begins a line, and whether the row above it shows the work.
 pub fn line_begins(has_row: bool) {
-    with(|above| {
+    update_above(|above| {
         above.phase = Phase::Begins;
         above.row = has_row.then(|| (String::new(), Instant::now()));
     });
-    moving::begin_row();
+    progress::begin_row();
 }
 
 /// Returns the sequence that draws the row above a line, which shows the work of the turn. The row
 /// is empty if no turn runs.
 pub fn work_row() -> String {
-    moving::work_row("")
+    progress::work_row("")
 }
 
 /// Notes that the editor has drawn its line. A line that has just begun accepts texts from this
 /// point.
 pub fn line_is_drawn() {
-    with(|above| {
+    update_above(|above| {
         if above.phase == Phase::Begins {
             above.phase = Phase::Reads;
         }
@@ -114,12 +114,12 @@ pub fn line_is_drawn() {
 
 /// Notes that the editor has shown the text it received.
 pub fn is_shown_above() {
-    with(|above| above.sent = None);
+    update_above(|above| above.sent = None);
 }
 
 /// Notes that the editor reads no more keys, so it receives no more texts.
 pub fn line_ends() {
-    with(|above| above.phase = Phase::Over);
+    update_above(|above| above.phase = Phase::Over);
 }
 
 /// Returns true if the editor has a text that it has not shown. It would show the text with the
@@ -128,7 +128,7 @@ pub fn is_given_in_vain() -> bool {
     held().as_ref().and_then(|held| held.above.as_ref()).is_some_and(|it| it.sent.is_some())
 }
 
-fn with(change: impl FnOnce(&mut Above)) {
+fn update_above(change: impl FnOnce(&mut Above)) {
     if let Some(above) = held().as_mut().and_then(|held| held.above.as_mut()) {
         change(above);
     }

@@ -142,7 +142,7 @@ impl<'a> Meanwhile<'a> {
         match report.outcome {
             TurnOutcome::Done | TurnOutcome::Denied => {
                 for text in said.into_iter().rev() {
-                    self.waiting.push_front(as_line(text));
+                    self.waiting.push_front(message_line(text));
                 }
             }
             TurnOutcome::Cancelled
@@ -153,7 +153,7 @@ impl<'a> Meanwhile<'a> {
                 let (messages, others) = self.waiting.drain(..).partition(is_message);
                 self.waiting = others;
                 let messages: VecDeque<String> = messages;
-                let returned: Vec<_> = said.into_iter().map(as_line).chain(messages).collect();
+                let returned: Vec<_> = said.into_iter().map(message_line).chain(messages).collect();
                 // The editor that Esc or Ctrl-C has ended is about to close.
                 let is_over = report.outcome == TurnOutcome::Cancelled;
                 is_hidden = lines.has_draft() && !returned.is_empty() && !is_over;
@@ -205,7 +205,7 @@ impl<'a> Meanwhile<'a> {
                 {
                     self.waits(&text).await;
                 } else {
-                    self.say("queued, goes with the next step: ", &text).await;
+                    self.print_line("queued, goes with the next step: ", &text).await;
                     let note = attach::unattached_note(message);
                     self.aside(|| report::problems(note.as_slice())).await;
                 }
@@ -235,16 +235,16 @@ impl<'a> Meanwhile<'a> {
 
     async fn waits(&mut self, line: &str) {
         self.waiting.push_back(line.to_owned());
-        self.say("queued, waits for the end of this turn: ", line).await;
+        self.print_line("queued, waits for the end of this turn: ", line).await;
     }
 
-    async fn say(&self, what: &str, line: &str) {
+    async fn print_line(&self, what: &str, line: &str) {
         let room = size().1.saturating_sub(SAID_COLUMNS).max(SAID_COLUMNS);
         self.aside(|| report::remark(&format!("{what}{}", exact_line(line.trim(), room)))).await;
     }
 }
 
 /// Returns the line that sends a message.
-fn as_line(message: String) -> String {
+fn message_line(message: String) -> String {
     if message.starts_with('/') { format!("/{message}") } else { message }
 }

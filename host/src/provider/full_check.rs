@@ -23,7 +23,7 @@ use jaato_runtime::{ProviderInfo, Runtime, SessionOptions};
 use parking_lot::Mutex;
 use serde_json::{Map, Value, json};
 
-use super::{failed, one_line};
+use super::{one_line, provider_failure};
 use crate::exit::{CommandFailure, CommandResult, Exit};
 use crate::report;
 
@@ -71,7 +71,7 @@ pub(super) async fn run(
     let mut checks = ProviderChecks::new(runtime, model, cancel);
     let first = checks.text().await;
     let failure = match first {
-        Some(error) => Some(failed(error)),
+        Some(error) => Some(provider_failure(error)),
         None => {
             checks.run_other_checks().await;
             None
@@ -207,8 +207,8 @@ impl<'a> ProviderChecks<'a> {
         self.parallel().await;
         self.thinking().await;
         self.image().await;
-        self.cached().await;
-        self.cancelled().await;
+        self.check_caching().await;
+        self.check_cancellation().await;
         self.overflow().await;
         self.schema().await;
         self.long().await;
@@ -230,7 +230,9 @@ impl<'a> ProviderChecks<'a> {
 
     async fn parallel(&mut self) {
         let begun = self.begin();
-        let Some((session, report)) = self.ask("parallel calls", begun, BOTH).await else { return };
+        let Some((session, report)) = self.ask_prompt("parallel calls", begun, BOTH).await else {
+            return;
+        };
         let (most, wrong) =
             (self.watch.calls_most.load(Relaxed), self.watch.calls_failed.load(Relaxed));
         let found = match (&report.error, most) {
@@ -325,7 +327,7 @@ impl<'a> ProviderChecks<'a> {
         attached
     }
 
-    async fn cached(&mut self) {
+    async fn check_caching(&mut self) {
         let begun = self.begin();
         let mut options = self.options();
         let sentence =
@@ -350,7 +352,7 @@ impl<'a> ProviderChecks<'a> {
         self.record_result("cached prefix", begun, Some(&session), found);
     }
 
-    async fn cancelled(&mut self) {
+    async fn check_cancellation(&mut self) {
         let begun = self.begin();
         let session = self.session(self.options());
         let Some(mut session) = self.session_or_failure("cancel", begun, session) else { return };
@@ -464,7 +466,9 @@ impl<'a> ProviderChecks<'a> {
         let prompt = format!(
             "Write all numbers from 1 to {COUNTED}, separated by commas, and nothing else."
         );
-        let Some((session, report)) = self.ask("long output", begun, &prompt).await else { return };
+        let Some((session, report)) = self.ask_prompt("long output", begun, &prompt).await else {
+            return;
+        };
         let numbers = report.text.split(|it: char| !it.is_ascii_digit());
         let numbers: Vec<u32> = numbers.filter_map(|it| it.parse().ok()).collect();
         let is_whole = numbers.iter().copied().eq(1..=COUNTED);
@@ -558,7 +562,7 @@ impl<'a> ProviderChecks<'a> {
     }
 
     /// Asks one prompt in its own session.
-    async fn ask(
+    async fn ask_prompt(
         &mut self,
         name: &'static str,
         begun: Instant,

@@ -110,7 +110,7 @@ impl People {
 
     /// Returns the columns after the label of a source.
     fn room(&self, source: &str) -> usize {
-        self.columns().saturating_sub(named(source).chars().count() + 6)
+        self.columns().saturating_sub(visible_name(source).chars().count() + 6)
     }
 
     /// Notes that work begins, with its text.
@@ -154,7 +154,7 @@ impl People {
         self.output.end_line()
     }
 
-    fn answer(&mut self, text: &str) -> io::Result<()> {
+    fn show_answer(&mut self, text: &str) -> io::Result<()> {
         if self.output.line_is_open() {
             self.moving.still();
             self.output.end_line()?;
@@ -199,7 +199,12 @@ impl People {
     }
 
     /// Shows how a call ended. A file does not contain the duration.
-    fn ended(&mut self, source: &str, ended: &Ended, ending: Ending<'_>) -> io::Result<()> {
+    fn show_end_of_call(
+        &mut self,
+        source: &str,
+        ended: &Ended,
+        ending: Ending<'_>,
+    ) -> io::Result<()> {
         self.output(source, &ended.rest)?;
         let duration_ms = ending.duration_ms.filter(|_| self.is_terminal);
         let room = self.room(source);
@@ -225,7 +230,7 @@ impl People {
     fn file_changed(&mut self, call: &CallId, source: &str, change: &FileChange) -> io::Result<()> {
         self.calls.has_shown(call, ShownEffect::Change);
         let columns = self.columns();
-        let source = named(source);
+        let source = visible_name(source);
         let heading = exact_line(&diff::heading(change, ChangeTense::Made), columns);
         self.dim_line(&format!("{source}: {heading}"))?;
         if self.seen.contains(call) {
@@ -246,7 +251,8 @@ impl People {
             let percent = (done * 100).checked_div(total).unwrap_or(0);
             let step = percent - percent % PLAIN_PROGRESS_PERCENT;
             if self.is_new_step(Step::Percent(step)) {
-                return self.line(&Text::new().plain(&format!("{}: {step} %", named(label))));
+                return self
+                    .line(&Text::new().plain(&format!("{}: {step} %", visible_name(label))));
             }
             return Ok(());
         }
@@ -263,7 +269,7 @@ impl People {
     /// Shows progress without a known total. Without a terminal, it is shown again when it has
     /// doubled, which limits the number of lines.
     fn progress_so_far(&mut self, label: &str, done: u64) -> io::Result<()> {
-        let text = format!("{}: {done} so far", named(label));
+        let text = format!("{}: {done} so far", visible_name(label));
         if self.is_terminal {
             self.close_lines()?;
             self.going_on = Some(text);
@@ -281,7 +287,7 @@ impl People {
         self.told_step.replace(step) != Some(step)
     }
 
-    fn finished(&mut self, outcome: Outcome, error: Option<&Error>) -> io::Result<()> {
+    fn show_end_of_turn(&mut self, outcome: Outcome, error: Option<&Error>) -> io::Result<()> {
         self.seen.clear();
         self.denied.clear();
         self.going_on = None;
@@ -351,7 +357,7 @@ impl People {
             None => {}
         }
         match &envelope.event {
-            Event::TextDelta { text, .. } => self.answer(text),
+            Event::TextDelta { text, .. } => self.show_answer(text),
             Event::ThoughtDelta { text, .. } => self.output("thought", text),
             Event::ToolOutput { call_id, source, text } => self.call_output(call_id, source, text),
             Event::Progress { label, done, total, .. } => self.progress(label, *done, *total),
@@ -387,7 +393,9 @@ impl People {
             Event::StepFinished { finish_reason: reason, .. } => {
                 self.answer_ended(!matches!(reason, FinishReason::Error | FinishReason::Cancelled))
             }
-            Event::TurnFinished { outcome, error, .. } => self.finished(*outcome, error.as_ref()),
+            Event::TurnFinished { outcome, error, .. } => {
+                self.show_end_of_turn(*outcome, error.as_ref())
+            }
             Event::TaskStarted { task_id, call_id, source, .. } => {
                 self.task_started(task_id, call_id, source)
             }
@@ -424,7 +432,7 @@ impl People {
     fn remark(&mut self, event: &Event) -> io::Result<()> {
         let line = match event {
             Event::Notice { source, text } if !(self.is_terminal && text.ends_with('…')) => {
-                format!("{}: {}", named(source), one_line(text, NOTICE_COLUMNS))
+                format!("{}: {}", visible_name(source), one_line(text, NOTICE_COLUMNS))
             }
             Event::ObjectsAdded { source, tool, name, objects, .. } => {
                 let name = name.as_deref().map_or(String::new(), |name| format!(" of {name}"));
@@ -439,30 +447,38 @@ impl People {
                     [] => String::new(),
                     left_out => format!("; not sent on: {}", left_out.join(", ")),
                 };
-                format!("the model is now {}{not_sent}", named(model))
+                format!("the model is now {}{not_sent}", visible_name(model))
             }
             Event::Notified { source, text } => {
-                format!("{} says: {}", named(source), one_line(text, NOTICE_COLUMNS))
+                format!("{} says: {}", visible_name(source), one_line(text, NOTICE_COLUMNS))
             }
             Event::MessageJoined { text } => format!("you: {}", one_line(text, self.columns())),
             Event::PromptAdded { source, tokens, .. } => {
-                format!("{} adds about {tokens} tokens before your prompt", named(source))
+                format!("{} adds about {tokens} tokens before your prompt", visible_name(source))
             }
             Event::RequestChanged { source, options, tokens } => {
                 request_line(source, options, *tokens)
             }
             Event::ToolCallChanged { name, source, .. } => {
-                format!("{} changes the arguments of {}", named(source), named(name.as_str()))
+                format!(
+                    "{} changes the arguments of {}",
+                    visible_name(source),
+                    visible_name(name.as_str())
+                )
             }
             Event::ToolResultChanged { name, source, .. } => {
-                format!("{} changes the result of {}", named(source), named(name.as_str()))
+                format!(
+                    "{} changes the result of {}",
+                    visible_name(source),
+                    visible_name(name.as_str())
+                )
             }
             event @ Event::Gc { .. } => one_line(&gc_line(event), NOTICE_COLUMNS),
             Event::TurnStarted { woken_by, .. } if !woken_by.is_empty() => {
-                format!("woken by {}", named(&woken_by.join(", ")))
+                format!("woken by {}", visible_name(&woken_by.join(", ")))
             }
             Event::FormAnswered { source, outcome, .. } => match form_line(*outcome) {
-                Some(what) => format!("{}: {what}", named(source)),
+                Some(what) => format!("{}: {what}", visible_name(source)),
                 None => {
                     if *outcome == FormOutcome::Answered {
                         self.calls.form_answered(&PluginName::from(source.as_str()));
@@ -480,7 +496,7 @@ impl People {
         match event {
             Event::StepStarted { .. } => self.begin("waiting for the model"),
             Event::CommandStarted { name, source, .. } => {
-                self.begin(&format!("{}: {}", named(source), named(name)));
+                self.begin(&format!("{}: {}", visible_name(source), visible_name(name)));
             }
             Event::Notice { text, .. } => self.going_on = Some(text.clone()),
             // The asker shows questions on the terminal, and later events show their results.
@@ -536,17 +552,17 @@ impl People {
         arguments: &Value,
         by: Option<&String>,
     ) -> io::Result<()> {
-        let name = named(name);
+        let name = visible_name(name);
         let command = arguments.get("command").and_then(Value::as_str);
         self.calls.begin(call_id, source, command.unwrap_or(&name));
         self.going_on = None;
         self.moving.begin();
-        let source = named(&self.calls.label(call_id, source));
+        let source = visible_name(&self.calls.label(call_id, source));
         // A call by a plugin is indented and begins with the plugin's name.
-        let by = by.map(|by| format!("  {} calls ", named(by))).unwrap_or_default();
+        let by = by.map(|by| format!("  {} calls ", visible_name(by))).unwrap_or_default();
         let taken = by.len() + name.len() + source.len() + 8;
         let room = self.columns().saturating_sub(taken);
-        let arguments = exact_line(&in_a_line(arguments), room);
+        let arguments = exact_line(&format_arguments(arguments), room);
         let line = Text::new().dim(&format!("{by}[{source}]")).plain(" ").strong(&name);
         self.line(&match arguments.is_empty() {
             true => line,
@@ -574,14 +590,14 @@ impl People {
             return Ok(());
         }
         let ending = ending(result, is_error, &ended, duration_ms);
-        self.ended(&source, &ended, ending)
+        self.show_end_of_call(&source, &ended, ending)
     }
 
     fn task_started(&mut self, task_id: &str, call_id: &CallId, source: &str) -> io::Result<()> {
         let source = self.calls.label(call_id, source);
         let so_far = self.calls.is_task(call_id);
         self.output(&source, &so_far)?;
-        let text = format!("runs in the background as {}", named(task_id));
+        let text = format!("runs in the background as {}", visible_name(task_id));
         self.line(&label(&source).dim(&text))
     }
 
@@ -599,7 +615,7 @@ impl People {
             return self.output(&source, &ended.rest);
         }
         let ending = ending(result, is_error, &ended, duration_ms);
-        self.ended(&source, &ended, ending)
+        self.show_end_of_call(&source, &ended, ending)
     }
 
     fn retry(
@@ -639,12 +655,12 @@ fn ending<'a>(
 }
 
 /// Returns the name of a plugin, a tool or a file as one line in which nothing is hidden.
-fn named(name: &str) -> String {
+fn visible_name(name: &str) -> String {
     exact_line(&visible::name(name), NAME_COLUMNS)
 }
 
 /// Formats arguments for the user: a single text without its name, others with their names.
-fn in_a_line(arguments: &Value) -> String {
+fn format_arguments(arguments: &Value) -> String {
     let text = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
     let Some(named) = arguments.as_object() else { return arguments.to_string() };
     match named.iter().next() {
@@ -659,7 +675,7 @@ fn in_a_line(arguments: &Value) -> String {
 
 /// Returns the label before the output of a plugin.
 fn label(source: &str) -> Text {
-    Text::new().plain("  ").dim(&format!("{} │", named(source))).plain(" ")
+    Text::new().plain("  ").dim(&format!("{} │", visible_name(source))).plain(" ")
 }
 
 /// Returns the line for a form that the user has neither answered nor declined.
@@ -673,11 +689,11 @@ fn form_line(outcome: FormOutcome) -> Option<&'static str> {
 
 /// Describes in one line how a plugin changed a request.
 fn request_line(source: &str, options: &[String], tokens: u64) -> String {
-    let mut changes: Vec<String> = options.iter().map(|name| named(name)).collect();
+    let mut changes: Vec<String> = options.iter().map(|name| visible_name(name)).collect();
     if tokens > 0 {
         changes.push(format!("about {tokens} tokens more"));
     }
-    format!("{} changes the request: {}", named(source), changes.join(", "))
+    format!("{} changes the request: {}", visible_name(source), changes.join(", "))
 }
 
 /// Describes in one line what a gc did, or why it did nothing.

@@ -61,7 +61,7 @@ pub(super) fn work_row(before: &str) -> String {
     let row = WORK.lock().as_ref().map(|work| work.row(columns.saturating_sub(before.len())));
     let row = row.unwrap_or_default();
     let styled = Text::new().dim(&row).styled(|| console::Style::new().for_stderr());
-    let erased = erased(before.len() + measure_text_width(&row), columns);
+    let erased = erase_last_row(before.len() + measure_text_width(&row), columns);
     format!("{erased}{before}{styled}")
 }
 
@@ -79,7 +79,7 @@ pub(super) fn work_text() -> String {
 
 /// Returns the sequence that erases the last row, and stores the width of the next one. A terminal
 /// that was made narrower has broken the row. xterm has cut it.
-fn erased(next: usize, columns: usize) -> String {
+fn erase_last_row(next: usize, columns: usize) -> String {
     let drawn = DRAWN_COLUMNS.swap(next, Relaxed);
     match rows_broken_at(columns, &[], drawn) {
         0 => "\r\u{1b}[J".to_owned(),
@@ -130,7 +130,7 @@ impl Spinner {
                     break;
                 }
             }
-            writer::draw_moving(&erased(0, writer::size().1.max(1)));
+            writer::draw_moving(&erase_last_row(0, writer::size().1.max(1)));
         };
         let thread = std::thread::Builder::new().name("jaato-spinner".into()).spawn(turn);
         Self { ends: Some(ends), thread: thread.ok() }
@@ -163,15 +163,15 @@ impl Moving {
 
     /// Shows a spinner with a text and the elapsed time. Does nothing while a bar is shown.
     pub fn spin(&mut self, text: &str) {
-        self.turn(text, one_line);
+        self.show_work(text, one_line);
     }
 
     /// Like [`Self::spin`], but shows the end of a growing text.
     pub fn spin_end(&mut self, text: &str) {
-        self.turn(text, end_of);
+        self.show_work(text, end_of_text);
     }
 
-    fn turn(&mut self, text: &str, fitted: fn(&str, usize) -> String) {
+    fn show_work(&mut self, text: &str, fitted: fn(&str, usize) -> String) {
         if self.bar.is_some() {
             return;
         }
@@ -235,7 +235,7 @@ impl Moving {
 
 /// Returns the end of a text as one line of at most `columns` columns, with `…` for the omitted
 /// part.
-fn end_of(text: &str, columns: usize) -> String {
+fn end_of_text(text: &str, columns: usize) -> String {
     let whole = one_line(text, usize::MAX);
     if measure_text_width(&whole) <= columns {
         return whole;
@@ -259,9 +259,9 @@ mod tests {
     #[test]
     fn a_row_is_erased_whole_after_the_terminal_was_made_narrower() {
         begin_row();
-        assert_eq!(erased(92, 100), "\r\u{1b}[J");
-        assert_eq!(erased(20, 30), "\r\u{1b}[3A\u{1b}[J");
-        assert_eq!(erased(92, 100), "\r\u{1b}[J");
+        assert_eq!(erase_last_row(92, 100), "\r\u{1b}[J");
+        assert_eq!(erase_last_row(20, 30), "\r\u{1b}[3A\u{1b}[J");
+        assert_eq!(erase_last_row(92, 100), "\r\u{1b}[J");
     }
 
     #[test]
@@ -273,10 +273,10 @@ mod tests {
 
     #[test]
     fn of_a_text_that_grows_the_end_is_shown() {
-        assert_eq!(end_of("short", 5), "short");
-        assert_eq!(end_of("a longer text", 5), "…text");
-        assert_eq!(end_of("日本語", 4), "…語");
-        assert_eq!(end_of("two\nlines\u{1b}", 40), "two lines<U+001B>");
-        assert_eq!(end_of("ab", 0), "…");
+        assert_eq!(end_of_text("short", 5), "short");
+        assert_eq!(end_of_text("a longer text", 5), "…text");
+        assert_eq!(end_of_text("日本語", 4), "…語");
+        assert_eq!(end_of_text("two\nlines\u{1b}", 40), "two lines<U+001B>");
+        assert_eq!(end_of_text("ab", 0), "…");
     }
 }
