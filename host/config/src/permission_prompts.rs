@@ -61,21 +61,21 @@ const CHANNELS: [(&str, PermissionChannel); 3] = [
 impl PermissionMode {
     /// Returns its word.
     pub fn name(self) -> &'static str {
-        word(&MODES, self)
+        keyword_of(&MODES, self)
     }
 }
 
 /// Parses a word for a mode: `ask`, `accept-edits`, `plan` or `read-only`.
 pub fn parse_mode(text: &str) -> Option<PermissionMode> {
-    read(&MODES, text)
+    parse_keyword(&MODES, text)
 }
 
-fn read<T: Copy>(words: &[(&str, T)], text: &str) -> Option<T> {
+fn parse_keyword<T: Copy>(words: &[(&str, T)], text: &str) -> Option<T> {
     let text = text.trim();
     words.iter().find(|(word, _)| *word == text).map(|(_, value)| *value)
 }
 
-fn word<T: PartialEq>(words: &[(&'static str, T)], value: T) -> &'static str {
+fn keyword_of<T: PartialEq>(words: &[(&'static str, T)], value: T) -> &'static str {
     words.iter().find(|(_, it)| *it == value).map_or("", |(word, _)| word)
 }
 
@@ -85,14 +85,14 @@ impl Setting for Option<PromptEndpoint> {
     fn of_value(value: &TomlValue, bases: PathBases<'_>) -> Option<Self> {
         match text_of(value) {
             Some(url) if url.contains("://") => Some(Some(PromptEndpoint::Url(url.to_owned()))),
-            _ => of_folder(<Option<PathBuf> as Setting>::of_value(value, bases)),
+            _ => endpoint_for_folder(<Option<PathBuf> as Setting>::of_value(value, bases)),
         }
     }
 
     fn of_text(text: &OsStr, bases: PathBases<'_>) -> Option<Self> {
         match text.to_str() {
             Some(url) if url.contains("://") => Some(Some(PromptEndpoint::Url(url.to_owned()))),
-            _ => of_folder(<Option<PathBuf> as Setting>::of_text(text, bases)),
+            _ => endpoint_for_folder(<Option<PathBuf> as Setting>::of_text(text, bases)),
         }
     }
 
@@ -106,7 +106,7 @@ impl Setting for Option<PromptEndpoint> {
     }
 }
 
-fn of_folder(folder: Option<Option<PathBuf>>) -> Option<Option<PromptEndpoint>> {
+fn endpoint_for_folder(folder: Option<Option<PathBuf>>) -> Option<Option<PromptEndpoint>> {
     folder.map(|folder| folder.map(PromptEndpoint::Folder))
 }
 
@@ -117,15 +117,15 @@ macro_rules! word_setting {
             const KIND: &'static str = $kind;
 
             fn of_value(value: &TomlValue, _: PathBases<'_>) -> Option<Self> {
-                text_of(value).and_then(|text| read(&$words, text))
+                text_of(value).and_then(|text| parse_keyword(&$words, text))
             }
 
             fn of_text(text: &OsStr, _: PathBases<'_>) -> Option<Self> {
-                read(&$words, text.to_str()?)
+                parse_keyword(&$words, text.to_str()?)
             }
 
             fn show(&self) -> String {
-                format!("{:?}", word(&$words, *self))
+                format!("{:?}", keyword_of(&$words, *self))
             }
         }
     };
