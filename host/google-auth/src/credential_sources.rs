@@ -78,7 +78,7 @@ impl GoogleCredentialSources {
 mod tests {
     use super::*;
 
-    fn read(variables: &[(&str, &str)]) -> GoogleCredentialSources {
+    fn read_sources(variables: &[(&str, &str)]) -> GoogleCredentialSources {
         let found = |name: &str| {
             variables.iter().find(|(known, _)| *known == name).map(|(_, text)| (*text).to_owned())
         };
@@ -87,11 +87,11 @@ mod tests {
 
     #[test]
     fn google_client_variables_are_respected() {
-        let plain = read(&[("HOME", "/home/ada")]);
+        let plain = read_sources(&[("HOME", "/home/ada")]);
         let file = "/home/ada/.config/gcloud/application_default_credentials.json";
         assert_eq!(plain.gcloud.as_deref(), Some(Path::new(file)));
         assert_eq!(plain.metadata.as_deref(), Some(METADATA_HOST));
-        let other = read(&[
+        let other = read_sources(&[
             ("HOME", "/home/ada"),
             ("CLOUDSDK_CONFIG", "/etc/gcloud"),
             ("GCE_METADATA_HOST", "127.0.0.1:1"),
@@ -101,7 +101,7 @@ mod tests {
         assert_eq!(other.gcloud.as_deref(), Some(Path::new(file)));
         assert_eq!(other.metadata.as_deref(), Some("127.0.0.1:1"));
         assert_eq!(other.quota_project.as_deref(), Some("billed"));
-        let none = read(&[("HOME", "relative"), ("NO_GCE_CHECK", "True")]);
+        let none = read_sources(&[("HOME", "relative"), ("NO_GCE_CHECK", "True")]);
         assert_eq!(none, GoogleCredentialSources::default());
     }
 }
