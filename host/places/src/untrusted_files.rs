@@ -16,7 +16,7 @@ use crate::error::{PathProblem, PlaceError};
 /// The actual kind of file, or the system's reason for refusing.
 pub fn open_plain(path: &Path) -> Result<File, PlaceError> {
     let opened = openat(CWD, path, file_flags(), Mode::empty());
-    checked(path, opened.map_err(io::Error::from).map(File::from))
+    require_regular_file(path, opened.map_err(io::Error::from).map(File::from))
 }
 
 /// Opens a regular file below a folder for reading. Follows no links, neither at the end of the
@@ -46,7 +46,7 @@ pub fn open_inside(folder: &Path, path: &Path) -> Result<File, PlaceError> {
         }
         Ok(openat(&at, *last, file_flags() | OFlags::NOFOLLOW, Mode::empty())?.into())
     };
-    checked(&below, open())
+    require_regular_file(&below, open())
 }
 
 fn file_flags() -> OFlags {
@@ -54,7 +54,7 @@ fn file_flags() -> OFlags {
     OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC
 }
 
-fn checked(path: &Path, opened: io::Result<File>) -> Result<File, PlaceError> {
+fn require_regular_file(path: &Path, opened: io::Result<File>) -> Result<File, PlaceError> {
     let file = opened.map_err(PlaceError::from_io(path))?;
     match file.metadata() {
         Ok(metadata) if metadata.is_file() => Ok(file),
