@@ -59,13 +59,13 @@ impl PolicyCall<'_> {
         self.hosts_of(&self.collect_touched())
     }
 
-    fn text(&self, name: &str) -> Option<String> {
+    fn argument_text(&self, name: &str) -> Option<String> {
         self.arguments.get(name).and_then(Value::as_str).map(str::to_owned)
     }
 
     /// Returns the command line of `args`, whose words no shell reads.
     fn words_of_cli(&self) -> Option<CommandLine> {
-        let command = self.text("command")?;
+        let command = self.argument_text("command")?;
         let words = self.arguments.get("args").and_then(Value::as_array);
         let Some(words) = words.filter(|words| !words.is_empty()) else {
             return Some(CommandLine::Shell(command));
@@ -75,7 +75,7 @@ impl PolicyCall<'_> {
     }
 
     fn typed_line(&self) -> CommandLine {
-        let input = self.text("input").unwrap_or_default();
+        let input = self.argument_text("input").unwrap_or_default();
         match self.typed_into {
             // A tab makes the shell complete the line to something unknown.
             Some(TypedInto::ShellPrompt) if !input.contains('\t') => CommandLine::Shell(input),
