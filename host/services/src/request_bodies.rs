@@ -14,8 +14,8 @@ use jaato_types::http::{HTTP_BODIES_MAX, HTTP_BODY_BYTES_MAX};
 use jaato_types::{Error, ErrorKind};
 use tempfile::{SpooledData, SpooledTempFile, spooled_tempfile_in};
 
-use crate::begun::{UnfinishedItemError, UnfinishedItems};
 use crate::blobs::{SessionBlobs, run_blocking};
+use crate::unfinished_work::{UnfinishedItemError, UnfinishedItems};
 
 /// Maximum bytes to keep in memory.
 const IN_MEMORY_MAX: usize = 1024 * 1024;
@@ -98,18 +98,18 @@ impl AssembledBody {
     }
 
     fn write(&mut self, bytes: &[u8]) -> Result<(), Error> {
-        self.grow(bytes.len() as u64)?;
+        self.add_bytes(bytes.len() as u64)?;
         self.file.write_all(bytes).map_err(|error| not_written(&error))
     }
 
     fn write_blob(&mut self, part: &AppendedBlob) -> Result<(), Error> {
         let (kept, mut blob) = part.blobs.open(&part.id)?;
         if !part.base64 {
-            self.grow(kept.bytes)?;
+            self.add_bytes(kept.bytes)?;
             let copied = std::io::copy(&mut blob.take(kept.bytes), &mut self.file);
             return copied.map(|_| ()).map_err(|error| not_written(&error));
         }
-        self.grow(kept.bytes.div_ceil(3) * 4)?;
+        self.add_bytes(kept.bytes.div_ceil(3) * 4)?;
         let mut piece = Vec::new();
         loop {
             piece.clear();
@@ -123,7 +123,7 @@ impl AssembledBody {
         }
     }
 
-    fn grow(&mut self, bytes: u64) -> Result<(), Error> {
+    fn add_bytes(&mut self, bytes: u64) -> Result<(), Error> {
         if self.bytes + bytes > HTTP_BODY_BYTES_MAX {
             let text = format!("the body of a request has at most {HTTP_BODY_BYTES_MAX} bytes");
             return Err(Error::new(ErrorKind::LimitReached, text));
@@ -177,7 +177,7 @@ mod tests {
         (folder, blobs, id)
     }
 
-    fn sent(bodies: &Arc<RequestBodies>, number: u64) -> OutgoingRequest {
+    fn request_with_body(bodies: &Arc<RequestBodies>, number: u64) -> OutgoingRequest {
         let mut request = OutgoingRequest::new(Method::POST, "http://a.example/").unwrap();
         bodies.finish(number).unwrap().send_with(&mut request);
         request
@@ -196,7 +196,7 @@ mod tests {
         assert_eq!(append(Some(1), b"", part(false)).await, Ok((1, 9)));
         assert_eq!(append(Some(1), b"|", part(true)).await, Ok((1, 22)));
         assert_eq!(append(Some(1), b">", part(true)).await, Ok((1, 35)));
-        let request = sent(&bodies, 1);
+        let request = request_with_body(&bodies, 1);
         assert_eq!(&request.body[..], b"<any moon|YW55IG1vb24=>YW55IG1vb24=");
         assert!(request.file.is_none());
         let gone = append(Some(1), b"", None).await.unwrap_err();
@@ -229,7 +229,7 @@ mod tests {
             .unwrap()
             .filter(|entry| entry.as_ref().is_ok_and(|entry| entry.path().is_file()));
         assert_eq!(files.count(), 0);
-        let request = sent(&bodies, 2);
+        let request = request_with_body(&bodies, 2);
         assert_eq!((request.body.len(), request.body_bytes()), (0, HTTP_BODY_BYTES_MAX));
         for number in 3..3 + HTTP_BODIES_MAX as u64 {
             assert_eq!(append(None, b"", None).await, Ok((number, 0)));

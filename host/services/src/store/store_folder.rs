@@ -12,7 +12,7 @@ use jaato_types::{Error, ErrorKind, Frame, Retry};
 use sha2::{Digest as _, Sha256};
 
 use super::hex;
-use super::used::{StoreUsage, StoreUsageCache};
+use super::usage::{StoreUsage, StoreUsageCache};
 use super::values::{ValueCondition, check_key};
 
 /// Longest wait for another process that writes to the same store, which takes milliseconds.
@@ -116,7 +116,7 @@ impl PluginStore {
             );
             return Err(Error::new(ErrorKind::LimitReached, text));
         }
-        self.write(key, &file).map_err(|error| store_error("keep", key, &error))?;
+        self.write_value(key, &file).map_err(|error| store_error("keep", key, &error))?;
         used.keys += 1;
         used.bytes += file.len() as u64;
         self.remembered.record_usage(&self.values(), used);
@@ -196,7 +196,7 @@ impl PluginStore {
     fn used_beside(&self, key: &str) -> std::io::Result<StoreUsage> {
         let mut used = match self.remembered.recall(&self.values()) {
             Some(used) => used,
-            None => self.count()?,
+            None => self.count_usage()?,
         };
         match fs::symlink_metadata(self.file(key)) {
             Ok(own) => {
@@ -210,7 +210,7 @@ impl PluginStore {
     }
 
     /// Counts all values, and removes incomplete files of dead processes.
-    fn count(&self) -> std::io::Result<StoreUsage> {
+    fn count_usage(&self) -> std::io::Result<StoreUsage> {
         let mut used = StoreUsage::default();
         for entry in fs::read_dir(self.values())?.take(ENTRIES_MAX) {
             let entry = entry?;
@@ -225,7 +225,7 @@ impl PluginStore {
         Ok(used)
     }
 
-    fn write(&self, key: &str, content: &[u8]) -> std::io::Result<()> {
+    fn write_value(&self, key: &str, content: &[u8]) -> std::io::Result<()> {
         // Created with mode 0600, and removed unless it gets its final name.
         let beside = tempfile::Builder::new().prefix(UNFINISHED).tempfile_in(self.values());
         let mut file = beside?;
