@@ -224,7 +224,7 @@ mod tests {
     }
 
     /// Applies all changes to an empty record, through their JSON.
-    fn replayed(changes: &[RecordChange]) -> SavedRecord {
+    fn replay_changes(changes: &[RecordChange]) -> SavedRecord {
         let mut record = SavedRecord::default();
         for change in changes {
             let json = serde_json::to_string(change).unwrap();
@@ -255,7 +255,7 @@ mod tests {
             let now: Vec<Arc<HistoryEntry>> = state.iter().map(|it| Arc::clone(it)).collect();
             all.extend(saved.changes_to(&now));
             assert_eq!(saved.entries(), now);
-            assert_eq!(replayed(&all), saved);
+            assert_eq!(replay_changes(&all), saved);
         }
         assert_eq!(saved.turns_forgotten(), 1);
         assert_eq!(saved.changes_to(&[b, d]), []);
@@ -291,7 +291,7 @@ mod tests {
         serde_json::from_value(rules).unwrap()
     }
 
-    fn restored(is_same_place: bool) -> (PolicyMode, Vec<String>) {
+    fn restored_policy(is_same_place: bool) -> (PolicyMode, Vec<String>) {
         let mut rules = Rules::default();
         saved_rules().restore_into(&mut rules, is_same_place);
         let tools = rules.answers().iter().map(|answer| answer.tool().to_string());
@@ -301,12 +301,12 @@ mod tests {
     #[test]
     fn only_answers_of_the_session_are_restored() {
         let expected = ["allowed", "denied"].map(str::to_owned).to_vec();
-        assert_eq!(restored(true), (PolicyMode::AcceptEdits, expected));
+        assert_eq!(restored_policy(true), (PolicyMode::AcceptEdits, expected));
     }
 
     #[test]
     fn elsewhere_only_what_denies_is_restored() {
-        assert_eq!(restored(false), (PolicyMode::Ask, vec!["denied".to_owned()]));
+        assert_eq!(restored_policy(false), (PolicyMode::Ask, vec!["denied".to_owned()]));
         let mut rules = Rules::default();
         SavedRules { mode: PolicyMode::ReadOnly, ..SavedRules::default() }
             .restore_into(&mut rules, false);

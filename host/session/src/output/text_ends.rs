@@ -41,11 +41,11 @@ impl TextEnds {
                 if std::mem::take(&mut self.is_at_return) {
                     self.forget_line();
                 }
-                self.keep(body);
+                self.add_text(body);
             }
             match &piece[body.len()..] {
                 "\n" => {
-                    self.keep("\n");
+                    self.add_text("\n");
                     (self.line_bytes, self.is_at_return) = (0, false);
                 }
                 "\r" => self.is_at_return = true,
@@ -80,7 +80,7 @@ impl TextEnds {
         self.head.truncate(self.head.len().saturating_sub(in_head));
     }
 
-    fn keep(&mut self, text: &str) {
+    fn add_text(&mut self, text: &str) {
         let is_head = self.bytes == self.head.len() as u64;
         let room = if is_head { self.end_bytes - self.head.len() } else { 0 };
         self.bytes += text.len() as u64;
@@ -100,7 +100,7 @@ mod tests {
 
     const END_BYTES: usize = 1024;
 
-    fn ends(pieces: &[&str]) -> TextEnds {
+    fn text_ends(pieces: &[&str]) -> TextEnds {
         let mut ends = TextEnds::new(END_BYTES);
         pieces.iter().for_each(|piece| ends.push(piece));
         ends
@@ -109,17 +109,17 @@ mod tests {
     #[test]
     fn a_text_is_whole_up_to_both_ends_and_not_a_byte_more() {
         let full = "x".repeat(2 * END_BYTES);
-        assert_eq!(ends(&[&full]).into_texts(), (full.clone(), None));
-        let (head, tail) = ends(&[&full, "y"]).into_texts();
+        assert_eq!(text_ends(&[&full]).into_texts(), (full.clone(), None));
+        let (head, tail) = text_ends(&[&full, "y"]).into_texts();
         assert_eq!((head.len(), tail.map(|tail| tail.len())), (END_BYTES, Some(END_BYTES)));
-        assert_eq!(ends(&[]).into_texts(), (String::new(), None));
+        assert_eq!(text_ends(&[]).into_texts(), (String::new(), None));
     }
 
     #[test]
     fn characters_stay_whole() {
         for shift in ["", "x", "xx"] {
             let long = format!("{shift}{}", "日".repeat(END_BYTES));
-            let (head, tail) = ends(&[&long]).into_texts();
+            let (head, tail) = text_ends(&[&long]).into_texts();
             let tail = tail.unwrap();
             assert!(long.starts_with(&head) && long.ends_with(&tail), "{head} {tail}");
             assert!(head.len() > END_BYTES - 3 && tail.len() > END_BYTES - 3);
@@ -130,11 +130,11 @@ mod tests {
     fn carriage_return_keeps_only_the_last_state_of_a_line() {
         let check = |pieces: &[&str], expected: &str| {
             let expected = (expected.to_owned(), None);
-            assert_eq!(ends(pieces).into_texts(), expected);
+            assert_eq!(text_ends(pieces).into_texts(), expected);
             let all = pieces.concat();
             let chars: Vec<String> = all.chars().map(String::from).collect();
             let chars: Vec<&str> = chars.iter().map(String::as_str).collect();
-            assert_eq!(ends(&chars).into_texts(), expected);
+            assert_eq!(text_ends(&chars).into_texts(), expected);
         };
         check(&["get\n 10 %\r 20 %", "\r100 %\r\nthere\n"], "get\n100 %\nthere\n");
         check(&["10 %\r20 %\r"], "20 %");
@@ -145,7 +145,7 @@ mod tests {
 
     #[test]
     fn long_progress_line_does_not_count_as_long_output() {
-        let mut long = ends(&["begin\n"]);
+        let mut long = text_ends(&["begin\n"]);
         for number in 0..20_000 {
             long.push(&format!("{number} of 20000\r"));
         }
@@ -153,10 +153,10 @@ mod tests {
         assert_eq!(long.into_texts(), ("begin\n19999 of 20000\ndone\n".to_owned(), None));
         // A line that reaches from the head over the dropped bytes to the tail.
         let wide = "x".repeat(5 * END_BYTES);
-        let wide = ends(&["begin\n", &wide, "\r", "short\n"]);
+        let wide = text_ends(&["begin\n", &wide, "\r", "short\n"]);
         assert_eq!(wide.into_texts(), ("begin\nshort\n".to_owned(), None));
         // A line that begins after the dropped bytes.
-        let late = ends(&[&"x".repeat(5 * END_BYTES), "\n10 %\r20 %\n", "yyy"]);
+        let late = text_ends(&[&"x".repeat(5 * END_BYTES), "\n10 %\r20 %\n", "yyy"]);
         assert_eq!(late.bytes, 5 * END_BYTES as u64 + 9);
         assert!(late.into_texts().1.unwrap().ends_with("xx\n20 %\nyyy"));
     }

@@ -21,7 +21,7 @@ use crate::events::EventEmitter;
 use crate::exchange::{BrokenAnswerPolicy, RequestOutcome, exchange};
 use crate::pace::RequestPace;
 use crate::session::SessionShared;
-use crate::spent::{unknown_cost, with_cost};
+use crate::usage_caps::{unknown_cost, with_cost};
 use crate::{AnsweringModel, Cancel, DeadlineHold, EventSink};
 
 /// Receives the pieces of an answer as they arrive.
@@ -76,7 +76,7 @@ impl PluginModelRequests {
     ) -> Result<ModelAnswer> {
         let is_other = other.is_some();
         let model = other.unwrap_or_else(|| shared.model.lock().clone());
-        let request = request(&asked, &model, is_other, shared)?;
+        let request = build_request(&asked, &model, is_other, shared)?;
         let _permit = self.wait_for_slot(shared, asker, &model, cancel).await?;
         let completion_id = format!("completion_{}", self.asked.fetch_add(1, Relaxed) + 1);
         let by = asker.plugin.as_str().to_owned();
@@ -88,7 +88,7 @@ impl PluginModelRequests {
             model: id.clone(),
         });
         let began_ms = shared.ports.clock.monotonic_ms();
-        let outcome = send(shared, &model, is_other, &request, take, cancel).await;
+        let outcome = send_request(shared, &model, is_other, &request, take, cancel).await;
         let (usage, error) = match &outcome {
             Ok(completion) => (self.account(shared, &model, &request, completion), None),
             Err(error) => (Usage::default(), Some(error.clone())),
@@ -173,7 +173,7 @@ impl PluginModelRequests {
 }
 
 /// Builds the request.
-fn request(
+fn build_request(
     asked: &ModelComplete,
     model: &AnsweringModel,
     is_other: bool,
@@ -254,7 +254,7 @@ fn objects(wanted: ObjectVisibility, shared: &SessionShared) -> Option<Part> {
     }
 }
 
-async fn send(
+async fn send_request(
     shared: &SessionShared,
     model: &AnsweringModel,
     is_other: bool,
