@@ -30,15 +30,15 @@ pub(crate) struct TerminalNewsStream(pub(crate) Arc<UnreportedTerminalNews>);
 impl UnreportedTerminalNews {
     /// Sets the number of users who look at a terminal.
     pub(crate) fn set_watchers(&self, terminal: u64, watchers: u32) {
-        self.add(|untold| untold.watched.insert(terminal, watchers));
+        self.change_items(|untold| untold.watched.insert(terminal, watchers));
     }
 
     /// Adds to the amount of input.
     pub(crate) fn add_input(&self, terminal: u64, bytes: u64) {
-        self.add(|untold| *untold.typed.entry(terminal).or_default() += bytes);
+        self.change_items(|untold| *untold.typed.entry(terminal).or_default() += bytes);
     }
 
-    fn add<T>(&self, change: impl FnOnce(&mut TerminalNewsItems) -> T) {
+    fn change_items<T>(&self, change: impl FnOnce(&mut TerminalNewsItems) -> T) {
         let mut untold = self.lock();
         change(&mut untold);
         if let Some(waker) = untold.waker.take() {
