@@ -71,7 +71,7 @@ impl TerminalWaitHistory {
             Some(TerminalWait::Reading) => self.longer(waiter.pid, u64::MAX),
             _ => self.longer(waiter.pid, takes_ms.unwrap_or(0)),
         };
-        let wait = self.follow(waiter, state.shown_bytes, is_timed);
+        let wait = self.record_wait(waiter, state.shown_bytes, is_timed);
         state.waited_us = u64::try_from(wait.since.elapsed().as_micros()).ok();
         if is_timed {
             (state.waited_again, state.wait_ms) = (Some(wait.again), wait.takes_ms);
@@ -91,7 +91,7 @@ impl TerminalWaitHistory {
     }
 
     /// Records a wait, which either continues the last one or is another one.
-    fn follow(
+    fn record_wait(
         &mut self,
         waiter: WaitingProcess,
         shown_bytes: Option<u64>,
@@ -123,14 +123,14 @@ impl TerminalWaitHistory {
 mod tests {
     use super::*;
 
-    fn look(waits: TerminalWait, run: &str) -> InputWaitState {
+    fn input_wait(waits: TerminalWait, run: &str) -> InputWaitState {
         let takes_ms = (waits == TerminalWait::ReadingForAWhile).then_some(100);
         let waiter = WaitingProcess { pid: 7, thread: 7, run: Some(run.to_owned()), takes_ms };
         InputWaitState { waits: Some(waits), waiter: Some(waiter), name: None }
     }
 
     /// Looks, and returns whether the wait continued and how often it started again.
-    fn goes_on(
+    fn observe_wait(
         seen: &mut TerminalWaitHistory,
         looked: InputWaitState,
         shown_bytes: u64,
@@ -148,36 +148,42 @@ mod tests {
     #[test]
     fn change_from_a_timed_wait_to_reading_starts_a_new_wait() {
         let (mut seen, timed) = (TerminalWaitHistory::default(), TerminalWait::ReadingForAWhile);
-        goes_on(&mut seen, look(timed, "1 0 1"), 5);
-        assert_eq!(goes_on(&mut seen, look(timed, "1 0 1"), 5), (true, Some(0)));
-        assert_eq!(goes_on(&mut seen, look(TerminalWait::Reading, "1 0 1"), 5), (false, None));
-        assert_eq!(goes_on(&mut seen, look(TerminalWait::Reading, "1 0 1"), 5), (true, None));
+        observe_wait(&mut seen, input_wait(timed, "1 0 1"), 5);
+        assert_eq!(observe_wait(&mut seen, input_wait(timed, "1 0 1"), 5), (true, Some(0)));
+        assert_eq!(
+            observe_wait(&mut seen, input_wait(TerminalWait::Reading, "1 0 1"), 5),
+            (false, None)
+        );
+        assert_eq!(
+            observe_wait(&mut seen, input_wait(TerminalWait::Reading, "1 0 1"), 5),
+            (true, None)
+        );
     }
 
     #[test]
     fn wait_continues_while_nothing_runs_and_nothing_is_shown() {
         let (mut seen, reads) = (TerminalWaitHistory::default(), TerminalWait::Reading);
-        assert_eq!(goes_on(&mut seen, look(reads, "1 0 1"), 5), (false, None));
-        assert_eq!(goes_on(&mut seen, look(reads, "1 0 1"), 5), (true, None));
-        assert_eq!(goes_on(&mut seen, look(reads, "2 0 2"), 5), (false, None));
-        assert_eq!(goes_on(&mut seen, look(reads, "2 0 2"), 6), (false, None));
+        assert_eq!(observe_wait(&mut seen, input_wait(reads, "1 0 1"), 5), (false, None));
+        assert_eq!(observe_wait(&mut seen, input_wait(reads, "1 0 1"), 5), (true, None));
+        assert_eq!(observe_wait(&mut seen, input_wait(reads, "2 0 2"), 5), (false, None));
+        assert_eq!(observe_wait(&mut seen, input_wait(reads, "2 0 2"), 6), (false, None));
         let busy = InputWaitState { waits: Some(TerminalWait::Busy), ..InputWaitState::default() };
-        goes_on(&mut seen, busy, 6);
-        assert_eq!(goes_on(&mut seen, look(reads, "2 0 2"), 6), (false, None));
+        observe_wait(&mut seen, busy, 6);
+        assert_eq!(observe_wait(&mut seen, input_wait(reads, "2 0 2"), 6), (false, None));
     }
 
     #[test]
     fn timed_wait_that_restarts_without_output_is_the_same_wait() {
         let (mut seen, reads) = (TerminalWaitHistory::default(), TerminalWait::ReadingForAWhile);
-        assert_eq!(goes_on(&mut seen, look(reads, "1 0 1"), 5), (false, Some(0)));
-        assert_eq!(goes_on(&mut seen, look(reads, "2 0 2"), 5), (true, Some(1)));
-        assert_eq!(goes_on(&mut seen, look(reads, "2 0 2"), 5), (true, Some(1)));
-        assert_eq!(goes_on(&mut seen, look(reads, "3 0 3"), 6), (false, Some(0)));
+        assert_eq!(observe_wait(&mut seen, input_wait(reads, "1 0 1"), 5), (false, Some(0)));
+        assert_eq!(observe_wait(&mut seen, input_wait(reads, "2 0 2"), 5), (true, Some(1)));
+        assert_eq!(observe_wait(&mut seen, input_wait(reads, "2 0 2"), 5), (true, Some(1)));
+        assert_eq!(observe_wait(&mut seen, input_wait(reads, "3 0 3"), 6), (false, Some(0)));
     }
 
     /// Types and then looks at waits of the given milliseconds, where `None` is a wait without a
     /// timeout. Returns the longest duration of the last wait, and whether it is a pause.
-    fn waits_of(typed: &[u8], waits: &[Option<u64>]) -> (Option<u64>, Option<bool>) {
+    fn waits_after_typing(typed: &[u8], waits: &[Option<u64>]) -> (Option<u64>, Option<bool>) {
         let (mut seen, mut state) = (TerminalWaitHistory::default(), TerminalState::default());
         seen.record_input(typed);
         for (number, takes_ms) in waits.iter().enumerate() {
@@ -185,7 +191,7 @@ mod tests {
                 Some(_) => TerminalWait::ReadingForAWhile,
                 None => TerminalWait::Reading,
             };
-            let mut looked = look(waits, &number.to_string());
+            let mut looked = input_wait(waits, &number.to_string());
             looked.waiter.as_mut().unwrap().takes_ms = *takes_ms;
             seen.add(looked, &mut state);
         }
@@ -194,12 +200,15 @@ mod tests {
 
     #[test]
     fn timed_wait_is_a_pause_if_short_and_below_the_programs_longest_wait() {
-        assert_eq!(waits_of(b"x", &[Some(100), Some(100)]), (Some(100), Some(false)));
-        assert_eq!(waits_of(b"x", &[Some(14), Some(1483), Some(100)]), (Some(1483), Some(true)));
-        assert_eq!(waits_of(b"x", &[None, Some(101)]), (Some(101), Some(false)));
-        assert_eq!(waits_of(b"\x1b", &[None, Some(1100)]), (Some(1100), Some(true)));
-        assert_eq!(waits_of(b"\x1b", &[None, Some(1101)]), (Some(1101), Some(false)));
-        assert_eq!(waits_of(b"\x1b[A", &[None, Some(500)]), (Some(500), Some(false)));
+        assert_eq!(waits_after_typing(b"x", &[Some(100), Some(100)]), (Some(100), Some(false)));
+        assert_eq!(
+            waits_after_typing(b"x", &[Some(14), Some(1483), Some(100)]),
+            (Some(1483), Some(true))
+        );
+        assert_eq!(waits_after_typing(b"x", &[None, Some(101)]), (Some(101), Some(false)));
+        assert_eq!(waits_after_typing(b"\x1b", &[None, Some(1100)]), (Some(1100), Some(true)));
+        assert_eq!(waits_after_typing(b"\x1b", &[None, Some(1101)]), (Some(1101), Some(false)));
+        assert_eq!(waits_after_typing(b"\x1b[A", &[None, Some(500)]), (Some(500), Some(false)));
     }
 
     #[test]
@@ -215,7 +224,7 @@ mod tests {
     #[test]
     fn unread_terminal_input_means_the_program_is_busy() {
         let mut state = TerminalState { has_input: Some(true), ..TerminalState::default() };
-        TerminalWaitHistory::default().add(look(TerminalWait::Reading, "1 0 1"), &mut state);
+        TerminalWaitHistory::default().add(input_wait(TerminalWait::Reading, "1 0 1"), &mut state);
         assert_eq!((state.waits, state.waiter_pid), (Some(TerminalWait::Busy), None));
     }
 }

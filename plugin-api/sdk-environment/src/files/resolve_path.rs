@@ -10,9 +10,9 @@ use jaato_types::files::{FileIdentity, FileKind, ResolvedPath};
 use rustix::fs::{OFlags, fstat};
 use rustix::io::Errno;
 
-use super::asked::RequestedPath;
 use super::limits::RACES_MAX;
-use super::place::PathTarget;
+use super::path_target::PathTarget;
+use super::requested_path::RequestedPath;
 use super::roots::OpenRoots;
 use super::steps::{FinalLinkPolicy, MissingFolderPolicy, PathResolution};
 use crate::engine::{PathOperation, ResolvedPathPair};

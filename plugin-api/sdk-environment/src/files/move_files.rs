@@ -8,7 +8,7 @@ use rustix::io::Errno;
 use super::confined::ConfinedFiles;
 use super::copy::{copy_to, existing_name_policy};
 use super::draft::{ExistingNamePolicy, rename_new, unique_name};
-use super::place::PathTarget;
+use super::path_target::PathTarget;
 use super::removal::delete_folder;
 use super::steps::{FinalLinkPolicy, MissingFolderPolicy};
 use crate::engine::PathOperation;

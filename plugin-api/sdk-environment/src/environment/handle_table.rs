@@ -10,7 +10,7 @@ use jaato_types::{Error, ErrorKind, Result};
 use parking_lot::Mutex;
 
 use super::background::BackgroundPrograms;
-use super::held::ExclusiveValue;
+use super::exclusive_value::ExclusiveValue;
 use super::shell::Shell;
 use super::streams::{FileSink, NextFrame};
 use super::terminals::Terminals;
