@@ -96,7 +96,7 @@ impl FakeSessionParts {
             TOOLS_CALL => {
                 let ToolsCall { name, arguments, .. } = request.read()?;
                 let Output { content, bytes, attachments, .. } =
-                    self.call(name.as_str(), arguments)?;
+                    self.call_tool(name.as_str(), arguments)?;
                 let answer = ToolsCallAnswer::new(content, attachments);
                 Ok(FakeServiceReply::Bytes(json!(answer), bytes))
             }
@@ -130,7 +130,7 @@ impl FakeSessionParts {
         }
     }
 
-    fn call(&self, name: &str, arguments: Value) -> Result<Output> {
+    fn call_tool(&self, name: &str, arguments: Value) -> Result<Output> {
         let unknown = || {
             let text = format!("there is no tool `{name}`");
             Error::new(ErrorKind::UnknownTool, text)
@@ -200,7 +200,7 @@ impl FakeSessionParts {
                 facts.task_id = format!("task_{}", self.tasks.len() + 1);
                 facts.tool = name.clone();
                 facts.is_detached = true;
-                match self.call(name.as_str(), arguments) {
+                match self.call_tool(name.as_str(), arguments) {
                     Ok(output) => {
                         facts.status = TaskStatus::Completed;
                         facts.result = Some(output.content);
