@@ -65,7 +65,7 @@ pub(super) fn stream(turn: &AnthropicTurn, message: &Value) -> VendorAnswer {
     events.push(json!({ "type": "ping" }));
     let blocks = message["content"].as_array().map(Vec::as_slice).unwrap_or_default();
     for (index, block) in blocks.iter().enumerate() {
-        let (begun, deltas) = begun(block);
+        let (begun, deltas) = initial_block(block);
         events
             .push(json!({ "type": "content_block_start", "index": index, "content_block": begun }));
         let delta =
@@ -95,7 +95,7 @@ pub(super) fn stream(turn: &AnthropicTurn, message: &Value) -> VendorAnswer {
 }
 
 /// Returns a block's initial state, and the deltas that follow.
-fn begun(block: &Value) -> (Value, Vec<Value>) {
+fn initial_block(block: &Value) -> (Value, Vec<Value>) {
     let mut begun = block.clone();
     let mut deltas = Vec::new();
     let text = |key: &str| block[key].as_str().unwrap_or_default();

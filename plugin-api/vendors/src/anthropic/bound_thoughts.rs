@@ -5,7 +5,7 @@ use sha2::{Digest, Sha256};
 
 use super::messages::JoinedMessage;
 use super::models::FakeAnthropicModel;
-use super::{AnthropicCheckResult, invalid};
+use super::{AnthropicCheckResult, invalid_request};
 
 /// Signs a thought with its model, its text, and everything before it.
 pub(super) fn sign(model: &FakeAnthropicModel, text: &str, prefix: &Value) -> String {
@@ -35,10 +35,15 @@ pub(super) fn prefix(
         }
         Some(_) | None => before.push(json!(["assistant", so_far])),
     }
-    json!([strip_marks(&body["model"]), part(body, "system"), part(body, "tools"), before])
+    json!([
+        strip_marks(&body["model"]),
+        field_without_marks(body, "system"),
+        field_without_marks(body, "tools"),
+        before
+    ])
 }
 
-fn part(body: &Map<String, Value>, name: &str) -> Value {
+fn field_without_marks(body: &Map<String, Value>, name: &str) -> Value {
     body.get(name).map_or(Value::Null, strip_marks)
 }
 
@@ -64,27 +69,29 @@ pub(super) fn check(
     let behavior = behavior.and_then(Value::as_str);
     let has_header = betas.iter().any(|beta| beta.starts_with("thinking-binding-controls"));
     if behavior.is_some() && (!has_header || !model.binds) {
-        return Err(invalid("thinking.adaptive.block_binding: Extra inputs are not permitted"));
+        return Err(invalid_request(
+            "thinking.adaptive.block_binding: Extra inputs are not permitted",
+        ));
     }
     let mut dropped = Vec::new();
     for (number, message) in messages.iter().enumerate() {
         let mut so_far: Vec<Value> = Vec::new();
         for (place, block) in &message.blocks {
-            if let Some((text, signature)) = thought(block) {
+            if let Some((text, signature)) = thought_of_block(block) {
                 let kind = block["type"].as_str().unwrap_or_default();
                 let prefix = prefix(body, &messages[..number], &so_far);
-                let reason = match judge(model, text, signature, &prefix) {
+                let reason = match judge_returned_thought(model, text, signature, &prefix) {
                     ReturnedThoughtHandling::Valid => None,
                     ReturnedThoughtHandling::Forged => {
                         let text = format!("{place}: Invalid `signature` in `{kind}` block");
-                        return Err(invalid(text));
+                        return Err(invalid_request(text));
                     }
                     ReturnedThoughtHandling::OfAnotherModel => Some("model_binding_mismatch"),
                     ReturnedThoughtHandling::Elsewhere if behavior == Some("drop_block") => {
                         Some("prefix_binding_mismatch")
                     }
                     ReturnedThoughtHandling::Elsewhere => {
-                        return Err(invalid(format!(
+                        return Err(invalid_request(format!(
                             "{place}: Invalid `signature` in `{kind}` block. The block is bound to \
                              a different conversation. Remove the block, or set \
                              `thinking.block_binding.prefix_mismatch_behavior` to \"drop_block\"."
@@ -109,7 +116,7 @@ enum ReturnedThoughtHandling {
     Elsewhere,
 }
 
-fn thought(block: &Value) -> Option<(Option<&str>, &str)> {
+fn thought_of_block(block: &Value) -> Option<(Option<&str>, &str)> {
     match block["type"].as_str()? {
         "thinking" => Some((block["thinking"].as_str(), block["signature"].as_str().unwrap_or(""))),
         // Only the vendor knows its text.
@@ -118,7 +125,7 @@ fn thought(block: &Value) -> Option<(Option<&str>, &str)> {
     }
 }
 
-fn judge(
+fn judge_returned_thought(
     model: &FakeAnthropicModel,
     text: Option<&str>,
     signature: &str,

@@ -83,7 +83,7 @@ pub(super) fn stream(turn: &OpenAiTurn, response: &Value) -> VendorAnswer {
     ];
     let items = response["output"].as_array().map(Vec::as_slice).unwrap_or_default();
     for (at, item) in items.iter().enumerate() {
-        events.extend(of_item(at, item));
+        events.extend(item_events(at, item));
     }
     let end = if response["status"] == "incomplete" { "incomplete" } else { "completed" };
     events.push(json!({ "type": format!("response.{end}"), "response": response }));
@@ -128,7 +128,7 @@ fn other_ids(event: &mut Value, number: usize) {
 }
 
 /// Returns the events of one item.
-fn of_item(at: usize, item: &Value) -> Vec<Value> {
+fn item_events(at: usize, item: &Value) -> Vec<Value> {
     let mut begun = item.clone();
     begun["status"] = json!("in_progress");
     let mut events = Vec::new();
@@ -144,7 +144,7 @@ fn of_item(at: usize, item: &Value) -> Vec<Value> {
     match item["type"].as_str() {
         Some("message") => {
             begun["content"] = json!([]);
-            for (number, piece) in list(&item["content"]).iter().enumerate() {
+            for (number, piece) in list_or_empty(&item["content"]).iter().enumerate() {
                 let (kind, key) = match piece["type"].as_str() {
                     Some("refusal") => ("refusal", "refusal"),
                     _ => ("output_text", "text"),
@@ -171,7 +171,7 @@ fn of_item(at: usize, item: &Value) -> Vec<Value> {
             if begun.get("encrypted_content").is_some() {
                 begun["encrypted_content"] = json!("gAAAA-unfinished");
             }
-            for (number, piece) in list(&item["summary"]).iter().enumerate() {
+            for (number, piece) in list_or_empty(&item["summary"]).iter().enumerate() {
                 let with =
                     |key: &str, value: Value| json!({ "summary_index": number, (key): value });
                 let empty = json!({ "type": "summary_text", "text": "" });
@@ -202,7 +202,7 @@ fn of_item(at: usize, item: &Value) -> Vec<Value> {
     events
 }
 
-fn list(value: &Value) -> &[Value] {
+fn list_or_empty(value: &Value) -> &[Value] {
     value.as_array().map(Vec::as_slice).unwrap_or_default()
 }
 

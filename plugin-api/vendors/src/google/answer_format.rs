@@ -43,7 +43,7 @@ pub(super) fn whole_answer(
         return json(&error.report);
     }
     let mut chunk = chunk(parts, model);
-    end(&mut chunk, turn, usage(parts, counted));
+    finish_chunk(&mut chunk, turn, usage(parts, counted));
     json(&chunk)
 }
 
@@ -65,7 +65,7 @@ pub(super) fn stream(
         chunks.push(json!({ "modelVersion": model.name }));
     }
     if let Some(last) = chunks.last_mut() {
-        end(last, turn, usage(parts, counted));
+        finish_chunk(last, turn, usage(parts, counted));
     }
     if let Some(most) = turn.chunks_max {
         chunks.truncate(most);
@@ -88,7 +88,7 @@ fn chunk(parts: &[Value], model: &FakeGoogleModel) -> Value {
 }
 
 /// Adds the stop reason and the usage.
-fn end(chunk: &mut Value, turn: &GoogleTurn, usage: Value) {
+fn finish_chunk(chunk: &mut Value, turn: &GoogleTurn, usage: Value) {
     chunk["usageMetadata"] = usage;
     if let Some(word) = &turn.block {
         if let Some(fields) = chunk.as_object_mut() {

@@ -48,7 +48,7 @@ pub(super) fn pull(is_there: bool) -> VendorAnswer {
     } else {
         lines.push(json!({ "error": "pull model manifest: file does not exist" }));
     }
-    build_answer("application/x-ndjson", in_lines(&lines))
+    build_answer("application/x-ndjson", json_lines(&lines))
 }
 
 /// Formats an answer that is not streamed.
@@ -62,7 +62,7 @@ pub(super) fn whole_answer(turn: &OllamaTurn, message: &OllamaAnswerMessage<'_>)
             OllamaAnswerPiece::Thought(text) => thinking.push_str(text),
             OllamaAnswerPiece::Text(text) => content.push_str(text),
             OllamaAnswerPiece::Call(name, arguments) => {
-                calls.push(call(calls.len(), name, arguments))
+                calls.push(encode_call(calls.len(), name, arguments))
             }
         }
     }
@@ -84,14 +84,14 @@ pub(super) fn stream(turn: &OllamaTurn, message: &OllamaAnswerMessage<'_>) -> Ve
         match said {
             OllamaAnswerPiece::Thought(text) => {
                 let piece = |text| json!({ "role": "assistant", "content": "", "thinking": text });
-                lines.extend(halves(text).map(piece));
+                lines.extend(split_in_half(text).map(piece));
             }
             OllamaAnswerPiece::Text(text) => {
                 let piece = |text| json!({ "role": "assistant", "content": text });
-                lines.extend(halves(text).map(piece));
+                lines.extend(split_in_half(text).map(piece));
             }
             OllamaAnswerPiece::Call(name, arguments) => {
-                let call = call(calls, name, arguments);
+                let call = encode_call(calls, name, arguments);
                 calls += 1;
                 lines.push(json!({ "role": "assistant", "content": "", "tool_calls": [call] }));
             }
@@ -110,7 +110,7 @@ pub(super) fn stream(turn: &OllamaTurn, message: &OllamaAnswerMessage<'_>) -> Ve
         }
         lines.push(json!({ "error": error }));
     }
-    build_answer("application/x-ndjson", in_lines(&lines))
+    build_answer("application/x-ndjson", json_lines(&lines))
 }
 
 fn line(model: &FakeOllamaModel, message: Value) -> Value {
@@ -136,20 +136,20 @@ fn last(turn: &OllamaTurn, message: &OllamaAnswerMessage<'_>, said: Value) -> Va
     last
 }
 
-fn call(index: usize, name: &str, arguments: &Value) -> Value {
+fn encode_call(index: usize, name: &str, arguments: &Value) -> Value {
     // The same id in each answer, because servers do not promise unique ones.
     json!({ "id": format!("call_{index}"),
         "function": { "index": index, "name": name, "arguments": arguments } })
 }
 
 /// Splits a text into two pieces, as in a stream.
-fn halves(text: &str) -> impl Iterator<Item = &str> {
+fn split_in_half(text: &str) -> impl Iterator<Item = &str> {
     let half = (1..=text.len() / 2).rev().find(|at| text.is_char_boundary(*at));
     let (first, rest) = text.split_at(half.unwrap_or_default());
     [first, rest].into_iter().filter(|piece| !piece.is_empty())
 }
 
-fn in_lines(lines: &[Value]) -> String {
+fn json_lines(lines: &[Value]) -> String {
     lines.iter().map(|line| format!("{line}\n")).collect()
 }
 

@@ -97,7 +97,7 @@ pub(super) fn check_key(asked: &VendorRequest) -> GoogleCheckResult {
     match (asked.header("x-goog-api-key"), asked.header("authorization")) {
         (Some(BAD_KEY | ""), None) => {
             let text = "API key not valid. Please pass a valid API key.";
-            Err(super::invalid(text).because("API_KEY_INVALID"))
+            Err(super::invalid_request(text).because("API_KEY_INVALID"))
         }
         (Some(_), None) => Ok(()),
         _ => {
