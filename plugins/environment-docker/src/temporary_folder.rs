@@ -108,7 +108,7 @@ mod tests {
 
     use super::*;
 
-    fn left(base: &Path, name: &str, owner: &str) -> PathBuf {
+    fn leave_folder(base: &Path, name: &str, owner: &str) -> PathBuf {
         let path = base.join(name);
         fs::create_dir(&path).unwrap();
         fs::write(path.join(OWNER_FILE), owner).unwrap();
@@ -125,11 +125,16 @@ mod tests {
         let label = ContainerOwner::current().unwrap().to_label();
         let (rest, _) = label.rsplit_once(' ').unwrap();
         let ended = format!("{rest} 1");
-        let gone =
-            [left(base.path(), "jaato-a", &ended), left(base.path(), ".jaato-tmp-b", &ended)];
-        let kept = [left(base.path(), "other", &ended), left(base.path(), "jaato-c", "nonsense")];
+        let gone = [
+            leave_folder(base.path(), "jaato-a", &ended),
+            leave_folder(base.path(), ".jaato-tmp-b", &ended),
+        ];
+        let kept = [
+            leave_folder(base.path(), "other", &ended),
+            leave_folder(base.path(), "jaato-c", "nonsense"),
+        ];
         let target = tempfile::tempdir().unwrap();
-        let real = left(target.path(), "jaato-real", &ended);
+        let real = leave_folder(target.path(), "jaato-real", &ended);
         std::os::unix::fs::symlink(&real, base.path().join("jaato-link")).unwrap();
         let mut removed = remove_left_behind(base.path());
         removed.sort();

@@ -54,14 +54,15 @@ pub async fn make(
     engine.ensure_image(image, settings.pull).await?;
     let stays = !settings.cleanup_on_exit;
     let body = container_config(settings, image, user, paths);
-    let told = |error: EngineError| explain(engine, &error, image);
+    let told = |error: EngineError| explain_start_error(engine, &error, image);
     // Removes it by name, and from before it exists, because the response with the ID may never
     // arrive.
     let mut removal = ContainerRemovalGuard::for_container(engine, name);
     let options = CreateContainerOptionsBuilder::new().name(name).build();
     let created = engine.docker().create_container(Some(options), body).await.map_err(told)?;
     let id = created.id;
-    let guardian = if stays { None } else { Some(attach(engine, &id).await.map_err(told)?) };
+    let guardian =
+        if stays { None } else { Some(attach_guardian(engine, &id).await.map_err(told)?) };
     let started = engine.docker().start_container(&id, None::<StartContainerOptions>).await;
     started.map_err(told)?;
     if stays {
@@ -137,7 +138,10 @@ fn path_text(path: &Path) -> String {
     path.to_string_lossy().into_owned()
 }
 
-async fn attach(engine: &DockerEngine, id: &str) -> Result<ContainerGuardian, EngineError> {
+async fn attach_guardian(
+    engine: &DockerEngine,
+    id: &str,
+) -> Result<ContainerGuardian, EngineError> {
     let options = AttachContainerOptionsBuilder::new();
     let options = options.stream(true).stdin(true).stdout(true).stderr(true).build();
     let attached = engine.docker().attach_container(id, Some(options)).await?;
@@ -145,7 +149,7 @@ async fn attach(engine: &DockerEngine, id: &str) -> Result<ContainerGuardian, En
     Ok(ContainerGuardian::from_streams(ExecStreams { input, output }))
 }
 
-fn explain(engine: &DockerEngine, error: &EngineError, image: &str) -> Error {
+fn explain_start_error(engine: &DockerEngine, error: &EngineError, image: &str) -> Error {
     match error {
         EngineError::DockerResponseServerError { message, .. }
             if message.contains("\"sh\"") && message.contains("exec") =>

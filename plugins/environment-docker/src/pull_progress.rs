@@ -61,7 +61,7 @@ mod tests {
 
     const MIB: u64 = STEP_BYTES;
 
-    fn step(id: &str, status: &str, current: u64, total: u64) -> CreateImageInfo {
+    fn pull_step(id: &str, status: &str, current: u64, total: u64) -> CreateImageInfo {
         let number = |bytes: u64| i64::try_from(bytes).ok();
         let detail = ProgressDetail { current: number(current), total: number(total) };
         CreateImageInfo {
@@ -76,31 +76,34 @@ mod tests {
     fn download_progress_sums_the_layers_and_skips_small_steps() {
         let mut fetched = ImageDownload::default();
         let progress = |done, total| Some(ImageDownloadProgress { done, total });
-        assert_eq!(fetched.note(&step("12", "Pulling from library/debian", 0, 0)), None);
-        assert_eq!(fetched.note(&step("a", "Downloading", 1, 8 * MIB)), None);
+        assert_eq!(fetched.note(&pull_step("12", "Pulling from library/debian", 0, 0)), None);
+        assert_eq!(fetched.note(&pull_step("a", "Downloading", 1, 8 * MIB)), None);
         assert_eq!(
-            fetched.note(&step("a", "Downloading", 2 * MIB, 8 * MIB)),
+            fetched.note(&pull_step("a", "Downloading", 2 * MIB, 8 * MIB)),
             progress(2 * MIB, 8 * MIB)
         );
         assert_eq!(
-            fetched.note(&step("b", "Downloading", MIB, 2 * MIB)),
+            fetched.note(&pull_step("b", "Downloading", MIB, 2 * MIB)),
             progress(3 * MIB, 10 * MIB)
         );
-        assert_eq!(fetched.note(&step("a", "Extracting", 1, 8 * MIB)), None);
+        assert_eq!(fetched.note(&pull_step("a", "Extracting", 1, 8 * MIB)), None);
         assert_eq!(
-            fetched.note(&step("b", "Download complete", 0, 0)),
+            fetched.note(&pull_step("b", "Download complete", 0, 0)),
             progress(4 * MIB, 10 * MIB)
         );
-        assert_eq!(fetched.note(&step("a", "Pull complete", 0, 0)), progress(10 * MIB, 10 * MIB));
-        assert_eq!(fetched.note(&step("a", "Pull complete", 0, 0)), None);
+        assert_eq!(
+            fetched.note(&pull_step("a", "Pull complete", 0, 0)),
+            progress(10 * MIB, 10 * MIB)
+        );
+        assert_eq!(fetched.note(&pull_step("a", "Pull complete", 0, 0)), None);
     }
 
     #[test]
     fn small_download_is_reported_at_its_end_with_capped_numbers() {
         let mut fetched = ImageDownload::default();
-        assert_eq!(fetched.note(&step("a", "Downloading", 50, 100)), None);
+        assert_eq!(fetched.note(&pull_step("a", "Downloading", 50, 100)), None);
         let end = Some(ImageDownloadProgress { done: 100, total: 100 });
-        assert_eq!(fetched.note(&step("a", "Downloading", 900, 100)), end);
+        assert_eq!(fetched.note(&pull_step("a", "Downloading", 900, 100)), end);
         assert_eq!(fetched.note(&CreateImageInfo::default()), None);
     }
 }

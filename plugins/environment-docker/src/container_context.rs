@@ -13,7 +13,7 @@ use crate::engine::DockerEngine;
 use crate::errors::{self, EngineRequestKind};
 use crate::guardian::{self, ContainerGuardian};
 use crate::link::ExecStreams;
-use crate::onlooker::TerminalObserver;
+use crate::wait_observer::TerminalObserver;
 use crate::watch::ContainerWatch;
 
 /// The maximum time for the engine to report the end of a container after its commands were killed.

@@ -16,8 +16,8 @@ use jaato_plugin_sdk_environment::waiting::{
 };
 use tokio::sync::{Mutex, mpsc, oneshot};
 
+use crate::container_context::{self, ContainerContext, ExecRequest};
 use crate::link::{self, HelperShellRequest};
-use crate::place::{self, ContainerContext, ExecRequest};
 
 /// The maximum number of bytes read from a `poll` list. A terminal is among the first entries.
 const LIST_BYTES_MAX: u64 = 128;
@@ -82,7 +82,7 @@ impl TerminalObserver {
             user: place.user.as_deref(),
         };
         let exec = place.create(request).await?;
-        let streams = place::start_exec(&place.engine, &exec).await;
+        let streams = container_context::start_exec(&place.engine, &exec).await;
         let streams = streams.map_err(|error| place.explain(&error))?;
         let (asks, receiver) = mpsc::unbounded_channel();
         tokio::spawn(link::serve(streams, receiver));
