@@ -18,9 +18,9 @@ use jaato_plugin_sdk_environment::{Terminal, TerminalEvents};
 use parking_lot::Mutex;
 use rustix::process::Signal as SystemSignal;
 
+use super::input_writer::{TerminalWriters, closed_terminal_error, write_error};
 use super::pty::{PseudoTerminal, PtyReadResult};
 use super::readiness::{TerminalOperation, TerminalReadiness};
-use super::typing::{TerminalWriters, closed_terminal_error, write_error};
 use crate::waiting::{self, RelayCache, look};
 
 /// Bytes of output in one piece.
