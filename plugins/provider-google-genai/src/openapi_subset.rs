@@ -75,7 +75,7 @@ impl SchemaReducer<'_> {
         }
         let types: Vec<&str> = listed.into_iter().filter(|name| *name != "null").collect();
         match types.as_slice() {
-            [] => self.add_type(told_by(schema), schema, depth, written),
+            [] => self.add_type(inferred_type(schema), schema, depth, written),
             [only] => self.add_type(only, schema, depth, written),
             several => {
                 let variants = several.iter().map(|name| {
@@ -134,7 +134,7 @@ impl SchemaReducer<'_> {
 }
 
 /// Infers the type of a schema that names none, because each schema needs one.
-fn told_by(schema: &Value) -> &'static str {
+fn inferred_type(schema: &Value) -> &'static str {
     if schema.get("properties").is_some() || schema.get("additionalProperties").is_some() {
         "object"
     } else if schema.get("items").is_some() || schema.get("prefixItems").is_some() {
