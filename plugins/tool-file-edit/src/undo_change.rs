@@ -6,8 +6,8 @@ use crate::apply::{AppliedChange, ChangeOrigin, apply};
 use crate::editor::{Editor, EditorContext, history_failure};
 use crate::files::snapshot;
 use crate::history::{FileTransition, HistoryError, UndoStep};
-use crate::mend::contents;
 use crate::plan::{EditPlan, absolute};
+use crate::recover_changes::contents;
 
 /// Undoes a change.
 ///
@@ -28,7 +28,7 @@ pub async fn plan(cx: &Cx<Editor>, step: &UndoStep) -> Result<EditPlan> {
     let mut plan = EditPlan::new(&place.folder);
     let mut hindrances = Vec::new();
     for file in &step.files {
-        match open(cx, place, &mut plan, file).await {
+        match add_restored_file(cx, place, &mut plan, file).await {
             Ok(None) => {}
             Ok(Some(hindrance)) => hindrances.push(hindrance),
             Err(error) if error.kind == ErrorKind::Conflict => hindrances.push(error.message),
@@ -69,7 +69,7 @@ pub async fn plan(cx: &Cx<Editor>, step: &UndoStep) -> Result<EditPlan> {
 }
 
 /// Adds a file to the plan. Returns the reason if it cannot be restored.
-async fn open(
+async fn add_restored_file(
     cx: &Cx<Editor>,
     place: &EditorContext,
     plan: &mut EditPlan,

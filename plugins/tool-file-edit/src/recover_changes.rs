@@ -111,7 +111,7 @@ async fn settle_pending_change(
     let change = pending.change().clone();
     let mut there = Vec::new();
     for step in &change.files {
-        there.push(find(cx, place, step).await?);
+        there.push(find_current_state(cx, place, step).await?);
     }
     let found: Vec<CurrentContent> = there.iter().map(|there| there.found.clone()).collect();
     let mut recovery = plan_recovery(&change, &found, &place.environment);
@@ -138,7 +138,7 @@ async fn settle_pending_change(
     Ok(Some(RecoveryResult { is_done: recovery.is_done, left_alone }))
 }
 
-async fn find(
+async fn find_current_state(
     cx: &Cx<Editor>,
     place: &EditorContext,
     step: &FileTransition,
@@ -259,7 +259,7 @@ async fn restore(
     for &number in &left {
         let Some(before) = &steps[number].before else { continue };
         // A step before may have restored the file under another name.
-        let now = find(cx, place, &steps[number]).await?;
+        let now = find_current_state(cx, place, &steps[number]).await?;
         if now.found == CurrentContent::Content(before.content.clone()) {
             continue;
         }
