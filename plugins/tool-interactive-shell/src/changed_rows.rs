@@ -59,13 +59,13 @@ fn is_empty(row: &str) -> bool {
 mod tests {
     use super::*;
 
-    fn screen(rows: &str) -> Vec<String> {
+    fn screen_rows(rows: &str) -> Vec<String> {
         rows.lines().map(str::to_owned).collect()
     }
 
     #[track_caller]
     fn check(before: &str, now: &str, expected: &str) {
-        assert_eq!(changed_rows(&screen(before), &screen(now)), expected);
+        assert_eq!(changed_rows(&screen_rows(before), &screen_rows(now)), expected);
     }
 
     const VIM: &str = "one\ntwo\n~\n~\n~\n\"a.txt\" 2L, 8B      1,1      All";
