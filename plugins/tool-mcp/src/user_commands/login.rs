@@ -9,7 +9,7 @@ use futures_util::future::FutureExt as _;
 use jaato_plugin_sdk::form::{FormOutcome, form};
 use jaato_plugin_sdk::prelude::*;
 
-use super::connect;
+use super::connect_server;
 use crate::oauth::OAuthLogin;
 use crate::oauth::loopback::{BrowserConsent, LoginPagePresenter};
 use crate::server::McpServer;
@@ -48,7 +48,7 @@ pub async fn log_in(
         }
     };
     let login = login_of(server)?;
-    let consent = BrowserConsent(show(host.clone(), server.name(), browser));
+    let consent = BrowserConsent(present_login_page(host.clone(), server.name(), browser));
     let going = Arc::clone(&login);
     let work = async move { going.log_in(&consent).await };
     let outcome = server.spawner().run(work).await?;
@@ -60,7 +60,7 @@ pub async fn log_in(
     // A new connection uses the new rights.
     server.disconnect();
     server.wait_until_ended().await;
-    let connected = connect(host, servers, server).await;
+    let connected = connect_server(host, servers, server).await;
     let first = format!("Logged in to '{name}'.");
     Ok(match connected {
         Ok(text) => format!("{first} {text}"),
@@ -100,7 +100,7 @@ fn login_of(server: &McpServer) -> Result<Arc<OAuthLogin>> {
 /// Prints the page on its own line so that it can be copied. If the user works at this machine, it
 /// also opens the page. Otherwise the browser cannot return here, and the user can enter the final
 /// URL.
-fn show(host: Reporter, server: &str, browser: BrowserOpening) -> LoginPagePresenter {
+fn present_login_page(host: Reporter, server: &str, browser: BrowserOpening) -> LoginPagePresenter {
     let server = server.to_owned();
     Arc::new(move |page: String| {
         let (host, server) = (host.clone(), server.clone());
@@ -110,7 +110,7 @@ fn show(host: Reporter, server: &str, browser: BrowserOpening) -> LoginPagePrese
             ));
             match browser {
                 BrowserOpening::Opened => {
-                    open(&host, &page);
+                    open_page(&host, &page);
                     Ok(None)
                 }
                 BrowserOpening::Told => ask_where_it_ended(&host, &server).await,
@@ -142,7 +142,7 @@ async fn ask_where_it_ended(host: &Reporter, server: &str) -> Result<Option<Stri
 
 /// Opens a page. Errors are ignored, because the link is printed as well. The browser belongs to
 /// the user and outlives jaato, so the host does not manage its process.
-fn open(host: &Reporter, page: &str) {
+fn open_page(host: &Reporter, page: &str) {
     // Only URLs of pages get here, so none can be mistaken for an option.
     let mut command = Command::new(OPENER);
     command.arg(page).process_group(0);

@@ -14,8 +14,8 @@ use jaato_plugin_sdk::types::text::truncate_bytes;
 use parking_lot::Mutex;
 use rmcp::model::{ErrorCode, ErrorData, ProgressNotificationParam};
 
-use crate::described::plain_text;
 use crate::names::tool_name;
+use crate::server_description::plain_text;
 use crate::site::McpCallContext;
 
 /// The minimum time between two progress reports of a call.
@@ -112,7 +112,7 @@ fn action(name: &str) -> Value {
 }
 
 /// Returns the result for a form that the user did not answer.
-fn unanswered(outcome: FormOutcome) -> Value {
+fn unanswered_result(outcome: FormOutcome) -> Value {
     match outcome {
         FormOutcome::Declined => action("decline"),
         _ => action("cancel"),
@@ -150,7 +150,7 @@ async fn ask_to_open(host: &Reporter, server: &str, params: &Value) -> Value {
             Some(Value::String(given)) if given == "done" => action("accept"),
             _ => action("decline"),
         },
-        Ok(answer) => unanswered(answer.outcome),
+        Ok(answer) => unanswered_result(answer.outcome),
         Err(_) => action("cancel"),
     }
 }
@@ -177,7 +177,7 @@ async fn ask_fields(host: &Reporter, server: &str, params: &Value) -> Value {
     for _ in 0..ATTEMPTS_MAX {
         let answer = match host.ask(&form).await {
             Ok(answer) if answer.outcome == FormOutcome::Answered => answer,
-            Ok(answer) => return unanswered(answer.outcome),
+            Ok(answer) => return unanswered_result(answer.outcome),
             Err(_) => return action("cancel"),
         };
         let given = |name: &str| answer.values.get(name).cloned();
@@ -213,14 +213,14 @@ fn form_of(server: &str, params: &Value) -> std::result::Result<Form, String> {
             name: CONSENT.to_owned(),
             text: "Continue?".to_owned(),
             kind: FieldKind::Choice,
-            options: ["yes", "no"].map(|it| named(it, "")).to_vec(),
+            options: ["yes", "no"].map(|it| field_option(it, "")).to_vec(),
             ..FormField::default()
         });
     }
     Ok(Form { title: title(server, &params["message"]), fields })
 }
 
-fn named(value: &str, label: &str) -> FieldOption {
+fn field_option(value: &str, label: &str) -> FieldOption {
     let (value, label) =
         (truncate_bytes(value, TEXT_BYTES_MAX), truncate_bytes(&plain_text(label), TEXT_BYTES_MAX));
     FieldOption { value, label, ..FieldOption::default() }
@@ -239,7 +239,9 @@ fn field(name: &str, schema: &Value) -> FormField {
         _ => String::new(),
     };
     let (kind, options) = match schema["type"].as_str() {
-        Some("boolean") => (FieldKind::Choice, ["true", "false"].map(|it| named(it, "")).to_vec()),
+        Some("boolean") => {
+            (FieldKind::Choice, ["true", "false"].map(|it| field_option(it, "")).to_vec())
+        }
         Some("array") => (FieldKind::Several, options(&schema["items"])),
         _ => match options(schema) {
             options if options.is_empty() => (FieldKind::Text, options),
@@ -261,13 +263,13 @@ fn options(schema: &Value) -> Vec<FieldOption> {
     let titled = schema["oneOf"].as_array().or_else(|| schema["anyOf"].as_array());
     if let Some(titled) = titled {
         let option = |it: &Value| {
-            Some(named(it["const"].as_str()?, it["title"].as_str().unwrap_or_default()))
+            Some(field_option(it["const"].as_str()?, it["title"].as_str().unwrap_or_default()))
         };
         return titled.iter().filter_map(option).take(OPTIONS_MAX).collect();
     }
     let values = schema["enum"].as_array().into_iter().flatten().filter_map(Value::as_str);
     let option = |(at, value): (usize, &str)| {
-        named(value, schema["enumNames"][at].as_str().unwrap_or_default())
+        field_option(value, schema["enumNames"][at].as_str().unwrap_or_default())
     };
     values.enumerate().map(option).take(OPTIONS_MAX).collect()
 }

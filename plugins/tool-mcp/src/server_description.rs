@@ -121,18 +121,18 @@ pub async fn request_description(connection: &Arc<McpConnection>) -> Result<Serv
     let capabilities = &info.capabilities;
     let mut lines = Vec::new();
     let mut tools = match capabilities.tools {
-        Some(_) => list(connection, ServerListKind::Tools, &mut lines).await?,
+        Some(_) => list_all_pages(connection, ServerListKind::Tools, &mut lines).await?,
         None => Vec::new(),
     };
     let left_out = tools.len().saturating_sub(TOOLS_MAX);
     tools.truncate(TOOLS_MAX);
     let mut prompts = match capabilities.prompts {
-        Some(_) => {
-            list(connection, ServerListKind::Prompts, &mut lines).await.unwrap_or_else(|error| {
+        Some(_) => list_all_pages(connection, ServerListKind::Prompts, &mut lines)
+            .await
+            .unwrap_or_else(|error| {
                 lines.push(format!("its prompts: {}", error.message));
                 Vec::new()
-            })
-        }
+            }),
         None => Vec::new(),
     };
     let left_out = left_out + prompts.len().saturating_sub(PROMPTS_MAX);
@@ -159,7 +159,7 @@ pub async fn request_description(connection: &Arc<McpConnection>) -> Result<Serv
 /// # Errors
 /// The server's error.
 pub async fn refresh_tools(connection: &McpConnection) -> Result<()> {
-    list(connection, ServerListKind::Tools, &mut Vec::new()).await.map(drop)
+    list_all_pages(connection, ServerListKind::Tools, &mut Vec::new()).await.map(drop)
 }
 
 impl ServerDescription {
@@ -168,14 +168,14 @@ impl ServerDescription {
         self.lines = lines;
         let mut names = BTreeSet::new();
         for value in tools {
-            match read(value, &mut names) {
+            match read_tool(value, &mut names) {
                 Ok(tool) => self.tools.push(tool.tool(&mut self.lines)),
                 Err(why) => self.leave_out(format!("a tool is ignored: {why}")),
             }
         }
         let mut names = BTreeSet::new();
         for value in prompts {
-            match read(value, &mut names) {
+            match read_tool(value, &mut names) {
                 Ok(prompt) => self.prompts.push(prompt.prompt()),
                 Err(why) => self.leave_out(format!("a prompt is ignored: {why}")),
             }
@@ -191,7 +191,10 @@ impl ServerDescription {
     }
 }
 
-fn read(value: Value, names: &mut BTreeSet<String>) -> std::result::Result<RawServerTool, String> {
+fn read_tool(
+    value: Value,
+    names: &mut BTreeSet<String>,
+) -> std::result::Result<RawServerTool, String> {
     let written: RawServerTool = serde_json::from_value(value)
         .map_err(|error| truncate_bytes(&error.to_string(), LINE_BYTES_MAX))?;
     if written.name.is_empty() || written.name.len() > 1024 {
@@ -221,7 +224,7 @@ impl RawServerTool {
         RemoteTool {
             may_repeat: hint("readOnlyHint") || hint("idempotentHint"),
             reads_only: hint("readOnlyHint"),
-            description: self.text(),
+            description: self.description_text(),
             name: self.name,
             schema: lowered.schema,
             aliases: lowered.aliases,
@@ -229,12 +232,12 @@ impl RawServerTool {
     }
 
     fn prompt(self) -> RemotePrompt {
-        let description = truncate_bytes(&self.text(), LINE_BYTES_MAX);
+        let description = truncate_bytes(&self.description_text(), LINE_BYTES_MAX);
         let arguments = self.arguments.unwrap_or_default().into_iter().take(20);
         RemotePrompt { description, name: self.name, arguments: arguments.collect() }
     }
 
-    fn text(&self) -> String {
+    fn description_text(&self) -> String {
         let given = self.description.as_deref().filter(|it| !it.trim().is_empty());
         let text = given.or(self.title.as_deref()).unwrap_or(&self.name);
         truncate_bytes(&plain_text(text), DESCRIPTION_BYTES_MAX)
@@ -248,7 +251,7 @@ enum ServerListKind {
 }
 
 /// Reads all pages of a list.
-async fn list(
+async fn list_all_pages(
     connection: &McpConnection,
     what: ServerListKind,
     lines: &mut Vec<String>,

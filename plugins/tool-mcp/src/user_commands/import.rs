@@ -71,7 +71,7 @@ pub async fn import(
     let wanted = from.map(str::to_owned);
     let found =
         host.blocking(move |_| find_importable_configs(&folder, home, wanted.as_deref())).await?;
-    let Some(from) = from else { return Ok(list(&found)) };
+    let Some(from) = from else { return Ok(format_configs(&found)) };
     if found.is_empty() {
         let known: Vec<&str> = programs().collect();
         let text = format!("`{from}` has no file with servers here");
@@ -92,7 +92,7 @@ pub async fn import(
             if !named.is_empty() && !named.contains(&name) {
                 continue;
             }
-            match readable(servers, &name, &entry, file.origin) {
+            match importable_entry(servers, &name, &entry, file.origin) {
                 Ok((entry, shown)) => {
                     lines.push(format!("Imported '{name}' from {}: {shown}", file.shown));
                     taken.insert(name, entry);
@@ -111,7 +111,7 @@ pub async fn import(
 }
 
 /// Returns an entry in jaato's format, and a text that shows it.
-fn readable(
+fn importable_entry(
     servers: &McpServers,
     name: &str,
     entry: &Value,
@@ -192,7 +192,7 @@ fn servers_in(
     Ok(servers)
 }
 
-fn list(found: &[ImportableConfig]) -> String {
+fn format_configs(found: &[ImportableConfig]) -> String {
     if found.is_empty() {
         let known: Vec<&str> = programs().collect();
         return format!("No servers of other programs are here: {}.", known.join(", "));
@@ -235,7 +235,7 @@ mod tests {
         let all = find_importable_configs(&work, Some(home.clone()), None);
         let expected = "claude (~/.claude.json): b, c\ncodex (~/.codex/config.toml): a\n\
                         vscode (.vscode/mcp.json): d\nUse 'mcp import PROGRAM [SERVER…]' to import them.";
-        assert_eq!(list(&all), expected);
+        assert_eq!(format_configs(&all), expected);
         let one = find_importable_configs(&work, Some(home.clone()), Some("codex"));
         assert_eq!((one.len(), one[0].origin), (1, McpConfigOrigin::Home));
         let file = home.join(".codex/config.toml");

@@ -14,11 +14,11 @@ use jaato_plugin_sdk::hooks::{CompleteWords, WordChoice, WordChoices};
 use jaato_plugin_sdk::prelude::*;
 use jaato_plugin_sdk::types::CommandSpec;
 
-use crate::asks::SessionCall;
 use crate::call::{self, McpRequest};
 use crate::content::McpContent;
-use crate::described::take_member;
 use crate::server::{McpConnectionStatus, McpServer};
+use crate::server_description::take_member;
+use crate::server_requests::SessionCall;
 use crate::servers::{McpServers, read_config_files};
 
 /// The name of the command.
@@ -141,7 +141,7 @@ pub async fn answer(
         "add" | "add-json" => edit::add(host, servers, words(true)?).await?,
         "import" => import::import(host, servers, given("name"), &words(false)?).await?,
         "remove" => edit::remove(host, servers, named()?).await?,
-        "connect" => connect(host, servers, &servers.find(named()?)?).await?,
+        "connect" => connect_server(host, servers, &servers.find(named()?)?).await?,
         "disconnect" => disconnect(&*servers.find(named()?)?),
         "login" => login::log_in(host, servers, &servers.find(named()?)?, given("command")).await?,
         "logout" => login::log_out(&servers.find(named()?)?).await?,
@@ -173,7 +173,11 @@ pub fn words(servers: &McpServers, asked: &CompleteWords) -> WordChoices {
     WordChoices { choices }
 }
 
-async fn connect(host: &Reporter, servers: &McpServers, server: &Arc<McpServer>) -> Result<String> {
+async fn connect_server(
+    host: &Reporter,
+    servers: &McpServers,
+    server: &Arc<McpServer>,
+) -> Result<String> {
     let name = server.name();
     match server.status() {
         McpConnectionStatus::Up(connection) if !connection.is_closed() => {

@@ -100,7 +100,7 @@ pub async fn insert(
             if servers.get(name).is_some() {
                 return Err(show::name_taken_error(name));
             }
-            servers.append(name, written(entry));
+            servers.append(name, to_cst_value(entry));
         }
         Ok(())
     };
@@ -281,7 +281,7 @@ async fn change_file(
             host.service_with_bytes(WORKSPACE_FILE_SET, &request, text.as_bytes()).await?;
         let _ = stored;
     } else {
-        host.blocking(move |_| write(&path, &text)).await??;
+        host.blocking(move |_| write_config_file(&path, &text)).await??;
         if origin == McpConfigOrigin::Workspace {
             let note = "The workspace is not trusted, so its file is ignored: run 'jaato trust'.";
             return Ok(Some(note.to_owned()));
@@ -309,21 +309,21 @@ fn apply_file_change(path: &Path, change: impl FnOnce(&CstObject) -> Result<()>)
 }
 
 /// Converts a value for the file.
-fn written(value: &Value) -> CstInputValue {
+fn to_cst_value(value: &Value) -> CstInputValue {
     match value {
         Value::Null => CstInputValue::Null,
         Value::Bool(flag) => CstInputValue::Bool(*flag),
         Value::Number(number) => CstInputValue::Number(number.to_string()),
         Value::String(text) => CstInputValue::String(text.clone()),
-        Value::Array(items) => CstInputValue::Array(items.iter().map(written).collect()),
+        Value::Array(items) => CstInputValue::Array(items.iter().map(to_cst_value).collect()),
         Value::Object(members) => {
-            let members = members.iter().map(|(key, value)| (key.clone(), written(value)));
+            let members = members.iter().map(|(key, value)| (key.clone(), to_cst_value(value)));
             CstInputValue::Object(members.collect())
         }
     }
 }
 
-fn write(path: &Path, text: &str) -> Result<()> {
+fn write_config_file(path: &Path, text: &str) -> Result<()> {
     replace(path, text.as_bytes()).map_err(|error| unusable(path, &error.to_string()))
 }
 
@@ -336,7 +336,7 @@ mod tests {
     use super::*;
 
     #[track_caller]
-    fn reads(line: &str, name: &str, entry: Value) {
+    fn assert_reads(line: &str, name: &str, entry: Value) {
         let words = shlex::split(line).unwrap();
         let expected =
             ParsedAddCommand { name: name.to_owned(), entry, origin: McpConfigOrigin::Workspace };
@@ -346,25 +346,25 @@ mod tests {
     #[test]
     fn add_command_lines_of_other_programs_are_parsed() {
         let docker = json!({ "type": "stdio", "command": "docker", "args": ["run", "-i", "-e", "X", "img"] });
-        reads("gh -- docker run -i -e X img", "gh", docker.clone());
-        reads("gh docker run -i -e X img", "gh", docker.clone());
+        assert_reads("gh -- docker run -i -e X img", "gh", docker.clone());
+        assert_reads("gh docker run -i -e X img", "gh", docker.clone());
         let mut with = docker;
         with["env"] = json!({ "K": "V=1", "L": "2" });
         with = json!({ "type": "stdio", "env": with["env"], "command": "docker", "args": with["args"] });
-        reads("-e K=V=1 --env L=2 gh -- docker run -i -e X img", "gh", with.clone());
-        reads("gh -e K=V=1 --env=L=2 -- docker run -i -e X img", "gh", with);
+        assert_reads("-e K=V=1 --env L=2 gh -- docker run -i -e X img", "gh", with.clone());
+        assert_reads("gh -e K=V=1 --env=L=2 -- docker run -i -e X img", "gh", with);
         let linear = json!({ "type": "http", "url": "https://e.example/mcp" });
-        reads("--transport http linear https://e.example/mcp", "linear", linear.clone());
-        reads("linear --url https://e.example/mcp", "linear", linear.clone());
-        reads(
+        assert_reads("--transport http linear https://e.example/mcp", "linear", linear.clone());
+        assert_reads("linear --url https://e.example/mcp", "linear", linear.clone());
+        assert_reads(
             r#"linear '{"type": "http", "url": "https://e.example/mcp"}'"#,
             "linear",
             linear.clone(),
         );
-        reads(r#"linear '{"httpUrl": "https://e.example/mcp"}'"#, "linear", linear);
+        assert_reads(r#"linear '{"httpUrl": "https://e.example/mcp"}'"#, "linear", linear);
         let headers =
             json!({ "type": "http", "url": "http://e.example", "headers": { "X-A": "b: c" } });
-        reads("x http://e.example --header 'X-A: b: c'", "x", headers);
+        assert_reads("x http://e.example --header 'X-A: b: c'", "x", headers);
         let home = parse_add_command(shlex::split("-s user x y").unwrap()).unwrap().unwrap();
         assert_eq!((home.origin, home.name.as_str()), (McpConfigOrigin::Home, "x"));
         assert_eq!(parse_add_command(vec!["--help".to_owned()]), Ok(None));
@@ -397,7 +397,7 @@ mod tests {
         std::fs::write(&path, text).unwrap();
         let entry = json!({ "command": "y", "args": ["1"] });
         let add = |servers: &CstObject| {
-            servers.append("a", written(&entry));
+            servers.append("a", to_cst_value(&entry));
             Ok(())
         };
         let added = apply_file_change(&path, add).unwrap();
@@ -406,7 +406,7 @@ mod tests {
             server_entries(top_level_members(&parse(&added).unwrap()).unwrap()).unwrap()["a"],
             entry
         );
-        write(&path, &added).unwrap();
+        write_config_file(&path, &added).unwrap();
         let remove = |servers: &CstObject| {
             servers.get("a").unwrap().remove();
             Ok(())
@@ -417,7 +417,7 @@ mod tests {
         std::fs::remove_file(&path).unwrap();
         let new = "{\n  \"mcpServers\": {\n    \"a\": {\n      \"command\": \"y\",\n      \"args\": [\"1\"]\n    }\n  }\n}\n";
         let add = |servers: &CstObject| {
-            servers.append("a", written(&entry));
+            servers.append("a", to_cst_value(&entry));
             Ok(())
         };
         assert_eq!(apply_file_change(&path, add).unwrap(), new);

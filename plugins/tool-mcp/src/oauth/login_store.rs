@@ -185,7 +185,7 @@ impl LoginStore {
         let mut kept = self.kept.lock().await;
         match &*kept {
             Some(kept) => kept.clone(),
-            None => kept.insert(self.read().await).clone(),
+            None => kept.insert(self.read_login().await).clone(),
         }
     }
 
@@ -194,7 +194,7 @@ impl LoginStore {
         self.secrets.lock().iter().cloned().collect()
     }
 
-    fn note(&self, kept: &StoredLogin) {
+    fn remember_login(&self, kept: &StoredLogin) {
         let mut secrets = self.secrets.lock();
         for secret in kept.secrets() {
             if !secret.is_empty() && !secrets.contains(&secret) {
@@ -205,18 +205,18 @@ impl LoginStore {
         secrets.drain(..too_many);
     }
 
-    async fn read(&self) -> StoredLogin {
+    async fn read_login(&self) -> StoredLogin {
         let text = self.store.load().await.ok().flatten();
         // Data from another version that this version cannot read requires a new login.
         let kept = text.and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default();
-        self.note(&kept);
+        self.remember_login(&kept);
         kept
     }
 
     /// Reads the store again, because another process may have written to it.
     pub async fn get_again(&self) -> StoredLogin {
         let mut kept = self.kept.lock().await;
-        kept.insert(self.read().await).clone()
+        kept.insert(self.read_login().await).clone()
     }
 
     /// Changes the stored login.
@@ -227,10 +227,10 @@ impl LoginStore {
         let mut kept = self.kept.lock().await;
         let kept = match &mut *kept {
             Some(kept) => kept,
-            none => none.insert(self.read().await),
+            none => none.insert(self.read_login().await),
         };
         change(kept);
-        self.note(kept);
+        self.remember_login(kept);
         let text = serde_json::to_string(kept).map_err(|error| Error::failed(error.to_string()))?;
         self.store.save(text).await
     }
@@ -249,7 +249,7 @@ impl LoginStore {
 /// The shelf as a credential store of `rmcp`.
 pub struct OAuthCredentials(pub Arc<LoginStore>);
 
-fn broken(error: Error) -> AuthError {
+fn store_error(error: Error) -> AuthError {
     AuthError::CredentialStoreError(error.message)
 }
 
@@ -260,10 +260,10 @@ impl CredentialStore for OAuthCredentials {
     }
 
     async fn save(&self, credentials: StoredCredentials) -> std::result::Result<(), AuthError> {
-        self.0.change(|kept| kept.tokens = Some(credentials)).await.map_err(broken)
+        self.0.change(|kept| kept.tokens = Some(credentials)).await.map_err(store_error)
     }
 
     async fn clear(&self) -> std::result::Result<(), AuthError> {
-        self.0.change(|kept| kept.tokens = None).await.map_err(broken)
+        self.0.change(|kept| kept.tokens = None).await.map_err(store_error)
     }
 }
