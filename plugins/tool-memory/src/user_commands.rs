@@ -65,11 +65,11 @@ pub fn answer(scopes: &MemoryScopes, arguments: &Value) -> Result<String> {
             Ok(format!("changed {id} ({})", scope.name()))
         }
         "help" => Ok(HELP.to_owned()),
-        _ => list(scopes),
+        _ => list_memories(scopes),
     }
 }
 
-fn list(scopes: &MemoryScopes) -> Result<String> {
+fn list_memories(scopes: &MemoryScopes) -> Result<String> {
     let ScopesResult { found, failed } = scopes.list(LISTED_MAX)?;
     let mut lines: Vec<String> = failed.into_iter().map(|error| error.message).collect();
     for (scope, (total, newest)) in found {
