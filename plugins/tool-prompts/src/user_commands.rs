@@ -6,7 +6,7 @@ use jaato_plugin_sdk::types::CommandSpec;
 use jaato_plugin_sdk::types::text::truncate_chars;
 
 use crate::library::{Prompt, PromptLibrary};
-use crate::{fill, fill_prompt, find};
+use crate::{fill, fill_prompt, find_prompt};
 
 /// Lists the prompts.
 const LIST: &str = "prompts";
@@ -71,14 +71,14 @@ pub fn command(prompt: &Prompt) -> CommandSpec {
 pub fn answer(library: &PromptLibrary, name: &str, given: &Value) -> Result<Output> {
     let text = |key: &str| given[key].as_str().unwrap_or_default();
     match name {
-        LIST => Ok(Output::text(list(library))),
+        LIST => Ok(Output::text(list_prompts(library))),
         USE => expand_command(library, text("name"), text("arguments")),
         name => expand_command(library, name, text("arguments")),
     }
 }
 
 fn expand_command(library: &PromptLibrary, name: &str, arguments: &str) -> Result<Output> {
-    let prompt = find(library, name, |prompt| prompt.is_for_people)?;
+    let prompt = find_prompt(library, name, |prompt| prompt.is_for_people)?;
     let content = fill_prompt(prompt, arguments)?;
     Ok(Output::text(match &prompt.skill_path {
         None => content,
@@ -94,7 +94,7 @@ fn arguments(description: &str) -> Value {
     json!({ "type": "string", "x-capture-rest": true, "description": description })
 }
 
-fn list(library: &PromptLibrary) -> String {
+fn list_prompts(library: &PromptLibrary) -> String {
     let line = |prompt: &Prompt| {
         let kind = if prompt.skill_path.is_some() { "skill" } else { "prompt" };
         let who = match (prompt.is_for_people, prompt.is_for_model) {

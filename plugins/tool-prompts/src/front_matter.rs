@@ -62,12 +62,12 @@ pub fn split(text: &str) -> Result<(Option<&str>, &str), String> {
 /// # Errors
 /// An error of one line if it cannot be parsed.
 pub fn parse(text: &str) -> Result<(FrontMatter, Option<String>), String> {
-    let why = match read(text) {
+    let why = match read_front_matter(text) {
         Ok(fields) => return Ok((fields, None)),
         Err(why) => why,
     };
-    if let Cow::Owned(quoted) = quoted(text)
-        && let Ok(fields) = read(&quoted)
+    if let Cow::Owned(quoted) = quote_value(text)
+        && let Ok(fields) = read_front_matter(&quoted)
     {
         return Ok((fields, None));
     }
@@ -127,7 +127,7 @@ fn field_of(lines: &[&str]) -> FrontMatterValue {
 }
 
 /// Quotes values that YAML would not read as texts.
-fn quoted(text: &str) -> Cow<'_, str> {
+fn quote_value(text: &str) -> Cow<'_, str> {
     let mut changed = false;
     let lines: Vec<Cow<'_, str>> = text
         .lines()
@@ -152,7 +152,7 @@ fn wants_quotes(value: &str) -> bool {
     !value.is_empty() && !value.starts_with(['|', '>']) && !is_whole('"') && !is_whole('\'')
 }
 
-fn read(text: &str) -> Result<FrontMatter, String> {
+fn read_front_matter(text: &str) -> Result<FrontMatter, String> {
     let mut events = Parser::new_from_str(text).map(|event| match event {
         Ok((Event::Alias(_), _)) => Err(HAS_ALIAS.to_owned()),
         Ok((event, _)) => Ok(event),
