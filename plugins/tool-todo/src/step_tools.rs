@@ -12,7 +12,7 @@ use jaato_plugin_sdk::types::work_plan::PlanStepStatus as Status;
 use crate::board::{DependentStep, Todo};
 use crate::events::{EVENT_TYPES, EventFilter, THIS_AGENT};
 use crate::plan::invalid;
-use crate::{non_empty_text, told};
+use crate::{non_empty_text, plan_format};
 
 /// The interval at which a call that waits for events checks them.
 const LOOK_AGAIN: Duration = Duration::from_millis(200);
@@ -120,7 +120,8 @@ async fn get_blocked_steps(cx: &Cx<Todo>, #[serde(default)] plan_id: String) -> 
     let plan = board.find(non_empty_text(plan_id).as_deref())?;
     let is_blocked = |place: &usize| plan.steps[*place].status == Status::Blocked;
     let blocked = (0..plan.steps.len()).filter(is_blocked);
-    let blocked: Vec<Value> = blocked.map(|place| told::blocked_step_json(plan, place)).collect();
+    let blocked: Vec<Value> =
+        blocked.map(|place| plan_format::blocked_step_json(plan, place)).collect();
     Ok(Output::json(match blocked.is_empty() {
         true => json!({ "blocked_steps": blocked, "message": "No blocked steps" }),
         false => json!({ "count": blocked.len(), "blocked_steps": blocked }),
