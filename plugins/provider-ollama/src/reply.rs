@@ -142,7 +142,7 @@ impl OllamaReply {
         }
         // Older servers, and models without a parser, leave reasoning in the text.
         for piece in self.tags.push(piece("content")) {
-            deltas.extend(self.to_delta(piece));
+            deltas.extend(self.untagged_delta(piece));
         }
         for call in message["tool_calls"].as_array().into_iter().flatten() {
             self.calls += 1;
@@ -155,7 +155,7 @@ impl OllamaReply {
         Ok(deltas)
     }
 
-    fn to_delta(&mut self, piece: ThinkPiece) -> Option<Delta> {
+    fn untagged_delta(&mut self, piece: ThinkPiece) -> Option<Delta> {
         match piece {
             ThinkPiece::Text(text) => self.answer.text(&text),
             // The thought is unsigned, because the model's template removes it and the server does
@@ -205,7 +205,7 @@ impl OllamaReply {
         };
         // The host shows the held-back text from the completion.
         if let Some(piece) = self.tags.finish() {
-            drop(self.to_delta(piece));
+            drop(self.untagged_delta(piece));
         }
         let mut completion = match end {
             OllamaEndReason::For(reason) => self.answer.finish(reason),
