@@ -154,7 +154,7 @@ async fn batch(runtime: &Runtime, session: &Session, cancel: &Cancel) -> Command
     } {
         let answer = match line {
             Ok(line) if line.trim_ascii().is_empty() => continue,
-            Ok(line) => answer(runtime, session, &line, cancel).await,
+            Ok(line) => answer_call_line(runtime, session, &line, cancel).await,
             Err(error) => failure_line(None, None, &error),
         };
         failed |= answer.contains_key("error");
@@ -163,7 +163,7 @@ async fn batch(runtime: &Runtime, session: &Session, cancel: &Cancel) -> Command
     Ok(if failed { Exit::Failed } else { Exit::Done })
 }
 
-async fn answer(
+async fn answer_call_line(
     runtime: &Runtime,
     session: &Session,
     line: &[u8],
@@ -195,7 +195,7 @@ async fn answer(
     let arguments = value.get("args").cloned().unwrap_or_else(|| json!({}));
     match session.call(&ToolName::from(tool.as_str()), arguments, cancel).await {
         Ok(output) => {
-            let mut line = line_of(id, Some(tool));
+            let mut line = call_line(id, Some(tool));
             line.insert("result".to_owned(), output_to_json(runtime, session, output).await);
             line
         }
@@ -209,14 +209,14 @@ fn unknown_key(line: &Value) -> Option<&String> {
     line.as_object()?.keys().find(|key| !["id", "tool", "args"].contains(&key.as_str()))
 }
 
-fn line_of(id: Option<Value>, tool: Option<String>) -> Map<String, Value> {
+fn call_line(id: Option<Value>, tool: Option<String>) -> Map<String, Value> {
     let id = id.map(|id| ("id".to_owned(), id));
     let tool = ("tool".to_owned(), tool.map_or(Value::Null, Value::from));
     id.into_iter().chain([tool]).collect()
 }
 
 fn failure_line(id: Option<Value>, tool: Option<String>, error: &Error) -> Map<String, Value> {
-    let mut line = line_of(id, tool);
+    let mut line = call_line(id, tool);
     let error = json!({ "kind": error.kind.name(), "message": error.message, "hint": error.hint });
     line.insert("error".to_owned(), error);
     line

@@ -4,9 +4,9 @@
 //! that point. A line that begins with `/` is for jaato, not for the model. Lines that the user
 //! types while the model works are read, too.
 
-mod meanwhile;
 mod model;
 pub mod slash;
+mod typed_ahead;
 
 use std::sync::Arc;
 
@@ -18,17 +18,17 @@ use jaato_runtime::{ListedCommand, Runtime, visible};
 use parking_lot::Mutex;
 use serde_json::{Map, Value};
 
-use self::meanwhile::Meanwhile;
 use self::slash::{Run, SlashCommand};
+use self::typed_ahead::Meanwhile;
 use crate::args::{GlobalArgs, OutputForm, SessionArgs};
 use crate::ask::Stage;
+use crate::completion_words::LineEditorHelper;
 use crate::conversation::SessionObservers;
 use crate::exit::{CommandFailure, CommandResult, Exit};
 use crate::lines::{Beside, HistoryFile, Line, Lines};
 use crate::sessions::resume::{self, NextSession, SessionChange, SessionChoice};
 use crate::signals::interrupt_on_signals;
 use crate::view::View;
-use crate::words::LineEditorHelper;
 use crate::{attach, conversation, reload, report, start, terminal};
 
 /// Limit on the turns in a row without a message from the user, because a plugin that wakes the
@@ -142,7 +142,7 @@ impl ChatFront<'_> {
         stage.keep_lines();
         let watch = SessionObservers::at_terminal(&view, &stage);
         let mut session = conversation::start(runtime, args, saving, &view, watch)?;
-        greet(&session, choice);
+        print_greeting(&session, choice);
         if !terminal::input_is_terminal() {
             // Piped lines arrive at once. A user continues to type while servers start.
             let cancel = turn.begin(over);
@@ -385,7 +385,7 @@ impl Chat<'_> {
         match done? {
             Done::Shown(exit) => self.exits.command(exit),
             Done::Says(text) => {
-                report::remark(&said(name, &text));
+                report::remark(&format_text_size(name, &text));
                 let prompt = std::mem::take(&mut self.attached).replacing_text(&text);
                 self.run_turn(async |session, cancel| session.turn(prompt, cancel).await).await;
             }
@@ -534,7 +534,7 @@ fn is_prompt(runtime: &Runtime, name: &str) -> bool {
 }
 
 /// Says how much text a command sends to the model.
-fn said(name: &str, text: &str) -> String {
+fn format_text_size(name: &str, text: &str) -> String {
     let lines = text.lines().count();
     let lines = if lines == 1 { "1 line".to_owned() } else { format!("{lines} lines") };
     format!("/{} says {lines} to the model", visible::name(name))
@@ -561,7 +561,7 @@ fn help(runtime: &Runtime) {
 }
 
 /// Shows the model and the tools, if a user types at the terminal.
-fn greet(session: &Session, choice: &SessionChoice) {
+fn print_greeting(session: &Session, choice: &SessionChoice) {
     if !terminal::input_is_terminal() {
         return;
     }

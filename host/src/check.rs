@@ -48,7 +48,7 @@ pub async fn check(
         .map_or_else(|| Ok(Arc::default()), |entry| runtime.checked_settings(entry))?;
     let session =
         runtime.session_for_calls(SessionOptions::unattended(Arc::new(CheckEventSink)))?;
-    let mut told = run(&runtime, &session).await;
+    let mut told = run_checks(&runtime, &session).await;
     runtime.close_session(session.id()).await;
     if let Ok(failed) = &mut told {
         *failed += conformance(&runtime, &file, &settings).await?;
@@ -65,7 +65,7 @@ pub async fn check(
 }
 
 /// Runs the checks that may run, and counts the failures.
-async fn run(runtime: &Runtime, session: &Session) -> Result<usize, CommandFailure> {
+async fn run_checks(runtime: &Runtime, session: &Session) -> Result<usize, CommandFailure> {
     let registry = runtime.registry();
     let Some(entry) = registry.plugins().first() else { return Ok(0) };
     let (mut failed, mut is_usable) = (0, true);
@@ -93,15 +93,15 @@ async fn run(runtime: &Runtime, session: &Session) -> Result<usize, CommandFailu
     let tools = entry.description().map_or(&[][..], |it| &it.tools);
     // If there are many tools, neighbours that are left out for the same reason share one line.
     for group in tools.chunk_by(|one, next| {
-        let why = why_left_out(one);
-        tools.len() > LINE_EACH_MAX && why.is_some() && why == why_left_out(next)
+        let why = skip_reason(one);
+        tools.len() > LINE_EACH_MAX && why.is_some() && why == skip_reason(next)
     }) {
         let [tool, rest @ ..] = group else { continue };
         let what = match rest.last() {
             Some(last) => format!("tools {} to {} ({})", tool.name, last.name, group.len()),
             None => format!("tool {}", tool.name),
         };
-        match why_left_out(tool) {
+        match skip_reason(tool) {
             Some(why) => report::line(&format!("{what:<11}  left out: {why}"))?,
             None => failed += print_check_result(&what, &examples(session, tool).await)?,
         }
@@ -171,7 +171,7 @@ async fn conformance(
             }
             Err(error) => error,
         };
-        let (has_hung, name) = (what.kind == ErrorKind::Timeout, in_words(check));
+        let (has_hung, name) = (what.kind == ErrorKind::Timeout, check_phrase(check));
         // Many checks may find the same problem of one tool.
         match failures.iter_mut().find(|(error, _)| *error == what) {
             Some((_, names)) => names.push(name),
@@ -202,13 +202,13 @@ async fn conformance(
 }
 
 /// Turns a check's name into a phrase: `tool::examples_work` becomes `examples work (tool)`.
-fn in_words(check: &str) -> String {
+fn check_phrase(check: &str) -> String {
     let (group, name) = check.split_once("::").unwrap_or_default();
     format!("{} ({group})", name.replace('_', " "))
 }
 
 /// Returns why a tool is not called. Returns `None` if it may be called.
-fn why_left_out(tool: &ToolSpec) -> Option<&'static str> {
+fn skip_reason(tool: &ToolSpec) -> Option<&'static str> {
     if !tool.annotations.read_only {
         Some("it may change things")
     } else if tool.annotations.open_world {

@@ -51,7 +51,7 @@ pub fn lay_out_fitting(head: &[String], rows: &[Vec<String>], columns: usize) ->
     }
     match widths(head, rows, room).filter(|_| columns + 1 >= STACKED_BELOW) {
         Some(widths) => side_by_side(head, rows, &widths),
-        None => stacked(head, rows, columns),
+        None => stacked_layout(head, rows, columns),
     }
 }
 
@@ -122,7 +122,7 @@ fn side_by_side(head: &[String], rows: &[Vec<String>], widths: &[usize]) -> Tabl
     TableLayout { head_lines, lines }
 }
 
-fn stacked(head: &[String], rows: &[Vec<String>], columns: usize) -> TableLayout {
+fn stacked_layout(head: &[String], rows: &[Vec<String>], columns: usize) -> TableLayout {
     let mut lines = Vec::new();
     for (index, row) in rows.iter().enumerate() {
         if index > 0 {
@@ -169,7 +169,7 @@ pub fn wrapped(text: &str, columns: usize) -> Vec<String> {
             line.push(' ');
         }
         while line.is_empty() && measure_text_width(word) > columns {
-            let (begin, rest) = word.split_at(break_of(word, columns));
+            let (begin, rest) = word.split_at(break_position(word, columns));
             lines.push(begin.to_owned());
             word = rest;
         }
@@ -247,7 +247,7 @@ fn units(line: &str) -> Vec<&str> {
 
 /// Finds where to break a word that is too long: at the last good place, unless that would leave
 /// most of the line blank.
-fn break_of(word: &str, columns: usize) -> usize {
+fn break_position(word: &str, columns: usize) -> usize {
     let (mut width, mut fits, mut good) = (0, 0, 0);
     let mut before: Option<char> = None;
     for (at, letter) in word.char_indices() {

@@ -43,19 +43,19 @@ pub struct CommandArgs {
 pub async fn command(global: GlobalArgs, args: CommandArgs) -> CommandResult {
     terminal::reserve();
     match args.name {
-        Some(name) if args.complete => complete(global, &name, &args.arguments).await,
+        Some(name) if args.complete => complete_command(global, &name, &args.arguments).await,
         Some(name) => run(global, &name, &args.arguments, AnswerForm::Json).await,
-        None => list(global, args.json).await,
+        None => list_commands(global, args.json).await,
     }
 }
 
-async fn list(global: GlobalArgs, as_json: bool) -> CommandResult {
+async fn list_commands(global: GlobalArgs, as_json: bool) -> CommandResult {
     let runtime = start::lasting_runtime(start::arguments(global)).await?;
     report::problems(&start::problems(runtime));
     let commands = runtime.commands();
     report::problems(&commands.iter().filter_map(refusal).collect::<Vec<_>>());
     if as_json {
-        return report::exact_json(&commands.iter().map(to_json).collect());
+        return report::exact_json(&commands.iter().map(command_to_json).collect());
     }
     let rows: Vec<_> = commands
         .iter()
@@ -87,7 +87,7 @@ fn refusal(command: &ListedCommand) -> Option<String> {
     Some(format!("command `{name}` of plugin `{plugin}` is refused: {refusal}"))
 }
 
-fn to_json(command: &ListedCommand) -> Value {
+fn command_to_json(command: &ListedCommand) -> Value {
     json!({
         "name": command.spec.name,
         "description": command.spec.description,
@@ -99,7 +99,7 @@ fn to_json(command: &ListedCommand) -> Value {
     })
 }
 
-async fn complete(global: GlobalArgs, name: &str, words: &[String]) -> CommandResult {
+async fn complete_command(global: GlobalArgs, name: &str, words: &[String]) -> CommandResult {
     let runtime = start::runtime(start::arguments(global)).await?;
     let view = View::start(OutputForm::Text, Cancel::new());
     let session = runtime.session_for_calls(SessionOptions::unattended(Arc::clone(&view) as _))?;
@@ -151,7 +151,7 @@ pub async fn run(
     let cancel = Cancel::new();
     cancel_on_signals(cancel.clone());
     let view = View::start(OutputForm::Text, cancel.clone());
-    let answer = answer(&runtime, name, arguments, &view, &cancel).await;
+    let answer = run_plugin_command(&runtime, name, arguments, &view, &cancel).await;
     let shown = view.finish(&cancel).await;
     start::close(runtime).await;
     shown?;
@@ -168,7 +168,7 @@ pub async fn run(
     }
 }
 
-async fn answer(
+async fn run_plugin_command(
     runtime: &Runtime,
     name: &str,
     arguments: Value,

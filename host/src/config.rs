@@ -36,7 +36,7 @@ struct ConfigFileCandidate {
 pub fn path(global: GlobalArgs, as_json: bool) -> CommandResult {
     let named = global.config.clone();
     let setup = start::setup(start::arguments(global))?;
-    let places = places(&setup, named)?;
+    let places = config_file_candidates(&setup, named)?;
     if as_json {
         let listed = places.iter().map(|place| {
             let path = place.path.display().to_string();
@@ -55,7 +55,7 @@ pub fn path(global: GlobalArgs, as_json: bool) -> CommandResult {
     Ok(Exit::Done)
 }
 
-fn places(
+fn config_file_candidates(
     setup: &Setup,
     named: Option<PathBuf>,
 ) -> Result<Vec<ConfigFileCandidate>, CommandFailure> {
@@ -69,7 +69,7 @@ fn places(
     let is_trusted = matches!(setup.workspace_state, WorkspaceState::Trusted(_));
     let in_workspace = |layer, name: &str| {
         let path = root.join(name);
-        let state = if !is_there(&path) {
+        let state = if !path_exists(&path) {
             "not there"
         } else if is_trusted {
             "read"
@@ -81,7 +81,7 @@ fn places(
     Ok(vec![
         ConfigFileCandidate {
             layer: "user",
-            state: if is_there(&own) { "read" } else { "not there" },
+            state: if path_exists(&own) { "read" } else { "not there" },
             path: own,
         },
         in_workspace("workspace", CONFIG_FILE),
@@ -90,6 +90,6 @@ fn places(
 }
 
 /// Returns true if the path exists. No file is opened, because an untrusted one may be a pipe.
-fn is_there(path: &Path) -> bool {
+fn path_exists(path: &Path) -> bool {
     path.symlink_metadata().is_ok()
 }

@@ -166,7 +166,7 @@ impl DiffFormat {
             old = old.saturating_add(u64::from(line.kind != HunkLineKind::Added));
             new = new.saturating_add(u64::from(line.kind != HunkLineKind::Removed));
             if is_shown(at) {
-                let text = self.text(line);
+                let text = self.line_text(line);
                 lines.push((look, format!("{number:>0$} {sign} {text}", self.digits)));
                 if line.is_unended {
                     let note = "(no line end)";
@@ -177,7 +177,7 @@ impl DiffFormat {
     }
 
     /// Returns the text as a single line, even if a plugin put line breaks into it.
-    fn text(&self, line: &HunkLine) -> String {
+    fn line_text(&self, line: &HunkLine) -> String {
         let text = match self.without_carriage_returns {
             true => line.text.strip_suffix('\r').unwrap_or(&line.text),
             false => &line.text,
@@ -206,7 +206,7 @@ mod tests {
         FileHunk { old_start, new_start, lines: text.split('|').map(line).collect() }
     }
 
-    fn change(hunks: Vec<FileHunk>) -> FileChange {
+    fn sample_change(hunks: Vec<FileHunk>) -> FileChange {
         let count = |kind: HunkLineKind| {
             let lines = hunks.iter().flat_map(|hunk| &hunk.lines);
             lines.filter(|line| line.kind == kind).count() as u64
@@ -225,7 +225,8 @@ mod tests {
 
     #[test]
     fn diff_lines_have_line_numbers_and_styles() {
-        let mut change = change(vec![hunk(8, 8, " a|-b|+B|+C| d"), hunk(120, 121, " x|-y| z")]);
+        let mut change =
+            sample_change(vec![hunk(8, 8, " a|-b|+B|+C| d"), hunk(120, 121, " x|-y| z")]);
         change.hunks[1].lines[2].is_unended = true;
         assert_eq!(heading(&change, ChangeTense::ToCome), "changes a.txt (+2 -2)");
         check(
@@ -247,7 +248,8 @@ mod tests {
 
     #[test]
     fn the_short_form_shows_what_changes_and_counts_the_rest() {
-        let long = change(vec![hunk(1, 1, " a| b| c|-d|+D| e| f| g|-h"), hunk(20, 20, "+i")]);
+        let long =
+            sample_change(vec![hunk(1, 1, " a| b| c|-d|+D| e| f| g|-h"), hunk(20, 20, "+i")]);
         check(
             &short(&long, 12),
             expect![[r#"
@@ -277,17 +279,17 @@ mod tests {
 
     #[test]
     fn carriage_returns_are_shown_where_they_differ() {
-        let same = change(vec![hunk(1, 1, "-a\r|+b\r")]);
+        let same = sample_change(vec![hunk(1, 1, "-a\r|+b\r")]);
         assert_eq!(heading(&same, ChangeTense::Made), "changed a.txt (+1 -1, lines end in CRLF)");
         assert_eq!(lines(&same)[0].1, "1 - a");
-        let other = change(vec![hunk(1, 1, "-a\r|+a")]);
+        let other = sample_change(vec![hunk(1, 1, "-a\r|+a")]);
         assert_eq!(heading(&other, ChangeTense::Made), "changed a.txt (+1 -1)");
         assert_eq!(lines(&other)[0].1, "1 - a\r");
     }
 
     #[test]
     fn change_without_lines_shows_a_note_instead() {
-        let kind = |kind: FileChangeKind| FileChange { kind, ..change(Vec::new()) };
+        let kind = |kind: FileChangeKind| FileChange { kind, ..sample_change(Vec::new()) };
         assert_eq!(lines(&kind(FileChangeKind::Changed))[0].1, "(its lines are not shown)");
         let new = FileChange { new: Some(String::new()), ..kind(FileChangeKind::Created) };
         assert_eq!(lines(&new)[0].1, "(an empty file)");
@@ -301,7 +303,7 @@ mod tests {
 
     #[test]
     fn extreme_line_numbers_and_embedded_newlines_are_shown() {
-        let wild = change(vec![hunk(u64::MAX, 0, "-a\nb|+c| d")]);
+        let wild = sample_change(vec![hunk(u64::MAX, 0, "-a\nb|+c| d")]);
         assert_eq!(lines(&wild)[0].1, format!("{} - a␊b", u64::MAX));
         assert_eq!(summary(&[wild.clone(), wild]), "2 files (+2 -2)");
     }

@@ -86,7 +86,7 @@ pub async fn show(global: GlobalArgs, args: &EnvironmentArgs, as_json: bool) -> 
 }
 
 fn describe_environment(facts: &EnvironmentFacts) -> String {
-    let mut lines = vec![format!("{}: {}", facts.name, where_it_is(facts))];
+    let mut lines = vec![format!("{}: {}", facts.name, environment_location(facts))];
     lines.push(format!("  commands start in {}", facts.working_directory));
     for allowed in &facts.allowed_paths {
         let how = if allowed.read_only { " (read-only)" } else { "" };
@@ -113,7 +113,7 @@ fn describe_environment(facts: &EnvironmentFacts) -> String {
     lines.join("\n")
 }
 
-fn where_it_is(facts: &EnvironmentFacts) -> &'static str {
+fn environment_location(facts: &EnvironmentFacts) -> &'static str {
     if facts.is_host { "this machine" } else { "not this machine's own files and programs" }
 }
 
@@ -127,7 +127,7 @@ pub async fn exec(
     let (runtime, session) = session(global, args).await?;
     let cancel = Cancel::new();
     cancel_on_signals(cancel.clone());
-    let spawn = Spawn { directory, ..spawn_of(command) }.deadline_ms(EXEC_DEADLINE_MS);
+    let spawn = Spawn { directory, ..spawn_for_command(command) }.deadline_ms(EXEC_DEADLINE_MS);
     let mut failed = None;
     let ran = runtime.execute(session.id(), &spawn, input(), &cancel, |stream, bytes| {
         let channel = match stream {
@@ -154,7 +154,7 @@ pub async fn exec(
 
 /// Builds the process: a single word is a line for the shell, as with `ssh`. Several are a program
 /// and its arguments.
-fn spawn_of(command: &[String]) -> Spawn {
+fn spawn_for_command(command: &[String]) -> Spawn {
     match command {
         [line] => Spawn::shell(line),
         [program, args @ ..] => args.iter().fold(Spawn::program(program), Spawn::arg),

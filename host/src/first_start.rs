@@ -38,7 +38,7 @@ pub async fn ask(runtime: &Runtime) -> Result<Option<ModelChoice>, CommandFailur
     let is_default =
         config.origins("model").iter().all(|origin| origin.layer() == ConfigLayer::BuiltIn);
     let mut offered = if is_default { with_keys(runtime) } else { Vec::new() };
-    let download = if config.local_download { None } else { download(runtime) };
+    let download = if config.local_download { None } else { pending_download(runtime) };
     if offered.is_empty() && download.is_none() {
         return Ok(None);
     }
@@ -50,11 +50,11 @@ pub async fn ask(runtime: &Runtime) -> Result<Option<ModelChoice>, CommandFailur
             choice: ModelChoice { model: local, may_download: false },
         }),
     }
-    let answer = terminal::choose(question_of(&offered), |at| folded_answer(&offered[at])).await?;
+    let answer = terminal::choose(model_question(&offered), |at| folded_answer(&offered[at])).await?;
     let Some(answer) = answer else { return Ok(None) };
     let choice = offered.swap_remove(answer.ok_or_else(none_chosen)?).choice;
     if is_default {
-        remember(runtime, &choice.model);
+        save_model_choice(runtime, &choice.model);
     }
     Ok(Some(choice))
 }
@@ -73,7 +73,7 @@ fn with_keys(runtime: &Runtime) -> Vec<OfferedModel> {
 }
 
 /// Returns the download of the configured model's weights, if they are missing.
-fn download(runtime: &Runtime) -> Option<OfferedModel> {
+fn pending_download(runtime: &Runtime) -> Option<OfferedModel> {
     let model = runtime.model();
     let WeightsSource::Asset(asset) = runtime.weights_source(&model)? else { return None };
     let ModelState::Missing { bytes } = runtime.weights_state(&asset) else { return None };
@@ -84,7 +84,7 @@ fn download(runtime: &Runtime) -> Option<OfferedModel> {
     Some(OfferedModel { text, choice: ModelChoice { model, may_download: true } })
 }
 
-fn question_of(offered: &[OfferedModel]) -> Dialog {
+fn model_question(offered: &[OfferedModel]) -> Dialog {
     let answers = offered.iter().map(|one| one.text.clone());
     Dialog::choice(
         "Which model should answer?",
@@ -97,7 +97,7 @@ fn folded_answer(offered: &OfferedModel) -> Text {
 }
 
 /// Writes the model to the user's configuration, so that the question is asked only once.
-fn remember(runtime: &Runtime, model: &ModelId) {
+fn save_model_choice(runtime: &Runtime, model: &ModelId) {
     let folders = &runtime.setup().folders;
     let Ok(path) = folders.config_file() else { return };
     let line = match set_model(&path, model.as_str()) {

@@ -97,7 +97,10 @@ fn table(summary: &LedgerFileSummary) -> CommandResult {
     let listed = summary.turns.iter().filter(|row| row.turn > 0).count() as u64;
     if summary.turns_read > listed {
         let earlier = summary.turns_read - listed;
-        report::sentence(&format!("(and {} earlier; `--last N` lists more)", turns(earlier)))?;
+        report::sentence(&format!(
+            "(and {} earlier; `--last N` lists more)",
+            format_turn_count(earlier)
+        ))?;
     }
     report::sentence(&format!("\nin all: {}", sums(summary)))?;
     Ok(Exit::Done)
@@ -176,7 +179,7 @@ fn sums(summary: &LedgerFileSummary) -> String {
         gcs,
     } = summary.totals;
     let mut parts = vec![
-        turns(summary.turns_read),
+        format_turn_count(summary.turns_read),
         format_count("request", requests, failed_requests),
         format!("{prompt_tokens} tokens in ({cached_tokens} of them cached)"),
         format!("{output_tokens} tokens out"),
@@ -191,7 +194,7 @@ fn sums(summary: &LedgerFileSummary) -> String {
     parts.join(", ")
 }
 
-fn turns(count: u64) -> String {
+fn format_turn_count(count: u64) -> String {
     format_count("turn", count, 0)
 }
 

@@ -22,10 +22,10 @@ use self::edited::{Editor, Editors, OpenEditor, Screen};
 pub use self::history::HistoryFile;
 pub use self::keys::StopTurn;
 use crate::ask::{ForLines, Stage};
+use crate::completion_words::LineEditorHelper;
 use crate::exit::{CommandFailure, Exit};
 use crate::terminal::{self, IdlePrompt, Keys, PromptBeside};
 use crate::view::View;
-use crate::words::LineEditorHelper;
 
 /// The text before the typed line.
 const PROMPT: &str = "> ";
@@ -127,7 +127,7 @@ impl Lines {
         stop_turn: StopTurn,
     ) -> Self {
         let source = match terminal::input_is_terminal() {
-            true => of_terminal(words, history, stop_turn),
+            true => terminal_source(words, history, stop_turn),
             false => Source::Pipe(None),
         };
         Self { source, early: VecDeque::new() }
@@ -238,7 +238,7 @@ impl Drop for Lines {
     }
 }
 
-fn of_terminal(
+fn terminal_source(
     words: LineEditorHelper,
     history: impl FnOnce() -> HistoryFile,
     stop_turn: StopTurn,
@@ -261,7 +261,7 @@ fn of_terminal(
 }
 
 /// Becomes ready when the process continues after it was stopped.
-async fn continued(stream: &mut Option<SignalStream>) {
+async fn wait_until_continued(stream: &mut Option<SignalStream>) {
     let is_heard = match stream {
         Some(stream) => stream.recv().await.is_some(),
         None => false,
@@ -338,14 +338,14 @@ impl Edited {
             let open = view.open_line().await;
             return self.open(Screen { open, place, view, is_at_work: true });
         }
-        let prompt = PromptBeside::show(PROMPT).map_err(gone)?;
+        let prompt = PromptBeside::show(PROMPT).map_err(read_failure)?;
         beside.view.go_on();
         tokio::select! {
             biased;
             () = beside.over.cancelled() => return Ok(()),
-            typed = prompt.typed() => typed.map_err(gone)?,
+            typed = prompt.typed() => typed.map_err(read_failure)?,
             () = place.wanted() => return Ok(()),
-            () = continued(&mut self.continued) => return Ok(()),
+            () = wait_until_continued(&mut self.continued) => return Ok(()),
         }
         let open = view.open_line().await;
         drop(prompt);
@@ -355,10 +355,10 @@ impl Edited {
     /// Opens the editor with the text so far. Takes that text only here, because nothing is awaited
     /// after it and a dropped future would lose it.
     fn open(&mut self, screen: Screen) -> Result<(), CommandFailure> {
-        terminal::read_keys(terminal::CtrlC::Key).map_err(gone)?;
+        terminal::read_keys(terminal::CtrlC::Key).map_err(read_failure)?;
         let editor = match self.editor.take() {
             Some(editor) => editor,
-            None => self.editors.first().map_err(|error| gone(io::Error::other(error)))?,
+            None => self.editors.first().map_err(|error| read_failure(io::Error::other(error)))?,
         };
         let begun = std::mem::take(&mut self.begun).join("\n");
         self.open = Some(self.editors.open(editor, begun, screen));
@@ -388,25 +388,25 @@ async fn idle(
     let prompt = tokio::select! {
         biased;
         () = beside.over.cancelled() => return Ok(Idle::Else(Some(Line::End))),
-        shown = showing => shown.map_err(io::Error::other).flatten().map_err(gone)?,
+        shown = showing => shown.map_err(io::Error::other).flatten().map_err(read_failure)?,
     };
     Ok(tokio::select! {
         biased;
         () = beside.over.cancelled() => Idle::Else(Some(Line::End)),
         typed = prompt.typed() => {
-            typed.map_err(gone)?;
+            typed.map_err(read_failure)?;
             return Ok(Idle::Typed(prompt));
         }
         () = place.wanted() => Idle::Asked,
         () = beside.woken() => Idle::Else(Some(Line::Woken)),
         // Show it above the prompt, and then the prompt again.
         () = prompt.something_is_held() => Idle::Again,
-        () = continued(stopped) => Idle::Again,
+        () = wait_until_continued(stopped) => Idle::Again,
     })
 }
 
-fn gone(error: io::Error) -> CommandFailure {
-    failed(format!("cannot read from the terminal: {error}"))
+fn read_failure(error: io::Error) -> CommandFailure {
+    input_failure(format!("cannot read from the terminal: {error}"))
 }
 
 async fn next_of_terminal(
@@ -436,7 +436,7 @@ async fn next_of_pipe(
         biased;
         () = beside.over.cancelled() => return Ok(Line::End),
         () = beside.woken() => return Ok(Line::Woken),
-        line = running => line.map_err(|error| failed(error.to_string()))?,
+        line = running => line.map_err(|error| input_failure(error.to_string()))?,
     };
     *reading = None;
     line
@@ -449,7 +449,7 @@ async fn plain_line(
     tokio::select! {
         biased;
         () = over.cancelled() => Ok(Line::End),
-        read = reading => read.map_err(|error| failed(error.to_string()))?,
+        read = reading => read.map_err(|error| input_failure(error.to_string()))?,
     }
 }
 
@@ -463,23 +463,23 @@ fn plain() -> Result<Line, CommandFailure> {
         let mut input = io::stdin().lock().take(LINE_BYTES_MAX + 1);
         input.read_until(b'\n', &mut bytes).map(drop)
     };
-    read.map_err(|error| failed(format!("cannot read standard input: {error}")))?;
+    read.map_err(|error| input_failure(format!("cannot read standard input: {error}")))?;
     if bytes.is_empty() {
         return Ok(Line::End);
     }
     if bytes.len() as u64 > LINE_BYTES_MAX {
-        return Err(failed(format!(
+        return Err(input_failure(format!(
             "a line of standard input has more than {LINE_BYTES_MAX} bytes"
         ))
         .hint("put it into a file and name the file in a message"));
     }
     String::from_utf8(bytes).map(|text| Line::Text(text.trim_end().to_owned())).map_err(|error| {
         let at = error.utf8_error().valid_up_to();
-        failed(format!("a line of standard input is not UTF-8: byte {at} is wrong"))
+        input_failure(format!("a line of standard input is not UTF-8: byte {at} is wrong"))
             .hint("iconv -t UTF-8 converts it")
     })
 }
 
-fn failed(text: String) -> CommandFailure {
+fn input_failure(text: String) -> CommandFailure {
     CommandFailure::new(Exit::Usage, text)
 }

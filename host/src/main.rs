@@ -1,6 +1,5 @@
 //! The `jaato` binary: only arguments, and reports for users.
 
-mod answers;
 mod args;
 mod ask;
 mod attach;
@@ -8,15 +7,16 @@ mod bench;
 mod call;
 mod chat;
 mod check;
+mod client_answers;
 mod columns;
 mod command;
 mod commands;
+mod completion_words;
 mod config;
 mod conversation;
 mod dev;
 mod diff;
 mod doctor;
-mod drawn;
 mod environment;
 mod exit;
 mod find;
@@ -24,6 +24,7 @@ mod first_start;
 mod grant;
 mod input_lines;
 mod install;
+mod json_view;
 mod ledger;
 mod lines;
 mod login;
@@ -50,7 +51,6 @@ mod tool;
 mod trust;
 mod undo;
 mod view;
-mod words;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -98,7 +98,7 @@ fn main() -> ExitCode {
     // A worker leaves its orphans to the guardian. If the system refuses this, only processes that
     // a command leaves by ending its guardian are affected.
     let _ = jaato_process::prepare_host();
-    let exit = in_runtime(cli).unwrap_or_else(|failure| {
+    let exit = run_in_runtime(cli).unwrap_or_else(|failure| {
         report::failure(&failure);
         failure.exit
     });
@@ -108,7 +108,7 @@ fn main() -> ExitCode {
 
 /// Runs a command on a current-thread tokio runtime, because the work is in plugins and on their
 /// executor.
-fn in_runtime(cli: Cli) -> CommandResult {
+fn run_in_runtime(cli: Cli) -> CommandResult {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()

@@ -75,7 +75,7 @@ pub async fn pull(global: GlobalArgs, model: Option<String>) -> CommandResult {
     let runtime = start::start_runtime_with(setup).await;
     let wanted = model.map_or_else(|| runtime.model(), ModelId::new);
     match runtime.weights_source(&wanted) {
-        Some(WeightsSource::Asset(asset)) => fetch(runtime, asset).await,
+        Some(WeightsSource::Asset(asset)) => fetch_weights(runtime, asset).await,
         Some(WeightsSource::Provider(model)) => pull_to_server(runtime, model).await,
         None => Err(no_weights(&wanted, &runtime.declared_assets())),
     }
@@ -111,7 +111,7 @@ async fn pull_to_server(runtime: Runtime, model: ModelId) -> CommandResult {
     }
 }
 
-async fn fetch(runtime: Runtime, asset: Asset) -> CommandResult {
+async fn fetch_weights(runtime: Runtime, asset: Asset) -> CommandResult {
     let assets = assets(&runtime)?;
     let cancel = Cancel::new();
     cancel_on_signals(cancel.clone());

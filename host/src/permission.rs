@@ -85,7 +85,7 @@ pub fn list(global: GlobalArgs, as_json: bool, shipped: bool) -> CommandResult {
         });
         report::exact_json(&listed.collect())?;
     } else {
-        print(&setup, &files, shipped)?;
+        print_rules(&setup, &files, shipped)?;
     }
     if broken.is_empty() {
         return Ok(Exit::Done);
@@ -94,7 +94,7 @@ pub fn list(global: GlobalArgs, as_json: bool, shipped: bool) -> CommandResult {
     Ok(Exit::Configuration)
 }
 
-fn print(setup: &Setup, files: &[RuleFile], shipped: bool) -> Result<(), CommandFailure> {
+fn print_rules(setup: &Setup, files: &[RuleFile], shipped: bool) -> Result<(), CommandFailure> {
     let mut rows = Vec::new();
     for file in files {
         let path = visible::name(&file.path).into_owned();
@@ -167,9 +167,9 @@ pub async fn explain(global: GlobalArgs, args: ExplainArgs) -> CommandResult {
         hint = Some(text.to_owned());
     }
     match args.output {
-        OutputForm::Json => report::exact_json(&to_json(&evaluation, &why)),
+        OutputForm::Json => report::exact_json(&evaluation_to_json(&evaluation, &why)),
         OutputForm::Text => {
-            let text = as_text(&evaluation, &why, hint);
+            let text = format_evaluation(&evaluation, &why, hint);
             report::sentence(visible::text(&text).trim_end())?;
             Ok(Exit::Done)
         }
@@ -251,7 +251,7 @@ fn rule_to_json(decision: &Decision) -> Value {
     })
 }
 
-fn to_json(evaluation: &Evaluation, why: &str) -> Value {
+fn evaluation_to_json(evaluation: &Evaluation, why: &str) -> Value {
     let tried = evaluation.tried.iter().map(|tried| {
         json!({
             "rule": tried.rule.written.as_ref().map(|written| &written.rule),
@@ -274,7 +274,7 @@ fn to_json(evaluation: &Evaluation, why: &str) -> Value {
     })
 }
 
-fn as_text(evaluation: &Evaluation, why: &str, hint: Option<String>) -> String {
+fn format_evaluation(evaluation: &Evaluation, why: &str, hint: Option<String>) -> String {
     let Evaluation { decision, tried, touches, commands, doubts, .. } = evaluation;
     let mut text = format!("{}: {why} (rule `{}`)\n", decision.outcome.name(), decision.rule);
     if let Some(hint) = hint {

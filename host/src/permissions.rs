@@ -49,7 +49,7 @@ pub fn permissions(session: &SessionHandle, words: &str) -> Result<Exit, Error> 
     let words: Vec<&str> = words.split_whitespace().collect();
     Ok(match words.as_slice() {
         [] | ["list"] => {
-            let lines = listed(&rules.lock());
+            let lines = format_answers(&rules.lock());
             report::remark(&lines);
             Exit::Done
         }
@@ -102,7 +102,7 @@ fn remark_kept(is_kept: bool) {
 }
 
 /// Formats the answers with their numbers.
-fn listed(rules: &Rules) -> String {
+fn format_answers(rules: &Rules) -> String {
     let mut lines = vec![mode_line(rules)];
     if rules.answers().is_empty() {
         lines.push("No remembered answers.".to_owned());
@@ -165,6 +165,6 @@ mod tests {
     fn list_without_remembered_answers_says_so() {
         let expected = "Mode: ask before anything that changes files or runs commands.\n\
                         No remembered answers.";
-        assert_eq!(listed(&Rules::default()), expected);
+        assert_eq!(format_answers(&Rules::default()), expected);
     }
 }

@@ -31,7 +31,7 @@ pub async fn list(global: GlobalArgs, as_json: bool) -> CommandResult {
     if as_json {
         let registry = runtime.registry();
         let plugins = registry.plugins().iter();
-        let plugins: Vec<_> = plugins.map(|entry| to_json(&runtime, entry)).collect();
+        let plugins: Vec<_> = plugins.map(|entry| plugin_to_json(&runtime, entry)).collect();
         return report::exact_json(&json!({ "plugins": plugins, "problems": runtime.problems() }));
     }
     report::problems(&start::workspace_line(runtime.setup()).into_iter().collect::<Vec<_>>());
@@ -83,7 +83,10 @@ pub async fn show(global: GlobalArgs, name: &str, as_json: bool) -> CommandResul
     let runtime = start::runtime(start::arguments(global)).await?;
     if as_json {
         let registry = runtime.registry();
-        return report::exact_json(&to_json(&runtime, find::plugin(&runtime, &registry, name)?));
+        return report::exact_json(&plugin_to_json(
+            &runtime,
+            find::plugin(&runtime, &registry, name)?,
+        ));
     }
     print(&runtime, name)
 }
@@ -361,7 +364,7 @@ fn run_location(runtime: &Runtime, entry: &PluginEntry) -> String {
     }
 }
 
-fn to_json(runtime: &Runtime, entry: &PluginEntry) -> Value {
+fn plugin_to_json(runtime: &Runtime, entry: &PluginEntry) -> Value {
     let (why, hint) = entry.why_not().unzip();
     let digest = match &entry.candidate.trust {
         PluginFileTrust::ByHash(digest) | PluginFileTrust::No(digest) => Some(digest),

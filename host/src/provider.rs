@@ -1,6 +1,6 @@
 //! `jaato provider`: lists providers with the sources of their keys, and tests whether one answers.
 
-mod full;
+mod full_check;
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -69,7 +69,7 @@ pub async fn list(global: GlobalArgs, as_json: bool) -> CommandResult {
         .map(|provider| {
             let mark = if is_default(&provider.name) { "*" } else { "" };
             let server = provider.server.as_deref().unwrap_or("this machine");
-            [mark, &provider.name, server, &key_of(provider), provider.plugin.as_str()]
+            [mark, &provider.name, server, &key_source(provider), provider.plugin.as_str()]
                 .map(str::to_owned)
                 .to_vec()
         })
@@ -93,7 +93,7 @@ pub async fn models(global: GlobalArgs, name: Option<String>, as_json: bool) -> 
         infos.iter().map(about).collect::<Vec<ModelFacts>>()
     });
     runtime.close().await;
-    let facts = facts.map_err(failed)?;
+    let facts = facts.map_err(provider_failure)?;
     if as_json {
         let models: Vec<_> = facts
             .iter()
@@ -146,7 +146,7 @@ fn abilities(facts: &ModelFacts) -> String {
 }
 
 /// Describes the source of a provider's key.
-fn key_of(provider: &ProviderInfo) -> String {
+fn key_source(provider: &ProviderInfo) -> String {
     if let Some(problem) = &provider.problem {
         return problem.message.clone();
     }
@@ -163,22 +163,22 @@ pub async fn check(global: GlobalArgs, name: Option<String>, full: bool) -> Comm
     let mut arguments = start::arguments(global);
     arguments.tools_only = Some(vec![TOOL.to_owned()]);
     let runtime = start::runtime(arguments).await?;
-    let checked = ask(&runtime, name.as_deref(), full).await;
+    let checked = ask_provider(&runtime, name.as_deref(), full).await;
     runtime.close().await;
     checked
 }
 
-async fn ask(runtime: &Runtime, name: Option<&str>, full: bool) -> CommandResult {
+async fn ask_provider(runtime: &Runtime, name: Option<&str>, full: bool) -> CommandResult {
     let configured = runtime.setup().config.model.as_str();
     let whole = name.map(ModelId::new).filter(|model| model.split().is_some());
     let wanted = match (name, &whole) {
         (_, Some(model)) => model.clone(),
-        (None, None) => runtime.model_by_name(configured).map_err(failed)?.model,
+        (None, None) => runtime.model_by_name(configured).map_err(provider_failure)?.model,
         (Some(_), None) => runtime.model(),
     };
     let own = wanted.split().map_or("", |(provider, _)| provider);
     let provider = runtime.provider(name.filter(|_| whole.is_none()).unwrap_or(own));
-    let provider = provider.map_err(failed)?;
+    let provider = provider.map_err(provider_failure)?;
     // The facts about the provider are printed whatever the result is.
     print_provider(&provider)?;
     let model = if own == provider.name {
@@ -186,31 +186,31 @@ async fn ask(runtime: &Runtime, name: Option<&str>, full: bool) -> CommandResult
     } else {
         choose_model(runtime, &provider).await
     };
-    let model = model.map_err(failed)?;
-    named("model", model.as_ref())?;
+    let model = model.map_err(provider_failure)?;
+    print_named_line("model", model.as_ref())?;
     let cancel = Cancel::new();
     cancel_on_signals(cancel.clone());
     if full {
-        return full::run(runtime, &provider, &model, &cancel).await;
+        return full_check::run(runtime, &provider, &model, &cancel).await;
     }
     run_check_turn(runtime, &model, &cancel).await
 }
 
-fn named(name: &str, text: &str) -> Result<(), CommandFailure> {
+fn print_named_line(name: &str, text: &str) -> Result<(), CommandFailure> {
     report::sentence(&format!("{name:<NAME_COLUMNS$} {text}"))
 }
 
 /// Prints the known facts before anything is sent.
 fn print_provider(provider: &ProviderInfo) -> Result<(), CommandFailure> {
-    named("provider", &format!("{} ({})", provider.name, provider.plugin))?;
+    print_named_line("provider", &format!("{} ({})", provider.name, provider.plugin))?;
     let server = provider.server.as_deref().unwrap_or("none: it runs on this machine");
-    named("server", server)?;
+    print_named_line("server", server)?;
     for KeyInfo { looked_for, found } in &provider.keys {
         let found = match found {
             Some(place) => format!("found: {place}"),
             None => format!("none; looked for {looked_for}"),
         };
-        named("key", &found)?;
+        print_named_line("key", &found)?;
     }
     Ok(())
 }
@@ -258,7 +258,7 @@ async fn run_check_turn(runtime: &Runtime, model: &ModelId, cancel: &Cancel) -> 
     let mut options = SessionOptions::unattended(Arc::clone(&seen) as _);
     options.allow_all = true;
     options.model = Some(model.to_string());
-    let mut session = runtime.session(options).map_err(failed)?;
+    let mut session = runtime.session(options).map_err(provider_failure)?;
     let begun = Instant::now();
     let hello = session.turn(HELLO, cancel).await;
     let whole = begun.elapsed();
@@ -266,14 +266,14 @@ async fn run_check_turn(runtime: &Runtime, model: &ModelId, cancel: &Cancel) -> 
         return Ok(Exit::Cancelled);
     }
     if let Some(error) = hello.error {
-        return Err(failed(error));
+        return Err(provider_failure(error));
     }
     let first = seen.first.lock().map_or(whole, |first| first.duration_since(begun));
-    named("answer", &one_line(&hello.text))?;
+    print_named_line("answer", &one_line(&hello.text))?;
     let (first, whole) = (first.as_secs_f64(), whole.as_secs_f64());
-    named("time", &format!("{first:.2} s to the first word, {whole:.2} s in all"))?;
+    print_named_line("time", &format!("{first:.2} s to the first word, {whole:.2} s in all"))?;
     let usage = hello.usage;
-    named(
+    print_named_line(
         "tokens",
         &format!(
             "{} in ({} of them from a cache), {} out",
@@ -282,21 +282,21 @@ async fn run_check_turn(runtime: &Runtime, model: &ModelId, cancel: &Cancel) -> 
     )?;
     if let Some(cost) = usage.cost_micro_usd {
         let source = if usage.cost_is_estimate { " by the price that is known" } else { "" };
-        named("cost", &format!("${}{source}", Dollars::of_micros(cost)))?;
+        print_named_line("cost", &format!("${}{source}", Dollars::of_micros(cost)))?;
     }
     let called = session.turn(CALL, cancel).await;
     if called.outcome == TurnOutcome::Cancelled {
         return Ok(Exit::Cancelled);
     }
     if let Some(error) = called.error {
-        return Err(failed(error));
+        return Err(provider_failure(error));
     }
     let line = match *seen.called.lock() {
         Some(true) => format!("called `{TOOL}` and answered: {}", one_line(&called.text)),
         Some(false) => format!("called `{TOOL}` in a way that does not work"),
         None => format!("answered without it: {}", one_line(&called.text)),
     };
-    named("tool call", &line)?;
+    print_named_line("tool call", &line)?;
     let works = *seen.called.lock() == Some(true);
     report::sentence(if works { "it works" } else { "it answers, and calls no tools" })?;
     Ok(if works { Exit::Done } else { Exit::Failed })
@@ -306,7 +306,7 @@ fn one_line(text: &str) -> String {
     truncate_chars(&text::one_line(text), 200)
 }
 
-fn failed(error: Error) -> CommandFailure {
+fn provider_failure(error: Error) -> CommandFailure {
     let exit = match error.kind {
         ErrorKind::Configuration | ErrorKind::NotFound => Exit::Configuration,
         ErrorKind::PluginDisabled => Exit::Plugin,

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::exit::{CommandFailure, CommandResult, Exit};
 use crate::terminal::{self, Channel, Look, Text};
-use crate::{columns, drawn};
+use crate::{columns, json_view};
 
 /// Prints an error and its hint on standard error.
 pub fn failure(failure: &CommandFailure) {
@@ -20,11 +20,11 @@ pub fn failure(failure: &CommandFailure) {
 /// Formats an error and its hint.
 pub fn error(message: &str, hint: Option<&str>) -> Text {
     let hint = hint.map(|hint| format!("\nhint: {}", indented(hint))).unwrap_or_default();
-    headed(Look::Red, "error:", &format!(" {}{hint}", indented(message)))
+    format_headed_text(Look::Red, "error:", &format!(" {}{hint}", indented(message)))
 }
 
 /// Formats text after a word with a look, broken between words on a terminal.
-fn headed(look: Look, head: &str, said: &str) -> Text {
+fn format_headed_text(look: Look, head: &str, said: &str) -> Text {
     let said = wrap_for_stderr(&format!("{head}{said}"));
     Text::new().with(look, head).plain(&said[head.len()..])
 }
@@ -38,7 +38,11 @@ pub fn problems(problems: &[String]) {
             Some((text, hint)) => (text, format!("\nhint: {}", indented(hint))),
             None => (problem.as_str(), String::new()),
         };
-        print_to_stderr(&headed(Look::Yellow, "note:", &format!(" {}{hint}", indented(text))));
+        print_to_stderr(&format_headed_text(
+            Look::Yellow,
+            "note:",
+            &format!(" {}{hint}", indented(text)),
+        ));
     }
 }
 
@@ -96,7 +100,7 @@ pub fn exact_json(value: &Value) -> CommandResult {
 pub fn json(value: &Value) -> CommandResult {
     match value {
         Value::Object(content) if terminal::output_is_terminal() => {
-            let lines = drawn::lines(content, terminal::size_of(Channel::Output).1);
+            let lines = json_view::lines(content, terminal::size_of(Channel::Output).1);
             line(&lines.join("\n"))?;
             Ok(Exit::Done)
         }

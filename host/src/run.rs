@@ -11,14 +11,14 @@ use jaato_runtime::session_loop::{
 };
 use jaato_runtime::{Runtime, visible};
 
-use crate::answers::AnswerClient;
+use crate::client_answers::AnswerClient;
 use crate::args::{GlobalArgs, OutputForm, SessionArgs};
 use crate::conversation::SessionObservers;
 use crate::exit::{CommandFailure, CommandResult, Exit};
 use crate::sessions::resume::{self, SessionChoice};
 use crate::signals::cancel_on_signals;
 use crate::view::View;
-use crate::{attach, conversation, report, start, terminal};
+use crate::{attach, client_answers, conversation, report, start, terminal};
 
 /// The largest task, in bytes, because it goes to the provider with everything else.
 const TASK_BYTES_MAX: u64 = 4 * 1024 * 1024;
@@ -114,7 +114,7 @@ pub async fn run(global: GlobalArgs, args: RunArgs) -> CommandResult {
             OutputForm::Text => _ = report::json(&objects)?,
         }
     }
-    finish(&report, args.output).map(|exit| shown.exit(exit))
+    finish_turn(&report, args.output).map(|exit| shown.exit(exit))
 }
 
 async fn show_prompt(
@@ -249,7 +249,7 @@ async fn read_input() -> Result<Option<String>, CommandFailure> {
 }
 
 /// Turns the end of a turn into the exit code, and reports errors that the view did not show.
-fn finish(report: &TurnReport, form: OutputForm) -> CommandResult {
+fn finish_turn(report: &TurnReport, form: OutputForm) -> CommandResult {
     let exit = conversation::exit_of_turn(report);
     if report.error.is_none() && exit == Exit::Failed {
         let message = "every tool call of the run failed";

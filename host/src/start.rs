@@ -149,7 +149,7 @@ pub fn workspace_line(setup: &Setup) -> Option<String> {
         WorkspaceState::Nothing | WorkspaceState::Trusted(_) => None,
         WorkspaceState::Untrusted { found } => Some(format!(
             "workspace `{root}` is not trusted, so jaato ignores {}; run `jaato trust` to trust it",
-            listed(found)
+            join_names(found)
         )),
         WorkspaceState::Changed { files } => {
             let changes: Vec<_> = files
@@ -171,7 +171,7 @@ pub fn workspace_line(setup: &Setup) -> Option<String> {
     }
 }
 
-fn listed(names: &[String]) -> String {
+fn join_names(names: &[String]) -> String {
     let quoted: Vec<_> = names.iter().map(|name| format!("`{}`", visible::name(name))).collect();
     few(&quoted).join(", ")
 }

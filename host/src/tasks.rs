@@ -20,10 +20,10 @@ pub fn tasks(session: &SessionHandle, words: &str) -> Result<Exit, Error> {
     let words: Vec<&str> = words.split_whitespace().collect();
     match words.as_slice() {
         [] | ["list"] => {
-            report::remark(&listed(&session.running_tasks()?, size().1));
+            report::remark(&format_tasks(&session.running_tasks()?, size().1));
             Ok(Exit::Done)
         }
-        ["stop", id] => stop(session, id),
+        ["stop", id] => stop_task(session, id),
         _ => {
             let text = format!("unknown: `/tasks {}`", words.join(" "));
             report::failure(&CommandFailure::new(Exit::Usage, text).hint(slash::hint("tasks")));
@@ -48,7 +48,7 @@ impl ReportedTasks {
     }
 }
 
-fn stop(session: &SessionHandle, id: &str) -> Result<Exit, Error> {
+fn stop_task(session: &SessionHandle, id: &str) -> Result<Exit, Error> {
     let running = session.running_tasks()?;
     let is_meant = |task: &&RunningTask| {
         let task_id = &task.facts.task_id;
@@ -71,7 +71,7 @@ fn stop(session: &SessionHandle, id: &str) -> Result<Exit, Error> {
     Ok(Exit::Done)
 }
 
-fn listed(running: &[RunningTask], columns: usize) -> String {
+fn format_tasks(running: &[RunningTask], columns: usize) -> String {
     if running.is_empty() {
         return "nothing runs in the background".to_owned();
     }
@@ -119,10 +119,10 @@ mod tests {
         let running = [task(json!({ "command": "cargo\ntest" }), "running 3 tests\u{1b}[2J")];
         let expected = "task_1    12 s  cli  cargo test\n  │ running 3 tests<U+001B>[2J\n\
                         /tasks stop ID ends one, all ends all";
-        assert_eq!(listed(&running, 80), expected);
+        assert_eq!(format_tasks(&running, 80), expected);
         let running = [task(json!({ "n": 1 }), "")];
         let expected = "task_1    12 s  cli  {\"n\":1}\n/tasks stop ID ends one, all ends all";
-        assert_eq!(listed(&running, 80), expected);
-        assert_eq!(listed(&[], 80), "nothing runs in the background");
+        assert_eq!(format_tasks(&running, 80), expected);
+        assert_eq!(format_tasks(&[], 80), "nothing runs in the background");
     }
 }

@@ -58,7 +58,7 @@ pub async fn list(global: GlobalArgs, as_json: bool) -> CommandResult {
     let missing = offered.missing.iter().map(missing_line);
     report::problems(&missing.collect::<Vec<_>>());
     if as_json {
-        return report::exact_json(&tools.iter().map(to_json).collect());
+        return report::exact_json(&tools.iter().map(tool_to_json).collect());
     }
     if tools.is_empty() {
         report::line("no tools")?;
@@ -103,7 +103,7 @@ pub async fn show(global: GlobalArgs, name: &str, as_json: bool) -> CommandResul
         return Err(CommandFailure::unknown("tool", name, known));
     };
     if as_json {
-        return report::exact_json(&to_json(&tool));
+        return report::exact_json(&tool_to_json(&tool));
     }
     let spec = tool.spec;
     let mut text = format!(
@@ -238,7 +238,7 @@ fn first_sentence(text: &str) -> &str {
     &text[..end.unwrap_or(text.len())]
 }
 
-fn to_json(tool: &ToolEntry<'_>) -> Value {
+fn tool_to_json(tool: &ToolEntry<'_>) -> Value {
     let mut value = serde_json::to_value(tool.spec).unwrap_or_default();
     value["plugin"] = json!(tool.plugin);
     value["status"] = json!(status(tool).replace(' ', "_"));

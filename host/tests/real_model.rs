@@ -136,7 +136,7 @@ fn prompt_with_all_plugins_stays_small() {
         return skip("no weights are in this user's cache; `jaato model pull` fetches them");
     };
     let house = house!();
-    let Some(events) = asked(&house, &weights, None, "Hi") else { return };
+    let Some(events) = ask_model(&house, &weights, None, "Hi") else { return };
     let tokens = events.iter().find_map(|event| match event {
         Event::Usage { usage } => Some(usage.prompt_tokens),
         _ => None,
@@ -170,7 +170,7 @@ fn tools_for_work_are_used_by_a_real_model() {
         // It flies or is flying, because the test's folder is part of the model's input.
         ("use_prompt", "Use the skill heron.", "fl"),
     ] {
-        let Some(events) = asked(&house, &weights, Some(tool), task) else { return };
+        let Some(events) = ask_model(&house, &weights, Some(tool), task) else { return };
         let worked = events.iter().any(|event| {
             matches!(event, Event::ToolCallFinished { name, is_error: false, .. }
                 if name.as_str() == tool)
@@ -185,7 +185,7 @@ fn tools_for_work_are_used_by_a_real_model() {
 }
 
 /// Asks the real model with every shipped plugin, and all tools or one of them.
-fn asked(house: &House, weights: &Path, tool: Option<&str>, task: &str) -> Option<Vec<Event>> {
+fn ask_model(house: &House, weights: &Path, tool: Option<&str>, task: &str) -> Option<Vec<Event>> {
     let plugins = fixtures::house().unwrap().join("plugins");
     if !plugins.join(library_name("provider_local")).is_file() {
         skip("the test house has no `provider-local`");

@@ -57,11 +57,11 @@ fn score(name: &str) {
     let model = link_weights(&house, &weights);
     let sets: Value = serde_json::from_str(include_str!("whole_tasks.json")).unwrap();
     let set = &sets[name];
-    let setup: Vec<&str> = list(&set["setup"]).iter().map(text).collect();
+    let setup: Vec<&str> = list_or_empty(&set["setup"]).iter().map(text).collect();
     let only = std::env::var("WHOLE_TASKS").unwrap_or_default();
     let is_meant = |task: &&Value| only.is_empty() || only.split(',').any(|id| task["id"] == id);
     let mut scores: BTreeMap<&str, (usize, usize)> = BTreeMap::new();
-    for task in list(&set["tasks"]).iter().filter(is_meant) {
+    for task in list_or_empty(&set["tasks"]).iter().filter(is_meant) {
         let is_right = is_done(&house, model, &setup.join("\n"), task);
         let (right, all) = scores.entry(text(&task["group"])).or_default();
         *right += usize::from(is_right);
@@ -77,7 +77,7 @@ fn score(name: &str) {
     house.nothing_lives();
 }
 
-fn list(value: &Value) -> &[Value] {
+fn list_or_empty(value: &Value) -> &[Value] {
     value.as_array().unwrap()
 }
 

@@ -52,7 +52,7 @@ impl Wake for Unpark {
     }
 }
 
-fn wait<T>(future: impl Future<Output = T>) -> T {
+fn block_on_future<T>(future: impl Future<Output = T>) -> T {
     let waker = Waker::from(Arc::new(Unpark(thread::current())));
     let mut future = pin!(future);
     loop {
@@ -139,7 +139,7 @@ impl ContextAbi for HostContext {
     }
 
     fn spawn(&self, task: FfiFuture<()>) -> bool {
-        wait(task);
+        block_on_future(task);
         true
     }
 
@@ -276,23 +276,24 @@ impl ProviderAbi for Plugin {
 }
 
 /// Returns an instance, with the data of its host and the counter of both sides' objects.
-fn made() -> (InstanceBox, Arc<Told>) {
+fn new_instance() -> (InstanceBox, Arc<Told>) {
     let told = Arc::new(Told::default());
     let factory = FactoryBox::from_value(Plugin::new(&told.alive), TD_Opaque);
     let saved = ROption::RSome(RVec::from(vec![0; 5]));
-    let made = wait(factory.create(HostContext::lend(&told), saved)).unwrap();
+    let made = block_on_future(factory.create(HostContext::lend(&told), saved)).unwrap();
     assert_eq!(*told.logged.lock(), ["3 made from 5 bytes"]);
     (made, told)
 }
 
 fn call(tools: &ToolBox, told: &Arc<Told>, name: &str, bytes: &[u8]) -> Result<Vec<u8>, Vec<u8>> {
-    let answer = wait(tools.call(name.into(), HostContext::lend(told), RVec::from(bytes)));
+    let answer =
+        block_on_future(tools.call(name.into(), HostContext::lend(told), RVec::from(bytes)));
     answer.into_result().map(Into::into).map_err(Into::into)
 }
 
 #[test]
 fn full_instance_lifecycle_crosses_the_boundary_without_leaks() {
-    let (instance, told) = made();
+    let (instance, told) = new_instance();
     let tools = instance.tools().unwrap();
     assert!(instance.gc().is_none());
     for bytes in [&[][..], &[0], &[7; 5000]] {
@@ -305,28 +306,31 @@ fn full_instance_lifecycle_crosses_the_boundary_without_leaks() {
     told.pieces.lock().extend([vec![1; 9], Vec::new(), vec![2; 3]]);
     assert_eq!(call(&tools, &told, "read", b""), Ok([vec![1; 9], vec![2; 3]].concat()));
     assert_eq!(call(&tools, &told, "work", b""), Ok(vec![1, 1]));
-    assert_eq!(wait(instance.save()).unwrap().unwrap().as_slice(), [1, 2, 3]);
-    wait(instance.close());
+    assert_eq!(block_on_future(instance.save()).unwrap().unwrap().as_slice(), [1, 2, 3]);
+    block_on_future(instance.close());
     drop((instance, tools));
     told.alive.is_none();
 }
 
 #[test]
 fn provider_and_operation_calls_pass_frames_like_tool_calls() {
-    let (instance, told) = made();
+    let (instance, told) = new_instance();
     let provider = instance.provider().unwrap();
     let frame = || RVec::from(vec![4; 4]);
     let lend = || HostContext::lend(&told);
-    assert_eq!(wait(provider.complete(lend(), frame())).unwrap(), frame());
-    assert!(wait(provider.models(lend(), frame())).is_err());
-    assert_eq!(wait(instance.operation("echo".into(), lend(), frame())).unwrap(), frame());
+    assert_eq!(block_on_future(provider.complete(lend(), frame())).unwrap(), frame());
+    assert!(block_on_future(provider.models(lend(), frame())).is_err());
+    assert_eq!(
+        block_on_future(instance.operation("echo".into(), lend(), frame())).unwrap(),
+        frame()
+    );
     drop((instance, provider));
     told.alive.is_none();
 }
 
 #[test]
 fn dropping_a_pending_call_releases_what_it_holds() {
-    let (instance, told) = made();
+    let (instance, told) = new_instance();
     let tools = instance.tools().unwrap();
     let mut waiting = tools.call("wait".into(), HostContext::lend(&told), RVec::new());
     assert!(!poll_once(&mut waiting));
@@ -339,20 +343,20 @@ fn dropping_a_pending_call_releases_what_it_holds() {
 
 #[test]
 fn waker_crosses_the_boundary_and_wakes_from_another_thread() {
-    let (instance, told) = made();
+    let (instance, told) = new_instance();
     let tools = instance.tools().unwrap();
     assert_eq!(call(&tools, &told, "sleep", b""), Ok(vec![1]));
     let mut waiting = tools.call("wait".into(), HostContext::lend(&told), RVec::from(vec![9]));
     assert!(!poll_once(&mut waiting));
     told.cancelled.store(true, SeqCst);
-    assert_eq!(wait(waiting).unwrap().as_slice(), [9]);
+    assert_eq!(block_on_future(waiting).unwrap().as_slice(), [9]);
     drop((instance, tools));
     told.alive.is_none();
 }
 
 #[test]
 fn a_facet_outlives_its_instance_and_ends_on_another_thread() {
-    let (instance, told) = made();
+    let (instance, told) = new_instance();
     let tools = instance.tools().unwrap();
     drop(instance);
     let theirs = Arc::clone(&told);

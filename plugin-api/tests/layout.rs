@@ -53,7 +53,7 @@ impl Published {
 
     fn of_type(&self, layout: Layout) -> String {
         let (package, version) = layout.package_and_version();
-        let mut text = format!("{}\n    of {package} {version}", self.named(layout));
+        let mut text = format!("{}\n    of {package} {version}", self.unique_name(layout));
         write!(text, ", size {}, alignment {}", layout.size(), layout.alignment()).unwrap();
         text.push_str(if layout.is_nonzero() { ", never zero\n" } else { "\n" });
         let mut list = |what: &str, fields: TLFields| {
@@ -90,20 +90,21 @@ impl Published {
         let functions: Vec<_> =
             field.function_range().iter().map(|it| self.signature(&it)).collect();
         if functions.is_empty() {
-            return format!("{}: {}", field.name(), self.named(field.layout()));
+            return format!("{}: {}", field.name(), self.unique_name(field.layout()));
         }
         format!("{}: {}", field.name(), functions.join(" or "))
     }
 
     fn signature(&self, function: &TLFunction) -> String {
-        let parameters = function.param_type_layouts.iter().map(|of| self.named(of()));
+        let parameters = function.param_type_layouts.iter().map(|of| self.unique_name(of()));
         let parameters = parameters.collect::<Vec<_>>().join(", ");
-        let returns = function.return_type_layout().map(|of| format!(" -> {}", self.named(of())));
+        let returns =
+            function.return_type_layout().map(|of| format!(" -> {}", self.unique_name(of())));
         format!("fn({parameters}){}", returns.unwrap_or_default())
     }
 
     /// Returns the path of a type, with a number if others have the same path.
-    fn named(&self, layout: Layout) -> String {
+    fn unique_name(&self, layout: Layout) -> String {
         let name = path(layout);
         let mut alike = self.types.iter().filter(|other| path(other) == name);
         if alike.clone().count() < 2 {

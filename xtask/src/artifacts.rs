@@ -91,7 +91,7 @@ pub fn build(
     let (mut artifacts, mut warnings) = (Vec::new(), 0);
     let lines = child.stdout.take().context("cargo has no standard output")?;
     for line in BufReader::new(lines).lines() {
-        match parse(&line.context("reading cargo's messages")?)? {
+        match parse_message(&line.context("reading cargo's messages")?)? {
             Some(CargoMessage::Artifact(artifact)) => {
                 if !artifact.fresh {
                     watch.compiled();
@@ -237,7 +237,7 @@ enum CargoMessage {
 }
 
 /// Parses one line of cargo's messages. Build programs write other lines.
-fn parse(line: &str) -> Result<Option<CargoMessage>> {
+fn parse_message(line: &str) -> Result<Option<CargoMessage>> {
     if !line.starts_with('{') {
         return Ok(None);
     }
@@ -292,7 +292,7 @@ mod tests {
     }
 
     fn built(lines: &[String]) -> BuildArtifacts {
-        let artifact = |line: &String| match parse(line).unwrap()? {
+        let artifact = |line: &String| match parse_message(line).unwrap()? {
             CargoMessage::Artifact(artifact) => Some(artifact),
             CargoMessage::Diagnostic { .. } => None,
         };
@@ -340,7 +340,8 @@ mod tests {
             json!({"reason": "compiler-message", "message": message}).to_string()
         };
         for (level, expected) in [("warning", true), ("error", false), ("note", false)] {
-            let Some(CargoMessage::Diagnostic { text, is_warning }) = parse(&line(level)).unwrap()
+            let Some(CargoMessage::Diagnostic { text, is_warning }) =
+                parse_message(&line(level)).unwrap()
             else {
                 unreachable!("{level} is not a diagnostic")
             };

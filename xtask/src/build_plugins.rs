@@ -21,7 +21,7 @@ struct BuildPluginsOptions {
 
 /// Runs the chore.
 pub fn start(words: Vec<OsString>) -> Result<ExitCode> {
-    let options = parse(words)?;
+    let options = parse_options(words)?;
     let workspace = CargoWorkspace::load()?;
     let names: Vec<&str> = workspace.plugins().iter().map(|plugin| plugin.name.as_str()).collect();
     if names.is_empty() {
@@ -44,7 +44,7 @@ pub fn start(words: Vec<OsString>) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn parse(words: Vec<OsString>) -> Result<BuildPluginsOptions, lexopt::Error> {
+fn parse_options(words: Vec<OsString>) -> Result<BuildPluginsOptions, lexopt::Error> {
     use lexopt::prelude::*;
 
     let mut options = BuildPluginsOptions { profile: "release".to_owned(), folder: None };
@@ -93,11 +93,11 @@ mod tests {
 
     #[test]
     fn default_options_are_release_and_the_usual_folder() {
-        let options = parse(words("")).unwrap();
+        let options = parse_options(words("")).unwrap();
         assert_eq!((options.profile.as_str(), options.folder), ("release", None));
-        let options = parse(words("--profile dev --dest /p")).unwrap();
+        let options = parse_options(words("--profile dev --dest /p")).unwrap();
         assert_eq!((options.profile.as_str(), options.folder), ("dev", Some("/p".into())));
-        assert!(parse(words("--prfile dev")).is_err());
+        assert!(parse_options(words("--prfile dev")).is_err());
     }
 
     #[test]

@@ -58,19 +58,19 @@ struct ArchivePrograms {
 
 /// Runs the chore.
 pub fn start(words: Vec<OsString>) -> Result<ExitCode> {
-    let options = parse(words)?;
+    let options = parse_options(words)?;
     let workspace = CargoWorkspace::load()?;
     let version = version(&workspace)?;
     let name = format!("{HOST}-{version}-{}", own_target(&workspace.root)?);
     let programs = match &options.from {
         Some(house) => find_built_programs(house)?,
-        None => build(&workspace, &options.profile)?,
+        None => build_programs(&workspace, &options.profile)?,
     };
     let folder = options.folder.unwrap_or_else(|| workspace.target.join("dist"));
     fs::create_dir_all(&folder).with_context(|| format!("making `{}`", folder.display()))?;
     let workshop = ArchiveFolder::new(&folder, &name)?;
     let tree = workshop.0.join(&name);
-    let glibc = lay_out(&workspace, &programs, &tree)?;
+    let glibc = lay_out_archive(&workspace, &programs, &tree)?;
     let stamp = build_time(&workspace.root)?;
     let mut files = vec![workshop.0.join(format!("{name}.tar.gz"))];
     archive::pack(&workshop.0, &name, stamp, &files[0])?;
@@ -97,7 +97,7 @@ fn publish(file: &Path, folder: &Path) -> Result<()> {
     Ok(())
 }
 
-fn parse(words: Vec<OsString>) -> Result<DistOptions, lexopt::Error> {
+fn parse_options(words: Vec<OsString>) -> Result<DistOptions, lexopt::Error> {
     use lexopt::prelude::*;
 
     let mut options = DistOptions { profile: "dist".to_owned(), from: None, folder: None };
@@ -113,7 +113,7 @@ fn parse(words: Vec<OsString>) -> Result<DistOptions, lexopt::Error> {
     Ok(options)
 }
 
-fn build(workspace: &CargoWorkspace, profile: &str) -> Result<ArchivePrograms> {
+fn build_programs(workspace: &CargoWorkspace, profile: &str) -> Result<ArchivePrograms> {
     let mut names = vec![HOST];
     names.extend(workspace.plugins().iter().map(|plugin| plugin.name.as_str()));
     let selection = BuildSelection::Packages(&names);
@@ -143,7 +143,7 @@ fn find_built_programs(house: &Path) -> Result<ArchivePrograms> {
 
 /// Creates the content of the archive, and checks that it works. Returns the oldest glibc that it
 /// needs.
-fn lay_out(
+fn lay_out_archive(
     workspace: &CargoWorkspace,
     programs: &ArchivePrograms,
     tree: &Path,

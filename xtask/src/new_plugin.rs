@@ -19,7 +19,7 @@ struct NewPluginOptions {
 
 /// Runs the chore.
 pub fn start(words: Vec<OsString>) -> Result<ExitCode> {
-    let options = parse(words)?;
+    let options = parse_options(words)?;
     let workspace = CargoWorkspace::load()?;
     let current = std::env::current_dir().context("finding the current folder")?;
     let folder = current.join(options.folder.unwrap_or_else(|| PathBuf::from(&options.name)));
@@ -35,7 +35,7 @@ pub fn start(words: Vec<OsString>) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn parse(words: Vec<OsString>) -> Result<NewPluginOptions> {
+fn parse_options(words: Vec<OsString>) -> Result<NewPluginOptions> {
     use lexopt::prelude::*;
 
     let (mut name, mut folder, mut sdk, mut kind) = (None, None, None, TemplateKind::Tool);
@@ -89,12 +89,12 @@ mod tests {
     #[test]
     fn invalid_new_plugin_arguments_are_refused_with_a_reason() {
         let error = |words: &[&str]| {
-            parse(words.iter().map(OsString::from).collect()).err().unwrap().to_string()
+            parse_options(words.iter().map(OsString::from).collect()).err().unwrap().to_string()
         };
         assert!(error(&[]).starts_with("a plugin needs a name"));
         assert!(error(&["a", "--kind", "modul"]).contains("unknown kind `modul`"));
         assert!(error(&["a", "b"]).contains("b"));
-        assert!(parse(vec!["a".into(), "--kind".into(), "gc".into()]).is_ok());
+        assert!(parse_options(vec!["a".into(), "--kind".into(), "gc".into()]).is_ok());
     }
 
     #[test]

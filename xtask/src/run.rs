@@ -29,7 +29,7 @@ const DOWNLOAD: &str = "JAATO_LOCAL_DOWNLOAD";
 pub fn start(words: Vec<OsString>) -> Result<ExitCode> {
     let workspace = CargoWorkspace::load()?;
     let names = plugins_for(&workspace, &words);
-    let jaato = build(&workspace, &names)?;
+    let jaato = build_and_collect(&workspace, &names)?;
     let mut command = Command::new(&jaato);
     command.arg("run").args(words);
     // A user who runs `cargo xtask run` agrees to the download of the model.
@@ -44,7 +44,7 @@ pub fn start(words: Vec<OsString>) -> Result<ExitCode> {
 /// binary.
 pub fn build_release(workspace: &CargoWorkspace) -> Result<PathBuf> {
     let names: Vec<&str> = workspace.plugins().iter().map(|plugin| plugin.name.as_str()).collect();
-    build(workspace, &names)
+    build_and_collect(workspace, &names)
 }
 
 /// Returns the plugins for a run with these words: all except those that only other options need.
@@ -79,7 +79,7 @@ fn names_in(folder: &Path) -> Vec<OsString> {
 }
 
 /// Builds the binary and these plugins, and collects them.
-fn build(workspace: &CargoWorkspace, plugins: &[&str]) -> Result<PathBuf> {
+fn build_and_collect(workspace: &CargoWorkspace, plugins: &[&str]) -> Result<PathBuf> {
     let names = [&[HOST], plugins].concat();
     let mut progress = BuildProgress::new(!workspace.target.join("release").is_dir());
     let selection = BuildSelection::Packages(&names);

@@ -145,7 +145,7 @@ const RENAMED: &[(&str, &str, &str)] = &[
 
 /// Runs the chore.
 pub fn start(words: Vec<OsString>) -> Result<ExitCode> {
-    let asked = parse(words)?;
+    let asked = parse_request(words)?;
     let workspace = CargoWorkspace::load()?;
     let mut skipped = prepare(&workspace)?;
     if asked.outside {
@@ -171,7 +171,7 @@ struct SetupRequest {
     outside: bool,
 }
 
-fn parse(words: Vec<OsString>) -> Result<SetupRequest, lexopt::Error> {
+fn parse_request(words: Vec<OsString>) -> Result<SetupRequest, lexopt::Error> {
     use lexopt::prelude::*;
 
     let mut asked = SetupRequest::default();

@@ -94,7 +94,7 @@ pub fn start(words: Vec<OsString>) -> Result<ExitCode> {
 /// Applies all rules, prints the findings, and fails if there is an error.
 pub fn check(workspace: &CargoWorkspace) -> Result<()> {
     let files = text_files(&workspace.root)?;
-    let mut findings = find(workspace, &files);
+    let mut findings = find_violations(workspace, &files);
     findings.sort_by(|a, b| (&a.path, a.line).cmp(&(&b.path, b.line)));
     for finding in &findings {
         println!("{finding}");
@@ -106,7 +106,7 @@ pub fn check(workspace: &CargoWorkspace) -> Result<()> {
     Ok(())
 }
 
-fn find(workspace: &CargoWorkspace, files: &[TextFile]) -> Vec<TidyFinding> {
+fn find_violations(workspace: &CargoWorkspace, files: &[TextFile]) -> Vec<TidyFinding> {
     let (sources, mut findings) = rust_sources(files);
     findings.extend(dependencies::check(&workspace.packages));
     findings.extend(dependencies::unused(&workspace.packages));

@@ -170,7 +170,7 @@ mod tests {
         })
     }
 
-    fn load(packages: &[Value]) -> Result<CargoWorkspace> {
+    fn load_packages(packages: &[Value]) -> Result<CargoWorkspace> {
         let metadata = json!({
             "workspace_root": "/w", "target_directory": "/elsewhere", "packages": packages,
         });
@@ -179,7 +179,7 @@ mod tests {
 
     #[test]
     fn plugins_are_dynamic_libraries_below_the_plugins_folder() {
-        let workspace = load(&[
+        let workspace = load_packages(&[
             package("tool-b", "plugins/tool-b", &["cdylib", "rlib"]),
             package("gc-a", "plugins/gc-a", &["cdylib"]),
             package("shared", "plugins/shared", &["lib"]),
@@ -192,7 +192,7 @@ mod tests {
 
     #[test]
     fn package_folder_is_relative_and_dependency_kinds_are_distinguished() {
-        let workspace = load(&[package("gc-a", "plugins/gc-a", &["cdylib"])]).unwrap();
+        let workspace = load_packages(&[package("gc-a", "plugins/gc-a", &["cdylib"])]).unwrap();
         let package = &workspace.packages[0];
         assert_eq!(package.folder, "plugins/gc-a");
         let kinds: Vec<DependencyKind> = package.dependencies.iter().map(|d| d.kind).collect();
@@ -204,7 +204,7 @@ mod tests {
 
     #[test]
     fn metadata_without_a_name_is_an_error_that_says_so() {
-        let error = load(&[json!({"version": "1", "manifest_path": "/w/a/Cargo.toml"})]);
+        let error = load_packages(&[json!({"version": "1", "manifest_path": "/w/a/Cargo.toml"})]);
         assert_eq!(error.unwrap_err().to_string(), "`name` is missing");
     }
 }

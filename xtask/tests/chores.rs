@@ -234,7 +234,7 @@ fn shippable() -> Checkout {
     checkout
 }
 
-fn unpacked(archive: &str, folder: &Path) -> Vec<String> {
+fn unpack_archive(archive: &str, folder: &Path) -> Vec<String> {
     let unpacking =
         Command::new("tar").args(["-xvzf", archive, "-C"]).arg(folder).output().unwrap();
     assert!(unpacking.status.success(), "{}", text(&unpacking));
@@ -262,7 +262,7 @@ fn dist_archive_runs_elsewhere_and_is_reproducible() {
     let elsewhere = tempfile::tempdir().unwrap();
     let library = format!("lib/jaato/plugins/{}", library("tool_a"));
     assert_eq!(
-        unpacked(archive, elsewhere.path()),
+        unpack_archive(archive, elsewhere.path()),
         [
             "CHANGELOG.md",
             "LICENSE-APACHE",

@@ -144,7 +144,7 @@ fn parts(tokens: TokenStream) -> Vec<String> {
 }
 
 /// Lists the items of a file or a module.
-fn list(tokens: TokenStream, lines: &mut Vec<String>) {
+fn list_items(tokens: TokenStream, lines: &mut Vec<String>) {
     for item in split(tokens).into_iter().filter(|item| !item.is_hidden()) {
         let head = item.line();
         if item.attributes.iter().any(|it| it == "macro_export") {
@@ -177,7 +177,7 @@ fn list(tokens: TokenStream, lines: &mut Vec<String>) {
                     parts(item.body).into_iter().filter(|field| field.starts_with("pub ")).collect()
                 }
                 () => {
-                    list(item.body, lines);
+                    list_items(item.body, lines);
                     continue;
                 }
             };
@@ -228,7 +228,7 @@ fn public_api_matches_the_committed_list() {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../plugin-api").join(name);
         let mut lines = Vec::new();
         for source in sources(&folder.join("src")) {
-            list(fs::read_to_string(&source).unwrap().parse().unwrap(), &mut lines);
+            list_items(fs::read_to_string(&source).unwrap().parse().unwrap(), &mut lines);
         }
         without_private(&mut lines);
         lines.sort();
@@ -261,7 +261,7 @@ fn public_api_list_contains_exactly_the_public_items() {
         #[cfg(test)] mod tests { pub fn t() {} }
     ";
     let mut lines = Vec::new();
-    list(source.parse().unwrap(), &mut lines);
+    list_items(source.parse().unwrap(), &mut lines);
     without_private(&mut lines);
     assert_eq!(
         lines,

@@ -90,7 +90,9 @@ impl SessionApproval<'_> {
                 }
                 AttemptEnd::Edited(arguments) => {
                     was_edited = true;
-                    if let Err(error) = edit(candidate.call, arguments, &mut changed, context) {
+                    if let Err(error) =
+                        replace_arguments(candidate.call, arguments, &mut changed, context)
+                    {
                         let text = format!("the arguments cannot be used: {}", error.message);
                         notice(context, text);
                     }
@@ -150,7 +152,7 @@ fn current_call<'a>(
 }
 
 /// Replaces a call's arguments with the user's.
-fn edit(
+fn replace_arguments(
     call: &ToolCall,
     arguments: Value,
     changed: &mut Option<ChangedCall>,

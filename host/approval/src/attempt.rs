@@ -73,7 +73,7 @@ impl ApprovalAttempt<'_> {
     ) -> AttemptEnd {
         let mut changed = Vec::new();
         for _ in 0..CHECKS_MAX {
-            match self.check(guard.as_ref(), &changed, equal).await {
+            match self.check_changed_files(guard.as_ref(), &changed, equal).await {
                 CheckEnd::Step(step) => return step,
                 CheckEnd::Changed(paths) => changed = paths,
             }
@@ -82,7 +82,7 @@ impl ApprovalAttempt<'_> {
     }
 
     /// Decides by the files to which the call's paths currently lead.
-    async fn check(
+    async fn check_changed_files(
         &self,
         guard: Option<&(PluginName, String)>,
         changed: &[PathBuf],
@@ -248,11 +248,11 @@ impl ApprovalAttempt<'_> {
         });
         self.context.emit(Event::PermissionAsked(Box::new(prompt.clone())));
         let _held = self.context.pause_deadlines();
-        self.answer(&prompt, facts, reason, changes).await
+        self.wait_for_answer(&prompt, facts, reason, changes).await
     }
 
     /// Waits for the answer, or for a change of the rules that makes it unnecessary.
-    async fn answer(
+    async fn wait_for_answer(
         &self,
         prompt: &PermissionPrompt,
         facts: &PolicyCall<'_>,

@@ -133,11 +133,11 @@ mod tests {
 
     /// Decides about a call of a tool by the rules in a folder, after the user permanently allowed
     /// such a call with this pattern.
-    fn decided(kept: &Value, pattern: usize, call: &Value) -> RuleOutcome {
-        decided_in(kept, pattern, call, (ROOT, WorkspaceTrust::Trusted))
+    fn decide_after_permanent_allow(kept: &Value, pattern: usize, call: &Value) -> RuleOutcome {
+        decide_with_trust(kept, pattern, call, (ROOT, WorkspaceTrust::Trusted))
     }
 
-    fn decided_in(
+    fn decide_with_trust(
         kept: &Value,
         pattern: usize,
         call: &Value,
@@ -162,11 +162,11 @@ mod tests {
             let said = keeper.save_answer(&rule).unwrap();
             assert!(said.ends_with("jaato/permissions.toml` for this workspace"), "{said}");
         }
-        decide(&load(&place), &call_at(call, root, trust)).outcome
+        decide(&load_single_rule(&place), &call_at(call, root, trust)).outcome
     }
 
     /// Loads the rules of a folder, which has one rule.
-    fn load(place: &Path) -> Rules {
+    fn load_single_rule(place: &Path) -> Rules {
         let text = fs::read_to_string(place.join(RULES_FILE)).unwrap();
         assert_eq!(text.matches("[[rules]]").count(), 1, "{text}");
         let sources = RuleSources {
@@ -208,7 +208,7 @@ mod tests {
                 CallPattern::Tool,
             );
             FileAnswerStore::in_folder(place.clone()).save_answer(&rule).unwrap();
-            let mut kept = load(&place);
+            let mut kept = load_single_rule(&place);
             let mut in_session = Rules::default();
             in_session.remember(rule.clone());
             for rules in [&kept, &in_session] {
@@ -248,15 +248,19 @@ mod tests {
             (&date, (ROOT, untrusted), RuleOutcome::Allow),
             (&date, ("/other", untrusted), RuleOutcome::Ask),
         ] {
-            assert_eq!(decided_in(call, 0, call, place), expected, "{call} {place:?}");
+            assert_eq!(decide_with_trust(call, 0, call, place), expected, "{call} {place:?}");
         }
         for line in ["pytest", "./run", "python3 setup.py", "sh run.sh", "npm test", "git status"] {
             let call = json!({ "command": line });
-            assert_eq!(decided_in(&call, 0, &call, (ROOT, untrusted)), RuleOutcome::Ask, "{line}");
+            assert_eq!(
+                decide_with_trust(&call, 0, &call, (ROOT, untrusted)),
+                RuleOutcome::Ask,
+                "{line}"
+            );
         }
         let hidden = json!({ "command": "$x" });
-        assert_eq!(decided_in(&hidden, 0, &hidden, (ROOT, trusted)), RuleOutcome::Allow);
-        assert_eq!(decided_in(&hidden, 0, &hidden, (ROOT, untrusted)), RuleOutcome::Ask);
+        assert_eq!(decide_with_trust(&hidden, 0, &hidden, (ROOT, trusted)), RuleOutcome::Allow);
+        assert_eq!(decide_with_trust(&hidden, 0, &hidden, (ROOT, untrusted)), RuleOutcome::Ask);
     }
 
     #[test]
@@ -283,11 +287,11 @@ mod tests {
     fn saved_answer_decides_the_same_in_later_sessions() {
         let (one, two) =
             (json!({ "command": "cargo test" }), json!({ "command": "cargo test -q" }));
-        assert_eq!(decided(&one, 0, &one), RuleOutcome::Allow);
-        assert_eq!(decided(&one, 0, &two), RuleOutcome::Ask);
+        assert_eq!(decide_after_permanent_allow(&one, 0, &one), RuleOutcome::Allow);
+        assert_eq!(decide_after_permanent_allow(&one, 0, &two), RuleOutcome::Ask);
         let (ls, other) = (json!({ "command": "ls a" }), json!({ "command": "ls b; rm b" }));
         let last = 1;
-        assert_eq!(decided(&ls, last, &ls), RuleOutcome::Allow);
-        assert_eq!(decided(&ls, last, &other), RuleOutcome::Ask);
+        assert_eq!(decide_after_permanent_allow(&ls, last, &ls), RuleOutcome::Allow);
+        assert_eq!(decide_after_permanent_allow(&ls, last, &other), RuleOutcome::Ask);
     }
 }

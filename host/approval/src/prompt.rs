@@ -181,7 +181,7 @@ mod tests {
 
     use super::*;
 
-    fn change(kind: FileChangeKind, path: &str) -> FileChange {
+    fn sample_change(kind: FileChangeKind, path: &str) -> FileChange {
         FileChange {
             path: path.to_owned(),
             kind,
@@ -194,13 +194,13 @@ mod tests {
     #[test]
     fn edit_prompt_title_names_the_kind_of_file_change() {
         use FileChangeKind as Is;
-        let title = |kind| edit_title(&change(kind, "app.py"));
+        let title = |kind| edit_title(&sample_change(kind, "app.py"));
         assert_eq!(title(Is::Changed), "Edit app.py? +4 −1");
         assert_eq!(title(Is::Created), "Create app.py?");
         assert_eq!(title(Is::Deleted), "Delete app.py?");
-        let moved = FileChange { moved_from: Some("a".into()), ..change(Is::Moved, "b") };
+        let moved = FileChange { moved_from: Some("a".into()), ..sample_change(Is::Moved, "b") };
         assert_eq!(edit_title(&moved), "Move a to b?");
-        let several = |kinds: [Is; 2]| edits_title(&kinds.map(|kind| change(kind, "x")));
+        let several = |kinds: [Is; 2]| edits_title(&kinds.map(|kind| sample_change(kind, "x")));
         assert_eq!(several([Is::Changed, Is::Created]), "Edit 2 files? +8 −2");
         assert_eq!(several([Is::Deleted, Is::Deleted]), "Delete 2 files?");
     }

@@ -99,7 +99,7 @@ impl Fetcher {
             }
             found
         };
-        if let Some(found) = self.find(asset).await? {
+        if let Some(found) = self.find_asset(asset).await? {
             return Ok(told(found));
         }
         let paths = self.store.paths(asset);
@@ -111,7 +111,7 @@ impl Fetcher {
         create_folder(self.store.folder())?;
         let lock = AssetLock::wait(&paths, asset.bytes, report).await?;
         // The previous holder of the lock may have downloaded it.
-        if let Some(found) = self.find(asset).await? {
+        if let Some(found) = self.find_asset(asset).await? {
             return Ok(told(found));
         }
         let copy = asset.clone();
@@ -129,7 +129,7 @@ impl Fetcher {
         Ok(told(found))
     }
 
-    async fn find(&self, asset: &Asset) -> Result<Option<VerifiedAsset>, AssetError> {
+    async fn find_asset(&self, asset: &Asset) -> Result<Option<VerifiedAsset>, AssetError> {
         let (store, asset) = (self.store.clone(), asset.clone());
         blocking::run(move |cancelled| store.find_until(&asset, cancelled)).await?
     }

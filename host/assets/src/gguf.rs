@@ -84,16 +84,16 @@ impl<R: Read> GgufHeader<R> {
 
     fn skip_value(&mut self, kind: u32, depth: u32) -> Result<(), GgufProblem> {
         match (width(kind), kind) {
-            (Some(bytes), _) => self.skip(bytes),
+            (Some(bytes), _) => self.skip_bytes(bytes),
             (None, STRING) => {
                 let length = self.number_u64()?;
-                self.skip(length)
+                self.skip_bytes(length)
             }
             (None, ARRAY) if depth < DEPTH_MAX => {
                 let inner = self.number_u32()?;
                 let count = self.number_u64()?;
                 if let Some(bytes) = width(inner) {
-                    return self.skip(count.saturating_mul(bytes));
+                    return self.skip_bytes(count.saturating_mul(bytes));
                 }
                 // Limited by the bytes of the header, because each step reads some or fails.
                 (0..count).try_for_each(|_| self.skip_value(inner, depth + 1))
@@ -105,7 +105,7 @@ impl<R: Read> GgufHeader<R> {
         }
     }
 
-    fn skip(&mut self, bytes: u64) -> Result<(), GgufProblem> {
+    fn skip_bytes(&mut self, bytes: u64) -> Result<(), GgufProblem> {
         let skipped = io::copy(&mut (&mut self.inner).take(bytes), &mut io::sink())?;
         if skipped < bytes {
             Err(io::Error::from(io::ErrorKind::UnexpectedEof).into())
@@ -165,7 +165,7 @@ mod tests {
         [&text(key)[..], &kind.to_le_bytes(), value].concat()
     }
 
-    fn list(kind: u32, count: u64, values: &[u8]) -> Vec<u8> {
+    fn encode_list(kind: u32, count: u64, values: &[u8]) -> Vec<u8> {
         [&kind.to_le_bytes()[..], &count.to_le_bytes(), values].concat()
     }
 
@@ -184,22 +184,22 @@ mod tests {
         assert_eq!(result.as_deref().map_err(String::as_str), expected);
     }
 
-    fn qwen() -> Vec<u8> {
+    fn qwen_architecture_entry() -> Vec<u8> {
         entry(ARCHITECTURE, STRING, &text("qwen2"))
     }
 
     #[test]
     fn gguf_architecture_is_found_at_any_position_in_the_header() {
-        check(&file(3, 1, &[qwen()]), Ok("qwen2"));
+        check(&file(3, 1, &[qwen_architecture_entry()]), Ok("qwen2"));
         let words = [text("a"), text("bcd")].concat();
         let before = [
             entry("a.u8", 0, &[1]),
             entry("a.f64", 12, &[0; 8]),
             entry("a.text", STRING, &text("x")),
-            entry("a.numbers", ARRAY, &list(5, 3, &[0; 12])),
-            entry("a.words", ARRAY, &list(STRING, 2, &words)),
-            entry("a.nested", ARRAY, &list(ARRAY, 1, &list(7, 2, &[0, 1]))),
-            qwen(),
+            entry("a.numbers", ARRAY, &encode_list(5, 3, &[0; 12])),
+            entry("a.words", ARRAY, &encode_list(STRING, 2, &words)),
+            entry("a.nested", ARRAY, &encode_list(ARRAY, 1, &encode_list(7, 2, &[0, 1]))),
+            qwen_architecture_entry(),
         ];
         check(&file(2, 7, &before), Ok("qwen2"));
     }
@@ -208,7 +208,10 @@ mod tests {
     fn files_that_are_not_valid_gguf_are_refused() {
         check(b"PK\x03\x04 this is a zip", Err("it does not begin with `GGUF`"));
         check(b"GG", Err("it ends within its header"));
-        check(&file(1, 1, &[qwen()]), Err("its version is 1, and 2 and 3 are known"));
+        check(
+            &file(1, 1, &[qwen_architecture_entry()]),
+            Err("its version is 1, and 2 and 3 are known"),
+        );
         check(&file(3, 0, &[]), Err("it has no `general.architecture`"));
         let number = entry(ARCHITECTURE, 4, &[0; 4]);
         check(&file(3, 1, &[number]), Err("its `general.architecture` is not a text"));
@@ -216,7 +219,11 @@ mod tests {
 
     #[test]
     fn truncated_gguf_header_is_refused_without_a_panic() {
-        let whole = file(3, 2, &[entry("x", ARRAY, &list(STRING, 1, &text("y"))), qwen()]);
+        let whole = file(
+            3,
+            2,
+            &[entry("x", ARRAY, &encode_list(STRING, 1, &text("y"))), qwen_architecture_entry()],
+        );
         for length in 4..whole.len() {
             check(&whole[..length], Err("it ends within its header"));
         }
@@ -228,10 +235,11 @@ mod tests {
         let long_key = [&u64::MAX.to_le_bytes()[..], b"x"].concat();
         check(&file(3, 1, &[long_key]), Err("it has a name of 18446744073709551615 bytes"));
         for kind in [5, STRING] {
-            let long_list = entry("x", ARRAY, &list(kind, u64::MAX, &[0; 8]));
+            let long_list = entry("x", ARRAY, &encode_list(kind, u64::MAX, &[0; 8]));
             check(&file(3, 2, &[long_list]), Err("it ends within its header"));
         }
-        let nested = (0..10).fold(list(0, 1, &[0]), |inner, _| list(ARRAY, 1, &inner));
+        let nested =
+            (0..10).fold(encode_list(0, 1, &[0]), |inner, _| encode_list(ARRAY, 1, &inner));
         check(&file(3, 1, &[entry("x", ARRAY, &nested)]), Err("its lists are nested too deeply"));
         let unknown = entry("x", 99, &[]);
         check(&file(3, 1, &[unknown]), Err("it has a value of the unknown kind 99"));

@@ -38,8 +38,13 @@ impl AssetStore {
         create_folder(self.folder())?;
         let paths = self.paths(asset);
         let lock = AssetLock::take(&paths.lock)?;
-        let found =
-            copy_in(file, &paths, bytes, &ImportRequirement::Digest(&asset.sha256), report)?;
+        let found = copy_into_store(
+            file,
+            &paths,
+            bytes,
+            &ImportRequirement::Digest(&asset.sha256),
+            report,
+        )?;
         // The import replaces a partial download.
         remove_file(&paths.part)?;
         remove_file(&paths.parts)?;
@@ -75,7 +80,7 @@ impl AssetStore {
         if paths.file.exists() {
             return taken(format!("`{}` has this name; remove it first", paths.file.display()));
         }
-        copy_in(file, &paths, bytes, &ImportRequirement::Architecture(architecture), report)
+        copy_into_store(file, &paths, bytes, &ImportRequirement::Architecture(architecture), report)
     }
 }
 
@@ -97,14 +102,14 @@ fn size_of_importable(file: &Path) -> Result<u64, AssetError> {
     }
 }
 
-fn copy_in(
+fn copy_into_store(
     from: &Path,
     paths: &AssetPaths,
     bytes: u64,
     wanted: &ImportRequirement<'_>,
     report: &AssetReporter,
 ) -> Result<VerifiedAsset, AssetError> {
-    let result = try_copy_in(from, paths, bytes, wanted, report);
+    let result = try_copy_into_store(from, paths, bytes, wanted, report);
     if result.is_err() {
         // A partial copy is useless, and its source still exists.
         remove_file(&paths.import)?;
@@ -112,7 +117,7 @@ fn copy_in(
     result
 }
 
-fn try_copy_in(
+fn try_copy_into_store(
     from: &Path,
     paths: &AssetPaths,
     bytes: u64,

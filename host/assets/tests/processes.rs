@@ -50,7 +50,7 @@ async fn child() {
 }
 
 /// Returns a child's own output, without the text of the test harness.
-fn told(line: &str) -> Option<String> {
+fn reported_line(line: &str) -> Option<String> {
     line.split_once("child: ").map(|(_, told)| told.to_owned())
 }
 
@@ -62,7 +62,7 @@ fn full_disk_keeps_the_received_bytes_for_the_next_fetch() {
     // No file may grow beyond 64 or 128 KiB (shells differ in the unit), so writing really fails.
     let mut command = child_of(&place, &server.url("/"), "trap '' XFSZ; ulimit -f 128;");
     let output = String::from_utf8(command.output().unwrap().stdout).unwrap();
-    let last = output.lines().filter_map(told).next_back().unwrap();
+    let last = output.lines().filter_map(reported_line).next_back().unwrap();
     let start = "no space left to write `DIR/small.gguf.part`: ";
     assert!(place.plain(&last).starts_with(start), "{output}");
     let kept = place.read("small.gguf.part").unwrap();
@@ -100,7 +100,7 @@ async fn a_second_process_waits_for_the_first_and_fetches_nothing() {
         is_there.recv().unwrap();
         let mut child = command.spawn().unwrap();
         let lines = BufReader::new(child.stdout.take().unwrap()).lines();
-        let mut lines = lines.filter_map(|line| told(&line.unwrap()));
+        let mut lines = lines.filter_map(|line| reported_line(&line.unwrap()));
         let first = lines.next().unwrap();
         drop(release);
         let rest: Vec<String> = lines.collect();

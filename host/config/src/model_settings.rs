@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use jaato_types::{Effort, ModelId, Price};
 use serde_json::{Map, Value as Json};
 
-use crate::answer::{Temperature, TextList};
+use crate::answer_settings::{Temperature, TextList};
 use crate::error::{ConfigError, ConfigWarning};
 use crate::file::ConfigFile;
 use crate::model_id::{is_alias, parse_model_id};
@@ -107,8 +107,10 @@ impl ModelSettings {
                 "price" => self.price.as_ref().map(show_price),
                 "service_tier" => self.service_tier.as_ref().map(|word| format!("{word:?}")),
                 // Both may contain secrets.
-                "extra_body" => self.extra_body.as_ref().map(|it| names_of(it.keys())),
-                "extra_headers" => self.extra_headers.as_ref().map(|it| names_of(it.keys())),
+                "extra_body" => self.extra_body.as_ref().map(|it| format_key_names(it.keys())),
+                "extra_headers" => {
+                    self.extra_headers.as_ref().map(|it| format_key_names(it.keys()))
+                }
                 _ => self.stop.as_ref().map(Setting::show),
             };
             Some((key, value?, self.origins.get(key)))
@@ -166,7 +168,7 @@ impl ModelSettings {
 }
 
 /// Shows the names of keys, without their values: `{ beta, user = … }`.
-fn names_of<'a>(names: impl Iterator<Item = &'a String>) -> String {
+fn format_key_names<'a>(names: impl Iterator<Item = &'a String>) -> String {
     let names: Vec<String> = names.map(|name| format!("{name} = …")).collect();
     format!("{{ {} }}", names.join(", "))
 }

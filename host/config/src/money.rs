@@ -54,7 +54,7 @@ impl fmt::Display for Dollars {
     }
 }
 
-fn number_of(value: &TomlValue) -> Option<f64> {
+fn number_from_toml(value: &TomlValue) -> Option<f64> {
     match value {
         TomlValue::Float(number) => Some(*number),
         TomlValue::Integer(Ok(number)) => Some(*number as f64),
@@ -66,7 +66,7 @@ impl Setting for Option<Dollars> {
     const KIND: &'static str = "an amount in US dollars";
 
     fn of_value(value: &TomlValue, _: PathBases<'_>) -> Option<Self> {
-        Dollars::new(number_of(value)?).map(Some)
+        Dollars::new(number_from_toml(value)?).map(Some)
     }
 
     fn of_text(text: &OsStr, _: PathBases<'_>) -> Option<Self> {
@@ -85,7 +85,7 @@ pub(crate) fn price_of(value: &TomlValue) -> Option<Price> {
     let mut price = Price::default();
     let (mut has_input, mut has_output) = (false, false);
     for (name, node) in entries {
-        let rate = number_of(&node.value).filter(|rate| (0.0..=1e6).contains(rate))?;
+        let rate = number_from_toml(&node.value).filter(|rate| (0.0..=1e6).contains(rate))?;
         match name.as_str() {
             "input" => (price.input, has_input) = (rate, true),
             "output" => (price.output, has_output) = (rate, true),

@@ -14,7 +14,7 @@ const PART: &str = "SESSION_TREE_TEST_PART";
 const CHILD: &str = "SESSION_TREE_TEST_CHILD";
 
 /// Starts this very test in another process, in the given part, without the session's variable.
-fn start(program: &Path, part: &str) -> bool {
+fn start_part(program: &Path, part: &str) -> bool {
     Command::new(program)
         .args(["--exact", "session_tree::a_jaato_among_the_real_parents_is_found"])
         .env(PART, part)
@@ -30,14 +30,17 @@ fn a_jaato_among_the_real_parents_is_found() {
     match std::env::var(PART).as_deref() {
         Ok("parent") => {
             let child = std::env::var_os(CHILD).unwrap();
-            assert!(start(Path::new(&child), "child"), "the child says that it is in no session");
+            assert!(
+                start_part(Path::new(&child), "child"),
+                "the child says that it is in no session"
+            );
         }
         Ok("child") => assert!(inside_session(&EnvironmentVariables::default())),
         _ => {
             let folder = tempfile::tempdir().unwrap();
             let jaato = folder.path().join("jaato");
             std::fs::copy(std::env::current_exe().unwrap(), &jaato).unwrap();
-            assert!(start(&jaato, "parent"));
+            assert!(start_part(&jaato, "parent"));
         }
     }
 }

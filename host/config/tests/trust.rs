@@ -24,7 +24,7 @@ fn workspace(bench: &Bench) -> Workspace {
 }
 
 #[track_caller]
-fn trusted(bench: &Bench) -> TrustedWorkspace {
+fn trusted_workspace(bench: &Bench) -> TrustedWorkspace {
     match store(bench).workspace_state(&workspace(bench)).unwrap() {
         WorkspaceState::Trusted(workspace) => workspace,
         other => panic!("not trusted: {other:?}"),
@@ -401,7 +401,7 @@ fn only_trusted_content_is_read() {
     bench.workspace_file(".env", "A=1");
     bench.workspace_file("secret.txt", "not covered");
     store(&bench).trust_workspace(&workspace(&bench), NOW).unwrap();
-    let workspace = trusted(&bench);
+    let workspace = trusted_workspace(&bench);
     assert_eq!(workspace.read(".env").unwrap().unwrap(), b"A=1");
     assert_eq!(workspace.read("secret.txt").unwrap(), None);
     assert_eq!(workspace.read("../user/config/config.toml").unwrap(), None);
@@ -436,7 +436,7 @@ fn links_are_never_followed_out_of_the_workspace() {
     symlink("docs/agents.md", work.join("AGENTS.md")).unwrap();
     assert_eq!(state(&bench), "untrusted: .env .jaato/loop .jaato/plugins AGENTS.md");
     store(&bench).trust_workspace(&workspace(&bench), NOW).unwrap();
-    let trust = trusted(&bench);
+    let trust = trusted_workspace(&bench);
     assert_eq!(trust.read(".env").unwrap(), None);
     assert_eq!(trust.read(".jaato/plugins/evil.env").unwrap(), None);
     assert_eq!(trust.content_sha256(".jaato/plugins"), None);
@@ -457,7 +457,7 @@ fn only_covered_plain_files_have_a_known_content_digest() {
     bench.workspace_file(".jaato/plugins/a.so", "a");
     bench.workspace_file(".jaato/plugins-old/b.so", "b");
     store(&bench).trust_workspace(&workspace(&bench), NOW).unwrap();
-    let trust = trusted(&bench);
+    let trust = trusted_workspace(&bench);
     let of_a = "ca978112ca1bbdcafac231b39a23dc4da786eff8147c4e72b9807785afee48bb";
     assert_eq!(trust.content_sha256(".jaato/plugins/a.so"), Some(of_a));
     assert_eq!(trust.content_sha256(".jaato/plugins/b.so"), None);
@@ -530,7 +530,7 @@ fn rewritten_file_stays_trusted_and_other_changed_files_do_not() {
     fs::write(bench.work().join(".env"), "A=1").unwrap();
     store.trust_workspace(&workspace, NOW).unwrap();
     store.rewrite(&workspace, ".mcp.json", b"{}", NOW).unwrap();
-    assert_eq!(trusted(&bench).read(".mcp.json").unwrap().unwrap(), b"{}");
+    assert_eq!(trusted_workspace(&bench).read(".mcp.json").unwrap().unwrap(), b"{}");
     // It may contain keys, so its mode stays as restrictive as it is.
     let mode = |mode: u32| fs::Permissions::from_mode(mode);
     fs::set_permissions(bench.work().join(".mcp.json"), mode(0o600)).unwrap();
@@ -553,7 +553,7 @@ fn large_file_is_read_partially_but_checked_completely() {
     let mut text = vec![b'a'; 200_000];
     fs::write(&path, &text).unwrap();
     store(&bench).trust_workspace(&workspace(&bench), NOW).unwrap();
-    let trusted = trusted(&bench);
+    let trusted = trusted_workspace(&bench);
     let (bytes, size) = trusted.read_beginning("AGENTS.md", 70_000).unwrap().unwrap();
     assert_eq!((bytes.len(), size), (70_000, 200_000));
     let (bytes, size) = trusted.read_beginning("AGENTS.md", 200_001).unwrap().unwrap();

@@ -65,7 +65,7 @@ pub(crate) async fn request_user_token(
     request.headers.insert("content-type", kind);
     request.body = form.query().unwrap_or_default().to_owned().into();
     let secrets = [user.refresh_token.as_str(), user.client_secret.as_str()];
-    let answer: TokenResponse = read(&send(client, request, &secrets).await?)?;
+    let answer: TokenResponse = read(&send_request(client, request, &secrets).await?)?;
     Ok(answer.into_minted(user.quota_project_id.clone()))
 }
 
@@ -89,7 +89,7 @@ pub(crate) async fn request_impersonated_token(
     let lifetime = format!("{}s", LIFETIME.as_secs());
     let asked = json!({ "scope": [scope], "lifetime": lifetime, "delegates": account.delegates });
     request.body = asked.to_string().into();
-    let answer: ImpersonationResponse = read(&send(client, request, &[own]).await?)?;
+    let answer: ImpersonationResponse = read(&send_request(client, request, &[own]).await?)?;
     Ok(MintedToken::new(answer.access_token, LIFETIME, account.quota_project_id.clone()))
 }
 
@@ -110,7 +110,7 @@ fn unusable(what: &dyn std::fmt::Display) -> Error {
 
 /// Sends a request and returns the body of a successful answer. Removes these secrets from errors,
 /// in case the server repeats them.
-async fn send(
+async fn send_request(
     client: &Client,
     request: OutgoingRequest,
     secrets: &[&str],
@@ -126,7 +126,7 @@ async fn send(
     if (200..300).contains(&status) {
         return Ok(body.to_vec());
     }
-    let mut error = refused(&server, status, &body);
+    let mut error = refusal_error(&server, status, &body);
     for secret in secrets.iter().filter(|secret| !secret.is_empty()) {
         error.message = error.message.replace(secret, "********");
     }
@@ -134,7 +134,7 @@ async fn send(
 }
 
 /// Describes a token server's refusal, with a hint.
-fn refused(server: &str, status: u16, body: &[u8]) -> Error {
+fn refusal_error(server: &str, status: u16, body: &[u8]) -> Error {
     let refusal: TokenRefusal = serde_json::from_slice(body).unwrap_or_default();
     let word = refusal.error.as_str().map(str::to_owned);
     let word = word.or_else(|| refusal.error["status"].as_str().map(str::to_owned));
@@ -173,7 +173,7 @@ mod tests {
     #[test]
     fn token_server_error_is_shown_with_a_fitting_hint() {
         let check = |status: u16, body: &str, said: &str, hint: &str| {
-            let error = refused("h", status, body.as_bytes());
+            let error = refusal_error("h", status, body.as_bytes());
             assert!(error.message.contains(said), "{error}");
             assert!(error.hint.unwrap_or_default().contains(hint), "{said}");
         };
@@ -182,7 +182,7 @@ mod tests {
         let denied = r#"{"error":{"code":403,"status":"PERMISSION_DENIED","message":"no"}}"#;
         check(403, denied, "(PERMISSION_DENIED): no", "serviceAccountTokenCreator");
         check(404, "<html>", "(HTTP 404)", "");
-        assert_eq!(refused("h", 503, b"").retry, jaato_types::Retry::Temporary);
+        assert_eq!(refusal_error("h", 503, b"").retry, jaato_types::Retry::Temporary);
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use jaato_types::{Error, ErrorKind};
 use serde::Deserialize;
 
-use crate::places::CredentialsFile;
+use crate::credential_sources::CredentialsFile;
 
 /// The token server if a file does not name one.
 const TOKEN_URL: &str = "https://oauth2.googleapis.com/token";

@@ -17,14 +17,14 @@
 //! assert_eq!(TokenMinter::new(places).used_file(), None);
 //! ```
 
+mod credential_sources;
 mod exchange;
 mod file;
 mod jwt;
 mod metadata;
 mod minter;
-mod places;
 mod token;
 
+pub use credential_sources::{CredentialsFile, GoogleCredentialSources};
 pub use minter::TokenMinter;
-pub use places::{CredentialsFile, GoogleCredentialSources};
 pub use token::AccessToken;

@@ -7,8 +7,8 @@ use jaato_http::Client;
 use jaato_types::{Error, ErrorKind};
 use tokio::sync::Mutex;
 
+use crate::credential_sources::{CredentialsFile, GoogleCredentialSources};
 use crate::file::{GoogleCredentials, ServiceAccount};
-use crate::places::{CredentialsFile, GoogleCredentialSources};
 use crate::token::{AccessToken, MintedToken};
 use crate::{exchange, file, jwt, metadata};
 

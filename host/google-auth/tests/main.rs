@@ -95,13 +95,13 @@ impl Folder {
 
 const SCOPE: &str = "https://www.googleapis.com/auth/cloud-platform";
 
-fn named(path: &Path) -> GoogleCredentialSources {
+fn sources_with_path(path: &Path) -> GoogleCredentialSources {
     let place = "variable GOOGLE_APPLICATION_CREDENTIALS".to_owned();
     let named = Some(CredentialsFile { path: path.to_owned(), place });
     GoogleCredentialSources { named, scope: SCOPE.to_owned(), ..GoogleCredentialSources::default() }
 }
 
-async fn mint(places: GoogleCredentialSources) -> Result<AccessToken, Error> {
+async fn mint_token(places: GoogleCredentialSources) -> Result<AccessToken, Error> {
     TokenMinter::new(places).token(&client(), None).await
 }
 
@@ -119,7 +119,7 @@ fn service_account() -> Value {
 #[tokio::test]
 async fn a_service_account_signs_its_own_token() {
     let folder = Folder::new();
-    let token = mint(named(&folder.file(&service_account()))).await.unwrap();
+    let token = mint_token(sources_with_path(&folder.file(&service_account()))).await.unwrap();
     let parts: Vec<&str> = token.text.split('.').collect();
     let [header, claims, signature] = parts[..] else { panic!("{} parts", parts.len()) };
     let json = |part: &str| -> Value {
@@ -144,7 +144,7 @@ async fn a_service_account_signs_its_own_token() {
 async fn user_login_is_exchanged_once_and_again_after_a_refusal() {
     let (server, folder) = (Server::of_tokens().await, Folder::new());
     let path = folder.file(&user(&format!("http://{}/token", server.address)));
-    let minter = TokenMinter::new(named(&path));
+    let minter = TokenMinter::new(sources_with_path(&path));
     let first = minter.token(&client(), None).await.unwrap();
     assert_eq!((first.text.as_str(), first.quota_project.as_deref()), ("token-0", Some("billed")));
     assert_eq!(minter.token(&client(), None).await.unwrap(), first);
@@ -168,8 +168,9 @@ async fn a_token_that_ends_soon_is_not_used_again() {
     })
     .await;
     let folder = Folder::new();
-    let minter =
-        TokenMinter::new(named(&folder.file(&user(&format!("http://{}", server.address)))));
+    let minter = TokenMinter::new(sources_with_path(
+        &folder.file(&user(&format!("http://{}", server.address))),
+    ));
     for expected in ["token-0", "token-1"] {
         assert_eq!(minter.token(&client(), None).await.unwrap().text, expected);
     }
@@ -187,7 +188,7 @@ async fn impersonated_service_account_gets_its_token_from_google() {
     let path = folder.file(&json!({ "type": "impersonated_service_account",
         "service_account_impersonation_url": format!("{base}/bot:generateAccessToken"),
         "delegates": ["d"], "source_credentials": user(&base) }));
-    assert_eq!(mint(named(&path)).await.unwrap().text, "theirs");
+    assert_eq!(mint_token(sources_with_path(&path)).await.unwrap().text, "theirs");
     let asked = server.asked();
     assert!(asked[1].starts_with("POST /bot:generateAccessToken "), "{}", asked[1]);
     assert!(asked[1].to_lowercase().contains("authorization: bearer own"));
@@ -203,7 +204,7 @@ async fn metadata_server_is_asked_if_there_is_no_credentials_file() {
         quota_project: Some("billed".to_owned()),
         ..GoogleCredentialSources::default()
     };
-    let token = mint(places).await.unwrap();
+    let token = mint_token(places).await.unwrap();
     assert_eq!((token.text.as_str(), token.quota_project.as_deref()), ("token-0", Some("billed")));
     let asked = &server.asked()[0];
     let path = "GET /computeMetadata/v1/instance/service-accounts/default/token HTTP/1.1";
@@ -244,7 +245,9 @@ async fn named_credentials_file_is_used_alone_and_its_errors_hide_its_content() 
     let (server, folder) = (Server::of_tokens().await, Folder::new());
     let check = async |path: PathBuf, expected: &str| {
         let metadata = Some(server.address.clone());
-        let error = mint(GoogleCredentialSources { metadata, ..named(&path) }).await.unwrap_err();
+        let error = mint_token(GoogleCredentialSources { metadata, ..sources_with_path(&path) })
+            .await
+            .unwrap_err();
         assert_eq!(error.kind, ErrorKind::Configuration);
         assert!(error.message.contains(expected), "{error}");
         assert!(!format!("{error:?}").contains("hidden"), "{error:?}");
@@ -295,8 +298,9 @@ async fn secret_repeated_by_the_server_is_masked_and_lifetime_is_limited() {
     })
     .await;
     let folder = Folder::new();
-    let minter =
-        TokenMinter::new(named(&folder.file(&user(&format!("http://{}", server.address)))));
+    let minter = TokenMinter::new(sources_with_path(
+        &folder.file(&user(&format!("http://{}", server.address))),
+    ));
     let error = minter.token(&client(), None).await.unwrap_err();
     assert!(error.message.contains("bad ********"), "{error}");
     assert_eq!(minter.token(&client(), None).await.unwrap().text, "t");

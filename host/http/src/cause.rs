@@ -15,7 +15,7 @@ pub(crate) fn error_before_answer(
     let is_here = error.url().is_some_and(is_loopback);
     // The library's own text repeats the URL with its secrets.
     let error = error.without_url();
-    if let Some(tls) = find::<rustls::Error>(&error) {
+    if let Some(tls) = find_cause::<rustls::Error>(&error) {
         return HttpError::Tls { url, reason: tls_reason(tls) };
     }
     if !error.is_connect() {
@@ -28,7 +28,7 @@ pub(crate) fn error_before_answer(
     if chain(&error).any(|cause| cause.to_string() == "dns error") {
         return HttpError::Lookup { url, proxy };
     }
-    let is_refused = find::<io::Error>(&error)
+    let is_refused = find_cause::<io::Error>(&error)
         .is_some_and(|error| error.kind() == io::ErrorKind::ConnectionRefused);
     let is_nobody_here = is_here && is_refused;
     HttpError::Connect { url, proxy, reason: reason(&error), is_nobody_here }
@@ -42,8 +42,9 @@ pub(crate) fn error_in_body(
     expected: Option<u64>,
 ) -> HttpError {
     let error = error.without_url();
-    let cut = find::<hyper::Error>(&error).is_some_and(|e| e.is_incomplete_message())
-        || find::<io::Error>(&error).is_some_and(|e| e.kind() == io::ErrorKind::UnexpectedEof);
+    let cut = find_cause::<hyper::Error>(&error).is_some_and(|e| e.is_incomplete_message())
+        || find_cause::<io::Error>(&error)
+            .is_some_and(|e| e.kind() == io::ErrorKind::UnexpectedEof);
     if cut {
         return HttpError::Truncated { url, received, expected };
     }
@@ -52,7 +53,7 @@ pub(crate) fn error_in_body(
 
 /// Returns the innermost cause in lower case, without error numbers of the operating system.
 fn reason(error: &reqwest::Error) -> String {
-    if let Some(io) = find::<io::Error>(error)
+    if let Some(io) = find_cause::<io::Error>(error)
         && io.raw_os_error().is_some()
     {
         let text = io.to_string();
@@ -98,6 +99,6 @@ fn chain<'a>(error: &'a (dyn Error + 'static)) -> impl Iterator<Item = &'a (dyn 
     })
 }
 
-fn find<'a, T: Error + 'static>(error: &'a (dyn Error + 'static)) -> Option<&'a T> {
+fn find_cause<'a, T: Error + 'static>(error: &'a (dyn Error + 'static)) -> Option<&'a T> {
     chain(error).find_map(|cause| cause.downcast_ref::<T>())
 }

@@ -10,7 +10,7 @@ use crate::HttpError;
 /// Trusts the system's certificates (also `SSL_CERT_FILE` and `SSL_CERT_DIR`). Reads files, which
 /// takes milliseconds.
 pub(crate) fn with_system_roots() -> Result<ClientConfig, HttpError> {
-    let config = builder()?.with_platform_verifier().map_err(|error| set_up(&error))?;
+    let config = builder()?.with_platform_verifier().map_err(|error| tls_setup_error(&error))?;
     Ok(config.with_no_client_auth())
 }
 
@@ -24,10 +24,10 @@ fn builder() -> Result<rustls::ConfigBuilder<ClientConfig, rustls::WantsVerifier
     // Passed explicitly, because a default provider for the process would be a hidden global.
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let builder = ClientConfig::builder_with_provider(provider);
-    builder.with_safe_default_protocol_versions().map_err(|error| set_up(&error))
+    builder.with_safe_default_protocol_versions().map_err(|error| tls_setup_error(&error))
 }
 
-fn set_up(error: &rustls::Error) -> HttpError {
+fn tls_setup_error(error: &rustls::Error) -> HttpError {
     let reason = match error {
         rustls::Error::General(text) if text.starts_with("No CA") => {
             "this system has no root certificates".to_owned()

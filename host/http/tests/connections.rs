@@ -23,7 +23,7 @@ fn client(variables: &[(&str, &str)]) -> Client {
     Client::new(HttpClientSettings { proxies, ..HttpClientSettings::default() })
 }
 
-async fn get(client: &Client, url: &str) -> Result<String, HttpError> {
+async fn get_text(client: &Client, url: &str) -> Result<String, HttpError> {
     let response = client.send(OutgoingRequest::get(url).unwrap()).await?;
     Ok(String::from_utf8(response.bytes().await?.to_vec()).unwrap())
 }
@@ -37,7 +37,7 @@ fn closed_port() -> u16 {
 async fn a_refused_connection_says_so_and_hides_the_password() {
     let port = closed_port();
     let url = format!("http://me:hunter2@127.0.0.1:{port}/x?key=s3cret");
-    let error = get(&client(&[]), &url).await.unwrap_err();
+    let error = get_text(&client(&[]), &url).await.unwrap_err();
     assert_eq!((error.kind(), error.retry()), (HttpErrorKind::Connect, Retry::Permanent));
     let expected = format!("cannot connect to `http://…@127.0.0.1:{port}/x?…`: connection refused");
     assert_eq!(error.to_string().to_lowercase(), expected);
@@ -49,7 +49,7 @@ async fn a_refused_connection_says_so_and_hides_the_password() {
 async fn an_unknown_host_is_a_lookup_error() {
     // Longer than a label may be, so the resolver rejects it without a query.
     let url = format!("http://{}.example/", "a".repeat(64));
-    let error = get(&client(&[]), &url).await.unwrap_err();
+    let error = get_text(&client(&[]), &url).await.unwrap_err();
     assert_eq!(error.kind(), HttpErrorKind::Lookup);
     assert_eq!(
         error.to_string(),
@@ -78,7 +78,7 @@ async fn a_host_that_does_not_answer_times_out() {
         ..HttpClientSettings::default()
     });
     let url = format!("http://{address}/");
-    let error = get(&client, &url).await.unwrap_err();
+    let error = get_text(&client, &url).await.unwrap_err();
     assert_eq!((error.kind(), error.retry()), (HttpErrorKind::Timeout, Retry::Temporary));
     assert_eq!(error.to_string(), format!("cannot connect to `{url}` within 0.3 s"));
 }
@@ -90,7 +90,7 @@ async fn offline_sends_nothing() {
         network: NetworkAccess::Offline,
         ..HttpClientSettings::default()
     });
-    let error = get(&client, &server.url("/")).await.unwrap_err();
+    let error = get_text(&client, &server.url("/")).await.unwrap_err();
     assert_eq!((error.kind(), error.retry()), (HttpErrorKind::Offline, Retry::Permanent));
     assert_eq!(error.hint().as_deref(), Some("run it without `--offline`"));
     assert!(server.seen().is_empty());
@@ -101,7 +101,7 @@ async fn a_proxy_gets_the_whole_url_and_its_login() {
     let proxy = Server::start(|_, stream| send(stream, answer("200 OK", "", "proxied")));
     let value = format!("http://me:pw@127.0.0.1:{}", proxy.port());
     let client = client(&[("http_proxy", &value)]);
-    assert_eq!(get(&client, "http://h.invalid/x").await.unwrap(), "proxied");
+    assert_eq!(get_text(&client, "http://h.invalid/x").await.unwrap(), "proxied");
     let seen = proxy.seen().remove(0);
     assert_eq!(seen.line, "GET http://h.invalid/x HTTP/1.1");
     assert_eq!(seen.header("proxy-authorization"), Some("Basic bWU6cHc="));
@@ -115,17 +115,18 @@ async fn no_proxy_and_loopback_are_reached_directly() {
     // An address of this machine that does not count as loopback.
     let url = format!("http://0.0.0.0:{}/", server.port());
     let through = client(&[("HTTP_PROXY", &value)]);
-    assert_eq!(get(&through, &url).await.unwrap(), "proxied");
-    assert_eq!(get(&through, &server.url("/")).await.unwrap(), "direct");
+    assert_eq!(get_text(&through, &url).await.unwrap(), "proxied");
+    assert_eq!(get_text(&through, &server.url("/")).await.unwrap(), "direct");
     let excepted = client(&[("HTTP_PROXY", &value), ("no_proxy", "h.example,0.0.0.0")]);
-    assert_eq!(get(&excepted, &url).await.unwrap(), "direct");
+    assert_eq!(get_text(&excepted, &url).await.unwrap(), "direct");
 }
 
 #[tokio::test]
 async fn a_dead_proxy_is_named_without_its_password() {
     let port = closed_port();
     let value = format!("http://me:hunter2@127.0.0.1:{port}");
-    let error = get(&client(&[("http_proxy", &value)]), "http://h.invalid/").await.unwrap_err();
+    let error =
+        get_text(&client(&[("http_proxy", &value)]), "http://h.invalid/").await.unwrap_err();
     assert_eq!(
         error.to_string().to_lowercase(),
         format!(
@@ -142,7 +143,7 @@ async fn a_secure_request_asks_the_proxy_for_a_tunnel() {
     });
     let value = format!("http://127.0.0.1:{}", proxy.port());
     let client = client(&[("https_proxy", &value)]);
-    let error = get(&client, "https://h.invalid/x").await.unwrap_err();
+    let error = get_text(&client, "https://h.invalid/x").await.unwrap_err();
     assert_eq!(proxy.seen()[0].line, "CONNECT h.invalid:443 HTTP/1.1");
     assert_eq!(
         error.to_string(),
@@ -156,7 +157,7 @@ async fn a_secure_request_asks_the_proxy_for_a_tunnel() {
 #[tokio::test]
 async fn invalid_proxy_fails_only_the_requests() {
     let client = client(&[("HTTP_PROXY", "gopher://h")]);
-    let error = get(&client, "http://h.invalid/").await.unwrap_err();
+    let error = get_text(&client, "http://h.invalid/").await.unwrap_err();
     assert_eq!(error.kind(), HttpErrorKind::BadProxy);
 }
 
@@ -170,7 +171,8 @@ async fn server_without_tls_is_reported_as_such() {
             send(&mut stream, "HTTP/1.1 400 Bad Request\r\n\r\n");
         }
     });
-    let error = get(&client(&[]), &format!("https://127.0.0.1:{port}/?k=s")).await.unwrap_err();
+    let error =
+        get_text(&client(&[]), &format!("https://127.0.0.1:{port}/?k=s")).await.unwrap_err();
     assert_eq!((error.kind(), error.retry()), (HttpErrorKind::Tls, Retry::Permanent));
     assert_eq!(
         error.to_string(),
@@ -215,7 +217,7 @@ fn secure_server() -> u16 {
 #[tokio::test]
 async fn certificate_of_an_unknown_issuer_is_refused_with_a_hint() {
     let port = secure_server();
-    let error = get(&client(&[]), &format!("https://localhost:{port}/")).await.unwrap_err();
+    let error = get_text(&client(&[]), &format!("https://localhost:{port}/")).await.unwrap_err();
     assert_eq!(error.kind(), HttpErrorKind::Tls, "{error}");
     assert!(error.hint().unwrap().contains("SSL_CERT_FILE"), "{error}");
 }
@@ -236,7 +238,7 @@ fn run_child(url: &str, certificates: &str) -> String {
 #[tokio::test]
 async fn child() {
     let Ok(url) = std::env::var("JAATO_TEST_URL") else { return };
-    let result = get(&client(&[]), &url).await;
+    let result = get_text(&client(&[]), &url).await;
     println!("child: {}", result.unwrap_or_else(|error| error.to_string()));
 }
 

@@ -19,7 +19,7 @@ fn limits() -> ExchangeLimits {
 }
 
 /// Requests `path` and returns status and body.
-async fn get(server: &Server, path: &str) -> Result<(u16, Vec<u8>), HttpError> {
+async fn get_path(server: &Server, path: &str) -> Result<(u16, Vec<u8>), HttpError> {
     let request =
         OutgoingRequest { limits: limits(), ..OutgoingRequest::get(&server.url(path)).unwrap() };
     let response = client().send(request).await?;
@@ -29,7 +29,7 @@ async fn get(server: &Server, path: &str) -> Result<(u16, Vec<u8>), HttpError> {
 
 /// Returns the error of a request, without the server's port.
 async fn error_of(server: &Server, path: &str) -> (HttpErrorKind, Retry, String) {
-    let error = get(server, path).await.expect_err("the fetch must fail");
+    let error = get_path(server, path).await.expect_err("the fetch must fail");
     let text = error.to_string().replace(&format!(":{}", server.port()), "");
     (error.kind(), error.retry(), text)
 }
@@ -37,7 +37,7 @@ async fn error_of(server: &Server, path: &str) -> (HttpErrorKind, Retry, String)
 #[tokio::test]
 async fn body_is_received_whole_and_the_user_agent_is_jaato() {
     let server = Server::start(|_, stream| send(stream, answer("200 OK", "", "hello")));
-    assert_eq!(get(&server, "/a").await.unwrap(), (200, b"hello".to_vec()));
+    assert_eq!(get_path(&server, "/a").await.unwrap(), (200, b"hello".to_vec()));
     let seen = server.seen().remove(0);
     assert_eq!(seen.line, "GET /a HTTP/1.1");
     assert_eq!(seen.header("user-agent"), Some(concat!("jaato/", env!("CARGO_PKG_VERSION"))));
@@ -123,7 +123,7 @@ async fn chunks_are_joined() {
         let head = "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n";
         send(stream, format!("{head}3\r\nabc\r\n2\r\nde\r\n0\r\n\r\n"));
     });
-    assert_eq!(get(&server, "/").await.unwrap().1, b"abcde");
+    assert_eq!(get_path(&server, "/").await.unwrap().1, b"abcde");
 }
 
 #[tokio::test]
@@ -132,7 +132,7 @@ async fn an_encoded_body_arrives_as_it_was_sent() {
     let server = Server::start(move |_, stream| {
         send(stream, answer("200 OK", "content-encoding: gzip\r\n", bytes));
     });
-    assert_eq!(get(&server, "/").await.unwrap().1, bytes);
+    assert_eq!(get_path(&server, "/").await.unwrap().1, bytes);
 }
 
 #[tokio::test]
@@ -178,7 +178,7 @@ async fn a_body_at_the_limit_passes_and_one_byte_more_does_not() {
         let bytes = if request.line.contains("/at") { 1024 } else { 1025 };
         send(stream, answer("200 OK", "", vec![b'x'; bytes]));
     });
-    assert_eq!(get(&server, "/at").await.unwrap().1.len(), 1024);
+    assert_eq!(get_path(&server, "/at").await.unwrap().1.len(), 1024);
     let (kind, retry, text) = error_of(&server, "/past").await;
     assert_eq!((kind, retry), (HttpErrorKind::TooLarge, Retry::Permanent));
     assert_eq!(text, "`http://127.0.0.1/past` sends more than the 1024 bytes allowed");

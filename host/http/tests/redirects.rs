@@ -28,7 +28,7 @@ async fn error_of(server: &Server, request: OutgoingRequest) -> (HttpErrorKind, 
     (error.kind(), error.to_string().replace(&format!(":{}", server.port()), ""))
 }
 
-fn get(server: &Server, path: &str) -> OutgoingRequest {
+fn get_request(server: &Server, path: &str) -> OutgoingRequest {
     OutgoingRequest::get(&server.url(path)).unwrap()
 }
 
@@ -42,7 +42,8 @@ async fn relative_redirect_keeps_range_and_headers() {
         };
         send(stream, reply);
     });
-    let mut request = OutgoingRequest { range: ByteRange::From(0), ..get(&server, "/dir/old") };
+    let mut request =
+        OutgoingRequest { range: ByteRange::From(0), ..get_request(&server, "/dir/old") };
     request.headers.insert("x-api-key", HeaderValue::from_static("k"));
     let response = client().send(request).await.unwrap();
     assert_eq!(response.url().path(), "/dir/new");
@@ -57,7 +58,7 @@ async fn another_origin_gets_the_range_and_no_secret() {
     let other = Server::start(|_, stream| send(stream, answer("200 OK", "", "there")));
     let target = other.url("/f");
     let server = redirecting("307 Temporary Redirect", move |_| target.clone());
-    let mut request = OutgoingRequest { range: ByteRange::From(3), ..get(&server, "/") };
+    let mut request = OutgoingRequest { range: ByteRange::From(3), ..get_request(&server, "/") };
     request.url.set_password(Some("pw")).unwrap();
     request.headers.insert("x-api-key", HeaderValue::from_static("k"));
     assert_eq!(client().send(request).await.unwrap().bytes().await.unwrap(), "there");
@@ -73,7 +74,7 @@ async fn redirect_loop_is_an_error() {
     let server = redirecting("301 Moved Permanently", |path| {
         if path == "/a" { "/b".to_owned() } else { "/a".to_owned() }
     });
-    let (kind, text) = error_of(&server, get(&server, "/a")).await;
+    let (kind, text) = error_of(&server, get_request(&server, "/a")).await;
     assert_eq!(kind, HttpErrorKind::Redirect);
     assert_eq!(text, "`http://127.0.0.1/a` redirects in a circle");
     assert_eq!(server.seen().len(), 2);
@@ -94,9 +95,9 @@ async fn ten_redirects_pass_and_eleven_do_not() {
         })
     };
     let ten = counting(10);
-    client().send(get(&ten, "/0")).await.unwrap();
+    client().send(get_request(&ten, "/0")).await.unwrap();
     let eleven = counting(11);
-    let (_, text) = error_of(&eleven, get(&eleven, "/0")).await;
+    let (_, text) = error_of(&eleven, get_request(&eleven, "/0")).await;
     assert_eq!(text, "`http://127.0.0.1/0` redirects more than 10 times");
 }
 
@@ -116,7 +117,7 @@ async fn request_with_a_body_is_not_redirected() {
 async fn redirect_to_an_unusable_url_is_refused() {
     for (location, shown) in [("file:///etc/passwd", "file:///etc/passwd"), ("", "")] {
         let server = redirecting("302 Found", move |_| location.to_owned());
-        let (_, text) = error_of(&server, get(&server, "/")).await;
+        let (_, text) = error_of(&server, get_request(&server, "/")).await;
         let expected =
             format!("`http://127.0.0.1/` redirects to `{shown}`, which is not a usable url");
         assert_eq!(text, expected);
@@ -126,5 +127,5 @@ async fn redirect_to_an_unusable_url_is_refused() {
 #[tokio::test]
 async fn status_304_is_a_response_and_not_a_redirect() {
     let server = Server::start(|_, stream| send(stream, answer("304 Not Modified", "", "")));
-    assert_eq!(client().send(get(&server, "/")).await.unwrap().status().as_u16(), 304);
+    assert_eq!(client().send(get_request(&server, "/")).await.unwrap().status().as_u16(), 304);
 }

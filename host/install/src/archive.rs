@@ -92,7 +92,7 @@ fn unpack_tar(stream: impl Read, folder: &Path) -> io::Result<()> {
             EntryType::GNULongName => long_name = Some(gnu_name(&mut entry)?),
             EntryType::XHeader => long_name = pax_name(&mut entry)?.or(long_name),
             EntryType::GNULongLink | EntryType::XGlobalHeader => {
-                bounded(&mut entry, EXTENSION_BYTES_MAX).map(drop)?;
+                read_bounded_entry(&mut entry, EXTENSION_BYTES_MAX).map(drop)?;
             }
             EntryType::Regular => {
                 let named = match long_name.take() {
@@ -133,14 +133,14 @@ fn unpack_file(
 
 /// Reads the name that a GNU tar keeps in its own entry, up to the zero byte after it.
 fn gnu_name(entry: &mut impl Read) -> io::Result<PathBuf> {
-    let mut name = bounded(entry, NAME_BYTES_MAX)?;
+    let mut name = read_bounded_entry(entry, NAME_BYTES_MAX)?;
     name.truncate(name.iter().position(|&byte| byte == 0).unwrap_or(name.len()));
     Ok(OsString::from_vec(name).into())
 }
 
 /// Returns the name in the extended metadata of an entry, if it is there.
 fn pax_name(entry: &mut impl Read) -> io::Result<Option<PathBuf>> {
-    let facts = bounded(entry, EXTENSION_BYTES_MAX)?;
+    let facts = read_bounded_entry(entry, EXTENSION_BYTES_MAX)?;
     let mut name = None;
     for fact in PaxExtensions::new(&facts) {
         let fact = fact?;
@@ -155,7 +155,7 @@ fn pax_name(entry: &mut impl Read) -> io::Result<Option<PathBuf>> {
 }
 
 /// Reads a whole entry, if it has at most this many bytes.
-fn bounded(entry: &mut impl Read, bytes_max: u64) -> io::Result<Vec<u8>> {
+fn read_bounded_entry(entry: &mut impl Read, bytes_max: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     entry.take(bytes_max + 1).read_to_end(&mut bytes)?;
     if bytes.len() as u64 > bytes_max { Err(too_long()) } else { Ok(bytes) }

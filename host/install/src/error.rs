@@ -27,13 +27,13 @@ pub enum InstallError {
     #[error("`{}` is a crate's sources, not a plugin", .0.display())]
     Crate(PathBuf),
     /// There is more than one library.
-    #[error("`{}` holds more than one dynamic library: {}", .0.display(), quoted(.1))]
+    #[error("`{}` holds more than one dynamic library: {}", .0.display(), quote_names(.1))]
     Several(PathBuf, Vec<String>),
     /// There are only libraries for other systems.
     #[error(
         "`{}` holds plugins for {}, this system is `{}`",
         path.display(),
-        quoted(has),
+        quote_names(has),
         target_triple()
     )]
     OtherSystems {
@@ -89,6 +89,6 @@ impl InstallError {
     }
 }
 
-fn quoted(names: &[String]) -> String {
+fn quote_names(names: &[String]) -> String {
     names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")
 }

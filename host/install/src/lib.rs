@@ -9,8 +9,8 @@
 mod archive;
 mod error;
 mod limits;
-mod newcomer;
-mod placed;
+mod name_conflicts;
+mod plugin_files;
 mod source;
 mod system;
 #[cfg(test)]
@@ -18,7 +18,7 @@ mod tests;
 
 pub use error::InstallError;
 pub use limits::{ARCHIVE_FILES_MAX, UNPACKED_BYTES_MAX};
-pub use newcomer::{PluginConflict, find_conflicts};
-pub use placed::{InstalledPlugin, PlacedPlugin, find_plugin_path, install, placed_plugins};
+pub use name_conflicts::{PluginConflict, find_conflicts};
+pub use plugin_files::{InstalledPlugin, PlacedPlugin, find_plugin_path, install, placed_plugins};
 pub use source::InstallSource;
 pub use system::target_triple;

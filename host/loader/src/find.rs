@@ -224,7 +224,7 @@ fn file_names(folder: &Path) -> io::Result<Vec<std::ffi::OsString>> {
 mod tests {
     use super::*;
 
-    fn touch(folder: &Path, name: &str) -> PathBuf {
+    fn create_empty_plugin(folder: &Path, name: &str) -> PathBuf {
         let path = folder.join(format!("{name}{DLL_SUFFIX}"));
         fs::write(&path, "").unwrap();
         path
@@ -233,8 +233,12 @@ mod tests {
     #[test]
     fn plugin_files_are_ordered_by_trust_and_then_by_name() {
         let (mine, given) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-        let expected = [touch(given.path(), "z"), touch(mine.path(), "a"), touch(mine.path(), "b")];
-        touch(mine.path(), ".hidden");
+        let expected = [
+            create_empty_plugin(given.path(), "z"),
+            create_empty_plugin(mine.path(), "a"),
+            create_empty_plugin(mine.path(), "b"),
+        ];
+        create_empty_plugin(mine.path(), ".hidden");
         fs::write(mine.path().join("notes.txt"), "").unwrap();
         let found = find_plugin_files(&[
             PluginSearchFolder::new(PlaceKind::User, mine.path()),
@@ -265,7 +269,10 @@ mod tests {
     fn check_writable(kind: PlaceKind) {
         use std::os::unix::fs::PermissionsExt as _;
         let folder = tempfile::tempdir().unwrap();
-        let (ours, theirs) = (touch(folder.path(), "ours"), touch(folder.path(), "theirs"));
+        let (ours, theirs) = (
+            create_empty_plugin(folder.path(), "ours"),
+            create_empty_plugin(folder.path(), "theirs"),
+        );
         fs::set_permissions(&ours, fs::Permissions::from_mode(0o755)).unwrap();
         fs::set_permissions(&theirs, fs::Permissions::from_mode(0o775)).unwrap();
         let place = PluginSearchFolder::new(kind, folder.path());
@@ -289,7 +296,8 @@ mod tests {
         let (root, elsewhere) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         let plugins = root.path().join(".jaato/plugins");
         fs::create_dir_all(&plugins).unwrap();
-        let (own, other) = (touch(&plugins, "own"), touch(elsewhere.path(), "other"));
+        let (own, other) =
+            (create_empty_plugin(&plugins, "own"), create_empty_plugin(elsewhere.path(), "other"));
         let links = ["a", "b"].map(|name| plugins.join(format!("{name}{DLL_SUFFIX}")));
         links.iter().for_each(|link| symlink(&other, link).unwrap());
         let place = PluginSearchFolder::new(PlaceKind::Workspace, &plugins);
@@ -303,7 +311,7 @@ mod tests {
         fs::remove_dir_all(root.path().join(".jaato")).unwrap();
         symlink(elsewhere.path(), root.path().join(".jaato")).unwrap();
         fs::create_dir(elsewhere.path().join("plugins")).unwrap();
-        touch(&elsewhere.path().join("plugins"), "moon");
+        create_empty_plugin(&elsewhere.path().join("plugins"), "moon");
         assert_eq!(find_plugin_files(&[place]), PluginSearchResult::default());
     }
 

@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[track_caller]
-    fn refused(changed: fn() -> &'static TypeLayout, plugin_has: &str, host_has: &str) {
+    fn assert_refused(changed: fn() -> &'static TypeLayout, plugin_has: &str, host_has: &str) {
         for (plugin_version, host_version) in [(V1_0, V1_1), (V1_1, V1_0)] {
             let plugin = side(plugin_version, changed());
             let mismatch = check_layout(plugin, side(host_version, base::layout())).unwrap_err();
@@ -147,11 +147,11 @@ mod tests {
 
     #[test]
     fn changed_type_is_refused_and_the_error_names_each_side_correctly() {
-        refused(retyped::layout, "i64", "u64");
+        assert_refused(retyped::layout, "i64", "u64");
     }
 
     #[test]
     fn changed_name_is_refused_and_the_error_names_each_side_correctly() {
-        refused(renamed::layout, "other", "first");
+        assert_refused(renamed::layout, "other", "first");
     }
 }

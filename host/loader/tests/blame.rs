@@ -79,7 +79,7 @@ async fn service_panic_is_blamed_on_the_host_and_not_on_the_plugin() {
 }
 
 #[track_caller]
-fn misbehaved(error: &Error) {
+fn assert_misbehaved(error: &Error) {
     assert_eq!(error.kind, ErrorKind::PluginMisbehaved, "{error}");
     assert!(error.message.contains("`fixture-raw`"), "{error}");
 }
@@ -92,22 +92,22 @@ async fn invalid_frames_are_always_blamed_on_the_plugin() {
     for bad in ["empty", "short", "long"] {
         let instance = plugin.create(services(), mode(&format!("save_{bad}"))).await.unwrap();
         assert!(!instance.facets().has(Facet::Gc) && !instance.facets().has(Facet::Complete));
-        misbehaved(&ask(&instance, bad, json!({})).await.unwrap_err());
+        assert_misbehaved(&ask(&instance, bad, json!({})).await.unwrap_err());
         let operation = instance.operation(bad, Frame::empty(), services()).unwrap();
-        misbehaved(&operation.answer().await.unwrap_err());
-        misbehaved(&instance.save().await.unwrap_err());
-        misbehaved(&guarded(instance.close()).await.unwrap_err());
+        assert_misbehaved(&operation.answer().await.unwrap_err());
+        assert_misbehaved(&instance.save().await.unwrap_err());
+        assert_misbehaved(&guarded(instance.close()).await.unwrap_err());
     }
     for bad in ["empty", "short", "long", "not_json"] {
         let created = plugin.create(services(), mode(&format!("create_{bad}"))).await;
-        misbehaved(&created.err().unwrap());
+        assert_misbehaved(&created.err().unwrap());
     }
     let instance = plugin.create(services(), None).await.unwrap();
     for tool in ["bad_error", "bad_emit"] {
-        misbehaved(&ask(&instance, tool, json!({})).await.unwrap_err());
+        assert_misbehaved(&ask(&instance, tool, json!({})).await.unwrap_err());
     }
     for begun in [instance.plan(Frame::empty(), services()), instance.models(services())] {
-        misbehaved(&begun.unwrap().answer().await.unwrap_err());
+        assert_misbehaved(&begun.unwrap().answer().await.unwrap_err());
     }
 }
 

@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 const HOST: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
 
 /// The correct plugin, compiled and opened once.
-fn opened() -> Option<OpenedPlugin> {
+fn open_plugin() -> Option<OpenedPlugin> {
     static OPENED: OnceLock<Option<OpenedPlugin>> = OnceLock::new();
     let open =
         || Some(PluginLibrary::open(&moon(HOST, None)?).unwrap_or_else(|error| panic!("{error}")));
@@ -31,7 +31,7 @@ fn opened() -> Option<OpenedPlugin> {
 /// Creates an instance of the plugin, or returns from the test.
 macro_rules! instance {
     ($house:ident) => {
-        match opened() {
+        match open_plugin() {
             Some(opened) => $house.instance(&opened, None).await,
             None => return,
         }
@@ -48,7 +48,7 @@ async fn tally(instance: &Instance, key: &str) -> i64 {
 
 #[test]
 fn c_plugin_manifest_and_description_are_read() {
-    let Some(opened) = opened() else { return };
+    let Some(opened) = open_plugin() else { return };
     let manifest = read_manifest(opened.path()).unwrap();
     assert_eq!(manifest.name.as_str(), "tool-moon-c");
     assert_eq!(manifest.kinds, [PluginKind::Tool]);
@@ -207,7 +207,7 @@ async fn c_plugin_state_is_saved_and_restored_and_its_instance_destroyed() {
     let house = House::new();
     let fresh = instance!(house);
     assert_eq!(guarded(fresh.save()).await, Ok(None));
-    let opened = opened().unwrap();
+    let opened = open_plugin().unwrap();
     let instance = house.instance(&opened, Some(json!({ "calls": 1000 }))).await;
     assert_eq!(tally(&instance, "calls").await, 1001);
     let saved = guarded(instance.close()).await.unwrap();

@@ -8,20 +8,20 @@ use crate::support::*;
 use jaato_loader::{LoadError, LoadProblem, PluginLibrary, describe};
 use jaato_types::ErrorKind;
 
-fn refused(path: &Path) -> LoadError {
+fn load_error(path: &Path) -> LoadError {
     let Err(error) = PluginLibrary::open(path) else { panic!("`{}` was opened", path.display()) };
     error
 }
 
 #[track_caller]
 fn check(path: &Path, text: &str, hint: Option<&str>) {
-    let error = refused(path);
+    let error = load_error(path);
     let line = format!("cannot load plugin `{}`: {text}", path.display());
     assert_eq!(error.to_string(), line);
     assert_eq!(error.problem.hint().as_deref(), hint);
 }
 
-fn changed(folder: &Path, name: &str, change: impl FnOnce(&mut Vec<u8>)) -> PathBuf {
+fn write_changed_copy(folder: &Path, name: &str, change: impl FnOnce(&mut Vec<u8>)) -> PathBuf {
     let mut bytes = fs::read(fixture("probe")).unwrap();
     change(&mut bytes);
     let path = folder.join(name);
@@ -40,7 +40,7 @@ fn file_that_is_not_a_library_is_refused_in_one_line() {
     check(&path("empty.so"), "it is not a dynamic library", None);
     fs::create_dir(path("folder.so")).unwrap();
     check(&path("folder.so"), "it is a directory", None);
-    let missing = refused(&path("missing.so"));
+    let missing = load_error(&path("missing.so"));
     assert!(missing.to_string().contains("it cannot be read: No such file"), "{missing}");
 }
 
@@ -49,8 +49,8 @@ fn a_file_that_was_cut_is_refused_before_it_is_loaded() {
     let folder = tempfile::tempdir().unwrap();
     let whole = fs::metadata(fixture("probe")).unwrap().len() as usize;
     for keep in [5, 63, 64, 4096, whole / 2, whole - 1] {
-        let path = changed(folder.path(), "cut.so", |bytes| bytes.truncate(keep));
-        let error = refused(&path);
+        let path = write_changed_copy(folder.path(), "cut.so", |bytes| bytes.truncate(keep));
+        let error = load_error(&path);
         assert!(matches!(error.problem, LoadProblem::File(_)), "{keep}: {error}");
         assert!(!error.to_string().contains('\n'));
     }
@@ -62,10 +62,10 @@ fn library_for_another_processor_is_refused_naming_both() {
     let folder = tempfile::tempdir().unwrap();
     // `e_machine`: s390x on other machines, an older one on s390x.
     let machine: u16 = if cfg!(target_arch = "s390x") { 62 } else { 22 };
-    let path = changed(folder.path(), "foreign.so", |bytes| {
+    let path = write_changed_copy(folder.path(), "foreign.so", |bytes| {
         bytes[18..20].copy_from_slice(&machine.to_le_bytes());
     });
-    let error = refused(&path).to_string();
+    let error = load_error(&path).to_string();
     let sides = format!("this machine is {}", std::env::consts::ARCH);
     assert!(error.contains("it is built for") && error.contains(&sides), "{error}");
 }
@@ -103,12 +103,12 @@ fn panicking_constructor_is_reported_in_one_line() {
 #[test]
 fn missing_dependency_is_reported_in_the_linkers_words() {
     let folder = tempfile::tempdir().unwrap();
-    let path = changed(folder.path(), "lacking.so", |bytes| {
+    let path = write_changed_copy(folder.path(), "lacking.so", |bytes| {
         let name = b"libc.so.6\0";
         let at = bytes.windows(name.len()).position(|window| window == name).unwrap();
         bytes[at..at + 4].copy_from_slice(b"moon");
     });
-    let error = refused(&path).to_string();
+    let error = load_error(&path).to_string();
     assert!(error.contains("the system's linker refused it: moon.so.6: cannot open"), "{error}");
 }
 

@@ -16,7 +16,7 @@ use serde_json::json;
 use support::*;
 
 /// Runs one test at a time, because these tests load the machine or measure it.
-fn alone() -> MutexGuard<'static, ()> {
+fn lock_tests() -> MutexGuard<'static, ()> {
     static ALONE: Mutex<()> = Mutex::new(());
     ALONE.lock()
 }
@@ -70,7 +70,7 @@ impl Drop for Busy {
 #[allow(clippy::await_holding_lock)]
 #[tokio::test]
 async fn busy_machine_is_not_reported_but_a_blocking_plugin_is() {
-    let _alone = alone();
+    let _alone = lock_tests();
     let mut house = House::new();
     let folder = tempfile::tempdir().unwrap();
     let instance = house.instance(&probe(), None).await;
@@ -96,7 +96,7 @@ async fn busy_machine_is_not_reported_but_a_blocking_plugin_is() {
 #[allow(clippy::await_holding_lock)]
 #[tokio::test]
 async fn blocked_threads_are_replaced_and_the_plugin_is_disabled_in_the_end() {
-    let _alone = alone();
+    let _alone = lock_tests();
     let mut house = House::new();
     let folder = tempfile::tempdir().unwrap();
     let until = folder.path().join("until");
@@ -155,7 +155,7 @@ async fn poll_that_blocks_for_long_is_reported_once_more_without_a_strike() {
 #[allow(clippy::await_holding_lock)]
 #[tokio::test]
 async fn a_drop_that_blocks_is_caught_too() {
-    let _alone = alone();
+    let _alone = lock_tests();
     let mut house = House::new();
     let folder = tempfile::tempdir().unwrap();
     let until = folder.path().join("until");
@@ -171,7 +171,7 @@ async fn a_drop_that_blocks_is_caught_too() {
 #[allow(clippy::await_holding_lock)]
 #[tokio::test]
 async fn futures_that_wake_themselves_are_held_back_reported_and_disabled() {
-    let _alone = alone();
+    let _alone = lock_tests();
     let mut house = House::new();
     let instance = house.instance(&probe(), None).await;
     let other = house.instance(&raw(), None).await;
@@ -190,7 +190,7 @@ async fn futures_that_wake_themselves_are_held_back_reported_and_disabled() {
 #[allow(clippy::await_holding_lock)]
 #[tokio::test]
 async fn blocking_host_service_is_not_blamed_on_the_plugin() {
-    let _alone = alone();
+    let _alone = lock_tests();
     let mut house = House::new();
     let instance = house.instance(&probe(), None).await;
     ask(&instance, "ask", json!({ "operation": "slow_host" })).await.unwrap();
@@ -200,7 +200,7 @@ async fn blocking_host_service_is_not_blamed_on_the_plugin() {
 #[allow(clippy::await_holding_lock)]
 #[tokio::test]
 async fn the_threads_end_with_the_last_handle() {
-    let _alone = alone();
+    let _alone = lock_tests();
     let house = House::new();
     let instance = house.instance(&probe(), None).await;
     ask(&instance, "count", json!({})).await.unwrap();

@@ -98,7 +98,7 @@ impl State {
             own.len() <= LOG_BYTES_MAX && found.is_ok_and(is_same)
         });
         if !is_it {
-            self.file = open(path);
+            self.file = open_log_file(path);
         }
     }
 
@@ -128,7 +128,7 @@ impl Log {
     /// Writes one line. `source` is a plugin's name or `host`.
     pub fn line(&self, level: u8, source: &str, text: &str) {
         let Some(path) = &self.0.path else { return };
-        let text = shown(text);
+        let text = make_log_text_visible(text);
         let mut state = self.0.state.lock();
         let now = Instant::now();
         let is_known = state.sources.contains_key(source) || state.sources.len() < SOURCES_MAX;
@@ -137,27 +137,27 @@ impl Log {
         let share = share.or_insert(SourceUsage { since: now, bytes: 0 });
         match share.count_bytes(text.len() as u64, now) {
             WritePermit::No => {}
-            WritePermit::Yes => state.write(path, &line_of(level, source, &text)),
+            WritePermit::Yes => state.write(path, &format_log_line(level, source, &text)),
             WritePermit::Last => {
                 let told = format!(
                     "`{source}` has written {SOURCE_BYTES_MAX} bytes within {} s: its further \
                      lines in that time are dropped",
                     SOURCE_WINDOW.as_secs()
                 );
-                state.write(path, &line_of(2, "host", &told));
+                state.write(path, &format_log_line(2, "host", &told));
             }
         }
     }
 }
 
-fn line_of(level: u8, source: &str, text: &str) -> String {
+fn format_log_line(level: u8, source: &str, text: &str) -> String {
     let level = LEVELS.get(usize::from(level)).unwrap_or(&LEVELS[0]);
     let seconds =
         std::time::SystemTime::UNIX_EPOCH.elapsed().map_or(0.0, |time| time.as_secs_f64());
     format!("{seconds:.3} {level} {}: {text}\n", visible::name(source))
 }
 
-fn open(path: &Path) -> Option<File> {
+fn open_log_file(path: &Path) -> Option<File> {
     if std::fs::metadata(path).is_ok_and(|metadata| metadata.len() > LOG_BYTES_MAX) {
         let _ = std::fs::rename(path, path.with_extension("log.1"));
     }
@@ -165,7 +165,7 @@ fn open(path: &Path) -> Option<File> {
     jaato_places::open_own_file(path, options.append(true).create(true)).ok()
 }
 
-fn shown(text: &str) -> String {
+fn make_log_text_visible(text: &str) -> String {
     let mut end = text.len().min(LINE_BYTES_MAX);
     while !text.is_char_boundary(end) {
         end -= 1;

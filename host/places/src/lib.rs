@@ -21,14 +21,14 @@
 mod error;
 mod file;
 mod folder;
-mod inside;
 mod lock;
 mod owners;
+mod untrusted_files;
 mod walk;
 
 pub use error::{PathProblem, PlaceError, hint_of};
 pub use file::{check_file, check_file_in, open_own_file, read_own_file};
 pub use folder::{check_folder, make_missing, make_one, make_own_folder};
-pub use inside::{open_inside, open_plain};
 pub use lock::lock_own_file;
 pub use owners::TrustedOwners;
+pub use untrusted_files::{open_inside, open_plain};

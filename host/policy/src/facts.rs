@@ -10,7 +10,7 @@ use std::path::{Component, Path, PathBuf};
 use jaato_types::touches::ToolCallTargets;
 
 use crate::shell::{self, CommandLine, NameReach, NamedHost, ShellAnalysis, ShellFileName};
-use crate::touched::{PATH_BYTES_MAX, may_be_ambiguous_host};
+use crate::touched_targets::{PATH_BYTES_MAX, may_be_ambiguous_host};
 use crate::{PathsResolved, PolicyCall, expansion};
 
 /// The facts of a call that rules need, computed once for all of them.

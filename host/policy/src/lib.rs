@@ -26,11 +26,11 @@ mod pattern;
 mod reach;
 mod resolved;
 mod rule;
+mod rule_files;
 mod rules;
 pub mod shell;
 mod shipped;
-mod touched;
-mod written;
+mod touched_targets;
 
 pub use call::{Caller, CallingAgent, PluginSource, PolicyCall, TypedInto, WorkspaceTrust};
 pub use conditions::{
@@ -50,7 +50,7 @@ pub use mode::PolicyMode;
 pub use pattern::{CallPattern, proposals};
 pub use resolved::{CallPaths, PathsResolved};
 pub use rule::{RuleId, RuleOutcome};
+pub use rule_files::{Rule, RuleFile, RuleRef, WrittenRule};
 pub use rules::{AllowedTool, AnswerPlace, DenyRules, Rules, SessionRule, changes_since_allowed};
 pub use shell::CommandLine;
 pub use shipped::{SHIPPED_RULES, SHIPPED_RULES_TEXT, shipped_rules};
-pub use written::{Rule, RuleFile, RuleRef, WrittenRule};

@@ -7,7 +7,7 @@ use jaato_types::PathGlob;
 use crate::facts::{PolicyFacts, ShellPath};
 use crate::matching::{RuleMatch, match_unread, match_unread_lines};
 use crate::shell::{self, NameReach};
-use crate::touched::possible_hosts;
+use crate::touched_targets::possible_hosts;
 use crate::{Glob, PathPattern, PathsResolved, expansion};
 
 /// Matches a rule's path.

@@ -117,7 +117,7 @@ pub(crate) fn resolved_paths(call: &PolicyCall<'_>) -> PathsResolved {
 }
 
 /// Inserts letters that the file cannot contain.
-fn spelled(text: &str) -> String {
+fn spell_out(text: &str) -> String {
     let text = text.replace('␤', "\n").replace('␉', "\t").replace('␍', "\r");
     let mut parts = text.split('⟦');
     let mut spelled = parts.next().unwrap().to_owned();
@@ -168,7 +168,7 @@ pub(crate) fn cases() -> Vec<Case> {
         let Some((wanted, command)) = line.split_once(' ').filter(|(it, _)| *it != "#") else {
             continue;
         };
-        let decided = section.decide(&spelled(command));
+        let decided = section.decide(&spell_out(command));
         cases.push(Case { number: at + 1, wanted, command, decided });
     }
     cases

@@ -107,13 +107,13 @@ fn parse_rules(text: &str) -> Rules {
     rules
 }
 
-fn decided(rules: &str, call: &str) -> Decision {
+fn decide_call(rules: &str, call: &str) -> Decision {
     decide(&parse_rules(rules), &Scene::parse(call).call())
 }
 
 #[track_caller]
 fn check(rules: &str, call: &str, expected: Expect) {
-    let Decision { outcome, rule } = decided(rules, call);
+    let Decision { outcome, rule } = decide_call(rules, call);
     expected.assert_eq(&format!("{outcome:?} by {rule}"));
 }
 
@@ -209,7 +209,7 @@ fn session_allow_of_destructive_or_open_world_tool_is_for_same_arguments() {
         let decided = |args| {
             let call = format!("shell {words} args={args}");
             let Decision { outcome, rule } =
-                decided(&format!("always shell {words} args=a"), &call);
+                decide_call(&format!("always shell {words} args=a"), &call);
             format!("{outcome:?} by {rule}")
         };
         assert_eq!(decided("a"), "Allow by session.always");
@@ -221,9 +221,9 @@ fn session_allow_of_destructive_or_open_world_tool_is_for_same_arguments() {
 fn session_allow_of_a_foreign_tool_covers_only_the_same_arguments() {
     for words in ["", " read_only", " destructive", " auto_approval"] {
         let always = format!("always look{words} args=a");
-        let same = decided(&always, &format!("look{words} args=a"));
+        let same = decide_call(&always, &format!("look{words} args=a"));
         assert_eq!(same.rule.name(), "session.always", "{words}");
-        let other = decided(&always, &format!("look{words} args=b"));
+        let other = decide_call(&always, &format!("look{words} args=b"));
         assert_eq!(other.outcome, jaato_policy::RuleOutcome::Ask, "{words}");
     }
 }
@@ -266,7 +266,7 @@ fn every_decision_explains_itself() {
     ];
     let mut texts = String::new();
     for (rules, call) in table {
-        let decision = decided(rules, call);
+        let decision = decide_call(rules, call);
         let scene = Scene::parse(call);
         texts += &format!("{}: {}\n", decision.rule, decision.explain(&scene.call()));
         if let Some(hint) = decision.hint(&scene.call()) {

@@ -16,7 +16,7 @@ const EVERYDAY: &str = include_str!("everyday.txt");
 /// The highest allowed percentage of reading commands that cause a prompt.
 const ASKED_PERCENT_MAX: usize = 5;
 
-fn decided(line: &str, mode: PolicyMode) -> RuleOutcome {
+fn outcome_of_line(line: &str, mode: PolicyMode) -> RuleOutcome {
     let (tool, plugin) = (ToolName::from("cli_based_tool"), PluginName::from("tool-cli"));
     let arguments = json!({ "command": line });
     let schema =
@@ -47,7 +47,7 @@ pub(crate) fn asked_by_kind() -> BTreeMap<&'static str, (usize, usize)> {
     for (kind, line) in commands() {
         let (asked, all) = kinds.entry(kind).or_default();
         *all += 1;
-        *asked += usize::from(decided(line, PolicyMode::Ask) != RuleOutcome::Allow);
+        *asked += usize::from(outcome_of_line(line, PolicyMode::Ask) != RuleOutcome::Allow);
     }
     kinds
 }
@@ -56,11 +56,11 @@ pub(crate) fn asked_by_kind() -> BTreeMap<&'static str, (usize, usize)> {
 fn most_read_only_commands_run_without_a_prompt_and_no_others_do() {
     let mut wrong = String::new();
     for (kind, line) in
-        commands().filter(|(_, line)| decided(line, PolicyMode::Ask) == RuleOutcome::Allow)
+        commands().filter(|(_, line)| outcome_of_line(line, PolicyMode::Ask) == RuleOutcome::Allow)
     {
         if kind != "reads" {
             wrong += &format!("{kind}: {line}\n");
-        } else if decided(line, PolicyMode::ReadOnly) != RuleOutcome::Allow {
+        } else if outcome_of_line(line, PolicyMode::ReadOnly) != RuleOutcome::Allow {
             wrong += &format!("not in mode read-only: {line}\n");
         }
     }

@@ -162,7 +162,7 @@ const STUBS: &[&str] = &[
 struct Random(u64);
 
 impl Random {
-    fn next(&mut self) -> u64 {
+    fn next_number(&mut self) -> u64 {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
         self.0 ^= self.0 << 17;
@@ -170,10 +170,11 @@ impl Random {
     }
 
     fn line(&mut self) -> String {
-        let pieces = 1 + self.next() % 9;
-        let mut line = if self.next().is_multiple_of(4) { String::new() } else { "ls".to_owned() };
+        let pieces = 1 + self.next_number() % 9;
+        let mut line =
+            if self.next_number().is_multiple_of(4) { String::new() } else { "ls".to_owned() };
         for _ in 0..pieces {
-            line += PIECES[usize::try_from(self.next()).unwrap_or_default() % PIECES.len()];
+            line += PIECES[usize::try_from(self.next_number()).unwrap_or_default() % PIECES.len()];
         }
         line
     }

@@ -22,7 +22,7 @@ fn main() -> Result<ExitCode, Box<dyn Error>> {
     let args: Vec<&str> = args.iter().map(String::as_str).collect();
     match args[..] {
         ["guardian"] => return Ok(jaato_process::guardian_main()),
-        ["keep", script] => runtime()?.block_on(keep(script))?,
+        ["keep", script] => runtime()?.block_on(keep_script(script))?,
         ["outlive", script] => {
             jaato_process::prepare_host()?;
             runtime()?.block_on(outlive(script))?;
@@ -58,7 +58,7 @@ fn supervisor() -> std::io::Result<Supervisor> {
     Ok(Supervisor::new(GuardianCommand::own_executable(["guardian"])?))
 }
 
-async fn keep(script: &str) -> Result<(), Box<dyn Error>> {
+async fn keep_script(script: &str) -> Result<(), Box<dyn Error>> {
     let supervisor = supervisor()?;
     let mut command = ChildCommand::new("/bin/sh", "/");
     command.args = vec!["-c".into(), script.into()];

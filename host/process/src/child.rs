@@ -252,7 +252,7 @@ impl KeeperConnection {
                 () = news => {}
                 readable = self.readable() => {
                     readable?;
-                    self.read()?;
+                    self.read_reports()?;
                 }
             }
         }
@@ -263,7 +263,7 @@ impl KeeperConnection {
     }
 
     /// Reads what has arrived.
-    fn read(&self) -> Result<(), ProcessError> {
+    fn read_reports(&self) -> Result<(), ProcessError> {
         let mut reader = self.lock_reader();
         let is_open = reader.read_available(&self.stream);
         while let Some(event) = reader.take_event()? {

@@ -219,7 +219,7 @@ impl KeeperProcess {
         Some(due_in)
     }
 
-    fn ask(&mut self) {
+    fn ask_to_end(&mut self) {
         if matches!(self.phase, KeeperPhase::Watching) {
             self.signal_tree(SystemSignal::SIGTERM);
             // A stopped process handles the signal only after it continues.
@@ -242,7 +242,7 @@ impl KeeperProcess {
         let mut bytes = [0; ORDER_BYTES];
         match host.read_exact(&mut bytes).ok().and_then(|()| KeeperOrder::decode(bytes)) {
             Some(KeeperOrder::Signal(signal)) => self.signal_group(system_signal(signal)),
-            Some(KeeperOrder::End) => self.ask(),
+            Some(KeeperOrder::End) => self.ask_to_end(),
             Some(KeeperOrder::Leftovers) => {
                 let leftovers = self.leftovers();
                 self.send_event(&KeeperEvent::Leftovers(leftovers));
@@ -251,7 +251,7 @@ impl KeeperProcess {
             None => {
                 self.host = None;
                 if self.held == TreeLifetime::ByHost {
-                    self.ask();
+                    self.ask_to_end();
                 }
             }
         }

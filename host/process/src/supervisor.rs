@@ -16,11 +16,11 @@ use tokio::sync::{Mutex as AsyncMutex, Semaphore};
 use crate::child::{ChildInput, ChildOutput, ChildProcess, KeeperConnection};
 use crate::command::ChildCommand;
 use crate::connection::{GuardianCommand, GuardianConnection};
-use crate::ends::{FarEnds, open};
 use crate::error::ProcessError;
 use crate::guardian::is_started_with;
 use crate::orphans::{Orphan, end_orphans};
 use crate::platform;
+use crate::stdio::{FarEnds, open};
 use crate::wire::{KeeperEvent, KeeperRequest, REQUEST_BYTES_MAX, StartRefusal, Summons, VERSION};
 
 /// Maximum number of children that start at the same time. Others wait. The guardian's socket has

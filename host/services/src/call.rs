@@ -12,10 +12,10 @@ use jaato_types::{Asset, Error, ErrorKind, PluginName, SessionId};
 use serde_json::Value;
 
 use crate::blobs::BlobUploads;
-use crate::bodies::RequestBodies;
 use crate::children::ChildSessions;
 use crate::credentials::PluginCredentials;
 use crate::rate::RequestRateLimit;
+use crate::request_bodies::RequestBodies;
 use crate::shared::SharedServices;
 
 /// Maximum number of local programs that one plugin instance may run outside of the session's

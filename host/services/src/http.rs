@@ -20,11 +20,11 @@ use parking_lot::Mutex;
 use serde_json::{Map, Value};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use crate::bodies::RequestBodies;
 use crate::credentials::{
     CredentialGrant, HOST_HEADERS, KeySecret, PluginCredentials, SecretScheme,
 };
 use crate::key_commands::KeyCommands;
+use crate::request_bodies::RequestBodies;
 use crate::scrub::SecretScrubber;
 
 /// Default time to wait for the answer's head and for each further piece.
@@ -88,7 +88,7 @@ pub fn answer_request(
             let commands = Arc::clone(&commands);
             async move { commands.run(&line, &whose).await }
         };
-        let mut request = prepare(&bodies, asked, bytes)?;
+        let mut request = build_request(&bodies, asked, bytes)?;
         let url = request.url.clone();
         let fetch = async |refused: Option<&KeySecret>| match &variable {
             Some(variable) => credentials.prepare_key(variable, &url, &client, refused, run).await,
@@ -100,13 +100,13 @@ pub fn answer_request(
             let text = format!("no key is set in `{variable}`");
             return Err(Error::new(ErrorKind::NotFound, text));
         }
-        let mut response = send(&client, request.clone(), grant.as_ref()).await?;
+        let mut response = send_with_grant(&client, request.clone(), grant.as_ref()).await?;
         // A minted token may expire or be revoked early.
         let refused = grant.as_ref().filter(|_| response.status() == StatusCode::UNAUTHORIZED);
         if let Some(refused) = refused.filter(|grant| grant.is_minted).map(|it| it.secret.clone()) {
             fetch(Some(&refused)).await?;
             grant = add_credential(&credentials, variable.as_deref(), &mut request)?;
-            response = send(&client, request, grant.as_ref()).await?;
+            response = send_with_grant(&client, request, grant.as_ref()).await?;
         }
         let scrubber =
             grant.as_ref().and_then(|grant| SecretScrubber::for_secret(grant.secret.reveal()));
@@ -132,7 +132,7 @@ fn parse_request(frame: &[u8]) -> Result<(HttpRequest, Vec<u8>), Error> {
 }
 
 /// Sends a request that contains the granted credential.
-async fn send(
+async fn send_with_grant(
     client: &Client,
     request: OutgoingRequest,
     grant: Option<&CredentialGrant>,
@@ -150,7 +150,7 @@ async fn send(
 }
 
 /// Builds the request without a credential.
-fn prepare(
+fn build_request(
     bodies: &Arc<RequestBodies>,
     asked: HttpRequest,
     bytes: Vec<u8>,
@@ -326,7 +326,7 @@ mod tests {
     const SECRET: &str = "sk-0123456789abcdef";
 
     /// Prepares a request to the vendor with a credential of this scheme.
-    fn prepared(
+    fn prepare_with_scheme(
         asked: &HttpRequest,
         scheme: &str,
     ) -> Result<(OutgoingRequest, Option<CredentialGrant>), Error> {
@@ -349,12 +349,12 @@ mod tests {
             stored: None,
         };
         let credentials = PluginCredentials::from_sources(&plugin, &[spec], &found)?;
-        let mut request = prepare(&Arc::default(), asked.clone(), b"body".to_vec())?;
+        let mut request = build_request(&Arc::default(), asked.clone(), b"body".to_vec())?;
         let grant = add_credential(&credentials, asked.credential.as_deref(), &mut request)?;
         Ok((request, grant))
     }
 
-    fn asked() -> HttpRequest {
+    fn vendor_request() -> HttpRequest {
         HttpRequest {
             method: "POST".to_owned(),
             url: "https://vendor.example/v1?a=b".to_owned(),
@@ -381,7 +381,7 @@ mod tests {
     #[test]
     fn each_scheme_puts_the_secret_in_its_place_and_nothing_shows_it() {
         let header = |scheme: &str, name: &str| {
-            let (request, grant) = prepared(&asked(), scheme).unwrap();
+            let (request, grant) = prepare_with_scheme(&vendor_request(), scheme).unwrap();
             assert!(grant.is_some() && !format!("{request:?} {grant:?}").contains(SECRET));
             assert!(!format!("{:?}", request.headers).contains(SECRET));
             assert_eq!(
@@ -399,8 +399,8 @@ mod tests {
 
     #[test]
     fn without_a_credential_nothing_is_added() {
-        let asked = HttpRequest { credential: None, ..asked() };
-        let (request, grant) = prepared(&asked, "bearer").unwrap();
+        let asked = HttpRequest { credential: None, ..vendor_request() };
+        let (request, grant) = prepare_with_scheme(&asked, "bearer").unwrap();
         assert_eq!((grant, request.redirects), (None, RedirectPolicy::Follow));
         assert!(!request.headers.contains_key("authorization"));
     }
@@ -409,24 +409,33 @@ mod tests {
     fn plugin_cannot_set_connection_headers() {
         for name in ["Host", "content-length", "transfer-encoding", "connection", "bad name", ""] {
             let headers = vec![(name.to_owned(), "x".to_owned())];
-            let error = prepared(&HttpRequest { headers, ..asked() }, "bearer").unwrap_err();
+            let error = prepare_with_scheme(&HttpRequest { headers, ..vendor_request() }, "bearer")
+                .unwrap_err();
             assert_eq!(error.kind, ErrorKind::InvalidArguments, "{name}");
         }
         let headers = vec![("x-a".to_owned(), "a\r\nx-b: c".to_owned())];
-        assert!(prepared(&HttpRequest { headers, ..asked() }, "bearer").is_err());
+        assert!(
+            prepare_with_scheme(&HttpRequest { headers, ..vendor_request() }, "bearer").is_err()
+        );
     }
 
     #[test]
     fn methods_urls_and_waits_are_checked() {
         for method in ["", "CONNECT", "GE T"] {
-            let asked = HttpRequest { method: method.to_owned(), ..asked() };
-            assert_eq!(prepared(&asked, "bearer").unwrap_err().kind, ErrorKind::InvalidArguments);
+            let asked = HttpRequest { method: method.to_owned(), ..vendor_request() };
+            assert_eq!(
+                prepare_with_scheme(&asked, "bearer").unwrap_err().kind,
+                ErrorKind::InvalidArguments
+            );
         }
-        let file = HttpRequest { url: "file:///etc/passwd".to_owned(), ..asked() };
-        assert_eq!(prepared(&file, "bearer").unwrap_err().kind, ErrorKind::InvalidArguments);
+        let file = HttpRequest { url: "file:///etc/passwd".to_owned(), ..vendor_request() };
+        assert_eq!(
+            prepare_with_scheme(&file, "bearer").unwrap_err().kind,
+            ErrorKind::InvalidArguments
+        );
         let wait = |timeout_ms| {
-            let asked = HttpRequest { timeout_ms, ..asked() };
-            prepared(&asked, "bearer").unwrap().0.limits.answer
+            let asked = HttpRequest { timeout_ms, ..vendor_request() };
+            prepare_with_scheme(&asked, "bearer").unwrap().0.limits.answer
         };
         assert_eq!((wait(None), wait(Some(7))), (WAIT, Duration::from_millis(7)));
         assert_eq!(wait(Some(u64::MAX)), WAIT_MAX);

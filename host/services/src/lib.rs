@@ -10,9 +10,7 @@
 //! - An untrusted plugin gets no key, and can access only the objects of its own tools.
 
 mod assets;
-mod begun;
 mod blobs;
-mod bodies;
 mod call;
 mod children;
 mod counts;
@@ -26,6 +24,7 @@ mod objects;
 mod offered;
 mod plugin;
 mod rate;
+mod request_bodies;
 mod scrub;
 mod secret_place;
 mod secrets;
@@ -37,6 +36,7 @@ mod settings;
 mod shared;
 mod store;
 mod stored_keys;
+mod unfinished_work;
 mod workspace_trust;
 mod wrong_type;
 

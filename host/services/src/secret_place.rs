@@ -126,7 +126,7 @@ impl SecretLocation {
                 Err(error) => return Err(error),
             }
             if form == SecretStorageKind::Tool {
-                self.clear(commands).await;
+                self.clear_secret(commands).await;
             }
         }
         Ok(was_there)
@@ -160,13 +160,13 @@ impl SecretLocation {
         }
         let is_kept = self.run_lookup(commands).await.is_some_and(|printed| printed == secret);
         if !is_kept {
-            self.clear(commands).await;
+            self.clear_secret(commands).await;
         }
         is_kept
     }
 
     /// Removes the secret from the tool. A failure means that the tool does not have it.
-    async fn clear(&self, commands: &KeyCommands) {
+    async fn clear_secret(&self, commands: &KeyCommands) {
         let words = match TOOL {
             "security" => vec![TOOL, "delete-generic-password", "-s", self.kind, "-a", &self.name],
             _ => [&[TOOL, "clear"][..], &self.lookup_attributes()].concat(),

@@ -130,7 +130,7 @@ mod tests {
     use super::*;
 
     /// Returns the two settings that a user's variables and variables file produce.
-    fn read(variables: &[(&str, &str)], env_file: &str) -> Result<Value, Error> {
+    fn settings_from_variables(variables: &[(&str, &str)], env_file: &str) -> Result<Value, Error> {
         let folder = tempfile::tempdir().unwrap();
         let folders = UserFolders::below(folder.path());
         let file = folder.path().join("named.env");
@@ -161,23 +161,32 @@ mod tests {
 
     #[test]
     fn the_first_variable_that_is_set_wins_over_the_files() {
-        assert_eq!(read(&[], "").unwrap(), json!({ "phase": "new" }));
+        assert_eq!(settings_from_variables(&[], "").unwrap(), json!({ "phase": "new" }));
         let both = [("PHASE", "half"), ("MOON_PHASE", " full ")];
-        assert_eq!(read(&both, "MOON_PHASE=dark\n").unwrap(), json!({ "phase": "full" }));
+        assert_eq!(
+            settings_from_variables(&both, "MOON_PHASE=dark\n").unwrap(),
+            json!({ "phase": "full" })
+        );
         let blank = [("MOON_PHASE", " "), ("PHASE", "half")];
-        assert_eq!(read(&blank, "").unwrap(), json!({ "phase": "half" }));
-        assert_eq!(read(&[], "PHASE=dark\n").unwrap(), json!({ "phase": "dark" }));
+        assert_eq!(settings_from_variables(&blank, "").unwrap(), json!({ "phase": "half" }));
+        assert_eq!(
+            settings_from_variables(&[], "PHASE=dark\n").unwrap(),
+            json!({ "phase": "dark" })
+        );
     }
 
     #[test]
     fn variable_is_converted_to_the_setting_type_or_refused_with_its_origin() {
         let expected = json!({ "phase": "new", "far": true, "days": 28 });
-        assert_eq!(read(&[("MOON_FAR", "True"), ("MOON_DAYS", "28")], "").unwrap(), expected);
-        assert_eq!(read(&[("MOON_FAR", "0")], "").unwrap()["far"], false);
+        assert_eq!(
+            settings_from_variables(&[("MOON_FAR", "True"), ("MOON_DAYS", "28")], "").unwrap(),
+            expected
+        );
+        assert_eq!(settings_from_variables(&[("MOON_FAR", "0")], "").unwrap()["far"], false);
         for (name, text, wants) in
             [("MOON_FAR", "perhaps", "true or false"), ("MOON_DAYS", "many", "a whole number")]
         {
-            let error = read(&[(name, text)], "").unwrap_err();
+            let error = settings_from_variables(&[(name, text)], "").unwrap_err();
             let expected = format!("`{name}` wants {wants} (variable {name})");
             assert_eq!((error.kind, error.message), (ErrorKind::Configuration, expected));
         }

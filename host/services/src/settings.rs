@@ -308,12 +308,12 @@ pub fn problems(
     config: &Config,
     variables: &EnvironmentVariables,
 ) -> Vec<SettingProblem> {
-    let slips = nobodys_names(registry, config).into_iter();
+    let slips = unknown_plugin_names(registry, config).into_iter();
     let mut problems: Vec<SettingProblem> = slips.map(SettingProblem::note).collect();
     for name in config.provider_settings.keys() {
         let section = SettingsSection::Provider(name.as_str().into());
         match named_plugin(registry, config, name) {
-            Ok(entry) => problems.extend(of_section(entry, &section, config, variables)),
+            Ok(entry) => problems.extend(section_problems(entry, &section, config, variables)),
             Err(error) => problems.push(SettingProblem::error(&error)),
         }
     }
@@ -328,7 +328,7 @@ pub fn problems(
             continue;
         };
         let section = SettingsSection::Plugin(entry.candidate.manifest.name.clone());
-        problems.extend(of_section(entry, &section, config, variables));
+        problems.extend(section_problems(entry, &section, config, variables));
     }
     // Plugins without settings in files. Variables may still set some.
     let is_silent = |entry: &&PluginEntry| {
@@ -337,13 +337,13 @@ pub fn problems(
     };
     for entry in registry.plugins().iter().filter(is_silent) {
         let section = SettingsSection::Plugin(entry.candidate.manifest.name.clone());
-        problems.extend(of_variables(entry, &section, config, variables));
+        problems.extend(variable_setting_problem(entry, &section, config, variables));
     }
     problems
 }
 
 /// Returns a problem with settings that come only from variables.
-fn of_variables(
+fn variable_setting_problem(
     entry: &PluginEntry,
     section: &SettingsSection,
     config: &Config,
@@ -359,7 +359,7 @@ fn of_variables(
 }
 
 /// Lists the problems with the settings of one section.
-fn of_section(
+fn section_problems(
     entry: &PluginEntry,
     section: &SettingsSection,
     config: &Config,
@@ -429,7 +429,7 @@ pub fn named_plugin<'a>(
 
 /// Lists names in `[plugins] isolated` and `disabled` that match no plugin, probably by mistake.
 /// The setting then has no effect.
-fn nobodys_names(registry: &Registry, config: &Config) -> Vec<String> {
+fn unknown_plugin_names(registry: &Registry, config: &Config) -> Vec<String> {
     let lists = [("isolated", &config.plugins_isolated), ("disabled", &config.plugins_disabled)];
     let all = lists.iter().flat_map(|(list, names)| names.iter().map(move |name| (list, name)));
     let slips = all.filter(|(_, name)| *name != "*" && registry.plugin(name).is_none());

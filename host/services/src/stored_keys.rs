@@ -110,7 +110,7 @@ mod tests {
     use super::*;
 
     /// Finds no tool, because none is needed.
-    fn no_commands() -> KeyCommands {
+    fn no_key_commands() -> KeyCommands {
         let guardian = GuardianCommand { program: PathBuf::new(), args: Vec::new() };
         KeyCommands::new(Supervisor::new(guardian), &Default::default())
     }
@@ -123,7 +123,7 @@ mod tests {
         KeyStore { folder: Some(folder.join("keys")) }
     }
 
-    fn found(keys: &KeyStore) -> Option<String> {
+    fn find_stored_key(keys: &KeyStore) -> Option<String> {
         keys.find("work").unwrap().map(|key| match key {
             FoundKey::Here(text) | FoundKey::Printed(text) => text,
         })
@@ -133,7 +133,7 @@ mod tests {
     async fn stored_key_is_found_until_it_is_removed() {
         let folder = tempfile::tempdir().unwrap();
         let keys = keys(folder.path());
-        assert_eq!(found(&keys), None);
+        assert_eq!(find_stored_key(&keys), None);
         fs::create_dir(folder.path().join("keys")).unwrap();
         fs::write(path(&folder.path().join("keys"), "work", SecretStorageKind::File), "old\n")
             .unwrap();
@@ -142,12 +142,12 @@ mod tests {
             fs::Permissions::from_mode(0o600),
         )
         .unwrap();
-        assert_eq!(found(&keys).as_deref(), Some("old"));
-        let commands = no_commands();
+        assert_eq!(find_stored_key(&keys).as_deref(), Some("old"));
+        let commands = no_key_commands();
         for was_there in [true, false] {
             assert_eq!(keys.remove(&commands, "work").await.unwrap(), was_there);
         }
-        assert_eq!(found(&keys), None);
+        assert_eq!(find_stored_key(&keys), None);
     }
 
     #[test]
@@ -157,12 +157,12 @@ mod tests {
         fs::create_dir(folder.path().join("keys")).unwrap();
         fs::write(path(&folder.path().join("keys"), "work", SecretStorageKind::Tool), "").unwrap();
         let line = "secret-tool lookup service jaato provider work";
-        assert_eq!(found(&keys).as_deref(), Some(line));
+        assert_eq!(find_stored_key(&keys).as_deref(), Some(line));
     }
 
     #[test]
     fn no_key_is_found_if_the_home_is_not_a_folder() {
-        assert_eq!(found(&keys(Path::new("/dev/null/data"))), None);
+        assert_eq!(find_stored_key(&keys(Path::new("/dev/null/data"))), None);
     }
 
     #[test]

@@ -47,13 +47,13 @@ impl ArgumentChecks {
         if !arguments.is_object() {
             return Err(not_an_object(spec, arguments));
         }
-        match &*self.compiled(spec) {
-            Ok(validator) => check(validator, spec, arguments),
+        match &*self.compile_schema(spec) {
+            Ok(validator) => check_arguments(validator, spec, arguments),
             Err(error) => Err(error.clone()),
         }
     }
 
-    fn compiled(&self, spec: &ToolSpec) -> CompiledSchema {
+    fn compile_schema(&self, spec: &ToolSpec) -> CompiledSchema {
         let mut compiled = self.compiled.lock();
         if let Some(known) = compiled.get(&spec.name) {
             return Arc::clone(known);
@@ -73,7 +73,7 @@ fn compile(spec: &ToolSpec) -> Result<Validator> {
 }
 
 fn not_an_object(spec: &ToolSpec, arguments: &Value) -> Error {
-    let found = shorten(&arguments.to_string());
+    let found = shorten_value(&arguments.to_string());
     let text = format!(
         "the arguments of `{}` must be a JSON object, not {} `{found}`",
         spec.name,
@@ -82,14 +82,14 @@ fn not_an_object(spec: &ToolSpec, arguments: &Value) -> Error {
     Error::new(ErrorKind::InvalidArguments, text).with_hint(describe_properties(spec))
 }
 
-fn check(validator: &Validator, spec: &ToolSpec, arguments: &Value) -> Result<()> {
+fn check_arguments(validator: &Validator, spec: &ToolSpec, arguments: &Value) -> Result<()> {
     let mut mismatches = validator.iter_errors(arguments);
     let Some(first) = mismatches.next() else { return Ok(()) };
     let mut text = format!("the arguments of `{}` do not match its schema: ", spec.name);
-    text.push_str(&describe(&first));
+    text.push_str(&describe_mismatch(&first));
     for mismatch in mismatches.by_ref().take(MISMATCHES_MAX - 1) {
         text.push_str("; ");
-        text.push_str(&describe(&mismatch));
+        text.push_str(&describe_mismatch(&mismatch));
     }
     match mismatches.count() {
         0 => {}
@@ -99,10 +99,10 @@ fn check(validator: &Validator, spec: &ToolSpec, arguments: &Value) -> Result<()
 }
 
 /// Describes the path of a mismatch and the problem there.
-fn describe(mismatch: &ValidationError<'_>) -> String {
+fn describe_mismatch(mismatch: &ValidationError<'_>) -> String {
     let path = mismatch.instance_path().as_str();
     let place = if path.is_empty() { String::new() } else { format!("at `{path}`: ") };
-    let found = shorten(&mismatch.instance().to_string());
+    let found = shorten_value(&mismatch.instance().to_string());
     let what = match mismatch.kind() {
         ValidationErrorKind::Enum { options } => {
             format!(
@@ -117,22 +117,22 @@ fn describe(mismatch: &ValidationError<'_>) -> String {
             format!("the required property `{}` is missing", unquoted_value(property))
         }
         ValidationErrorKind::AdditionalProperties { unexpected } => {
-            format!("unknown properties: `{}`", shorten(&unexpected.join("`, `")))
+            format!("unknown properties: `{}`", shorten_value(&unexpected.join("`, `")))
         }
         ValidationErrorKind::AnyOf { context } | ValidationErrorKind::OneOfNotValid { context } => {
-            none_of(&found, context)
+            describe_choice_mismatch(&found, context)
         }
-        _ => shorten(&mismatch.to_string()),
+        _ => shorten_value(&mismatch.to_string()),
     };
     format!("{place}{what}")
 }
 
 /// Optional enums are written as a choice of schemas, so the allowed values are inside them.
-fn none_of(found: &str, context: &[Vec<ValidationError<'static>>]) -> String {
+fn describe_choice_mismatch(found: &str, context: &[Vec<ValidationError<'static>>]) -> String {
     let mut text = format!("`{found}` fits none of the allowed forms");
-    let reasons: Vec<String> = context.iter().flatten().map(describe).collect();
+    let reasons: Vec<String> = context.iter().flatten().map(describe_mismatch).collect();
     if !reasons.is_empty() {
-        let _infallible = write!(text, " ({})", shorten(&reasons.join("; ")));
+        let _infallible = write!(text, " ({})", shorten_value(&reasons.join("; ")));
     }
     text
 }
@@ -169,7 +169,7 @@ fn describe_properties(spec: &ToolSpec) -> String {
             format!("`{name}`{mark}")
         })
         .collect();
-    format!("its properties are {}", shorten(&list.join(", ")))
+    format!("its properties are {}", shorten_value(&list.join(", ")))
 }
 
 /// Returns a string without its quotes, and any other value as JSON.
@@ -188,6 +188,6 @@ fn type_name(value: &Value) -> &'static str {
     }
 }
 
-fn shorten(text: &str) -> String {
+fn shorten_value(text: &str) -> String {
     truncate_bytes(text, VALUE_BYTES_MAX)
 }

@@ -76,7 +76,7 @@ mod tests {
 
     use super::*;
 
-    fn expected(path: &str) -> ResolvedPath {
+    fn expected_path(path: &str) -> ResolvedPath {
         ResolvedPath {
             asked: path.to_owned(),
             path: path.to_owned(),
@@ -86,17 +86,17 @@ mod tests {
         }
     }
 
-    fn named(path: &str) -> NamedPaths {
+    fn named_paths(path: &str) -> NamedPaths {
         NamedPaths { path: path.to_owned(), ..NamedPaths::default() }
     }
 
     #[test]
     fn operation_gets_only_the_file_limits_that_concern_its_paths() {
         let denied = vec!["/w/secret".to_owned()];
-        let expected = vec![expected("/w/a"), expected("/w/b"), expected("/w/x/a")];
+        let expected = vec![expected_path("/w/a"), expected_path("/w/b"), expected_path("/w/x/a")];
         let files = CallFiles::new(FileLimits { denied, expected, ..FileLimits::default() });
         let asked = |path: &str| -> Vec<String> {
-            let limits = files.limits_of(&named(path));
+            let limits = files.limits_of(&named_paths(path));
             assert_eq!(limits.denied, ["/w/secret"]);
             limits.expected.into_iter().map(|it| it.path).collect()
         };
@@ -108,13 +108,13 @@ mod tests {
 
     #[test]
     fn identity_is_not_checked_for_files_that_the_call_changed() {
-        let all = vec![expected("/w/a"), expected("/w/b")];
+        let all = vec![expected_path("/w/a"), expected_path("/w/b")];
         let files = CallFiles::new(FileLimits { expected: all, ..FileLimits::default() });
         let is_same_file =
-            |path: &str| files.limits_of(&named(path)).expected[0].identity.is_some();
-        files.record_change(WRITE, &named("a"));
+            |path: &str| files.limits_of(&named_paths(path)).expected[0].identity.is_some();
+        files.record_change(WRITE, &named_paths("a"));
         assert!(!is_same_file("a") && is_same_file("b"));
-        files.record_change(DELETE, &named("c"));
+        files.record_change(DELETE, &named_paths("c"));
         assert!(!is_same_file("b"));
     }
 }

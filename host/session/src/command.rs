@@ -122,7 +122,7 @@ impl Session {
             store: &*self.shared.ports.outputs,
         };
         let content = output::output_content(output, fitting).await;
-        let mut answers = self.answers();
+        let mut answers = self.lock_answers();
         if answers.len() >= SHARED_ANSWERS_MAX {
             answers.remove(0);
         }
@@ -131,10 +131,10 @@ impl Session {
 
     /// Takes the command answers that the model has yet to see.
     pub(crate) fn take_answers(&self) -> Vec<Part> {
-        self.answers().drain(..).collect()
+        self.lock_answers().drain(..).collect()
     }
 
-    fn answers(&self) -> MutexGuard<'_, Vec<Part>> {
+    fn lock_answers(&self) -> MutexGuard<'_, Vec<Part>> {
         self.answers.lock()
     }
 }

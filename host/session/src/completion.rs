@@ -30,8 +30,8 @@ pub(crate) fn settle_parts(
         return seen.parts.clone();
     }
     let rest = |shown: &[Part], whole: &[Part], kind| match find_lost_text(
-        &join(shown, kind),
-        join(whole, kind),
+        &join_texts(shown, kind),
+        join_texts(whole, kind),
     ) {
         LostText::Nothing => None,
         LostText::Rest(rest) => Some(rest),
@@ -64,7 +64,7 @@ fn kind_name(kind: TextPartKind) -> &'static str {
     }
 }
 
-fn join(parts: &[Part], kind: TextPartKind) -> String {
+fn join_texts(parts: &[Part], kind: TextPartKind) -> String {
     parts.iter().filter_map(|part| text_of(part, kind)).collect()
 }
 

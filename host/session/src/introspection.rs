@@ -157,7 +157,7 @@ pub(crate) fn owner(tool: Option<&KnownTool>) -> PluginName {
 /// [`tools_to_activate`].
 pub(crate) fn answer(toolbox: &Toolbox, call: &ToolCall) -> Result<Output> {
     match call.name.as_str() {
-        LIST_TOOLS => Ok(list(toolbox, &call.arguments)),
+        LIST_TOOLS => Ok(list_tools(toolbox, &call.arguments)),
         GET_TOOL_SCHEMAS => Ok(schemas(toolbox, &requested_tool_names(call))),
         other => {
             Err(Error::new(ErrorKind::HostBug, format!("`{other}` is not a tool of the host")))
@@ -208,7 +208,7 @@ fn listed_under(tool: &KnownTool) -> &str {
 
 /// Returns true if a tool belongs to a requested category. The words that the model sees reach
 /// every tool: `MCP` covers all servers, and `other` covers all categories without such a word.
-fn is_in(tool: &KnownTool, category: &str) -> bool {
+fn is_in_category(tool: &KnownTool, category: &str) -> bool {
     let own = listed_under(tool);
     let is_word = |word: &str| CATEGORIES.iter().any(|(known, _)| known.eq_ignore_ascii_case(word));
     let family = own.split_once(": ").map_or(own, |(family, _)| family);
@@ -231,14 +231,15 @@ fn matching_tools<'a>(tools: Vec<&'a KnownTool>, query: &str) -> Vec<&'a KnownTo
     rated.into_iter().filter(|(hits, _)| *hits == most).map(|(_, tool)| tool).collect()
 }
 
-fn list(toolbox: &Toolbox, arguments: &Value) -> Output {
+fn list_tools(toolbox: &Toolbox, arguments: &Value) -> Output {
     let given = |key: &str| arguments.get(key).and_then(Value::as_str);
     let (category, query) = (given("category"), given("query").filter(|it| !it.trim().is_empty()));
     if category.is_none() && query.is_none() {
         return categories(toolbox);
     }
     let is_verbose = arguments.get("verbose") == Some(&Value::Bool(true));
-    let is_asked = |tool: &&KnownTool| category.is_none_or(|category| is_in(tool, category));
+    let is_asked =
+        |tool: &&KnownTool| category.is_none_or(|category| is_in_category(tool, category));
     let mut tools: Vec<_> = usable_tools(toolbox).filter(is_asked).collect();
     if let Some(query) = query {
         tools = matching_tools(tools, query);

@@ -6,6 +6,7 @@
 //! files, terminals or networks. A host program implements the traits. Tests use the
 //! implementations in `testing`.
 
+mod accepted_input;
 mod arguments;
 mod ask;
 mod call_files;
@@ -15,13 +16,13 @@ mod clock;
 mod command;
 mod completion;
 mod conditions;
+mod deadline_pause;
 mod events;
 mod exchange;
 mod facts;
 mod form_check;
 mod gc;
 mod history;
-mod hold;
 mod hooks;
 mod ids;
 mod inbox;
@@ -36,20 +37,20 @@ mod prompt;
 mod prompt_parts;
 mod provider;
 mod random;
-mod renewal;
 mod report;
 mod retry;
 mod saver;
 mod session;
-mod spent;
-mod takes;
 mod tasks;
 #[cfg(feature = "testing")]
 pub mod testing;
+mod tool_changes;
 mod toolbox;
 mod tools;
 mod turn;
+mod usage_caps;
 
+pub use accepted_input::ModelCapabilities;
 pub use arguments::ArgumentChecks;
 pub use ask::{FormQuestion, SecretAnswer, SecretQuestion, TypedSecret, UserAsker};
 pub use call_files::{CallFiles, NamedPaths};
@@ -58,11 +59,12 @@ pub use cancel::Cancel;
 pub use clock::{SessionClock, SystemClock};
 pub use command::{CommandCall, SHARED_ANSWERS_MAX};
 pub use conditions::{CONDITION_MS_MAX, RUNS_BY_THEMSELVES_MAX};
+pub use deadline_pause::{DeadlineHold, DeadlinePause};
 pub use events::{EventEmitter, EventSink};
 pub use facts::{SharedFacts, estimate_tokens, percent_used};
 pub use gc::{GC_FAILURES_MAX, Gc, GcReport, OVERFLOWS_MAX, WINDOW_WAIT_MS, WindowOrigin};
 pub use history::{COLLECTED_BYTES_MAX, History, HistoryEntry, HistoryError, MessageMark};
-pub use hold::{AnswerDeadline, DeadlineHold, DeadlinePause};
+pub use deadline_pause::{AnswerDeadline, DeadlineHold, DeadlinePause};
 pub use hooks::{
     ADDITION_TOKENS_MAX, ADDITIONS_TOKENS_MAX, ARGUMENTS_SHOWN_BYTES_MAX, HOOK_FAILURES_MAX,
     HOOK_OPEN_MS_MAX, HookPlugin, HookPromptAddition, HookScope, Hooks, NoHooks,
@@ -93,8 +95,6 @@ pub use session::{
     Agent, AnsweringModel, AskingPlugin, InitialObjects, LentSessionState, ModelSetup,
     PLUGIN_CALLS_MAX, PieceSink, Session, SessionHandle, SessionSetup,
 };
-pub use spent::{SessionUsage, SharedUsage, cost_micro_usd};
-pub use takes::ModelCapabilities;
 pub use tasks::{RunningTask, WakeWaiter};
 pub use toolbox::{CallableTool, Toolbox};
 pub use tools::{
@@ -104,3 +104,4 @@ pub use turn::{
     MARK_CANCELLED, MARK_CAP, MARK_CONTEXT_FULL, MARK_FAILED, MARK_FILTERED, MARK_LIMIT,
     MARK_OUTPUT_LIMIT, MARK_PROCESS_ENDED, MARK_REFUSED,
 };
+pub use usage_caps::{SessionUsage, SharedUsage, cost_micro_usd};

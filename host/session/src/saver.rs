@@ -267,7 +267,7 @@ mod tests {
         serde_json::from_value(rules).unwrap()
     }
 
-    fn restored(is_same_place: bool) -> (PolicyMode, Vec<String>) {
+    fn restored_policy(is_same_place: bool) -> (PolicyMode, Vec<String>) {
         let mut rules = Rules::default();
         saved_rules().restore_into(&mut rules, is_same_place);
         let tools = rules.answers().iter().map(|answer| answer.tool().to_string());
@@ -277,12 +277,12 @@ mod tests {
     #[test]
     fn only_answers_of_the_session_are_restored() {
         let expected = ["allowed", "denied"].map(str::to_owned).to_vec();
-        assert_eq!(restored(true), (PolicyMode::AcceptEdits, expected));
+        assert_eq!(restored_policy(true), (PolicyMode::AcceptEdits, expected));
     }
 
     #[test]
     fn elsewhere_only_what_denies_is_restored() {
-        assert_eq!(restored(false), (PolicyMode::Ask, vec!["denied".to_owned()]));
+        assert_eq!(restored_policy(false), (PolicyMode::Ask, vec!["denied".to_owned()]));
         let mut rules = Rules::default();
         SavedRules { mode: PolicyMode::ReadOnly, ..SavedRules::default() }
             .restore_into(&mut rules, false);

@@ -4,16 +4,16 @@
 //! prefix of its requests changes only when a tool is activated or joins, or when plugins were
 //! replaced between two turns, and an event says so.
 
-mod asked;
-mod beside;
+mod accepted_media;
 mod counted;
 mod forms;
 mod handle;
 mod interrupted;
-mod left_out;
 mod listed;
 mod model;
-mod sight;
+mod next_request;
+mod omitted_media;
+mod side_requests;
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -40,15 +40,15 @@ use crate::{
     InterruptedCalls, Limits, ModelCapabilities, Provider, SessionPorts, SessionUsage, SharedFacts,
     SharedObjects, SharedRules, SharedUsage, SystemPrompt, Toolbox, WakeWaiter,
 };
-use beside::PluginModelRequests;
-pub use beside::{AskingPlugin, PieceSink};
+use accepted_media::MediaTypeState;
 use forms::SessionForms;
 pub(crate) use handle::SessionShared;
 pub use handle::{LentSessionState, PLUGIN_CALLS_MAX, SessionHandle};
-use left_out::OmittedMedia;
-pub(crate) use left_out::{RefusedBlobs, blames_media};
 pub use model::{AnsweringModel, ModelSetup};
-use sight::MediaTypeState;
+use omitted_media::OmittedMedia;
+pub(crate) use omitted_media::{RefusedBlobs, blames_media};
+use side_requests::PluginModelRequests;
+pub use side_requests::{AskingPlugin, PieceSink};
 
 /// Longest wait for the disk before a request, in milliseconds.
 const WRITTEN_MS_MAX: u64 = 200;

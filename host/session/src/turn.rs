@@ -17,7 +17,7 @@ use crate::gc::{estimate_tokens, is_possible_output, json_bytes};
 use crate::history::ExpectedMessage;
 use crate::hooks::{HookPromptAddition, is_addition};
 use crate::inbox::InboxMessage;
-use crate::spent::{unknown_cost, with_cost};
+use crate::usage_caps::{unknown_cost, with_cost};
 use crate::{
     Cancel, HistoryError, MessageMark, Session, TurnReport, UserPrompt, completion, tasks,
 };
@@ -248,7 +248,7 @@ impl Session {
         self.shared.facts.update(|facts| facts.turns = self.history.turn_count());
         while progress.steps < self.shared.limits.steps_max {
             progress.steps += 1;
-            if let StepFlow::Break(end) = self.step(progress, cancel).await? {
+            if let StepFlow::Break(end) = self.run_step(progress, cancel).await? {
                 return Ok(end);
             }
         }
@@ -256,7 +256,7 @@ impl Session {
     }
 
     /// Runs one request and handles its answer.
-    async fn step(&mut self, progress: &mut TurnProgress, cancel: &Cancel) -> Result<StepFlow> {
+    async fn run_step(&mut self, progress: &mut TurnProgress, cancel: &Cancel) -> Result<StepFlow> {
         let step = progress.steps;
         if let Some(end) = self.look_at_caps(cancel).await? {
             progress.steps -= 1;

@@ -28,7 +28,7 @@ fn stage() -> TestStage {
 }
 
 /// Runs a turn whose first answer makes these calls of `write`. Returns their results.
-async fn play(stage: &TestStage, session: &mut Session, calls: &[Value]) -> Vec<Value> {
+async fn play_calls(stage: &TestStage, session: &mut Session, calls: &[Value]) -> Vec<Value> {
     let beat = |(id, arguments): (usize, &Value)| {
         ScriptedProviderAction::call(&id.to_string(), "write", arguments.clone())
     };
@@ -74,7 +74,7 @@ async fn identical_calls_in_one_response_share_one_prompt_with_a_count() {
     let comment = Some("not b".to_owned());
     let no = PermissionAnswer { comment, ..PermissionAnswer::once(Is::Deny) };
     stage.person.answers([yes(), no, yes()]);
-    let results = play(&stage, &mut session, &[a.clone(), b.clone(), a.clone(), b]).await;
+    let results = play_calls(&stage, &mut session, &[a.clone(), b.clone(), a.clone(), b]).await;
     assert_eq!((&results[0], &results[2]), (&echo(&a), &echo(&a)));
     for denied in [&results[1], &results[3]] {
         assert!(denied["error"]["message"].as_str().unwrap().contains("not b"), "{denied}");
@@ -82,7 +82,7 @@ async fn identical_calls_in_one_response_share_one_prompt_with_a_count() {
     let times: Vec<_> = stage.person.prompts().iter().map(|prompt| prompt.times).collect();
     assert_eq!(times, [2, 2]);
     // The model's next answer is asked about separately.
-    play(&stage, &mut session, &[a]).await;
+    play_calls(&stage, &mut session, &[a]).await;
     assert_eq!(stage.person.questions().len(), 3);
 }
 
@@ -95,16 +95,16 @@ async fn permission_answer_applies_to_its_scope_and_chosen_pattern() {
     // For the turn, and exactly this call. The other call is still asked about.
     stage.provider.then([ScriptedProviderAction::call("0", "write", a.clone())]);
     stage.provider.then([ScriptedProviderAction::call("1", "write", a.clone())]);
-    play(&stage, &mut session, &[a.clone(), b.clone()]).await;
+    play_calls(&stage, &mut session, &[a.clone(), b.clone()]).await;
     assert_eq!(stage.person.questions().len(), 2);
     // The turn is over.
-    play(&stage, &mut session, std::slice::from_ref(&a)).await;
+    play_calls(&stage, &mut session, std::slice::from_ref(&a)).await;
     assert_eq!(stage.person.questions().len(), 3);
     let patterns = &stage.person.prompts()[2].patterns;
     assert_eq!(patterns.last().unwrap(), "`write` in `/x`");
     stage.person.answers([like(Is::AllowInSession, patterns.len() - 1)]);
-    play(&stage, &mut session, &[b]).await;
-    play(&stage, &mut session, &[a, json!({ "path": "/x/c" })]).await;
+    play_calls(&stage, &mut session, &[b]).await;
+    play_calls(&stage, &mut session, &[a, json!({ "path": "/x/c" })]).await;
     assert_eq!(stage.person.questions().len(), 4);
     let decisions = decisions(&stage);
     assert_eq!(decisions[0], "true session.always host turn");
@@ -121,7 +121,7 @@ async fn permission_answer_that_was_not_offered_denies_this_call_only() {
     let wrong = [like(Is::AllowInSession, 99), like(Is::AllowOnce, 0), with_mode];
     stage.person.answers(wrong);
     for _ in 0..3 {
-        let results = play(&stage, &mut session, &[json!({ "path": "/x/a" })]).await;
+        let results = play_calls(&stage, &mut session, &[json!({ "path": "/x/a" })]).await;
         let message = results[0]["error"]["message"].as_str().unwrap();
         let why = "the prompt does not offer this answer (rule `person.not_offered`)";
         assert!(message.ends_with(why), "{message}");
@@ -137,7 +137,7 @@ async fn session_denial_applies_to_a_pattern_or_the_whole_tool() {
     stage.person.answers([deny(Some(0)), yes(), deny(None)]);
     let (a, b) = (json!({ "path": "a" }), json!({ "path": "b" }));
     for (arguments, asked) in [(&a, 1), (&a, 1), (&b, 2), (&json!({}), 3), (&b, 3)] {
-        play(&stage, &mut session, std::slice::from_ref(arguments)).await;
+        play_calls(&stage, &mut session, std::slice::from_ref(arguments)).await;
         assert_eq!(stage.person.questions().len(), asked, "{arguments}");
     }
 }
@@ -148,7 +148,7 @@ async fn edited_arguments_are_prompted_again_and_history_keeps_the_original_call
     let mut session = stage.start(TestStage::setup()).unwrap();
     let (made, edited) = (json!({ "path": "/" }), json!({ "path": "/tmp/x" }));
     stage.person.answers([edit(edited.clone()), yes()]);
-    let results = play(&stage, &mut session, std::slice::from_ref(&made)).await;
+    let results = play_calls(&stage, &mut session, std::slice::from_ref(&made)).await;
     let expected = json!({
         "echo": edited, "arguments_changed_by": ["the user"], "arguments_that_ran": edited,
     });
@@ -175,7 +175,7 @@ async fn edited_arguments_are_checked_by_schema_guards_and_rules() {
             _ => json!({ "decision": "go_on" }),
         })
     });
-    let results = play(&stage, &mut session, &[json!({ "text": "a" })]).await;
+    let results = play_calls(&stage, &mut session, &[json!({ "text": "a" })]).await;
     let message = results[0]["error"]["message"].as_str().unwrap();
     assert!(message.contains("no b"), "{message}");
     assert!(stage.events.notices().contains("the arguments cannot be used"));
@@ -183,7 +183,7 @@ async fn edited_arguments_are_checked_by_schema_guards_and_rules() {
     let stage = self::stage();
     let mut session = stage.start(TestStage::setup()).unwrap();
     stage.person.answers((0..20).map(|number| edit(json!({ "number": number }))));
-    let results = play(&stage, &mut session, &[json!({})]).await;
+    let results = play_calls(&stage, &mut session, &[json!({})]).await;
     let message = results[0]["error"]["message"].as_str().unwrap();
     assert!(message.contains("changed more than 8 times (rule `person.edits`)"), "{message}");
     assert_eq!(stage.person.questions().len(), 9);
@@ -196,7 +196,7 @@ async fn unanswered_permission_prompt_is_denied_after_its_timeout() {
     setup.patience_ms = Some(30_000);
     let mut session = stage.start(setup).unwrap();
     stage.person.answers([]);
-    let results = play(&stage, &mut session, &[json!({})]).await;
+    let results = play_calls(&stage, &mut session, &[json!({})]).await;
     let message = "the call of `write` is denied: no answer came to the permission prompt within 30 s (rule `person.late`)";
     assert_eq!(results[0]["error"]["message"], message);
     assert_eq!(decisions(&stage), ["false person.late"]);
@@ -246,7 +246,7 @@ async fn client_sets_the_prompt_timeout_unless_the_setup_does() {
         let mut ports = stage.ports();
         ports.asker = Arc::new(Slow::default());
         let mut session = Session::start(setup, ports).unwrap();
-        let results = play(&stage, &mut session, &[json!({})]).await;
+        let results = play_calls(&stage, &mut session, &[json!({})]).await;
         let message = results[0]["error"]["message"].as_str().unwrap();
         assert!(message.contains(&format!("within {expected}")), "{message}");
     }
@@ -315,7 +315,7 @@ async fn permanent_answer_is_saved_or_else_applies_to_the_session() {
         let mut session = stage.start(setup).unwrap();
         stage.person.answers([like(Is::AllowAlways, 0)]);
         for _ in 0..2 {
-            let results = play(&stage, &mut session, &[json!({})]).await;
+            let results = play_calls(&stage, &mut session, &[json!({})]).await;
             assert_eq!(results, [echo(&json!({}))]);
         }
         assert_eq!(decisions(&stage)[0], format!("true session.always host {scope}"));
@@ -331,7 +331,7 @@ async fn permission_event_lists_the_offered_answers_and_the_asking_agent() {
         .previews(|_| async { Ok(Preview::text("it writes")) })]);
     let mut session = stage.start(TestStage::setup()).unwrap();
     stage.person.answers([yes()]);
-    play(&stage, &mut session, &[json!({})]).await;
+    play_calls(&stage, &mut session, &[json!({})]).await;
     let asked = stage.events.events().into_iter().find_map(|event| match event {
         event @ Event::PermissionAsked(_) => Some(serde_json::to_value(event).unwrap()),
         _ => None,

@@ -18,7 +18,7 @@ type Calls = Vec<(&'static str, Value)>;
 
 /// Runs a turn with one answer with these calls (ids `0`, `1` …) and a final one. Returns the
 /// results.
-async fn play(
+async fn play_calls(
     stage: &TestStage,
     setup: SessionSetup,
     calls: Calls,
@@ -67,7 +67,8 @@ fn weather() -> ScriptedTool {
 
 async fn check_arguments(arguments: Value, expected: Expect) {
     let stage = TestStage::new([weather()]);
-    let (results, report) = play(&stage, TestStage::setup(), vec![("weather", arguments)]).await;
+    let (results, report) =
+        play_calls(&stage, TestStage::setup(), vec![("weather", arguments)]).await;
     assert_eq!(report.outcome, Outcome::Done);
     assert_eq!(stage.tools.seats().is_empty(), results[0].is_error);
     expected.assert_eq(&show(&results));
@@ -92,7 +93,7 @@ async fn wrongly_typed_arguments_are_converted_before_prompts_and_events() {
     let stage = TestStage::new([weather().writing()]);
     stage.person.answers([PermissionAnswer::once(Is::AllowOnce)]);
     let given = json!({ "City": "Bern", "unit": "Kelvin" });
-    play(&stage, TestStage::setup(), vec![("weather", given.clone())]).await;
+    play_calls(&stage, TestStage::setup(), vec![("weather", given.clone())]).await;
     let fitted = json!({ "unit": "kelvin", "city": "Bern" });
     assert_eq!(stage.person.prompts()[0].arguments, fitted);
     let started = stage.events.events().into_iter().find_map(|event| match event {
@@ -117,7 +118,7 @@ async fn history_shows_arguments_in_a_string_as_the_object_that_ran() {
         (json!("[1]"), json!("[1]"), false),
     ] {
         let stage = TestStage::new([ScriptedTool::echo("look")]);
-        let (results, _) = play(&stage, TestStage::setup(), vec![("look", given)]).await;
+        let (results, _) = play_calls(&stage, TestStage::setup(), vec![("look", given)]).await;
         assert_eq!(results[0].is_error, !runs, "{results:?}");
         let sent = stage.provider.requests().pop().unwrap();
         let call = sent.messages.iter().flat_map(|message| message.tool_calls()).next();
@@ -160,7 +161,7 @@ async fn invalid_tool_schema_is_reported_as_the_plugins_fault() {
         ScriptedTool::echo("fine"),
     ]);
     let calls = vec![("odd", json!({})), ("fine", json!({}))];
-    let (results, _) = play(&stage, TestStage::setup(), calls).await;
+    let (results, _) = play_calls(&stage, TestStage::setup(), calls).await;
     assert_eq!(results[0].content["error"]["kind"], "plugin_misbehaved");
     assert!(!results[1].is_error);
 }
@@ -173,7 +174,7 @@ async fn errors_for_unknown_and_disabled_tools_suggest_what_to_do() {
         ScriptedTool::echo("read_files").state(ToolState::Disabled { by }),
     ]);
     let calls = vec![("readFile", json!({})), ("read_files", json!({})), ("zzz", json!({}))];
-    let (results, report) = play(&stage, TestStage::setup(), calls).await;
+    let (results, report) = play_calls(&stage, TestStage::setup(), calls).await;
     expect![[r#"
         error {"error":{"kind":"unknown_tool","message":"there is no tool `readFile`","hint":"did you mean `read_file`?"}}
         error {"error":{"kind":"tool_disabled","message":"the tool `read_files` is disabled by `[tools] disabled` in the configuration","hint":"continue without it, or tell the user that it is needed"}}
@@ -188,7 +189,7 @@ async fn errors_for_unknown_and_disabled_tools_suggest_what_to_do() {
 async fn call_that_needs_permission_without_a_user_is_denied() {
     let stage = TestStage::new([ScriptedTool::echo("write").writing(), ScriptedTool::echo("look")]);
     let calls = vec![("write", json!({})), ("look", json!({}))];
-    let (results, report) = play(&stage, TestStage::setup(), calls).await;
+    let (results, report) = play_calls(&stage, TestStage::setup(), calls).await;
     expect![[r#"
         error {"error":{"kind":"permission_denied","message":"the call of `write` is denied: tool `write` needs permission, and no user can be asked (standard input is not a terminal) (rule `ask.silence`)","hint":"allow it with `--allow write`, or everything with `--yes`"}}
         {"echo":{}}
@@ -206,7 +207,8 @@ async fn read_only_tools_of_unshipped_plugins_need_permission() {
     foreign.known.shipped = false;
     let stage = TestStage::new([foreign]);
     stage.person.answers([PermissionAnswer::once(Is::AllowOnce)]);
-    let (results, report) = play(&stage, TestStage::setup(), vec![("foreign", json!({}))]).await;
+    let (results, report) =
+        play_calls(&stage, TestStage::setup(), vec![("foreign", json!({}))]).await;
     assert_eq!((results[0].is_error, report.outcome), (false, Outcome::Done));
     assert_eq!(stage.person.questions().len(), 1);
 }
@@ -218,7 +220,7 @@ async fn allow_options_permit_a_call_without_a_prompt() {
         let setup = TestStage::setup();
         setup.rules.lock().allow_all = all;
         setup.rules.lock().allowed.insert(AllowedTool::parse("write"));
-        let (results, report) = play(&stage, setup, vec![("write", json!({}))]).await;
+        let (results, report) = play_calls(&stage, setup, vec![("write", json!({}))]).await;
         assert_eq!((results[0].is_error, report.outcome), (false, Outcome::Done));
     }
 }
@@ -300,7 +302,7 @@ async fn safe_calls_run_in_parallel_and_results_keep_call_order() {
         ("read", ms(200)),
         ("read", ms(10)),
     ];
-    let (results, report) = play(&stage, setup, calls).await;
+    let (results, report) = play_calls(&stage, setup, calls).await;
     assert_eq!(report.duration_ms, 300 + 50 + 50 + 200);
     let slept: Vec<u64> =
         results.iter().map(|result| result.content["slept_ms"].as_u64().unwrap()).collect();
@@ -314,7 +316,7 @@ async fn eight_calls_run_side_by_side_and_the_ninth_waits() {
     for (count, duration_ms) in [(8, 100), (9, 200)] {
         let stage = TestStage::new([ScriptedTool::sleeper("read")]);
         let calls = (0..count).map(|_| ("read", json!({ "ms": 100 }))).collect();
-        let (_, report) = play(&stage, TestStage::setup(), calls).await;
+        let (_, report) = play_calls(&stage, TestStage::setup(), calls).await;
         assert_eq!(report.duration_ms, duration_ms, "{count} calls");
         let most = stage.tools.seats().iter().map(|seat| seat.beside + 1).max();
         assert_eq!(most, Some(8));
@@ -327,7 +329,7 @@ async fn calls_beyond_the_step_limit_each_get_an_error() {
     let limits = Limits { calls_per_step_max: 2, ..Limits::default() };
     let setup = SessionSetup { limits, ..TestStage::setup() };
     let calls = vec![("look", json!({})), ("look", json!({})), ("look", json!({}))];
-    let (results, report) = play(&stage, setup, calls).await;
+    let (results, report) = play_calls(&stage, setup, calls).await;
     assert_eq!(results.iter().filter(|result| result.is_error).count(), 1);
     assert_eq!(results[2].content["error"]["kind"], "limit_reached");
     assert_eq!((stage.tools.seats().len(), report.outcome), (2, Outcome::Done));
@@ -343,7 +345,7 @@ async fn a_call_past_its_deadline_is_dropped_with_its_cancel_set() {
     })]);
     let limits = Limits { call_deadline_ms: 1_000, ..Limits::default() };
     let setup = SessionSetup { limits, ..TestStage::setup() };
-    let (results, report) = play(&stage, setup, vec![("stuck", json!({}))]).await;
+    let (results, report) = play_calls(&stage, setup, vec![("stuck", json!({}))]).await;
     assert_eq!(results[0].content["error"]["kind"], "timeout");
     assert_eq!(report.duration_ms, 1_000);
     assert!(matches!(stage.tools.seats()[..], [ConcurrentCallRecord { ended: false, .. }]));
@@ -360,7 +362,7 @@ async fn failed_tool_reports_its_message_hint_and_live_output() {
         assert!(scope.output.write("working"));
         Err::<Output, _>(Error::failed("no such file").with_hint("list the folder first"))
     })]);
-    let (results, _) = play(&stage, TestStage::setup(), vec![("fails", json!({}))]).await;
+    let (results, _) = play_calls(&stage, TestStage::setup(), vec![("fails", json!({}))]).await;
     expect![[r#"
         error {"error":{"kind":"failed","message":"no such file","hint":"list the folder first"}}
     "#]]
@@ -374,13 +376,13 @@ async fn failed_tool_reports_its_message_hint_and_live_output() {
 }
 
 /// Returns the model's result of a tool that returns this content, and the files.
-async fn shown(content: Value) -> (ToolResult, Vec<(String, Vec<u8>)>) {
+async fn shown_result(content: Value) -> (ToolResult, Vec<(String, Vec<u8>)>) {
     let output = Output::json(content);
     let stage = TestStage::new([ScriptedTool::new("big", move |_, _| {
         let output = output.clone();
         async move { Ok(output) }
     })]);
-    let (mut results, _) = play(&stage, TestStage::setup(), vec![("big", json!({}))]).await;
+    let (mut results, _) = play_calls(&stage, TestStage::setup(), vec![("big", json!({}))]).await;
     let result = results.remove(0);
     let bytes = Value::Object(result.content.clone()).to_string().len();
     assert!(bytes <= 16 * 1024, "{bytes} bytes");
@@ -400,14 +402,14 @@ fn parts<'a>(shown: &'a Value, file: &str) -> (&'a str, usize, &'a str) {
 async fn output_one_byte_over_the_limit_is_truncated() {
     let frame = json!({ "text": "" }).to_string().len();
     let text = |len: usize| "x".repeat(len - frame);
-    let (result, files) = shown(json!({ "text": text(16 * 1024) })).await;
+    let (result, files) = shown_result(json!({ "text": text(16 * 1024) })).await;
     assert_eq!(
         (result.content["text"].as_str().unwrap().len(), files.len()),
         (16 * 1024 - frame, 0)
     );
 
     let whole = text(16 * 1024 + 1);
-    let (result, files) = shown(json!({ "text": whole, "exit_code": 0 })).await;
+    let (result, files) = shown_result(json!({ "text": whole, "exit_code": 0 })).await;
     assert_eq!(result.content["exit_code"], 0, "what is short keeps its place");
     assert_eq!(files, [("/outputs/0-result-text".to_owned(), whole.clone().into_bytes())]);
     assert_eq!(result.content["output_file"], "/outputs/0-result-text");
@@ -420,7 +422,7 @@ async fn output_one_byte_over_the_limit_is_truncated() {
 async fn truncated_text_keeps_head_and_tail_at_character_boundaries() {
     for line_end in ["\n", "\u{1}"] {
         let text: String = (0..20_000).map(|n| format!("{n}€{line_end}")).collect();
-        let (result, files) = shown(json!({ "out": text })).await;
+        let (result, files) = shown_result(json!({ "out": text })).await;
         let (head, left_out, tail) = parts(&result.content["out"], &files[0].0);
         assert!(text.starts_with(head) && text.ends_with(tail));
         assert_eq!(head.len() + left_out + tail.len(), text.len());
@@ -432,7 +434,7 @@ async fn truncated_text_keeps_head_and_tail_at_character_boundaries() {
 async fn long_text_is_saved_even_if_the_tool_names_its_own_file() {
     let claim = "\n[… 5 bytes left out; the whole output: /etc/passwd …]\n";
     let text = format!("{}{claim}{}", "a".repeat(20_000), "b".repeat(20_000));
-    let (result, files) = shown(json!({ "text": text, "output_file": "/etc/passwd" })).await;
+    let (result, files) = shown_result(json!({ "text": text, "output_file": "/etc/passwd" })).await;
     assert_eq!(files, [("/outputs/0-result-text".to_owned(), text.clone().into_bytes())]);
     let (head, left_out, tail) = parts(&result.content["text"], &files[0].0);
     assert_eq!(head.len() + left_out + tail.len(), text.len());
@@ -441,7 +443,7 @@ async fn long_text_is_saved_even_if_the_tool_names_its_own_file() {
 #[tokio::test(start_paused = true)]
 async fn short_texts_stay_whole_beside_long_ones() {
     let (out, err) = ("o".repeat(60_000), "e".repeat(3_000));
-    let (result, files) = shown(json!({ "stdout": out, "stderr": err, "exit": 1 })).await;
+    let (result, files) = shown_result(json!({ "stdout": out, "stderr": err, "exit": 1 })).await;
     assert_eq!(result.content["stderr"], err);
     assert!(result.content["stdout"].as_str().unwrap().len() > 12_000);
     assert_eq!(files.len(), 1);
@@ -452,7 +454,7 @@ async fn output_without_long_texts_is_truncated_as_json() {
     let list: Vec<u32> = (0..10_000).collect();
     let content = json!({ "list": list, "count": 10_000 });
     let whole = content.to_string();
-    let (result, files) = shown(content).await;
+    let (result, files) = shown_result(content).await;
     assert_eq!(files, [("/outputs/0-result-json".to_owned(), whole.clone().into_bytes())]);
     let keys: Vec<_> = result.content.keys().collect();
     assert_eq!(keys, ["json", "output_file"]);
@@ -461,9 +463,9 @@ async fn output_without_long_texts_is_truncated_as_json() {
     assert_eq!(head.len() + left_out + tail.len(), whole.len());
     let fields: serde_json::Map<_, _> =
         (0..3_000).map(|n| (format!("key{n}"), json!("v".repeat(600)))).collect();
-    shown(Value::Object(fields)).await;
+    shown_result(Value::Object(fields)).await;
     let deep = (0..40).fold(json!("x".repeat(3_000)), |inner, _| json!({ "in": [inner] }));
-    shown(json!({ "deep": vec![deep; 9], "\n\n": "\u{1}".repeat(900) })).await;
+    shown_result(json!({ "deep": vec![deep; 9], "\n\n": "\u{1}".repeat(900) })).await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -477,7 +479,7 @@ async fn long_error_is_truncated_and_raw_bytes_are_saved() {
         }),
     ]);
     let calls = vec![("loud", json!({})), ("image", json!({}))];
-    let (results, _) = play(&stage, TestStage::setup(), calls).await;
+    let (results, _) = play_calls(&stage, TestStage::setup(), calls).await;
     assert!(results[0].is_error);
     assert!(Value::Object(results[0].content.clone()).to_string().len() <= 16 * 1024);
     let expected = json!({ "width": 1, "bytes": { "length": 3, "file": "/outputs/1-bytes" } });
@@ -493,7 +495,7 @@ async fn tool_attachments_are_kept_outside_the_result_json() {
         async { Ok(Output { attachments, ..Output::json(json!({ "width": 1 })) }) }
     })]);
     let calls = vec![("draw", json!({}))];
-    let (results, _) = play(&stage, TestStage::setup(), calls).await;
+    let (results, _) = play_calls(&stage, TestStage::setup(), calls).await;
     assert_eq!(results[0].attachments, [image(), DataPart::blob("text/plain", "b2")]);
     assert_eq!(Value::Object(results[0].content.clone()), json!({ "width": 1 }));
 }

@@ -11,17 +11,17 @@ use jaato_session::{
 use jaato_types::{Error, ErrorKind, Event, ModelId, Outcome, Price, Usage};
 use serde_json::json;
 
-fn used(prompt_tokens: u64, output_tokens: u64) -> ScriptedProviderAction {
+fn usage_action(prompt_tokens: u64, output_tokens: u64) -> ScriptedProviderAction {
     ScriptedProviderAction::Usage(Usage { prompt_tokens, output_tokens, ..Usage::default() })
 }
 
 fn setup(caps: Caps) -> SessionSetup {
     // A dollar per token, so that sums are visible.
     let price = Price { input: 1e6, output: 1e6, ..Price::default() };
-    priced(caps, Some(price), false)
+    setup_with_price(caps, Some(price), false)
 }
 
-fn priced(caps: Caps, price: Option<Price>, is_price_configured: bool) -> SessionSetup {
+fn setup_with_price(caps: Caps, price: Option<Price>, is_price_configured: bool) -> SessionSetup {
     let mut setup = SessionSetup { caps, ..TestStage::setup() };
     (setup.model.price, setup.model.is_price_configured) = (price, is_price_configured);
     setup
@@ -38,7 +38,7 @@ fn usages(stage: &TestStage) -> Vec<Usage> {
 #[tokio::test(start_paused = true)]
 async fn cost_is_calculated_if_the_server_does_not_report_it() {
     let stage = TestStage::new([ScriptedTool::echo("look")]);
-    stage.provider.then([ScriptedProviderAction::call("1", "look", json!({})), used(2, 1)]);
+    stage.provider.then([ScriptedProviderAction::call("1", "look", json!({})), usage_action(2, 1)]);
     let said = Usage { prompt_tokens: 5, cost_micro_usd: Some(7), ..Usage::default() };
     stage
         .provider
@@ -62,7 +62,9 @@ async fn cap_ends_the_turn_before_the_next_request_and_blocks_later_turns() {
         (Caps { steps: Some(1), ..Caps::default() }, "`--max-steps`"),
     ] {
         let stage = TestStage::new([ScriptedTool::echo("look")]);
-        stage.provider.then([ScriptedProviderAction::call("1", "look", json!({})), used(2, 1)]);
+        stage
+            .provider
+            .then([ScriptedProviderAction::call("1", "look", json!({})), usage_action(2, 1)]);
         let mut session = stage.start(setup(caps)).unwrap();
         let report = session.turn("go", &Cancel::new()).await;
         let error = report.error.unwrap();
@@ -79,7 +81,7 @@ async fn cap_ends_the_turn_before_the_next_request_and_blocks_later_turns() {
 #[tokio::test(start_paused = true)]
 async fn cap_above_the_usage_has_no_effect() {
     let stage = TestStage::new([]);
-    stage.provider.then([ScriptedProviderAction::text("done"), used(2, 1)]);
+    stage.provider.then([ScriptedProviderAction::text("done"), usage_action(2, 1)]);
     let caps = Caps { cost: Dollars::new(3.1), tokens: Some(4), steps: Some(2) };
     let mut session = stage.start(setup(caps)).unwrap();
     assert_eq!(session.turn("go", &Cancel::new()).await.outcome, Outcome::Done);
@@ -89,7 +91,7 @@ async fn cap_above_the_usage_has_no_effect() {
 async fn cost_cap_with_an_unknown_price_fails_the_turn() {
     let stage = TestStage::new([]);
     let caps = Caps { cost: Dollars::new(1.0), ..Caps::default() };
-    let mut session = stage.start(priced(caps, None, false)).unwrap();
+    let mut session = stage.start(setup_with_price(caps, None, false)).unwrap();
     let report = session.turn("go", &Cancel::new()).await;
     let error = report.error.unwrap();
     assert_eq!((report.outcome, error.kind), (Outcome::Failed, ErrorKind::Configuration));
@@ -103,10 +105,10 @@ async fn provider_price_is_used_if_no_price_is_configured() {
     for (configured, expected) in [(None, 2), (Some(Price::nothing()), 0)] {
         let stage = TestStage::new([]);
         stage.provider.tells_price(Price { input: 1.0, output: 0.0, ..Price::default() });
-        stage.provider.then([ScriptedProviderAction::text("done"), used(2, 1)]);
+        stage.provider.then([ScriptedProviderAction::text("done"), usage_action(2, 1)]);
         let caps = Caps { cost: Dollars::new(1.0), ..Caps::default() };
         let is_configured = configured.is_some();
-        let mut session = stage.start(priced(caps, configured, is_configured)).unwrap();
+        let mut session = stage.start(setup_with_price(caps, configured, is_configured)).unwrap();
         assert_eq!(session.turn("go", &Cancel::new()).await.outcome, Outcome::Done);
         assert_eq!(session.usage().cost_micro_usd, expected);
     }

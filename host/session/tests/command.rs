@@ -12,7 +12,7 @@ fn command(name: &str, share_with_model: bool) -> CommandCall {
     CommandCall { name, source, arguments, share_with_model }
 }
 
-fn answers(value: Value) -> impl FnOnce(CallScope) -> BoxFuture<'static, Result<Output>> {
+fn answer_with(value: Value) -> impl FnOnce(CallScope) -> BoxFuture<'static, Result<Output>> {
     move |scope| {
         scope.output.write("writing");
         Box::pin(std::future::ready(Ok(Output::json(value))))
@@ -30,7 +30,7 @@ fn names(stage: &TestStage) -> Vec<String> {
 }
 
 /// Returns the last request's data about commands, as the model gets it.
-fn told(stage: &TestStage) -> Vec<Value> {
+fn sent_objects(stage: &TestStage) -> Vec<Value> {
     let request = stage.provider.requests().pop().unwrap();
     let parts = request.messages.into_iter().flat_map(|message| message.parts);
     let json = |part| match part {
@@ -40,18 +40,21 @@ fn told(stage: &TestStage) -> Vec<Value> {
     parts.filter_map(json).collect()
 }
 
-fn start(stage: &TestStage) -> Session {
+fn start_session(stage: &TestStage) -> Session {
     stage.start(TestStage::setup()).unwrap()
 }
 
 #[tokio::test(start_paused = true)]
 async fn only_shared_command_results_are_sent_once_with_the_next_prompt() {
     let stage = TestStage::new([]);
-    let session = &mut start(&stage);
+    let session = &mut start_session(&stage);
     let cancel = Cancel::new();
-    let output = session.command(command("note", true), answers(json!({ "kept": 1 })), &cancel);
+    let output = session.command(command("note", true), answer_with(json!({ "kept": 1 })), &cancel);
     assert_eq!(output.await.unwrap().content["kept"], 1);
-    session.command(command("secret", false), answers(json!({ "x": 2 })), &cancel).await.unwrap();
+    session
+        .command(command("secret", false), answer_with(json!({ "x": 2 })), &cancel)
+        .await
+        .unwrap();
     assert_eq!(
         names(&stage),
         [
@@ -76,43 +79,43 @@ async fn only_shared_command_results_are_sent_once_with_the_next_prompt() {
         .then([ScriptedProviderAction::text("two")]);
     session.turn("first", &cancel).await;
     let expected = [json!({ "user_command": "note", "answer": { "kept": 1 } })];
-    assert_eq!(told(&stage), expected);
+    assert_eq!(sent_objects(&stage), expected);
     let last = stage.provider.requests().pop().unwrap().messages.pop().unwrap();
     assert_eq!(last.text(), "first", "it is next to the prompt, not in it");
     session.turn("second", &cancel).await;
-    assert_eq!(told(&stage), expected, "it stays in the history and is not told again");
+    assert_eq!(sent_objects(&stage), expected, "it stays in the history and is not told again");
 }
 
 #[tokio::test(start_paused = true)]
 async fn shared_command_result_survives_a_failed_request() {
     let stage = TestStage::new([]);
-    let session = &mut start(&stage);
+    let session = &mut start_session(&stage);
     let cancel = Cancel::new();
-    session.command(command("note", true), answers(json!({})), &cancel).await.unwrap();
+    session.command(command("note", true), answer_with(json!({})), &cancel).await.unwrap();
     stage.provider.then([ScriptedProviderAction::Fail(Error::new(ErrorKind::Provider, "no"))]);
     assert_eq!(session.turn("first", &cancel).await.outcome, Outcome::Failed);
     stage.provider.then([ScriptedProviderAction::text("ok")]);
     session.turn("second", &cancel).await;
-    assert_eq!(told(&stage), [json!({ "user_command": "note", "answer": {} })]);
+    assert_eq!(sent_objects(&stage), [json!({ "user_command": "note", "answer": {} })]);
 }
 
 #[tokio::test(start_paused = true)]
 async fn shared_command_results_are_limited_in_number_and_size() {
     let stage = TestStage::new([]);
-    let session = &mut start(&stage);
+    let session = &mut start_session(&stage);
     let cancel = Cancel::new();
     for number in 0..=SHARED_ANSWERS_MAX {
         session
-            .command(command("n", true), answers(json!({ "n": number })), &cancel)
+            .command(command("n", true), answer_with(json!({ "n": number })), &cancel)
             .await
             .unwrap();
     }
     let large = json!({ "text": "x".repeat(100_000) });
-    let output = session.command(command("n", true), answers(large), &cancel).await.unwrap();
+    let output = session.command(command("n", true), answer_with(large), &cancel).await.unwrap();
     assert_eq!(output.content["text"].as_str().unwrap().len(), 100_000, "the person has it whole");
     stage.provider.then([ScriptedProviderAction::text("ok")]);
     session.turn("go", &cancel).await;
-    let told = told(&stage);
+    let told = sent_objects(&stage);
     assert_eq!((told.len(), &told[0]["answer"]["n"]), (SHARED_ANSWERS_MAX, &json!(2)));
     assert!(told.last().unwrap().to_string().len() < 20_000);
     assert_eq!(stage.outputs.files().len(), 1, "the full answer is in a file");
@@ -121,7 +124,7 @@ async fn shared_command_results_are_limited_in_number_and_size() {
 #[tokio::test(start_paused = true)]
 async fn a_command_that_hangs_ends_with_the_cancel_or_its_deadline() {
     let stage = TestStage::new([]);
-    let session = &mut start(&stage);
+    let session = &mut start_session(&stage);
     let cancel = Cancel::new();
     let waiting = session.command(command("note", true), hangs, &cancel);
     let (ended, ()) = tokio::join!(waiting, async { cancel.cancel() });
@@ -134,5 +137,5 @@ async fn a_command_that_hangs_ends_with_the_cancel_or_its_deadline() {
     assert_eq!(late.unwrap_err().kind, ErrorKind::Timeout);
     stage.provider.then([ScriptedProviderAction::text("ok")]);
     session.turn("go", &Cancel::new()).await;
-    assert!(told(&stage).is_empty(), "a failure is not shared");
+    assert!(sent_objects(&stage).is_empty(), "a failure is not shared");
 }

@@ -32,7 +32,7 @@ fn changer(name: &'static str) -> ScriptedTool {
     })
 }
 
-fn of(tool: &str) -> Condition {
+fn condition_on_tool(tool: &str) -> Condition {
     Condition::objects_of(ToolName::from(tool))
 }
 
@@ -69,25 +69,26 @@ fn notices(stage: &TestStage) -> Vec<String> {
     events.filter_map(notice).collect()
 }
 
-async fn turn(session: &mut Session, prompt: &str) -> Outcome {
+async fn run_turn(session: &mut Session, prompt: &str) -> Outcome {
     session.turn(prompt, &Cancel::new()).await.outcome
 }
 
-fn change(id: &str, name: &str, count: u64) -> [ScriptedProviderAction; 1] {
+fn change_object(id: &str, name: &str, count: u64) -> [ScriptedProviderAction; 1] {
     [ScriptedProviderAction::call(id, name, json!({ "count": count }))]
 }
 
 #[tokio::test(start_paused = true)]
 async fn tool_is_offered_while_its_condition_holds_and_otherwise_says_why() {
-    let fry = ScriptedTool::echo("fry").available_if(of("catch"), "once `catch` has caught some");
+    let fry = ScriptedTool::echo("fry")
+        .available_if(condition_on_tool("catch"), "once `catch` has caught some");
     let stage = TestStage::new([fry, changer("catch")]);
     let mut session = stage.start(TestStage::setup()).unwrap();
     stage.provider.then([ScriptedProviderAction::call("1", "fry", json!({}))]);
-    stage.provider.then(change("2", "catch", 1));
+    stage.provider.then(change_object("2", "catch", 1));
     stage.provider.then([ScriptedProviderAction::call("3", "fry", json!({}))]);
-    stage.provider.then(change("4", "catch", 0));
+    stage.provider.then(change_object("4", "catch", 0));
     stage.provider.then([ScriptedProviderAction::text("done")]);
-    turn(&mut session, "fry some fish").await;
+    run_turn(&mut session, "fry some fish").await;
     let requests = stage.provider.requests();
     assert_eq!(names(&requests[0]), ["catch"]);
     let refused = result(&requests[1]);
@@ -111,14 +112,14 @@ async fn conditions_depend_on_objects_and_unknown_conditions_never_hold() {
         offered("any", Condition::ObjectsPresent),
         offered("none", Condition::NoObjects),
         offered("none_of", Condition::no_objects_of("catch")),
-        offered("other", of("other")),
+        offered("other", condition_on_tool("other")),
         offered("moonlight", Condition::Unknown),
         changer("catch"),
     ]);
     let mut session = stage.start(TestStage::setup()).unwrap();
-    stage.provider.then(change("1", "catch", 1)).then(change("2", "catch", 0));
+    stage.provider.then(change_object("1", "catch", 1)).then(change_object("2", "catch", 0));
     stage.provider.then([ScriptedProviderAction::text("done")]);
-    turn(&mut session, "go").await;
+    run_turn(&mut session, "go").await;
     let requests = stage.provider.requests();
     assert_eq!(names(&requests[0]), ["catch", "none", "none_of"]);
     assert_eq!(names(&requests[1]), ["catch", "any"]);
@@ -128,7 +129,8 @@ async fn conditions_depend_on_objects_and_unknown_conditions_never_hold() {
 
 #[tokio::test(start_paused = true)]
 async fn discoverable_tools_also_wait_for_their_condition() {
-    let fry = ScriptedTool::echo("fry").available_if(of("catch"), "once there is fish");
+    let fry =
+        ScriptedTool::echo("fry").available_if(condition_on_tool("catch"), "once there is fish");
     let stage = TestStage::new([fry.state(ToolState::Inactive), changer("catch")]);
     let mut session = stage.start(TestStage::setup()).unwrap();
     stage.provider.then([ScriptedProviderAction::call(
@@ -141,9 +143,9 @@ async fn discoverable_tools_also_wait_for_their_condition() {
         "get_tool_schemas",
         json!({ "names": ["fry"] }),
     )]);
-    stage.provider.then(change("3", "catch", 1));
+    stage.provider.then(change_object("3", "catch", 1));
     stage.provider.then([ScriptedProviderAction::text("done")]);
-    turn(&mut session, "fry some fish").await;
+    run_turn(&mut session, "fry some fish").await;
     let requests = stage.provider.requests();
     let listed = result(&requests[1]);
     let fry = &listed["tools"][1];
@@ -162,18 +164,19 @@ async fn discoverable_tools_also_wait_for_their_condition() {
 
 #[tokio::test(start_paused = true)]
 async fn self_running_tool_runs_once_per_change_and_its_result_is_sent() {
-    let weigh = ScriptedTool::echo("weigh").state(ToolState::Inactive).run_if(of("catch"));
+    let weigh =
+        ScriptedTool::echo("weigh").state(ToolState::Inactive).run_if(condition_on_tool("catch"));
     let stage = TestStage::new([changer("catch"), weigh]);
     let mut session = stage.start(TestStage::setup()).unwrap();
-    stage.provider.then(change("1", "catch", 1));
+    stage.provider.then(change_object("1", "catch", 1));
     stage.provider.then([
         ScriptedProviderAction::call("2", "catch", json!({ "count": 1 })),
         ScriptedProviderAction::text("more"),
     ]);
     stage.provider.then([ScriptedProviderAction::text("done")]);
-    turn(&mut session, "catch fish").await;
+    run_turn(&mut session, "catch fish").await;
     stage.provider.then([ScriptedProviderAction::text("still there")]);
-    turn(&mut session, "and now?").await;
+    run_turn(&mut session, "and now?").await;
     let requests = stage.provider.requests();
     let told = json!({
         "tool_ran_by_itself": "weigh",
@@ -210,7 +213,7 @@ async fn self_running_tool_passes_the_same_checks_as_a_model_call() {
     }]);
     let mut session = stage.start(TestStage::setup()).unwrap();
     stage.provider.then([ScriptedProviderAction::text("done")]);
-    assert_eq!(turn(&mut session, "go").await, Outcome::Done);
+    assert_eq!(run_turn(&mut session, "go").await, Outcome::Done);
     let told = ran(&stage.provider.requests()[0]);
     let error = |at: usize| told[at]["result"]["error"]["message"].as_str().unwrap().to_owned();
     assert!(error(0).contains("`how`"), "{told:?}");
@@ -233,7 +236,7 @@ async fn self_running_tool_is_denied_if_no_user_can_be_asked() {
         TestStage::new([ScriptedTool::echo("write").writing().run_if(Condition::NoObjects)]);
     let mut session = stage.start(TestStage::setup()).unwrap();
     stage.provider.then([ScriptedProviderAction::text("done")]);
-    assert_eq!(turn(&mut session, "go").await, Outcome::Denied);
+    assert_eq!(run_turn(&mut session, "go").await, Outcome::Denied);
 }
 
 #[tokio::test(start_paused = true)]
@@ -246,10 +249,10 @@ async fn self_running_tools_that_trigger_each_other_stop_at_a_limit() {
     ]);
     let mut session = stage.start(TestStage::setup()).unwrap();
     for step in 0..9 {
-        stage.provider.then(change(&step.to_string(), "other", 1));
+        stage.provider.then(change_object(&step.to_string(), "other", 1));
     }
     stage.provider.then([ScriptedProviderAction::text("done")]);
-    turn(&mut session, "go").await;
+    run_turn(&mut session, "go").await;
     let runs = |stage: &TestStage| {
         let seats = stage.tools.seats();
         seats.iter().filter(|seat| seat.call.name.as_str() != "other").count()
@@ -257,7 +260,7 @@ async fn self_running_tools_that_trigger_each_other_stop_at_a_limit() {
     assert_eq!(runs(&stage), RUNS_BY_THEMSELVES_MAX as usize);
     assert!(notices(&stage).iter().any(|text| text.contains("8 times in this turn")));
     stage.provider.then([ScriptedProviderAction::text("done")]);
-    turn(&mut session, "again").await;
+    run_turn(&mut session, "again").await;
     assert_eq!(runs(&stage), RUNS_BY_THEMSELVES_MAX as usize + 2, "another turn counts from zero");
 }
 
@@ -283,9 +286,9 @@ async fn plugin_decides_a_condition_only_if_the_spec_says_so() {
     let mut session = stage.start(TestStage::setup()).unwrap();
     assert_eq!(asked.load(Ordering::Relaxed), 0, "not before the first request");
     stage.provider.then([ScriptedProviderAction::call("1", "moody", json!({}))]);
-    stage.provider.then(change("2", "catch", 1));
+    stage.provider.then(change_object("2", "catch", 1));
     stage.provider.then([ScriptedProviderAction::text("done")]);
-    turn(&mut session, "go").await;
+    run_turn(&mut session, "go").await;
     let requests = stage.provider.requests();
     assert_eq!(ran(&requests[0])[0]["arguments"], json!({ "at": 0 }));
     assert_eq!(
@@ -311,9 +314,9 @@ async fn failing_or_silent_condition_is_false_and_reported_once() {
         changer("catch"),
     ]);
     let mut session = stage.start(TestStage::setup()).unwrap();
-    stage.provider.then(change("1", "catch", 1));
+    stage.provider.then(change_object("1", "catch", 1));
     stage.provider.then([ScriptedProviderAction::text("done")]);
-    assert_eq!(turn(&mut session, "go").await, Outcome::Done);
+    assert_eq!(run_turn(&mut session, "go").await, Outcome::Done);
     let counts_as = "counts as false, because it cannot be checked: ";
     let silence = format!("its plugin did not answer within {CONDITION_MS_MAX} ms");
     let expected = [
@@ -351,7 +354,7 @@ async fn cancel_ends_a_pending_condition_and_a_self_running_tool() {
         assert_eq!(stage.provider.requests().len(), 0);
         stage.provider.then([ScriptedProviderAction::text("done")]);
         stage.tools.replace([], "gone");
-        assert_eq!(turn(&mut session, "and now?").await, Outcome::Done, "the history is whole");
+        assert_eq!(run_turn(&mut session, "and now?").await, Outcome::Done, "the history is whole");
     }
 }
 
@@ -360,16 +363,17 @@ async fn self_running_results_of_an_unsent_prompt_are_dropped() {
     let stage = TestStage::new([ScriptedTool::echo("weigh").run_if(Condition::NoObjects)]);
     let mut session = stage.start(TestStage::setup()).unwrap();
     stage.provider.then([ScriptedProviderAction::Fail(Error::failed("no network"))]);
-    assert_eq!(turn(&mut session, "go").await, Outcome::Failed);
+    assert_eq!(run_turn(&mut session, "go").await, Outcome::Failed);
     stage.provider.then([ScriptedProviderAction::text("done")]);
-    assert_eq!(turn(&mut session, "go again").await, Outcome::Done);
+    assert_eq!(run_turn(&mut session, "go again").await, Outcome::Done);
     let told = ran(&stage.provider.requests()[1]);
     assert_eq!(told.len(), 1, "once: {told:?}");
 }
 
 #[tokio::test(start_paused = true)]
 async fn replaced_tools_are_offered_by_their_new_conditions() {
-    let fry = || ScriptedTool::echo("fry").available_if(of("catch"), "once there is fish");
+    let fry =
+        || ScriptedTool::echo("fry").available_if(condition_on_tool("catch"), "once there is fish");
     let stage = TestStage::new([fry().state(ToolState::Inactive), changer("catch")]);
     let mut session = stage.start(TestStage::setup()).unwrap();
     stage.provider.then([ScriptedProviderAction::call(
@@ -378,19 +382,19 @@ async fn replaced_tools_are_offered_by_their_new_conditions() {
         json!({ "names": ["fry"] }),
     )]);
     stage.provider.then([ScriptedProviderAction::text("done")]);
-    turn(&mut session, "fry").await;
+    run_turn(&mut session, "fry").await;
     stage
         .tools
         .replace([ScriptedTool::echo("fry").state(ToolState::Inactive), changer("catch")], "bare");
     stage.provider.then([ScriptedProviderAction::text("done")]);
-    turn(&mut session, "and without a condition?").await;
+    run_turn(&mut session, "and without a condition?").await;
     stage.tools.replace([changer("catch")], "gone");
     stage.provider.then([ScriptedProviderAction::call("2", "fry", json!({}))]);
     stage.provider.then([ScriptedProviderAction::text("done")]);
-    turn(&mut session, "and gone?").await;
+    run_turn(&mut session, "and gone?").await;
     stage.tools.replace([fry(), changer("catch")], "back");
     stage.provider.then([ScriptedProviderAction::text("done")]);
-    turn(&mut session, "and with one again?").await;
+    run_turn(&mut session, "and with one again?").await;
     let requests = stage.provider.requests();
     assert_eq!(names(&requests[1]), ["catch"]);
     assert_eq!(names(&requests[2]), ["catch", "fry"]);
@@ -417,7 +421,7 @@ async fn tool_is_offered_only_if_the_environment_supports_it() {
     let mut session = stage.start(TestStage::setup()).unwrap();
     stage.provider.then([ScriptedProviderAction::call("1", "c", json!({}))]);
     stage.provider.then([ScriptedProviderAction::text("done")]);
-    turn(&mut session, "go").await;
+    run_turn(&mut session, "go").await;
     let requests = stage.provider.requests();
     assert_eq!(names(&requests[0]), ["a", "b", "e"], "in its own place");
     let refused = result(&requests[1]).to_string();

@@ -9,11 +9,11 @@ use jaato_types::{
 };
 use serde_json::json;
 
-async fn turn(session: &mut Session, prompt: &str) -> Outcome {
+async fn run_turn(session: &mut Session, prompt: &str) -> Outcome {
     session.turn(prompt, &Cancel::new()).await.outcome
 }
 
-fn signed() -> [ScriptedProviderAction; 4] {
+fn signed_actions() -> [ScriptedProviderAction; 4] {
     [
         ScriptedProviderAction::Unseen(Part::thought("hm").with_signature("t")),
         ScriptedProviderAction::Unseen(Part::opaque(json!({ "id": "rs_1" }))),
@@ -30,10 +30,10 @@ fn names(request: &CompletionRequest) -> Vec<&str> {
 async fn signed_parts_are_sent_back_only_to_their_own_model() {
     let stage = TestStage::new([]);
     let mut session = stage.start(TestStage::setup()).unwrap();
-    stage.provider.then(signed());
+    stage.provider.then(signed_actions());
     stage.provider.then([ScriptedProviderAction::text("done")]);
-    turn(&mut session, "one").await;
-    turn(&mut session, "two").await;
+    run_turn(&mut session, "one").await;
+    run_turn(&mut session, "two").await;
     let requests = stage.provider.requests();
     let item = json!({ "id": "rs_1" });
     let (provider, model) = ("test".to_owned(), "model".to_owned());
@@ -53,7 +53,7 @@ async fn signed_parts_are_sent_back_only_to_their_own_model() {
     let other = TestStage::new([]);
     let mut session = other.start(setup).unwrap();
     other.provider.then([ScriptedProviderAction::text("as said")]);
-    turn(&mut session, "three").await;
+    run_turn(&mut session, "three").await;
     let request = &other.provider.requests()[0];
     assert_eq!(request.messages[1], Message::model(vec![Part::text("yes")]));
     assert_eq!(request.messages.len(), 5);
@@ -70,8 +70,8 @@ async fn a_signature_of_a_megabyte_goes_back_whole() {
         ScriptedProviderAction::text("yes"),
     ]);
     stage.provider.then([ScriptedProviderAction::text("done")]);
-    turn(&mut session, "one").await;
-    assert_eq!(turn(&mut session, "two").await, Outcome::Done);
+    run_turn(&mut session, "one").await;
+    assert_eq!(run_turn(&mut session, "two").await, Outcome::Done);
     assert_eq!(stage.provider.requests()[1].messages[1].parts[0], signed);
 }
 
@@ -84,11 +84,11 @@ async fn new_tool_causes_a_cut_unless_the_provider_can_add_tools() {
         let mut setup = TestStage::setup();
         setup.model.takes = takes;
         let mut session = stage.start(setup).unwrap();
-        stage.provider.then(signed());
+        stage.provider.then(signed_actions());
         stage.provider.then(dig());
         stage.provider.then([ScriptedProviderAction::text("done")]);
-        turn(&mut session, "one").await;
-        turn(&mut session, "dig").await;
+        run_turn(&mut session, "one").await;
+        run_turn(&mut session, "dig").await;
         stage.provider.requests()
     };
     let requests = play(ModelCapabilities::default()).await;
@@ -114,15 +114,15 @@ async fn gc_causes_a_cut_and_sends_a_new_tool_list() {
     stage.gc.does([ScriptedGcAction::dropping([0, 1])]);
     let mut session = stage.start(TestStage::setup()).unwrap();
     stage.provider.then([ScriptedProviderAction::text("first")]);
-    stage.provider.then(signed());
-    turn(&mut session, "one").await;
-    turn(&mut session, "two").await;
+    stage.provider.then(signed_actions());
+    run_turn(&mut session, "one").await;
+    run_turn(&mut session, "two").await;
     stage.tools.replace([ScriptedTool::echo("look")], "less");
     stage.provider.then([ScriptedProviderAction::text("third")]);
-    turn(&mut session, "three").await;
+    run_turn(&mut session, "three").await;
     session.gc(&Cancel::new()).await.unwrap();
     stage.provider.then([ScriptedProviderAction::text("fourth")]);
-    turn(&mut session, "four").await;
+    run_turn(&mut session, "four").await;
     let requests = stage.provider.requests();
     assert_eq!(names(&requests[2]), ["look", "dig"], "what went stays listed");
     assert_eq!(requests[2].messages[3].parts.len(), 4);

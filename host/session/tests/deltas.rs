@@ -6,14 +6,14 @@ use jaato_session::{Cancel, Session};
 use jaato_types::{Delta, Event, Outcome, Part, ToolCall, ToolResult};
 use serde_json::{Map, json};
 
-async fn play(stage: &TestStage) -> Session {
+async fn play_turn(stage: &TestStage) -> Session {
     let mut session = stage.start(TestStage::setup()).unwrap();
     let report = session.turn("x", &Cancel::new()).await;
     assert_eq!(report.outcome, Outcome::Done, "{report:?}");
     session
 }
 
-fn shown(text: &str) -> ScriptedProviderAction {
+fn delta_action(text: &str) -> ScriptedProviderAction {
     ScriptedProviderAction::Shown(Delta::text(text.to_owned()))
 }
 
@@ -21,7 +21,7 @@ fn shown(text: &str) -> ScriptedProviderAction {
 async fn check(beats: Vec<ScriptedProviderAction>, answer: &str, seen: &str, notices: &str) {
     let stage = TestStage::new([]);
     stage.provider.then(beats);
-    let session = play(&stage).await;
+    let session = play_turn(&stage).await;
     assert_eq!(session.history().entries()[1].message.text(), answer);
     assert_eq!(stage.events.text(), seen);
     assert_eq!(stage.events.notices(), notices);
@@ -30,7 +30,7 @@ async fn check(beats: Vec<ScriptedProviderAction>, answer: &str, seen: &str, not
 #[tokio::test(start_paused = true)]
 async fn text_missing_from_the_deltas_is_shown_at_the_end() {
     check(
-        vec![shown("one "), ScriptedProviderAction::Unseen(Part::text("one two"))],
+        vec![delta_action("one "), ScriptedProviderAction::Unseen(Part::text("one two"))],
         "one two",
         "one two",
         "",
@@ -43,14 +43,14 @@ async fn text_missing_from_the_deltas_is_shown_at_the_end() {
 async fn completion_overrides_its_deltas_and_the_user_gets_a_notice() {
     let notice = "host: the provider's final answer differs from what it streamed\n";
     check(
-        vec![shown("two"), ScriptedProviderAction::Unseen(Part::text("one"))],
+        vec![delta_action("two"), ScriptedProviderAction::Unseen(Part::text("one"))],
         "one",
         "twoone",
         notice,
     )
     .await;
     check(
-        vec![shown("longer"), ScriptedProviderAction::Unseen(Part::text("long"))],
+        vec![delta_action("longer"), ScriptedProviderAction::Unseen(Part::text("long"))],
         "long",
         "longerlong",
         notice,
@@ -61,7 +61,7 @@ async fn completion_overrides_its_deltas_and_the_user_gets_a_notice() {
 #[tokio::test(start_paused = true)]
 async fn empty_completion_is_replaced_by_the_streamed_text() {
     let notice = "host: the provider's final answer was empty: jaato keeps the streamed text\n";
-    check(vec![shown("one "), shown("two")], "one two", "one two", notice).await;
+    check(vec![delta_action("one "), delta_action("two")], "one two", "one two", notice).await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -75,7 +75,7 @@ async fn thoughts_are_events_of_their_own_and_stay_in_place() {
         ScriptedProviderAction::call("2", "look", json!({})),
     ]);
     stage.provider.then([ScriptedProviderAction::text("done")]);
-    let session = play(&stage).await;
+    let session = play_turn(&stage).await;
     let kinds: Vec<&str> = session.history().entries()[1]
         .message
         .parts
@@ -105,7 +105,7 @@ async fn duplicate_empty_and_too_long_call_ids_are_replaced() {
     // The provider itself already uses the counter's first value.
     stage.provider.then([call("a"), call("fresh-4"), call("fresh-5")]);
     stage.provider.then([ScriptedProviderAction::text("done")]);
-    let session = play(&stage).await;
+    let session = play_turn(&stage).await;
     let ids = |at: usize| -> Vec<String> {
         let message = &session.history().entries()[at].message;
         message.tool_calls().map(|call| call.id.to_string()).collect()
@@ -136,7 +136,7 @@ async fn invalid_parts_are_dropped_and_bad_tool_names_are_sanitized() {
         })),
     ]);
     stage.provider.then([ScriptedProviderAction::text("done")]);
-    let session = play(&stage).await;
+    let session = play_turn(&stage).await;
     let parts = &session.history().entries()[1].message.parts;
     assert_eq!(parts.len(), 1);
     assert_eq!(parts[0].as_tool_call().unwrap().name.as_str(), "fs_look_at");
@@ -151,7 +151,7 @@ async fn a_part_of_a_newer_provider_is_kept_and_given_back_as_it_was() {
         ScriptedProviderAction::text("a rose"),
     ]);
     stage.provider.then([ScriptedProviderAction::text("again")]);
-    let mut session = play(&stage).await;
+    let mut session = play_turn(&stage).await;
     let report = session.turn("y", &Cancel::new()).await;
     assert_eq!((report.outcome, report.text.as_str()), (Outcome::Done, "again"));
     let sent = &stage.provider.requests()[1].messages[1].parts;
@@ -166,7 +166,7 @@ async fn progress_and_notices_carry_the_providers_name() {
         ScriptedProviderAction::Shown(Delta::progress("weights", 1, 4)),
         ScriptedProviderAction::text("hi"),
     ]);
-    play(&stage).await;
+    play_turn(&stage).await;
     let source = || "scripted".to_owned();
     let events = stage.events.events();
     assert!(events.contains(&Event::Notice { source: source(), text: "loading".into() }));

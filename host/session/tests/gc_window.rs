@@ -7,7 +7,7 @@ use jaato_session::{Session, SessionSetup, WINDOW_WAIT_MS, WindowOrigin};
 use jaato_types::{Error, ErrorKind, GcReason, Outcome, Output};
 use serde_json::json;
 
-fn unknown(context_limit: u64) -> SessionSetup {
+fn setup_with_unknown_window(context_limit: u64) -> SessionSetup {
     let mut setup = TestStage::setup_of(context_limit);
     setup.model.origin = WindowOrigin::Assumed;
     setup
@@ -33,7 +33,7 @@ async fn window_size_from_the_provider_applies_from_the_next_request() {
         let stage = TestStage::new([]);
         stage.gc.does([ScriptedGcAction::keeping(1)]);
         stage.provider.tells_window(2_048, 300);
-        let mut setup = unknown(32_768);
+        let mut setup = setup_with_unknown_window(32_768);
         setup.model.origin = origin;
         let mut session = after_asking(&stage, setup).await;
         assert_eq!((session.facts().context_limit, stage.provider.window_asked()), (2_048, 1));
@@ -55,7 +55,7 @@ async fn a_larger_window_than_the_guess_is_used_too() {
     let stage = TestStage::new([]);
     stage.gc.does([ScriptedGcAction::keeping(1)]);
     stage.provider.tells_window(400_000, 300);
-    let mut session = after_asking(&stage, unknown(32_768)).await;
+    let mut session = after_asking(&stage, setup_with_unknown_window(32_768)).await;
     stage
         .provider
         .then([ScriptedProviderAction::text("so"), used(200_000)])
@@ -74,7 +74,7 @@ async fn window_is_not_queried_if_configured_or_in_short_conversations() {
 
     let stage = TestStage::new([]);
     stage.provider.tells_window(2_048, 0);
-    after_turns(&stage, unknown(32_768), 2).await;
+    after_turns(&stage, setup_with_unknown_window(32_768), 2).await;
     assert_eq!(stage.provider.window_asked(), 0);
 }
 
@@ -82,7 +82,7 @@ async fn window_is_not_queried_if_configured_or_in_short_conversations() {
 async fn turn_does_not_wait_for_the_window_size_while_there_is_room() {
     let stage = TestStage::new([]);
     stage.provider.tells_window(2_048, 3_600_000);
-    let mut session = stage.start(unknown(32_768)).unwrap();
+    let mut session = stage.start(setup_with_unknown_window(32_768)).unwrap();
     for prompt_tokens in [1_100, 1_200, 1_300] {
         stage.provider.then([ScriptedProviderAction::text("so"), used(prompt_tokens)]);
         assert_eq!(turn(&mut session, "x").await.duration_ms, 0);
@@ -96,7 +96,7 @@ async fn turn_waits_briefly_for_the_window_size_before_it_truncates() {
     let stage = TestStage::new([]);
     stage.provider.tells_window(400_000, WINDOW_WAIT_MS - 1);
     stage.provider.then([ScriptedProviderAction::text("so")]);
-    let mut session = stage.start(unknown(32_768)).unwrap();
+    let mut session = stage.start(setup_with_unknown_window(32_768)).unwrap();
     let report = turn(&mut session, &prompt).await;
     assert_eq!(report.duration_ms, WINDOW_WAIT_MS - 1);
     assert_eq!(texts(&last_request(&stage)), [prompt.as_str()], "it is sent whole");
@@ -105,7 +105,7 @@ async fn turn_waits_briefly_for_the_window_size_before_it_truncates() {
     // A provider that does not answer in time costs that wait once, and a notice says so.
     let stage = TestStage::new([]);
     stage.provider.tells_window(400_000, 3_600_000);
-    let mut session = stage.start(unknown(32_768)).unwrap();
+    let mut session = stage.start(setup_with_unknown_window(32_768)).unwrap();
     for wait_ms in [WINDOW_WAIT_MS, 0] {
         stage.provider.then([ScriptedProviderAction::text("so")]);
         assert_eq!(turn(&mut session, &prompt).await.duration_ms, wait_ms);
@@ -118,13 +118,13 @@ async fn turn_waits_briefly_for_the_window_size_before_it_truncates() {
 async fn invalid_window_sizes_are_ignored_and_a_refusal_overrides_a_known_size() {
     let stage = TestStage::new([]);
     stage.provider.tells_window(0, 0);
-    let session = after_asking(&stage, unknown(32_768)).await;
+    let session = after_asking(&stage, setup_with_unknown_window(32_768)).await;
     assert_eq!(session.facts().context_limit, 32_768);
 
     let stage = TestStage::new([]);
     stage.gc.does([ScriptedGcAction::keeping(1)]);
     stage.provider.tells_window(131_072, 0);
-    let mut session = after_asking(&stage, unknown(32_768)).await;
+    let mut session = after_asking(&stage, setup_with_unknown_window(32_768)).await;
     assert_eq!(session.facts().context_limit, 131_072);
     stage.provider.then([overflow()]).then([ScriptedProviderAction::text("so"), used(500)]);
     turn(&mut session, "y").await;
@@ -169,7 +169,7 @@ async fn unclear_refusal_near_the_window_limit_is_retried_once_after_a_gc() {
 async fn assumed_window_stays_if_a_smaller_request_is_refused_too() {
     let stage = TestStage::new([]);
     stage.gc.does([ScriptedGcAction::keeping(1)]);
-    let mut session = after_turns(&stage, unknown(32_768), 3).await;
+    let mut session = after_turns(&stage, setup_with_unknown_window(32_768), 3).await;
     stage.provider.then([ScriptedProviderAction::text("so"), used(3_000)]);
     turn(&mut session, "x").await;
     stage.provider.then([refusal()]).then([refusal()]);
@@ -177,7 +177,7 @@ async fn assumed_window_stays_if_a_smaller_request_is_refused_too() {
     assert_eq!(session.facts().context_limit, 32_768);
 
     // If a smaller request helped, the refused size counts as too large.
-    let mut session = after_turns(&stage, unknown(32_768), 3).await;
+    let mut session = after_turns(&stage, setup_with_unknown_window(32_768), 3).await;
     stage.provider.then([ScriptedProviderAction::text("so"), used(3_000)]);
     turn(&mut session, "x").await;
     stage.provider.then([refusal()]).then([ScriptedProviderAction::text("so")]);

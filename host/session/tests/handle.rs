@@ -20,7 +20,7 @@ fn origin_of(scope: &CallScope) -> CallOrigin {
 
 /// Runs a turn in which the model calls `outer`, which calls this tool through the handle. Returns
 /// the result of `outer`, and the session.
-async fn play(inner: ScriptedTool) -> (ToolResult, Session, TestStage) {
+async fn play_tool(inner: ScriptedTool) -> (ToolResult, Session, TestStage) {
     let (given, name) = (Arc::<OnceLock<SessionHandle>>::default(), inner.known.spec.name.clone());
     let handle = Arc::clone(&given);
     let outer = ScriptedTool::new("outer", move |_, scope| {
@@ -43,7 +43,7 @@ async fn play(inner: ScriptedTool) -> (ToolResult, Session, TestStage) {
 
 #[tokio::test(start_paused = true)]
 async fn nested_tool_call_has_events_but_is_not_in_the_history() {
-    let (result, session, stage) = play(ScriptedTool::echo("inner")).await;
+    let (result, session, stage) = play_tool(ScriptedTool::echo("inner")).await;
     assert!(!result.is_error);
     assert_eq!(json!(result.content), json!({ "echo": { "at": "sky" } }));
     // It is not in the history, because the model made only one call.
@@ -61,7 +61,7 @@ async fn nested_tool_call_has_events_but_is_not_in_the_history() {
 
 #[tokio::test(start_paused = true)]
 async fn nested_call_is_checked_under_the_name_of_the_called_tool() {
-    let (result, ..) = play(ScriptedTool::echo("inner").writing()).await;
+    let (result, ..) = play_tool(ScriptedTool::echo("inner").writing()).await;
     assert!(result.is_error);
     assert_eq!(result.content["error"]["kind"], "permission_denied");
     let text = result.content["error"]["message"].as_str().unwrap();
@@ -70,7 +70,7 @@ async fn nested_call_is_checked_under_the_name_of_the_called_tool() {
 
 #[tokio::test(start_paused = true)]
 async fn session_handle_does_not_keep_the_session_alive() {
-    let (_, session, stage) = play(ScriptedTool::echo("inner")).await;
+    let (_, session, stage) = play_tool(ScriptedTool::echo("inner")).await;
     let handle = session.handle();
     drop((session, stage));
     let origin = CallOrigin::outside_of_calls("tool-outer".into());

@@ -14,7 +14,7 @@ fn result(id: &str) -> Part {
     Part::ToolResult(ToolResult { call_id, name: "look".into(), content, ..ToolResult::default() })
 }
 
-fn data() -> Part {
+fn data_part() -> Part {
     Part::Data(DataPart::blob("image/png", "b1"))
 }
 
@@ -34,7 +34,7 @@ fn user() -> HistoryEntry {
     entry(Role::User, [text()])
 }
 
-fn marked(entry: HistoryEntry, mark: MessageMark) -> HistoryEntry {
+fn mark_entry(entry: HistoryEntry, mark: MessageMark) -> HistoryEntry {
     HistoryEntry { mark: Some(mark), ..entry }
 }
 
@@ -72,30 +72,30 @@ fn unknown_parts_are_accepted_and_unknown_roles_are_refused() {
 #[test]
 fn histories_that_providers_accept_are_valid() {
     takes(vec![]);
-    takes(vec![entry(Role::User, [text(), data()]), entry(Role::Model, [text()]), user()]);
+    takes(vec![entry(Role::User, [text(), data_part()]), entry(Role::Model, [text()]), user()]);
     takes(vec![
         user(),
         entry(Role::Model, [call("1"), text(), call("2")]),
-        entry(Role::Tool, [result("1"), result("2"), text(), data()]),
+        entry(Role::Tool, [result("1"), result("2"), text(), data_part()]),
         entry(Role::Model, [call("3")]),
         entry(Role::Tool, [result("3")]),
-        marked(entry(Role::Model, [text()]), MessageMark::Partial),
+        mark_entry(entry(Role::Model, [text()]), MessageMark::Partial),
     ]);
 }
 
 #[test]
 fn unsent_prompts_are_recorded_but_not_sent() {
-    let unsent = || marked(user(), MessageMark::Unsent);
+    let unsent = || mark_entry(user(), MessageMark::Unsent);
     let history = takes(vec![unsent(), unsent(), user(), entry(Role::Model, [text()]), unsent()]);
     assert_eq!((history.messages().count(), history.turn_count()), (2, 1));
 }
 
 #[test]
 fn collected_and_truncated_messages_stay_in_the_record() {
-    let collected = |entry| marked(entry, MessageMark::Collected);
+    let collected = |entry| mark_entry(entry, MessageMark::Collected);
     let summary = Part::text("before: much");
-    let sent = Message { role: Role::User, parts: vec![summary, Part::text("short"), data()] };
-    let cut = HistoryEntry { sent: Some(sent.clone()), ..entry(Role::User, [text(), data()]) };
+    let sent = Message { role: Role::User, parts: vec![summary, Part::text("short"), data_part()] };
+    let cut = HistoryEntry { sent: Some(sent.clone()), ..entry(Role::User, [text(), data_part()]) };
     let history = takes(vec![
         collected(user()),
         collected(entry(Role::Model, [call("1")])),
@@ -115,7 +115,10 @@ fn sent_message_of_another_kind_than_its_entry_is_refused() {
     let instead = |sent: Message| HistoryEntry { sent: Some(sent), ..user() };
     refuses(vec![instead(Message::model(vec![text()]))], HistoryError::Sent);
     refuses(vec![instead(Message { role: Role::User, parts: vec![] })], HistoryError::Sent);
-    refuses(vec![instead(Message { role: Role::User, parts: vec![data()] })], HistoryError::Sent);
+    refuses(
+        vec![instead(Message { role: Role::User, parts: vec![data_part()] })],
+        HistoryError::Sent,
+    );
     let answered = |sent: Part| {
         let sent = Message { role: Role::Tool, parts: vec![sent] };
         let results = HistoryEntry { sent: Some(sent), ..entry(Role::Tool, [result("1")]) };
@@ -179,8 +182,8 @@ fn empty_messages_and_misplaced_parts_and_marks_are_refused() {
     refuses(vec![user(), entry(Role::Model, [])], HistoryError::Empty(Role::Model));
     refuses(vec![entry(Role::User, [call("1")])], HistoryError::Part(Role::User));
     refuses(vec![user(), entry(Role::Model, [result("1")])], HistoryError::Part(Role::Model));
-    refuses(vec![marked(user(), MessageMark::Partial)], HistoryError::Mark(Role::User));
-    let unsent = marked(entry(Role::Model, [text()]), MessageMark::Unsent);
+    refuses(vec![mark_entry(user(), MessageMark::Partial)], HistoryError::Mark(Role::User));
+    let unsent = mark_entry(entry(Role::Model, [text()]), MessageMark::Unsent);
     refuses(vec![user(), unsent], HistoryError::Mark(Role::Model));
 }
 

@@ -17,7 +17,7 @@ use jaato_types::{CompletionRequest, DataContent, Error, Event, Outcome, Part, T
 use serde_json::{Value, json};
 
 /// Creates a tool that takes a text and needs permission.
-fn write() -> ScriptedTool {
+fn write_tool() -> ScriptedTool {
     ScriptedTool::echo("write").writing().schema(json!({
         "type": "object",
         "properties": { "text": { "type": "string" } },
@@ -46,11 +46,11 @@ async fn call_write(stage: &TestStage, session: &mut Session, id: &str) -> (Valu
 async fn check_call(stage: &TestStage, expected: Expect) {
     let mut session = stage.start(allowing()).unwrap();
     let (result, _) = call_write(stage, &mut session, "0").await;
-    expected.assert_eq(&format!("{result}\n{}", happened(stage)));
+    expected.assert_eq(&format!("{result}\n{}", recorded_events(stage)));
 }
 
 /// Lists call events and notices to the user, one per line.
-fn happened(stage: &TestStage) -> String {
+fn recorded_events(stage: &TestStage) -> String {
     let lines = stage.events.events().into_iter().filter_map(|event| match event {
         Event::ToolCallChanged { source, arguments, .. } => {
             Some(format!("{source} changes to {arguments}\n"))
@@ -76,7 +76,7 @@ fn happened(stage: &TestStage) -> String {
 }
 
 /// Returns the data in a request's newest message.
-fn data(request: &CompletionRequest) -> Vec<Value> {
+fn request_data(request: &CompletionRequest) -> Vec<Value> {
     let parts = request.messages.last().unwrap().parts.iter();
     let values = parts.filter_map(|part| match part {
         Part::Data(data) => match &data.content {
@@ -98,7 +98,7 @@ fn rewrite(text: &str) -> Value {
 
 #[tokio::test(start_paused = true)]
 async fn guard_that_answers_go_on_changes_nothing() {
-    let stage = TestStage::new([write()]);
+    let stage = TestStage::new([write_tool()]);
     stage.hooks.says("guard", Hook::BeforeTool, go_on());
     let expected = expect![[r#"
         {"echo":{"text":"a"}}
@@ -115,7 +115,7 @@ async fn guard_that_answers_go_on_changes_nothing() {
 
 #[tokio::test(start_paused = true)]
 async fn guards_rewrite_arguments_in_order_and_history_keeps_the_models_call() {
-    let stage = TestStage::new([write()]);
+    let stage = TestStage::new([write_tool()]);
     stage.hooks.says("a", Hook::BeforeTool, rewrite("b"));
     stage.hooks.answers("b", Hook::BeforeTool, |asked| async move {
         let text = asked["arguments"]["text"].as_str().unwrap().to_owned();
@@ -136,7 +136,7 @@ async fn guards_rewrite_arguments_in_order_and_history_keeps_the_models_call() {
 
 #[tokio::test(start_paused = true)]
 async fn first_guard_that_denies_stops_the_check_and_is_named() {
-    let stage = TestStage::new([write()]);
+    let stage = TestStage::new([write_tool()]);
     let deny = json!({ "decision": "deny", "reason": "not on a Friday" });
     stage.hooks.says("a", Hook::BeforeTool, deny).says("b", Hook::BeforeTool, go_on());
     let expected = expect![[r#"
@@ -150,7 +150,7 @@ async fn first_guard_that_denies_stops_the_check_and_is_named() {
 
 #[tokio::test(start_paused = true)]
 async fn guard_can_require_a_prompt_for_an_allowed_call() {
-    let stage = TestStage::new([write()]);
+    let stage = TestStage::new([write_tool()]);
     let ask = json!({ "decision": "ask", "reason": "it is Friday" });
     stage.hooks.says("a", Hook::BeforeTool, ask);
     let mut session = stage.start(allowing()).unwrap();
@@ -173,7 +173,7 @@ async fn guard_can_require_a_prompt_for_an_allowed_call() {
 
 #[tokio::test(start_paused = true)]
 async fn guard_that_requires_a_prompt_denies_the_call_without_a_user() {
-    let stage = TestStage::new([write()]);
+    let stage = TestStage::new([write_tool()]);
     stage.hooks.says("a", Hook::BeforeTool, json!({ "decision": "ask", "reason": "Friday" }));
     let mut session = stage.start(allowing()).unwrap();
     let (result, report) = call_write(&stage, &mut session, "0").await;
@@ -185,7 +185,7 @@ async fn guard_that_requires_a_prompt_denies_the_call_without_a_user() {
 
 #[tokio::test(start_paused = true)]
 async fn denying_rule_overrides_a_guard_that_requires_a_prompt() {
-    let stage = TestStage::new([write()]);
+    let stage = TestStage::new([write_tool()]);
     stage.person.answers([PermissionAnswer::once(Is::AllowOnce)]);
     stage.hooks.says("a", Hook::BeforeTool, json!({ "decision": "ask", "reason": "Friday" }));
     let setup = allowing();
@@ -214,7 +214,7 @@ async fn invalid_guard_answer_denies_the_call() {
         (json!(null), Some("its answer is wrong")),
     ];
     for (answer, expected) in wrong {
-        let stage = TestStage::new([write()]);
+        let stage = TestStage::new([write_tool()]);
         stage.hooks.says("guard", Hook::BeforeTool, answer.clone());
         let mut session = stage.start(allowing()).unwrap();
         let (result, _) = call_write(&stage, &mut session, "0").await;
@@ -233,7 +233,7 @@ async fn invalid_guard_answer_denies_the_call() {
 
 #[tokio::test(start_paused = true)]
 async fn guard_that_times_out_three_times_is_disabled_and_denies_calls() {
-    let stage = TestStage::new([write()]);
+    let stage = TestStage::new([write_tool()]);
     stage.hooks.hangs("guard", Hook::BeforeTool);
     let mut session = stage.start(allowing()).unwrap();
     for times in 0..=HOOK_FAILURES_MAX {
@@ -256,7 +256,7 @@ async fn guard_that_times_out_three_times_is_disabled_and_denies_calls() {
 
 #[tokio::test(start_paused = true)]
 async fn only_consecutive_failures_disable_a_guard() {
-    let stage = TestStage::new([write()]);
+    let stage = TestStage::new([write_tool()]);
     let times = Arc::new(AtomicU32::new(0));
     stage.hooks.answers("guard", Hook::BeforeTool, move |_| {
         let time = times.fetch_add(1, Ordering::Relaxed);
@@ -274,7 +274,7 @@ async fn only_consecutive_failures_disable_a_guard() {
 #[tokio::test(start_paused = true)]
 async fn guard_sees_calls_by_users_plugins_and_self_running_tools() {
     let itself = ScriptedTool::echo("itself").run_if(jaato_types::Condition::NoObjects);
-    let stage = TestStage::new([write(), itself]);
+    let stage = TestStage::new([write_tool(), itself]);
     let deny = json!({ "decision": "deny", "reason": "no" });
     stage.hooks.says("guard", Hook::BeforeTool, deny);
     let mut session = stage.start(allowing()).unwrap();
@@ -297,7 +297,7 @@ async fn guard_sees_calls_by_users_plugins_and_self_running_tools() {
 
 #[tokio::test(start_paused = true)]
 async fn a_cancel_while_a_guard_thinks_drops_the_call() {
-    let stage = TestStage::new([write()]);
+    let stage = TestStage::new([write_tool()]);
     let (cancel, seen) = (Cancel::new(), Arc::new(AtomicBool::new(false)));
     let (stop, heard) = (cancel.clone(), Arc::clone(&seen));
     stage.hooks.answers("guard", Hook::BeforeTool, move |_| {
@@ -309,12 +309,12 @@ async fn a_cancel_while_a_guard_thinks_drops_the_call() {
     stage.provider.then([ScriptedProviderAction::call("0", "write", json!({ "text": "a" }))]);
     let report = session.turn("x", &cancel).await;
     assert!(seen.load(Ordering::Relaxed));
-    assert_eq!((report.outcome, happened(&stage).as_str()), (Outcome::Cancelled, ""));
+    assert_eq!((report.outcome, recorded_events(&stage).as_str()), (Outcome::Cancelled, ""));
 }
 
 #[tokio::test(start_paused = true)]
 async fn after_tool_hooks_replace_and_extend_the_result_with_events() {
-    let stage = TestStage::new([write()]);
+    let stage = TestStage::new([write_tool()]);
     stage.hooks.says("a", Hook::AfterTool, json!({ "replace": { "seen": 1 } }));
     stage.hooks.says("b", Hook::AfterTool, json!({ "add": { "more": 2 } }));
     stage.hooks.says("c", Hook::AfterTool, json!({}));
@@ -334,7 +334,7 @@ async fn after_tool_hooks_replace_and_extend_the_result_with_events() {
 
 #[tokio::test(start_paused = true)]
 async fn result_that_a_hook_makes_too_long_is_truncated() {
-    let stage = TestStage::new([write()]);
+    let stage = TestStage::new([write_tool()]);
     stage.hooks.says("a", Hook::AfterTool, json!({ "add": { "text": "x".repeat(100_000) } }));
     let mut session = stage.start(allowing()).unwrap();
     let (result, _) = call_write(&stage, &mut session, "0").await;
@@ -348,7 +348,7 @@ fn session_bytes_max() -> usize {
 
 #[tokio::test(start_paused = true)]
 async fn failing_after_tool_hook_is_skipped_and_reported() {
-    let stage = TestStage::new([write()]);
+    let stage = TestStage::new([write_tool()]);
     stage.hooks.hangs("a", Hook::AfterTool);
     stage.hooks.says("b", Hook::AfterTool, json!({ "replace": 7 }));
     stage.hooks.says("c", Hook::AfterTool, json!({ "add": { "seen": true } }));
@@ -365,7 +365,7 @@ async fn failing_after_tool_hook_is_skipped_and_reported() {
 
 #[tokio::test(start_paused = true)]
 async fn hooks_also_change_the_full_output_of_a_user_call() {
-    let stage = TestStage::new([write()]);
+    let stage = TestStage::new([write_tool()]);
     stage.hooks.says("a", Hook::BeforeTool, rewrite("b"));
     stage.hooks.says("a", Hook::AfterTool, json!({ "add": { "seen": true } }));
     let session = stage.start(allowing()).unwrap();
@@ -398,7 +398,7 @@ async fn before_prompt_text_is_a_message_part_that_names_its_plugin() {
     assert_eq!(requests[0].system, requests[1].system);
     assert_eq!(requests[0].messages, requests[1].messages[..1]);
     let line = "notes adds 2 before the prompt, cut false\n";
-    assert_eq!(happened(&stage), line.repeat(2));
+    assert_eq!(recorded_events(&stage), line.repeat(2));
     assert_eq!(session.history().messages().next().unwrap().text(), "one");
 }
 
@@ -439,7 +439,7 @@ async fn slow_before_prompt_hooks_delay_the_prompt_only_to_their_deadline() {
         plugin `b` is skipped: `before_prompt`: it did not answer within 200 ms
         c adds 1 before the prompt, cut false
     "#]];
-    expected.assert_eq(&happened(&stage));
+    expected.assert_eq(&recorded_events(&stage));
 }
 
 #[tokio::test(start_paused = true)]
@@ -451,12 +451,12 @@ async fn before_prompt_text_of_an_unsent_prompt_is_dropped() {
     session.turn("one", &Cancel::new()).await;
     stage.provider.then([ScriptedProviderAction::text("done")]);
     session.turn("two", &Cancel::new()).await;
-    assert_eq!(data(&stage.provider.requests()[1]).len(), 1);
+    assert_eq!(request_data(&stage.provider.requests()[1]).len(), 1);
 }
 
 #[tokio::test(start_paused = true)]
 async fn before_request_hook_changes_options_and_appends_text_to_one_request() {
-    let stage = TestStage::new([write()]);
+    let stage = TestStage::new([write_tool()]);
     let first = Arc::new(AtomicBool::new(true));
     stage.hooks.answers("a", Hook::BeforeRequest, move |_| {
         let is_first = first.swap(false, Ordering::Relaxed);
@@ -470,7 +470,7 @@ async fn before_request_hook_changes_options_and_appends_text_to_one_request() {
     let options = |at: usize| serde_json::to_value(&requests[at].options).unwrap();
     assert_eq!(options(0), json!({ "temperature": 0.5, "max_output_tokens": 7 }));
     assert_eq!(options(1), json!({ "max_output_tokens": 7 }));
-    assert_eq!(data(&requests[0]), [json!({ "added_by_plugin": "a", "text": "be brief" })]);
+    assert_eq!(request_data(&requests[0]), [json!({ "added_by_plugin": "a", "text": "be brief" })]);
     assert_eq!(requests[1].messages[0], requests[0].messages[0]);
     let expected = expect![[r#"
         a changes ["temperature"] and adds 2
@@ -479,7 +479,7 @@ async fn before_request_hook_changes_options_and_appends_text_to_one_request() {
         started {"text":"a"}
         b changes ["max_output_tokens"] and adds 0
     "#]];
-    expected.assert_eq(&happened(&stage));
+    expected.assert_eq(&recorded_events(&stage));
 }
 
 #[tokio::test(start_paused = true)]
@@ -501,9 +501,12 @@ async fn before_request_hook_that_changes_other_fields_is_skipped() {
         plugin `b` is skipped: `before_request`: the option `session_key` is not to be changed here; known are: max_output_tokens, temperature
         plugin `c` is skipped: `before_request`: the option `seed` is not to be changed here; known are: max_output_tokens, temperature
     "#]];
-    expected.assert_eq(&happened(&stage));
+    expected.assert_eq(&recorded_events(&stage));
     let request = &stage.provider.requests()[0];
-    assert_eq!((data(request).len(), request.options == session.request().options), (0, true));
+    assert_eq!(
+        (request_data(request).len(), request.options == session.request().options),
+        (0, true)
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -515,13 +518,13 @@ async fn before_request_text_is_not_added_to_a_message_already_sent() {
     stage.provider.then([]).then([ScriptedProviderAction::text("done")]);
     session.turn("x", &Cancel::new()).await;
     let requests = stage.provider.requests();
-    assert_eq!((requests.len(), data(&requests[0]).len()), (2, 1));
+    assert_eq!((requests.len(), request_data(&requests[0]).len()), (2, 1));
     assert_eq!(requests[0].messages, requests[1].messages);
 }
 
 #[tokio::test(start_paused = true)]
 async fn permission_prompt_shows_a_preview_of_the_change() {
-    let shows = write().previews(|asked| async move {
+    let shows = write_tool().previews(|asked| async move {
         Ok(Preview::diff(format!("+{}", asked.arguments["text"].as_str().unwrap())))
     });
     let stage = TestStage::new([shows]);
@@ -543,7 +546,7 @@ async fn permission_prompt_shows_a_preview_of_the_change() {
 #[tokio::test(start_paused = true)]
 async fn failing_or_hanging_preview_does_not_block_the_call() {
     for hangs in [true, false] {
-        let shows = write().previews(move |_| async move {
+        let shows = write_tool().previews(move |_| async move {
             if hangs {
                 std::future::pending::<()>().await;
             }
@@ -562,7 +565,7 @@ async fn failing_or_hanging_preview_does_not_block_the_call() {
 
 #[tokio::test(start_paused = true)]
 async fn call_refused_by_its_preview_is_denied_without_a_prompt() {
-    let shows = write().previews(|_| async {
+    let shows = write_tool().previews(|_| async {
         Ok(Preview::refused(Error::failed("there is no moon").with_hint("look at night")))
     });
     let stage = TestStage::new([shows]);
@@ -583,7 +586,7 @@ async fn call_refused_by_its_preview_is_denied_without_a_prompt() {
 async fn call_without_a_permission_prompt_is_not_previewed() {
     let asked = Arc::new(AtomicU32::new(0));
     let count = Arc::clone(&asked);
-    let shows = write().previews(move |_| {
+    let shows = write_tool().previews(move |_| {
         count.fetch_add(1, Ordering::Relaxed);
         async { Ok(Preview::text("x")) }
     });

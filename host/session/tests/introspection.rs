@@ -15,7 +15,12 @@ fn stage() -> TestStage {
 }
 
 /// Lets the model make one call and answer. Returns the call's result.
-async fn ask(stage: &TestStage, session: &mut Session, name: &str, arguments: Value) -> String {
+async fn call_tool(
+    stage: &TestStage,
+    session: &mut Session,
+    name: &str,
+    arguments: Value,
+) -> String {
     stage.provider.then([ScriptedProviderAction::call("1", name, arguments)]);
     stage.provider.then([ScriptedProviderAction::text("done")]);
     let report = session.turn("x", &Cancel::new()).await;
@@ -41,13 +46,15 @@ async fn list_tools_finds_discoverable_tools_but_not_disabled_tools() {
     let stage = stage();
     let mut session = stage.start(TestStage::setup()).unwrap();
     assert_eq!(names(&session), ["clock", "list_tools", "get_tool_schemas"]);
-    let all = ask(&stage, &mut session, "list_tools", json!({})).await;
+    let all = call_tool(&stage, &mut session, "list_tools", json!({})).await;
     expect![[r#"{"categories":[{"name":"system","tool_count":2,"description":"this machine and its commands"}],"total_tools":2,"hint":"call `list_tools` with a category or a query to see tools"}"#]]
         .assert_eq(&all);
-    let system = ask(&stage, &mut session, "list_tools", json!({ "category": "System" })).await;
+    let system =
+        call_tool(&stage, &mut session, "list_tools", json!({ "category": "System" })).await;
     expect![[r#"{"category":"System","tool_count":2,"tools":[{"name":"clock","plugin_source":"clock","enabled":true,"description":"clock of a test"},{"name":"tide","plugin_source":"tide","enabled":true,"description":"Tells the tide"}],"hint":"call `get_tool_schemas` with names to use them"}"#]]
         .assert_eq(&system);
-    let unknown = ask(&stage, &mut session, "list_tools", json!({ "category": "moon" })).await;
+    let unknown =
+        call_tool(&stage, &mut session, "list_tools", json!({ "category": "moon" })).await;
     expect![[r#"{"categories":[{"name":"system","tool_count":2,"description":"this machine and its commands"}],"total_tools":2,"hint":"no tool is in `moon`; `categories` lists all categories","category":"moon","tool_count":0,"tools":[]}"#]].assert_eq(&unknown);
 }
 
@@ -66,7 +73,7 @@ async fn every_tool_is_listed_under_a_category_of_the_schema() {
     assert_eq!((words.len(), &words[0], &words[11]), (12, &json!("MCP"), &json!("other")));
     let mut found = std::collections::BTreeMap::new();
     for word in words.iter().chain(&[json!("mcp: MOON"), json!("astronomy")]) {
-        let told = ask(&stage, &mut session, "list_tools", json!({ "category": word })).await;
+        let told = call_tool(&stage, &mut session, "list_tools", json!({ "category": word })).await;
         let told: Value = serde_json::from_str(&told).unwrap();
         let names = told["tools"].as_array().unwrap().iter().map(|it| it["name"].clone());
         let names: Vec<Value> = names.collect();
@@ -85,7 +92,7 @@ async fn list_tools_returns_full_descriptions_if_verbose() {
     let stage = stage();
     let mut session = stage.start(TestStage::setup()).unwrap();
     let asked = json!({ "category": "system", "verbose": true });
-    let told = ask(&stage, &mut session, "list_tools", asked).await;
+    let told = call_tool(&stage, &mut session, "list_tools", asked).await;
     assert!(told.contains("\"Tells the tide. Long text follows.\""), "{told}");
 }
 
@@ -97,10 +104,10 @@ async fn get_tool_schemas_accepts_one_name_and_suggests_similar_names() {
     );
     let mut session = stage.start(TestStage::setup()).unwrap();
     let told =
-        ask(&stage, &mut session, "get_tool_schemas", json!({ "names": "shell_read" })).await;
+        call_tool(&stage, &mut session, "get_tool_schemas", json!({ "names": "shell_read" })).await;
     assert!(told.contains("\"activated\":[\"shell_read\"]"), "{told}");
     let asked = json!({ "names": ["READ", "Spawn"] });
-    let told = ask(&stage, &mut session, "get_tool_schemas", asked).await;
+    let told = call_tool(&stage, &mut session, "get_tool_schemas", asked).await;
     let told: Value = serde_json::from_str(&told).unwrap();
     let expected = json!({ "READ": ["readFile", "shell_read"], "Spawn": ["shell_spawn"] });
     assert_eq!(
@@ -109,7 +116,7 @@ async fn get_tool_schemas_accepts_one_name_and_suggests_similar_names() {
     );
     for wrong in [json!({}), json!({ "names": [] }), json!({ "names": "" }), json!({ "names": 7 })]
     {
-        let told = ask(&stage, &mut session, "get_tool_schemas", wrong.clone()).await;
+        let told = call_tool(&stage, &mut session, "get_tool_schemas", wrong.clone()).await;
         assert!(told.contains("invalid_arguments"), "{wrong}: {told}");
     }
 }
@@ -120,9 +127,9 @@ async fn a_tool_of_no_category_is_found_under_other() {
     bare.known.spec.category = String::new();
     let stage = TestStage::new([bare]);
     let mut session = stage.start(TestStage::setup()).unwrap();
-    let all = ask(&stage, &mut session, "list_tools", json!({})).await;
+    let all = call_tool(&stage, &mut session, "list_tools", json!({})).await;
     expect![[r#"{"categories":[{"name":"other","tool_count":1,"description":"tools without a category"}],"total_tools":1,"hint":"call `list_tools` with a category or a query to see tools"}"#]].assert_eq(&all);
-    let other = ask(&stage, &mut session, "list_tools", json!({ "category": "other" })).await;
+    let other = call_tool(&stage, &mut session, "list_tools", json!({ "category": "other" })).await;
     expect![[r#"{"category":"other","tool_count":1,"tools":[{"name":"bare","plugin_source":"bare","enabled":true,"description":"bare of a test"}],"hint":"call `get_tool_schemas` with names to use them"}"#]].assert_eq(&other);
 }
 
@@ -131,7 +138,7 @@ async fn looking_a_tool_up_activates_it_at_the_end_of_the_list() {
     let stage = stage();
     let mut session = stage.start(TestStage::setup()).unwrap();
     let before = names(&session);
-    let shown = ask(
+    let shown = call_tool(
         &stage,
         &mut session,
         "get_tool_schemas",

@@ -35,7 +35,7 @@ fn remover() -> ScriptedTool {
 }
 
 /// Returns the environment in a request's last message.
-fn shown(request: &CompletionRequest) -> Option<Value> {
+fn shown_objects(request: &CompletionRequest) -> Option<Value> {
     request.messages.last()?.parts.iter().find_map(|part| match part {
         Part::Data(data) => match &data.content {
             DataContent::Json { json, .. } => Some(json.clone()),
@@ -49,7 +49,7 @@ fn names(request: &CompletionRequest) -> Vec<&str> {
     request.tools.iter().map(|spec| spec.name.as_str()).collect()
 }
 
-async fn turn(session: &mut Session, prompt: &str) {
+async fn run_turn(session: &mut Session, prompt: &str) {
     session.turn(prompt, &Cancel::new()).await;
 }
 
@@ -66,14 +66,14 @@ async fn clients_get_mapped_object_fields_and_the_model_gets_all_fields() {
     let mut session = stage.start(TestStage::setup()).unwrap();
     stage.provider.then([ScriptedProviderAction::call("1", "query", json!({}))]);
     stage.provider.then([ScriptedProviderAction::text("one")]);
-    turn(&mut session, "find").await;
+    run_turn(&mut session, "find").await;
     let told = stage.events.events().into_iter().find_map(|event| match event {
         Event::ObjectsAdded { objects, .. } => Some(json!(objects)),
         _ => None,
     });
     assert_eq!(told, Some(json!([{ "title": "frog", "_REF_ID": "query_1" }])));
     let whole = json!({ "name": "frog", "age": 2, "_REF_ID": "query_1" });
-    let shown = shown(&stage.provider.requests()[1]).unwrap();
+    let shown = shown_objects(&stage.provider.requests()[1]).unwrap();
     assert_eq!(shown["environment"]["query"][0]["objects"], json!([whole]));
 }
 
@@ -87,36 +87,36 @@ async fn model_sees_new_objects_only_once() {
         json!({ "of": "pets", "rows": 2 }),
     )]);
     stage.provider.then([ScriptedProviderAction::text("two, see query_2")]);
-    turn(&mut session, "find pets").await;
+    run_turn(&mut session, "find pets").await;
     stage.provider.then([ScriptedProviderAction::call(
         "2",
         "query",
         json!({ "of": "plants", "rows": 1 }),
     )]);
     stage.provider.then([ScriptedProviderAction::text("one")]);
-    turn(&mut session, "and plants").await;
+    run_turn(&mut session, "and plants").await;
     stage.provider.then([ScriptedProviderAction::call("3", "forget", json!({}))]);
     stage.provider.then([ScriptedProviderAction::text("gone")]);
-    turn(&mut session, "forget them").await;
+    run_turn(&mut session, "forget them").await;
 
     let requests = stage.provider.requests();
     let row = |of: &str, row: u64, n: u64| json!({ "of": of, "row": row, "_REF_ID": format!("query_{n}") });
     let item =
         |of: &str, objects: Value| json!({ "metadata": { "collection": of }, "objects": objects });
-    assert_eq!(shown(&requests[0]), None);
+    assert_eq!(shown_objects(&requests[0]), None);
     let pets = json!([row("pets", 0, 1), row("pets", 1, 2)]);
     assert_eq!(
-        shown(&requests[1]),
+        shown_objects(&requests[1]),
         Some(json!({ "environment": { "query": [item("pets", pets)] } }))
     );
-    assert_eq!(shown(&requests[2]), None, "it was shown before");
+    assert_eq!(shown_objects(&requests[2]), None, "it was shown before");
     let plants = json!([row("plants", 0, 3)]);
     assert_eq!(
-        shown(&requests[3]),
+        shown_objects(&requests[3]),
         Some(json!({ "environment": { "query": [item("plants", plants)] } }))
     );
     let empty = json!({ "query": [item("pets", json!([])), item("plants", json!([]))] });
-    assert_eq!(shown(&requests[5]), Some(json!({ "environment": empty })));
+    assert_eq!(shown_objects(&requests[5]), Some(json!({ "environment": empty })));
     // Each request begins with the previous one.
     for pair in requests.windows(2) {
         let [before, after] = pair else { unreachable!() };
@@ -135,7 +135,7 @@ async fn clients_get_events_for_added_objects_only() {
     )]);
     stage.provider.then([ScriptedProviderAction::call("2", "forget", json!({}))]);
     stage.provider.then([ScriptedProviderAction::text("done")]);
-    turn(&mut session, "find and forget").await;
+    run_turn(&mut session, "find and forget").await;
     let events = stage.events.events();
     let told: Vec<&Event> =
         events.iter().filter(|event| matches!(event, Event::ObjectsAdded { .. })).collect();
@@ -163,7 +163,7 @@ async fn empty_object_result_has_no_event_but_a_repeated_result_has() {
         stage.provider.then([ScriptedProviderAction::call(id, "query", query)]);
     }
     stage.provider.then([ScriptedProviderAction::text("done")]);
-    turn(&mut session, "find").await;
+    run_turn(&mut session, "find").await;
     let events = stage.events.events();
     let told = events.iter().filter_map(|event| match event {
         Event::ObjectsAdded { objects, .. } => Some(objects.clone()),
@@ -199,7 +199,7 @@ async fn view_environment_is_offered_once_objects_exist_and_filters_them() {
         json!({ "skip": 1e25 }),
     )]);
     stage.provider.then([ScriptedProviderAction::text("done")]);
-    turn(&mut session, "find pets").await;
+    run_turn(&mut session, "find pets").await;
     let requests = stage.provider.requests();
     assert_eq!(names(&requests[0]), ["query"]);
     assert_eq!(names(&requests[1]), ["query", "view_environment"]);
@@ -232,15 +232,15 @@ async fn objects_removed_by_a_gc_are_shown_to_the_model_again() {
         json!({ "of": "pets", "rows": 1 }),
     )]);
     stage.provider.then([ScriptedProviderAction::text("found")]);
-    turn(&mut session, "find pets").await;
+    run_turn(&mut session, "find pets").await;
     stage.provider.then([ScriptedProviderAction::text("yes")]);
-    turn(&mut session, "good?").await;
+    run_turn(&mut session, "good?").await;
     drop(session.gc(&Cancel::new()).await.unwrap());
     stage.provider.then([ScriptedProviderAction::text("still there")]);
-    turn(&mut session, "and now?").await;
+    run_turn(&mut session, "and now?").await;
     let requests = stage.provider.requests();
-    assert_eq!(shown(&requests[2]), None);
-    assert!(shown(&requests[3]).is_some(), "{:#?}", requests[3].messages);
+    assert_eq!(shown_objects(&requests[2]), None);
+    assert!(shown_objects(&requests[3]).is_some(), "{:#?}", requests[3].messages);
 }
 
 #[tokio::test(start_paused = true)]
@@ -253,7 +253,7 @@ async fn restored_session_keeps_its_objects() {
         json!({ "of": "pets", "rows": 1 }),
     )]);
     stage.provider.then([ScriptedProviderAction::text("found")]);
-    turn(&mut session, "find pets").await;
+    run_turn(&mut session, "find pets").await;
     let (saved, bytes) = session.objects().with(|objects| objects.save());
     let stage = TestStage::new([finder()]);
     let mut setup = TestStage::setup();
@@ -261,11 +261,11 @@ async fn restored_session_keeps_its_objects() {
     setup.objects = jaato_session::InitialObjects::Own(restored);
     let mut session = stage.start(setup).unwrap();
     stage.provider.then([ScriptedProviderAction::text("there they are")]);
-    turn(&mut session, "which pets?").await;
+    run_turn(&mut session, "which pets?").await;
     let requests = stage.provider.requests();
     assert_eq!(names(&requests[0]), ["query", "view_environment"]);
     assert_eq!(
-        shown(&requests[0]).unwrap()["environment"]["query"][0]["objects"][0]["_REF_ID"],
+        shown_objects(&requests[0]).unwrap()["environment"]["query"][0]["objects"][0]["_REF_ID"],
         "query_1"
     );
 }

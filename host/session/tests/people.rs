@@ -13,7 +13,7 @@ fn form() -> Form {
     Form { title: "You".to_owned(), fields: vec![field] }
 }
 
-fn answered(values: Value) -> FormAnswer {
+fn form_answer(values: Value) -> FormAnswer {
     let values: BTreeMap<String, Value> = serde_json::from_value(values).unwrap();
     FormAnswer::answered(values)
 }
@@ -40,8 +40,8 @@ fn ends_of_forms(stage: &TestStage) -> Vec<(String, FormOutcome)> {
 
 #[tokio::test(start_paused = true)]
 async fn invalid_form_answer_is_asked_for_again_up_to_a_limit() {
-    let unfit = || answered(json!({ "food": "cake" }));
-    let fits = answered(json!({ "drink": "tea" }));
+    let unfit = || form_answer(json!({ "food": "cake" }));
+    let fits = form_answer(json!({ "drink": "tea" }));
     let (stage, session) = with_person([unfit(), unfit(), fits.clone(), unfit(), unfit(), unfit()]);
     let (handle, cancel) = (session.handle(), Cancel::new());
     assert_eq!(handle.ask(&plugin(), &form(), &cancel).await, Ok(fits));

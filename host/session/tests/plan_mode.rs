@@ -33,7 +33,7 @@ fn yes(mode: &str) -> PermissionAnswer {
 }
 
 /// Runs a turn whose answers make one call each.
-async fn turn(stage: &TestStage, session: &mut Session, calls: &[&str]) {
+async fn run_turn(stage: &TestStage, session: &mut Session, calls: &[&str]) {
     for (id, name) in calls.iter().enumerate() {
         stage.provider.then([ScriptedProviderAction::call(&id.to_string(), name, json!({}))]);
     }
@@ -42,7 +42,7 @@ async fn turn(stage: &TestStage, session: &mut Session, calls: &[&str]) {
 }
 
 /// Lists the rule of each decision, and the changes of mode.
-fn told(stage: &TestStage) -> Vec<String> {
+fn decided_rules(stage: &TestStage) -> Vec<String> {
     let told = |event| match event {
         Event::PermissionDecided { rule, .. } => Some(rule),
         Event::ModeChanged { mode } => Some(format!("mode {mode}")),
@@ -56,9 +56,9 @@ async fn approved_plan_ends_plan_mode_and_its_system_prompt_part() {
     let stage = stage();
     stage.person.answers([yes("ask"), PermissionAnswer::once(Is::AllowOnce)]);
     let mut session = session(&stage, false);
-    turn(&stage, &mut session, &["look", "write", "startPlan", "write"]).await;
+    run_turn(&stage, &mut session, &["look", "write", "startPlan", "write"]).await;
     let expected = ["shipped.read_only", "mode.plan", "mode ask", "person.once", "person.once"];
-    assert_eq!(told(&stage), expected);
+    assert_eq!(decided_rules(&stage), expected);
     let prompt = &stage.person.prompts()[0];
     assert_eq!(prompt.title, "Start this plan?");
     assert_eq!(prompt.subject, PromptSubject::Plan { steps: vec!["write two".to_owned()] });
@@ -73,7 +73,7 @@ async fn approved_plan_ends_plan_mode_and_its_system_prompt_part() {
     let is_told = |at: usize| requests[at].system.ends_with(PLAN_PROMPT);
     assert_eq!([0, 1, 2, 3, 4].map(is_told), [true, true, true, false, false]);
     session.handle().set_mode(PolicyMode::Plan).unwrap();
-    turn(&stage, &mut session, &[]).await;
+    run_turn(&stage, &mut session, &[]).await;
     assert!(stage.provider.requests().last().unwrap().system.ends_with(PLAN_PROMPT));
 }
 
@@ -86,9 +86,9 @@ async fn plan_mode_stays_after_a_denial_or_an_answer_without_a_mode() {
         yes("read-only"),
     ]);
     let mut session = session(&stage, false);
-    turn(&stage, &mut session, &["startPlan", "startPlan", "startPlan", "write"]).await;
+    run_turn(&stage, &mut session, &["startPlan", "startPlan", "startPlan", "write"]).await;
     let expected = ["person.denied", "person.not_offered", "person.not_offered", "mode.plan"];
-    assert_eq!(told(&stage), expected);
+    assert_eq!(decided_rules(&stage), expected);
 }
 
 #[tokio::test(start_paused = true)]
@@ -97,8 +97,8 @@ async fn guard_prompt_for_a_plan_still_offers_the_modes() {
     stage.hooks.says("a", Hook::BeforeTool, json!({ "decision": "ask", "reason": "see" }));
     stage.person.answers([yes("ask")]);
     let mut session = session(&stage, true);
-    turn(&stage, &mut session, &["startPlan"]).await;
-    assert_eq!(told(&stage), ["mode ask", "person.once"]);
+    run_turn(&stage, &mut session, &["startPlan"]).await;
+    assert_eq!(decided_rules(&stage), ["mode ask", "person.once"]);
     let labels: Vec<_> =
         stage.person.prompts()[0].answers.iter().map(|answer| answer.label.clone()).collect();
     assert_eq!(labels, ["Yes, and run everything without asking (--yes)", "No"]);
@@ -112,7 +112,7 @@ async fn the_user_is_not_asked_about_a_plan_that_does_not_exist() {
     let stage = TestStage::new([start]);
     stage.person.answers([yes("ask")]);
     let mut session = session(&stage, false);
-    turn(&stage, &mut session, &["startPlan"]).await;
-    assert_eq!(told(&stage), ["preview.refuses"]);
+    run_turn(&stage, &mut session, &["startPlan"]).await;
+    assert_eq!(decided_rules(&stage), ["preview.refuses"]);
     assert_eq!(stage.person.prompts().len(), 0);
 }

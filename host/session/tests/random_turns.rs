@@ -59,7 +59,7 @@ impl Provider for Noting {
     }
 }
 
-async fn play(seed: u64) -> Played {
+async fn play_seed(seed: u64) -> Played {
     let random = SeededRandom::new(seed);
     let stage = TestStage::new(random::tools());
     if random.below(2) == 0 {
@@ -160,7 +160,7 @@ async fn play_turn(session: &mut Session, random: &SeededRandom, turn: u64) -> T
     match report {
         Some(report) => report,
         // The turn was dropped. The next one must be able to continue, and this one ends it.
-        None => session.turn("after a dropped turn", &cancelled()).await,
+        None => session.turn("after a dropped turn", &cancelled_token()).await,
     }
 }
 
@@ -176,7 +176,7 @@ async fn last_turn(stage: &TestStage, session: &mut Session) -> TurnReport {
     report
 }
 
-fn cancelled() -> Cancel {
+fn cancelled_token() -> Cancel {
     let cancel = Cancel::new();
     cancel.cancel();
     cancel
@@ -429,13 +429,13 @@ fn check_same(first: &[String], second: &[String]) {
     assert_eq!(first.len(), second.len(), "the seed does not replay");
 }
 
-fn run(seed: u64) -> Played {
+fn run_seed(seed: u64) -> Played {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_time()
         .start_paused(true)
         .build()
         .unwrap();
-    runtime.block_on(play(seed))
+    runtime.block_on(play_seed(seed))
 }
 
 /// Prints the seed that failed.
@@ -462,12 +462,12 @@ fn random_turns_keep_all_invariants_and_replay_from_a_seed() {
     let (mut outcomes, mut gcs) = (BTreeMap::new(), BTreeMap::new());
     for seed in seeds {
         let _tell = Tell(seed);
-        let played = run(seed);
+        let played = run_seed(seed);
         check_events(&played);
         check_seats(&played.stage);
         check_requests(&played);
         check_news(&played);
-        check_same(&transcript(&played), &transcript(&run(seed)));
+        check_same(&transcript(&played), &transcript(&run_seed(seed)));
         for event in played.stage.events.events() {
             if let Event::Gc { error, source, messages_removed, messages_cut, .. } = event {
                 let what = match (error, messages_cut, messages_removed) {

@@ -7,7 +7,7 @@ use jaato_types::tools_set::ToolSource;
 use jaato_types::{CompletionRequest, Outcome};
 use serde_json::{Value, json};
 
-async fn turn(
+async fn run_turn(
     stage: &TestStage,
     session: &mut Session,
     beats: &[ScriptedProviderAction],
@@ -36,14 +36,14 @@ async fn remaining_tools_keep_their_order_and_new_tools_are_appended() {
     ]);
     let mut session = stage.start(TestStage::setup()).unwrap();
     let done = [ScriptedProviderAction::text("done")];
-    let before = turn(&stage, &mut session, &done).await;
+    let before = run_turn(&stage, &mut session, &done).await;
     let tools = [
         ScriptedTool::echo("bite"),
         ScriptedTool::echo("look"),
         ScriptedTool::echo("smell").schema(with_size()),
     ];
     stage.tools.replace(tools, "plugin `nose` was replaced");
-    let after = turn(&stage, &mut session, &done).await;
+    let after = run_turn(&stage, &mut session, &done).await;
     assert_eq!(names(&after), ["look", "smell", "bite"]);
     assert_eq!((&after.tools[0], &after.system), (&before.tools[0], &before.system));
     assert_eq!(after.tools[1].parameters, with_size());
@@ -54,7 +54,7 @@ async fn remaining_tools_keep_their_order_and_new_tools_are_appended() {
          host: the tools of this conversation changed: new `bite`; changed `smell`; gone `move`\n"
     );
     // No notice is repeated, and nothing changes by itself.
-    assert_eq!(turn(&stage, &mut session, &done).await.tools, after.tools);
+    assert_eq!(run_turn(&stage, &mut session, &done).await.tools, after.tools);
     assert_eq!(stage.events.notices().lines().count(), 2);
 }
 
@@ -88,17 +88,17 @@ async fn activated_tools_stay_and_first_discoverable_tool_adds_discovery_tools()
     let mut session = stage.start(TestStage::setup()).unwrap();
     let done = [ScriptedProviderAction::text("done")];
     stage.tools.replace([hidden("dig"), ScriptedTool::echo("look"), hidden("fly")], "more");
-    let request = turn(&stage, &mut session, &done).await;
+    let request = run_turn(&stage, &mut session, &done).await;
     assert_eq!(names(&request), ["look", LIST_TOOLS, GET_TOOL_SCHEMAS]);
     session.activate(&["fly".into()]);
     stage.tools.replace([hidden("fly"), ScriptedTool::echo("look")], "less");
-    let request = turn(&stage, &mut session, &done).await;
+    let request = run_turn(&stage, &mut session, &done).await;
     assert_eq!(names(&request), ["look", LIST_TOOLS, GET_TOOL_SCHEMAS, "fly"]);
     let disabled = ToolState::Disabled { by: "by a test".to_owned() };
     stage
         .tools
         .replace([ScriptedTool::echo("fly").state(disabled), ScriptedTool::echo("look")], "off");
-    let request = turn(&stage, &mut session, &done).await;
+    let request = run_turn(&stage, &mut session, &done).await;
     let listed = ["look", LIST_TOOLS, GET_TOOL_SCHEMAS, "fly"];
     assert_eq!(names(&request), listed, "what was sent stays until the next cut");
     assert_eq!(session.toolbox().active().count(), 3);
@@ -160,6 +160,6 @@ async fn cancelled_turn_leaves_tool_changes_to_the_next_turn() {
     cancel.cancel();
     session.turn("x", &cancel).await;
     assert_eq!(stage.events.notices(), "");
-    let request = turn(&stage, &mut session, &[ScriptedProviderAction::text("done")]).await;
+    let request = run_turn(&stage, &mut session, &[ScriptedProviderAction::text("done")]).await;
     assert_eq!(names(&request), ["smell"]);
 }

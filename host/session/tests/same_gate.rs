@@ -54,7 +54,7 @@ fn setup() -> SessionSetup {
     setup
 }
 
-fn write() -> ScriptedTool {
+fn write_tool() -> ScriptedTool {
     ScriptedTool::echo("write").writing()
 }
 
@@ -89,7 +89,7 @@ fn check_stopped(stage: &TestStage) {
     assert_eq!(stage.person.questions().len(), 0);
 }
 
-async fn turn(stage: &TestStage, session: &mut Session, calls: &[(&str, Value)]) {
+async fn run_turn(stage: &TestStage, session: &mut Session, calls: &[(&str, Value)]) {
     let beats = calls.iter().enumerate();
     let beats = beats.map(|(id, (name, arguments))| {
         ScriptedProviderAction::call(&id.to_string(), name, arguments.clone())
@@ -101,16 +101,16 @@ async fn turn(stage: &TestStage, session: &mut Session, calls: &[(&str, Value)])
 
 #[tokio::test(start_paused = true)]
 async fn deny_rule_stops_a_model_call() {
-    let stage = TestStage::new([write()]);
+    let stage = TestStage::new([write_tool()]);
     stage.person.answers([PermissionAnswer::once(Is::AllowOnce)]);
     let mut session = stage.start(setup()).unwrap();
-    turn(&stage, &mut session, &[("write", forbidden())]).await;
+    run_turn(&stage, &mut session, &[("write", forbidden())]).await;
     check_stopped(&stage);
 }
 
 #[tokio::test(start_paused = true)]
 async fn deny_rule_stops_a_user_call() {
-    let stage = TestStage::new([write()]);
+    let stage = TestStage::new([write_tool()]);
     let session = stage.start(setup()).unwrap();
     let called = session.call(&ToolName::from("write"), forbidden(), &Cancel::new()).await;
     assert!(called.is_err());
@@ -131,10 +131,10 @@ where
             Ok(jaato_types::Output::text("done"))
         }
     });
-    let stage = TestStage::new([outer, write()]);
+    let stage = TestStage::new([outer, write_tool()]);
     let mut session = stage.start(setup()).unwrap();
     assert!(given.set(session.handle()).is_ok());
-    turn(&stage, &mut session, &[("outer", json!({}))]).await;
+    run_turn(&stage, &mut session, &[("outer", json!({}))]).await;
     stage
 }
 
@@ -162,27 +162,27 @@ async fn deny_rule_stops_a_background_task() {
 
 #[tokio::test(start_paused = true)]
 async fn deny_rule_stops_a_self_running_tool() {
-    let itself = write().run_if(Condition::Asked).answers(|_, _| async {
+    let itself = write_tool().run_if(Condition::Asked).answers(|_, _| async {
         let mut answer = jaato_types::ConditionAnswer::default();
         (answer.holds, answer.arguments) = (true, Some(forbidden()));
         Ok(answer)
     });
     let stage = TestStage::new([itself]);
     let mut session = stage.start(setup()).unwrap();
-    turn(&stage, &mut session, &[]).await;
+    run_turn(&stage, &mut session, &[]).await;
     check_stopped(&stage);
 }
 
 #[tokio::test(start_paused = true)]
 async fn deny_rule_stops_arguments_rewritten_by_a_guard_or_the_user() {
-    let stage = TestStage::new([write()]);
+    let stage = TestStage::new([write_tool()]);
     let rewrite = json!({ "decision": "rewrite", "arguments": forbidden() });
     stage.hooks.says("a", Hook::BeforeTool, rewrite);
     let mut session = stage.start(setup()).unwrap();
-    turn(&stage, &mut session, &[("write", json!({ "path": "/tmp/x" }))]).await;
+    run_turn(&stage, &mut session, &[("write", json!({ "path": "/tmp/x" }))]).await;
     check_stopped(&stage);
 
-    let stage = TestStage::new([write()]);
+    let stage = TestStage::new([write_tool()]);
     stage.person.answers([
         PermissionAnswer { arguments: Some(forbidden()), ..PermissionAnswer::once(Is::Edit) },
         PermissionAnswer::once(Is::AllowOnce),
@@ -190,25 +190,25 @@ async fn deny_rule_stops_arguments_rewritten_by_a_guard_or_the_user() {
     let setup = setup();
     setup.rules.change(|rules| rules.allow_all = false);
     let mut session = stage.start(setup).unwrap();
-    turn(&stage, &mut session, &[("write", json!({ "path": "/tmp/x" }))]).await;
+    run_turn(&stage, &mut session, &[("write", json!({ "path": "/tmp/x" }))]).await;
     assert_eq!(denials(&stage), ["file.deny rules.toml:3"]);
     assert_eq!((ran(&stage).len(), stage.person.questions().len()), (0, 1));
 }
 
 #[tokio::test(start_paused = true)]
 async fn deny_rules_apply_to_child_sessions_and_match_agent_names() {
-    let stage = TestStage::new([write()]);
+    let stage = TestStage::new([write_tool()]);
     let opener = stage.start(setup()).unwrap();
     for (name, place) in [("Helper", "file.deny rules.toml:3"), ("Scout", "file.deny rules.toml:7")]
     {
-        let stage = TestStage::new([write()]);
+        let stage = TestStage::new([write_tool()]);
         let lent = opener.handle().lend(&DeadlineHold::default()).unwrap();
         let (name, opener) = (name.to_owned(), opener.id().clone());
         let agent = Some(Agent { name, opener, hold: DeadlineHold::default() });
         let setup = SessionSetup { rules: lent.rules, agent, ..TestStage::setup() };
         let mut child = stage.start(setup).unwrap();
         let arguments = if place.ends_with('3') { forbidden() } else { json!({}) };
-        turn(&stage, &mut child, &[("write", arguments)]).await;
+        run_turn(&stage, &mut child, &[("write", arguments)]).await;
         assert_eq!(denials(&stage), [place]);
         assert_eq!(ran(&stage), [""; 0]);
     }
@@ -222,17 +222,17 @@ async fn read_only_mode_denies_all_writing_calls_except_user_calls() {
         assert!(handle.call_tool(&name, json!({}), &origin, &Cancel::new()).await.is_ok());
     });
     drop(stage.await);
-    let stage = TestStage::new([write()]);
+    let stage = TestStage::new([write_tool()]);
     let mut session = stage.start(setup()).unwrap();
     session.handle().set_mode(PolicyMode::ReadOnly).unwrap();
-    turn(&stage, &mut session, &[("write", json!({}))]).await;
+    run_turn(&stage, &mut session, &[("write", json!({}))]).await;
     let (name, cancel) = (ToolName::from("write"), Cancel::new());
     let origin = CallOrigin::outside_of_calls("tool-outer".into());
     assert!(session.handle().call_tool(&name, json!({}), &origin, &cancel).await.is_err());
     assert_eq!(denials(&stage), ["mode.read_only ", "mode.read_only "]);
     assert!(session.call(&name, json!({}), &cancel).await.is_ok());
     session.handle().set_mode(PolicyMode::Ask).unwrap();
-    turn(&stage, &mut session, &[("write", json!({}))]).await;
+    run_turn(&stage, &mut session, &[("write", json!({}))]).await;
     assert_eq!(ran(&stage).len(), 2);
 }
 
@@ -274,7 +274,7 @@ async fn accept_edits_mode_denies_outside_and_protected_files_even_via_links() {
     edit.known.spec.annotations.open_world = false;
     let mut stranger = ScriptedTool::echo("strangersEdit").writing();
     (stranger.known.plugin, stranger.known.shipped) = ("tool-file-edit".into(), false);
-    let stage = TestStage::new([edit, stranger, write()]);
+    let stage = TestStage::new([edit, stranger, write_tool()]);
     let setup = TestStage::setup();
     setup.rules.change(|rules| rules.mode = PolicyMode::AcceptEdits);
     let ports = SessionPorts { gate: Arc::new(Links), ..stage.ports() };
@@ -291,7 +291,7 @@ async fn accept_edits_mode_denies_outside_and_protected_files_even_via_links() {
         ("strangersEdit", path("a")),
         ("write", path("a")),
     ];
-    turn(&stage, &mut session, &calls).await;
+    run_turn(&stage, &mut session, &calls).await;
     let decided = stage.events.events().into_iter().filter_map(|event| match event {
         Event::PermissionDecided { allowed, rule, .. } => Some((allowed, rule)),
         _ => None,

@@ -48,7 +48,7 @@ fn stage_with(side: u32) -> TestStage {
 }
 
 /// A vendor's answer to a request with an image that it does not accept.
-fn refused(words: &str) -> ScriptedProviderAction {
+fn refusal_action(words: &str) -> ScriptedProviderAction {
     let text = format!("`http://h` answered 400 (bad request): {words}");
     ScriptedProviderAction::Fail(Error::new(ErrorKind::Provider, text))
 }
@@ -80,7 +80,7 @@ async fn an_image_that_the_provider_refuses_is_taken_out_for_good() {
     for said in ["messages.0.content.1.image: Could not process image", "invalid argument"] {
         let stage = stage_with(9_001);
         let mut session = stage.start(setup()).unwrap();
-        stage.provider.then([refused(said)]);
+        stage.provider.then([refusal_action(said)]);
         let request = show(&stage, &mut session, "what is it?").await;
         assert_eq!((images(&request), stage.provider.requests().len()), (0, 2), "{said}");
         assert_eq!(images(&stage.provider.requests()[0]), 1);
@@ -120,7 +120,7 @@ async fn server_error_that_names_the_image_is_retried_once() {
 async fn image_is_kept_if_the_request_fails_without_it_too() {
     let stage = stage_with(1);
     let mut session = stage.start(setup()).unwrap();
-    stage.provider.then([refused("no such model")]).then([refused("no such model")]);
+    stage.provider.then([refusal_action("no such model")]).then([refusal_action("no such model")]);
     let image = DataPart { name: Some("moon.png".to_owned()), ..DataPart::blob("image/png", "00") };
     let report =
         session.turn(UserPrompt::from("what is it?").with_file(image), &Cancel::new()).await;

@@ -24,7 +24,7 @@ fn impatient() -> Limits {
     Limits { provider_idle_ms: 1_000, attempts_max: 3, ..Limits::default() }
 }
 
-async fn play(stage: &TestStage, limits: Limits) -> TurnReport {
+async fn play_turn(stage: &TestStage, limits: Limits) -> TurnReport {
     stage.start(setup(limits)).unwrap().turn("x", &Cancel::new()).await
 }
 
@@ -34,7 +34,7 @@ async fn keep_alive_bytes_prevent_the_idle_timeout() {
     let pings =
         (0..100).flat_map(|_| [ScriptedProviderAction::Wait(999), ScriptedProviderAction::Alive]);
     stage.provider.then(pings.chain([ScriptedProviderAction::text("at last")]));
-    let report = play(&stage, impatient()).await;
+    let report = play_turn(&stage, impatient()).await;
     assert_eq!((report.outcome, report.text.as_str()), (Outcome::Done, "at last"));
     assert_eq!((report.duration_ms, stage.provider.requests().len()), (99_900, 1));
 }
@@ -50,7 +50,7 @@ async fn provider_that_only_sends_keep_alives_times_out_without_a_retry() {
         let stage = TestStage::new([]);
         let pings = (0..1_000).flat_map(|_| [ScriptedProviderAction::Wait(500), ping.clone()]);
         stage.provider.then(pings);
-        let report = play(&stage, limits.clone()).await;
+        let report = play_turn(&stage, limits.clone()).await;
         assert_eq!((report.outcome, report.duration_ms), (Outcome::Failed, 10_000));
         let error = report.error.unwrap();
         assert_eq!(error.kind, ErrorKind::Timeout);
@@ -74,7 +74,7 @@ async fn content_restarts_the_keep_alive_timeout() {
                 .chain(pings())
                 .chain([ScriptedProviderAction::text("b")]),
         );
-        let report = play(&stage, limits.clone()).await;
+        let report = play_turn(&stage, limits.clone()).await;
         assert_eq!((report.outcome, report.text), (Outcome::Done, format!("{said}b")));
     }
 }

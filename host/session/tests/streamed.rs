@@ -40,7 +40,7 @@ async fn result_of(stage: &TestStage) -> ToolResult {
 }
 
 /// Returns the result's content, and the files.
-async fn shown(pieces: Pieces) -> (Value, Vec<(String, Vec<u8>)>) {
+async fn shown_output(pieces: Pieces) -> (Value, Vec<(String, Vec<u8>)>) {
     let stage = TestStage::new([tool(pieces)]);
     let result = result_of(&stage).await;
     (Value::Object(result.content), stage.outputs.files())
@@ -53,11 +53,11 @@ fn bytes_of_frame() -> usize {
 #[tokio::test(start_paused = true)]
 async fn streamed_text_one_byte_over_the_limit_is_truncated() {
     let fits = vec![b'x'; 16 * 1024 - bytes_of_frame()];
-    let (content, files) = shown(vec![("stdout", fits.clone())]).await;
+    let (content, files) = shown_output(vec![("stdout", fits.clone())]).await;
     assert_eq!(content["stdout"].as_str().unwrap().len(), fits.len());
     assert_eq!((content.get("output_file"), files.len()), (None, 0));
     let long = [&fits[..], b"y"].concat();
-    let (content, files) = shown(vec![("stdout", fits), ("stdout", b"y".to_vec())]).await;
+    let (content, files) = shown_output(vec![("stdout", fits), ("stdout", b"y".to_vec())]).await;
     assert_eq!(files, [("/outputs/0-output".to_owned(), long.clone())]);
     assert_eq!((&content["output_file"], &content["returncode"]), (&json!(files[0].0), &json!(0)));
     let text = content["stdout"].as_str().unwrap();
@@ -77,11 +77,11 @@ async fn two_streamed_texts_share_the_limit_and_one_file() {
         ("stdout", b"last\n".to_vec()),
     ];
     let all: Vec<u8> = pieces.iter().flat_map(|(_, piece)| piece.clone()).collect();
-    let (content, files) = shown(pieces).await;
+    let (content, files) = shown_output(pieces).await;
     assert_eq!((content["stderr"].as_str(), files[0].1 == all), (Some("bad\n"), true));
     let stdout = content["stdout"].as_str().unwrap();
     assert!(stdout.len() > 11_000 && stdout.ends_with("out\nlast\n"), "{stdout}");
-    let (content, _) = shown(vec![("stdout", long("o")), ("stderr", long("e"))]).await;
+    let (content, _) = shown_output(vec![("stdout", long("o")), ("stderr", long("e"))]).await;
     let bytes = ["stdout", "stderr"].map(|key| content[key].as_str().unwrap().len());
     assert!(bytes[0].abs_diff(bytes[1]) < 2 && bytes[0] > 7_500, "{bytes:?}");
 }
@@ -90,17 +90,17 @@ async fn two_streamed_texts_share_the_limit_and_one_file() {
 async fn model_sees_output_as_displayed_and_the_file_keeps_all_bytes() {
     let text = |printed: &[u8]| {
         let pieces = printed.chunks(1).map(|byte| ("stdout", byte.to_vec())).collect();
-        async move { shown(pieces).await.0["stdout"].clone() }
+        async move { shown_output(pieces).await.0["stdout"].clone() }
     };
     assert_eq!(text(b"\x1b[31mred\x1b[0m\r\n10 %\r\x1b[K20 %\r").await, "red\n20 %");
     assert_eq!(text(b"red\r\x1b[m\nnext").await, "red\nnext");
     assert_eq!(text(b"\xc3\xb6 \xff").await, "ö \u{fffd}");
     let progress: Vec<u8> = (0..20_000).flat_map(|n| format!("{n}\r").into_bytes()).collect();
-    let (content, files) = shown(vec![("stdout", progress.clone())]).await;
+    let (content, files) = shown_output(vec![("stdout", progress.clone())]).await;
     assert_eq!((content["stdout"].as_str(), content.get("output_file")), (Some("19999"), None));
     assert!(progress.starts_with(&files[0].1), "more than a result may have was printed");
     let noise = vec![0xff; 300_000];
-    let (content, files) = shown(vec![("stdout", noise.clone())]).await;
+    let (content, files) = shown_output(vec![("stdout", noise.clone())]).await;
     assert!(content["stdout"].as_str().unwrap().starts_with("\u{fffd}\u{fffd}"));
     assert_eq!(files[0].1, noise);
 }

@@ -13,15 +13,15 @@ use jaato_types::{
 };
 use serde_json::json;
 
-fn overloaded() -> Error {
+fn overloaded_error() -> Error {
     Error::new(ErrorKind::Provider, "overloaded").temporary()
 }
 
-fn gone() -> Error {
+fn gone_error() -> Error {
     Error::new(ErrorKind::Provider, "no such model")
 }
 
-async fn play(stage: &TestStage, setup: SessionSetup, prompt: &str) -> (Session, TurnReport) {
+async fn play_turn(stage: &TestStage, setup: SessionSetup, prompt: &str) -> (Session, TurnReport) {
     let mut session = stage.start(setup).unwrap();
     let report = session.turn(prompt, &Cancel::new()).await;
     (session, report)
@@ -68,7 +68,7 @@ async fn a_call_and_an_answer_make_a_turn_of_two_steps() {
             ..Usage::default()
         }),
     ]);
-    let (session, report) = play(&stage, TestStage::setup(), "what colour?").await;
+    let (session, report) = play_turn(&stage, TestStage::setup(), "what colour?").await;
     assert_eq!(
         (report.outcome, report.text.as_str(), report.steps),
         (Outcome::Done, "it is blue", 2)
@@ -128,7 +128,7 @@ async fn several_turns_share_one_history_and_their_requests_one_prefix() {
     stage.provider.then([ScriptedProviderAction::call("1", "a", json!({}))]);
     stage.provider.then([ScriptedProviderAction::text("one")]);
     stage.provider.then([ScriptedProviderAction::text("two")]);
-    let (mut session, _) = play(&stage, TestStage::setup(), "first").await;
+    let (mut session, _) = play_turn(&stage, TestStage::setup(), "first").await;
     session.turn("second", &Cancel::new()).await;
     let texts: Vec<String> = stage
         .provider
@@ -155,7 +155,7 @@ async fn an_endless_tool_loop_ends_at_the_limit_and_the_next_turn_goes_on() {
     }
     let mut setup = TestStage::setup();
     setup.limits.steps_max = 3;
-    let (mut session, report) = play(&stage, setup, "loop").await;
+    let (mut session, report) = play_turn(&stage, setup, "loop").await;
     assert_eq!((report.outcome, report.steps), (Outcome::Limit, 3));
     assert_eq!(report.error.unwrap().kind, ErrorKind::LimitReached);
     assert_eq!(report.text, MARK_LIMIT);
@@ -182,7 +182,7 @@ async fn opaque_part_of_a_partial_answer_names_its_provider_and_model() {
         item,
         ScriptedProviderAction::Finish(FinishReason::Error),
     ]);
-    let (session, report) = play(&stage, TestStage::setup(), "x").await;
+    let (session, report) = play_turn(&stage, TestStage::setup(), "x").await;
     assert_eq!(report.outcome, Outcome::Failed);
     let said = outline(session.history());
     assert!(said[1].starts_with(r#"Model: "so", opaque test model {"id":1}"#), "{said:?}");
@@ -197,16 +197,16 @@ async fn turn_with_exactly_the_maximum_steps_succeeds() {
         .then([ScriptedProviderAction::text("done")]);
     let mut setup = TestStage::setup();
     setup.limits.steps_max = 2;
-    let (_, report) = play(&stage, setup, "x").await;
+    let (_, report) = play_turn(&stage, setup, "x").await;
     assert_eq!(report.outcome, Outcome::Done);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_prompt_whose_request_failed_is_kept_unsent_and_can_be_sent_again() {
     let stage = TestStage::new([]);
-    stage.provider.then([ScriptedProviderAction::Fail(gone())]);
-    let (mut session, report) = play(&stage, TestStage::setup(), "hello").await;
-    assert_eq!((report.outcome, report.error), (Outcome::Failed, Some(gone())));
+    stage.provider.then([ScriptedProviderAction::Fail(gone_error())]);
+    let (mut session, report) = play_turn(&stage, TestStage::setup(), "hello").await;
+    assert_eq!((report.outcome, report.error), (Outcome::Failed, Some(gone_error())));
     assert_eq!(outline(session.history()), ["User: \"hello\" Unsent"]);
     assert_eq!(session.facts().turns, 0);
 
@@ -221,9 +221,9 @@ async fn another_prompt_after_a_failed_one_is_sent_alone() {
     let stage = TestStage::new([]);
     stage
         .provider
-        .then([ScriptedProviderAction::Fail(gone())])
+        .then([ScriptedProviderAction::Fail(gone_error())])
         .then([ScriptedProviderAction::text("hi")]);
-    let (mut session, _) = play(&stage, TestStage::setup(), "lost").await;
+    let (mut session, _) = play_turn(&stage, TestStage::setup(), "lost").await;
     session.turn("found", &Cancel::new()).await;
     assert_eq!(stage.provider.requests()[1].messages, [Message::user("found")]);
     assert_eq!(
@@ -239,19 +239,19 @@ async fn results_whose_request_failed_stay_and_are_sent_again_or_closed() {
         stage
             .provider
             .then([ScriptedProviderAction::call("1", "look", json!({}))])
-            .then([ScriptedProviderAction::Fail(gone())]);
+            .then([ScriptedProviderAction::Fail(gone_error())]);
         stage.provider.then([ScriptedProviderAction::text("fine")]);
     };
     let stage = TestStage::new([ScriptedTool::echo("look")]);
     script(&stage);
-    let (mut session, report) = play(&stage, TestStage::setup(), "x").await;
+    let (mut session, report) = play_turn(&stage, TestStage::setup(), "x").await;
     assert_eq!((report.outcome, report.text.as_str()), (Outcome::Failed, ""));
     assert_eq!(session.turn_again(&Cancel::new()).await.text, "fine");
     assert_eq!(stage.tools.seats().len(), 1, "the call is not run again");
 
     let stage = TestStage::new([ScriptedTool::echo("look")]);
     script(&stage);
-    let (mut session, _) = play(&stage, TestStage::setup(), "x").await;
+    let (mut session, _) = play_turn(&stage, TestStage::setup(), "x").await;
     session.turn("y", &Cancel::new()).await;
     let lines = outline(session.history());
     assert_eq!(lines[3], format!("Model: {MARK_FAILED:?} Partial"));
@@ -278,12 +278,12 @@ async fn a_request_that_fails_after_its_first_delta_leaves_the_partial_answer() 
     stage.provider.then([
         ScriptedProviderAction::text("half an "),
         ScriptedProviderAction::call("1", "look", json!({})),
-        ScriptedProviderAction::Fail(overloaded()),
+        ScriptedProviderAction::Fail(overloaded_error()),
     ]);
     let limits = Limits { attempts_max: 1, ..Limits::default() };
     let setup = SessionSetup { limits, ..TestStage::setup() };
-    let (mut session, report) = play(&stage, setup, "x").await;
-    assert_eq!((report.outcome, report.error), (Outcome::Failed, Some(overloaded())));
+    let (mut session, report) = play_turn(&stage, setup, "x").await;
+    assert_eq!((report.outcome, report.error), (Outcome::Failed, Some(overloaded_error())));
     assert!(report.is_open);
     assert_eq!(report.text, "half an \n\n[Generation cancelled]");
     assert_eq!(
@@ -310,11 +310,11 @@ async fn a_request_that_fails_after_its_first_delta_leaves_the_partial_answer() 
 async fn broken_stream_restarts_within_the_retry_limit_without_repeated_text() {
     let stage = TestStage::new([]);
     let broken = |text: &str| {
-        [ScriptedProviderAction::text(text), ScriptedProviderAction::Fail(overloaded())]
+        [ScriptedProviderAction::text(text), ScriptedProviderAction::Fail(overloaded_error())]
     };
     stage.provider.then(broken("The moon")).then(broken("The moon is"));
     stage.provider.then([ScriptedProviderAction::text("The moon is full.")]);
-    let (session, report) = play(&stage, TestStage::setup(), "x").await;
+    let (session, report) = play_turn(&stage, TestStage::setup(), "x").await;
     assert_eq!((report.outcome, report.text.as_str()), (Outcome::Done, "The moon is full."));
     let sent: Vec<String> = session.history().messages().map(Message::text).collect();
     assert_eq!(sent, ["x", "The moon is full."]);
@@ -330,7 +330,7 @@ async fn broken_stream_restarts_within_the_retry_limit_without_repeated_text() {
     (0..9).for_each(|_| {
         stage.provider.then(broken("The moon"));
     });
-    let (_, report) = play(&stage, TestStage::setup(), "x").await;
+    let (_, report) = play_turn(&stage, TestStage::setup(), "x").await;
     assert_eq!(report.text, "The moon\n\n[Generation cancelled]");
     assert_eq!(stage.provider.requests().len(), 5);
 }
@@ -338,17 +338,17 @@ async fn broken_stream_restarts_within_the_retry_limit_without_repeated_text() {
 #[tokio::test(start_paused = true)]
 async fn temporary_failures_before_the_first_delta_are_retried_with_events() {
     let stage = TestStage::new([]);
-    let told = Error { retry_after_ms: Some(7_000), ..overloaded() };
+    let told = Error { retry_after_ms: Some(7_000), ..overloaded_error() };
     stage
         .provider
-        .then([ScriptedProviderAction::Fail(overloaded())])
+        .then([ScriptedProviderAction::Fail(overloaded_error())])
         .then([ScriptedProviderAction::Fail(told)]);
     stage.provider.then([
         ScriptedProviderAction::Shown(Delta::notice("loading")),
-        ScriptedProviderAction::Fail(overloaded()),
+        ScriptedProviderAction::Fail(overloaded_error()),
     ]);
     stage.provider.then([ScriptedProviderAction::text("at last")]);
-    let (_, report) = play(&stage, TestStage::setup(), "x").await;
+    let (_, report) = play_turn(&stage, TestStage::setup(), "x").await;
     assert_eq!((report.outcome, report.steps), (Outcome::Done, 1));
     let waits: Vec<(u32, u64)> = stage
         .events
@@ -366,12 +366,12 @@ async fn temporary_failures_before_the_first_delta_are_retried_with_events() {
 
 #[tokio::test(start_paused = true)]
 async fn only_temporary_errors_are_retried_up_to_a_limit() {
-    for (error, attempts) in [(overloaded(), 5), (gone(), 1)] {
+    for (error, attempts) in [(overloaded_error(), 5), (gone_error(), 1)] {
         let stage = TestStage::new([]);
         for _ in 0..9 {
             stage.provider.then([ScriptedProviderAction::Fail(error.clone())]);
         }
-        let (_, report) = play(&stage, TestStage::setup(), "x").await;
+        let (_, report) = play_turn(&stage, TestStage::setup(), "x").await;
         assert_eq!(report.error, Some(error));
         assert_eq!(stage.provider.requests().len(), attempts);
     }
@@ -384,7 +384,7 @@ async fn silent_provider_times_out_but_progress_restarts_the_idle_timeout() {
 
     let stage = TestStage::new([]);
     stage.provider.then([ScriptedProviderAction::Hang]);
-    let (session, report) = play(&stage, setup(), "x").await;
+    let (session, report) = play_turn(&stage, setup(), "x").await;
     assert_eq!(report.error.unwrap().kind, ErrorKind::Timeout);
     assert_eq!(report.duration_ms, 1_000);
     assert_eq!(outline(session.history()), ["User: \"x\" Unsent"]);
@@ -399,7 +399,7 @@ async fn silent_provider_times_out_but_progress_restarts_the_idle_timeout() {
         ScriptedProviderAction::Wait(999),
         ScriptedProviderAction::text("ok"),
     ]);
-    let (_, report) = play(&stage, setup(), "x").await;
+    let (_, report) = play_turn(&stage, setup(), "x").await;
     assert_eq!((report.outcome, report.duration_ms), (Outcome::Done, 2_997));
 
     // Data that cannot be shown yet, such as the arguments of a call.
@@ -410,7 +410,7 @@ async fn silent_provider_times_out_but_progress_restarts_the_idle_timeout() {
         ScriptedProviderAction::Wait(999),
         ScriptedProviderAction::text("ok"),
     ]);
-    let (session, report) = play(&stage, setup(), "x").await;
+    let (session, report) = play_turn(&stage, setup(), "x").await;
     assert_eq!((report.outcome, report.duration_ms), (Outcome::Done, 1_998));
     assert_eq!(outline(session.history()), ["User: \"x\"", "Model: \"ok\""]);
 }
@@ -424,7 +424,7 @@ async fn answer_at_the_byte_limit_is_kept_and_a_longer_answer_is_stopped() {
     stage
         .provider
         .then([ScriptedProviderAction::text("12345"), ScriptedProviderAction::text("67890")]);
-    assert_eq!(play(&stage, setup(), "x").await.1.outcome, Outcome::Done);
+    assert_eq!(play_turn(&stage, setup(), "x").await.1.outcome, Outcome::Done);
 
     let stage = TestStage::new([]);
     stage.provider.then([
@@ -432,7 +432,7 @@ async fn answer_at_the_byte_limit_is_kept_and_a_longer_answer_is_stopped() {
         ScriptedProviderAction::text("678901"),
         ScriptedProviderAction::Hang,
     ]);
-    let (session, report) = play(&stage, setup(), "x").await;
+    let (session, report) = play_turn(&stage, setup(), "x").await;
     assert_eq!(report.outcome, Outcome::Limit);
     assert_eq!(report.text, "12345\n\n[Generation cancelled]");
     assert_eq!(session.history().entries()[1].mark, Some(MessageMark::Partial));
@@ -442,7 +442,7 @@ async fn answer_at_the_byte_limit_is_kept_and_a_longer_answer_is_stopped() {
 async fn empty_answer_is_retried_once_and_then_the_turn_fails() {
     let stage = TestStage::new([]);
     stage.provider.then([]).then([ScriptedProviderAction::text("hi")]);
-    assert_eq!(play(&stage, TestStage::setup(), "x").await.1.outcome, Outcome::Done);
+    assert_eq!(play_turn(&stage, TestStage::setup(), "x").await.1.outcome, Outcome::Done);
 
     let stage = TestStage::new([]);
     stage
@@ -450,7 +450,7 @@ async fn empty_answer_is_retried_once_and_then_the_turn_fails() {
         .then([])
         .then([ScriptedProviderAction::text(" \n")])
         .then([ScriptedProviderAction::text("too late")]);
-    let (session, report) = play(&stage, TestStage::setup(), "x").await;
+    let (session, report) = play_turn(&stage, TestStage::setup(), "x").await;
     assert_eq!(report.outcome, Outcome::Failed);
     assert_eq!(report.error.unwrap().message, "the model answered nothing, 2 times");
     assert_eq!(outline(session.history()), ["User: \"x\" Unsent"]);
@@ -476,7 +476,7 @@ async fn finish_reasons_decide_how_a_turn_ends() {
         stage
             .provider
             .then([ScriptedProviderAction::text("said"), ScriptedProviderAction::Finish(reason)]);
-        let (session, report) = play(&stage, TestStage::setup(), "x").await;
+        let (session, report) = play_turn(&stage, TestStage::setup(), "x").await;
         assert_eq!((report.outcome, report.text.as_str()), (outcome, text), "{reason:?}");
         assert_eq!(report.error.is_some(), outcome != Outcome::Done, "{reason:?}");
         assert_eq!(session.history().messages().count(), 2);
@@ -490,7 +490,7 @@ async fn unknown_finish_reason_is_reported_in_a_notice() {
     stage.provider.then([ScriptedProviderAction::call("1", "look", json!({})), unknown()]);
     let word = ScriptedProviderAction::FinishWord("moonrise".to_owned());
     stage.provider.then([ScriptedProviderAction::text("said"), unknown(), word]);
-    let (_, report) = play(&stage, TestStage::setup(), "x").await;
+    let (_, report) = play_turn(&stage, TestStage::setup(), "x").await;
     assert_eq!(report.outcome, Outcome::Done);
     assert_eq!(stage.tools.seats().len(), 1, "what came whole is run");
     assert_eq!(
@@ -511,7 +511,7 @@ async fn calls_in_an_answer_stopped_by_the_output_limit_do_not_run() {
             ScriptedProviderAction::call("2", "look", arguments),
             ScriptedProviderAction::Finish(FinishReason::MaxTokens),
         ]);
-        let (mut session, report) = play(&stage, TestStage::setup(), "x").await;
+        let (mut session, report) = play_turn(&stage, TestStage::setup(), "x").await;
         assert_eq!(report.outcome, Outcome::Limit);
         let error = report.error.unwrap();
         assert_eq!(error.kind, ErrorKind::LimitReached);
@@ -536,7 +536,7 @@ async fn thoughts_that_end_at_the_output_limit_are_not_retried() {
     let thought = ScriptedProviderAction::Thought("on and on".to_owned());
     stage.provider.then([thought, ScriptedProviderAction::Finish(FinishReason::MaxTokens)]);
     stage.provider.then([ScriptedProviderAction::text("too late")]);
-    let (session, report) = play(&stage, TestStage::setup(), "x").await;
+    let (session, report) = play_turn(&stage, TestStage::setup(), "x").await;
     assert_eq!((report.outcome, report.text.as_str()), (Outcome::Limit, MARK_OUTPUT_LIMIT));
     assert_eq!(stage.provider.requests().len(), 1);
     assert_eq!(session.history().entries()[1].mark, Some(MessageMark::Partial));
@@ -549,7 +549,7 @@ async fn a_filtered_answer_never_runs_its_calls() {
         ScriptedProviderAction::call("1", "look", json!({})),
         ScriptedProviderAction::Finish(FinishReason::Safety),
     ]);
-    let (session, _) = play(&stage, TestStage::setup(), "x").await;
+    let (session, _) = play_turn(&stage, TestStage::setup(), "x").await;
     assert!(stage.tools.seats().is_empty());
     assert_eq!(outline(session.history())[1], format!("Model: {MARK_FILTERED:?} Partial"));
 }
@@ -562,7 +562,7 @@ async fn usage_is_taken_from_the_last_request_that_reported_it() {
     let stage = TestStage::new([ScriptedTool::echo("look")]);
     stage.provider.then([ScriptedProviderAction::call("1", "look", json!({})), usage(1_000, 20)]);
     stage.provider.then([ScriptedProviderAction::text("done"), usage(1_100, 30)]);
-    let (mut session, report) = play(&stage, TestStage::setup(), "x").await;
+    let (mut session, report) = play_turn(&stage, TestStage::setup(), "x").await;
     assert_eq!(report.usage.total_tokens(), 1_130);
     stage.provider.then([ScriptedProviderAction::text("told nothing")]);
     session.turn("y", &Cancel::new()).await;
@@ -588,7 +588,7 @@ async fn session_facts_for_a_tool_include_the_open_turn() {
         }),
     ]);
     stage.provider.then([ScriptedProviderAction::text("done")]);
-    let (session, _) = play(&stage, TestStage::setup(), "x").await;
+    let (session, _) = play_turn(&stage, TestStage::setup(), "x").await;
     let result = session.history().entries()[2].message.tool_results().next().unwrap().clone();
     assert_eq!(
         (&result.content["turns"], &result.content["prompt_tokens"]),
@@ -606,7 +606,7 @@ async fn call_to_a_discoverable_tool_activates_it_at_the_end_of_the_list() {
         .provider
         .then([ScriptedProviderAction::call("1", "hidden", json!({}))])
         .then([ScriptedProviderAction::text("done")]);
-    let (session, _) = play(&stage, TestStage::setup(), "x").await;
+    let (session, _) = play_turn(&stage, TestStage::setup(), "x").await;
     let names = |request: &CompletionRequest| {
         request.tools.iter().map(|tool| tool.name.clone()).collect::<Vec<ToolName>>()
     };
@@ -631,7 +631,7 @@ async fn session_with_unanswered_calls_in_its_history_continues() {
     let stage = TestStage::new([ScriptedTool::echo("look")]);
     stage.provider.then([ScriptedProviderAction::text("hi")]);
     let setup = SessionSetup { history, ..TestStage::setup() };
-    let (session, report) = play(&stage, setup, "after").await;
+    let (session, report) = play_turn(&stage, setup, "after").await;
     assert_eq!(report.outcome, Outcome::Done);
     assert_eq!(
         outline(session.history())[2..],
@@ -656,7 +656,7 @@ async fn requests_keep_a_minimum_interval_and_a_cancel_ends_the_wait() {
         .then([ScriptedProviderAction::call("1", "look", json!({}))])
         .then([ScriptedProviderAction::text("done")]);
     let start = tokio::time::Instant::now();
-    let (mut session, report) = play(&stage, setup, "x").await;
+    let (mut session, report) = play_turn(&stage, setup, "x").await;
     assert_eq!(report.outcome, Outcome::Done);
     // The first begins at once, the second a minute later.
     assert_eq!(start.elapsed().as_secs(), 60);
@@ -684,7 +684,7 @@ async fn next_request_waits_until_the_provider_has_room_with_a_notice() {
         .then([ScriptedProviderAction::text("done"), ScriptedProviderAction::RoomAfter(130_000)])
         .then([ScriptedProviderAction::text("more")]);
     let start = tokio::time::Instant::now();
-    let (mut session, report) = play(&stage, TestStage::setup(), "x").await;
+    let (mut session, report) = play_turn(&stage, TestStage::setup(), "x").await;
     assert_eq!((report.outcome, start.elapsed().as_secs()), (Outcome::Done, 30));
     let is_told = |event: &Event| {
         matches!(event, Event::Notice { text, .. }

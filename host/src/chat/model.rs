@@ -33,11 +33,11 @@ pub async fn change(
     runtime.change_model(session, name, &args.request.options()?)?;
     let model = runtime.model_by_name(name)?.model;
     view.settle().await;
-    report::problems(unlisted(runtime, &model).await.as_slice());
+    report::problems(unlisted_model_warning(runtime, &model).await.as_slice());
     Ok(Exit::Done)
 }
 
-async fn unlisted(runtime: &Runtime, model: &ModelId) -> Option<String> {
+async fn unlisted_model_warning(runtime: &Runtime, model: &ModelId) -> Option<String> {
     let shown = visible::name(model.as_str());
     let provider = visible::name(model.split()?.0);
     match runtime.lists_model(model, LIST_WAIT).await {

@@ -13,12 +13,12 @@ use tokio::task::JoinHandle;
 
 use super::history::{HISTORY_LINES_MAX, HistoryFile};
 use super::keys::{self, EndKey, Keys, StopTurn};
-use super::{Line, PROMPT, PROMPT_AT_WORK, UnsentLine, failed};
+use super::{Line, PROMPT, PROMPT_AT_WORK, UnsentLine, input_failure};
 use crate::ask::ForLines;
+use crate::completion_words::LineEditorHelper;
 use crate::exit::CommandFailure;
 use crate::terminal::{self, CtrlC, OpenQuestion, Printer};
 use crate::view::View;
-use crate::words::LineEditorHelper;
 
 /// How long to wait for the rest of a key, in milliseconds, because Esc is the first byte of many
 /// keys.
@@ -128,7 +128,7 @@ impl Editors {
         let keys = self.keys.clone();
         keys.watch_questions(place.waiting_questions());
         let mut reading =
-            tokio::task::spawn_blocking(move || self.read(editor, begun, is_at_work, &send));
+            tokio::task::spawn_blocking(move || self.read_line(editor, begun, is_at_work, &send));
         let mut ticks = tokio::time::interval(SHOWN_EVERY);
         let editor = loop {
             tokio::select! {
@@ -150,7 +150,7 @@ impl Editors {
         editor
     }
 
-    fn read(
+    fn read_line(
         &self,
         mut editor: Box<Editor>,
         mut begun: String,
@@ -177,11 +177,11 @@ impl Editors {
                     (Ok(Line::Text(String::new())), true)
                 }
                 (Ok(line), Some(EndKey::Escape) | None) => {
-                    (Ok(Line::Text(self.sent(&mut editor, line, is_at_work))), true)
+                    (Ok(Line::Text(self.text_to_send(&mut editor, line, is_at_work))), true)
                 }
                 (Err(ReadlineError::Eof), _) => (Ok(Line::End), false),
                 (Err(error), _) => {
-                    (Err(failed(format!("cannot read from the terminal: {error}"))), false)
+                    (Err(input_failure(format!("cannot read from the terminal: {error}"))), false)
                 }
             };
             // The receiver is gone if the conversation is over.
@@ -201,7 +201,7 @@ impl Editors {
     }
 
     /// Returns the text that a line sends, and stores the line for Up.
-    fn sent(&self, editor: &mut Editor, line: String, is_at_work: bool) -> String {
+    fn text_to_send(&self, editor: &mut Editor, line: String, is_at_work: bool) -> String {
         let line = self.keys.without_continuations(line);
         let whole = self.keys.pastes().unfold(&line);
         // A long paste is not stored, because Up would show all of it.

@@ -155,7 +155,7 @@ impl Keys {
         }
     }
 
-    fn enter(&self, context: &EventContext<'_>) -> Cmd {
+    fn enter_command(&self, context: &EventContext<'_>) -> Cmd {
         let line = context.line();
         if context.pos() == line.len() && ends_in_a_backslash(line) {
             self.seen.lock().continued.push(line.to_owned());
@@ -230,9 +230,9 @@ impl ConditionalEventHandler for Keys {
             return Some(self.end_line(EndKey::Empty));
         }
         match key {
-            KeyEvent(KeyCode::Enter, Modifiers::NONE) => Some(self.enter(context)),
+            KeyEvent(KeyCode::Enter, Modifiers::NONE) => Some(self.enter_command(context)),
             KeyEvent(KeyCode::Char('J'), Modifiers::CTRL) if is_typed_ahead => {
-                Some(self.enter(context))
+                Some(self.enter_command(context))
             }
             KeyEvent(KeyCode::Enter, Modifiers::ALT)
             | KeyEvent(KeyCode::Char('J'), Modifiers::CTRL | Modifiers::CTRL_ALT) => {

@@ -125,7 +125,7 @@ fn question_of(asked: &FormQuestion<'_>, at: usize, field: &FormField) -> Dialog
     let options = field.options.iter().zip(1..);
     let options = options.filter_map(|(it, number)| {
         let number = number.to_string();
-        labelled(&number, &shown(it, &number))
+        labelled(&number, &format_option(it, &number))
     });
     let notes = match field.kind {
         FieldKind::Secret => {
@@ -177,7 +177,7 @@ fn labels(field: &FormField, value: &Value) -> String {
 
 /// Formats an option: its label, its value if that differs from label and number, and its
 /// description.
-fn shown(option: &FieldOption, number: &str) -> String {
+fn format_option(option: &FieldOption, number: &str) -> String {
     let FieldOption { value, label, description } = option;
     let name = match label.trim() {
         "" => value.clone(),
@@ -237,7 +237,7 @@ fn read_line(field: &FormField, is_first: bool, line: &str) -> Result<FieldAnswe
         };
     }
     match field.kind {
-        FieldKind::Choice => chosen(&field.options, line)
+        FieldKind::Choice => find_option(&field.options, line)
             .map(|value| FieldAnswer::Value(Value::from(value)))
             .ok_or_else(|| expected_input(&field.options, "a number or a value, like 1")),
         FieldKind::Several => read_several(&field.options, line)
@@ -255,7 +255,7 @@ fn expected_input(options: &[FieldOption], what: &str) -> String {
 
 /// Finds an option by its number in the list, else by its value or label. Their case counts only if
 /// several differ in nothing else.
-fn chosen<'a>(options: &'a [FieldOption], words: &str) -> Option<&'a str> {
+fn find_option<'a>(options: &'a [FieldOption], words: &str) -> Option<&'a str> {
     let number = words.parse::<usize>().ok().and_then(|number| number.checked_sub(1));
     let names = |option: &FieldOption| [option.value.clone(), option.label.trim().to_owned()];
     let is_called = |option: &&FieldOption| names(option).contains(&words.to_owned());
@@ -271,16 +271,16 @@ fn chosen<'a>(options: &'a [FieldOption], words: &str) -> Option<&'a str> {
 
 /// Parses numbers and values, without duplicates. Commas separate values that contain blanks.
 fn read_several<'a>(options: &'a [FieldOption], line: &str) -> Option<Vec<&'a str>> {
-    if line == NONE && chosen(options, NONE).is_none() {
+    if line == NONE && find_option(options, NONE).is_none() {
         return Some(Vec::new());
     }
     let mut values = Vec::new();
     for piece in line.split(',').map(str::trim).filter(|piece| !piece.is_empty()) {
-        match chosen(options, piece) {
+        match find_option(options, piece) {
             Some(value) => values.push(value),
             None => {
                 for word in piece.split_whitespace() {
-                    values.push(chosen(options, word)?);
+                    values.push(find_option(options, word)?);
                 }
             }
         }

@@ -1,9 +1,9 @@
 //! The permission prompt for a tool call at the terminal.
 
 mod answer;
+mod dialog;
 mod edited;
-mod folded;
-mod shown;
+mod folded_row;
 
 use std::io;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use jaato_runtime::types::permission_prompt::{
 };
 
 use self::answer::{TypedAnswer, read_answer};
-use self::shown::{AnswerChoices, question_of};
+use self::dialog::{AnswerChoices, question_of};
 use crate::terminal::{self, Before, OpenQuestion, Reply};
 
 /// Asks until there is an answer. Dropping the future withdraws the question.
@@ -33,7 +33,7 @@ pub async fn ask(
         };
         let read = |line: &str| read_answer(line, prompt, form);
         let fold = |said: &TypedAnswer| match said {
-            TypedAnswer::Answer(answer) => Some(folded::row(prompt, answer)),
+            TypedAnswer::Answer(answer) => Some(folded_row::row(prompt, answer)),
             TypedAnswer::Edit => None,
         };
         let said = terminal::ask(Arc::clone(&open), question, before, read, fold).await?;

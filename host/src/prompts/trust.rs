@@ -45,14 +45,14 @@ pub enum TrustAnswer {
 pub async fn ask(root: &str, brings: &[TrustedFeature]) -> io::Result<Reply<TrustAnswer>> {
     let open = Arc::new(terminal::open_question());
     let fold = |answer: &TrustAnswer| Some(folded_answer(root, *answer));
-    terminal::ask(open, question_of(root, brings), Before::Dropped, read_answer, fold).await
+    terminal::ask(open, trust_question(root, brings), Before::Dropped, read_answer, fold).await
 }
 
-fn question_of(root: &str, brings: &[TrustedFeature]) -> Dialog {
+fn trust_question(root: &str, brings: &[TrustedFeature]) -> Dialog {
     Dialog {
         title: "Do you trust this folder?".to_owned(),
         subject: visible::name(root).into_owned(),
-        values: brings.iter().map(value_of).collect(),
+        values: brings.iter().map(feature_value).collect(),
         details: Vec::new(),
         notes: vec![(
             Look::Yellow,
@@ -65,7 +65,7 @@ fn question_of(root: &str, brings: &[TrustedFeature]) -> Dialog {
     }
 }
 
-fn value_of(brings: &TrustedFeature) -> Value {
+fn feature_value(brings: &TrustedFeature) -> Value {
     Value::new(Some(brings.what.clone()), brings.lines().join("\n"))
 }
 
@@ -73,8 +73,12 @@ impl TrustedFeature {
     /// Returns a line for each item, safe for a terminal. Both the number and the length of the
     /// lines are limited.
     pub fn lines(&self) -> Vec<String> {
-        let mut lines: Vec<String> =
-            self.items.iter().take(NAMES_MAX).map(|item| bounded(&visible::name(item))).collect();
+        let mut lines: Vec<String> = self
+            .items
+            .iter()
+            .take(NAMES_MAX)
+            .map(|item| shorten_item(&visible::name(item)))
+            .collect();
         if self.items.len() > NAMES_MAX {
             lines.push(format!("and {} more", self.items.len() - NAMES_MAX));
         }
@@ -83,7 +87,7 @@ impl TrustedFeature {
 }
 
 /// Shortens a long item in its middle, because its end may be important.
-fn bounded(item: &str) -> String {
+fn shorten_item(item: &str) -> String {
     if item.len() <= ITEM_BYTES_MAX {
         return item.to_owned();
     }
@@ -124,7 +128,7 @@ mod tests {
     fn trusted_items_are_one_line_each_and_limited_in_number() {
         let value = |count: usize| {
             let items = (0..count).map(|it| format!("{it}\nhint: run it")).collect();
-            value_of(&TrustedFeature { what: "files".to_owned(), items }).shown().1
+            feature_value(&TrustedFeature { what: "files".to_owned(), items }).shown().1
         };
         let lines = value(4096);
         let lines: Vec<&str> = lines.lines().collect();

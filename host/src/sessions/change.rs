@@ -81,7 +81,7 @@ async fn agrees(sessions: &Sessions, ids: &[SessionId]) -> Result<bool, CommandF
         several => format!("Delete these {} sessions with their attachments?", several.len()),
     };
     let mut dialog = Dialog::choice(&title, vec!["yes".to_owned(), "no".to_owned()]);
-    let named = ids.iter().take(NAMED_MAX).map(|id| described(sessions, id));
+    let named = ids.iter().take(NAMED_MAX).map(|id| describe_session(sessions, id));
     let rest = ids.len().saturating_sub(NAMED_MAX);
     let rest = (rest > 0).then(|| format!("and {rest} more"));
     dialog.notes = named.chain(rest).map(|line| (Look::Plain, line)).collect();
@@ -91,7 +91,7 @@ async fn agrees(sessions: &Sessions, ids: &[SessionId]) -> Result<bool, CommandF
 }
 
 /// Names a session with its beginning.
-fn described(sessions: &Sessions, id: &SessionId) -> String {
+fn describe_session(sessions: &Sessions, id: &SessionId) -> String {
     let read = sessions.store.read(id).and_then(|mut reader| reader.read_rest());
     // A session that cannot be read has no name.
     let name = read.map(|records| SavedConversation::of(records).name()).unwrap_or_default();

@@ -55,7 +55,7 @@ pub fn export(
     let id = sessions.find(text)?;
     match file {
         Some(file) => write_file(&sessions, &id, form, file)?,
-        None => print(&document(&sessions, &id, form.unwrap_or(ExportForm::Markdown))?)?,
+        None => print_document(&document(&sessions, &id, form.unwrap_or(ExportForm::Markdown))?)?,
     }
     Ok(Exit::Done)
 }
@@ -152,7 +152,7 @@ fn write_new(file: &Path, bytes: &[u8]) -> Result<(), CommandFailure> {
     })
 }
 
-fn print(document: &str) -> Result<(), CommandFailure> {
+fn print_document(document: &str) -> Result<(), CommandFailure> {
     // A program gets each byte. The exporters have removed what could control a terminal, except
     // from JSON, which must not change its meaning.
     let written = match terminal::output_is_terminal() {

@@ -59,7 +59,11 @@ pub async fn import(global: GlobalArgs, args: &ImportArgs) -> CommandResult {
     let sessions = Sessions::of_setup(&setup)?;
     let here = |found: &FoundSession| args.all || found.workspace == sessions.workspace;
     let files = match (&args.sessions[..], args.from) {
-        ([], None) => return list(&found_of(None).into_iter().filter(here).collect::<Vec<_>>()),
+        ([], None) => {
+            return print_found_sessions(
+                &found_of(None).into_iter().filter(here).collect::<Vec<_>>(),
+            );
+        }
         ([], from) => {
             let found = found_of(from).into_iter().filter(here).map(SessionFile::from);
             let files: Vec<_> = found.collect();
@@ -113,7 +117,7 @@ fn found_of(from: Option<ImportSource>) -> Vec<FoundSession> {
     found
 }
 
-fn list(found: &[FoundSession]) -> CommandResult {
+fn print_found_sessions(found: &[FoundSession]) -> CommandResult {
     if found.is_empty() {
         report::line(
             "no sessions of Claude Code, Codex, goose or pi in this workspace; `--all` looks for \

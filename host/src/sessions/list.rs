@@ -65,7 +65,7 @@ pub fn list(global: GlobalArgs, args: &ListArgs) -> CommandResult {
     let open: HashMap<String, Option<u32>> =
         open.into_iter().map(|(id, pid)| (id.as_str().to_owned(), pid)).collect();
     if args.output == OutputForm::Json {
-        let listed = listed.iter().map(|session| to_json(session, open.get(&session.id)));
+        let listed = listed.iter().map(|session| session_to_json(session, open.get(&session.id)));
         return report::exact_json(&listed.collect());
     }
     if listed.is_empty() {
@@ -100,7 +100,7 @@ pub fn list(global: GlobalArgs, args: &ListArgs) -> CommandResult {
     Ok(Exit::Done)
 }
 
-fn to_json(session: &IndexedSession, open: Option<&Option<u32>>) -> Value {
+fn session_to_json(session: &IndexedSession, open: Option<&Option<u32>>) -> Value {
     json!({
         "id": session.id,
         "name": session.name,

@@ -62,10 +62,10 @@ pub async fn choose(setup: &Setup, args: &SavingArgs) -> Result<SessionChoice, C
 
 fn newest(setup: &Setup) -> Result<SessionId, CommandFailure> {
     let newest = listed(setup, 1)?.pop();
-    newest.map(|newest| SessionId::new(newest.id)).ok_or_else(no_session)
+    newest.map(|newest| SessionId::new(newest.id)).ok_or_else(no_session_failure)
 }
 
-fn no_session() -> CommandFailure {
+fn no_session_failure() -> CommandFailure {
     CommandFailure::new(Exit::Failed, "this workspace has no saved session")
         .hint("`jaato session list --all` lists those of other workspaces")
 }
@@ -88,7 +88,7 @@ async fn ask(setup: &Setup) -> Result<SessionId, CommandFailure> {
     }
     let mut offered = listed(setup, OFFERED_MAX)?;
     if offered.is_empty() {
-        return Err(no_session());
+        return Err(no_session_failure());
     }
     let rows = offered.iter().map(session_line);
     let answers = rows.chain(["none".to_owned()]).collect();
@@ -454,10 +454,10 @@ pub fn show_end(session: &Session) {
     let messages = if turns == 1 { "1 message".to_owned() } else { format!("{turns} messages") };
     report::remark(&format!("continues session {} with {messages} of yours", session.id()));
     if let Some(prompt) = last_of(Role::User) {
-        report::remark(&format!("> {}", shortened(&prompt)));
+        report::remark(&format!("> {}", first_lines(&prompt)));
     }
     if let Some(answer) = last_of(Role::Model) {
-        report::remark(&shortened(&answer));
+        report::remark(&first_lines(&answer));
     }
 }
 
@@ -469,7 +469,7 @@ pub fn tell_how_to_continue(session: &Session) {
 }
 
 /// Returns the first lines of a text.
-fn shortened(text: &str) -> String {
+fn first_lines(text: &str) -> String {
     let lines: Vec<&str> = text.trim().lines().collect();
     match lines.len() > SHOWN_LINES_MAX {
         true => format!("{}\n…", lines[..SHOWN_LINES_MAX].join("\n")),

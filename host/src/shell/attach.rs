@@ -66,9 +66,9 @@ pub async fn attach(found: &FoundTerminal, purpose: AttachPurpose) -> CommandRes
     };
     let mut joined = join_terminal(found, purpose == AttachPurpose::Type).await.map_err(lost)?;
     let end = if is_live {
-        show(&mut joined, &name, purpose).await.map_err(lost)?
+        show_terminal(&mut joined, &name, purpose).await.map_err(lost)?
     } else {
-        print(&mut joined).await.map_err(lost)??
+        print_screen(&mut joined).await.map_err(lost)??
     };
     match end {
         AttachEnd::Left => Ok(Exit::Done),
@@ -87,7 +87,9 @@ pub async fn attach(found: &FoundTerminal, purpose: AttachPurpose) -> CommandRes
 }
 
 /// Prints the current screen as text.
-async fn print(joined: &mut JoinedTerminal) -> io::Result<Result<AttachEnd, CommandFailure>> {
+async fn print_screen(
+    joined: &mut JoinedTerminal,
+) -> io::Result<Result<AttachEnd, CommandFailure>> {
     while let Some(reply) = joined.next().await? {
         match reply {
             TerminalReply::Screen { screen, .. } => {
@@ -106,7 +108,7 @@ async fn print(joined: &mut JoinedTerminal) -> io::Result<Result<AttachEnd, Comm
 
 /// Shows the terminal until the user leaves, or something ends it. Then restores the user's own
 /// terminal.
-async fn show(
+async fn show_terminal(
     joined: &mut JoinedTerminal,
     name: &str,
     purpose: AttachPurpose,

@@ -134,7 +134,11 @@ mod tests {
     use super::*;
 
     /// Returns what a terminal of that size would show.
-    fn seen(room: TtySize, drawn: &mut DrawnScreen, frame: &ScreenFrame<'_>) -> Vec<String> {
+    fn visible_rows(
+        room: TtySize,
+        drawn: &mut DrawnScreen,
+        frame: &ScreenFrame<'_>,
+    ) -> Vec<String> {
         let out = drawn.draw(room, frame);
         let (rows, columns) = (room.rows.try_into().unwrap(), room.columns.try_into().unwrap());
         let screen = CellGrid::read(rows, columns, &out);
@@ -147,7 +151,7 @@ mod tests {
         let room = TtySize { rows: room.0, columns: room.1 };
         let screen = CellGrid::read(4, 8, ansi);
         let frame = ScreenFrame { screen: &screen, cursor, status: "status", types: false };
-        assert_eq!(seen(room, &mut DrawnScreen::default(), &frame), expected);
+        assert_eq!(visible_rows(room, &mut DrawnScreen::default(), &frame), expected);
     }
 
     #[test]

@@ -66,7 +66,7 @@ pub async fn list(as_json: bool) -> CommandResult {
 /// Shows a terminal live, or once if the output is not live.
 pub async fn attach(name: &str, purpose: AttachPurpose) -> CommandResult {
     let found = find().await?;
-    let chosen = choose(name, &found.terminals);
+    let chosen = choose_terminal(name, &found.terminals);
     if chosen.is_err() {
         report::problems(&found.problems);
     }
@@ -83,7 +83,10 @@ async fn find() -> Result<TerminalSearchResult, CommandFailure> {
 }
 
 /// Finds the one terminal with this name, or else with a name that contains it.
-fn choose<'a>(name: &str, all: &'a [FoundTerminal]) -> Result<&'a FoundTerminal, CommandFailure> {
+fn choose_terminal<'a>(
+    name: &str,
+    all: &'a [FoundTerminal],
+) -> Result<&'a FoundTerminal, CommandFailure> {
     let names: Vec<String> = all.iter().map(|it| it.listed.full_name()).collect();
     match candidates(name, &names)[..] {
         [one] => Ok(&all[one]),

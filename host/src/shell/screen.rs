@@ -112,26 +112,30 @@ impl ScreenCellStyle {
                 21 => self.flags &= !(1 << 1),
                 22 => self.flags &= !(1 << 1 | 1 << 2),
                 23..=29 => self.flags &= !(1 << (number - 20)),
-                30..=37 => self.foreground = indexed(number - 30),
-                38 => self.foreground = extended(&mut numbers).unwrap_or(self.foreground),
+                30..=37 => self.foreground = indexed_colour(number - 30),
+                38 => {
+                    self.foreground = parse_extended_colour(&mut numbers).unwrap_or(self.foreground)
+                }
                 39 => self.foreground = Colour::Default,
-                40..=47 => self.background = indexed(number - 40),
-                48 => self.background = extended(&mut numbers).unwrap_or(self.background),
+                40..=47 => self.background = indexed_colour(number - 40),
+                48 => {
+                    self.background = parse_extended_colour(&mut numbers).unwrap_or(self.background)
+                }
                 49 => self.background = Colour::Default,
-                90..=97 => self.foreground = indexed(number - 90 + 8),
-                100..=107 => self.background = indexed(number - 100 + 8),
+                90..=97 => self.foreground = indexed_colour(number - 90 + 8),
+                100..=107 => self.background = indexed_colour(number - 100 + 8),
                 _ => {}
             }
         }
     }
 }
 
-fn indexed(number: u16) -> Colour {
+fn indexed_colour(number: u16) -> Colour {
     Colour::Indexed(u8::try_from(number).unwrap_or_default())
 }
 
 /// Parses the rest of a colour of 256, or of three components.
-fn extended(numbers: &mut impl Iterator<Item = u16>) -> Option<Colour> {
+fn parse_extended_colour(numbers: &mut impl Iterator<Item = u16>) -> Option<Colour> {
     let kind = numbers.next()?;
     let mut byte = || numbers.next().and_then(|number| u8::try_from(number).ok());
     match kind {
@@ -182,7 +186,7 @@ impl CellGrid {
             _ => measure_text_width(sign.encode_utf8(&mut [0; 4])),
         };
         if width == 0 {
-            return self.join(sign);
+            return self.join_sign(sign);
         }
         if self.column + width > self.columns {
             if self.row + 1 >= self.rows || width > self.columns {
@@ -192,7 +196,7 @@ impl CellGrid {
         }
         let (row, column, look) = (self.row, self.column, self.look);
         // Half of a wide character is blank.
-        self.clear(row, column, column + width);
+        self.clear_cells(row, column, column + width);
         self.cells[row][column] = ScreenCell { text: sign.to_string(), width, look };
         for tail in 1..width {
             self.cells[row][column + tail] = ScreenCell { text: String::new(), width: 0, look };
@@ -201,7 +205,7 @@ impl CellGrid {
     }
 
     /// Adds a zero-width character to the previous one.
-    fn join(&mut self, sign: char) {
+    fn join_sign(&mut self, sign: char) {
         let before = self.cells[self.row][..self.column.min(self.columns)].iter_mut();
         if let Some(cell) = before.rev().find(|cell| cell.width > 0)
             && cell.text.chars().count() < JOINED_MAX
@@ -211,7 +215,7 @@ impl CellGrid {
     }
 
     /// Makes cells blank, with the other half of a wide character.
-    fn clear(&mut self, row: usize, from: usize, to: usize) {
+    fn clear_cells(&mut self, row: usize, from: usize, to: usize) {
         let look =
             ScreenCellStyle { background: self.look.background, ..ScreenCellStyle::default() };
         let (mut from, mut to) = (from.min(self.columns), to.min(self.columns));
@@ -300,11 +304,11 @@ impl CellGrid {
             'G' | '`' => self.column = (count(0) - 1).min(columns - 1),
             'd' => self.row = (count(0) - 1).min(rows - 1),
             'K' => match number(0) {
-                0 => self.clear(self.row, self.column, columns),
-                1 => self.clear(self.row, 0, column + 1),
-                _ => self.clear(self.row, 0, columns),
+                0 => self.clear_cells(self.row, self.column, columns),
+                1 => self.clear_cells(self.row, 0, column + 1),
+                _ => self.clear_cells(self.row, 0, columns),
             },
-            'X' => self.clear(self.row, self.column, self.column + count(0)),
+            'X' => self.clear_cells(self.row, self.column, self.column + count(0)),
             'J' => self.erase(number(0), column),
             's' => self.saved = (self.row, self.column),
             'u' => (self.row, self.column) = self.saved,
@@ -316,16 +320,16 @@ impl CellGrid {
         let (row, columns) = (self.row, self.columns);
         let rows = match what {
             0 => {
-                self.clear(row, self.column, columns);
+                self.clear_cells(row, self.column, columns);
                 row + 1..self.rows
             }
             1 => {
-                self.clear(row, 0, column + 1);
+                self.clear_cells(row, 0, column + 1);
                 0..row
             }
             _ => 0..self.rows,
         };
-        rows.for_each(|row| self.clear(row, 0, columns));
+        rows.for_each(|row| self.clear_cells(row, 0, columns));
     }
 }
 

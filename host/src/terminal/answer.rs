@@ -260,7 +260,7 @@ impl Output {
 mod tests {
     use super::*;
 
-    fn held(pieces: &[&str]) -> Answer {
+    fn answer_with_pieces(pieces: &[&str]) -> Answer {
         let manner = Drawing::Held(HeldAnswer::default());
         let mut answer = Answer { manner, line_is_open: false };
         for piece in pieces {
@@ -271,7 +271,7 @@ mod tests {
 
     #[test]
     fn held_answer_is_written_when_it_has_ended() {
-        let mut answer = held(&["hello ", "there"]);
+        let mut answer = answer_with_pieces(&["hello ", "there"]);
         assert!(!answer.line_is_open());
         assert_eq!(answer.release(true), "hello there");
         assert!(answer.line_is_open());
@@ -280,7 +280,7 @@ mod tests {
 
     #[test]
     fn next_attempt_replaces_a_broken_answer() {
-        let mut answer = held(&["hel"]);
+        let mut answer = answer_with_pieces(&["hel"]);
         answer.break_off();
         answer.piece("hello");
         assert_eq!(answer.release(true), "hello");
@@ -288,21 +288,21 @@ mod tests {
 
     #[test]
     fn broken_answer_is_dropped_if_the_next_attempt_is_complete_without_text() {
-        let mut answer = held(&["hel"]);
+        let mut answer = answer_with_pieces(&["hel"]);
         answer.break_off();
         assert_eq!(answer.release(true), "");
     }
 
     #[test]
     fn broken_answer_is_written_if_no_attempt_succeeds() {
-        let mut answer = held(&["hel"]);
+        let mut answer = answer_with_pieces(&["hel"]);
         answer.break_off();
         assert_eq!(answer.release(false), "hel");
     }
 
     #[test]
     fn answer_that_is_never_requested_twice_is_written_at_once() {
-        let mut answer = held(&[]);
+        let mut answer = answer_with_pieces(&[]);
         answer.stop_holding();
         assert_eq!(answer.piece("hel"), "hel");
     }

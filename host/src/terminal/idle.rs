@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use super::keys::{CtrlC, read_keys};
 use super::writer::{self, OpenQuestion};
-use super::{Text, moving, typed};
+use super::{Text, progress, raw_input};
 
 /// How often the idle prompt checks for held output.
 const HELD_LOOKED_AT_EVERY: Duration = Duration::from_millis(250);
@@ -90,7 +90,7 @@ impl PromptBeside {
     /// If the terminal is gone.
     pub fn show(prompt: &'static str) -> io::Result<Self> {
         read_keys(CtrlC::Signal)?;
-        moving::stand_behind(prompt);
+        progress::stand_behind(prompt);
         Ok(Self(()))
     }
 
@@ -105,7 +105,7 @@ impl PromptBeside {
 
 impl Drop for PromptBeside {
     fn drop(&mut self) {
-        moving::stand_behind("");
+        progress::stand_behind("");
     }
 }
 
@@ -113,6 +113,6 @@ async fn first_key() -> io::Result<()> {
     // A waiting thread costs nothing, however long the user is away. It ends when the other end of
     // the pipe is closed.
     let (withdrawn, _withdraws) = io::pipe()?;
-    let waiting = tokio::task::spawn_blocking(move || typed::until_typed(withdrawn.as_fd()));
+    let waiting = tokio::task::spawn_blocking(move || raw_input::until_typed(withdrawn.as_fd()));
     waiting.await.map_err(io::Error::other)?
 }

@@ -55,9 +55,9 @@ impl Markdown {
             if self.held.len() > HELD_BYTES_MAX {
                 rows += &self.end(columns);
             } else if letter == '\n' && has_grown {
-                self.draw(Extent::Lines, columns, &mut rows);
+                self.draw_extent(Extent::Lines, columns, &mut rows);
             } else if has_grown && has_a_row && is_between_words(letter) {
-                self.draw(Extent::Words, columns, &mut rows);
+                self.draw_extent(Extent::Words, columns, &mut rows);
             }
         }
         rows
@@ -66,7 +66,7 @@ impl Markdown {
     /// Ends the text and returns its remaining rows.
     pub fn end(&mut self, columns: usize) -> String {
         let mut rows = String::new();
-        self.draw(Extent::Whole, columns, &mut rows);
+        self.draw_extent(Extent::Whole, columns, &mut rows);
         *self = Self::new(self.has_looks);
         rows
     }
@@ -77,7 +77,7 @@ impl Markdown {
         coming.lines().map(str::trim).rfind(|line| !line.is_empty())
     }
 
-    fn draw(&mut self, extent: Extent, columns: usize, rows: &mut String) {
+    fn draw_extent(&mut self, extent: Extent, columns: usize, rows: &mut String) {
         // The last column stays free, because some terminals continue in the next row when a row is
         // full.
         let room = columns.saturating_sub(1).max(COLUMNS_MIN);

@@ -14,7 +14,7 @@
 //! environment exec` (the user's own command), and the screen that `jaato shell attach` draws from
 //! cells.
 
-mod above;
+mod above_line;
 mod answer;
 mod choice;
 mod idle;
@@ -22,14 +22,14 @@ mod keyboard;
 mod keys;
 mod link;
 mod markdown;
-mod moving;
 mod own_output;
+mod progress;
 mod question;
+mod raw_input;
 mod text;
-mod typed;
 mod writer;
 
-pub use above::{
+pub use above_line::{
     Printer, is_given_in_vain, is_shown_above, line_begins, line_ends, line_is_drawn, show_above,
     work_row,
 };
@@ -38,11 +38,11 @@ pub use choice::{can_choose, choose};
 pub use idle::{IdlePrompt, Keys, PromptBeside};
 pub use keyboard::{Keyboard, NO_TERMINAL, keyboard, nobody_types};
 pub use keys::{CtrlC, give_terminal_back, read_keys, remember_terminal, stop_here};
-pub use moving::Moving;
 pub use own_output::{log_what_is_printed, reserve};
+pub use progress::Moving;
 pub use question::{Before, Dialog, Manner, Reply, Value, ask, can_edit, show};
+pub use raw_input::{CTRL_C, read_line, something_is_typed};
 pub use text::{Look, NAME_COLUMNS, Text, exact_line, one_line};
-pub use typed::{CTRL_C, read_line, something_is_typed};
 pub use writer::{
     Channel, OpenQuestion, draw, errors_are_terminal, give_up, input_is_terminal, open_question,
     output_is_terminal, pass, print, print_json, print_styled, say, size, size_of,

@@ -9,21 +9,21 @@
 mod keys;
 mod line;
 mod rows;
-mod typing;
+mod typed_answer;
 
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
 use super::writer::{self, OpenQuestion};
-use super::{Look, Text, moving, typed};
+use super::{Look, Text, progress, raw_input};
 
 use console::measure_text_width;
 use parking_lot::Mutex;
 pub use rows::{Dialog, Manner, Value};
 use rows::{Extent, Row};
-pub use typing::can_edit;
-use typing::{Typed, Typing};
+pub use typed_answer::can_edit;
+use typed_answer::{Typed, Typing};
 
 /// How long the user must type nothing before a question accepts an answer, because a user who is
 /// typing at that moment means something else.
@@ -183,14 +183,14 @@ impl<'a> OpenDialog<'a> {
             Ok(rows) => rows,
             Err(reason) => return Ok(Some(reason)),
         };
-        self.rows_above = columns_of(&rows);
+        self.rows_above = column_widths(&rows);
         let has_keys = self.typing.has_keys();
-        self.write(move |open| {
+        self.write_rows(move |open| {
             if has_keys {
                 // The terminal may have shown the input that was typed before.
                 open.erase_rows(0)?;
             }
-            open.say(&marked(&rows))
+            open.say(&format_rows(&rows))
         })
         .await?;
         Ok(None)
@@ -201,8 +201,8 @@ impl<'a> OpenDialog<'a> {
         self.erase().await?;
         // This works at any size, because the whole question may scroll.
         if let Ok(rows) = self.question.body(self.size, Extent::Whole) {
-            self.rows_above = columns_of(&self.question.rows_below(self.size, false));
-            self.write(move |open| open.say(&marked(&rows))).await?;
+            self.rows_above = column_widths(&self.question.rows_below(self.size, false));
+            self.write_rows(move |open| open.say(&format_rows(&rows))).await?;
         }
         Ok(())
     }
@@ -211,12 +211,12 @@ impl<'a> OpenDialog<'a> {
     async fn show_words(&mut self, words: &str) -> io::Result<()> {
         let rows = rows::words_as_rows(words, self.size);
         if self.typing.has_keys() {
-            self.write(|open| open.erase_rows(0)).await?;
+            self.write_rows(|open| open.erase_rows(0)).await?;
         }
-        self.rows_above.extend(columns_of(&rows));
+        self.rows_above.extend(column_widths(&rows));
         match rows.is_empty() {
             true => Ok(()),
-            false => self.write(move |open| open.say(&marked(&rows))).await,
+            false => self.write_rows(move |open| open.say(&format_rows(&rows))).await,
         }
     }
 
@@ -224,9 +224,9 @@ impl<'a> OpenDialog<'a> {
     async fn show_line(&mut self) -> io::Result<()> {
         match self.typing.shown(rows::line_columns(self.size)) {
             Some((text, after)) => {
-                self.write(move |open| open.draw_row(&prompt(&text), after)).await
+                self.write_rows(move |open| open.draw_row(&prompt(&text), after)).await
             }
-            None => self.write(|open| open.say_open(&prompt(""))).await,
+            None => self.write_rows(|open| open.say_open(&prompt(""))).await,
         }
     }
 
@@ -242,7 +242,7 @@ impl<'a> OpenDialog<'a> {
             if self.typing.take_changed() {
                 self.show_line().await?;
             }
-            typed::until_next_look().await;
+            raw_input::until_next_look().await;
             if writer::size() != self.size {
                 return Ok(Typed::Resized);
             }
@@ -254,7 +254,7 @@ impl<'a> OpenDialog<'a> {
         self.before.keep(&self.typing.rest());
         self.erase().await?;
         match row {
-            Some(row) => self.write(move |open| open.say(&row)).await,
+            Some(row) => self.write_rows(move |open| open.say(&row)).await,
             None => Ok(()),
         }
     }
@@ -263,7 +263,7 @@ impl<'a> OpenDialog<'a> {
     async fn erase(&mut self) -> io::Result<()> {
         let rows_above = self.rows_above.len().min(self.size.0.saturating_sub(1));
         match self.typing.has_keys() {
-            true => self.write(move |open| open.erase_rows(rows_above)).await,
+            true => self.write_rows(move |open| open.erase_rows(rows_above)).await,
             false => Ok(()),
         }
     }
@@ -275,13 +275,13 @@ impl<'a> OpenDialog<'a> {
         };
         let (rows, columns) = writer::size();
         let line = columns_of_row(&typed_row(&text)).saturating_sub(after);
-        let rows_above = moving::rows_broken_at(columns, &self.rows_above, line);
+        let rows_above = progress::rows_broken_at(columns, &self.rows_above, line);
         let rows_above = rows_above.min(rows.saturating_sub(1));
-        self.write(move |open| open.erase_rows(rows_above)).await
+        self.write_rows(move |open| open.erase_rows(rows_above)).await
     }
 
     async fn end_line(&mut self) -> io::Result<()> {
-        self.write(OpenQuestion::end_row).await
+        self.write_rows(OpenQuestion::end_row).await
     }
 
     fn is_show_word(&self, line: &str) -> bool {
@@ -291,7 +291,7 @@ impl<'a> OpenDialog<'a> {
     }
 
     /// Writes on a separate thread, because a terminal that blocks must not delay a cancellation.
-    async fn write(
+    async fn write_rows(
         &mut self,
         rows: impl FnOnce(&OpenQuestion) -> io::Result<()> + Send + 'static,
     ) -> io::Result<()> {
@@ -303,14 +303,14 @@ impl<'a> OpenDialog<'a> {
 
 /// Returns the row in which the user types the answer.
 fn prompt(text: &str) -> Text {
-    marked(&[typed_row(text)])
+    format_rows(&[typed_row(text)])
 }
 
 fn typed_row(text: &str) -> Row {
     Row(vec![(Look::Plain, rows::PROMPT.to_owned()), (Look::Plain, text.to_owned())])
 }
 
-fn columns_of(rows: &[Row]) -> Vec<usize> {
+fn column_widths(rows: &[Row]) -> Vec<usize> {
     rows.iter().map(columns_of_row).collect()
 }
 
@@ -319,7 +319,7 @@ fn columns_of_row(row: &Row) -> usize {
     row.0.iter().fold(MARK_COLUMNS, |columns, (_, piece)| columns + measure_text_width(piece))
 }
 
-fn marked(rows: &[Row]) -> Text {
+fn format_rows(rows: &[Row]) -> Text {
     rows.iter().enumerate().fold(Text::new(), |text, (at, row)| {
         let text = if at == 0 { text } else { text.plain("\n") };
         let marked = text.mark();

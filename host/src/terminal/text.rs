@@ -82,16 +82,16 @@ impl Text {
 
 /// Returns a text as one line of at most `columns` columns, with `…` if it was truncated.
 pub fn one_line(text: &str, columns: usize) -> String {
-    cut(&visible::text(text), columns)
+    truncate_to_columns(&visible::text(text), columns)
 }
 
 /// Returns a text that must be exact, such as a call or a name, as one line of at most `columns`
 /// columns, with `…` if it was truncated.
 pub fn exact_line(text: &str, columns: usize) -> String {
-    cut(&visible::exact(text), columns)
+    truncate_to_columns(&visible::exact(text), columns)
 }
 
-fn cut(text: &str, columns: usize) -> String {
+fn truncate_to_columns(text: &str, columns: usize) -> String {
     console::truncate_str(&text.replace(['\n', '\t'], " "), columns.max(1), "…").into_owned()
 }
 

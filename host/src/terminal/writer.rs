@@ -11,7 +11,7 @@ use nix::errno::Errno;
 use parking_lot::{Mutex, MutexGuard};
 
 use super::Text;
-use super::above::{Above, Printer};
+use super::above_line::{Above, Printer};
 use super::own_output::stdout;
 use crate::platform;
 
@@ -129,7 +129,7 @@ pub fn print_json(text: &str) -> io::Result<()> {
 /// # Errors
 /// If the channel cannot be written.
 pub fn pass(channel: Channel, bytes: &[u8]) -> io::Result<()> {
-    write(channel, bytes)
+    write_to_channel(channel, bytes)
 }
 
 /// Draws on the terminal. [`crate::shell`] made the text from cells, so it is safe.
@@ -137,17 +137,17 @@ pub fn pass(channel: Channel, bytes: &[u8]) -> io::Result<()> {
 /// # Errors
 /// If standard output cannot be written.
 pub fn draw(text: &str) -> io::Result<()> {
-    write(Channel::Output, text.as_bytes())
+    write_to_channel(Channel::Output, text.as_bytes())
 }
 
 /// Writes text that is already visible to standard output.
 pub(super) fn output(text: &str) -> io::Result<()> {
-    write(Channel::Output, text.as_bytes())
+    write_to_channel(Channel::Output, text.as_bytes())
 }
 
 /// Writes text that is already visible to standard error. Fails only if the reader closed it.
 pub(super) fn errors(text: &str) -> io::Result<()> {
-    write(Channel::Errors, text.as_bytes()).or_else(if_read)
+    write_to_channel(Channel::Errors, text.as_bytes()).or_else(if_read)
 }
 
 fn if_read(error: io::Error) -> io::Result<()> {
@@ -164,7 +164,7 @@ fn has_given_up() -> bool {
     GIVEN_UP.load(SeqCst)
 }
 
-fn write(channel: Channel, bytes: &[u8]) -> io::Result<()> {
+fn write_to_channel(channel: Channel, bytes: &[u8]) -> io::Result<()> {
     // Check this before taking the lock: another thread may hold it in a write that never ends.
     if has_given_up() {
         return Ok(());
@@ -297,7 +297,7 @@ impl OpenQuestion {
     /// # Errors
     /// If the terminal is gone.
     pub fn say(&self, text: &Text) -> io::Result<()> {
-        self.write(&(text.styled(|| Style::new().for_stderr()) + "\n"))
+        self.write_text(&(text.styled(|| Style::new().for_stderr()) + "\n"))
     }
 
     /// Writes the text before the answer and leaves the row open.
@@ -305,7 +305,7 @@ impl OpenQuestion {
     /// # Errors
     /// If the terminal is gone.
     pub fn say_open(&self, text: &Text) -> io::Result<()> {
-        self.write(&text.styled(|| Style::new().for_stderr()))?;
+        self.write_text(&text.styled(|| Style::new().for_stderr()))?;
         self.line_is_open.store(true, SeqCst);
         Ok(())
     }
@@ -316,7 +316,7 @@ impl OpenQuestion {
     /// If the terminal is gone.
     pub(super) fn erase_row(&self) -> io::Result<()> {
         self.row_has_ended();
-        self.write(ERASE_ROW)
+        self.write_text(ERASE_ROW)
     }
 
     /// Redraws the row of the edited line, with the cursor `columns_after` columns before its end.
@@ -329,7 +329,7 @@ impl OpenQuestion {
             0 => String::new(),
             columns => format!("\u{1b}[{columns}D"),
         };
-        self.write(&format!("{ERASE_ROW}{}{back}", text.styled(|| Style::new().for_stderr())))
+        self.write_text(&format!("{ERASE_ROW}{}{back}", text.styled(|| Style::new().for_stderr())))
     }
 
     /// Erases the open row and `rows_above` rows above it.
@@ -342,7 +342,7 @@ impl OpenQuestion {
             0 => String::new(),
             rows => format!("\u{1b}[{rows}A"),
         };
-        self.write(&format!("\r{up}{ERASE_BELOW}"))
+        self.write_text(&format!("\r{up}{ERASE_BELOW}"))
     }
 
     /// Shows held output and all later output above the line that the user types. The line's editor
@@ -358,7 +358,7 @@ impl OpenQuestion {
     /// # Errors
     /// If the terminal is gone.
     pub fn end_row(&self) -> io::Result<()> {
-        if self.line_is_open.swap(false, SeqCst) { self.write("\n") } else { Ok(()) }
+        if self.line_is_open.swap(false, SeqCst) { self.write_text("\n") } else { Ok(()) }
     }
 
     /// Notes that the user ended the open row.
@@ -366,7 +366,7 @@ impl OpenQuestion {
         self.line_is_open.store(false, SeqCst);
     }
 
-    fn write(&self, text: &str) -> io::Result<()> {
+    fn write_text(&self, text: &str) -> io::Result<()> {
         let _held = held();
         write_now(Channel::Errors, text.as_bytes())
     }

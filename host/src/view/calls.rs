@@ -308,7 +308,7 @@ fn cut_note(chars: usize) -> String {
 mod tests {
     use super::*;
 
-    fn begun(ids: &[&str]) -> Calls {
+    fn calls_with_begun(ids: &[&str]) -> Calls {
         let mut calls = Calls::new(true);
         for id in ids {
             calls.begin(&CallId::from(*id), "cli", "cli_based_tool");
@@ -318,7 +318,7 @@ mod tests {
 
     #[test]
     fn calls_of_one_plugin_are_told_apart() {
-        let mut calls = begun(&["a", "b"]);
+        let mut calls = calls_with_begun(&["a", "b"]);
         let label = |calls: &Calls, id: &str| calls.label(&CallId::from(id), "cli");
         assert_eq!([label(&calls, "a"), label(&calls, "b")], ["cli", "cli 2"]);
         assert_eq!(calls.told().as_deref(), Some("running 2 calls"));
@@ -333,7 +333,7 @@ mod tests {
 
     #[test]
     fn first_and_last_lines_are_shown_and_the_rest_is_counted() {
-        let mut calls = begun(&["a"]);
+        let mut calls = calls_with_begun(&["a"]);
         let id = CallId::from("a");
         let all: Vec<String> = (1..=100).map(|line| format!("{line}\n")).collect();
         let shown: String = all.iter().map(|line| calls.output(&id, line)).collect();
@@ -346,7 +346,7 @@ mod tests {
 
     #[test]
     fn what_is_a_little_longer_is_shown_whole() {
-        let mut calls = begun(&["a"]);
+        let mut calls = calls_with_begun(&["a"]);
         let id = CallId::from("a");
         let shown = calls.output(&id, &"line\n".repeat(20));
         let Ended { rest, .. } = calls.end_call(&id);
@@ -356,7 +356,7 @@ mod tests {
 
     #[test]
     fn a_line_that_never_ends_is_bounded() {
-        let mut calls = begun(&["a"]);
+        let mut calls = calls_with_begun(&["a"]);
         let id = CallId::from("a");
         calls.output(&id, &"\n".repeat(12));
         for _ in 0..3 {
@@ -368,7 +368,7 @@ mod tests {
 
     #[test]
     fn a_line_that_is_begun_anew_is_shown_once() {
-        let mut calls = begun(&["a"]);
+        let mut calls = calls_with_begun(&["a"]);
         let id = CallId::from("a");
         let pieces = ["get it\n 10 %\r 20 %", "\r", " 30 %\r\n", "all of it\r\r\nthere\r"];
         let shown: Vec<String> = pieces.iter().map(|piece| calls.output(&id, piece)).collect();
@@ -409,7 +409,7 @@ mod tests {
 
     #[test]
     fn a_task_goes_on() {
-        let mut calls = begun(&["a"]);
+        let mut calls = calls_with_begun(&["a"]);
         let id = CallId::from("a");
         assert_eq!(calls.output(&id, "begun: "), "");
         assert_eq!(calls.is_task(&id), "begun: ");
@@ -423,7 +423,7 @@ mod tests {
     #[test]
     fn answered_form_belongs_to_the_only_running_call_of_its_plugin() {
         let effects = |ids: &[&str], plugin: &str| -> Vec<ShownEffect> {
-            let mut calls = begun(ids);
+            let mut calls = calls_with_begun(ids);
             calls.form_answered(&PluginName::from(plugin));
             ids.iter().map(|id| calls.end_call(&CallId::from(*id)).effect).collect()
         };

@@ -7,10 +7,10 @@
 mod agents;
 mod calls;
 mod json;
-mod people;
 mod plan;
 mod queue;
 mod result;
+mod user_view;
 
 use std::io;
 use std::sync::Arc;
@@ -90,7 +90,7 @@ impl View {
     /// Starts a view. It cancels when the reader closes the output (`| head`).
     pub fn start(form: OutputForm, cancel: Cancel) -> Arc<Self> {
         let writer: Box<dyn Writer> = match form {
-            OutputForm::Text => Box::new(people::People::new()),
+            OutputForm::Text => Box::new(user_view::People::new()),
             OutputForm::Json => Box::new(json::Lines),
         };
         let queue = Arc::new(Queue::new(form));

@@ -17,13 +17,13 @@ impl Plans {
     pub fn lines(&mut self, source: &str, plan: &WorkPlan) -> Vec<String> {
         let before = self.0.insert(source.to_owned(), plan.clone());
         match before.filter(|before| before.id == plan.id) {
-            None => whole(plan),
+            None => plan_lines(plan),
             Some(before) => changes(&before, plan),
         }
     }
 }
 
-fn whole(plan: &WorkPlan) -> Vec<String> {
+fn plan_lines(plan: &WorkPlan) -> Vec<String> {
     let mut lines = vec![format!("plan: {}{}", plan.title, status(plan.status))];
     lines.extend(plan.steps.iter().take(STEPS_SHOWN).map(step));
     let left = plan.steps.len().saturating_sub(STEPS_SHOWN);
@@ -78,7 +78,7 @@ mod tests {
 
     use super::*;
 
-    fn of(steps: &[(&str, PlanStepStatus)]) -> WorkPlan {
+    fn plan_with_steps(steps: &[(&str, PlanStepStatus)]) -> WorkPlan {
         let steps = steps.iter().map(|(description, status)| PlanStep {
             id: (*description).to_owned(),
             description: (*description).to_owned(),
@@ -103,15 +103,23 @@ mod tests {
             told.extend(lines.into_iter().map(|line| line + "\n"));
             told.push_str("--\n");
         };
-        tell(&of(&[("look", PlanStepStatus::Pending), ("edit", PlanStepStatus::Blocked)]));
-        let mut plan =
-            of(&[("look", PlanStepStatus::Completed), ("edit", PlanStepStatus::Pending)]);
+        tell(&plan_with_steps(&[
+            ("look", PlanStepStatus::Pending),
+            ("edit", PlanStepStatus::Blocked),
+        ]));
+        let mut plan = plan_with_steps(&[
+            ("look", PlanStepStatus::Completed),
+            ("edit", PlanStepStatus::Pending),
+        ]);
         plan.steps[0].result = Some("found it".to_owned());
         tell(&plan);
         tell(&plan);
         plan.status = PlanStatus::Failed;
         tell(&plan);
-        tell(&WorkPlan { id: "2".to_owned(), ..of(&[("a", PlanStepStatus::Pending); 25]) });
+        tell(&WorkPlan {
+            id: "2".to_owned(),
+            ..plan_with_steps(&[("a", PlanStepStatus::Pending); 25])
+        });
         expect![[r#"
             plan: mend
               [ ] look

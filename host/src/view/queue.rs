@@ -252,7 +252,7 @@ mod tests {
         Event::TextDelta { source: "model".to_owned(), text: text.to_owned() }
     }
 
-    fn take(queue: &Queue) -> Vec<String> {
+    fn take_texts(queue: &Queue) -> Vec<String> {
         queue.close();
         std::iter::from_fn(|| queue.next())
             .map(|message| match message {
@@ -293,7 +293,7 @@ mod tests {
             "an answer",
             "1 left out from 7",
         ];
-        assert_eq!(take(&queue), expected);
+        assert_eq!(take_texts(&queue), expected);
     }
 
     #[test]
@@ -304,7 +304,7 @@ mod tests {
         queue.event(envelope(2, output("")));
         queue.event(envelope(3, output("one too many fits")));
         queue.event(envelope(4, output("this does not")));
-        assert_eq!(take(&queue)[1..], ["0 bytes", "17 bytes", "1 left out from 4"]);
+        assert_eq!(take_texts(&queue)[1..], ["0 bytes", "17 bytes", "1 left out from 4"]);
     }
 
     #[test]
@@ -313,7 +313,7 @@ mod tests {
         queue.event(envelope(1, output(&"x".repeat(WAITING_BYTES_MAX))));
         assert!(matches!(queue.next(), Some(Message::Event(_))));
         queue.event(envelope(2, output("fits")));
-        assert_eq!(take(&queue), ["4 bytes"]);
+        assert_eq!(take_texts(&queue), ["4 bytes"]);
     }
 
     #[test]

@@ -103,7 +103,7 @@ pub fn lines(ending: Ending<'_>) -> Vec<Line> {
     };
     let (first, more) = match ending.effect {
         ShownEffect::Whole => Default::default(),
-        ShownEffect::Nothing | ShownEffect::Change => rest(ending),
+        ShownEffect::Nothing | ShownEffect::Change => unseen_parts(ending),
     };
     let is_known = is_well && first.is_empty() && more.is_empty() && duration.is_empty();
     let was_told = ending.effect != ShownEffect::Nothing;
@@ -120,7 +120,7 @@ pub fn lines(ending: Ending<'_>) -> Vec<Line> {
 }
 
 /// Returns the parts that were not shown before: the rest of the first line, and more lines.
-fn rest(ending: Ending<'_>) -> (String, Vec<String>) {
+fn unseen_parts(ending: Ending<'_>) -> (String, Vec<String>) {
     let result = ending.result;
     let was_told = ending.effect != ShownEffect::Nothing;
     if let (Some(Value::String(text)), 1) = (result.get("result"), result.len()) {
@@ -147,18 +147,19 @@ fn rest(ending: Ending<'_>) -> (String, Vec<String>) {
 
 /// Formats values with their names in one row, without empty values.
 fn pairs<'a>(parts: impl Iterator<Item = (&'a String, &'a Value)>) -> String {
-    let parts = parts.filter_map(|(key, value)| Some(format!("{key} {}", in_a_row(value)?)));
+    let parts =
+        parts.filter_map(|(key, value)| Some(format!("{key} {}", format_value_in_row(value)?)));
     parts.collect::<Vec<_>>().join(", ")
 }
 
 /// Formats a value in one row. Returns `None` if it is empty.
-fn in_a_row(value: &Value) -> Option<String> {
+fn format_value_in_row(value: &Value) -> Option<String> {
     let is_plain = |item: &Value| !matches!(item, Value::Array(_) | Value::Object(_));
     match value {
         Value::Null => None,
         Value::String(text) => (!text.trim().is_empty()).then(|| text.trim().to_owned()),
         Value::Array(items) if items.iter().all(is_plain) => {
-            let items: Vec<String> = items.iter().filter_map(in_a_row).collect();
+            let items: Vec<String> = items.iter().filter_map(format_value_in_row).collect();
             (!items.is_empty()).then(|| format!("[{}]", items.join(", ")))
         }
         Value::Array(items) => Some(counted(items.len(), "item")),
@@ -177,7 +178,7 @@ fn text_lines(text: &str) -> (String, Vec<String>) {
         // After a head and an empty line, the rest is the text of a file or a page.
         return (format!("{first} … {} more", counted(behind.count(), "line")), Vec::new());
     }
-    let mut more: Vec<String> = lines.by_ref().take(TEXT_LINES_MAX - 1).map(indented).collect();
+    let mut more: Vec<String> = lines.by_ref().take(TEXT_LINES_MAX - 1).map(indent_line).collect();
     match lines.count() {
         0 => {}
         left => more.push(format!("  … {} more", counted(left, "line"))),
@@ -200,7 +201,7 @@ fn error(result: &Map<String, Value>, duration: &str) -> Vec<Line> {
     let mut rows = message.lines();
     let first = rows.next().unwrap_or("it failed");
     lines.push(wrapped(Look::Red, format!("✗{duration} {first}")));
-    lines.extend(rows.map(|row| wrapped(Look::Red, indented(row))));
+    lines.extend(rows.map(|row| wrapped(Look::Red, indent_line(row))));
     let hint = of("hint").map(|hint| hint.lines().collect::<Vec<_>>().join(" "));
     lines.extend(hint.map(|hint| wrapped(Look::Plain, format!("  hint: {hint}"))));
     if lines.len() > ERROR_LINES_MAX {
@@ -211,7 +212,7 @@ fn error(result: &Map<String, Value>, duration: &str) -> Vec<Line> {
     lines
 }
 
-fn indented(line: &str) -> String {
+fn indent_line(line: &str) -> String {
     format!("  {line}")
 }
 
@@ -226,7 +227,7 @@ mod tests {
 
     use super::*;
 
-    fn told(result: Value, is_error: bool, was_shown: bool) -> Vec<String> {
+    fn result_lines(result: Value, is_error: bool, was_shown: bool) -> Vec<String> {
         let Value::Object(result) = result else { panic!("no object") };
         let ending = Ending {
             result: &result,
@@ -241,30 +242,30 @@ mod tests {
     #[test]
     fn a_command_is_told_by_its_exit_code() {
         let result = |code: i32| json!({ "stdout": "hi\n", "stderr": "", "returncode": code });
-        assert_eq!(told(result(0), false, true), ["✓ exit code 0"]);
-        assert_eq!(told(result(2), false, true), ["✗ exit code 2"]);
+        assert_eq!(result_lines(result(0), false, true), ["✓ exit code 0"]);
+        assert_eq!(result_lines(result(2), false, true), ["✗ exit code 2"]);
         let cut = json!({ "stdout": "hi", "returncode": 0, "output_file": "/o" });
-        assert_eq!(told(cut, false, true), ["✓ exit code 0", "  full output: /o"]);
+        assert_eq!(result_lines(cut, false, true), ["✓ exit code 0", "  full output: /o"]);
     }
 
     #[test]
     fn a_command_that_was_ended_has_not_gone_well() {
         let signal = json!({ "name": "SIGKILL", "number": 9 });
         let killed = json!({ "stdout": "", "returncode": null, "signal": signal });
-        assert_eq!(told(killed, false, false), ["✗ killed by SIGKILL"]);
+        assert_eq!(result_lines(killed, false, false), ["✗ killed by SIGKILL"]);
         let late = json!({
             "returncode": null, "signal": signal, "timed_out": true, "timeout_seconds": 5,
         });
-        assert_eq!(told(late, false, true), ["✗ stopped at its deadline"]);
+        assert_eq!(result_lines(late, false, true), ["✗ stopped at its deadline"]);
         let closed = json!({ "exit_status": null, "signal": { "name": "SIGHUP" } });
-        assert_eq!(told(closed, false, true), ["✓"]);
+        assert_eq!(result_lines(closed, false, true), ["✓"]);
     }
 
     #[test]
     fn what_was_shown_is_not_shown_again() {
         let result = json!({ "matches": ["a.rs:1"], "total": 1, "note": "…" });
-        assert_eq!(told(result.clone(), false, true), ["✓ total 1"]);
-        assert_eq!(told(result, false, false), ["✓ matches [a.rs:1], total 1, note …"]);
+        assert_eq!(result_lines(result.clone(), false, true), ["✓ total 1"]);
+        assert_eq!(result_lines(result, false, false), ["✓ matches [a.rs:1], total 1, note …"]);
     }
 
     #[test]
@@ -274,9 +275,9 @@ mod tests {
             "tasks": [{ "id": 1 }, { "id": 2 }], "progress": { "total": 2, "done": 0 }, "list": [],
         });
         let row = "✓ task_id task_1, tags [a, 2], tasks 2 items, progress (total 2, done 0)";
-        assert_eq!(told(result, false, false), [row]);
+        assert_eq!(result_lines(result, false, false), [row]);
         let file = json!({ "result": "path: a.py | lines: 30\n\n  def f(): pass\n  f()" });
-        assert_eq!(told(file, false, false), ["✓ path: a.py | lines: 30 … 2 lines more"]);
+        assert_eq!(result_lines(file, false, false), ["✓ path: a.py | lines: 30 … 2 lines more"]);
     }
 
     #[test]
@@ -310,20 +311,20 @@ mod tests {
 
     #[test]
     fn a_text_is_shown_as_one_and_its_rest_is_counted() {
-        assert_eq!(told(json!({ "result": "one\ntwo" }), false, false), ["✓ one", "  two"]);
-        let many = told(json!({ "result": "line\n".repeat(9) }), false, false);
+        assert_eq!(result_lines(json!({ "result": "one\ntwo" }), false, false), ["✓ one", "  two"]);
+        let many = result_lines(json!({ "result": "line\n".repeat(9) }), false, false);
         assert_eq!((many.len(), many.last().map(String::as_str)), (7, Some("  … 3 lines more")));
-        assert_eq!(told(json!({ "result": "" }), false, false), ["✓"]);
+        assert_eq!(result_lines(json!({ "result": "" }), false, false), ["✓"]);
     }
 
     #[test]
     fn an_error_is_told_whole_with_its_hint() {
         let error =
             json!({ "error": { "kind": "io", "message": "no\nroom", "hint": "make\nsome" } });
-        assert_eq!(told(error, true, false), ["✗ no", "  room", "  hint: make some"]);
-        assert_eq!(told(json!({ "error": "odd" }), true, false), ["✗ odd"]);
+        assert_eq!(result_lines(error, true, false), ["✗ no", "  room", "  hint: make some"]);
+        assert_eq!(result_lines(json!({ "error": "odd" }), true, false), ["✗ odd"]);
         let long = json!({ "error": { "message": "x\n".repeat(30) } });
-        assert_eq!(told(long, true, false).len(), ERROR_LINES_MAX + 1);
+        assert_eq!(result_lines(long, true, false).len(), ERROR_LINES_MAX + 1);
     }
 
     #[test]

@@ -57,9 +57,9 @@ impl LedgerFile {
     /// If it cannot be opened, or is not a ledger.
     pub fn open(path: &Path) -> Result<Self, LedgerError> {
         let failed = |error| LedgerError::Io(path.to_owned(), error);
-        let file = match open(path) {
+        let file = match open_ledger_file(path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                make_folder(path).and_then(|()| open(path))
+                make_folder(path).and_then(|()| open_ledger_file(path))
             }
             opened => opened,
         };
@@ -190,7 +190,7 @@ impl LedgerFile {
     }
 }
 
-fn open(path: &Path) -> io::Result<File> {
+fn open_ledger_file(path: &Path) -> io::Result<File> {
     OpenOptions::new().read(true).append(true).create(true).mode(0o600).open(path)
 }
 

@@ -93,9 +93,9 @@ impl Ledger {
                 return;
             }
         };
-        self.send(LedgerQueueItem::Line(line));
+        self.send_item(LedgerQueueItem::Line(line));
         if matches!(record.stage, LedgerStage::Turn { .. }) {
-            self.send(LedgerQueueItem::Sync);
+            self.send_item(LedgerQueueItem::Sync);
         }
     }
 
@@ -127,10 +127,10 @@ impl Ledger {
         self.0.shared.last_words()
     }
 
-    fn send(&self, waiting: LedgerQueueItem) {
+    fn send_item(&self, waiting: LedgerQueueItem) {
         let mut thread = self.thread();
         if let LedgerThread::NotStarted = *thread {
-            match self.start() {
+            match self.start_thread() {
                 Ok(started) => *thread = started,
                 Err(error) => {
                     *thread = LedgerThread::Ended;
@@ -168,7 +168,7 @@ impl Ledger {
         self.0.shared.record_loss(records, &LedgerError::TooSlow(path));
     }
 
-    fn start(&self) -> std::io::Result<LedgerThread> {
+    fn start_thread(&self) -> std::io::Result<LedgerThread> {
         let (waiting, queue) = sync_channel(RECORDS_WAITING_MAX);
         let (done, written) = channel();
         let (target, shared) = (self.0.target.clone(), Arc::clone(&self.0.shared));

@@ -31,14 +31,14 @@ fn lines(records: &[LedgerRecord]) -> String {
     records.iter().map(line).collect()
 }
 
-fn started() -> Vec<Event> {
+fn start_events() -> Vec<Event> {
     let turn = Event::TurnStarted { prompt: "my password is hunter2".into(), woken_by: Vec::new() };
     let (tools, agent, opener) = (Vec::new(), None, None);
     let model = "test/moon".into();
     vec![Event::SessionStarted { model, tools, agent, opener }, turn]
 }
 
-fn asked(call_id: &CallId, name: &ToolName) -> Event {
+fn ask_event(call_id: &CallId, name: &ToolName) -> Event {
     let words = json!({
         "call_id": call_id, "name": name, "arguments": { "password": "hunter2" },
         "rule": "file.ask", "place": "/rules.toml:3", "why": "hunter2", "title": "hunter2",
@@ -52,7 +52,7 @@ fn call(arguments: Value, result: Value, is_error: bool) -> Vec<Event> {
     let (call_id, name) = (CallId::from("c1"), ToolName::from("look"));
     let result = result.as_object().unwrap().clone();
     vec![
-        asked(&call_id, &name),
+        ask_event(&call_id, &name),
         Event::PermissionDecided {
             call_id: call_id.clone(),
             name: name.clone(),
@@ -101,7 +101,7 @@ fn step(step: u32, usage: Option<Usage>, finish_reason: FinishReason) -> Vec<Eve
         .collect()
 }
 
-fn ended(outcome: Outcome, error: Option<Error>) -> Vec<Event> {
+fn end_events(outcome: Outcome, error: Option<Error>) -> Vec<Event> {
     vec![Event::TurnFinished { outcome, text: "hunter2".into(), error }]
 }
 
@@ -110,11 +110,11 @@ fn turn_is_recorded_as_responses_calls_decisions_and_end() {
     let usage = Usage { prompt_tokens: 20, output_tokens: 5, cached_tokens: 8, ..Usage::default() };
     let made = records(
         [
-            started(),
+            start_events(),
             step(1, Some(usage), FinishReason::ToolUse),
             call(json!({ "at": "hunter2" }), json!({ "seen": "hunter2" }), false),
             step(2, None, FinishReason::Stop),
-            ended(Outcome::Done, None),
+            end_events(Outcome::Done, None),
         ]
         .concat(),
     );
@@ -142,11 +142,11 @@ fn records_contain_no_text_of_arguments_results_or_errors() {
         Event::Retry { attempt: 1, delay_ms: 9, error: failed.clone(), answer_restarts: false };
     let made = records(
         [
-            started(),
+            start_events(),
             call(json!({ "password": "hunter2" }), error, true),
             vec![Event::StepStarted { step: 1 }, retry],
             step(1, None, FinishReason::Error).split_off(1),
-            ended(Outcome::Failed, Some(failed)),
+            end_events(Outcome::Failed, Some(failed)),
         ]
         .concat(),
     );
@@ -175,10 +175,10 @@ fn each_retry_and_the_final_failure_are_separate_records() {
     };
     let made = records(
         [
-            started(),
+            start_events(),
             vec![Event::StepStarted { step: 1 }, retry(1), retry(2)],
             vec![Event::StepFinished { step: 1, finish_reason: FinishReason::Error }],
-            ended(Outcome::Failed, Some(busy.clone())),
+            end_events(Outcome::Failed, Some(busy.clone())),
         ]
         .concat(),
     );
@@ -215,8 +215,8 @@ fn user_actions_outside_of_turns_are_recorded_with_turn_0() {
             duration_ms: 2,
         }),
     ];
-    let turn = [started().split_off(1), ended(Outcome::Cancelled, None)].concat();
-    let made = records([started()[..1].to_vec(), call.clone(), turn, commands, call].concat());
+    let turn = [start_events().split_off(1), end_events(Outcome::Cancelled, None)].concat();
+    let made = records([start_events()[..1].to_vec(), call.clone(), turn, commands, call].concat());
     let turns: Vec<_> = made.iter().map(|record| (record.turn, record.event_index)).collect();
     assert_eq!(turns, [(0, 1), (0, 2), (0, 3), (1, 4), (0, 5), (0, 6), (0, 7), (0, 8)]);
     let text = lines(&made);
@@ -228,10 +228,10 @@ fn user_actions_outside_of_turns_are_recorded_with_turn_0() {
 fn records_read_back_unchanged_and_unknown_stages_are_accepted() {
     let made = records(
         [
-            started(),
+            start_events(),
             step(1, Some(Usage::default()), FinishReason::ToolUse),
             call(json!({}), json!({}), false),
-            ended(Outcome::Limit, None),
+            end_events(Outcome::Limit, None),
         ]
         .concat(),
     );

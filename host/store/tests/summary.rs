@@ -30,7 +30,7 @@ fn turn(session: &str, number: u64) -> String {
     [failed, response, denied, call, end].map(|rest| line(session, number, rest)).concat()
 }
 
-fn shown(summary: &LedgerFileSummary) -> String {
+fn format_summary(summary: &LedgerFileSummary) -> String {
     let row = |row| format!("{}\n", serde_json::to_string(row).unwrap());
     let rows: String = summary.turns.iter().map(row).collect();
     format!("{rows}{}", serde_json::to_string(&summary.totals).unwrap())
@@ -49,7 +49,7 @@ fn summary_has_a_row_per_turn_and_a_total() {
         {"session":"b","turn":1,"started":"2026-11-21T19:40:01.000Z","model":"test/moon","outcome":"done","error_kind":null,"requests":2,"failed_requests":1,"prompt_tokens":20,"cached_tokens":8,"output_tokens":5,"cost_micro_usd":0,"answers_without_cost":1,"tool_calls":1,"failed_tool_calls":1,"denied":1,"commands":0,"gcs":0}
         {"session":"b","turn":2,"started":"2026-11-21T19:40:02.000Z","model":null,"outcome":null,"error_kind":null,"requests":0,"failed_requests":0,"prompt_tokens":0,"cached_tokens":0,"output_tokens":0,"cost_micro_usd":0,"answers_without_cost":0,"tool_calls":0,"failed_tool_calls":0,"denied":0,"commands":0,"gcs":1}
         {"requests":4,"failed_requests":2,"prompt_tokens":40,"cached_tokens":16,"output_tokens":10,"cost_micro_usd":0,"answers_without_cost":2,"tool_calls":2,"failed_tool_calls":2,"denied":2,"commands":0,"gcs":1}"#]]
-    .assert_eq(&shown(&summary(text.as_bytes(), 10, None)));
+    .assert_eq(&format_summary(&summary(text.as_bytes(), 10, None)));
 }
 
 #[test]

@@ -15,7 +15,7 @@ use jaato_types::{Error, Event, EventEnvelope, Frame, PluginName, SessionId};
 use parking_lot::Mutex;
 use tokio::runtime::Handle;
 
-use crate::board::shown::{SCREEN_EVERY, TYPED_EVERY};
+use crate::board::board_terminal::{SCREEN_EVERY, TYPED_EVERY};
 use crate::board::{SessionAudience, SessionTerminals, SharedTerminals, TYPE_MAX};
 use crate::join::{JoinReply, SocketFolders, find_terminals, join_terminal};
 

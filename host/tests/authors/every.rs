@@ -14,7 +14,7 @@ const NO_ANSWER: [&str; 6] =
 
 /// Returns a plugin's entry in `plugin list --json`.
 #[track_caller]
-fn listed(house: &House, name: &str) -> Value {
+fn listed_plugin(house: &House, name: &str) -> Value {
     let list = house.run(&["plugin", "list", "--json"]).code(0).json();
     let plugins = list["plugins"].as_array().unwrap();
     let found = plugins.iter().find(|plugin| plugin["name"] == name);
@@ -57,20 +57,20 @@ fn use_all(house: &House, name: &str) {
     }
     match name.split_once('-') {
         Some(("environment", environment)) if has_sandbox() => {
-            answers(
+            assert_answer(
                 &house.run(&["environment", "show", "--environment", environment]),
                 environment,
             );
         }
         Some(("provider", provider)) => {
-            answers(&house.run(&["provider", "list"]), provider);
+            assert_answer(&house.run(&["provider", "list"]), provider);
         }
         Some(_) | None => {}
     }
 }
 
 #[track_caller]
-fn answers(output: &Output, word: &str) {
+fn assert_answer(output: &Output, word: &str) {
     assert!(output.code == 0 && output.stdout.contains(word), "{output}");
 }
 
@@ -84,13 +84,13 @@ fn every_example_runs_in_a_worker_and_once_trusted_inside_jaato() {
         let place = house.user_plugins().join(library_name(&name.replace('-', "_")));
         fs::create_dir_all(house.user_plugins()).unwrap();
         fs::copy(library, &place).unwrap();
-        let entry = listed(&house, name);
+        let entry = listed_plugin(&house, name);
         assert_eq!((&entry["status"], runs(&entry)), (&json!("not_trusted"), "in a worker"));
         use_all(&house, name);
 
         let digest = entry["sha256"].as_str().unwrap();
         house.run(&["plugin", "trust", place.to_str().unwrap(), "--sha256", digest]).code(0);
-        let entry = listed(&house, name);
+        let entry = listed_plugin(&house, name);
         let is_apart = entry["manifest"]["isolation"] == "worker";
         let place = if is_apart { "in a worker" } else { "inside jaato" };
         assert_eq!((&entry["status"], runs(&entry)), (&json!("active"), place), "{entry:#}");

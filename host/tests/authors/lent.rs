@@ -19,7 +19,7 @@ enum Place {
 
 /// Returns an installation with an example, the command tool, and its execution environment.
 #[track_caller]
-fn house_with(example: &str, place: Place) -> Option<House> {
+fn set_up_house(example: &str, place: Place) -> Option<House> {
     let house = House::new()?;
     for plugin in ["environment_local", "tool_cli"] {
         house.ship(&fixtures::house()?.join("plugins").join(library_name(plugin)));
@@ -39,7 +39,7 @@ fn call(name: &str, arguments: Value) -> Value {
     json!({ "steps": [{ "call": { "name": name, "arguments": arguments } }] })
 }
 
-fn says(text: &str) -> Value {
+fn text_answer(text: &str) -> Value {
     json!({ "steps": [{ "text": text }] })
 }
 
@@ -73,15 +73,15 @@ fn result_of(events: &[Value], tool: &str) -> Value {
 #[test]
 fn notes_of_one_session_are_added_to_the_prompt_of_another() {
     for place in PLACES {
-        let Some(house) = house_with("tool-notes", place) else { return };
+        let Some(house) = set_up_house("tool-notes", place) else { return };
         let note = json!({ "title": "how we release", "text": "tag first" });
-        house.script(&json!({ "answers": [call("keep_note", note), says("kept")] }));
+        house.script(&json!({ "answers": [call("keep_note", note), text_answer("kept")] }));
         events(&house, &["--yes", "remember it"]);
         let found = expecting(
             json!({ "data": "There are notes, for `find_notes`: how we release" }),
             call("find_notes", json!({ "words": "release" })),
         );
-        let told = expecting(json!({ "tool_result": "tag first" }), says("tag first"));
+        let told = expecting(json!({ "tool_result": "tag first" }), text_answer("tag first"));
         house.script(&json!({ "answers": [found, told] }));
         let next = events(&house, &["--yes", "how is a release done?"]);
         assert_eq!(next.last().unwrap()["text"], "tag first", "{place:?}: {next:#?}");
@@ -96,12 +96,12 @@ fn notes_of_one_session_are_added_to_the_prompt_of_another() {
 #[test]
 fn second_opinion_asks_another_model_and_errors_say_what_is_missing() {
     for place in PLACES {
-        let Some(house) = house_with("tool-second-opinion", place) else { return };
+        let Some(house) = set_up_house("tool-second-opinion", place) else { return };
         let asked = json!({ "intent": "the moon is far", "command": "sh -c 'echo +far'" });
         let opinion = || call("second_opinion", asked.clone());
-        house.script(&json!({ "answers": [opinion(), says("done")] }));
+        house.script(&json!({ "answers": [opinion(), text_answer("done")] }));
         let seen = json!({ "model": "moon", "prompt": "The change:\n+far", "tools": [] });
-        add_provider(&house, "other", json!([expecting(seen, says("It is near."))]));
+        add_provider(&house, "other", json!([expecting(seen, text_answer("It is near."))]));
         let error = |words: &[&str]| {
             let run = [&["run", "--output", "json"], words].concat();
             let output = house.command(&run).run();
@@ -142,11 +142,11 @@ fn second_opinion_asks_another_model_and_errors_say_what_is_missing() {
 #[test]
 fn a_reminder_wakes_an_idle_chat() {
     for place in PLACES {
-        let Some(house) = house_with("tool-reminder", place) else { return };
+        let Some(house) = set_up_house("tool-reminder", place) else { return };
         let tea = json!({ "text": "the tea is ready", "seconds": 1 });
         let woken = json!({ "data": "reminder 1: the tea is ready" });
         house.script(&json!({ "answers": [
-            call("remind_me", tea), says("I will tell you"), expecting(woken, says("drink it")),
+            call("remind_me", tea), text_answer("I will tell you"), expecting(woken, text_answer("drink it")),
         ] }));
         let running = house.command(&["chat", "--yes", "make tea"]).start();
         running.wait_for("I will tell you");
@@ -160,16 +160,16 @@ fn a_reminder_wakes_an_idle_chat() {
 #[test]
 fn delegate_runs_a_child_session_with_few_tools_and_returns_its_answer() {
     for place in PLACES {
-        let Some(house) = house_with("tool-delegate", place) else { return };
+        let Some(house) = set_up_house("tool-delegate", place) else { return };
         let task = json!({ "task": "What does echo say?" });
-        house.script(&json!({ "answers": [call("delegate", task), says("done")] }));
+        house.script(&json!({ "answers": [call("delegate", task), text_answer("done")] }));
         let works = call("cli_based_tool", json!({ "command": "echo moon" }));
         let seen = json!({ "prompt": "What does echo say?", "tools": ["cli_based_tool"] });
         let told = json!({ "tool_result": "moon" });
         add_provider(
             &house,
             "other",
-            json!([expecting(seen, works), expecting(told, says("It says moon."))]),
+            json!([expecting(seen, works), expecting(told, text_answer("It says moon."))]),
         );
         house.configure_more("[plugins.tool-delegate]\nmodel = \"other/moon\"\n");
         let events = events(&house, &["--yes", "go"]);
@@ -191,7 +191,7 @@ fn delegate_runs_a_child_session_with_few_tools_and_returns_its_answer() {
 #[test]
 fn a_cancel_ends_the_child_too() {
     for place in PLACES {
-        let Some(house) = house_with("tool-delegate", place) else { return };
+        let Some(house) = set_up_house("tool-delegate", place) else { return };
         let task = json!({ "task": "Never end", "tools": [] });
         house.script(&json!({ "answers": [call("delegate", task)] }));
         let endless = json!([{ "steps": [{ "text": "so far" }, "hang"] }]);

@@ -97,7 +97,7 @@ fn library(example: &str) -> Option<PathBuf> {
 
 /// Returns an installation with the example, after its own tests and the check have passed.
 #[track_caller]
-fn installed(example: &str) -> Option<House> {
+fn house_with_example(example: &str) -> Option<House> {
     let house = House::new()?;
     let built = fs::read(library(example)?).unwrap();
     let file = house.give(&library_name(&example.replace('-', "_")), &built);
@@ -111,7 +111,7 @@ fn installed(example: &str) -> Option<House> {
 
 #[test]
 fn checklist_is_kept_for_a_session_within_its_configured_limit() {
-    let Some(house) = installed("tool-checklist") else { return };
+    let Some(house) = house_with_example("tool-checklist") else { return };
     house.configure("[plugins.tool-checklist]\nitems_max = 2\n");
     let calls = [
         json!({ "tool": "todo_add", "args": { "text": "build" } }),
@@ -143,7 +143,7 @@ fn checklist_is_kept_for_a_session_within_its_configured_limit() {
 
 #[test]
 fn gc_results_plugin_drops_large_results_but_keeps_the_turns() {
-    let Some(house) = installed("gc-results") else { return };
+    let Some(house) = house_with_example("gc-results") else { return };
     let call = json!({ "call": { "name": "get_environment", "arguments": { "aspect": "os" } } });
     let says = |text: &str, messages: usize, tokens: u64| {
         json!({
@@ -177,7 +177,7 @@ fn stream(lines: &[Value]) -> Answer {
 
 #[test]
 fn provider_lines_plugin_answers_a_run_from_a_json_lines_server() {
-    let Some(house) = installed("provider-lines") else { return };
+    let Some(house) = house_with_example("provider-lines") else { return };
     let function = json!({ "name": "get_environment", "arguments": { "aspect": "os" } });
     let server = Server::start([
         stream(&[
@@ -226,7 +226,7 @@ fn bubblewrap_session_writes_nothing_outside_its_folders() {
     if !has_sandbox() {
         return skip("`bwrap` is missing or cannot create a sandbox");
     }
-    let Some(house) = installed("environment-bubblewrap") else { return };
+    let Some(house) = house_with_example("environment-bubblewrap") else { return };
     let plugins = fixtures::house().unwrap().join("plugins");
     house.ship(&plugins.join(library_name("tool_cli")));
     house.configure("[plugins.environment-bubblewrap]\nshell_timeout = 1\n");

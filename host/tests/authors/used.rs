@@ -4,7 +4,7 @@ use std::fs;
 
 use serde_json::{Value, json};
 
-use super::installed;
+use super::house_with_example;
 use crate::support::command::Running;
 use crate::support::{House, fixtures, library_name};
 
@@ -13,8 +13,8 @@ const PLACES: [&str; 2] = ["in a worker", "inside jaato"];
 
 /// Returns an installation with the example, which runs in that place.
 #[track_caller]
-fn house_with(example: &str, place: &str) -> Option<House> {
-    let house = installed(example)?;
+fn set_up_house(example: &str, place: &str) -> Option<House> {
+    let house = house_with_example(example)?;
     if place == "inside jaato" {
         let list = house.run(&["plugin", "list", "--json"]).code(0).json();
         let plugins = list["plugins"].as_array().unwrap();
@@ -34,7 +34,7 @@ fn script(house: &House, tool: &str, arguments: &Value) {
 
 /// Returns how the first call of a tool ended.
 #[track_caller]
-fn finished(lines: &[Value], tool: &str) -> Value {
+fn finished_call(lines: &[Value], tool: &str) -> Value {
     let is_it = |it: &&Value| it["event"] == "tool_call_finished" && it["name"] == tool;
     lines.iter().find(is_it).unwrap_or_else(|| panic!("no {tool} in {lines:#?}")).clone()
 }
@@ -44,29 +44,29 @@ fn event(running: &Running, name: &str) -> Value {
     serde_json::from_str(&running.wait_for(&format!("\"event\":\"{name}\""))).unwrap()
 }
 
-fn answer(running: &mut Running, answer: &Value) {
+fn write_answer(running: &mut Running, answer: &Value) {
     running.write(format!("{}\n", json!({ "answer": answer })).as_bytes());
 }
 
 #[test]
 fn dice_tool_asks_the_user_for_a_die_and_keeps_the_throws() {
     for place in PLACES {
-        let Some(house) = house_with("tool-dice", place) else { return };
+        let Some(house) = set_up_house("tool-dice", place) else { return };
         let alone = house.run(&["call", "throw_die"]).code(0).json();
         assert_eq!((&alone["die"], &alone["chosen_by"]), (&json!("d6"), &json!("nobody")));
         house.run(&["plugin", "grant", "tool-dice"]).code(0);
         script(&house, "throw_die", &json!({}));
         let mut running = house.command(&["run", "--output", "json", "--answers", "go"]).start();
         let id = event(&running, "permission_asked")["call_id"].clone();
-        answer(&mut running, &json!({ "call_id": id, "decision": "allow_once" }));
+        write_answer(&mut running, &json!({ "call_id": id, "decision": "allow_once" }));
         let asked = event(&running, "form_asked");
         assert_eq!(asked["form"]["title"], "A throw", "{asked:#}");
         let values = json!({ "die": "d100" });
         let id = asked["form_id"].clone();
         let form = json!({ "form_id": id, "outcome": "answered", "values": values });
-        answer(&mut running, &form);
+        write_answer(&mut running, &form);
         let output = running.finish().code(0);
-        let result = finished(&output.json_lines(), "throw_die")["result"].clone();
+        let result = finished_call(&output.json_lines(), "throw_die")["result"].clone();
         assert_eq!((&result["die"], &result["chosen_by"]), (&json!("d100"), &json!("person")));
         assert_eq!(result["last"], json!([result["thrown"], alone["thrown"]]), "{place}");
         let kept = house.run(&["call", "last_throws"]).code(0).json();
@@ -78,7 +78,7 @@ fn dice_tool_asks_the_user_for_a_die_and_keeps_the_throws() {
 #[test]
 fn a_recipe_of_the_workspace_is_a_tool_of_the_session() {
     for place in PLACES {
-        let Some(house) = house_with("tool-recipes", place) else { return };
+        let Some(house) = set_up_house("tool-recipes", place) else { return };
         // The example reads this environment's files.
         let Some(built) = fixtures::house() else { return };
         house.ship(&built.join("plugins").join(library_name("environment_local")));
@@ -96,7 +96,7 @@ fn a_recipe_of_the_workspace_is_a_tool_of_the_session() {
         let output = house.run(&["run", "--output", "json", "--yes", "go"]).code(0);
         let lines = output.json_lines();
         assert_eq!(
-            finished(&lines, "greet")["result"],
+            finished_call(&lines, "greet")["result"],
             json!({ "result": "hello Ada" }),
             "{place}"
         );
@@ -109,12 +109,12 @@ fn a_recipe_of_the_workspace_is_a_tool_of_the_session() {
 #[test]
 fn chart_tool_returns_a_picture_and_a_text() {
     for place in PLACES {
-        let Some(house) = house_with("tool-chart", place) else { return };
+        let Some(house) = set_up_house("tool-chart", place) else { return };
         let arguments =
             json!({ "title": "Rain", "kind": "line", "labels": ["May", "June"], "values": [1, 2] });
         script(&house, "draw_chart", &arguments);
         let output = house.run(&["run", "--output", "json", "--yes", "go"]).code(0);
-        let done = finished(&output.json_lines(), "draw_chart");
+        let done = finished_call(&output.json_lines(), "draw_chart");
         let words = "Rain. From left to right, on an axis from 0 to 2: May: 1, June: 2";
         assert_eq!(done["result"], json!({ "chart": words, "has_picture": true }), "{place}");
         house.nothing_lives();

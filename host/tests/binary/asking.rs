@@ -8,17 +8,17 @@ use crate::support::command::Running;
 use crate::support::{Command, House, fixture, fixtures, library_name};
 use crate::terminal::{QUESTION, on_terminal, shell_on_terminal};
 
-fn run(command: &str) -> Value {
+fn run_call(command: &str) -> Value {
     call("cli_based_tool", json!({ "command": command }))
 }
 
-fn told(result: &str, then: Value) -> Value {
+fn result_then(result: &str, then: Value) -> Value {
     let mut answer = then;
     answer["expect"] = json!({ "tool_result": result });
     answer
 }
 
-fn as_it_is(command: Command) -> Command {
+fn unchanged_command(command: Command) -> Command {
     command
 }
 
@@ -26,7 +26,7 @@ fn with_editor(command: Command) -> Command {
     command.variable("TERM", "xterm")
 }
 
-fn made(house: &House) -> String {
+fn made_file(house: &House) -> String {
     std::fs::read_to_string(house.workspace().join("made")).unwrap_or_default()
 }
 
@@ -34,11 +34,11 @@ fn made(house: &House) -> String {
 fn remembered_permission_pattern_is_listed_and_can_be_removed() {
     let Some(house) = with_cli_that_asks() else { return };
     house.script(&json!({ "answers": [
-        run("echo one"),
-        told("one", run("echo two")),
-        told("two", says("first")),
-        run("echo three"),
-        told("the user denied the call", says("second")),
+        run_call("echo one"),
+        result_then("one", run_call("echo two")),
+        result_then("two", says("first")),
+        run_call("echo three"),
+        result_then("the user denied the call", says("second")),
     ] }));
     let Some(mut running) = on_terminal(&house, "chat begin", with_editor) else { return };
     running.wait_for_text("Yes, and don't ask again for `echo` in this session");
@@ -66,40 +66,40 @@ fn remembered_permission_pattern_is_listed_and_can_be_removed() {
 fn prompts_use_the_terminal_if_standard_input_is_a_pipe() {
     let Some(house) = with_cli() else { return };
     house.script(&json!({ "answers": [
-        run("echo one >> made"),
-        told("\"returncode\":0", says("done")),
+        run_call("echo one >> made"),
+        result_then("\"returncode\":0", says("done")),
     ] }));
     let line =
         format!("stty -echo; printf 'what was piped' | '{}' run look", house.binary().display());
-    let Some(mut running) = shell_on_terminal(&house, &line, as_it_is) else { return };
+    let Some(mut running) = shell_on_terminal(&house, &line, unchanged_command) else { return };
     running.wait_for_question();
     running.write(b"y\n");
     let output = running.wait_with_open_input().code(0);
     assert!(output.stdout.contains("done"), "{output}");
-    assert_eq!(made(&house), "one\n");
+    assert_eq!(made_file(&house), "one\n");
     // In the background no one reads from the terminal, so the call is denied, and nothing hangs.
     house.script(&json!({ "answers": [
-        run("echo two >> made"),
-        told("no user can be asked", says("done")),
+        run_call("echo two >> made"),
+        result_then("no user can be asked", says("done")),
     ] }));
     let line = format!(
         "stty -echo; set -m; (printf x | '{}' run look) & wait $!; echo code $?",
         house.binary().display()
     );
-    let running = shell_on_terminal(&house, &line, as_it_is).unwrap();
+    let running = shell_on_terminal(&house, &line, unchanged_command).unwrap();
     let output = running.wait_with_open_input();
     assert!(output.stdout.contains("code 6"), "{output}");
-    assert_eq!(made(&house), "one\n");
+    assert_eq!(made_file(&house), "one\n");
 }
 
 #[test]
 fn arguments_are_changed_before_the_call_runs_and_shown_again() {
     let Some(house) = with_cli() else { return };
     house.script(&json!({ "answers": [
-        run("echo one >> made"),
-        told("\"arguments_changed_by\":[\"the user\"]", says("done")),
+        run_call("echo one >> made"),
+        result_then("\"arguments_changed_by\":[\"the user\"]", says("done")),
     ] }));
-    let Some(mut running) = on_terminal(&house, "run go", as_it_is) else { return };
+    let Some(mut running) = on_terminal(&house, "run go", unchanged_command) else { return };
     running.wait_for_question();
     running.write(b"e\n");
     running.wait_for_text("NAME = VALUE changes one");
@@ -110,19 +110,19 @@ fn arguments_are_changed_before_the_call_runs_and_shown_again() {
     running.write(b"y\n");
     let output = running.wait_with_open_input().code(0);
     assert!(output.stdout.contains("done"), "{output}");
-    assert_eq!(made(&house), "changed\n");
+    assert_eq!(made_file(&house), "changed\n");
 }
 
 #[test]
 fn read_only_mode_denies_changes_even_with_the_yes_option() {
     let Some(house) = with_cli() else { return };
     house.script(&json!({ "answers": [
-        run("echo one >> made"),
-        told("mode.read_only", says("done")),
+        run_call("echo one >> made"),
+        result_then("mode.read_only", says("done")),
     ] }));
     let output = house.run(&["run", "--yes", "--mode", "read-only", "go"]).code(0);
     assert!(output.stdout.contains("done"), "{output}");
-    assert_eq!(made(&house), "");
+    assert_eq!(made_file(&house), "");
     let output = house.run(&["run", "--mode", "auto", "go"]).code(2);
     assert!(output.stderr.contains("a mode is ask, accept-edits, plan, read-only"), "{output}");
 }
@@ -131,13 +131,13 @@ fn read_only_mode_denies_changes_even_with_the_yes_option() {
 fn chat_can_change_the_permission_mode() {
     let Some(house) = with_cli() else { return };
     house.script(
-        &json!({ "answers": [run("echo one >> made"), told("mode.read_only", says("no"))] }),
+        &json!({ "answers": [run_call("echo one >> made"), result_then("mode.read_only", says("no"))] }),
     );
     let lines = "/mode\n/mode read-only\ngo\n/mode nothing\n";
     let output = house.command(&["chat", "--yes"]).input(lines).run().code(2);
     assert!(output.stderr.contains("Mode: --yes, tools run without asking."), "{output}");
     assert!(output.stderr.contains("Mode: read-only, only tools and commands"), "{output}");
-    assert_eq!(made(&house), "");
+    assert_eq!(made_file(&house), "");
 }
 
 /// Waits for an event and returns it.
@@ -147,7 +147,7 @@ fn event(running: &Running, name: &str) -> Value {
     serde_json::from_str(&line).unwrap()
 }
 
-fn write(running: &mut Running, answer: &Value) {
+fn write_answer(running: &mut Running, answer: &Value) {
     running.write(format!("{}\n", json!({ "answer": answer })).as_bytes());
 }
 
@@ -163,7 +163,7 @@ fn permission_event_names_the_sessions_environment() {
         let mut running = house.command(&words).start();
         let asked = event(&running, "permission_asked");
         assert_eq!(asked["environment"], expected);
-        write(&mut running, &json!({ "call_id": asked["call_id"], "decision": "deny" }));
+        write_answer(&mut running, &json!({ "call_id": asked["call_id"], "decision": "deny" }));
         running.wait_with_open_input().code(0);
     }
 }
@@ -172,10 +172,10 @@ fn permission_event_names_the_sessions_environment() {
 fn client_gets_the_offered_answers_and_other_answers_are_refused() {
     let Some(house) = with_cli_that_asks() else { return };
     house.script(&json!({ "answers": [
-        run("echo one"),
-        told("one", run("echo two")),
-        told("two", run("ls")),
-        told("no answer came to the permission prompt", says("done")),
+        run_call("echo one"),
+        result_then("one", run_call("echo two")),
+        result_then("two", run_call("ls")),
+        result_then("no answer came to the permission prompt", says("done")),
     ] }));
     let words = ["run", "--output", "json", "--answers", "go"];
     let timeout = ("JAATO_PERMISSION_TIMEOUT", "4");
@@ -200,10 +200,10 @@ fn client_gets_the_offered_answers_and_other_answers_are_refused() {
     // An answer that was not offered is ignored, and the prompt still waits.
     let call_id = &asked["call_id"];
     let mut wide = json!({ "call_id": call_id, "decision": "allow_in_session", "pattern": 99 });
-    write(&mut running, &wide);
+    write_answer(&mut running, &wide);
     running.wait_for_error("does not allow this answer");
     wide["pattern"] = json!(1);
-    write(&mut running, &wide);
+    write_answer(&mut running, &wide);
     // No one answers the third call.
     let output = running.wait_with_open_input().code(6);
     assert_eq!(output.stdout.matches("\"permission_asked\"").count(), 2, "{output}");
@@ -228,11 +228,12 @@ fn prompt_before_terminal_input_names_the_program() {
     house.ship(&plugins.join(library_name("tool_interactive_shell")));
     house.script(&json!({ "answers": [
         call("shell_spawn", json!({ "command": "cat" })),
-        told("session_0", call("shell_input", json!({ "session_id": "session_0", "input": "hello\n" }))),
-        told("hello", call("shell_input", json!({ "session_id": "session_0", "input": "again\n" }))),
-        told("again", says("done")),
+        result_then("session_0", call("shell_input", json!({ "session_id": "session_0", "input": "hello\n" }))),
+        result_then("hello", call("shell_input", json!({ "session_id": "session_0", "input": "again\n" }))),
+        result_then("again", says("done")),
     ] }));
-    let Some(mut running) = on_terminal(&house, "run --allow shell_spawn go", as_it_is) else {
+    let Some(mut running) = on_terminal(&house, "run --allow shell_spawn go", unchanged_command)
+    else {
         return;
     };
     running.wait_for_text("Type this into cat?");
@@ -256,10 +257,10 @@ fn line_typed_into_a_shell_is_checked_as_a_command() {
     };
     house.script(&json!({ "answers": [
         call("shell_spawn", json!({ "command": "sh", "timeout": 30 })),
-        told("session_0", input("echo moon\n")),
-        told("moon", input("touch made; echo sun\n")),
-        told("needs permission", input("cat\n")),
-        told("needs permission", says("done")),
+        result_then("session_0", input("echo moon\n")),
+        result_then("moon", input("touch made; echo sun\n")),
+        result_then("needs permission", input("cat\n")),
+        result_then("needs permission", says("done")),
     ] }));
     let output = house.run(&["run", "--allow", "shell_spawn", "go"]).code(6);
     assert!(output.stderr.contains("moon"), "{output}");

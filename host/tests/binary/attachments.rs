@@ -10,7 +10,7 @@ use crate::support::{House, fixture, is_isolated};
 
 /// Returns an installation with the fixture: shipped or, if plugins run in workers, as an untrusted
 /// plugin of the user.
-fn furnish() -> Option<House> {
+fn set_up_house() -> Option<House> {
     let house = House::without_plugins()?;
     match is_isolated() {
         true => house.drop_in(&fixture("attaches")),
@@ -19,15 +19,15 @@ fn furnish() -> Option<House> {
     Some(house)
 }
 
-fn draw(house: &House, how: &str) -> Value {
+fn run_draw(house: &House, how: &str) -> Value {
     let arguments = json!({ "how": how }).to_string();
     house.run(&["call", "draw", &arguments]).code(0).json()
 }
 
 #[test]
 fn attached_image_and_text_are_kept_as_private_files() {
-    let Some(house) = furnish() else { return };
-    let answer = draw(&house, "image");
+    let Some(house) = set_up_house() else { return };
+    let answer = run_draw(&house, "image");
     assert_eq!(answer["drawn"], "a moon");
     let attachments = answer["attachments"].as_array().unwrap();
     assert_eq!(attachments.len(), 2, "{answer:#}");
@@ -49,8 +49,8 @@ fn attached_image_and_text_are_kept_as_private_files() {
 
 #[test]
 fn attachment_larger_than_a_frame_is_transferred_and_own_keys_are_kept() {
-    let Some(house) = furnish() else { return };
-    let answer = draw(&house, "large");
+    let Some(house) = set_up_house() else { return };
+    let answer = run_draw(&house, "large");
     assert_eq!(answer["attachments"], "its own");
     let file = answer["attachments_2"][0]["file"].as_str().unwrap();
     assert!(file.ends_with(".bin"), "{file}");
@@ -59,7 +59,7 @@ fn attachment_larger_than_a_frame_is_transferred_and_own_keys_are_kept() {
 
 #[test]
 fn invalid_attachments_are_errors_and_the_session_continues() {
-    let Some(house) = furnish() else { return };
+    let Some(house) = set_up_house() else { return };
     let lines = ["lie", "storm", "gone", "path", "abandoned", "abandoned", "left"]
         .map(|how| json!({ "tool": "draw", "args": { "how": how } }).to_string());
     let output = house.command(&["call", "--batch"]).input(lines.join("\n")).run();

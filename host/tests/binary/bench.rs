@@ -43,7 +43,7 @@ fn with_repository(house: &House) -> Option<String> {
     Some(path)
 }
 
-fn read(house: &House, place: &str) -> Value {
+fn read_report(house: &House, place: &str) -> Value {
     serde_json::from_str(&fs::read_to_string(house.workspace().join(place)).unwrap()).unwrap()
 }
 
@@ -88,9 +88,9 @@ fn bench_runs_a_scenario_on_both_sides_and_compares_their_tokens() {
         let messages = asked[number]["messages"].to_string();
         assert!(messages.contains(&repository) && messages.contains(result), "{messages}");
     }
-    let summary = read(&house, "cli_vs_mcp/harness_summary.json");
+    let summary = read_report(&house, "cli_vs_mcp/harness_summary.json");
     let folder = traces(&house, "git");
-    assert_eq!(summary, read(&house, &format!("{folder}/harness_summary.json")));
+    assert_eq!(summary, read_report(&house, &format!("{folder}/harness_summary.json")));
     let averages = |prompt: f64| {
         json!({
             "runs": 1, "avg_prompt_tokens": prompt, "avg_output_tokens": 10.0,
@@ -104,7 +104,7 @@ fn bench_runs_a_scenario_on_both_sides_and_compares_their_tokens() {
     let ledger = status["mcp_details"][0]["ledger"].as_str().unwrap();
     assert!(ledger.ends_with(&format!("{folder}/repo_status/mcp/run1.jsonl")), "{ledger}");
     assert!(fs::read_to_string(ledger).unwrap().contains("\"stage\":\"tool-call\""));
-    let trace = read(&house, &format!("{folder}/repo_status/mcp/run1.trace.json"));
+    let trace = read_report(&house, &format!("{folder}/repo_status/mcp/run1.trace.json"));
     assert_eq!(trace["text"], "main; new.txt");
     assert!(trace["prompt"].as_str().unwrap().contains(&repository));
     let calls = &trace["function_calls"];
@@ -173,7 +173,7 @@ fn a_run_that_fails_is_counted_and_ends_with_1() {
     assert!(output.stdout.contains("last_change cli run 1: failed: "), "{output}");
     assert!(output.stdout.contains("Overall: nothing to compare"), "{output}");
     assert!(output.stderr.contains("runs that failed: 1"), "{output}");
-    let summary = read(&house, "cli_vs_mcp/harness_summary.json");
+    let summary = read_report(&house, "cli_vs_mcp/harness_summary.json");
     let change = &summary["scenarios"]["last_change"];
     assert_eq!((&change["cli"]["errors"], &change["mcp"]["errors"]), (&json!(1), &json!(0)));
     house.nothing_lives();

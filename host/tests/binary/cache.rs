@@ -98,7 +98,7 @@ fn a_changed_file_is_described_again() {
 }
 
 #[track_caller]
-fn survives(house: &House, damage: &str, content: &[u8]) {
+fn assert_survives(house: &House, damage: &str, content: &[u8]) {
     fs::create_dir_all(house.cache()).unwrap();
     fs::write(house.descriptions(), content).unwrap();
     let output = house.run(&["tool", "list"]);
@@ -114,12 +114,12 @@ fn damaged_cache_is_rebuilt() {
     let house = house!();
     house.run(&["tool", "list"]).silent();
     let good = fs::read(house.descriptions()).unwrap();
-    survives(&house, "cut", &good[..good.len() / 2]);
-    survives(&house, "empty", b"");
-    survives(&house, "no json", b"\xff\xfe\0");
-    survives(&house, "another shape", b"{\"v\":1,\"host_version\":\"x\",\"entries\":[]}");
-    survives(&house, "another version", b"{\"v\":99,\"entries\":{}}");
-    survives(&house, "nested without end", "[".repeat(100_000).as_bytes());
+    assert_survives(&house, "cut", &good[..good.len() / 2]);
+    assert_survives(&house, "empty", b"");
+    assert_survives(&house, "no json", b"\xff\xfe\0");
+    assert_survives(&house, "another shape", b"{\"v\":1,\"host_version\":\"x\",\"entries\":[]}");
+    assert_survives(&house, "another version", b"{\"v\":99,\"entries\":{}}");
+    assert_survives(&house, "nested without end", "[".repeat(100_000).as_bytes());
 }
 
 #[test]

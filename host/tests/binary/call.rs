@@ -7,7 +7,7 @@ use crate::house;
 
 /// Checks that each of these calls is refused with this code. The snapshot contains all messages.
 #[track_caller]
-fn refused(code: i32, calls: &[&[&str]], expected: Expect) {
+fn assert_refused(code: i32, calls: &[&[&str]], expected: Expect) {
     let house = house!();
     let refusal = |words: &&[&str]| {
         let output = house.run(&[&["call"], *words].concat()).code(code);
@@ -56,7 +56,7 @@ fn called_tool_sees_terminal_and_masked_proxy_settings() {
 
 #[test]
 fn context_and_session_need_a_model() {
-    refused(
+    assert_refused(
         1,
         &[
             &["get_environment", r#"{"aspect": "context"}"#],
@@ -73,7 +73,7 @@ fn context_and_session_need_a_model() {
 
 #[test]
 fn invalid_call_is_refused_with_a_suggestion() {
-    refused(
+    assert_refused(
         2,
         &[
             &["get_environment", "{aspect: os}"],

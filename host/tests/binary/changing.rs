@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use crate::support::{House, fixture};
 
-fn house_with(answers: &Value) -> Option<House> {
+fn set_up_house(answers: &Value) -> Option<House> {
     let house = House::new()?;
     house.ship(&fixture("changes"));
     house.script(&json!({ "answers": answers }));
@@ -16,7 +16,7 @@ fn call(name: &str, arguments: &Value) -> Value {
     json!({ "steps": [{ "call": { "name": name, "arguments": arguments } }] })
 }
 
-fn change(how: &str) -> Value {
+fn change_call(how: &str) -> Value {
     call("change", &json!({ "how": how }))
 }
 
@@ -33,14 +33,14 @@ fn results(house: &House) -> Vec<Value> {
 
 #[test]
 fn plugin_can_set_at_most_1000_tools_and_only_once_a_second() {
-    let answers = json!([change("many"), text("done")]);
-    let Some(house) = house_with(&answers) else { return };
+    let answers = json!([change_call("many"), text("done")]);
+    let Some(house) = set_up_house(&answers) else { return };
     let [many] = results(&house).try_into().unwrap();
     assert_eq!(many["tools"], 1_000, "{many:#}");
     let refused = many["refused"].to_string();
     assert!(refused.contains("each tool from the 1001th on"), "{refused}");
-    let answers = json!([change("fast"), text("done")]);
-    let Some(house) = house_with(&answers) else { return };
+    let answers = json!([change_call("fast"), text("done")]);
+    let Some(house) = set_up_house(&answers) else { return };
     let [fast] = results(&house).try_into().unwrap();
     let taken = fast["taken"].as_u64().unwrap();
     // A hundred changes take as long as the machine needs. One per second is accepted, and hardly
@@ -52,7 +52,7 @@ fn plugin_can_set_at_most_1000_tools_and_only_once_a_second() {
 
 #[test]
 fn invalid_dynamic_tool_is_refused_alone_and_the_plugin_gets_the_reason() {
-    let Some(house) = house_with(&json!([change("bad"), text("done")])) else { return };
+    let Some(house) = set_up_house(&json!([change_call("bad"), text("done")])) else { return };
     let [bad] = results(&house).try_into().unwrap();
     assert_eq!(bad["tools"], 1, "{bad:#}");
     let refused: Vec<&str> =
@@ -96,13 +96,13 @@ fn tool_that_is_set_when_a_session_begins_can_be_listed_shown_and_named() {
 fn dynamic_tools_commands_and_instructions_apply_from_the_next_step() {
     let answers = json!([
         // The model learns of them at once, and may call them in the same turn.
-        change("some"),
+        change_call("some"),
         { "expect": { "data": "own is mine, theirs is not" },
           "steps": [{ "call": { "name": "own", "arguments": {} } }] },
         text("first"), call("own", &json!({})), call("own", &json!({ "extra": 1 })), call("theirs", &json!({})), call("gone", &json!({})),
         text("second"),
     ]);
-    let Some(house) = house_with(&answers) else { return };
+    let Some(house) = set_up_house(&answers) else { return };
     let chat = house.command(&["chat"]).input("one\ntwo\n/late\n").run();
     let errors = &chat.stderr;
     assert_eq!(errors.matches("✓ ran own").count(), 2, "{errors}");

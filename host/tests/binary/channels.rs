@@ -11,7 +11,7 @@ use crate::support::{House, Output};
 
 /// Runs a command with a prompt in a folder, and answers with `response`, completed with the
 /// request's number.
-fn answered(house: &House, mut response: Value) -> Output {
+fn run_with_response(house: &House, mut response: Value) -> Output {
     let gate = house.path().join("gate");
     let _ = fs::remove_dir_all(&gate);
     house.script(&json!({ "answers": [
@@ -49,14 +49,16 @@ fn an_answer_in_a_folder_counts_until_it_expires() {
     let Some(house) = with_cli() else { return };
     let made = house.workspace().join("made");
     for expires_at in ["2001-01-01T00:00:00Z", "2001-01-01", "soon"] {
-        let output = answered(&house, json!({ "decision": "allow", "expires_at": expires_at }));
+        let output =
+            run_with_response(&house, json!({ "decision": "allow", "expires_at": expires_at }));
         // The answer denied the call, not its absence.
         let events = output.code(0).json_lines();
         let decided = events.iter().find(|event| event["event"] == "permission_decided").unwrap();
         assert_eq!(decided["allowed"], false, "{expires_at}: {decided}");
         assert!(!made.exists(), "{expires_at}");
     }
-    let output = answered(&house, json!({ "decision": "allow", "expires_at": "9999-01-01" }));
+    let output =
+        run_with_response(&house, json!({ "decision": "allow", "expires_at": "9999-01-01" }));
     output.code(0);
     assert!(made.exists());
 }

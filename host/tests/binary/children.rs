@@ -18,7 +18,7 @@ fn with_model() -> Option<House> {
 }
 
 /// Requests the weights while the first source is unreachable, so that pip is used.
-fn pull(house: &House) -> Command {
+fn pull_command(house: &House) -> Command {
     house
         .command(&["model", "pull"])
         .variable("HTTPS_PROXY", "http://127.0.0.1:9")
@@ -42,7 +42,7 @@ fn pip_runs_in_a_private_folder_with_few_variables() {
     // A relative folder of `PATH` must not find a program in the workspace.
     write_program(&house, "workspace/python3", "#!/bin/sh\ntouch ran\n");
     let path = format!(".:{}:/usr/bin:/bin", tools.display());
-    let output = pull(&house).variable("PATH", path).run();
+    let output = pull_command(&house).variable("PATH", path).run();
     assert_ne!(output.code, 0, "{output}");
     assert!(!house.workspace().join("ran").exists());
     let told = fs::read_to_string(told).unwrap_or_else(|error| panic!("{error}: {output}"));
@@ -82,7 +82,7 @@ fn python_modules_of_the_workspace_are_not_run() {
     assert!(marker.exists(), "{trapped}");
     fs::remove_file(&marker).unwrap();
 
-    let output = pull(&house).run();
+    let output = pull_command(&house).run();
     assert_ne!(output.code, 0, "{output}");
     assert!(output.stderr.contains("pip could not fetch"), "pip ran: {output}");
     assert!(!marker.exists(), "a module of the workspace ran");

@@ -36,7 +36,7 @@ fn lives(pid: u32) -> bool {
 }
 
 #[track_caller]
-fn ends(pid: u32) {
+fn wait_for_end(pid: u32) {
     let bound = Instant::now() + END_WITHIN;
     while lives(pid) {
         assert!(Instant::now() < bound, "process {pid} is still running");
@@ -98,7 +98,7 @@ fn ctrl_c_ends_a_command_that_prints_without_end() {
             let output = running.finish();
             assert_eq!(output.code, 130, "{}", output.stderr.len());
             assert!(signalled.elapsed() < END_WITHIN, "{:?}", signalled.elapsed());
-            ends(pid);
+            wait_for_end(pid);
             house.nothing_lives();
             std::fs::remove_file(house.workspace().join("pid")).unwrap();
         }
@@ -134,7 +134,7 @@ fn runaways_end(house: &House, signal: &str, code: i32) {
         assert!(lives(pid), "{command}");
         running.signal(signal);
         running.finish().code(code);
-        ends(pid);
+        wait_for_end(pid);
         house.nothing_lives();
         std::fs::remove_file(house.workspace().join("pid")).unwrap();
     }
@@ -256,7 +256,7 @@ fn task_past_its_deadline_is_ended_and_reported() {
     ]);
     let run = at(&house, &server, &RUN).variable("JAATO_SESSION_CALL_DEADLINE_MS", "2000");
     let output = run.no_input().run().code(0);
-    ends(pid_in(&house.workspace().join("pid")));
+    wait_for_end(pid_in(&house.workspace().join("pid")));
     let [_, second, last] = <[Asked; 3]>::try_from(server.asked()).unwrap();
     is_the_handle(&told_last(&second));
     let told = told_last(&last);
@@ -287,7 +287,7 @@ fn ctrl_c_ends_a_command_that_became_a_background_task() {
     assert!(lives(pid));
     running.signal("INT");
     running.finish().code(130);
-    ends(pid);
+    wait_for_end(pid);
     house.nothing_lives();
 }
 
@@ -318,7 +318,7 @@ fn outcome_of_a_cancelled_task_is_sent_with_the_next_message() {
     }
     running.signal("INT");
     running.wait_for_error("cancelled");
-    ends(pid_in(&house.workspace().join("pid")));
+    wait_for_end(pid_in(&house.workspace().join("pid")));
     running.write(b"what now?\n");
     running.wait_for_text("It was stopped.");
     let output = running.finish().code(0);
@@ -347,7 +347,7 @@ fn a_deadline_ends_a_command_with_all_that_it_started() {
     let arguments = json!({ "command": command, "timeout_seconds": 1 }).to_string();
     let answer = house.run(&words(&arguments)).code(0).json();
     assert_eq!((&answer["stdout"], &answer["timed_out"]), (&json!("so far\n"), &json!(true)));
-    ends(pid_in(&house.workspace().join("pid")));
+    wait_for_end(pid_in(&house.workspace().join("pid")));
 }
 
 #[test]

@@ -11,7 +11,7 @@ use crate::support::{House, fixture};
 
 const RUN: [&str; 5] = ["run", "--output", "json", "--answers", "go"];
 
-fn told(result: &str, then: Value) -> Value {
+fn result_then(result: &str, then: Value) -> Value {
     let mut answer = then;
     answer["expect"] = json!({ "tool_result": result });
     answer
@@ -32,13 +32,13 @@ fn event(running: &Running, name: &str) -> Value {
     serde_json::from_str(&line).unwrap()
 }
 
-fn write(running: &mut Running, answer: &Value) {
+fn write_answer(running: &mut Running, answer: &Value) {
     running.write(format!("{}\n", json!({ "answer": answer })).as_bytes());
 }
 
 fn decide(running: &mut Running, decision: &str) {
     let call_id = event(running, "permission_asked")["call_id"].clone();
-    write(running, &json!({ "call_id": call_id, "decision": decision }));
+    write_answer(running, &json!({ "call_id": call_id, "decision": decision }));
 }
 
 /// Returns an installation whose model asks the user.
@@ -46,7 +46,7 @@ fn asking(house: Option<House>) -> Option<House> {
     let house = house?;
     house.script(&json!({ "answers": [
         call("ask_person", json!({ "form": name_form(), "lengths": true })),
-        told("\"colour\":4,\"word\":21", says("done")),
+        result_then("\"colour\":4,\"word\":21", says("done")),
     ] }));
     Some(house)
 }
@@ -61,7 +61,7 @@ fn client_answers_permission_prompts_and_forms() {
         assert_eq!((&asked["form_id"], &asked["form"]["title"]), (&json!("form_1"), &json!("You")));
         let values = json!({ "colour": "blue", "word": SECRET });
         let answer = json!({ "form_id": "form_1", "outcome": "answered", "values": values });
-        write(&mut running, &answer);
+        write_answer(&mut running, &answer);
         let over = event(&running, "form_answered");
         assert_eq!(over["outcome"], "answered");
         let output = running.finish().code(0);
@@ -78,15 +78,15 @@ fn client_decisions_apply_once_or_for_the_session_with_a_comment() {
     house.ship(&fixture("probe"));
     house.script(&json!({ "answers": [
         call("count", json!({})),
-        told("use your fingers", call("count", json!({}))),
-        told("\"count\":1", call("count", json!({}))),
-        told("\"count\":2", says("done")),
+        result_then("use your fingers", call("count", json!({}))),
+        result_then("\"count\":1", call("count", json!({}))),
+        result_then("\"count\":2", says("done")),
     ] }));
     let mut running = house.command(&RUN).start();
     let call_id = event(&running, "permission_asked")["call_id"].clone();
     let comment = "use your fingers";
     let answer = json!({ "call_id": call_id, "decision": "deny", "comment": comment });
-    write(&mut running, &answer);
+    write_answer(&mut running, &answer);
     decide(&mut running, "allow_in_session");
     let output = running.finish().code(0);
     assert_eq!(output.stdout.matches("\"permission_asked\"").count(), 2, "{output}");
@@ -113,7 +113,7 @@ fn invalid_answer_lines_are_reported_and_ignored() {
         running.write(format!("{line}\n").as_bytes());
     }
     running.write(b"\xff\xfe\n");
-    write(&mut running, &json!({ "call_id": call_id, "decision": "allow_once" }));
+    write_answer(&mut running, &json!({ "call_id": call_id, "decision": "allow_once" }));
     // A client that reads only standard output notices too.
     let refused = event(&running, "answer_refused");
     assert_eq!(
@@ -121,17 +121,17 @@ fn invalid_answer_lines_are_reported_and_ignored() {
         (&json!(1), &json!("invalid_arguments"))
     );
     event(&running, "form_asked");
-    write(&mut running, &json!({ "call_id": call_id, "decision": "allow_once" }));
+    write_answer(&mut running, &json!({ "call_id": call_id, "decision": "allow_once" }));
     // An invalid answer causes another question.
     let unfit = json!({ "form_id": "form_1", "outcome": "answered", "values": { "colour": "x" } });
-    write(&mut running, &unfit);
+    write_answer(&mut running, &unfit);
     running.wait_for_error("does not fit the form (2 more may come): `colour` is not answered");
     running.wait_for("\"event\":\"answer_refused\",\"id\":\"form_1\"");
     let values = json!({ "colour": "blue", "word": SECRET });
     let answer = json!({ "form_id": "form_1", "outcome": "answered", "values": values });
-    write(&mut running, &answer);
+    write_answer(&mut running, &answer);
     event(&running, "turn_finished");
-    write(&mut running, &answer);
+    write_answer(&mut running, &answer);
     let output = running.finish().code(0);
     let told: Vec<&str> = output.stderr.lines().filter(|line| line.starts_with("note:")).collect();
     for (line, what) in [
@@ -160,13 +160,13 @@ fn closed_standard_input_means_no_user_can_be_asked() {
     let Some(house) = with_talks() else { return };
     let asks = || call("ask_person", json!({ "form": name_form() }));
     let nobody = "no user can be asked (standard input has ended)";
-    house.script(&json!({ "answers": [asks(), told(nobody, says("done"))] }));
+    house.script(&json!({ "answers": [asks(), result_then(nobody, says("done"))] }));
     let output = house.command(&RUN).run().code(6);
     assert!(output.stderr.contains(nobody), "{output}");
     // Not even if a question is open.
     house.script(&json!({ "answers": [
         asks(),
-        told("\"outcome\":\"nobody\",\"reason\":\"standard input has ended\"", says("done")),
+        result_then("\"outcome\":\"nobody\",\"reason\":\"standard input has ended\"", says("done")),
     ] }));
     let mut running = house.command(&RUN).start();
     decide(&mut running, "allow_once");
@@ -180,13 +180,13 @@ fn form_with_three_invalid_answers_stays_unanswered() {
     let Some(house) = asking(with_talks()) else { return };
     house.script(&json!({ "answers": [
         call("ask_person", json!({ "form": name_form() })),
-        told("3 answers did not fit the form", says("done")),
+        result_then("3 answers did not fit the form", says("done")),
     ] }));
     let mut running = house.command(&RUN).start();
     decide(&mut running, "allow_once");
     event(&running, "form_asked");
     for left in (0..3).rev() {
-        write(&mut running, &json!({ "form_id": "form_1", "outcome": "answered" }));
+        write_answer(&mut running, &json!({ "form_id": "form_1", "outcome": "answered" }));
         running.wait_for_error(&format!("({left} more may come)"));
     }
     assert_eq!(event(&running, "form_answered")["outcome"], "nobody");
@@ -201,9 +201,9 @@ fn flood_of_invalid_lines_is_read_and_reported_up_to_a_limit() {
     running.write("x\n".repeat(20_000).as_bytes());
     let long = format!("{{\"answer\": \"{}\"}}\n", "y".repeat(9 * 1024 * 1024));
     running.write(long.as_bytes());
-    write(&mut running, &json!({ "call_id": call_id, "decision": "allow_once" }));
+    write_answer(&mut running, &json!({ "call_id": call_id, "decision": "allow_once" }));
     event(&running, "form_asked");
-    write(&mut running, &json!({ "form_id": "form_1", "outcome": "declined" }));
+    write_answer(&mut running, &json!({ "form_id": "form_1", "outcome": "declined" }));
     let output = running.finish().code(5);
     assert_eq!(output.stderr.matches("is not an answer:").count(), 100, "{}", output.stderr.len());
     assert!(output.stderr.contains("jaato reports no more lines that are not answers"), "{output}");

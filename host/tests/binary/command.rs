@@ -64,7 +64,7 @@ fn command_arguments_as_words_or_as_json_are_equivalent() {
 /// Checks that each of these commands is refused with this code. The snapshot contains all
 /// messages.
 #[track_caller]
-fn refused(code: i32, commands: &[&[&str]], expected: Expect) {
+fn assert_refused(code: i32, commands: &[&[&str]], expected: Expect) {
     let Some(house) = with_commands() else { return };
     let refusal = |words: &&[&str]| {
         let output = house.run(&[&["command"], *words].concat()).code(code);
@@ -76,7 +76,7 @@ fn refused(code: i32, commands: &[&[&str]], expected: Expect) {
 
 #[test]
 fn invalid_command_is_refused_and_a_panic_fails_only_that_command() {
-    refused(
+    assert_refused(
         2,
         &[
             &["note", "high", "x"],
@@ -107,7 +107,7 @@ fn invalid_command_is_refused_and_a_panic_fails_only_that_command() {
             hint: it is given as `gc`, or with one JSON object
         "#]],
     );
-    refused(
+    assert_refused(
         1,
         &[&["gc"]],
         expect![[r#"
@@ -115,7 +115,7 @@ fn invalid_command_is_refused_and_a_panic_fails_only_that_command() {
             hint: `jaato run` makes room by itself when the context is full
         "#]],
     );
-    refused(
+    assert_refused(
         4,
         &[&["panic"]],
         expect![[r#"

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use crate::support::{House, fixture, is_isolated};
 
-fn shipped() -> Option<House> {
+fn ship_company() -> Option<House> {
     let house = House::without_plugins()?;
     house.ship(&fixture("company"));
     Some(house)
@@ -15,7 +15,7 @@ fn shipped() -> Option<House> {
 /// plugin with its grants.
 fn house_in() -> Option<House> {
     if !is_isolated() {
-        return shipped();
+        return ship_company();
     }
     let house = House::without_plugins()?;
     house.drop_in(&fixture("company"));
@@ -32,7 +32,7 @@ fn text(text: &str) -> Value {
 }
 
 /// Runs a task in which the model calls the tool and then finishes. Returns the events.
-fn play(house: &House, words: &[&str]) -> Vec<Value> {
+fn play_words(house: &House, words: &[&str]) -> Vec<Value> {
     let run = [&["run", "--output", "json", "--yes", "go"], words].concat();
     let events = house.run(&run).json_lines();
     let last = &events[events.len() - 1];
@@ -52,7 +52,7 @@ fn nested_tool_call_is_checked_and_has_events_and_ledger_records() {
     let Some(house) = house_in() else { return };
     let arguments = json!({ "name": "echo", "arguments": "{\"text\":\"moon\"}" });
     house.script(&json!({ "answers": [call("call_other", &arguments), text("done")] }));
-    let events = play(&house, &[]);
+    let events = play_words(&house, &[]);
     let result = result_of(&events, "call_other");
     assert_eq!(result, json!({ "of": "echo", "gave": { "echo": "moon" }, "bytes": 0 }));
     let started = |name: &str| {
@@ -70,7 +70,7 @@ fn nested_tool_call_is_checked_and_has_events_and_ledger_records() {
 
 #[test]
 fn permission_rules_apply_to_nested_tool_calls() {
-    let Some(house) = shipped() else { return };
+    let Some(house) = ship_company() else { return };
     let arguments = json!({ "name": "change", "arguments": "{}" });
     house.script(&json!({ "answers": [call("call_other", &arguments), text("done")] }));
     // No user is present, and only the outer call is allowed.
@@ -97,7 +97,7 @@ fn nested_calls_are_limited_in_depth_and_number() {
     house.script(&json!({ "answers": [
         call("call_other", &deep), call("call_other", &often), text("done"),
     ] }));
-    let events = play(&house, &[]);
+    let events = play_words(&house, &[]);
     let is_outer = |it: &&Value| {
         it["event"] == "tool_call_finished" && it["name"] == "call_other" && it["is_error"] == true
     };
@@ -116,7 +116,7 @@ fn a_tool_reads_the_conversation() {
     house.script(&json!({ "answers": [
         call("read_history", &json!({})), call("read_history", &json!({ "last": 1 })), text("done"),
     ] }));
-    let events = play(&house, &[]);
+    let events = play_words(&house, &[]);
     let results: Vec<Value> = events
         .iter()
         .filter(|it| it["event"] == "tool_call_finished")
@@ -151,7 +151,7 @@ fn tool_can_ask_models_and_the_ledger_records_each_request() {
         "[providers.other]\nplugin = \"provider-scripted\"\nscript = \"{}\"\n",
         other.display()
     ));
-    let events = play(&house, &[]);
+    let events = play_words(&house, &[]);
     let results: Vec<Value> = events
         .iter()
         .filter(|it| it["event"] == "tool_call_finished")
@@ -183,11 +183,11 @@ fn tool_can_ask_models_and_the_ledger_records_each_request() {
 
 #[test]
 fn plugin_model_requests_are_limited_per_turn_and_by_user_caps() {
-    let Some(house) = shipped() else { return };
+    let Some(house) = ship_company() else { return };
     let asking = call("ask_model", &json!({ "text": "Again?", "times": 9 }));
     let answers: Vec<Value> = [asking].into_iter().chain((0..9).map(|_| text("yes"))).collect();
     house.script(&json!({ "answers": answers }));
-    let events = play(&house, &[]);
+    let events = play_words(&house, &[]);
     let message = result_of(&events, "ask_model")["error"]["message"].clone();
     let expected = "after 8 answers: plugins ask models at most 8 times in a turn";
     assert_eq!(message, expected);
@@ -200,7 +200,7 @@ fn plugin_model_requests_are_limited_per_turn_and_by_user_caps() {
 #[test]
 fn model_asked_by_a_plugin_sees_only_the_requested_objects() {
     for (objects, shown) in [("none", None), ("contents", Some(false)), ("full", Some(true))] {
-        let Some(house) = shipped() else { return };
+        let Some(house) = ship_company() else { return };
         let expect = match shown {
             None => json!({ "data": "[]" }),
             Some(false) => {
@@ -214,7 +214,7 @@ fn model_asked_by_a_plugin_sees_only_the_requested_objects() {
             { "expect": expect, "steps": [{ "text": "seen" }] },
             text("done"),
         ] }));
-        let events = play(&house, &[]);
+        let events = play_words(&house, &[]);
         let answer = result_of(&events, "ask_model");
         assert_eq!(answer["text"], "seen", "{objects}: {answer:#}");
         assert!(!events.iter().any(|it| it.to_string().contains("treasure")), "{objects}");
@@ -243,7 +243,7 @@ fn a_child_session_works_under_its_own_name_and_ends_with_its_call() {
             script.display()
         ));
     }
-    let events = play(&house, &[]);
+    let events = play_words(&house, &[]);
     let answer = result_of(&events, "open_child");
     assert_eq!(answer["text"], "It says moon.", "{answer:#}");
     assert_eq!((&answer["outcome"], &answer["steps"]), (&json!("done"), &json!(2)));
@@ -265,7 +265,7 @@ fn a_child_session_works_under_its_own_name_and_ends_with_its_call() {
 
 #[test]
 fn child_sessions_are_limited_in_number_depth_and_tools() {
-    let Some(house) = shipped() else { return };
+    let Some(house) = ship_company() else { return };
     let nested = json!({ "text": "deeper", "model": "deep/moon" });
     let strange = json!({ "text": "x", "tools": ["echo", "no_such_tool"] });
     house.script(&json!({ "answers": [
@@ -278,7 +278,7 @@ fn child_sessions_are_limited_in_number_depth_and_tools() {
         "[providers.deep]\nplugin = \"provider-scripted\"\nscript = \"{}\"\n",
         deep.display()
     ));
-    let events = play(&house, &[]);
+    let events = play_words(&house, &[]);
     let many = result_of(&events, "open_many");
     assert_eq!(many, json!({ "opened": 16, "why": "16 child sessions are open already" }));
     let errors: Vec<&str> = events
@@ -298,7 +298,7 @@ fn plugin_without_a_grant_is_refused_and_continues() {
     house.script(&json!({ "answers": [
         call("call_other", &arguments), call("echo", &json!({ "text": "still here" })), text("done"),
     ] }));
-    let events = play(&house, &[]);
+    let events = play_words(&house, &[]);
     let error = result_of(&events, "call_other")["error"].clone();
     assert_eq!(error["kind"], "permission_denied");
     assert_eq!(error["hint"], "jaato plugin grant fixture-company tools.call");

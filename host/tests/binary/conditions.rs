@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use crate::house;
 use crate::support::{House, fixture};
 
-fn catch(count: u32) -> Value {
+fn catch_call(count: u32) -> Value {
     json!({ "call": { "name": "catch_fish", "arguments": { "count": count } } })
 }
 
@@ -33,7 +33,7 @@ fn tools_become_available_with_objects_and_run_by_themselves() {
         },
         {
             "expect": { "tool_result": "the tool `warn_of_weight` is not available: it comes by itself" },
-            "steps": [catch(3)],
+            "steps": [catch_call(3)],
         },
         {
             "expect": {
@@ -42,7 +42,7 @@ fn tools_become_available_with_objects_and_run_by_themselves() {
             },
             "steps": [fry],
         },
-        { "expect": { "tool_result": "\"fried\":3" }, "steps": [catch(0)] },
+        { "expect": { "tool_result": "\"fried\":3" }, "steps": [catch_call(0)] },
         // Tools in earlier requests stay listed until the next cut.
         {
             "expect": { "tools": tools(&["view_environment", "fry_fish"]) },

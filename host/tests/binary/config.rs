@@ -6,7 +6,7 @@ use crate::house;
 
 /// Runs a list with each of these invalid configurations. The snapshot contains all messages.
 #[track_caller]
-fn refused(configurations: &[&str], expected: Expect) {
+fn assert_refused(configurations: &[&str], expected: Expect) {
     let house = house!();
     let refusal = |text: &&str| {
         house.configure(text);
@@ -19,7 +19,7 @@ fn refused(configurations: &[&str], expected: Expect) {
 
 #[test]
 fn config_errors_name_the_place_and_the_expected_value() {
-    refused(
+    assert_refused(
         &[
             "modle = \"local/x\"\n",
             "[session]\nstep_max = 3\n",
@@ -68,7 +68,7 @@ fn a_newer_version_makes_unknown_keys_a_warning() {
         note: ignored unknown key `moon` (user $HOUSE/home/.config/jaato/config.toml:2): the file is of a newer version than 1, which is what this host knows
     "#]].assert_eq(&house.clean(&output.stderr));
     assert!(house.run(&["config", "show"]).code(0).stdout.contains('9'));
-    refused(
+    assert_refused(
         &["version = 1\nmoon = true\n"],
         expect![[r#"
             error: unknown key `moon` (user $HOUSE/home/.config/jaato/config.toml:2)

@@ -35,7 +35,7 @@ fn rules(house: &House, rules: &[&str]) {
 }
 
 /// Runs calls, one per answer, and returns each decision: `allowed` or `denied`, and the rule.
-fn decided(house: &House, options: &[&str], calls: &[(&str, Value)]) -> Vec<String> {
+fn decisions_of_calls(house: &House, options: &[&str], calls: &[(&str, Value)]) -> Vec<String> {
     let answer = |(name, arguments): &(&str, Value)| json!({ "steps": [{ "call": { "name": name, "arguments": arguments } }] });
     let mut answers: Vec<Value> = calls.iter().map(answer).collect();
     answers.push(json!({ "steps": [{ "text": "done" }] }));
@@ -55,7 +55,7 @@ fn decided(house: &House, options: &[&str], calls: &[(&str, Value)]) -> Vec<Stri
 }
 
 /// Explains a call as JSON.
-fn explained(house: &House, tool: &str, arguments: &Value) -> Value {
+fn explain_call(house: &House, tool: &str, arguments: &Value) -> Value {
     let arguments = arguments.to_string();
     house.run(&["permission", "explain", "--output", "json", tool, &arguments]).code(0).json()
 }
@@ -65,7 +65,7 @@ fn edits(operations: Value) -> (&'static str, Value) {
 }
 
 /// Returns the tool arguments without a declaration.
-fn undeclared(tools: &[Value]) -> Vec<String> {
+fn undeclared_places(tools: &[Value]) -> Vec<String> {
     let own = tools.iter().filter(|tool| tool["foreign"] != true);
     let places = own.flat_map(|tool| {
         let places = undeclared_strings(&tool["parameters"]).into_iter();
@@ -91,7 +91,7 @@ fn each_string_argument_of_each_shipped_tool_is_declared() {
     {
         assert!(names.contains(&expected), "{names:?}");
     }
-    assert_eq!(undeclared(tools), Vec::<String>::new());
+    assert_eq!(undeclared_places(tools), Vec::<String>::new());
 }
 
 #[test]
@@ -106,13 +106,13 @@ fn a_tool_with_an_argument_that_is_not_declared_is_found() {
             },
         })]
     };
-    assert_eq!(undeclared(&tool(json!({ "type": "string" }))), ["made_up: a"]);
+    assert_eq!(undeclared_places(&tool(json!({ "type": "string" }))), ["made_up: a"]);
     let empty = json!({ "type": "string", KEYWORD: { "text": "" } });
-    assert_eq!(undeclared(&tool(empty)), ["made_up: a"]);
+    assert_eq!(undeclared_places(&tool(empty)), ["made_up: a"]);
     let list = json!({ "type": "array", "items": { "type": "string" } });
-    assert_eq!(undeclared(&tool(list)), ["made_up: a[]"]);
+    assert_eq!(undeclared_places(&tool(list)), ["made_up: a[]"]);
     let declared = json!({ "type": "string", KEYWORD: "read" });
-    assert_eq!(undeclared(&tool(declared)), Vec::<String>::new());
+    assert_eq!(undeclared_places(&tool(declared)), Vec::<String>::new());
 }
 
 #[test]
@@ -159,7 +159,7 @@ fn deny_rule_applies_to_every_path_of_an_operation() {
         ("glob_files", json!({ "pattern": "secret/**" })),
         ("glob_files", json!({ "pattern": "*", "root": "secret" })),
     ];
-    let decisions = decided(&house, &["--yes"], &calls);
+    let decisions = decisions_of_calls(&house, &["--yes"], &calls);
     assert!(decisions.iter().all(|it| it == "denied file.deny"), "{decisions:?}");
     assert!(!house.workspace().join("k").exists());
     assert_eq!(fs::read_to_string(house.workspace().join("secret/key")).unwrap(), "TOP");
@@ -182,7 +182,7 @@ fn accept_edits_mode_checks_both_ends_of_a_rename() {
         edits(json!([{ "action": "rename", "source_path": "a", "destination_path": ".envrc" }])),
         edits(json!([{ "action": "rename", "from": "a", "to": "b" }])),
     ];
-    let decisions = decided(&house, &["--mode", "accept-edits"], &calls);
+    let decisions = decisions_of_calls(&house, &["--mode", "accept-edits"], &calls);
     let (inside, guarded) = decisions.split_last().unwrap();
     assert!(guarded.iter().all(|it| it.starts_with("denied")), "{decisions:?}");
     assert_eq!(inside, "allowed mode.accept_edits");
@@ -204,7 +204,7 @@ fn path_allow_rule_must_cover_every_path_of_the_call() {
         ("findAndReplace", json!({ "pattern": "a", "replacement": "c", "paths": "src/**/*" })),
         edits(json!([{ "action": "rename", "from": "src/a", "to": "src/b" }])),
     ];
-    let decisions = decided(&house, &[], &calls);
+    let decisions = decisions_of_calls(&house, &[], &calls);
     let (denied, allowed) = decisions.split_at(6);
     assert!(denied.iter().all(|it| it.starts_with("denied")), "{decisions:?}");
     assert!(allowed.iter().all(|it| it == "allowed file.allow"), "{decisions:?}");
@@ -218,7 +218,7 @@ fn an_explanation_shows_every_path_of_a_call() {
         { "action": "rename", "from": "a", "to": "sub/b" },
         { "action": "create", "path": "c", "content": "~/.ssh" },
     ]));
-    let touches = explained(&house, tool, &arguments)["touches"].clone();
+    let touches = explain_call(&house, tool, &arguments)["touches"].clone();
     let written = |name: &str| json!({ "kind": "write", "name": house.workspace().join(name).display().to_string() });
     let touches = touches.as_array().unwrap();
     for name in ["a", "sub/b", "c"] {
@@ -248,10 +248,10 @@ fn path_host_and_command_rules_never_allow_mcp_tools() {
     );
     let call = |text: &str| ("mcp__moon__echo", json!({ "text": text }));
     let calls = [call("echo x"), call(&workspace), call("https://moon.example/x"), call("hello")];
-    let decisions = decided(&house, &[], &calls);
+    let decisions = decisions_of_calls(&house, &[], &calls);
     assert!(decisions.iter().all(|it| it.starts_with("denied")), "{decisions:?}");
     rules(&house, &["decision = \"allow\"; tool = \"mcp__moon__echo\""]);
-    let decisions = decided(&house, &[], &calls);
+    let decisions = decisions_of_calls(&house, &[], &calls);
     assert!(decisions.iter().all(|it| it == "allowed file.allow"), "{decisions:?}");
 }
 
@@ -280,7 +280,7 @@ fn path_host_and_command_rules_deny_any_matching_mcp_argument() {
         call("rm -rf x"),
         call("hello"),
     ];
-    let decisions = decided(&house, &["--yes"], &calls);
+    let decisions = decisions_of_calls(&house, &["--yes"], &calls);
     let (harmless, kept) = decisions.split_last().unwrap();
     assert!(kept.iter().all(|it| it.starts_with("denied")), "{decisions:?}");
     assert_eq!(harmless, "allowed option.yes");

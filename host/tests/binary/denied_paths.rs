@@ -50,7 +50,7 @@ struct Done {
 }
 
 /// Runs calls, one per answer.
-fn run(house: &House, options: &[&str], calls: &[(&str, Value)]) -> Vec<Done> {
+fn run_calls(house: &House, options: &[&str], calls: &[(&str, Value)]) -> Vec<Done> {
     script(house, calls);
     let words: Vec<&str> = ["run", "--output", "json"].iter().chain(options).copied().collect();
     let output = house.command(&[words.as_slice(), &["go"]].concat()).run();
@@ -110,7 +110,7 @@ fn denied_path_is_denied_under_every_spelling_and_tool() {
     }
     let mut calls: Vec<_> = calls.into_iter().filter(|(_, it)| it["path"] != "kl2").collect();
     for options in [&[][..], &["--yes"], &["--mode", "accept-edits"]] {
-        for (done, call) in run(&house, options, &calls).iter().zip(&calls) {
+        for (done, call) in run_calls(&house, options, &calls).iter().zip(&calls) {
             assert!(done.is_error, "{options:?} {call:?} {done:?}");
             assert!(!done.result.contains("SECRET"), "{options:?} {call:?} {done:?}");
         }
@@ -122,7 +122,7 @@ fn denied_path_is_denied_under_every_spelling_and_tool() {
     };
     calls.truncate(WAYS.len());
     calls.extend(WAYS.iter().map(patch));
-    let read = run(&house, &["--yes"], &calls);
+    let read = run_calls(&house, &["--yes"], &calls);
     assert!(read.iter().all(|done| done.decision == "denied file.deny"), "{read:?}");
     assert_eq!(text(&house, "secret/key"), "TOP-SECRET\n");
     assert_eq!(fs::read_dir(house.workspace().join("secret")).unwrap().count(), 2);
@@ -137,12 +137,12 @@ fn a_rule_that_allows_a_folder_allows_nothing_outside_of_it() {
     symlink("../other/deep", house.workspace().join("src/l")).unwrap();
     let write = |path: &str| ("writeNewFile", json!({ "path": path, "content": "x" }));
     let calls = [write("src/l/../EVIL"), write("src/l/EVIL"), write("src/../EVIL")];
-    for done in run(&house, &[], &calls) {
+    for done in run_calls(&house, &[], &calls) {
         assert!(done.decision.starts_with("denied") && done.is_error, "{done:?}");
     }
     assert!(!house.workspace().join("other/EVIL").exists());
     let inside = [write("src/new"), write("src/./x/../new2")];
-    let inside = run(&house, &[], &inside);
+    let inside = run_calls(&house, &[], &inside);
     assert!(inside.iter().all(|done| done.decision == "allowed file.allow"), "{inside:?}");
 }
 
@@ -151,11 +151,11 @@ fn accept_edits_mode_resolves_links_before_dot_dot() {
     let Some(house) = with_secret(&[]) else { return };
     let write = |path: &str| ("writeNewFile", json!({ "path": path, "content": "x" }));
     let calls = [write("dg/../hooks/e"), write("dg/e"), write("dg/../../.envrc")];
-    for done in run(&house, &["--mode", "accept-edits"], &calls) {
+    for done in run_calls(&house, &["--mode", "accept-edits"], &calls) {
         assert!(done.decision.starts_with("denied"), "{done:?}");
     }
     assert!(!house.workspace().join(".git/hooks").exists());
-    let plain = run(&house, &["--mode", "accept-edits"], &[write("dl/../plain")]);
+    let plain = run_calls(&house, &["--mode", "accept-edits"], &[write("dl/../plain")]);
     assert_eq!(plain[0].decision, "allowed mode.accept_edits");
     assert_eq!(text(&house, "secret/plain"), "x");
 }
@@ -170,7 +170,7 @@ fn every_path_of_a_large_edit_is_checked() {
     operations.push(json!({ "action": "create", "path": "zlink/evil", "content": "x" }));
     let calls = [("multiFileEdit", json!({ "operations": operations }))];
     for options in [&["--yes"][..], &["--mode", "accept-edits"]] {
-        let done = run(&house, options, &calls);
+        let done = run_calls(&house, options, &calls);
         assert_eq!(done[0].decision, "denied file.deny", "{done:?}");
     }
     assert!(!house.workspace().join("secret/evil").exists());
@@ -198,7 +198,7 @@ fn pattern_searches_and_edits_skip_denied_files() {
         replace("s*/*", false),
     ];
     for options in [&[][..], &["--yes"]] {
-        for (done, call) in run(&house, options, &calls).iter().zip(&calls) {
+        for (done, call) in run_calls(&house, options, &calls).iter().zip(&calls) {
             let told = &done.result;
             assert!(!told.contains("SECRET") && !told.contains("secret/"), "{call:?} {told}");
             if !call.0.starts_with("find") {
@@ -206,7 +206,7 @@ fn pattern_searches_and_edits_skip_denied_files() {
             }
         }
     }
-    let done = run(&house, &["--yes"], &calls[..1]);
+    let done = run_calls(&house, &["--yes"], &calls[..1]);
     assert!(done[0].result.contains("\"denied\":1"), "{done:?}");
     assert_eq!(text(&house, "secret/key"), "TOP-SECRET\n");
     assert_eq!(text(&house, "plain.txt"), "TOP of all\n");
@@ -226,7 +226,7 @@ fn accepted_edits_by_patterns_leave_out_protected_files() {
     };
     let exact = replace("AGENTS.md");
     let calls = [replace("**/*"), replace("**/AGENTS.m?"), replace("**/.env*"), exact];
-    let done = run(&house, &["--mode", "accept-edits"], &calls);
+    let done = run_calls(&house, &["--mode", "accept-edits"], &calls);
     assert_eq!(done[0].decision, "allowed mode.accept_edits", "{done:?}");
     let told = &done[0].result;
     assert!(told.contains("AGENTS.md") && told.contains("a separate call"), "{done:?}");
@@ -311,7 +311,7 @@ fn call_can_edit_files_that_it_wrote_itself() {
         ("updateFile", json!({ "path": "a", "old": "three", "new": "four" })),
         ("updateFile", json!({ "path": "a", "old": "four", "new": "five" })),
     ];
-    for done in run(&house, &["--mode", "accept-edits"], &calls) {
+    for done in run_calls(&house, &["--mode", "accept-edits"], &calls) {
         assert!(!done.is_error, "{done:?}");
     }
     assert_eq!(text(&house, "a"), "five\n");

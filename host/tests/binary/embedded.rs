@@ -61,7 +61,7 @@ struct Told {
 
 /// Runs one turn as an embedder does, to the end of the runtime.
 #[track_caller]
-fn turn(
+fn run_turn(
     house: &House,
     task: &str,
     events: &Arc<Watching>,
@@ -96,7 +96,7 @@ fn turn(
 
 /// Sends a message into a running turn.
 #[track_caller]
-fn say(inbox: &Inbox) {
+fn send_message(inbox: &Inbox) {
     inbox.send(SAID).unwrap();
     assert_eq!(inbox.waiting_count(), 1, "the message waits for the next step");
 }
@@ -117,14 +117,14 @@ fn a_message_joins_the_results(house: &House, in_worker: bool) {
         },
     ] }));
     let events = Arc::new(Watching::default());
-    let told = turn(house, "paint it", &events, |session, runtime, events| {
+    let told = run_turn(house, "paint it", &events, |session, runtime, events| {
         let registry = runtime.registry();
         let plugin = registry.plugin("fixture-probe").expect("the plugin was found");
         assert_eq!(runtime.why_in_worker(plugin).is_some(), in_worker);
         let inbox = session.inbox();
         events.react(move |event| match event {
             Event::ToolOutput { text, .. } if text == "job runs" => {
-                say(&inbox);
+                send_message(&inbox);
                 // Only now can the tool end.
                 fs::write(&go, "").unwrap();
             }
@@ -171,10 +171,10 @@ fn embedded_message_during_the_final_answer_is_answered_in_that_turn() {
         { "expect": { "prompt": SAID, "messages": 3 }, "steps": [{ "text": "blue it is" }] },
     ] }));
     let events = Arc::new(Watching::default());
-    let told = turn(&house, "paint it", &events, |session, _, events| {
+    let told = run_turn(&house, "paint it", &events, |session, _, events| {
         let inbox = session.inbox();
         events.react(move |event| match event {
-            Event::TextDelta { text, .. } if text == "red" => say(&inbox),
+            Event::TextDelta { text, .. } if text == "red" => send_message(&inbox),
             _ => {}
         });
     });

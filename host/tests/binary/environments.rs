@@ -12,14 +12,14 @@ use crate::support::{
 };
 
 /// Returns an installation with the environment, and tools that use it.
-fn furnish() -> Option<House> {
+fn set_up_house() -> Option<House> {
     let house = with_cli()?;
     house.ship(&fixture("asks"));
     Some(house)
 }
 
 /// Returns a batch line that calls a service.
-fn ask(operation: &str, request: Value) -> String {
+fn service_line(operation: &str, request: Value) -> String {
     line("ask_service", json!({ "operation": operation, "request": request }))
 }
 
@@ -34,14 +34,14 @@ fn batch(house: &House, lines: &[String]) -> Vec<Value> {
     house.command(&["call", "--batch"]).input(input).run().json_lines()
 }
 
-fn answer(line: &Value) -> &Value {
+fn answer_of_line(line: &Value) -> &Value {
     assert!(line.get("error").is_none(), "{line}");
     &line["result"]["answer"]
 }
 
 #[test]
 fn tools_read_write_edit_and_find_files() {
-    let Some(house) = furnish() else { return };
+    let Some(house) = set_up_house() else { return };
     let write = json!({
         "operation": "files.write",
         "request": { "path": "src/a.txt", "parents": true },
@@ -51,18 +51,18 @@ fn tools_read_write_edit_and_find_files() {
         &house,
         &[
             line("ask_service", write),
-            ask(
+            service_line(
                 "files.edit",
                 json!({ "path": "src/a.txt", "edits": [{ "old": "two", "new": "2" }] }),
             ),
-            ask("files.read_text", json!({ "path": "src/a.txt" })),
+            service_line("files.read_text", json!({ "path": "src/a.txt" })),
             line("walk_tree", json!({ "path": "src" })),
             line("read_pieces", json!({ "path": "src/a.txt" })),
         ],
     );
-    assert_eq!(answer(&told[0])["size"], 10);
-    assert_eq!(answer(&told[1])["replaced"], json!([1]));
-    assert_eq!(answer(&told[2])["text"], "one\r\n2\r\n");
+    assert_eq!(answer_of_line(&told[0])["size"], 10);
+    assert_eq!(answer_of_line(&told[1])["replaced"], json!([1]));
+    assert_eq!(answer_of_line(&told[2])["text"], "one\r\n2\r\n");
     assert_eq!(told[3]["result"]["paths"], json!(["a.txt"]));
     assert_eq!(told[4]["result"]["bytes"], 8);
     let written = std::fs::read(house.workspace().join("src/a.txt")).unwrap();
@@ -71,29 +71,34 @@ fn tools_read_write_edit_and_find_files() {
 
 #[test]
 fn stream_answer_contains_only_a_handle_and_no_open_file() {
-    let Some(house) = furnish() else { return };
+    let Some(house) = set_up_house() else { return };
     house.write("workspace/a.txt", "moon");
     let path = json!({ "path": "a.txt" });
-    let told =
-        batch(&house, &[ask("files.read_stream", path.clone()), ask("files.write_stream", path)]);
+    let told = batch(
+        &house,
+        &[
+            service_line("files.read_stream", path.clone()),
+            service_line("files.write_stream", path),
+        ],
+    );
     for (line, expected) in told.iter().zip([["size", "handle"], ["file", "handle"]]) {
-        let keys: Vec<_> = answer(line).as_object().unwrap().keys().collect();
+        let keys: Vec<_> = answer_of_line(line).as_object().unwrap().keys().collect();
         assert_eq!(keys, expected, "{line}");
     }
 }
 
 #[test]
 fn path_outside_the_workspace_is_refused_with_the_allowed_folders() {
-    let Some(house) = furnish() else { return };
+    let Some(house) = set_up_house() else { return };
     house.write("secret.txt", "hidden");
     std::os::unix::fs::symlink("../secret.txt", house.workspace().join("link")).unwrap();
     let told = batch(
         &house,
         &[
-            ask("files.read_text", json!({ "path": "../secret.txt" })),
-            ask("files.read_text", json!({ "path": "link" })),
+            service_line("files.read_text", json!({ "path": "../secret.txt" })),
+            service_line("files.read_text", json!({ "path": "link" })),
             line("read_pieces", json!({ "path": "/etc/passwd" })),
-            ask("files.delete", json!({ "path": "../secret.txt" })),
+            service_line("files.delete", json!({ "path": "../secret.txt" })),
         ],
     );
     let allowed = house.workspace().display().to_string();
@@ -107,7 +112,7 @@ fn path_outside_the_workspace_is_refused_with_the_allowed_folders() {
 
 #[test]
 fn large_file_is_streamed_and_unfinished_writes_leave_no_file() {
-    let Some(house) = furnish() else { return };
+    let Some(house) = set_up_house() else { return };
     let bytes: Vec<u8> = (0..3_000_000_u32).map(|number| (number % 251) as u8).collect();
     std::fs::write(house.workspace().join("large"), &bytes).unwrap();
     let pieces = vec!["x".repeat(100_000); 3];
@@ -141,30 +146,30 @@ fn large_file_is_streamed_and_unfinished_writes_leave_no_file() {
 
 #[test]
 fn a_program_outlives_its_call_and_ends_with_the_session() {
-    let Some(house) = furnish() else { return };
+    let Some(house) = set_up_house() else { return };
     let program = json!({ "program": "sh", "args": ["-c", "echo begun; read line; echo got $line; exec sleep 300"], "stdin": "piped" });
     let write =
         json!({ "operation": "process.write", "request": { "process": 1 }, "bytes": "moon\n" });
     let told = batch(
         &house,
         &[
-            ask("process.start", program),
+            service_line("process.start", program),
             line("ask_service", write),
-            ask("process.wait", json!({ "process": 1, "timeout_ms": 50 })),
-            ask("process.list", Value::Null),
-            ask("process.signal", json!({ "process": 7, "signal": "kill" })),
+            service_line("process.wait", json!({ "process": 1, "timeout_ms": 50 })),
+            service_line("process.list", Value::Null),
+            service_line("process.signal", json!({ "process": 7, "signal": "kill" })),
         ],
     );
-    assert_eq!(answer(&told[0])["process"], 1);
-    assert_eq!(answer(&told[2]), &json!({}), "the process is still running");
-    assert_eq!(answer(&told[3])[0]["process"], 1);
+    assert_eq!(answer_of_line(&told[0])["process"], 1);
+    assert_eq!(answer_of_line(&told[2]), &json!({}), "the process is still running");
+    assert_eq!(answer_of_line(&told[3])[0]["process"], 1);
     assert_eq!(told[4]["error"]["kind"], "not_found");
     house.nothing_lives();
 }
 
 #[test]
 fn later_call_can_read_output_of_a_process_that_outlived_its_call() {
-    let Some(house) = furnish() else { return };
+    let Some(house) = set_up_house() else { return };
     // One pipe for both lines, because of two pipes either may be read first.
     let begin = json!({ "line": "exec >&2; echo begun; read line; echo got $line; exit 3" });
     let look = json!({ "number": 1, "input": "moon\n", "from": 2 });
@@ -200,12 +205,12 @@ fn a_tool_that_needs_a_shell_is_not_offered_where_there_is_none() {
 
 #[test]
 fn failed_environment_cleanup_is_reported_and_keeps_the_exit_code() {
-    let Some(house) = furnish() else { return };
+    let Some(house) = set_up_house() else { return };
     house.ship(&fixture("rooms"));
     house.configure_more("[plugins.fixture-rooms]\nlocked = true\n");
     let told = house
         .command(&["call", "--environment", "rooms", "--batch"])
-        .input(ask("environment.describe", Value::Null))
+        .input(service_line("environment.describe", Value::Null))
         .run();
     let line = "note: the execution environment `rooms` was not taken down: the room is locked";
     assert!(told.stderr.contains(line), "{told}");
@@ -215,7 +220,7 @@ fn failed_environment_cleanup_is_reported_and_keeps_the_exit_code() {
 
 #[test]
 fn temporary_folder_that_cannot_be_removed_is_reported() {
-    let Some(house) = furnish() else { return };
+    let Some(house) = set_up_house() else { return };
     let base = house.workspace().join("tmp");
     std::fs::create_dir(&base).unwrap();
     house.configure_more(&format!(
@@ -244,7 +249,7 @@ fn temporary_folder_that_cannot_be_removed_is_reported() {
 
 #[test]
 fn temporary_folder_is_removed_after_the_session_and_after_a_killed_host() {
-    let Some(house) = furnish() else { return };
+    let Some(house) = set_up_house() else { return };
     let base = house.workspace().join("tmp");
     std::fs::create_dir(&base).unwrap();
     house.configure_more(&format!(
@@ -252,8 +257,8 @@ fn temporary_folder_is_removed_after_the_session_and_after_a_killed_host() {
         base.display().to_string()
     ));
     let left = || std::fs::read_dir(&base).unwrap().count();
-    let facts = batch(&house, &[ask("environment.describe", Value::Null)]);
-    let folder = answer(&facts[0])["temporary_directory"].as_str().unwrap().to_owned();
+    let facts = batch(&house, &[service_line("environment.describe", Value::Null)]);
+    let folder = answer_of_line(&facts[0])["temporary_directory"].as_str().unwrap().to_owned();
     assert!(folder.starts_with(base.to_str().unwrap()), "{folder}");
     assert_eq!(left(), 0);
     let arguments = shell("echo begun; sleep 300");
@@ -264,7 +269,7 @@ fn temporary_folder_is_removed_after_the_session_and_after_a_killed_host() {
     running.finish();
     let bound = Instant::now() + DEADLINE;
     loop {
-        batch(&house, &[ask("environment.describe", Value::Null)]);
+        batch(&house, &[service_line("environment.describe", Value::Null)]);
         if left() == 0 {
             return;
         }
@@ -274,7 +279,7 @@ fn temporary_folder_is_removed_after_the_session_and_after_a_killed_host() {
 
 #[test]
 fn a_person_lists_shows_and_uses_environments() {
-    let Some(house) = furnish() else { return };
+    let Some(house) = set_up_house() else { return };
     let listed = house.run(&["environment", "list", "--json"]).code(0).json();
     let expected = json!([{ "name": "local", "title": "this machine", "plugin": "environment-local", "default": true }]);
     assert_eq!(listed, expected);
@@ -300,7 +305,7 @@ fn a_person_lists_shows_and_uses_environments() {
 
 #[test]
 fn unknown_environment_is_an_error_that_lists_the_known_environments() {
-    let Some(house) = furnish() else { return };
+    let Some(house) = set_up_house() else { return };
     let arguments = shell("true");
     let words = ["call", "--environment", "moon", "cli_based_tool", &arguments];
     let refused = house.run(&words).code(3);
@@ -312,7 +317,7 @@ fn unknown_environment_is_an_error_that_lists_the_known_environments() {
 
 #[test]
 fn options_of_the_command_line_win_over_the_configuration_for_one_session() {
-    let Some(house) = furnish() else { return };
+    let Some(house) = set_up_house() else { return };
     house.configure_more("[plugins.environment-local]\nshell_timeout = 7.0\n");
     let timeout = |words: &[&str]| {
         let shown = house.run(&[&["environment", "show", "--json"], words].concat()).code(0).json();
@@ -340,7 +345,7 @@ fn options_of_the_command_line_win_over_the_configuration_for_one_session() {
 
 #[test]
 fn invalid_environment_options_are_refused_before_anything_runs() {
-    let Some(house) = furnish() else { return };
+    let Some(house) = set_up_house() else { return };
     let arguments = shell("true");
     let refused = |option: &str, code| {
         let words = ["call", "--environment-option", option, "cli_based_tool", &arguments];

@@ -9,7 +9,7 @@ use crate::support::command::Running;
 use crate::support::{Command, House, Output, fixture};
 use crate::terminal::{on_terminal, shell_on_terminal};
 
-fn as_it_is(command: Command) -> Command {
+fn unchanged_command(command: Command) -> Command {
     command
 }
 
@@ -56,10 +56,10 @@ fn asking(house: &House, arguments: &Value, size: &str) -> Option<Running> {
     let arguments = arguments.to_string().replace('\'', "'\\''");
     let binary = house.binary().display().to_string();
     let line = format!("stty {size}; exec '{binary}' call ask_person '{arguments}'");
-    shell_on_terminal(house, &line, as_it_is)
+    shell_on_terminal(house, &line, unchanged_command)
 }
 
-fn answer(running: &mut Running, line: &str) {
+fn write_answer(running: &mut Running, line: &str) {
     running.wait_for_question();
     running.write(line.as_bytes());
 }
@@ -73,7 +73,7 @@ fn result(output: &Output) -> Value {
 }
 
 #[track_caller]
-fn answered(values: Value) -> Value {
+fn form_answer(values: Value) -> Value {
     json!({ "answer": { "outcome": "answered", "values": values } })
 }
 
@@ -86,20 +86,20 @@ fn a_form_is_answered_field_by_field_on_narrow_terminals_too() {
         let Some(mut running) = asking(&house, &arguments, &size) else { return };
         running.wait_for_text("1 of 4");
         // First a choice that does not exist, then one by its number.
-        answer(&mut running, "7\n");
+        write_answer(&mut running, "7\n");
         running.wait_for_text("not in the list");
-        answer(&mut running, "2\n");
-        answer(&mut running, "3, 1\n");
+        write_answer(&mut running, "2\n");
+        write_answer(&mut running, "3, 1\n");
         // Back, and Enter keeps the answer.
-        answer(&mut running, "<\n");
-        answer(&mut running, "\n");
-        answer(&mut running, "\n");
-        answer(&mut running, "hush\r");
+        write_answer(&mut running, "<\n");
+        write_answer(&mut running, "\n");
+        write_answer(&mut running, "\n");
+        write_answer(&mut running, "hush\r");
         let output = running.wait_with_open_input().code(0);
         let values = json!({
             "colour": "blue", "colours": ["green", "red"], "reason": "none", "word": "hush",
         });
-        assert_eq!(result(&output), answered(values), "{output}");
+        assert_eq!(result(&output), form_answer(values), "{output}");
         let shown = &output.stdout[..output.stdout.find("{\r\n").unwrap()];
         // An answered question folds to a row that names the asking plugin.
         let is_question = |row: &&str| !row.is_empty() && !row.starts_with("fixture-talks: ");
@@ -119,10 +119,10 @@ fn form_from_a_worker_is_answered_like_any_form() {
     let arguments = json!({ "form": form(json!([text("name"), text("place")])) });
     let Some(mut running) = asking(&house, &arguments, "cols 80") else { return };
     running.wait_for_text("fixture-talks asks you, 1 of 2");
-    answer(&mut running, "Ada\n");
-    answer(&mut running, "here\n");
+    write_answer(&mut running, "Ada\n");
+    write_answer(&mut running, "here\n");
     let output = running.wait_with_open_input().code(0);
-    assert_eq!(result(&output), answered(json!({ "name": "Ada", "place": "here" })));
+    assert_eq!(result(&output), form_answer(json!({ "name": "Ada", "place": "here" })));
     house.nothing_lives();
 }
 
@@ -135,8 +135,8 @@ fn declining_a_form_by_word_or_ctrl_c_restores_the_terminal() {
     let line =
         format!("stty -a > before; '{binary}' call ask_person '{arguments}'; stty -a > after");
     for declining in ["/decline\n", "\u{3}", "half a name\u{3}"] {
-        let Some(mut running) = shell_on_terminal(&house, &line, as_it_is) else { return };
-        answer(&mut running, declining);
+        let Some(mut running) = shell_on_terminal(&house, &line, unchanged_command) else { return };
+        write_answer(&mut running, declining);
         let output = running.wait_with_open_input().code(0);
         assert_eq!(result(&output), json!({ "answer": { "outcome": "declined" } }), "{output}");
         assert_eq!(output.stdout.matches("asks you").count(), 1, "{output}");
@@ -155,7 +155,7 @@ fn form_text_cannot_imitate_a_permission_prompt() {
     for columns in [23, 40, 80] {
         let size = format!("rows 30 cols {columns}");
         let Some(mut running) = asking(&house, &arguments, &size) else { return };
-        answer(&mut running, "\n");
+        write_answer(&mut running, "\n");
         let output = running.wait_with_open_input().code(0);
         let shown = &output.stdout[..output.stdout.find("{\r\n").unwrap()];
         // An answered question folds to a row that names the asking plugin.
@@ -183,11 +183,11 @@ fn long_list_of_options_is_shown_whole_on_request() {
     let arguments = json!({ "form": form(json!([field])) });
     let Some(mut running) = asking(&house, &arguments, "rows 20 cols 60") else { return };
     running.wait_for_text("more lines");
-    answer(&mut running, "/show\n");
+    write_answer(&mut running, "/show\n");
     running.wait_for_text("100: value 100");
-    answer(&mut running, "value 77\n");
+    write_answer(&mut running, "value 77\n");
     let output = running.wait_with_open_input().code(0);
-    assert_eq!(result(&output), answered(json!({ "one": "value 77" })));
+    assert_eq!(result(&output), form_answer(json!({ "one": "value 77" })));
 }
 
 #[test]
@@ -201,10 +201,10 @@ fn secret_form_answer_reaches_only_the_plugin() {
     ] }));
     for output in ["json", "text"] {
         let words = format!("run --yes --output {output} go");
-        let Some(mut running) = on_terminal(&house, &words, as_it_is) else { return };
+        let Some(mut running) = on_terminal(&house, &words, unchanged_command) else { return };
         // An empty input is not an answer.
-        answer(&mut running, "\r");
-        answer(&mut running, &format!("{SECRET}\r"));
+        write_answer(&mut running, "\r");
+        write_answer(&mut running, &format!("{SECRET}\r"));
         let output = running.wait_with_open_input().code(0);
         assert!(output.stdout.contains("done"), "{output}");
         assert!(!output.stdout.contains(SECRET), "{output}");
@@ -250,7 +250,7 @@ fn only_a_few_of_many_forms_wait_and_each_is_shown_alone() {
         let arguments = json!({ "form": form(json!([text("name")])), "times": 30 });
         let Some(mut running) = asking(&house, &arguments, "cols 80") else { return };
         for _ in 0..9 {
-            answer(&mut running, "/decline\n");
+            write_answer(&mut running, "/decline\n");
         }
         let output = running.wait_with_open_input().code(0);
         assert_eq!(result(&output), json!({ "came": { "declined": 9, "limit_reached": 21 } }));
@@ -267,7 +267,7 @@ fn unanswered_form_ends_with_its_session_and_restores_the_terminal() {
     let binary = house.binary().display().to_string();
     let settings = |file: &str| std::fs::read_to_string(house.workspace().join(file)).unwrap();
     let line = format!("stty -a > before; '{binary}' run --yes go; echo ended $?; stty -a > after");
-    let Some(mut running) = shell_on_terminal(&house, &line, as_it_is) else { return };
+    let Some(mut running) = shell_on_terminal(&house, &line, unchanged_command) else { return };
     running.wait_for_question();
     running.write(b"half an answ");
     let words = format!("{binary} run --yes go");
@@ -285,8 +285,8 @@ fn unanswered_form_ends_with_its_session_and_restores_the_terminal() {
 #[test]
 fn forms_work_in_plugin_commands_and_chats() {
     let Some(house) = with_talks() else { return };
-    let Some(mut running) = on_terminal(&house, "command quiz", as_it_is) else { return };
-    answer(&mut running, "tea\n");
+    let Some(mut running) = on_terminal(&house, "command quiz", unchanged_command) else { return };
+    write_answer(&mut running, "tea\n");
     let output = running.wait_with_open_input().code(0);
     assert!(output.stdout.contains("outcome: answered"), "{output}");
     assert!(output.stdout.contains("drink: tea"), "{output}");
@@ -297,7 +297,7 @@ fn forms_work_in_plugin_commands_and_chats() {
     let Some(mut running) = on_terminal(&house, "chat", editing) else { return };
     running.wait_for_text("> ");
     running.write(b"/quiz\r");
-    answer(&mut running, "tea\n");
+    write_answer(&mut running, "tea\n");
     running.wait_for_text("drink: tea");
     running.wait_for_text("> ");
     running.write(b"\x04");

@@ -86,7 +86,7 @@ fn forms() -> Vec<Value> {
 }
 
 /// Returns answers with a few calls each, followed by text.
-fn answers(calls: &[Value]) -> Value {
+fn answers_for_calls(calls: &[Value]) -> Value {
     let steps = |calls: &[Value]| json!({ "steps": calls });
     let mut answers: Vec<Value> = calls.chunks(12).map(steps).collect();
     answers.push(json!({ "steps": [{ "text": "done" }] }));
@@ -108,7 +108,7 @@ fn no_variant_of_a_call_matches_a_rule_for_another_call() {
         })
         .collect();
     assert_eq!(calls.len(), 216);
-    house.script(&answers(&calls));
+    house.script(&answers_for_calls(&calls));
     let words = ["run", "--output", "json", "--max-steps", "40", "go"];
     let output = house.command(&words).input("y\nalways\nyes\na\n".repeat(1000)).run();
     let ran = house.path().join("workspace/ran");
@@ -120,7 +120,7 @@ fn no_variant_of_a_call_matches_a_rule_for_another_call() {
     // An allowed command runs, which proves that the rules are in place.
     let listing =
         json!({ "call": { "name": "cli_based_tool", "arguments": { "command": "ls -a" } } });
-    house.script(&answers(&[listing]));
+    house.script(&answers_for_calls(&[listing]));
     let output = house.run(&["run", "--output", "json", "go"]).code(0);
     let decided = output.json_lines();
     let decided = decided.iter().find(|line| line["event"] == "permission_decided").unwrap();
@@ -134,14 +134,14 @@ fn rules_for_shipped_tools_do_not_apply_to_an_untrusted_plugins_tool() {
     // `echo` promises to be read-only, and two rules would allow it if it were shipped.
     house.drop_in(&fixture("probe"));
     let call = json!({ "call": { "name": "echo", "arguments": { "text": "t" } } });
-    house.script(&answers(std::slice::from_ref(&call)));
+    house.script(&answers_for_calls(std::slice::from_ref(&call)));
     let output = house.run(&["run", "go"]).code(6);
     assert!(output.stderr.contains("ask.unproven_promise"), "{output}");
     house.write(
         "home/.config/jaato/permissions.toml",
         &format!("{RULES}\n[[rules]]\ndecision = \"allow\"\nplugin = \"fixture-probe\"\ntool = \"echo\"\n"),
     );
-    house.script(&answers(&[call]));
+    house.script(&answers_for_calls(&[call]));
     house.run(&["run", "go"]).code(0);
 }
 
@@ -162,7 +162,7 @@ fn a_session_changes_no_rule() {
     // Neither can the model's own shell, even with the user's `--yes`.
     let line = format!("'{}' permission allow --command rm", house.binary().display());
     let call = json!({ "call": { "name": "cli_based_tool", "arguments": { "command": line } } });
-    house.script(&answers(&[call]));
+    house.script(&answers_for_calls(&[call]));
     let output = house.run(&["run", "--yes", "go"]).code(0);
     assert!(output.stderr.contains("only a user can trust"), "{output}");
     let after = std::fs::read(house.path().join("home/.config/jaato/permissions.toml")).unwrap();

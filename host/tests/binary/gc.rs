@@ -18,7 +18,7 @@ fn ship_gc(house: &House) {
 }
 
 /// Returns an answer to a request with this many messages, reporting the tokens so far.
-fn says(text: &str, messages: usize, tokens: u64) -> Value {
+fn text_answer(text: &str, messages: usize, tokens: u64) -> Value {
     json!({
         "expect": { "messages": messages },
         "steps": [{ "text": text }],
@@ -36,7 +36,7 @@ fn chat(house: &House, lines: &str) -> Output {
 }
 
 /// Returns the gc's lines on standard error.
-fn told(output: &Output) -> Vec<&str> {
+fn gc_notices(output: &Output) -> Vec<&str> {
     output.stderr.lines().filter(|line| line.starts_with("gc ")).collect()
 }
 
@@ -44,13 +44,13 @@ fn told(output: &Output) -> Vec<&str> {
 fn gc_drops_old_turns_at_the_threshold_with_one_line_of_output() {
     let house = house!(ship_gc);
     house.script(&json!({ "answers": [
-        says("one", 1, 100), says("two", 3, 500), says("three", 5, 850), says("four", 3, 200),
+        text_answer("one", 1, 100), text_answer("two", 3, 500), text_answer("three", 5, 850), text_answer("four", 3, 200),
     ] }));
     house.configure_more(SMALL_WINDOW);
     house.configure_more("[gc]\nplugin = \"truncate\"\npreserve_recent_turns = 1\n");
     let output = chat(&house, "a\nb\nc\nd\n").code(0);
     assert_eq!(output.stdout, "one\ntwo\nthree\nfour\n");
-    let lines = told(&output);
+    let lines = gc_notices(&output);
     assert_eq!(lines.len(), 1, "{output}");
     assert!(lines[0].starts_with("gc truncate: old messages left out: 4, about 8"), "{output}");
     let note = "Context cleaned: removed 2 old turns, kept 1 recent turns.";
@@ -62,22 +62,22 @@ fn gc_drops_old_turns_at_the_threshold_with_one_line_of_output() {
 fn recent_turns_up_to_the_configured_number_are_kept() {
     let house = house!(ship_gc);
     house.script(&json!({ "answers": [
-        says("one", 1, 100), says("two", 3, 500), says("three", 5, 850), says("four", 7, 900),
+        text_answer("one", 1, 100), text_answer("two", 3, 500), text_answer("three", 5, 850), text_answer("four", 7, 900),
     ] }));
     house.configure_more(SMALL_WINDOW);
     let output = chat(&house, "a\nb\nc\nd\n").code(0);
-    assert_eq!(told(&output), Vec::<&str>::new(), "three finished turns are fewer than five");
+    assert_eq!(gc_notices(&output), Vec::<&str>::new(), "three finished turns are fewer than five");
 }
 
 #[test]
 fn request_with_a_context_overflow_is_sent_again_after_a_gc() {
     let house = house!(ship_gc);
     house.script(&json!({ "answers": [
-        says("one", 1, 100), says("two", 3, 200), overflow(), says("three", 1, 50),
+        text_answer("one", 1, 100), text_answer("two", 3, 200), overflow(), text_answer("three", 1, 50),
     ] }));
     let output = chat(&house, "a\nb\nc\n").code(0);
     assert_eq!(output.stdout, "one\ntwo\nthree\n");
-    let [line] = told(&output)[..] else { panic!("{output}") };
+    let [line] = gc_notices(&output)[..] else { panic!("{output}") };
     assert!(line.starts_with("gc truncate: old messages left out: 4, "), "{output}");
 }
 
@@ -105,7 +105,7 @@ fn megabyte_prompt_is_sent_as_head_and_tail() {
     let text = format!("begin {} end", "0123456789 ".repeat(90_000));
     let output = house.command(&["run", "what is this?"]).input(text).run().code(0);
     assert_eq!(output.stdout, "read\n");
-    let [line] = told(&output)[..] else { panic!("{output}") };
+    let [line] = gc_notices(&output)[..] else { panic!("{output}") };
     assert!(line.starts_with("gc host: messages shortened: 1, about 2"), "{output}");
     assert!(line.contains("a text of 990"), "{output}");
     house.nothing_lives();
@@ -180,25 +180,25 @@ fn a_result_that_is_too_large_for_the_window_is_sent_as_head_and_tail() {
 fn missing_gc_plugin_is_reported_once_and_the_session_continues() {
     let house = house!();
     house.script(&json!({ "answers": [
-        says("one", 1, 100), says("two", 3, 900), says("three", 5, 910), says("four", 7, 920),
+        text_answer("one", 1, 100), text_answer("two", 3, 900), text_answer("three", 5, 910), text_answer("four", 7, 920),
     ] }));
     house.configure_more(SMALL_WINDOW);
     let output = chat(&house, "a\nb\nc\nd\n").code(0);
     let line = "gc gc-truncate: no plugin `gc-truncate`, which `[gc] plugin` names, was found hint: \
                 no gc plugin was found: `jaato doctor` shows the plugin folders";
-    assert_eq!(told(&output), [line], "{output}");
+    assert_eq!(gc_notices(&output), [line], "{output}");
 }
 
 #[test]
 fn disabled_or_wrong_gc_plugin_is_reported_with_a_fix() {
     let house = house!(ship_gc);
-    let script = json!({ "answers": [says("one", 1, 900), says("two", 3, 920)] });
+    let script = json!({ "answers": [text_answer("one", 1, 900), text_answer("two", 3, 920)] });
     let check = |more: &str, expected: &str| {
         house.script(&script);
         house.configure_more(SMALL_WINDOW);
         house.configure_more(more);
         let output = chat(&house, "a\nb\n").code(0);
-        assert_eq!(told(&output), [expected], "{output}");
+        assert_eq!(gc_notices(&output), [expected], "{output}");
     };
     check(
         "[plugins]\ndisabled = [\"gc-truncate\"]\n",
@@ -216,7 +216,9 @@ fn disabled_or_wrong_gc_plugin_is_reported_with_a_fix() {
 fn gc_plugin_that_panics_hangs_or_misbehaves_does_not_end_the_chat() {
     let house = house!(ships "probe");
     let check = |what: &str, expected: &str| {
-        house.script(&json!({ "answers": [says("one", 1, 900), says("two", 3, 910)] }));
+        house.script(
+            &json!({ "answers": [text_answer("one", 1, 900), text_answer("two", 3, 910)] }),
+        );
         house.configure_more(SMALL_WINDOW);
         house.configure_more("[gc]\nplugin = \"fixture-probe\"\n");
         if expected.contains("longer than") {
@@ -224,7 +226,7 @@ fn gc_plugin_that_panics_hangs_or_misbehaves_does_not_end_the_chat() {
         }
         let output = chat(&house, &format!("{what}\nand on\n")).code(0);
         assert_eq!(output.stdout, "one\ntwo\n", "{output}");
-        let [line] = told(&output)[..] else { panic!("{output}") };
+        let [line] = gc_notices(&output)[..] else { panic!("{output}") };
         assert!(line.starts_with("gc fixture-probe: ") && line.contains(expected), "{output}");
         house.nothing_lives();
     };

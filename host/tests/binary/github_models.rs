@@ -11,17 +11,17 @@ use crate::support::server::Server;
 use crate::support::{Command, House};
 use crate::vendors;
 
-fn furnish(house: &House) {
+fn add_plugin(house: &House) {
     crate::support::provider(house, "provider_github_models");
 }
 
-fn serve(vendor: &Arc<FakeGitHub>) -> Server {
+fn serve_vendor(vendor: &Arc<FakeGitHub>) -> Server {
     let vendor = Arc::clone(vendor);
     vendors::serve(move |asked| vendor.answer(asked))
 }
 
 /// Builds a command that uses a server, with a token.
-fn at(house: &House, server: &Server, words: &[&str]) -> Command {
+fn command_at(house: &House, server: &Server, words: &[&str]) -> Command {
     house
         .command(words)
         .variable("JAATO_GITHUB_ENDPOINT", format!("{}/inference", server.root_url()))
@@ -31,17 +31,18 @@ fn at(house: &House, server: &Server, words: &[&str]) -> Command {
 #[test]
 fn requests_are_sent_under_the_configured_github_organization() {
     for name in ["github-models", "github_models"] {
-        let house = house!(furnish);
+        let house = house!(add_plugin);
         let called =
             OpenAiAnswerPiece::Call("get_environment".to_owned(), "{\"aspect\":\"os\"}".to_owned());
         let vendor = Arc::new(FakeGitHub::new([
             OpenAiTurn::says([called]),
             OpenAiTurn::text("It is Linux."),
         ]));
-        let server = serve(&vendor);
+        let server = serve_vendor(&vendor);
         let model = format!("{name}/openai/gpt-4o");
         let words = ["run", "--model", &model, "which system?"];
-        let command = at(&house, &server, &words).variable("JAATO_GITHUB_ORGANIZATION", "moon");
+        let command =
+            command_at(&house, &server, &words).variable("JAATO_GITHUB_ORGANIZATION", "moon");
         let output = command.run().code(0);
         assert_eq!(output.stdout, "It is Linux.\n");
         let path = "/orgs/moon/inference/chat/completions";

@@ -16,12 +16,12 @@ const RUN: [&str; 4] = ["run", "--model", "google/gemini-4-argon", "hello"];
 const CHAT: [&str; 3] = ["chat", "--model", "google/gemini-4-argon"];
 
 /// Ships the plugin with short waits.
-fn furnish(house: &House) {
+fn add_plugin(house: &House) {
     crate::support::provider(house, "provider_google_genai");
 }
 
 /// Starts a server that answers like the vendor.
-fn serve(vendor: &Arc<FakeGoogle>) -> Server {
+fn serve_vendor(vendor: &Arc<FakeGoogle>) -> Server {
     let vendor = Arc::clone(vendor);
     vendors::serve(move |asked| vendor.answer(asked))
 }
@@ -32,9 +32,9 @@ fn vendor(turns: impl IntoIterator<Item = GoogleTurn>) -> Arc<FakeGoogle> {
 
 #[test]
 fn google_project_can_be_set_in_a_trusted_workspaces_variables() {
-    let house = house!(furnish);
+    let house = house!(add_plugin);
     let vendor = vendor([GoogleTurn::text("hello")]);
-    let server = serve(&vendor);
+    let server = serve_vendor(&vendor);
     house.write("workspace/.env", "PROJECT_ID=theirs\nLOCATION=eu\n");
     house.run(&["trust"]).code(0);
     let command = house
@@ -52,7 +52,7 @@ fn google_project_can_be_set_in_a_trusted_workspaces_variables() {
 
 /// Returns the file that `gcloud auth application-default login` writes, for a user whose tokens
 /// come from a server.
-fn login(tokens: &Server) -> String {
+fn login_json(tokens: &Server) -> String {
     json!({ "type": "authorized_user", "client_id": "id", "client_secret": SECRET,
         "refresh_token": "1//refresh", "quota_project_id": "billed",
         "token_uri": format!("{}/token", tokens.root_url()) })
@@ -71,7 +71,7 @@ fn serve_tokens() -> Server {
 
 #[test]
 fn google_tokens_are_created_from_the_users_login_and_renewed_if_refused() {
-    let house = house!(furnish);
+    let house = house!(add_plugin);
     let (tokens, vendor) =
         (serve_tokens(), vendor([GoogleTurn::text("hello"), GoogleTurn::text("again")]));
     let answers = Arc::clone(&vendor);
@@ -83,7 +83,7 @@ fn google_tokens_are_created_from_the_users_login_and_renewed_if_refused() {
         }
         answers.answer(asked)
     });
-    house.write("home/.config/gcloud/application_default_credentials.json", &login(&tokens));
+    house.write("home/.config/gcloud/application_default_credentials.json", &login_json(&tokens));
     let command = house
         .command(&CHAT)
         .variable("GOOGLE_GEMINI_BASE_URL", server.root_url())
@@ -105,13 +105,13 @@ fn google_tokens_are_created_from_the_users_login_and_renewed_if_refused() {
 
 #[test]
 fn google_credentials_file_can_be_named_in_a_workspace_and_must_exist() {
-    let house = house!(furnish);
+    let house = house!(add_plugin);
     let (tokens, vendor) = (serve_tokens(), vendor([GoogleTurn::text("hello")]));
-    let server = serve(&vendor);
+    let server = serve_vendor(&vendor);
     let lines =
         "PROJECT_ID=theirs\nLOCATION=global\nGOOGLE_APPLICATION_CREDENTIALS=keys/mine.json\n";
     house.write("workspace/.env", lines);
-    house.write("workspace/keys/mine.json", &login(&tokens));
+    house.write("workspace/keys/mine.json", &login_json(&tokens));
     house.run(&["trust"]).code(0);
     let at =
         |words: &[&str]| house.command(words).variable("GOOGLE_GEMINI_BASE_URL", server.root_url());
@@ -133,7 +133,7 @@ fn untrusted_google_plugin_receives_no_variables() {
     let house = house!();
     let built = fixtures::house().unwrap().join("plugins");
     house.drop_in(&built.join(library_name("provider_google_genai")));
-    let server = serve(&vendor([]));
+    let server = serve_vendor(&vendor([]));
     let command = house
         .command(&RUN)
         .variable("GOOGLE_GEMINI_BASE_URL", server.root_url())

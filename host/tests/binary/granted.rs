@@ -10,13 +10,13 @@ use crate::house;
 use crate::support::{House, Output, fixture, set_mode};
 
 /// Calls a service through the fixture.
-fn ask(house: &House, operation: &str, request: &Value) -> Output {
+fn ask_service(house: &House, operation: &str, request: &Value) -> Output {
     let arguments = json!({ "operation": operation, "request": request, "bytes": "moonlight" });
     house.run(&["call", "ask_wanted", &arguments.to_string()])
 }
 
 fn set_secret(house: &House) -> Output {
-    ask(house, "secret.set", &json!({ "name": "token" }))
+    ask_service(house, "secret.set", &json!({ "name": "token" }))
 }
 
 #[track_caller]
@@ -83,7 +83,7 @@ fn shipped_plugin_has_exactly_the_services_it_lists() {
     let shown = house.run(&["plugin", "show", "fixture-wants"]).silent();
     assert!(shown.stdout.contains("secret: keep secrets of its own"), "{shown}");
     assert!(shown.stdout.contains("(shipped)"), "{shown}");
-    let denied = ask(&house, "session.history", &json!({})).code(6);
+    let denied = ask_service(&house, "session.history", &json!({})).code(6);
     assert!(denied.stderr.contains("does not list it among `services`"), "{denied}");
     let grant = house.run(&["plugin", "grant", "fixture-wants"]).silent();
     assert!(grant.stdout.contains("is shipped with jaato: it has what it asks for"), "{grant}");
@@ -97,7 +97,7 @@ fn unlisted_service_cannot_be_granted() {
     let house = house!();
     house.drop_in(&fixture("wants"));
     grant(&house);
-    let denied = ask(&house, "session.history", &json!({})).code(6);
+    let denied = ask_service(&house, "session.history", &json!({})).code(6);
     assert!(denied.stderr.contains("does not list it among `services`"), "{denied}");
     let refused = house.run(&["plugin", "grant", "fixture-wants", "session.history"]).code(4);
     expect![[r#"

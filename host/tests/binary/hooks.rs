@@ -146,7 +146,7 @@ fn guard_can_require_a_prompt_that_shows_a_preview() {
     let Some(house) = with_hooks(settings, &calls_once("\"kept\":\"t\"")) else {
         return;
     };
-    let Some(mut running) = on_terminal(&house, "run --yes go", as_it_is) else { return };
+    let Some(mut running) = on_terminal(&house, "run --yes go", unchanged_command) else { return };
     running.wait_for_question();
     running.write(b"y\n");
     let output = running.wait_with_open_input().code(0);
@@ -168,7 +168,7 @@ fn failing_or_huge_preview_does_not_block_the_prompt() {
     ] {
         let script = calls_once("\"kept\":\"t\"");
         let Some(house) = with_hooks(settings, &script) else { return };
-        let Some(mut running) = on_terminal(&house, "run go", as_it_is) else { return };
+        let Some(mut running) = on_terminal(&house, "run go", unchanged_command) else { return };
         running.wait_for_question();
         running.write(b"y\n");
         let output = running.wait_with_open_input().code(0);
@@ -422,6 +422,6 @@ fn tab_key_completes_command_names_and_words_in_a_chat() {
     house.nothing_lives();
 }
 
-fn as_it_is(command: Command) -> Command {
+fn unchanged_command(command: Command) -> Command {
     command
 }

@@ -16,7 +16,7 @@ const MESSAGES: usize = 3;
 
 /// Sets up a model that makes one call, must get that error, then makes a good call and finishes.
 #[track_caller]
-fn house_with(house: &House, plugin: &str, tool: &str, arguments: &Value, told: &str) {
+fn ship_and_script(house: &House, plugin: &str, tool: &str, arguments: &Value, told: &str) {
     house.ship(&fixture(plugin));
     house.script(&json!({ "answers": [
         { "steps": [{ "call": { "name": tool, "arguments": arguments } }] },
@@ -29,7 +29,7 @@ fn house_with(house: &House, plugin: &str, tool: &str, arguments: &Value, told: 
 
 /// Runs that script, and returns the user's view of the bad call.
 #[track_caller]
-fn shown(house: &House) -> String {
+fn shown_output(house: &House) -> String {
     let output = house.run(&["run", "--yes", "try it"]).code(0);
     assert_eq!(output.stdout, "done\n", "{output}");
     house.nothing_lives();
@@ -51,8 +51,8 @@ fn without_block_notice(text: &str) -> String {
 fn check(plugin: &str, calls: &[(&str, Value, &str)], expected: Expect) {
     let all = calls.iter().map(|(tool, arguments, told)| {
         let house = House::new()?;
-        house_with(&house, plugin, tool, arguments, told);
-        Some(shown(&house))
+        ship_and_script(&house, plugin, tool, arguments, told);
+        Some(shown_output(&house))
     });
     let Some(all) = all.collect::<Option<String>>() else { return };
     expected.assert_eq(&all);
@@ -84,14 +84,14 @@ fn panic_anywhere_fails_only_the_call() {
 #[test]
 fn panic_while_a_timed_out_call_is_dropped_fails_only_the_call() {
     let house = house!();
-    house_with(&house, "probe", "panic", &json!({ "place": "drop" }), "took longer than");
+    ship_and_script(&house, "probe", "panic", &json!({ "place": "drop" }), "took longer than");
     house.configure_more("[session]\ncall_deadline_ms = 100\n");
     expect![[r#"
         [fixture-probe] panic drop
           fixture-probe │ ✗ the call of `panic` took longer than 1 s
           fixture-probe │   hint: some of its effects may be there
     "#]]
-    .assert_eq(&shown(&house));
+    .assert_eq(&shown_output(&house));
 }
 
 #[test]
@@ -99,7 +99,7 @@ fn blocking_poll_ends_at_the_deadline_of_its_call() {
     let house = house!();
     let never = house.path().join("never");
     let arguments = json!({ "how": "sleep", "until": never });
-    house_with(&house, "probe", "block", &arguments, "took longer than");
+    ship_and_script(&house, "probe", "block", &arguments, "took longer than");
     house.configure_more("[session]\ncall_deadline_ms = 100\n");
     expect![[r#"
         [fixture-probe] block how: sleep, until: $HOUSE/never
@@ -107,7 +107,7 @@ fn blocking_poll_ends_at_the_deadline_of_its_call() {
           fixture-probe │ ✗ the call of `block` took longer than 1 s
           fixture-probe │   hint: some of its effects may be there
     "#]]
-    .assert_eq(&shown(&house));
+    .assert_eq(&shown_output(&house));
 }
 
 #[test]
@@ -223,10 +223,10 @@ fn malformed_answer_error_or_event_fails_only_the_call() {
 #[test]
 fn panic_without_the_sdks_protection_fails_only_the_call() {
     let house = house!();
-    house_with(&house, "liar", "panic", &json!({}), "panicked");
+    ship_and_script(&house, "liar", "panic", &json!({}), "panicked");
     // The plugin's own panic hook prints the place and the thread first, which jaato does not
     // control.
-    let shown = shown(&house);
+    let shown = shown_output(&house);
     let last = "  fixture-liar │ ✗ the plugin `fixture-liar` panicked: FFI future panicked\n";
     assert!(shown.ends_with(last), "{shown}");
 }

@@ -124,7 +124,7 @@ fn a_folder_and_an_archive_are_installed() {
 }
 
 #[track_caller]
-fn refused(house: &House, what: &str, code: i32, expected: expect_test::Expect) {
+fn assert_refused(house: &House, what: &str, code: i32, expected: expect_test::Expect) {
     let output = house.run(&["plugin", "install", what]).code(code);
     expected.assert_eq(&house.clean(&output.stderr));
     check_folder(house, &[]);
@@ -134,7 +134,7 @@ fn refused(house: &House, what: &str, code: i32, expected: expect_test::Expect) 
 fn unusable_plugin_is_refused_with_the_error_of_plugin_check() {
     let house = house!();
     let text_file = text(&house.give("moon.so", b"text"));
-    refused(
+    assert_refused(
         &house,
         &text_file,
         4,
@@ -145,7 +145,7 @@ fn unusable_plugin_is_refused_with_the_error_of_plugin_check() {
     let check = house.run(&["plugin", "check", &text_file]).code(4);
     assert_eq!(house.run(&["plugin", "install", &text_file]).stderr, check.stderr);
     let none = text(&house.given_folder().join("none"));
-    refused(
+    assert_refused(
         &house,
         &none,
         4,
@@ -153,7 +153,7 @@ fn unusable_plugin_is_refused_with_the_error_of_plugin_check() {
             error: cannot read `$HOUSE/given/none`: No such file or directory (os error 2)
         "#]],
     );
-    refused(
+    assert_refused(
         &house,
         "https://example.org/moon.so",
         2,
@@ -163,7 +163,7 @@ fn unusable_plugin_is_refused_with_the_error_of_plugin_check() {
     "#]],
     );
     house.give("crate/Cargo.toml", b"[package]");
-    refused(
+    assert_refused(
         &house,
         &text(&house.given_folder().join("crate")),
         4,
@@ -188,7 +188,7 @@ fn a_plugin_that_dies_when_it_is_described_is_not_installed() {
 #[test]
 fn install_does_not_replace_a_shipped_plugin_or_an_unrelated_file() {
     let house = house!(ships "echo");
-    refused(
+    assert_refused(
         &house,
         &text(&fixture("echo")),
         4,

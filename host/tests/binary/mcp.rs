@@ -26,7 +26,7 @@ fn write_servers(house: &House, place: &str, servers: serde_json::Map<String, Va
     house.write(place, &json!({ "mcpServers": servers }).to_string());
 }
 
-fn mcp(house: &House, words: &[&str]) -> String {
+fn run_mcp(house: &House, words: &[&str]) -> String {
     let words: Vec<&str> = ["command", "mcp"].iter().chain(words).copied().collect();
     let answer = house.run(&words).code(0).stdout;
     let answer: Value = serde_json::from_str(&answer).unwrap();
@@ -42,7 +42,7 @@ fn calls(name: &str, arguments: Value) -> Value {
     json!({ "steps": [{ "call": { "name": name, "arguments": arguments } }] })
 }
 
-fn after(result: &str, mut answer: Value) -> Value {
+fn answer_after(result: &str, mut answer: Value) -> Value {
     answer["expect"] = json!({ "tool_result": result });
     answer
 }
@@ -58,12 +58,12 @@ fn servers_of_both_protocol_eras_and_with_failing_probes_offer_their_tools() {
     ];
     let Some(house) = with_servers(&servers) else { return };
     for (name, _) in servers {
-        mcp(&house, &["connect", name]);
+        run_mcp(&house, &["connect", name]);
         let answer = call(&house, &format!("mcp__{name}__echo"), json!({ "text": name }));
         let result = json!({ "tool": "echo", "isError": false, "content": [name] });
         assert_eq!(answer, json!({ "result": result }));
     }
-    let status = mcp(&house, &["status"]);
+    let status = run_mcp(&house, &["status"]);
     assert!(status.contains("MCP: 5 of 5 servers connected"), "{status}");
     assert!(status.contains("modern: connected, 12 tools, protocol 2026-07-28"), "{status}");
     house.nothing_lives();
@@ -74,10 +74,13 @@ fn model_finds_and_calls_tools_of_an_mcp_server() {
     let Some(house) = with_servers(&[("moon", &["legacy"])]) else { return };
     let answers = json!([
         calls("list_tools", json!({ "category": "MCP: moon" })),
-        after("mcp__moon__add", calls("get_tool_schemas", json!({ "names": ["mcp__moon__add"] }))),
-        after("mcp__moon__add", calls("mcp__moon__add", json!({ "a": 40, "b": 2 }))),
-        after("42", calls("mcp__moon__fail", json!({}))),
-        after("there is no moon tonight", says("done")),
+        answer_after(
+            "mcp__moon__add",
+            calls("get_tool_schemas", json!({ "names": ["mcp__moon__add"] }))
+        ),
+        answer_after("mcp__moon__add", calls("mcp__moon__add", json!({ "a": 40, "b": 2 }))),
+        answer_after("42", calls("mcp__moon__fail", json!({}))),
+        answer_after("there is no moon tonight", says("done")),
     ]);
     house.script(&json!({ "answers": answers }));
     let output = house.run(&["run", "--yes", "add them"]).code(0);
@@ -126,7 +129,7 @@ fn permanent_answer_for_an_mcp_tool_ends_when_its_entry_or_description_changes()
     assert_eq!(asked().as_deref(), Some(""));
     assert_eq!(asked(), None);
     house.write("workspace/swapped", "");
-    mcp(&house, &["reload"]);
+    run_mcp(&house, &["reload"]);
     let again = "its description changed since you allowed this tool; check the call again";
     assert_eq!(asked().as_deref(), Some(again));
     assert_eq!(asked(), None);
@@ -151,7 +154,7 @@ fn failing_mcp_servers_do_not_affect_other_servers() {
         all[name] = entry(args);
     }
     write_servers(&house, "home/.mcp.json", all.as_object().unwrap().clone());
-    let status = mcp(&house, &["status"]);
+    let status = run_mcp(&house, &["status"]);
     assert!(status.contains("gone: disconnected, 0 tools: cannot start"), "{status}");
     assert!(status.contains("server `broken` is ignored: `command` is not a string"), "{status}");
     let output = house.run(&["call", "mcp__moon__die", "{}"]).code(1);
@@ -168,12 +171,12 @@ fn workspace_mcp_servers_need_trust_and_a_broken_file_affects_only_itself() {
     let Some(house) = with_servers(&[]) else { return };
     let servers = json!({ "near": entry(&["legacy"]) });
     write_servers(&house, "workspace/.mcp.json", servers.as_object().unwrap().clone());
-    assert!(mcp(&house, &["list"]).starts_with("No MCP servers are configured."));
+    assert!(run_mcp(&house, &["list"]).starts_with("No MCP servers are configured."));
     house.run(&["trust"]).code(0);
-    assert!(mcp(&house, &["list"]).contains("near: "));
+    assert!(run_mcp(&house, &["list"]).contains("near: "));
     call(&house, "mcp__near__echo", json!({ "text": "x" }));
     house.write("home/.mcp.json", "{ not json");
-    let list = mcp(&house, &["list"]);
+    let list = run_mcp(&house, &["list"]);
     assert!(list.contains("near: ") && list.contains("home/.mcp.json`: Expected colon"), "{list}");
     house.nothing_lives();
 }
@@ -202,7 +205,7 @@ fn mcp_add_and_remove_keep_unknown_keys_of_the_file() {
     let file = house.write("workspace/.mcp.json", "{\"other\": 1, \"mcpServers\": {}}");
     house.run(&["trust"]).code(0);
     let server = fixtures::built_program("mcp_server").display().to_string();
-    let added = mcp(&house, &["add", "moon", &server, "legacy"]);
+    let added = run_mcp(&house, &["add", "moon", &server, "legacy"]);
     assert!(
         added.starts_with(&format!(
             "Added MCP server 'moon' with command: {server} legacy\nUse 'mcp connect moon'"
@@ -214,11 +217,14 @@ fn mcp_add_and_remove_keep_unknown_keys_of_the_file() {
     assert_eq!(written["other"], 1);
     assert_eq!(written["mcpServers"]["moon"]["args"], json!(["legacy"]));
     // The trust was renewed, so the file takes effect in the next process.
-    assert!(mcp(&house, &["list"]).contains("moon: "));
+    assert!(run_mcp(&house, &["list"]).contains("moon: "));
     let refused = house.run(&["command", "mcp", "add", "moon", "x"]).code(1);
     assert!(refused.stderr.contains("Server 'moon' already exists."), "{}", refused.stderr);
-    assert_eq!(mcp(&house, &["remove", "moon"]), "Removed MCP server 'moon' from configuration.");
-    assert!(mcp(&house, &["LIST"]).starts_with("No MCP servers are configured."));
+    assert_eq!(
+        run_mcp(&house, &["remove", "moon"]),
+        "Removed MCP server 'moon' from configuration."
+    );
+    assert!(run_mcp(&house, &["LIST"]).starts_with("No MCP servers are configured."));
     house.nothing_lives();
 }
 
@@ -281,20 +287,20 @@ fn mcp_file_with_comments_and_foreign_keys_is_read_and_trusted() {
 #[test]
 fn mcp_connect_reload_and_logs_report_their_results() {
     let Some(house) = with_servers(&[("moon", &["legacy"])]) else { return };
-    let connected = mcp(&house, &["connect", "moon"]);
+    let connected = run_mcp(&house, &["connect", "moon"]);
     assert!(
         connected == "Connected to 'moon' successfully (12 tools available)."
             || connected == "Server 'moon' is already connected (12 tools available).",
         "{connected}"
     );
-    let reloaded = mcp(&house, &["reload"]);
+    let reloaded = run_mcp(&house, &["reload"]);
     assert!(
         reloaded.starts_with("Reloaded configuration: 1 servers connected, 12 tools available."),
         "{reloaded}"
     );
-    assert_eq!(mcp(&house, &["disconnect", "moon"]), "Disconnected from 'moon'.");
-    assert!(mcp(&house, &["logs", "moon"]).contains("moon: moon server is up"));
-    assert!(mcp(&house, &["help"]).contains("mcp add NAME COMMAND"));
+    assert_eq!(run_mcp(&house, &["disconnect", "moon"]), "Disconnected from 'moon'.");
+    assert!(run_mcp(&house, &["logs", "moon"]).contains("moon: moon server is up"));
+    assert!(run_mcp(&house, &["help"]).contains("mcp add NAME COMMAND"));
     let refused = house.run(&["command", "mcp", "fly"]).code(2);
     assert!(refused.stderr.contains("unknown `mcp` action `fly`"), "{}", refused.stderr);
     house.nothing_lives();
@@ -332,12 +338,12 @@ fn servers_get_roots_and_their_forms_are_cancelled_without_a_user() {
 fn sampling_request_of_an_mcp_server_needs_permission() {
     let Some(house) = with_servers(&[("moon", &["legacy"])]) else { return };
     let asks = calls("mcp__moon__sample", json!({}));
-    let answers = json!([asks, says("384400 km"), after("384400 km", says("far"))]);
+    let answers = json!([asks, says("384400 km"), answer_after("384400 km", says("far"))]);
     house.script(&json!({ "answers": answers }));
     let output = house.run(&["run", "--yes", "how far?"]).code(0);
     assert_eq!(output.stdout, "far\n");
     // A server whose tool may be called may not ask the model yet.
-    let answers = json!([asks, after("refused", says("never mind"))]);
+    let answers = json!([asks, answer_after("refused", says("never mind"))]);
     house.script(&json!({ "answers": answers }));
     house.run(&["run", "--allow", "mcp__moon__sample", "how far?"]).code(0);
     house.nothing_lives();
@@ -363,7 +369,7 @@ fn user_answers_a_form_of_an_mcp_server_and_sees_the_servers_name() {
     for (name, args) in servers {
         let Some(house) = with_servers(&[(name, args)]) else { return };
         let ask = calls(&format!("mcp__{name}__ask"), json!({}));
-        house.script(&json!({ "answers": [ask, after("accept", says("full it is"))] }));
+        house.script(&json!({ "answers": [ask, answer_after("accept", says("full it is"))] }));
         let words = ["run", "--yes", "--output", "json", "--answers", "go"];
         let mut running = house.command(&words).start();
         let asked: Value =
@@ -386,8 +392,8 @@ fn url_request_of_an_mcp_server_shows_the_host_of_the_page() {
     let ask = |url: &str| calls("mcp__moon__ask", json!({ "url": url }));
     house.script(&json!({ "answers": [
         ask("https://moon.example/login?x=1"),
-        after("accept", ask("https://jaato.example@moon.example/")),
-        after("decline", says("done")),
+        answer_after("accept", ask("https://jaato.example@moon.example/")),
+        answer_after("decline", says("done")),
     ] }));
     let words = ["run", "--yes", "--output", "json", "--answers", "go"];
     let mut running = house.command(&words).start();
@@ -407,7 +413,7 @@ fn url_request_of_an_mcp_server_shows_the_host_of_the_page() {
 fn a_servers_progress_is_shown_while_it_works() {
     let Some(house) = with_servers(&[("moon", &["legacy"])]) else { return };
     let steps = calls("mcp__moon__steps", json!({}));
-    house.script(&json!({ "answers": [steps, after("risen", says("up"))] }));
+    house.script(&json!({ "answers": [steps, answer_after("risen", says("up"))] }));
     let output = house.run(&["run", "--yes", "--output", "json", "go"]).code(0);
     let told: Vec<_> =
         output.json_lines().into_iter().filter(|it| it["event"] == "progress").collect();
@@ -426,7 +432,7 @@ fn interrupted_mcp_call_is_cancelled_and_the_server_keeps_running() {
     let echo = calls("mcp__moon__echo", json!({ "text": "still here" }));
     let waits = house.path().join("waits");
     let waiting = calls("mcp__moon__wait", json!({ "file": waits }));
-    let answers = [waiting, echo, after("still here", says("it lives"))];
+    let answers = [waiting, echo, answer_after("still here", says("it lives"))];
     house.script(&json!({ "answers": answers }));
     let mut running = house.command(&["chat", "--yes"]).start();
     running.write(b"go\n");
@@ -482,11 +488,12 @@ fn tool_options_of_a_server_entry_decide_which_tools_are_requested() {
     house.script(&json!({ "answers": [answer] }));
     house.run(&["run", "go"]).code(0);
     assert!(
-        mcp(&house, &["list"]).contains("off: ") && mcp(&house, &["list"]).contains("[disabled]")
+        run_mcp(&house, &["list"]).contains("off: ")
+            && run_mcp(&house, &["list"]).contains("[disabled]")
     );
-    let shown = mcp(&house, &["show", "core"]);
+    let shown = run_mcp(&house, &["show", "core"]);
     assert!(shown.contains("Tools (1):\n    echo: echo of the moon"), "{shown}");
-    assert!(mcp(&house, &["logs", "clear"]).starts_with("Cleared "));
+    assert!(run_mcp(&house, &["logs", "clear"]).starts_with("Cleared "));
     house.nothing_lives();
 }
 
@@ -544,8 +551,10 @@ fn first_run_waits_for_mcp_servers_and_names_them_in_tool_lists() {
         find["expect"] = json!({ "prompt": "find", "data": told });
         find
     };
-    let answers =
-        json!([find("MCP servers: slow (12 tools)"), after("mcp__slow__echo", says("found"))]);
+    let answers = json!([
+        find("MCP servers: slow (12 tools)"),
+        answer_after("mcp__slow__echo", says("found"))
+    ]);
     house.script(&json!({ "answers": answers }));
     let output = house.run(&["run", "find it"]).code(0);
     assert!(output.stderr.contains("waiting for MCP server `slow`"), "{output}");
@@ -564,7 +573,7 @@ fn run_waits_for_mcp_tools_named_by_options_and_reports_missing_ones() {
     let Some(house) = with_entries(&entries) else { return };
     let mut echo = calls("mcp__slow__echo", json!({ "text": "x" }));
     echo["expect"] = json!({ "tools": ["mcp__slow__echo"] });
-    house.script(&json!({ "answers": [echo, after("x", says("done"))] }));
+    house.script(&json!({ "answers": [echo, answer_after("x", says("done"))] }));
     house.run(&["run", "--tools", "mcp__slow__ec*", "--allow", "mcp__slow__*", "go"]).code(0);
     house.script(&json!({ "answers": [says("none")] }));
     let output = house.run(&["run", "--tools", "mcp__dies__*", "go"]).code(0);
@@ -584,7 +593,7 @@ fn mcp_servers_that_are_down_are_reported_to_user_and_model() {
     asks["expect"] = json!({ "data": "moon (12 tools)" });
     house.script(&json!({ "answers": [
         asks,
-        after("MCP server `dies` is down: it ended before it answered", says("so be it")),
+        answer_after("MCP server `dies` is down: it ended before it answered", says("so be it")),
     ] }));
     let output = house.run(&["run", "go"]);
     for why in [
@@ -612,7 +621,7 @@ fn server_that_dies_during_a_call_restarts_and_its_stderr_is_logged() {
     house.script(&json!({ "answers": [
         calls("mcp__moon__die", json!({})),
         calls("mcp__moon__echo", json!({ "text": "again" })),
-        after("again", says("done")),
+        answer_after("again", says("done")),
     ] }));
     let output = house.run(&["run", "--yes", "go"]).code(0);
     assert_eq!(output.stdout, "done\n");
@@ -640,9 +649,9 @@ fn run_with_twenty_servers_and_500_tools_survives_dying_servers() {
         .map(|name| json!({ "call": { "name": name, "arguments": { "text": "far" } } }));
     house.script(&json!({ "answers": [
         find,
-        after("mcp__many__read_row_499", json!({ "steps": together })),
+        answer_after("mcp__many__read_row_499", json!({ "steps": together })),
         calls("mcp__d0__echo", json!({ "text": "second start" })),
-        after("second start", says("done")),
+        answer_after("second start", says("done")),
     ] }));
     let output = house.run(&["run", "--yes", "go"]).code(0);
     assert_eq!(output.stdout, "done\n", "{output}");
@@ -665,7 +674,7 @@ fn new_mcp_tools_become_available_during_a_run() {
         calls("mcp__moon__grow", json!({})),
         { "steps": [{ "wait_ms": 4000 }, { "call": { "name": "list_tools", "arguments": {} } }] },
         { "steps": [{ "call": grown }] },
-        after("grown up", says("done")),
+        answer_after("grown up", says("done")),
     ] }));
     let output = house.run(&["run", "--yes", "go"]).code(0);
     assert_eq!(output.stdout, "done\n");
@@ -713,8 +722,8 @@ fn read_only_calls_and_calls_of_a_parallel_server_run_concurrently() {
     let three = |name: &str| json!({ "steps": [meet(name), meet(name), meet(name)] });
     house.script(&json!({ "answers": [
         three("mcp__moon__meet"),
-        after("met", three("mcp__sun__gather")),
-        after("met", says("done")),
+        answer_after("met", three("mcp__sun__gather")),
+        answer_after("met", says("done")),
     ] }));
     assert_eq!(house.run(&["run", "--yes", "go"]).code(0).stdout, "done\n");
     house.nothing_lives();
@@ -756,7 +765,7 @@ fn mcp_commands_report_that_an_untrusted_workspace_file_is_not_used() {
     let servers = json!({ "near": entry(&["legacy"]) });
     write_servers(&house, "workspace/.mcp.json", servers.as_object().unwrap().clone());
     for words in [&["list"][..], &["status"]] {
-        let told = mcp(&house, words);
+        let told = run_mcp(&house, words);
         assert!(told.contains("is not used: the workspace is not trusted"), "{told}");
     }
     let output = house.run(&["mcp", "show", "near"]).code(1);

@@ -25,7 +25,7 @@ fn json_answer(status: u16, body: &Value) -> Answer {
 }
 
 /// Answers like a server of the older protocol version, with a session and one tool.
-fn mcp(asked: &Asked) -> Answer {
+fn mcp_answer(asked: &Asked) -> Answer {
     let message = match asked.method.as_str() {
         "POST" => asked.json(),
         "DELETE" => return Answer::status(200),
@@ -59,7 +59,7 @@ fn echo(house: &House, text: &str) -> Value {
 
 #[test]
 fn http_server_gets_its_headers_offers_its_tools_and_its_session_is_deleted() {
-    let server = Server::answering(mcp);
+    let server = Server::answering(mcp_answer);
     let url = format!("{}/mcp", server.root_url());
     let headers = json!({ "X-Key": "${MOON_KEY}" });
     let entry = json!({ "type": "http", "url": url, "headers": headers });
@@ -100,7 +100,7 @@ fn unusual_http_errors_are_reported_at_once_and_results_appear_once() {
                 });
                 json_answer(200, &json!({ "jsonrpc": "2.0", "id": null, "result": result }))
             }
-            _ => mcp(asked),
+            _ => mcp_answer(asked),
         }
     });
     let entry = json!({ "url": format!("{}/mcp", server.root_url()) });
@@ -133,12 +133,13 @@ fn error_for_a_server_with_the_old_sse_transport_names_the_transport() {
     assert!(refused.stderr.contains("old HTTP+SSE transport (2024-11-05)"), "{refused}");
 }
 
-/// Like [`mcp`], for clients with the token. Also acts as the authorization server that issues it.
-fn guarded(asked: &Asked) -> Answer {
+/// Like [`mcp_answer`], for clients with the token. Also acts as the authorization server that
+/// issues it.
+fn guarded_answer(asked: &Asked) -> Answer {
     let base = format!("http://{}", asked.header("host").unwrap());
     let at = |path: &str| format!("{base}/{path}");
     match asked.path.split('?').next().unwrap() {
-        "/mcp" if asked.header("authorization") == Some("Bearer moonlight-1") => mcp(asked),
+        "/mcp" if asked.header("authorization") == Some("Bearer moonlight-1") => mcp_answer(asked),
         "/mcp" => {
             let place = at(".well-known/oauth-protected-resource/mcp");
             let header = format!("Bearer resource_metadata=\"{place}\"");
@@ -189,7 +190,7 @@ pub fn visit(url: &str) -> String {
 
 #[test]
 fn login_link_is_printed_as_one_copyable_line() {
-    let server = Server::answering(guarded);
+    let server = Server::answering(guarded_answer);
     let entry = json!({ "type": "http", "url": format!("{}/mcp", server.root_url()) });
     let Some(house) = with_server(&entry) else { return };
     let binary = house.binary();
@@ -211,7 +212,7 @@ fn login_link_is_printed_as_one_copyable_line() {
 
 #[test]
 fn login_token_is_reused_by_the_next_process_until_logout() {
-    let server = Server::answering(guarded);
+    let server = Server::answering(guarded_answer);
     let entry = json!({ "type": "http", "url": format!("{}/mcp", server.root_url()) });
     let Some(house) = with_server(&entry) else { return };
     let refused = house.run(&["mcp", "connect", "moon"]).code(6);

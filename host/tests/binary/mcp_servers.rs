@@ -13,7 +13,7 @@ use crate::support::server::{Answer, Server};
 use crate::support::{House, fixtures, library_name, skip};
 
 /// Returns the folder of a package manager's servers, or `None` if they are missing.
-fn fetched(name: &str) -> Option<PathBuf> {
+fn fetched_server(name: &str) -> Option<PathBuf> {
     let folder = fixtures::target().join("outside").join(name);
     if !folder.is_dir() {
         skip("no MCP servers of others: `cargo xtask setup --outside` fetches them");
@@ -24,19 +24,19 @@ fn fetched(name: &str) -> Option<PathBuf> {
 
 /// Returns the entry of a server from npm.
 fn node(name: &str, args: &[&str]) -> Option<Value> {
-    let program = fetched("mcp-node")?.join("node_modules/.bin").join(name);
+    let program = fetched_server("mcp-node")?.join("node_modules/.bin").join(name);
     Some(json!({ "command": program, "args": args }))
 }
 
 /// Returns the entry of a server from PyPI in this folder.
 fn python(folder: &str, module: &str, args: &[&str]) -> Option<Value> {
-    let path = fetched(folder)?;
+    let path = fetched_server(folder)?;
     let start = format!("import {module}; {module}.main()");
     let args = [&["-B", "-c", &start], args].concat();
     Some(json!({ "command": "python3", "args": args, "env": { "PYTHONPATH": path } }))
 }
 
-fn house_with(name: &str, entry: Value) -> Option<House> {
+fn set_up_house(name: &str, entry: Value) -> Option<House> {
     let house = House::new()?;
     house.ship(&fixtures::house()?.join("plugins").join(library_name("tool_mcp")));
     house.write("home/.mcp.json", &json!({ "mcpServers": { name: entry } }).to_string());
@@ -101,7 +101,7 @@ fn in_workspace(house: &House, name: &str) -> String {
 #[test]
 fn real_mcp_server_everything() {
     let Some(entry) = node("mcp-server-everything", &[]) else { return };
-    let Some(house) = house_with("everything", entry) else { return };
+    let Some(house) = set_up_house("everything", entry) else { return };
     let calls = [
         ("echo", json!({ "message": "hi" }), "Echo: hi"),
         ("get-sum", json!({ "a": 40, "b": 2 }), "The sum of 40 and 2 is 42."),
@@ -139,7 +139,7 @@ fn real_mcp_server_everything() {
 
 #[test]
 fn real_mcp_server_filesystem() {
-    let Some(house) = house_with("files", json!({})) else { return };
+    let Some(house) = set_up_house("files", json!({})) else { return };
     let root = house.workspace().display().to_string();
     let Some(entry) = node("mcp-server-filesystem", &[&root]) else { return };
     house.write("home/.mcp.json", &json!({ "mcpServers": { "files": entry } }).to_string());
@@ -177,7 +177,7 @@ fn real_mcp_server_filesystem() {
 fn real_mcp_server_memory() {
     let Some(mut entry) = node("mcp-server-memory", &[]) else { return };
     entry["env"] = json!({ "MEMORY_FILE_PATH": "${HOME}/memory.jsonl" });
-    let Some(house) = house_with("memory", entry) else { return };
+    let Some(house) = set_up_house("memory", entry) else { return };
     let moon = json!({ "name": "moon", "entityType": "satellite", "observations": ["far"] });
     let calls = [
         ("create_entities", json!({ "entities": [moon] }), "satellite"),
@@ -204,7 +204,7 @@ fn real_mcp_server_memory() {
 #[test]
 fn real_mcp_server_sequential_thinking() {
     let Some(entry) = node("mcp-server-sequential-thinking", &[]) else { return };
-    let Some(house) = house_with("thinking", entry) else { return };
+    let Some(house) = set_up_house("thinking", entry) else { return };
     let thought = json!({
         "thought": "x", "nextThoughtNeeded": false, "thoughtNumber": 1, "totalThoughts": 1,
     });
@@ -222,7 +222,7 @@ fn real_mcp_server_sequential_thinking() {
 #[test]
 fn real_mcp_server_git() {
     let Some(entry) = python("mcp-python", "mcp_server_git", &[]) else { return };
-    let Some(house) = house_with("git", entry) else { return };
+    let Some(house) = set_up_house("git", entry) else { return };
     let path = repository(&house);
     let calls = [
         ("git_log", json!({ "repo_path": path, "max_count": 1 }), "The moon is full"),
@@ -252,7 +252,7 @@ fn real_mcp_server_git() {
 #[test]
 fn real_mcp_server_time() {
     let Some(entry) = python("mcp-python", "mcp_server_time", &[]) else { return };
-    let Some(house) = house_with("time", entry) else { return };
+    let Some(house) = set_up_house("time", entry) else { return };
     let noon =
         json!({ "source_timezone": "UTC", "time": "12:00", "target_timezone": "Asia/Tokyo" });
     check(
@@ -269,7 +269,7 @@ fn real_mcp_server_time() {
 #[test]
 fn real_mcp_server_fetch() {
     let Some(entry) = python("mcp-python", "mcp_server_fetch", &[]) else { return };
-    let Some(house) = house_with("fetch", entry) else { return };
+    let Some(house) = set_up_house("fetch", entry) else { return };
     // The server itself refuses addresses of this machine.
     let calls = [("fetch", json!({ "url": "http://127.0.0.1:9/" }), "not a public address")];
     check_run(
@@ -285,7 +285,7 @@ fn real_mcp_server_fetch() {
 
 #[test]
 fn real_mcp_server_sqlite() {
-    let Some(house) = house_with("sqlite", json!({})) else { return };
+    let Some(house) = set_up_house("sqlite", json!({})) else { return };
     let file = in_workspace(&house, "moon.db");
     let Some(entry) = python("mcp-python-1", "mcp_server_sqlite", &["--db-path", &file]) else {
         return;
@@ -314,7 +314,7 @@ fn real_mcp_server_sqlite() {
 #[test]
 fn real_mcp_server_git_in_the_harness() {
     let Some(entry) = python("mcp-python", "mcp_server_git", &[]) else { return };
-    let Some(house) = house_with("git", entry) else { return };
+    let Some(house) = set_up_house("git", entry) else { return };
     for library in ["environment_local", "tool_cli"] {
         house.ship(&fixtures::house().unwrap().join("plugins").join(library_name(library)));
     }

@@ -123,7 +123,7 @@ fn be_the_person(address: &str) {
     for (tool, arguments) in calls(&house, &context) {
         let name = format!("mcp__suite__{tool}");
         if scenario.starts_with("elicitation") {
-            accept(&house, &name, &arguments);
+            accept_form(&house, &name, &arguments);
             continue;
         }
         let words = ["call", &name, &arguments.to_string()];
@@ -182,7 +182,7 @@ fn log_in(house: &House) {
 }
 
 /// Calls a tool that asks the user, at a terminal, and accepts each proposed value.
-fn accept(house: &House, tool: &str, arguments: &Value) {
+fn accept_form(house: &House, tool: &str, arguments: &Value) {
     let binary = house.binary().display().to_string();
     let line = format!("stty rows 24 cols 80; exec '{binary}' call {tool} '{arguments}'");
     let record = house.path().join("screen");

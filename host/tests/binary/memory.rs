@@ -24,7 +24,7 @@ fn calls(name: &str, arguments: Value) -> Value {
     json!({ "steps": [{ "call": { "name": name, "arguments": arguments } }] })
 }
 
-fn after(result: &str, mut answer: Value) -> Value {
+fn answer_after(result: &str, mut answer: Value) -> Value {
     answer["expect"] = json!({ "tool_result": result });
     answer
 }
@@ -61,8 +61,8 @@ fn memory_stored_in_one_session_is_named_and_found_in_another() {
         &house,
         json!([
             looks_up("store_memory"),
-            after("store_memory", calls("store_memory", fact("tag first, then publish"))),
-            after("Stored memory: how we publish", says("kept")),
+            answer_after("store_memory", calls("store_memory", fact("tag first, then publish"))),
+            answer_after("Stored memory: how we publish", says("kept")),
         ]),
     );
     assert_eq!(house.run(&["run", "remember it"]).code(0).stdout, "kept\n");
@@ -77,11 +77,11 @@ fn memory_stored_in_one_session_is_named_and_found_in_another() {
         &house,
         json!([
             { "expect": { "data": LINE }, "steps": looks_up("retrieve_memories")["steps"] },
-            after(
+            answer_after(
                 "retrieve_memories",
                 calls("retrieve_memories", json!({ "tags": ["RELEASE"] })),
             ),
-            after("tag first, then publish", says("I know how")),
+            answer_after("tag first, then publish", says("I know how")),
         ]),
     );
     let output = house.run(&["run", "do a release"]).code(0);

@@ -13,7 +13,7 @@ const MAIN: &str = ". src/greet.sh\ngreting \"$1\"\n";
 const README: &str = "# Greet\r\n\r\n`sh src/main.sh NAME`\r\n";
 
 /// Ships the tools and writes the repository.
-fn furnish(house: &House) {
+fn add_plugin(house: &House) {
     let plugins = fixtures::house().unwrap().join("plugins");
     for name in ["tool_file_edit", "tool_filesystem_query", "tool_cli"] {
         house.ship(&plugins.join(library_name(name)));
@@ -79,7 +79,7 @@ fn second_half() -> Value {
 
 #[track_caller]
 fn is_mended(house: &House, command: impl Fn(&[&str]) -> Command) {
-    furnish(house);
+    add_plugin(house);
     house.script(&first_half());
     let running = command(&["run", "--yes", "mend it"]).no_input().patient().start();
     house.wait_for_file(&house.workspace().join("begun"));

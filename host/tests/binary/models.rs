@@ -15,7 +15,7 @@ const SEEDS_ENV: &str = "PROJECT_ID=my-project\nLOCATION=us-central1\nMODEL_NAME
                          GOOGLE_APPLICATION_CREDENTIALS=key.json\nAI_USE_CHAT_FUNCTIONS=1\n";
 
 /// Returns a login whose tokens come from a server.
-fn login(tokens: &Server) -> String {
+fn login_json(tokens: &Server) -> String {
     json!({ "type": "authorized_user", "client_id": "id", "client_secret": "s",
         "refresh_token": "r", "token_uri": format!("{}/token", tokens.root_url()) })
     .to_string()
@@ -26,7 +26,7 @@ fn serve_tokens() -> Server {
     Server::answering(move |_| Answer::status(200).body(&body))
 }
 
-fn furnish(house: &House) {
+fn add_plugin(house: &House) {
     for library in ["provider_google_genai", "provider_anthropic", "provider_openai"] {
         crate::support::provider(house, library);
     }
@@ -34,11 +34,11 @@ fn furnish(house: &House) {
 
 #[test]
 fn google_variables_in_env_file_configure_vertex_ai() {
-    let house = house!(furnish);
+    let house = house!(add_plugin);
     let (vendor, tokens) = (FakeGoogle::new([GoogleTurn::text("hello")]), serve_tokens());
     let server = vendors::serve(move |asked| vendor.answer(asked));
     house.write("workspace/.env", SEEDS_ENV);
-    house.write("workspace/key.json", &login(&tokens));
+    house.write("workspace/key.json", &login_json(&tokens));
     house.run(&["trust"]).code(0);
     let command = house
         .command(&["run", "hello"])
@@ -54,7 +54,7 @@ fn google_variables_in_env_file_configure_vertex_ai() {
 
 #[test]
 fn model_name_without_provider_resolves_by_family_or_available_key() {
-    let house = house!(furnish);
+    let house = house!(add_plugin);
     // Chosen by its family, whichever provider has a key.
     let output = house.command(&["run", "--model", "claude-next", "x"]).run();
     assert!(output.stderr.contains("`ANTHROPIC_API_KEY` is not set"), "{output}");
@@ -75,7 +75,7 @@ fn model_name_without_provider_resolves_by_family_or_available_key() {
 
 #[test]
 fn conversation_continues_after_the_model_is_changed() {
-    let house = house!(furnish);
+    let house = house!(add_plugin);
     let server = Server::start([Answer::text(&["one"]), Answer::text(&["two"])]);
     let words = ["chat", "--model", "openai/first"];
     server.set_models(Answer::status(200).body(r#"{"data": [{"id": "second-2026"}]}"#));
@@ -93,7 +93,7 @@ fn conversation_continues_after_the_model_is_changed() {
 
 #[test]
 fn fallback_model_answers_after_a_permanent_failure() {
-    let house = house!(furnish);
+    let house = house!(add_plugin);
     let gone = json!({ "error": { "message": "The model `gone` does not exist",
         "code": "model_not_found" } });
     let server = Server::start([
@@ -113,7 +113,7 @@ fn fallback_model_answers_after_a_permanent_failure() {
 
 #[test]
 fn vendor_specific_body_fields_and_headers_are_sent() {
-    let house = house!(furnish);
+    let house = house!(add_plugin);
     house.configure_more(
         "[models.\"openai/m\"]\nservice_tier = \"flex\"\nextra_body = { verbosity = \"low\", user = \"a\" }\n\
          extra_headers = { x-team = \"moon\" }\n",
@@ -143,7 +143,7 @@ fn vendor_specific_body_fields_and_headers_are_sent() {
 
 #[test]
 fn host_waits_for_the_announced_rate_limit_before_the_next_request() {
-    let house = house!(furnish);
+    let house = house!(add_plugin);
     let used_up = Answer::calls(&[("get_environment", json!({ "aspect": "os" }))])
         .header("x-ratelimit-remaining-requests", "0")
         .header("x-ratelimit-reset-requests", "5500ms");

@@ -9,11 +9,11 @@ fn call(name: &str, arguments: Value) -> Value {
     json!({ "call": { "name": name, "arguments": arguments } })
 }
 
-fn find(count: u32) -> Value {
+fn find_call(count: u32) -> Value {
     call("find_animals", json!({ "count": count, "collection": "pond" }))
 }
 
-fn furnish() -> Option<House> {
+fn set_up_house() -> Option<House> {
     let house = House::new()?;
     house.ship(&fixture("finds"));
     Some(house)
@@ -21,10 +21,10 @@ fn furnish() -> Option<House> {
 
 #[test]
 fn objects_found_by_a_tool_reach_model_and_clients_during_the_call() {
-    let Some(house) = furnish() else { return };
+    let Some(house) = set_up_house() else { return };
     let view = call("view_environment", json!({ "tool_names": ["find_animals"], "skip": 1 }));
     house.script(&json!({ "answers": [
-        { "steps": [find(2)] },
+        { "steps": [find_call(2)] },
         {
             "expect": {
                 "tool_result": "\"references\":[\"find_animals_1\",\"find_animals_2\"]",
@@ -57,7 +57,7 @@ fn objects_found_by_a_tool_reach_model_and_clients_during_the_call() {
 #[test]
 fn notices_and_objects_of_a_call_are_reported_in_order() {
     for is_isolated in [false, true] {
-        let Some(house) = furnish() else { return };
+        let Some(house) = set_up_house() else { return };
         if is_isolated {
             house.isolate("fixture-finds");
         }
@@ -80,7 +80,7 @@ fn notices_and_objects_of_a_call_are_reported_in_order() {
 fn user_sees_found_objects_and_lists_them_with_the_objects_command() {
     let house = house!(ships "finds");
     house.script(&json!({ "answers": [
-        { "steps": [find(1)] },
+        { "steps": [find_call(1)] },
         { "steps": [{ "text": "a frog" }] },
     ] }));
     let input = "which animals?\n/objects\n/objects hidden\n/objects all\n";
@@ -98,13 +98,13 @@ fn user_sees_found_objects_and_lists_them_with_the_objects_command() {
 
 #[test]
 fn objects_are_changed_silently_and_found_by_metadata() {
-    let Some(house) = furnish() else { return };
+    let Some(house) = set_up_house() else { return };
     let change = |how: &str| call("change_animals", json!({ "how": how }));
     let after =
         |result: &str, step: Value| json!({ "expect": { "tool_result": result }, "steps": [step] });
     house.script(&json!({ "answers": [
         { "steps": [change("append")] },
-        after("there are no objects of `find_animals`", find(1)),
+        after("there are no objects of `find_animals`", find_call(1)),
         after("find_animals_1", change("append")),
         after("{\"matched\":1,\"references\":[\"find_animals_2\"]}", change("replace")),
         after("{\"matched\":1,\"references\":[\"find_animals_3\"]}", change("look")),

@@ -14,12 +14,12 @@ use crate::vendors;
 const RUN: [&str; 4] = ["run", "--model", "ollama/qwen3:8b", "hello"];
 
 /// Ships the plugin with short waits.
-fn furnish(house: &House) {
+fn add_plugin(house: &House) {
     crate::support::provider(house, "provider_ollama");
 }
 
 /// Starts a server that answers like Ollama.
-fn serve(ollama: &Arc<FakeOllama>) -> Server {
+fn serve_vendor(ollama: &Arc<FakeOllama>) -> Server {
     let ollama = Arc::clone(ollama);
     vendors::serve(move |asked| ollama.answer(asked))
 }
@@ -30,22 +30,22 @@ fn ollama(turns: impl IntoIterator<Item = OllamaTurn>) -> Arc<FakeOllama> {
 
 /// Builds a command that uses a server like Ollama's own client does, without a scheme in the
 /// variable.
-fn at(house: &House, server: &Server, words: &[&str]) -> Command {
+fn command_at(house: &House, server: &Server, words: &[&str]) -> Command {
     let root = server.root_url();
     house.command(words).variable("OLLAMA_HOST", root.strip_prefix("http://").unwrap())
 }
 
 #[test]
 fn ollama_server_never_truncates_a_long_conversation() {
-    let house = house!(furnish);
+    let house = house!(add_plugin);
     let plugins = fixtures::house().unwrap().join("plugins");
     house.ship(&plugins.join(library_name("gc_truncate")));
     let ollama = ollama((0..6).map(|number| OllamaTurn::text(&format!("answer {number}"))));
-    let server = serve(&ollama);
+    let server = serve_vendor(&ollama);
     let words = ["chat", "--model", "ollama/tiny", "--tools", "none"];
     let line = |number: usize| format!("{number} {}\n", "word ".repeat(300));
     let input: String = (0..6).map(line).collect();
-    let output = at(&house, &server, &words).input(&*input).run().code(0);
+    let output = command_at(&house, &server, &words).input(&*input).run().code(0);
     assert_eq!(ollama.accepted().len(), 6, "{output}");
     // The host asked for the window separately, so the gc ran before the server refused.
     assert!(output.stderr.contains("old messages left out"), "{output}");
@@ -54,7 +54,7 @@ fn ollama_server_never_truncates_a_long_conversation() {
 
 #[test]
 fn ollama_models_are_listed_and_missing_ones_can_be_pulled() {
-    let house = house!(furnish);
+    let house = house!(add_plugin);
     list_and_pull(&house);
     house.nothing_lives();
 }
@@ -62,27 +62,27 @@ fn ollama_models_are_listed_and_missing_ones_can_be_pulled() {
 #[track_caller]
 fn list_and_pull(house: &House) {
     let ollama = ollama([OllamaTurn::text("hello")]);
-    let server = serve(&ollama);
-    let listed = at(house, &server, &["model", "list"]).run().silent();
+    let server = serve_vendor(&ollama);
+    let listed = command_at(house, &server, &["model", "list"]).run().silent();
     assert!(listed.stdout.contains("ollama/qwen3:8b"), "{listed}");
     assert!(listed.stdout.contains("8.2B, Q4_K_M, 5.2 GB"), "{listed}");
     assert!(!listed.stdout.contains("nomic-embed-text"), "{listed}");
     let words = ["run", "--model", "ollama/moon:1b", "hello"];
-    let missing = at(house, &server, &words).run();
+    let missing = command_at(house, &server, &words).run();
     assert!(missing.stderr.contains("model 'moon:1b' not found"), "{missing}");
     assert!(missing.stderr.contains("hint: download it with `jaato model pull ollama/moon:1b`"));
-    let pulled = at(house, &server, &["model", "pull", "ollama/moon:1b"]).run().code(0);
+    let pulled = command_at(house, &server, &["model", "pull", "ollama/moon:1b"]).run().code(0);
     assert_eq!(pulled.stdout, "ollama/moon:1b is on its server\n", "{pulled}");
     assert!(pulled.stderr.contains("writing manifest"), "{pulled}");
-    assert_eq!(at(house, &server, &words).run().code(0).stdout, "hello\n");
+    assert_eq!(command_at(house, &server, &words).run().code(0).stdout, "hello\n");
 }
 
 #[test]
 fn failed_pull_reports_the_reason() {
-    let house = house!(furnish);
+    let house = house!(add_plugin);
     let ollama = ollama([]);
-    let server = serve(&ollama);
-    let pull = |model: &str| at(&house, &server, &["model", "pull", model]).run();
+    let server = serve_vendor(&ollama);
+    let pull = |model: &str| command_at(&house, &server, &["model", "pull", model]).run();
     let missing = pull("ollama/nothing").code(5);
     assert!(missing.stderr.contains("pull model manifest: file does not exist"), "{missing}");
     assert!(missing.stderr.contains("hint: https://ollama.com/search"), "{missing}");
@@ -99,12 +99,13 @@ fn failed_pull_reports_the_reason() {
 
 #[test]
 fn ctrl_c_cancels_a_pull_and_closes_the_connection() {
-    let house = house!(furnish);
+    let house = house!(add_plugin);
     let begin = b"{\"status\":\"pulling manifest\"}\n".to_vec();
     let server = Server::answering(move |_| {
         Answer::status(200).then(Step::Bytes(begin.clone())).then(Step::Hang)
     });
-    let running = at(&house, &server, &["model", "pull", "ollama/moon:1b"]).no_input().start();
+    let running =
+        command_at(&house, &server, &["model", "pull", "ollama/moon:1b"]).no_input().start();
     running.wait_for_error("pulling manifest");
     running.signal("INT");
     running.finish().code(130);
@@ -114,7 +115,7 @@ fn ctrl_c_cancels_a_pull_and_closes_the_connection() {
 
 #[test]
 fn unreachable_ollama_server_is_one_error_line_and_not_listed() {
-    let house = house!(furnish);
+    let house = house!(add_plugin);
     // The port is free, because it was bound a moment ago.
     let port = TcpListener::bind(("127.0.0.1", 0)).unwrap().local_addr().unwrap().port();
     let host = format!("0.0.0.0:{port}");
@@ -137,11 +138,12 @@ fn unreachable_ollama_server_is_one_error_line_and_not_listed() {
 
 #[test]
 fn ollama_key_is_sent_only_to_the_configured_base_url() {
-    let house = house!(furnish);
+    let house = house!(add_plugin);
     let ollama = Arc::new(FakeOllama::new([OllamaTurn::text("hello")]).with_key(SECRET));
-    let server = serve(&ollama);
+    let server = serve_vendor(&ollama);
     // With the variable of Ollama's own client, no key is sent anywhere.
-    let refused = at(&house, &server, &RUN).variable("OLLAMA_API_KEY", SECRET).run().code(5);
+    let refused =
+        command_at(&house, &server, &RUN).variable("OLLAMA_API_KEY", SECRET).run().code(5);
     assert!(refused.stderr.contains("answered 401 (unauthorized)"), "{refused}");
     assert!(
         server
@@ -161,9 +163,9 @@ fn ollama_key_is_sent_only_to_the_configured_base_url() {
 
 #[test]
 fn server_with_a_custom_provider_name_answers_and_pulls_by_that_name() {
-    let house = house!(furnish);
+    let house = house!(add_plugin);
     let ollama = ollama([OllamaTurn::text("hello")]);
-    let server = serve(&ollama);
+    let server = serve_vendor(&ollama);
     let text =
         format!("[providers.box]\nplugin = \"ollama\"\nbase_url = \"{}\"\n", server.root_url());
     house.configure_more(&text);

@@ -19,7 +19,7 @@ const END_WITHIN: Duration = DEADLINE;
 
 /// Runs against a server and returns the output, with the server's port replaced.
 #[track_caller]
-fn told(house: &House, server: &Server, code: i32) -> String {
+fn error_output(house: &House, server: &Server, code: i32) -> String {
     let output = at(house, server, &RUN).run().code(code);
     house.nothing_lives();
     output.to_string().replace(&server.base_url(), "http://SERVER/v1")
@@ -75,19 +75,19 @@ fn endless_answers_are_aborted_at_a_limit() {
     house.configure_more("provider_keep_alive_ms = 700\n");
     let words = choices(&[json!({ "delta": { "content": "x".repeat(100) } })]);
     let server = Server::start([Answer::stream(vec![Step::Endless(words)])]);
-    let told_of = told(&house, &server, 6);
+    let told_of = error_output(&house, &server, 6);
     assert!(told_of.contains("longer than 2048 bytes"), "{told_of}");
     server.wait_until_gone();
     let function = json!({ "name": "get_environment", "arguments": "x".repeat(60_000) });
     let call =
         choices(&[json!({ "delta": { "tool_calls": [{ "index": 0, "function": function }] } })]);
     let server = Server::start([Answer::stream(vec![Step::Endless(call)])]);
-    let told_of = told(&house, &server, 6);
+    let told_of = error_output(&house, &server, 6);
     assert!(told_of.contains("more than 4194304 bytes of tool calls"), "{told_of}");
     server.wait_until_gone();
     let comments = Step::Endless(b": still thinking\n\n".to_vec());
     let server = Server::start([Answer::stream(vec![comments])]);
-    let told_of = told(&house, &server, 5);
+    let told_of = error_output(&house, &server, 5);
     assert!(told_of.contains("kept the request open for 1 s without an answer"), "{told_of}");
     server.wait_until_gone();
 }

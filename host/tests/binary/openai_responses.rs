@@ -16,7 +16,7 @@ const RUN: [&str; 4] = ["run", "--model", "openai/gpt-5.2", "hello"];
 const RESPONSES: &str = "[plugins.provider-openai]\napi = \"responses\"\ndialect = \"openai\"\n";
 
 /// Starts a server that answers like the vendor.
-fn serve(vendor: &Arc<FakeOpenAi>) -> Server {
+fn serve_vendor(vendor: &Arc<FakeOpenAi>) -> Server {
     let vendor = Arc::clone(vendor);
     vendors::serve(move |asked| vendor.answer(asked))
 }
@@ -26,7 +26,7 @@ fn vendor(turns: impl IntoIterator<Item = OpenAiTurn>) -> Arc<FakeOpenAi> {
 }
 
 /// Builds a command that uses a server, with a key.
-fn at(house: &House, server: &Server, words: &[&str]) -> Command {
+fn command_at(house: &House, server: &Server, words: &[&str]) -> Command {
     house
         .command(words)
         .variable("OPENAI_BASE_URL", server.base_url())
@@ -43,7 +43,7 @@ fn error_for_a_server_without_responses_api_suggests_chat_api() {
         body: b"404 page not found".to_vec(),
     };
     let server = vendors::serve(refuse);
-    let output = at(&house, &server, &RUN).run();
+    let output = command_at(&house, &server, &RUN).run();
     assert!(output.stderr.contains("set `api = \"chat\"`"), "{output}");
 }
 
@@ -51,7 +51,7 @@ fn error_for_a_server_without_responses_api_suggests_chat_api() {
 fn predefined_provider_uses_its_own_key_and_settings() {
     let house = house!(furnish);
     let vendor = vendor([OpenAiTurn::text("hello")]);
-    let server = serve(&vendor);
+    let server = serve_vendor(&vendor);
     // Settings under its name win over what the plugin knows about it.
     let base = server.base_url();
     house.configure_more(&format!(
@@ -73,7 +73,7 @@ fn predefined_provider_uses_its_own_key_and_settings() {
 fn azure_deployment_gets_its_key_in_the_configured_header() {
     let house = house!(furnish);
     let vendor = Arc::new(FakeOpenAi::new([OpenAiTurn::text("hello")]).at_azure("mine", "gpt-5.2"));
-    let server = serve(&vendor);
+    let server = serve_vendor(&vendor);
     let base = server.root_url();
     house.configure_more(&format!(
         "[providers.azure]\nplugin = \"openai\"\nbase_url = \"{base}/openai/v1\"\n\

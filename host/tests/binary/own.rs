@@ -9,7 +9,7 @@ use crate::support::{Command, House, Output, fixture};
 
 /// Returns an installation in which the fixture has all grants that it lists, in a worker if
 /// `in_worker` is set.
-fn granted(in_worker: bool) -> Option<House> {
+fn house_with_grant(in_worker: bool) -> Option<House> {
     let house = House::new()?;
     if in_worker {
         house.drop_in(&fixture("wants"));
@@ -29,24 +29,24 @@ fn asking(operation: &str, request: &Value, bytes: &str) -> Value {
 }
 
 #[track_caller]
-fn ask(house: &House, operation: &str, request: &Value, bytes: &str) -> Value {
+fn ask_service(house: &House, operation: &str, request: &Value, bytes: &str) -> Value {
     call(house, "ask_wanted", &asking(operation, request, bytes)).code(0).json()
 }
 
 #[test]
 fn stored_values_survive_host_restart_and_plugin_update() {
     for in_worker in [false, true] {
-        let Some(house) = granted(in_worker) else { return };
+        let Some(house) = house_with_grant(in_worker) else { return };
         let key = json!({ "key": "moon/phase" });
-        ask(&house, "store.set", &key, "full");
-        let read = ask(&house, "store.get", &key, "");
+        ask_service(&house, "store.set", &key, "full");
+        let read = ask_service(&house, "store.get", &key, "");
         assert_eq!((&read["answer"]["found"], &read["bytes"]), (&json!(true), &json!("full")));
         // The instance's own context accesses the same store.
         let at_home = json!({ "operation": "store.get", "request": key, "at_home": true });
         assert_eq!(call(&house, "ask_wanted", &at_home).code(0).json()["bytes"], "full");
         let here = json!({ "key": "moon/phase", "of": "workspace" });
-        assert_eq!(ask(&house, "store.get", &here, "")["answer"]["found"], false);
-        ask(&house, "store.set", &here, "dark");
+        assert_eq!(ask_service(&house, "store.get", &here, "")["answer"]["found"], false);
+        ask_service(&house, "store.set", &here, "dark");
         let elsewhere = house.path().join("elsewhere");
         fs::create_dir_all(elsewhere.join(".git")).unwrap();
         let arguments = asking("store.get", &here, "").to_string();
@@ -59,8 +59,8 @@ fn stored_values_survive_host_restart_and_plugin_update() {
             bytes.push(0);
             fs::write(&file, bytes).unwrap();
         }
-        assert_eq!(ask(&house, "store.get", &here, "")["bytes"], "dark");
-        let folder = ask(&house, "store.folder", &json!({}), "")["answer"]["path"].clone();
+        assert_eq!(ask_service(&house, "store.get", &here, "")["bytes"], "dark");
+        let folder = ask_service(&house, "store.folder", &json!({}), "")["answer"]["path"].clone();
         assert!(std::path::Path::new(folder.as_str().unwrap()).is_dir(), "{folder}");
         assert!(!house.workspace().join(".jaato").exists(), "nothing is written there");
     }
@@ -69,7 +69,7 @@ fn stored_values_survive_host_restart_and_plugin_update() {
 #[test]
 fn invalid_requests_and_request_floods_of_a_plugin_are_bounded() {
     for in_worker in [false, true] {
-        let Some(house) = granted(in_worker) else { return };
+        let Some(house) = house_with_grant(in_worker) else { return };
         let missing = house.path().join("missing").display().to_string();
         for (operation, request, told) in [
             ("store.set", json!({ "key": "" }), "a key has 1 to 200 bytes"),
@@ -103,16 +103,16 @@ fn invalid_requests_and_request_floods_of_a_plugin_are_bounded() {
 fn conditional_write_fails_after_a_concurrent_change() {
     let house = house!(ships "wants");
     let absent = json!({ "key": "k", "expected": "absent" });
-    ask(&house, "store.set", &absent, "first");
+    ask_service(&house, "store.set", &absent, "first");
     let output = call(&house, "ask_wanted", &asking("store.set", &absent, "second"));
     assert!(output.stderr.contains("`k` has changed"), "{output}");
-    assert_eq!(ask(&house, "store.get", &json!({ "key": "k" }), "")["bytes"], "first");
+    assert_eq!(ask_service(&house, "store.get", &json!({ "key": "k" }), "")["bytes"], "first");
 }
 
 #[test]
 fn full_disk_leaves_the_stored_value_unchanged() {
     let house = house!(ships "wants");
-    ask(&house, "store.set", &json!({ "key": "k" }), "small");
+    ask_service(&house, "store.set", &json!({ "key": "k" }), "small");
     // A limit on file size simulates a full disk. The writer gets an error instead of a signal.
     let large = asking("store.set", &json!({ "key": "k" }), &"x".repeat(600 * 1024)).to_string();
     let file = house.write(
@@ -130,24 +130,27 @@ fn full_disk_leaves_the_stored_value_unchanged() {
     );
     let output = Command::program(&house, "bash", &["-c", &line]).run();
     assert!(output.stdout.contains("its stored value is unchanged"), "{output}");
-    assert_eq!(ask(&house, "store.get", &json!({ "key": "k" }), "")["bytes"], "small");
+    assert_eq!(ask_service(&house, "store.get", &json!({ "key": "k" }), "")["bytes"], "small");
 }
 
 #[test]
 fn secrets_belong_to_one_plugin_and_are_masked() {
     for in_worker in [false, true] {
-        let Some(house) = granted(in_worker) else { return };
+        let Some(house) = house_with_grant(in_worker) else { return };
         let secret = "correct-horse-battery-staple";
-        let kept = ask(&house, "secret.set", &json!({ "name": "token" }), secret);
+        let kept = ask_service(&house, "secret.set", &json!({ "name": "token" }), secret);
         assert_eq!(kept["answer"]["by_system"], false);
-        assert_eq!(ask(&house, "secret.get", &json!({ "name": "token" }), "")["bytes"], secret);
+        assert_eq!(
+            ask_service(&house, "secret.get", &json!({ "name": "token" }), "")["bytes"],
+            secret
+        );
         let told = call(&house, "tell_secret", &json!({ "name": "token" })).code(1);
         assert!(told.stderr.contains("the server refused `********`"), "{told}");
         assert!(!told.to_string().contains(secret));
         let log = fs::read_to_string(house.cache().join("jaato.log")).unwrap_or_default();
         assert!(!log.contains(secret), "{log}");
-        ask(&house, "secret.delete", &json!({ "name": "token" }), "");
-        let gone = ask(&house, "secret.get", &json!({ "name": "token" }), "");
+        ask_service(&house, "secret.delete", &json!({ "name": "token" }), "");
+        let gone = ask_service(&house, "secret.get", &json!({ "name": "token" }), "");
         assert_eq!(gone["answer"]["found"], false);
     }
 }
@@ -187,7 +190,7 @@ fn secrets_are_kept_by_the_systems_tool_if_available() {
 #[test]
 fn helper_programs_live_as_long_as_their_instance() {
     for in_worker in [false, true] {
-        let Some(house) = granted(in_worker) else { return };
+        let Some(house) = house_with_grant(in_worker) else { return };
         let mut batch = house.command(&["call", "--batch"]).start();
         let mut said = |line: &str| {
             let call = json!({ "tool": "use_helper", "args": { "line": line } });
@@ -211,11 +214,11 @@ fn helper_programs_live_as_long_as_their_instance() {
 #[test]
 fn tokens_are_estimated_when_no_provider_counts_them() {
     let house = house!(ships "wants");
-    let counted = ask(&house, "count", &json!({ "text": "moonlight" }), "");
+    let counted = ask_service(&house, "count", &json!({ "text": "moonlight" }), "");
     assert_eq!(counted["answer"], json!({ "tokens": 3, "is_estimate": true }));
     house.ship(&crate::support::fixtures::built("provider_scripted"));
     let of_model = json!({ "text": "moonlight", "model": "scripted/test" });
-    let counted = ask(&house, "count", &of_model, "");
+    let counted = ask_service(&house, "count", &of_model, "");
     let expected = json!({ "tokens": 3, "is_estimate": true, "model": "scripted/test" });
     assert_eq!(counted["answer"], expected);
 }

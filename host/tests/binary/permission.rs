@@ -43,14 +43,14 @@ fn with_cli() -> Option<House> {
     Some(house)
 }
 
-fn write(house: &House, text: &str) {
+fn write_rules(house: &House, text: &str) {
     house.write(FILE, text);
 }
 
 #[test]
 fn permission_deny_rule_in_user_file_overrides_yes_option() {
     let Some(house) = counting() else { return };
-    write(&house, RULES);
+    write_rules(&house, RULES);
     let output = house.run(&["run", "--yes", "--output", "json", "count"]);
     let lines = output.json_lines();
     let decided = lines.iter().find(|line| line["event"] == "permission_decided").unwrap();
@@ -67,7 +67,7 @@ fn permission_deny_rule_in_user_file_overrides_yes_option() {
 #[test]
 fn permission_explain_names_rule_file_and_line() {
     let Some(house) = with_cli() else { return };
-    write(&house, RULES);
+    write_rules(&house, RULES);
     let explain = |command: &str| {
         let arguments = json!({ "command": command }).to_string();
         let words = ["permission", "explain", "cli_based_tool", &arguments, "--output", "json"];
@@ -132,7 +132,7 @@ fn permission_rules_of_a_workspace_need_trust_and_editing_keeps_it() {
 #[test]
 fn permission_test_reports_unexpected_decisions() {
     let Some(house) = with_cli() else { return };
-    write(&house, RULES);
+    write_rules(&house, RULES);
     let cases = "[[cases]]\ncommand = \"rm x\"\nexpect = \"deny\"\n\n[[cases]]\ncommand = \"make\"\nexpect = \"allow\"\n";
     house.write("workspace/cases.toml", cases);
     let output = house.run(&["permission", "test", "cases.toml"]).code(1);
@@ -158,7 +158,7 @@ fn permission_file_named_by_a_variable_counts_as_the_users_own() {
 #[test]
 fn permission_file_that_is_broken_denies_everything() {
     let Some(house) = counting() else { return };
-    write(&house, "[[rules]]\ndecison = \"deny\"\n");
+    write_rules(&house, "[[rules]]\ndecison = \"deny\"\n");
     let output = house.run(&["run", "--yes", "count"]);
     assert!(output.stderr.contains("did you mean `decision`"), "{output}");
     house.run(&["permission", "list"]).code(3);

@@ -8,7 +8,7 @@ use crate::support::command::Running;
 use crate::support::{House, Output, fixtures, library_name};
 
 /// Returns an installation with the file tools, the shell and the plan tools, and a file to edit.
-fn furnish() -> Option<House> {
+fn set_up_house() -> Option<House> {
     let house = with_cli()?;
     let plugins = fixtures::house()?.join("plugins");
     for name in ["tool_file_edit", "tool_todo"] {
@@ -18,7 +18,7 @@ fn furnish() -> Option<House> {
     Some(house)
 }
 
-fn edit(old: &str, new: &str) -> Value {
+fn edit_call(old: &str, new: &str) -> Value {
     call("updateFile", json!({ "path": "a.txt", "old": old, "new": new }))
 }
 
@@ -32,14 +32,14 @@ fn content(house: &House) -> String {
 
 /// Waits for the permission prompt of a tool and returns it.
 #[track_caller]
-fn asked(running: &Running, tool: &str) -> Value {
+fn asked_call(running: &Running, tool: &str) -> Value {
     let line = running.wait_for("\"event\":\"permission_asked\"");
     let prompt: Value = serde_json::from_str(&line).unwrap();
     assert_eq!(prompt["name"], tool, "{prompt}");
     prompt
 }
 
-fn answer(running: &mut Running, prompt: &Value, decision: &str, mode: Option<&str>) {
+fn answer_prompt(running: &mut Running, prompt: &Value, decision: &str, mode: Option<&str>) {
     let mut answer = json!({ "call_id": prompt["call_id"], "decision": decision });
     if let Some(mode) = mode {
         answer["mode"] = mode.into();
@@ -71,27 +71,27 @@ const RUN: [&str; 7] = ["run", "--output", "json", "--answers", "--mode", "plan"
 fn plan_mode_lasts_until_the_user_accepts_the_plan() {
     let rules = "version = 1\n[[rules]]\ndecision = \"allow\"\ntool = \"startPlan\"\n";
     for (mode, rule) in [("accept-edits", "mode.accept_edits"), ("ask", "person.once")] {
-        let Some(house) = furnish() else { return };
+        let Some(house) = set_up_house() else { return };
         // A rule that allows starting a plan does not end the mode.
         house.write("home/.config/jaato/permissions.toml", rules);
         house.script(&json!({ "answers": [
-            told("system", "The session is in plan mode", edit("one", "two")),
+            told("system", "The session is in plan mode", edit_call("one", "two")),
             told("tool_result", "(rule `mode.plan`)", call("readFile", json!({ "path": "a.txt" }))),
             told("tool_result", "one", call("cli_based_tool", json!({ "command": "touch made" }))),
             told("tool_result", "(rule `mode.plan`)", create_plan()),
             told("tool_result", "plan_1", call("startPlan", json!({}))),
-            told("tool_result", "\"confirmed\":true", edit("one", "two")),
+            told("tool_result", "\"confirmed\":true", edit_call("one", "two")),
             says("done"),
         ] }));
         let mut running = house.command(&RUN).start();
-        let prompt = asked(&running, "startPlan");
+        let prompt = asked_call(&running, "startPlan");
         assert_eq!(prompt["title"], "Start this plan?");
         assert_eq!(prompt["subject"], json!({ "kind": "plan", "steps": ["write two"] }));
         assert_eq!(prompt["rule"], "mode.start_plan");
-        answer(&mut running, &prompt, "allow_once", Some(mode));
+        answer_prompt(&mut running, &prompt, "allow_once", Some(mode));
         if mode == "ask" {
-            let prompt = asked(&running, "updateFile");
-            answer(&mut running, &prompt, "allow_once", None);
+            let prompt = asked_call(&running, "updateFile");
+            answer_prompt(&mut running, &prompt, "allow_once", None);
         }
         let output = running.finish().code(0);
         let expected = [
@@ -111,16 +111,16 @@ fn plan_mode_lasts_until_the_user_accepts_the_plan() {
 
 #[test]
 fn denied_plan_keeps_plan_mode() {
-    let Some(house) = furnish() else { return };
+    let Some(house) = set_up_house() else { return };
     house.script(&json!({ "answers": [
         create_plan(),
         call("startPlan", json!({})),
-        told("tool_result", "the user denied the call of `startPlan`", edit("one", "two")),
+        told("tool_result", "the user denied the call of `startPlan`", edit_call("one", "two")),
         told("tool_result", "(rule `mode.plan`)", says("done")),
     ] }));
     let mut running = house.command(&RUN).start();
-    let prompt = asked(&running, "startPlan");
-    answer(&mut running, &prompt, "deny", None);
+    let prompt = asked_call(&running, "startPlan");
+    answer_prompt(&mut running, &prompt, "deny", None);
     let output = running.finish().code(0);
     assert_eq!(modes(&output), [""; 0], "{output}");
     assert_eq!(content(&house), "one\n");
@@ -128,7 +128,7 @@ fn denied_plan_keeps_plan_mode() {
 
 #[test]
 fn plan_mode_does_not_end_without_a_plan_or_a_user() {
-    let Some(house) = furnish() else { return };
+    let Some(house) = set_up_house() else { return };
     // The user is not asked about a plan that does not exist.
     house.script(&json!({ "answers": [call("startPlan", json!({})), says("done")] }));
     let output = house.command(&RUN).start().wait_with_open_input();
@@ -137,7 +137,7 @@ fn plan_mode_does_not_end_without_a_plan_or_a_user() {
     house.script(&json!({ "answers": [
         create_plan(),
         call("startPlan", json!({})),
-        told("tool_result", "(rule `mode.start_plan`)", edit("one", "two")),
+        told("tool_result", "(rule `mode.start_plan`)", edit_call("one", "two")),
         told("tool_result", "(rule `mode.plan`)", says("done")),
     ] }));
     let words = ["run", "--yes", "--output", "json", "--mode", "plan", "go"];
@@ -153,7 +153,7 @@ fn plan_mode_does_not_end_without_a_plan_or_a_user() {
 
 #[test]
 fn system_prompt_mentions_plan_mode_only_in_plan_mode() {
-    let Some(house) = furnish() else { return };
+    let Some(house) = set_up_house() else { return };
     house.script(&json!({ "answers": [says("done")] }));
     let shown = |mode: &str| {
         let output = house.run(&["run", "--show-prompt", "--mode", mode, "go"]).code(0);
@@ -168,10 +168,10 @@ fn system_prompt_mentions_plan_mode_only_in_plan_mode() {
 
 #[test]
 fn chat_switches_to_plan_mode_and_back() {
-    let Some(house) = furnish() else { return };
+    let Some(house) = set_up_house() else { return };
     house.script(&json!({ "answers": [
         told("system", "The session is in plan mode", says("I plan.")),
-        edit("one", "two"),
+        edit_call("one", "two"),
         told("tool_result", "\"path\"", says("done")),
     ] }));
     let lines = "/mode plan\ngo\n/mode accept-edits\ngo\n";

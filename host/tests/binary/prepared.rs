@@ -6,7 +6,7 @@ use crate::support::cli::with_cli;
 use crate::support::shells::{self, Calls};
 use crate::support::{House, fixture};
 
-fn furnish() -> Option<House> {
+fn set_up_house() -> Option<House> {
     let house = with_cli()?;
     house.ship(&fixture("asks"));
     house.ship(&fixture("prepares"));
@@ -20,7 +20,7 @@ fn batch(house: &House, lines: &[Value]) -> Vec<Value> {
     house.command(&words).input(lines.join("\n")).run().json_lines()
 }
 
-fn ask(operation: &str, request: &Value) -> Value {
+fn ask_service(operation: &str, request: &Value) -> Value {
     json!({ "tool": "ask_service", "args": { "operation": operation, "request": request } })
 }
 
@@ -30,7 +30,7 @@ fn command(line: &str) -> Value {
 
 #[test]
 fn host_runs_programs_prepared_by_the_environment() {
-    let Some(house) = furnish() else { return };
+    let Some(house) = set_up_house() else { return };
     let lines = [
         command("echo $PREPARED_BY; echo told >&2; exit 3"),
         command("echo ${JAATO_SESSION_ID%%-*}"),
@@ -49,8 +49,8 @@ fn host_runs_programs_prepared_by_the_environment() {
 
 #[test]
 fn program_refused_by_the_environment_is_not_run() {
-    let Some(house) = furnish() else { return };
-    let told = batch(&house, &[ask("process.spawn", &json!({ "program": "refused" }))]);
+    let Some(house) = set_up_house() else { return };
+    let told = batch(&house, &[ask_service("process.spawn", &json!({ "program": "refused" }))]);
     let expected = json!({ "kind": "permission_denied", "message": "the environment refuses it" });
     for (key, value) in expected.as_object().unwrap() {
         assert_eq!(&told[0]["error"][key], value, "{told:?}");
@@ -59,27 +59,27 @@ fn program_refused_by_the_environment_is_not_run() {
 
 #[test]
 fn plugins_cannot_call_the_prepare_operation() {
-    let Some(house) = furnish() else { return };
-    let told = batch(&house, &[ask("process.prepare", &json!({ "program": "true" }))]);
+    let Some(house) = set_up_house() else { return };
+    let told = batch(&house, &[ask_service("process.prepare", &json!({ "program": "true" }))]);
     assert_eq!(told[0]["error"]["kind"], "unknown_operation", "{told:?}");
 }
 
 #[test]
 fn environment_itself_runs_programs_that_outlive_their_call() {
-    let Some(house) = furnish() else { return };
-    let told = batch(&house, &[ask("process.start", &json!({ "program": "true" }))]);
+    let Some(house) = set_up_house() else { return };
+    let told = batch(&house, &[ask_service("process.start", &json!({ "program": "true" }))]);
     let message = told[0]["error"]["message"].as_str().unwrap();
     assert!(message.contains("asked to run a program itself"), "{told:?}");
 }
 
 #[test]
 fn process_ids_of_host_and_environment_do_not_collide() {
-    let Some(house) = furnish() else { return };
+    let Some(house) = set_up_house() else { return };
     let lines = [
-        ask("process.start", &json!({ "program": "sleep", "args": ["300"] })),
-        ask("process.spawn", &json!({ "program": "true" })),
-        ask("process.signal", &json!({ "process": 1, "signal": "kill" })),
-        ask("process.wait", &json!({ "process": 1 })),
+        ask_service("process.start", &json!({ "program": "sleep", "args": ["300"] })),
+        ask_service("process.spawn", &json!({ "program": "true" })),
+        ask_service("process.signal", &json!({ "process": 1, "signal": "kill" })),
+        ask_service("process.wait", &json!({ "process": 1 })),
     ];
     let lines: Vec<_> = lines.iter().map(Value::to_string).collect();
     let told = house.command(&["call", "--batch"]).input(lines.join("\n")).run().json_lines();

@@ -17,13 +17,13 @@ const PNG_URL: &str = "data:image/png;base64,iVBORw0KGgo";
 
 const MODEL: [&str; 3] = ["run", "--model", "openai/test"];
 
-fn put(house: &House, name: &str, bytes: &[u8]) {
+fn put_file(house: &House, name: &str, bytes: &[u8]) {
     fs::write(house.workspace().join(name), bytes).unwrap();
 }
 
 /// Runs a task, and returns the content of the user's message.
 #[track_caller]
-fn asked(house: &House, words: &[&str]) -> Value {
+fn asked_prompt(house: &House, words: &[&str]) -> Value {
     let server = Server::start([Answer::text(&["I see."])]);
     let words: Vec<&str> = MODEL.iter().chain(words).copied().collect();
     let output = at(house, &server, &words).run().code(0);
@@ -35,9 +35,9 @@ fn asked(house: &House, words: &[&str]) -> Value {
 #[test]
 fn image_type_is_detected_from_content_not_file_name() {
     let house = house!(furnish);
-    put(&house, "moon.txt", PNG);
+    put_file(&house, "moon.txt", PNG);
     for words in [&["--attach", "moon.txt", "what is this?"][..], &["what is this? @moon.txt."]] {
-        let content = asked(&house, words);
+        let content = asked_prompt(&house, words);
         let url = content[0]["image_url"]["url"].as_str().unwrap_or_default();
         assert!(url.starts_with(PNG_URL), "{content:#}");
         assert!(content[1]["text"].as_str().unwrap().starts_with("what is this?"), "{content:#}");
@@ -48,7 +48,7 @@ fn image_type_is_detected_from_content_not_file_name() {
 #[test]
 fn model_without_vision_gets_a_note_and_the_user_a_warning() {
     let house = house!(furnish);
-    put(&house, "moon.png", PNG);
+    put_file(&house, "moon.png", PNG);
     let server = Server::start([Answer::text(&["I do not see."])]);
     server.set_models(
         Answer::status(200).body(
@@ -69,10 +69,10 @@ fn model_without_vision_gets_a_note_and_the_user_a_warning() {
 #[test]
 fn text_file_mention_is_inlined_and_other_mentions_stay_as_text() {
     let house = house!(furnish);
-    put(&house, "notes.png", b"buy milk");
+    put_file(&house, "notes.png", b"buy milk");
     house.write("workspace/my notes.txt", "sell honey");
     let content =
-        asked(&house, &["do as @notes.png and @\"my notes.txt\" say, @missing"]).to_string();
+        asked_prompt(&house, &["do as @notes.png and @\"my notes.txt\" say, @missing"]).to_string();
     for part in ["The file `notes.png`:", "buy milk", "sell honey", "@missing"] {
         assert!(content.contains(part), "{content}");
     }
@@ -96,8 +96,8 @@ fn sent_and_told(house: &House, words: &[&str], input: &str) -> (String, String)
 fn pasted_mentions_attach_no_outside_or_hidden_files() {
     let house = house!(furnish);
     house.write("home/.ssh/id_rsa", "TOP-SECRET");
-    put(&house, ".env", b"TOP-SECRET");
-    put(&house, "notes.txt", b"buy milk");
+    put_file(&house, ".env", b"TOP-SECRET");
+    put_file(&house, "notes.txt", b"buy milk");
     house.write("workspace/.git/config", "TOP-SECRET");
     symlink("../home/.ssh", house.workspace().join("keys")).unwrap();
     symlink("../home/.ssh/id_rsa", house.workspace().join("id.txt")).unwrap();
@@ -166,8 +166,8 @@ fn file_denied_by_a_rule_is_never_attached() {
 #[test]
 fn invalid_attachment_is_refused_by_name_before_any_request() {
     let house = house!(furnish);
-    put(&house, "noise.png", &[0, 159, 146, 150]);
-    put(&house, "long.txt", &vec![b'a'; 1024 * 1024 + 1]);
+    put_file(&house, "noise.png", &[0, 159, 146, 150]);
+    put_file(&house, "long.txt", &vec![b'a'; 1024 * 1024 + 1]);
     for (file, says) in [
         ("none.png", "cannot attach `none.png`: No such file"),
         (".", "cannot attach `.`: it is not a file"),
@@ -185,7 +185,7 @@ fn invalid_attachment_is_refused_by_name_before_any_request() {
 #[test]
 fn a_chat_takes_files_for_its_next_message() {
     let house = house!(furnish);
-    put(&house, "moon.png", PNG);
+    put_file(&house, "moon.png", PNG);
     let server = Server::start([Answer::text(&["one"]), Answer::text(&["two"])]);
     let lines = "/attach moon.png\n/attach none.png\nwhat is this?\nand now?\n";
     let chat = ["chat", "--model", "openai/test"];
@@ -203,7 +203,11 @@ fn a_chat_takes_files_for_its_next_message() {
 fn options_reach_the_server_and_the_command_line_wins() {
     let house = house!(furnish);
     house.configure_more("temperature = 0.5\nseed = 7\nstop = [\"END\"]\n");
-    put(&house, "schema.json", br#"{"type": "object", "properties": {"a": {"type": "string"}}}"#);
+    put_file(
+        &house,
+        "schema.json",
+        br#"{"type": "object", "properties": {"a": {"type": "string"}}}"#,
+    );
     let server = Server::start([Answer::text(&["{}"])]);
     let words = ["--temperature", "1", "--effort", "low", "--output-schema", "schema.json", "go"];
     let words: Vec<&str> = MODEL.iter().copied().chain(words).collect();
@@ -225,7 +229,7 @@ fn unsupported_or_invalid_request_options_are_refused_before_sending() {
     for (option, value) in [("--temperature", "3"), ("--effort", "hard"), ("--stop", "")] {
         house.command(&["run", option, value, "go"]).run().code(2);
     }
-    put(&house, "list.json", b"[]");
+    put_file(&house, "list.json", b"[]");
     for (file, says) in [("list.json", "it must be an object"), ("none.json", "cannot read")] {
         let output = house.command(&["run", "--output-schema", file, "go"]).run().code(2);
         assert!(output.stderr.contains(says), "{output}");

@@ -32,11 +32,11 @@ fn uses(arguments: Value) -> Value {
     json!([{ "call": { "name": "use_prompt", "arguments": arguments } }])
 }
 
-fn after(result: &str, steps: Value) -> Value {
+fn answer_after(result: &str, steps: Value) -> Value {
     json!({ "expect": { "tool_result": result }, "steps": steps })
 }
 
-fn says(text: &str) -> Value {
+fn text_answer(text: &str) -> Value {
     json!([{ "text": text }])
 }
 
@@ -51,9 +51,9 @@ fn model_uses_a_skill_and_reads_its_files() {
                 "expect": { "data": "- moon: Use when: the moon is asked for." },
                 "steps": uses(json!({ "name": "moon" })),
             },
-            after("Look up.", uses(json!({ "name": "moon", "file": "far.md" }))),
-            after("The far side.", uses(json!({ "name": "sun" }))),
-            after("there are: moon, review", says("it is full")),
+            answer_after("Look up.", uses(json!({ "name": "moon", "file": "far.md" }))),
+            answer_after("The far side.", uses(json!({ "name": "sun" }))),
+            answer_after("there are: moon, review", text_answer("it is full")),
         ]),
     );
     let output = house.run(&["run", "how is the moon?"]).code(0);
@@ -66,7 +66,7 @@ fn skills_are_not_announced_without_the_prompt_tool() {
     let Some(house) = with_prompts() else { return };
     house.run(&["trust"]).code(0);
     for (tools, told) in [("use_prompt", "moon: Use when"), ("none", "[]")] {
-        let answer = json!({ "expect": { "data": told }, "steps": says("hello") });
+        let answer = json!({ "expect": { "data": told }, "steps": text_answer("hello") });
         script(&house, json!([answer]));
         let output = house.run(&["run", "--tools", tools, "hi"]).code(0);
         assert_eq!(output.stdout, "hello\n", "{tools}: {output}");
@@ -80,9 +80,9 @@ fn prompt_command_sends_its_expanded_text() {
     script(
         &house,
         json!([
-            { "expect": { "prompt": "Review src/a.rs as a friend." }, "steps": says("one") },
-            { "expect": { "prompt": "Review b as a stranger." }, "steps": says("two") },
-            { "expect": { "prompt": "plain" }, "steps": says("three") },
+            { "expect": { "prompt": "Review src/a.rs as a friend." }, "steps": text_answer("one") },
+            { "expect": { "prompt": "Review b as a stranger." }, "steps": text_answer("two") },
+            { "expect": { "prompt": "plain" }, "steps": text_answer("three") },
         ]),
     );
     let input = "/review src/a.rs\n/prompt review b who='a stranger'\n/prompts\nplain\n";

@@ -14,7 +14,7 @@ use crate::support::screen::{Scene, Size};
 use crate::support::{Command, House, fixture};
 use crate::terminal::{QUESTION, on_terminal, shell_on_terminal};
 
-fn as_it_is(command: Command) -> Command {
+fn unchanged_command(command: Command) -> Command {
     command
 }
 
@@ -36,7 +36,7 @@ pub fn with_tools() -> Option<House> {
 /// Runs jaato with echo enabled, so that a test sees when the input has arrived.
 fn with_echo(house: &House, words: &str, size: &str) -> Option<Running> {
     let line = format!("stty {size}; exec '{}' {words}", house.binary().display());
-    shell_on_terminal(house, &line, as_it_is)
+    shell_on_terminal(house, &line, unchanged_command)
 }
 
 /// Returns a command that continues once a file exists.
@@ -161,7 +161,7 @@ fn input_typed_before_the_trust_prompt_does_not_answer_it() {
         "read -r begun; while [ ! -e go ]; do sleep 0.01; done; exec '{}' run go",
         house.binary().display()
     );
-    let Some(mut running) = shell_on_terminal(&house, &line, as_it_is) else { return };
+    let Some(mut running) = shell_on_terminal(&house, &line, unchanged_command) else { return };
     running.write(b"begun\ny\nmarmot\n");
     running.wait_for_text("marmot");
     house.write("workspace/go", "");
@@ -183,7 +183,8 @@ fn no_other_output_appears_while_a_prompt_is_open() {
         told("\"count\":1", says("done")),
         says("all done"),
     ] }));
-    let Some(mut running) = on_terminal(&house, "run --allow cli_based_tool go", as_it_is) else {
+    let Some(mut running) = on_terminal(&house, "run --allow cli_based_tool go", unchanged_command)
+    else {
         return;
     };
     running.wait_for_question();
@@ -278,7 +279,7 @@ fn prompt_is_repeated_when_the_terminal_is_resized() {
         waits_for("go"),
         house.binary().display()
     );
-    let Some(mut running) = shell_on_terminal(&house, &line, as_it_is) else { return };
+    let Some(mut running) = shell_on_terminal(&house, &line, unchanged_command) else { return };
     running.wait_for_question();
     house.write("workspace/go", "");
     running.wait_for_question();

@@ -45,7 +45,7 @@ pub fn which() -> Value {
     call("edition", json!({}))
 }
 
-fn put(from: &Path, to: &Path) -> Value {
+fn put_plugin(from: &Path, to: &Path) -> Value {
     call("put", json!({ "from": from, "to": to, "over": false }))
 }
 
@@ -213,9 +213,9 @@ fn running_call_finishes_on_the_edition_that_started_it() {
         let go = house.path().join("go");
         let mut script = answers(&[
             (nothing(), call("job", json!({ "until": go }))),
-            (json!({ "tool_result": "task_1" }), put(&two, &file)),
+            (json!({ "tool_result": "task_1" }), put_plugin(&two, &file)),
             (nothing(), which()),
-            (told("TWO", 1), put(&two, &go)),
+            (told("TWO", 1), put_plugin(&two, &go)),
             (nothing(), text("done")),
         ]);
         // The outcome arrives with the last result or in its own message.
@@ -307,7 +307,7 @@ fn edition_that_fails_to_start_keeps_the_previous_one() {
         let two = edition(&house, "two.so", &[SECOND]);
         house.script(&answers(&[
             (nothing(), which()),
-            (told("ONE", 1), put(&bad, &file)),
+            (told("ONE", 1), put_plugin(&bad, &file)),
             (nothing(), which()),
             (told("ONE", 2), which()),
             (told("ONE", 3), text("first")),
@@ -335,7 +335,7 @@ fn tools_that_changed_are_offered_with_the_next_turn() {
     let after = ["edition", "get_environment", "job", "leave", "put", "tool_omega"];
     house.script(&answers(&[
         (json!({ "tools": before }), which()),
-        (told("ONE", 1), put(&two, &file)),
+        (told("ONE", 1), put_plugin(&two, &file)),
         // In the same turn, a call uses the tools that were offered.
         (json!({ "tools": before }), call("tool_alpha", json!({}))),
         (json!({ "tools": before, "tool_result": "\"edition\":\"ONE\"" }), text("first")),

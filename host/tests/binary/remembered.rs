@@ -13,7 +13,7 @@ use crate::support::{House, fixtures, is_root, library_name, set_mode};
 const RULES: &str = "home/.config/jaato/permissions.toml";
 
 /// Runs one command in a folder. The user answers permanently each time.
-fn keep(house: &House, command: &str, folder: &Path) -> String {
+fn keep_answer(house: &House, command: &str, folder: &Path) -> String {
     house.script(&json!({ "answers": [
         call("cli_based_tool", json!({ "command": command })),
         says("done"),
@@ -29,7 +29,7 @@ fn keep(house: &House, command: &str, folder: &Path) -> String {
 }
 
 /// Returns the rules' decision about a command in a folder.
-fn decided(house: &House, command: &str, folder: &Path) -> String {
+fn decision_in_folder(house: &House, command: &str, folder: &Path) -> String {
     let arguments = json!({ "command": command }).to_string();
     let words = ["permission", "explain", "cli_based_tool", &arguments];
     let said = house.command(&words).directory(folder).run().code(0).stdout;
@@ -51,10 +51,10 @@ fn permanent_answer_applies_only_in_its_trusted_workspace() {
         house.command(&["trust"]).directory(folder).run().code(0);
     }
     for line in ["make", "./build.sh", "npm test", "python3 setup.py", "sh run.sh", "pytest"] {
-        keep(&house, line, &mine);
-        assert_eq!(decided(&house, line, &mine), "allow", "{line}");
+        keep_answer(&house, line, &mine);
+        assert_eq!(decision_in_folder(&house, line, &mine), "allow", "{line}");
         for elsewhere in [&other, &inner] {
-            assert_eq!(decided(&house, line, elsewhere), "ask", "{line}: elsewhere");
+            assert_eq!(decision_in_folder(&house, line, elsewhere), "ask", "{line}: elsewhere");
         }
     }
     let text = fs::read_to_string(house.path().join(RULES)).unwrap();
@@ -76,7 +76,7 @@ fn editing() -> Option<House> {
 }
 
 /// Writes files from a folder in mode `accept-edits`. Returns those written without a prompt.
-fn written(house: &House, names: &[&str], folder: &Path) -> Vec<String> {
+fn write_rules(house: &House, names: &[&str], folder: &Path) -> Vec<String> {
     let steps: Vec<Value> = names
         .iter()
         .map(|name| {
@@ -137,7 +137,7 @@ fn automatic_edits_never_change_protected_files() {
     ];
     let plain = ["src/main.rs", ".gitignore", "Makefile", "package.json", "src/config/a.rs"];
     for names in [&protected[..], &plain[..]] {
-        let got = written(&house, names, &work);
+        let got = write_rules(&house, names, &work);
         let expected: &[&str] = if names.len() == plain.len() { &plain } else { &[] };
         assert_eq!(got, expected, "{got:?}");
     }
@@ -155,12 +155,12 @@ fn automatic_edits_never_change_home_or_jaato_files() {
         ".gitconfig",
         ".config/systemd/user/x.service",
     ];
-    let got = written(&house, &names, &house.home());
+    let got = write_rules(&house, &names, &house.home());
     assert_eq!(got, Vec::<String>::new());
     let config = house.home().join(".config");
-    let got = written(&house, &["git/config", "fish/config.fish", "new"], &config);
+    let got = write_rules(&house, &["git/config", "fish/config.fish", "new"], &config);
     assert_eq!(got, Vec::<String>::new());
-    assert_eq!(written(&house, &["notes.md"], &house.home()), ["notes.md"]);
+    assert_eq!(write_rules(&house, &["notes.md"], &house.home()), ["notes.md"]);
 }
 
 #[test]
@@ -173,10 +173,10 @@ fn home_and_folders_of_other_users_are_not_workspaces() {
     }
     let (mine, evil) = (house.home().join("mine"), house.home().join("Downloads/evil"));
     house.command(&["trust"]).directory(&mine).run().code(0);
-    assert_eq!(decided(&house, "make", &mine), "allow");
-    assert_eq!(decided(&house, "make", &evil), "ask");
+    assert_eq!(decision_in_folder(&house, "make", &mine), "allow");
+    assert_eq!(decision_in_folder(&house, "make", &evil), "ask");
     house.command(&["trust"]).directory(&house.home()).run().code(0);
-    assert_eq!(decided(&house, "make", &evil), "ask");
+    assert_eq!(decision_in_folder(&house, "make", &evil), "ask");
 
     // Like `/tmp`: every user can write there.
     let (open, work) = (house.path().join("open"), house.path().join("open/work"));
@@ -184,7 +184,7 @@ fn home_and_folders_of_other_users_are_not_workspaces() {
     fs::create_dir_all(open.join(".jaato")).unwrap();
     set_mode(&open, 0o1777);
     house.command(&["trust"]).directory(&work).run().code(0);
-    assert_eq!(decided(&house, "make", &open), "ask");
+    assert_eq!(decision_in_folder(&house, "make", &open), "ask");
     if !is_root() {
         return;
     }
@@ -205,7 +205,7 @@ fn workspace_rule_cannot_allow_everything() {
         }
         house.write(&format!("workspace/.jaato/{name}"), text);
         house.run(&["trust"]).code(0);
-        decided(&house, "date", &house.workspace())
+        decision_in_folder(&house, "date", &house.workspace())
     };
     for rule in [
         "tool = \"*\"",

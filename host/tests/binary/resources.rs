@@ -15,7 +15,7 @@ use crate::support::{House, Output, fixture};
 
 /// Returns an installation with an environment, a plugin that keeps resources, and one that calls
 /// services.
-fn furnish(making_ms: u64, failures: u64) -> Option<House> {
+fn set_up_house(making_ms: u64, failures: u64) -> Option<House> {
     let house = with_cli()?;
     house.ship(&fixture("asks"));
     house.ship(&fixture("keeps"));
@@ -36,11 +36,11 @@ fn line(tool: &str, arguments: Value) -> String {
     json!({ "tool": tool, "args": arguments }).to_string()
 }
 
-fn ask(operation: &str, request: Value) -> String {
+fn service_line(operation: &str, request: Value) -> String {
     line("ask_service", json!({ "operation": operation, "request": request }))
 }
 
-fn named(name: &str) -> Value {
+fn call_with_name(name: &str) -> Value {
     json!({ "name": name })
 }
 
@@ -51,14 +51,14 @@ fn batch(house: &House, lines: &[String]) -> Output {
 }
 
 #[track_caller]
-fn answer(line: &Value) -> &Value {
+fn answer_of_line(line: &Value) -> &Value {
     assert!(line.get("error").is_none(), "{line}");
     &line["result"]["answer"]
 }
 
 #[test]
 fn resources_are_closed_in_reverse_order_before_their_plugins() {
-    let Some(house) = furnish(0, 0) else { return };
+    let Some(house) = set_up_house(0, 0) else { return };
     let keep = |(name, manner)| line("keep_counter", json!({ "name": name, "manner": manner }));
     let all = [("a", ""), ("b", "fails"), ("c", "panics"), ("d", "hangs"), ("e", "")];
     let told = batch(&house, &all.map(keep));
@@ -77,25 +77,25 @@ fn resources_are_closed_in_reverse_order_before_their_plugins() {
 
 #[test]
 fn another_plugin_can_find_call_and_close_resources_by_name() {
-    let Some(house) = furnish(0, 0) else { return };
+    let Some(house) = set_up_house(0, 0) else { return };
     let told = batch(
         &house,
         &[
-            ask("resources.get", named("a")),
-            line("keep_counter", named("a")),
-            line("keep_counter", named("b")),
-            ask("resources.get", named("a")),
-            ask(
+            service_line("resources.get", call_with_name("a")),
+            line("keep_counter", call_with_name("a")),
+            line("keep_counter", call_with_name("b")),
+            service_line("resources.get", call_with_name("a")),
+            service_line(
                 "resources.call",
                 json!({ "name": "a", "operation": "count", "arguments": { "by": 5 } }),
             ),
-            line("read_counter", named("a")),
-            ask("resources.call", json!({ "name": "a", "operation": "fly" })),
-            ask("resources.list", Value::Null),
-            ask("resources.remove", named("a")),
-            ask("resources.remove", named("a")),
-            line("read_counter", named("a")),
-            ask("resources.call", json!({ "name": "a", "operation": "count" })),
+            line("read_counter", call_with_name("a")),
+            service_line("resources.call", json!({ "name": "a", "operation": "fly" })),
+            service_line("resources.list", Value::Null),
+            service_line("resources.remove", call_with_name("a")),
+            service_line("resources.remove", call_with_name("a")),
+            line("read_counter", call_with_name("a")),
+            service_line("resources.call", json!({ "name": "a", "operation": "count" })),
         ],
     );
     let told = told.json_lines();
@@ -103,14 +103,14 @@ fn another_plugin_can_find_call_and_close_resources_by_name() {
         let about = format!("counts for `{name}`");
         json!({ "name": name, "plugin": "fixture-keeps", "kind": "counter", "about": about })
     };
-    assert_eq!(answer(&told[0]), &Value::Null);
-    assert_eq!(answer(&told[3]), &facts("a"));
-    assert_eq!(answer(&told[4]), 6);
+    assert_eq!(answer_of_line(&told[0]), &Value::Null);
+    assert_eq!(answer_of_line(&told[3]), &facts("a"));
+    assert_eq!(answer_of_line(&told[4]), 6);
     assert_eq!(told[5]["result"]["count"], 6);
     assert_eq!(told[6]["error"]["kind"], "unknown_operation");
-    assert_eq!(answer(&told[7]), &json!([facts("a"), facts("b")]));
-    assert_eq!(answer(&told[8]), &json!({ "found": true }));
-    assert_eq!(answer(&told[9]), &json!({ "found": false }));
+    assert_eq!(answer_of_line(&told[7]), &json!([facts("a"), facts("b")]));
+    assert_eq!(answer_of_line(&told[8]), &json!({ "found": true }));
+    assert_eq!(answer_of_line(&told[9]), &json!({ "found": false }));
     assert_eq!(told[10]["result"]["count"], Value::Null);
     assert_eq!(told[11]["error"]["kind"], "not_found");
     assert_eq!(notes(&house), ["closed a", "closed b", "instance closed"]);
@@ -118,14 +118,14 @@ fn another_plugin_can_find_call_and_close_resources_by_name() {
 
 #[test]
 fn setting_a_resource_name_again_closes_the_previous_resource() {
-    let Some(house) = furnish(0, 0) else { return };
+    let Some(house) = set_up_house(0, 0) else { return };
     let told = batch(
         &house,
         &[
             line("keep_counter", json!({ "name": "a", "manner": "fails" })),
             line("keep_counter", json!({ "name": "a", "manner": "fails" })),
-            line("drop_counter", named("a")),
-            line("drop_counter", named("a")),
+            line("drop_counter", call_with_name("a")),
+            line("drop_counter", call_with_name("a")),
         ],
     );
     let told = told.json_lines();
@@ -137,23 +137,23 @@ fn setting_a_resource_name_again_closes_the_previous_resource() {
 
 #[test]
 fn resource_factory_is_found_by_name_and_retried_after_a_failure() {
-    let Some(house) = furnish(0, 1) else { return };
-    let create = || ask("resources.get_or_create", named("made"));
+    let Some(house) = set_up_house(0, 1) else { return };
+    let create = || service_line("resources.get_or_create", call_with_name("made"));
     let told = batch(
         &house,
         &[
             create(),
-            ask("resources.get", named("made")),
+            service_line("resources.get", call_with_name("made")),
             create(),
             create(),
-            ask("resources.get_or_create", named("moon")),
+            service_line("resources.get_or_create", call_with_name("moon")),
         ],
     );
     let told = told.json_lines();
     assert_eq!(told[0]["error"]["message"], "not yet");
-    assert_eq!(answer(&told[1]), &Value::Null);
-    assert_eq!(answer(&told[2])["plugin"], "fixture-keeps");
-    assert_eq!(answer(&told[2]), answer(&told[3]));
+    assert_eq!(answer_of_line(&told[1]), &Value::Null);
+    assert_eq!(answer_of_line(&told[2])["plugin"], "fixture-keeps");
+    assert_eq!(answer_of_line(&told[2]), answer_of_line(&told[3]));
     assert_eq!(told[4]["error"]["kind"], "not_found");
     let expected = ["making made", "making made", "closed made", "instance closed"];
     assert_eq!(notes(&house), expected);
@@ -161,8 +161,11 @@ fn resource_factory_is_found_by_name_and_retried_after_a_failure() {
 
 #[test]
 fn resource_name_has_one_type_and_another_type_conflicts() {
-    let Some(house) = furnish(0, 0) else { return };
-    let told = batch(&house, &[line("keep_counter", named("c")), line("nest_counter", named("c"))]);
+    let Some(house) = set_up_house(0, 0) else { return };
+    let told = batch(
+        &house,
+        &[line("keep_counter", call_with_name("c")), line("nest_counter", call_with_name("c"))],
+    );
     let error = &told.json_lines()[1]["error"];
     let types = "the resource `c` is a `fixture_keeps::Counter`, not a `fixture_keeps::Nest`";
     assert_eq!((&error["kind"], &error["message"]), (&json!("conflict"), &json!(types)));
@@ -170,17 +173,19 @@ fn resource_name_has_one_type_and_another_type_conflicts() {
 
 #[test]
 fn resource_lost_with_its_worker_is_reported_and_created_again() {
-    let Some(house) = furnish(0, 0) else { return };
+    let Some(house) = set_up_house(0, 0) else { return };
     house.isolate("*");
-    let create = || ask("resources.get_or_create", named("made"));
-    let call = |operation| ask("resources.call", json!({ "name": "made", "operation": operation }));
+    let create = || service_line("resources.get_or_create", call_with_name("made"));
+    let call = |operation| {
+        service_line("resources.call", json!({ "name": "made", "operation": operation }))
+    };
     let told = batch(
         &house,
         &[
             create(),
             call("abort"),
             call("count"),
-            ask("resources.get", named("made")),
+            service_line("resources.get", call_with_name("made")),
             create(),
             call("count"),
         ],
@@ -190,8 +195,8 @@ fn resource_lost_with_its_worker_is_reported_and_created_again() {
     assert_eq!(lines[2]["error"]["kind"], "plugin_crashed");
     let text = lines[2]["error"]["message"].as_str().unwrap();
     assert!(text.contains("the resource `made` of plugin `fixture-keeps` was lost"), "{text}");
-    assert_eq!(answer(&lines[3]), &Value::Null);
-    assert_eq!(answer(&lines[5]), 1, "a new counter starts at one");
+    assert_eq!(answer_of_line(&lines[3]), &Value::Null);
+    assert_eq!(answer_of_line(&lines[5]), 1, "a new counter starts at one");
     house.nothing_lives();
 }
 
@@ -208,26 +213,26 @@ async fn call(session: &Session, tool: &str, arguments: Value) -> Value {
     Value::Object(output.unwrap_or_else(|error| panic!("{tool}: {error}")).content)
 }
 
-fn begin(runtime: &Runtime) -> Session {
+fn begin_session(runtime: &Runtime) -> Session {
     let mut options = SessionOptions::unattended(Arc::new(Nobody));
     options.allow_all = true;
     runtime.session_for_calls(options).unwrap()
 }
 
-fn create() -> Value {
+fn create_call() -> Value {
     json!({ "operation": "resources.get_or_create", "request": { "name": "made" } })
 }
 
 #[test]
 fn concurrent_requests_create_a_resource_only_once() {
-    let Some(house) = furnish(100, 0) else { return };
+    let Some(house) = set_up_house(100, 0) else { return };
     let tokio = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     tokio.block_on(async {
         let runtime = Runtime::start(setup(&house)).await;
-        let session = begin(&runtime);
+        let session = begin_session(&runtime);
         let (first, second) = tokio::join!(
-            call(&session, "ask_service", create()),
-            call(&session, "ask_service", create()),
+            call(&session, "ask_service", create_call()),
+            call(&session, "ask_service", create_call()),
         );
         assert_eq!(first, second);
         let once = || call(&session, "keep_counter", json!({ "name": "own", "once": true }));

@@ -14,7 +14,7 @@ const END_WITHIN: Duration = DEADLINE;
 
 /// Runs until an output appears, sends a signal, and checks how the run ends.
 #[track_caller]
-fn cancel(house: &House, signal: &str, words: &[&str], seen: &str, on_error: bool) {
+fn assert_cancelled(house: &House, signal: &str, words: &[&str], seen: &str, on_error: bool) {
     let running = house.command(words).no_input().start();
     if on_error {
         running.wait_for_error(seen);
@@ -36,7 +36,7 @@ fn ctrl_c_during_an_answer_cancels_the_run() {
     // An answer that is never requested again is written as it comes.
     house.configure_more("[session]\nattempts_max = 1\n");
     for signal in ["INT", "TERM", "HUP"] {
-        cancel(&house, signal, &["run", "hello"], "so far", false);
+        assert_cancelled(&house, signal, &["run", "hello"], "so far", false);
     }
 }
 
@@ -47,7 +47,7 @@ fn ctrl_c_during_a_tool_call_cancels_the_run() {
         { "steps": [{ "call": { "name": "wait", "arguments": { "key": "k" } } }] },
         { "steps": [{ "text": "never" }] },
     ] }));
-    cancel(&house, "INT", &["run", "--yes", "hello"], "waiting", true);
+    assert_cancelled(&house, "INT", &["run", "--yes", "hello"], "waiting", true);
 }
 
 #[test]

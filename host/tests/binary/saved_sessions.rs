@@ -29,7 +29,7 @@ const RUN: [&str; 4] = ["run", "--yes", "--model", "openai/test"];
 const CONTINUE: [&str; 3] = ["run", "--yes", "--continue"];
 
 /// Returns an installation whose model is behind a server and runs commands.
-fn furnish() -> Option<House> {
+fn set_up_house() -> Option<House> {
     let house = with_cli()?;
     openai::furnish(&house);
     Some(house)
@@ -45,7 +45,7 @@ fn ship(house: &House, libraries: &[&str]) {
 
 /// Runs jaato with a server to the end.
 #[track_caller]
-fn play(house: &House, server: &Server, words: &[&[&str]]) -> Output {
+fn run_all(house: &House, server: &Server, words: &[&[&str]]) -> Output {
     openai::at(house, server, &words.concat()).run()
 }
 
@@ -54,7 +54,7 @@ fn runs(command: &str) -> Answer {
     Answer::calls(&[("cli_based_tool", json!({ "command": command }))])
 }
 
-fn says(text: &str) -> Answer {
+fn text_answer(text: &str) -> Answer {
     Answer::text(&[text])
 }
 

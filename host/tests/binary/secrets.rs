@@ -17,14 +17,14 @@ pub const SECRET: &str = "correct-horse-battery";
 const LOGIN: &str =
     "stty -echo; printf 'Password: '; read -r word; stty echo; echo; echo \"${#word} letters\"";
 
-fn as_it_is(command: Command) -> Command {
+fn unchanged_command(command: Command) -> Command {
     command
 }
 
 /// Returns a call that asks the user, on a terminal.
 fn asking(house: &House, line: &str, steps: Value) -> Option<Running> {
     let played = plays(line, steps).replace('\'', "'\\''");
-    on_terminal(house, &format!("call play_terminals '{played}'"), as_it_is)
+    on_terminal(house, &format!("call play_terminals '{played}'"), unchanged_command)
 }
 
 fn login(steps: &[Value]) -> Value {
@@ -71,7 +71,7 @@ fn secret_typed_by_the_user_reaches_only_the_program() {
             { "expect": { "tool_result": "21 letters" }, "steps": [{ "text": "done" }] },
         ] }));
         let words = format!("run --yes --output {output} go");
-        let Some(mut running) = on_terminal(&house, &words, as_it_is) else { return };
+        let Some(mut running) = on_terminal(&house, &words, unchanged_command) else { return };
         running.wait_for_text("Ctrl-C declines");
         running.wait_for_text("Password:");
         running.write(format!("wrong\u{15}{SECRET}x\u{7f}\r").as_bytes());
@@ -112,7 +112,7 @@ fn events_report_the_secret_prompt_and_its_outcome() {
         { "expect": { "tool_result": "typed" }, "steps": [{ "text": "done" }] },
     ] }));
     let words = "run --yes --output json go";
-    let Some(mut running) = on_terminal(&house, words, as_it_is) else { return };
+    let Some(mut running) = on_terminal(&house, words, unchanged_command) else { return };
     running.wait_for_text("Ctrl-C declines");
     running.write(format!("{SECRET}\r").as_bytes());
     let output = running.wait_with_open_input().code(0);
@@ -234,7 +234,8 @@ fn terminal_echoes_input_again_after_a_secret_prompt() {
         "'{}' call play_terminals '{played}'; stty -a | tr ' ' '\\n' | grep -x -e '-\\?echo' -e '-\\?icanon;\\?' -e '-\\?isig;\\?'; echo back",
         house.binary().display()
     );
-    let Some(mut running) = crate::terminal::shell_on_terminal(&house, &line, as_it_is) else {
+    let Some(mut running) = crate::terminal::shell_on_terminal(&house, &line, unchanged_command)
+    else {
         return;
     };
     running.wait_for_text("Ctrl-C declines");

@@ -14,7 +14,7 @@ const EVIL: &str =
 /// The same as displayed.
 const SHOWN: &str = "a<U+001B>]0;owned<U+0007><U+001B>]52;c;eA==<U+0007><U+009B>31mb<U+202E>c<U+200B>d<U+2028>e<U+E0041>";
 
-fn as_it_is(command: Command) -> Command {
+fn unchanged_command(command: Command) -> Command {
     command
 }
 
@@ -40,7 +40,7 @@ fn retry_notice_and_error_texts_cannot_control_the_terminal() {
     ] }));
     // Wide enough that no row is wrapped.
     let line = format!("stty rows 24 cols 250; exec '{}' run go", house.binary().display());
-    let Some(running) = shell_on_terminal(&house, &line, as_it_is) else { return };
+    let Some(running) = shell_on_terminal(&house, &line, unchanged_command) else { return };
     let output = running.wait_with_open_input().code(5);
     is_clean(&output);
     assert!(output.stdout.contains(&format!("{SHOWN}; trying again")), "{output}");
@@ -55,7 +55,7 @@ fn joined_emoji_and_combining_letters_are_preserved() {
     let pieces: Vec<Value> =
         honest.chars().map(|sign| json!({ "text": sign.to_string() })).collect();
     house.script(&json!({ "answers": [{ "steps": pieces }] }));
-    let Some(running) = on_terminal(&house, "run go", as_it_is) else { return };
+    let Some(running) = on_terminal(&house, "run go", unchanged_command) else { return };
     let output = running.wait_with_open_input().code(0);
     assert!(output.stdout.contains(honest), "{output}");
 }

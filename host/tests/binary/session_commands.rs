@@ -27,7 +27,7 @@ fn prompt(text: &str) -> SessionRecord {
     message("user", text)
 }
 
-fn answer(text: &str) -> SessionRecord {
+fn answer_record(text: &str) -> SessionRecord {
     let mut record = message("model", text);
     record.data["made_by"] = json!("scripted/test");
     record
@@ -50,9 +50,9 @@ fn with_session() -> Option<House> {
     let house = House::without_plugins()?;
     let records = vec![
         prompt("Where is the moon?"),
-        answer("Behind the cloud."),
+        answer_record("Behind the cloud."),
         prompt("And the sun?"),
-        answer("It is too bright."),
+        answer_record("It is too bright."),
     ];
     drop(session(&house, ONE, records));
     Some(house)
@@ -126,7 +126,7 @@ fn show_prints_the_conversation_with_numbers_and_without_control_characters() {
     let called = json!({ "role": "model", "parts": [{ "type": "thought", "text": "hm" }, call] });
     let result = json!({ "type": "tool_result", "call_id": "c1", "name": "cli_based_tool", "content": { "output": "a\u{1b}[1m\nb" }, "is_error": true });
     let result = json!({ "role": "tool", "parts": [result] });
-    let mut broken = answer("[2] you:\n\u{202e}evil");
+    let mut broken = answer_record("[2] you:\n\u{202e}evil");
     broken.data["mark"] = json!("partial");
     let records = vec![
         prompt("List\n\nthem\u{7}"),
@@ -244,7 +244,7 @@ fn wrong_ids_and_numbers_are_refused_with_a_hint() {
 #[test]
 fn session_that_another_process_has_open_is_read_and_not_changed() {
     let Some(house) = House::without_plugins() else { return };
-    let mut open = session(&house, ONE, vec![prompt("one"), answer("two")]);
+    let mut open = session(&house, ONE, vec![prompt("one"), answer_record("two")]);
     let expected = format!(
         "error: session `{ONE}` is open in another process ({})\n\
          hint: end that process first, or continue here: `jaato chat --resume {ONE} --take-over`\n",
@@ -283,10 +283,10 @@ fn delete_asks_at_a_terminal() {
 #[test]
 fn follow_prints_new_messages_until_the_session_ends() {
     let Some(house) = House::without_plugins() else { return };
-    let mut open = session(&house, ONE, vec![prompt("one"), answer("before")]);
+    let mut open = session(&house, ONE, vec![prompt("one"), answer_record("before")]);
     let running = house.command(&["session", "follow", ONE]).start();
     running.wait_for_error("Ctrl-C ends");
-    open.append([prompt("two"), answer("second")], Durability::Written).unwrap();
+    open.append([prompt("two"), answer_record("second")], Durability::Written).unwrap();
     assert_eq!(running.wait_for("two"), "  two\n");
     let rewind = SessionRecord::new(record_type::REWIND, json!({ "seq": 2 }));
     open.append([rewind, prompt("three")], Durability::Written).unwrap();
@@ -323,7 +323,7 @@ fn follow_ends_with_ctrl_c_and_prints_json_lines() {
     let mut open = session(&house, ONE, vec![prompt("one")]);
     let running = house.command(&["session", "follow", ONE, "--output", "json"]).start();
     running.wait_for_error("Ctrl-C ends");
-    open.append([answer("two")], Durability::Written).unwrap();
+    open.append([answer_record("two")], Durability::Written).unwrap();
     let line: Value = serde_json::from_str(&running.line()).unwrap();
     assert_eq!((&line["role"], &line["model"]), (&json!("model"), &json!("scripted/test")));
     running.signal("INT");
@@ -399,12 +399,12 @@ fn sessions_of_other_programs_are_listed_and_imported_by_their_ids() {
 }
 
 /// Copies a folder.
-fn copy(from: &Path, to: &PathBuf) {
+fn copy_folder(from: &Path, to: &PathBuf) {
     fs::create_dir_all(to).unwrap();
     for entry in fs::read_dir(from).unwrap().map(Result::unwrap) {
         let target = to.join(entry.file_name());
         match entry.file_type().unwrap().is_dir() {
-            true => copy(&entry.path(), &target),
+            true => copy_folder(&entry.path(), &target),
             false => drop(fs::copy(entry.path(), target).unwrap()),
         }
     }
@@ -414,7 +414,7 @@ fn copy(from: &Path, to: &PathBuf) {
 fn session_of_version_1_is_listed_shown_and_exported() {
     let Some(house) = House::without_plugins() else { return };
     let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("sessions/tests/fixtures/version-1");
-    copy(&fixtures, &store(&house).folder().to_owned());
+    copy_folder(&fixtures, &store(&house).folder().to_owned());
     let listed = house.run(&["session", "list", "--all", "--output", "json"]).silent().json();
     assert_eq!((&listed[0]["id"], &listed[0]["messages"]), (&json!(ONE), &json!(2)));
     let shown = house.run(&["session", "show", ONE]).silent().stdout;

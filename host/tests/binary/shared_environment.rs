@@ -16,7 +16,7 @@ use crate::support::{House, fixture, library_name};
 
 /// Returns an installation with environments, a plugin that keeps resources, and one that calls
 /// services.
-fn furnish() -> Option<House> {
+fn set_up_house() -> Option<House> {
     let house = with_cli()?;
     for name in ["asks", "keeps", "rooms"] {
         house.ship(&fixture(name));
@@ -40,7 +40,7 @@ impl EventSink for Nobody {
     fn event(&self, _envelope: EventEnvelope) {}
 }
 
-fn begin(runtime: &Runtime, environment: Option<&SharedEnvironment>) -> Session {
+fn begin_session(runtime: &Runtime, environment: Option<&SharedEnvironment>) -> Session {
     let mut options = SessionOptions::unattended(Arc::new(Nobody));
     options.allow_all = true;
     options.environment = environment.cloned();
@@ -57,31 +57,31 @@ async fn try_ask(session: &Session, operation: &str, request: Value) -> Result<V
     call(session, "ask_service", arguments).await.map(|answer| answer["answer"].clone())
 }
 
-async fn ask(session: &Session, operation: &str, request: Value) -> Value {
+async fn ask_environment(session: &Session, operation: &str, request: Value) -> Value {
     let answer = try_ask(session, operation, request).await;
     answer.unwrap_or_else(|error| panic!("{operation}: {error}"))
 }
 
 async fn temporary_folder(session: &Session) -> String {
-    let facts = ask(session, "environment.describe", Value::Null).await;
+    let facts = ask_environment(session, "environment.describe", Value::Null).await;
     facts["temporary_directory"].as_str().unwrap().to_owned()
 }
 
-async fn write(session: &Session, path: &str, text: &str) {
+async fn write_file(session: &Session, path: &str, text: &str) {
     let arguments =
         json!({ "operation": "files.write", "request": { "path": path }, "bytes": text });
     call(session, "ask_service", arguments).await.unwrap();
 }
 
-async fn read(session: &Session, path: &str) -> Result<String, ErrorKind> {
+async fn read_file(session: &Session, path: &str) -> Result<String, ErrorKind> {
     let read = try_ask(session, "files.read_text", json!({ "path": path })).await;
     read.map(|file| file["text"].as_str().unwrap().to_owned()).map_err(|error| error.kind)
 }
 
 /// Starts a program that outlives its call. Returns its number and its process id.
-async fn start(session: &Session, line: &str) -> (u64, u64) {
+async fn start_program(session: &Session, line: &str) -> (u64, u64) {
     let request = json!({ "program": "sh", "args": ["-c", line] });
-    let started = ask(session, "process.start", request).await;
+    let started = ask_environment(session, "process.start", request).await;
     (started["process"].as_u64().unwrap(), started["pid"].as_u64().unwrap())
 }
 
@@ -93,7 +93,7 @@ fn lives(pid: u64) -> bool {
 #[track_caller]
 fn in_each_place(play: impl AsyncFn(&House, Runtime)) {
     let tokio = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    let Some(house) = furnish() else { return };
+    let Some(house) = set_up_house() else { return };
     tokio.block_on(async {
         let runtime = Runtime::start(setup(&house)).await;
         play(&house, runtime).await;
@@ -105,23 +105,28 @@ fn in_each_place(play: impl AsyncFn(&House, Runtime)) {
 fn sessions_sharing_an_environment_see_the_same_files() {
     in_each_place(async |_, runtime| {
         let shared = runtime.environment("local", Map::new()).unwrap();
-        let (first, second) = (begin(&runtime, Some(&shared)), begin(&runtime, Some(&shared)));
-        let alone = begin(&runtime, None);
+        let (first, second) =
+            (begin_session(&runtime, Some(&shared)), begin_session(&runtime, Some(&shared)));
+        let alone = begin_session(&runtime, None);
         let folder = temporary_folder(&first).await;
         assert_eq!(temporary_folder(&second).await, folder);
         assert_ne!(temporary_folder(&alone).await, folder);
         let path = format!("{folder}/note");
-        write(&first, &path, "moon").await;
-        assert_eq!(read(&second, &path).await.as_deref(), Ok("moon"));
-        write(&second, &path, "sun").await;
-        assert_eq!(read(&first, &path).await.as_deref(), Ok("sun"));
-        assert_eq!(read(&alone, &path).await, Err(ErrorKind::PermissionDenied));
+        write_file(&first, &path, "moon").await;
+        assert_eq!(read_file(&second, &path).await.as_deref(), Ok("moon"));
+        write_file(&second, &path, "sun").await;
+        assert_eq!(read_file(&first, &path).await.as_deref(), Ok("sun"));
+        assert_eq!(read_file(&alone, &path).await, Err(ErrorKind::PermissionDenied));
         runtime.close_session(first.id()).await;
-        assert_eq!(read(&second, &path).await.as_deref(), Ok("sun"), "the environment stays open");
+        assert_eq!(
+            read_file(&second, &path).await.as_deref(),
+            Ok("sun"),
+            "the environment stays open"
+        );
         runtime.close_session(second.id()).await;
         assert!(!Path::new(&folder).exists(), "the last session closes it");
         // A session that joins after that gets a new one.
-        let third = begin(&runtime, Some(&shared));
+        let third = begin_session(&runtime, Some(&shared));
         assert_ne!(temporary_folder(&third).await, folder);
         runtime.close().await;
     });
@@ -131,9 +136,10 @@ fn sessions_sharing_an_environment_see_the_same_files() {
 fn processes_in_a_shared_environment_belong_to_one_session() {
     in_each_place(async |_, runtime| {
         let shared = runtime.environment("local", Map::new()).unwrap();
-        let (first, second) = (begin(&runtime, Some(&shared)), begin(&runtime, Some(&shared)));
-        let (own, own_pid) = start(&first, "exec sleep 300").await;
-        let (other, other_pid) = start(&second, "exec sleep 300").await;
+        let (first, second) =
+            (begin_session(&runtime, Some(&shared)), begin_session(&runtime, Some(&shared)));
+        let (own, own_pid) = start_program(&first, "exec sleep 300").await;
+        let (other, other_pid) = start_program(&second, "exec sleep 300").await;
         assert_ne!(own, other, "one environment numbers all processes");
         let requests = [
             ("process.wait", json!({ "process": own, "timeout_ms": 1 })),
@@ -148,7 +154,7 @@ fn processes_in_a_shared_environment_belong_to_one_session() {
             assert_eq!(error.message, format!("this session has no process {own}"));
         }
         for (session, number) in [(&first, own), (&second, other)] {
-            let listed = ask(session, "process.list", Value::Null).await;
+            let listed = ask_environment(session, "process.list", Value::Null).await;
             let numbers: Vec<_> =
                 listed.as_array().unwrap().iter().map(|it| it["process"].clone()).collect();
             assert_eq!(numbers, [json!(number)]);
@@ -175,20 +181,20 @@ fn replace(path: &Path) {
 fn replaced_environment_serves_its_sessions_until_the_last_ends() {
     in_each_place(async |house, runtime| {
         runtime.watch_plugins().await;
-        let session = begin(&runtime, None);
+        let session = begin_session(&runtime, None);
         let folder = temporary_folder(&session).await;
         let path = format!("{folder}/note");
-        write(&session, &path, "moon").await;
-        let (process, pid) = start(&session, "echo begun; exec sleep 300").await;
+        write_file(&session, &path, "moon").await;
+        let (process, pid) = start_program(&session, "echo begun; exec sleep 300").await;
         replace(&house.path().join("plugins").join(library_name("environment_local")));
         assert_eq!(temporary_folder(&session).await, folder);
         runtime.reload_plugins(None).await.unwrap();
-        assert_eq!(read(&session, &path).await.as_deref(), Ok("moon"));
+        assert_eq!(read_file(&session, &path).await.as_deref(), Ok("moon"));
         let waited = json!({ "process": process, "timeout_ms": 1 });
-        assert_eq!(ask(&session, "process.wait", waited).await, json!({}));
+        assert_eq!(ask_environment(&session, "process.wait", waited).await, json!({}));
         assert!(lives(pid));
         // A new session gets the other one.
-        let next = begin(&runtime, None);
+        let next = begin_session(&runtime, None);
         assert_ne!(temporary_folder(&next).await, folder);
         runtime.close_session(session.id()).await;
         assert!(!lives(pid) && !Path::new(&folder).exists());
@@ -200,22 +206,26 @@ fn replaced_environment_serves_its_sessions_until_the_last_ends() {
 fn resource_of_a_replaced_plugin_stays_open_until_removed() {
     in_each_place(async |house, runtime| {
         runtime.watch_plugins().await;
-        let session = begin(&runtime, None);
+        let session = begin_session(&runtime, None);
         let made = json!({ "name": "made" });
         let count = json!({ "name": "made", "operation": "count" });
-        ask(&session, "resources.get_or_create", made.clone()).await;
-        assert_eq!(ask(&session, "resources.call", count.clone()).await, 1);
+        ask_environment(&session, "resources.get_or_create", made.clone()).await;
+        assert_eq!(ask_environment(&session, "resources.call", count.clone()).await, 1);
         replace(&house.path().join("plugins").join(library_name("fixture_keeps")));
         // Its file is checked before its next call.
         let read = call(&session, "read_counter", made.clone()).await.unwrap();
         assert_eq!(read["count"], Value::Null, "it does not belong to the new instance");
-        ask(&session, "resources.get_or_create", made.clone()).await;
-        assert_eq!(ask(&session, "resources.call", count.clone()).await, 2, "the same counter");
+        ask_environment(&session, "resources.get_or_create", made.clone()).await;
+        assert_eq!(
+            ask_environment(&session, "resources.call", count.clone()).await,
+            2,
+            "the same counter"
+        );
         assert_eq!(notes(house), ["making made"]);
-        ask(&session, "resources.remove", made.clone()).await;
+        ask_environment(&session, "resources.remove", made.clone()).await;
         assert_eq!(notes(house)[1], "closed made");
-        ask(&session, "resources.get_or_create", made.clone()).await;
-        assert_eq!(ask(&session, "resources.call", count).await, 1);
+        ask_environment(&session, "resources.get_or_create", made.clone()).await;
+        assert_eq!(ask_environment(&session, "resources.call", count).await, 1);
         let read = call(&session, "read_counter", made).await.unwrap();
         assert_eq!(read["count"], 1, "the new instance has the counter");
         runtime.close_session(session.id()).await;
@@ -232,15 +242,15 @@ fn resource_of_a_replaced_plugin_stays_open_until_removed() {
 fn environment_can_keep_resources_and_request_them_from_the_start() {
     in_each_place(async |house, runtime| {
         let shared = runtime.environment("rooms", Map::new()).unwrap();
-        let session = begin(&runtime, Some(&shared));
+        let session = begin_session(&runtime, Some(&shared));
         // A session's own instance of the plugin, before anything was set up.
         let found = call(&session, "found_at_start", json!({})).await.unwrap();
         assert_eq!(found["found"], 1, "{found}");
-        let facts = ask(&session, "environment.describe", Value::Null).await;
+        let facts = ask_environment(&session, "environment.describe", Value::Null).await;
         let expected = json!({ "found": 2, "resources": ["made", "room"] });
         assert_eq!(facts["details"], expected, "{facts}");
         let enter = json!({ "name": "room", "operation": "enter" });
-        assert_eq!(ask(&session, "resources.call", enter).await, "welcome");
+        assert_eq!(ask_environment(&session, "resources.call", enter).await, "welcome");
         runtime.close_session(session.id()).await;
         assert_eq!(runtime.close().await.resources, Vec::<String>::new());
         let notes = notes(house);

@@ -43,7 +43,7 @@ pub fn plays(line: &str, steps: Value) -> String {
 fn playing(house: &House, line: &str, steps: Value) -> Running {
     let played = plays(line, steps);
     let running = house.command(&["call", "play_terminals", &played]).no_input().start();
-    wait_until("a terminal is listed", || !listed(house).is_empty());
+    wait_until("a terminal is listed", || !list_terminals(house).is_empty());
     running
 }
 
@@ -61,7 +61,7 @@ fn wait_until(what: &str, is_so: impl Fn() -> bool) {
     }
 }
 
-fn listed(house: &House) -> Vec<Value> {
+fn list_terminals(house: &House) -> Vec<Value> {
     let listed = house.run(&["shell", "list", "--json"]).silent().json();
     listed.as_array().unwrap().clone()
 }
@@ -76,7 +76,7 @@ fn sockets(house: &House) -> Vec<PathBuf> {
 }
 
 /// Connects to the only host.
-fn connect(house: &House) -> UnixStream {
+fn connect_to_board(house: &House) -> UnixStream {
     let stream = UnixStream::connect(&sockets(house)[0]).unwrap();
     stream.set_read_timeout(Some(DEADLINE)).unwrap();
     stream
@@ -95,7 +95,7 @@ fn line(stream: &mut UnixStream) -> String {
 }
 
 /// Returns the answers of a `play_terminals` call for its terminal.
-fn answers(running: Running) -> Value {
+fn read_answers(running: Running) -> Value {
     running.finish().code(0).json()["terminals"][0]["answers"].clone()
 }
 
@@ -117,10 +117,10 @@ fn type_in(
 
 /// Ends the program by typing its end line.
 fn say_bye(house: &House) {
-    type_in(house, "session_0", as_it_is, BYE);
+    type_in(house, "session_0", unchanged_command, BYE);
 }
 
-fn as_it_is(command: Command) -> Command {
+fn unchanged_command(command: Command) -> Command {
     command
 }
 
@@ -140,7 +140,7 @@ fn shell_list_is_empty_without_terminals() {
 fn terminal_is_listed_while_it_runs_and_its_socket_is_private() {
     let Some(house) = with_terminals() else { return };
     let running = echoing(&house);
-    let found = listed(&house);
+    let found = list_terminals(&house);
     let session = found[0]["session"].as_str().unwrap();
     assert_eq!(found[0]["terminal"], format!("{session}/session_0"));
     for (key, value) in [
@@ -165,7 +165,7 @@ fn terminal_is_listed_while_it_runs_and_its_socket_is_private() {
     say_bye(&house);
     running.finish().code(0);
     assert_eq!(sockets(&house), Vec::<PathBuf>::new());
-    assert_eq!(listed(&house), Vec::<Value>::new());
+    assert_eq!(list_terminals(&house), Vec::<Value>::new());
     house.nothing_lives();
 }
 
@@ -173,14 +173,16 @@ fn terminal_is_listed_while_it_runs_and_its_socket_is_private() {
 fn viewer_sees_the_terminal_live_and_cannot_type() {
     let Some(house) = with_terminals() else { return };
     let running = echoing(&house);
-    let full = listed(&house)[0]["terminal"].as_str().unwrap().to_owned();
-    let Some(mut looks) = on_terminal(&house, &format!("shell attach {full}"), as_it_is) else {
+    let full = list_terminals(&house)[0]["terminal"].as_str().unwrap().to_owned();
+    let Some(mut looks) = on_terminal(&house, &format!("shell attach {full}"), unchanged_command)
+    else {
         return;
     };
     looks.wait_for_text("you look: q leaves");
-    wait_until("one watcher is listed", || listed(&house)[0]["watchers"] == 1);
+    wait_until("one watcher is listed", || list_terminals(&house)[0]["watchers"] == 1);
     looks.write(b"rm -r\r");
-    let mut types = on_terminal(&house, "shell attach session_0 --type", as_it_is).unwrap();
+    let mut types =
+        on_terminal(&house, "shell attach session_0 --type", unchanged_command).unwrap();
     types.wait_for_text("you type");
     types.write(b"hello\r");
     types.wait_for_text("got hello");
@@ -196,7 +198,7 @@ fn viewer_sees_the_terminal_live_and_cannot_type() {
     types.write(BYE);
     let typed = types.wait_with_open_input().code(0);
     assert!(typed.stdout.contains("session_0` has ended"), "{:?}", typed.stdout);
-    let news = answers(running)[0].as_array().unwrap().clone();
+    let news = read_answers(running)[0].as_array().unwrap().clone();
     let typed = news.iter().filter(|news| news["event"] == "typed");
     let bytes: u64 = typed.map(|news| news["bytes"].as_u64().unwrap()).sum();
     assert_eq!(bytes, "hello\rbye\r".len() as u64, "{news:?}");
@@ -209,8 +211,8 @@ fn viewer_sees_the_terminal_live_and_cannot_type() {
 fn input_typed_just_before_detaching_is_delivered() {
     let Some(house) = with_terminals() else { return };
     let running = echoing(&house);
-    let Some(()) = type_in(&house, "session_0", as_it_is, b"bye\r\x1d") else { return };
-    let news = answers(running)[0].to_string();
+    let Some(()) = type_in(&house, "session_0", unchanged_command, b"bye\r\x1d") else { return };
+    let news = read_answers(running)[0].to_string();
     assert!(news.contains("\"bytes\":4"), "{news}");
 }
 
@@ -219,7 +221,8 @@ fn terminal_of_a_worker_can_be_attached_and_ends_with_the_worker() {
     let Some(house) = with_terminals() else { return };
     house.configure_more("[plugins]\nisolated = [\"fixture-terminals\"]\n");
     let running = echoing(&house);
-    let Some(mut types) = on_terminal(&house, "shell attach session_0 --type", as_it_is) else {
+    let Some(mut types) = on_terminal(&house, "shell attach session_0 --type", unchanged_command)
+    else {
         return;
     };
     types.wait_for_text("you type");
@@ -253,7 +256,9 @@ fn terminal_state_is_restored_however_the_user_detaches() {
     };
     let look = "shell attach session_0";
     for keys in [b"q".as_slice(), b"\x03", b"\x1d"] {
-        let Some(mut looks) = shell_on_terminal(&house, &shell(look), as_it_is) else { return };
+        let Some(mut looks) = shell_on_terminal(&house, &shell(look), unchanged_command) else {
+            return;
+        };
         looks.wait_for_text("you look");
         looks.write(keys);
         looks.wait_for_text("back");
@@ -262,7 +267,9 @@ fn terminal_state_is_restored_however_the_user_detaches() {
         assert!(after.starts_with('0') && !after.contains("-icanon"), "{output}");
     }
     for signal in ["TERM", "HUP", "INT", "QUIT"] {
-        let Some(looks) = shell_on_terminal(&house, &shell(look), as_it_is) else { return };
+        let Some(looks) = shell_on_terminal(&house, &shell(look), unchanged_command) else {
+            return;
+        };
         looks.wait_for_text("you look");
         end_the_one_that_looks(&house, signal);
         looks.wait_for_text("back");
@@ -296,7 +303,7 @@ fn a_screen_is_cropped_to_a_small_terminal() {
     let binary = house.binary();
     let small =
         format!("stty -echo rows 4 cols 20; exec {} shell attach session_0", binary.display());
-    let Some(mut looks) = shell_on_terminal(&house, &small, as_it_is) else { return };
+    let Some(mut looks) = shell_on_terminal(&house, &small, unchanged_command) else { return };
     looks.wait_for_text("ready");
     looks.write(b"q");
     let output = looks.wait_with_open_input().code(0);
@@ -321,7 +328,7 @@ fn partial_terminal_name_is_enough_if_it_is_unique() {
     ];
     let played = json!({ "terminals": terminals }).to_string();
     let running = house.command(&["call", "play_terminals", &played]).no_input().start();
-    wait_until("all three are listed", || listed(&house).len() == 3);
+    wait_until("all three are listed", || list_terminals(&house).len() == 3);
     let output = house.run(&["shell", "attach", "session_"]).code(2);
     assert!(output.stderr.contains("`session_` matches 2 terminals"), "{output}");
     assert!(
@@ -331,7 +338,7 @@ fn partial_terminal_name_is_enough_if_it_is_unique() {
     assert_eq!(house.run(&["shell", "attach", "n_1"]).silent().stdout, "ready\n\n");
     let output = house.run(&["shell", "attach", "nowhere"]).code(2);
     assert!(output.stderr.contains("`jaato shell list` lists them"), "{output}");
-    let Some(()) = type_in(&house, "other", as_it_is, BYE) else { return };
+    let Some(()) = type_in(&house, "other", unchanged_command, BYE) else { return };
     running.finish().code(0);
 }
 
@@ -445,7 +452,9 @@ fn socket_of_a_dead_host_is_removed_by_shell_list() {
 fn attached_client_is_notified_when_the_host_is_killed() {
     let Some(house) = with_terminals() else { return };
     let running = echoing(&house);
-    let Some(looks) = on_terminal(&house, "shell attach session_0", as_it_is) else { return };
+    let Some(looks) = on_terminal(&house, "shell attach session_0", unchanged_command) else {
+        return;
+    };
     looks.wait_for_text("you look");
     running.signal("KILL");
     running.wait_with_open_input();
@@ -497,14 +506,14 @@ fn invalid_clients_are_rejected_without_affecting_others() {
             "does not show terminal 9",
         ),
     ] {
-        let mut client = connect(&house);
+        let mut client = connect_to_board(&house);
         // A client that is rejected while it still sends finds a closed socket.
         let _ = client.write_all(&sent);
         let answer = line(&mut client);
         assert!(answer.contains(told), "{told}: {answer}");
     }
     // A watching client cannot type, and a client that asked for one terminal cannot see another.
-    let mut client = connect(&house);
+    let mut client = connect_to_board(&house);
     client.write_all(attaching(&house, false).as_bytes()).unwrap();
     assert!(line(&mut client).contains("attached"));
     client.write_all(b"{\"request\":\"type\",\"bytes\":[98,121,101,13]}\n").unwrap();
@@ -514,8 +523,8 @@ fn invalid_clients_are_rejected_without_affecting_others() {
     }
     assert!(answer.contains("joined only for viewing"), "{answer}");
     // One client too many is refused, and the earlier ones are served.
-    let mut silent: Vec<_> = (0..32).map(|_| connect(&house)).collect();
-    let mut late = connect(&house);
+    let mut silent: Vec<_> = (0..32).map(|_| connect_to_board(&house)).collect();
+    let mut late = connect_to_board(&house);
     assert!(line(&mut late).contains("32 clients are already connected"));
     silent[0].write_all(b"{\"request\":\"list\"}\n").unwrap();
     assert!(line(&mut silent[0]).contains("session_0"));
@@ -527,7 +536,7 @@ fn invalid_clients_are_rejected_without_affecting_others() {
 
 /// Returns a client's message to join the only terminal.
 fn attaching(house: &House, types: bool) -> String {
-    let mut client = connect(house);
+    let mut client = connect_to_board(house);
     client.write_all(b"{\"request\":\"list\"}\n").unwrap();
     let answer: Value = serde_json::from_str(&line(&mut client)).unwrap();
     let Value::Object(mut request) = answer["terminals"][0].clone() else { panic!("{answer}") };
@@ -543,9 +552,10 @@ fn slow_client_gets_the_newest_screen_and_delays_no_one() {
     let line_of = "echo ready; read -r go; i=0; while [ $i -lt 3000 ]; do i=$((i+1)); echo \"line $i xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx\"; done; echo end of it; read -r line";
     let steps = json!([{ "shown": "ready" }, { "follow": "session_0" }]);
     let running = playing(&house, line_of, steps);
-    let mut slow = connect(&house);
+    let mut slow = connect_to_board(&house);
     slow.write_all(attaching(&house, true).as_bytes()).unwrap();
-    let Some(mut types) = on_terminal(&house, "shell attach session_0 --type", as_it_is) else {
+    let Some(mut types) = on_terminal(&house, "shell attach session_0 --type", unchanged_command)
+    else {
         return;
     };
     types.wait_for_text("you type");

@@ -23,7 +23,7 @@ fn with_cli(rules: &str) -> Option<House> {
 }
 
 /// Runs command lines, one per answer. Returns the rule that decided about each, and its result.
-fn run(house: &House, options: &[&str], lines: &[&str]) -> Vec<(String, String)> {
+fn run_lines(house: &House, options: &[&str], lines: &[&str]) -> Vec<(String, String)> {
     let call = |line: &&str| json!({ "steps": [{ "call": { "name": "cli_based_tool", "arguments": { "command": line } } }] });
     let mut answers: Vec<_> = lines.iter().map(call).collect();
     answers.push(json!({ "steps": [{ "text": "done" }] }));
@@ -88,13 +88,13 @@ fn denied_path_cannot_be_read_by_any_command() {
     symlink(vault.join("key"), house.workspace().join("link")).unwrap();
     symlink(vault.join("sub"), house.workspace().join("far")).unwrap();
     for options in [&[][..], &["--yes"]] {
-        for (line, (rule, result)) in WAYS.iter().zip(run(&house, options, &WAYS)) {
+        for (line, (rule, result)) in WAYS.iter().zip(run_lines(&house, options, &WAYS)) {
             assert!(rule.starts_with("denied"), "{options:?} {line}: {rule} {result}");
             assert!(!result.contains("SECRET"), "{options:?} {line}: {result}");
         }
     }
     let others = ["cat a.txt", "cat *.txt", "cd . && ls"];
-    let done = run(&house, &["--yes"], &others);
+    let done = run_lines(&house, &["--yes"], &others);
     assert!(done.iter().all(|(rule, _)| rule.starts_with("allowed")), "{done:?}");
 }
 
@@ -104,7 +104,8 @@ fn read_only_commands_in_the_workspace_run_in_every_mode() {
     let lines =
         ["ls", "cat a.txt", "cat *.txt | wc -l", "grep -rn text . && pwd", "find . -name a.txt"];
     for mode in ["ask", "accept-edits", "read-only", "plan"] {
-        for (line, (rule, result)) in lines.iter().zip(run(&house, &["--mode", mode], &lines)) {
+        for (line, (rule, result)) in lines.iter().zip(run_lines(&house, &["--mode", mode], &lines))
+        {
             assert_eq!(rule, "allowed file.allow", "{mode} {line}: {result}");
         }
     }
@@ -112,7 +113,7 @@ fn read_only_commands_in_the_workspace_run_in_every_mode() {
     let changing =
         ["touch b", "echo x > b", "sed -n 'w b' a.txt", "find . -delete", "sort -o b a.txt"];
     let lines: Vec<&str> = outside.into_iter().chain(changing).collect();
-    for (line, (rule, _)) in lines.iter().zip(run(&house, &[], &lines)) {
+    for (line, (rule, _)) in lines.iter().zip(run_lines(&house, &[], &lines)) {
         assert!(rule.starts_with("denied"), "{line}: {rule}");
     }
     assert!(!house.workspace().join("b").exists());
@@ -125,7 +126,7 @@ fn user_can_disable_or_override_shipped_rules() {
         [("shipped_rules = false\n", "ls"), ("default = \"deny\"\n", "ls"), (deny, "cat a.txt")]
     {
         let Some(house) = with_cli(rules) else { return };
-        let done = run(&house, &[], &[line]);
+        let done = run_lines(&house, &[], &[line]);
         assert!(done[0].0.starts_with("denied"), "{rules}: {done:?}");
     }
 }
@@ -144,7 +145,7 @@ fn git_reads_are_allowed_unless_the_repository_configures_programs() {
     git(&house, &["init", "-q"]);
     git(&house, &["add", "a.txt"]);
     git(&house, &["commit", "-qm", "a"]);
-    for (line, (rule, result)) in lines.iter().zip(run(&house, &[], &lines)) {
+    for (line, (rule, result)) in lines.iter().zip(run_lines(&house, &[], &lines)) {
         assert_eq!(rule, "allowed file.allow", "{line}: {result}");
     }
     house.write("workspace/x.sh", "#!/bin/sh\ntouch \"$(dirname \"$0\")/ran\"\ncat\n");
@@ -167,7 +168,7 @@ fn git_reads_are_allowed_unless_the_repository_configures_programs() {
     for (key, value) in configured {
         git(&house, &["config", key, value]);
         house.write("workspace/a.txt", &format!("changed for {key}\n"));
-        for (line, (rule, _)) in lines.iter().zip(run(&house, &[], &lines)) {
+        for (line, (rule, _)) in lines.iter().zip(run_lines(&house, &[], &lines)) {
             assert!(rule.starts_with("denied"), "{key} {line}: {rule}");
         }
         assert!(!house.workspace().join("ran").exists(), "{key}");
@@ -178,7 +179,7 @@ fn git_reads_are_allowed_unless_the_repository_configures_programs() {
 }
 
 /// Returns the rules' decision about a command line in a trusted workspace.
-fn explained(house: &House, line: &str) -> String {
+fn explain_line(house: &House, line: &str) -> String {
     let arguments = json!({ "command": line }).to_string();
     let said = house.run(&["permission", "explain", "cli_based_tool", &arguments]).code(0).stdout;
     said.split(':').next().unwrap().to_owned()
@@ -192,7 +193,7 @@ fn allow_rule_for_a_build_tool_excludes_arguments_that_run_code() {
     let Some(house) = with_cli(&commands.map(rule).concat()) else { return };
     house.run(&["trust"]).code(0);
     for line in ["make test", "pytest -q", "pytest tests", "eslint src", "jest"] {
-        assert_eq!(explained(&house, line), "allow", "{line}");
+        assert_eq!(explain_line(&house, line), "allow", "{line}");
     }
     for line in [
         "make test 'test-$(touch${IFS}P)'",
@@ -212,7 +213,7 @@ fn allow_rule_for_a_build_tool_excludes_arguments_that_run_code() {
         "jest --rootDir ../evil",
         "cd ../evil && pytest",
     ] {
-        assert_eq!(explained(&house, line), "ask", "{line}");
+        assert_eq!(explain_line(&house, line), "ask", "{line}");
     }
 }
 
@@ -222,7 +223,7 @@ fn a_denied_host_is_found_in_every_spelling() {
                  [[rules]]\ndecision = \"allow\"\ntool = \"cli_based_tool\"\n";
     let Some(house) = with_cli(rules) else { return };
     house.run(&["trust"]).code(0);
-    assert_eq!(explained(&house, "curl https://good.example/x"), "allow");
+    assert_eq!(explain_line(&house, "curl https://good.example/x"), "allow");
     for line in [
         "curl evil.example/x",
         "curl -s EVIL.example",
@@ -247,6 +248,6 @@ fn a_denied_host_is_found_in_every_spelling() {
         "curl ev{i,o}l.example",
         "bash -c 'curl evil.example'",
     ] {
-        assert_ne!(explained(&house, line), "allow", "{line}");
+        assert_ne!(explain_line(&house, line), "allow", "{line}");
     }
 }

@@ -35,7 +35,7 @@ pub fn shell_on_terminal(
     recorded(house, line, Path::new("/dev/null"), change)
 }
 
-fn as_it_is(command: Command) -> Command {
+fn unchanged_command(command: Command) -> Command {
     command
 }
 
@@ -57,7 +57,7 @@ fn counting(results: &[&str]) -> Option<House> {
 #[test]
 fn a_yes_runs_the_call_once() {
     let Some(house) = counting(&["\"count\":1", "\"count\":2"]) else { return };
-    let Some(mut running) = on_terminal(&house, "run go", as_it_is) else { return };
+    let Some(mut running) = on_terminal(&house, "run go", unchanged_command) else { return };
     running.wait_for_question();
     running.write(b"\n");
     running.wait_for_question();
@@ -76,7 +76,7 @@ fn a_notice_is_shown_to_its_end_however_narrow_the_terminal_is() {
     let call = json!({ "call": { "name": "count_bytes_echo", "arguments": { "text": "a b" } } });
     house.script(&json!({ "answers": [{ "steps": [call] }, { "steps": [{ "text": "done" }] }] }));
     let line = format!("stty -echo cols 40; exec '{}' run --yes go", house.binary().display());
-    let Some(running) = shell_on_terminal(&house, &line, as_it_is) else { return };
+    let Some(running) = shell_on_terminal(&house, &line, unchanged_command) else { return };
     let output = running.wait_with_open_input().code(0);
     assert!(output.stdout.contains("no sandbox, and is given no key"), "{output}");
 }
@@ -84,7 +84,7 @@ fn a_notice_is_shown_to_its_end_however_narrow_the_terminal_is() {
 #[test]
 fn permanent_answer_prevents_later_prompts() {
     let Some(house) = counting(&["\"count\":1", "\"count\":2", "\"count\":3"]) else { return };
-    let Some(mut running) = on_terminal(&house, "run go", as_it_is) else { return };
+    let Some(mut running) = on_terminal(&house, "run go", unchanged_command) else { return };
     running.wait_for_question();
     running.write(b"2\n");
     let output = running.wait_with_open_input().code(0);
@@ -104,7 +104,7 @@ fn permanent_answer_covers_exactly_the_same_arguments() {
         { "expect": { "tool_result": "\"returncode\":0" }, "steps": call("echo two >> made") },
         { "expect": { "tool_result": "the user denied the call" }, "steps": [{ "text": "done" }] },
     ] }));
-    let Some(mut running) = on_terminal(&house, "run go", as_it_is) else { return };
+    let Some(mut running) = on_terminal(&house, "run go", unchanged_command) else { return };
     running.wait_for_text("echo one >> made");
     running.wait_for_question();
     running.write(b"2\n");
@@ -123,7 +123,7 @@ fn permanent_answer_covers_exactly_the_same_arguments() {
 #[test]
 fn denial_by_the_user_is_reported_to_the_model_and_the_run_exits_with_0() {
     let Some(house) = counting(&["the user denied the call"]) else { return };
-    let Some(mut running) = on_terminal(&house, "run go", as_it_is) else { return };
+    let Some(mut running) = on_terminal(&house, "run go", unchanged_command) else { return };
     running.wait_for_question();
     running.write(b"no\n");
     // A user was asked and has answered, so the exit code is 0.
@@ -133,7 +133,7 @@ fn denial_by_the_user_is_reported_to_the_model_and_the_run_exits_with_0() {
 #[test]
 fn free_text_answer_denies_with_that_reason() {
     let Some(house) = counting(&["use your fingers"]) else { return };
-    let Some(mut running) = on_terminal(&house, "run go", as_it_is) else { return };
+    let Some(mut running) = on_terminal(&house, "run go", unchanged_command) else { return };
     running.wait_for_question();
     running.write(b"use your fingers\n");
     running.wait_with_open_input().code(0);
@@ -153,7 +153,7 @@ fn ctrl_d_at_a_prompt_denies_the_call() {
 #[test]
 fn ctrl_c_at_a_prompt_cancels_the_run() {
     let Some(house) = counting(&["never"]) else { return };
-    let Some(mut running) = on_terminal(&house, "run go", as_it_is) else { return };
+    let Some(mut running) = on_terminal(&house, "run go", unchanged_command) else { return };
     running.wait_for_question();
     running.write(b"\x03");
     let output = running.wait_with_open_input().code(130);
@@ -166,18 +166,18 @@ fn trust_prompt_is_shown_once_until_the_workspace_changes() {
     let Some(house) = counting(&["\"count\":1"]) else { return };
     house.write("workspace/AGENTS.md", "Always rhyme.");
     let asked = "Do you trust this folder?";
-    let Some(mut running) = on_terminal(&house, "run --yes go", as_it_is) else { return };
+    let Some(mut running) = on_terminal(&house, "run --yes go", unchanged_command) else { return };
     running.wait_for_text(asked);
     running.wait_for_question();
     running.write(b"n\n");
     let output = running.wait_with_open_input().code(0);
     assert!(output.stdout.contains("AGENTS.md"), "{output}");
-    let again = on_terminal(&house, "run --yes go", as_it_is).unwrap();
+    let again = on_terminal(&house, "run --yes go", unchanged_command).unwrap();
     let output = again.wait_with_open_input().code(0);
     assert!(!output.stdout.contains(asked), "{output}");
     // The content has changed, so the answer does not apply to it.
     house.write("workspace/.env", "JAATO_OFFLINE=true\n");
-    let mut running = on_terminal(&house, "run --yes go", as_it_is).unwrap();
+    let mut running = on_terminal(&house, "run --yes go", unchanged_command).unwrap();
     running.wait_for_text(asked);
     running.wait_for_question();
     running.write(b"y\n");
@@ -186,7 +186,7 @@ fn trust_prompt_is_shown_once_until_the_workspace_changes() {
     assert!(prompt.stdout.contains("Always rhyme."), "{prompt}");
     // The same applies to a change of trusted content.
     house.write("workspace/AGENTS.md", "Never rhyme.");
-    let mut running = on_terminal(&house, "run --yes go", as_it_is).unwrap();
+    let mut running = on_terminal(&house, "run --yes go", unchanged_command).unwrap();
     running.wait_for_text("changed since you trusted it");
     running.wait_for_question();
     running.write(b"y\n");
@@ -203,7 +203,7 @@ fn model_and_tool_text_cannot_control_the_terminal() {
         { "steps": [{ "call": { "name": "echo", "arguments": { "text": evil } } }] },
         { "steps": [{ "text": evil }, { "text": "end" }] },
     ] }));
-    let Some(running) = on_terminal(&house, "run go", as_it_is) else { return };
+    let Some(running) = on_terminal(&house, "run go", unchanged_command) else { return };
     let output = running.wait_with_open_input().code(0);
     assert!(output.stdout.contains("end"), "{output}");
     for driving in ["\u{1b}]0;", "\u{7}", "\u{9b}"] {

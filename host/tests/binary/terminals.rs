@@ -12,7 +12,7 @@ use crate::support::{House, fixture, fixtures, library_name, skip};
 /// How long one look at a terminal may take on a busy machine. A wait would take longer.
 const LOOK_US_MAX: u64 = 1_000_000;
 
-fn furnish() -> Option<House> {
+fn set_up_house() -> Option<House> {
     let house = House::new()?;
     let plugins = fixtures::house()?.join("plugins");
     house.ship(&plugins.join(library_name("environment_local")));
@@ -32,7 +32,7 @@ fn sh(line: &str, steps: Value) -> Value {
 
 /// Plays at terminals in one call, and returns the answers and screens of each.
 #[track_caller]
-fn play(house: &House, terminals: &[Value]) -> Vec<Value> {
+fn play_terminals(house: &House, terminals: &[Value]) -> Vec<Value> {
     let arguments = json!({ "terminals": terminals }).to_string();
     let answer = house.run(&["call", "play_terminals", &arguments]).code(0).json();
     answer["terminals"].as_array().unwrap().clone()
@@ -41,8 +41,8 @@ fn play(house: &House, terminals: &[Value]) -> Vec<Value> {
 /// Plays at one terminal, and checks the answers.
 #[track_caller]
 fn check(terminal: &Value, look: impl Fn(&[Value], &str)) {
-    let Some(house) = furnish() else { return };
-    let played = play(&house, std::slice::from_ref(terminal));
+    let Some(house) = set_up_house() else { return };
+    let played = play_terminals(&house, std::slice::from_ref(terminal));
     let answers = played[0]["answers"].as_array().unwrap();
     look(answers, played[0]["shown"].as_str().unwrap());
     house.nothing_lives();
@@ -217,7 +217,7 @@ fn all_output_precedes_the_exit_even_if_a_child_holds_the_terminal() {
 
 #[test]
 fn program_that_cannot_be_started_is_reported() {
-    let Some(house) = furnish() else { return };
+    let Some(house) = set_up_house() else { return };
     let refused = |terminal: Value| {
         let arguments = json!({ "terminals": [terminal] }).to_string();
         house.run(&["call", "play_terminals", &arguments]).code(1).stderr
@@ -239,8 +239,8 @@ fn eight_terminals_run_independently() {
             ])),
         })
         .collect();
-    let Some(house) = furnish() else { return };
-    let played = play(&house, &terminals);
+    let Some(house) = set_up_house() else { return };
+    let played = play_terminals(&house, &terminals);
     for (number, terminal) in played.iter().enumerate().filter(|(number, _)| *number != 3) {
         assert_eq!(terminal["answers"][2], code(number.try_into().unwrap()));
     }
@@ -265,7 +265,7 @@ fn pid_in(file: &Path) -> u32 {
 
 #[test]
 fn killed_host_leaves_no_processes_of_a_terminal() {
-    let Some(house) = furnish() else { return };
+    let Some(house) = set_up_house() else { return };
     let line = "trap '' HUP TERM; setsid sh -c 'echo $$ > away; exec sleep 300' & \
                 echo $$ > pid; while :; do sleep 1; done";
     let terminals = [sh(line, json!(["exit"]))];

@@ -19,14 +19,14 @@ fn editing(command: Command) -> Command {
 }
 
 /// Returns a command that reports its start, and continues once the file `go` exists.
-fn waits() -> Value {
+fn waiting_call() -> Value {
     let command = ": > runs; while [ ! -e go ]; do sleep 0.01; done; echo SHOWN";
     call("cli_based_tool", json!({ "command": command }))
 }
 
 /// Starts a conversation in which such a command runs, and then the model gives these answers.
 fn at_work(house: &House, answers: &[Value]) -> Option<Running> {
-    let mut all = vec![waits()];
+    let mut all = vec![waiting_call()];
     all.extend_from_slice(answers);
     house.script(&json!({ "answers": all }));
     let running = on_terminal(house, "chat --allow cli_based_tool go", editing)?;
@@ -35,7 +35,7 @@ fn at_work(house: &House, answers: &[Value]) -> Option<Running> {
     Some(running)
 }
 
-fn goes_on(house: &House) {
+fn let_command_finish(house: &House) {
     house.write("workspace/go", "");
 }
 
@@ -58,7 +58,7 @@ fn a_message_that_is_typed_while_a_tool_runs_goes_with_the_next_step() {
     let Some(mut running) = at_work(&house, &answers) else { return };
     running.write(b"and hurry\r");
     running.wait_for_text("queued, goes with the next step: and hurry");
-    goes_on(&house);
+    let_command_finish(&house);
     running.wait_for_text("you: and hurry");
     running.wait_for_text("hurried");
     quits(running, &house);
@@ -73,7 +73,7 @@ fn lines_typed_at_once_are_queued_in_order() {
     for line in ["one", "two", "three"] {
         running.wait_for_text(&format!("queued, goes with the next step: {line}"));
     }
-    goes_on(&house);
+    let_command_finish(&house);
     for line in ["one", "two", "three"] {
         running.wait_for_text(&format!("you: {line}"));
     }
@@ -98,7 +98,7 @@ fn read_only_commands_run_during_a_turn_and_others_wait_for_its_end() {
         running.write(format!("{line}\r").as_bytes());
         running.wait_for_text(answer);
     }
-    goes_on(&house);
+    let_command_finish(&house);
     running.wait_for_text("done");
     running.wait_for_text("`/model NAME` changes it");
     running.wait_for_text("as you like");
@@ -112,7 +112,7 @@ fn output_during_a_turn_appears_above_the_draft() {
     let Some(mut running) = at_work(&house, &answers) else { return };
     running.write(b"half");
     running.wait_for_text("> half");
-    goes_on(&house);
+    let_command_finish(&house);
     running.wait_for_text("SHOWN");
     running.wait_for_text("first");
     running.wait_for_text("> half");
@@ -133,7 +133,7 @@ fn prompt_waits_for_the_draft_and_is_not_answered_by_it() {
     let Some(mut running) = at_work(&house, &answers) else { return };
     running.write(b"yes, a");
     running.wait_for_text("> yes, a");
-    goes_on(&house);
+    let_command_finish(&house);
     running.wait_for_text("jaato has a question. Enter sends your draft first");
     running.write(b"ll\r");
     running.wait_for_text("queued, goes with the next step: yes, all");
@@ -156,7 +156,7 @@ fn check_draft_gives_way(keys: &[u8]) {
     let Some(mut running) = at_work(&house, &answers) else { return };
     running.write(b"abc");
     running.wait_for_text("> abc");
-    goes_on(&house);
+    let_command_finish(&house);
     running.wait_for_text("jaato has a question. Enter sends your draft first, Ctrl-C drops it.");
     running.write(keys);
     running.wait_for_question();
@@ -218,7 +218,7 @@ fn enter_after_a_failed_turn_puts_queued_lines_before_the_draft() {
     }
     running.write(b"half");
     running.wait_for_text("> half");
-    goes_on(&house);
+    let_command_finish(&house);
     running.wait_for_text("Enter puts them before your draft");
     running.write(b"\r");
     running.wait_for_text("> after it");
@@ -269,7 +269,7 @@ fn background_call_frees_the_input_line_and_its_end_wakes_the_model() {
     running.wait_for_text("still running");
     running.write(b"/tasks\r");
     running.wait_for_text("cli_based_tool  : > runs; while");
-    goes_on(&house);
+    let_command_finish(&house);
     running.wait_for_text("SHOWN");
     running.wait_for_text("woken by task_1");
     running.wait_for_text("it has ended");

@@ -11,7 +11,7 @@ fn call(name: &str, arguments: Value) -> Value {
 
 /// Returns the check of a file without its first lines, which are the same for each.
 #[track_caller]
-fn checked(name: &str) -> String {
+fn run_check(name: &str) -> String {
     let Some(house) = House::new() else { return String::new() };
     let output = house.run(&["plugin", "check", &fixture(name).display().to_string()]).code(0);
     let lines: Vec<&str> = output.stdout.lines().skip(2).collect();
@@ -25,11 +25,11 @@ fn unusual_plugins_pass_the_plugin_check() {
     if House::new().is_none() {
         return;
     }
-    let many = checked("many");
+    let many = run_check("many");
     assert!(many.contains("tools say00, say01, say02, say03, say04, 95 more tools\n"), "{many}");
-    let recalls = checked("recalls");
+    let recalls = run_check("recalls");
     assert!(recalls.contains("of 12 messages that fill the context it would drop"), "{recalls}");
-    let paints = checked("paints");
+    let paints = run_check("paints");
     assert!(paints.contains("provider paints"), "{paints}");
 }
 
@@ -58,7 +58,7 @@ fn hundred_tools_are_found_on_demand_and_long_output_is_kept_completely() {
 
 /// Returns an answer to a request with this many messages and this text in its first message, and
 /// the tokens so far.
-fn says(text: &str, messages: usize, tokens: u64) -> Value {
+fn text_answer(text: &str, messages: usize, tokens: u64) -> Value {
     json!({
         "expect": { "messages": messages },
         "steps": [{ "text": text }],
@@ -70,10 +70,10 @@ fn says(text: &str, messages: usize, tokens: u64) -> Value {
 fn gc_state_is_kept_between_collections() {
     let Some(house) = House::new() else { return };
     house.ship(&fixture("recalls"));
-    let mut last = says("four", 1, 100);
+    let mut last = text_answer("four", 1, 100);
     last["expect"]["prompt"] = "[3 earlier prompts, dropped in 2 steps: a; b; c]".into();
     house.script(&json!({ "answers": [
-        says("one", 1, 100), says("two", 3, 900), says("three", 1, 900), last,
+        text_answer("one", 1, 100), text_answer("two", 3, 900), text_answer("three", 1, 900), last,
     ] }));
     house.configure_more("[models.\"scripted/test\"]\ncontext_limit = 1000\n");
     house.configure_more("[gc]\nplugin = \"fixture-recalls\"\npreserve_recent_turns = 1\n");

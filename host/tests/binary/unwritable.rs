@@ -10,7 +10,7 @@ use crate::house;
 use crate::support::command::{DEADLINE, LOOK_AGAIN};
 use crate::support::{Command, House, Output};
 
-fn says(text: &str) -> serde_json::Value {
+fn text_answer(text: &str) -> serde_json::Value {
     json!({ "answers": [{ "steps": [{ "text": text }] }], "repeat_last": true })
 }
 
@@ -23,7 +23,7 @@ fn line(house: &House, line: &str) -> Output {
 #[test]
 fn failed_write_to_standard_output_is_reported_with_exit_code_1() {
     let house = house!();
-    house.script(&says("hello"));
+    house.script(&text_answer("hello"));
     let every = [
         "run go",
         "run --output json go",
@@ -53,7 +53,7 @@ fn failed_write_to_standard_output_is_reported_with_exit_code_1() {
 #[test]
 fn failed_write_is_reported_on_every_run() {
     let house = house!();
-    house.script(&says("hello"));
+    house.script(&text_answer("hello"));
     for _ in 0..10 {
         let ended = line(&house, "\"$JAATO\" run go >/dev/full").code(1);
         assert!(ended.stderr.contains("cannot write to standard output: No space left"), "{ended}");

@@ -33,7 +33,7 @@ fn looked_up() -> Answer {
 
 /// Runs a task. Returns the requests and the results of the calls.
 #[track_caller]
-fn run(house: &House, server: &Server) -> (Vec<Value>, Vec<Value>) {
+fn run_task(house: &House, server: &Server) -> (Vec<Value>, Vec<Value>) {
     let words: Vec<&str> = RUN.iter().copied().chain(["look"]).collect();
     let output = at(house, server, &words).run().code(0);
     let requests = server.asked().iter().map(|request| request.json()).collect();
@@ -46,7 +46,7 @@ fn run(house: &House, server: &Server) -> (Vec<Value>, Vec<Value>) {
 fn vision_model_gets_the_image_that_it_requests() {
     let house = house!(furnish_all);
     let server = Server::start([looked_up(), view("moon.txt"), Answer::text(&["A moon."])]);
-    let (requests, results) = run(&house, &server);
+    let (requests, results) = run_task(&house, &server);
     assert_eq!(results[0]["result"]["activated"], json!(["viewImage"]), "{results:#?}");
     assert_eq!(results[1]["result"]["type"], "image/png", "{results:#?}");
     let sent = requests[2]["messages"].to_string();
@@ -63,7 +63,7 @@ fn model_without_vision_is_not_offered_view_image() {
             r#"{"data":[{"id":"test","max_model_len":9000,"capabilities":{"vision":false}}]}"#,
         ),
     );
-    let (requests, results) = run(&house, &server);
+    let (requests, results) = run_task(&house, &server);
     let error = &results[1]["result"]["error"];
     let why = "the tool `viewImage` is not available: with a model that accepts images";
     assert_eq!(error["message"], why, "{results:#?}");

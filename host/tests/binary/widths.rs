@@ -7,7 +7,7 @@ use crate::support::{Command, House, fixture, fixtures, library_name};
 use crate::terminal::shell_on_terminal;
 
 /// Returns a command's output on a terminal with this many columns, line by line.
-fn shown(house: &House, columns: usize, words: &str) -> Option<Vec<String>> {
+fn shown_lines(house: &House, columns: usize, words: &str) -> Option<Vec<String>> {
     let binary = house.binary();
     let line = format!("stty -echo rows 24 cols {columns}; exec '{}' {words}", binary.display());
     let output = shell_on_terminal(house, &line, |command| command)?.wait_with_open_input().code(0);
@@ -37,7 +37,7 @@ fn tables_fit_their_terminal_and_a_pipe_keeps_its_columns() {
         let piped = Command::new(&house, &words.split(' ').collect::<Vec<_>>()).run().code(0);
         let widest = piped.stdout.lines().map(console::measure_text_width).max();
         for columns in [40, 80, 100] {
-            let Some(lines) = shown(&house, columns, words) else { return };
+            let Some(lines) = shown_lines(&house, columns, words) else { return };
             let lines: Vec<String> =
                 lines.into_iter().filter(|line| !line.starts_with("note: ")).collect();
             fits(&lines, columns);
@@ -63,7 +63,7 @@ fn ledger_and_permission_lists_fit_the_terminal() {
         let named = if words == "ledger show" { "scripted/test" } else { "count" };
         assert!(piped.stdout.contains(named), "{words}: {piped}");
         for columns in [40, 80, 100] {
-            let Some(lines) = shown(&house, columns, words) else { return };
+            let Some(lines) = shown_lines(&house, columns, words) else { return };
             fits(&lines, columns);
         }
     }
@@ -72,7 +72,7 @@ fn ledger_and_permission_lists_fit_the_terminal() {
 #[test]
 fn at_forty_columns_each_value_has_a_line() {
     let Some(house) = house() else { return };
-    let Some(lines) = shown(&house, 40, "tool list") else { return };
+    let Some(lines) = shown_lines(&house, 40, "tool list") else { return };
     let first = lines.iter().position(|line| line == "tool: count");
     let first = first.unwrap_or_else(|| panic!("no tool in {lines:#?}"));
     assert!(lines[first + 1].starts_with("plugin: "), "{lines:#?}");
@@ -86,7 +86,7 @@ fn command_result_is_text_on_a_terminal_and_json_in_a_pipe() {
     let piped = Command::new(&house, &words).run().code(0);
     assert_eq!(piped.json(), json!({ "environment": {} }));
     for columns in [40, 80, 100] {
-        let Some(lines) = shown(&house, columns, "command objects") else { return };
+        let Some(lines) = shown_lines(&house, columns, "command objects") else { return };
         assert_eq!(lines, ["environment: none"]);
     }
 }

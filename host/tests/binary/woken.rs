@@ -33,7 +33,7 @@ fn editing(command: Command) -> Command {
     command.variable("TERM", "xterm")
 }
 
-fn ends(mut running: Running, house: &House) -> String {
+fn end_input(mut running: Running, house: &House) -> String {
     running.wait_for_text("> ");
     running.write(b"\x04");
     let output = running.wait_with_open_input().code(0);
@@ -60,7 +60,7 @@ fn idle_conversation_is_woken_and_the_input_line_returns() {
         running.wait_for_text("> ");
         running.write(b"/help\r");
         running.wait_for_text("/again");
-        let shown = ends(running, &house);
+        let shown = end_input(running, &house);
         for what in ["runs in the background as task_1", "the tea draws"] {
             assert!(shown.contains(what), "{shown}");
         }
@@ -87,7 +87,7 @@ fn notification_during_typing_joins_the_users_next_message() {
     running.wait_for_text("> is it re");
     running.write(b"ady?\r");
     running.wait_for_text("drink it");
-    let shown = ends(running, &house);
+    let shown = end_input(running, &house);
     assert!(!shown.contains("woken by"), "{shown}");
 }
 
@@ -110,7 +110,7 @@ fn turn_started_by_a_wake_can_show_prompts() {
     running.wait_for_question();
     running.write(b"y\n");
     running.wait_for_text("counted");
-    ends(running, &house);
+    end_input(running, &house);
 }
 
 #[test]
@@ -132,7 +132,7 @@ fn background_task_can_ask_the_user_while_the_conversation_is_idle() {
     running.wait_for_question();
     running.write(b"y\n");
     running.wait_for_text("counted");
-    ends(running, &house);
+    end_input(running, &house);
 }
 
 #[test]
@@ -193,7 +193,7 @@ fn multi_line_paste_is_one_message_until_it_is_sent() {
     running.wait_for_text("three");
     running.write(b" and four\r");
     running.wait_for_text("counted");
-    let shown = ends(running, &house);
+    let shown = end_input(running, &house);
     let (marked, prompt) = (shown.find("\u{1b}[?2004h").unwrap(), shown.find("> ").unwrap());
     assert!(marked < prompt, "{shown:?}");
 }
@@ -221,7 +221,7 @@ fn wake_works_on_a_terminal_without_a_line_editor() {
     running.wait_for_text("> ");
     running.write(b"and now?\n");
     running.wait_for_text("nothing");
-    ends(running, &house);
+    end_input(running, &house);
 }
 
 #[test]

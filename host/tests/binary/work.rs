@@ -7,7 +7,7 @@ use crate::support::cli::{ask_about_reading, with_cli};
 use crate::support::{Command, House, fixtures, library_name};
 use crate::terminal::on_terminal;
 
-fn furnish() -> Option<House> {
+fn set_up_house() -> Option<House> {
     let house = with_cli()?;
     let plugins = fixtures::house()?.join("plugins");
     for name in ["tool_todo", "tool_clarification", "tool_background", "tool_calculator"] {
@@ -78,7 +78,7 @@ fn plain(command: Command) -> Command {
 
 #[test]
 fn plan_with_a_question_and_a_background_task_is_approved_and_executed() {
-    let Some(house) = furnish() else { return };
+    let Some(house) = set_up_house() else { return };
     ask_about_reading(&house);
     house.script(&script());
     let Some(mut running) = on_terminal(&house, "run 'make a page'", plain) else { return };
@@ -109,7 +109,7 @@ fn plan_with_a_question_and_a_background_task_is_approved_and_executed() {
 
 #[test]
 fn plan_starts_and_questions_return_at_once_without_a_user() {
-    let Some(house) = furnish() else { return };
+    let Some(house) = set_up_house() else { return };
     let questions = json!([{ "text": "Which colour?" }]);
     house.script(&json!({ "answers": [
         { "steps": [call("createPlan", json!({ "title": "A page", "steps": ["ask"] }))] },
@@ -131,7 +131,7 @@ fn plan_starts_and_questions_return_at_once_without_a_user() {
 
 #[test]
 fn plan_events_contain_the_complete_plan() {
-    let Some(house) = furnish() else { return };
+    let Some(house) = set_up_house() else { return };
     let steps: Vec<String> = (0..500).map(|number| format!("step {number}")).collect();
     let many: Vec<String> = (0..10_000).map(|number| format!("step {number}")).collect();
     house.script(&json!({ "answers": [

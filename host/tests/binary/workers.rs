@@ -37,7 +37,7 @@ fn house_of(calls: &[(Value, &str)]) -> Option<House> {
 /// Kills the worker in this way. The model gets the reason, and the next call has a fresh worker
 /// with the saved state.
 #[track_caller]
-fn survives(how: &str, told: &str) {
+fn assert_survives(how: &str, told: &str) {
     let Some(house) =
         house_of(&[(tally(), "\"tally\":1"), (die(how), told), (tally(), "\"tally\":2")])
     else {
@@ -50,48 +50,48 @@ fn survives(how: &str, told: &str) {
 
 #[test]
 fn panic_in_a_worker_fails_only_the_call() {
-    survives("panic", "of the fixture");
+    assert_survives("panic", "of the fixture");
 }
 
 #[test]
 fn abort_in_a_worker_fails_the_call_and_reports_its_stderr() {
-    survives("abort", "was ended by signal 6 (abort); it printed: about to abort");
+    assert_survives("abort", "was ended by signal 6 (abort); it printed: about to abort");
 }
 
 #[test]
 fn segmentation_fault_in_a_worker_fails_only_the_call() {
-    survives("segfault", "was ended by signal 11 (segmentation fault)");
+    assert_survives("segfault", "was ended by signal 11 (segmentation fault)");
 }
 
 #[test]
 fn stack_overflow_in_a_worker_fails_only_the_call() {
-    survives("overflow", "was ended by signal 6 (abort)");
+    assert_survives("overflow", "was ended by signal 6 (abort)");
 }
 
 #[test]
 fn exit_of_a_worker_fails_only_the_call() {
-    survives("exit", "exited with 7");
+    assert_survives("exit", "exited with 7");
 }
 
 #[test]
 fn answer_of_a_worker_above_the_size_limit_fails_only_the_call() {
-    survives("large", "limit_reached");
+    assert_survives("large", "limit_reached");
 }
 
 #[test]
 fn worker_death_within_a_message_fails_only_the_call() {
-    survives("torn", "was ended by signal 6 (abort)");
+    assert_survives("torn", "was ended by signal 6 (abort)");
 }
 
 #[test]
 fn incomplete_message_of_a_worker_fails_no_later_call() {
-    survives("half", "sent an invalid message: only ");
+    assert_survives("half", "sent an invalid message: only ");
 }
 
 #[test]
 fn worker_that_sends_invalid_messages_is_ended() {
-    survives("huge", "sent an invalid message: a message of 2147483647 bytes");
-    survives("nonsense", "sent an invalid message");
+    assert_survives("huge", "sent an invalid message: a message of 2147483647 bytes");
+    assert_survives("nonsense", "sent an invalid message");
 }
 
 #[test]
@@ -224,7 +224,7 @@ fn plugin_isolated_by_the_user_runs_in_a_worker() {
 }
 
 /// Returns the fixture's bytes under another plugin name, with other tool names.
-fn renamed(letter: char) -> Vec<u8> {
+fn renamed_plugin(letter: char) -> Vec<u8> {
     let mut bytes = std::fs::read(fixture("hostile")).unwrap();
     for (name, count_min) in [("fixture-hostile", 1), ("_of_hostile", 3)] {
         let places: Vec<usize> = bytes
@@ -265,7 +265,7 @@ fn session_survives_every_kind_of_worker_death() {
         let name = fixture("hostile").file_name().unwrap().to_str().unwrap().to_owned();
         let place = house.user_plugins().join(name.replace("hostile", &format!("hostil{letter}")));
         std::fs::create_dir_all(house.user_plugins()).unwrap();
-        std::fs::write(&place, renamed(letter)).unwrap();
+        std::fs::write(&place, renamed_plugin(letter)).unwrap();
         let step = call(&format!("die_of_hostil{letter}"), json!({ "how": how }));
         answers.push(json!({ "expect": expect, "steps": [step] }));
         expect = json!({ "tool_result": told });

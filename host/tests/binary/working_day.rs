@@ -17,7 +17,7 @@ const SKILL: &str = "---\nname: publish\ndescription: Use when a page goes out.\
 const SERVER: &str = "echo listening; while [ ! -e asked ]; do sleep 0.1; done; echo GET /; \
     touch answered; sleep 300";
 
-fn furnish() -> Option<House> {
+fn set_up_house() -> Option<House> {
     let house = with_cli()?;
     let plugins = fixtures::house()?.join("plugins");
     for name in TOOLS {
@@ -32,7 +32,7 @@ fn call(name: &str, arguments: Value) -> Value {
     json!({ "call": { "name": name, "arguments": arguments } })
 }
 
-fn after(result: &str, step: Value) -> Value {
+fn answer_after(result: &str, step: Value) -> Value {
     json!({ "expect": { "tool_result": result }, "steps": [step] })
 }
 
@@ -63,29 +63,29 @@ fn first_day() -> Value {
             "expect": { "data": "- publish: Use when a page goes out." },
             "steps": [call("use_prompt", json!({ "name": "publish" }))],
         },
-        after("Ask for the colour.", call("createPlan", json!({
+        answer_after("Ask for the colour.", call("createPlan", json!({
             "title": "The page", "steps": ["choose a colour", "serve it"],
         }))),
-        after("\"plan_id\":\"plan_1\"", call("startPlan", json!({}))),
-        after("\"confirmed\":true", call("request_clarification", json!({
+        answer_after("\"plan_id\":\"plan_1\"", call("startPlan", json!({}))),
+        answer_after("\"confirmed\":true", call("request_clarification", json!({
             "context": "The page", "questions": questions,
         }))),
-        after("\"text\":\"blue\"", call("store_memory", fact)),
-        after("Stored memory: the colour of the page", step("step_1", "blue")),
-        after("Proceed immediately to next step: serve it", call("startBackgroundTask", serve)),
-        after("\"task_id\":\"task_1\"", read_on(0)),
-        after("\"stdout\":\"listening\\n\",\"stdout_offset\":10", ends("It listens.")),
+        answer_after("\"text\":\"blue\"", call("store_memory", fact)),
+        answer_after("Stored memory: the colour of the page", step("step_1", "blue")),
+        answer_after("Proceed immediately to next step: serve it", call("startBackgroundTask", serve)),
+        answer_after("\"task_id\":\"task_1\"", read_on(0)),
+        answer_after("\"stdout\":\"listening\\n\",\"stdout_offset\":10", ends("It listens.")),
         {
             "expect": { "prompt": "was it asked for?" },
             "steps": [call("cli_based_tool", json!({
                 "command": "touch asked; while [ ! -e answered ]; do sleep 0.1; done",
             }))],
         },
-        after("\"returncode\":0", read_on(10)),
-        after("\"stdout\":\"GET /\\n\",\"stdout_offset\":16", step("step_2", "served")),
-        after("step", call("completePlan", json!({ "status": "completed", "summary": "out" }))),
-        after("completed", call("cancelBackgroundTask", json!({ "task_id": "task_1" }))),
-        after("\"cancelled\":true", ends("It was.")),
+        answer_after("\"returncode\":0", read_on(10)),
+        answer_after("\"stdout\":\"GET /\\n\",\"stdout_offset\":16", step("step_2", "served")),
+        answer_after("step", call("completePlan", json!({ "status": "completed", "summary": "out" }))),
+        answer_after("completed", call("cancelBackgroundTask", json!({ "task_id": "task_1" }))),
+        answer_after("\"cancelled\":true", ends("It was.")),
     ] })
 }
 
@@ -96,7 +96,7 @@ fn second_day() -> Value {
             "expect": { "data": "- [page, colour]: the colour of the page" },
             "steps": [call("retrieve_memories", json!({ "tags": ["colour"] }))],
         },
-        after("The page is blue, by choice.", json!({ "text": "Blue." })),
+        answer_after("The page is blue, by choice.", json!({ "text": "Blue." })),
     ] })
 }
 
@@ -106,7 +106,7 @@ fn plain(command: Command) -> Command {
 
 #[test]
 fn all_work_tools_complete_one_task_over_two_sessions() {
-    let Some(house) = furnish() else { return };
+    let Some(house) = set_up_house() else { return };
     house.script(&first_day());
     let Some(mut running) = on_terminal(&house, "chat 'publish the page'", plain) else { return };
     running.wait_for_text("1. choose a colour");

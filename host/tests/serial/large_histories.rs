@@ -22,7 +22,7 @@ impl EventSink for Unseen {
 }
 
 /// Sends two messages of this size to a server, and returns the sizes of the requests.
-fn talk(house: &House, server: &Server, prompt_bytes: usize) -> Vec<usize> {
+fn run_conversation(house: &House, server: &Server, prompt_bytes: usize) -> Vec<usize> {
     let variables = [("OPENAI_BASE_URL", server.base_url()), ("OPENAI_API_KEY", "sk-0".into())];
     let tokio = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     tokio.block_on(async {
@@ -52,7 +52,7 @@ fn a_history_of_50_mb_reaches_a_server_whole() {
         let window = "[models.\"openai/test\"]\ncontext_limit = 20000000\n";
         house.configure(&format!("model = \"openai/test\"\n{window}{isolated}"));
         let server = Server::start([Answer::text(&["one"]), Answer::text(&["two"])]);
-        let [first, second] = talk(&house, &server, prompt_bytes).try_into().unwrap();
+        let [first, second] = run_conversation(&house, &server, prompt_bytes).try_into().unwrap();
         assert!(first > prompt_bytes && second > 2 * prompt_bytes, "{first} {second}");
         let asked = server.asked()[1].json();
         let messages = asked["messages"].as_array().unwrap();

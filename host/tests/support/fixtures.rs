@@ -54,10 +54,10 @@ pub fn built_program(name: &str) -> PathBuf {
 
 fn folder() -> &'static Path {
     static FOLDER: OnceLock<PathBuf> = OnceLock::new();
-    FOLDER.get_or_init(build)
+    FOLDER.get_or_init(build_fixtures)
 }
 
-fn build() -> PathBuf {
+fn build_fixtures() -> PathBuf {
     let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/examples/Cargo.toml");
     let target = target().join("fixtures");
     // `cargo xtask test` has built them.

@@ -82,7 +82,7 @@ impl House {
         // The binary is big and there are many tests, so use a hard link.
         let binary = test_house.join("bin/jaato");
         if fs::hard_link(&binary, house.binary()).is_err() {
-            copy(&binary, &house.binary());
+            copy_file(&binary, &house.binary());
         }
         Some(house)
     }
@@ -135,7 +135,7 @@ impl House {
 
     fn copy_to_shipped(&self, plugin: &Path) -> PathBuf {
         let place = self.shipped().join(plugin.file_name().unwrap());
-        copy(plugin, &place);
+        copy_file(plugin, &place);
         place
     }
 
@@ -334,7 +334,7 @@ fn place() -> &'static Path {
 
 /// Copies a file. A hard link would change the metadata of the original, by which its description
 /// is cached.
-fn copy(from: &Path, to: &Path) {
+fn copy_file(from: &Path, to: &Path) {
     fs::copy(from, to).unwrap_or_else(|error| panic!("copying {}: {error}", from.display()));
     set_mode(to, 0o755);
 }

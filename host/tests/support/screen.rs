@@ -69,8 +69,8 @@ impl<'a> Scene<'a> {
     #[track_caller]
     pub fn until(&self, text: &str) {
         let begun = Instant::now();
-        while !self.plain().contains(text) {
-            assert!(begun.elapsed() < DEADLINE, "`{text}` does not appear:\n{}", self.plain());
+        while !self.plain_rows().contains(text) {
+            assert!(begun.elapsed() < DEADLINE, "`{text}` does not appear:\n{}", self.plain_rows());
             std::thread::sleep(LOOK_AGAIN);
         }
     }
@@ -84,7 +84,11 @@ impl<'a> Scene<'a> {
             String::from_utf8_lossy(&recorded).contains(text)
         };
         while !was_shown() {
-            assert!(begun.elapsed() < 5 * DEADLINE, "`{text}` did not appear:\n{}", self.plain());
+            assert!(
+                begun.elapsed() < 5 * DEADLINE,
+                "`{text}` did not appear:\n{}",
+                self.plain_rows()
+            );
             std::thread::sleep(LOOK_AGAIN);
         }
     }
@@ -98,22 +102,22 @@ impl<'a> Scene<'a> {
     pub fn end(self) -> String {
         let Self { house, size, running } = self;
         running.wait_with_open_input();
-        drawn(house, size)
+        drawn_screen(house, size)
     }
 
     /// Returns the current screen for a snapshot.
     pub fn now(&self) -> String {
-        drawn(self.house, self.size)
+        drawn_screen(self.house, self.size)
     }
 
     /// Returns the rows with text, without colours.
-    fn plain(&self) -> String {
-        emulated(self.house, self.size).screen().contents()
+    fn plain_rows(&self) -> String {
+        run_in_emulator(self.house, self.size).screen().contents()
     }
 }
 
 /// Returns the terminal's state.
-fn emulated(house: &House, size: Size) -> vt100::Parser {
+fn run_in_emulator(house: &House, size: Size) -> vt100::Parser {
     let recorded = fs::read(house.path().join("screen")).unwrap_or_default();
     // `script` writes its own line before and after.
     let begin = recorded.iter().position(|&byte| byte == b'\n').map_or(0, |at| at + 1);
@@ -126,8 +130,8 @@ fn emulated(house: &House, size: Size) -> vt100::Parser {
 }
 
 /// Returns the terminal's screen for a snapshot.
-fn drawn(house: &House, size: Size) -> String {
-    let parser = emulated(house, size);
+fn drawn_screen(house: &House, size: Size) -> String {
+    let parser = run_in_emulator(house, size);
     let screen = parser.screen();
     let mut text = String::new();
     for row in 0..size.rows {
@@ -141,7 +145,7 @@ fn drawn(house: &House, size: Size) -> String {
             let wanted =
                 if cell.contents().trim().is_empty() { mark.clone() } else { mark_of(cell) };
             if wanted != mark {
-                close(&mut line, &mark);
+                close_mark(&mut line, &mark);
                 if !wanted.is_empty() {
                     let _ = write!(line, "‹{wanted}:");
                 }
@@ -149,7 +153,7 @@ fn drawn(house: &House, size: Size) -> String {
             }
             line.push_str(if cell.has_contents() { cell.contents() } else { " " });
         }
-        close(&mut line, &mark);
+        close_mark(&mut line, &mark);
         text.push_str(line.trim_end());
         text.push('\n');
     }
@@ -180,7 +184,7 @@ fn without_session_ids(text: &str) -> String {
 }
 
 /// Ends a mark after the last letter that has it.
-fn close(line: &mut String, mark: &str) {
+fn close_mark(line: &mut String, mark: &str) {
     if !mark.is_empty() {
         let end = line.trim_end().len();
         line.insert(end, '›');

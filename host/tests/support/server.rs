@@ -309,15 +309,15 @@ impl Shared {
         connection.set_read_timeout(Some(PATIENCE)).unwrap();
         connection.set_write_timeout(Some(PATIENCE)).unwrap();
         let mut is_first = true;
-        while let Some(asked) = read(&connection) {
+        while let Some(asked) = read_request(&connection) {
             self.connections.fetch_add(usize::from(is_first), Ordering::SeqCst);
             is_first = false;
-            let answer = self.answer(&asked);
+            let answer = self.answer_request(&asked);
             let is_completion = asked.path.ends_with("/completions")
                 || ["/api/chat", "/v1/messages"].contains(&asked.path.as_str());
             let record = if is_completion { &self.asked } else { &self.looked };
             record.lock().push(asked);
-            if self.write(&mut connection, &answer).is_err() {
+            if self.write_answer(&mut connection, &answer).is_err() {
                 // The receiver may be gone.
                 let _ = self.gone_sender.send(());
                 return;
@@ -328,7 +328,7 @@ impl Shared {
         }
     }
 
-    fn answer(&self, asked: &Asked) -> Answer {
+    fn answer_request(&self, asked: &Asked) -> Answer {
         if let Some(answering) = &self.answering {
             return answering(asked);
         }
@@ -342,7 +342,7 @@ impl Shared {
         }
     }
 
-    fn write(&self, connection: &mut TcpStream, answer: &Answer) -> std::io::Result<()> {
+    fn write_answer(&self, connection: &mut TcpStream, answer: &Answer) -> std::io::Result<()> {
         let connection_header = if answer.keeps_connection { "keep-alive" } else { "close" };
         let status = answer.status;
         let mut head = format!("HTTP/1.1 {status} X\r\nconnection: {connection_header}\r\n");
@@ -401,7 +401,7 @@ fn chunk(connection: &mut TcpStream, bytes: &[u8]) -> std::io::Result<()> {
 }
 
 /// Reads one request, or returns `None` if the client sends none.
-fn read(connection: &TcpStream) -> Option<Asked> {
+fn read_request(connection: &TcpStream) -> Option<Asked> {
     let mut reader = BufReader::new(connection);
     let mut line = String::new();
     reader.read_line(&mut line).ok().filter(|read| *read > 0)?;

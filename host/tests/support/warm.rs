@@ -22,7 +22,7 @@ struct Warm {
 /// Adds the description of a copied plugin to the installation's cache, if it is known.
 pub fn add_description(house: &House, original: &Path, copy: &Path) {
     static WARM: OnceLock<Warm> = OnceLock::new();
-    let warm = WARM.get_or_init(|| describe().unwrap_or_default());
+    let warm = WARM.get_or_init(|| describe_warm().unwrap_or_default());
     let Some(mut entry) = warm.entries.get(original).cloned() else { return };
     entry["stamp"] = stamp(copy);
     let path = house.descriptions();
@@ -35,7 +35,7 @@ pub fn add_description(house: &House, original: &Path, copy: &Path) {
 }
 
 /// Lets one jaato describe all of them.
-fn describe() -> Option<Warm> {
+fn describe_warm() -> Option<Warm> {
     let house = House::without_plugins()?;
     let shipped = fs::read_dir(fixtures::house()?.join("plugins")).unwrap();
     let mut originals: Vec<PathBuf> = shipped.map(|entry| entry.unwrap().path()).collect();

@@ -162,36 +162,41 @@ mod tests {
 
     use super::*;
 
-    fn read(text: &str) -> Result<ConditionAttribute> {
+    fn parse_condition(text: &str) -> Result<ConditionAttribute> {
         let key = Ident::new("available_if", Span::call_site());
         (|input: ParseStream<'_>| ConditionAttribute::parse_content(&key, input)).parse_str(text)
     }
 
     #[track_caller]
-    fn refused(text: &str, why: &str) {
+    fn assert_refused(text: &str, why: &str) {
         let key = Ident::new("available_if", Span::call_site());
-        let error = read(text).and_then(|condition| condition.offer_tokens(&key)).unwrap_err();
+        let error =
+            parse_condition(text).and_then(|condition| condition.offer_tokens(&key)).unwrap_err();
         assert!(error.to_string().contains(why), "{error}");
     }
 
     #[test]
     fn invalid_tool_condition_is_refused() {
-        refused("", "`available_if` needs a condition");
-        refused("asked, objects_present, reason = \"x\"", "one condition and one reason");
-        refused("moonlight, reason = \"x\"", "unknown condition `moonlight`");
-        refused("objects_of, reason = \"x\"", "unknown condition `objects_of`");
-        refused("asked = \"x\"", "unknown condition `asked`");
-        refused("environment_has, reason = \"x\"", "unknown condition `environment_has`");
-        refused("environment_has = \"moon\", reason = \"x\"", "`files`, `shell` or `terminals`");
-        refused("model_sees, reason = \"x\"", "unknown condition `model_sees`");
-        refused("model_sees = \"smells\", reason = \"x\"", "expected `images` or `pdf`");
+        assert_refused("", "`available_if` needs a condition");
+        assert_refused("asked, objects_present, reason = \"x\"", "one condition and one reason");
+        assert_refused("moonlight, reason = \"x\"", "unknown condition `moonlight`");
+        assert_refused("objects_of, reason = \"x\"", "unknown condition `objects_of`");
+        assert_refused("asked = \"x\"", "unknown condition `asked`");
+        assert_refused("environment_has, reason = \"x\"", "unknown condition `environment_has`");
+        assert_refused(
+            "environment_has = \"moon\", reason = \"x\"",
+            "`files`, `shell` or `terminals`",
+        );
+        assert_refused("model_sees, reason = \"x\"", "unknown condition `model_sees`");
+        assert_refused("model_sees = \"smells\", reason = \"x\"", "expected `images` or `pdf`");
     }
 
     #[test]
     fn reason_is_required_for_available_if_and_refused_for_run_if() {
-        refused("asked", "add `reason = \"…\"`");
-        refused("asked, reason = \" \"", "add `reason = \"…\"`");
-        let error = read("asked, reason = \"x\"").and_then(|it| it.run_if_tokens()).unwrap_err();
+        assert_refused("asked", "add `reason = \"…\"`");
+        assert_refused("asked, reason = \" \"", "add `reason = \"…\"`");
+        let error =
+            parse_condition("asked, reason = \"x\"").and_then(|it| it.run_if_tokens()).unwrap_err();
         assert_eq!(error.to_string(), "`run_if` does not accept a reason");
     }
 }

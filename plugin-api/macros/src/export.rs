@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[track_caller]
-    fn refused(text: &str, expected: &str) {
+    fn assert_refused(text: &str, expected: &str) {
         let error = syn::parse_str::<PluginExportInput>(text).err().unwrap();
         assert_eq!(error.to_string(), expected);
     }
@@ -209,8 +209,11 @@ mod tests {
 
     #[test]
     fn unknown_key_error_lists_the_known_keys() {
-        refused("state: (), tool", &format!("unknown key `tool`, expected one of: {KNOWN}"));
-        refused("state: (), type: A", &format!("unknown key `type`, expected one of: {KNOWN}"));
+        assert_refused("state: (), tool", &format!("unknown key `tool`, expected one of: {KNOWN}"));
+        assert_refused(
+            "state: (), type: A",
+            &format!("unknown key `type`, expected one of: {KNOWN}"),
+        );
         for kind in KINDS {
             assert!(KNOWN.contains(&format!("{kind}: TYPE")), "{kind}");
         }
@@ -220,37 +223,43 @@ mod tests {
     fn duplicate_keys_are_refused() {
         for key in ["state: ()", "tools", "provider: A", "gc: A", "environment: A", "scope: host"] {
             let name = key.split(':').next().unwrap();
-            refused(&format!("{key}, {key}"), &format!("duplicate key `{name}`"));
+            assert_refused(&format!("{key}, {key}"), &format!("duplicate key `{name}`"));
         }
-        refused("isolation: worker, isolation: worker", "duplicate key `isolation`");
-        refused("variables: [], variables: []", "duplicate key `variables`");
+        assert_refused("isolation: worker, isolation: worker", "duplicate key `isolation`");
+        assert_refused("variables: [], variables: []", "duplicate key `variables`");
     }
 
     #[test]
     fn missing_state_is_refused() {
         let text =
             "missing `state: TYPE`: the state that the whole plugin shares, or `()` for none";
-        refused("", text);
-        refused("tools", text);
-        refused("state", "expected `:`");
+        assert_refused("", text);
+        assert_refused("tools", text);
+        assert_refused("state", "expected `:`");
     }
 
     #[test]
     fn value_that_its_key_does_not_accept_is_refused() {
-        refused("state: (), tools: static", "`tools` accepts only `dynamic`, found `static`");
-        refused("state: (), scope: session", "`scope` accepts only `host`, found `session`");
-        refused("state: (), isolation: host", "`isolation` accepts only `worker`, found `host`");
-        refused("state: () tools", "expected `,`");
+        assert_refused(
+            "state: (), tools: static",
+            "`tools` accepts only `dynamic`, found `static`",
+        );
+        assert_refused("state: (), scope: session", "`scope` accepts only `host`, found `session`");
+        assert_refused(
+            "state: (), isolation: host",
+            "`isolation` accepts only `worker`, found `host`",
+        );
+        assert_refused("state: () tools", "expected `,`");
     }
 
     #[test]
     fn invalid_variable_entries_are_refused() {
         let form = "expected `NAME` or `NAME=VALUE`";
-        refused("state: (), variables: [\"\"]", form);
-        refused("state: (), variables: [\"=1\"]", form);
-        refused("state: (), variables: [\"A B\"]", form);
-        refused("state: (), variables: [\"A if memory < 6 GiB\"]", form);
-        refused(r#"state: (), variables: ["A=\""]"#, "a manifest cannot contain `\\\"`");
-        refused(r#"state: (), variables: ["A=\n"]"#, "a manifest cannot contain `\\n`");
+        assert_refused("state: (), variables: [\"\"]", form);
+        assert_refused("state: (), variables: [\"=1\"]", form);
+        assert_refused("state: (), variables: [\"A B\"]", form);
+        assert_refused("state: (), variables: [\"A if memory < 6 GiB\"]", form);
+        assert_refused(r#"state: (), variables: ["A=\""]"#, "a manifest cannot contain `\\\"`");
+        assert_refused(r#"state: (), variables: ["A=\n"]"#, "a manifest cannot contain `\\n`");
     }
 }

@@ -188,7 +188,7 @@ mod tests {
         value.as_object().cloned().unwrap_or_default()
     }
 
-    fn add(store: &mut ObjectEnvironment, tool: &str, of: u64, value: u64) {
+    fn add_number(store: &mut ObjectEnvironment, tool: &str, of: u64, value: u64) {
         let metadata = object(json!({ "of": of }));
         store
             .add(tool, ObjectsAddition::new(vec![object(json!({ "value": value }))], metadata))
@@ -205,14 +205,14 @@ mod tests {
     }
 
     /// Makes a change that depends on the numbers.
-    fn change(store: &mut ObjectEnvironment, next: &mut impl FnMut(u64) -> u64) {
+    fn make_random_change(store: &mut ObjectEnvironment, next: &mut impl FnMut(u64) -> u64) {
         let tool = ["a", "b"][usize::try_from(next(2)).unwrap()];
         let filter = ItemFilter::key("of", json!(next(4)));
         let some = vec![object(json!({ "value": next(9) })), object(json!({ "v": next(9) }))];
         let key = format!("k{}", next(3));
         // A change that matches nothing is refused without effect.
         match next(7) {
-            0..=2 => add(store, tool, next(4), next(9)),
+            0..=2 => add_number(store, tool, next(4), next(9)),
             3 => drop(store.append(tool, some, &filter)),
             4 => drop(store.replace(tool, some, &filter)),
             5 => drop(store.remove(tool, Some(&filter))),
@@ -227,7 +227,7 @@ mod tests {
     }
 
     /// Recounts the size of everything, including the keys of removed hidden values.
-    fn counted(store: &ObjectEnvironment) -> usize {
+    fn recount_size(store: &ObjectEnvironment) -> usize {
         let length = |value: Value| value.to_string().len();
         let items = store.tools.iter().flat_map(|shelf| shelf.items()).map(|placed| {
             let objects = placed.item.objects.iter().map(|object| length(json!(object)));
@@ -242,12 +242,12 @@ mod tests {
         for seed in 0..200 {
             let mut next = numbers(seed);
             let mut store = ObjectEnvironment::default();
-            (0..next(20)).for_each(|_| change(&mut store, &mut next));
+            (0..next(20)).for_each(|_| make_random_change(&mut store, &mut next));
             let (json, bytes) = store.save();
             let mut copy = ObjectEnvironment::restore(&json, &bytes).unwrap();
             for _ in 0..5 {
                 let from = store.change_count();
-                (0..next(6)).for_each(|_| change(&mut store, &mut next));
+                (0..next(6)).for_each(|_| make_random_change(&mut store, &mut next));
                 let Some((json, bytes)) = store.changes_since(from) else {
                     assert_eq!(store.change_count(), from);
                     continue;
@@ -255,9 +255,9 @@ mod tests {
                 let text = json.to_string();
                 copy = copy.with_changes(&serde_json::from_str(&text).unwrap(), &bytes).unwrap();
                 assert_eq!(copy.save(), store.save(), "seed {seed}");
-                assert_eq!(copy.bytes(), counted(&copy), "seed {seed}");
+                assert_eq!(copy.bytes(), recount_size(&copy), "seed {seed}");
             }
-            assert_eq!(store.bytes(), counted(&store), "seed {seed}");
+            assert_eq!(store.bytes(), recount_size(&store), "seed {seed}");
             // All changes since the beginning also result in the complete state.
             let Some((json, bytes)) = store.changes_since(0) else { continue };
             let again = ObjectEnvironment::default().with_changes(&json, &bytes).unwrap();
@@ -268,16 +268,16 @@ mod tests {
     #[test]
     fn added_object_is_the_only_content_of_the_change() {
         let mut store = ObjectEnvironment::default();
-        (0..100).for_each(|value| add(&mut store, "a", 1, value));
+        (0..100).for_each(|value| add_number(&mut store, "a", 1, value));
         let from = store.change_count();
-        add(&mut store, "a", 1, 100);
+        add_number(&mut store, "a", 1, 100);
         let (json, _) = store.changes_since(from).unwrap();
         let expected = json!({ "a": [{
             "at": 0, "keep": 100, "objects": [{ "value": 100, "_REF_ID": "a_101" }],
         }] });
         assert_eq!(json["environment"], expected);
         assert_eq!(json["last_references"], json!({ "a": 101 }));
-        add(&mut store, "a", 1, 100);
+        add_number(&mut store, "a", 1, 100);
         assert_eq!(store.change_count(), from + 1, "what is there already changes nothing");
         assert_eq!(store.changes_since(store.change_count()), None);
     }
@@ -285,7 +285,7 @@ mod tests {
     #[test]
     fn change_that_does_not_follow_the_state_is_refused() {
         let mut store = ObjectEnvironment::default();
-        add(&mut store, "a", 1, 1);
+        add_number(&mut store, "a", 1, 1);
         let (whole, bytes) = store.changes_since(0).unwrap();
         let with = |key: &str, value: Value| {
             let mut changed = whole.clone();
@@ -319,12 +319,12 @@ mod tests {
     #[test]
     fn huge_last_reference_of_a_change_is_limited() {
         let mut store = ObjectEnvironment::default();
-        add(&mut store, "a", 1, 1);
+        add_number(&mut store, "a", 1, 1);
         let (mut change, bytes) = store.changes_since(0).unwrap();
         change["last_references"] = json!({ "a": u64::MAX });
         change["to"] = json!(COUNT_MAX);
         let mut read = ObjectEnvironment::default().with_changes(&change, &bytes).unwrap();
-        add(&mut read, "a", 1, 2);
+        add_number(&mut read, "a", 1, 2);
         assert_eq!(read.change_count(), COUNT_MAX + 1);
         let references: Vec<_> = read.get_objects("a", None).unwrap();
         assert_eq!(reference(&references[1]), Some(format!("a_{}", COUNT_MAX + 1).as_str()));

@@ -118,7 +118,7 @@ pub fn answer(
             let under = added.tool.clone();
             write_frame(&environment.add(asker.tool(under.as_deref())?, added.into())?)
         }
-        APPEND | REPLACE => change(environment, asker, operation, request),
+        APPEND | REPLACE => apply_change(environment, asker, operation, request),
         GET => {
             let asked: ObjectsFilter = read_request(request)?;
             let tool = asker.tool(asked.tool.as_deref())?;
@@ -149,7 +149,7 @@ pub fn answer(
             tools.retain(|facts| asker.can_reach(&facts.tool));
             write_frame(&ObjectToolsAnswer { tools, ..ObjectToolsAnswer::default() })
         }
-        CLEAR => clear(environment, asker, request),
+        CLEAR => clear_objects(environment, asker, request),
         HIDDEN_KEYS => {
             let keys = asker.hidden_keys(environment);
             write_frame(&HiddenKeys { keys, ..HiddenKeys::default() })
@@ -176,7 +176,7 @@ pub fn answer(
     }
 }
 
-fn change(
+fn apply_change(
     environment: &mut ObjectEnvironment,
     asker: &ObjectsCaller<'_>,
     operation: &str,
@@ -198,7 +198,7 @@ fn change(
     })
 }
 
-fn clear(
+fn clear_objects(
     environment: &mut ObjectEnvironment,
     asker: &ObjectsCaller<'_>,
     request: &[u8],
@@ -285,7 +285,7 @@ mod tests {
     use super::*;
 
     /// Creates a caller: the tool `query`, the only one of a trusted or untrusted plugin.
-    fn ask(
+    fn ask_as_query_tool(
         environment: &mut ObjectEnvironment,
         is_trusted: bool,
         operation: &str,
@@ -305,7 +305,7 @@ mod tests {
     fn untrusted_plugin_accesses_objects_of_its_own_tools_only() {
         let mut all = ObjectEnvironment::default();
         let theirs = json!({ "tool": "search", "objects": [{ "a": 1 }], "metadata": { "m": 1 } });
-        ask(&mut all, true, ADD, theirs.clone()).unwrap();
+        ask_as_query_tool(&mut all, true, ADD, theirs.clone()).unwrap();
         let filter = json!({ "tool": "search", "metadata_key": "m", "metadata_value": 1 });
         let mut change = filter.clone();
         change["objects"] = json!([]);
@@ -320,18 +320,25 @@ mod tests {
             (REMOVE, filter),
             (IS_EMPTY, json!({ "tool": "search" })),
         ] {
-            let refused = ask(&mut all, false, operation, request).unwrap_err();
+            let refused = ask_as_query_tool(&mut all, false, operation, request).unwrap_err();
             assert_eq!(refused.kind, ErrorKind::PermissionDenied, "{operation}");
             assert!(refused.message.contains("not those of `search`"), "{refused}");
         }
         assert_eq!(all.save(), before, "nothing has changed");
-        assert_eq!(ask(&mut all, false, IS_EMPTY, json!({})).unwrap()["is_empty"], true);
+        assert_eq!(
+            ask_as_query_tool(&mut all, false, IS_EMPTY, json!({})).unwrap()["is_empty"],
+            true
+        );
         let own = json!({ "objects": [{ "b": 1 }] });
-        let added = ask(&mut all, false, ADD, own).unwrap();
+        let added = ask_as_query_tool(&mut all, false, ADD, own).unwrap();
         let added: ObjectsChangeAnswer = serde_json::from_value(added).unwrap();
         assert_eq!(added.references, ["query_1"]);
-        assert_eq!(ask(&mut all, false, IS_EMPTY, json!({})).unwrap()["is_empty"], false);
-        let named = ask(&mut all, false, GET_OBJECTS, json!({ "tool": "query" })).unwrap();
+        assert_eq!(
+            ask_as_query_tool(&mut all, false, IS_EMPTY, json!({})).unwrap()["is_empty"],
+            false
+        );
+        let named =
+            ask_as_query_tool(&mut all, false, GET_OBJECTS, json!({ "tool": "query" })).unwrap();
         assert_eq!(named["objects"].as_array().unwrap().len(), 1);
     }
 
@@ -339,14 +346,16 @@ mod tests {
     fn hidden_values_of_an_untrusted_plugin_are_separate() {
         let mut all = ObjectEnvironment::default();
         let key = json!({ "key": "raw" });
-        ask(&mut all, true, HIDDEN_SET, json!({ "key": "raw", "json": "theirs" })).unwrap();
-        assert_eq!(ask(&mut all, false, HIDDEN_GET, key.clone()).unwrap(), json!({}));
-        ask(&mut all, false, HIDDEN_SET, json!({ "key": "raw", "json": "its" })).unwrap();
-        let own = ask(&mut all, false, HIDDEN_GET, key.clone()).unwrap();
+        ask_as_query_tool(&mut all, true, HIDDEN_SET, json!({ "key": "raw", "json": "theirs" }))
+            .unwrap();
+        assert_eq!(ask_as_query_tool(&mut all, false, HIDDEN_GET, key.clone()).unwrap(), json!({}));
+        ask_as_query_tool(&mut all, false, HIDDEN_SET, json!({ "key": "raw", "json": "its" }))
+            .unwrap();
+        let own = ask_as_query_tool(&mut all, false, HIDDEN_GET, key.clone()).unwrap();
         assert_eq!(own, json!({ "json": "its" }));
-        let theirs = ask(&mut all, true, HIDDEN_GET, key).unwrap();
+        let theirs = ask_as_query_tool(&mut all, true, HIDDEN_GET, key).unwrap();
         assert_eq!(theirs, json!({ "json": "theirs" }));
-        ask(&mut all, false, HIDDEN_SET, json!({ "key": "raw" })).unwrap();
+        ask_as_query_tool(&mut all, false, HIDDEN_SET, json!({ "key": "raw" })).unwrap();
         assert_eq!(all.hidden().keys().collect::<Vec<_>>(), ["raw"]);
     }
 
@@ -355,29 +364,30 @@ mod tests {
         let mut all = ObjectEnvironment::default();
         let row = |tool: &str, at: u64| json!({ "tool": tool, "objects": [{ "a": at }, { "a": at }], "metadata": { "at": at } });
         for (tool, at) in [("search", 1), ("query", 1), ("query", 2)] {
-            ask(&mut all, true, ADD, row(tool, at)).unwrap();
+            ask_as_query_tool(&mut all, true, ADD, row(tool, at)).unwrap();
         }
-        ask(&mut all, true, HIDDEN_SET, json!({ "key": "raw", "json": 1 })).unwrap();
-        ask(&mut all, false, HIDDEN_SET, json!({ "key": "raw", "json": 2 })).unwrap();
+        ask_as_query_tool(&mut all, true, HIDDEN_SET, json!({ "key": "raw", "json": 1 })).unwrap();
+        ask_as_query_tool(&mut all, false, HIDDEN_SET, json!({ "key": "raw", "json": 2 })).unwrap();
         let search = json!({ "tool": "search", "items": 1, "objects": 2 });
         let query = json!({ "tool": "query", "items": 2, "objects": 4 });
         let nothing = Value::Null;
         let tools = |all: &mut _, is_trusted| {
-            ask(all, is_trusted, TOOLS, Value::Null).unwrap()["tools"].clone()
+            ask_as_query_tool(all, is_trusted, TOOLS, Value::Null).unwrap()["tools"].clone()
         };
         assert_eq!(tools(&mut all, true), json!([search, query]));
         assert_eq!(tools(&mut all, false), json!([query]), "its own alone");
-        let keys =
-            |all: &mut _, is_trusted| ask(all, is_trusted, HIDDEN_KEYS, Value::Null).unwrap();
+        let keys = |all: &mut _, is_trusted| {
+            ask_as_query_tool(all, is_trusted, HIDDEN_KEYS, Value::Null).unwrap()
+        };
         assert_eq!(keys(&mut all, true), json!({ "keys": ["raw", "tool-query/raw"] }));
         assert_eq!(keys(&mut all, false), json!({ "keys": ["raw"] }));
 
-        let cleared = ask(&mut all, false, CLEAR, json!({ "hidden": true })).unwrap();
+        let cleared = ask_as_query_tool(&mut all, false, CLEAR, json!({ "hidden": true })).unwrap();
         assert_eq!(cleared["matched"], 2);
         let emptied = json!({ "tool": "query", "items": 2, "objects": 0 });
         assert_eq!(tools(&mut all, true), json!([search, emptied]), "metadata stays");
         assert_eq!(keys(&mut all, true), json!({ "keys": ["raw"] }));
-        assert_eq!(ask(&mut all, true, CLEAR, nothing).unwrap()["matched"], 1);
+        assert_eq!(ask_as_query_tool(&mut all, true, CLEAR, nothing).unwrap()["matched"], 1);
         assert!(all.is_empty(None));
         assert_eq!(
             keys(&mut all, true),
@@ -385,7 +395,10 @@ mod tests {
             "hidden values stay unless asked"
         );
         let again = all.revision();
-        assert_eq!(ask(&mut all, true, CLEAR, json!({ "hidden": true })).unwrap()["matched"], 0);
+        assert_eq!(
+            ask_as_query_tool(&mut all, true, CLEAR, json!({ "hidden": true })).unwrap()["matched"],
+            0
+        );
         assert_eq!(all.revision(), again, "nothing is new to the model");
         assert!(all.hidden().is_empty());
     }
@@ -394,10 +407,10 @@ mod tests {
     fn a_change_without_objects_is_refused() {
         let mut all = ObjectEnvironment::default();
         let added = json!({ "objects": [{ "a": 1 }], "metadata": { "m": 1 } });
-        ask(&mut all, true, ADD, added).unwrap();
+        ask_as_query_tool(&mut all, true, ADD, added).unwrap();
         for operation in [APPEND, REPLACE] {
             let filter = json!({ "metadata_key": "m", "metadata_value": 1 });
-            let refused = ask(&mut all, true, operation, filter).unwrap_err();
+            let refused = ask_as_query_tool(&mut all, true, operation, filter).unwrap_err();
             assert_eq!(refused.kind, ErrorKind::InvalidArguments, "{operation}");
         }
         assert!(!all.is_empty(None));

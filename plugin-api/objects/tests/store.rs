@@ -18,7 +18,7 @@ fn objects(values: &[Value]) -> Vec<Object> {
     values.iter().cloned().map(object).collect()
 }
 
-fn add(
+fn add_item(
     store: &mut ObjectEnvironment,
     tool: &str,
     values: &[Value],
@@ -42,11 +42,11 @@ fn pets() -> ObjectEnvironment {
     let mut store = ObjectEnvironment::default();
     let frog = json!({ "animal": "frog", "price": 3.99 });
     let metadata = json!({ "collection_name": "pet_food", "query_search_term": "animals" });
-    add(&mut store, "query", &[frog], metadata);
+    add_item(&mut store, "query", &[frog], metadata);
     let average = json!({ "average_price": 5.28 });
     let group = json!({ "field": "animal", "value": "reindeer" });
     let metadata = json!({ "collection_name": "pet_food", "group_by": group });
-    add(&mut store, "query", &[average], metadata);
+    add_item(&mut store, "query", &[average], metadata);
     store
 }
 
@@ -54,9 +54,9 @@ fn pets() -> ObjectEnvironment {
 fn objects_with_equal_metadata_join_one_item() {
     let mut store = ObjectEnvironment::default();
     assert!(store.is_empty(None) && store.is_empty(Some("query")));
-    let first = add(&mut store, "query", &[json!({ "a": 1 })], json!({ "m": 1, "n": [2] }));
-    let second = add(&mut store, "query", &[json!({ "a": 2 })], json!({ "n": [2.0], "m": 1 }));
-    add(&mut store, "query", &[json!({ "a": 3 })], json!({ "m": 2, "n": [2] }));
+    let first = add_item(&mut store, "query", &[json!({ "a": 1 })], json!({ "m": 1, "n": [2] }));
+    let second = add_item(&mut store, "query", &[json!({ "a": 2 })], json!({ "n": [2.0], "m": 1 }));
+    add_item(&mut store, "query", &[json!({ "a": 3 })], json!({ "m": 2, "n": [2] }));
     assert_eq!(first.references, ["query_1"]);
     assert_eq!(second.references, ["query_2"]);
     let items = store.get("query").unwrap();
@@ -89,16 +89,16 @@ fn item_with_a_name_is_separate_from_unnamed_ones() {
 fn duplicate_object_of_an_item_is_stored_again_only_on_request() {
     let mut store = ObjectEnvironment::default();
     let row = || json!({ "a": 1, "b": { "c": 2 } });
-    assert_eq!(add(&mut store, "q", &[row()], json!({})).references, ["q_1"]);
+    assert_eq!(add_item(&mut store, "q", &[row()], json!({})).references, ["q_1"]);
     let same = json!({ "b": { "c": 2.0 }, "a": 1 });
-    assert_eq!(add(&mut store, "q", &[same], json!({})).references, ["q_1"]);
+    assert_eq!(add_item(&mut store, "q", &[same], json!({})).references, ["q_1"]);
     let again = ObjectsAddition {
         include_duplicates: true,
         ..ObjectsAddition::new(objects(&[row()]), Object::new())
     };
     assert_eq!(store.add("q", again).unwrap().references, ["q_2"]);
     // In another item, it is a new object.
-    assert_eq!(add(&mut store, "q", &[row()], json!({ "m": 1 })).references, ["q_3"]);
+    assert_eq!(add_item(&mut store, "q", &[row()], json!({ "m": 1 })).references, ["q_3"]);
 }
 
 #[test]
@@ -107,12 +107,12 @@ fn equal_rows_of_one_result_are_separate_objects() {
     let row = || json!({ "animal": "frog" });
     let other = || json!({ "animal": "toad" });
     let two = [row(), other(), row()];
-    assert_eq!(add(&mut store, "q", &two, json!({})).references, ["q_1", "q_2", "q_3"]);
+    assert_eq!(add_item(&mut store, "q", &two, json!({})).references, ["q_1", "q_2", "q_3"]);
     // The same result again adds nothing.
-    assert_eq!(add(&mut store, "q", &two, json!({})).references, ["q_1", "q_2", "q_3"]);
+    assert_eq!(add_item(&mut store, "q", &two, json!({})).references, ["q_1", "q_2", "q_3"]);
     // A result with more equal rows adds only the additional ones.
     let three = [row(), row(), row()];
-    assert_eq!(add(&mut store, "q", &three, json!({})).references, ["q_1", "q_3", "q_4"]);
+    assert_eq!(add_item(&mut store, "q", &three, json!({})).references, ["q_1", "q_3", "q_4"]);
     assert_eq!(store.get_objects("q", None).unwrap().len(), 4);
 }
 
@@ -172,7 +172,7 @@ fn every_item_that_matches_is_replaced_and_keeps_its_metadata() {
 #[test]
 fn item_without_objects_keeps_its_metadata_and_counts_as_empty() {
     let mut store = pets();
-    add(&mut store, "other", &[json!({})], json!({}));
+    add_item(&mut store, "other", &[json!({})], json!({}));
     let filter = ItemFilter::key("query_search_term", json!("animals"));
     assert_eq!(store.remove("query", Some(&filter)).unwrap().matched, 1);
     let items = store.get("query").unwrap();
@@ -193,7 +193,7 @@ fn references_of_other_tools_are_replaced() {
     let known = store.get_objects("query", None).unwrap();
     let changed = store.add("other", ObjectsAddition::new(known, Object::new())).unwrap();
     assert_eq!(changed.references, ["other_1", "other_2"]);
-    let odd = add(&mut store, "other", &[json!({ "_REF_ID": 7, "x": 1 })], json!({}));
+    let odd = add_item(&mut store, "other", &[json!({ "_REF_ID": 7, "x": 1 })], json!({}));
     assert_eq!(odd.references, ["other_3"]);
 }
 
@@ -228,9 +228,9 @@ fn environment_over_its_size_limit_is_unchanged() {
     assert_eq!(kind(store.set_hidden("k", Some(bytes))), ErrorKind::LimitReached);
     assert!(store.save() == saved, "nothing has changed");
     // Removing objects makes room.
-    add(&mut store, "big", &[json!({ "a": huge })], json!({}));
+    add_item(&mut store, "big", &[json!({ "a": huge })], json!({}));
     store.remove("big", None).unwrap();
-    add(&mut store, "big", &[json!({ "a": huge })], json!({}));
+    add_item(&mut store, "big", &[json!({ "a": huge })], json!({}));
 }
 
 #[test]
@@ -238,7 +238,7 @@ fn rendered_environment_starts_with_named_and_new_tools() {
     let mut store = ObjectEnvironment::default();
     for (tool, count) in [("old", 2), ("named", 2), ("new", 1)] {
         let rows: Vec<Value> = (0..count).map(|row| json!({ "row": row })).collect();
-        add(&mut store, tool, &rows, json!({ "from": tool }));
+        add_item(&mut store, tool, &rows, json!({ "from": tool }));
     }
     store.note_named("as named_2 says, and no_such_9 or named_99");
     let row =
@@ -261,11 +261,11 @@ fn rendered_environment_starts_with_named_and_new_tools() {
 fn render_shows_only_changes_since_the_last_revision() {
     let mut store = ObjectEnvironment::default();
     assert_eq!(store.render(0, 1000), None);
-    add(&mut store, "a", &[json!({ "x": 1 })], json!({}));
-    add(&mut store, "b", &[json!({ "x": 1 })], json!({}));
+    add_item(&mut store, "a", &[json!({ "x": 1 })], json!({}));
+    add_item(&mut store, "b", &[json!({ "x": 1 })], json!({}));
     let seen = store.revision();
     assert_eq!(store.render(seen, 1000), None);
-    add(&mut store, "a", &[json!({ "x": 2 })], json!({}));
+    add_item(&mut store, "a", &[json!({ "x": 2 })], json!({}));
     let new = store.render(seen, 1000).unwrap();
     let expected = json!({ "environment": {
         "a": [{ "objects": [{ "x": 2, "_REF_ID": "a_2" }], "total_objects": 2 }],
@@ -286,7 +286,7 @@ fn objects_over_the_token_budget_are_counted() {
     for item in 0..200 {
         let rows: Vec<Value> =
             (0..50).map(|row| json!({ "row": row, "text": "some words" })).collect();
-        add(&mut store, "query", &rows, json!({ "item": item }));
+        add_item(&mut store, "query", &rows, json!({ "item": item }));
     }
     for tokens in [0, 10, 100, 1000, 10_000] {
         let shown = store.render(0, tokens).unwrap();

@@ -9,7 +9,6 @@
 //!
 //! Only files are confined here, not programs.
 
-mod asked;
 mod confined;
 mod copy;
 mod delete;
@@ -20,11 +19,12 @@ mod folder;
 mod kept_off;
 mod limits;
 mod list;
-mod moving;
-mod place;
-mod reach;
+mod move_files;
+mod path_target;
 mod read;
 mod removal;
+mod requested_path;
+mod resolve_path;
 mod roots;
 mod search;
 mod settings;

@@ -50,7 +50,7 @@ impl StreamingAnswer {
         }
         match self.parts.last_mut() {
             Some(Part::Text { text, .. }) if self.is_open => text.push_str(piece),
-            Some(_) | None => self.begin(Part::text(piece)),
+            Some(_) | None => self.begin_part(Part::text(piece)),
         }
         Some(Delta::text(piece))
     }
@@ -65,7 +65,7 @@ impl StreamingAnswer {
                 Some(Part::Thought { signature: known, .. }) if self.is_open => {
                     *known = Some(signature.to_owned());
                 }
-                Some(_) | None => self.begin(Part::thought("").with_signature(signature)),
+                Some(_) | None => self.begin_part(Part::thought("").with_signature(signature)),
             }
             return None;
         }
@@ -77,7 +77,7 @@ impl StreamingAnswer {
             }
             Some(_) | None => {
                 let thought = Part::thought(piece);
-                self.begin(match signature {
+                self.begin_part(match signature {
                     Some(signature) => thought.with_signature(signature),
                     None => thought,
                 });
@@ -88,12 +88,12 @@ impl StreamingAnswer {
 
     /// Starts a new text part. If it stays empty and unsigned, the completion omits it.
     pub fn begin_text(&mut self) {
-        self.begin(Part::text(""));
+        self.begin_part(Part::text(""));
     }
 
     /// Starts a new thought, like [`begin_text`](Self::begin_text) for text.
     pub fn begin_thought(&mut self) {
-        self.begin(Part::thought(""));
+        self.begin_part(Part::thought(""));
     }
 
     /// Ends the last part. The next piece starts a new one, whatever its kind.
@@ -110,18 +110,18 @@ impl StreamingAnswer {
 
     /// Adds an item that only this provider understands and that must go back at this position.
     pub fn opaque(&mut self, item: Value) {
-        self.begin(Part::opaque(item));
+        self.begin_part(Part::opaque(item));
     }
 
     /// Adds a complete call.
     pub fn call(&mut self, call: ToolCall) -> Delta {
-        self.begin(Part::ToolCall(call.clone()));
+        self.begin_part(Part::ToolCall(call.clone()));
         Delta::ToolCall(call)
     }
 
     /// Reserves the position of a call that arrives in pieces, so that later parts follow it.
     pub fn begin_call(&mut self) {
-        self.begin(Part::ToolCall(ToolCall::default()));
+        self.begin_part(Part::ToolCall(ToolCall::default()));
     }
 
     /// Fills the positions that [`begin_call`](Self::begin_call) reserved with calls, in order, and
@@ -189,7 +189,7 @@ impl StreamingAnswer {
         completion
     }
 
-    fn begin(&mut self, part: Part) {
+    fn begin_part(&mut self, part: Part) {
         self.parts.push(part);
         self.is_open = true;
     }

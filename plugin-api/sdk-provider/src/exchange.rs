@@ -157,7 +157,7 @@ pub async fn receive<R: AnswerReader>(
                     host.emit(&Delta::Alive);
                 }
             }
-            None => return end(host, reader, &head, characters),
+            None => return finish_answer(host, reader, &head, characters),
         }
     };
     let content_type = head.get("content-type").map(str::to_owned);
@@ -166,7 +166,7 @@ pub async fn receive<R: AnswerReader>(
             let ended =
                 stream::follow(host, url, first, response, &mut reader, &mut characters).await?;
             match ended {
-                ProviderStreamEnd::AsStream => end(host, reader, &head, characters),
+                ProviderStreamEnd::AsStream => finish_answer(host, reader, &head, characters),
                 ProviderStreamEnd::AsSomethingElse => {
                     Err(wrong_form::<R>(url, content_type.as_deref()))
                 }
@@ -180,7 +180,7 @@ pub async fn receive<R: AnswerReader>(
             let repaired = std::str::from_utf8(body).map(|text| characters.repair(text));
             let body = repaired.as_ref().map_or(body, |text| text.as_bytes());
             stream::emit(host, reader.whole(url, body)?, &mut characters);
-            end(host, reader, &head, characters)
+            finish_answer(host, reader, &head, characters)
         }
         ResponseFormat::Compressed => Err(compressed_answer_error(url)),
         ResponseFormat::Page => Err(wrong_form::<R>(url, content_type.as_deref())),
@@ -228,7 +228,7 @@ impl ResponseHead {
     }
 }
 
-fn end<R: AnswerReader>(
+fn finish_answer<R: AnswerReader>(
     host: &Reporter,
     reader: R,
     head: &ResponseHead,

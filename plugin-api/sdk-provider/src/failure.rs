@@ -89,7 +89,7 @@ pub fn of_answer<'a>(
         Some(said) => format!(": {said}"),
         None => String::new(),
     };
-    let message = format!("`{}` answered {status}{}{said}", shown_url(url), name_of(status));
+    let message = format!("`{}` answered {status}{}{said}", shown_url(url), status_name(status));
     let mut error = Error::new(report.kind(status), message);
     // Anthropic's header that says whether to retry.
     let may_pass = match header("x-should-retry") {
@@ -106,15 +106,15 @@ pub fn of_answer<'a>(
 
 /// Converts an error that a server reports inside a successful answer.
 pub fn of_report(url: &str, report: &Value) -> Error {
-    of_words(url, &ServerErrorReport::of_json(report))
+    error_from_words(url, &ServerErrorReport::of_json(report))
 }
 
 /// Converts an error event. Its data is JSON of any shape, or text.
 pub fn of_event(url: &str, data: &str) -> Error {
-    of_words(url, &ServerErrorReport::of_body(data.as_bytes()))
+    error_from_words(url, &ServerErrorReport::of_body(data.as_bytes()))
 }
 
-fn of_words(url: &str, report: &ServerErrorReport) -> Error {
+fn error_from_words(url: &str, report: &ServerErrorReport) -> Error {
     let said = report.said.as_deref().unwrap_or("it does not say why");
     let message = format!("`{}` reports an error: {said}", shown_url(url));
     // A status of 400 or above is the request's fault unless it is temporary. A missing status is
@@ -224,7 +224,7 @@ fn is_temporary(status: u16) -> bool {
     matches!(status, 408 | 409 | 425 | 429 | 500..=599)
 }
 
-fn name_of(status: u16) -> &'static str {
+fn status_name(status: u16) -> &'static str {
     match status {
         400 => " (bad request)",
         401 => " (unauthorized)",
@@ -264,7 +264,7 @@ impl ServerErrorReport {
         let text = text.trim();
         // Web pages and binary data do not help in a one-line error.
         let is_readable = !text.starts_with('<') && !is_compressed(body);
-        let said = (!text.is_empty() && is_readable).then(|| shorten(text));
+        let said = (!text.is_empty() && is_readable).then(|| shorten_server_text(text));
         Self { said, words: text.to_lowercase(), status: None, has_overflow_code: false }
     }
 
@@ -288,7 +288,12 @@ impl ServerErrorReport {
             u16::try_from(number).ok().filter(|status| (400..600).contains(status))
         });
         let has_overflow_code = text_at(inner, "code").as_deref() == Some(OVERFLOW_CODE);
-        Self { said: said.map(|said| shorten(said.trim())), words, status, has_overflow_code }
+        Self {
+            said: said.map(|said| shorten_server_text(said.trim())),
+            words,
+            status,
+            has_overflow_code,
+        }
     }
 
     fn kind(&self, status: u16) -> ErrorKind {
@@ -317,7 +322,7 @@ fn text_at(value: &Value, key: &str) -> Option<String> {
 
 /// Shortens a server's text to one line without the final period, so that it fits inside another
 /// sentence.
-fn shorten(text: &str) -> String {
+fn shorten_server_text(text: &str) -> String {
     let line = one_line(text);
     let line = match line.strip_suffix('.') {
         Some(sentence) if !sentence.ends_with('.') => sentence.to_owned(),

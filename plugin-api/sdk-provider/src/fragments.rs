@@ -113,7 +113,7 @@ impl CallFragments {
             let later = list[number + 1..].iter().filter(same_index).count();
             let place = match self.place_of(fragment, later, &taken) {
                 CallFragmentPlace::In(place) => place,
-                CallFragmentPlace::New => self.begin(fragment.index)?,
+                CallFragmentPlace::New => self.begin_call(fragment.index)?,
                 CallFragmentPlace::Nowhere => continue,
             };
             self.calls[place].add(fragment);
@@ -122,7 +122,7 @@ impl CallFragments {
         Ok(())
     }
 
-    fn begin(&mut self, index: Option<u64>) -> Result<usize> {
+    fn begin_call(&mut self, index: Option<u64>) -> Result<usize> {
         if self.calls.len() == CALLS_MAX {
             return Err(too_much(&format!("{CALLS_MAX} tool calls")));
         }

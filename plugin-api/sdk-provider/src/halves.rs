@@ -39,7 +39,7 @@ impl SurrogateRepair {
         if !json.contains("\\ud") && !json.contains("\\uD") {
             return Cow::Borrowed(json);
         }
-        let repaired = stand_in(json);
+        let repaired = replace_halves(json);
         if repaired == json {
             return Cow::Borrowed(json);
         }
@@ -80,12 +80,13 @@ impl SurrogateRepair {
 
 /// Parses the JSON of a call's arguments, in which halves may be escaped a second time.
 pub fn read_arguments(text: &str) -> serde_json::Result<Value> {
-    serde_json::from_str(text)
-        .or_else(|error| serde_json::from_str(&stand_in(text)).map(join_all).map_err(|_| error))
+    serde_json::from_str(text).or_else(|error| {
+        serde_json::from_str(&replace_halves(text)).map(join_all).map_err(|_| error)
+    })
 }
 
 /// Replaces the escapes of halves in unreadable JSON with stand-ins.
-fn stand_in(json: &str) -> String {
+fn replace_halves(json: &str) -> String {
     let mut rest = json;
     let mut written = String::with_capacity(json.len());
     while let Some(at) = rest.find('\\') {
@@ -194,16 +195,16 @@ mod tests {
     #[test]
     fn only_unpaired_surrogates_are_replaced() {
         for whole in [r#"{"a":"\ud83e\udd80 \\ud83e \" \u00e9"}"#, "漢字", "\\", r"\u12"] {
-            assert_eq!(stand_in(whole), whole);
+            assert_eq!(replace_halves(whole), whole);
         }
         let odd = r#"["\ud83e","\udd80x","\ud83e\ud83e\udd80","\uD83E\n"]"#;
-        let read: Value = from_str(&stand_in(odd)).unwrap();
+        let read: Value = from_str(&replace_halves(odd)).unwrap();
         assert_eq!(join_all(read), json!(["\u{fffd}", "\u{fffd}x", "\u{fffd}🦀", "\u{fffd}\n"]));
     }
 
     #[test]
     fn surrogate_halves_in_two_deltas_are_joined() {
-        let half = |text: &str| from_str::<String>(&stand_in(text)).unwrap();
+        let half = |text: &str| from_str::<String>(&replace_halves(text)).unwrap();
         let mut halves = SurrogateJoiner::default();
         assert_eq!(halves.push(&half(r#""a\ud83e""#)), "a");
         assert_eq!(halves.push(&half(r#""\udd80b\ud83e""#)), "🦀b");
@@ -248,7 +249,7 @@ mod tests {
 
     #[test]
     fn surrogate_halves_in_arguments_are_joined_in_keys_and_values() {
-        let text = stand_in(r#"{"k\ud83e\udd80":["\ud83e"]}"#);
+        let text = replace_halves(r#"{"k\ud83e\udd80":["\ud83e"]}"#);
         assert_eq!(join_all(from_str(&text).unwrap()), json!({ "k🦀": ["\u{fffd}"] }));
     }
 }

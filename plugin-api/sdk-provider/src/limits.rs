@@ -127,7 +127,7 @@ fn duration_until(text: &str, now: SystemTime) -> Option<Duration> {
 mod tests {
     use super::*;
 
-    fn wait(headers: &[(&str, &str)], prompt_tokens: u64) -> Option<u64> {
+    fn wait_ms(headers: &[(&str, &str)], prompt_tokens: u64) -> Option<u64> {
         let date = [("date", "Mon, 23 Nov 2026 14:00:00 GMT")];
         let all = || headers.iter().chain(&date);
         let find = |name: &str| all().find(|(known, _)| *known == name).map(|it| it.1);
@@ -153,19 +153,19 @@ mod tests {
         let tokens = ("x-ratelimit-remaining-tokens", "90");
         let resets = [("x-ratelimit-reset-requests", "9s"), ("x-ratelimit-reset-tokens", "5s")];
         let with = |more: &[(&'static str, &'static str)]| [&resets[..], more].concat();
-        assert_eq!(wait(&with(&[requests, tokens]), 100), None);
-        assert_eq!(wait(&with(&[requests, tokens]), 101), Some(5_000), "the next is as large");
+        assert_eq!(wait_ms(&with(&[requests, tokens]), 100), None);
+        assert_eq!(wait_ms(&with(&[requests, tokens]), 101), Some(5_000), "the next is as large");
         let used_up = ("x-ratelimit-remaining-requests", "0");
-        assert_eq!(wait(&with(&[used_up, tokens]), 101), Some(9_000), "the longer one counts");
-        assert_eq!(wait(&[used_up], 1), None, "no header says how long");
-        assert_eq!(wait(&[], 1), None);
+        assert_eq!(wait_ms(&with(&[used_up, tokens]), 101), Some(9_000), "the longer one counts");
+        assert_eq!(wait_ms(&[used_up], 1), None, "no header says how long");
+        assert_eq!(wait_ms(&[], 1), None);
     }
 
     #[test]
     fn rate_limit_reset_times_are_parsed() {
         let wait_until = |time: &'static str| {
             let remaining = ("anthropic-ratelimit-requests-remaining", "0");
-            wait(&[remaining, ("anthropic-ratelimit-requests-reset", time)], 1)
+            wait_ms(&[remaining, ("anthropic-ratelimit-requests-reset", time)], 1)
         };
         assert_eq!(wait_until("2026-11-23T14:00:09Z"), Some(9_000));
         assert_eq!(wait_until("2026-11-23T14:00:09.25Z"), Some(9_000));

@@ -12,14 +12,14 @@ use jaato_plugin_sdk_provider::failure::{
 const URL: &str = "http://me:hunter2@h:1/v1/chat/completions?key=hunter2";
 const SHOWN: &str = "http://…@h:1/v1/chat/completions?…";
 
-fn answer(status: u16, body: &str) -> Error {
+fn error_for_answer(status: u16, body: &str) -> Error {
     of_answer(URL, status, |_| None, body.as_bytes())
 }
 
 /// Checks the kind, the retry class, and the text after the URL.
 #[track_caller]
 fn check(status: u16, body: &str, kind: ErrorKind, retry: Retry, text: &str) {
-    let error = answer(status, body);
+    let error = error_for_answer(status, body);
     assert_eq!((error.kind, error.retry), (kind, retry), "{error}");
     assert_eq!(error.message, format!("`{SHOWN}` answered {text}"));
 }
@@ -50,11 +50,11 @@ fn html_and_empty_bodies_leave_only_the_status() {
 #[test]
 fn status_decides_whether_an_error_is_temporary() {
     for status in [408, 409, 425, 429, 500, 502, 503, 504, 529, 599] {
-        assert_eq!(answer(status, "").retry, Retry::Temporary, "{status}");
+        assert_eq!(error_for_answer(status, "").retry, Retry::Temporary, "{status}");
     }
     for status in [400, 401, 403, 404, 405, 422, 300, 418] {
-        assert_eq!(answer(status, "").retry, Retry::Permanent, "{status}");
-        assert_eq!(answer(status, "").kind, ErrorKind::Provider, "{status}");
+        assert_eq!(error_for_answer(status, "").retry, Retry::Permanent, "{status}");
+        assert_eq!(error_for_answer(status, "").kind, ErrorKind::Provider, "{status}");
     }
 }
 
@@ -102,7 +102,7 @@ fn context_overflow_is_recognized_in_vendor_messages() {
         ),
         (400, "prompt token count of 70000 exceeds the limit of 64000"),
     ] {
-        let error = answer(status, &json!({ "error": { "message": said } }).to_string());
+        let error = error_for_answer(status, &json!({ "error": { "message": said } }).to_string());
         assert_eq!(
             (error.kind, error.retry),
             (ErrorKind::ContextOverflow, Retry::Permanent),
@@ -110,12 +110,12 @@ fn context_overflow_is_recognized_in_vendor_messages() {
         );
     }
     let by_code = r#"{"error":{"message":"no","code":"context_length_exceeded"}}"#;
-    assert_eq!(answer(400, by_code).kind, ErrorKind::ContextOverflow);
+    assert_eq!(error_for_answer(400, by_code).kind, ErrorKind::ContextOverflow);
     let by_number = r#"{"error":{"message":"输入过长","code":"1261"}}"#;
-    assert_eq!(answer(400, by_number).kind, ErrorKind::ContextOverflow);
+    assert_eq!(error_for_answer(400, by_number).kind, ErrorKind::ContextOverflow);
     let by_type = r#"{"error":{"message":"no","type":"exceed_context_size_error","code":400}}"#;
-    assert_eq!(answer(400, by_type).kind, ErrorKind::ContextOverflow);
-    assert_eq!(answer(413, "").kind, ErrorKind::ContextOverflow);
+    assert_eq!(error_for_answer(400, by_type).kind, ErrorKind::ContextOverflow);
+    assert_eq!(error_for_answer(413, "").kind, ErrorKind::ContextOverflow);
 }
 
 #[test]
@@ -131,14 +131,14 @@ fn other_messages_about_tokens_and_limits_are_not_an_overflow() {
         "1261 tools are too many",
     ] {
         assert!(!is_context_overflow(said), "{said}");
-        assert_eq!(answer(400, said).kind, ErrorKind::Provider, "{said}");
+        assert_eq!(error_for_answer(400, said).kind, ErrorKind::Provider, "{said}");
     }
     // Bedrock uses this text when it throttles, and Cohere with another status when the prompt is
     // too long.
-    let throttled = answer(429, "Too many tokens.");
+    let throttled = error_for_answer(429, "Too many tokens.");
     assert_eq!((throttled.kind, throttled.retry), (ErrorKind::Provider, Retry::Temporary));
     // The text does not count if the status is unrelated to the request's length.
-    assert_eq!(answer(401, "maximum context length").kind, ErrorKind::Provider);
+    assert_eq!(error_for_answer(401, "maximum context length").kind, ErrorKind::Provider);
 }
 
 #[test]
@@ -248,6 +248,6 @@ fn urls_are_shown_without_their_secrets() {
 
 #[test]
 fn long_error_text_is_truncated() {
-    let error = answer(400, &"é".repeat(5000));
+    let error = error_for_answer(400, &"é".repeat(5000));
     assert!(error.message.ends_with("é…") && error.message.chars().count() < 1100, "{error}");
 }

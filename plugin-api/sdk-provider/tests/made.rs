@@ -19,7 +19,7 @@ impl Words {
         pieces: impl IntoIterator<Item = &'a [u8]>,
     ) -> String {
         let mut lines = Vec::new();
-        let result = run(reply, pieces, &mut lines);
+        let result = run_reader(reply, pieces, &mut lines);
         lines.push(self.outcome(result));
         lines.join("\n")
     }
@@ -45,7 +45,7 @@ impl Words {
     }
 }
 
-fn run<'a>(
+fn run_reader<'a>(
     mut reply: impl AnswerReader,
     pieces: impl IntoIterator<Item = &'a [u8]>,
     lines: &mut Vec<String>,
@@ -57,12 +57,12 @@ fn run<'a>(
     };
     for piece in pieces {
         for event in events.push(piece)? {
-            let event = repaired(event, &mut characters);
+            let event = repair_event(event, &mut characters);
             take(reply.event(&event)?, &mut characters);
         }
     }
     if let Some(event) = events.finish() {
-        let event = repaired(event, &mut characters);
+        let event = repair_event(event, &mut characters);
         take(reply.last_event(&event)?, &mut characters);
     }
     let (deltas, mut completion) = reply.finish()?;
@@ -71,7 +71,7 @@ fn run<'a>(
     Ok(completion)
 }
 
-fn repaired(event: ServerEvent, characters: &mut SurrogateRepair) -> ServerEvent {
+fn repair_event(event: ServerEvent, characters: &mut SurrogateRepair) -> ServerEvent {
     let data = characters.repair(&event.data).into_owned();
     ServerEvent { data, ..event }
 }

@@ -5,7 +5,7 @@ use jaato_plugin_sdk::ErrorKind;
 use jaato_plugin_sdk_provider::{EVENT_BYTES_MAX, ServerEventReader};
 
 /// Reads a stream that arrives in these pieces. Returns `name|data` for each event.
-fn read<'a>(pieces: impl IntoIterator<Item = &'a [u8]>) -> Vec<String> {
+fn read_events<'a>(pieces: impl IntoIterator<Item = &'a [u8]>) -> Vec<String> {
     let mut events = ServerEventReader::new();
     let read = pieces.into_iter().flat_map(|piece| events.push(piece).unwrap());
     read.map(|event| format!("{}|{}", event.name, event.data)).collect()
@@ -15,12 +15,12 @@ fn read<'a>(pieces: impl IntoIterator<Item = &'a [u8]>) -> Vec<String> {
 #[track_caller]
 fn check(stream: &str, expected: &[&str]) {
     let stream = stream.as_bytes();
-    assert_eq!(read([stream]), expected, "whole");
-    assert_eq!(read(stream.chunks(1)), expected, "byte by byte");
+    assert_eq!(read_events([stream]), expected, "whole");
+    assert_eq!(read_events(stream.chunks(1)), expected, "byte by byte");
     for first in 0..=stream.len() {
         for second in first..=stream.len() {
             let pieces = [&stream[..first], &stream[first..second], &stream[second..]];
-            assert_eq!(read(pieces), expected, "cut at {first} and {second}");
+            assert_eq!(read_events(pieces), expected, "cut at {first} and {second}");
         }
     }
 }
@@ -97,7 +97,7 @@ fn json_without_a_field_name_becomes_event_data() {
 
 #[test]
 fn invalid_utf8_is_replaced() {
-    assert_eq!(read([&b"data: a\xffb\n\n"[..]]), ["message|a\u{fffd}b"]);
+    assert_eq!(read_events([&b"data: a\xffb\n\n"[..]]), ["message|a\u{fffd}b"]);
 }
 
 #[test]

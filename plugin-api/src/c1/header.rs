@@ -67,14 +67,14 @@ fn structure(shape: &Shape) -> String {
     let mut text = format!("{}{} {{\n", comment("", shape.docs), c_type(shape.name));
     for field in shape.fields {
         text += &comment("    ", field.docs);
-        text += &format!("    {};\n", declared(field.type_name, field.name));
+        text += &format!("    {};\n", c_declaration(field.type_name, field.name));
     }
     for call in shape.calls {
         text += &comment("    ", call.docs);
         let arguments: Vec<_> =
-            call.arguments.iter().map(|(name, type_name)| declared(type_name, name)).collect();
+            call.arguments.iter().map(|(name, type_name)| c_declaration(type_name, name)).collect();
         let pointer = format!("(*{})({})", call.name, arguments.join(", "));
-        text += &format!("    {};\n", declared(call.answer, &pointer));
+        text += &format!("    {};\n", c_declaration(call.answer, &pointer));
     }
     text + "};\n"
 }
@@ -86,7 +86,7 @@ fn comment(indent: &str, docs: &[&str]) -> String {
 }
 
 /// Returns a declaration: the type followed by the name, with the star next to the name.
-fn declared(rust: &str, name: &str) -> String {
+fn c_declaration(rust: &str, name: &str) -> String {
     let c = c_type(rust);
     if c.ends_with('*') { format!("{c}{name}") } else { format!("{c} {name}") }
 }

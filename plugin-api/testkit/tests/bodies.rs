@@ -44,7 +44,7 @@ tool!(Send);
 export_plugin! { state: (), tools }
 
 /// Returns the body of the tool's single request.
-fn sent(what: &str) -> Result<Vec<u8>> {
+fn sent_bytes(what: &str) -> Result<Vec<u8>> {
     let host = FakeHost::new(__jaato::MODULE).with_http(|_| Ok(FakeHttpAnswer::status(200)));
     host.call("send", json!({ "what": what }))?;
     Ok(host.http_requests().remove(0).body)
@@ -52,20 +52,20 @@ fn sent(what: &str) -> Result<Vec<u8>> {
 
 #[test]
 fn bytes_and_blobs_are_sent_in_order_and_a_blob_may_be_base64() {
-    let body = String::from_utf8(sent("parts").unwrap()).unwrap();
+    let body = String::from_utf8(sent_bytes("parts").unwrap()).unwrap();
     assert_eq!(body, r#"{"a":"YW55IG1vb24=","b":"any moon"}"#);
-    assert_eq!(sent("small").unwrap(), b"small");
+    assert_eq!(sent_bytes("small").unwrap(), b"small");
 }
 
 #[test]
 fn body_larger_than_a_frame_is_sent_whole() {
-    assert!(sent("large").unwrap() == vec![7; 9 * 1024 * 1024]);
+    assert!(sent_bytes("large").unwrap() == vec![7; 9 * 1024 * 1024]);
 }
 
 #[test]
 fn body_with_missing_blob_or_above_limit_is_refused() {
-    assert_eq!(sent("gone").unwrap_err().kind, ErrorKind::NotFound);
-    let error = sent("beyond").unwrap_err();
+    assert_eq!(sent_bytes("gone").unwrap_err().kind, ErrorKind::NotFound);
+    let error = sent_bytes("beyond").unwrap_err();
     assert_eq!(error.kind, ErrorKind::LimitReached);
     let text = format!("the body of a request has at most {HTTP_BODY_BYTES_MAX} bytes");
     assert_eq!(error.message, text);

@@ -37,7 +37,7 @@ struct Tree {
 }
 
 /// Returns a path below the top, without `.` and `..`.
-fn below(path: &str) -> Result<String> {
+fn path_below(path: &str) -> Result<String> {
     let path = if path.starts_with('/') { path.to_owned() } else { format!("{TOP}/{path}") };
     let mut names = Vec::new();
     for name in path.split('/').filter(|name| !name.is_empty() && *name != ".") {
@@ -103,7 +103,7 @@ impl Tree {
 
 impl Files for Memory {
     async fn read(&self, _: &Reporter, read: FileRead) -> Result<(FileBytes, Vec<u8>)> {
-        let path = below(&read.path)?;
+        let path = path_below(&read.path)?;
         let Node::File { bytes, .. } = self.0.lock().find(&path)? else {
             return Err(Error::new(ErrorKind::InvalidArguments, format!("`{path}` is a folder")));
         };
@@ -120,7 +120,7 @@ impl Files for Memory {
     }
 
     async fn write(&self, _: &Reporter, write: FileWrite, bytes: Vec<u8>) -> Result<FileFacts> {
-        let (path, tree) = (below(&write.path)?, &mut *self.0.lock());
+        let (path, tree) = (path_below(&write.path)?, &mut *self.0.lock());
         tree.make_parents(&path, write.parents)?;
         let before = tree.facts(&path).ok();
         let conflict = |text: &str| Error::new(ErrorKind::Conflict, format!("`{path}` {text}"));
@@ -142,11 +142,11 @@ impl Files for Memory {
     }
 
     async fn stat(&self, _: &Reporter, path: FilePath) -> Result<FileFacts> {
-        self.0.lock().facts(&below(&path.path)?)
+        self.0.lock().facts(&path_below(&path.path)?)
     }
 
     async fn list(&self, _: &Reporter, list: FolderList) -> Result<FolderEntries> {
-        let (path, tree) = (below(&list.path)?, &*self.0.lock());
+        let (path, tree) = (path_below(&list.path)?, &*self.0.lock());
         let Node::Folder = tree.find(&path)? else { return Err(missing(&path)) };
         let start = if path.is_empty() { 0 } else { path.len() + 1 };
         let names = tree.inside(&path).into_iter().filter(|name| !name[start..].contains('/'));
@@ -163,7 +163,7 @@ impl Files for Memory {
     }
 
     async fn delete(&self, _: &Reporter, delete: FileDelete) -> Result<()> {
-        let (path, tree) = (below(&delete.path)?, &mut *self.0.lock());
+        let (path, tree) = (path_below(&delete.path)?, &mut *self.0.lock());
         tree.find(&path)?;
         for name in tree.inside(&path) {
             tree.nodes.remove(&name);
@@ -173,7 +173,7 @@ impl Files for Memory {
     }
 
     async fn make_folder(&self, _: &Reporter, make: FolderMake) -> Result<()> {
-        let (path, tree) = (below(&make.path)?, &mut *self.0.lock());
+        let (path, tree) = (path_below(&make.path)?, &mut *self.0.lock());
         tree.make_parents(&path, make.parents)?;
         tree.nodes.insert(path, Node::Folder);
         Ok(())

@@ -155,7 +155,7 @@ fn host() -> FakeHost {
 }
 
 #[track_caller]
-fn act(host: &FakeHost, what: &str) -> Result<Value> {
+fn call_action(host: &FakeHost, what: &str) -> Result<Value> {
     host.call("act", json!({ "what": what })).map(|output| output.content["result"].clone())
 }
 
@@ -166,7 +166,7 @@ fn lines(host: &FakeHost) -> Value {
 #[test]
 fn sleep_advances_the_fake_clock_without_waiting() {
     let host = host();
-    assert_eq!(act(&host, "sleep").unwrap(), "slept");
+    assert_eq!(call_action(&host, "sleep").unwrap(), "slept");
     assert!(host.elapsed() >= Duration::from_secs(3600));
 }
 
@@ -222,7 +222,7 @@ fn stream_is_read_in_the_chunks_that_the_test_sets() {
             "x".repeat(70_000),
         ])))
     });
-    assert_eq!(act(&host, "read").unwrap(), json!([1, 2, 65_536, 4_464]));
+    assert_eq!(call_action(&host, "read").unwrap(), json!([1, 2, 65_536, 4_464]));
     assert_eq!(host.service_requests().len(), 1);
 }
 
@@ -241,7 +241,7 @@ fn stream_waits_for_later_data_and_reports_a_failure() {
 #[test]
 fn blocking_work_may_wait_for_services() {
     let facts = SessionFacts { session_id: "s1".into(), ..SessionFacts::default() };
-    assert_eq!(act(&host().with_session(facts), "block").unwrap(), "s1");
+    assert_eq!(call_action(&host().with_session(facts), "block").unwrap(), "s1");
 }
 
 #[test]
@@ -256,14 +256,14 @@ fn blocking_work_has_a_thread_of_its_own() {
 fn config_and_session_services_answer_with_the_tests_values() {
     let facts = SessionFacts { session_id: "s1".into(), ..SessionFacts::default() };
     let host = host().with_config(json!({ "result": 7 })).with_session(facts);
-    assert_eq!(act(&host, "config").unwrap(), 7);
-    assert_eq!(act(&host, "session").unwrap(), "s1");
+    assert_eq!(call_action(&host, "config").unwrap(), 7);
+    assert_eq!(call_action(&host, "session").unwrap(), "s1");
     let finished = host.start("act", json!({ "what": "write" })).unwrap().wait();
     assert_eq!(
         (finished.result.unwrap(), finished.output),
         (Output::json(json!({ "result": 4, "output": "moon" })), b"moon".into())
     );
-    let unknown = act(&host, "wait").unwrap_err();
+    let unknown = call_action(&host, "wait").unwrap_err();
     assert_eq!(unknown.kind, ErrorKind::UnknownOperation);
 }
 
@@ -271,20 +271,20 @@ fn config_and_session_services_answer_with_the_tests_values() {
 fn delayed_service_reply_advances_the_clock() {
     let late = FakeServiceReply::Later(5000, Box::new(FakeServiceReply::Json(json!(9))));
     let host = host().with_service("slow", move |_| Ok(late.clone()));
-    assert_eq!(act(&host, "wait").unwrap(), 9);
+    assert_eq!(call_action(&host, "wait").unwrap(), 9);
     assert_eq!(host.elapsed(), Duration::from_secs(5));
 }
 
 #[test]
 fn panic_in_a_fake_service_is_a_host_bug() {
     let host = host().with_service("slow", |_| panic!("a bug of the host"));
-    assert_eq!(act(&host, "wait").unwrap_err().kind, ErrorKind::HostBug);
+    assert_eq!(call_action(&host, "wait").unwrap_err().kind, ErrorKind::HostBug);
 }
 
 #[test]
 fn plugin_panic_is_an_error_and_is_logged() {
     let host = host();
-    let error = act(&host, "panic").unwrap_err();
+    let error = call_action(&host, "panic").unwrap_err();
     assert_eq!(error.kind, ErrorKind::PluginPanicked);
     assert!(error.message.ends_with("no moon"), "{error}");
     assert_eq!(host.log().last().map(|line| line.text.clone()), Some(error.message));

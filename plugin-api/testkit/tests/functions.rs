@@ -179,13 +179,13 @@ async fn left_out(_: &Cx<Moon>) -> Result<Output> {
 
 export_plugin! { state: Moon, tools }
 
-fn described() -> Vec<ToolSpec> {
+fn describe_tools() -> Vec<ToolSpec> {
     FakeHost::new(__jaato::MODULE).describe().unwrap().tools
 }
 
 #[test]
 fn function_and_struct_tools_give_the_same_spec() {
-    let described = described();
+    let described = describe_tools();
     let names: Vec<&str> = described.iter().map(|tool| tool.name.as_str()).collect();
     assert_eq!(names, ["greet", "moon_phase", "place_on_moon", "wait_for_tide"]);
     let (function, by_hand) = (json!(described[1]), json!(by_struct::MoonPhase::spec()));
@@ -201,7 +201,7 @@ fn function_without_attributes_gets_the_same_defaults_as_a_struct() {
     /// Says hello.
     #[derive(ToolInput)]
     struct Greet {}
-    assert_eq!(json!(described()[0]), json!(Greet::spec()));
+    assert_eq!(json!(describe_tools()[0]), json!(Greet::spec()));
 }
 
 #[test]
@@ -219,7 +219,7 @@ fn literal_schema_stays_unchanged_and_argument_types_are_enforced() {
         #[serde(default)]
         unit: Option<String>,
     }
-    let spec = &described()[2];
+    let spec = &describe_tools()[2];
     assert_eq!(spec.parameters.to_string(), places().to_string());
     assert_eq!(json!(spec), json!(PlaceOnMoon::spec()));
     let parsed = PlaceOnMoon::parse(br#"{"place":45.5}"#).unwrap();

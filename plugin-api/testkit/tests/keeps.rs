@@ -15,7 +15,7 @@ fn host() -> FakeHost {
     FakeHost::new(__jaato::MODULE).with_service(SET, |_| Ok(FakeServiceReply::Json(json!({}))))
 }
 
-fn ask(instance: &FakeInstance, request: ResourceRequest) -> Result<Value> {
+fn ask_resource(instance: &FakeInstance, request: ResourceRequest) -> Result<Value> {
     let frame = Frame::write(&request).unwrap();
     let answer = instance.operation(RESOURCE, frame).wait().result?;
     Ok(Frame::read(&answer).unwrap())
@@ -35,10 +35,14 @@ fn registered_resource_is_called_and_closed_by_its_number() {
     assert_eq!((set.number, set.kind.as_deref()), (1, Some("counter")));
     let mut count = to(ResourceAction::Call, 1);
     count.operation = "count".to_owned();
-    assert_eq!(ask(instance, count.clone()), Ok(json!(2)));
-    assert_eq!(ask(instance, to(ResourceAction::Close, 1)), Ok(Value::Null));
-    assert_eq!(ask(instance, to(ResourceAction::Close, 1)), Ok(Value::Null), "there is none");
-    assert_eq!(ask(instance, count).unwrap_err().kind, ErrorKind::NotFound);
+    assert_eq!(ask_resource(instance, count.clone()), Ok(json!(2)));
+    assert_eq!(ask_resource(instance, to(ResourceAction::Close, 1)), Ok(Value::Null));
+    assert_eq!(
+        ask_resource(instance, to(ResourceAction::Close, 1)),
+        Ok(Value::Null),
+        "there is none"
+    );
+    assert_eq!(ask_resource(instance, count).unwrap_err().kind, ErrorKind::NotFound);
 }
 
 #[test]
@@ -67,9 +71,9 @@ fn panic_in_close_is_reported_and_removes_the_resource() {
     let host = host();
     let instance = host.instance().unwrap();
     instance.call("keep_counter", json!({ "name": "a", "manner": "panics" })).unwrap();
-    let failed = ask(instance, to(ResourceAction::Close, 1)).unwrap_err();
+    let failed = ask_resource(instance, to(ResourceAction::Close, 1)).unwrap_err();
     assert_eq!(failed.kind, ErrorKind::PluginPanicked);
-    assert_eq!(ask(instance, to(ResourceAction::Close, 1)), Ok(Value::Null));
+    assert_eq!(ask_resource(instance, to(ResourceAction::Close, 1)), Ok(Value::Null));
 }
 
 #[test]
@@ -79,7 +83,8 @@ fn factory_creates_the_resource_that_it_describes() {
     assert_eq!(described[0].name, "made");
     let instance = host.instance().unwrap();
     let create = to(ResourceAction::Create, 0);
-    let made: ResourceSet = serde_json::from_value(ask(instance, create).unwrap()).unwrap();
+    let made: ResourceSet =
+        serde_json::from_value(ask_resource(instance, create).unwrap()).unwrap();
     assert_eq!((made.name.as_str(), made.number), ("a", 1));
     assert!(
         host.service_requests().iter().all(|it| it.operation != SET),

@@ -20,7 +20,7 @@ fn request(messages: Vec<Message>) -> GcRequest {
     request
 }
 
-fn turns(names: &[&str]) -> Vec<Message> {
+fn named_turns(names: &[&str]) -> Vec<Message> {
     let turn = |name: &&str| [Message::user(*name), Message::model(vec![Part::text("yes")])];
     names.iter().flat_map(turn).collect()
 }
@@ -33,21 +33,21 @@ fn summary(plan: &GcPlan) -> String {
 fn gc_summary_survives_several_collections_and_a_restart() {
     let host = FakeHost::new(recalls::__jaato::MODULE);
     let first = host.create(None).unwrap();
-    let messages = turns(&["sun", "moon", "star"]);
+    let messages = named_turns(&["sun", "moon", "star"]);
     let plan = first.plan(&request(messages.clone())).unwrap();
     check_plan(&messages, &plan).unwrap();
     assert_eq!(plan.drop, [0, 1, 2, 3]);
     assert_eq!(summary(&plan), "[2 earlier prompts, dropped in 1 steps: sun; moon]");
     let saved = first.close().unwrap();
     let second = host.create(saved.as_ref()).unwrap();
-    let plan = second.plan(&request(turns(&["star", "sky"]))).unwrap();
+    let plan = second.plan(&request(named_turns(&["star", "sky"]))).unwrap();
     assert_eq!(summary(&plan), "[3 earlier prompts, dropped in 2 steps: sun; moon; star]");
 }
 
 #[test]
 fn unknown_parts_and_roles_do_not_break_the_plan() {
     let host = FakeHost::new(recalls::__jaato::MODULE);
-    let mut messages = turns(&["sun", "moon"]);
+    let mut messages = named_turns(&["sun", "moon"]);
     let smell = json!({ "type": "smell", "of": "roses" }).as_object().unwrap().clone();
     messages[0].parts.push(Part::Unknown(smell));
     messages[1].role = Role::Unknown;

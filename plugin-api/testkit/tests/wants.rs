@@ -17,7 +17,7 @@ fn host() -> FakeHost {
     FakeHost::new(__jaato::MODULE).with_clock(FakeClockMode::Real)
 }
 
-fn ask(host: &FakeHost, operation: &str, request: &Value, bytes: &str) -> Result<Output> {
+fn ask_service(host: &FakeHost, operation: &str, request: &Value, bytes: &str) -> Result<Output> {
     let arguments = json!({ "operation": operation, "request": request, "bytes": bytes });
     host.call("ask_wanted", arguments)
 }
@@ -25,7 +25,7 @@ fn ask(host: &FakeHost, operation: &str, request: &Value, bytes: &str) -> Result
 #[test]
 fn stored_value_is_visible_to_the_next_instance() {
     let host = host();
-    ask(&host, "store.set", &json!({ "key": "k" }), "full").unwrap();
+    ask_service(&host, "store.set", &json!({ "key": "k" }), "full").unwrap();
     let next = host.create(None).unwrap();
     let arguments = json!({ "operation": "store.get", "request": { "key": "k" }, "at_home": true });
     assert_eq!(next.call("ask_wanted", arguments).unwrap().content["bytes"], "full");
@@ -34,7 +34,7 @@ fn stored_value_is_visible_to_the_next_instance() {
 #[test]
 fn grant_can_be_denied_given_and_revoked() {
     let host = host().with_denied("secret");
-    let set = || ask(&host, "secret.set", &json!({ "name": "token" }), "moonlight");
+    let set = || ask_service(&host, "secret.set", &json!({ "name": "token" }), "moonlight");
     let denied = set().unwrap_err();
     assert_eq!(denied.kind, ErrorKind::PermissionDenied);
     let hint = denied.hint.unwrap();
@@ -44,7 +44,7 @@ fn grant_can_be_denied_given_and_revoked() {
     host.deny("secret");
     assert_eq!(set().unwrap_err().kind, ErrorKind::PermissionDenied);
     // A service that the plugin does not list is refused, whatever the test grants.
-    let unlisted = ask(&host, "session.history", &json!({}), "").unwrap_err();
+    let unlisted = ask_service(&host, "session.history", &json!({}), "").unwrap_err();
     assert!(unlisted.message.contains("does not list it among `services`"), "{unlisted}");
 }
 
@@ -60,6 +60,6 @@ fn helper_process_is_reused_by_later_calls() {
 
 #[test]
 fn tokens_are_estimated() {
-    let counted = ask(&host(), "count", &json!({ "text": "moonlight" }), "").unwrap();
+    let counted = ask_service(&host(), "count", &json!({ "text": "moonlight" }), "").unwrap();
     assert_eq!(counted.content["answer"], json!({ "tokens": 3, "is_estimate": true }));
 }

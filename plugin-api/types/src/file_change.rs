@@ -185,7 +185,7 @@ mod tests {
         HunkLine { kind, text: text.to_owned(), ..HunkLine::default() }
     }
 
-    fn change() -> FileChange {
+    fn sample_change() -> FileChange {
         let lines = vec![
             line(HunkLineKind::Same, "one"),
             line(HunkLineKind::Removed, "two"),
@@ -206,21 +206,21 @@ mod tests {
     fn file_change_is_written_as_a_git_diff() {
         let expected = "--- a/a.txt\n+++ b/a.txt\n@@ -1,2 +1,2 @@\n one\n-two\n+2\n\
                         \\ No newline at end of file\n";
-        assert_eq!(change().to_unified_diff(), expected);
-        let new = FileChange { kind: FileChangeKind::Created, ..change() };
+        assert_eq!(sample_change().to_unified_diff(), expected);
+        let new = FileChange { kind: FileChangeKind::Created, ..sample_change() };
         assert!(new.to_unified_diff().starts_with("--- /dev/null\n+++ b/a.txt\n"));
-        let gone = FileChange { kind: FileChangeKind::Deleted, ..change() };
+        let gone = FileChange { kind: FileChangeKind::Deleted, ..sample_change() };
         assert!(gone.to_unified_diff().starts_with("--- a/a.txt\n+++ /dev/null\n"));
         let from = Some("b.txt".to_owned());
-        let moved = FileChange { kind: FileChangeKind::Moved, moved_from: from, ..change() };
+        let moved = FileChange { kind: FileChangeKind::Moved, moved_from: from, ..sample_change() };
         assert!(moved.to_unified_diff().starts_with("--- a/b.txt\n+++ b/a.txt\n"));
     }
 
     #[test]
     fn truncation_removes_whole_texts_before_hunks() {
-        let mut cut = change();
+        let mut cut = sample_change();
         cut.truncate_texts(cut.text_bytes());
-        assert_eq!(cut, change());
+        assert_eq!(cut, sample_change());
         cut.truncate_texts(cut.text_bytes() - 1);
         assert_eq!((cut.old.is_none(), cut.hunks.len(), cut.is_cut), (true, 1, false));
         cut.truncate_texts(1);

@@ -20,29 +20,29 @@ pub struct Grant {
 /// All grants, in the order in which users see them. A grant lets a plugin spend the user's money,
 /// act in their name, interrupt them, or read the conversation.
 pub const GRANTS: [Grant; 20] = [
-    grant("model.complete", "ask a model, at your cost"),
-    grant("tools.call", "call tools of other plugins, under your rules"),
-    grant("session.open", "open sessions of its own: models, tools, your cost"),
-    grant("session.history", "read the conversation"),
-    grant("ask", "ask you questions"),
-    grant("notify", "wake an idle session with a message"),
-    grant("tasks", "run tools in the background, under your rules"),
-    grant("secret", "keep secrets of its own in your system's key store"),
-    grant("host_process", "run programs on this machine, outside of the session's environment"),
-    grant(PROCESS, "run programs where the session works, without a call of yours or the model's"),
-    grant("workspace_file", "change the list of MCP servers of a workspace that you trust"),
-    grant("session_start", "add text at the start of a session"),
-    grant("before_prompt", "read each prompt, add text to it or refuse it"),
-    grant("before_request", "change the options of requests to the model, and add text to them"),
-    grant("before_tool", "see each tool call before it runs, change it or refuse it"),
-    grant("after_tool", "see the result of each tool call and change it"),
-    grant("turn_end", "read each answer, and make the model continue"),
-    grant("before_gc", "act before messages are removed from the context"),
-    grant("session_end", "act at the end of a session"),
-    grant("event", "follow everything that happens in the session"),
+    new_grant("model.complete", "ask a model, at your cost"),
+    new_grant("tools.call", "call tools of other plugins, under your rules"),
+    new_grant("session.open", "open sessions of its own: models, tools, your cost"),
+    new_grant("session.history", "read the conversation"),
+    new_grant("ask", "ask you questions"),
+    new_grant("notify", "wake an idle session with a message"),
+    new_grant("tasks", "run tools in the background, under your rules"),
+    new_grant("secret", "keep secrets of its own in your system's key store"),
+    new_grant("host_process", "run programs on this machine, outside of the session's environment"),
+    new_grant(PROCESS, "run programs where the session works, without a call of yours or the model's"),
+    new_grant("workspace_file", "change the list of MCP servers of a workspace that you trust"),
+    new_grant("session_start", "add text at the start of a session"),
+    new_grant("before_prompt", "read each prompt, add text to it or refuse it"),
+    new_grant("before_request", "change the options of requests to the model, and add text to them"),
+    new_grant("before_tool", "see each tool call before it runs, change it or refuse it"),
+    new_grant("after_tool", "see the result of each tool call and change it"),
+    new_grant("turn_end", "read each answer, and make the model continue"),
+    new_grant("before_gc", "act before messages are removed from the context"),
+    new_grant("session_end", "act at the end of a session"),
+    new_grant("event", "follow everything that happens in the session"),
 ];
 
-const fn grant(name: &'static str, allows: &'static str) -> Grant {
+const fn new_grant(name: &'static str, allows: &'static str) -> Grant {
     Grant { name, allows }
 }
 

@@ -158,7 +158,7 @@ mod tests {
     use super::*;
 
     #[track_caller]
-    fn refused(json: &str, expected: &str) {
+    fn assert_refused(json: &str, expected: &str) {
         let error = Manifest::parse(json.as_bytes()).unwrap_err().to_string();
         assert!(error.contains(expected), "{error}");
     }
@@ -175,10 +175,10 @@ mod tests {
 
     #[test]
     fn invalid_manifest_is_refused_with_the_reason() {
-        refused("", "EOF while parsing");
-        refused("[]", "cannot be read");
-        refused(r#"{"v":1,"name":"../x","version":"","api":"1.0.0","kinds":[]}"#, "`../x`");
-        refused(r#"{"v":1,"name":"x","version":"","api":"1.0","kinds":[]}"#, "`1.0`");
-        refused(&" ".repeat(MANIFEST_BYTES_MAX + 1), "at most 16384");
+        assert_refused("", "EOF while parsing");
+        assert_refused("[]", "cannot be read");
+        assert_refused(r#"{"v":1,"name":"../x","version":"","api":"1.0.0","kinds":[]}"#, "`../x`");
+        assert_refused(r#"{"v":1,"name":"x","version":"","api":"1.0","kinds":[]}"#, "`1.0`");
+        assert_refused(&" ".repeat(MANIFEST_BYTES_MAX + 1), "at most 16384");
     }
 }

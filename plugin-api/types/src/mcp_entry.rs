@@ -340,7 +340,7 @@ mod tests {
     }
 
     #[track_caller]
-    fn reads(entry: Value, expected: Value) {
+    fn assert_reads(entry: Value, expected: Value) {
         assert_eq!(standard_entry(&entry).map(Value::Object), Ok(expected));
     }
 
@@ -356,22 +356,25 @@ mod tests {
             "disabled": false,
         });
         assert_eq!(referenced_variables(&codex), ["D", "KEY"].map(str::to_owned).into());
-        reads(codex, expected);
+        assert_reads(codex, expected);
         let opencode =
             json!({ "type": "local", "command": ["bun", "x", 1], "environment": { "A": 1 } });
         let expected =
             json!({ "type": "stdio", "args": ["x", "1"], "command": "bun", "env": { "A": "1" } });
-        reads(opencode, expected);
-        reads(json!({ "httpUrl": "http://a", "url": "http://b" }), json!({ "url": "http://a" }));
-        reads(
+        assert_reads(opencode, expected);
+        assert_reads(
+            json!({ "httpUrl": "http://a", "url": "http://b" }),
+            json!({ "url": "http://a" }),
+        );
+        assert_reads(
             json!({ "type": "streamable_http", "serverUrl": "u" }),
             json!({ "type": "http", "url": "u" }),
         );
-        reads(
+        assert_reads(
             json!({ "env": null, "timeout": "60000", "enabled": "false" }),
             json!({ "timeout": 60000, "disabled": true }),
         );
-        reads(json!({ "alwaysAllow": ["a"] }), json!({ "alwaysAllow": ["a"] }));
+        assert_reads(json!({ "alwaysAllow": ["a"] }), json!({ "alwaysAllow": ["a"] }));
         assert_eq!(standard_entry(&json!({ "env": [] })), Err("`env` is not an object".to_owned()));
         assert_eq!(
             standard_entry(&json!({ "timeout": -1 })),

@@ -361,7 +361,7 @@ mod tests {
     use super::*;
 
     #[track_caller]
-    fn kept(json: Value) -> Part {
+    fn round_trip(json: Value) -> Part {
         let part: Part = serde_json::from_value(json.clone()).unwrap();
         assert_eq!(serde_json::to_string(&part).unwrap(), json.to_string());
         part
@@ -370,7 +370,7 @@ mod tests {
     #[test]
     fn unknown_part_is_kept_unchanged() {
         let smell = json!({ "type": "smell", "of": "roses", "strength": 0.5, "n": u64::MAX });
-        let part = kept(smell.clone());
+        let part = round_trip(smell.clone());
         assert_eq!(part, Part::Unknown(smell.as_object().unwrap().clone()));
         let message = json!({ "role": "model", "parts": [{ "type": "text", "text": "a" }, smell] });
         let read: Message = serde_json::from_value(message.clone()).unwrap();
@@ -380,19 +380,19 @@ mod tests {
 
     #[test]
     fn signatures_opaque_parts_and_tool_changes_survive_a_round_trip() {
-        let part = kept(json!({ "type": "text", "text": "", "signature": "sig" }));
+        let part = round_trip(json!({ "type": "text", "text": "", "signature": "sig" }));
         assert_eq!(part, Part::text("").with_signature("sig"));
         let call = json!({ "type": "tool_call", "id": "1", "name": "a", "arguments": {}, "signature": "s" });
-        assert_eq!(kept(call).signature(), Some("s"));
+        assert_eq!(round_trip(call).signature(), Some("s"));
         let item = json!({ "id": "rs_1", "encrypted_content": "…" });
         let opaque = json!({ "type": "opaque", "provider": "openai", "model": "m", "item": item });
         assert!(
-            matches!(kept(opaque), Part::Opaque(OpaqueData { item: kept, .. }) if kept == item)
+            matches!(round_trip(opaque), Part::Opaque(OpaqueData { item: kept, .. }) if kept == item)
         );
         let changed = json!({ "type": "tools_changed", "removed": ["a"] });
         let removed = vec![ToolName::from("a")];
         let expected = ToolsChanged { removed, ..ToolsChanged::default() };
-        assert_eq!(kept(changed), Part::ToolsChanged(expected));
+        assert_eq!(round_trip(changed), Part::ToolsChanged(expected));
     }
 
     #[test]
@@ -402,7 +402,7 @@ mod tests {
         let content = DataContent::Unknown(place.as_object().unwrap().clone());
         let expected =
             DataPart { mime_type: "image/png".to_owned(), content, ..DataPart::default() };
-        assert_eq!(kept(data), Part::Data(expected));
+        assert_eq!(round_trip(data), Part::Data(expected));
     }
 
     #[test]

@@ -107,7 +107,7 @@ fn is_dotted_below(path: &[String], home: &Path) -> bool {
 mod tests {
     use super::*;
 
-    fn protected() -> ProtectedFiles {
+    fn protected_files() -> ProtectedFiles {
         let fold = |path: &str| path.split('/').map(fold_name).collect::<Vec<_>>().join("/");
         let texts = |texts: &[&str]| texts.iter().map(|text| fold(text)).collect();
         ProtectedFiles {
@@ -124,7 +124,7 @@ mod tests {
     #[track_caller]
     fn check(path: &str, expected: bool) {
         let whole = Path::new("/home/ann/work").join(path);
-        assert_eq!(protected().protects(&whole), expected, "{path}");
+        assert_eq!(protected_files().protects(&whole), expected, "{path}");
     }
 
     #[test]

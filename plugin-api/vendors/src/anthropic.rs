@@ -6,13 +6,13 @@
 //! look-back of twenty blocks. It does not implement token counts (four bytes count as one token),
 //! server tools, files by id, or rate limits.
 
-mod bound;
+mod answer_format;
+mod bound_thoughts;
 mod cache;
 mod messages;
 mod models;
 mod settings;
 mod tools;
-mod written;
 
 use std::collections::VecDeque;
 
@@ -118,7 +118,7 @@ struct AnthropicRequestFault {
 }
 
 /// Returns the error of a request that breaks a rule.
-fn invalid(message: impl Into<String>) -> AnthropicRequestFault {
+fn invalid_request(message: impl Into<String>) -> AnthropicRequestFault {
     AnthropicRequestFault { status: 400, kind: "invalid_request_error", message: message.into() }
 }
 
@@ -170,15 +170,17 @@ impl FakeAnthropic {
         let path = asked.path.split('?').next().unwrap_or_default();
         let answered = match (asked.method.as_str(), path) {
             ("POST", "/v1/messages") => self.message(asked),
-            ("POST", "/v1/messages/count_tokens") => self.count(asked),
-            ("GET", "/v1/models") => check_headers(asked).map(|_| written::json(&models::list())),
+            ("POST", "/v1/messages/count_tokens") => self.count_tokens(asked),
+            ("GET", "/v1/models") => {
+                check_headers(asked).map(|_| answer_format::json(&models::list()))
+            }
             _ => Err(AnthropicRequestFault {
                 status: 404,
                 kind: "not_found_error",
                 message: "Not Found".into(),
             }),
         };
-        answered.unwrap_or_else(|refused| written::refusal(&refused))
+        answered.unwrap_or_else(|refused| answer_format::refusal(&refused))
     }
 
     /// Answers a plugin's request in place of a fake host. Adds the credential that the request
@@ -213,7 +215,7 @@ impl FakeAnthropic {
     fn message(&self, asked: &VendorRequest) -> AnthropicCheckResult<VendorAnswer> {
         let betas = check_headers(asked)?;
         let body = read_body(asked)?;
-        let body = body.as_object().ok_or_else(|| invalid("Input should be an object"))?;
+        let body = body.as_object().ok_or_else(|| invalid_request("Input should be an object"))?;
         let model = settings::model(body)?;
         if asked.header("anthropic-version") == Some(NEW_VERSION) {
             settings::check_nothing_samples(body)?;
@@ -222,31 +224,33 @@ impl FakeAnthropic {
         let tools = tools::check(body)?;
         let messages = messages::check(body, model, &betas, &tools)?;
         messages::check_marks(body)?;
-        let dropped = bound::check(body, model, &betas, &messages)?;
+        let dropped = bound_thoughts::check(body, model, &betas, &messages)?;
         let counted = self.cache.lock().ask(body, model);
         let window = self.window.unwrap_or(model.window);
         if counted.total > window {
             let text = format!("prompt is too long: {} tokens > {window} maximum", counted.total);
-            return Err(invalid(text));
+            return Err(invalid_request(text));
         }
         self.asked.lock().push(Value::Object(body.clone()));
         let Some(turn) = self.script.lock().pop_front() else {
-            return Err(invalid("the script has no more answers"));
+            return Err(invalid_request("the script has no more answers"));
         };
         let content = self.content(&turn, body, model, &messages);
-        let message = written::message(&turn, body, content, &counted, &dropped);
+        let message = answer_format::message(&turn, body, content, &counted, &dropped);
         Ok(match body.get("stream") == Some(&json!(true)) {
-            true => written::stream(&turn, &message),
-            false => written::json(&message),
+            true => answer_format::stream(&turn, &message),
+            false => answer_format::json(&message),
         })
     }
 
     /// Counts the tokens of a message. Refuses fields that are not part of the prompt.
-    fn count(&self, asked: &VendorRequest) -> AnthropicCheckResult<VendorAnswer> {
+    fn count_tokens(&self, asked: &VendorRequest) -> AnthropicCheckResult<VendorAnswer> {
         let betas = check_headers(asked)?;
         let body = read_body(asked)?;
-        let mut body =
-            body.as_object().cloned().ok_or_else(|| invalid("Input should be an object"))?;
+        let mut body = body
+            .as_object()
+            .cloned()
+            .ok_or_else(|| invalid_request("Input should be an object"))?;
         check_fields("", &body, &COUNTED_FIELDS)?;
         let model = settings::model(&body)?;
         body.insert("max_tokens".to_owned(), json!(model.output));
@@ -254,9 +258,9 @@ impl FakeAnthropic {
         let tools = tools::check(&body)?;
         let messages = messages::check(&body, model, &betas, &tools)?;
         messages::check_marks(&body)?;
-        bound::check(&body, model, &betas, &messages)?;
+        bound_thoughts::check(&body, model, &betas, &messages)?;
         let counted = FakePromptCache::default().ask(&body, model);
-        Ok(written::json(&json!({ "input_tokens": counted.total })))
+        Ok(answer_format::json(&json!({ "input_tokens": counted.total })))
     }
 
     /// Creates the blocks of an answer, and signs its thoughts.
@@ -271,18 +275,18 @@ impl FakeAnthropic {
         let shows = settings::shows_thoughts(body, model);
         let mut blocks = Vec::new();
         for said in &turn.said {
-            let prefix = bound::prefix(body, messages, &blocks);
+            let prefix = bound_thoughts::prefix(body, messages, &blocks);
             blocks.push(match said {
                 AnthropicAnswerPiece::Thought(_) | AnthropicAnswerPiece::Hidden(_) if !thinks => {
                     continue;
                 }
                 AnthropicAnswerPiece::Thought(text) => {
                     let text = if shows { text.as_str() } else { "" };
-                    let signature = bound::sign(model, text, &prefix);
+                    let signature = bound_thoughts::sign(model, text, &prefix);
                     json!({ "type": "thinking", "thinking": text, "signature": signature })
                 }
                 AnthropicAnswerPiece::Hidden(text) => {
-                    let data = bound::sign(model, text, &prefix);
+                    let data = bound_thoughts::sign(model, text, &prefix);
                     json!({ "type": "redacted_thinking", "data": data })
                 }
                 AnthropicAnswerPiece::Text(text) => json!({ "type": "text", "text": text }),
@@ -305,7 +309,7 @@ fn read_body(asked: &VendorRequest) -> AnthropicCheckResult<Value> {
         return Err(AnthropicRequestFault { status: 413, kind: "request_too_large", message });
     }
     serde_json::from_slice(&asked.body)
-        .map_err(|error| invalid(format!("The request body is not valid JSON: {error}")))
+        .map_err(|error| invalid_request(format!("The request body is not valid JSON: {error}")))
 }
 
 /// Checks the headers. Returns the requested beta features.
@@ -326,18 +330,20 @@ fn check_headers(asked: &VendorRequest) -> AnthropicCheckResult<Vec<String>> {
     }
     match header("anthropic-version") {
         Some(version) if VERSIONS.contains(&version) => {}
-        Some(other) => return Err(invalid(format!("anthropic-version: `{other}` is not valid"))),
-        None => return Err(invalid("anthropic-version: header is required")),
+        Some(other) => {
+            return Err(invalid_request(format!("anthropic-version: `{other}` is not valid")));
+        }
+        None => return Err(invalid_request("anthropic-version: header is required")),
     }
     if asked.method == "POST" && header("content-type") != Some("application/json") {
-        return Err(invalid("content-type must be application/json"));
+        return Err(invalid_request("content-type must be application/json"));
     }
     let betas = header("anthropic-beta").into_iter().flat_map(|list| list.split(','));
     let betas: Vec<String> = betas.map(|beta| beta.trim().to_owned()).collect();
     match betas.iter().find(|beta| !BETAS.contains(&beta.as_str())) {
-        Some(beta) => {
-            Err(invalid(format!("Unexpected value(s) `{beta}` for the `anthropic-beta` header")))
-        }
+        Some(beta) => Err(invalid_request(format!(
+            "Unexpected value(s) `{beta}` for the `anthropic-beta` header"
+        ))),
         None => Ok(betas),
     }
 }
@@ -347,7 +353,7 @@ fn check_fields(place: &str, object: &Map<String, Value>, known: &[&str]) -> Ant
     match object.keys().find(|key| !known.contains(&key.as_str())) {
         Some(key) => {
             let dot = if place.is_empty() { "" } else { "." };
-            Err(invalid(format!("{place}{dot}{key}: Extra inputs are not permitted")))
+            Err(invalid_request(format!("{place}{dot}{key}: Extra inputs are not permitted")))
         }
         None => Ok(()),
     }

@@ -69,7 +69,7 @@ impl FakeGitHub {
     pub fn answer(&self, asked: &VendorRequest) -> VendorAnswer {
         self.paths.lock().push(asked.path.clone());
         let way = self.ways.lock().pop().unwrap_or(GitHubRequestHandling::Open);
-        if let Some(refused) = in_the_way(&way).or_else(|| wrong(asked)) {
+        if let Some(refused) = configured_refusal(&way).or_else(|| check_requirements(asked)) {
             return refused;
         }
         let mut body: Value = serde_json::from_slice(&asked.body).unwrap_or(Value::Null);
@@ -103,7 +103,7 @@ impl FakeGitHub {
 }
 
 /// Checks the requirements of the documentation for each request.
-fn wrong(asked: &VendorRequest) -> Option<VendorAnswer> {
+fn check_requirements(asked: &VendorRequest) -> Option<VendorAnswer> {
     let of_organization = asked.path.strip_prefix("/orgs/").and_then(|rest| rest.split_once('/'));
     let path = match of_organization {
         Some((name, rest)) if !name.is_empty() => rest,
@@ -126,7 +126,7 @@ fn wrong(asked: &VendorRequest) -> Option<VendorAnswer> {
     Some(refusal(status, code, message, &[]))
 }
 
-fn in_the_way(way: &GitHubRequestHandling) -> Option<VendorAnswer> {
+fn configured_refusal(way: &GitHubRequestHandling) -> Option<VendorAnswer> {
     let (status, code, message) = match way {
         GitHubRequestHandling::Open => return None,
         GitHubRequestHandling::Forbidden => (403, "no_access", "No access to model: openai/gpt-4o"),
@@ -170,7 +170,7 @@ mod tests {
         let refused = |method: &str, path: &str| {
             let (method, path) = (method.to_owned(), path.to_owned());
             let asked = VendorRequest { method, path, headers: Vec::new(), body: Vec::new() };
-            wrong(&asked).map(|answered| answered.status)
+            check_requirements(&asked).map(|answered| answered.status)
         };
         for (method, path, status) in [
             ("POST", "/inference/chat/completions", 401),

@@ -6,16 +6,16 @@
 //! implement token counts (four bytes count as one token), server tools, files by URL, cached
 //! contents, or rate limits.
 
+mod answer_format;
 mod contents;
 mod models;
 mod names;
-mod place;
+mod request_target;
 mod schemas;
 mod settings;
 mod signatures;
 mod tools;
 mod turn;
-mod written;
 
 use std::collections::VecDeque;
 
@@ -25,12 +25,12 @@ use parking_lot::Mutex;
 use serde_json::{Map, Value, json};
 
 use super::{VendorAnswer, VendorRequest};
+use answer_format::GoogleTokenCounts;
 use jaato_plugin_testkit::{FakeHttpAnswer, FakeHttpRequest};
 use models::FakeGoogleModel;
-use place::GoogleRequestTarget;
+use request_target::GoogleRequestTarget;
 use signatures::IssuedSignatures;
 pub use turn::{GoogleAnswerPiece, GoogleTurn};
-use written::GoogleTokenCounts;
 
 /// The minimum tokens that a request must share with an earlier one to count as cached.
 const CACHED_TOKENS_MIN: u64 = 1_024;
@@ -64,7 +64,7 @@ impl GoogleRequestFault {
 }
 
 /// Returns the error of a request that breaks a rule.
-fn invalid(message: impl Into<String>) -> GoogleRequestFault {
+fn invalid_request(message: impl Into<String>) -> GoogleRequestFault {
     GoogleRequestFault::new(400, "INVALID_ARGUMENT", message)
 }
 
@@ -126,19 +126,20 @@ impl FakeGoogle {
         let path = asked.path.split('?').next().unwrap_or_default();
         if let Some(model) = path.strip_suffix(":countTokens").filter(|_| asked.method == "POST") {
             let counted = self.count_tokens(asked, &format!("{model}:generateContent"));
-            return counted.unwrap_or_else(|refused| written::refusal(&refused));
+            return counted.unwrap_or_else(|refused| answer_format::refusal(&refused));
         }
         let answered = match (asked.method.as_str(), GoogleRequestTarget::of(path)) {
             ("POST", Some(place)) => self.generate(asked, &place),
             ("GET", None) if ["/v1beta/models", "/v1/models"].contains(&path) => {
-                place::check_key(asked).map(|()| written::json(&models::list()))
+                request_target::check_key(asked).map(|()| answer_format::json(&models::list()))
             }
             ("GET", None) if path == "/v1beta1/publishers/google/models" => {
-                place::check_token(asked).map(|()| written::json(&models::publishers_list()))
+                request_target::check_token(asked)
+                    .map(|()| answer_format::json(&models::publishers_list()))
             }
             _ => Err(GoogleRequestFault::new(404, "NOT_FOUND", "Requested entity was not found.")),
         };
-        answered.unwrap_or_else(|refused| written::refusal(&refused))
+        answered.unwrap_or_else(|refused| answer_format::refusal(&refused))
     }
 
     /// Answers a plugin's request in place of a fake host. Adds the credential that the request
@@ -175,13 +176,14 @@ impl FakeGoogle {
     ) -> GoogleCheckResult<VendorAnswer> {
         place.check_credential(asked)?;
         if asked.header("content-type") != Some("application/json") {
-            return Err(invalid("Invalid content type"));
+            return Err(invalid_request("Invalid content type"));
         }
         let model = place.model()?;
         let body: Value = serde_json::from_slice(&asked.body)
-            .map_err(|error| invalid(format!("Invalid JSON payload received. {error}")))?;
+            .map_err(|error| invalid_request(format!("Invalid JSON payload received. {error}")))?;
         let body = names::named(body);
-        let body = body.as_object().ok_or_else(|| invalid("Invalid JSON payload received."))?;
+        let body =
+            body.as_object().ok_or_else(|| invalid_request("Invalid JSON payload received."))?;
         settings::check_body(body, place)?;
         tools::check(body, self.knows_json_schema)?;
         settings::check(body, model, self.knows_json_schema)?;
@@ -190,12 +192,12 @@ impl FakeGoogle {
         let counted = self.count(&asked.body, model)?;
         self.accepted.lock().push(asked.body.clone());
         let Some(turn) = self.script.lock().pop_front() else {
-            return Err(invalid("the script has no more answers"));
+            return Err(invalid_request("the script has no more answers"));
         };
         let parts = self.parts(&turn, body, model, place);
         Ok(match place.streams {
-            true => written::stream(&turn, &parts, counted, model),
-            false => written::whole_answer(&turn, &parts, counted, model),
+            true => answer_format::stream(&turn, &parts, counted, model),
+            false => answer_format::whole_answer(&turn, &parts, counted, model),
         })
     }
 
@@ -211,13 +213,13 @@ impl FakeGoogle {
         let place = GoogleRequestTarget::of(generate).ok_or_else(not_found)?;
         place.check_credential(asked)?;
         let body: Value = serde_json::from_slice(&asked.body)
-            .map_err(|error| invalid(format!("Invalid JSON payload received. {error}")))?;
+            .map_err(|error| invalid_request(format!("Invalid JSON payload received. {error}")))?;
         let body = object("", &body)?;
         let inner = if place.is_studio() {
             check_fields("", body, &["contents", "generateContentRequest"])?;
             let inner = body.get("generateContentRequest").unwrap_or(&Value::Null);
             let mut inner = object("generate_content_request", inner)?.clone();
-            inner.remove("model").ok_or_else(|| invalid("model is required"))?;
+            inner.remove("model").ok_or_else(|| invalid_request("model is required"))?;
             inner
         } else {
             let fields = ["contents", "generationConfig", "systemInstruction", "tools"];
@@ -231,14 +233,14 @@ impl FakeGoogle {
         tools::check(inner, self.knows_json_schema)?;
         contents::check(inner, model, &place)?;
         let bytes = Value::Object(inner.clone()).to_string().len();
-        Ok(written::json(&json!({ "totalTokens": bytes / TOKEN_BYTES })))
+        Ok(answer_format::json(&json!({ "totalTokens": bytes / TOKEN_BYTES })))
     }
 
     fn count(&self, body: &[u8], model: &FakeGoogleModel) -> GoogleCheckResult<GoogleTokenCounts> {
         let tokens = |bytes: usize| (bytes / TOKEN_BYTES) as u64;
         let (prompt, window) = (tokens(body.len()), self.window.unwrap_or(model.window));
         if prompt > window {
-            return Err(invalid(format!(
+            return Err(invalid_request(format!(
                 "The input token count ({prompt}) exceeds the maximum number of tokens allowed ({window})."
             )));
         }
@@ -290,7 +292,7 @@ fn check_fields(place: &str, object: &Map<String, Value>, known: &[&str]) -> Goo
             let text = format!(
                 "Invalid JSON payload received. Unknown name \"{key}\"{at}: Cannot find field."
             );
-            Err(invalid(text))
+            Err(invalid_request(text))
         }
         None => Ok(()),
     }
@@ -299,15 +301,19 @@ fn check_fields(place: &str, object: &Map<String, Value>, known: &[&str]) -> Goo
 /// Returns an object, or refuses another value.
 fn object<'a>(place: &str, value: &'a Value) -> GoogleCheckResult<&'a Map<String, Value>> {
     value.as_object().ok_or_else(|| {
-        invalid(format!("Invalid value at '{place}' (type.googleapis.com/google.protobuf.Message)"))
+        invalid_request(format!(
+            "Invalid value at '{place}' (type.googleapis.com/google.protobuf.Message)"
+        ))
     })
 }
 
 /// Returns a list, which is empty if the value is missing.
-fn list<'a>(place: &str, value: Option<&'a Value>) -> GoogleCheckResult<&'a [Value]> {
+fn list_or_empty<'a>(place: &str, value: Option<&'a Value>) -> GoogleCheckResult<&'a [Value]> {
     match value {
         None => Ok(&[]),
         Some(Value::Array(list)) => Ok(list),
-        Some(_) => Err(invalid(format!("Invalid value at '{place}': Proto field is repeating"))),
+        Some(_) => {
+            Err(invalid_request(format!("Invalid value at '{place}': Proto field is repeating")))
+        }
     }
 }

@@ -5,10 +5,10 @@
 //! server ignores unknown fields and accepts tool results anywhere. It does not implement token
 //! counts (four bytes count as one token), the eviction of models, or embeddings.
 
+mod answer_format;
 mod chat;
 mod models;
 mod turn;
-mod written;
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -36,7 +36,7 @@ struct OllamaRequestFault {
 }
 
 /// Returns the error of a request that breaks a rule.
-fn invalid(message: impl Into<String>) -> OllamaRequestFault {
+fn invalid_request(message: impl Into<String>) -> OllamaRequestFault {
     OllamaRequestFault { status: 400, message: message.into() }
 }
 
@@ -105,12 +105,12 @@ impl FakeOllama {
             ("POST", "/api/chat") => self.chat(asked),
             ("POST", "/api/show") => self.show(asked),
             ("POST", "/api/pull") => self.pull(asked),
-            ("GET", "/api/tags") => Ok(written::json(&models::tags(&self.pulled.lock()))),
-            ("GET", "/api/ps") => Ok(written::json(&models::ps(&self.loaded.lock()))),
-            ("GET", "/api/version") => Ok(written::json(&json!({ "version": "0.33.0" }))),
-            _ => Ok(written::page_not_found()),
+            ("GET", "/api/tags") => Ok(answer_format::json(&models::tags(&self.pulled.lock()))),
+            ("GET", "/api/ps") => Ok(answer_format::json(&models::ps(&self.loaded.lock()))),
+            ("GET", "/api/version") => Ok(answer_format::json(&json!({ "version": "0.33.0" }))),
+            _ => Ok(answer_format::page_not_found()),
         });
-        answered.unwrap_or_else(|refused| written::refusal(&refused))
+        answered.unwrap_or_else(|refused| answer_format::refusal(&refused))
     }
 
     /// Answers a plugin's request in place of a fake host. Adds the credential that the request
@@ -145,26 +145,33 @@ impl FakeOllama {
         let body = read_body(asked)?;
         let model = self.model(&body)?;
         chat::check(&body, &model)?;
-        let read = self.load(&body, &model)?;
+        let read = self.load_model(&body, &model)?;
         self.accepted.lock().push(Value::Object(body.clone()));
         let Some(turn) = self.script.lock().pop_front() else {
-            return Err(invalid("the script has no more answers"));
+            return Err(invalid_request("the script has no more answers"));
         };
         let thinks = chat::thinks(&body, &model);
         let said = turn
             .said
             .iter()
             .filter(|said| thinks || !matches!(said, OllamaAnswerPiece::Thought(_)));
-        let message =
-            written::OllamaAnswerMessage { model: &model, said: said.collect(), prompt: read };
+        let message = answer_format::OllamaAnswerMessage {
+            model: &model,
+            said: said.collect(),
+            prompt: read,
+        };
         Ok(match body.get("stream") == Some(&json!(false)) {
-            true => written::whole_answer(&turn, &message),
-            false => written::stream(&turn, &message),
+            true => answer_format::whole_answer(&turn, &message),
+            false => answer_format::stream(&turn, &message),
         })
     }
 
     /// Loads the model with the requested context size. Returns the number of tokens that it reads.
-    fn load(&self, body: &Map<String, Value>, model: &FakeOllamaModel) -> OllamaCheckResult<u64> {
+    fn load_model(
+        &self,
+        body: &Map<String, Value>,
+        model: &FakeOllamaModel,
+    ) -> OllamaCheckResult<u64> {
         let asked = body.get("options").and_then(|options| options["num_ctx"].as_u64());
         let size = asked.unwrap_or(CONTEXT_BY_DEFAULT).min(model.window);
         let size = self.context_max.map_or(size, |most| size.min(most));
@@ -175,7 +182,7 @@ impl FakeOllama {
             return Ok(tokens);
         }
         if body.get("truncate") == Some(&json!(false)) && !self.cuts_silently {
-            return Err(invalid("the input length exceeds the context length"));
+            return Err(invalid_request("the input length exceeds the context length"));
         }
         Ok(size)
     }
@@ -183,7 +190,7 @@ impl FakeOllama {
     fn show(&self, asked: &VendorRequest) -> OllamaCheckResult<VendorAnswer> {
         let body = read_body(asked)?;
         check_fields("show", &body, &["model", "verbose"])?;
-        Ok(written::json(&models::show(&self.model(&body)?)))
+        Ok(answer_format::json(&models::show(&self.model(&body)?)))
     }
 
     fn pull(&self, asked: &VendorRequest) -> OllamaCheckResult<VendorAnswer> {
@@ -191,19 +198,19 @@ impl FakeOllama {
         check_fields("pull", &body, &["insecure", "model", "stream"])?;
         let name = models::with_tag(body["model"].as_str().unwrap_or_default());
         if name.contains([' ', '\\']) || name.starts_with(':') {
-            return Err(invalid("invalid model name"));
+            return Err(invalid_request("invalid model name"));
         }
         let is_there = name == IN_LIBRARY || models::find(&name).is_some();
         if is_there {
             self.pulled.lock().push(name);
         }
-        Ok(written::pull(is_there))
+        Ok(answer_format::pull(is_there))
     }
 
     fn model(&self, body: &Map<String, Value>) -> OllamaCheckResult<FakeOllamaModel> {
         let asked = body.get("model").and_then(Value::as_str).unwrap_or_default();
         if asked.is_empty() {
-            return Err(invalid("model is required"));
+            return Err(invalid_request("model is required"));
         }
         let name = models::with_tag(asked);
         let pulled = || self.pulled.lock().contains(&name).then(|| models::pulled(&name));
@@ -216,20 +223,20 @@ impl FakeOllama {
 
 fn read_body(asked: &VendorRequest) -> OllamaCheckResult<Map<String, Value>> {
     if asked.header("content-type") != Some("application/json") {
-        return Err(invalid("unsupported content type"));
+        return Err(invalid_request("unsupported content type"));
     }
     let body: Value = serde_json::from_slice(&asked.body)
-        .map_err(|error| invalid(format!("invalid JSON: {error}")))?;
+        .map_err(|error| invalid_request(format!("invalid JSON: {error}")))?;
     match body {
         Value::Object(body) => Ok(body),
-        _ => Err(invalid("json: cannot unmarshal into Go value of type api.ChatRequest")),
+        _ => Err(invalid_request("json: cannot unmarshal into Go value of type api.ChatRequest")),
     }
 }
 
 /// Refuses an unknown field.
 fn check_fields(place: &str, object: &Map<String, Value>, known: &[&str]) -> OllamaCheckResult {
     match object.keys().find(|key| !known.contains(&key.as_str())) {
-        Some(key) => Err(invalid(format!("{place}: unknown field \"{key}\""))),
+        Some(key) => Err(invalid_request(format!("{place}: unknown field \"{key}\""))),
         None => Ok(()),
     }
 }

@@ -6,12 +6,12 @@
 //! never found. It counts the tokens that a prompt cache would save. It does not implement token
 //! counts (four bytes count as one token), server tools, files by id, or rate limits.
 
+mod answer_format;
 mod chat;
 mod items;
 mod models;
 mod responses;
 mod settings;
-mod written;
 
 use std::collections::VecDeque;
 
@@ -114,7 +114,11 @@ struct OpenAiRequestFault {
 type OpenAiCheckResult<T = ()> = std::result::Result<T, OpenAiRequestFault>;
 
 /// Returns the error of a request that breaks a rule in this field.
-fn invalid(code: &'static str, param: &str, message: impl Into<String>) -> OpenAiRequestFault {
+fn invalid_request(
+    code: &'static str,
+    param: &str,
+    message: impl Into<String>,
+) -> OpenAiRequestFault {
     let param = Some(param.to_owned()).filter(|param| !param.is_empty());
     OpenAiRequestFault { status: 400, code: Some(code), param, message: message.into() }
 }
@@ -190,7 +194,7 @@ impl FakeOpenAi {
             ("POST", Some("responses")) => self.responses(asked),
             ("POST", Some("chat/completions")) => self.chat(asked),
             ("GET", Some("models")) => {
-                self.check_headers(asked).map(|()| written::json(&models::list()))
+                self.check_headers(asked).map(|()| answer_format::json(&models::list()))
             }
             _ => {
                 let message =
@@ -198,7 +202,7 @@ impl FakeOpenAi {
                 Err(OpenAiRequestFault { status: 404, code: None, param: None, message })
             }
         };
-        answered.unwrap_or_else(|refused| written::refusal(&refused))
+        answered.unwrap_or_else(|refused| answer_format::refusal(&refused))
     }
 
     /// Answers a plugin's request in place of a fake host. Adds the key if the request names it.
@@ -225,42 +229,50 @@ impl FakeOpenAi {
     }
 
     fn responses(&self, asked: &VendorRequest) -> OpenAiCheckResult<VendorAnswer> {
-        let (body, model) = self.opened(asked)?;
+        let (body, model) = self.open_request(asked)?;
         responses::check(&body, model, self.is_verified)?;
         items::check(&body, model.name, &self.sealed.lock())?;
         let cached = self.count(&body, &["tools", "input"], model)?;
-        let turn = self.turn()?;
+        let turn = self.next_turn()?;
         let output = self.output(&turn, model, &body);
-        let response = written::response(&turn, &body, output, cached);
+        let response = answer_format::response(&turn, &body, output, cached);
         Ok(match body.get("stream") == Some(&json!(true)) {
-            true => written::stream(&turn, &response),
-            false => written::whole_answer(&turn, &response),
+            true => answer_format::stream(&turn, &response),
+            false => answer_format::whole_answer(&turn, &response),
         })
     }
 
     fn chat(&self, asked: &VendorRequest) -> OpenAiCheckResult<VendorAnswer> {
-        let (body, model) = self.opened(asked)?;
+        let (body, model) = self.open_request(asked)?;
         chat::check(&body, model)?;
         let cached = self.count(&body, &["tools", "messages"], model)?;
-        let turn = self.turn()?;
+        let turn = self.next_turn()?;
         Ok(chat::written(&turn, &body, cached, || self.next()))
     }
 
     /// Parses a request into its body and its model.
-    fn opened(
+    fn open_request(
         &self,
         asked: &VendorRequest,
     ) -> OpenAiCheckResult<(Map<String, Value>, &'static FakeOpenAiModel)> {
         self.check_headers(asked)?;
         let body: Value = serde_json::from_slice(&asked.body).map_err(|error| {
-            invalid("invalid_json", "", format!("We could not parse the JSON body: {error}"))
+            invalid_request(
+                "invalid_json",
+                "",
+                format!("We could not parse the JSON body: {error}"),
+            )
         })?;
         let Value::Object(body) = body else {
-            return Err(invalid("invalid_type", "", "The body is not an object"));
+            return Err(invalid_request("invalid_type", "", "The body is not an object"));
         };
         let name = body.get("model").and_then(Value::as_str);
         let name = name.ok_or_else(|| {
-            invalid("missing_required_parameter", "model", "you must provide a model parameter")
+            invalid_request(
+                "missing_required_parameter",
+                "model",
+                "you must provide a model parameter",
+            )
         })?;
         let model = match &self.deployment {
             Some((deployment, model)) if deployment == name => models::find(model),
@@ -290,7 +302,7 @@ impl FakeOpenAi {
         if tokens > window {
             let message = "Your input exceeds the context window of this model. Please adjust your \
                            input and try again.";
-            return Err(invalid("context_length_exceeded", "input", message));
+            return Err(invalid_request("context_length_exceeded", "input", message));
         }
         let mut known = self.asked.lock();
         let shared = known.iter().map(|(before, _)| {
@@ -301,9 +313,9 @@ impl FakeOpenAi {
         Ok(if cached < CACHED_TOKENS_MIN { 0 } else { cached })
     }
 
-    fn turn(&self) -> OpenAiCheckResult<OpenAiTurn> {
+    fn next_turn(&self) -> OpenAiCheckResult<OpenAiTurn> {
         let turn = self.script.lock().pop_front();
-        turn.ok_or_else(|| invalid("no_script", "", "the script has no more answers"))
+        turn.ok_or_else(|| invalid_request("no_script", "", "the script has no more answers"))
     }
 
     fn next(&self) -> usize {
@@ -393,7 +405,7 @@ fn check_fields(place: &str, object: &Map<String, Value>, known: &[&str]) -> Ope
             let dot = if place.is_empty() { "" } else { "." };
             let param = format!("{place}{dot}{key}");
             let message = format!("Unknown parameter: '{param}'.");
-            Err(invalid("unknown_parameter", &param, message))
+            Err(invalid_request("unknown_parameter", &param, message))
         }
         None => Ok(()),
     }
@@ -403,13 +415,13 @@ fn check_fields(place: &str, object: &Map<String, Value>, known: &[&str]) -> Ope
 fn check_text<'a>(place: &str, value: &'a Value, chars_max: usize) -> OpenAiCheckResult<&'a str> {
     let text = value.as_str().ok_or_else(|| {
         let message = format!("Invalid type for '{place}': expected a string.");
-        invalid("invalid_type", place, message)
+        invalid_request("invalid_type", place, message)
     })?;
     if text.chars().count() > chars_max {
         let message = format!(
             "Invalid '{place}': string too long. Expected a string with maximum length {chars_max}."
         );
-        return Err(invalid("string_above_max_length", place, message));
+        return Err(invalid_request("string_above_max_length", place, message));
     }
     Ok(text)
 }
@@ -423,7 +435,7 @@ fn check_name(place: &str, value: &Value) -> OpenAiCheckResult {
             "Invalid '{place}': string does not match pattern. Expected a string that matches the \
              pattern '^[a-zA-Z0-9_-]+$'."
         );
-        return Err(invalid("invalid_value", place, message));
+        return Err(invalid_request("invalid_value", place, message));
     }
     Ok(())
 }

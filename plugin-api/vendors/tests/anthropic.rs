@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 const BETAS: &str = "inline-tools-2026-09-15,thinking-binding-controls-2026-08-01";
 
-fn asked(body: &Value) -> VendorRequest {
+fn vendor_request(body: &Value) -> VendorRequest {
     let headers = [
         ("x-api-key", "key"),
         ("anthropic-version", "2023-06-01"),
@@ -53,7 +53,7 @@ fn good() -> Value {
 
 /// Returns the error for a body, or `None` if it is accepted.
 fn refusal(body: &Value) -> Option<String> {
-    let answered = FakeAnthropic::new([AnthropicTurn::text("a")]).answer(&asked(body));
+    let answered = FakeAnthropic::new([AnthropicTurn::text("a")]).answer(&vendor_request(body));
     (answered.status != 200).then(|| {
         let body = body_of(&answered);
         format!("{} {}", answered.status, body["error"]["message"].as_str().unwrap())
@@ -77,7 +77,8 @@ fn check(path: &str, value: Value, expected: &str) {
 #[test]
 fn valid_request_is_answered() {
     assert_eq!(refusal(&good()), None);
-    let answered = FakeAnthropic::new([AnthropicTurn::text("hello")]).answer(&asked(&good()));
+    let answered =
+        FakeAnthropic::new([AnthropicTurn::text("hello")]).answer(&vendor_request(&good()));
     let body = body_of(&answered);
     assert_eq!(body["content"], json!([{ "type": "text", "text": "hello" }]));
     assert_eq!((&body["stop_reason"], &body["type"]), (&json!("end_turn"), &json!("message")));
@@ -187,7 +188,7 @@ fn cache_marks_are_limited_to_four_and_must_be_ephemeral() {
 fn headers_must_name_one_credential_and_a_known_version() {
     // Replaces the header at this position. An empty name removes it.
     let answer = |at: usize, name: &str, value: &str| {
-        let mut asked = asked(&good());
+        let mut asked = vendor_request(&good());
         asked.headers[at] = (name.to_owned(), value.to_owned());
         asked.headers.retain(|(name, _)| !name.is_empty());
         FakeAnthropic::new([AnthropicTurn::text("a")]).answer(&asked).status
@@ -208,7 +209,7 @@ fn newer_api_version_refuses_sampling_settings() {
     let answer = |name: &str| {
         let mut body = good();
         body[name] = json!(1);
-        let mut asked = asked(&body);
+        let mut asked = vendor_request(&body);
         asked.headers[1].1 = "2026-10-21".to_owned();
         body_of(&FakeAnthropic::new([AnthropicTurn::text("a")]).answer(&asked)).to_string()
     };
@@ -231,23 +232,23 @@ fn thought_is_valid_only_after_the_same_prefix() {
         AnthropicTurn::text("c"),
     ]);
     let mut body = good();
-    let mut first = body_of(&vendor.answer(&asked(&body)));
+    let mut first = body_of(&vendor.answer(&vendor_request(&body)));
     let messages = body["messages"].as_array_mut().unwrap();
     messages.push(json!({ "role": "assistant", "content": first["content"].take() }));
     messages.push(json!({ "role": "user", "content": "more" }));
-    assert_eq!(vendor.answer(&asked(&body)).status, 200);
+    assert_eq!(vendor.answer(&vendor_request(&body)).status, 200);
     // A mark changes nothing, but another word does.
     body["system"][0]["cache_control"] = json!({ "type": "ephemeral" });
     body["system"][0]["text"] = json!("Be long.");
-    let refused = body_of(&vendor.answer(&asked(&body)));
+    let refused = body_of(&vendor.answer(&vendor_request(&body)));
     let said = refused["error"]["message"].as_str().unwrap();
     assert!(said.starts_with("messages.3.content.0: Invalid `signature`"), "{said}");
     assert!(said.contains("bound to a different conversation"), "{said}");
     body["thinking"] = json!({ "type": "adaptive",
         "block_binding": { "prefix_mismatch_behavior": "drop_block" } });
-    let dropped = body_of(&vendor.answer(&asked(&body)));
+    let dropped = body_of(&vendor.answer(&vendor_request(&body)));
     assert_eq!(dropped["input_transformations"][0]["reason"], "prefix_binding_mismatch");
-    let mut without = asked(&body);
+    let mut without = vendor_request(&body);
     without.headers.pop();
     assert_eq!(vendor.answer(&without).status, 400, "without its header");
 }
@@ -266,7 +267,7 @@ fn cache_has_a_minimum_size_and_looks_back_twenty_blocks() {
         let content: Vec<Value> = blocks.iter().enumerate().map(block).collect();
         let messages = json!([{ "role": "user", "content": content }]);
         let body = json!({ "model": "claude-opus-5-5", "max_tokens": 9, "messages": messages });
-        let usage = body_of(&vendor.answer(&asked(&body)))["usage"].take();
+        let usage = body_of(&vendor.answer(&vendor_request(&body)))["usage"].take();
         let count = |key: &str| usage[key].as_u64().unwrap();
         (count("cache_read_input_tokens"), count("cache_creation_input_tokens"))
     };

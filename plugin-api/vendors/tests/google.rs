@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 const STUDIO: &str = "/v1beta/models/";
 const VERTEX: &str = "/v1beta1/projects/p/locations/global/publishers/google/models/";
 
-fn asked(path: &str, credential: (&str, &str), body: &Value) -> VendorRequest {
+fn vendor_request(path: &str, credential: (&str, &str), body: &Value) -> VendorRequest {
     let headers = [credential, ("content-type", "application/json")];
     VendorRequest {
         method: "POST".to_owned(),
@@ -18,7 +18,7 @@ fn asked(path: &str, credential: (&str, &str), body: &Value) -> VendorRequest {
 }
 
 fn at_studio(model: &str, body: &Value) -> VendorRequest {
-    asked(&format!("{STUDIO}{model}:generateContent"), ("x-goog-api-key", "key"), body)
+    vendor_request(&format!("{STUDIO}{model}:generateContent"), ("x-goog-api-key", "key"), body)
 }
 
 fn body_of(answered: &VendorAnswer) -> Value {
@@ -203,8 +203,8 @@ fn each_endpoint_requires_its_own_credential_and_path() {
     let contents = json!([{ "role": "user", "parts": [{ "text": "go" }] }]);
     let body = json!({ "contents": contents });
     let status = |path: &str, credential: (&str, &str)| {
-        let answered =
-            FakeGoogle::new([GoogleTurn::text("a")]).answer(&asked(path, credential, &body));
+        let answered = FakeGoogle::new([GoogleTurn::text("a")])
+            .answer(&vendor_request(path, credential, &body));
         (answered.status, body_of(&answered)["error"]["status"].as_str().unwrap_or("").to_owned())
     };
     let (key, token) = (("x-goog-api-key", "key"), ("authorization", "Bearer token"));
@@ -248,7 +248,7 @@ fn snake_case_fields_are_accepted_and_schemas_keep_their_names() {
     });
     let vendor = FakeGoogle::new([GoogleTurn::text("a")]);
     let path = format!("{STUDIO}gemini-4-argon:generateContent");
-    assert_eq!(vendor.answer(&asked(&path, ("x-goog-api-key", "key"), &body)).status, 200);
+    assert_eq!(vendor.answer(&vendor_request(&path, ("x-goog-api-key", "key"), &body)).status, 200);
     let taken = &vendor.accepted()[0];
     assert_eq!(taken["contents"][0]["parts"][0]["inlineData"]["mimeType"], "image/png");
     let declared = &taken["tools"][0]["functionDeclarations"][0];

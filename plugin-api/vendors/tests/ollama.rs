@@ -4,7 +4,7 @@ use jaato_vendors::ollama::{FakeOllama, IN_LIBRARY, OllamaAnswerPiece, OllamaTur
 use jaato_vendors::{VendorAnswer, VendorRequest};
 use serde_json::{Value, json};
 
-fn asked(method: &str, path: &str, body: &Value) -> VendorRequest {
+fn vendor_request(method: &str, path: &str, body: &Value) -> VendorRequest {
     VendorRequest {
         method: method.to_owned(),
         path: path.to_owned(),
@@ -14,7 +14,7 @@ fn asked(method: &str, path: &str, body: &Value) -> VendorRequest {
 }
 
 fn chat(server: &FakeOllama, body: &Value) -> VendorAnswer {
-    server.answer(&asked("POST", "/api/chat", body))
+    server.answer(&vendor_request("POST", "/api/chat", body))
 }
 
 fn lines(answered: &VendorAnswer) -> Vec<Value> {
@@ -161,7 +161,8 @@ fn overlong_prompt_is_refused_or_truncated() {
     let last = lines(&chat(&server, &long(true))).pop().unwrap();
     assert_eq!(last["prompt_eval_count"], 2_048);
     let ps: Value =
-        serde_json::from_slice(&server.answer(&asked("GET", "/api/ps", &json!({}))).body).unwrap();
+        serde_json::from_slice(&server.answer(&vendor_request("GET", "/api/ps", &json!({}))).body)
+            .unwrap();
     assert_eq!(ps["models"][0]["context_length"], 2_048);
     assert_eq!(server.reloads(), 0);
     let other = json!({ "model": "tiny", "options": { "num_ctx": 1_024 },
@@ -198,22 +199,26 @@ fn answer_is_streamed_in_lines_or_sent_whole() {
 #[test]
 fn configured_key_is_required_and_unknown_paths_are_not_found() {
     let server = FakeOllama::new([]).with_key("secret");
-    let mut tags = asked("GET", "/api/tags", &json!({}));
+    let mut tags = vendor_request("GET", "/api/tags", &json!({}));
     assert_eq!(server.answer(&tags).status, 401);
     tags.headers.push(("authorization".to_owned(), "Bearer secret".to_owned()));
     assert_eq!(server.answer(&tags).status, 200);
-    assert_eq!(FakeOllama::new([]).answer(&asked("GET", "/v1/models", &json!({}))).status, 404);
+    assert_eq!(
+        FakeOllama::new([]).answer(&vendor_request("GET", "/v1/models", &json!({}))).status,
+        404
+    );
 }
 
 #[test]
 fn pulled_model_is_installed() {
     let server = FakeOllama::new([]);
     let pull = |name: &str| {
-        let answered = server.answer(&asked("POST", "/api/pull", &json!({ "model": name })));
+        let answered =
+            server.answer(&vendor_request("POST", "/api/pull", &json!({ "model": name })));
         lines(&answered).pop().unwrap()
     };
     let has = || {
-        let tags = server.answer(&asked("GET", "/api/tags", &json!({})));
+        let tags = server.answer(&vendor_request("GET", "/api/tags", &json!({})));
         String::from_utf8(tags.body).unwrap().contains(IN_LIBRARY)
     };
     assert_eq!(pull("sun")["error"], "pull model manifest: file does not exist");

@@ -5,7 +5,7 @@ use jaato_vendors::openai::{FakeOpenAi, OpenAiAnswerPiece, OpenAiTurn, StreamErr
 use jaato_vendors::{VendorAnswer, VendorRequest};
 use serde_json::{Value, json};
 
-fn asked(path: &str, body: &Value) -> VendorRequest {
+fn vendor_request(path: &str, body: &Value) -> VendorRequest {
     let headers = [("authorization", "Bearer key"), ("content-type", "application/json")];
     VendorRequest {
         method: "POST".to_owned(),
@@ -64,7 +64,8 @@ fn chat() -> Value {
 /// Checks that each change to a body is refused with its message, and that the body is valid.
 #[track_caller]
 fn check(path: &str, good: &Value, changes: &[(&str, Value, &str)]) {
-    let answer = |body: &Value| FakeOpenAi::new([OpenAiTurn::text("a")]).answer(&asked(path, body));
+    let answer =
+        |body: &Value| FakeOpenAi::new([OpenAiTurn::text("a")]).answer(&vendor_request(path, body));
     assert_eq!(answer(good).status, 200, "{}", body_of(&answer(good)));
     for (place, value, words) in changes {
         let mut body = good.clone();
@@ -160,14 +161,14 @@ fn reasoning_is_accepted_only_from_its_model_before_its_answer() {
         [OpenAiAnswerPiece::Reasoning("hm".to_owned()), OpenAiAnswerPiece::Text("so".to_owned())];
     let turn = || OpenAiTurn::says(said.clone());
     let vendor = FakeOpenAi::new([turn(), turn(), turn()]);
-    let first = body_of(&vendor.answer(&asked("/v1/responses", &responses())));
+    let first = body_of(&vendor.answer(&vendor_request("/v1/responses", &responses())));
     let mut reasoning = first["output"][0].clone();
     reasoning.as_object_mut().unwrap().remove("id");
     let with = |model: &str, items: &[Value]| {
         let mut body = responses();
         body["model"] = json!(model);
         body["input"].as_array_mut().unwrap().extend(items.iter().cloned());
-        vendor.answer(&asked("/v1/responses", &body)).status
+        vendor.answer(&vendor_request("/v1/responses", &body)).status
     };
     let answer = json!({ "role": "assistant", "content": "so" });
     let user = json!({ "role": "user", "content": "x" });
@@ -181,7 +182,7 @@ fn stream_sends_the_events_of_each_item_in_order() {
     let mut body = responses();
     body["stream"] = json!(true);
     let text = |turn: OpenAiTurn| {
-        let answered = FakeOpenAi::new([turn]).answer(&asked("/v1/responses", &body));
+        let answered = FakeOpenAi::new([turn]).answer(&vendor_request("/v1/responses", &body));
         String::from_utf8(answered.body).unwrap()
     };
     let kinds = |text: &str| {
@@ -214,11 +215,11 @@ fn stream_sends_the_events_of_each_item_in_order() {
 
 #[test]
 fn request_without_a_key_is_refused() {
-    let mut without = asked("/v1/responses", &responses());
+    let mut without = vendor_request("/v1/responses", &responses());
     without.headers.remove(0);
     assert_eq!(FakeOpenAi::new([]).answer(&without).status, 401);
     let azure = FakeOpenAi::new([OpenAiTurn::text("a")]).at_azure("gpt-5.2", "gpt-5.2");
-    let mut asked = asked("/openai/v1/responses?api-version=v1", &responses());
+    let mut asked = vendor_request("/openai/v1/responses?api-version=v1", &responses());
     asked.headers[0].0 = "api-key".to_owned();
     assert_eq!(azure.answer(&asked).status, 200);
 }
@@ -227,7 +228,7 @@ fn request_without_a_key_is_refused() {
 fn github_requires_its_headers_and_paths() {
     let mut body = chat();
     body["model"] = json!("openai/o4-mini");
-    let mut good = asked("/orgs/moon/inference/chat/completions", &body);
+    let mut good = vendor_request("/orgs/moon/inference/chat/completions", &body);
     let own = [("accept", "application/vnd.github+json"), ("x-github-api-version", "2022-11-28")];
     good.headers.extend(own.map(|(name, value)| (name.to_owned(), value.to_owned())));
     let status = |asked: &VendorRequest, way: GitHubRequestHandling| {

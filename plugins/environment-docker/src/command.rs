@@ -13,9 +13,9 @@ use tokio::io::AsyncWriteExt as _;
 use tokio::sync::{Mutex, oneshot, watch};
 use tokio::time::{Instant, sleep_until, timeout};
 
+use crate::container_context::{self, ContainerContext, ExecRequest};
 use crate::errors;
 use crate::link::{EngineInputStream, ExecStreams, LogOutputStream};
-use crate::place::{self, ContainerContext, ExecRequest};
 use crate::wrapper::{self, WrapperReport};
 
 /// The first and the longest interval at which the engine is asked whether a silent command has
@@ -117,7 +117,7 @@ impl ContainerCommand {
         tokio::spawn(async move {
             let deadline = place.engine.docker().timeout();
             let address = place.engine.address().clone();
-            let started = timeout(deadline, begin(place, spec)).await;
+            let started = timeout(deadline, begin_command(place, spec)).await;
             let started = started.unwrap_or_else(|_| Err(errors::engine_timeout(&address)));
             // If no one receives the handle, dropping it ends the command.
             let _ = sender.send(started);
@@ -298,7 +298,10 @@ impl PendingOutput {
     }
 }
 
-async fn begin(place: ContainerContext, spec: ContainerCommandSpec) -> Result<ContainerCommand> {
+async fn begin_command(
+    place: ContainerContext,
+    spec: ContainerCommandSpec,
+) -> Result<ContainerCommand> {
     let folder = place.folder_of(spec.folder.as_deref());
     let variables = place.variables_with(&spec.variables);
     let request = ExecRequest {
@@ -309,7 +312,7 @@ async fn begin(place: ContainerContext, spec: ContainerCommandSpec) -> Result<Co
         user: place.user.as_deref(),
     };
     let exec = place.create(request).await?;
-    let started = place::start_exec(&place.engine, &exec).await;
+    let started = container_context::start_exec(&place.engine, &exec).await;
     let ExecStreams { input, output: mut pieces } =
         started.map_err(|error| place.explain(&error))?;
     let (session, early) = read_session_number(&place, &mut pieces, &folder, &spec.words).await?;

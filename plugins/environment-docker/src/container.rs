@@ -14,19 +14,19 @@ use parking_lot::Mutex as SyncMutex;
 use tokio::sync::Mutex;
 
 use crate::command::{ContainerCommand, ContainerCommandSpec};
+use crate::container_context::{self, ContainerContext};
+use crate::create_container::{self, ContainerRemovalGuard, CreatedContainer};
 use crate::engine::DockerEngine;
 use crate::errors::{self, EngineRequestKind};
 use crate::guardian::ContainerGuardian;
-use crate::made::{self, ContainerRemovalGuard, CreatedContainer};
 use crate::mounts::{self, MountedFolder};
-use crate::onlooker::TerminalObserver;
 use crate::paths::{ContainerPaths, SharedFolder, SharedWorkspace};
-use crate::place::{self, ContainerContext};
 use crate::probe::{self, ContainerFacts};
 use crate::settings::{CONTAINER_TMP, CONTAINER_WORKDIR, DockerSettings, RequestedContainer};
 use crate::shared::{FolderUser, SharedFolders};
 use crate::terminal::{ContainerTerminal, TerminalSize};
 use crate::volumes;
+use crate::wait_observer::TerminalObserver;
 use crate::watch::ContainerWatch;
 
 /// Separates the name of a container from the number of its replacement.
@@ -132,14 +132,21 @@ impl Container {
             SharedFolders::create_for_mount(&base, workspace, tmp, volumes, folder_user(settings))?;
         let user = command_user(&engine, settings, &folders);
         let name = folders.name();
-        let made =
-            made::make(&engine, settings, image, &name, user.as_deref(), folders.paths()).await?;
+        let made = create_container::make(
+            &engine,
+            settings,
+            image,
+            &name,
+            user.as_deref(),
+            folders.paths(),
+        )
+        .await?;
         let CreatedContainer { id, guardian, removal } = made;
         let origin =
             if guardian.is_some() { ContainerOrigin::Made } else { ContainerOrigin::MadeToStay };
         let guardian = match guardian {
             Some(guardian) => guardian,
-            None => place::start_guardian(&engine, &id, &name).await?,
+            None => container_context::start_guardian(&engine, &id, &name).await?,
         };
         let users = folder_user(settings);
         let found = UnprobedContainer { id, name, user, users, origin, removal: Some(removal) };
@@ -190,7 +197,7 @@ impl Container {
         let folders = SharedFolders::create_in_workspace(workspace, access, folder_user(settings))?;
         let user = command_user(&engine, settings, &folders);
         let id = seen.id.unwrap_or_else(|| name.to_owned());
-        let guardian = place::start_guardian(&engine, &id, name).await?;
+        let guardian = container_context::start_guardian(&engine, &id, name).await?;
         let name = name.to_owned();
         let (users, origin) = (folder_user(settings), ContainerOrigin::Brought);
         let found = UnprobedContainer { id, name, user, users, origin, removal: None };
@@ -280,7 +287,8 @@ impl Container {
             return Ok(again);
         }
         if guardian.has_ended() && self.origin != ContainerOrigin::Made {
-            *guardian = place::start_guardian(&place.engine, &place.id, &place.name).await?;
+            *guardian =
+                container_context::start_guardian(&place.engine, &place.id, &place.name).await?;
         }
         Ok(ContainerContext { guardian: guardian.clone(), ..place })
     }
@@ -301,7 +309,8 @@ impl Container {
                 if running != Some(true) {
                     return Err(gone);
                 }
-                let guardian = place::start_guardian(&ended.engine, id, &ended.name).await?;
+                let guardian =
+                    container_context::start_guardian(&ended.engine, id, &ended.name).await?;
                 (Arc::clone(&ended.id), Arc::clone(&ended.name), guardian)
             }
             ContainerOrigin::Made | ContainerOrigin::MadeToStay
@@ -314,7 +323,8 @@ impl Container {
                 started.map_err(|error| {
                     ended.engine.explain(&error, EngineRequestKind::Container(id))
                 })?;
-                let guardian = place::start_guardian(&ended.engine, id, &ended.name).await?;
+                let guardian =
+                    container_context::start_guardian(&ended.engine, id, &ended.name).await?;
                 (Arc::clone(&ended.id), Arc::clone(&ended.name), guardian)
             }
             ContainerOrigin::Made => self.recreate(ended).await?,
@@ -349,7 +359,8 @@ impl Container {
             format!("{first}{AGAIN}{made}")
         };
         let (engine, user) = (&ended.engine, ended.user.as_deref());
-        let made = made::make(engine, &self.settings, image, &name, user, &self.paths).await?;
+        let made =
+            create_container::make(engine, &self.settings, image, &name, user, &self.paths).await?;
         let CreatedContainer { id, guardian, removal } = made;
         *self.removal.lock().await = Some(removal);
         let Some(guardian) = guardian else {

@@ -10,7 +10,7 @@ use jaato_plugin_sdk::types::Result;
 
 use crate::address::EngineAddress;
 use crate::errors::{self, EngineRequestKind};
-use crate::fetched::{ImageDownload, ImageDownloadProgress};
+use crate::pull_progress::{ImageDownload, ImageDownloadProgress};
 use crate::settings::ImagePullPolicy;
 
 /// A connected engine. Clones share the connection.

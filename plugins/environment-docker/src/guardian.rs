@@ -61,7 +61,7 @@ impl ContainerGuardian {
     /// # Errors
     /// `unavailable` if the shell has ended.
     pub async fn unregister(&self, session: u32) -> Result<Vec<LeftoverProcess>> {
-        Ok(parse_left(&self.ask(format!("u {session}")).await?))
+        Ok(parse_left(&self.ask_guardian(format!("u {session}")).await?))
     }
 
     /// Ends a command and all its processes, without waiting. For use in a drop.
@@ -74,7 +74,7 @@ impl ContainerGuardian {
     /// # Errors
     /// `unavailable` if the shell has ended.
     pub async fn end_now(&self, session: u32) -> Result<()> {
-        self.ask(format!("e {session}")).await.map(drop)
+        self.ask_guardian(format!("e {session}")).await.map(drop)
     }
 
     /// Ends all registered commands and the shell itself, and waits until its output is closed.
@@ -82,7 +82,7 @@ impl ContainerGuardian {
     /// # Errors
     /// `unavailable` if the shell has ended.
     pub async fn end_all(&self) -> Result<()> {
-        self.ask("x".to_owned()).await?;
+        self.ask_guardian("x".to_owned()).await?;
         self.asks.closed().await;
         Ok(())
     }
@@ -92,7 +92,7 @@ impl ContainerGuardian {
     /// # Errors
     /// `unavailable` if the shell has ended.
     pub async fn signal(&self, group: u32, signal: Signal) -> Result<bool> {
-        Ok(self.ask(format!("s {group} {}", signal_name(signal))).await? == "ok")
+        Ok(self.ask_guardian(format!("s {group} {}", signal_name(signal))).await? == "ok")
     }
 
     /// Returns the shell's information about a session's terminal: group, state, kernel function in
@@ -101,7 +101,7 @@ impl ContainerGuardian {
     /// # Errors
     /// `unavailable` if the shell has ended.
     pub async fn foreground(&self, session: u32) -> Result<String> {
-        self.ask(format!("f {session}")).await
+        self.ask_guardian(format!("f {session}")).await
     }
 
     fn send_request(&self, words: String) {
@@ -109,7 +109,7 @@ impl ContainerGuardian {
         let _ = self.asks.send(HelperShellRequest { words, answer: None });
     }
 
-    async fn ask(&self, words: String) -> Result<String> {
+    async fn ask_guardian(&self, words: String) -> Result<String> {
         let ended = || {
             let text = "the shell in the container that sends signals has ended";
             Error::new(ErrorKind::Unavailable, text).temporary()

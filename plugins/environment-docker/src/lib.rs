@@ -9,29 +9,29 @@
 mod address;
 mod command;
 mod container;
+mod container_context;
+mod create_container;
 mod engine;
 mod errors;
-mod fetched;
 mod guardian;
 mod link;
-mod made;
 mod mounts;
-mod onlooker;
 mod owner;
 mod paths;
-mod place;
 mod plugin;
 mod probe;
+mod pull_progress;
 mod raw;
 mod runtime;
 mod settings;
 mod shared;
 mod shell;
 mod sweep;
+mod temporary_folder;
 mod terminal;
 mod terminals;
-mod tmp;
 mod volumes;
+mod wait_observer;
 mod watch;
 mod wrapper;
 
@@ -41,14 +41,14 @@ pub use command::{
 };
 pub use container::{Container, ContainerOrigin};
 pub use engine::{DockerEngine, PullProgressCallback};
-pub use onlooker::TerminalObservation;
 pub use paths::ContainerPaths;
 pub use probe::ContainerFacts;
 pub use runtime::EngineRuntime;
 pub use settings::{DockerSettings, ImagePullPolicy};
 pub use sweep::remove_left_behind;
+pub use temporary_folder::remove_left_behind as remove_folders_left_behind;
 pub use terminal::{ContainerTerminal, TerminalForeground, TerminalSize};
-pub use tmp::remove_left_behind as remove_folders_left_behind;
+pub use wait_observer::TerminalObservation;
 
 jaato_plugin_sdk::export_plugin! {
     state: plugin::DockerPlugin,

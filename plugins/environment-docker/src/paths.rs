@@ -174,14 +174,14 @@ pub fn normalize_path(path: &Path) -> PathBuf {
 mod tests {
     use super::*;
 
-    fn shared(host: &str, container: &str) -> SharedFolder {
+    fn shared_folder(host: &str, container: &str) -> SharedFolder {
         SharedFolder { host: host.into(), container: container.into() }
     }
 
     fn paths() -> ContainerPaths {
         ContainerPaths::new(
-            shared("/home/me/project", "/workspace"),
-            shared("/tmp/j1", "/tmp/jaato"),
+            shared_folder("/home/me/project", "/workspace"),
+            shared_folder("/tmp/j1", "/tmp/jaato"),
         )
     }
 
@@ -237,7 +237,10 @@ mod tests {
 
     #[test]
     fn deeper_of_two_shared_folders_wins() {
-        let paths = ContainerPaths::new(shared("/w", "/srv"), shared("/w/.tmp/j1", "/srv/.tmp/j1"));
+        let paths = ContainerPaths::new(
+            shared_folder("/w", "/srv"),
+            shared_folder("/w/.tmp/j1", "/srv/.tmp/j1"),
+        );
         let found = paths.to_host(Path::new("/srv/.tmp/j1/a")).unwrap();
         assert_eq!(found, Path::new("/w/.tmp/j1/a"));
     }

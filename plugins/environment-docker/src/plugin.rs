@@ -14,13 +14,13 @@ use jaato_plugin_sdk_environment::{ExecutionEnvironment, HostFiles};
 use crate::address::EngineAddress;
 use crate::container::{Container, ContainerOrigin};
 use crate::engine::{DockerEngine, PullProgressCallback};
-use crate::fetched::ImageDownloadProgress;
 use crate::probe::ContainerFacts;
+use crate::pull_progress::ImageDownloadProgress;
 use crate::runtime::EngineRuntime;
 use crate::settings::DockerSettings;
 use crate::shell::DockerShell;
 use crate::terminals::DockerTerminals;
-use crate::{sweep, tmp, volumes};
+use crate::{sweep, temporary_folder, volumes};
 
 /// The plugin's state: the user's configuration.
 pub struct DockerPlugin {
@@ -78,7 +78,7 @@ impl ExecutionEnvironment for DockerEnvironment {
                 let _ = host.emit(&Delta::progress(label, done, total));
             });
         let opening = runtime.run(async move {
-            open(&settings, Path::new(&root), Path::new(&workspace), on_fetched).await
+            open_container(&settings, Path::new(&root), Path::new(&workspace), on_fetched).await
         });
         let (container, notes) = opening.await?;
         for note in notes {
@@ -121,7 +121,7 @@ impl ExecutionEnvironment for DockerEnvironment {
 }
 
 /// Removes the remains of killed hosts, then opens the container. Also returns lines for the log.
-async fn open(
+async fn open_container(
     settings: &DockerSettings,
     root: &Path,
     workspace: &Path,
@@ -142,7 +142,7 @@ async fn open(
     }
     let base = settings.tmp_base_dir.clone().unwrap_or_else(std::env::temp_dir);
     for base in [base.as_path(), mounted.as_path(), root] {
-        notes.extend(tmp::remove_left_behind(base).into_iter().map(|path| {
+        notes.extend(temporary_folder::remove_left_behind(base).into_iter().map(|path| {
             format!("removed `{}`, which a killed host had left behind", path.display())
         }));
     }

@@ -7,7 +7,7 @@ use jaato_plugin_sdk::types::text::one_line;
 use jaato_plugin_sdk::types::{Error, ErrorKind, Result};
 
 use crate::command::{CommandEvent, CommandExit, ContainerCommand, ContainerCommandSpec};
-use crate::place::ContainerContext;
+use crate::container_context::ContainerContext;
 
 /// Needs only a shell, because a container may contain nothing else.
 const SCRIPT: &str = r#"r(){ v=; { IFS= read -r v <"$1"; } 2>/dev/null; }

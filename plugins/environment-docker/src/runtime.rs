@@ -115,14 +115,14 @@ mod tests {
     use futures_util::future::pending;
 
     /// Runs a future without timers, like a plugin executor.
-    fn wait<T>(future: impl Future<Output = T>) -> T {
+    fn block_on_future<T>(future: impl Future<Output = T>) -> T {
         Builder::new_current_thread().build().unwrap().block_on(future)
     }
 
     #[test]
     fn timers_work_without_a_tokio_executor() {
         let runtime = EngineRuntime::start().unwrap();
-        let answer = wait(runtime.run(async {
+        let answer = block_on_future(runtime.run(async {
             tokio::time::sleep(Duration::from_millis(1)).await;
             Ok(7)
         }));
@@ -139,26 +139,26 @@ mod tests {
         }));
         assert!(waiting.as_mut().now_or_never().is_none());
         drop(waiting);
-        assert!(wait(dropped).is_err());
+        assert!(block_on_future(dropped).is_err());
     }
 
     #[test]
     fn panic_fails_only_its_own_call() {
         let runtime = EngineRuntime::start().unwrap();
-        let error = wait(runtime.run::<()>(async { panic!("moon") })).unwrap_err();
+        let error = block_on_future(runtime.run::<()>(async { panic!("moon") })).unwrap_err();
         assert_eq!(
             (error.kind, error.message.as_str()),
             (ErrorKind::PluginPanicked, "panicked: moon")
         );
-        assert_eq!(wait(runtime.run(async { Ok(1) })).unwrap(), 1);
+        assert_eq!(block_on_future(runtime.run(async { Ok(1) })).unwrap(), 1);
     }
 
     #[test]
     fn stopped_runtime_refuses_later_calls() {
         let runtime = EngineRuntime::start().unwrap();
-        wait(runtime.stop().unwrap()).unwrap();
+        block_on_future(runtime.stop().unwrap()).unwrap();
         assert!(runtime.stop().is_none());
-        let error = wait(runtime.run(async { Ok(1) })).unwrap_err();
+        let error = block_on_future(runtime.run(async { Ok(1) })).unwrap_err();
         assert_eq!(error.kind, ErrorKind::Unavailable);
     }
 
@@ -167,8 +167,8 @@ mod tests {
         let runtime = EngineRuntime::start().unwrap();
         let ended = runtime.thread.ended.lock().take().unwrap();
         drop(runtime.clone());
-        assert_eq!(wait(runtime.run(async { Ok(1) })).unwrap(), 1);
+        assert_eq!(block_on_future(runtime.run(async { Ok(1) })).unwrap(), 1);
         drop(runtime);
-        wait(ended).unwrap();
+        block_on_future(ended).unwrap();
     }
 }

@@ -172,17 +172,24 @@ mod tests {
 
     use super::*;
 
-    fn wanted(text: &str) -> Result<String> {
+    fn parse_requested_container(text: &str) -> Result<String> {
         let settings: DockerSettings = serde_json::from_str(text).unwrap();
         settings.requested_container().map(|wanted| format!("{wanted:?}"))
     }
 
     #[test]
     fn exactly_one_of_image_and_container_is_wanted() {
-        assert_eq!(wanted(r#"{"image":"a"}"#).unwrap(), r#"Image("a")"#);
-        assert_eq!(wanted(r#"{"container_id":"b"}"#).unwrap(), r#"Container("b")"#);
+        assert_eq!(parse_requested_container(r#"{"image":"a"}"#).unwrap(), r#"Image("a")"#);
+        assert_eq!(
+            parse_requested_container(r#"{"container_id":"b"}"#).unwrap(),
+            r#"Container("b")"#
+        );
         for text in ["{}", r#"{"image":""}"#, r#"{"image":"a","container_id":"b"}"#] {
-            assert_eq!(wanted(text).unwrap_err().kind, ErrorKind::Configuration, "{text}");
+            assert_eq!(
+                parse_requested_container(text).unwrap_err().kind,
+                ErrorKind::Configuration,
+                "{text}"
+            );
         }
     }
 
@@ -208,7 +215,8 @@ mod tests {
 
     #[test]
     fn a_relative_folder_of_the_container_is_refused() {
-        let error = wanted(r#"{"image":"a","container_workdir":"src"}"#).unwrap_err();
+        let error =
+            parse_requested_container(r#"{"image":"a","container_workdir":"src"}"#).unwrap_err();
         assert_eq!(error.message, "`container_workdir` is not absolute: `src`");
     }
 

@@ -13,7 +13,7 @@ use jaato_plugin_sdk_environment::files::{
 
 use crate::errors;
 use crate::paths::{ContainerPaths, MountedVolume, SharedFolder, SharedWorkspace};
-use crate::tmp::{self, TemporaryFolder};
+use crate::temporary_folder::{self, TemporaryFolder};
 
 /// The home of a user without a home in the container, inside the temporary folder.
 const HOME: &str = "home";
@@ -50,7 +50,7 @@ impl SharedFolders {
         volumes: Vec<MountedVolume>,
         users: FolderUser,
     ) -> Result<Self> {
-        let folder = TemporaryFolder::make(base, tmp::PREFIX)?;
+        let folder = TemporaryFolder::make(base, temporary_folder::PREFIX)?;
         let workspace = (workspace.into(), FolderAccess::Write);
         let shared = Self::open(folder, workspace, volumes, tmp.to_owned())?;
         // Other users of this machine cannot reach it, because they cannot enter the folder around
@@ -70,7 +70,8 @@ impl SharedFolders {
         users: FolderUser,
     ) -> Result<Self> {
         let workspace = workspace.into();
-        let folder = TemporaryFolder::make(&workspace.folder.host, tmp::HIDDEN_PREFIX)?;
+        let folder =
+            TemporaryFolder::make(&workspace.folder.host, temporary_folder::HIDDEN_PREFIX)?;
         let name = folder.path().file_name().unwrap_or_default();
         let shown = workspace.folder.container.join(name).join(LINK);
         let shared = Self::open(folder, (workspace, access), Vec::new(), shown)?;

@@ -151,11 +151,11 @@ impl ProgramEvents for DockerEvents {
     async fn next(&mut self) -> Result<Option<ProcessUpdate>> {
         let (shared, deadline) = (Arc::clone(&self.shared), self.deadline);
         let timed_out = Arc::clone(&self.timed_out);
-        self.runtime.run(async move { next(&shared, deadline, &timed_out).await }).await
+        self.runtime.run(async move { next_update(&shared, deadline, &timed_out).await }).await
     }
 }
 
-async fn next(
+async fn next_update(
     shared: &Arc<DockerProgramState>,
     deadline: Option<Instant>,
     timed_out: &AtomicBool,

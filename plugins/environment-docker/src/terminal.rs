@@ -11,11 +11,11 @@ use tokio::sync::{Mutex, oneshot};
 use tokio::time::timeout;
 
 use crate::command::ContainerCommandSpec;
+use crate::container_context::{ContainerContext, ExecRequest};
 use crate::errors::{self, EngineRequestKind};
 use crate::link::EngineInputStream;
-use crate::onlooker::TerminalObservation;
-use crate::place::{ContainerContext, ExecRequest};
 use crate::raw::{self, TerminalReader, UpgradeFailure};
+use crate::wait_observer::TerminalObservation;
 use crate::wrapper::{self, WrapperReport};
 
 /// The maximum number of bytes returned by one read.
@@ -72,7 +72,7 @@ impl ContainerTerminal {
         tokio::spawn(async move {
             let deadline = place.engine.docker().timeout();
             let address = place.engine.address().clone();
-            let started = timeout(deadline, begin(place, spec, size)).await;
+            let started = timeout(deadline, begin_terminal(place, spec, size)).await;
             let started = started.unwrap_or_else(|_| Err(errors::engine_timeout(&address)));
             // If no one receives the handle, dropping it ends the program.
             let _ = sender.send(started);
@@ -225,7 +225,7 @@ impl Drop for ContainerTerminal {
     }
 }
 
-async fn begin(
+async fn begin_terminal(
     place: ContainerContext,
     spec: ContainerCommandSpec,
     size: TerminalSize,

@@ -16,10 +16,10 @@ use parking_lot::Mutex;
 
 use crate::command::{CommandInput, ContainerCommandSpec};
 use crate::container::Container;
-use crate::onlooker::TerminalObservation;
 use crate::plugin::tell_notes;
 use crate::runtime::EngineRuntime;
 use crate::terminal::{ContainerTerminal, TerminalSize};
+use crate::wait_observer::TerminalObservation;
 
 /// The terminal type, which most programs know.
 const TERM: (&str, &str) = ("TERM", "xterm-256color");
@@ -198,7 +198,7 @@ impl TerminalEvents for DockerTerminalEvents {
             return Ok(None);
         }
         let terminal = Arc::clone(&self.terminal);
-        let happened = self.runtime.run(async move { next(&terminal).await }).await;
+        let happened = self.runtime.run(async move { next_update(&terminal).await }).await;
         if let Ok(TerminalUpdate::Output(bytes)) = &happened {
             self.shown_bytes.fetch_add(bytes.len() as u64, Relaxed);
         }
@@ -207,7 +207,7 @@ impl TerminalEvents for DockerTerminalEvents {
     }
 }
 
-async fn next(terminal: &ContainerTerminal) -> Result<TerminalUpdate> {
+async fn next_update(terminal: &ContainerTerminal) -> Result<TerminalUpdate> {
     if let Some(bytes) = terminal.read().await? {
         return Ok(TerminalUpdate::Output(bytes));
     }

@@ -63,7 +63,8 @@ pub fn plan(request: &GcRequest, settings: &TruncateSettings) -> GcPlan {
     }
     let gone = turns.iter().filter(|turn| !turn.stays);
     let drop: Vec<usize> = gone.flat_map(|turn| turn.start..turn.end).collect();
-    let note = (settings.notify_on_gc && !drop.is_empty()).then(|| note(&turns, finished));
+    let note =
+        (settings.notify_on_gc && !drop.is_empty()).then(|| format_removal_note(&turns, finished));
     GcPlan { v: GcPlan::VERSION, drop, summary: None, note, ..GcPlan::default() }
 }
 
@@ -73,7 +74,7 @@ fn split_turns(messages: &[Message]) -> Vec<TurnRange> {
     let starts: Vec<usize> = (0..messages.len()).filter(is_start).collect();
     let ends = starts.iter().skip(1).copied().chain([messages.len()]);
     let turn = |(&start, end): (&usize, usize)| {
-        let bytes = messages[start..end].iter().map(bytes_of).sum();
+        let bytes = messages[start..end].iter().map(message_bytes).sum();
         TurnRange { start, end, bytes, stays: true }
     };
     starts.iter().zip(ends).map(turn).collect()
@@ -87,7 +88,7 @@ fn is_open(messages: &[Message]) -> bool {
 
 /// Returns the size of a message as JSON. A message that cannot be serialized counts as 0, because
 /// removing it gains nothing.
-fn bytes_of(message: &Message) -> u64 {
+fn message_bytes(message: &Message) -> u64 {
     serde_json::to_string(message).map_or(0, |json| json.len() as u64)
 }
 
@@ -101,7 +102,7 @@ fn is_above(tokens: u64, percent: u64, request: &GcRequest) -> bool {
     tokens * 100 > limit * u128::from(percent)
 }
 
-fn note(turns: &[TurnRange], finished: usize) -> String {
+fn format_removal_note(turns: &[TurnRange], finished: usize) -> String {
     let removed = turns.iter().filter(|turn| !turn.stays).count();
     let kept = turns[..finished].iter().filter(|turn| turn.stays).count();
     format!("Context cleaned: removed {removed} old turns, kept {kept} recent turns.")

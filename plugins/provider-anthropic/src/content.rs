@@ -112,14 +112,14 @@ pub(crate) fn own(part: &Part, model: &str) -> Option<Value> {
             let signature = signature.as_deref()?;
             Some(json!({ "type": "thinking", "thinking": text, "signature": signature }))
         }
-        Part::ToolCall(one) => Some(call(one)),
+        Part::ToolCall(one) => Some(encode_call(one)),
         Part::Opaque(opaque) => own_block(opaque, model).cloned(),
         Part::Data(data) => text(&in_words(data)),
         _ => None,
     }
 }
 
-fn call(call: &ToolCall) -> Value {
+fn encode_call(call: &ToolCall) -> Value {
     let mut input = call.arguments.clone();
     if !input.is_object() {
         input = Value::Object(Map::from_iter([(INVALID_ARGUMENTS.to_owned(), input)]));

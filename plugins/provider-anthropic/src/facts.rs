@@ -174,7 +174,7 @@ const OTHERS: AnthropicModelFacts = AnthropicModelFacts {
 pub(crate) fn of(model: &str) -> AnthropicModelFacts {
     let model = model.to_lowercase();
     let Some((_, name)) = model.split_once("claude") else { return OTHERS };
-    let (family, version) = read(name);
+    let (family, version) = parse_family_and_version(name);
     let fits = |(of_family, up_to, _): &&(Option<&str>, u32, AnthropicModelFacts)| {
         of_family.is_none_or(|it| Some(it) == family) && version.is_some_and(|it| it <= *up_to)
     };
@@ -182,7 +182,7 @@ pub(crate) fn of(model: &str) -> AnthropicModelFacts {
 }
 
 /// Reads family and version: `-opus-4-5-20251101`, `-3-5-sonnet-latest`, `-opus-4.5@2025`.
-fn read(name: &str) -> (Option<&'static str>, Option<u32>) {
+fn parse_family_and_version(name: &str) -> (Option<&'static str>, Option<u32>) {
     let words = || name.split(['-', '.', '@', ':', '_', '/']);
     let family = FAMILIES.into_iter().find(|family| words().any(|word| word == *family));
     let is_number =
@@ -211,7 +211,7 @@ mod tests {
             ("-2.1", (None, Some(21))),
             ("-next", (None, None)),
         ] {
-            assert_eq!(read(name), expected, "{name}");
+            assert_eq!(parse_family_and_version(name), expected, "{name}");
         }
     }
 

@@ -20,12 +20,12 @@ pub(crate) fn format_id(id: &str) -> Cow<'_, str> {
     }
     let kept: String =
         id.chars().take(KEPT_CHARS).map(|c| if is_plain(c) { c } else { '_' }).collect();
-    Cow::Owned(format!("{kept}-{:016x}", hash(id)))
+    Cow::Owned(format!("{kept}-{:016x}", fnv1a_hash(id)))
 }
 
 /// Computes an FNV-1a hash. It is the same on every machine and in every version, unlike the hash
 /// of the standard library.
-fn hash(text: &str) -> u64 {
+fn fnv1a_hash(text: &str) -> u64 {
     text.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
     })

@@ -91,7 +91,7 @@ mod tests {
 
     use super::*;
 
-    fn of(status: u16, message: &str) -> String {
+    fn refusal_text(status: u16, message: &str) -> String {
         let body = json!({ "type": "error", "error": { "message": message } }).to_string();
         hint(status, body.as_bytes(), Some(AnthropicCredential::Key)).unwrap_or_default()
     }
@@ -109,8 +109,12 @@ mod tests {
             (400, "messages: at least one message is required", ""),
             (500, "`temperature` is deprecated", ""),
         ] {
-            assert!(of(status, message).contains(expected), "{message}: {}", of(status, message));
-            assert_eq!(of(status, message).is_empty(), expected.is_empty(), "{message}");
+            assert!(
+                refusal_text(status, message).contains(expected),
+                "{message}: {}",
+                refusal_text(status, message)
+            );
+            assert_eq!(refusal_text(status, message).is_empty(), expected.is_empty(), "{message}");
         }
         let token = hint(401, b"", Some(AnthropicCredential::Token)).unwrap();
         assert_eq!(token, "check the token in `ANTHROPIC_AUTH_TOKEN`");

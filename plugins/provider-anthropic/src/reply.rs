@@ -92,10 +92,10 @@ impl AnthropicReply {
         let index = event["index"].as_u64().unwrap_or(0);
         match event["type"].as_str() {
             Some("message_start") => self.facts(&event["message"]),
-            Some("content_block_start") => self.begin(index, &event["content_block"]),
-            Some("content_block_delta") => self.go_on(index, &event["delta"]),
+            Some("content_block_start") => self.begin_block(index, &event["content_block"]),
+            Some("content_block_delta") => self.continue_block(index, &event["delta"]),
             Some("content_block_stop") => {
-                self.end(index);
+                self.end_block(index);
                 Ok(Vec::new())
             }
             Some("message_delta") => {
@@ -126,9 +126,9 @@ impl AnthropicReply {
         Ok(vec![Delta::notice(text)])
     }
 
-    fn begin(&mut self, index: u64, block: &Value) -> Result<Vec<Delta>> {
+    fn begin_block(&mut self, index: u64, block: &Value) -> Result<Vec<Delta>> {
         let text = |key: &str| block[key].as_str().unwrap_or_default();
-        self.end(index);
+        self.end_block(index);
         let mut deltas = Vec::new();
         let kind = match block["type"].as_str() {
             Some("text") => {
@@ -148,7 +148,7 @@ impl AnthropicReply {
             Some("tool_use") => {
                 let (id, name) = (text("id"), text("name"));
                 if name.is_empty() {
-                    let text = format!("`{}` sent a call without a name", shown(&self.url));
+                    let text = format!("`{}` sent a call without a name", safe_url(&self.url));
                     return Err(Error::new(ErrorKind::Provider, text).temporary());
                 }
                 // The input is empty at the start of a streamed block, but not in a complete
@@ -167,7 +167,7 @@ impl AnthropicReply {
             }
             _ => {
                 let item = block.as_object().cloned().unwrap_or_default();
-                self.count(block.to_string().len())?;
+                self.count_bytes(block.to_string().len())?;
                 AnthropicReplyBlock::Other { item, input: String::new() }
             }
         };
@@ -179,11 +179,11 @@ impl AnthropicReply {
         Ok(deltas)
     }
 
-    fn go_on(&mut self, index: u64, delta: &Value) -> Result<Vec<Delta>> {
+    fn continue_block(&mut self, index: u64, delta: &Value) -> Result<Vec<Delta>> {
         let text = |key: &str| delta[key].as_str().unwrap_or_default();
         if let Some(AnthropicReplyBlock::Other { item, input }) = self.open.get_mut(&index) {
             let bytes = add_to_other(item, input, delta);
-            return self.count(bytes).map(|()| Vec::new());
+            return self.count_bytes(bytes).map(|()| Vec::new());
         }
         let is_thought = matches!(self.open.get(&index), Some(AnthropicReplyBlock::Thought));
         let is_newest = self.newest == index;
@@ -217,7 +217,7 @@ impl AnthropicReply {
         Ok(())
     }
 
-    fn end(&mut self, index: u64) {
+    fn end_block(&mut self, index: u64) {
         match self.open.remove(&index) {
             Some(AnthropicReplyBlock::Other { mut item, input }) => {
                 if !input.is_empty() {
@@ -235,7 +235,7 @@ impl AnthropicReply {
         }
     }
 
-    fn count(&mut self, bytes: usize) -> Result<()> {
+    fn count_bytes(&mut self, bytes: usize) -> Result<()> {
         self.other_bytes += bytes;
         if self.other_bytes > ARGUMENTS_BYTES_MAX {
             return Err(failure::of_too_much(&format!("{ARGUMENTS_BYTES_MAX} bytes of blocks")));
@@ -287,7 +287,7 @@ fn add_to_other(item: &mut Map<String, Value>, input: &mut String, delta: &Value
     bytes
 }
 
-fn shown(url: &str) -> String {
+fn safe_url(url: &str) -> String {
     failure::shown_url(url)
 }
 
@@ -349,7 +349,7 @@ impl AnswerReader for AnthropicReply {
             None => return Err(failure::of_cut(&self.url, self.has_begun)),
         };
         let open: Vec<u64> = self.open.keys().copied().collect();
-        open.into_iter().for_each(|index| self.end(index));
+        open.into_iter().for_each(|index| self.end_block(index));
         self.answer.set_usage(self.counted.usage());
         let reason = reason::of_word(&word);
         let calls = match reason {

@@ -36,12 +36,14 @@ pub(crate) fn of(
     let effort = effort.filter(|effort| *effort != Effort::Unknown);
     match (facts.thinking, effort) {
         (AnthropicThinking::Never, _) => AnthropicThinkingSettings::default(),
-        (AnthropicThinking::Budget, effort) => by_budget(facts, effort, max_tokens),
+        (AnthropicThinking::Budget, effort) => thinking_by_budget(facts, effort, max_tokens),
         (AnthropicThinking::WhenAsked, None | Some(Effort::None)) => {
             AnthropicThinkingSettings::default()
         }
-        (AnthropicThinking::UnlessDisabled, Some(Effort::None)) => off("disabled"),
-        (AnthropicThinking::AtLeastBetweenTools, Some(Effort::None)) => off("between_tools"),
+        (AnthropicThinking::UnlessDisabled, Some(Effort::None)) => thinking_off("disabled"),
+        (AnthropicThinking::AtLeastBetweenTools, Some(Effort::None)) => {
+            thinking_off("between_tools")
+        }
         (
             AnthropicThinking::WhenAsked
             | AnthropicThinking::UnlessDisabled
@@ -54,7 +56,7 @@ pub(crate) fn of(
 
 /// Returns settings for a model that must not think. The vendor accepts no other field next to this
 /// one, and no effort above `high`.
-fn off(word: &str) -> AnthropicThinkingSettings {
+fn thinking_off(word: &str) -> AnthropicThinkingSettings {
     AnthropicThinkingSettings {
         thinking: Some(json!({ "type": word })),
         ..AnthropicThinkingSettings::default()
@@ -85,7 +87,7 @@ fn word(effort: Effort) -> Option<&'static str> {
     })
 }
 
-fn by_budget(
+fn thinking_by_budget(
     facts: &AnthropicModelFacts,
     effort: Option<Effort>,
     max_tokens: u32,

@@ -25,7 +25,7 @@ fn request() -> CompletionRequest {
 /// Sends two requests and returns the credential that each named, with `+` if it had the token's
 /// beta header.
 #[track_caller]
-fn named(host: &FakeHost) -> Vec<String> {
+fn named_credentials(host: &FakeHost) -> Vec<String> {
     for _ in 0..2 {
         host.complete(&request()).result.unwrap();
     }
@@ -43,19 +43,19 @@ fn named(host: &FakeHost) -> Vec<String> {
 #[test]
 fn api_key_is_preferred_over_an_auth_token() {
     for base in [VENDOR, GATEWAY] {
-        assert_eq!(named(&host(base, &["ANTHROPIC_API_KEY"])), ["API_KEY", "API_KEY"]);
+        assert_eq!(named_credentials(&host(base, &["ANTHROPIC_API_KEY"])), ["API_KEY", "API_KEY"]);
         let both = host(base, &["ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN"]);
-        assert_eq!(named(&both), ["API_KEY", "API_KEY"]);
+        assert_eq!(named_credentials(&both), ["API_KEY", "API_KEY"]);
     }
 }
 
 #[test]
 fn auth_token_is_used_without_an_api_key_and_remembered() {
     let vendor = host(VENDOR, &["ANTHROPIC_AUTH_TOKEN"]);
-    assert_eq!(named(&vendor), ["API_KEY", "AUTH_TOKEN+", "AUTH_TOKEN+"]);
+    assert_eq!(named_credentials(&vendor), ["API_KEY", "AUTH_TOKEN+", "AUTH_TOKEN+"]);
     // A gateway does not know users who signed in at the vendor.
     let gateway = host(GATEWAY, &["ANTHROPIC_AUTH_TOKEN"]);
-    assert_eq!(named(&gateway), ["API_KEY", "AUTH_TOKEN", "AUTH_TOKEN"]);
+    assert_eq!(named_credentials(&gateway), ["API_KEY", "AUTH_TOKEN", "AUTH_TOKEN"]);
 }
 
 #[test]

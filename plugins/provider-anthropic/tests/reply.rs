@@ -21,7 +21,7 @@ const WORDS: Words = Words {
     },
 };
 
-fn read<'a>(pieces: impl IntoIterator<Item = &'a [u8]>) -> String {
+fn read_pieces<'a>(pieces: impl IntoIterator<Item = &'a [u8]>) -> String {
     WORDS.read(AnthropicReply::new("http://h/v1/messages"), pieces)
 }
 
@@ -39,7 +39,7 @@ fn part(part: &Part) -> String {
 
 #[track_caller]
 fn read_cut_anywhere(stream: &str) -> String {
-    cut_anywhere(stream, |pieces| read(pieces))
+    cut_anywhere(stream, |pieces| read_pieces(pieces))
 }
 
 #[track_caller]
@@ -55,14 +55,14 @@ fn stream(events: &[Value]) -> String {
     events.iter().map(written).collect()
 }
 
-fn start() -> Value {
+fn start_event() -> Value {
     json!({ "type": "message_start", "message": { "id": "msg_1", "type": "message",
         "role": "assistant", "content": [], "model": "claude-opus-5-5", "stop_reason": null,
         "stop_sequence": null, "usage": { "input_tokens": 9, "cache_creation_input_tokens": 20,
         "cache_read_input_tokens": 100, "output_tokens": 1 } } })
 }
 
-fn begin(index: u64, block: Value) -> Value {
+fn begin_event(index: u64, block: Value) -> Value {
     json!({ "type": "content_block_start", "index": index, "content_block": block })
 }
 
@@ -74,7 +74,7 @@ fn stop(index: u64) -> Value {
     json!({ "type": "content_block_stop", "index": index })
 }
 
-fn end(reason: &str) -> [Value; 2] {
+fn end_events(reason: &str) -> [Value; 2] {
     let delta = json!({ "stop_reason": reason, "stop_sequence": null });
     [
         json!({ "type": "message_delta", "delta": delta, "usage": { "output_tokens": 15 } }),
@@ -84,7 +84,7 @@ fn end(reason: &str) -> [Value; 2] {
 
 fn text(index: u64, text: &str) -> [Value; 3] {
     [
-        begin(index, json!({ "type": "text", "text": "" })),
+        begin_event(index, json!({ "type": "text", "text": "" })),
         piece(index, json!({ "type": "text_delta", "text": text })),
         stop(index),
     ]
@@ -94,12 +94,12 @@ fn call(index: u64, id: &str, pieces: &[&str]) -> Vec<Value> {
     let block = json!({ "type": "tool_use", "id": id, "name": "run", "input": {} });
     let fragment = |text| piece(index, json!({ "type": "input_json_delta", "partial_json": text }));
     let pieces = pieces.iter().map(fragment);
-    [begin(index, block)].into_iter().chain(pieces).chain([stop(index)]).collect()
+    [begin_event(index, block)].into_iter().chain(pieces).chain([stop(index)]).collect()
 }
 
 /// Returns the stream of a message with these blocks.
 fn message(blocks: &[&[Value]], reason: &str) -> String {
-    stream(&[&[start()], blocks.concat().as_slice(), &end(reason)].concat())
+    stream(&[&[start_event()], blocks.concat().as_slice(), &end_events(reason)].concat())
 }
 
 #[test]
@@ -141,13 +141,14 @@ data: {"type": "message_stop"}
 fn thoughts_keep_their_signatures_and_calls_keep_their_order() {
     let thought = |index: u64, text: &str, signature: &str| {
         [
-            begin(index, json!({ "type": "thinking", "thinking": "", "signature": "" })),
+            begin_event(index, json!({ "type": "thinking", "thinking": "", "signature": "" })),
             piece(index, json!({ "type": "thinking_delta", "thinking": text })),
             piece(index, json!({ "type": "signature_delta", "signature": signature })),
             stop(index),
         ]
     };
-    let redacted = [begin(3, json!({ "type": "redacted_thinking", "data": "EmwK" })), stop(3)];
+    let redacted =
+        [begin_event(3, json!({ "type": "redacted_thinking", "data": "EmwK" })), stop(3)];
     check(
         &message(
             &[
@@ -180,7 +181,7 @@ fn thoughts_keep_their_signatures_and_calls_keep_their_order() {
 #[test]
 fn server_tool_blocks_and_unknown_blocks_are_kept_unchanged() {
     let search = [
-        begin(
+        begin_event(
             0,
             json!({ "type": "server_tool_use", "id": "srvtoolu_1", "name": "web_search", "input": {} }),
         ),
@@ -190,9 +191,9 @@ fn server_tool_blocks_and_unknown_blocks_are_kept_unchanged() {
     ];
     let found =
         json!({ "type": "web_search_tool_result", "tool_use_id": "srvtoolu_1", "content": [] });
-    let found = [begin(1, found), stop(1)];
+    let found = [begin_event(1, found), stop(1)];
     let compaction = [
-        begin(2, json!({ "type": "compaction", "content": null })),
+        begin_event(2, json!({ "type": "compaction", "content": null })),
         piece(2, json!({ "type": "compaction_delta", "content": "so " })),
         piece(2, json!({ "type": "compaction_delta", "content": "far", "n": 1 })),
         stop(2),
@@ -238,7 +239,8 @@ fn refusal_drops_calls_and_shows_the_explanation() {
         "delta": { "stop_reason": "refusal",
             "stop_details": { "category": "cyber", "explanation": "It may do harm." } } });
     let called = call(0, "toolu_1", &["{}"]);
-    let events = [&[start()], called.as_slice(), &[details, json!({ "type": "message_stop" })]];
+    let events =
+        [&[start_event()], called.as_slice(), &[details, json!({ "type": "message_stop" })]];
     check(
         &stream(&events.concat()),
         expect![[r#"
@@ -268,12 +270,12 @@ fn call_truncated_by_the_token_limit_keeps_its_partial_arguments() {
 
 #[test]
 fn gateway_may_repeat_the_start_and_omit_ids_and_reason() {
-    let mut twice = start();
+    let mut twice = start_event();
     twice["message"]["usage"] = json!({ "input_tokens": 10, "output_tokens": 1 });
     let block = json!({ "type": "tool_use", "id": "", "name": "run", "input": { "x": 1 } });
     let called = call(1, "", &["{}"]);
     let events = [
-        &[start(), twice, begin(0, block), stop(0)],
+        &[start_event(), twice, begin_event(0, block), stop(0)],
         called.as_slice(),
         &[json!({ "type": "message_stop" })],
     ];
@@ -293,12 +295,12 @@ fn gateway_may_repeat_the_start_and_omit_ids_and_reason() {
 fn unstarted_and_unfinished_blocks_are_kept() {
     let events = [
         piece(0, json!({ "type": "text_delta", "text": "a" })),
-        begin(1, json!({ "type": "thinking", "thinking": "hm", "signature": "s" })),
-        begin(2, json!({ "type": "text", "text": "b" })),
+        begin_event(1, json!({ "type": "thinking", "thinking": "hm", "signature": "s" })),
+        begin_event(2, json!({ "type": "text", "text": "b" })),
         piece(2, json!({ "type": "signature_delta", "signature": "no" })),
-        begin(3, json!({ "type": "redacted_thinking", "data": "x" })),
-        begin(3, json!({ "type": "text", "text": "c" })),
-        end("end_turn")[0].clone(),
+        begin_event(3, json!({ "type": "redacted_thinking", "data": "x" })),
+        begin_event(3, json!({ "type": "text", "text": "c" })),
+        end_events("end_turn")[0].clone(),
     ];
     check(
         &stream(&events),
@@ -314,10 +316,10 @@ fn unstarted_and_unfinished_blocks_are_kept() {
 #[test]
 fn late_signature_is_dropped_and_never_attached_elsewhere() {
     let events = [
-        begin(0, json!({ "type": "thinking", "thinking": "hm" })),
-        begin(1, json!({ "type": "text", "text": "a" })),
+        begin_event(0, json!({ "type": "thinking", "thinking": "hm" })),
+        begin_event(1, json!({ "type": "text", "text": "a" })),
         piece(0, json!({ "type": "signature_delta", "signature": "late" })),
-        end("end_turn")[0].clone(),
+        end_events("end_turn")[0].clone(),
     ];
     check(
         &stream(&events),
@@ -332,9 +334,9 @@ fn late_signature_is_dropped_and_never_attached_elsewhere() {
 fn dropped_thoughts_are_reported_once() {
     let dropped = json!([{ "type": "thinking_dropped", "path": "messages.1.content.0",
         "reason": "prefix_binding_mismatch" }]);
-    let mut first = start();
+    let mut first = start_event();
     first["message"]["input_transformations"] = dropped.clone();
-    let mut last = end("end_turn");
+    let mut last = end_events("end_turn");
     last[0]["input_transformations"] = dropped;
     let events = [&[first], text(0, "a").as_slice(), &last].concat();
     check(
@@ -351,7 +353,7 @@ fn stream_error_ends_the_answer_with_its_kind() {
     let of = |kind: &str, said: &str| {
         let error = json!({ "type": kind, "message": said });
         let error = json!({ "type": "error", "error": error });
-        read_cut_anywhere(&stream(&[start(), error]))
+        read_cut_anywhere(&stream(&[start_event(), error]))
     };
     let lines = [
         of("overloaded_error", "Overloaded"),
@@ -383,7 +385,7 @@ fn stream_truncated_before_its_stop_reason_is_an_error() {
     // After the stop reason, no content is missing.
     let told = whole.find("event: message_stop").unwrap();
     for cut in 0..=whole.len() {
-        let read = read([&whole.as_bytes()[..cut]]);
+        let read = read_pieces([&whole.as_bytes()[..cut]]);
         let is_error = read.lines().last().unwrap().starts_with("! Provider Temporary");
         assert_eq!(is_error, cut + 2 < told, "cut at {cut} of {told}: {read}");
     }
@@ -403,11 +405,11 @@ fn events_of_unexpected_shape_are_ignored() {
         json!({ "type": "message_delta" }),
         json!({ "type": "message_start" }),
     ] {
-        let events = [&[odd], text(0, "a").as_slice(), &end("end_turn")].concat();
+        let events = [&[odd], text(0, "a").as_slice(), &end_events("end_turn")].concat();
         let read = read_cut_anywhere(&stream(&events));
         assert!(read.ends_with("= text:\"a\" Stop 0+15 (0 cached, 0 written)"), "{read}");
     }
-    let nameless = begin(0, json!({ "type": "tool_use", "id": "a" }));
+    let nameless = begin_event(0, json!({ "type": "tool_use", "id": "a" }));
     check(
         &stream(&[nameless]),
         expect!["! Provider Temporary `http://h/v1/messages` sent a call without a name"],
@@ -429,9 +431,9 @@ fn endless_answer_stops_at_a_limit() {
     };
     let endless: [(usize, &dyn Fn(u64) -> Value); 4] = [
         (EVENTS_MAX, &|_| json!({ "type": "ping" })),
-        (PARTS_MAX, &|_| begin(0, json!({ "type": "text" }))),
-        (PARTS_MAX, &|index| begin(index, json!({ "type": "mystery" }))),
-        (64, &|_| begin(0, json!({ "type": "mystery", "data": "x".repeat(128 * 1024) }))),
+        (PARTS_MAX, &|_| begin_event(0, json!({ "type": "text" }))),
+        (PARTS_MAX, &|index| begin_event(index, json!({ "type": "mystery" }))),
+        (64, &|_| begin_event(0, json!({ "type": "mystery", "data": "x".repeat(128 * 1024) }))),
     ];
     for (most, event) in endless {
         let error = ends_at(most, event).expect("there is a limit");
@@ -453,8 +455,9 @@ fn next(seed: &mut u64) -> usize {
 
 #[test]
 fn damaged_stream_gives_the_same_result_however_it_is_split() {
-    let thought = [begin(0, json!({ "type": "thinking", "thinking": "hm", "signature": "s" }))];
-    let other = [begin(3, json!({ "type": "mystery", "data": "x" })), stop(3)];
+    let thought =
+        [begin_event(0, json!({ "type": "thinking", "thinking": "hm", "signature": "s" }))];
+    let other = [begin_event(3, json!({ "type": "mystery", "data": "x" })), stop(3)];
     let whole = message(
         &[&thought, &text(1, "Grü"), &call(2, "toolu_1", &["{\"x\"", ":1}"]), &other],
         "tool_use",
@@ -471,8 +474,8 @@ fn damaged_stream_gives_the_same_result_however_it_is_split() {
             drop(bytes.splice(at..end, piece.bytes()));
         }
         let cut = next(&mut seed) % bytes.len();
-        let read_whole = read([&bytes[..]]);
-        assert_eq!(read([&bytes[..cut], &bytes[cut..]]), read_whole, "seed {number}");
+        let read_whole = read_pieces([&bytes[..]]);
+        assert_eq!(read_pieces([&bytes[..cut], &bytes[cut..]]), read_whole, "seed {number}");
     }
 }
 
@@ -483,7 +486,7 @@ fn split_surrogates_are_joined_and_a_lone_one_is_replaced() {
             "data: {{\"type\":\"content_block_delta\",\"index\":0,\"delta\":{{\"type\":\"text_delta\",\"text\":\"{text}\"}}}}\n\n"
         )
     };
-    let begin = stream(&[start(), begin(0, json!({ "type": "text", "text": "" }))]);
+    let begin = stream(&[start_event(), begin_event(0, json!({ "type": "text", "text": "" }))]);
     let end = "data: {\"type\":\"message_stop\"}\n\n";
     let all = [&begin, &text(r"a\ud83e"), &text(r"\udd80b\ud83dc"), end].concat();
     let read = read_cut_anywhere(&all);

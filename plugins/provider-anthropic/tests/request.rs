@@ -26,20 +26,20 @@ fn request(model: &str, messages: Vec<Message>) -> CompletionRequest {
 }
 
 #[track_caller]
-fn written(request: &CompletionRequest) -> AnthropicRequest {
+fn encode_request(request: &CompletionRequest) -> AnthropicRequest {
     write(request, &Default::default()).unwrap()
 }
 
 fn text(request: &CompletionRequest) -> String {
-    String::from_utf8(written(request).body).unwrap()
+    String::from_utf8(encode_request(request).body).unwrap()
 }
 
 fn value(request: &CompletionRequest) -> Value {
-    serde_json::from_slice(&written(request).body).unwrap()
+    serde_json::from_slice(&encode_request(request).body).unwrap()
 }
 
 /// Returns a body without the cache marks, which move.
-fn unmarked(request: &CompletionRequest) -> String {
+fn request_without_marks(request: &CompletionRequest) -> String {
     text(request).replace(r#","cache_control":{"type":"ephemeral"}"#, "")
 }
 
@@ -77,16 +77,16 @@ fn empty_system_text_and_tools_are_left_out() {
     request.system = " \n".to_owned();
     request.tools = Vec::new();
     expect![[r#"{"model":"claude-haiku-4-5","max_tokens":64000,"stream":true,"messages":[{"role":"user","content":[{"type":"text","text":"hi"}]}]}"#]]
-    .assert_eq(&unmarked(&request));
+    .assert_eq(&request_without_marks(&request));
 }
 
 #[test]
 fn successive_requests_share_a_prefix_except_for_cache_marks() {
     let mut messages = vec![Message::user("hi")];
-    let mut before = unmarked(&request("claude-opus-5-5", messages.clone()));
+    let mut before = request_without_marks(&request("claude-opus-5-5", messages.clone()));
     for message in steps() {
         messages.push(message);
-        let next = unmarked(&request("claude-opus-5-5", messages.clone()));
+        let next = request_without_marks(&request("claude-opus-5-5", messages.clone()));
         // Compare everything except the ends of the lists, because the model's last message may
         // continue.
         let shared = before.strip_suffix("]}").unwrap();
@@ -142,14 +142,14 @@ fn tool_changes_are_sent_in_place_if_the_model_allows() {
         {"role":"system","content":[{"type":"tool_removal","tool":{"type":"tool_reference","name":"look"}},{"type":"tool_addition","tool":{"type":"tool_definition","definition":{"name":"run","description":"Does it.","input_schema":{"type":"object","properties":{"b":{},"a":{}}}}}}]}"#]]
     .assert_eq(&lines.join("\n"));
     assert_eq!(body["tools"].as_array().unwrap().len(), 2);
-    assert!(written(&new).betas.contains(&"inline-tools-2026-09-15"));
+    assert!(encode_request(&new).betas.contains(&"inline-tools-2026-09-15"));
     // For other models, added tools follow the list, and removed tools stay.
     let old = request("claude-sonnet-5", messages);
     let body = value(&old);
     let names: Vec<_> = body["tools"].as_array().unwrap().iter().map(|it| &it["name"]).collect();
     assert_eq!(names, ["get_time", "run", "look"]);
     assert!(!body.to_string().contains("tool_addition"));
-    assert!(written(&old).betas.is_empty());
+    assert!(encode_request(&old).betas.is_empty());
 }
 
 #[test]

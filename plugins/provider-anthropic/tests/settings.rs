@@ -15,7 +15,7 @@ fn request(model: &str, options: Value) -> CompletionRequest {
 }
 
 /// Returns the body except model, tools and messages, and the beta headers that it needs.
-fn sent(model: &str, options: Value) -> String {
+fn sent_settings(model: &str, options: Value) -> String {
     match write(&request(model, options), &Default::default()) {
         Err(error) => {
             assert_eq!(error.kind, ErrorKind::Configuration);
@@ -33,8 +33,10 @@ fn sent(model: &str, options: Value) -> String {
 /// Checks what each of these models gets, one per line.
 #[track_caller]
 fn check(models: &[&str], options: Value, expected: Expect) {
-    let lines: Vec<_> =
-        models.iter().map(|model| format!("{model} {}", sent(model, options.clone()))).collect();
+    let lines: Vec<_> = models
+        .iter()
+        .map(|model| format!("{model} {}", sent_settings(model, options.clone())))
+        .collect();
     expected.assert_eq(&lines.join("\n"));
 }
 

@@ -7,7 +7,11 @@ use jaato_plugin_testkit::{FakeHost, FinishedCall};
 use jaato_vendors::anthropic::{AnthropicAnswerPiece, AnthropicTurn, FakeAnthropic};
 use jaato_vendors::joined_deltas;
 
-fn ask(turn: &AnthropicTurn, model: &str, stream: Option<bool>) -> FinishedCall<Completion> {
+fn complete_turn(
+    turn: &AnthropicTurn,
+    model: &str,
+    stream: Option<bool>,
+) -> FinishedCall<Completion> {
     let vendor = FakeAnthropic::new([turn.clone()]);
     let host = FakeHost::new(provider_anthropic::__jaato::MODULE)
         .with_http(move |request| vendor.answer_plugin(request));
@@ -20,7 +24,8 @@ fn ask(turn: &AnthropicTurn, model: &str, stream: Option<bool>) -> FinishedCall<
 #[track_caller]
 fn check(turn: AnthropicTurn) {
     for model in ["claude-opus-5-5", "claude-haiku-4-5"] {
-        let (pieces, whole) = (ask(&turn, model, None), ask(&turn, model, Some(false)));
+        let (pieces, whole) =
+            (complete_turn(&turn, model, None), complete_turn(&turn, model, Some(false)));
         assert_eq!(joined_deltas(&pieces.deltas), joined_deltas(&whole.deltas), "{model}");
         assert_eq!(pieces.result, whole.result, "{model}");
     }

@@ -62,7 +62,7 @@ pub(crate) fn is_retired(url: &str) -> bool {
 mod tests {
     use super::*;
 
-    fn of(base: &str, organization: &str) -> Result<GitHubEndpoint> {
+    fn endpoint_for(base: &str, organization: &str) -> Result<GitHubEndpoint> {
         let (base_url, organization) = (base.to_owned(), organization.to_owned());
         of_config(&Config { base_url, organization, ..Config::default() })
     }
@@ -75,12 +75,12 @@ mod tests {
             "https://models.github.ai",
             "https://models.github.ai/inference/chat/completions",
         ] {
-            let url = of(base, "").unwrap().url;
+            let url = endpoint_for(base, "").unwrap().url;
             assert_eq!(url, "https://models.github.ai/inference/chat/completions", "{base}");
-            let url = of(base, "moon").unwrap().url;
+            let url = endpoint_for(base, "moon").unwrap().url;
             assert_eq!(url, "https://models.github.ai/orgs/moon/inference/chat/completions");
         }
-        let url = of("http://h:1/inference?x=1", "moon").unwrap().url;
+        let url = endpoint_for("http://h:1/inference?x=1", "moon").unwrap().url;
         assert_eq!(url, "http://h:1/orgs/moon/inference/chat/completions?x=1");
     }
 
@@ -91,7 +91,7 @@ mod tests {
             ("http://h:1/v1", "moon", false),
             ("https://models.github.ai/orgs/sun/inference", "moon", true),
         ] {
-            let endpoint = of(base, organization).unwrap();
+            let endpoint = endpoint_for(base, organization).unwrap();
             assert_eq!(endpoint.url, format!("{base}/chat/completions"));
             assert_eq!(endpoint.is_attributed, is_attributed, "{base}");
         }
@@ -100,7 +100,7 @@ mod tests {
     #[test]
     fn invalid_organization_name_is_refused() {
         for name in ["a/b", "../x", "a?b", "a b", "é"] {
-            let error = of(ORIGIN, name).unwrap_err();
+            let error = endpoint_for(ORIGIN, name).unwrap_err();
             assert_eq!(error.kind, ErrorKind::Configuration, "{name}");
         }
     }

@@ -28,10 +28,10 @@ pub(crate) type GitHubRateLimit = (Option<String>, Option<u64>);
 /// Replaces the error of a failed exchange with the retired service by one that says so.
 pub(crate) fn of_exchange(url: &str, error: Error) -> Error {
     let is_gone = is_retired(url) && error.kind == ErrorKind::Unavailable;
-    if is_gone { retired(&error.message) } else { error }
+    if is_gone { retired_error(&error.message) } else { error }
 }
 
-fn retired(reason: &str) -> Error {
+fn retired_error(reason: &str) -> Error {
     let text = format!("GitHub Models was retired on 2026-07-30: {reason}");
     Error::new(ErrorKind::Provider, text).with_hint(format!(
         "set `{ENDPOINT}` to a replacement server, or use another provider, such as `openai`, \
@@ -62,7 +62,7 @@ pub(crate) fn explained(
     let RefusedAnswer { status, body, had_key, mut error } = refused;
     let names_model = String::from_utf8_lossy(body).to_lowercase().contains("model");
     let hint = match status {
-        410 => return retired(&error.message),
+        410 => return retired_error(&error.message),
         429 => {
             let wait = ends.map(|seconds| seconds.min(WAIT_S_MAX) * 1000);
             error.retry_after_ms = error.retry_after_ms.or(wait);
@@ -70,7 +70,7 @@ pub(crate) fn explained(
         }
         401 if had_key => Some(format!("check the token in `{TOKEN}`")),
         401 => Some(format!("the server wants a token: set `{TOKEN}`")),
-        403 => Some(forbidden(config)),
+        403 => Some(forbidden_hint(config)),
         404 | 405 if !names_model => Some(CHECK_ENDPOINT.to_owned()),
         // The service has no list of models.
         404 => Some("models are named `publisher/name`, such as `openai/gpt-4.1`".to_owned()),
@@ -79,7 +79,7 @@ pub(crate) fn explained(
     hint.into_iter().fold(error, Error::with_hint)
 }
 
-fn forbidden(config: &Config) -> String {
+fn forbidden_hint(config: &Config) -> String {
     let mut hint = format!("the token in `{TOKEN}` needs the permission `models: read`");
     let (organization, enterprise) = (config.organization.trim(), config.enterprise.trim());
     if !organization.is_empty() {
@@ -95,13 +95,13 @@ fn forbidden(config: &Config) -> String {
 mod tests {
     use super::*;
 
-    fn refused(status: u16, body: &str) -> RefusedAnswer<'_> {
+    fn refused_answer(status: u16, body: &str) -> RefusedAnswer<'_> {
         let error = Error::new(ErrorKind::Provider, "it said so").temporary();
         RefusedAnswer { status, body: body.as_bytes(), had_key: true, error }
     }
 
     fn hint(status: u16, body: &str, config: &Config) -> String {
-        explained(refused(status, body), GitHubRateLimit::default(), config)
+        explained(refused_answer(status, body), GitHubRateLimit::default(), config)
             .hint
             .unwrap_or_default()
     }
@@ -135,7 +135,7 @@ mod tests {
     fn rate_limit_is_named_and_sets_the_retry_delay() {
         let of = |seconds| {
             let limit = (Some("UserByMinute".to_owned()), seconds);
-            explained(refused(429, ""), limit, &Config::default())
+            explained(refused_answer(429, ""), limit, &Config::default())
         };
         let limited = of(Some(7));
         assert_eq!(limited.retry_after_ms, Some(7_000));

@@ -126,15 +126,15 @@ impl<'a> GooglePartWriter<'a> {
             Part::Thought { text, signature: Some(_), .. } => {
                 json!({ "text": text, "thought": true })
             }
-            Part::ToolCall(call) => self.call(call),
+            Part::ToolCall(call) => self.encode_call(call),
             Part::Opaque(opaque) => return self.own_part(opaque).cloned(),
             Part::Data(data) => return text(&in_words(data)),
             _ => return None,
         };
-        Some(signed(written, part.signature()))
+        Some(with_signature(written, part.signature()))
     }
 
-    fn call(&self, call: &ToolCall) -> Value {
+    fn encode_call(&self, call: &ToolCall) -> Value {
         let mut arguments = call.arguments.clone();
         if !arguments.is_object() {
             arguments = Value::Object(Map::from_iter([(INVALID_ARGUMENTS.to_owned(), arguments)]));
@@ -173,7 +173,7 @@ pub(crate) fn text(words: &str) -> Option<Value> {
 }
 
 /// Puts a signature on a part.
-fn signed(mut part: Value, signature: Option<&str>) -> Value {
+fn with_signature(mut part: Value, signature: Option<&str>) -> Value {
     if let Some(signature) = signature {
         part["thoughtSignature"] = json!(signature);
     }

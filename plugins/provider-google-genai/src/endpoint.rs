@@ -57,8 +57,8 @@ impl GoogleEndpoint {
             (false, _) => GoogleBackend::Studio,
             (true, "") => GoogleBackend::Express,
             (true, project) => GoogleBackend::Vertex {
-                project: checked("project", project, ":.-_")?,
-                location: checked("location", location, "-")?,
+                project: check_url_setting("project", project, ":.-_")?,
+                location: check_url_setting("location", location, "-")?,
             },
         };
         let given = config.base_url.trim();
@@ -73,7 +73,7 @@ impl GoogleEndpoint {
     pub fn generate(&self, model: &str, streams: bool) -> Result<String> {
         let path = self.model_path(model)?;
         let method = if streams { "streamGenerateContent?alt=sse" } else { "generateContent" };
-        Ok(format!("{}/{path}:{method}", self.versioned()))
+        Ok(format!("{}/{path}:{method}", self.versioned_root()))
     }
 
     /// Returns the URL that counts a request's tokens.
@@ -81,7 +81,7 @@ impl GoogleEndpoint {
     /// # Errors
     /// The errors of [`GoogleEndpoint::generate`].
     pub fn count(&self, model: &str) -> Result<String> {
-        Ok(format!("{}/{}:countTokens", self.versioned(), self.model_path(model)?))
+        Ok(format!("{}/{}:countTokens", self.versioned_root(), self.model_path(model)?))
     }
 
     /// Returns the URL of a page of the list of models.
@@ -90,9 +90,9 @@ impl GoogleEndpoint {
             GoogleBackend::Studio => "models",
             GoogleBackend::Vertex { .. } | GoogleBackend::Express => "publishers/google/models",
         };
-        let mut url = format!("{}/{path}?pageSize={page_models}", self.versioned());
+        let mut url = format!("{}/{path}?pageSize={page_models}", self.versioned_root());
         if !page.is_empty() {
-            url.push_str(&format!("&pageToken={}", in_url(page)));
+            url.push_str(&format!("&pageToken={}", encode_for_url(page)));
         }
         url
     }
@@ -102,7 +102,7 @@ impl GoogleEndpoint {
         self.backend != GoogleBackend::Studio
     }
 
-    fn versioned(&self) -> String {
+    fn versioned_root(&self) -> String {
         let version = if self.is_vertex() { "v1beta1" } else { "v1beta" };
         format!("{}/{version}", self.root)
     }
@@ -117,7 +117,7 @@ impl GoogleEndpoint {
             let text = format!("the model name `{model}` cannot be part of a URL");
             return Err(Error::new(ErrorKind::Configuration, text));
         }
-        let name = model.split('/').map(in_url).collect::<Vec<_>>().join("/");
+        let name = model.split('/').map(encode_for_url).collect::<Vec<_>>().join("/");
         Ok(match (&self.backend, is_own) {
             (GoogleBackend::Studio, true) => format!("models/{name}"),
             (GoogleBackend::Express, true) => format!("publishers/google/models/{name}"),
@@ -161,7 +161,7 @@ fn root_of(base: &str) -> String {
 
 /// Checks a setting that becomes part of a URL or its host. Otherwise a setting could send a
 /// conversation to any server.
-fn checked(key: &str, text: &str, marks: &str) -> Result<String> {
+fn check_url_setting(key: &str, text: &str, marks: &str) -> Result<String> {
     let begins_well = text.starts_with(|c: char| c.is_ascii_alphanumeric());
     if begins_well && text.chars().all(|c| c.is_ascii_alphanumeric() || marks.contains(c)) {
         return Ok(text.to_owned());
@@ -173,7 +173,7 @@ fn checked(key: &str, text: &str, marks: &str) -> Result<String> {
 }
 
 /// Encodes a text as a part of a URL.
-fn in_url(text: &str) -> String {
+fn encode_for_url(text: &str) -> String {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~@".contains(&byte);
     let written = |byte: u8| {
         if is_plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") }

@@ -91,7 +91,7 @@ const OLDER: GoogleModelFacts = GoogleModelFacts {
 pub(crate) fn of(model: &str) -> GoogleModelFacts {
     let name = model.rsplit('/').next().unwrap_or(model);
     if let Some(rest) = name.strip_prefix("gemma-") {
-        return of_gemma(rest);
+        return gemma_facts(rest);
     }
     let Some(rest) = name.strip_prefix("gemini-") else { return NEWEST };
     let is = |word: &str| rest.split('-').any(|one| one == word);
@@ -140,7 +140,7 @@ fn budget(is_flash: bool, is_lite: bool) -> GoogleThinking {
 }
 
 /// The open models. The first two generations and the smallest model of the third accept only text.
-fn of_gemma(rest: &str) -> GoogleModelFacts {
+fn gemma_facts(rest: &str) -> GoogleModelFacts {
     let open = GoogleModelFacts { context_limit: None, sees: GoogleMediaSupport::Images, ..OLDER };
     match version(rest) {
         Some((..3, _)) => GoogleModelFacts {

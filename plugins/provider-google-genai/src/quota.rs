@@ -47,19 +47,25 @@ mod tests {
 
     use super::*;
 
-    fn report(details: Value) -> Value {
+    fn quota_report(details: Value) -> Value {
         json!({ "error": { "code": 429, "details": details } })
     }
 
     #[test]
     fn retry_delay_in_the_error_body_is_read_and_limited() {
-        let wait = |text: &str| wait_ms(&report(json!([{ "@type": "x" }, { "retryDelay": text }])));
+        let wait =
+            |text: &str| wait_ms(&quota_report(json!([{ "@type": "x" }, { "retryDelay": text }])));
         assert_eq!((wait("34.4s"), wait("0s"), wait("7s")), (Some(34_400), Some(0), Some(7_000)));
         assert_eq!(wait("99999999s"), Some(WAIT_MS_MAX));
         for odd in ["", "s", "5", "-1s", "NaNs", "soon"] {
             assert_eq!(wait(odd), None, "{odd}");
         }
-        for odd in [json!(null), json!({ "error": "x" }), report(json!("x")), report(json!([1]))] {
+        for odd in [
+            json!(null),
+            json!({ "error": "x" }),
+            quota_report(json!("x")),
+            quota_report(json!([1])),
+        ] {
             assert_eq!((wait_ms(&odd), is_used_up(&odd), reason(&odd)), (None, false, None));
         }
     }
@@ -67,7 +73,9 @@ mod tests {
     #[test]
     fn daily_quota_counts_as_used_up() {
         let violates = |violation: Value| {
-            is_used_up(&report(json!([{ "retryDelay": "2s" }, { "violations": [violation] }])))
+            is_used_up(&quota_report(
+                json!([{ "retryDelay": "2s" }, { "violations": [violation] }]),
+            ))
         };
         let per_minute = "GenerateRequestsPerMinutePerProjectPerModel-FreeTier";
         assert!(!violates(json!({ "quotaId": per_minute, "quotaValue": "10" })));

@@ -40,7 +40,7 @@ impl GoogleErrorAnswer<'_> {
     /// Completes an error with the details in the body: the retry time and a hint.
     pub(crate) fn explain(&self, error: Error) -> Error {
         let report = self.report();
-        let error = completed(error, &report);
+        let error = add_details(error, &report);
         match self.hint(&report) {
             Some(hint) => error.with_hint(hint),
             None => error,
@@ -161,11 +161,11 @@ pub(crate) fn of_report(url: &str, report: &Value) -> Error {
     if let Some(status) = status_of(word).filter(|_| error["code"].as_u64().unwrap_or(0) < 400) {
         report["error"]["code"] = json!(status);
     }
-    completed(failure::of_report(url, &report), &report)
+    add_details(failure::of_report(url, &report), &report)
 }
 
 /// Adds the details: a wait, an exhausted quota, a request that is too long.
-fn completed(mut error: Error, report: &Value) -> Error {
+fn add_details(mut error: Error, report: &Value) -> Error {
     let words = error.message.to_lowercase();
     if error.kind == ErrorKind::Provider && TOO_LONG.iter().any(|phrase| words.contains(phrase)) {
         error.kind = ErrorKind::ContextOverflow;

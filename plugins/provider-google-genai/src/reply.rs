@@ -82,7 +82,7 @@ impl GoogleReply {
         }
         self.counted.take(&chunk["usageMetadata"]);
         let feedback = &chunk["promptFeedback"];
-        if let Some(word) = given(&feedback["blockReason"]) {
+        if let Some(word) = given_reason(&feedback["blockReason"]) {
             self.block = Some(word.to_owned());
             self.explain(&feedback["blockReasonMessage"]);
         }
@@ -92,7 +92,7 @@ impl GoogleReply {
             for part in parts.map(Vec::as_slice).unwrap_or_default() {
                 self.part(part, &mut deltas)?;
             }
-            if let Some(word) = given(&candidate["finishReason"]) {
+            if let Some(word) = given_reason(&candidate["finishReason"]) {
                 self.finish = Some(word.to_owned());
                 self.explain(&candidate["finishMessage"]);
             }
@@ -106,13 +106,13 @@ impl GoogleReply {
         };
         let signature = part["thoughtSignature"].as_str().filter(|text| !text.is_empty());
         if part["functionCall"].is_object() {
-            self.call(&part["functionCall"], signature, deltas)?;
+            self.add_call(&part["functionCall"], signature, deltas)?;
         } else if part["text"].is_string() || fields.keys().all(|key| MARKS.contains(&key.as_str()))
         {
             let text = part["text"].as_str().unwrap_or_default();
             deltas.extend(self.text(text, part["thought"] == true, signature));
         } else {
-            self.count(part.to_string().len())?;
+            self.count_bytes(part.to_string().len())?;
             self.answer.opaque(part.clone());
             if let Some(media_type) = part["inlineData"]["mimeType"].as_str() {
                 let media_type = failure::shown_word(media_type);
@@ -147,7 +147,7 @@ impl GoogleReply {
     }
 
     /// Adds a call, which arrives complete. The empty text delta shows that the answer continues.
-    fn call(
+    fn add_call(
         &mut self,
         call: &Value,
         signature: Option<&str>,
@@ -160,7 +160,7 @@ impl GoogleReply {
         if self.calls.len() == CALLS_MAX {
             return Err(failure::of_too_much(&format!("{CALLS_MAX} tool calls")));
         }
-        self.count(call.to_string().len())?;
+        self.count_bytes(call.to_string().len())?;
         let name = self.names.own(name);
         let arguments = match &call["args"] {
             Value::Null => json!({}),
@@ -189,7 +189,7 @@ impl GoogleReply {
         made
     }
 
-    fn count(&mut self, bytes: usize) -> Result<()> {
+    fn count_bytes(&mut self, bytes: usize) -> Result<()> {
         self.bytes += bytes;
         if self.bytes > ARGUMENTS_BYTES_MAX {
             let what = format!("{ARGUMENTS_BYTES_MAX} bytes of tool calls and of what it made");
@@ -255,7 +255,7 @@ fn candidate_of(chunk: &Value) -> Option<&Value> {
     candidates.iter().find(|candidate| candidate["index"].as_u64().unwrap_or(0) == 0)
 }
 
-fn given(word: &Value) -> Option<&str> {
+fn given_reason(word: &Value) -> Option<&str> {
     word.as_str().map(str::trim).filter(|word| reason::is_given(word))
 }
 

@@ -70,27 +70,29 @@ impl GoogleSchemaDraft {
         let name = if word == DEFINITIONS { "$defs" } else { word };
         match (name, value) {
             ("items" | "additionalProperties", Value::Object(_)) => {
-                self.keep(name, fit_schema(value))
+                self.keep_word(name, fit_schema(value))
             }
-            ("additionalProperties", Value::Bool(_)) => self.keep(name, value.clone()),
+            ("additionalProperties", Value::Bool(_)) => self.keep_word(name, value.clone()),
             (_, Value::Array(list)) if WITH_LIST.contains(&name) => {
-                self.keep(name, list.iter().map(fit_schema).collect());
+                self.keep_word(name, list.iter().map(fit_schema).collect());
             }
             (_, Value::Object(named)) if WITH_NAMES.contains(&name) => {
                 let named = named.iter().map(|(name, schema)| (name.clone(), fit_schema(schema)));
-                self.keep(name, Value::Object(named.collect()));
+                self.keep_word(name, Value::Object(named.collect()));
             }
-            ("allOf", Value::Array(all)) => all.iter().for_each(|one| self.add(one)),
-            ("const", Value::String(_) | Value::Number(_)) => self.keep("enum", json!([value])),
+            ("allOf", Value::Array(all)) => all.iter().for_each(|one| self.add_schema(one)),
+            ("const", Value::String(_) | Value::Number(_)) => {
+                self.keep_word("enum", json!([value]))
+            }
             ("enum", Value::Array(values)) => self.take_enum(values),
             ("$ref", Value::String(target)) => {
                 let target = target.replacen("#/definitions/", "#/$defs/", 1);
-                self.keep(name, json!(target));
+                self.keep_word(name, json!(target));
             }
             ("format", Value::String(format)) if !FORMATS.contains(&format.as_str()) => {}
             ("exclusiveMinimum", Value::Number(_)) => self.take_bound(word, "minimum", value, 1),
             ("exclusiveMaximum", Value::Number(_)) => self.take_bound(word, "maximum", value, -1),
-            _ if PLAIN.contains(&name) => self.keep(name, value.clone()),
+            _ if PLAIN.contains(&name) => self.keep_word(name, value.clone()),
             _ if SILENT.contains(&name) || name.starts_with("x-") => {}
             _ => {
                 self.said.insert(word.to_owned(), value.clone());
@@ -109,7 +111,7 @@ impl GoogleSchemaDraft {
         if plain.len() == values.iter().filter(|value| !value.is_null()).count()
             && !plain.is_empty()
         {
-            self.keep("enum", Value::Array(plain));
+            self.keep_word("enum", Value::Array(plain));
         }
     }
 
@@ -117,7 +119,7 @@ impl GoogleSchemaDraft {
     /// description.
     fn take_bound(&mut self, word: &str, inclusive: &str, value: &Value, step: i64) {
         match value.as_i64().and_then(|bound| bound.checked_add(step)) {
-            Some(bound) => self.keep(inclusive, json!(bound)),
+            Some(bound) => self.keep_word(inclusive, json!(bound)),
             None => {
                 self.said.insert(word.to_owned(), value.clone());
             }
@@ -126,7 +128,7 @@ impl GoogleSchemaDraft {
 
     /// Adds one of several schemas that all apply. Properties are merged, and for a repeated
     /// keyword the first value counts.
-    fn add(&mut self, schema: &Value) {
+    fn add_schema(&mut self, schema: &Value) {
         let Value::Object(words) = fit_schema(schema) else { return };
         for (word, value) in words {
             match (self.kept.get_mut(&word), value) {
@@ -148,7 +150,7 @@ impl GoogleSchemaDraft {
         }
     }
 
-    fn keep(&mut self, word: &str, value: Value) {
+    fn keep_word(&mut self, word: &str, value: Value) {
         self.kept.insert(word.to_owned(), value);
     }
 

@@ -10,7 +10,7 @@ use jaato_plugin_sdk::{Error, ErrorKind, Result};
 
 use crate::facts::{GoogleModelFacts, GoogleThinking, SchemaConstraintSupport};
 use crate::habits::{GoogleRequestStyle, GoogleSchemaForm};
-use crate::{reduced, schema, thinking};
+use crate::{openapi_subset, schema, thinking};
 
 /// The request options that this provider supports.
 pub const NAMES: [&str; 10] = [
@@ -74,7 +74,7 @@ impl<'a> GenerationConfig<'a> {
             (None, _) => (None, None),
             (Some(schema), GoogleSchemaForm::Json) => (Some(schema.clone()), None),
             (Some(schema), GoogleSchemaForm::Reduced) => {
-                (None, Some(reduced::reduce_schema(schema)))
+                (None, Some(openapi_subset::reduce_schema(schema)))
             }
         };
         Ok(Self {

@@ -21,29 +21,31 @@ pub(crate) fn config(
         (GoogleThinking::Unsaid, _) | (GoogleThinking::Budget { by_default: false, .. }, None) => {
             None
         }
-        (GoogleThinking::Budget { .. } | GoogleThinking::Level { .. }, None) => Some(shown()),
+        (GoogleThinking::Budget { .. } | GoogleThinking::Level { .. }, None) => {
+            Some(show_thoughts())
+        }
         (GoogleThinking::Budget { min, max, can_be_off, .. }, Some(effort)) => {
-            Some(by_budget(tokens(effort, max), min, can_be_off))
+            Some(encode_budget(tokens(effort, max), min, can_be_off))
         }
         (GoogleThinking::Level { has_minimal, has_medium }, Some(effort)) => {
-            let mut config = shown();
+            let mut config = show_thoughts();
             config["thinkingLevel"] = json!(word(effort, has_minimal, has_medium));
             Some(config)
         }
     }
 }
 
-fn shown() -> Value {
+fn show_thoughts() -> Value {
     json!({ "includeThoughts": true })
 }
 
 /// Writes a budget. A budget of 0 needs no other field, because a model that does not think has no
 /// thoughts to show.
-fn by_budget(tokens: u32, min: u32, can_be_off: bool) -> Value {
+fn encode_budget(tokens: u32, min: u32, can_be_off: bool) -> Value {
     if tokens == 0 && can_be_off {
         return json!({ "thinkingBudget": 0 });
     }
-    let mut config = shown();
+    let mut config = show_thoughts();
     config["thinkingBudget"] = json!(tokens.max(min));
     config
 }

@@ -4,7 +4,7 @@ use jaato_plugin_sdk::serde_json::{Value, json};
 use jaato_plugin_sdk::types::{CompletionRequest, ToolSpec};
 
 use crate::habits::GoogleSchemaForm;
-use crate::{names, reduced, schema};
+use crate::{names, openapi_subset, schema};
 
 /// Writes the list of tools. Returns `None` if there are none, because the vendor refuses an empty
 /// list.
@@ -25,7 +25,9 @@ fn declaration(spec: &ToolSpec, schemas: GoogleSchemaForm) -> Value {
     }
     match schemas {
         GoogleSchemaForm::Json => declared["parametersJsonSchema"] = fitted,
-        GoogleSchemaForm::Reduced => declared["parameters"] = reduced::reduce_schema(&fitted),
+        GoogleSchemaForm::Reduced => {
+            declared["parameters"] = openapi_subset::reduce_schema(&fitted)
+        }
     }
     declared
 }

@@ -22,7 +22,7 @@ fn request(text: &str) -> CompletionRequest {
     request
 }
 
-fn count(config: Value, text: &str) -> u64 {
+fn token_count(config: Value, text: &str) -> u64 {
     let vendor = Arc::new(FakeGoogle::new([]));
     let answering = Arc::clone(&vendor);
     let host = FakeHost::new(provider_google_genai::__jaato::MODULE)
@@ -37,7 +37,7 @@ fn count(config: Value, text: &str) -> u64 {
 fn token_count_is_requested_from_ai_studio_and_vertex() {
     for config in [json!({}), json!({ "project": "p" })] {
         let (short, long) =
-            (count(config.clone(), "hi"), count(config.clone(), &"moon ".repeat(400)));
+            (token_count(config.clone(), "hi"), token_count(config.clone(), &"moon ".repeat(400)));
         assert!(short > 5 && long > short + 400, "{config}: {short}, {long}");
     }
 }

@@ -20,7 +20,7 @@ fn host(config: Value, has: &'static str) -> FakeHost {
     )
 }
 
-fn asked(host: &FakeHost) -> Vec<String> {
+fn asked_credentials(host: &FakeHost) -> Vec<String> {
     host.http_requests().into_iter().filter_map(|request| request.head.credential).collect()
 }
 
@@ -35,10 +35,10 @@ fn api_key_is_found_in_three_variables_and_remembered() {
             let host = host(config, has);
             let instance = host.instance().unwrap();
             assert!(instance.complete(&request()).result.is_ok());
-            assert_eq!(asked(&host), first);
+            assert_eq!(asked_credentials(&host), first);
             assert!(instance.complete(&request()).result.is_ok());
-            assert_eq!(asked(&host).len(), first.len() + 1);
-            assert_eq!(asked(&host).last().map(String::as_str), Some(has));
+            assert_eq!(asked_credentials(&host).len(), first.len() + 1);
+            assert_eq!(asked_credentials(&host).last().map(String::as_str), Some(has));
         }
     }
 }
@@ -49,7 +49,7 @@ fn project_requests_use_an_access_token() {
     for (has, expected) in [(token, vec![token]), (file, vec![token, file])] {
         let host = host(json!({ "project": "p" }), has);
         assert!(host.complete(&request()).result.is_ok());
-        assert_eq!(asked(&host), expected);
+        assert_eq!(asked_credentials(&host), expected);
     }
     let error = host(json!({ "project": "p" }), "nothing").complete(&request()).result.unwrap_err();
     assert_eq!(error.message, format!("`{file}` is not set"));

@@ -163,7 +163,7 @@ fn images_and_files_are_sent_or_replaced_by_a_note() {
     );
 }
 
-fn attached() -> Vec<Message> {
+fn history_with_attachment() -> Vec<Message> {
     let attachments =
         ["image/png", "image/heic", "text/csv"].map(|name| DataPart::blob(name, "b-1"));
     vec![
@@ -180,7 +180,7 @@ fn attached() -> Vec<Message> {
 fn attachments_are_sent_inside_results_if_the_model_allows() {
     check(
         NEW,
-        attached(),
+        history_with_attachment(),
         expect![[r#"
             {"role":"user","parts":[{"text":"go"}]}
             {"role":"model","parts":[{"functionCall":{"name":"look","args":{"at":"1"},"id":"1"},"thoughtSignature":"skip_thought_signature_validator"},{"functionCall":{"name":"look","args":{"at":"2"},"id":"2"}}]}
@@ -188,7 +188,7 @@ fn attachments_are_sent_inside_results_if_the_model_allows() {
     );
     check(
         OLD,
-        attached(),
+        history_with_attachment(),
         expect![[r#"
             {"role":"user","parts":[{"text":"go"}]}
             {"role":"model","parts":[{"functionCall":{"name":"look","args":{"at":"1"}}},{"functionCall":{"name":"look","args":{"at":"2"}}}]}
@@ -268,7 +268,7 @@ fn invalid_call_arguments_and_tool_names_are_rewritten() {
 
 #[test]
 fn only_blobs_that_the_model_supports_are_fetched() {
-    let request = CompletionRequest::new(NEW, attached());
+    let request = CompletionRequest::new(NEW, history_with_attachment());
     assert_eq!(wanted_blobs(&request).into_iter().collect::<Vec<_>>(), [("b-1", 14 * 1024 * 1024)]);
     let text = CompletionRequest::new(
         NEW,

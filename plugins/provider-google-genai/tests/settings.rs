@@ -18,18 +18,18 @@ fn request(model: &str, options: Value) -> CompletionRequest {
     request
 }
 
-fn written(request: &CompletionRequest) -> jaato_plugin_sdk::Result<Value> {
+fn encode_request(request: &CompletionRequest) -> jaato_plugin_sdk::Result<Value> {
     let body = body(request, &studio(), GoogleRequestStyle::default(), &BlobContents::new())?;
     Ok(serde_json::from_slice(&body).unwrap())
 }
 
 #[track_caller]
 fn check(model: &str, options: Value, expected: Expect) {
-    let body = written(&request(model, options)).unwrap();
+    let body = encode_request(&request(model, options)).unwrap();
     expected.assert_eq(&format!("{} {}", body["generationConfig"], body["toolConfig"]));
 }
 
-fn all() -> Value {
+fn all_options() -> Value {
     json!({
         "max_output_tokens": 16,
         "temperature": 0.5,
@@ -48,12 +48,12 @@ fn all() -> Value {
 fn every_setting_is_written_to_its_field() {
     check(
         "gemini-3.8-flash",
-        all(),
+        all_options(),
         expect![[
             r#"{"temperature":0.5,"maxOutputTokens":16,"stopSequences":["END","\n\n"],"seed":7,"thinkingConfig":{"includeThoughts":true,"thinkingLevel":"LOW"},"responseMimeType":"application/json","responseJsonSchema":{"type":"object","properties":{},"additionalProperties":false}} {"functionCallingConfig":{"mode":"ANY"}}"#
         ]],
     );
-    let mut names: Vec<_> = all().as_object().unwrap().keys().cloned().collect();
+    let mut names: Vec<_> = all_options().as_object().unwrap().keys().cloned().collect();
     names.sort();
     let mut listed = NAMES.to_vec();
     listed.sort_unstable();
@@ -63,7 +63,8 @@ fn every_setting_is_written_to_its_field() {
 #[test]
 fn seed_is_reduced_to_the_vendors_range() {
     let seed = |seed: u64| {
-        written(&request("m", json!({ "seed": seed }))).unwrap()["generationConfig"]["seed"].clone()
+        encode_request(&request("m", json!({ "seed": seed }))).unwrap()["generationConfig"]["seed"]
+            .clone()
     };
     assert_eq!(seed(2_147_483_647), 2_147_483_647);
     assert_eq!(seed(2_147_483_648), 0);
@@ -73,30 +74,30 @@ fn seed_is_reduced_to_the_vendors_range() {
 #[test]
 fn tool_choice_is_sent_only_with_tools() {
     let mode = |choice: &str| {
-        let body = written(&request("m", json!({ "tool_choice": choice }))).unwrap();
+        let body = encode_request(&request("m", json!({ "tool_choice": choice }))).unwrap();
         body["toolConfig"]["functionCallingConfig"]["mode"].clone()
     };
     assert_eq!((mode("auto"), mode("none")), (json!("AUTO"), json!("NONE")));
     assert_eq!(mode("whatever"), Value::Null);
     let mut alone = request("m", json!({ "tool_choice": "required" }));
     alone.tools.clear();
-    let body = written(&alone).unwrap();
+    let body = encode_request(&alone).unwrap();
     assert_eq!((body.get("toolConfig"), body.get("tools")), (None, None));
 }
 
 #[test]
 fn unsupported_settings_are_refused_by_name() {
     let refused = |model: &str, options: Value| {
-        let error = written(&request(model, options)).unwrap_err();
+        let error = encode_request(&request(model, options)).unwrap_err();
         assert_eq!(error.kind, ErrorKind::Configuration);
         error.message
     };
     for model in ["gemini-2.0-flash", "gemma-3-27b-it", "gemini-2.5-flash-image"] {
         let text = format!("the model `{model}` does not take the option `effort`");
         assert_eq!(refused(model, json!({ "effort": "high" })), text);
-        assert!(written(&request(model, json!({ "effort": "none" }))).is_ok());
+        assert!(encode_request(&request(model, json!({ "effort": "none" }))).is_ok());
     }
     let stops = |count: usize| json!({ "stop": vec!["x"; count] });
-    assert!(written(&request("m", stops(5))).is_ok());
+    assert!(encode_request(&request("m", stops(5))).is_ok());
     assert_eq!(refused("m", stops(6)), "too many stop sequences: the model accepts 5, found 6");
 }

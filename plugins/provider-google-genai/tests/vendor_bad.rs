@@ -11,14 +11,15 @@ use crate::vendor::{call, talk_to, text, thought, turns};
 
 const MODEL: &str = "gemini-4-argon";
 
-fn overloaded() -> Value {
+fn overloaded_answer() -> Value {
     json!({ "error": { "code": 503, "message": "The model is overloaded.", "status": "UNAVAILABLE" } })
 }
 
 #[test]
 fn stream_error_is_temporary_before_and_after_the_first_content() {
     let begun = || GoogleTurn::text("so").cut_after(1);
-    for turn in [begun().failing(overloaded()), begun().failing_barely(overloaded())] {
+    for turn in [begun().failing(overloaded_answer()), begun().failing_barely(overloaded_answer())]
+    {
         let mut talk = talk_to(MODEL, [turn]);
         talk.request.messages.push(Message::user("hi"));
         let error = talk.send().unwrap_err();
@@ -28,7 +29,7 @@ fn stream_error_is_temporary_before_and_after_the_first_content() {
     // Before any content, and in a complete answer.
     for stream in [None, Some(false)] {
         let mut talk =
-            talk_to(MODEL, [GoogleTurn::says([]).cut_after(0).failing_barely(overloaded())]);
+            talk_to(MODEL, [GoogleTurn::says([]).cut_after(0).failing_barely(overloaded_answer())]);
         talk.request.options.stream = stream;
         talk.request.messages.push(Message::user("hi"));
         assert_eq!(talk.send().unwrap_err().retry, Retry::Temporary);

@@ -12,14 +12,14 @@ use crate::reply::{WORDS, reply};
 
 const URL: &str = "http://h/v1beta/models/m:generateContent";
 
-fn read(body: &str) -> String {
+fn read_body(body: &str) -> String {
     let mut lines = Vec::new();
-    let result = run(body, &mut lines);
+    let result = run_reader(body, &mut lines);
     lines.push(WORDS.outcome(result));
     lines.join("\n")
 }
 
-fn run(body: &str, lines: &mut Vec<String>) -> Result<Completion> {
+fn run_reader(body: &str, lines: &mut Vec<String>) -> Result<Completion> {
     let mut reply = reply();
     lines.extend(reply.whole(URL, body.as_bytes())?.iter().map(delta));
     let (deltas, completion) = reply.finish()?;
@@ -29,7 +29,7 @@ fn run(body: &str, lines: &mut Vec<String>) -> Result<Completion> {
 
 #[track_caller]
 fn check(body: Value, expected: Expect) {
-    expected.assert_eq(&read(&format!("{body:#}")));
+    expected.assert_eq(&read_body(&format!("{body:#}")));
 }
 
 fn parts() -> Vec<Value> {
@@ -49,7 +49,7 @@ fn unstreamed_answer_has_the_same_parts_as_a_streamed_one() {
     let content = json!({ "role": "model", "parts": parts() });
     let candidate = json!({ "content": content, "finishReason": "STOP" });
     let whole = json!({ "candidates": [candidate], "usageMetadata": usage });
-    let whole = run(&whole.to_string(), &mut Vec::new()).unwrap();
+    let whole = run_reader(&whole.to_string(), &mut Vec::new()).unwrap();
     let (mut events, mut reply) = (ServerEventReader::new(), reply());
     for part in parts() {
         let chunk = json!({ "candidates": [{ "content": { "parts": [part] } }] });
@@ -113,5 +113,5 @@ fn body_that_is_not_a_completion_is_reported() {
             ],
         );
     }
-    assert!(read("{\"candidates\": [").starts_with("! Provider Temporary"));
+    assert!(read_body("{\"candidates\": [").starts_with("! Provider Temporary"));
 }

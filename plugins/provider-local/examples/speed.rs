@@ -44,17 +44,22 @@ fn main() -> Result<()> {
         serde_json::from_str(&tasks).map_err(|error| Error::failed(error.to_string()))?;
     let tools: Vec<ToolSpec> = serde_json::from_value(tasks["tools"].clone())
         .map_err(|error| Error::failed(error.to_string()))?;
-    ask(&mut model, &tools, "What operating system am I running on?", 1)?;
+    complete_prompt(&mut model, &tools, "What operating system am I running on?", 1)?;
     println!("first token {:.2} s after the start", started.elapsed().as_secs_f64());
     let saving = Instant::now();
     model.save_prefix()?;
     println!("save {:.3} s", saving.elapsed().as_secs_f64());
-    ask(&mut model, &tools, "What operating system am I running on?", 64)?;
-    ask(&mut model, &tools, "Tell me a long story about a ship.", 64)?;
+    complete_prompt(&mut model, &tools, "What operating system am I running on?", 64)?;
+    complete_prompt(&mut model, &tools, "Tell me a long story about a ship.", 64)?;
     Ok(())
 }
 
-fn ask(model: &mut LocalModel, tools: &[ToolSpec], prompt: &str, tokens: u32) -> Result<()> {
+fn complete_prompt(
+    model: &mut LocalModel,
+    tools: &[ToolSpec],
+    prompt: &str,
+    tokens: u32,
+) -> Result<()> {
     let mut request = CompletionRequest::new(String::new(), vec![Message::user(prompt)]);
     request.tools = tools.to_vec();
     request.options.max_output_tokens = Some(tokens);

@@ -135,7 +135,7 @@ impl DecodingRun<'_> {
                 matcher.take(token)?;
             }
             if self.decoding.schema.is_none() && self.matcher.is_none() {
-                if self.stop() {
+                if self.remove_stop_text() {
                     return Ok(FinishReason::Stop);
                 }
                 self.watch_for_a_call(sink)?;
@@ -239,7 +239,7 @@ impl DecodingRun<'_> {
             self.call_start = Some(0);
             return Ok(false);
         }
-        if self.stop() {
+        if self.remove_stop_text() {
             return Ok(true);
         }
         let may_stop = self.output.len() - self.decoding.stops.begun(&self.output);
@@ -248,7 +248,7 @@ impl DecodingRun<'_> {
     }
 
     /// Removes a stop text from the output. Returns true if there was one.
-    fn stop(&mut self) -> bool {
+    fn remove_stop_text(&mut self) -> bool {
         // Sent output is not part of a stop text.
         let from = self.sent.max(self.blank_len());
         let found = self.decoding.stops.find(&self.output[from..]);

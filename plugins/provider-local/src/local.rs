@@ -182,7 +182,7 @@ impl LocalModel {
             copied: &copied_answers(request),
             cancel,
         };
-        let mut answer = self.answer(logits, sampler.clone(), &calls, sink)?;
+        let mut answer = self.generate_answer(logits, sampler.clone(), &calls, sink)?;
         if calls.is_copied(&answer) {
             sink.log("the model repeated an example and answers again without them".to_owned());
             // Save the cached examples first, because the next prompt removes them from the cache.
@@ -191,9 +191,9 @@ impl LocalModel {
             let (logits, found) = self.read(&prompt, cancel, sink)?;
             reused = found;
             let again = AnswerSettings { copied: &[], ..calls };
-            answer = self.answer(logits, sampler.clone(), &again, sink)?;
+            answer = self.generate_answer(logits, sampler.clone(), &again, sink)?;
         }
-        if let Some(name) = repeated(request, &answer) {
+        if let Some(name) = repeated_call_tool(request, &answer) {
             sink.log(format!("the model repeated a call of `{name}` and must do something else"));
             let ways = other_tools(&tools, &name);
             if failures(&request.messages) > 0 && !ways.is_empty() {
@@ -202,7 +202,7 @@ impl LocalModel {
                     AnswerSettings { format: &format, calls: ToolCallPermission::Wanted, ..calls };
                 answer = self.answer_instead(answer, &prompt, sampler.clone(), &call, sink)?;
             }
-            if repeated(request, &answer).is_some() {
+            if repeated_call_tool(request, &answer).is_some() {
                 let format = CallFormat::new(&[]);
                 let text =
                     AnswerSettings { format: &format, calls: ToolCallPermission::Barred, ..calls };
@@ -234,10 +234,10 @@ impl LocalModel {
         if rest >= NOTICE_TOKENS_MIN {
             sink.notice(format!("the local model reads {rest} tokens"));
         }
-        Ok((self.feed(&prompt.tokens, reused, cancel, sink)?, reused))
+        Ok((self.feed_prompt(&prompt.tokens, reused, cancel, sink)?, reused))
     }
 
-    fn answer(
+    fn generate_answer(
         &mut self,
         logits: Vec<f32>,
         sampler: TokenSampler,
@@ -290,7 +290,7 @@ impl LocalModel {
         let last = prompt.tokens.len() - 1;
         self.engine.truncate(last);
         let logits = self.engine.forward(&prompt.tokens[last..], instead.cancel)?;
-        self.answer(logits, sampler, instead, sink)
+        self.generate_answer(logits, sampler, instead, sink)
     }
 
     /// Saves the start of the last prompt if it is new. Called when no request waits.
@@ -363,7 +363,7 @@ impl LocalModel {
 
     /// Gives the engine the missing part of the prompt. Computed tokens stay in the cache, even
     /// after a cancel.
-    fn feed(
+    fn feed_prompt(
         &mut self,
         tokens: &[u32],
         reused: usize,
@@ -429,7 +429,7 @@ fn prompt_of(request: &CompletionRequest, tokenizer: &ModelTokenizer) -> Result<
 }
 
 /// Returns the tool's name if the answer repeats a call that was already made in vain.
-fn repeated(request: &CompletionRequest, answer: &LocalModelAnswer) -> Option<String> {
+fn repeated_call_tool(request: &CompletionRequest, answer: &LocalModelAnswer) -> Option<String> {
     let (name, arguments) = answer.call.as_ref()?;
     is_repeated(&request.messages, name, arguments).then(|| name.clone())
 }

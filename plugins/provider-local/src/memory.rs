@@ -93,7 +93,7 @@ pub fn check(
             gib(needed),
             gib(available)
         );
-        return Err(Error::new(ErrorKind::LimitReached, text).with_hint(way_out(
+        return Err(Error::new(ErrorKind::LimitReached, text).with_hint(memory_hint(
             kernels,
             weights_bytes,
             available,
@@ -116,7 +116,7 @@ pub fn check(
     )))
 }
 
-fn way_out(kernels: WeightCopies, weights_bytes: u64, available: u64) -> String {
+fn memory_hint(kernels: WeightCopies, weights_bytes: u64, available: u64) -> String {
     match kernels {
         WeightCopies::ThreeCopies { variable }
             if WeightCopies::TwoCopies.needed_bytes(weights_bytes) <= available =>
@@ -142,7 +142,7 @@ mod tests {
     const AMX: WeightCopies = WeightCopies::ThreeCopies { variable: "MISTRALRS_FORCE_AVX2=1" };
 
     #[track_caller]
-    fn said(kernels: WeightCopies, available: u64, expected: &str) {
+    fn assert_warning(kernels: WeightCopies, available: u64, expected: &str) {
         let text = check(kernels, WEIGHTS, Some(available));
         let text = text.map_or_else(|error| error.to_string(), Option::unwrap_or_default);
         assert!(text.contains(expected) && text.is_empty() == expected.is_empty(), "{text}");
@@ -150,21 +150,33 @@ mod tests {
 
     #[test]
     fn memory_warning_is_absent_with_enough_or_unknown_memory() {
-        said(AMX, TIGHT_BYTES, "");
+        assert_warning(AMX, TIGHT_BYTES, "");
         assert_eq!(check(AMX, WEIGHTS, None), Ok(None));
     }
 
     #[test]
     fn low_memory_warning_names_the_variable_that_saves_memory() {
-        said(AMX, TIGHT_BYTES - 1, "`MISTRALRS_FORCE_AVX2=1` in the environment saves 1.1 GiB");
-        said(AMX, TIGHT_BYTES - 1, "6.0 GiB are available, the model takes about 3.6 GiB");
-        said(WeightCopies::TwoCopies, 5 * GIB, "memory is tight: 5.0 GiB are available");
+        assert_warning(
+            AMX,
+            TIGHT_BYTES - 1,
+            "`MISTRALRS_FORCE_AVX2=1` in the environment saves 1.1 GiB",
+        );
+        assert_warning(
+            AMX,
+            TIGHT_BYTES - 1,
+            "6.0 GiB are available, the model takes about 3.6 GiB",
+        );
+        assert_warning(WeightCopies::TwoCopies, 5 * GIB, "memory is tight: 5.0 GiB are available");
     }
 
     #[test]
     fn insufficient_memory_is_an_error_with_a_hint() {
-        said(AMX, 3 * GIB, "hint: set `MISTRALRS_FORCE_AVX2=1`");
-        said(AMX, 2 * GIB, "the smaller `--model local/qwen2.5-coder-0.5b`");
-        said(WeightCopies::TwoCopies, GIB, "needs about 2.4 GiB of memory, 1.0 GiB are available");
+        assert_warning(AMX, 3 * GIB, "hint: set `MISTRALRS_FORCE_AVX2=1`");
+        assert_warning(AMX, 2 * GIB, "the smaller `--model local/qwen2.5-coder-0.5b`");
+        assert_warning(
+            WeightCopies::TwoCopies,
+            GIB,
+            "needs about 2.4 GiB of memory, 1.0 GiB are available",
+        );
     }
 }

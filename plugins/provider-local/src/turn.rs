@@ -19,7 +19,7 @@ const CALLS_LIKELY_MAX: usize = 6;
 /// Returns true if the same call was made in this turn and no other call worked after it, or if it
 /// was made too often.
 pub fn is_repeated(messages: &[Message], name: &str, arguments: &Map<String, Value>) -> bool {
-    let turn = turn(messages);
+    let turn = current_turn(messages);
     let (mut times, mut last, mut may_differ) = (0, None, false);
     for message in turn {
         let mut others = message.tool_results().filter(|it| Some(&it.call_id) != last);
@@ -35,7 +35,7 @@ pub fn is_repeated(messages: &[Message], name: &str, arguments: &Map<String, Val
 
 /// Returns the number of calls at the end of the turn that failed in a row.
 pub fn failures(messages: &[Message]) -> usize {
-    let results = turn(messages).iter().rev().flat_map(Message::tool_results);
+    let results = current_turn(messages).iter().rev().flat_map(Message::tool_results);
     results.take_while(|result| is_failed_result(result)).count()
 }
 
@@ -49,7 +49,7 @@ pub fn failures(messages: &[Message]) -> usize {
 /// the model has lost its way. Without a shell, tools look something up, and one result is usually
 /// enough.
 pub fn call_weight(messages: &[Message], has_shell: bool) -> f32 {
-    let made = turn(messages).iter().flat_map(Message::tool_results).count();
+    let made = current_turn(messages).iter().flat_map(Message::tool_results).count();
     match (made, failures(messages)) {
         (0, _) if has_shell => -0.5,
         (0, _) => 0.0,
@@ -60,7 +60,7 @@ pub fn call_weight(messages: &[Message], has_shell: bool) -> f32 {
 }
 
 /// Returns the messages since the last user message.
-fn turn(messages: &[Message]) -> &[Message] {
+fn current_turn(messages: &[Message]) -> &[Message] {
     &messages[messages.iter().rposition(|message| message.role == Role::User).unwrap_or(0)..]
 }
 

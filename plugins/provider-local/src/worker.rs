@@ -77,7 +77,7 @@ impl ModelWorker {
         thread::Builder::new()
             .name("jaato-local-model".to_owned())
             .spawn(move || {
-                serve(load, &receiver, &counter, &loaded, &say);
+                serve_jobs(load, &receiver, &counter, &loaded, &say);
                 // The receiver may have been dropped.
                 let _ = ended_sender.send(());
             })
@@ -157,7 +157,7 @@ struct LoadedModel {
     model: LocalModel,
 }
 
-fn serve(
+fn serve_jobs(
     load: LoadModel,
     jobs: &Receiver<ModelJob>,
     waiting: &AtomicUsize,
@@ -168,7 +168,7 @@ fn serve(
     while let Ok(job) = jobs.recv() {
         let ModelJob { weights, request, cancel, mut sink, answer } = job;
         let outcome = catch_unwind(AssertUnwindSafe(|| {
-            run(load, &mut loaded, &weights, &request, &cancel, sink.as_mut())
+            run_job(load, &mut loaded, &weights, &request, &cancel, sink.as_mut())
         }));
         let outcome = outcome.unwrap_or_else(|_| {
             // Half-computed state is not trusted. The next request loads the model again.
@@ -182,11 +182,11 @@ fn serve(
         waiting.fetch_sub(1, Ordering::AcqRel);
         // The caller may have cancelled and dropped the receiver.
         let _ = answer.send(outcome);
-        save(&mut loaded, say);
+        save_state(&mut loaded, say);
     }
 }
 
-fn run(
+fn run_job(
     load: LoadModel,
     loaded: &mut Option<LoadedModel>,
     weights: &WeightFiles,
@@ -210,7 +210,7 @@ fn run(
     loaded.model.complete(request, cancel, sink)
 }
 
-fn save(loaded: &mut Option<LoadedModel>, say: &dyn Fn(String)) {
+fn save_state(loaded: &mut Option<LoadedModel>, say: &dyn Fn(String)) {
     let Some(model) = loaded.as_mut().map(|loaded| &mut loaded.model) else { return };
     match catch_unwind(AssertUnwindSafe(|| model.save_prefix())) {
         Ok(Ok(())) => {}

@@ -9,7 +9,7 @@ use jaato_plugin_sdk::types::ErrorKind;
 use provider_local::local::LocalModel;
 
 #[track_caller]
-fn refused(path: &Path, kind: ErrorKind, expected: &str) {
+fn assert_refused(path: &Path, kind: ErrorKind, expected: &str) {
     let Err(error) = LocalModel::load(path, 512) else { panic!("was loaded") };
     assert_eq!(error.kind, kind, "{error}");
     assert!(error.message.contains(expected), "{error}");
@@ -23,7 +23,7 @@ fn truncated_model_file_is_refused() {
     let bytes = fs::read(&path).unwrap();
     for keep in [0, 3, 20, 300, 2000, bytes.len() / 2, bytes.len() - 1000] {
         fs::write(&path, &bytes[..keep]).unwrap();
-        refused(&path, ErrorKind::Configuration, "cannot be used");
+        assert_refused(&path, ErrorKind::Configuration, "cannot be used");
     }
 }
 
@@ -32,8 +32,8 @@ fn file_that_is_not_gguf_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("x.gguf");
     fs::write(&path, "#!/bin/sh\necho hello, this is not a model\n").unwrap();
-    refused(&path, ErrorKind::Configuration, "unknown magic");
-    refused(&folder.path().join("none.gguf"), ErrorKind::Io, "cannot open the weights");
+    assert_refused(&path, ErrorKind::Configuration, "unknown magic");
+    assert_refused(&folder.path().join("none.gguf"), ErrorKind::Io, "cannot open the weights");
 }
 
 #[test]
@@ -41,7 +41,7 @@ fn unsupported_architecture_is_refused_by_name() {
     let folder = tempfile::tempdir().unwrap();
     let quirks = Quirks { architecture: Some("llama"), ..Quirks::default() };
     let path = write_model(folder.path(), quirks);
-    refused(
+    assert_refused(
         &path,
         ErrorKind::Configuration,
         "has the architecture `llama`, this plugin runs `qwen2`",
@@ -61,7 +61,7 @@ fn missing_metadata_key_is_named_in_the_error() {
     ] {
         let path =
             write_model(folder.path(), Quirks { without_key: Some(key), ..Quirks::default() });
-        refused(&path, ErrorKind::Configuration, key);
+        assert_refused(&path, ErrorKind::Configuration, key);
     }
 }
 

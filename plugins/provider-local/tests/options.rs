@@ -58,7 +58,11 @@ impl InferenceEngine for Speaker {
 }
 
 /// Answers a request with an engine that prefers to say `script` and then end.
-fn answer(script: &str, seed: u64, request: &CompletionRequest) -> (Result<Completion>, Kept) {
+fn complete_script(
+    script: &str,
+    seed: u64,
+    request: &CompletionRequest,
+) -> (Result<Completion>, Kept) {
     let folder = tempfile::tempdir().unwrap();
     let tokenizer = crate::support::tokenizer(&write_model(folder.path(), Quirks::default()));
     let mut tokens: Vec<u32> = Vec::new();
@@ -90,7 +94,7 @@ fn question() -> CompletionRequest {
 fn check_stop(script: &str, stops: &[&str], expected: &str) {
     let mut request = question();
     request.options.stop = stops.iter().map(|text| (*text).to_owned()).collect();
-    let (completion, kept) = answer(script, 1, &request);
+    let (completion, kept) = complete_script(script, 1, &request);
     let completion = completion.unwrap();
     assert_eq!(completion.finish_reason, FinishReason::Stop);
     assert_eq!(kept.text, expected, "streamed");
@@ -120,7 +124,7 @@ fn stop_text_inside_call_arguments_is_ignored() {
     let mut request = request("go", &[tool("shell", schema)], 400);
     request.options.stop = vec!["END".to_owned()];
     let script = call_text("shell", &json!({ "x": "END" }));
-    let (completion, kept) = answer(&script, 1, &request);
+    let (completion, kept) = complete_script(&script, 1, &request);
     assert_eq!(completion.unwrap().finish_reason, FinishReason::ToolUse);
     assert_eq!((kept.calls, kept.text.as_str()), (1, ""));
 }
@@ -187,7 +191,7 @@ fn answer_always_matches_its_output_schema() {
             let mut request = question();
             request.options.output_schema = Some(schema.clone());
             request.options.temperature = Some(if seed % 2 == 0 { 0.0 } else { 1.0 });
-            let (completion, kept) = answer(script, seed, &request);
+            let (completion, kept) = complete_script(script, seed, &request);
             let completion = completion.unwrap();
             assert_eq!(completion.finish_reason, FinishReason::Stop, "{schema} {}", kept.text);
             let text = Message::model(completion.parts).text();
@@ -203,10 +207,10 @@ fn an_answer_with_a_schema_may_still_be_a_call() {
     let tools = [tool("shell", json!({ "type": "object", "properties": {} }))];
     let mut request = request("go", &tools, 400);
     request.options.output_schema = Some(schemas().remove(0));
-    let (completion, kept) = answer(&call_text("shell", &json!({})), 1, &request);
+    let (completion, kept) = complete_script(&call_text("shell", &json!({})), 1, &request);
     assert_eq!(completion.unwrap().finish_reason, FinishReason::ToolUse);
     assert_eq!((kept.calls, kept.text.as_str()), (1, ""));
-    let (completion, kept) = answer("{\"a\": 3", 1, &request);
+    let (completion, kept) = complete_script("{\"a\": 3", 1, &request);
     let completion = completion.unwrap();
     assert_eq!((completion.finish_reason, kept.calls), (FinishReason::Stop, 0));
     assert!(kept.text.starts_with("{\"a\": 3"), "{}", kept.text);
@@ -216,7 +220,7 @@ fn an_answer_with_a_schema_may_still_be_a_call() {
 fn unsupported_output_schema_is_an_error() {
     let mut request = question();
     request.options.output_schema = Some(json!({ "type": "array", "uniqueItems": true }));
-    let error = answer("", 1, &request).0.unwrap_err();
+    let error = complete_script("", 1, &request).0.unwrap_err();
     assert_eq!(error.kind, ErrorKind::InvalidArguments);
     assert!(error.message.starts_with("the local model does not support"), "{error}");
 }

@@ -21,7 +21,7 @@ impl Wake for Unpark {
     }
 }
 
-fn wait<F: Future>(future: F) -> F::Output {
+fn block_on_future<F: Future>(future: F) -> F::Output {
     let waker = Waker::from(Arc::new(Unpark(thread::current())));
     let mut future = std::pin::pin!(future);
     loop {
@@ -58,7 +58,7 @@ fn weights(path: &Path, folder: &Path) -> WeightFiles {
     }
 }
 
-fn start(load: worker::LoadModel) -> ModelWorker {
+fn start_worker(load: worker::LoadModel) -> ModelWorker {
     ModelWorker::start(load, |text| panic!("said `{text}`")).unwrap()
 }
 
@@ -73,17 +73,17 @@ fn a_model_is_loaded_once_and_its_state_saved_before_the_end() {
     let folder = tempfile::tempdir().unwrap();
     let path = write_model(folder.path(), Quirks::default());
     let weights = weights(&path, folder.path());
-    let worker = start(worker::load);
+    let worker = start_worker(worker::load);
     let mut told = Vec::new();
     for text in ["one", "two"] {
         let (sink, notices) = sink();
         let request = request(text, &[], 4);
         let answer = worker.complete(weights.clone(), request, CancelFlag::default(), sink);
-        assert_eq!(wait(answer.unwrap()).unwrap().unwrap().usage.output_tokens, 4);
+        assert_eq!(block_on_future(answer.unwrap()).unwrap().unwrap().usage.output_tokens, 4);
         told.extend(notices.iter().filter(|notice| notice.starts_with("loading")));
     }
     assert_eq!(told, ["loading the local model `tiny`"]);
-    wait(worker.stop().unwrap()).unwrap();
+    block_on_future(worker.stop().unwrap()).unwrap();
     assert_eq!(std::fs::read_dir(folder.path().join("states")).unwrap().count(), 1);
     let (sink, _notices) = sink();
     let refused = worker.complete(weights, request("three", &[], 4), CancelFlag::default(), sink);
@@ -94,13 +94,13 @@ fn a_model_is_loaded_once_and_its_state_saved_before_the_end() {
 fn a_request_cancelled_while_the_model_loads_is_not_answered() {
     let folder = tempfile::tempdir().unwrap();
     let path = write_model(folder.path(), Quirks::default());
-    let worker = start(worker::load);
+    let worker = start_worker(worker::load);
     let cancel = CancelFlag::default();
     let (sender, _notices) = mpsc::channel();
     let sink = Box::new(Told(sender, cancel.clone()));
     let answer =
         worker.complete(weights(&path, folder.path()), request("one", &[], 4), cancel, sink);
-    assert_eq!(wait(answer.unwrap()).unwrap().unwrap_err().kind, ErrorKind::Cancelled);
+    assert_eq!(block_on_future(answer.unwrap()).unwrap().unwrap_err().kind, ErrorKind::Cancelled);
 }
 
 fn panics_once(weights: &WeightFiles, sink: &mut dyn CompletionSink) -> Result<LocalModel> {
@@ -118,13 +118,13 @@ fn panics_once(weights: &WeightFiles, sink: &mut dyn CompletionSink) -> Result<L
 fn panic_fails_only_one_request() {
     let folder = tempfile::tempdir().unwrap();
     let path = write_model(folder.path(), Quirks::default());
-    let worker = start(panics_once);
+    let worker = start_worker(panics_once);
     let ask = || {
         let (sink, _notices) = sink();
         let weights = weights(&path, folder.path());
         // The receiver of the notices must live as long as the request.
         let answer = worker.complete(weights, request("one", &[], 2), CancelFlag::default(), sink);
-        wait(answer.unwrap()).unwrap()
+        block_on_future(answer.unwrap()).unwrap()
     };
     assert_eq!(ask().unwrap_err().kind, ErrorKind::PluginPanicked);
     assert_eq!(ask().unwrap().usage.output_tokens, 2);
@@ -133,11 +133,11 @@ fn panic_fails_only_one_request() {
 #[test]
 fn missing_weights_are_an_error_with_the_path() {
     let folder = tempfile::tempdir().unwrap();
-    let worker = start(worker::load);
+    let worker = start_worker(worker::load);
     let (sink, _notices) = sink();
     let weights = weights(&folder.path().join("none.gguf"), folder.path());
     let answer = worker.complete(weights, request("one", &[], 2), CancelFlag::default(), sink);
-    let error = wait(answer.unwrap()).unwrap().unwrap_err();
+    let error = block_on_future(answer.unwrap()).unwrap().unwrap_err();
     assert!(error.kind == ErrorKind::Io && error.message.contains("none.gguf"), "{error}");
 }
 
@@ -145,15 +145,15 @@ fn missing_weights_are_an_error_with_the_path() {
 fn token_count_of_the_loaded_model_matches_its_prompt_tokens() {
     let folder = tempfile::tempdir().unwrap();
     let path = write_model(folder.path(), Quirks::default());
-    let worker = start(worker::load);
+    let worker = start_worker(worker::load);
     assert!(worker.counter("tiny").is_none(), "nothing is loaded for a count");
     let (sink, _notices) = sink();
     let weights = weights(&path, folder.path());
     let asked = request("one two three", &[], 4);
     let answer = worker.complete(weights, asked.clone(), CancelFlag::default(), sink).unwrap();
-    let usage = wait(answer).unwrap().unwrap().usage;
+    let usage = block_on_future(answer).unwrap().unwrap().usage;
     let counter = worker.counter("tiny").unwrap();
     assert_eq!(counter.count(&asked).unwrap(), usage.prompt_tokens);
     assert!(worker.counter("other").is_none());
-    wait(worker.stop().unwrap()).unwrap();
+    block_on_future(worker.stop().unwrap()).unwrap();
 }

@@ -118,7 +118,7 @@ fn host_and_port(text: &str) -> (&str, Option<&str>) {
 mod tests {
     use super::*;
 
-    fn of(base_url: &str, host: &str) -> Result<OllamaServer> {
+    fn server_for(base_url: &str, host: &str) -> Result<OllamaServer> {
         let (base_url, host) = (base_url.to_owned(), host.to_owned());
         OllamaServer::of(&Config { base_url, host, ..Config::default() })
     }
@@ -143,17 +143,17 @@ mod tests {
             ("fe80::1", "http://[fe80::1]:11434"),
             ("ollama.com", "https://ollama.com"),
         ] {
-            assert_eq!(of("", host).unwrap().root, expected, "{host}");
+            assert_eq!(server_for("", host).unwrap().root, expected, "{host}");
         }
         for host in ["ftp://h", "a b", "h/p?q=1"] {
-            assert_eq!(of("", host).unwrap_err().kind, ErrorKind::Configuration, "{host}");
+            assert_eq!(server_for("", host).unwrap_err().kind, ErrorKind::Configuration, "{host}");
         }
     }
 
     #[test]
     fn base_url_overrides_the_host_and_drops_api_paths() {
         for end in ["", "/", "/v1", "/v1/", "/api", "/api/chat", "/v1/chat/completions"] {
-            let server = of(&format!(" http://h:1/x{end} "), "other").unwrap();
+            let server = server_for(&format!(" http://h:1/x{end} "), "other").unwrap();
             assert_eq!(
                 (server.root.as_str(), server.named_by),
                 ("http://h:1/x", ServerNameSource::BaseUrl)
@@ -165,10 +165,10 @@ mod tests {
     #[test]
     fn server_on_this_machine_is_recognized() {
         for host in ["", "localhost", "localhost:80/x", "[::1]"] {
-            assert!(of("", host).unwrap().is_here(), "{host}");
+            assert!(server_for("", host).unwrap().is_here(), "{host}");
         }
         for host in ["gpu-box", "localhost.evil", "127.0.0.12"] {
-            assert!(!of("", host).unwrap().is_here(), "{host}");
+            assert!(!server_for("", host).unwrap().is_here(), "{host}");
         }
     }
 }

@@ -36,12 +36,12 @@ pub(crate) fn messages(
     }
     for message in &request.messages {
         match message.role {
-            Role::User => written.extend(said(message, blobs)),
-            Role::Model => written.extend(answer(message)),
+            Role::User => written.extend(encode_user_message(message, blobs)),
+            Role::Model => written.extend(encode_model_message(message)),
             Role::Tool => {
                 written.extend(message.tool_results().map(result));
                 // The tools' attachments, and text that follows the results.
-                written.extend(said(message, blobs));
+                written.extend(encode_user_message(message, blobs));
             }
             Role::Unknown => return Err(Role::unknown_role_error()),
         }
@@ -51,7 +51,7 @@ pub(crate) fn messages(
 
 /// Writes a user message: its text, and the images whose bytes are available. Returns `None` if
 /// both are empty.
-fn said(message: &Message, blobs: &BlobContents) -> Option<Value> {
+fn encode_user_message(message: &Message, blobs: &BlobContents) -> Option<Value> {
     let (mut words, mut images) = (Vec::new(), Vec::new());
     let mut show = |data: &DataPart| match image(data, blobs) {
         Some(image) => images.push(image),
@@ -84,13 +84,13 @@ fn image(data: &DataPart, blobs: &BlobContents) -> Option<String> {
 }
 
 /// Writes a model message. Returns `None` if it has no part that can be sent.
-fn answer(message: &Message) -> Option<Value> {
+fn encode_model_message(message: &Message) -> Option<Value> {
     let (mut content, mut thinking, mut calls) = (String::new(), String::new(), Vec::new());
     for part in &message.parts {
         match part {
             Part::Text { text, .. } => content.push_str(text),
             Part::Thought { text, signature: Some(_), .. } => thinking.push_str(text),
-            Part::ToolCall(one) => calls.push(call(one)),
+            Part::ToolCall(one) => calls.push(encode_call(one)),
             Part::Data(data) => content.push_str(&in_words(data)),
             _ => {}
         }
@@ -108,7 +108,7 @@ fn answer(message: &Message) -> Option<Value> {
     Some(answer)
 }
 
-fn call(call: &ToolCall) -> Value {
+fn encode_call(call: &ToolCall) -> Value {
     let arguments = match &call.arguments {
         object @ Value::Object(_) => object.clone(),
         other => json!({ INVALID_ARGUMENTS: other }),

@@ -21,7 +21,7 @@ pub struct InstalledModel {
 /// # Errors
 /// `provider` if the body is not a list of models.
 pub fn installed(url: &str, body: &[u8]) -> Result<Vec<InstalledModel>> {
-    let models = list(url, body)?;
+    let models = parse_model_list(url, body)?;
     let read = |model: &Value| {
         let name = name_of(model)?.to_owned();
         Some(InstalledModel { name, title: title(model), capabilities: capabilities(model) })
@@ -34,7 +34,7 @@ pub fn installed(url: &str, body: &[u8]) -> Result<Vec<InstalledModel>> {
 /// # Errors
 /// The errors of [`installed`].
 pub fn loaded(url: &str, body: &[u8]) -> Result<Vec<(String, u64)>> {
-    let models = list(url, body)?;
+    let models = parse_model_list(url, body)?;
     let read = |model: &Value| {
         let tokens = model["context_length"].as_u64().filter(|tokens| *tokens > 0)?;
         Some((name_of(model)?.to_owned(), tokens))
@@ -71,7 +71,7 @@ pub fn with_tag(name: &str) -> String {
     if last.contains(':') { name.to_owned() } else { format!("{name}:latest") }
 }
 
-fn list(url: &str, body: &[u8]) -> Result<Vec<Value>> {
+fn parse_model_list(url: &str, body: &[u8]) -> Result<Vec<Value>> {
     let foreign = || -> Error { refusal::foreign(url) };
     let mut list: Value = serde_json::from_slice(body).map_err(|_| foreign())?;
     match list.get_mut("models").map(Value::take) {

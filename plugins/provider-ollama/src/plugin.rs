@@ -55,7 +55,7 @@ impl Provider for OllamaProvider {
     async fn complete(cx: &Cx<OllamaState>, request: CompletionRequest) -> Result<Completion> {
         let config = cx.config::<Config>().await?;
         let server = OllamaServer::of(&config)?;
-        let known = known(cx, &server, &config, &request.model).await?;
+        let known = query_model(cx, &server, &config, &request.model).await?;
         let size = window::size(config.context_tokens, &known.facts, known.loaded);
         let (url, model) = (server.url("chat"), request.model.clone());
         let OllamaModelFacts { own_output, is_remote, .. } = known.facts;
@@ -103,7 +103,7 @@ impl Provider for OllamaProvider {
             }
             Err(error) => return Err(not_sent(cx, &server, error)),
         };
-        let loaded = loaded(cx, &server).await;
+        let loaded = query_loaded_models(cx, &server).await;
         let (mut infos, mut shown) = (Vec::new(), 0);
         for one in &listed {
             let mut known = OllamaModelFacts::of_name(&one.name);
@@ -133,7 +133,7 @@ impl Provider for OllamaProvider {
 }
 
 /// Returns the facts about a model. Queries the server the first time.
-async fn known(
+async fn query_model(
     cx: &Cx<OllamaState>,
     server: &OllamaServer,
     config: &Config,
@@ -144,7 +144,7 @@ async fn known(
     }
     let facts = facts(cx, server, model).await?;
     let is_chosen = config.context_tokens.is_some() || facts.is_remote;
-    let loaded = if is_chosen { Vec::new() } else { loaded(cx, server).await };
+    let loaded = if is_chosen { Vec::new() } else { query_loaded_models(cx, server).await };
     let known = KnownOllamaModel { loaded: size_of(&loaded, model), facts };
     cx.state().remember(server, model, known.clone());
     Ok(known)
@@ -178,7 +178,7 @@ async fn facts(
 }
 
 /// Queries the server for the loaded models. Returns an empty list if it does not report them.
-async fn loaded(cx: &Cx<OllamaState>, server: &OllamaServer) -> Vec<(String, u64)> {
+async fn query_loaded_models(cx: &Cx<OllamaState>, server: &OllamaServer) -> Vec<(String, u64)> {
     match query_server(cx, server, "ps", None).await {
         Ok(OllamaQueryResult::Body(body)) => {
             models::loaded(&server.url("ps"), &body).unwrap_or_default()
@@ -227,7 +227,7 @@ async fn tell_of_cut(
     asked: u64,
     read: u64,
 ) {
-    let given = size_of(&loaded(cx, server).await, model);
+    let given = size_of(&query_loaded_models(cx, server).await, model);
     if given.is_some_and(|given| given >= asked) || !cx.state().is_first_notice(server, model) {
         return;
     }

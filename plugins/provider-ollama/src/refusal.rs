@@ -20,7 +20,7 @@ pub(crate) fn refusal_error(refusal: ErrorResponse, model: &str) -> Error {
     if is_foreign(status, &body) {
         return error.with_hint(CHECK_URL);
     }
-    let error = judged(error);
+    let error = classify_error(error);
     let text = String::from_utf8_lossy(&body).to_lowercase();
     match hint(status, &text, had_key, model).filter(|_| error.hint.is_none()) {
         Some(hint) => error.with_hint(hint),
@@ -30,12 +30,12 @@ pub(crate) fn refusal_error(refusal: ErrorResponse, model: &str) -> Error {
 
 /// Converts an error that the server reports inside an answer.
 pub(crate) fn reported_error(url: &str, line: &Value) -> Error {
-    judged(failure::of_report(url, line))
+    classify_error(failure::of_report(url, line))
 }
 
 /// Reads more than the status from the server's message: a conversation that is too long, or a
 /// model that is too large.
-fn judged(mut error: Error) -> Error {
+fn classify_error(mut error: Error) -> Error {
     let said = error.message.to_lowercase();
     let says = |phrases: &[&str]| phrases.iter().any(|phrase| said.contains(phrase));
     if says(&OVERFLOW) {

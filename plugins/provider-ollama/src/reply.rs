@@ -109,7 +109,7 @@ impl OllamaReply {
             return Err(of_too_much(&format!("{PARTS_MAX} parts")));
         }
         if line["done"] == true {
-            self.end(line);
+            self.finish_reply(line);
         }
         Ok(deltas)
     }
@@ -142,7 +142,7 @@ impl OllamaReply {
         }
         // Older servers, and models without a parser, leave reasoning in the text.
         for piece in self.tags.push(piece("content")) {
-            deltas.extend(self.untagged(piece));
+            deltas.extend(self.untagged_delta(piece));
         }
         for call in message["tool_calls"].as_array().into_iter().flatten() {
             self.calls += 1;
@@ -155,7 +155,7 @@ impl OllamaReply {
         Ok(deltas)
     }
 
-    fn untagged(&mut self, piece: ThinkPiece) -> Option<Delta> {
+    fn untagged_delta(&mut self, piece: ThinkPiece) -> Option<Delta> {
         match piece {
             ThinkPiece::Text(text) => self.answer.text(&text),
             // The thought is unsigned, because the model's template removes it and the server does
@@ -179,7 +179,7 @@ impl OllamaReply {
         Ok(ToolCall::new(id.as_str(), name, arguments))
     }
 
-    fn end(&mut self, line: &Value) {
+    fn finish_reply(&mut self, line: &Value) {
         let count = |key: &str| line[key].as_u64().unwrap_or_default();
         let (prompt_tokens, output_tokens) = (count("prompt_eval_count"), count("eval_count"));
         self.answer.set_usage(Usage { prompt_tokens, output_tokens, ..Usage::default() });
@@ -205,7 +205,7 @@ impl OllamaReply {
         };
         // The host shows the held-back text from the completion.
         if let Some(piece) = self.tags.finish() {
-            drop(self.untagged(piece));
+            drop(self.untagged_delta(piece));
         }
         let mut completion = match end {
             OllamaEndReason::For(reason) => self.answer.finish(reason),

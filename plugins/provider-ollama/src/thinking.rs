@@ -42,7 +42,7 @@ pub(crate) fn think(
 mod tests {
     use super::*;
 
-    fn of(effort: &str, facts: &OllamaModelFacts) -> Result<Option<Value>> {
+    fn think_value(effort: &str, facts: &OllamaModelFacts) -> Result<Option<Value>> {
         let mut request = CompletionRequest::new("m", Vec::new());
         request.options.effort = jaato_plugin_sdk::serde_json::from_value(json!(effort)).ok();
         think(&request, facts)
@@ -68,18 +68,18 @@ mod tests {
             ("high", json!(true), json!("high")),
             ("max", json!(true), json!("high")),
         ] {
-            assert_eq!(of(effort, &thinks), Ok(Some(on.clone())), "{effort}");
-            assert_eq!(of(effort, &OllamaModelFacts::default()), Ok(Some(on)), "{effort}");
-            assert_eq!(of(effort, &levels), Ok(Some(level)), "{effort}");
+            assert_eq!(think_value(effort, &thinks), Ok(Some(on.clone())), "{effort}");
+            assert_eq!(think_value(effort, &OllamaModelFacts::default()), Ok(Some(on)), "{effort}");
+            assert_eq!(think_value(effort, &levels), Ok(Some(level)), "{effort}");
         }
-        assert_eq!(of("telepathy", &thinks), Ok(None));
+        assert_eq!(think_value("telepathy", &thinks), Ok(None));
     }
 
     #[test]
     fn effort_is_refused_for_a_model_without_thinking() {
         let facts = facts(&["completion"], false);
-        assert_eq!(of("none", &facts), Ok(None));
-        let error = of("low", &facts).unwrap_err();
+        assert_eq!(think_value("none", &facts), Ok(None));
+        let error = think_value("low", &facts).unwrap_err();
         assert_eq!(error.message, "the model `m` does not take the option `effort`");
     }
 }

@@ -9,7 +9,7 @@ use jaato_vendors::ollama::{FakeOllama, OllamaTurn};
 use crate::vendor::talk_with;
 
 /// Returns each model's name, window and number of supported image types.
-fn listed(talk: &ModelConversation<FakeOllama>) -> Vec<(String, u64, usize)> {
+fn list_models(talk: &ModelConversation<FakeOllama>) -> Vec<(String, u64, usize)> {
     let models = talk.host.instance().unwrap().models().unwrap();
     let seen = |it: &Option<Vec<String>>| it.as_ref().unwrap().len();
     models
@@ -39,17 +39,20 @@ fn installed_chat_models_are_listed_with_their_requested_context_size() {
         rows.map(|((name, size), sees)| (name.to_owned(), size, sees)).collect::<Vec<_>>()
     };
     let expected = all([32_768, 32_768, 32_768, 32_768, 2_048, 8_192, 202_752]);
-    assert_eq!(listed(&usual(FakeOllama::new([]), json!({}))), expected);
+    assert_eq!(list_models(&usual(FakeOllama::new([]), json!({}))), expected);
     let expected = all([4_096, 4_096, 4_096, 4_096, 2_048, 4_096, 4_096]);
-    assert_eq!(listed(&usual(FakeOllama::new([]), json!({ "context_tokens": 4_096 }))), expected);
+    assert_eq!(
+        list_models(&usual(FakeOllama::new([]), json!({ "context_tokens": 4_096 }))),
+        expected
+    );
 }
 
 #[test]
 fn actual_context_size_is_listed_after_the_first_request() {
     let server = FakeOllama::new([OllamaTurn::text("a")]).with_context_max(3_000);
     let mut talk = usual(server, json!({}));
-    assert_eq!(listed(&talk)[0].1, 32_768);
+    assert_eq!(list_models(&talk)[0].1, 32_768);
     talk.ask(Message::user("hi"));
-    assert_eq!(listed(&talk)[0].1, 3_000);
-    assert_eq!(listed(&talk)[1].1, 32_768);
+    assert_eq!(list_models(&talk)[0].1, 3_000);
+    assert_eq!(list_models(&talk)[1].1, 32_768);
 }

@@ -10,13 +10,13 @@ use provider_ollama::pull::{ModelPull, check_name};
 
 use crate::vendor::{talk_to, talk_with};
 
-fn pulled(model: &str) -> FinishedCall<PullModelAnswer> {
+fn run_pull(model: &str) -> FinishedCall<PullModelAnswer> {
     talk_to("m", []).host.instance().unwrap().pull_model(model)
 }
 
 #[test]
 fn pull_progress_sums_all_files_and_reports_states_once() {
-    let finished = pulled(IN_LIBRARY);
+    let finished = run_pull(IN_LIBRARY);
     assert_eq!(finished.result, Ok(PullModelAnswer::default()));
     let progress = |done, total| Delta::progress("fetching moon:1b", done, total);
     assert_eq!(
@@ -51,7 +51,7 @@ fn pull_request_names_the_model_and_installs_it() {
 
 #[test]
 fn pulling_an_unknown_model_hints_at_the_search_page() {
-    let error = pulled("nothing").result.unwrap_err();
+    let error = run_pull("nothing").result.unwrap_err();
     assert!(error.message.ends_with("pull model manifest: file does not exist"), "{error}");
     assert!(error.hint.unwrap().starts_with("https://ollama.com/search"));
 }

@@ -40,7 +40,7 @@ fn body() -> Vec<u8> {
 }
 
 /// Reads pieces as the plugin does.
-fn read(pieces: &[&[u8]]) -> Result<(Vec<Delta>, Completion)> {
+fn read_pieces(pieces: &[&[u8]]) -> Result<(Vec<Delta>, Completion)> {
     let (mut lines, mut reply, mut deltas) =
         (StreamLineSplitter::new(8 * 1024 * 1024), reply(), Vec::new());
     for piece in pieces {
@@ -57,13 +57,13 @@ fn read(pieces: &[&[u8]]) -> Result<(Vec<Delta>, Completion)> {
 #[test]
 fn answer_is_the_same_however_it_is_split() {
     let body = body();
-    let whole = read(&[&body]).unwrap();
+    let whole = read_pieces(&[&body]).unwrap();
     assert_eq!(whole.1.parts.len(), 4);
     for at in 0..=body.len() {
-        assert_eq!(read(&[&body[..at], &body[at..]]).unwrap(), whole, "{at}");
+        assert_eq!(read_pieces(&[&body[..at], &body[at..]]).unwrap(), whole, "{at}");
     }
     let bytes: Vec<&[u8]> = body.chunks(1).collect();
-    assert_eq!(read(&bytes).unwrap(), whole);
+    assert_eq!(read_pieces(&bytes).unwrap(), whole);
 }
 
 #[test]
@@ -71,23 +71,23 @@ fn answer_that_ends_before_its_last_line_is_truncated() {
     let body = body();
     let last = body[..body.len() - 1].iter().rposition(|byte| *byte == b'\n').unwrap();
     for at in 0..body.len() - 1 {
-        let error = read(&[&body[..at]]).unwrap_err();
+        let error = read_pieces(&[&body[..at]]).unwrap_err();
         assert_eq!(error.kind, ErrorKind::Provider, "{at}");
         let text = if at > last { "ended in the middle" } else { "e" };
         assert!(error.message.contains(text), "{at}: {error}");
         assert_eq!(error.retry, jaato_plugin_sdk::types::Retry::Temporary, "{at}: {error}");
     }
     // The last line is valid without its line end.
-    assert!(read(&[&body[..body.len() - 1]]).is_ok());
+    assert!(read_pieces(&[&body[..body.len() - 1]]).is_ok());
 }
 
 #[test]
 fn line_ends_and_blank_lines_do_not_change_the_answer() {
     let body = String::from_utf8(body()).unwrap();
-    let whole = read(&[body.as_bytes()]).unwrap();
+    let whole = read_pieces(&[body.as_bytes()]).unwrap();
     for other in [body.replace('\n', "\r\n"), body.replace('\n', "\n\n"), format!("\n \n{body}\n")]
     {
-        assert_eq!(read(&[other.as_bytes()]).unwrap(), whole);
+        assert_eq!(read_pieces(&[other.as_bytes()]).unwrap(), whole);
     }
 }
 
@@ -118,7 +118,7 @@ fn answer_not_from_ollama_is_an_error_with_a_hint() {
         "[]",
         "\u{1f}\u{8b}\u{8}",
     ] {
-        let error = read(&[body.as_bytes()]).unwrap_err();
+        let error = read_pieces(&[body.as_bytes()]).unwrap_err();
         assert_eq!(
             error.message, "`http://h:1/api/chat` does not answer like an Ollama server",
             "{body}"
@@ -135,7 +135,7 @@ const END: &str = "{\"message\":{\"content\":\"\"},\"done\":true,\"done_reason\"
 
 #[test]
 fn think_tags_and_split_surrogates_of_other_servers_are_read() {
-    let parts = |body: String| read(&[body.as_bytes()]).unwrap().1.parts;
+    let parts = |body: String| read_pieces(&[body.as_bytes()]).unwrap().1.parts;
     let thoughts = [line("<thi"), line("nk>hm</think>"), line("yes"), END.to_owned()].concat();
     assert_eq!(parts(thoughts), [Part::thought("hm"), Part::text("yes")]);
     let halves = [line(r"a\ud83e"), line(r"\udd80b\ud83dc"), END.to_owned()].concat();
@@ -144,6 +144,6 @@ fn think_tags_and_split_surrogates_of_other_servers_are_read() {
     assert_eq!(parts(marked), [Part::text("yes")]);
     let two = format!("{}{END}", line("yes").trim_end());
     assert_eq!(parts(two), [Part::text("yes")]);
-    let error = read(&[b"\x1f\x8b\x08\0\0\0"]).unwrap_err();
+    let error = read_pieces(&[b"\x1f\x8b\x08\0\0\0"]).unwrap_err();
     assert!(error.message.contains("compressed answer (gzip)") && error.hint.is_some(), "{error}");
 }

@@ -10,7 +10,7 @@ use jaato_plugin_sdk::types::{
 use provider_ollama::facts::OllamaModelFacts;
 use provider_ollama::request::{RequestBodyInputs, write};
 
-fn written(request: &CompletionRequest) -> Value {
+fn encode_request(request: &CompletionRequest) -> Value {
     let with = RequestBodyInputs {
         facts: &OllamaModelFacts::default(),
         context_tokens: 4_096,
@@ -28,7 +28,7 @@ fn tool() -> ToolSpec {
 fn output_schema_is_enforced_without_tools_and_described_with_tools() {
     let mut request = CompletionRequest::new("m", vec![Message::user("hi")]);
     request.options.output_schema = Some(json!({ "type": "integer" }));
-    assert_eq!(written(&request)["format"], json!({ "type": "integer" }));
+    assert_eq!(encode_request(&request)["format"], json!({ "type": "integer" }));
     request.tools = vec![tool()];
     let words = "Answer with one JSON value that matches this JSON Schema, and nothing else:\n\
                  {\"type\":\"integer\"}";
@@ -36,7 +36,7 @@ fn output_schema_is_enforced_without_tools_and_described_with_tools() {
         [("", words.to_owned()), ("Be brief.", format!("Be brief.\n\n{words}"))]
     {
         request.system = system.to_owned();
-        let body = written(&request);
+        let body = encode_request(&request);
         assert_eq!((body.get("format"), &body["messages"][0]["content"]), (None, &json!(expected)));
     }
 }
@@ -134,12 +134,12 @@ fn whole_conversation_is_written_with_its_context_size() {
             }
           ]
         }"#]]
-    .assert_eq(&format!("{:#}", written(&request)));
+    .assert_eq(&format!("{:#}", encode_request(&request)));
 }
 
 #[test]
 fn unset_options_are_left_out() {
-    let body = written(&CompletionRequest::new("m", vec![Message::user("hi")]));
+    let body = encode_request(&CompletionRequest::new("m", vec![Message::user("hi")]));
     for key in ["think", "format", "tools"] {
         assert_eq!(body.get(key), None, "{key}");
     }

@@ -14,11 +14,11 @@ const PASTED: [&str; 2] = ["/chat/completions", "/responses"];
 pub fn below(base: &str, path: &str) -> String {
     let base = base.trim();
     let (base, query) = base.split_at(base.find('?').unwrap_or(base.len()));
-    let base = unpasted(base);
+    let base = strip_pasted_path(base);
     format!("{base}/{path}{query}")
 }
 
-fn unpasted(base: &str) -> &str {
+fn strip_pasted_path(base: &str) -> &str {
     let base = base.trim_end_matches('/');
     PASTED.iter().find_map(|path| base.strip_suffix(path)).unwrap_or(base)
 }
@@ -28,7 +28,7 @@ fn unpasted(base: &str) -> &str {
 /// and have no such API.
 pub fn at_root(base: &str, path: &str) -> Option<String> {
     let base = base.trim();
-    let base = unpasted(base.split('?').next().unwrap_or(base));
+    let base = strip_pasted_path(base.split('?').next().unwrap_or(base));
     let root = base.strip_suffix("/v1").filter(|root| root.starts_with("http://"))?;
     Some(format!("{root}/{path}"))
 }

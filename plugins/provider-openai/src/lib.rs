@@ -10,6 +10,7 @@
 //! settings, `state` what the plugin remembers, and `exchange` reads refusals.
 #![forbid(unsafe_code)]
 
+mod accepted_media;
 pub mod config;
 pub mod dialect;
 pub mod endpoint;
@@ -19,7 +20,6 @@ pub mod plugin;
 pub mod presets;
 mod questions;
 pub mod responses;
-mod sight;
 pub mod state;
 pub mod window;
 

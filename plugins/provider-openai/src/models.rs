@@ -5,7 +5,7 @@ use jaato_plugin_sdk::types::ModelInfo;
 use jaato_plugin_sdk::{Error, ErrorKind, Result};
 use jaato_plugin_sdk_provider::failure;
 
-use crate::sight;
+use crate::accepted_media;
 
 /// The keys with which servers report a model's context window: vLLM, OpenRouter, Groq, Mistral, LM
 /// Studio. The loaded size takes precedence over the possible size.
@@ -52,7 +52,7 @@ fn info(model: &Value) -> Option<ModelInfo> {
     Some(ModelInfo {
         name: name.to_owned(),
         context_limit,
-        accepts: sight::of_listed(model),
+        accepts: accepted_media::of_listed(model),
         ..ModelInfo::default()
     })
 }

@@ -16,7 +16,7 @@ use crate::endpoint::{self, OpenAiProtocol};
 use crate::exchange::refusal_error;
 use crate::questions::QUESTIONS;
 use crate::state::{KEY, OpenAiState};
-use crate::{models, presets, responses, sight, window};
+use crate::{accepted_media, models, presets, responses, window};
 
 /// The time limit for a list of models, because a user waits for it.
 const LIST_WAIT: Duration = Duration::from_secs(10);
@@ -68,7 +68,7 @@ impl Provider for OpenAiProvider {
         let body = response.bytes(WHOLE_BYTES_MAX).await.map_err(failure::of_exchange)?;
         let mut infos = models::read(&url, &body)?;
         window::add_known(&mut infos, endpoint::is_vendors(base));
-        sight::add_known(&mut infos, endpoint::is_vendors(base));
+        accepted_media::add_known(&mut infos, endpoint::is_vendors(base));
         add_model_in_use(cx, base, &mut infos).await;
         Ok(infos)
     }

@@ -2,7 +2,7 @@
 
 use jaato_plugin_sdk::serde_json::Value;
 
-use crate::{sight, window};
+use crate::{accepted_media, window};
 
 /// A query about the model in use.
 pub struct ModelQuery {
@@ -25,7 +25,7 @@ pub const QUESTIONS: [ModelQuery; 4] = [
         path: "props",
         names_model: false,
         read: window::of_props,
-        sight: sight::of_props,
+        sight: accepted_media::of_props,
         goes_on: false,
     },
     ModelQuery {
@@ -39,14 +39,14 @@ pub const QUESTIONS: [ModelQuery; 4] = [
         path: "api/show",
         names_model: true,
         read: window::of_show,
-        sight: sight::of_show,
+        sight: accepted_media::of_show,
         goes_on: false,
     },
     ModelQuery {
         path: "api/v0/models",
         names_model: false,
         read: window::of_lm_studio,
-        sight: sight::of_lm_studio,
+        sight: accepted_media::of_lm_studio,
         goes_on: false,
     },
 ];

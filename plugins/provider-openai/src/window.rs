@@ -35,7 +35,7 @@ const OPENAI: [(&str, u64); 19] = [
 /// Adds what is known about the vendor's own models.
 pub fn add_known(infos: &mut [ModelInfo], is_vendors: bool) {
     for info in infos.iter_mut().filter(|info| is_vendors && info.context_limit.is_none()) {
-        info.context_limit = of_openai(&info.name);
+        info.context_limit = openai_context_window(&info.name);
     }
 }
 
@@ -44,7 +44,7 @@ pub fn is_same_model(listed: &str, name: &str) -> bool {
     listed == name || listed.strip_suffix(":latest") == Some(name)
 }
 
-fn of_openai(name: &str) -> Option<u64> {
+fn openai_context_window(name: &str) -> Option<u64> {
     let known = OPENAI.iter().find(|(beginning, _)| is_of_family(name, beginning));
     known.map(|(_, tokens)| *tokens)
 }
@@ -115,7 +115,7 @@ mod tests {
             ("gpt-45", None),
             ("qwen3:8b", None),
         ] {
-            assert_eq!(of_openai(name), expected, "{name}");
+            assert_eq!(openai_context_window(name), expected, "{name}");
         }
     }
 

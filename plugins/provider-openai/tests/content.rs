@@ -110,7 +110,7 @@ fn missing_and_unsupported_data_is_replaced_with_a_note() {
     );
 }
 
-fn looked() -> Vec<Message> {
+fn history_with_image() -> Vec<Message> {
     let calls = ["a", "b", "c"].map(|id| Part::ToolCall(ToolCall::new(id, "look", json!({}))));
     let png = |id: &str| DataPart::blob("image/png", id);
     let mut results = Message::tool([
@@ -126,7 +126,7 @@ fn looked() -> Vec<Message> {
 fn tool_attachments_follow_all_results_with_a_label_per_call() {
     check(
         ChatRequestStyle::default(),
-        looked(),
+        history_with_image(),
         expect![[r#"
             {"role":"assistant","content":null,"tool_calls":[{"id":"a","type":"function","function":{"name":"look","arguments":"{}"}},{"id":"b","type":"function","function":{"name":"look","arguments":"{}"}},{"id":"c","type":"function","function":{"name":"look","arguments":"{}"}}]}
             {"role":"tool","tool_call_id":"a","content":"{}"}
@@ -134,7 +134,7 @@ fn tool_attachments_follow_all_results_with_a_label_per_call() {
             {"role":"tool","tool_call_id":"c","content":"{}"}
             {"role":"user","content":[{"type":"text","text":"[attached to the result of look, a]"},{"type":"image_url","image_url":{"url":"data:image/png;base64,Yi0x"}},{"type":"text","text":"{\"n\":1}\n[attached to the result of look, c]"},{"type":"image_url","image_url":{"url":"data:image/png;base64,Yi0y"}},{"type":"text","text":"And?"}]}"#]],
     );
-    assert!(tells_outcomes(&CompletionRequest::new("m", looked())));
+    assert!(tells_outcomes(&CompletionRequest::new("m", history_with_image())));
 }
 
 #[test]
@@ -155,7 +155,7 @@ fn attachments_are_noted_in_the_last_result_if_results_must_be_last() {
 
 #[test]
 fn only_sendable_blobs_are_fetched() {
-    let mut messages = looked();
+    let mut messages = history_with_image();
     messages.push(user(vec![
         Part::Data(DataPart::blob("application/pdf", "f")),
         Part::Data(DataPart::blob("audio/wav", "w")),
@@ -168,7 +168,7 @@ fn only_sendable_blobs_are_fetched() {
 
 /// Sends a request with these images on a host that has some of them. Returns the content of the
 /// message.
-fn asked(ids: &[&str]) -> (Value, Vec<String>) {
+fn request_images(ids: &[&str]) -> (Value, Vec<String>) {
     let host = FakeHost::new(provider_openai::__jaato::MODULE)
         .with_config(json!({ "base_url": "http://localhost:1/v1" }))
         .with_service(BLOB_GET, |request| {
@@ -199,7 +199,7 @@ fn asked(ids: &[&str]) -> (Value, Vec<String>) {
 
 #[test]
 fn blob_bytes_are_fetched_from_the_session() {
-    let (content, log) = asked(&["b-1"]);
+    let (content, log) = request_images(&["b-1"]);
     assert_eq!(content[0]["image_url"]["url"], "data:image/png;base64,Yi0x");
     assert!(log.is_empty(), "{log:?}");
 }
@@ -207,9 +207,9 @@ fn blob_bytes_are_fetched_from_the_session() {
 #[test]
 fn unavailable_blob_is_reported_to_the_model_and_in_the_log() {
     for id in ["gone", "large", "denied"] {
-        let (content, log) = asked(&[id]);
+        let (content, log) = request_images(&[id]);
         assert_eq!(content, "[image/png: cannot be sent to this model]", "{id}");
         assert!(log[0].starts_with(&format!("the blob `{id}` is not shown")), "{log:?}");
     }
-    assert_eq!(asked(&["lost"]).0, "the disk is gone");
+    assert_eq!(request_images(&["lost"]).0, "the disk is gone");
 }

@@ -32,7 +32,7 @@ fn request() -> CompletionRequest {
 }
 
 /// Returns the body of a request to a server with this base URL and dialect.
-fn sent(base: &str, dialect: &str) -> Value {
+fn sent_body(base: &str, dialect: &str) -> Value {
     let answer = r#"{"choices":[{"message":{"content":"hello"},"finish_reason":"stop"}]}"#;
     let host = FakeHost::new(provider_openai::__jaato::MODULE)
         .with_config(json!({ "base_url": base, "dialect": dialect }))
@@ -115,7 +115,7 @@ fn each_server_dialect_gets_its_own_request_fields() {
         let expected = with(changes);
         // The URL's host selects the dialect. For a user's own server, the setting does.
         for (base, said) in [(base, "auto"), ("http://localhost:1/v1", dialect)] {
-            assert_eq!(differences(&sent(base, said)), expected, "{dialect} at {base}");
+            assert_eq!(differences(&sent_body(base, said)), expected, "{dialect} at {base}");
         }
     }
 }

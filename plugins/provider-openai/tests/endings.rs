@@ -42,7 +42,7 @@ fn stays_open(pieces: &[&'static str]) -> (Result<Completion, Error>, Vec<Delta>
 
 /// Streams these pieces and ends.
 #[track_caller]
-fn ends(pieces: &[&'static str]) -> Result<Completion, Error> {
+fn read_ending(pieces: &[&'static str]) -> Result<Completion, Error> {
     let pieces = pieces.to_vec();
     let host = host(move |_| FakeHttpAnswer::status(200).stream(FakeStream::of(pieces.clone())));
     host.complete(&request(vec![Message::user("hi")])).result
@@ -99,25 +99,25 @@ fn pings_and_blank_lines_produce_only_alive_deltas() {
 #[test]
 fn stream_cut_within_its_first_event_is_a_temporary_error() {
     for pieces in [&["data: {\"choi"][..], &["da"], &[": ping\n\n"], &["event: x\n"]] {
-        let error = ends(pieces).unwrap_err();
+        let error = read_ending(pieces).unwrap_err();
         assert_eq!((error.kind, error.retry), (ErrorKind::Provider, Retry::Temporary), "{error}");
         assert_eq!(error.hint, None, "{pieces:?}");
     }
-    let error = ends(&["hello there"]).unwrap_err();
+    let error = read_ending(&["hello there"]).unwrap_err();
     assert_eq!(error.retry, Retry::Permanent, "{error}");
 }
 
 #[test]
 fn last_event_is_read_without_its_blank_line() {
     let last = "data: {\"choices\":[{\"delta\":{},\"finish_reason\":\"stop\"}]}";
-    assert_eq!(ends(&[HELLO, last]).unwrap().parts, [Part::text("hello")]);
-    assert!(ends(&[HELLO, &last[..last.len() - 2]]).is_err());
+    assert_eq!(read_ending(&[HELLO, last]).unwrap().parts, [Part::text("hello")]);
+    assert!(read_ending(&[HELLO, &last[..last.len() - 2]]).is_err());
 }
 
 #[test]
 fn unknown_finish_reason_keeps_its_text() {
     let moon = "data: {\"choices\":[{\"delta\":{},\"finish_reason\":\"moon\"}]}\n\n";
-    let completion = ends(&[HELLO, moon]).unwrap();
+    let completion = read_ending(&[HELLO, moon]).unwrap();
     assert_eq!(completion.finish_reason, FinishReason::Unknown);
     assert_eq!(completion.finish_word.as_deref(), Some("moon"));
 }

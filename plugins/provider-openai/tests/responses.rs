@@ -24,7 +24,7 @@ const WORDS: Words = Words {
     },
 };
 
-fn read<'a>(pieces: impl IntoIterator<Item = &'a [u8]>) -> String {
+fn read_pieces<'a>(pieces: impl IntoIterator<Item = &'a [u8]>) -> String {
     WORDS.read(ResponsesReply::new("http://h/v1/responses"), pieces)
 }
 
@@ -52,14 +52,14 @@ fn stream(events: &[Value]) -> String {
 /// Checks that a stream has the same result wherever it is split. Events end at blank lines.
 #[track_caller]
 fn check(events: &[Value], expected: Expect) {
-    expected.assert_eq(&cut_anywhere(&stream(events), |pieces| read(pieces)));
+    expected.assert_eq(&cut_anywhere(&stream(events), |pieces| read_pieces(pieces)));
 }
 
-fn added(at: u64, item: Value) -> Value {
+fn item_added_event(at: u64, item: Value) -> Value {
     json!({ "type": "response.output_item.added", "output_index": at, "item": item })
 }
 
-fn done(at: u64, item: Value) -> Value {
+fn item_done_event(at: u64, item: Value) -> Value {
     json!({ "type": "response.output_item.done", "output_index": at, "item": item })
 }
 
@@ -78,7 +78,7 @@ fn call(arguments: &str) -> Value {
         "arguments": arguments, "status": "completed" })
 }
 
-fn completed() -> Value {
+fn completed_event() -> Value {
     json!({ "type": "response.completed", "response": { "status": "completed", "error": null,
         "usage": { "input_tokens": 9, "input_tokens_details": { "cached_tokens": 8 },
             "output_tokens": 5, "output_tokens_details": { "reasoning_tokens": 3 } } } })
@@ -90,7 +90,7 @@ fn incomplete(reason: &str) -> Value {
 }
 
 /// Returns the example in the vendor's documentation: reasoning with two summaries, a text, a call.
-fn documented() -> Vec<Value> {
+fn documented_events() -> Vec<Value> {
     let created = json!({ "type": "response.created", "response": { "status": "in_progress" } });
     let summary = |index: u64, text: &str| {
         json!({ "type": "response.reasoning_summary_text.delta", "output_index": 0,
@@ -102,29 +102,29 @@ fn documented() -> Vec<Value> {
         json!({ "type": "reasoning", "id": "rs_9", "encrypted_content": "g", "summary": [] });
     vec![
         created,
-        added(0, early),
+        item_added_event(0, early),
         json!({ "type": "response.reasoning_summary_part.added", "output_index": 0 }),
         summary(0, "h"),
         summary(0, "m"),
         summary(1, "so"),
-        done(0, reasoning),
-        added(1, message("")),
+        item_done_event(0, reasoning),
+        item_added_event(1, message("")),
         delta_of("output_text", 1, "Grü"),
         delta_of("output_text", 1, "ße"),
         json!({ "type": "response.output_text.done", "output_index": 1, "text": "Grüße" }),
-        done(1, message("Grüße")),
-        added(2, call("")),
+        item_done_event(1, message("Grüße")),
+        item_added_event(2, call("")),
         delta_of("function_call_arguments", 2, "{\"x\":"),
         delta_of("function_call_arguments", 2, " 1}"),
-        done(2, call("{\"x\": 1}")),
-        completed(),
+        item_done_event(2, call("{\"x\": 1}")),
+        completed_event(),
     ]
 }
 
 #[test]
 fn reasoning_text_and_call_are_read_from_deltas() {
     check(
-        &documented(),
+        &documented_events(),
         expect![[r#"
         thought "h"
         thought "m"
@@ -141,7 +141,7 @@ fn reasoning_text_and_call_are_read_from_deltas() {
 
 #[test]
 fn answer_without_delta_events_is_read_from_its_items() {
-    let mut end = completed();
+    let mut end = completed_event();
     end["response"]["output"] = json!([message("hello"), call("{}")]);
     check(
         &[end.clone()],
@@ -152,7 +152,7 @@ fn answer_without_delta_events_is_read_from_its_items() {
         = text:"hello" call:call_1 ToolUse 9+5 (8 cached, 3 reasoning)"#]],
     );
     check(
-        &[done(0, message("hello")), end],
+        &[item_done_event(0, message("hello")), end],
         expect![[r#"
         text "hello"
         text ""
@@ -164,7 +164,7 @@ fn answer_without_delta_events_is_read_from_its_items() {
 #[test]
 fn answer_without_item_events_is_read_from_its_deltas() {
     check(
-        &[delta_of("output_text", 0, "hel"), delta_of("output_text", 0, "lo"), completed()],
+        &[delta_of("output_text", 0, "hel"), delta_of("output_text", 0, "lo"), completed_event()],
         expect![[r#"
             text "hel"
             text "lo"
@@ -176,13 +176,13 @@ fn answer_without_item_events_is_read_from_its_deltas() {
 fn interleaved_items_are_ordered_by_their_index() {
     check(
         &[
-            added(1, message("")),
-            added(0, message("")),
+            item_added_event(1, message("")),
+            item_added_event(0, message("")),
             delta_of("output_text", 1, "b"),
             delta_of("output_text", 0, "a"),
-            done(1, message("b")),
-            done(0, message("a")),
-            completed(),
+            item_done_event(1, message("b")),
+            item_done_event(0, message("a")),
+            completed_event(),
         ],
         expect![[r#"
             text "b"
@@ -198,15 +198,15 @@ fn items_without_an_index_are_matched_by_id_or_open_item() {
         second["call_id"] = json!("call_2");
         second["id"] = json!("fc_2");
         let mut events = vec![
-            added(0, message("")),
+            item_added_event(0, message("")),
             delta_of("output_text", 0, "hi"),
-            done(0, message("hi")),
-            added(1, call("")),
+            item_done_event(0, message("hi")),
+            item_added_event(1, call("")),
             delta_of("function_call_arguments", 1, "{}"),
-            done(1, call("{}")),
-            added(2, second.clone()),
-            done(2, second),
-            completed(),
+            item_done_event(1, call("{}")),
+            item_added_event(2, second.clone()),
+            item_done_event(2, second),
+            completed_event(),
         ];
         for event in &mut events {
             let fields = event.as_object_mut().unwrap();
@@ -222,7 +222,7 @@ fn items_without_an_index_are_matched_by_id_or_open_item() {
     };
     for with_ids in [true, false] {
         let text = stream(&unnumbered(with_ids));
-        let read = read([text.as_bytes()]);
+        let read = read_pieces([text.as_bytes()]);
         let expected = "= text:\"hi\" call:call_1 call:call_2 ToolUse";
         assert!(read.lines().last().unwrap().starts_with(expected), "{with_ids}: {read}");
     }
@@ -236,9 +236,9 @@ fn plain_reasoning_text_is_read_as_a_thought() {
         &[
             delta_of("reasoning_text", 0, "hm "),
             delta_of("reasoning_text", 0, "so"),
-            done(0, item),
-            done(1, message("a")),
-            completed(),
+            item_done_event(0, item),
+            item_done_event(1, message("a")),
+            completed_event(),
         ],
         expect![[r#"
             thought "hm "
@@ -250,7 +250,7 @@ fn plain_reasoning_text_is_read_as_a_thought() {
 
 #[test]
 fn answer_stopped_by_a_limit_reports_it_and_keeps_raw_call_arguments() {
-    let begun = || added(0, call(""));
+    let begun = || item_added_event(0, call(""));
     check(
         &[begun(), incomplete("max_output_tokens")],
         expect![[r#"
@@ -286,7 +286,7 @@ fn incomplete_reasoning_is_not_sent_back() {
     let piece = json!({ "type": "response.reasoning_summary_text.delta", "output_index": 0,
         "summary_index": 0, "delta": "hm" });
     check(
-        &[added(0, early), piece, incomplete("max_output_tokens")],
+        &[item_added_event(0, early), piece, incomplete("max_output_tokens")],
         expect![[r#"
         thought "hm"
         = thought:"hm" MaxTokens 0+0 (0 cached, 0 reasoning)"#]],
@@ -313,7 +313,7 @@ fn error_events_are_reported_in_every_format() {
 #[test]
 fn stream_without_its_final_event_is_a_temporary_error() {
     check(
-        &documented()[..9],
+        &documented_events()[..9],
         expect![[r#"
         thought "h"
         thought "m"
@@ -327,16 +327,16 @@ fn stream_without_its_final_event_is_a_temporary_error() {
 #[test]
 fn unknown_events_and_the_done_mark_are_ignored() {
     let smell = json!({ "type": "response.smell.delta", "output_index": 7, "delta": "roses" });
-    let mut text = stream(&[smell, done(0, message("a")), completed()]);
+    let mut text = stream(&[smell, item_done_event(0, message("a")), completed_event()]);
     text.push_str("data: [DONE]\n\n: ping\n\n");
     assert_eq!(
-        read([text.as_bytes()]),
+        read_pieces([text.as_bytes()]),
         "text \"a\"\n= text:\"a\" Stop 9+5 (8 cached, 3 reasoning)"
     );
 }
 
 /// Feeds events until one is refused. Returns the number of accepted events.
-fn taken(events: impl Iterator<Item = Value>) -> (usize, ErrorKind) {
+fn take_until_error(events: impl Iterator<Item = Value>) -> (usize, ErrorKind) {
     let mut reply = ResponsesReply::new("http://h");
     for (count, event) in events.enumerate() {
         let name = "message".to_owned();
@@ -350,12 +350,12 @@ fn taken(events: impl Iterator<Item = Value>) -> (usize, ErrorKind) {
 #[test]
 fn endless_stream_stops_at_a_limit() {
     let nothing = std::iter::repeat(json!({ "type": "response.in_progress" }));
-    assert_eq!(taken(nothing), (EVENTS_MAX, ErrorKind::LimitReached));
-    let items = (0..).map(|at| done(at, message("a")));
-    assert_eq!(taken(items), (PARTS_MAX, ErrorKind::LimitReached));
+    assert_eq!(take_until_error(nothing), (EVENTS_MAX, ErrorKind::LimitReached));
+    let items = (0..).map(|at| item_done_event(at, message("a")));
+    assert_eq!(take_until_error(items), (PARTS_MAX, ErrorKind::LimitReached));
     let long = "x".repeat(64 * 1024);
     let arguments = std::iter::repeat(delta_of("function_call_arguments", 0, &long));
-    let (count, kind) = taken(arguments);
+    let (count, kind) = take_until_error(arguments);
     assert_eq!((count, kind), (3 * ARGUMENTS_BYTES_MAX / long.len(), ErrorKind::LimitReached));
 }
 
@@ -376,6 +376,6 @@ fn surrogate_halves_are_joined_and_a_lone_half_is_replaced() {
         event("output_item.done", item),
         event("completed", r#""response":{"status":"completed","output":[]}"#),
     ];
-    let read = cut_anywhere(&all.concat(), |pieces| read(pieces));
+    let read = cut_anywhere(&all.concat(), |pieces| read_pieces(pieces));
     assert!(read.contains("text:\"a🦀b\u{fffd}c\""), "{read}");
 }

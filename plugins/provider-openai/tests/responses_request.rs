@@ -10,7 +10,7 @@ use jaato_plugin_sdk::types::{
 use jaato_plugin_sdk_provider::shown::BlobContents;
 use provider_openai::responses::{ResponsesRequestSettings, ResponsesRequestStyle, body};
 
-fn written(request: &CompletionRequest) -> String {
+fn encode_request(request: &CompletionRequest) -> String {
     let habits = ResponsesRequestStyle::of_model(&request.model, true);
     let asking = ResponsesRequestSettings {
         system_role: "developer",
@@ -33,7 +33,7 @@ fn request(messages: Vec<Message>) -> CompletionRequest {
 
 #[track_caller]
 fn check(messages: Vec<Message>, expected: Expect) {
-    let body: Value = serde_json::from_str(&written(&request(messages))).unwrap();
+    let body: Value = serde_json::from_str(&encode_request(&request(messages))).unwrap();
     let lines: Vec<_> =
         body["input"].as_array().unwrap()[1..].iter().map(Value::to_string).collect();
     expected.assert_eq(&lines.join("\n"));
@@ -51,14 +51,14 @@ fn unchanging_request_fields_are_written_first() {
         "session_key": "s-1",
     }))
     .unwrap();
-    expect![[r#"{"model":"gpt-5.2","stream":true,"store":false,"include":["reasoning.encrypted_content"],"temperature":0.7,"max_output_tokens":16,"reasoning":{"effort":"xhigh","summary":"auto"},"tool_choice":"required","text":{"format":{"type":"json_schema","name":"answer","schema":{"type":"object"},"strict":false}},"prompt_cache_key":"s-1","tools":[{"type":"function","name":"run","description":"Does it.","parameters":{"type":"object","properties":{"b":{},"a":{}}},"strict":false}],"input":[{"type":"message","role":"developer","content":"Be brief."},{"type":"message","role":"user","content":"hi"}]}"#]].assert_eq(&written(&request));
+    expect![[r#"{"model":"gpt-5.2","stream":true,"store":false,"include":["reasoning.encrypted_content"],"temperature":0.7,"max_output_tokens":16,"reasoning":{"effort":"xhigh","summary":"auto"},"tool_choice":"required","text":{"format":{"type":"json_schema","name":"answer","schema":{"type":"object"},"strict":false}},"prompt_cache_key":"s-1","tools":[{"type":"function","name":"run","description":"Does it.","parameters":{"type":"object","properties":{"b":{},"a":{}}},"strict":false}],"input":[{"type":"message","role":"developer","content":"Be brief."},{"type":"message","role":"user","content":"hi"}]}"#]].assert_eq(&encode_request(&request));
 }
 
 #[test]
 fn request_to_a_model_without_reasoning_omits_reasoning() {
     let mut request = CompletionRequest::new("gpt-4o", vec![Message::user("hi")]);
     request.options.stream = Some(false);
-    expect![[r#"{"model":"gpt-4o","stream":false,"store":false,"input":[{"type":"message","role":"user","content":"hi"}]}"#]].assert_eq(&written(&request));
+    expect![[r#"{"model":"gpt-4o","stream":false,"store":false,"input":[{"type":"message","role":"user","content":"hi"}]}"#]].assert_eq(&encode_request(&request));
 }
 
 #[test]
@@ -99,7 +99,7 @@ fn successive_requests_share_their_beginning_byte_by_byte() {
     let reasoning = json!({ "type": "reasoning", "summary": [], "encrypted_content": "x" });
     let call = Part::ToolCall(ToolCall::new("1", "run", json!({ "z": 1, "a": [0.1, 1e100] })));
     let mut messages = vec![Message::user("hi")];
-    let mut before = written(&request(messages.clone()));
+    let mut before = encode_request(&request(messages.clone()));
     let result = json!({ "output": "é\n" }).as_object().unwrap().clone();
     for message in [
         Message::model(vec![Part::opaque(reasoning), Part::text("so"), call]),
@@ -108,7 +108,7 @@ fn successive_requests_share_their_beginning_byte_by_byte() {
         Message::user("again"),
     ] {
         messages.push(message);
-        let next = written(&request(messages.clone()));
+        let next = encode_request(&request(messages.clone()));
         let shared = before.strip_suffix("]}").unwrap();
         assert!(next.starts_with(shared), "{next}\ndoes not begin with\n{shared}");
         before = next;

@@ -9,7 +9,7 @@ use jaato_vendors::openai::{FakeOpenAi, OpenAiAnswerPiece, OpenAiTurn};
 
 use crate::vendor::{call, phase, text, thought};
 
-fn ask(
+fn complete_turn(
     turn: &OpenAiTurn,
     model: &str,
     stream: Option<bool>,
@@ -32,8 +32,8 @@ fn check(turn: OpenAiTurn) {
         [("gpt-5.2", json!({})), ("gpt-4o", json!({})), ("gpt-5.2", json!({ "api": "chat" }))]
     {
         for turn in [turn.clone(), turn.clone().with_other_ids()] {
-            let pieces = ask(&turn, model, None, &config);
-            let whole = ask(&turn, model, Some(false), &config);
+            let pieces = complete_turn(&turn, model, None, &config);
+            let whole = complete_turn(&turn, model, Some(false), &config);
             assert_eq!(
                 joined_deltas(&pieces.deltas),
                 joined_deltas(&whole.deltas),

@@ -11,7 +11,7 @@ use jaato_plugin_sdk_provider::chat::{ChatReply, ChatRequestStyle, ChatServerQui
 use jaato_plugin_sdk_provider::shown::BlobContents;
 use jaato_plugin_testkit::{FakeHost, FakeHttpAnswer};
 
-fn streamed(deltas: &[Value], end: Value) -> Completion {
+fn streamed_completion(deltas: &[Value], end: Value) -> Completion {
     let (mut events, mut reply) = (ServerEventReader::new(), ChatReply::new("http://h"));
     let chunk = |delta: &Value| json!({ "choices": [{ "delta": delta }] });
     let chunks = deltas.iter().map(chunk).chain([end]);
@@ -22,7 +22,7 @@ fn streamed(deltas: &[Value], end: Value) -> Completion {
     reply.finish().unwrap().1
 }
 
-fn whole(message: Value, mut end: Value) -> Completion {
+fn whole_completion(message: Value, mut end: Value) -> Completion {
     end["choices"][0]["message"] = message;
     let mut reply = ChatReply::new("http://h");
     reply.whole(&[end]).unwrap();
@@ -37,8 +37,8 @@ fn check(deltas: &[Value], message: Value, finish: &str) -> Completion {
         "usage": { "prompt_tokens": 9, "completion_tokens": 5, "cost": 0.25,
             "completion_tokens_details": { "reasoning_tokens": 2 } },
     });
-    let pieces = streamed(deltas, end.clone());
-    assert_eq!(pieces, whole(message, end));
+    let pieces = streamed_completion(deltas, end.clone());
+    assert_eq!(pieces, whole_completion(message, end));
     let expected = Usage {
         prompt_tokens: 9,
         output_tokens: 5,

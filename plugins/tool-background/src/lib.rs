@@ -5,7 +5,7 @@
 //! ends. This plugin contains the model's interface, with the names of the original plugin.
 #![forbid(unsafe_code)]
 
-mod told;
+mod task_format;
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -121,7 +121,7 @@ async fn get_background_task(
         let is_more = next.offset > read.offset;
         read.offset = next.offset;
         match &mut answer {
-            Some(answer) => told::append_output(answer, next),
+            Some(answer) => task_format::append_output(answer, next),
             None => answer = Some(next),
         }
         // Available output is read to its end, even if the call does not wait.
@@ -133,9 +133,9 @@ async fn get_background_task(
     let Some(mut answer) = answer else { return Err(Error::failed("the host returned nothing")) };
     cx.state().offsets.lock().insert(read.task_id, answer.offset);
     if let Some(lines) = tail {
-        told::keep_last(&mut answer, lines);
+        task_format::keep_last(&mut answer, lines);
     }
-    Ok(Output::json(told::read_answer(&answer)))
+    Ok(Output::json(task_format::read_answer(&answer)))
 }
 
 fn milliseconds(time: Duration) -> u64 {
@@ -158,7 +158,7 @@ fn milliseconds(time: Duration) -> u64 {
     })
 )]
 async fn cancel_background_task(cx: &Cx<BackgroundPlugin>, task_id: String) -> Result<Output> {
-    let cancelled = cancel(cx, &task_id).await?;
+    let cancelled = cancel_task(cx, &task_id).await?;
     Ok(Output::json(json!({ "task_id": task_id, "cancelled": cancelled })))
 }
 
@@ -184,7 +184,7 @@ async fn list_background_tasks(
         let is_wanted = plugin_name.is_empty() || plugin_name == task.source;
         is_wanted && task.status == TaskStatus::Running
     });
-    let told: Vec<Value> = tasks.iter().map(told::task_entry).collect();
+    let told: Vec<Value> = tasks.iter().map(task_format::task_entry).collect();
     Ok(Output::json(json!({ "count": told.len(), "tasks": told })))
 }
 
@@ -199,13 +199,13 @@ async fn list_background_tasks(
 )]
 async fn list_background_capable_tools(cx: &Cx<BackgroundPlugin>) -> Result<Output> {
     let mut tools = cx.tools().await?;
-    tools.retain(|tool| tool.source != told::SOURCE);
-    let told: Vec<Value> = tools.iter().map(told::tool_entry).collect();
+    tools.retain(|tool| tool.source != task_format::SOURCE);
+    let told: Vec<Value> = tools.iter().map(task_format::tool_entry).collect();
     Ok(Output::json(json!({ "count": told.len(), "tools": told })))
 }
 
 /// Ends a task. Returns true if it was running.
-async fn cancel(cx: &Cx<BackgroundPlugin>, task_id: &str) -> Result<bool> {
+async fn cancel_task(cx: &Cx<BackgroundPlugin>, task_id: &str) -> Result<bool> {
     let before = cx.tasks().cancel(task_id).await.map_err(with_tool_hint)?;
     Ok(before.status == TaskStatus::Running)
 }
@@ -257,13 +257,13 @@ impl State for BackgroundPlugin {
             return Err(Error::new(ErrorKind::UnknownOperation, text));
         }
         if arguments["action"] != "cancel" {
-            return Ok(Output::text(told::tasks_text(&cx.tasks().list().await?)));
+            return Ok(Output::text(task_format::tasks_text(&cx.tasks().list().await?)));
         }
         let Some(task_id) = arguments["task"].as_str() else {
             let error = Error::new(ErrorKind::InvalidArguments, "no task id was given");
             return Err(error.with_hint("tasks cancel task_1"));
         };
-        let text = match cancel(cx, task_id).await? {
+        let text = match cancel_task(cx, task_id).await? {
             true => format!("ended {task_id}"),
             false => format!("{task_id} had already ended"),
         };

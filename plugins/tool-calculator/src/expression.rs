@@ -46,9 +46,9 @@ impl ExpressionParser<'_> {
     }
 
     fn product(&mut self) -> Result<BigDecimal, CalculationError> {
-        let mut left = self.signed()?;
+        let mut left = self.parse_signed()?;
         while let Some(operator) = self.take_one_of(&["//", "/", "%", "*"]) {
-            let right = self.signed()?;
+            let right = self.parse_signed()?;
             let calculate = match operator {
                 "//" => arithmetic::divide_down,
                 "/" => arithmetic::divide,
@@ -61,14 +61,14 @@ impl ExpressionParser<'_> {
     }
 
     /// Parses a signed value. A sign binds less tightly than a power: `-2**2` is -4.
-    fn signed(&mut self) -> Result<BigDecimal, CalculationError> {
+    fn parse_signed(&mut self) -> Result<BigDecimal, CalculationError> {
         self.depth += 1;
         if self.depth > DEPTH_MAX {
             return Err(format!("more than {DEPTH_MAX} nested brackets and signs"));
         }
         let result = match self.take_one_of(&["-", "+"]) {
-            Some("-") => -self.signed()?,
-            Some(_) => self.signed()?,
+            Some("-") => -self.parse_signed()?,
+            Some(_) => self.parse_signed()?,
             None => self.power()?,
         };
         self.depth -= 1;
@@ -78,7 +78,7 @@ impl ExpressionParser<'_> {
     fn power(&mut self) -> Result<BigDecimal, CalculationError> {
         let base = self.atom()?;
         match self.take_one_of(&["**"]) {
-            Some(_) => arithmetic::power(&base, &self.signed()?),
+            Some(_) => arithmetic::power(&base, &self.parse_signed()?),
             None => Ok(base),
         }
     }

@@ -43,7 +43,7 @@ async fn add(
     /// Another.
     b: Operand,
 ) -> Result<Output> {
-    answer("addition", &a, &b, arithmetic::add)
+    calculation_output("addition", &a, &b, arithmetic::add)
 }
 
 /// Subtract b from a exactly.
@@ -55,7 +55,7 @@ async fn subtract(
     /// Another.
     b: Operand,
 ) -> Result<Output> {
-    answer("subtraction", &a, &b, arithmetic::subtract)
+    calculation_output("subtraction", &a, &b, arithmetic::subtract)
 }
 
 /// Multiply two numbers exactly.
@@ -67,7 +67,7 @@ async fn multiply(
     /// Another.
     b: Operand,
 ) -> Result<Output> {
-    answer("multiplication", &a, &b, arithmetic::multiply)
+    calculation_output("multiplication", &a, &b, arithmetic::multiply)
 }
 
 /// Divide a by b. Longer results are rounded to 50 digits.
@@ -79,7 +79,7 @@ async fn divide(
     /// Another.
     b: Operand,
 ) -> Result<Output> {
-    answer("division", &a, &b, arithmetic::divide)
+    calculation_output("division", &a, &b, arithmetic::divide)
 }
 
 type ArithmeticOperation = fn(&BigDecimal, &BigDecimal) -> Result<BigDecimal, CalculationError>;
@@ -119,7 +119,12 @@ impl Operand {
 /// The number of decimal digits that every floating-point number preserves.
 const DIGITS_KEPT: usize = 15;
 
-fn answer(name: &str, a: &Operand, b: &Operand, operation: ArithmeticOperation) -> Result<Output> {
+fn calculation_output(
+    name: &str,
+    a: &Operand,
+    b: &Operand,
+    operation: ArithmeticOperation,
+) -> Result<Output> {
     let result = operation(&a.to_number()?, &b.to_number()?);
     let result = arithmetic::format_number(&result.map_err(to_tool_error)?);
     Ok(Output::json(json!({ "operation": name, "operands": [a, b], "result": result })))

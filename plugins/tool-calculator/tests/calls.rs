@@ -17,7 +17,7 @@ fn check(expression: &str, expected: &str) {
 }
 
 #[track_caller]
-fn refused(expression: &str, expected: &str) {
+fn assert_refused(expression: &str, expected: &str) {
     let error = host().call("calculate", json!({ "expression": expression })).unwrap_err();
     assert_eq!((error.kind, error.message.as_str()), (ErrorKind::InvalidArguments, expected));
 }
@@ -55,28 +55,28 @@ fn arithmetic_follows_the_rules_of_python() {
 
 #[test]
 fn invalid_expressions_are_refused_with_a_reason() {
-    refused("", "at character 1: expected a number, found nothing");
-    refused("2 +", "at character 4: expected a number, found nothing");
-    refused("(2", "at character 3: expected `)`, found nothing");
-    refused("2 3", "at character 3: expected an operator (+ - * / // % **), found `3`");
-    refused("ä", "at character 1: expected a number, found `ä`");
-    refused("1..2", "`1..2` is not a number");
-    refused("sqrt(4)", "unknown function `sqrt`, use abs, max, min, pow or round");
-    refused("x", "unknown function `x`, use abs, max, min, pow or round");
-    refused("pow(2)", "`pow` does not take 1 numbers");
-    refused("1 / 0", "division by zero");
-    refused("1 % (1 - 1)", "division by zero");
-    refused("0 ** -1", "division by zero");
-    refused("2 ** 0.5", "the exponent or the number of places is not a whole number");
+    assert_refused("", "at character 1: expected a number, found nothing");
+    assert_refused("2 +", "at character 4: expected a number, found nothing");
+    assert_refused("(2", "at character 3: expected `)`, found nothing");
+    assert_refused("2 3", "at character 3: expected an operator (+ - * / // % **), found `3`");
+    assert_refused("ä", "at character 1: expected a number, found `ä`");
+    assert_refused("1..2", "`1..2` is not a number");
+    assert_refused("sqrt(4)", "unknown function `sqrt`, use abs, max, min, pow or round");
+    assert_refused("x", "unknown function `x`, use abs, max, min, pow or round");
+    assert_refused("pow(2)", "`pow` does not take 1 numbers");
+    assert_refused("1 / 0", "division by zero");
+    assert_refused("1 % (1 - 1)", "division by zero");
+    assert_refused("0 ** -1", "division by zero");
+    assert_refused("2 ** 0.5", "the exponent or the number of places is not a whole number");
     let too_large = "a number has more than 1000 digits";
-    refused("9**9**9**9", too_large);
-    refused("1.5**99999999999999", too_large);
-    refused("1e999999999", too_large);
-    refused("1e-999999999 * 2", too_large);
-    refused("10**-999 / 10**999", too_large);
-    refused(&"(".repeat(5000), "more than 100 nested brackets and signs");
-    refused(&"-".repeat(5000), "more than 100 nested brackets and signs");
-    refused(&"1+".repeat(6000), "an expression has at most 10000 bytes");
+    assert_refused("9**9**9**9", too_large);
+    assert_refused("1.5**99999999999999", too_large);
+    assert_refused("1e999999999", too_large);
+    assert_refused("1e-999999999 * 2", too_large);
+    assert_refused("10**-999 / 10**999", too_large);
+    assert_refused(&"(".repeat(5000), "more than 100 nested brackets and signs");
+    assert_refused(&"-".repeat(5000), "more than 100 nested brackets and signs");
+    assert_refused(&"1+".repeat(6000), "an expression has at most 10000 bytes");
 }
 
 #[test]

@@ -13,7 +13,10 @@ fn host() -> FakeHost {
 }
 
 #[track_caller]
-fn ask(person: impl Fn(&Form) -> FormAnswer + Send + Sync + 'static, questions: Value) -> Value {
+fn ask_questions(
+    person: impl Fn(&Form) -> FormAnswer + Send + Sync + 'static,
+    questions: Value,
+) -> Value {
     let arguments = json!({ "context": "a page", "questions": questions });
     Value::Object(
         host().with_person(person).call("request_clarification", arguments).unwrap().content,
@@ -44,7 +47,7 @@ fn answers_are_reported_with_number_and_text() {
         FormAnswer::answered(BTreeMap::from(given))
     };
     assert_eq!(
-        ask(person, questions()),
+        ask_questions(person, questions()),
         json!({ "responses": {
             "1": { "selected": 1, "text": "red", "type": "single_choice" },
             "2": { "selected": [3, 1], "texts": ["c", "a"], "type": "multiple_choice" },
@@ -57,10 +60,10 @@ fn answers_are_reported_with_number_and_text() {
 #[test]
 fn declined_form_and_missing_user_have_different_messages() {
     assert_eq!(
-        ask(|_| FormAnswer::declined(), questions()),
+        ask_questions(|_| FormAnswer::declined(), questions()),
         json!({ "cancelled": true, "message": "User cancelled the clarification request." })
     );
-    let nobody = ask(|_| FormAnswer::nobody("there is no terminal"), questions());
+    let nobody = ask_questions(|_| FormAnswer::nobody("there is no terminal"), questions());
     assert_eq!(nobody["cancelled"], true);
     assert_eq!(
         nobody["message"],

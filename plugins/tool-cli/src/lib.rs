@@ -5,8 +5,8 @@
 //! truncates the model's copy.
 #![forbid(unsafe_code)]
 
-mod answer;
 mod config;
 mod tool;
+mod tool_result;
 
 jaato_plugin_sdk::export_plugin! { state: config::CliPlugin, tools }

@@ -3,8 +3,8 @@
 use jaato_plugin_sdk::prelude::*;
 use jaato_plugin_sdk::process::{OutputStream, Process, ProcessExit, ProcessUpdate};
 
-use crate::answer::{STDERR, STDOUT, answer};
 use crate::config::CliPlugin;
+use crate::tool_result::{STDERR, STDOUT, answer};
 
 /// Run a command in the user's shell. Returns stdout, stderr and returncode.
 #[derive(ToolInput)]

@@ -29,15 +29,15 @@ fn call(host: &FakeHost, arguments: Value) -> Value {
 }
 
 #[track_caller]
-fn run(command: &str) -> Value {
+fn run_command(command: &str) -> Value {
     call(&host(), json!({ "command": command }))
 }
 
-fn refused(arguments: Value) -> Error {
+fn call_error(arguments: Value) -> Error {
     host().call("cli_based_tool", arguments).unwrap_err()
 }
 
-fn printed(stdout: &str) -> Value {
+fn printed_result(stdout: &str) -> Value {
     json!({ "stdout": stdout, "stderr": "", "returncode": 0 })
 }
 
@@ -46,11 +46,14 @@ fn a_real_shell_runs_the_command() {
     let folder = tempfile::tempdir().unwrap();
     let host = host_in(folder.path());
     let shell = |command: &str| call(&host, json!({ "command": command }));
-    assert_eq!(shell("mkdir sub && cd sub && touch b a && ls"), printed("a\nb\n"));
-    assert_eq!(shell("cd sub; echo *"), printed("a b\n"));
-    assert_eq!(shell("X='a  b'; echo \"$X\" | tr a-z A-Z"), printed("A  B\n"));
-    assert_eq!(shell("cat <<END\nmönd 'x' \"y\"\nEND"), printed("mönd 'x' \"y\"\n"));
-    assert_eq!(shell("echo \"$HOME\""), printed(&format!("{}\n", std::env::var("HOME").unwrap())));
+    assert_eq!(shell("mkdir sub && cd sub && touch b a && ls"), printed_result("a\nb\n"));
+    assert_eq!(shell("cd sub; echo *"), printed_result("a b\n"));
+    assert_eq!(shell("X='a  b'; echo \"$X\" | tr a-z A-Z"), printed_result("A  B\n"));
+    assert_eq!(shell("cat <<END\nmönd 'x' \"y\"\nEND"), printed_result("mönd 'x' \"y\"\n"));
+    assert_eq!(
+        shell("echo \"$HOME\""),
+        printed_result(&format!("{}\n", std::env::var("HOME").unwrap()))
+    );
     assert_eq!(shell("basename \"$PWD\"")["stdout"], {
         let name = folder.path().file_name().unwrap().to_str().unwrap();
         json!(format!("{name}\n"))
@@ -64,21 +67,21 @@ fn arguments_are_passed_unchanged_and_never_run_as_a_script() {
         "args": ["%s\n", "$HOME", "a b; rm -rf x", "*", "'\"", "", "möndchen", "a\nb"],
     });
     let expected = "$HOME\na b; rm -rf x\n*\n'\"\n\nmöndchen\na\nb\n";
-    assert_eq!(call(&host(), words), printed(expected));
+    assert_eq!(call(&host(), words), printed_result(expected));
     // The program's name is a word too.
     let odd = call(&host(), json!({ "command": "echo a; echo b", "args": ["c"] }));
     assert_eq!((&odd["stdout"], &odd["returncode"]), (&json!(""), &json!(127)));
-    assert_eq!(call(&host(), json!({ "command": "echo a", "args": [] })), printed("a\n"));
+    assert_eq!(call(&host(), json!({ "command": "echo a", "args": [] })), printed_result("a\n"));
 }
 
 #[test]
 fn exit_codes_and_signals_are_reported_separately() {
-    let failed = run("echo no >&2; exit 3");
+    let failed = run_command("echo no >&2; exit 3");
     assert_eq!(failed, json!({ "stdout": "", "stderr": "no\n", "returncode": 3 }));
-    let signalled = run("kill -SEGV $$");
+    let signalled = run_command("kill -SEGV $$");
     let signal = json!({ "name": "SIGSEGV", "number": 11 });
     assert_eq!((&signalled["returncode"], &signalled["signal"]), (&Value::Null, &signal));
-    let missing = run("no_such_program_anywhere");
+    let missing = run_command("no_such_program_anywhere");
     assert_eq!(missing["returncode"], 127);
     let text = missing["stderr"].as_str().unwrap();
     assert!(text.contains("no_such_program_anywhere") && text.contains("not found"), "{text}");
@@ -86,19 +89,19 @@ fn exit_codes_and_signals_are_reported_separately() {
 
 #[test]
 fn standard_input_of_a_command_is_empty() {
-    assert_eq!(run("cat; read x; echo \"$?\""), printed("1\n"));
+    assert_eq!(run_command("cat; read x; echo \"$?\""), printed_result("1\n"));
 }
 
 #[test]
 fn bad_commands_are_refused() {
     for command in ["", "  \n"] {
-        let error = refused(json!({ "command": command }));
+        let error = call_error(json!({ "command": command }));
         assert_eq!(error.kind, ErrorKind::InvalidArguments);
         assert!(error.hint.is_some());
     }
-    assert_eq!(refused(json!({ "command": "echo a\0b" })).kind, ErrorKind::InvalidArguments);
-    assert_eq!(refused(json!({ "args": ["x"] })).kind, ErrorKind::InvalidArguments);
-    let bound = refused(json!({ "command": "ls", "timeout_seconds": 3601 }));
+    assert_eq!(call_error(json!({ "command": "echo a\0b" })).kind, ErrorKind::InvalidArguments);
+    assert_eq!(call_error(json!({ "args": ["x"] })).kind, ErrorKind::InvalidArguments);
+    let bound = call_error(json!({ "command": "ls", "timeout_seconds": 3601 }));
     assert_eq!(bound.kind, ErrorKind::InvalidArguments);
 }
 
@@ -152,8 +155,8 @@ fn the_configuration_names_shell_paths_and_deadline() {
         "timeout_seconds": 1,
     });
     let host = host().with_config(config);
-    assert_eq!(call(&host, json!({ "command": "moon_phase" })), printed("half\n"));
-    assert_eq!(call(&host, json!({ "command": "echo $0" })), printed("/bin/sh\n"));
+    assert_eq!(call(&host, json!({ "command": "moon_phase" })), printed_result("half\n"));
+    assert_eq!(call(&host, json!({ "command": "echo $0" })), printed_result("/bin/sh\n"));
     assert_eq!(call(&host, json!({ "command": "sleep 300" }))["timed_out"], true);
     let missing = folder.path().join("sh").display().to_string();
     let wrong = FakeHost::new(tool_cli::__jaato::MODULE).with_config(json!({ "shell": missing }));
@@ -186,7 +189,7 @@ fn output_is_shown_while_the_command_runs() {
     let mut call = host.start("cli_based_tool", json!({ "command": command })).unwrap();
     assert_eq!(call.next_delta().unwrap(), Some(Delta::output("one\n")));
     // Another call runs at the same time, in the same folder.
-    assert_eq!(self::call(&host, json!({ "command": "touch go" })), printed(""));
+    assert_eq!(self::call(&host, json!({ "command": "touch go" })), printed_result(""));
     let finished = call.wait();
     assert_eq!(finished.result.unwrap().content["stdout"], "one\nö\n");
     let shown: String = finished.deltas.iter().map(text_of).collect();
@@ -203,7 +206,7 @@ fn text_of(delta: &Delta) -> &str {
 #[test]
 fn background_process_left_running_does_not_hang_the_call() {
     let begin = Instant::now();
-    let left = run("sleep 300 & echo started");
+    let left = run_command("sleep 300 & echo started");
     assert!(begin.elapsed() < SOON);
     assert_eq!((&left["stdout"], &left["returncode"]), (&json!("started\n"), &json!(0)));
     if cfg!(target_os = "linux") {

@@ -11,7 +11,7 @@ pub(crate) fn os(facts: &MachineFacts) -> Map<String, Value> {
     let mut report = Map::from_iter([
         ("type".to_owned(), json!(kind)),
         ("name".to_owned(), json!(name)),
-        ("release".to_owned(), json!(release(facts))),
+        ("release".to_owned(), json!(kernel_release(facts))),
         ("friendly_name".to_owned(), json!(friendly)),
     ]);
     if let Some(system) = facts.variables.get("MSYSTEM").filter(|_| facts.is_windows()) {
@@ -47,7 +47,7 @@ fn names(os: &str) -> (&str, &str, &str) {
 
 /// Returns the kernel's release. Windows' kernel has only a build number, so this is the product's:
 /// `10`.
-fn release(facts: &MachineFacts) -> Option<&str> {
+fn kernel_release(facts: &MachineFacts) -> Option<&str> {
     if facts.is_windows() {
         return facts.os_version.as_deref()?.split_whitespace().next();
     }

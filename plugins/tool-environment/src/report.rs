@@ -24,19 +24,19 @@ pub(crate) fn report(
         ReportAspect::Cwd => cwd(facts)?,
         ReportAspect::Terminal => terminal::terminal(facts),
         ReportAspect::Context => {
-            session::context(&facts.session).ok_or_else(|| no_session("Context"))?
+            session::context(&facts.session).ok_or_else(|| no_session_error("Context"))?
         }
         ReportAspect::Session => {
-            session::session(&facts.session).ok_or_else(|| no_session("Session"))?
+            session::session(&facts.session).ok_or_else(|| no_session_error("Session"))?
         }
         ReportAspect::Datetime => clock::datetime(&facts.moment),
         ReportAspect::Network => network::network(&facts.variables),
-        ReportAspect::All => all(facts),
+        ReportAspect::All => all_aspects(facts),
     })
 }
 
 /// Returns every aspect by name. Unknown ones are null and not an error.
-fn all(facts: &MachineFacts) -> Map<String, Value> {
+fn all_aspects(facts: &MachineFacts) -> Map<String, Value> {
     Map::from_iter([
         ("os".to_owned(), json!(location_aspect(facts, elsewhere::os, machine::os).ok())),
         ("shell".to_owned(), json!(location_aspect(facts, elsewhere::shell, shell::shell).ok())),
@@ -82,7 +82,7 @@ fn working_directory(facts: &MachineFacts) -> Option<&str> {
 
 /// Returns the error for a missing session. Its text is part of the tool's contract, including the
 /// capital and the period.
-fn no_session(what: &str) -> Error {
+fn no_session_error(what: &str) -> Error {
     let message = format!("Session not available. {what} info requires session injection.");
     Error::new(ErrorKind::Unavailable, message)
         .with_hint("ask in a session with a model: `jaato run \"how many tokens are used?\"`")

@@ -42,7 +42,7 @@ fn host() -> FakeHost {
     FakeHost::new(tool_environment::__jaato::MODULE)
 }
 
-fn ask(host: &FakeHost, arguments: Value) -> Result<Value, Error> {
+fn call_tool(host: &FakeHost, arguments: Value) -> Result<Value, Error> {
     host.call("get_environment", arguments).map(|output| Value::Object(output.content))
 }
 
@@ -54,7 +54,7 @@ fn keys(value: &Value) -> Vec<&str> {
 
 #[test]
 fn call_without_an_aspect_reports_everything() {
-    let whole = ask(&host().with_session(with_model()), json!({})).unwrap();
+    let whole = call_tool(&host().with_session(with_model()), json!({})).unwrap();
     assert_eq!(
         keys(&whole),
         ["arch", "context", "cwd", "datetime", "network", "os", "session", "shell", "terminal"]
@@ -67,7 +67,7 @@ fn call_without_an_aspect_reports_everything() {
 #[test]
 fn terminal_shell_and_directory_are_read_from_the_session() {
     let host = host().with_session(at_terminal());
-    let told = |aspect: &str| ask(&host, json!({ "aspect": aspect })).unwrap();
+    let told = |aspect: &str| call_tool(&host, json!({ "aspect": aspect })).unwrap();
     assert_eq!(told("cwd"), json!({ "cwd": "/home/user/project" }));
     assert_eq!(told("shell")["current"], "fish");
     assert_eq!(told("terminal")["color_depth"], "256");
@@ -77,12 +77,12 @@ fn terminal_shell_and_directory_are_read_from_the_session() {
 fn context_and_session_queries_fail_without_a_model_and_are_null_in_all() {
     let host = host().with_session(at_terminal());
     for (aspect, what) in [("context", "Context"), ("session", "Session")] {
-        let error = ask(&host, json!({ "aspect": aspect })).unwrap_err();
+        let error = call_tool(&host, json!({ "aspect": aspect })).unwrap_err();
         let text = format!("Session not available. {what} info requires session injection.");
         assert_eq!((error.kind, error.message), (ErrorKind::Unavailable, text));
         assert!(error.hint.is_some_and(|hint| hint.contains("jaato run")));
     }
-    let whole = ask(&host, json!({ "aspect": "all" })).unwrap();
+    let whole = call_tool(&host, json!({ "aspect": "all" })).unwrap();
     assert_eq!((&whole["context"], &whole["session"]), (&Value::Null, &Value::Null));
 }
 
@@ -90,12 +90,12 @@ fn context_and_session_queries_fail_without_a_model_and_are_null_in_all() {
 fn machine_aspects_need_no_session() {
     let host = host();
     for aspect in ["os", "arch", "datetime", "network"] {
-        assert!(!keys(&ask(&host, json!({ "aspect": aspect })).unwrap()).is_empty());
+        assert!(!keys(&call_tool(&host, json!({ "aspect": aspect })).unwrap()).is_empty());
     }
     let asked: Vec<_> =
         host.service_requests().into_iter().map(|request| request.operation).collect();
     assert_eq!(asked, ["environment.describe"; 2]);
-    let error = ask(&host, json!({ "aspect": "cwd" })).unwrap_err();
+    let error = call_tool(&host, json!({ "aspect": "cwd" })).unwrap_err();
     assert_eq!(error.kind, ErrorKind::Unavailable);
 }
 
@@ -103,7 +103,7 @@ fn machine_aspects_need_no_session() {
 fn an_unknown_aspect_never_reaches_the_plugin() {
     let host = host().with_session(with_model());
     for aspect in [json!("moon"), json!("o s"), json!("")] {
-        let error = ask(&host, json!({ "aspect": aspect })).unwrap_err();
+        let error = call_tool(&host, json!({ "aspect": aspect })).unwrap_err();
         assert_eq!(error.kind, ErrorKind::InvalidArguments, "{aspect}");
     }
     assert_eq!(host.service_requests(), []);

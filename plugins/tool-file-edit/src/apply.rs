@@ -19,9 +19,9 @@ use crate::history::{
     ChangeId, ChangeOutcome, FileTransition, History, HistoryError, NewChange, PendingChange,
     RecordedChange, StoredFileState,
 };
-use crate::mend;
 use crate::plan::{EditPlan, PlannedContent};
-use crate::sights::{SeenFile, text_to_remember};
+use crate::recover_changes;
+use crate::seen_files::{SeenFile, text_to_remember};
 
 /// The maximum number of drafts of large files that are open while the replaced content is stored.
 const DRAFTS_MAX: usize = 4;
@@ -78,7 +78,7 @@ pub async fn apply(
     };
     let begun = {
         let (plan, history, place) = (Arc::clone(&plan), history.clone(), place.clone());
-        cx.blocking(move |_| begin(&history, new, &plan, &place))
+        cx.blocking(move |_| begin_change(&history, new, &plan, &place))
     };
     let (begun, _, drafts) =
         join3(begun, digest(cx, &plan), write_drafts(cx, &plan, &further)).await;
@@ -104,7 +104,7 @@ pub async fn apply(
         cx.log(LogLevel::Warn, format_args!("the history of changes: {error}"));
     }
     let told = told?;
-    remember(cx.state(), &plan, &change, &facts);
+    remember_written_files(cx.state(), &plan, &change, &facts);
     for change in &told {
         cx.file_changed(change.clone());
     }
@@ -158,7 +158,7 @@ async fn write_drafts(
 }
 
 /// Stores the content that will be replaced, and records the change.
-fn begin(
+fn begin_change(
     history: &History,
     mut new: NewChange,
     plan: &EditPlan,
@@ -166,7 +166,7 @@ fn begin(
 ) -> std::result::Result<PendingChange, HistoryError> {
     // A prune may remove old content at this moment. The second attempt stores it again.
     for attempt in 0.. {
-        new.files = steps(history, plan, place)?;
+        new.files = file_transitions(history, plan, place)?;
         match history.begin(new.clone()) {
             Err(HistoryError::NotKept(_)) if attempt == 0 => {}
             begun => return begun,
@@ -175,7 +175,7 @@ fn begin(
     unreachable!("the second attempt returns")
 }
 
-fn steps(
+fn file_transitions(
     history: &History,
     plan: &EditPlan,
     place: &EditorContext,
@@ -301,7 +301,7 @@ async fn error_after_rollback(
     error: Error,
 ) -> Error {
     let is_alone = pending.change().files.len() == 1;
-    match mend::roll_back_pending(cx, place, pending).await {
+    match recover_changes::roll_back_pending(cx, place, pending).await {
         // A single file is written completely or not at all.
         Ok(left) if left.is_empty() && is_alone => error,
         Ok(left) if left.is_empty() => {
@@ -340,7 +340,7 @@ fn lost_bits(plan: &EditPlan, done: &[(usize, Option<FileFacts>)]) -> Vec<String
 }
 
 /// Records the written files as seen, because the model knows its own content.
-fn remember(
+fn remember_written_files(
     editor: &Editor,
     plan: &EditPlan,
     change: &RecordedChange,

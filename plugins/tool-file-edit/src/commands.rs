@@ -13,8 +13,8 @@ use crate::apply::{ChangeOrigin, apply};
 use crate::diff;
 use crate::editor::{Editor, history_failure};
 use crate::history::{ChangeId, FilePath, ListedChange, SessionPeriod, UndoStep};
-use crate::mend::recover_unfinished_changes;
-use crate::take_back::{plan, undo_change};
+use crate::recover_changes::recover_unfinished_changes;
+use crate::undo_change::{plan, undo_change};
 
 /// The maximum number of listed changes.
 const CHANGES_MAX: usize = 30;

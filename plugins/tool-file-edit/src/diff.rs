@@ -39,7 +39,7 @@ pub fn change(path: &str, kind: FileChangeKind, texts: FileTexts<'_>) -> FileCha
         text.filter(|text| text.len() <= WHOLE_TEXT_BYTES_MAX).map(str::to_owned)
     };
     (change.old, change.new) = (whole(texts.old), whole(texts.new));
-    compare(&mut change, texts.old.unwrap_or_default(), texts.new.unwrap_or_default());
+    add_hunks(&mut change, texts.old.unwrap_or_default(), texts.new.unwrap_or_default());
     change
 }
 
@@ -51,7 +51,7 @@ struct DifferingRegion<'a> {
     new: Vec<&'a str>,
 }
 
-fn compare(change: &mut FileChange, old: &str, new: &str) {
+fn add_hunks(change: &mut FileChange, old: &str, new: &str) {
     let Some(middle) = differing_region(old, new) else { return };
     let diff = TextDiffConfig::default().timeout(PATIENCE).diff_slices(&middle.old, &middle.new);
     let mut room = HUNKS_BYTES_MAX;
@@ -181,25 +181,25 @@ pub fn format_timestamp(at_ms: i64) -> String {
 mod tests {
     use super::*;
 
-    fn changed(old: &str, new: &str) -> FileChange {
+    fn change_between(old: &str, new: &str) -> FileChange {
         let texts = FileTexts { old: Some(old), new: Some(new) };
         change("f", FileChangeKind::Changed, texts)
     }
 
     #[track_caller]
     fn check(old: &str, new: &str, expected: &str) {
-        let unified = changed(old, new).to_unified_diff();
+        let unified = change_between(old, new).to_unified_diff();
         assert_eq!(unified.strip_prefix("--- a/f\n+++ b/f\n"), Some(expected));
     }
 
-    fn numbered(count: usize) -> String {
+    fn numbered_lines(count: usize) -> String {
         (1..=count).map(|number| format!("{number}\n")).collect()
     }
 
     #[test]
     fn hunks_are_shown_with_context_lines() {
         check("a\nb\nc\n", "a\nB\nc\n", "@@ -1,3 +1,3 @@\n a\n-b\n+B\n c\n");
-        let (old, new) = (numbered(20), numbered(20).replace("\n10\n", "\nten\n"));
+        let (old, new) = (numbered_lines(20), numbered_lines(20).replace("\n10\n", "\nten\n"));
         let expected = "@@ -7,7 +7,7 @@\n 7\n 8\n 9\n-10\n+ten\n 11\n 12\n 13\n";
         check(&old, &new, expected);
         let both = new.replace("\n18\n", "\n");
@@ -237,11 +237,11 @@ mod tests {
             if old.len() % 3 == 0 {
                 old.push_str("unended");
             }
-            assert_eq!(applied(&old, &changed(&old, &new)), new, "{old:?} to {new:?}");
+            assert_eq!(apply_change(&old, &change_between(&old, &new)), new, "{old:?} to {new:?}");
         }
     }
 
-    fn applied(old: &str, change: &FileChange) -> String {
+    fn apply_change(old: &str, change: &FileChange) -> String {
         let old: Vec<&str> = old.split_inclusive('\n').collect();
         let (mut result, mut done) = (String::new(), 0);
         for hunk in &change.hunks {
@@ -268,23 +268,23 @@ mod tests {
     fn large_diffs_are_counted_and_truncated() {
         let old = "old line of some length\n".repeat(10_000);
         let new = "new line of some length\n".repeat(10_000);
-        let change = changed(&old, &new);
+        let change = change_between(&old, &new);
         assert_eq!((change.lines_added, change.lines_removed), (10_000, 10_000));
         assert!(change.is_cut && change.old.is_none() && change.text_bytes() <= HUNKS_BYTES_MAX);
-        let long = changed(&"x".repeat(1 << 20), &"y".repeat(1 << 20));
+        let long = change_between(&"x".repeat(1 << 20), &"y".repeat(1 << 20));
         assert_eq!((long.lines_added, long.is_cut, long.hunks.len()), (1, true, 0));
     }
 
     #[test]
     fn model_gets_a_shortened_diff() {
-        let short_of = |old: &str, new: &str| shorten_diffs(&[changed(old, new)]);
+        let short_of = |old: &str, new: &str| shorten_diffs(&[change_between(old, new)]);
         assert_eq!(short_of("a\r\n", "b\r\n"), "@@ -1 +1 @@\n-a\n+b");
         assert_eq!(short_of("a\n", "a\n"), "");
-        let many = short_of("", &numbered(100));
+        let many = short_of("", &numbered_lines(100));
         assert!(many.ends_with("+39\n[… 61 more lines]"), "{many}");
         let long = short_of("", &"x".repeat(1000));
         assert_eq!(long.lines().nth(1).map(|line| line.chars().count()), Some(201));
-        let two = shorten_diffs(&[changed("a\n", "b\n"), changed("c\n", "d\n")]);
+        let two = shorten_diffs(&[change_between("a\n", "b\n"), change_between("c\n", "d\n")]);
         assert_eq!(two.matches("+++ b/f").count(), 2);
     }
 }

@@ -7,7 +7,7 @@ use parking_lot::Mutex;
 
 use crate::history::{FilePath, History, HistoryError, HistoryLimits};
 use crate::plan::{absolute, resolve};
-use crate::sights::{SeenFile, SeenFiles};
+use crate::seen_files::{SeenFile, SeenFiles};
 use crate::{commands, config};
 
 /// The state that all tools share.

@@ -6,7 +6,6 @@
 //! call changes a file, and a call makes all of its changes or none.
 #![forbid(unsafe_code)]
 
-mod alike;
 mod apply;
 mod commands;
 mod config;
@@ -16,13 +15,14 @@ mod edit;
 mod editor;
 mod files;
 pub mod history;
-mod mend;
 mod page;
 mod plan;
+mod recover_changes;
 mod replace;
-mod sights;
-mod take_back;
+mod seen_files;
+mod similar_names;
 mod text;
 mod tools;
+mod undo_change;
 
 jaato_plugin_sdk::export_plugin! { state: editor::Editor, tools }

@@ -70,11 +70,11 @@ impl LinePage {
     pub fn take(&mut self, mut piece: &str) {
         if self.is_ahead() || self.is_full {
             let wanted = if self.is_full { u64::MAX } else { self.first - 1 - self.passed };
-            piece = self.pass(piece, wanted);
+            piece = self.skip_lines(piece, wanted);
         }
         while !piece.is_empty() {
             if self.is_full {
-                self.pass(piece, u64::MAX);
+                self.skip_lines(piece, u64::MAX);
                 return;
             }
             let end = memchr::memchr(b'\n', piece.as_bytes());
@@ -98,7 +98,7 @@ impl LinePage {
     }
 
     /// Skips up to `lines` lines and returns the rest.
-    fn pass<'a>(&mut self, piece: &'a str, lines: u64) -> &'a str {
+    fn skip_lines<'a>(&mut self, piece: &'a str, lines: u64) -> &'a str {
         let (mut end, mut count) = (0, 0);
         for at in memchr::memchr_iter(b'\n', piece.as_bytes()) {
             (end, count) = (at + 1, count + 1);

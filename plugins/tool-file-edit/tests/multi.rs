@@ -13,12 +13,12 @@ fn texts(desk: &Desk) -> [String; 4] {
     ["a", "b", "c", "d"].map(|name| desk.text(name).trim_end().to_owned())
 }
 
-fn run(desk: &Desk, operations: Value) -> Value {
+fn run_operations(desk: &Desk, operations: Value) -> Value {
     desk.call("multiFileEdit", json!({ "operations": operations }))
 }
 
 #[track_caller]
-fn refused(desk: &Desk, operations: Value) -> Error {
+fn call_error(desk: &Desk, operations: Value) -> Error {
     let before = texts(desk);
     let error = desk.refused("multiFileEdit", json!({ "operations": operations }));
     assert_eq!(texts(desk), before);
@@ -28,7 +28,7 @@ fn refused(desk: &Desk, operations: Value) -> Error {
 #[test]
 fn all_operations_are_done_in_order() {
     let desk = desk();
-    let result = run(
+    let result = run_operations(
         &desk,
         json!([
             { "action": "edit", "path": "a", "old": "1", "new": "one" },
@@ -51,7 +51,7 @@ fn all_operations_are_done_in_order() {
 #[test]
 fn files_can_be_swapped_by_renames() {
     let desk = desk();
-    run(
+    run_operations(
         &desk,
         json!([
             { "action": "rename", "source_path": "a", "destination_path": "d" },
@@ -66,7 +66,7 @@ fn files_can_be_swapped_by_renames() {
 fn invalid_operation_leaves_all_files_unchanged() {
     let desk = desk();
     let edit = json!({ "action": "edit", "path": "a", "old": "1", "new": "one" });
-    let message = |second: Value| refused(&desk, json!([edit, second])).message;
+    let message = |second: Value| call_error(&desk, json!([edit, second])).message;
     let start = "operation 2 of 2 cannot be done, nothing was changed: ";
     let cases = [
         (
@@ -91,17 +91,17 @@ fn invalid_operation_leaves_all_files_unchanged() {
     for (second, expected) in cases {
         assert_eq!(message(second), format!("{start}{expected}"));
     }
-    let error = refused(&desk, json!([]));
+    let error = call_error(&desk, json!([]));
     assert_eq!(error.message, "operations array is required and cannot be empty");
     let outside = json!([edit, { "action": "create", "path": "../x", "content": "" }]);
-    assert_eq!(refused(&desk, outside).kind, ErrorKind::PermissionDenied);
+    assert_eq!(call_error(&desk, outside).kind, ErrorKind::PermissionDenied);
 }
 
 #[test]
 fn failure_while_applying_rolls_back_all_operations() {
     let desk = desk();
     // A file is in the way of a new folder.
-    let error = refused(
+    let error = call_error(
         &desk,
         json!([
             { "action": "edit", "path": "a", "old": "1", "new": "one" },
@@ -213,7 +213,7 @@ fn changes_of_one_file_under_two_names_are_refused_before_any_write() {
     ];
     for (one, other, text) in cases {
         let operations = json!([first, one, other]);
-        let error = refused(&desk, operations.clone());
+        let error = call_error(&desk, operations.clone());
         assert!(error.message.ends_with(text), "{error:?}");
         assert_eq!(error.kind, ErrorKind::Conflict);
         let preview = desk.preview("multiFileEdit", json!({ "operations": operations }));
@@ -237,9 +237,9 @@ fn same_edit_of_two_hard_links_is_rolled_back_as_one() {
     let edit = |path: &str| json!({ "action": "edit", "path": path, "old": "2", "new": "two" });
     // A file is in the way of a new folder.
     let fails = json!({ "action": "create", "path": "c/below", "content": "x" });
-    let error = refused(&desk, json!([edit("b"), edit("b2"), fails]));
+    let error = call_error(&desk, json!([edit("b"), edit("b2"), fails]));
     assert!(error.message.ends_with("; nothing was changed"), "{error:?}");
     assert_eq!(desk.text("b2"), "2\n");
-    run(&desk, json!([edit("b"), edit("b2")]));
+    run_operations(&desk, json!([edit("b"), edit("b2")]));
     assert_eq!((desk.text("b"), desk.text("b2")), ("two\n".into(), "two\n".into()));
 }

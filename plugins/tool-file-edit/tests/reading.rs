@@ -5,7 +5,7 @@ use jaato_plugin_sdk::types::ErrorKind;
 
 use crate::support::Desk;
 
-fn read(desk: &Desk, arguments: Value) -> String {
+fn read_file(desk: &Desk, arguments: Value) -> String {
     desk.call("readFile", arguments)["result"].as_str().unwrap().to_owned()
 }
 
@@ -21,7 +21,7 @@ fn read_file_shows_a_heading_and_the_whole_text() {
 fn page_shows_its_line_range_and_whether_more_follows() {
     let desk = Desk::new().with("a.txt", "1\n2\n3\n4\n");
     let of = |offset: u64, limit: u64| {
-        read(&desk, json!({ "path": "a.txt", "offset": offset, "limit": limit }))
+        read_file(&desk, json!({ "path": "a.txt", "offset": offset, "limit": limit }))
     };
     let expected = "path: a.txt | lines: 2-3 of 4 | size: 8 | has_more: True\n\n2\n3\n\
                     [… the next line is 4: readFile with offset=4]";
@@ -51,7 +51,7 @@ fn read_file_output_is_limited() {
         "{}",
         &text[..90]
     );
-    let next = read(&desk, json!({ "path": "long.txt", "offset": 9_999 }));
+    let next = read_file(&desk, json!({ "path": "long.txt", "offset": 9_999 }));
     assert!(next.starts_with(
         "path: long.txt | lines: 9999-10000 of 10000 | size: 110000 | has_more: False"
     ));
@@ -62,36 +62,36 @@ fn read_file_output_is_limited() {
 #[test]
 fn large_file_is_read_only_as_far_as_needed() {
     let desk = Desk::new().with("large.txt", "0123456789abcde\n".repeat(1_000_000));
-    let text = read(&desk, json!({ "path": "large.txt", "limit": 200 }));
+    let text = read_file(&desk, json!({ "path": "large.txt", "limit": 200 }));
     let heading = "path: large.txt | lines: 1-200 of ? | size: 16000000 | has_more: True\n\n0123";
     assert!(text.starts_with(heading), "{}", &text[..100]);
     let asked = desk.host().service_requests();
     let reads: Vec<_> = asked.iter().filter(|request| request.operation == "files.read").collect();
     assert_eq!(reads.len(), 1);
     assert!(reads[0].json["length"].as_u64() <= Some(1024 * 1024));
-    let text = read(&desk, json!({ "path": "large.txt", "offset": 900_000, "limit": 1 }));
+    let text = read_file(&desk, json!({ "path": "large.txt", "offset": 900_000, "limit": 1 }));
     assert!(text.contains("| lines: 900000-900000 of 1000000 | size: 16000000 | has_more: True"));
-    let text = read(&desk, json!({ "path": "large.txt", "offset": 500_000, "limit": 1 }));
+    let text = read_file(&desk, json!({ "path": "large.txt", "offset": 500_000, "limit": 1 }));
     assert!(text.contains("| lines: 500000-500000 of ? | size: 16000000 | has_more: True"));
-    let text = read(&desk, json!({ "path": "large.txt", "offset": 1_000_000, "limit": 9 }));
+    let text = read_file(&desk, json!({ "path": "large.txt", "offset": 1_000_000, "limit": 9 }));
     assert!(
         text.contains("| lines: 1000000-1000000 of 1000000 | size: 16000000 | has_more: False")
     );
-    let text = read(&desk, json!({ "path": "large.txt", "offset": 1_000_001 }));
+    let text = read_file(&desk, json!({ "path": "large.txt", "offset": 1_000_001 }));
     assert!(text.contains("| lines: none of 1000000 | size: 16000000 | has_more: False"));
 }
 
 #[test]
 fn large_texts_are_split_between_characters() {
     let desk = Desk::new().with("large.txt", format!("a{}", "ä€𝄞 word\n".repeat(200_000)));
-    let text = read(&desk, json!({ "path": "large.txt", "offset": 50_000, "limit": 100 }));
+    let text = read_file(&desk, json!({ "path": "large.txt", "offset": 50_000, "limit": 100 }));
     let lines: Vec<&str> = text.lines().skip(2).take(100).collect();
     assert_eq!(lines, ["ä€𝄞 word"; 100]);
     assert!(!text.contains('\u{FFFD}'));
     let mut damaged = "word word\n".repeat(200_000).into_bytes();
     damaged[25] = 0xFF;
     desk.write("damaged.txt", damaged);
-    let text = read(&desk, json!({ "path": "damaged.txt", "limit": 3 }));
+    let text = read_file(&desk, json!({ "path": "damaged.txt", "limit": 3 }));
     assert!(text.contains("encoding: windows-1252"), "{text}");
 }
 

@@ -16,7 +16,7 @@ fn desk() -> Desk {
         .with(".gitignore", "ignored.py\n")
 }
 
-fn run(desk: &Desk, mut arguments: Value) -> Value {
+fn run_replace(desk: &Desk, mut arguments: Value) -> Value {
     arguments["paths"] = json!("**/*");
     desk.call("findAndReplace", arguments)
 }
@@ -27,9 +27,9 @@ fn matches_are_replaced_counted_and_shown() {
     let arguments = json!({ "pattern": r"foo(\(?)", "replacement": r"moon\1" });
     let mut dry = arguments.clone();
     dry["dry_run"] = json!(true);
-    let told = run(&desk, dry);
+    let told = run_replace(&desk, dry);
     assert_eq!(desk.text("src/a.py"), "foo = 1\r\nfoo(foo)\r\n");
-    let result = run(&desk, arguments);
+    let result = run_replace(&desk, arguments);
     assert_eq!(desk.text("src/a.py"), "moon = 1\r\nmoon(moon)\r\n");
     assert_eq!(
         (desk.text("ignored.py"), desk.text("node_modules/d.py")),
@@ -70,7 +70,7 @@ fn literal_patterns_and_several_globs_are_accepted() {
 #[test]
 fn ignored_files_are_changed_only_on_request() {
     let desk = desk();
-    run(&desk, json!({ "pattern": "foo", "replacement": "x", "include_ignored": true }));
+    run_replace(&desk, json!({ "pattern": "foo", "replacement": "x", "include_ignored": true }));
     assert_eq!(
         (desk.text("ignored.py"), desk.text("node_modules/d.py")),
         ("x\n".into(), "foo\n".into())
@@ -97,10 +97,10 @@ fn protected_file_is_left_out_and_reported() {
 fn gitignore_decides_which_files_change_in_a_repository() {
     let desk = desk().with(".git/HEAD", "foo\n").with("venv/e.py", "foo\n");
     let desk = desk.with(".gitignore", "venv\n").with(".jaato/f.py", "foo\n");
-    run(&desk, json!({ "pattern": "foo", "replacement": "x" }));
+    run_replace(&desk, json!({ "pattern": "foo", "replacement": "x" }));
     let told = |name: &str| desk.text(name);
     assert_eq!((told("node_modules/d.py"), told("venv/e.py")), ("x\n".into(), "foo\n".into()));
-    run(&desk, json!({ "pattern": "foo", "replacement": "x", "include_ignored": true }));
+    run_replace(&desk, json!({ "pattern": "foo", "replacement": "x", "include_ignored": true }));
     for name in ["venv/e.py", ".git/HEAD", ".jaato/f.py"] {
         assert_eq!(told(name), "foo\n", "{name}");
     }
@@ -109,7 +109,7 @@ fn gitignore_decides_which_files_change_in_a_repository() {
 #[test]
 fn replace_without_matches_changes_nothing() {
     let desk = desk();
-    let result = run(&desk, json!({ "pattern": "nothing", "replacement": "" }));
+    let result = run_replace(&desk, json!({ "pattern": "nothing", "replacement": "" }));
     assert_eq!((&result["success"], &result["total_matches"]), (&json!(true), &json!(0)));
     assert_eq!(desk.call("listBackups", json!({}))["count"], 0);
     let bad = json!({ "pattern": "(", "replacement": "", "paths": "*" });
@@ -154,7 +154,7 @@ fn result_reports_files_that_were_not_searched() {
     let desk = Desk::new().with("c.bin", b"foo\0foo").with("a.txt", "foo\n");
     let odd = desk.path("").join(std::ffi::OsStr::from_bytes(b"zo\xE8.txt"));
     std::fs::write(&odd, "foo\n").unwrap();
-    let result = run(&desk, json!({ "pattern": "foo", "replacement": "x" }));
+    let result = run_replace(&desk, json!({ "pattern": "foo", "replacement": "x" }));
     assert_eq!((&result["files_searched"], &result["files_binary"]), (&json!(1), &json!(1)));
     let text = "cannot read `zo\u{FFFD}.txt`: its name is not UTF-8";
     assert_eq!(result["files_unreadable"], json!([text]));

@@ -206,7 +206,7 @@ fn damaged_history_is_reported_in_the_backup_list() {
 }
 
 /// Begins a change of `a.txt` from `old` to `new text`, like a process that dies halfway.
-fn killed(desk: &Desk) {
+fn kill_host(desk: &Desk) {
     use tool_file_edit::history::{FilePath, FileTransition, History, NewChange, StoredFileState};
     let history = History::open(desk.history.path()).unwrap();
     let kept = |text: &str| {
@@ -227,19 +227,19 @@ fn interrupted_write_is_rolled_back_and_its_draft_removed() {
     const DRAFT: &str = ".jaato-0123456789abcdef.tmp";
     // The process was killed before the draft replaced the file.
     let desk = Desk::new().with("a.txt", "old").with(DRAFT, "new te").with(".jaato-x.tmp", "mine");
-    killed(&desk);
+    kill_host(&desk);
     desk.read("a.txt");
     assert_eq!((desk.text("a.txt"), desk.text(DRAFT)), ("old".into(), "-".into()));
     assert_eq!(desk.text(".jaato-x.tmp"), "mine");
     // The process was killed while the draft was copied into the existing file.
     let desk = Desk::new().with("a.txt", "new").with(DRAFT, "new text");
-    killed(&desk);
+    kill_host(&desk);
     let told = desk.read("a.txt");
     assert!(told.contains("was rolled back]"), "{told}");
     assert_eq!((desk.text("a.txt"), desk.text(DRAFT)), ("old".into(), "-".into()));
     // Without a draft, the origin of the text is unknown.
     let desk = Desk::new().with("a.txt", "new");
-    killed(&desk);
+    kill_host(&desk);
     assert!(desk.read("a.txt").contains("others have changed since: a.txt"));
     assert_eq!(desk.text("a.txt"), "new");
 }

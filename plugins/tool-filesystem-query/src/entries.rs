@@ -3,7 +3,7 @@
 use jaato_plugin_sdk::files::{SearchedFile, SearchedLine};
 use jaato_plugin_sdk::prelude::*;
 
-use crate::place::SearchStartPath;
+use crate::search_start::SearchStartPath;
 
 /// Bytes of an answer in addition to the entries: totals and notes.
 pub const HEADING_BYTES: usize = 1024;
@@ -156,7 +156,7 @@ mod tests {
         SearchedFile { path: path.into(), lines, ..SearchedFile::default() }
     }
 
-    fn place() -> SearchStartPath {
+    fn start_path() -> SearchStartPath {
         SearchStartPath { asked: "src".into(), is_folder: true }
     }
 
@@ -173,7 +173,7 @@ mod tests {
     #[test]
     fn file_is_listed_once_even_if_split_across_pages() {
         let mut entries = GrepEntries::new(0, 10_000, true);
-        pages().into_iter().for_each(|page| entries.add(&place(), page));
+        pages().into_iter().for_each(|page| entries.add(&start_path(), page));
         assert_eq!((entries.seen, entries.is_full), (4, false));
         let expected = json!([
             { "file": "src/a", "lines": "1-b\n2:moon moon\n3-c\n--\n8-d\n9:moon" },
@@ -185,12 +185,12 @@ mod tests {
     #[test]
     fn offset_skips_matches_and_answer_size_is_limited() {
         let mut entries = GrepEntries::new(3, 10_000, true);
-        pages().into_iter().for_each(|page| entries.add(&place(), page));
+        pages().into_iter().for_each(|page| entries.add(&start_path(), page));
         let expected = json!([{ "file": "src/b", "lines": "7:moon" }]);
         assert_eq!((entries.seen, Value::Array(entries.finish())), (4, expected));
         let lines = (1..2000).map(|number| line(number, &"m\"".repeat(900), &[(0, 1)])).collect();
         let mut entries = GrepEntries::new(0, 16 * 1024, false);
-        entries.add(&place(), page("a", lines));
+        entries.add(&start_path(), page("a", lines));
         let (seen, is_full) = (entries.seen, entries.is_full);
         let bytes = Value::Array(entries.finish()).to_string().len();
         assert!(is_full && seen == 5 && bytes <= 15 * 1024, "{seen} {bytes}");

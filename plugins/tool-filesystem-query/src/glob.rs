@@ -12,8 +12,8 @@ use jaato_plugin_sdk::serde_json::Map;
 
 use crate::config::FilesystemQueryPlugin;
 use crate::entries::{ENTRY_BYTES, HEADING_BYTES, answer_bytes, json_bytes};
-use crate::live::LiveSearchOutput;
-use crate::place::{SearchStartPath, is_absolute, rephrase_error};
+use crate::live_results::LiveSearchOutput;
+use crate::search_start::{SearchStartPath, is_absolute, rephrase_error};
 use crate::time_limit::{PageWaitResult, SearchTimeLimit, timeout_note};
 
 /// Extra time after which the plugin gives up on a search. The search normally ends itself.
@@ -110,7 +110,7 @@ impl Tool for GlobFiles {
             }
         }
         let bytes_max = answer_bytes(cx).await;
-        Ok(Output::json(self.answer(cx.state(), found, bytes_max).into()))
+        Ok(Output::json(self.format_answer(cx.state(), found, bytes_max).into()))
     }
 }
 
@@ -150,7 +150,7 @@ impl GlobFiles {
         };
         let found = cx.files().find(find).await;
         let found = found.map_err(|error| rephrase_error(error, "Path", &self.pattern))?;
-        collect(cx, found, query.time_limit).await
+        collect_paths(cx, found, query.time_limit).await
     }
 
     /// Returns the folder that the pattern names, with a trailing `/`.
@@ -178,7 +178,7 @@ impl GlobFiles {
         !pattern.contains('/') && !pattern.starts_with("**") && pattern != "*"
     }
 
-    fn answer(
+    fn format_answer(
         &self,
         query: &FilesystemQueryPlugin,
         mut found: GlobSearchResult,
@@ -243,7 +243,7 @@ struct GlobSearchResult {
     is_late: bool,
 }
 
-async fn collect(
+async fn collect_paths(
     cx: &Reporter,
     mut pages: SearchPages<FoundPage>,
     time: Duration,

@@ -10,8 +10,8 @@ use jaato_plugin_sdk::serde_json::Map;
 use crate::config::FilesystemQueryPlugin;
 use crate::entries::{GrepEntries, answer_bytes, line_text};
 use crate::glob::{add_search_notes, non_utf8_note};
-use crate::live::LiveSearchOutput;
-use crate::place::{SearchStartPath, is_absolute, rephrase_error};
+use crate::live_results::LiveSearchOutput;
+use crate::search_start::{SearchStartPath, is_absolute, rephrase_error};
 use crate::time_limit::{PageWaitResult, SearchTimeLimit, timeout_note};
 
 /// Search files with a regular expression (Rust syntax). Returns matching lines as
@@ -118,7 +118,7 @@ impl Tool for GrepContent {
                 found.notes.push(note.to_owned());
             }
         }
-        Ok(Output::json(self.answer(cx.state(), found).into()))
+        Ok(Output::json(self.format_answer(cx.state(), found).into()))
     }
 }
 
@@ -170,10 +170,10 @@ impl GrepContent {
             .map_err(|error| rephrase_regex_error(error, &place.asked))?;
         let bytes_max = answer_bytes(cx).await;
         let entries = GrepEntries::new(self.offset as u64, bytes_max, context_lines > 0);
-        collect(cx, pages, place, entries).await
+        collect_matches(cx, pages, place, entries).await
     }
 
-    fn answer(
+    fn format_answer(
         &self,
         query: &FilesystemQueryPlugin,
         mut found: GrepSearchResult,
@@ -305,7 +305,7 @@ struct GrepSearchResult {
     is_late: bool,
 }
 
-async fn collect(
+async fn collect_matches(
     cx: &Cx<FilesystemQueryPlugin>,
     mut pages: SearchPages<SearchedPage>,
     place: &SearchStartPath,

@@ -8,8 +8,8 @@ mod config;
 mod entries;
 mod glob;
 mod grep;
-mod live;
-mod place;
+mod live_results;
+mod search_start;
 mod time_limit;
 
 jaato_plugin_sdk::export_plugin! { state: config::FilesystemQueryPlugin, tools }

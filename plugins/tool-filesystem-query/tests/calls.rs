@@ -32,11 +32,11 @@ fn call(host: &FakeHost, tool: &str, arguments: Value) -> Value {
 }
 
 #[track_caller]
-fn refused(host: &FakeHost, tool: &str, arguments: Value) -> Error {
+fn call_error(host: &FakeHost, tool: &str, arguments: Value) -> Error {
     host.call(tool, arguments).unwrap_err()
 }
 
-fn list<'a>(answer: &'a Value, of: &str, key: &str) -> Vec<&'a str> {
+fn listed_names<'a>(answer: &'a Value, of: &str, key: &str) -> Vec<&'a str> {
     answer[of].as_array().unwrap().iter().map(|entry| entry[key].as_str().unwrap()).collect()
 }
 
@@ -106,7 +106,7 @@ fn literal_text_and_multi_line_matches_are_found() {
     ]);
     let host = host_in(folder.path());
     let grep = |arguments: Value| call(&host, "grep_content", arguments);
-    let lines = |told: &Value| list(told, "matches", "lines").join(" | ");
+    let lines = |told: &Value| listed_names(told, "matches", "lines").join(" | ");
     for (arguments, has_note) in [
         (json!({ "pattern": "x += 1" }), true),
         (json!({ "pattern": "x += 1", "literal": true }), false),
@@ -142,7 +142,7 @@ fn glob_finds_names_in_subfolders_and_lists_folders() {
     let glob = |arguments: Value| {
         let told = call(&host, "glob_files", arguments);
         let mut paths: Vec<String> =
-            list(&told, "files", "path").into_iter().map(str::to_owned).collect();
+            listed_names(&told, "files", "path").into_iter().map(str::to_owned).collect();
         paths.sort();
         (paths.join(" "), told["note"].as_str().unwrap_or_default().to_owned())
     };
@@ -191,7 +191,7 @@ fn file_glob_accepts_several_patterns_and_hidden_files_are_opt_in() {
     let host = host_in(folder.path());
     let files = |arguments: Value| {
         let told = call(&host, "grep_content", arguments);
-        list(&told, "matches", "file").join(" ")
+        listed_names(&told, "matches", "file").join(" ")
     };
     let any = json!({ "pattern": "MOON", "case_sensitive": false });
     let with = |key: &str, value: Value| {
@@ -216,7 +216,7 @@ fn settings_control_exclusions_and_result_limits() {
     }));
     fs::write(folder.path().join("large.py"), "moon ".repeat(1000)).unwrap();
     let told = call(&host, "grep_content", json!({ "pattern": "moon" }));
-    assert_eq!(list(&told, "matches", "file"), ["build/keep.py"]);
+    assert_eq!(listed_names(&told, "matches", "file"), ["build/keep.py"]);
     assert_eq!(told["skipped_large"], 1);
     let found = call(&host, "glob_files", json!({ "pattern": "**/*.py" }));
     assert_eq!((&found["total"], &found["returned"]), (&json!(2), &json!(1)));
@@ -249,7 +249,7 @@ fn glob_lists_the_newest_files_first() {
     assert_eq!(told, expected);
     let hidden = json!({ "pattern": "**", "include_hidden": true, "max_results": 2 });
     let told = call(&host, "glob_files", hidden);
-    assert_eq!(list(&told, "files", "path"), ["src/b.PY", "src/a.py"]);
+    assert_eq!(listed_names(&told, "files", "path"), ["src/b.PY", "src/a.py"]);
     assert_eq!((&told["total"], &told["truncated"]), (&json!(3), &json!(true)));
     let none = call(&host, "glob_files", json!({ "pattern": "*.rs" }));
     assert_eq!((&none["files"], &none["total"]), (&json!([]), &json!(0)));
@@ -321,7 +321,7 @@ fn invalid_searches_are_refused_with_a_reason() {
             "file_glob patterns must be relative, not absolute paths.",
         ),
     ] {
-        let error = refused(&host, tool, arguments.clone());
+        let error = call_error(&host, tool, arguments.clone());
         assert_eq!((error.kind, error.message.as_str()), (kind, text), "{arguments}");
     }
 }
@@ -348,7 +348,7 @@ fn excluded_files_are_counted_and_can_be_included() {
     assert_eq!(find(all), (5, Value::Null));
     fs::create_dir(folder.path().join(".git")).unwrap();
     let told = call(&host, "grep_content", json!({ "pattern": "moon" }));
-    assert_eq!(list(&told, "matches", "file"), ["build/keep.py", "node_modules/x.py"]);
+    assert_eq!(listed_names(&told, "matches", "file"), ["build/keep.py", "node_modules/x.py"]);
     assert_eq!(told["left_out"]["ignored"], 1);
 }
 

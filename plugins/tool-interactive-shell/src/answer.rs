@@ -9,7 +9,7 @@ use jaato_plugin_sdk::terminal::{TerminalState, TerminalWait};
 use crate::ready::ResultReason;
 use crate::session::{ConsumedInput, LiveSessionState, ProgramEnd, ShellSession};
 use crate::wait::{ProgramActivity, WaitResult};
-use crate::{changed, join, output};
+use crate::{changed_rows, output, watch_sessions};
 
 /// The maximum number of processes listed. Further ones are only counted.
 const PROCESSES_LISTED_MAX: usize = 16;
@@ -39,7 +39,7 @@ pub async fn answer(
         screen_change_text(&mut live, drawn.is_some())
     };
     add_reason(&mut answer, waited);
-    join::show_screen(session).await;
+    watch_sessions::show_screen(session).await;
     if !drawn.is_empty() {
         // It does not matter if no user sees this, because the result is for the model.
         cx.output(drawn + "\n");
@@ -55,7 +55,7 @@ fn screen_change_text(live: &mut LiveSessionState, is_drawn: bool) -> String {
     }
     let rows = live.screen.lines();
     let before = std::mem::replace(&mut live.shown_rows, rows);
-    changed::changed_rows(&before, &live.shown_rows)
+    changed_rows::changed_rows(&before, &live.shown_rows)
 }
 
 /// Adds how much of an input was typed, if not all of it. In that case the time limit has passed,
@@ -127,7 +127,7 @@ fn add_reason(answer: &mut Map<String, Value>, waited: &WaitResult) {
     if let (ProgramActivity::Waits, Some(wanted)) = (waited.doing, wanted) {
         answer.insert("expects".to_owned(), wanted.as_str().into());
     }
-    if let Some(note) = note(waited, wanted) {
+    if let Some(note) = activity_note(waited, wanted) {
         answer.insert("note".to_owned(), note.into());
     }
 }
@@ -163,7 +163,7 @@ pub fn expected_input(state: &TerminalState) -> Option<ExpectedInput> {
 }
 
 /// Describes what the program does, if the reason and `expects` do not show it.
-fn note(waited: &WaitResult, wanted: Option<ExpectedInput>) -> Option<&'static str> {
+fn activity_note(waited: &WaitResult, wanted: Option<ExpectedInput>) -> Option<&'static str> {
     let is_relay = waited.state.waits == Some(TerminalWait::Relaying);
     let is_over = waited.reason == ResultReason::Limit;
     match waited.doing {
@@ -192,7 +192,7 @@ mod tests {
 
     use super::*;
 
-    fn told(end: &ProgramEnd) -> Value {
+    fn encode_end(end: &ProgramEnd) -> Value {
         let mut answer = Map::new();
         add_program_end(&mut answer, end);
         Value::Object(answer)
@@ -202,11 +202,11 @@ mod tests {
     fn signal_is_reported_apart_from_an_exit_code() {
         let exit =
             |code, signal| ProgramEnd::Exit(ProcessExit { code, signal, ..ProcessExit::default() });
-        assert_eq!(told(&exit(Some(1), None)), json!({ "exit_status": 1 }));
+        assert_eq!(encode_end(&exit(Some(1), None)), json!({ "exit_status": 1 }));
         let hung_up = json!({ "exit_status": null, "signal": { "name": "SIGHUP", "number": 1 } });
-        assert_eq!(told(&exit(None, Some(1))), hung_up);
+        assert_eq!(encode_end(&exit(None, Some(1))), hung_up);
         let lost = json!({ "exit_status": null, "lost": "the worker died" });
-        assert_eq!(told(&ProgramEnd::Lost("the worker died".to_owned())), lost);
+        assert_eq!(encode_end(&ProgramEnd::Lost("the worker died".to_owned())), lost);
     }
 
     #[test]
@@ -252,7 +252,7 @@ mod tests {
     ) {
         let waited =
             WaitResult { reason, doing, state: TerminalState::default(), took: Duration::ZERO };
-        let said = note(&waited, wanted);
+        let said = activity_note(&waited, wanted);
         match expected {
             Some(part) => assert!(said.is_some_and(|note| note.contains(part)), "{said:?}"),
             None => assert_eq!(said, None),
@@ -280,7 +280,7 @@ mod tests {
             TerminalState { waits: Some(TerminalWait::Relaying), ..TerminalState::default() };
         let (reason, doing) = (ResultReason::Silence, ProgramActivity::Unknown);
         let relay = WaitResult { reason, doing, state, took: Duration::ZERO };
-        assert!(note(&relay, None).unwrap().contains("mark_prompts"));
+        assert!(activity_note(&relay, None).unwrap().contains("mark_prompts"));
     }
 
     #[test]

@@ -8,18 +8,18 @@
 
 mod answer;
 mod backend;
-mod changed;
+mod changed_rows;
 mod close;
 mod command;
 mod config;
 mod echo;
 mod gather;
-mod join;
+mod input_bytes;
 mod keys;
 pub mod marks;
 mod output;
 mod platform;
-mod raw;
+mod raw_bytes;
 mod ready;
 mod reaper;
 pub mod screen;
@@ -29,8 +29,8 @@ mod start;
 mod tools;
 mod trace;
 mod transcript;
-mod typing;
 mod wait;
+mod watch_sessions;
 
 jaato_plugin_sdk::export_plugin! {
     state: shells::InteractiveShellPlugin,

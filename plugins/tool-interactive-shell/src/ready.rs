@@ -147,7 +147,7 @@ impl ResultReason {
 mod tests {
     use super::*;
 
-    fn look(waits: Option<TerminalWait>) -> ProgramObservation {
+    fn observation(waits: Option<TerminalWait>) -> ProgramObservation {
         ProgramObservation {
             state: TerminalState {
                 waits,
@@ -166,13 +166,13 @@ mod tests {
 
     #[test]
     fn a_program_that_waits_is_ready_at_once() {
-        let waiting = look(Some(TerminalWait::Reading));
+        let waiting = observation(Some(TerminalWait::Reading));
         assert_eq!(decide(&waiting), Some(ResultReason::Waiting));
     }
 
     #[test]
     fn program_must_wait_a_minimum_time_to_be_ready() {
-        let mut first = look(Some(TerminalWait::Reading));
+        let mut first = observation(Some(TerminalWait::Reading));
         first.state.waited_us = Some(WAIT_US_MIN - 1);
         assert_eq!(decide(&first), None);
         first.state.waited_us = None;
@@ -181,27 +181,27 @@ mod tests {
 
     #[test]
     fn result_requires_typed_input_consumed_and_output_read() {
-        let mut typed = look(Some(TerminalWait::Reading));
+        let mut typed = observation(Some(TerminalWait::Reading));
         typed.state.has_input = Some(true);
         assert_eq!(decide(&typed), None);
-        let mut behind = look(Some(TerminalWait::Reading));
+        let mut behind = observation(Some(TerminalWait::Reading));
         behind.taken_bytes = 9;
         assert_eq!(decide(&behind), None);
-        let mut more = look(Some(TerminalWait::Reading));
+        let mut more = observation(Some(TerminalWait::Reading));
         more.state.has_output = Some(true);
         assert_eq!(decide(&more), None);
     }
 
     #[test]
     fn silence_does_not_end_the_wait_for_a_busy_program() {
-        let mut busy = look(Some(TerminalWait::Busy));
+        let mut busy = observation(Some(TerminalWait::Busy));
         busy.silence = Duration::from_secs(3600);
         assert_eq!(decide(&busy), None);
     }
 
     #[test]
     fn configured_silence_ends_the_wait_for_a_busy_program() {
-        let mut busy = look(Some(TerminalWait::Busy));
+        let mut busy = observation(Some(TerminalWait::Busy));
         busy.ends_busy_waits = true;
         busy.silence = busy.idle_timeout - Duration::from_millis(1);
         assert_eq!(decide(&busy), None);
@@ -209,7 +209,7 @@ mod tests {
         assert_eq!(decide(&busy), Some(ResultReason::Silence));
         busy.state.has_output = Some(true);
         assert_eq!(decide(&busy), None, "pending output is read first");
-        let mut timer = look(Some(TerminalWait::ReadingForAWhile));
+        let mut timer = observation(Some(TerminalWait::ReadingForAWhile));
         (timer.state.wait_ms, timer.silence) = (Some(1500), timer.idle_timeout);
         assert_eq!(decide(&timer), None);
         timer.ends_busy_waits = true;
@@ -219,7 +219,7 @@ mod tests {
     #[test]
     fn silence_decides_if_the_program_state_is_unknown() {
         for waits in [None, Some(TerminalWait::Relaying), Some(TerminalWait::Unknown)] {
-            let mut unknown = look(waits);
+            let mut unknown = observation(waits);
             assert_eq!(decide(&unknown), None);
             unknown.silence = unknown.idle_timeout;
             assert_eq!(decide(&unknown), Some(ResultReason::Silence));
@@ -240,7 +240,7 @@ mod tests {
     #[test]
     fn remote_command_without_a_prompt_needs_a_longer_silence() {
         for waits in [None, Some(TerminalWait::Relaying), Some(TerminalWait::Unknown)] {
-            let command = ProgramObservation { is_on_terminal: true, ..look(waits) };
+            let command = ProgramObservation { is_on_terminal: true, ..observation(waits) };
             assert_eq!(given_after(&command), Some(3000), "`sleep 2`, a wrong password");
             let prompt = ProgramObservation { is_mid_line: true, ..command.clone() };
             assert_eq!(given_after(&prompt), Some(500));
@@ -253,8 +253,10 @@ mod tests {
 
     #[test]
     fn configured_silence_overrides_the_prompt_silence() {
-        let command =
-            ProgramObservation { is_on_terminal: true, ..look(Some(TerminalWait::Relaying)) };
+        let command = ProgramObservation {
+            is_on_terminal: true,
+            ..observation(Some(TerminalWait::Relaying))
+        };
         let second = Duration::from_secs(1);
         let set =
             ProgramObservation { idle_timeout: second, ends_busy_waits: true, ..command.clone() };
@@ -266,7 +268,7 @@ mod tests {
 
     #[test]
     fn timed_wait_needs_a_prompt_or_a_repetition() {
-        let weak = look(Some(TerminalWait::ReadingForAWhile));
+        let weak = observation(Some(TerminalWait::ReadingForAWhile));
         assert_eq!(decide(&weak), None);
         let prompt = ProgramObservation { is_mid_line: true, ..weak.clone() };
         assert_eq!(decide(&prompt), Some(ResultReason::Waiting));
@@ -284,7 +286,7 @@ mod tests {
 
     #[test]
     fn pending_timer_of_the_program_is_awaited() {
-        let mut timer = look(Some(TerminalWait::ReadingForAWhile));
+        let mut timer = observation(Some(TerminalWait::ReadingForAWhile));
         timer.state.wait_ms = Some(1500);
         timer.state.waited_again = Some(AGAIN_MIN);
         timer.silence = Duration::from_millis(1549);
@@ -300,7 +302,7 @@ mod tests {
 
     #[test]
     fn pause_between_two_keys_is_not_a_prompt() {
-        let mut pause = look(Some(TerminalWait::ReadingForAWhile));
+        let mut pause = observation(Some(TerminalWait::ReadingForAWhile));
         (pause.is_drawn, pause.state.wait_ms) = (true, Some(1000));
         assert_eq!(decide(&pause), Some(ResultReason::Waiting));
         pause.state.is_pause = Some(true);

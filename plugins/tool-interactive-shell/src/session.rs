@@ -20,7 +20,7 @@ use crate::backend::{BackendControl, BackendEvents, BackendName};
 use crate::gather::GatheredEvents;
 use crate::marks::{MarkKind, MarkNonce, MarkScanner};
 use crate::output::is_streamed;
-use crate::raw::RawOutputBuffer;
+use crate::raw_bytes::RawOutputBuffer;
 use crate::ready::ProgramObservation;
 use crate::screen::EmulatedScreen;
 use crate::transcript::SessionTranscript;

@@ -14,7 +14,7 @@ use crate::config::{self, InteractiveShellSettings};
 use crate::marks::MarkNonce;
 use crate::session::ShellSession;
 use crate::trace::{self, TraceLog};
-use crate::{join, reaper, start};
+use crate::{reaper, start, watch_sessions};
 
 /// The maximum number of ended sessions that can still be read. The oldest is removed first.
 const ENDED_MAX: usize = 16;
@@ -156,12 +156,12 @@ impl ShellRegistry {
         self.lock().backend = Some(backend);
         self.insert(&session);
         drop(place);
-        self.follow(&session, events, replies);
+        self.start_background_tasks(&session, events, replies);
         Ok(session)
     }
 
     /// Starts the background tasks of a session.
-    fn follow(
+    fn start_background_tasks(
         self: &Arc<Self>,
         session: &Arc<ShellSession>,
         events: Box<dyn backend::BackendEvents>,
@@ -173,7 +173,7 @@ impl ShellRegistry {
             reader.read(events, &host).await;
             let end = reader.live().end.as_ref().map_or_else(String::new, ToString::to_string);
             inner.trace.line(format_args!("end: id={}, {end}", reader.id));
-            join::show_screen(&reader).await;
+            watch_sessions::show_screen(&reader).await;
         });
         let typist = Arc::downgrade(session);
         self.home.spawn(async move {
@@ -192,7 +192,7 @@ impl ShellRegistry {
             self.home.spawn(reaper::run(Arc::clone(self)));
         }
         if !is_watching && session.backend == BackendName::Pty {
-            self.home.spawn(join::follow_user_news(Arc::clone(self)));
+            self.home.spawn(watch_sessions::follow_user_news(Arc::clone(self)));
         }
     }
 

@@ -82,7 +82,7 @@ mod tests {
     use super::*;
     use crate::command;
 
-    fn started(line: &str, is_host: bool) -> ProgramStart {
+    fn sample_start(line: &str, is_host: bool) -> ProgramStart {
         let shell = EnvironmentShell { path: "/bin/ash".to_owned(), is_host };
         let nonce = MarkNonce::new("0123456789abcdef").unwrap();
         program_start(command::parse_command_line(line).unwrap(), &shell, &nonce)
@@ -92,18 +92,18 @@ mod tests {
     fn shell_prompts_are_marked_only_if_wait_detection_is_missing() {
         let is_marked =
             |start: &ProgramStart| format!("{start:?}").contains("jaato=0123456789abcdef");
-        assert!(!is_marked(&started("bash", true)));
+        assert!(!is_marked(&sample_start("bash", true)));
         for line in ["bash", "sh", "/bin/ash -i", "fish --no-config"] {
-            assert!(is_marked(&started(line, false)), "{line}");
+            assert!(is_marked(&sample_start(line, false)), "{line}");
         }
         for line in ["python3", "sh -c 'echo x'", "bash script.sh", "a | sh"] {
-            assert!(!is_marked(&started(line, false)), "{line}");
+            assert!(!is_marked(&sample_start(line, false)), "{line}");
         }
     }
 
     #[test]
     fn pager_and_shell_history_are_disabled() {
-        let start = started("ls | wc", true);
+        let start = sample_start("ls | wc", true);
         assert_eq!(start.words, ["/bin/ash", "-c", "ls | wc"]);
         assert_eq!(start.variables["PAGER"], "cat");
         assert_eq!(start.variables["HISTFILE"], "");

@@ -90,7 +90,8 @@ pub async fn wait(
     let mut state = TerminalState::default();
     let mut streaming = OutputStreaming::new(session);
     let reason =
-        follow(session, host, until, (silence, longest), (&mut state, &mut streaming)).await?;
+        wait_for_program(session, host, until, (silence, longest), (&mut state, &mut streaming))
+            .await?;
     let doing = match reason {
         ResultReason::Waiting | ResultReason::Prompt => ProgramActivity::Waits,
         ResultReason::Silence => silent_activity(&state),
@@ -140,7 +141,7 @@ async fn program_activity(
     Ok(ProgramActivity::Unknown)
 }
 
-async fn follow(
+async fn wait_for_program(
     session: &ShellSession,
     host: &Reporter,
     until: &WaitCondition,
@@ -171,7 +172,7 @@ async fn follow(
         let mut silence = Duration::ZERO;
         let older = if let WaitCondition::Shown(pattern) = until {
             if searched.is_none_or(|at: Instant| at.elapsed() >= SEARCH_PAUSE) {
-                let Some(older) = search(&mut session.live(), pattern) else {
+                let Some(older) = search_output(&mut session.live(), pattern) else {
                     return Ok(ResultReason::Found);
                 };
                 searched = Some(Instant::now());
@@ -180,7 +181,8 @@ async fn follow(
                 None
             }
         } else {
-            let looked = look(session, until, (idle, is_printing), (state, &mut was_busy)).await?;
+            let looked =
+                check_program(session, until, (idle, is_printing), (state, &mut was_busy)).await?;
             match looked {
                 ControlFlow::Break(reason) => return Ok(reason),
                 ControlFlow::Continue(it) => silence = it,
@@ -203,7 +205,7 @@ async fn follow(
 
 /// Checks whether the program waits. Returns the reason to end the wait, or the duration of the
 /// silence.
-async fn look(
+async fn check_program(
     session: &ShellSession,
     until: &WaitCondition,
     (idle, is_printing): (SilencePolicy, bool),
@@ -257,7 +259,7 @@ fn has_new_information(session: &ShellSession, doing: ProgramActivity) -> bool {
 
 /// Searches the output. Returns `None` if the pattern is found, otherwise the older part of a long
 /// text. The lock is held throughout, so the returned part has been searched.
-fn search(live: &mut LiveSessionState, pattern: &Regex) -> Option<Option<String>> {
+fn search_output(live: &mut LiveSessionState, pattern: &Regex) -> Option<Option<String>> {
     (!is_shown(live, pattern)).then(|| surplus(live))
 }
 
@@ -285,12 +287,12 @@ mod tests {
         };
         let pattern = Regex::new("moon").unwrap();
         push(&mut live, "sun");
-        let older = search(&mut live, &pattern).unwrap().unwrap();
+        let older = search_output(&mut live, &pattern).unwrap().unwrap();
         assert!(older.starts_with("sun") && live.transcript.text().len() < 1024 * 1024);
-        assert_eq!(search(&mut live, &pattern), Some(None));
+        assert_eq!(search_output(&mut live, &pattern), Some(None));
         push(&mut live, "moon");
         let whole = live.transcript.text().len();
-        assert_eq!(search(&mut live, &pattern), None);
+        assert_eq!(search_output(&mut live, &pattern), None);
         assert_eq!(live.transcript.text().len(), whole);
     }
 }

@@ -117,7 +117,7 @@ type Seen =
     (Vec<String>, String, ScreenCursor, UnseenText, Vec<u8>, String, bool, Option<UnseenText>);
 
 /// Returns everything that can be observed from outside.
-fn seen(screen: &mut EmulatedScreen) -> Seen {
+fn seen_screen(screen: &mut EmulatedScreen) -> Seen {
     let replies = screen.take_replies();
     let scrolled = screen.take_scrolled();
     (
@@ -139,10 +139,10 @@ fn stream_split_anywhere_gives_the_same_screen() {
         let bytes = stream(&mut random);
         let mut whole = EmulatedScreen::new(6, 17);
         whole.feed(&bytes);
-        let expected = seen(&mut whole);
+        let expected = seen_screen(&mut whole);
         let mut single = EmulatedScreen::new(6, 17);
         bytes.chunks(1).for_each(|byte| single.feed(byte));
-        assert_eq!(seen(&mut single), expected, "seed {seed}, byte by byte: {bytes:?}");
+        assert_eq!(seen_screen(&mut single), expected, "seed {seed}, byte by byte: {bytes:?}");
         let mut cut = EmulatedScreen::new(6, 17);
         let mut rest = &bytes[..];
         while !rest.is_empty() {
@@ -150,7 +150,7 @@ fn stream_split_anywhere_gives_the_same_screen() {
             cut.feed(piece);
             rest = others;
         }
-        assert_eq!(seen(&mut cut), expected, "seed {seed}: {bytes:?}");
+        assert_eq!(seen_screen(&mut cut), expected, "seed {seed}: {bytes:?}");
     }
 }
 
@@ -187,7 +187,7 @@ fn flood_in_large_pieces_gives_the_same_screen() {
                 _ => vec![],
             };
         }
-        assert_eq!(seen(&mut whole), seen(&mut cut), "seed {seed}");
+        assert_eq!(seen_screen(&mut whole), seen_screen(&mut cut), "seed {seed}");
         assert_eq!((whole.bytes(), whole.line_feeds()), (cut.bytes(), cut.line_feeds()));
     }
 }
@@ -204,7 +204,7 @@ fn random_input_and_resizes_never_panic_or_show_control_characters() {
                 1 => screen.mark_seen(),
                 _ => {}
             }
-            let (lines, ansi, cursor, unseen, _, line, _, scrolled) = seen(&mut screen);
+            let (lines, ansi, cursor, unseen, _, line, _, scrolled) = seen_screen(&mut screen);
             assert!(cursor.row < screen.rows() && cursor.column < screen.columns(), "seed {seed}");
             assert!(lines.len() <= usize::from(screen.rows()));
             for text in lines.iter().chain([&line]) {

@@ -6,7 +6,7 @@ use tool_interactive_shell::screen::{
 };
 
 /// Creates a screen of 5 rows and 20 columns and feeds it.
-fn fed(bytes: &str) -> EmulatedScreen {
+fn screen_fed_with(bytes: &str) -> EmulatedScreen {
     let mut screen = EmulatedScreen::new(5, 20);
     screen.feed(bytes.as_bytes());
     screen
@@ -102,7 +102,7 @@ fn cleared_screen_returns_only_later_text() {
 
 #[test]
 fn full_screen_program_leaves_the_normal_screen_unchanged() {
-    let mut screen = fed("$ ");
+    let mut screen = screen_fed_with("$ ");
     screen.mark_seen();
     screen.feed(b"vi\r\n\x1b[?1049h\x1b[H~ text\x1b[2;3H");
     assert!(screen.is_full_screen());
@@ -118,7 +118,7 @@ fn full_screen_program_leaves_the_normal_screen_unchanged() {
 #[test]
 fn the_older_ways_to_the_alternate_screen_work_too() {
     for mode in ["47", "1047", "1049"] {
-        let mut screen = fed(&format!("a\x1b[?{mode}hb"));
+        let mut screen = screen_fed_with(&format!("a\x1b[?{mode}hb"));
         assert!(screen.is_full_screen(), "{mode}");
         screen.feed(format!("\x1b[?{mode}l").as_bytes());
         assert_eq!((screen.is_full_screen(), screen.lines()), (false, vec!["a".to_owned()]));
@@ -163,7 +163,7 @@ fn new_text(screen: &mut EmulatedScreen) -> String {
 #[test]
 fn no_line_is_lost_however_many_scroll_away() {
     for size in [3, 1000, 100_000] {
-        let mut screen = fed("$ ");
+        let mut screen = screen_fed_with("$ ");
         screen.mark_seen();
         let lines: String = (0..9000).map(|number| format!("line {number}\n")).collect();
         let bytes = format!("seq\n{lines}$ ").replace('\n', "\r\n");
@@ -182,7 +182,7 @@ fn no_line_is_lost_however_many_scroll_away() {
 #[test]
 fn text_already_returned_is_not_returned_again_after_scrolling_off() {
     for told in ["one\r\ntwo\r\n$ ", "one\r\ntwo\r\n", "0123456789012345678901234567890 $ "] {
-        let mut screen = fed(told);
+        let mut screen = screen_fed_with(told);
         screen.mark_seen();
         let lines: String = (0..3000).map(|number| format!("{number}\n")).collect();
         screen.feed(format!("x\n{lines}").replace('\n', "\r\n").as_bytes());
@@ -192,14 +192,14 @@ fn text_already_returned_is_not_returned_again_after_scrolling_off() {
 
 #[test]
 fn changed_text_that_scrolled_off_is_returned_from_its_first_change() {
-    let mut screen = fed("a 1%\r\nb 1%\r\n");
+    let mut screen = screen_fed_with("a 1%\r\nb 1%\r\n");
     screen.mark_seen();
     let lines: String = (0..3000).map(|number| format!("{number}\n")).collect();
     screen.feed(format!("\x1b[1Ab 9%\n{lines}").replace('\n', "\r\n").as_bytes());
     let scrolled = screen.take_scrolled().unwrap();
     assert!(!scrolled.continues, "it begins a line");
     assert_eq!(scrolled.text + &screen.unseen().text, format!("b 9%\n{lines}"));
-    let mut screen = fed("at 10%");
+    let mut screen = screen_fed_with("at 10%");
     screen.mark_seen();
     screen.feed(format!("\rat 99%\n{lines}").replace('\n', "\r\n").as_bytes());
     let scrolled = screen.take_scrolled().unwrap();
@@ -224,7 +224,7 @@ fn long_lines_are_returned_complete_even_if_split_by_scrolling() {
 
 #[test]
 fn repeat_sequence_is_returned_completely() {
-    let mut screen = fed("$ ");
+    let mut screen = screen_fed_with("$ ");
     screen.feed(b"\r\nx\x1b[65535b\r\nend");
     let rows = screen.unseen().text.len() / 20;
     assert!((HISTORY_ROWS_MAX..HISTORY_ROWS_MAX + 300).contains(&rows), "{rows}");
@@ -240,7 +240,7 @@ fn redrawn_frames_leave_no_scrolled_text() {
         ("", "\r 42% [#####   ]"),
         ("a\r\nb\r\n", "\x1b[2Aa 1%\r\nb 2%\r\n"),
     ] {
-        let mut screen = fed(begin);
+        let mut screen = screen_fed_with(begin);
         for _ in 0..5000 {
             screen.feed(frame.as_bytes());
         }
@@ -251,7 +251,7 @@ fn redrawn_frames_leave_no_scrolled_text() {
 
 #[test]
 fn text_scrolled_off_before_drawing_is_separate_from_the_drawing() {
-    let mut screen = fed("$ ");
+    let mut screen = screen_fed_with("$ ");
     screen.mark_seen();
     let lines: String = (0..50).map(|number| format!("{number}\n")).collect();
     screen.feed(format!("x\n{lines}\x1b[Hdrawn\n").replace('\n', "\r\n").as_bytes());
@@ -283,7 +283,7 @@ fn flood_is_returned_as_the_screen_would_show_it() {
 #[test]
 fn releasing_memory_does_not_change_the_visible_text() {
     let lines: String = (0..50).map(|n| format!("line {n}\n")).collect();
-    let mut screen = fed(&lines.replace('\n', "\r\n"));
+    let mut screen = screen_fed_with(&lines.replace('\n', "\r\n"));
     screen.release_memory();
     assert_eq!(screen.unseen().text, lines);
     screen.feed(b"more\r\n");
@@ -293,7 +293,7 @@ fn releasing_memory_does_not_change_the_visible_text() {
 #[test]
 fn resize_returns_no_text_again() {
     for (rows, columns) in [(5, 7), (5, 60), (2, 20), (40, 20), (1, 2), (500, 1000)] {
-        let mut screen = fed("a line of text\r\nanother one\r\n$ ");
+        let mut screen = screen_fed_with("a line of text\r\nanother one\r\n$ ");
         screen.mark_seen();
         screen.resize(rows, columns);
         assert_eq!(screen.unseen(), UnseenText::default(), "{rows} x {columns}");
@@ -327,14 +327,14 @@ fn cursor_line_and_mid_line_state_reveal_a_prompt() {
         ("01234567890123456789", "01234567890123456789", true),
         ("漢> ", "漢> ", true),
     ] {
-        let screen = fed(bytes);
+        let screen = screen_fed_with(bytes);
         assert_eq!((screen.cursor_line().as_str(), screen.is_mid_line()), (line, is_mid_line));
     }
 }
 
 #[test]
 fn input_modes_of_the_terminal_are_reported() {
-    let mut screen = fed("\x1b[?2004h\x1b[?1h\x1b[?25l");
+    let mut screen = screen_fed_with("\x1b[?2004h\x1b[?1h\x1b[?25l");
     assert!(screen.wants_bracketed_paste() && screen.wants_application_cursor());
     assert!(!screen.cursor().is_visible);
     screen.feed(b"\x1b[?2004l\x1b[?1l\x1b[?25h");
@@ -353,11 +353,11 @@ fn terminal_queries_are_answered_once() {
         ("\x1b]11;?\x07", "\x1b]11;rgb:0000/0000/0000\x07"),
         ("\x1b]10;?\x1b\\", "\x1b]10;rgb:e5e5/e5e5/e5e5\x1b\\"),
     ] {
-        let mut screen = fed(question);
+        let mut screen = screen_fed_with(question);
         assert_eq!(String::from_utf8(screen.take_replies()).unwrap(), answer);
         assert_eq!(screen.take_replies(), b"");
     }
-    assert!(fed("\x1b[>c").take_replies().starts_with(b"\x1b[>0;"));
+    assert!(screen_fed_with("\x1b[>c").take_replies().starts_with(b"\x1b[>0;"));
 }
 
 #[test]
@@ -372,7 +372,7 @@ fn unsafe_terminal_queries_are_not_answered() {
         "\x1b[14t",
         "\x05",
     ] {
-        assert_eq!(fed(question).take_replies(), b"", "{question:?}");
+        assert_eq!(screen_fed_with(question).take_replies(), b"", "{question:?}");
     }
 }
 
@@ -391,23 +391,23 @@ fn terminal_replies_are_limited_and_complete() {
 fn coloured_screen_output_reproduces_the_same_screen() {
     let bytes = "\x1b[1;31mred\x1b[0m \x1b[44m  \x1b[m\r\n\r\n\x1b[38;5;200mp\x1b[48;2;1;2;3mq\
                  \x1b[m 漢e\u{301}\tx\r\n\x1b[7minverse\x1b[27m \x1b[4mu\x1b[m\x1b]0;t\x07  ";
-    let screen = fed(bytes);
+    let screen = screen_fed_with(bytes);
     let ansi = screen.ansi();
-    let again = fed(&ansi);
+    let again = screen_fed_with(&ansi);
     assert_eq!(again.ansi(), ansi);
     assert_eq!(again.lines(), screen.lines());
     let plain = "\x1b[0;1;31mred\x1b[0m \x1b[0;44m  \x1b[0m\r\n\r\n";
     assert!(ansi.starts_with(plain), "{ansi:?}");
     assert!(ansi.ends_with("\x1b[0;7minverse\x1b[0m \x1b[0;4mu\x1b[0m"), "{ansi:?}");
-    assert_eq!(fed("").ansi(), "");
+    assert_eq!(screen_fed_with("").ansi(), "");
 }
 
 /// Faults of the emulator that this crate corrects. See the decision record.
 #[test]
 fn editing_within_a_row_leaves_the_rest_as_it_is() {
-    assert_eq!(fed("0123456789abcdefghij\x1b[16G\x1b[9P").lines(), ["0123456789abcde"]);
-    assert_eq!(fed("one\r\ntwo\x1b[1J").lines(), Vec::<String>::new());
-    let mut screen = fed("\x1b[9;12r");
+    assert_eq!(screen_fed_with("0123456789abcdefghij\x1b[16G\x1b[9P").lines(), ["0123456789abcde"]);
+    assert_eq!(screen_fed_with("one\r\ntwo\x1b[1J").lines(), Vec::<String>::new());
+    let mut screen = screen_fed_with("\x1b[9;12r");
     for n in 0..9 {
         screen.feed(format!("{n}\r\n").as_bytes());
     }

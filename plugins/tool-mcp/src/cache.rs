@@ -20,7 +20,7 @@ use sha2::{Digest as _, Sha256};
 
 use crate::config::files::replace;
 use crate::config::{McpServerAddress, ServerEntry};
-use crate::described::ServerDescription;
+use crate::server_description::ServerDescription;
 
 /// The maximum size of the cache file.
 const FILE_BYTES_MAX: u64 = 8 * 1024 * 1024;
@@ -168,7 +168,7 @@ mod tests {
     use super::*;
     use crate::config::{McpConfigOrigin, entry};
 
-    fn described(title: &str) -> Option<ServerDescription> {
+    fn server_description(title: &str) -> Option<ServerDescription> {
         Some(ServerDescription { title: title.to_owned(), ..ServerDescription::default() })
     }
 
@@ -178,12 +178,12 @@ mod tests {
         let cache = McpServerCache::read(Some(folder.path()));
         assert_eq!(cache.get("a"), None);
         cache.keep("a", None);
-        cache.keep("b", described("b"));
+        cache.keep("b", server_description("b"));
         // A later failed start does not remove the description.
         cache.keep("b", None);
         let cache = McpServerCache::read(Some(folder.path()));
         assert_eq!(cache.get("a").unwrap().described, None);
-        assert_eq!(cache.get("b").unwrap().described, described("b"));
+        assert_eq!(cache.get("b").unwrap().described, server_description("b"));
         std::fs::write(folder.path().join(FILE_NAME), "{ not json").unwrap();
         assert_eq!(McpServerCache::read(Some(folder.path())).get("b"), None);
     }
@@ -192,7 +192,7 @@ mod tests {
     fn oldest_cached_descriptions_are_removed() {
         let cache = McpServerCache::read(None);
         for number in 0..=KEPT_MAX {
-            cache.keep(&number.to_string(), described("x"));
+            cache.keep(&number.to_string(), server_description("x"));
         }
         assert!(cache.get("0").is_none() && cache.get("1").is_some());
     }

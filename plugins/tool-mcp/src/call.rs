@@ -14,9 +14,9 @@ use rmcp::model::{
 };
 
 use crate::connection::{McpConnection, McpRequestFailure, OPEN_PAGE};
-use crate::described::{self, RemoteTool};
 use crate::schema;
 use crate::server::McpServer;
+use crate::server_description::{self, RemoteTool};
 use crate::site::McpCallContext;
 
 /// The maximum number of question rounds in one request.
@@ -148,7 +148,7 @@ async fn run_question_rounds(
     let (mut answers, mut state) = (None, None);
     for _ in 0..ROUNDS_MAX {
         let request = || asked.request(answers.clone(), state.clone());
-        let answer = match exchange(connection, request, time, site.clone()).await {
+        let answer = match send_request(connection, request, time, site.clone()).await {
             Err(refused) if !refused.pages.is_empty() => {
                 open_pages(connection, refused, site.clone()).await?;
                 continue;
@@ -174,7 +174,7 @@ async fn run_question_rounds(
 
 /// Sends a request. Sends it again if the server has changed the tool's description, because the
 /// transport derives the headers of calls from it.
-async fn exchange(
+async fn send_request(
     connection: &McpConnection,
     request: impl Fn() -> ClientRequest,
     time: Duration,
@@ -182,7 +182,7 @@ async fn exchange(
 ) -> Result<ServerResult, McpRequestFailure> {
     match connection.send(request(), time, site.clone()).await {
         Err(refused) if refused.has_other_headers => {
-            described::refresh_tools(connection).await?;
+            server_description::refresh_tools(connection).await?;
             connection.send(request(), time, site).await
         }
         answer => answer,

@@ -143,7 +143,7 @@ impl McpClient {
         let question = ServerRequestGuard(&self.0.questions);
         match asked < QUESTIONS_MAX {
             true => Ok(question),
-            false => Err(refused("too many questions at a time")),
+            false => Err(refusal_error("too many questions at a time")),
         }
     }
 
@@ -164,14 +164,14 @@ impl McpClient {
             ("elicitation/create", Some(site)) => Ok(site.elicit(params).await),
             ("sampling/createMessage", Some(site)) => site.sample(params).await,
             ("elicitation/create" | "sampling/createMessage", None) => {
-                Err(refused("no call is running whose user or model could be asked"))
+                Err(refusal_error("no call is running whose user or model could be asked"))
             }
             (other, _) => Err(ErrorData::new(ErrorCode::METHOD_NOT_FOUND, other.to_owned(), None)),
         }
     }
 }
 
-fn refused(why: &'static str) -> ErrorData {
+fn refusal_error(why: &'static str) -> ErrorData {
     ErrorData::new(ErrorCode::INVALID_REQUEST, why, None)
 }
 

@@ -19,9 +19,9 @@ use rmcp::transport::Transport;
 use rmcp::transport::streamable_http_client::StreamableHttpError;
 
 use crate::client::{CallRegistration, McpClient};
-use crate::described::plain_text;
 use crate::log::safe;
 use crate::runtime::McpSpawner;
+use crate::server_description::plain_text;
 use crate::site::McpCallContext;
 use crate::transport::http::{HttpFailure, failure, sessions};
 
@@ -137,11 +137,12 @@ impl Drop for CancelRequestOnDrop {
     fn drop(&mut self) {
         let Some(id) = self.id.take() else { return };
         let peer = self.peer.clone();
-        self.spawner.spawn(async move { cancel(&peer, id, "the caller stopped waiting").await });
+        self.spawner
+            .spawn(async move { cancel_request(&peer, id, "the caller stopped waiting").await });
     }
 }
 
-async fn cancel(peer: &Peer<RoleClient>, id: RequestId, why: &str) {
+async fn cancel_request(peer: &Peer<RoleClient>, id: RequestId, why: &str) {
     let params = CancelledNotificationParam::new(Some(id), Some(why.to_owned()));
     let _ = peer.send_notification(CancelledNotification::new(params).into()).await;
 }

@@ -9,7 +9,7 @@ use jaato_plugin_sdk::types::service::ATTACHMENTS_MAX;
 use jaato_plugin_sdk::types::text::truncate_bytes;
 use jaato_plugin_sdk::{Error, Reporter, Result};
 
-use crate::described::{plain_text, take_member};
+use crate::server_description::{plain_text, take_member};
 
 /// The maximum number of blocks read from one response.
 const BLOCKS_MAX: usize = 1000;
@@ -120,7 +120,7 @@ impl McpContent {
     /// the server's.
     fn attachment(&mut self, kind: &str, mime: &Value, data: Value, uri: Option<Value>) -> Value {
         let (told, text) = data_url(data.as_str().unwrap_or_default());
-        let bytes = decoded(text);
+        let bytes = decode_base64(text);
         let shown = bytes.as_deref().and_then(media_type_of);
         let said = mime.as_str().or(told).filter(|mime| is_media_type(mime));
         let mime = shown.or(said).unwrap_or(ANYTHING).to_owned();
@@ -216,7 +216,7 @@ fn data_url(text: &str) -> (Option<&str>, &str) {
 }
 
 /// Decodes base64 with line breaks, with the URL alphabet, or without padding.
-fn decoded(text: &str) -> Option<Vec<u8>> {
+fn decode_base64(text: &str) -> Option<Vec<u8>> {
     let plain = |byte: u8| match byte {
         b'-' => b'+',
         b'_' => b'/',

@@ -7,30 +7,30 @@
 //! which the protocol runs, [`state`] the plugin, and [`library`] the API for other programs.
 #![forbid(unsafe_code)]
 
-pub mod asks;
 pub mod cache;
 pub mod call;
 pub mod client;
 pub mod config;
 pub mod connection;
 pub mod content;
-pub mod described;
 pub mod library;
 pub mod log;
 pub mod names;
 pub mod oauth;
 pub mod offer;
-mod people;
 pub mod resources;
 pub mod runner;
 pub mod runtime;
 mod sampling;
 pub mod schema;
 pub mod server;
+pub mod server_description;
+pub mod server_requests;
 pub mod servers;
 pub mod site;
 pub mod state;
 pub mod transport;
+mod user_commands;
 
 use jaato_plugin_sdk::prelude::*;
 

@@ -13,9 +13,9 @@ use crate::call::{McpRequest, ask_connection};
 use crate::client::McpClient;
 use crate::config::{HttpServerAddress, StdioServerAddress};
 use crate::connection::{self, McpConnection, OpenConnection, ProtocolEra};
-use crate::described::{self, RemoteTool};
 use crate::log::{ServerLog, ServerLogStore};
 use crate::runtime::McpRuntime;
+use crate::server_description::{self, RemoteTool};
 use crate::transport::http::{self, Authorize, HttpBackend};
 use crate::transport::program;
 use crate::transport::wire::{LineTransport, StdioWire};
@@ -170,7 +170,7 @@ impl McpClientManager {
         let work = async move {
             let opened = connection::open(transport, client, era, on).await;
             let opened = opened.map_err(|error| connection::not_opened(&error))?;
-            let described = described::request_description(&opened.connection).await?;
+            let described = server_description::request_description(&opened.connection).await?;
             Ok(ConnectedServer { opened, tools: described.tools })
         };
         let late = || Error::new(ErrorKind::Timeout, format!("server '{name}' does not answer"));

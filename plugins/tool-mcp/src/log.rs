@@ -83,7 +83,7 @@ impl ServerLogStore {
             let path = folder.join(FILE_NAME);
             if path.metadata().is_ok_and(|it| it.len() > FILE_BYTES_MAX) {
                 // This is only a log. If it cannot be truncated, it is read up to its limit.
-                let _ = replace(&path, &serialize_lines(&read(&path)));
+                let _ = replace(&path, &serialize_lines(&read_log_file(&path)));
             }
             ServerLogFile { path, file: Mutex::default() }
         });
@@ -93,7 +93,7 @@ impl ServerLogStore {
     /// Lists the lines of one server or of all servers, oldest first. Blocks on the file.
     pub fn list(&self, server: Option<&str>) -> Vec<ServerLogLine> {
         let mut lines = match &self.kept {
-            Some(kept) => read(&kept.path),
+            Some(kept) => read_log_file(&kept.path),
             None => self.own.lock().iter().cloned().collect(),
         };
         lines.retain(|line| server.is_none_or(|server| server == line.server));
@@ -138,7 +138,7 @@ impl ServerLog {
     }
 
     /// Hides the secrets of the server's entry in a text.
-    fn scrubbed(&self, text: &str) -> String {
+    fn scrub_secrets(&self, text: &str) -> String {
         let text = self
             .secrets
             .iter()
@@ -148,14 +148,14 @@ impl ServerLog {
 
     /// Hides the secrets of the server's entry in an error.
     pub fn scrubbed_error(&self, error: Error) -> Error {
-        let message = self.scrubbed(&error.message);
-        let hint = error.hint.map(|hint| self.scrubbed(&hint));
+        let message = self.scrub_secrets(&error.message);
+        let hint = error.hint.map(|hint| self.scrub_secrets(&hint));
         Error { message, hint, ..error }
     }
 
     /// Adds a line.
     pub fn line(&self, text: &str) {
-        let text = safe(&self.scrubbed(text));
+        let text = safe(&self.scrub_secrets(text));
         let at = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |it| it.as_secs());
         self.lines.push(ServerLogLine { at, server: self.server.to_string(), text });
     }
@@ -163,7 +163,7 @@ impl ServerLog {
     /// Adds a line that the server printed.
     pub fn record_printed(&self, text: &str) {
         self.line(text);
-        *self.printed.lock() = Some(safe(&self.scrubbed(text)));
+        *self.printed.lock() = Some(safe(&self.scrub_secrets(text)));
     }
 
     /// Returns the server's last printed line since [`ServerLog::begin`].
@@ -207,7 +207,7 @@ impl ServerLogFile {
 }
 
 /// Reads the newest lines of a file. Invalid lines are skipped.
-fn read(path: &Path) -> Vec<ServerLogLine> {
+fn read_log_file(path: &Path) -> Vec<ServerLogLine> {
     let mut bytes = Vec::new();
     // A missing file counts as empty.
     let _ = File::open(path).map(|file| file.take(READ_BYTES_MAX).read_to_end(&mut bytes));

@@ -9,10 +9,12 @@ use jaato_plugin_sdk::serde_json::{Map, Value, json};
 use jaato_plugin_sdk::types::text::truncate_bytes;
 use jaato_plugin_sdk::types::{Annotations, Availability, CommandSpec, ToolSpec};
 
-use crate::described::{RemotePrompt, RemoteTool, ServerDescription, TOOLS_MAX, plain_text};
 use crate::log::safe;
 use crate::names::{CATEGORY, server_part, tool_name};
 use crate::server::{McpConnectionStatus, McpServer};
+use crate::server_description::{
+    RemotePrompt, RemoteTool, ServerDescription, TOOLS_MAX, plain_text,
+};
 use crate::{resources, sampling};
 
 /// The maximum number of commands of all servers. The host accepts 200.

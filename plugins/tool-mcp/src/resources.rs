@@ -12,8 +12,8 @@ use rmcp::model::{
 
 use crate::call::{self, McpRequest};
 use crate::content::McpContent;
-use crate::described::{plain_text, take_member};
 use crate::server::McpServer;
+use crate::server_description::{plain_text, take_member};
 use crate::site::McpCallContext;
 
 /// The name of the tool that lists resources.
@@ -80,18 +80,18 @@ pub async fn run(
             }
             Ok(Output::json(content.result(cx, READ).await?))
         }
-        _ => list(server, arguments["cursor"].as_str().map(str::to_owned)).await,
+        _ => list_resources(server, arguments["cursor"].as_str().map(str::to_owned)).await,
     }
 }
 
-async fn list(server: &Arc<McpServer>, cursor: Option<String>) -> Result<Output> {
+async fn list_resources(server: &Arc<McpServer>, cursor: Option<String>) -> Result<Output> {
     let connection = server.wait_until_connected().await?;
     let time = server.entry.timeout;
     let is_first = cursor.is_none();
     let params = PaginatedRequestParams::default().with_cursor(cursor);
     let request: ClientRequest = ListResourcesRequest::with_param(params).into();
     let answer = server_result_to_json(connection.request(request, time, None).await?)?;
-    let mut told = json!({ "resources": short(&answer["resources"], "uri") });
+    let mut told = json!({ "resources": shorten_entries(&answer["resources"], "uri") });
     if let Some(next) = answer["nextCursor"].as_str() {
         told["next"] = next.into();
     }
@@ -100,8 +100,10 @@ async fn list(server: &Arc<McpServer>, cursor: Option<String>) -> Result<Output>
         let request: ClientRequest = ListResourceTemplatesRequest::with_param(params).into();
         // Most servers have no templates, and some do not know this request.
         if let Ok(answer) = connection.request(request, time, None).await {
-            let templates =
-                short(&server_result_to_json(answer)?["resourceTemplates"], "uriTemplate");
+            let templates = shorten_entries(
+                &server_result_to_json(answer)?["resourceTemplates"],
+                "uriTemplate",
+            );
             if !templates.is_empty() {
                 told["templates"] = Value::Array(templates);
             }
@@ -118,7 +120,7 @@ fn server_result_to_json(answer: ServerResult) -> Result<Value> {
 }
 
 /// Keeps only the fields that help the model choose an entry.
-fn short(list: &Value, address: &str) -> Vec<Value> {
+fn shorten_entries(list: &Value, address: &str) -> Vec<Value> {
     let keys = [address, "name", "title", "description", "mimeType"];
     let entry = |entry: &Value| {
         let known = keys.iter().filter_map(|key| {

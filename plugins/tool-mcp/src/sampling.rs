@@ -47,7 +47,7 @@ pub fn spec(name: &str, server: &ServerEntry) -> ToolSpec {
 /// # Errors
 /// The reason why the model is not asked, or the model's error.
 pub async fn ask(host: &Reporter, params: &Value) -> Result<Value> {
-    let request = request(params)?;
+    let request = model_request(params)?;
     let answer = host.model(&request).await?;
     let stop = match answer.completion.finish_reason {
         FinishReason::MaxTokens => "maxTokens",
@@ -61,7 +61,7 @@ pub async fn ask(host: &Reporter, params: &Value) -> Result<Value> {
     }))
 }
 
-fn request(params: &Value) -> Result<ModelComplete> {
+fn model_request(params: &Value) -> Result<ModelComplete> {
     let refused = |why: &str| Error::new(ErrorKind::InvalidArguments, why);
     if params["tools"].as_array().is_some_and(|tools| !tools.is_empty()) {
         return Err(refused("a model that a server asks cannot use tools"));
@@ -113,7 +113,7 @@ mod tests {
 
     #[test]
     fn sampling_messages_become_a_request_with_a_token_limit() {
-        let request = request(&json!({
+        let request = model_request(&json!({
             "messages": [
                 { "role": "user", "content": { "type": "text", "text": "a" } },
                 { "role": "assistant", "content": [{ "type": "text", "text": "b" }, { "type": "text", "text": "c" }] },
@@ -140,7 +140,7 @@ mod tests {
             json!({ "messages": [text], "tools": [{}] }),
             json!({ "messages": vec![text.clone(); MESSAGES_MAX + 1] }),
         ] {
-            assert!(request(&params).is_err(), "{params}");
+            assert!(model_request(&params).is_err(), "{params}");
         }
     }
 }

@@ -20,12 +20,12 @@ use crate::cache::McpServerCache;
 use crate::client::McpClient;
 use crate::config::{McpServerAddress, ServerEntry, StdioServerAddress};
 use crate::connection::{self, McpConnection, OpenConnection, ProtocolEra};
-use crate::described::{self, ServerDescription};
 use crate::log::{ServerLog, ServerLogStore};
 use crate::oauth::OAuthLogin;
-use crate::oauth::kept::HostTokenStore;
+use crate::oauth::login_store::HostTokenStore;
 use crate::runner::{INSTALL_TIME, PackageInstallRegistration, PackageInstalls, may_install};
 use crate::runtime::McpSpawner;
+use crate::server_description::{self, ServerDescription};
 use crate::transport::http::{self, Authorize, HostHttp};
 use crate::transport::wire::{LineTransport, StdioWire};
 
@@ -269,7 +269,7 @@ impl McpServer {
     pub fn disconnect(&self) {
         self.wanted.send_replace(false);
         if !self.entry.disabled {
-            self.set(McpConnectionStatus::Stopped);
+            self.set_status(McpConnectionStatus::Stopped);
         }
     }
 
@@ -333,7 +333,7 @@ impl McpServer {
         let _ = status.wait_for(is_settled).await;
     }
 
-    fn set(&self, status: McpConnectionStatus) {
+    fn set_status(&self, status: McpConnectionStatus) {
         self.status.send_replace(status);
         self.around.changed.notify_one();
     }
@@ -345,7 +345,7 @@ impl McpServer {
         loop {
             if !*wanted.borrow_and_update() {
                 if !self.entry.disabled {
-                    self.set(McpConnectionStatus::Stopped);
+                    self.set_status(McpConnectionStatus::Stopped);
                 }
                 failures = 0;
                 if wanted.changed().await.is_err() {
@@ -356,7 +356,7 @@ impl McpServer {
             // During an automatic restart, the server stays down until it is up. Otherwise a caller
             // could miss the reason of the failure.
             if !matches!(*self.status.borrow(), McpConnectionStatus::Down { .. }) {
-                self.set(McpConnectionStatus::Starting);
+                self.set_status(McpConnectionStatus::Starting);
             }
             let Some(ended) = self.run(&mut wanted).await else { continue };
             failures = if ended.was_stable { 1 } else { failures + 1 };
@@ -370,7 +370,7 @@ impl McpServer {
                 // The next process waits less for this server.
                 self.keep(None).await;
             }
-            self.set(McpConnectionStatus::Down { why });
+            self.set_status(McpConnectionStatus::Down { why });
             let pause = async {
                 match is_final {
                     true => std::future::pending().await,
@@ -405,7 +405,7 @@ impl McpServer {
         let watched = async {
             self.describe(&connection).await?;
             self.log.line(&format!("connected by {}", connection.info.protocol_version));
-            self.set(McpConnectionStatus::Up(Arc::clone(&connection)));
+            self.set_status(McpConnectionStatus::Up(Arc::clone(&connection)));
             self.listen(&connection).await
         };
         let why = tokio::select! {
@@ -520,7 +520,7 @@ impl McpServer {
 
     /// Requests the description and stores it.
     async fn describe(&self, connection: &Arc<McpConnection>) -> Result<()> {
-        let described = described::request_description(connection).await?;
+        let described = server_description::request_description(connection).await?;
         let is_news = self.described().is_none_or(|known| *known != described);
         if is_news {
             for line in &described.lines {

@@ -191,7 +191,7 @@ impl McpServers {
                 missing.failed.push(ToolSource { hint, ..source(&server, note) });
             }
         }
-        missing.failed.extend(self.unknown(&awaited.names));
+        missing.failed.extend(self.unknown_servers(&awaited.names));
         let is_published = match &self.around.home {
             Some(home) => self.publish(home).await.is_ok(),
             None => true,
@@ -217,7 +217,7 @@ impl McpServers {
     }
 
     /// Lists the names of servers that are not configured.
-    fn unknown(&self, names: &[String]) -> Vec<ToolSource> {
+    fn unknown_servers(&self, names: &[String]) -> Vec<ToolSource> {
         let all = self.list();
         let mut unknown = Vec::new();
         for name in names {
@@ -418,7 +418,7 @@ fn why_missing(server: &McpServer, names: &[String]) -> Option<(String, Option<S
         McpConnectionStatus::Starting if names.is_empty() && server.described().is_some() => None,
         McpConnectionStatus::Starting => {
             let hint = Some(MORE_TIME.to_owned());
-            Some((format!("is still starting{}", printed(server)), hint))
+            Some((format!("is still starting{}", last_printed_suffix(server)), hint))
         }
         McpConnectionStatus::Up(_) => None,
     }
@@ -426,10 +426,10 @@ fn why_missing(server: &McpServer, names: &[String]) -> Option<(String, Option<S
 
 /// Describes the progress of a starting server.
 fn starting(server: &McpServer) -> String {
-    format!("starting{}", printed(server))
+    format!("starting{}", last_printed_suffix(server))
 }
 
-fn printed(server: &McpServer) -> String {
+fn last_printed_suffix(server: &McpServer) -> String {
     server.log().last_printed().map(|it| format!(": {it}")).unwrap_or_default()
 }
 

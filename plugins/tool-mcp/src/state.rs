@@ -11,7 +11,6 @@ use jaato_plugin_sdk::schemars;
 use jaato_plugin_sdk::serde_json::{self, Map};
 use tokio::sync::Notify;
 
-use crate::asks::SessionCall;
 use crate::cache::McpServerCache;
 use crate::config::{FILE_NAME, McpConfigLocations, StdioServerAddress};
 use crate::content::McpContent;
@@ -20,10 +19,11 @@ use crate::names::PREFIX;
 use crate::runner::PackageInstallRegistration;
 use crate::runtime::{McpRuntime, McpSpawner};
 use crate::server::{McpServer, ProgramLauncher, SharedServerContext};
+use crate::server_requests::SessionCall;
 use crate::servers::{McpServers, read_config_files};
 use crate::transport::stdio;
 use crate::transport::wire::StdioWire;
-use crate::{call, people, resources, sampling};
+use crate::{call, resources, sampling, user_commands};
 
 /// Answers of at least this size are processed on the host's thread pool.
 const LARGE_BYTES: usize = 64 * 1024;
@@ -135,7 +135,7 @@ impl State for McpPlugin {
             ["{home}", "{workspace}"].map(|folder| format!("{folder}/{FILE_NAME}")).to_vec();
         description.tool_prefixes =
             [PREFIX, resources::LIST, resources::READ].map(str::to_owned).to_vec();
-        description.commands = vec![people::command()];
+        description.commands = vec![user_commands::command()];
     }
 
     async fn await_tools(cx: &Cx<Self>, awaited: ToolsAwaited) -> Result<ToolsMissing> {
@@ -174,13 +174,17 @@ impl State for McpPlugin {
 
     async fn command(cx: &Cx<Self>, name: &str, arguments: Value) -> Result<Output> {
         match name {
-            people::NAME => people::answer(&cx.reporter(), &cx.state().servers, &arguments).await,
-            name => people::prompt(&cx.reporter(), &cx.state().servers, name, arguments).await,
+            user_commands::NAME => {
+                user_commands::answer(&cx.reporter(), &cx.state().servers, &arguments).await
+            }
+            name => {
+                user_commands::prompt(&cx.reporter(), &cx.state().servers, name, arguments).await
+            }
         }
     }
 
     async fn complete_words(cx: &Cx<Self>, asked: CompleteWords) -> Result<WordChoices> {
-        Ok(people::words(&cx.state().servers, &asked))
+        Ok(user_commands::words(&cx.state().servers, &asked))
     }
 }
 

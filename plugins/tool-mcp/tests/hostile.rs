@@ -23,7 +23,7 @@ fn hello() -> Value {
     })
 }
 
-fn answer(id: &Value, result: Value) -> Value {
+fn result_message(id: &Value, result: Value) -> Value {
     json!({ "jsonrpc": "2.0", "id": id, "result": result })
 }
 
@@ -36,10 +36,10 @@ fn server(mut called: impl FnMut(&Value, &mut dyn FnMut(&Value)) + Send + 'stati
     StdioWire::spoken_to(move |message, say| {
         let id = &message["id"];
         match message["method"].as_str() {
-            Some("initialize") => say(&answer(id, hello())),
+            Some("initialize") => say(&result_message(id, hello())),
             Some("tools/list") => {
                 let tool = json!({ "name": "echo", "inputSchema": { "type": "object" } });
-                say(&answer(id, json!({ "tools": [tool] })));
+                say(&result_message(id, json!({ "tools": [tool] })));
             }
             Some("server/discover") => {
                 let error = json!({ "code": -32601, "message": "no" });
@@ -50,7 +50,7 @@ fn server(mut called: impl FnMut(&Value, &mut dyn FnMut(&Value)) + Send + 'stati
     })
 }
 
-async fn connected(wire: StdioWire) -> (McpClientManager, Arc<McpConnection>) {
+async fn connect_client(wire: StdioWire) -> (McpClientManager, Arc<McpConnection>) {
     let mut manager = McpClientManager::new().unwrap();
     manager.connect_over("moon", wire).await.unwrap();
     let connection = manager.get_connection("moon").unwrap();
@@ -85,14 +85,14 @@ async fn ten_thousand_calls_never_receive_each_others_responses() {
             let at = (seen * 7) % waiting.len();
             let (id, said) = waiting.remove(at).unwrap();
             // Responses with unknown IDs: an unused number and a text.
-            say(&answer(&json!(1_000_000_000 + seen), text("foreign")));
-            say(&answer(&json!("foreign"), text("foreign")));
-            say(&answer(&id, text(&said)));
+            say(&result_message(&json!(1_000_000_000 + seen), text("foreign")));
+            say(&result_message(&json!("foreign"), text("foreign")));
+            say(&result_message(&id, text(&said)));
             // A second response to the same request, with other content.
-            say(&answer(&id, text("doubled")));
+            say(&result_message(&id, text("doubled")));
         }
     });
-    let (_manager, connection) = connected(wire).await;
+    let (_manager, connection) = connect_client(wire).await;
     let call = |number: usize| {
         let connection = Arc::clone(&connection);
         async move {
@@ -115,15 +115,15 @@ async fn abandoned_call_is_cancelled_and_its_late_response_is_ignored() {
             let _ = tell.send(message.clone());
         }
         Some("tools/call") => {
-            say(&answer(first.as_ref().unwrap(), text("late")));
-            say(&answer(&message["id"], text("mine")));
+            say(&result_message(first.as_ref().unwrap(), text("late")));
+            say(&result_message(&message["id"], text("mine")));
         }
         Some("notifications/cancelled") => {
             let _ = tell.send(message.clone());
         }
         _ => {}
     });
-    let (_manager, connection) = connected(wire).await;
+    let (_manager, connection) = connect_client(wire).await;
     let asked = echo("x");
     let mut waiting = Box::pin(ask_connection(&connection, &asked, TIME, None));
     let call = tokio::select! {
@@ -141,10 +141,10 @@ async fn abandoned_call_is_cancelled_and_its_late_response_is_ignored() {
 async fn timed_out_call_does_not_affect_other_calls() {
     let wire = server(|message, say| {
         if message["params"]["arguments"]["text"] == "fast" {
-            say(&answer(&message["id"], text("fast")));
+            say(&result_message(&message["id"], text("fast")));
         }
     });
-    let (_manager, connection) = connected(wire).await;
+    let (_manager, connection) = connect_client(wire).await;
     let soon = Duration::from_millis(50);
     let (slow, fast) = (echo("slow"), echo("fast"));
     let (slow, fast) = tokio::join!(
@@ -181,11 +181,13 @@ async fn server_exit_fails_all_running_calls() {
                 }
                 _ => continue,
             };
-            hear.blocking_send(format!("{}\n", answer(&message["id"], result)).into_bytes())
-                .unwrap();
+            hear.blocking_send(
+                format!("{}\n", result_message(&message["id"], result)).into_bytes(),
+            )
+            .unwrap();
         }
     });
-    let (_manager, connection) = connected(StdioWire { heard, said }).await;
+    let (_manager, connection) = connect_client(StdioWire { heard, said }).await;
     let asked = echo("x");
     let calls = (0..3).map(|_| ask_connection(&connection, &asked, TIME, None));
     for outcome in join_all(calls).await {
@@ -229,12 +231,12 @@ async fn questions_of_a_server_beyond_eight_are_refused() {
         None if message["error"]["message"] == "too many questions at a time" => {
             refused += 1;
             if refused == QUESTIONS - SHOWN {
-                say(&answer(&call, text("refused")));
+                say(&result_message(&call, text("refused")));
             }
         }
         _ => {}
     });
-    let (_manager, connection) = connected(wire).await;
+    let (_manager, connection) = connect_client(wire).await;
     let site = Some(Arc::new(Undecided) as Arc<dyn McpCallContext>);
     let answer = ask_connection(&connection, &echo("x"), TIME, site).await.unwrap();
     assert_eq!(answer["content"][0]["text"], "refused");
@@ -254,7 +256,7 @@ async fn rounds_of_server_questions_are_limited() {
             _ => json!({ "resultType": "input_required", "requestState": "again" }),
         })
     });
-    let (_manager, connection) = connected(wire).await;
+    let (_manager, connection) = connect_client(wire).await;
     let error = ask_connection(&connection, &echo("x"), TIME, None).await.unwrap_err();
     assert_eq!(error.message, "the server asked more than 10 rounds of questions");
 }
@@ -276,7 +278,7 @@ async fn error_contains_everything_the_server_reported() {
         // The error belongs to the only open call.
         say(&json!({ "jsonrpc": "2.0", "id": null, "error": error }));
     });
-    let (_manager, connection) = connected(wire).await;
+    let (_manager, connection) = connect_client(wire).await;
     let ask =
         async |text: &str| ask_connection(&connection, &echo(text), TIME, None).await.unwrap_err();
     assert_eq!(ask("data").await.message, "Invalid params ({\"field\":\"a\"})");
@@ -292,7 +294,7 @@ async fn tools_with_one_name_on_two_servers_are_kept_apart() {
     let of = |name: &'static str| {
         server(move |message, say| {
             if message["method"] == "tools/call" {
-                say(&answer(&message["id"], text(name)));
+                say(&result_message(&message["id"], text(name)));
             }
         })
     };

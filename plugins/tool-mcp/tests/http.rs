@@ -33,7 +33,7 @@ fn tools() -> Value {
     })
 }
 
-fn said(text: &str) -> Value {
+fn text_result(text: &str) -> Value {
     json!({ "content": [{ "type": "text", "text": text }], "resultType": "complete" })
 }
 
@@ -85,7 +85,7 @@ fn reach(server: &FixtureServer) -> HttpServerAddress {
     }
 }
 
-async fn connected(server: &FixtureServer) -> (McpClientManager, Arc<McpConnection>) {
+async fn connect_client(server: &FixtureServer) -> (McpClientManager, Arc<McpConnection>) {
     let mut manager = McpClientManager::new().unwrap();
     manager.connect_http("moon", &reach(server), Arc::new(HyperClient), None).await.unwrap();
     let connection = manager.get_connection("moon").unwrap();
@@ -103,8 +103,8 @@ fn asked_for(seen: &Seen) -> String {
     seen.message()["params"]["arguments"]["text"].as_str().unwrap_or_default().to_owned()
 }
 
-fn echoed(seen: &Seen) -> Value {
-    answer(&seen.message()["id"], said(&asked_for(seen)))
+fn echoed_request(seen: &Seen) -> Value {
+    answer(&seen.message()["id"], text_result(&asked_for(seen)))
 }
 
 #[tokio::test]
@@ -112,11 +112,11 @@ async fn legacy_server_gets_session_headers_and_its_session_is_ended() {
     let server = FixtureServer::start(|seen| {
         legacy(seen, |seen| match seen.method.as_str() {
             "GET" => Given::Held(vec![": hello\n\n".to_owned()]),
-            _ => Given::Events(vec![event(&echoed(seen))]),
+            _ => Given::Events(vec![event(&echoed_request(seen))]),
         })
     })
     .await;
-    let (mut manager, connection) = connected(&server).await;
+    let (mut manager, connection) = connect_client(&server).await;
     assert_eq!(connection.era, ProtocolEra::Legacy);
     assert_eq!(call(&connection, "hello", LONG).await.unwrap(), "hello");
     drop(connection);
@@ -135,8 +135,9 @@ async fn legacy_server_gets_session_headers_and_its_session_is_ended() {
 #[tokio::test]
 async fn modern_server_gets_no_session_and_self_describing_requests() {
     let server =
-        FixtureServer::start(|seen| modern(seen, |seen| Given::json(200, &echoed(seen)))).await;
-    let (mut manager, connection) = connected(&server).await;
+        FixtureServer::start(|seen| modern(seen, |seen| Given::json(200, &echoed_request(seen))))
+            .await;
+    let (mut manager, connection) = connect_client(&server).await;
     assert_eq!(connection.era, ProtocolEra::Modern);
     assert_eq!(call(&connection, "grüß", LONG).await.unwrap(), "grüß");
     drop(connection);
@@ -164,7 +165,7 @@ async fn tool_with_changed_headers_is_listed_and_called_again() {
             return Given::result(seen, changed);
         }
         modern(seen, |seen| match seen.header("mcp-param-words") {
-            Some(_) => Given::json(200, &echoed(seen)),
+            Some(_) => Given::json(200, &echoed_request(seen)),
             None => {
                 let error = json!({ "code": -32020, "message": "header mismatch" });
                 let id = &seen.message()["id"];
@@ -173,7 +174,7 @@ async fn tool_with_changed_headers_is_listed_and_called_again() {
         })
     })
     .await;
-    let (_manager, connection) = connected(&server).await;
+    let (_manager, connection) = connect_client(&server).await;
     assert_eq!(call(&connection, "moon", LONG).await.unwrap(), "moon");
     let calls = server.asked("tools/call");
     let sent = |at: usize, name: &str| calls[at].header(name).map(str::to_owned);
@@ -195,7 +196,7 @@ async fn tool_with_changed_headers_is_listed_and_called_again() {
         })
     })
     .await;
-    let (_manager, connection) = connected(&server).await;
+    let (_manager, connection) = connect_client(&server).await;
     assert!(call(&connection, "moon", LONG).await.unwrap_err().message.contains("header mismatch"));
     assert_eq!(server.asked("tools/call").len(), 2);
 }
@@ -206,7 +207,7 @@ async fn ended_stream_is_resumed_from_its_last_event() {
     let server = FixtureServer::start(move |seen| {
         legacy(seen, |seen| match (seen.method.as_str(), seen.header("last-event-id")) {
             ("GET", Some("e7")) => {
-                let answer = answer(&id.lock(), said("resumed"));
+                let answer = answer(&id.lock(), text_result("resumed"));
                 Given::Events(vec![format!("id: e8\n{}", event(&answer))])
             }
             ("GET", _) => Given::status(405),
@@ -217,7 +218,7 @@ async fn ended_stream_is_resumed_from_its_last_event() {
         })
     })
     .await;
-    let (_manager, connection) = connected(&server).await;
+    let (_manager, connection) = connect_client(&server).await;
     assert_eq!(call(&connection, "x", LONG).await.unwrap(), "resumed");
 }
 
@@ -227,11 +228,11 @@ async fn forgotten_session_is_restarted_and_the_call_is_resent() {
     let server = FixtureServer::start(move |seen| {
         no_stream(seen, |seen| match calls.fetch_add(1, Ordering::SeqCst) {
             0 => Given::status(404),
-            _ => Given::json(200, &echoed(seen)),
+            _ => Given::json(200, &echoed_request(seen)),
         })
     })
     .await;
-    let (_manager, connection) = connected(&server).await;
+    let (_manager, connection) = connect_client(&server).await;
     assert_eq!(call(&connection, "again", LONG).await.unwrap(), "again");
     assert_eq!(server.asked("initialize").len(), 2);
     assert_eq!(server.asked("tools/call").len(), 2);
@@ -278,11 +279,11 @@ async fn lost_session_is_restarted_only_once_in_every_error_format() {
                         }
                     }
                     "tools/call" if is_forgetful || is_first() => lost_sessions().remove(at),
-                    _ => no_stream(seen, |seen| Given::json(200, &echoed(seen))),
+                    _ => no_stream(seen, |seen| Given::json(200, &echoed_request(seen))),
                 }
             })
             .await;
-            let (_manager, connection) = connected(&server).await;
+            let (_manager, connection) = connect_client(&server).await;
             let begin = std::time::Instant::now();
             let called = call(&connection, "again", LONG).await;
             assert!(begin.elapsed() < LONG / 2, "{at}");
@@ -341,7 +342,7 @@ async fn refusal_is_reported_at_once_with_the_text_of_the_server() {
         })
     })
     .await;
-    let (_manager, connection) = connected(&server).await;
+    let (_manager, connection) = connect_client(&server).await;
     for at in 0..count {
         let why = cases.lock()[at].1;
         let error = call(&connection, &at.to_string(), LONG).await.unwrap_err();
@@ -374,11 +375,11 @@ async fn events_that_are_not_messages_are_ignored() {
         };
         match seen.asks().as_str() {
             "server/discover" => Given::status(400),
-            _ => with_noise(no_stream(seen, |seen| Given::json(200, &echoed(seen)))),
+            _ => with_noise(no_stream(seen, |seen| Given::json(200, &echoed_request(seen)))),
         }
     })
     .await;
-    let (_manager, connection) = connected(&server).await;
+    let (_manager, connection) = connect_client(&server).await;
     assert_eq!(call(&connection, "a", LONG).await.unwrap(), "a");
 }
 
@@ -411,10 +412,10 @@ async fn server_with_an_odd_probe_answer_is_initialized_as_legacy() {
     for odd in odd {
         let server = FixtureServer::start(move |seen| match seen.asks().as_str() {
             "server/discover" => odd(seen),
-            _ => no_stream(seen, |seen| Given::json(200, &echoed(seen))),
+            _ => no_stream(seen, |seen| Given::json(200, &echoed_request(seen))),
         })
         .await;
-        let (_manager, connection) = connected(&server).await;
+        let (_manager, connection) = connect_client(&server).await;
         assert_eq!(call(&connection, "a", LONG).await.unwrap(), "a");
     }
 }
@@ -426,11 +427,11 @@ async fn with_bad_call(
     let server = FixtureServer::start(move |seen| {
         modern(seen, |seen| match asked_for(seen).as_str() {
             "bad" => bad(seen),
-            _ => Given::json(200, &echoed(seen)),
+            _ => Given::json(200, &echoed_request(seen)),
         })
     })
     .await;
-    let (manager, connection) = connected(&server).await;
+    let (manager, connection) = connect_client(&server).await;
     (server, manager, connection)
 }
 
@@ -473,14 +474,14 @@ async fn endless_streams_do_not_block_later_calls() {
     for era in [ProtocolEra::Modern, ProtocolEra::Legacy] {
         let called = |seen: &Seen| match asked_for(seen).as_str() {
             "bad" => Given::Held(Vec::new()),
-            _ => Given::json(200, &echoed(seen)),
+            _ => Given::json(200, &echoed_request(seen)),
         };
         let server = FixtureServer::start(move |seen| match era {
             ProtocolEra::Modern => modern(seen, called),
             ProtocolEra::Legacy | ProtocolEra::Unknown => no_stream(seen, called),
         })
         .await;
-        let (_manager, connection) = connected(&server).await;
+        let (_manager, connection) = connect_client(&server).await;
         let calls = (0..2 * REQUESTS_MAX).map(|_| call(&connection, "bad", SHORT));
         assert!(join_all(calls).await.iter().all(Result::is_err));
         assert_eq!(call(&connection, "after", LONG).await.unwrap(), "after");
@@ -496,11 +497,11 @@ async fn notification_flood_outside_of_calls_fails_no_call() {
                     json!({ "jsonrpc": "2.0", "method": "notifications/tools/list_changed" });
                 Given::Endless(event(&note))
             }
-            _ => Given::json(200, &echoed(seen)),
+            _ => Given::json(200, &echoed_request(seen)),
         })
     })
     .await;
-    let (_manager, connection) = connected(&server).await;
+    let (_manager, connection) = connect_client(&server).await;
     for _ in 0..10 {
         assert_eq!(call(&connection, "a", LONG).await.unwrap(), "a");
     }
@@ -519,7 +520,7 @@ async fn overlong_event_fails_only_its_call() {
 async fn overlong_body_fails_only_its_call() {
     let large = |seen: &Seen| {
         let text = "x".repeat(17 * 1024 * 1024);
-        Given::json(200, &answer(&seen.message()["id"], said(&text)))
+        Given::json(200, &answer(&seen.message()["id"], text_result(&text)))
     };
     check_bad(large, LONG, "more than 16777216 bytes").await;
 }
@@ -539,19 +540,20 @@ async fn html_pages_and_broken_answers_fail_only_their_call() {
 
 #[tokio::test]
 async fn response_with_a_foreign_id_is_not_accepted() {
-    let foreign = |_: &Seen| Given::Held(vec![event(&answer(&json!(4711), said("foreign")))]);
+    let foreign =
+        |_: &Seen| Given::Held(vec![event(&answer(&json!(4711), text_result("foreign")))]);
     check_bad(foreign, LONG, "the server's answer ended before it was complete").await;
 }
 
 #[tokio::test]
 async fn redirect_does_not_send_the_key_to_another_server() {
-    let elsewhere = FixtureServer::start(|seen| Given::json(200, &echoed(seen))).await;
+    let elsewhere = FixtureServer::start(|seen| Given::json(200, &echoed_request(seen))).await;
     let place = format!("{}/mcp", elsewhere.url);
     let server = FixtureServer::start(move |seen| {
         modern(seen, |_| Given::status(307).header("location", &place))
     })
     .await;
-    let (_manager, connection) = connected(&server).await;
+    let (_manager, connection) = connect_client(&server).await;
     let error = call(&connection, "a", LONG).await.unwrap_err();
     assert!(error.message.contains("status 307"), "{}", error.message);
     assert!(elsewhere.seen().is_empty());
@@ -560,8 +562,9 @@ async fn redirect_does_not_send_the_key_to_another_server() {
 #[tokio::test]
 async fn a_thousand_calls_at_once_get_each_its_own_answer() {
     let server =
-        FixtureServer::start(|seen| modern(seen, |seen| Given::json(200, &echoed(seen)))).await;
-    let (_manager, connection) = connected(&server).await;
+        FixtureServer::start(|seen| modern(seen, |seen| Given::json(200, &echoed_request(seen))))
+            .await;
+    let (_manager, connection) = connect_client(&server).await;
     let texts: Vec<String> = (0..1000).map(|number| number.to_string()).collect();
     let answers = join_all(texts.iter().map(|text| call(&connection, text, LONG))).await;
     for (text, answer) in texts.iter().zip(answers) {

@@ -251,7 +251,7 @@ impl World {
 }
 
 /// Waits until all servers are known or have failed.
-async fn all(servers: &Arc<McpServers>) -> ToolsMissing {
+async fn all_tools(servers: &Arc<McpServers>) -> ToolsMissing {
     servers.await_tools(&ToolsAwaited::new(Vec::new(), 600_000)).await
 }
 
@@ -269,7 +269,7 @@ fn why(server: &McpServer) -> String {
     }
 }
 
-fn offered(server: &Arc<McpServer>) -> Vec<String> {
+fn offered_tools(server: &Arc<McpServer>) -> Vec<String> {
     McpOffer::from_servers(&[Arc::clone(server)]).tools.into_keys().collect()
 }
 
@@ -368,7 +368,7 @@ async fn frequent_list_changes_are_fetched_at_a_limited_rate() {
     for _ in 0..10 {
         tokio::time::sleep(Duration::from_secs(2)).await;
         call::ask(&server, &echo(), None).await.unwrap();
-        seen.push(offered(&server).into_iter().find(|it| it.contains("new_")).unwrap());
+        seen.push(offered_tools(&server).into_iter().find(|it| it.contains("new_")).unwrap());
     }
     let asked: usize = seen[9].rsplit('_').next().unwrap().parse().unwrap();
     assert!((9..=11).contains(&asked), "{seen:?}");
@@ -389,8 +389,8 @@ async fn new_servers_are_awaited_and_hanging_ones_for_less_time_later() {
     assert_eq!(began.elapsed(), Duration::from_millis(300));
     let labels: Vec<&str> = missing.pending.iter().map(|it| it.label.as_str()).collect();
     assert_eq!(labels, ["MCP server `silent`"]);
-    assert_eq!(offered(&servers.find("moon").unwrap()).len(), 2);
-    let missing = all(&servers).await;
+    assert_eq!(offered_tools(&servers.find("moon").unwrap()).len(), 2);
+    let missing = all_tools(&servers).await;
     assert_eq!(began.elapsed(), Duration::from_secs(30));
     let notes: Vec<&str> = missing.failed.iter().map(|it| it.note.as_str()).collect();
     assert_eq!(notes, ["is down: it did not answer within 30 s"]);
@@ -399,8 +399,8 @@ async fn new_servers_are_awaited_and_hanging_ones_for_less_time_later() {
     let second = world(&says, McpServerCache::read(Some(folder.path())));
     let began = Instant::now();
     let servers = second.all(entries());
-    assert_eq!(offered(&servers.find("moon").unwrap()).len(), 2);
-    all(&servers).await;
+    assert_eq!(offered_tools(&servers.find("moon").unwrap()).len(), 2);
+    all_tools(&servers).await;
     assert!(began.elapsed() <= Duration::from_secs(2), "{:?}", began.elapsed());
     // A request for a named tool waits the full time, but not for a known server.
     let began = Instant::now();
@@ -452,7 +452,7 @@ async fn servers_that_are_down_or_new_are_reported_to_user_and_model() {
     let entries = || ["ends", "moon", "odd"].map(|name| entry_of(name, json!({}))).to_vec();
     let told = async || {
         let servers = world(&says, McpServerCache::read(Some(folder.path()))).all(entries());
-        all(&servers).await;
+        all_tools(&servers).await;
         McpOffer::from_servers(&servers.list()).set
     };
     let first = told().await;
@@ -483,9 +483,9 @@ async fn cached_tools_are_replaced_when_the_server_is_up() {
     cache.keep("moon", Some(old));
     let world = world(&[("moon", honest)], cache);
     let server = world.start("moon");
-    assert_eq!(offered(&server), ["mcp__moon__old"]);
+    assert_eq!(offered_tools(&server), ["mcp__moon__old"]);
     server.wait_until_connected().await.unwrap();
-    assert_eq!(offered(&server), ["mcp__moon__add", "mcp__moon__echo"]);
+    assert_eq!(offered_tools(&server), ["mcp__moon__add", "mcp__moon__echo"]);
     let kept = McpServerCache::read(Some(folder.path())).get("moon").unwrap().described.unwrap();
     assert_eq!(kept.tools.len(), 2);
 }
@@ -499,7 +499,7 @@ async fn tool_filter_core_and_disabled_settings_are_respected() {
         entry_of("core", json!({ "alwaysLoad": true })),
         entry_of("off", json!({ "disabled": true })),
     ]);
-    all(&servers).await;
+    all_tools(&servers).await;
     let offer = McpOffer::from_servers(&servers.list());
     let names: Vec<&str> = offer.tools.keys().map(String::as_str).collect();
     assert_eq!(names, ["mcp__core__add", "mcp__core__echo", "mcp__some__add"]);
@@ -516,7 +516,7 @@ async fn tool_filter_core_and_disabled_settings_are_respected() {
 async fn server_text_that_imitates_instructions_stays_data() {
     let world = world(&[("odd", posing)], McpServerCache::read(None));
     let servers = world.all(vec![entry_of("odd", json!({}))]);
-    all(&servers).await;
+    all_tools(&servers).await;
     let offer = McpOffer::from_servers(&servers.list());
     // The description is one line of JSON below our line, so nothing in it can end the data.
     assert_eq!(
@@ -543,14 +543,14 @@ async fn server_text_that_imitates_instructions_stays_data() {
 async fn reload_keeps_unchanged_servers_and_stops_removed_ones() {
     let world = world(&[("a", honest), ("b", honest)], McpServerCache::read(None));
     let servers = world.all(vec![entry_of("a", json!({})), entry_of("b", json!({}))]);
-    all(&servers).await;
+    all_tools(&servers).await;
     let (a, b) = (servers.find("a").unwrap(), servers.find("b").unwrap());
     let changed = entry_of("b", json!({ "args": ["more"] }));
     let named = [entry_of("a", json!({})), changed].map(|entry| (entry.name.clone(), entry));
     let configured =
         LoadedMcpConfig { servers: named.into_iter().collect(), ..LoadedMcpConfig::default() };
     servers.take(configured, vec!["a".to_owned(), "b more".to_owned()]);
-    all(&servers).await;
+    all_tools(&servers).await;
     assert!(Arc::ptr_eq(&a, &servers.find("a").unwrap()));
     assert!(!Arc::ptr_eq(&b, &servers.find("b").unwrap()));
     assert_eq!((world.starts_of("a").len(), world.starts_of("b").len()), (1, 2));

@@ -8,7 +8,7 @@ use jaato_plugin_sdk::serde_json::{self, Map, Value, json};
 use jaato_plugin_sdk::{ErrorKind, Result};
 use tool_mcp::config::{GrantKind, HttpServerAddress, OAuthSettings};
 use tool_mcp::library::McpClientManager;
-use tool_mcp::oauth::kept::{StoredLogin, now};
+use tool_mcp::oauth::login_store::{StoredLogin, now};
 use tool_mcp::oauth::{LoginConsent, MemoryTokenStore, OAuthLogin, TokenStore as _};
 
 use crate::support::{Agrees, FixtureServer, Given, HyperClient, Seen};
@@ -49,7 +49,7 @@ fn both(seen: &Seen) -> Given {
             }
             _ => given("t1", "r1"),
         },
-        "/mcp" => mcp(seen, &["t1", "t2", "t3"]),
+        "/mcp" => answer_mcp(seen, &["t1", "t2", "t3"]),
         _ => Given::status(404),
     }
 }
@@ -79,7 +79,7 @@ fn given(access: &str, refresh: &str) -> Given {
 }
 
 /// The server itself. It accepts these tokens.
-fn mcp(seen: &Seen, tokens: &[&str]) -> Given {
+fn answer_mcp(seen: &Seen, tokens: &[&str]) -> Given {
     if !token(seen).is_some_and(|token| tokens.contains(&token)) {
         let more = format!("Bearer resource_metadata=\"{}{RESOURCE}\"", base(seen));
         return Given::status(401).header("www-authenticate", &more);
@@ -249,7 +249,7 @@ async fn misleading_oauth_metadata_is_refused() {
     let elsewhere = |it: &mut Value| it["token_endpoint"] = "http://evil.example/token".into();
     check_refused(changed(ISSUER, elsewhere), "does not use https").await;
     let none = |seen: &Seen| match seen.path.as_str() {
-        "/mcp" => mcp(seen, &[]),
+        "/mcp" => answer_mcp(seen, &[]),
         _ => Given::status(404),
     };
     check_refused(none, "no OAuth metadata").await;
@@ -305,7 +305,7 @@ async fn tokens_of_a_former_authorization_server_are_not_sent_to_another() {
 #[tokio::test]
 async fn server_that_lost_its_metadata_gets_no_secret() {
     let bench = Bench::new(|seen| match seen.path.as_str() {
-        "/mcp" => mcp(seen, &[]),
+        "/mcp" => answer_mcp(seen, &[]),
         "/token" => given("t1", "r1"),
         _ => Given::status(404),
     })

@@ -11,21 +11,21 @@ use tool_mcp::schema::{LoweredSchema, SCHEMA_BYTES_MAX, lower, restore};
 /// extract of the Berkeley Function Calling Leaderboard is under Apache-2.0.
 const SCHEMAS: &str = include_str!("fixtures/schemas.json");
 
-fn lowered(schema: &Value) -> LoweredSchema {
+fn lower_schema(schema: &Value) -> LoweredSchema {
     lower(schema.as_object().unwrap())
 }
 
 /// Writes arguments as a model does that reads the lowered schema.
-fn aliased(aliases: &BTreeMap<String, String>, value: &Value) -> Value {
+fn rename_aliases(aliases: &BTreeMap<String, String>, value: &Value) -> Value {
     let alias = |name: &String| {
         let found = aliases.iter().find(|(_, server)| *server == name);
         found.map_or(name, |(alias, _)| alias).clone()
     };
     match value {
         Value::Object(map) => {
-            map.iter().map(|(name, value)| (alias(name), aliased(aliases, value))).collect()
+            map.iter().map(|(name, value)| (alias(name), rename_aliases(aliases, value))).collect()
         }
-        Value::Array(list) => list.iter().map(|value| aliased(aliases, value)).collect(),
+        Value::Array(list) => list.iter().map(|value| rename_aliases(aliases, value)).collect(),
         plain => plain.clone(),
     }
 }
@@ -33,7 +33,7 @@ fn aliased(aliases: &BTreeMap<String, String>, value: &Value) -> Value {
 /// Passes arguments through the host and the plugin.
 fn pass(lowered: &LoweredSchema, arguments: &Value) -> Result<Value, String> {
     let spec = ToolSpec { parameters: lowered.schema.clone(), foreign: true, ..<_>::default() };
-    let given = fit_arguments(&spec, aliased(&lowered.aliases, arguments));
+    let given = fit_arguments(&spec, rename_aliases(&lowered.aliases, arguments));
     check_arguments(&spec, &given).map_err(|error| error.message)?;
     let given = given.as_object().unwrap().clone();
     Ok(Value::Object(restore(&lowered.aliases, given)))
@@ -44,7 +44,7 @@ fn every_schema_of_the_corpus_is_lowered_and_its_tool_callable() {
     let corpus: Vec<Value> = serde_json::from_str(SCHEMAS).unwrap();
     assert!(corpus.len() > 50);
     for row in corpus {
-        let lowered = lowered(&row["schema"]);
+        let lowered = lower_schema(&row["schema"]);
         let (name, text) = (&row["name"], lowered.schema.to_string());
         assert!(!text.contains("\"$ref\""), "{name}: {text}");
         for given in row["arguments"].as_array().unwrap() {
@@ -56,7 +56,7 @@ fn every_schema_of_the_corpus_is_lowered_and_its_tool_callable() {
 
 #[track_caller]
 fn check(schema: Value, expected: Value, is_cut: bool) {
-    let lowered = lowered(&schema);
+    let lowered = lower_schema(&schema);
     assert_eq!((lowered.schema, lowered.is_cut), (expected, is_cut));
 }
 
@@ -139,7 +139,7 @@ fn a_choice_at_the_root_becomes_one_object() {
 
 #[test]
 fn refused_property_names_get_an_alias_that_is_restored_for_the_server() {
-    let lowered = lowered(&json!({
+    let lowered = lower_schema(&json!({
         "type": "object", "required": ["$filter"], "additionalProperties": false,
         "properties": { "$filter": { "type": "string", "description": "Which." } },
     }));
@@ -176,7 +176,7 @@ fn invalid_schema_keywords_are_dropped_alone() {
 
 #[test]
 fn null_for_a_non_nullable_argument_is_left_out() {
-    let lowered = lowered(&json!({ "type": "object", "properties": {
+    let lowered = lower_schema(&json!({ "type": "object", "properties": {
         "flag": { "type": "boolean" }, "either": { "oneOf": [{ "type": "string" }, { "const": 1 }] },
         "level": { "enum": [1, 2] }, "maybe": { "type": "integer", "nullable": true },
     } }));
@@ -203,13 +203,13 @@ fn recursive_and_huge_schemas_stay_small() {
         let bomb = json!({ "type": "object", "properties": { "a": next, "b": next, "c": next } });
         defs.insert(format!("d{level}"), bomb);
     }
-    let bomb = lowered(&json!({ "$ref": "#/$defs/d0", "$defs": defs }));
+    let bomb = lower_schema(&json!({ "$ref": "#/$defs/d0", "$defs": defs }));
     assert!(bomb.is_cut && bomb.schema.to_string().len() <= SCHEMA_BYTES_MAX);
     let mut deep = json!({ "type": "string" });
     for _ in 0..500 {
         deep = json!({ "type": "object", "properties": { "x": deep } });
     }
-    let deep = lowered(&deep);
+    let deep = lower_schema(&deep);
     assert!(deep.is_cut && deep.schema.to_string().matches("properties").count() < 30);
     let large = "x".repeat(SCHEMA_BYTES_MAX);
     check(

@@ -135,7 +135,7 @@ impl MemoryFile {
         // Programs other than jaato may open the file without its lock.
         connection.busy_timeout(self.wait).map_err(told)?;
         if self.is_new(&connection)? {
-            create(&mut connection).map_err(told)?;
+            create_tables(&mut connection).map_err(told)?;
         }
         connection.pragma_update(None, "foreign_keys", true).map_err(told)?;
         Ok(OpenMemoryFile { connection, _lock: lock })
@@ -241,7 +241,7 @@ fn open_private(path: &Path) -> std::io::Result<File> {
 }
 
 /// Creates the tables, or leaves the file unchanged.
-fn create(connection: &mut Connection) -> rusqlite::Result<()> {
+fn create_tables(connection: &mut Connection) -> rusqlite::Result<()> {
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
     transaction.execute_batch(TABLES)?;
     transaction.pragma_update(None, "application_id", APPLICATION_ID)?;

@@ -8,11 +8,11 @@
 #![forbid(unsafe_code)]
 
 mod file;
-mod people;
 mod queries;
 mod record;
 mod scopes;
-mod words;
+mod search_terms;
+mod user_commands;
 
 use std::sync::Arc;
 
@@ -157,16 +157,16 @@ impl State for Memories {
         description.only_with_files = ["{store}", "{workspace_store}"]
             .map(|folder| format!("{folder}/{}", file::FILE_NAME))
             .to_vec();
-        description.commands = vec![people::command()];
+        description.commands = vec![user_commands::command()];
     }
 
     async fn command(cx: &Cx<Self>, name: &str, arguments: Value) -> Result<Output> {
-        if name != people::NAME {
+        if name != user_commands::NAME {
             let text = format!("unknown command `{name}`");
             return Err(Error::new(ErrorKind::UnknownOperation, text));
         }
         let scopes = Arc::clone(&cx.state().0);
-        let text = cx.blocking(move |_| people::answer(&scopes, &arguments)).await??;
+        let text = cx.blocking(move |_| user_commands::answer(&scopes, &arguments)).await??;
         Ok(Output::text(text))
     }
 }

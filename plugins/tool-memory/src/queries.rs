@@ -6,7 +6,7 @@ use rusqlite::{Connection, Row, params};
 
 use crate::file::{MemoryFileError, MemoryFileResult};
 use crate::record::{MemoryRecord, NewMemory};
-use crate::words::fold_tag;
+use crate::search_terms::fold_tag;
 
 /// The maximum number of memories in one scope. A search over all of them must take only
 /// milliseconds.

@@ -4,7 +4,7 @@ use jaato_plugin_sdk::prelude::*;
 use jaato_plugin_sdk::serde;
 use jaato_plugin_sdk::types::text::one_line;
 
-use crate::words::fold_tag;
+use crate::search_terms::fold_tag;
 
 /// The longest content in bytes. A model reads a memory completely.
 pub const CONTENT_BYTES_MAX: usize = 64 * 1024;
@@ -120,13 +120,12 @@ pub const MATURITY: &str = "raw";
 /// `invalid_arguments` if it is empty or too long.
 pub fn check_text(name: &str, text: &str, bytes_max: usize) -> Result<()> {
     if text.trim().is_empty() {
-        return Err(invalid(format!("`{name}` is empty")));
+        return Err(invalid_record_error(format!("`{name}` is empty")));
     }
     if text.len() > bytes_max {
         let text = format!("`{name}` has {} bytes, the limit is {bytes_max}", text.len());
-        return Err(
-            invalid(text).with_hint("keep the important part, and put the rest into a file")
-        );
+        return Err(invalid_record_error(text)
+            .with_hint("keep the important part, and put the rest into a file"));
     }
     Ok(())
 }
@@ -138,13 +137,16 @@ pub fn check_text(name: &str, text: &str, bytes_max: usize) -> Result<()> {
 pub fn checked_tags(given: &[String]) -> Result<Vec<String>> {
     let mut tags: Vec<String> = Vec::new();
     if given.len() > TAGS_MAX {
-        return Err(invalid(format!("there are {} tags, the limit is {TAGS_MAX}", given.len())));
+        return Err(invalid_record_error(format!(
+            "there are {} tags, the limit is {TAGS_MAX}",
+            given.len()
+        )));
     }
     for tag in given {
         let tag = one_line(tag);
         if tag.len() > TAG_BYTES_MAX {
             let text = format!("a tag has {} bytes, the limit is {TAG_BYTES_MAX}", tag.len());
-            return Err(invalid(text));
+            return Err(invalid_record_error(text));
         }
         let is_known = tags.iter().any(|known| fold_tag(known) == fold_tag(&tag));
         if tag.chars().count() >= TAG_CHARS_MIN && !is_known {
@@ -156,7 +158,7 @@ pub fn checked_tags(given: &[String]) -> Result<Vec<String>> {
             "All tags were rejected — each tag must be a meaningful word or phrase (at least 2 characters). Received: {}",
             quoted(given)
         );
-        return Err(invalid(text));
+        return Err(invalid_record_error(text));
     }
     Ok(tags)
 }
@@ -167,6 +169,6 @@ pub fn quoted(tags: &[String]) -> String {
     format!("[{}]", quoted.join(", "))
 }
 
-fn invalid(text: String) -> Error {
+fn invalid_record_error(text: String) -> Error {
     Error::new(ErrorKind::InvalidArguments, text)
 }

@@ -8,7 +8,7 @@ use jaato_plugin_sdk::types::text::{truncate_bytes, truncate_chars};
 use crate::file::MemoryFile;
 use crate::queries::{self, MemoryMatch, MemoryQuery};
 use crate::record::{MemoryRecord, MemoryScope, NewMemory};
-use crate::words::{any_word_query, fold_tag, words, words_of_prompt};
+use crate::search_terms::{any_word_query, fold_tag, words, words_of_prompt};
 
 /// The maximum number of memories listed before a prompt.
 const TITLES_MAX: u32 = 5;

@@ -36,12 +36,12 @@ fn call(host: &FakeHost, name: &str, arguments: Value) -> Value {
 }
 
 #[track_caller]
-fn refused(host: &FakeHost, name: &str, arguments: Value) -> Error {
+fn call_error(host: &FakeHost, name: &str, arguments: Value) -> Error {
     host.call(name, arguments).unwrap_err()
 }
 
 #[track_caller]
-fn store(host: &FakeHost, description: &str, tags: &[&str], content: &str) -> String {
+fn store_memory(host: &FakeHost, description: &str, tags: &[&str], content: &str) -> String {
     let memory = json!({ "content": content, "description": description, "tags": tags });
     call(host, "store_memory", memory)["memory_id"].as_str().unwrap().to_owned()
 }
@@ -59,7 +59,7 @@ fn before(host: &FakeHost, prompt: &str) -> String {
 }
 
 #[track_caller]
-fn typed(host: &FakeHost, arguments: Value) -> String {
+fn run_command(host: &FakeHost, arguments: Value) -> String {
     let shown = host.instance().unwrap().command("memory", arguments).unwrap().content;
     shown["result"].as_str().unwrap().to_owned()
 }
@@ -73,7 +73,7 @@ fn named_pipe_as_memory_file_is_refused_without_waiting() {
         assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
         let memory =
             json!({ "content": "it is far", "description": "about the moon", "tags": ["moon"] });
-        let error = refused(&host_in(folder.path()), "store_memory", memory);
+        let error = call_error(&host_in(folder.path()), "store_memory", memory);
         assert_eq!(error.kind, ErrorKind::Io);
         assert!(error.message.contains("it is not a regular file"), "{error}");
     }
@@ -83,7 +83,7 @@ fn named_pipe_as_memory_file_is_refused_without_waiting() {
 fn memory_files_are_private_to_the_user() {
     use std::os::unix::fs::PermissionsExt as _;
     let folder = tempfile::tempdir().unwrap();
-    store(&host_in(folder.path()), "about the moon", &["moon"], "it is far");
+    store_memory(&host_in(folder.path()), "about the moon", &["moon"], "it is far");
     let files: Vec<_> = fs::read_dir(file_of(folder.path(), "workspace").parent().unwrap())
         .unwrap()
         .map(|entry| entry.unwrap().path())
@@ -148,10 +148,10 @@ fn memory_is_stored_and_retrieved_completely() {
 #[test]
 fn retrieval_ranks_shared_tags_then_words_then_newest() {
     let host = host();
-    store(&host, "old", &["moon"], "x");
-    store(&host, "both", &["Moon", "TIDES"], "x");
-    store(&host, "about the moon, as text", &["sky"], "x");
-    store(&host, "content alone", &["sea"], "the moons of Mars");
+    store_memory(&host, "old", &["moon"], "x");
+    store_memory(&host, "both", &["Moon", "TIDES"], "x");
+    store_memory(&host, "about the moon, as text", &["sky"], "x");
+    store_memory(&host, "content alone", &["sea"], "the moons of Mars");
     let wide =
         json!({ "content": "x", "description": "new", "tags": ["moon"], "scope": "universal" });
     call(&host, "store_memory", wide);
@@ -171,8 +171,8 @@ fn retrieval_ranks_shared_tags_then_words_then_newest() {
 fn matching_memories_are_listed_before_a_prompt_within_a_limit() {
     let host = host();
     assert_eq!(before(&host, "release it"), "");
-    store(&host, "how we publish", &["release", "ci"], "a secret of the house");
-    store(&host, "distance", &["moon"], "far, and no release");
+    store_memory(&host, "how we publish", &["release", "ci"], "a secret of the house");
+    store_memory(&host, "distance", &["moon"], "far, and no release");
     let heading = "💡 **Available Memories** (use retrieve_memories to access):";
     let line = "- [release, ci]: how we publish";
     assert_eq!(before(&host, "Release it, please"), format!("{heading}\n{line}"));
@@ -180,7 +180,7 @@ fn matching_memories_are_listed_before_a_prompt_within_a_limit() {
     assert_eq!(before(&host, "what is the time?"), "");
     assert_eq!(before(&host, ""), "");
     for number in 0..20 {
-        store(&host, &format!("{number} {}", "ö".repeat(400)), &["release"], "x");
+        store_memory(&host, &format!("{number} {}", "ö".repeat(400)), &["release"], "x");
     }
     let many = before(&host, "release it");
     assert!(many.len() <= 800, "{} bytes", many.len());
@@ -190,27 +190,27 @@ fn matching_memories_are_listed_before_a_prompt_within_a_limit() {
 #[test]
 fn user_lists_edits_and_removes_memories() {
     let host = host();
-    assert_eq!(typed(&host, json!({})), "no memories");
-    let moon = store(&host, "moon", &["sky"], "far");
+    assert_eq!(run_command(&host, json!({})), "no memories");
+    let moon = store_memory(&host, "moon", &["sky"], "far");
     let wide = json!({ "content": "vi", "description": "editor", "tags": ["Tools"], "scope": "universal" });
     let editor = call(&host, "store_memory", wide)["memory_id"].as_str().unwrap().to_owned();
     let expected = format!(
         "of this workspace:\n  {moon}  [sky] moon\nof all workspaces:\n  {editor}  [Tools] editor"
     );
-    assert_eq!(typed(&host, json!({ "action": "list" })), expected);
-    let edited = typed(&host, json!({ "action": "edit", "id": editor, "text": "emacs" }));
+    assert_eq!(run_command(&host, json!({ "action": "list" })), expected);
+    let edited = run_command(&host, json!({ "action": "edit", "id": editor, "text": "emacs" }));
     assert_eq!(edited, format!("changed {editor} (universal)"));
     let found = call(&host, "retrieve_memories", json!({ "tags": ["emacs"] }));
     assert_eq!(found["memories"][0]["content"], "emacs");
     assert!(retrieve(&host, &["vi"], 3).is_empty());
-    let removed = typed(&host, json!({ "action": "remove", "id": moon }));
+    let removed = run_command(&host, json!({ "action": "remove", "id": moon }));
     assert_eq!(removed, format!("removed {moon} (project)"));
     assert!(retrieve(&host, &["sky"], 3).is_empty() && retrieve(&host, &["moon"], 3).is_empty());
     let command =
         |arguments: Value| host.instance().unwrap().command("memory", arguments).unwrap_err();
     assert_eq!(command(json!({ "action": "remove", "id": moon })).kind, ErrorKind::NotFound);
     assert_eq!(command(json!({ "action": "edit", "id": editor })).message, "`text` is missing");
-    assert!(typed(&host, json!({ "action": "help" })).contains("memory remove ID"));
+    assert!(run_command(&host, json!({ "action": "help" })).contains("memory remove ID"));
 }
 
 #[test]
@@ -218,7 +218,7 @@ fn empty_or_oversized_memories_are_refused_and_not_stored() {
     let host = host();
     let refusing = |content: &str, description: &str, tags: &[&str]| {
         let memory = json!({ "content": content, "description": description, "tags": tags });
-        let error = refused(&host, "store_memory", memory);
+        let error = call_error(&host, "store_memory", memory);
         assert_eq!(error.kind, ErrorKind::InvalidArguments);
         error.message
     };
@@ -231,9 +231,9 @@ fn empty_or_oversized_memories_are_refused_and_not_stored() {
     assert_eq!(refusing("x", "d", &["tag"; 21]), "there are 21 tags, the limit is 20");
     let long = "t".repeat(101);
     assert_eq!(refusing("x", "d", &[&long]), "a tag has 101 bytes, the limit is 100");
-    let none = refused(&host, "retrieve_memories", json!({ "tags": [] }));
+    let none = call_error(&host, "retrieve_memories", json!({ "tags": [] }));
     assert_eq!(none.kind, ErrorKind::InvalidArguments);
-    store(&host, "at the limit", &["tag"], &large[..65536]);
+    store_memory(&host, "at the limit", &["tag"], &large[..65536]);
     assert_eq!(call(&host, "list_memory_tags", json!({}))["memory_count"], 1);
 }
 
@@ -241,19 +241,19 @@ fn empty_or_oversized_memories_are_refused_and_not_stored() {
 fn full_memory_file_accepts_no_more_and_loses_nothing() {
     let folder = tempfile::tempdir().unwrap();
     let host = host_in(folder.path());
-    store(&host, "first", &["tag"], "x");
+    store_memory(&host, "first", &["tag"], "x");
     let database = Connection::open(file_of(folder.path(), "workspace")).unwrap();
     let fill = "WITH RECURSIVE n(i) AS (VALUES(1) UNION ALL SELECT i + 1 FROM n WHERE i < 9999)
         INSERT INTO memory (id, content, description, tags, confidence, evidence, stored)
         SELECT 'mem_' || i, 'x', 'd', '[]', 0.5, '', '2026' FROM n";
     database.execute_batch(fill).unwrap();
     let memory = json!({ "content": "x", "description": "d", "tags": ["tag"] });
-    let full = refused(&host, "store_memory", memory);
+    let full = call_error(&host, "store_memory", memory);
     assert_eq!(full.message, "there are already 10000 memories");
-    typed(&host, json!({ "action": "remove", "id": "mem_7" }));
-    store(&host, "again", &["tag"], "x");
+    run_command(&host, json!({ "action": "remove", "id": "mem_7" }));
+    store_memory(&host, "again", &["tag"], "x");
     assert_eq!(retrieve(&host, &["tag"], 3), ["again", "first"], "the newest first");
-    let shown = typed(&host, json!({}));
+    let shown = run_command(&host, json!({}));
     assert!(shown.ends_with("  … and 9900 older ones"), "{shown}");
 }
 
@@ -267,7 +267,7 @@ fn left_alone(make: impl Fn(&Path), text: &str) {
     let before = fs::read(&path).unwrap();
     let host = host_in(folder.path());
     let memory = json!({ "content": "x", "description": "d", "tags": ["tag"] });
-    let error = refused(&host, "store_memory", memory.clone());
+    let error = call_error(&host, "store_memory", memory.clone());
     assert!(error.message.contains(text), "{}", error.message);
     let mut wide = memory;
     wide["scope"] = json!("universal");
@@ -275,7 +275,7 @@ fn left_alone(make: impl Fn(&Path), text: &str) {
     let found = call(&host, "retrieve_memories", json!({ "tags": ["tag"] }));
     assert_eq!(found["count"], 1, "{found}");
     assert!(found["warnings"][0].as_str().unwrap().contains(text), "{found}");
-    assert!(typed(&host, json!({})).contains(text));
+    assert!(run_command(&host, json!({})).contains(text));
     assert_eq!(fs::read(&path).unwrap(), before);
 }
 
@@ -293,7 +293,7 @@ fn newer_foreign_or_damaged_memory_file_is_left_unchanged() {
 fn prompt_continues_without_memories_if_the_file_is_locked() {
     let folder = tempfile::tempdir().unwrap();
     let host = host_in(folder.path());
-    store(&host, "how we publish", &["release"], "x");
+    store_memory(&host, "how we publish", &["release"], "x");
     let lock = fs::File::open(file_of(folder.path(), "workspace").with_extension("lock")).unwrap();
     lock.lock().unwrap();
     assert_eq!(before(&host, "release it"), "");
@@ -310,7 +310,7 @@ fn child_process_that_stores_memories() {
     let Some(folder) = std::env::var_os("MEMORIES_OF_TEST") else { return };
     let host = host_in(Path::new(&folder));
     for number in 0..EACH {
-        store(&host, &format!("{} {number}", std::process::id()), &["shared"], "x");
+        store_memory(&host, &format!("{} {number}", std::process::id()), &["shared"], "x");
         retrieve(&host, &["shared"], 1);
     }
 }

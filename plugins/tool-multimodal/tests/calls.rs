@@ -20,7 +20,7 @@ jaato_plugin_testkit::conformance!(tool_multimodal: tool; |suite| suite.with_hos
         fs::write(&beside, PNG).unwrap();
         fs::rename(beside, image).unwrap();
     }
-    host.with_session(at(&folder))
+    host.with_session(session_at(&folder))
 }));
 
 /// The start of an image of 2 × 3 pixels.
@@ -28,13 +28,14 @@ const PNG: &[u8] = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\0\x02\0\0\0\x03\x08\x02\0
 
 const MEGABYTES: usize = 1024 * 1024;
 
-fn at(folder: &Path) -> SessionFacts {
+fn session_at(folder: &Path) -> SessionFacts {
     let working_directory = folder.to_str().unwrap().to_owned();
     SessionFacts { working_directory, ..SessionFacts::default() }
 }
 
 fn view(folder: &TempDir, path: &str) -> Result<Output, Error> {
-    let host = FakeHost::new(tool_multimodal::__jaato::MODULE).with_session(at(folder.path()));
+    let host =
+        FakeHost::new(tool_multimodal::__jaato::MODULE).with_session(session_at(folder.path()));
     host.call("viewImage", json!({ "path": path }))
 }
 

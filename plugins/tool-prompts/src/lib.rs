@@ -8,11 +8,11 @@
 #![forbid(unsafe_code)]
 
 mod fill;
-mod front;
+mod front_matter;
 mod library;
-mod people;
 mod rules;
 mod scan;
+mod user_commands;
 
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
@@ -71,10 +71,10 @@ impl Tool for UsePrompt {
     type State = Prompts;
 
     async fn call(self, cx: &Cx<Prompts>) -> Result<Output> {
-        let prompt = find(&cx.state().0, &self.name, |prompt| prompt.is_for_model)?;
+        let prompt = find_prompt(&cx.state().0, &self.name, |prompt| prompt.is_for_model)?;
         if !self.file.trim().is_empty() {
             let (prompt, file) = (prompt.clone(), self.file);
-            return cx.blocking(move |_| file_of(&prompt, file.trim())).await?;
+            return cx.blocking(move |_| read_skill_file(&prompt, file.trim())).await?;
         }
         let content = fill_prompt(prompt, &self.arguments)?;
         let mut told = json!({
@@ -139,7 +139,11 @@ impl State for Prompts {
         let read = move |_: &Reporter| PromptLibrary::read(workspace.as_deref(), folder.as_deref());
         let mut library = home.blocking(read).await?;
         let set = ToolsSet {
-            commands: library.all().filter(|it| it.is_for_people).map(people::command).collect(),
+            commands: library
+                .all()
+                .filter(|it| it.is_for_people)
+                .map(user_commands::command)
+                .collect(),
             instructions: library
                 .catalog(config.catalog_tokens_max.min(CATALOG_TOKENS_MAX) * BYTES_PER_TOKEN),
             ..ToolsSet::default()
@@ -167,15 +171,15 @@ impl State for Prompts {
         // The plugin is opened when a session starts, so that its commands are known.
         description.at_start = true;
         description.only_with_files = PromptLibrary::folders();
-        description.commands = people::commands();
+        description.commands = user_commands::commands();
     }
 
     async fn command(cx: &Cx<Self>, name: &str, arguments: Value) -> Result<Output> {
-        people::answer(&cx.state().0, name, &arguments)
+        user_commands::answer(&cx.state().0, name, &arguments)
     }
 
     async fn complete_words(cx: &Cx<Self>, asked: CompleteWords) -> Result<WordChoices> {
-        let is_name = asked.command == people::USE && asked.words.is_empty();
+        let is_name = asked.command == user_commands::USE && asked.words.is_empty();
         let all = cx.state().0.all().filter(|it| is_name && it.is_for_people);
         let choices = all.map(|it| WordChoice::new(it.name.as_str(), it.description.as_str()));
         Ok(WordChoices { choices: choices.collect() })
@@ -183,7 +187,7 @@ impl State for Prompts {
 }
 
 /// Finds a prompt that the caller may use.
-fn find<'a>(
+fn find_prompt<'a>(
     library: &'a PromptLibrary,
     name: &str,
     may_use: impl Fn(&Prompt) -> bool,
@@ -212,7 +216,7 @@ fn fill_prompt(prompt: &Prompt, arguments: &str) -> Result<String> {
 }
 
 /// Reads another file from a skill's folder.
-fn file_of(prompt: &Prompt, file: &str) -> Result<Output> {
+fn read_skill_file(prompt: &Prompt, file: &str) -> Result<Output> {
     let refused = |why: &str| {
         let text = format!("`{}` of `{}`: {why}", truncate_chars(file, 200), prompt.name);
         Err(Error::new(ErrorKind::NotFound, text))

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use crate::fill::PlaceholderSyntax;
-use crate::front::{self, FrontMatter, FrontMatterValue};
+use crate::front_matter::{self, FrontMatter, FrontMatterValue};
 use crate::rules;
 use crate::scan::{
     PROMPT_BYTES_MAX, PromptFile, PromptFileKind, PromptFolder, PromptScan, PromptSource,
@@ -204,8 +204,9 @@ fn build_prompt(
     text: &str,
     source: PromptSource,
 ) -> Result<(Prompt, Vec<String>), String> {
-    let (front, body) = front::split(text)?;
-    let (fields, how) = front.map_or_else(|| Ok((FrontMatter::new(), None)), front::parse)?;
+    let (front, body) = front_matter::split(text)?;
+    let (fields, how) =
+        front.map_or_else(|| Ok((FrontMatter::new(), None)), front_matter::parse)?;
     let given = |key: &str| match fields.get(key) {
         Some(FrontMatterValue::Text(text)) if !text.is_empty() => Some(one_line(text)),
         _ => None,
@@ -264,7 +265,7 @@ mod tests {
 
     use super::*;
 
-    fn write(root: &Path, name: &str, text: &str) {
+    fn write_prompt(root: &Path, name: &str, text: &str) {
         let path = root.join(name);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(path, text).unwrap();
@@ -296,10 +297,14 @@ mod tests {
     #[test]
     fn project_prompts_override_user_prompts_only_in_a_trusted_workspace() {
         let places = Places::new();
-        write(&places.1, ".agents/skills/moon/SKILL.md", &skill("moon"));
-        write(&places.1, ".claude/commands/git/commit.md", "# Commit\nSay why.\n");
-        write(&places.2, ".claude/skills/moon/SKILL.md", &skill("moon"));
-        write(&places.2, ".jaato/prompts/sun.md", "---\ndescription: Shines.\n---\nShine.\n");
+        write_prompt(&places.1, ".agents/skills/moon/SKILL.md", &skill("moon"));
+        write_prompt(&places.1, ".claude/commands/git/commit.md", "# Commit\nSay why.\n");
+        write_prompt(&places.2, ".claude/skills/moon/SKILL.md", &skill("moon"));
+        write_prompt(
+            &places.2,
+            ".jaato/prompts/sun.md",
+            "---\ndescription: Shines.\n---\nShine.\n",
+        );
         let library = places.read();
         assert_eq!(names(&library), ["commit", "moon", "sun"]);
         assert_eq!(library.get("moon").unwrap().source, PromptSource::Project);
@@ -314,7 +319,7 @@ mod tests {
     fn misnamed_skill_gets_a_notice_and_unusable_skill_is_left_out() {
         let places = Places::new();
         let put = |name: &str, text: &str| {
-            write(&places.1, &format!(".agents/skills/{name}/SKILL.md"), text);
+            write_prompt(&places.1, &format!(".agents/skills/{name}/SKILL.md"), text);
         };
         put("other", &skill("moon"));
         put("none", "---\nname: none\n---\nx\n");
@@ -344,8 +349,12 @@ mod tests {
     fn author_decides_whether_model_or_user_may_use_a_skill() {
         let places = Places::new();
         let with = |key: &str| skill("x").replace("name: x\n", key);
-        write(&places.2, ".agents/skills/a/SKILL.md", &with("disable-model-invocation: true\n"));
-        write(&places.2, ".agents/skills/b/SKILL.md", &with("user-invocable: false\n"));
+        write_prompt(
+            &places.2,
+            ".agents/skills/a/SKILL.md",
+            &with("disable-model-invocation: true\n"),
+        );
+        write_prompt(&places.2, ".agents/skills/b/SKILL.md", &with("user-invocable: false\n"));
         let library = places.read();
         assert!(!library.get("a").unwrap().is_for_model);
         assert!(!library.get("b").unwrap().is_for_people);
@@ -358,7 +367,7 @@ mod tests {
         assert_eq!(places.read().catalog(1000), None);
         for number in 0..PROMPTS_MAX + 2 {
             let text = format!("---\ndescription: {}\n---\nx\n", "d".repeat(400));
-            write(&places.2, &format!(".jaato/prompts/p{number:03}.md"), &text);
+            write_prompt(&places.2, &format!(".jaato/prompts/p{number:03}.md"), &text);
         }
         let library = places.read();
         assert_eq!(library.all().count(), PROMPTS_MAX);

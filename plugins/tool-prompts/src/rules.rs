@@ -1,7 +1,7 @@
 //! The rules of the Agent Skills format, as in its validator. A skill that breaks a rule is loaded
 //! anyway, and the user gets a notice.
 
-use crate::front::{FrontMatter, FrontMatterValue};
+use crate::front_matter::{FrontMatter, FrontMatterValue};
 
 /// The maximum length of a name, in characters.
 pub const NAME_CHARS_MAX: usize = 64;
@@ -65,7 +65,7 @@ fn too_long(key: &str, text: &str, max: usize) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::front::parse;
+    use crate::front_matter::parse;
 
     #[track_caller]
     fn check(front: &str, folder: &str, expected: &[&str]) {

@@ -91,11 +91,11 @@ impl PromptScan {
         let root = match fs::canonicalize(&place.folder) {
             Ok(root) => root,
             Err(error) if error.kind() == ErrorKind::NotFound => return,
-            Err(error) => return self.tell(&place.folder, &error.to_string()),
+            Err(error) => return self.report_problem(&place.folder, &error.to_string()),
         };
         // The user has not trusted the target of a link. The user's own folders may be links.
         if place.source == PromptSource::Project && root != place.folder {
-            return self.tell(&place.folder, "its path contains a link");
+            return self.report_problem(&place.folder, "its path contains a link");
         }
         if root.is_dir() {
             self.below(place, &root, &root, &place.folder, 0);
@@ -116,7 +116,7 @@ impl PromptScan {
         if self.folders >= FOLDERS_MAX {
             if self.folders == FOLDERS_MAX {
                 self.folders += 1;
-                self.tell(
+                self.report_problem(
                     shown,
                     &format!(
                         "there are more than {FOLDERS_MAX} folders, and the others are skipped"
@@ -128,7 +128,7 @@ impl PromptScan {
         self.folders += 1;
         let entries = match fs::read_dir(folder) {
             Ok(entries) => entries,
-            Err(error) => return self.tell(shown, &error.to_string()),
+            Err(error) => return self.report_problem(shown, &error.to_string()),
         };
         let mut names: Vec<_> = entries.flatten().map(|entry| entry.file_name()).collect();
         names.sort();
@@ -143,11 +143,11 @@ impl PromptScan {
             let Some(name) = name.to_str().filter(|name| !name.starts_with('.')) else { continue };
             let Ok(path) = fs::canonicalize(folder.join(name)) else { continue };
             if !path.starts_with(root) {
-                self.tell(&shown.join(name), "a link leads out of the folder");
+                self.report_problem(&shown.join(name), "a link leads out of the folder");
             } else if path.is_dir() {
                 match depth < DEPTH_MAX {
                     true => self.below(place, root, &path, &shown.join(name), depth + 1),
-                    false => self.tell(
+                    false => self.report_problem(
                         &shown.join(name),
                         &format!("nested deeper than {DEPTH_MAX} folders"),
                     ),
@@ -168,7 +168,7 @@ impl PromptScan {
         let shown = shown.join(name);
         match fs::canonicalize(folder.join(name)) {
             Ok(path) if !path.starts_with(root) => {
-                self.tell(&shown, "a link leads out of the folder")
+                self.report_problem(&shown, "a link leads out of the folder")
             }
             Ok(path) if self.seen.insert(path.clone()) => {
                 let is_skill = name.eq_ignore_ascii_case(SKILL_FILE);
@@ -176,11 +176,11 @@ impl PromptScan {
                 self.found.push(PromptFile { path, shown, is_skill, is_claude });
             }
             Ok(_) => {}
-            Err(error) => self.tell(&shown, &error.to_string()),
+            Err(error) => self.report_problem(&shown, &error.to_string()),
         }
     }
 
-    fn tell(&mut self, path: &Path, why: &str) {
+    fn report_problem(&mut self, path: &Path, why: &str) {
         self.wrong.push(format!("{}: {why}", path.display()));
     }
 }
@@ -227,13 +227,13 @@ mod tests {
 
     use super::*;
 
-    fn write(root: &Path, name: &str) {
+    fn write_prompt(root: &Path, name: &str) {
         let path = root.join(name);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(path, name).unwrap();
     }
 
-    fn walk(root: &Path, source: PromptSource, wanted: PromptFileKind) -> PromptScan {
+    fn scan_folder(root: &Path, source: PromptSource, wanted: PromptFileKind) -> PromptScan {
         let mut walk = PromptScan::default();
         walk.over(&PromptFolder { folder: root.to_owned(), source, wanted });
         walk
@@ -255,14 +255,14 @@ mod tests {
     fn a_skill_is_a_folder_and_a_prompt_a_file() {
         let (_folder, root) = folder();
         for name in ["b.md", "a/c.md", "moon/SKILL.md", "moon/more.md", ".git/x.md", "d.txt"] {
-            write(&root, name);
+            write_prompt(&root, name);
         }
-        let prompts = walk(&root, PromptSource::Project, PromptFileKind::Prompts);
+        let prompts = scan_folder(&root, PromptSource::Project, PromptFileKind::Prompts);
         assert_eq!(names(&prompts, &root), ["a/c.md", "b.md", "moon/SKILL.md"]);
-        let skills = walk(&root, PromptSource::Project, PromptFileKind::Skills);
+        let skills = scan_folder(&root, PromptSource::Project, PromptFileKind::Skills);
         assert_eq!(names(&skills, &root), ["moon/SKILL.md"]);
         assert!(skills.found[0].is_skill && skills.wrong.is_empty());
-        let nothing = walk(&root.join("none"), PromptSource::User, PromptFileKind::Skills);
+        let nothing = scan_folder(&root.join("none"), PromptSource::User, PromptFileKind::Skills);
         assert!(nothing.found.is_empty() && nothing.wrong.is_empty());
     }
 
@@ -270,9 +270,9 @@ mod tests {
     fn symlink_loops_end_and_links_out_of_the_folder_are_reported() {
         let (_folder, root) = folder();
         let (_other, outside) = folder();
-        write(&outside, "secret/SKILL.md");
-        write(&outside, "p.md");
-        write(&root, "moon/SKILL.md");
+        write_prompt(&outside, "secret/SKILL.md");
+        write_prompt(&outside, "p.md");
+        write_prompt(&root, "moon/SKILL.md");
         fs::create_dir(root.join("sub")).unwrap();
         symlink(&root, root.join("sub/loop")).unwrap();
         symlink(root.join("moon"), root.join("again")).unwrap();
@@ -281,7 +281,7 @@ mod tests {
         symlink(outside.join("p.md"), root.join("p.md")).unwrap();
         fs::create_dir(root.join("lies")).unwrap();
         symlink(outside.join("p.md"), root.join("lies/SKILL.md")).unwrap();
-        let walk = walk(&root, PromptSource::User, PromptFileKind::Prompts);
+        let walk = scan_folder(&root, PromptSource::User, PromptFileKind::Prompts);
         assert_eq!(names(&walk, &root), ["again/SKILL.md"]);
         assert_eq!(walk.wrong.len(), 3, "{:?}", walk.wrong);
         assert!(walk.wrong.iter().all(|line| line.ends_with("a link leads out of the folder")));
@@ -290,12 +290,13 @@ mod tests {
     #[test]
     fn workspace_prompt_folder_must_not_be_a_symlink() {
         let (_folder, root) = folder();
-        write(&root, "real/moon/SKILL.md");
+        write_prompt(&root, "real/moon/SKILL.md");
         symlink(root.join("real"), root.join("link")).unwrap();
-        let project = walk(&root.join("link"), PromptSource::Project, PromptFileKind::Skills);
+        let project =
+            scan_folder(&root.join("link"), PromptSource::Project, PromptFileKind::Skills);
         assert!(project.found.is_empty() && project.wrong[0].ends_with("its path contains a link"));
         assert_eq!(
-            walk(&root.join("link"), PromptSource::User, PromptFileKind::Skills).found.len(),
+            scan_folder(&root.join("link"), PromptSource::User, PromptFileKind::Skills).found.len(),
             1
         );
     }
@@ -303,9 +304,9 @@ mod tests {
     #[test]
     fn folder_depth_and_count_are_limited() {
         let (_folder, root) = folder();
-        write(&root, "1/2/3/4/SKILL.md");
-        write(&root, "a/b/c/d/e/SKILL.md");
-        let deep = walk(&root, PromptSource::User, PromptFileKind::Skills);
+        write_prompt(&root, "1/2/3/4/SKILL.md");
+        write_prompt(&root, "a/b/c/d/e/SKILL.md");
+        let deep = scan_folder(&root, PromptSource::User, PromptFileKind::Skills);
         assert_eq!(names(&deep, &root), ["1/2/3/4/SKILL.md"]);
         assert!(deep.wrong[0].ends_with("a/b/c/d/e: nested deeper than 4 folders"));
 
@@ -313,9 +314,9 @@ mod tests {
         for number in 0..FOLDERS_MAX {
             fs::create_dir(root.join(format!("{number:04}"))).unwrap();
         }
-        write(&root, "1998/SKILL.md");
-        write(&root, "1999/SKILL.md");
-        let wide = walk(&root, PromptSource::User, PromptFileKind::Skills);
+        write_prompt(&root, "1998/SKILL.md");
+        write_prompt(&root, "1999/SKILL.md");
+        let wide = scan_folder(&root, PromptSource::User, PromptFileKind::Skills);
         assert_eq!(names(&wide, &root), ["1998/SKILL.md"]);
         assert_eq!(wide.wrong.len(), 1);
     }

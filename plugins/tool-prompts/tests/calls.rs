@@ -64,7 +64,7 @@ fn both() -> Places {
 }
 
 #[track_caller]
-fn used(host: &FakeHost, arguments: Value) -> Value {
+fn use_prompt(host: &FakeHost, arguments: Value) -> Value {
     Value::Object(host.call("use_prompt", arguments).unwrap().content)
 }
 
@@ -73,14 +73,14 @@ fn prompt_and_skill_results_match_the_original() {
     let places = both();
     let host = places.host();
     assert_eq!(
-        used(&host, json!({ "name": "review", "arguments": "src/a.rs who='a stranger'" })),
+        use_prompt(&host, json!({ "name": "review", "arguments": "src/a.rs who='a stranger'" })),
         json!({ "name": "review", "content": "Review src/a.rs as a stranger.\n", "source": "user",
                 "instruction": "Follow the content." })
     );
-    let skill = used(&host, json!({ "name": "/moon" }));
+    let skill = use_prompt(&host, json!({ "name": "/moon" }));
     assert_eq!((&skill["content"], &skill["source"]), (&json!("Look up.\n"), &json!("project")));
     assert_eq!(skill["skill_path"], places.path("w/.agents/skills/moon"));
-    let file = used(&host, json!({ "name": "moon", "file": "references/far.md" }));
+    let file = use_prompt(&host, json!({ "name": "moon", "file": "references/far.md" }));
     assert_eq!(file["content"], "The far side.\n");
 }
 

@@ -14,7 +14,7 @@ use crate::events::TodoEvents;
 use crate::plan::{
     OUTPUT_BYTES_MAX, TodoPlan, TodoStep, UnblockedSteps, invalid, is_open, now, text,
 };
-use crate::told;
+use crate::plan_format;
 
 /// Instructions for the model while one of the tools is active.
 const INSTRUCTIONS: &str = "For work with several steps, make a plan with `createPlan`, get the user's approval with `startPlan`, and update it with `setStepStatus`.";
@@ -88,7 +88,7 @@ impl PlanBoard {
         let plan = TodoPlan::new(self.plans_made + 1, title, steps)?;
         self.plans_made += 1;
         self.events.note("plan_created", &plan, None);
-        let answer = told::plan_json(&plan);
+        let answer = plan_format::plan_json(&plan);
         self.plan = Some(plan);
         Ok(answer)
     }
@@ -98,13 +98,13 @@ impl PlanBoard {
     /// # Errors
     /// An error if no plan exists, or it has started.
     pub fn proposed(&self) -> Result<&TodoPlan> {
-        let plan = self.plan.as_ref().ok_or_else(no_plan)?;
+        let plan = self.plan.as_ref().ok_or_else(no_plan_error)?;
         match plan.status {
             PlanStatus::Proposed => Ok(plan),
             PlanStatus::Active => {
                 Err(unavailable("Plan already started. Proceed with setStepStatus."))
             }
-            _ => Err(no_plan()),
+            _ => Err(no_plan_error()),
         }
     }
 
@@ -114,7 +114,7 @@ impl PlanBoard {
     /// An error if no plan exists, or it has started.
     pub fn start(&mut self, message: Option<String>) -> Result<Value> {
         self.proposed()?;
-        let plan = self.plan.as_mut().ok_or_else(no_plan)?;
+        let plan = self.plan.as_mut().ok_or_else(no_plan_error)?;
         plan.status = PlanStatus::Active;
         plan.started_at = Some(now());
         self.events.note("plan_started", plan, None);
@@ -157,7 +157,7 @@ impl PlanBoard {
             let step = plan.steps.iter().find(|step| step.id == *id);
             events.note("step_unblocked", plan, step);
         }
-        Ok(told::step_json(plan, place))
+        Ok(plan_format::step_json(plan, place))
     }
 
     /// Completes a step and stores its output for dependent steps.
@@ -198,7 +198,7 @@ impl PlanBoard {
         let (plan, events) = self.begun()?;
         let place = plan.add(description, after)?;
         events.note("step_added", plan, Some(&plan.steps[place]));
-        let mut answer = told::step_json(plan, place);
+        let mut answer = plan_format::step_json(plan, place);
         answer["total_steps"] = json!(plan.steps.len());
         Ok(answer)
     }
@@ -244,7 +244,7 @@ impl PlanBoard {
         }
         let to = if known.is_some() { "existing step" } else { "new step" };
         let state = if is_blocked { " (BLOCKED)" } else { "" };
-        let mut answer = told::step_json(plan, place);
+        let mut answer = plan_format::step_json(plan, place);
         answer["blocked_by"] = json!(plan.waits_for(place));
         answer["total_steps"] = json!(plan.steps.len());
         answer["message"] =
@@ -258,31 +258,31 @@ impl PlanBoard {
     /// An error if no plan exists, or if a plan to which the user has not agreed should become
     /// completed.
     pub fn complete(&mut self, status: PlanStatus, summary: Option<String>) -> Result<Value> {
-        let plan = self.plan.as_mut().ok_or_else(no_plan)?;
+        let plan = self.plan.as_mut().ok_or_else(no_plan_error)?;
         match plan.status {
             PlanStatus::Active => {}
             PlanStatus::Proposed if status == PlanStatus::Cancelled => {}
             PlanStatus::Proposed => {
-                let name = told::plan_status(status);
+                let name = plan_format::plan_status(status);
                 let text = format!("Cannot mark plan as '{name}' - plan was never started.");
                 return Err(
                     unavailable(&text).with_hint("Use 'cancelled' if the plan was rejected.")
                 );
             }
-            _ => return Err(no_plan()),
+            _ => return Err(no_plan_error()),
         }
         plan.summary = summary.map(|summary| text("summary", &summary)).transpose()?;
         plan.status = status;
         plan.completed_at = Some(now());
-        let kind = format!("plan_{}", told::plan_status(status));
+        let kind = format!("plan_{}", plan_format::plan_status(status));
         self.events.note(&kind, plan, None);
         Ok(json!({
             "plan_id": plan.id,
             "title": plan.title,
-            "status": told::plan_status(status),
+            "status": plan_format::plan_status(status),
             "completed_at": plan.completed_at,
             "summary": plan.summary,
-            "progress": told::progress(plan),
+            "progress": plan_format::progress(plan),
         }))
     }
 
@@ -291,7 +291,7 @@ impl PlanBoard {
     /// # Errors
     /// An error if no plan exists, or it has another ID.
     pub fn find(&self, plan_id: Option<&str>) -> Result<&TodoPlan> {
-        let plan = self.plan.as_ref().ok_or_else(no_plan)?;
+        let plan = self.plan.as_ref().ok_or_else(no_plan_error)?;
         match plan_id {
             Some(id) if id != plan.id => {
                 let shown = truncate_chars(id, 40);
@@ -312,13 +312,13 @@ impl PlanBoard {
     }
 
     fn begun(&mut self) -> Result<(&mut TodoPlan, &mut TodoEvents)> {
-        let plan = self.plan.as_mut().ok_or_else(no_plan)?;
+        let plan = self.plan.as_mut().ok_or_else(no_plan_error)?;
         match plan.status {
             PlanStatus::Active => Ok((plan, &mut self.events)),
             PlanStatus::Proposed => {
                 Err(unavailable("Plan not started. Call startPlan first to confirm the plan."))
             }
-            _ => Err(no_plan()),
+            _ => Err(no_plan_error()),
         }
     }
 }
@@ -348,12 +348,12 @@ impl State for Todo {
             let text = format!("unknown command `{name}`");
             return Err(Error::new(ErrorKind::UnknownOperation, text));
         }
-        let text = cx.state().board().plan.as_ref().map(told::format_for_user);
+        let text = cx.state().board().plan.as_ref().map(plan_format::format_for_user);
         Ok(Output::text(text.unwrap_or_else(|| "there is no plan".to_owned())))
     }
 }
 
-fn no_plan() -> Error {
+fn no_plan_error() -> Error {
     unavailable("No active plan. Create a plan first with createPlan.")
 }
 

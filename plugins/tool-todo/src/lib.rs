@@ -7,9 +7,9 @@
 
 mod board;
 mod events;
-mod others;
 mod plan;
-mod told;
+mod plan_format;
+mod step_tools;
 
 use jaato_plugin_sdk::hooks::Preview;
 use jaato_plugin_sdk::prelude::*;
@@ -76,9 +76,9 @@ impl Tool for StartPlan {
     async fn preview(self, cx: &Cx<Todo>) -> Result<Preview> {
         let board = cx.state().board();
         // The user can agree only to a plan that the preview shows.
-        Ok(board
-            .proposed()
-            .map_or_else(Preview::refused, |plan| Preview::text(told::format_for_user(plan))))
+        Ok(board.proposed().map_or_else(Preview::refused, |plan| {
+            Preview::text(plan_format::format_for_user(plan))
+        }))
     }
 }
 
@@ -206,7 +206,7 @@ async fn add_step(
 )]
 async fn get_plan_status(cx: &Cx<Todo>, #[serde(default)] plan_id: String) -> Result<Output> {
     let board = cx.state().board();
-    Ok(Output::json(told::status_of(board.find(non_empty_text(plan_id).as_deref())?)))
+    Ok(Output::json(plan_format::status_of(board.find(non_empty_text(plan_id).as_deref())?)))
 }
 
 /// Returns a text unless it is empty.

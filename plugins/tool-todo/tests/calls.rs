@@ -15,7 +15,7 @@ fn call(host: &FakeHost, name: &str, arguments: Value) -> Value {
 }
 
 #[track_caller]
-fn refused(host: &FakeHost, name: &str, arguments: Value) -> Error {
+fn call_error(host: &FakeHost, name: &str, arguments: Value) -> Error {
     host.call(name, arguments).unwrap_err()
 }
 
@@ -28,7 +28,7 @@ fn with_plan(steps: &[&str]) -> FakeHost {
     host
 }
 
-fn set(host: &FakeHost, step: &str, status: &str) -> Value {
+fn set_step_status(host: &FakeHost, step: &str, status: &str) -> Value {
     call(host, "setStepStatus", json!({ "step_id": step, "status": status }))
 }
 
@@ -50,17 +50,18 @@ fn plan_is_created_started_worked_through_and_completed() {
     let made = call(&host, "createPlan", json!({ "title": "Mend it", "steps": ["look", "edit"] }));
     assert_eq!((&made["plan_id"], &made["status"]), (&json!("plan_1"), &json!("proposed")));
     assert_eq!(made["steps"][1]["step_id"], "step_2");
-    let error = refused(&host, "setStepStatus", json!({ "step_id": "step_1", "status": "failed" }));
+    let error =
+        call_error(&host, "setStepStatus", json!({ "step_id": "step_1", "status": "failed" }));
     assert_eq!(error.message, "Plan not started. Call startPlan first to confirm the plan.");
 
     let begun = call(&host, "startPlan", json!({}));
     assert_eq!(begun["message"], "Plan confirmed. You may proceed with execution.");
-    let error = refused(&host, "startPlan", json!({}));
+    let error = call_error(&host, "startPlan", json!({}));
     assert_eq!(error.message, "Plan already started. Proceed with setStepStatus.");
 
-    let first = set(&host, "step_1", "in_progress");
+    let first = set_step_status(&host, "step_1", "in_progress");
     assert_eq!(first["instruction"], "Step is now in progress. Proceed immediately with: look");
-    let first = set(&host, "1", "completed");
+    let first = set_step_status(&host, "1", "completed");
     let next = "Step completed. Proceed immediately to next step: edit";
     assert_eq!(first["instruction"], next);
     assert_eq!(
@@ -68,17 +69,17 @@ fn plan_is_created_started_worked_through_and_completed() {
         json!({ "total": 2, "completed": 1, "failed": 0, "skipped": 0, "in_progress": 0,
                 "pending": 1, "blocked": 0, "percent": 50.0 })
     );
-    let error = refused(&host, "createPlan", json!({ "title": "Again", "steps": ["x"] }));
+    let error = call_error(&host, "createPlan", json!({ "title": "Again", "steps": ["x"] }));
     let text =
         "An active plan already exists: 'Mend it' (1 pending, 0 in progress). Do NOT recreate it.";
     assert_eq!(error.message, text);
 
-    let last = set(&host, "step_2", "completed");
+    let last = set_step_status(&host, "step_2", "completed");
     assert_eq!(last["instruction"], "All steps are done. Call completePlan.");
     let over = call(&host, "completePlan", json!({ "status": "completed", "summary": "mended" }));
     assert_eq!((&over["status"], &over["summary"]), (&json!("completed"), &json!("mended")));
     assert_eq!(over["progress"]["percent"], 100.0);
-    let error = refused(&host, "completePlan", json!({ "status": "failed" }));
+    let error = call_error(&host, "completePlan", json!({ "status": "failed" }));
     assert_eq!(error.message, "No active plan. Create a plan first with createPlan.");
     let again = call(&host, "createPlan", json!({ "title": "Next", "steps": ["x"] }));
     assert_eq!(again["plan_id"], "plan_2");
@@ -88,7 +89,7 @@ fn plan_is_created_started_worked_through_and_completed() {
 fn plan_that_was_never_started_can_only_be_cancelled() {
     let host = host();
     call(&host, "createPlan", json!({ "title": "Mend it", "steps": ["look"] }));
-    let error = refused(&host, "completePlan", json!({ "status": "completed" }));
+    let error = call_error(&host, "completePlan", json!({ "status": "completed" }));
     assert_eq!(error.message, "Cannot mark plan as 'completed' - plan was never started.");
     let over = call(&host, "completePlan", json!({ "status": "cancelled" }));
     assert_eq!(over["status"], "cancelled");
@@ -122,7 +123,7 @@ fn step_waits_for_other_steps_and_receives_their_output() {
     let added = call(&host, "addDependentStep", waits);
     assert_eq!(added["message"], "Added 2 dependencies to new step (BLOCKED)");
     assert_eq!(added["blocked_by"], json!(["step_1", "step_2"]));
-    let refusing = |arguments: Value| refused(&host, "setStepStatus", arguments).message;
+    let refusing = |arguments: Value| call_error(&host, "setStepStatus", arguments).message;
     let step = json!({ "step_id": "step_3", "status": "completed" });
     assert_eq!(refusing(step), "Step is blocked: step_3 waits for step_1, step_2");
 
@@ -136,16 +137,16 @@ fn step_waits_for_other_steps_and_receives_their_output() {
     assert_eq!(blocked["blocked_steps"][0]["blocked_by"], json!(["step_2"]));
     let received = json!({ "step_1": { "file": "a.tar" } });
     assert_eq!(blocked["blocked_steps"][0]["received_outputs"], received);
-    set(&host, "step_2", "completed");
-    let begun = set(&host, "step_3", "in_progress");
+    set_step_status(&host, "step_2", "completed");
+    let begun = set_step_status(&host, "step_3", "in_progress");
     assert_eq!((&begun["status"], &begun["received_outputs"]), (&json!("in_progress"), &received));
 
     let circle = json!({ "description": "publish", "depends_on": [{ "step_id": "step_3" }] });
-    let error = refused(&host, "addDependentStep", circle);
+    let error = call_error(&host, "addDependentStep", circle);
     assert_eq!(error.message, "step_3 would wait for itself through step_3");
     let far =
         json!({ "description": "x", "depends_on": [{ "step_id": "s", "agent_id": "other" }] });
-    assert_eq!(refused(&host, "addDependentStep", far).kind, ErrorKind::NotFound);
+    assert_eq!(call_error(&host, "addDependentStep", far).kind, ErrorKind::NotFound);
     let status = call(&host, "getPlanStatus", json!({}));
     assert_eq!(status["steps"].as_array().unwrap().len(), 3);
 }
@@ -160,14 +161,14 @@ fn existing_step_waits_and_continues_after_a_failed_or_skipped_one() {
         let added = call(&host, "addDependentStep", waits);
         assert_eq!(added["message"], "Added 2 dependencies to existing step (BLOCKED)");
         assert_eq!((&added["status"], &added["total_steps"]), (&json!("blocked"), &json!(3)));
-        set(&host, "1", "completed");
-        set(&host, "2", how);
+        set_step_status(&host, "1", "completed");
+        set_step_status(&host, "2", how);
         let status = call(&host, "getPlanStatus", json!({}));
         assert_eq!(status["steps"][2]["not_completed"], json!(["step_2"]), "{how}");
-        assert_eq!(set(&host, "3", "in_progress")["status"], "in_progress");
+        assert_eq!(set_step_status(&host, "3", "in_progress")["status"], "in_progress");
     }
     let host = with_plan(&["build"]);
-    let wrong = |arguments| refused(&host, "addDependentStep", arguments).message;
+    let wrong = |arguments| call_error(&host, "addDependentStep", arguments).message;
     let on = json!([{ "step_id": "1" }]);
     assert_eq!(wrong(json!({ "step_id": "zz", "depends_on": on })), "Step not found: zz");
     assert_eq!(wrong(json!({ "depends_on": on })), "step_id or description is required");
@@ -179,7 +180,7 @@ fn existing_step_waits_and_continues_after_a_failed_or_skipped_one() {
 #[test]
 fn plan_status_reports_times_and_the_current_step() {
     let host = with_plan(&["look", "edit"]);
-    set(&host, "1", "in_progress");
+    set_step_status(&host, "1", "in_progress");
     let status = || call(&host, "getPlanStatus", json!({}));
     let now = status();
     let current = json!({ "step_id": "step_1", "sequence": 1, "description": "look" });
@@ -200,11 +201,11 @@ fn plan_events_are_returned_on_request_and_to_subscribers() {
     let wanted = json!({ "event_types": ["step_completed"] });
     let subscribed = call(&host, "subscribeToTasks", wanted);
     assert_eq!(subscribed["subscription_id"], "subscription_1");
-    assert_eq!(set(&host, "step_1", "in_progress").get("task_events"), None);
-    let told = set(&host, "step_1", "completed");
+    assert_eq!(set_step_status(&host, "step_1", "in_progress").get("task_events"), None);
+    let told = set_step_status(&host, "step_1", "completed");
     assert_eq!(told["task_events"][0]["event_type"], "step_completed");
     assert_eq!(told["task_events"][0]["source_step_sequence"], 1);
-    assert_eq!(set(&host, "step_2", "in_progress").get("task_events"), None);
+    assert_eq!(set_step_status(&host, "step_2", "in_progress").get("task_events"), None);
     assert_eq!(call(&host, "listSubscriptions", json!({}))["count"], 1);
     let ended = call(&host, "unsubscribe", json!({ "subscription_id": "subscription_1" }));
     assert_eq!(ended["unsubscribed"], true);
@@ -223,7 +224,7 @@ fn plan_events_are_returned_on_request_and_to_subscribers() {
     assert_eq!(newest["last_event_id"], all["last_event_id"]);
     let after = json!({ "after_event": all["events"][2]["event_id"], "limit": 20 });
     assert_eq!(call(&host, "getTaskEvents", after)["count"], 2);
-    let error = refused(&host, "getTaskEvents", json!({ "timeout": 5 }));
+    let error = call_error(&host, "getTaskEvents", json!({ "timeout": 5 }));
     assert_eq!(error.kind, ErrorKind::InvalidArguments);
     let none = json!({ "timeout": 0.01, "after_event": all["last_event_id"] });
     assert_eq!(call(&host, "getTaskEvents", none)["count"], 0);
@@ -232,7 +233,7 @@ fn plan_events_are_returned_on_request_and_to_subscribers() {
 #[test]
 fn saved_plan_is_restored_in_the_next_instance() {
     let host = with_plan(&["look", "edit"]);
-    set(&host, "step_1", "completed");
+    set_step_status(&host, "step_1", "completed");
     let saved = host.instance().unwrap().save().unwrap().unwrap();
     let next = host.create(Some(&saved)).unwrap();
     let status = next.call("getPlanStatus", json!({})).unwrap().content;
@@ -243,7 +244,7 @@ fn saved_plan_is_restored_in_the_next_instance() {
 fn empty_or_oversized_plan_input_is_refused() {
     let host = host();
     let create = |title: &str, steps: Vec<String>| {
-        refused(&host, "createPlan", json!({ "title": title, "steps": steps })).message
+        call_error(&host, "createPlan", json!({ "title": title, "steps": steps })).message
     };
     assert_eq!(create(" ", vec!["a".to_owned()]), "title is required");
     assert_eq!(create("x", Vec::new()), "steps must be a non-empty array");
@@ -252,16 +253,16 @@ fn empty_or_oversized_plan_input_is_refused() {
     assert_eq!(create("x", many), "a plan has at most 500 steps");
     let long = create("x", vec!["a".repeat(5000)]);
     assert_eq!(long, "description has 5000 bytes, but the maximum is 4096");
-    assert_eq!(refused(&host, "getPlanStatus", json!({})).kind, ErrorKind::Unavailable);
+    assert_eq!(call_error(&host, "getPlanStatus", json!({})).kind, ErrorKind::Unavailable);
 
     let host = with_plan(&["look"]);
-    let error = refused(&host, "setStepStatus", json!({ "step_id": "zz", "status": "failed" }));
+    let error = call_error(&host, "setStepStatus", json!({ "step_id": "zz", "status": "failed" }));
     assert_eq!(error.message, "Step not found: zz");
     let output = json!({ "text": "a".repeat(70_000) });
     let error =
-        refused(&host, "completeStepWithOutput", json!({ "step_id": "1", "output": output }));
+        call_error(&host, "completeStepWithOutput", json!({ "step_id": "1", "output": output }));
     assert!(error.message.contains("the maximum is 65536"), "{}", error.message);
-    let error = refused(&host, "getPlanStatus", json!({ "plan_id": "plan_9" }));
+    let error = call_error(&host, "getPlanStatus", json!({ "plan_id": "plan_9" }));
     assert_eq!(error.hint.as_deref(), Some("the plan of this session is plan_1"));
 }
 

@@ -19,12 +19,12 @@ pub fn pack(parent: &Path, name: &str, stamp: u64, to: &Path) -> Result<()> {
     let describe = || format!("packing `{}`", to.display());
     let file = BufWriter::new(File::create(to).with_context(describe)?);
     let gzip = GzEncoder::new(file, Compression::default());
-    write(parent, name, stamp, gzip)
+    write_archive(parent, name, stamp, gzip)
         .and_then(|gzip| Ok(gzip.finish()?.flush()?))
         .with_context(describe)
 }
 
-fn write<W: Write>(parent: &Path, name: &str, stamp: u64, to: W) -> Result<W> {
+fn write_archive<W: Write>(parent: &Path, name: &str, stamp: u64, to: W) -> Result<W> {
     let mut archive = tar::Builder::new(to);
     for path in tree(parent, Path::new(name))? {
         let from = parent.join(&path);
@@ -79,7 +79,7 @@ mod tests {
     use crate::child;
 
     /// Writes a tree. The order, the modes and the times differ between calls.
-    fn packed(files: &[&str], mode: u32) -> Vec<u8> {
+    fn pack_files(files: &[&str], mode: u32) -> Vec<u8> {
         let parent = tempfile::tempdir().unwrap();
         for file in files {
             let path = parent.path().join("a-1").join(file);
@@ -94,16 +94,16 @@ mod tests {
 
     #[test]
     fn archive_bytes_do_not_depend_on_file_order_and_modes() {
-        let one = packed(&["bin/a", "lib/b", "README"], 0o700);
-        assert_eq!(one, packed(&["README", "lib/b", "bin/a"], 0o644));
-        assert_ne!(one, packed(&["README", "lib/c", "bin/a"], 0o644));
+        let one = pack_files(&["bin/a", "lib/b", "README"], 0o700);
+        assert_eq!(one, pack_files(&["README", "lib/b", "bin/a"], 0o644));
+        assert_ne!(one, pack_files(&["README", "lib/c", "bin/a"], 0o644));
     }
 
     #[test]
     fn archived_programs_are_executable_and_all_files_are_readable() {
         let parent = tempfile::tempdir().unwrap();
         let archive = parent.path().join("a.tar.gz");
-        fs::write(&archive, packed(&["bin/a", "lib/bin/b"], 0o600)).unwrap();
+        fs::write(&archive, pack_files(&["bin/a", "lib/bin/b"], 0o600)).unwrap();
         let mut list = Command::new("tar");
         list.arg("-tvzf").arg(&archive).env("TZ", "UTC").env("LC_ALL", "C");
         let listed = child::output(&mut list).unwrap();

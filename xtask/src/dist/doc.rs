@@ -45,7 +45,7 @@ pub fn lay_out(workspace: &CargoWorkspace, folder: &Path) -> Result<()> {
         // A broken link is an error.
         child::run(cargo.env("RUSTDOCFLAGS", "-D rustdoc::broken_intra_doc_links"))?;
     }
-    copy(&target.join("doc"), folder)?;
+    copy_docs(&target.join("doc"), folder)?;
     let front = folder.join("index.html");
     fs::write(&front, front_page(&crates))
         .with_context(|| format!("writing `{}`", front.display()))?;
@@ -73,14 +73,14 @@ fn front_page(crates: &[(&str, &str)]) -> String {
 }
 
 /// Copies cargo's output without its lock file.
-fn copy(from: &Path, to: &Path) -> Result<()> {
+fn copy_docs(from: &Path, to: &Path) -> Result<()> {
     let describe = || format!("reading `{}`", from.display());
     fs::create_dir_all(to).with_context(|| format!("making `{}`", to.display()))?;
     for entry in fs::read_dir(from).with_context(describe)? {
         let entry = entry.with_context(describe)?;
         let (path, place) = (entry.path(), to.join(entry.file_name()));
         if path.is_dir() {
-            copy(&path, &place)?;
+            copy_docs(&path, &place)?;
         } else if entry.file_name() != ".lock" {
             place_file(&path, &place)?;
         }

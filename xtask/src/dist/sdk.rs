@@ -43,28 +43,28 @@ pub fn lay_out(workspace: &CargoWorkspace, folder: &Path) -> Result<()> {
     let members = members(workspace)?;
     for part in [CRATES, EXAMPLES, PAGES] {
         for file in files(root, part)? {
-            copy(root, &file, folder)?;
+            copy_file(root, &file, folder)?;
         }
     }
     for file in GUIDE.iter().chain(&LICENSES) {
-        copy(root, Path::new(file), folder)?;
+        copy_file(root, Path::new(file), folder)?;
     }
     let mut manifests = String::new();
     for member in &members {
-        manifests.push_str(&read(&folder.join(member).join("Cargo.toml"))?);
+        manifests.push_str(&read_text(&folder.join(member).join("Cargo.toml"))?);
     }
-    let ours = read(&root.join("Cargo.toml"))?;
+    let ours = read_text(&root.join("Cargo.toml"))?;
     let made = manifest::generate_manifest(&ours, &members, &manifests)
         .context("making the sdk's manifest")?;
-    write(&folder.join("Cargo.toml"), &made)?;
-    write(&folder.join("README.md"), README)?;
+    write_text(&folder.join("Cargo.toml"), &made)?;
+    write_text(&folder.join("README.md"), README)?;
     write_lock_file(root, folder, folder)?;
     let examples = folder.join(EXAMPLES);
     let manifest = examples.join("Cargo.toml");
     if !manifest.is_file() {
         return Ok(());
     }
-    write(&manifest, &without_fixtures(&read(&manifest)?))?;
+    write_text(&manifest, &without_fixtures(&read_text(&manifest)?))?;
     write_lock_file(root, folder, &examples)
 }
 
@@ -135,19 +135,19 @@ fn files(root: &Path, folder: &str) -> Result<Vec<PathBuf>> {
         // A file may be deleted but not yet committed as deleted.
         files.retain(|file| root.join(file).is_file());
     } else if root.join(folder).is_dir() {
-        walk(root, Path::new(folder), &mut files)?;
+        collect_files(root, Path::new(folder), &mut files)?;
     }
     files.retain(|file| is_wanted(file));
     Ok(files)
 }
 
-fn walk(root: &Path, folder: &Path, files: &mut Vec<PathBuf>) -> Result<()> {
+fn collect_files(root: &Path, folder: &Path, files: &mut Vec<PathBuf>) -> Result<()> {
     let describe = || format!("reading `{}`", root.join(folder).display());
     for entry in fs::read_dir(root.join(folder)).with_context(describe)? {
         let entry = entry.with_context(describe)?;
         let path = folder.join(entry.file_name());
         if entry.file_type().with_context(describe)?.is_dir() {
-            walk(root, &path, files)?;
+            collect_files(root, &path, files)?;
         } else {
             files.push(path);
         }
@@ -171,7 +171,7 @@ fn is_wanted(file: &Path) -> bool {
         || !is_example && !file.components().any(named)
 }
 
-fn copy(root: &Path, file: &Path, folder: &Path) -> Result<()> {
+fn copy_file(root: &Path, file: &Path, folder: &Path) -> Result<()> {
     let (from, to) = (root.join(file), folder.join(file));
     if !from.is_file() {
         bail!("`{}` is missing, and the sdk must have it", from.display());
@@ -181,11 +181,11 @@ fn copy(root: &Path, file: &Path, folder: &Path) -> Result<()> {
     place_file(&from, &to)
 }
 
-fn read(path: &Path) -> Result<String> {
+fn read_text(path: &Path) -> Result<String> {
     fs::read_to_string(path).with_context(|| format!("reading `{}`", path.display()))
 }
 
-fn write(path: &Path, text: &str) -> Result<()> {
+fn write_text(path: &Path, text: &str) -> Result<()> {
     fs::write(path, text).with_context(|| format!("writing `{}`", path.display()))
 }
 

@@ -28,11 +28,11 @@ pub fn pack(release: &ReleaseTree<'_>, folder: &Path) -> Result<PathBuf> {
     let describe = || format!("packing `{}`", path.display());
     let file = File::create(&path).with_context(describe)?;
     let wheel = WheelWriter { zip: ZipWriter::new(BufWriter::new(file)), record: String::new() };
-    fill(wheel, release, &stem, &tag).with_context(describe)?;
+    fill_wheel(wheel, release, &stem, &tag).with_context(describe)?;
     Ok(path)
 }
 
-fn fill<W: Write + Seek>(
+fn fill_wheel<W: Write + Seek>(
     mut wheel: WheelWriter<W>,
     release: &ReleaseTree<'_>,
     stem: &str,
@@ -40,16 +40,16 @@ fn fill<W: Write + Seek>(
 ) -> Result<()> {
     let (data, info) = (format!("{stem}.data"), format!("{stem}.dist-info"));
     for plugin in release.plugins()? {
-        let content = read(&release.tree.join(&plugin))?;
+        let content = read_bytes(&release.tree.join(&plugin))?;
         wheel.add(&format!("{data}/data/{plugin}"), READ, &content)?;
     }
-    wheel.add(&format!("{data}/scripts/{HOST}"), RUN, &read(&release.binary())?)?;
-    let readme = read(&release.tree.join(README))?;
+    wheel.add(&format!("{data}/scripts/{HOST}"), RUN, &read_bytes(&release.binary())?)?;
+    let readme = read_bytes(&release.tree.join(README))?;
     let metadata = [metadata(release.version).as_bytes(), &readme].concat();
     wheel.add(&format!("{info}/METADATA"), READ, &metadata)?;
     wheel.add(&format!("{info}/WHEEL"), READ, about_wheel(tag).as_bytes())?;
     for license in LICENSES {
-        let content = read(&release.tree.join(license))?;
+        let content = read_bytes(&release.tree.join(license))?;
         wheel.add(&format!("{info}/licenses/{license}"), READ, &content)?;
     }
     wheel.finish(&format!("{info}/RECORD"))
@@ -82,7 +82,7 @@ fn about_wheel(tag: &str) -> String {
     format!("Wheel-Version: 1.0\nGenerator: cargo-xtask\nRoot-Is-Purelib: false\nTag: {tag}\n")
 }
 
-fn read(path: &Path) -> Result<Vec<u8>> {
+fn read_bytes(path: &Path) -> Result<Vec<u8>> {
     fs::read(path).with_context(|| format!("reading `{}`", path.display()))
 }
 
@@ -103,17 +103,17 @@ impl<W: Write + Seek> WheelWriter<W> {
     fn add(&mut self, path: &str, mode: u32, content: &[u8]) -> Result<()> {
         let digest = BASE64_URL_SAFE_NO_PAD.encode(Sha256::digest(content));
         self.record.push_str(&format!("{path},sha256={digest},{}\n", content.len()));
-        self.write(path, mode, content)
+        self.write_member(path, mode, content)
     }
 
     fn finish(mut self, path: &str) -> Result<()> {
         let record = format!("{}{path},,\n", self.record);
-        self.write(path, READ, record.as_bytes())?;
+        self.write_member(path, READ, record.as_bytes())?;
         self.zip.finish()?.flush()?;
         Ok(())
     }
 
-    fn write(&mut self, path: &str, mode: u32, content: &[u8]) -> Result<()> {
+    fn write_member(&mut self, path: &str, mode: u32, content: &[u8]) -> Result<()> {
         let options = SimpleFileOptions::default()
             .compression_method(CompressionMethod::Deflated)
             // The earliest time of the format. Installers ignore it.

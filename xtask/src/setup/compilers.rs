@@ -62,7 +62,7 @@ fn fetch_into(folder: &Path, release: &str) -> Result<()> {
     }
     let downloads = beside.join("downloads");
     fs::create_dir_all(&downloads).with_context(|| format!("making `{}`", downloads.display()))?;
-    download(&downloads, version)?;
+    download_compiler(&downloads, version)?;
     for package in files_in(&downloads)? {
         child::run(Command::new("dpkg").arg("-x").arg(package).arg(&beside))?;
     }
@@ -87,7 +87,7 @@ fn offered_version<'a>(table: &'a str, release: &str) -> Result<&'a str> {
     })
 }
 
-fn download(folder: &Path, version: &str) -> Result<()> {
+fn download_compiler(folder: &Path, version: &str) -> Result<()> {
     let mut packages: Vec<String> =
         PACKAGES.iter().map(|name| format!("{name}={version}")).collect();
     for beginning in NAMED {

@@ -201,7 +201,7 @@ impl EngineDaemon {
 
 impl Drop for EngineDaemon {
     fn drop(&mut self) {
-        if !end(self.child.id(), || matches!(self.child.try_wait(), Ok(Some(_)) | Err(_))) {
+        if !end_process(self.child.id(), || matches!(self.child.try_wait(), Ok(Some(_)) | Err(_))) {
             // Its helper program notices this and ends too.
             let _ = self.child.kill();
             let _ = self.child.wait();
@@ -242,14 +242,14 @@ fn end_previous_engine(folder: &Path) -> Result<()> {
         // Another process may have the id by now.
         words.split(|byte| *byte == 0).any(|word| word == folder.as_os_str().as_encoded_bytes())
     };
-    if is_it() && !end(pid, || !is_it()) {
+    if is_it() && !end_process(pid, || !is_it()) {
         bail!("an earlier dockerd (process {pid}) did not end");
     }
     Ok(())
 }
 
 /// Asks a process to end. Returns true if it has ended.
-fn end(pid: u32, has_ended: impl FnMut() -> bool) -> bool {
+fn end_process(pid: u32, has_ended: impl FnMut() -> bool) -> bool {
     let mut has_ended = has_ended;
     let mut command = Command::new("kill");
     command.args(["-TERM", &pid.to_string()]).stderr(Stdio::null());
@@ -328,7 +328,7 @@ mod tests {
     #[test]
     fn end_waits_until_the_process_has_exited() {
         let mut child = Command::new("sleep").arg("600").spawn().unwrap();
-        assert!(end(child.id(), || child.try_wait().unwrap().is_some()));
+        assert!(end_process(child.id(), || child.try_wait().unwrap().is_some()));
     }
 
     #[test]

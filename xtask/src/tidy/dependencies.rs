@@ -211,7 +211,11 @@ mod tests {
 
     /// Returns the findings for the workspace with one additional package.
     #[track_caller]
-    fn found(name: &str, folder: &str, uses: &[(&str, DependencyKind)]) -> Vec<String> {
+    fn findings_with_package(
+        name: &str,
+        folder: &str,
+        uses: &[(&str, DependencyKind)],
+    ) -> Vec<String> {
         let mut packages: Vec<WorkspacePackage> = TABLE
             .iter()
             .filter(|row| row.package != name)
@@ -223,18 +227,18 @@ mod tests {
     }
 
     #[track_caller]
-    fn refused(name: &str, folder: &str, uses: &str) {
-        let found = found(name, folder, &[(uses, DependencyKind::Normal)]);
+    fn assert_refused(name: &str, folder: &str, uses: &str) {
+        let found = findings_with_package(name, folder, &[(uses, DependencyKind::Normal)]);
         assert_eq!(found.len(), 1, "{found:?}");
         assert!(found[0].contains(&format!("`{name}` may not use `{uses}`")), "{found:?}");
     }
 
     #[test]
     fn host_and_plugins_never_depend_on_each_other() {
-        refused("tool-a", "plugins/tool-a", "jaato-session");
-        refused("tool-a", "plugins/tool-a", "tool-other");
-        refused("jaato-runtime", "host/runtime", "tool-other");
-        refused("jaato-types", "plugin-api/types", "jaato-config");
+        assert_refused("tool-a", "plugins/tool-a", "jaato-session");
+        assert_refused("tool-a", "plugins/tool-a", "tool-other");
+        assert_refused("jaato-runtime", "host/runtime", "tool-other");
+        assert_refused("jaato-types", "plugin-api/types", "jaato-config");
     }
 
     #[test]
@@ -242,20 +246,21 @@ mod tests {
         for row in TABLE {
             assert!(!row.uses.contains(&"jaato") && !row.tests_use.contains(&"jaato"));
         }
-        refused("jaato-worker", "host/worker", "jaato");
-        refused("tool-a", "plugins/tool-a", "jaato");
+        assert_refused("jaato-worker", "host/worker", "jaato");
+        assert_refused("tool-a", "plugins/tool-a", "jaato");
     }
 
     #[test]
     fn session_does_not_use_the_loader_and_policy_does_not_use_the_session() {
-        refused("jaato-session", "host/session", "jaato-loader");
-        refused("jaato-policy", "host/policy", "jaato-session");
+        assert_refused("jaato-session", "host/session", "jaato-loader");
+        assert_refused("jaato-policy", "host/policy", "jaato-session");
     }
 
     #[test]
     fn test_dependency_is_not_allowed_as_a_normal_one() {
         let folder = "plugins/tool-a";
-        let with = |kind| found("tool-a", folder, &[("jaato-plugin-testkit", kind)]);
+        let with =
+            |kind| findings_with_package("tool-a", folder, &[("jaato-plugin-testkit", kind)]);
         assert_eq!(with(DependencyKind::Dev), Vec::<String>::new());
         assert_eq!(with(DependencyKind::Normal).len(), 1);
     }
@@ -278,7 +283,7 @@ mod tests {
     #[test]
     fn crate_missing_from_the_dependency_table_is_found() {
         assert_eq!(
-            found("jaato-novel", "host/novel", &[]),
+            findings_with_package("jaato-novel", "host/novel", &[]),
             ["host/novel/Cargo.toml: `jaato-novel` is not in the dependency table, \
               say in `xtask/src/tidy/dependencies.rs` what it may use"]
         );
@@ -288,8 +293,11 @@ mod tests {
     fn hidden_crates_are_used_only_by_the_boundary_and_the_loader() {
         for name in ["abi_stable", "async-ffi", "libloading"] {
             let uses = [(name, DependencyKind::Dev)];
-            assert_eq!(found("tool-a", "plugins/tool-a", &uses).len(), 1, "{name}");
-            assert_eq!(found("jaato-loader", "host/loader", &uses), Vec::<String>::new());
+            assert_eq!(findings_with_package("tool-a", "plugins/tool-a", &uses).len(), 1, "{name}");
+            assert_eq!(
+                findings_with_package("jaato-loader", "host/loader", &uses),
+                Vec::<String>::new()
+            );
         }
     }
 

@@ -18,7 +18,7 @@ pub fn check(sources: &[RustSource]) -> Vec<TidyFinding> {
     let mut findings = Vec::new();
     for source in sources.iter().filter(|source| is_of_the_host(&source.path)) {
         let mut lines = Vec::new();
-        collect(source.tokens.clone(), &mut lines);
+        collect_folder_lines(source.tokens.clone(), &mut lines);
         for line in lines {
             let what = "a folder is made";
             let remedy = "use `jaato_places::make_own_folder`, which makes it private and checks who can \
@@ -36,7 +36,7 @@ fn is_of_the_host(path: &str) -> bool {
 }
 
 /// Collects the lines of the words that create a folder, except in modules for tests.
-fn collect(tokens: TokenStream, lines: &mut Vec<usize>) {
+fn collect_folder_lines(tokens: TokenStream, lines: &mut Vec<usize>) {
     let mut is_for_tests = false;
     let mut before: Option<TokenTree> = None;
     for token in tokens {
@@ -46,7 +46,7 @@ fn collect(tokens: TokenStream, lines: &mut Vec<usize>) {
             }
             TokenTree::Group(group) => {
                 is_for_tests |= is_sign(before.as_ref(), '#') && names_tests(group.stream());
-                collect(group.stream(), lines);
+                collect_folder_lines(group.stream(), lines);
             }
             TokenTree::Ident(name) if MAKERS.contains(&name.to_string().as_str()) => {
                 lines.push(name.span().start().line);
@@ -75,7 +75,7 @@ mod tests {
         fn a() {\n    std::fs::create_dir_all(\"a\").ok();\n}\n\
         #[cfg(test)]\nmod tests {\n    fn b() { std::fs::create_dir(\"b\").ok(); }\n}\n";
 
-    fn found(path: &str) -> Vec<String> {
+    fn finding_lines(path: &str) -> Vec<String> {
         lines(&check(&[source(path, CODE)]))
     }
 
@@ -87,7 +87,7 @@ mod tests {
                  which makes it private and checks who can write there"
             )
         });
-        assert_eq!(found("host/log/src/log.rs"), expected);
+        assert_eq!(finding_lines("host/log/src/log.rs"), expected);
     }
 
     #[test]
@@ -99,7 +99,7 @@ mod tests {
             "host/tests/binary/run.rs",
             "plugins/tool-cli/src/lib.rs",
         ] {
-            assert_eq!(found(path), Vec::<String>::new(), "{path}");
+            assert_eq!(finding_lines(path), Vec::<String>::new(), "{path}");
         }
     }
 

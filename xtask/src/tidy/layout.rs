@@ -118,16 +118,16 @@ mod tests {
     use super::*;
     use crate::tidy::tests::{file, lines};
 
-    fn found(path: &str, text: &str) -> Vec<String> {
+    fn finding_lines(path: &str, text: &str) -> Vec<String> {
         lines(&check(&[file(path, text)]))
     }
 
     #[test]
     fn unknown_top_level_file_is_refused() {
-        assert_eq!(found(".github/a.yml", ""), Vec::<String>::new());
-        assert_eq!(found("host/src/main.rs", "//! A.\n"), Vec::<String>::new());
+        assert_eq!(finding_lines(".github/a.yml", ""), Vec::<String>::new());
+        assert_eq!(finding_lines("host/src/main.rs", "//! A.\n"), Vec::<String>::new());
         assert_eq!(
-            found("scripts/a.sh", ""),
+            finding_lines("scripts/a.sh", ""),
             ["scripts: it is not for the top level, \
               put it into the folder whose job it is part of"]
         );
@@ -150,11 +150,11 @@ mod tests {
     #[test]
     fn long_files_are_warned_of_and_very_long_ones_refused() {
         let text = |count: usize| format!("//! A.\n{}", "a\n".repeat(count - 1));
-        assert_eq!(found("host/a.rs", &text(LINES_WARN)), Vec::<String>::new());
-        let warned = found("host/a.rs", &text(LINES_WARN + 1));
+        assert_eq!(finding_lines("host/a.rs", &text(LINES_WARN)), Vec::<String>::new());
+        let warned = finding_lines("host/a.rs", &text(LINES_WARN + 1));
         assert_eq!(warned, ["warning: host/a.rs: it has 401 lines, think of splitting it"]);
-        assert!(found("host/a.rs", &text(LINES_MAX))[0].starts_with("warning: "));
-        let refused = found("host/a.rs", &text(LINES_MAX + 1));
+        assert!(finding_lines("host/a.rs", &text(LINES_MAX))[0].starts_with("warning: "));
+        let refused = finding_lines("host/a.rs", &text(LINES_MAX + 1));
         assert_eq!(
             refused,
             ["host/a.rs: it has 801 lines, split it by its jobs (800 lines at most)"]
@@ -164,20 +164,20 @@ mod tests {
     #[test]
     fn source_file_must_begin_with_a_doc_line() {
         for bad in ["fn a() {}\n", "", "//!\n", "// A.\n//! A.\n"] {
-            assert_eq!(found("host/a.rs", bad).len(), 1, "{bad:?}");
+            assert_eq!(finding_lines("host/a.rs", bad).len(), 1, "{bad:?}");
         }
         for good in ["//! A.\n", "#![allow(clippy::unwrap_used)]\n//! A.\n"] {
-            assert_eq!(found("host/a.rs", good), Vec::<String>::new(), "{good:?}");
+            assert_eq!(finding_lines("host/a.rs", good), Vec::<String>::new(), "{good:?}");
         }
-        assert_eq!(found("docs/a.md", "text"), Vec::<String>::new());
+        assert_eq!(finding_lines("docs/a.md", "text"), Vec::<String>::new());
     }
 
     #[test]
     fn overlong_comment_line_is_found() {
         let text = |count: usize| format!("//! A.\n    // {}\n", "é".repeat(count - 7));
-        assert_eq!(found("host/a.rs", &text(COLUMNS_MAX)), Vec::<String>::new());
+        assert_eq!(finding_lines("host/a.rs", &text(COLUMNS_MAX)), Vec::<String>::new());
         assert_eq!(
-            found("host/a.rs", &text(COLUMNS_MAX + 1)),
+            finding_lines("host/a.rs", &text(COLUMNS_MAX + 1)),
             ["host/a.rs:2: the comment has 101 columns, break it (100 columns at most)"]
         );
     }

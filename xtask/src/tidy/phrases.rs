@@ -12,10 +12,10 @@ pub fn check(files: &[TextFile]) -> Vec<TidyFinding> {
             && !file.path.contains("/fixtures/")
             && !BEING_REPLACED.iter().any(|start| file.path.starts_with(start))
     };
-    files.iter().filter(is_checked).flat_map(in_file).collect()
+    files.iter().filter(is_checked).flat_map(find_in_file).collect()
 }
 
-fn in_file(file: &TextFile) -> Vec<TidyFinding> {
+fn find_in_file(file: &TextFile) -> Vec<TidyFinding> {
     let mut findings = Vec::new();
     for (at, line) in file.text.lines().enumerate() {
         let Some(comment) = line.trim_start().strip_prefix("//") else { continue };

@@ -30,7 +30,7 @@ pub fn check(sources: &[RustSource]) -> Vec<TidyFinding> {
     let mut findings = Vec::new();
     for source in sources.iter().filter(|source| is_checked(&source.path)) {
         let mut found = Vec::new();
-        collect(source.tokens.clone(), &mut found);
+        collect_prints(source.tokens.clone(), &mut found);
         for (line, what) in found {
             let what = format!("`{what}` writes past the one place that does");
             let remedy = "print through `crate::terminal` or `crate::report`";
@@ -45,11 +45,11 @@ fn is_checked(path: &str) -> bool {
     is_host && !path.starts_with(WRITER) && !CHILDREN.contains(&path)
 }
 
-fn collect(tokens: TokenStream, found: &mut Vec<(usize, String)>) {
+fn collect_prints(tokens: TokenStream, found: &mut Vec<(usize, String)>) {
     let tokens: Vec<TokenTree> = tokens.into_iter().collect();
     for (at, token) in tokens.iter().enumerate() {
         match token {
-            TokenTree::Group(group) => collect(group.stream(), found),
+            TokenTree::Group(group) => collect_prints(group.stream(), found),
             TokenTree::Ident(name) => {
                 let text = name.to_string();
                 let (before, after) =
@@ -79,7 +79,7 @@ mod tests {
     use crate::tidy::tests::{lines, source};
 
     #[track_caller]
-    fn found(path: &str, code: &str) -> usize {
+    fn count_findings(path: &str, code: &str) -> usize {
         lines(&check(&[source(path, code)])).len()
     }
 
@@ -97,7 +97,7 @@ mod tests {
             ["eprint!(\"a\")", "std::io::stdout().lock()", "Term::buffered_stderr()", "stderr()"]
         {
             assert_eq!(
-                found("host/log/src/log.rs", &format!("fn a() {{ {printing}; }}")),
+                count_findings("host/log/src/log.rs", &format!("fn a() {{ {printing}; }}")),
                 1,
                 "{printing}"
             );
@@ -113,9 +113,9 @@ mod tests {
             "xtask/src/main.rs",
             CHILDREN[0],
         ] {
-            assert_eq!(found(free, code), 0, "{free}");
+            assert_eq!(count_findings(free, code), 0, "{free}");
         }
         let alike = "/// println!\nfn a(stdout: u8) { command.stdout(Stdio::piped()); io::stdout().is_terminal(); let stderr = (1); print(stdout); }";
-        assert_eq!(found("host/src/run.rs", alike), 0);
+        assert_eq!(count_findings("host/src/run.rs", alike), 0);
     }
 }

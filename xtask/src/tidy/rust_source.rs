@@ -28,15 +28,15 @@ impl RustSource {
     /// Returns the lines on which one of these words appears as code, at any depth.
     pub fn lines_with(&self, words: &[&str]) -> Vec<(usize, String)> {
         let mut found = Vec::new();
-        collect(self.tokens.clone(), words, &mut found);
+        collect_words(self.tokens.clone(), words, &mut found);
         found
     }
 }
 
-fn collect(tokens: TokenStream, words: &[&str], found: &mut Vec<(usize, String)>) {
+fn collect_words(tokens: TokenStream, words: &[&str], found: &mut Vec<(usize, String)>) {
     for token in tokens {
         match token {
-            TokenTree::Group(group) => collect(group.stream(), words, found),
+            TokenTree::Group(group) => collect_words(group.stream(), words, found),
             TokenTree::Ident(word) => {
                 let text = word.to_string();
                 if words.contains(&text.as_str()) {

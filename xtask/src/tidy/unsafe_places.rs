@@ -69,7 +69,7 @@ mod tests {
         }
     }
 
-    fn found(paths: &[&str]) -> Vec<String> {
+    fn finding_lines(paths: &[&str]) -> Vec<String> {
         let sources: Vec<RustSource> = paths.iter().map(|path| source(path, CODE)).collect();
         lines(&check(&sources, &[package("host"), package("host/process"), package("host/http")]))
     }
@@ -77,7 +77,7 @@ mod tests {
     #[test]
     fn unsafe_code_in_the_session_is_refused() {
         assert_eq!(
-            found(&["host/session/src/turn.rs"]),
+            finding_lines(&["host/session/src/turn.rs"]),
             ["host/session/src/turn.rs:2: `unsafe` is not for this place, \
               use a crate that hides it, or move it to the crate's `platform.rs`"]
         );
@@ -93,12 +93,13 @@ mod tests {
             "host/http/src/platform.rs",
             "host/src/platform.rs",
         ];
-        assert_eq!(found(&paths), Vec::<String>::new());
+        assert_eq!(finding_lines(&paths), Vec::<String>::new());
     }
 
     #[test]
     fn a_crate_has_one_platform_module() {
-        let found = found(&["host/process/src/a/platform.rs", "host/process/src/platform.rs"]);
+        let found =
+            finding_lines(&["host/process/src/a/platform.rs", "host/process/src/platform.rs"]);
         assert_eq!(found.len(), 1);
         assert!(found[0].starts_with("host/process/src/platform.rs: a second module"), "{found:?}");
     }

@@ -64,29 +64,37 @@ mod tests {
     use super::*;
     use crate::tidy::tests::{file, lines};
 
-    fn found(text: &str) -> Vec<String> {
+    fn finding_lines(text: &str) -> Vec<String> {
         lines(&check(&[file("docs/a.md", text)]))
     }
 
     #[test]
     fn todo_mark_needs_an_issue_number() {
         for mark in PROMISES {
-            assert_eq!(found(&format!("fine\n// {mark}: later")).len(), 1, "{mark}");
-            assert_eq!(found(&format!("// {mark}(#): later")).len(), 1, "{mark}");
-            assert_eq!(found(&format!("// {mark}(#12): later")), Vec::<String>::new(), "{mark}");
-            assert_eq!(found(&format!("{mark}S and my_{mark}")), Vec::<String>::new(), "{mark}");
+            assert_eq!(finding_lines(&format!("fine\n// {mark}: later")).len(), 1, "{mark}");
+            assert_eq!(finding_lines(&format!("// {mark}(#): later")).len(), 1, "{mark}");
+            assert_eq!(
+                finding_lines(&format!("// {mark}(#12): later")),
+                Vec::<String>::new(),
+                "{mark}"
+            );
+            assert_eq!(
+                finding_lines(&format!("{mark}S and my_{mark}")),
+                Vec::<String>::new(),
+                "{mark}"
+            );
         }
     }
 
     #[test]
     fn paths_of_one_machine_are_found_and_longer_paths_are_not() {
         for path in MACHINE_PATHS {
-            let found = found(&format!("fine\nsee `{path}`"));
+            let found = finding_lines(&format!("fine\nsee `{path}`"));
             assert_eq!(found.len(), 1, "{path}");
             assert!(found[0].starts_with("docs/a.md:2: "), "{found:?}");
         }
         let fine =
             format!("~/home{0} https://a.org{0} error{1}", MACHINE_PATHS[0], MACHINE_PATHS[2]);
-        assert_eq!(found(&fine), Vec::<String>::new());
+        assert_eq!(finding_lines(&fine), Vec::<String>::new());
     }
 }

@@ -30,7 +30,7 @@ const MAIN_JOB: &str = "
 #[track_caller]
 fn check(name: &str, user: &str, package: fn(&Installed) -> &Path, install: &str) {
     let Some(installed) = installed() else { return };
-    let given = match given(installed, name) {
+    let given = match copy_into_container(installed, name) {
         Ok(given) => given,
         Err(reason) => return skip(&reason),
     };
@@ -55,7 +55,7 @@ fn check(name: &str, user: &str, package: fn(&Installed) -> &Path, install: &str
 
 /// The folder that the container sees: a provider, and its answers. Fails with the reason if the
 /// container is unavailable.
-fn given(installed: &Installed, name: &str) -> Result<PathBuf, String> {
+fn copy_into_container(installed: &Installed, name: &str) -> Result<PathBuf, String> {
     image::import(installed)?;
     let provider = target().join("fixtures/debug").join(PROVIDER);
     if !provider.is_file() {

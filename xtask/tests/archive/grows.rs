@@ -25,7 +25,7 @@ fn whole_plugins_build_unchanged_with_one_more_key_in_every_type() {
     let Some(installed) = installed() else { return };
     let folder = installed.folder("grown");
     let sdk = folder.join("sdk");
-    copy(&installed.top.join("share/jaato/sdk"), &sdk);
+    copy_tree(&installed.top.join("share/jaato/sdk"), &sdk);
     let mut grown = 0;
     for entry in fs::read_dir(sdk.join("plugin-api/types/src")).unwrap() {
         let path = entry.unwrap().path();
@@ -63,12 +63,12 @@ fn builds(folder: &Path) {
     said(&mut cargo);
 }
 
-fn copy(from: &Path, to: &Path) {
+fn copy_tree(from: &Path, to: &Path) {
     fs::create_dir_all(to).unwrap();
     for entry in fs::read_dir(from).unwrap() {
         let path = entry.unwrap().path();
         let place = to.join(path.file_name().unwrap());
-        if path.is_dir() { copy(&path, &place) } else { _ = fs::copy(&path, &place).unwrap() }
+        if path.is_dir() { copy_tree(&path, &place) } else { _ = fs::copy(&path, &place).unwrap() }
     }
 }
 
@@ -101,14 +101,14 @@ impl Growing {
             if word.starts_with("#[") {
                 self.attributes.push_str(word);
             }
-            return self.put(line);
+            return self.put_line(line);
         }
         let attributes = std::mem::take(&mut self.attributes);
         let declared = line.strip_prefix("pub ").unwrap_or(line);
         let is_block = line.ends_with(" {") && !line.contains('<');
         let has_serde = attributes.contains("Serialize") || attributes.contains("Deserialize");
         if declared.starts_with("struct ") && is_block && declared != HOST_ROW {
-            self.put(line);
+            self.put_line(line);
             return self.key("    pub ", has_serde);
         }
         if declared.starts_with("enum ") && is_block {
@@ -120,22 +120,22 @@ impl Growing {
             && attributes.contains("non_exhaustive")
         {
             self.variants.push(name.to_owned());
-            self.put(line);
+            self.put_line(line);
             return self.key("        ", has_serde);
         }
         let made = self.with_key_in_literal(line, rest);
-        self.put(&made);
+        self.put_line(&made);
     }
 
     fn key(&mut self, before: &str, has_serde: bool) {
         if has_serde {
-            self.put("#[serde(default)]");
+            self.put_line("#[serde(default)]");
         }
-        self.put(&format!("{before}{KEY}: Option<u8>,"));
+        self.put_line(&format!("{before}{KEY}: Option<u8>,"));
         self.grown += 1;
     }
 
-    fn put(&mut self, line: &str) {
+    fn put_line(&mut self, line: &str) {
         self.text.push_str(line);
         self.text.push('\n');
     }

@@ -42,11 +42,11 @@ pub fn import(installed: &Installed) -> Result<(), String> {
 }
 
 fn docker(words: &[&str]) -> Result<String, String> {
-    printed(Command::new("docker").args(words))
+    command_output(Command::new("docker").args(words))
 }
 
 /// Runs a program of this machine and returns its output, or a reason to skip the test.
-fn printed(command: &mut Command) -> Result<String, String> {
+fn command_output(command: &mut Command) -> Result<String, String> {
     let program = command.get_program().to_string_lossy().into_owned();
     let output = command.stdin(Stdio::null()).output();
     let output = output.map_err(|error| format!("`{program}` does not start: {error}"))?;
@@ -71,7 +71,7 @@ fn pack(installed: &Installed, tar: &Path) -> Result<(), String> {
     let mut programs = vec![python.program, node.program, installed.jaato()];
     programs.extend(libraries(&python.library.join("lib-dynload")));
     programs.extend(libraries(&installed.top.join("lib/jaato/plugins")));
-    for library in needed(&programs)? {
+    for library in needed_libraries(&programs)? {
         image.file(&library);
     }
     image.tar.into_inner().unwrap();
@@ -90,7 +90,7 @@ impl Python {
                    print(os.path.realpath(sys.executable))\n\
                    print(sysconfig.get_path('stdlib'))\n\
                    print(os.path.dirname(pip.__file__))";
-        let answer = printed(Command::new("python3").args(["-c", ask]));
+        let answer = command_output(Command::new("python3").args(["-c", ask]));
         let answer = answer.map_err(|error| format!("no Python with pip: {error}"))?;
         let mut paths = answer.lines().map(PathBuf::from);
         let mut next = || paths.next().unwrap();
@@ -106,9 +106,10 @@ struct Node {
 
 impl Node {
     fn find() -> Result<Self, String> {
-        let program = printed(Command::new("node").args(["-p", "process.execPath"]))?;
-        let npm = printed(Command::new("sh").args(["-c", "readlink -f \"$(command -v npm)\""]))
-            .map_err(|_| "no npm: https://nodejs.org has it")?;
+        let program = command_output(Command::new("node").args(["-p", "process.execPath"]))?;
+        let npm =
+            command_output(Command::new("sh").args(["-c", "readlink -f \"$(command -v npm)\""]))
+                .map_err(|_| "no npm: https://nodejs.org has it")?;
         let npm = Path::new(&npm).ancestors().nth(2).map(Path::to_owned).unwrap_or_default();
         if !npm.join("node_modules").is_dir() {
             return Err("this machine's npm is not in one folder".to_owned());
@@ -125,8 +126,8 @@ fn libraries(folder: &Path) -> Vec<PathBuf> {
 }
 
 /// The libraries with which these programs start.
-fn needed(programs: &[PathBuf]) -> Result<BTreeSet<PathBuf>, String> {
-    let said = printed(Command::new("ldd").args(programs))?;
+fn needed_libraries(programs: &[PathBuf]) -> Result<BTreeSet<PathBuf>, String> {
+    let said = command_output(Command::new("ldd").args(programs))?;
     let paths = said.lines().filter_map(|line| {
         let path = line.split_once("=> ").map_or(line, |(_, path)| path);
         path.trim().split_once(" (0x").map(|(path, _)| PathBuf::from(path))
@@ -152,8 +153,11 @@ impl Image {
         }
         // npm starts with `#!/usr/bin/env`.
         self.link("usr/bin/env", Path::new("/bin/busybox"));
-        self.text("etc/passwd", "root:x:0:0::/root:/bin/sh\nann:x:1000:1000::/home/ann:/bin/sh\n");
-        self.text("etc/group", "root:x:0:\nann:x:1000:\n");
+        self.add_text(
+            "etc/passwd",
+            "root:x:0:0::/root:/bin/sh\nann:x:1000:1000::/home/ann:/bin/sh\n",
+        );
+        self.add_text("etc/group", "root:x:0:\nann:x:1000:\n");
         self.folder(Path::new("root"), 0o755, 0);
         self.folder(Path::new("tmp"), 0o1777, 0);
         self.folder(Path::new("home/ann"), 0o755, 1000);
@@ -209,7 +213,7 @@ impl Image {
         self.tar.append_link(&mut header, path, to).unwrap();
     }
 
-    fn text(&mut self, path: &str, text: &str) {
+    fn add_text(&mut self, path: &str, text: &str) {
         self.above(path);
         let mut header = header(tar::EntryType::Regular, 0o644);
         header.set_size(text.len() as u64);

@@ -76,7 +76,7 @@ impl Installed {
         let alone = File::create(folder.join("lock")).unwrap();
         alone.lock().unwrap();
         let mut dist = Command::new(env!("CARGO_BIN_EXE_xtask"));
-        let house = stripped(house, &folder);
+        let house = strip_debug_info(house, &folder);
         dist.args(["dist", "--from"]).arg(house).arg("--dest").arg(&folder);
         let printed = said(&mut dist);
         let sizes = printed.lines().filter_map(|line| line.split_once(" MB  "));
@@ -128,7 +128,7 @@ impl Installed {
 
 /// Copies the house without symbols and debug information, because packing them takes longer than
 /// all tests with the packages.
-fn stripped(house: &Path, folder: &Path) -> PathBuf {
+fn strip_debug_info(house: &Path, folder: &Path) -> PathBuf {
     let stripped = folder.join("stripped");
     let _ = fs::remove_dir_all(&stripped);
     for part in ["bin", "plugins"] {

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use super::installed::{installed, root, said, triple};
 
 /// Returns the names of the plugins in the checkout.
-fn shipped() -> BTreeSet<String> {
+fn shipped_files() -> BTreeSet<String> {
     let entries = fs::read_dir(root().join("plugins")).unwrap();
     entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
 }
@@ -27,7 +27,7 @@ fn archive_runs_with_its_plugins_with_only_a_home_variable() {
     let listed: Value = serde_json::from_str(&jaato(&["plugin", "list", "--json"])).unwrap();
     let plugins = listed["plugins"].as_array().unwrap();
     let names = plugins.iter().map(|plugin| plugin["name"].as_str().unwrap().to_owned());
-    assert_eq!(names.collect::<BTreeSet<_>>(), shipped());
+    assert_eq!(names.collect::<BTreeSet<_>>(), shipped_files());
     assert!(plugins.iter().all(|plugin| plugin["status"] == "active"), "{listed:#}");
     let os = jaato(&["call", "get_environment", r#"{"aspect": "os"}"#]);
     assert_eq!(serde_json::from_str::<Value>(&os).unwrap()["type"], json!("linux"));

@@ -185,7 +185,7 @@ impl PermissionsReader<'_> {
         outcome: RuleOutcome,
     ) -> Result<(), (usize, String)> {
         for tool in &list.tools {
-            self.add(
+            self.add_rule(
                 outcome,
                 tool,
                 RuleConditions { tool: Some(Glob::new(tool)), ..RuleConditions::default() },
@@ -229,7 +229,7 @@ impl PermissionsReader<'_> {
     /// Adds a pattern that denies: the text as it was meant, and the command that it names.
     fn denied_pattern(&mut self, pattern: &str) {
         let signature = Some(Glob::new(without_sets(pattern)));
-        self.add(
+        self.add_rule(
             RuleOutcome::Deny,
             pattern,
             RuleConditions { signature, ..RuleConditions::default() },
@@ -239,7 +239,7 @@ impl PermissionsReader<'_> {
                 CommandPattern::parse(&without_sets(pattern), RestOfCommand::SafeOptions)
         {
             let command = Some(command);
-            self.add(
+            self.add_rule(
                 RuleOutcome::Deny,
                 pattern,
                 RuleConditions { command, ..RuleConditions::default() },
@@ -247,7 +247,7 @@ impl PermissionsReader<'_> {
         }
         if let Some(tool) = tool_of(pattern) {
             let tool = Some(Glob::new(tool));
-            self.add(
+            self.add_rule(
                 RuleOutcome::Deny,
                 pattern,
                 RuleConditions { tool, ..RuleConditions::default() },
@@ -259,7 +259,7 @@ impl PermissionsReader<'_> {
     fn allowed_pattern(&mut self, pattern: &str) {
         if let Some(tool) = tool_of(pattern) {
             let tool = Some(Glob::new(tool));
-            return self.add(
+            return self.add_rule(
                 RuleOutcome::Allow,
                 pattern,
                 RuleConditions { tool, ..RuleConditions::default() },
@@ -273,7 +273,7 @@ impl PermissionsReader<'_> {
         match CommandPattern::parse(body, rest).filter(|_| is_command) {
             Some(command) => {
                 let command = Some(command);
-                self.add(RuleOutcome::Allow, pattern, RuleConditions { command, ..RuleConditions::default() });
+                self.add_rule(RuleOutcome::Allow, pattern, RuleConditions { command, ..RuleConditions::default() });
             }
             None => self.warn(
                 pattern,
@@ -295,7 +295,7 @@ impl PermissionsReader<'_> {
         match (outcome, command) {
             (RuleOutcome::Allow, Some(command)) => {
                 let command = Some(command);
-                self.add(
+                self.add_rule(
                     outcome,
                     value,
                     RuleConditions { tool, command, ..RuleConditions::default() },
@@ -304,23 +304,23 @@ impl PermissionsReader<'_> {
             (RuleOutcome::Allow, None) => match self.origin.path(value) {
                 Ok(path) if is_path_argument(argument) => {
                     let path = Some(path);
-                    self.add(
+                    self.add_rule(
                         outcome,
                         value,
                         RuleConditions { tool, path, ..RuleConditions::default() },
                     );
                 }
                 _ => {
-                    self.add(outcome, value, with(value.to_owned()));
-                    self.add(outcome, value, with(format!("{value} *")));
+                    self.add_rule(outcome, value, with(value.to_owned()));
+                    self.add_rule(outcome, value, with(format!("{value} *")));
                 }
             },
             (RuleOutcome::Ask | RuleOutcome::Deny, command) => {
                 for glob in [format!("{value}*"), format!("* {value}"), format!("* {value} *")] {
-                    self.add(outcome, value, with(glob));
+                    self.add_rule(outcome, value, with(glob));
                 }
                 if command.is_some() {
-                    self.add(
+                    self.add_rule(
                         outcome,
                         value,
                         RuleConditions { tool, command, ..RuleConditions::default() },
@@ -341,7 +341,7 @@ impl PermissionsReader<'_> {
         let dangerous_key = written("block_dangerous_commands", "sanitization");
         if wanted.block_shell_metacharacters {
             let compound = true;
-            self.add(
+            self.add_rule(
                 RuleOutcome::Deny,
                 shell,
                 RuleConditions { compound, ..RuleConditions::default() },
@@ -357,7 +357,7 @@ impl PermissionsReader<'_> {
         for name in &blocked {
             let command = CommandPattern::parse(name, RestOfCommand::SafeOptions);
             let at = written(name, dangerous_key);
-            self.add(
+            self.add_rule(
                 RuleOutcome::Deny,
                 at,
                 RuleConditions { command, ..RuleConditions::default() },
@@ -379,7 +379,7 @@ impl PermissionsReader<'_> {
         let outside: Result<Vec<_>, String> =
             roots.iter().map(|root| self.origin.path(root)).collect();
         let outside = outside.map_err(|what| (line, what))?;
-        self.add(
+        self.add_rule(
             RuleOutcome::Deny,
             "path_scope",
             RuleConditions { outside, ..RuleConditions::default() },
@@ -387,7 +387,7 @@ impl PermissionsReader<'_> {
         Ok(())
     }
 
-    fn add(&mut self, outcome: RuleOutcome, written: &str, when: RuleConditions) {
+    fn add_rule(&mut self, outcome: RuleOutcome, written: &str, when: RuleConditions) {
         if let Err(what) = self.origin.check_allow_of_workspace(outcome, &when) {
             return self.warn(written, &format!("{what}; this rule is ignored"));
         }

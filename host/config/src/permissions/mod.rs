@@ -120,7 +120,7 @@ pub fn load_rules(sources: &RuleSources<'_>) -> RuleFiles {
                 add(broken_file(&origin, 0, what));
             }
             Ok(None) => {}
-            Ok(Some(bytes)) => add(parse(&origin, &bytes)),
+            Ok(Some(bytes)) => add(parse_rule_file(&origin, &bytes)),
             // A home that is not a folder has no files.
             Err(error) if error.is_missing() || error.has_non_folder_parent() => {}
             Err(error) => add(broken_file(&origin, 0, error.with_hint())),
@@ -138,7 +138,7 @@ pub fn load_rules(sources: &RuleSources<'_>) -> RuleFiles {
         };
         match workspace.read(&name) {
             Ok(None) => {}
-            Ok(Some(bytes)) => add(parse(&origin, &bytes)),
+            Ok(Some(bytes)) => add(parse_rule_file(&origin, &bytes)),
             Err(error) => add(broken_file(&origin, 0, error.to_string())),
         }
     }
@@ -160,7 +160,7 @@ pub fn load_text_rules(
     // If the home is unknown, any path will do, because this only checks whether the file can be
     // parsed.
     let home = Some(home.unwrap_or(Path::new("/")));
-    parse(&RuleFileOrigin { layer, path, home, root }, text.as_bytes()).file.broken
+    parse_rule_file(&RuleFileOrigin { layer, path, home, root }, text.as_bytes()).file.broken
 }
 
 impl RuleFiles {
@@ -171,7 +171,7 @@ impl RuleFiles {
     }
 }
 
-fn parse(origin: &RuleFileOrigin<'_>, bytes: &[u8]) -> ParsedRuleFile {
+fn parse_rule_file(origin: &RuleFileOrigin<'_>, bytes: &[u8]) -> ParsedRuleFile {
     let Ok(text) = std::str::from_utf8(bytes) else {
         return broken_file(origin, 0, "it is not utf-8".to_owned());
     };

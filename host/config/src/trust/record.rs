@@ -122,7 +122,7 @@ impl RecordFile {
         let mut after = before.clone();
         let answer = edit(&mut after);
         if after != before {
-            self.write(&after)?;
+            self.write_content(&after)?;
         }
         Ok(answer)
     }
@@ -134,7 +134,7 @@ impl RecordFile {
         held.ok_or(TrustError::Locked { record: self.kind, path })
     }
 
-    fn write(&self, content: &impl Serialize) -> Result<(), TrustError> {
+    fn write_content(&self, content: &impl Serialize) -> Result<(), TrustError> {
         let path = self.path();
         let write = || -> std::io::Result<()> {
             // Created with mode 0600.

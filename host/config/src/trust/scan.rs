@@ -34,7 +34,7 @@ pub(super) fn covered_names<'a>(
 ) -> Result<BTreeSet<String>, TrustError> {
     let mut names = BTreeSet::new();
     for name in standard_covered_names(root).into_iter().chain(more) {
-        collect(root, name.to_owned(), 0, &mut names)?;
+        collect_covered_names(root, name.to_owned(), 0, &mut names)?;
     }
     Ok(names)
 }
@@ -162,7 +162,7 @@ pub(super) fn recorded_content(digest: &str) -> Option<&str> {
     digest.rsplit_once("sha256:").map(|(_, content)| content)
 }
 
-fn collect(
+fn collect_covered_names(
     root: &Path,
     name: String,
     depth: usize,
@@ -183,7 +183,7 @@ fn collect(
         let Some(inner) = entry.file_name().to_str().map(str::to_owned) else {
             return Err(TrustError::NotUtf8 { path: entry.path() });
         };
-        collect(root, format!("{name}/{inner}"), depth + 1, names)?;
+        collect_covered_names(root, format!("{name}/{inner}"), depth + 1, names)?;
     }
     Ok(())
 }

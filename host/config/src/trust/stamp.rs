@@ -58,13 +58,13 @@ pub(super) fn unchanged_stamps(
 fn stamp(path: &Path) -> Option<CoveredFileStamp> {
     let metadata = fs::symlink_metadata(path).ok()?;
     if metadata.is_file() && metadata.len() >= STAMP_BYTES_MIN {
-        of_system(&metadata)
+        stamp_from_metadata(&metadata)
     } else {
         None
     }
 }
 
-fn of_system(metadata: &Metadata) -> Option<CoveredFileStamp> {
+fn stamp_from_metadata(metadata: &Metadata) -> Option<CoveredFileStamp> {
     use std::os::unix::fs::MetadataExt;
     Some(CoveredFileStamp {
         bytes: metadata.len(),

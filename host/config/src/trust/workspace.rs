@@ -115,7 +115,7 @@ impl Workspace {
 
     /// Lists the same for all existing files, trusted or not.
     fn present_agents_files(&self) -> Vec<String> {
-        self.agents_files_where(|name| self.is_there(name))
+        self.agents_files_where(|name| self.has_entry(name))
     }
 
     fn agents_files_where(&self, counts: impl Fn(&str) -> bool) -> Vec<String> {
@@ -132,7 +132,7 @@ impl Workspace {
         folders.iter().filter_map(file_of).collect()
     }
 
-    fn is_there(&self, name: &str) -> bool {
+    fn has_entry(&self, name: &str) -> bool {
         self.root.join(name).symlink_metadata().is_ok()
     }
 
@@ -141,7 +141,7 @@ impl Workspace {
     pub(super) fn is_replaced(&self, name: &str) -> bool {
         let folder = name.strip_suffix(CLAUDE_FILE).filter(|it| it.is_empty() || it.ends_with('/'));
         let inside = Path::new(name).starts_with(WORKSPACE_FOLDER);
-        folder.is_some_and(|folder| !inside && self.is_there(&format!("{folder}{AGENTS_FILE}")))
+        folder.is_some_and(|folder| !inside && self.has_entry(&format!("{folder}{AGENTS_FILE}")))
     }
 
     /// Returns the root as it is recorded.

@@ -22,7 +22,7 @@ use tokio::sync::mpsc;
 use super::scope::{parse_answer, serialize_request};
 use super::{
     EnvironmentMember, EnvironmentScope, Environments, SessionEnvironment, SessionFileLimits,
-    SharedEnvironment, choose, with_options_of,
+    SharedEnvironment, choose_environment, with_options_of,
 };
 
 /// An environment in the list.
@@ -78,7 +78,7 @@ impl Environments {
         name: &str,
         options: Map<String, Value>,
     ) -> Result<SharedEnvironment, Error> {
-        let choice = choose(self, name, options)?;
+        let choice = choose_environment(self, name, options)?;
         Ok(SharedEnvironment(Arc::new(EnvironmentScope::new(choice))))
     }
 
@@ -251,7 +251,7 @@ impl Environments {
                 if !is_there && options.is_empty() && name == DEFAULT_ENVIRONMENT {
                     return Ok(());
                 }
-                Arc::new(EnvironmentScope::new(choose(self, name, options)?))
+                Arc::new(EnvironmentScope::new(choose_environment(self, name, options)?))
             }
         };
         self.join(session, scope);

@@ -137,7 +137,7 @@ impl Environments {
 }
 
 /// Finds the plugin of the environment that the user named, and checks the options.
-fn choose(
+fn choose_environment(
     host: &Environments,
     name: &str,
     options: Map<String, Value>,

@@ -116,9 +116,9 @@ impl EnvironmentFile {
         }
         for piece in bytes.chunks(PIECE_BYTES_MAX) {
             if self.bytes == 0 {
-                self.begin(piece).await?;
+                self.begin_file(piece).await?;
             } else {
-                self.send(&self.path, WriteMode::Append, piece).await?;
+                self.send_piece(&self.path, WriteMode::Append, piece).await?;
             }
             self.bytes += piece.len() as u64;
         }
@@ -127,10 +127,10 @@ impl EnvironmentFile {
 
     /// Creates the file under a free name, because a call of an earlier turn may have had the same
     /// id.
-    async fn begin(&mut self, piece: &[u8]) -> Result<(), Error> {
+    async fn begin_file(&mut self, piece: &[u8]) -> Result<(), Error> {
         let (folder, name) = self.path.rsplit_once('/').unwrap_or_default();
         let (mut path, mut number) = (self.path.clone(), 2);
-        while let Err(error) = self.send(&path, WriteMode::CreateNew, piece).await {
+        while let Err(error) = self.send_piece(&path, WriteMode::CreateNew, piece).await {
             if error.kind != ErrorKind::Conflict || number > SAME_NAMES_MAX {
                 return Err(error);
             }
@@ -141,7 +141,7 @@ impl EnvironmentFile {
         Ok(())
     }
 
-    async fn send(&self, path: &str, mode: WriteMode, piece: &[u8]) -> Result<(), Error> {
+    async fn send_piece(&self, path: &str, mode: WriteMode, piece: &[u8]) -> Result<(), Error> {
         let write = FileWrite { path: path.to_owned(), mode, ..FileWrite::default() };
         let frame = Frame::write_with_bytes(&write, piece).map_err(host_bug_error)?;
         self.member.ask(&self.host, WRITE, frame, &self.tell).await?;

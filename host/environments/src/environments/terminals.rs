@@ -24,7 +24,7 @@ impl EnvironmentTerminals {
     }
 
     /// Asks the environment of a session.
-    fn ask(
+    fn ask_environment(
         &self,
         session: &SessionId,
         operation: &'static str,
@@ -52,7 +52,7 @@ impl SessionTerminals for EnvironmentTerminals {
     ) -> BoxFuture<'static, Result<usize, Error>> {
         let wait_ms = u64::try_from(longest.as_millis()).ok();
         let request = Frame::write_with_bytes(&TerminalWrite { terminal, wait_ms }, &bytes);
-        let answer = self.ask(session, WRITE, request);
+        let answer = self.ask_environment(session, WRITE, request);
         Box::pin(async move {
             let written: TerminalWriteAnswer =
                 Frame::read(&answer.await?).map_err(misbehaved_error)?;
@@ -65,7 +65,7 @@ impl SessionTerminals for EnvironmentTerminals {
         session: &SessionId,
         terminal: u64,
     ) -> BoxFuture<'static, Result<TerminalState, Error>> {
-        let answer = self.ask(session, STATE, Frame::write(&TerminalRef { terminal }));
+        let answer = self.ask_environment(session, STATE, Frame::write(&TerminalRef { terminal }));
         Box::pin(async move { Frame::read(&answer.await?).map_err(misbehaved_error) })
     }
 

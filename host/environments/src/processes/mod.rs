@@ -8,7 +8,7 @@
 //! variable that looks like a secret unless the user passes it. Every program gets the session's
 //! marker.
 
-mod left;
+mod leftovers;
 mod service;
 mod stream;
 #[cfg(test)]
@@ -28,8 +28,8 @@ use jaato_types::process::Spawn;
 use jaato_types::{Error, ErrorKind, SessionId};
 use parking_lot::{Mutex, MutexGuard};
 
-pub use left::EndedProcess;
-use left::LeftoverPrograms;
+pub use leftovers::EndedProcess;
+use leftovers::LeftoverPrograms;
 pub use service::CallProcesses;
 pub use variables::declared_secrets;
 

@@ -107,7 +107,7 @@ impl CallProcesses {
         match operation {
             SPAWN => Some(self.spawn(parse_request::<Spawn>(request), connect_pipes)),
             SPAWN_ON_TERMINAL => Some(self.spawn_on_terminal(request)),
-            WRITE => Some(self.write(request)),
+            WRITE => Some(self.write_input(request)),
             SIGNAL => Some(self.signal(request)),
             END => Some(self.end(request)),
             _ => None,
@@ -173,7 +173,7 @@ impl CallProcesses {
         })
     }
 
-    fn write(&self, request: &[u8]) -> ServedFuture {
+    fn write_input(&self, request: &[u8]) -> ServedFuture {
         let parsed = Frame::parse(request).map_err(bad_request_error).and_then(|frame| {
             let write: ProcessWrite = frame.json().map_err(bad_request_error)?;
             Ok((write, frame.bytes.to_vec()))

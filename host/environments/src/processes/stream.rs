@@ -121,7 +121,7 @@ impl ProgramStream {
     async fn next(&mut self) -> Result<Option<Vec<u8>>, Error> {
         loop {
             let frame = match self.phase {
-                ProgramPhase::Running => self.run().await?,
+                ProgramPhase::Running => self.next_event().await?,
                 ProgramPhase::Draining { exit, until } => match self.drain(until).await? {
                     Some(frame) => Some(frame),
                     None => return self.finish_exit(exit).await.map(Some),
@@ -135,14 +135,14 @@ impl ProgramStream {
     }
 
     /// Waits for output, the exit or the deadline.
-    async fn run(&mut self) -> Result<Option<Vec<u8>>, Error> {
+    async fn next_event(&mut self) -> Result<Option<Vec<u8>>, Error> {
         // Check the exit before the pipes, because a background process that fills a pipe without
         // end would hide it.
         let first = tokio::select! {
             biased;
             () = wait_until_deadline(self.deadline) => FirstProgramEvent::Deadline,
             exit = self.child.wait() => FirstProgramEvent::Exit(exit.map_err(|error| to_plugin_error(&error))?),
-            stream = readable(&self.stdout, &self.stderr) => FirstProgramEvent::Readable(stream),
+            stream = wait_readable(&self.stdout, &self.stderr) => FirstProgramEvent::Readable(stream),
         };
         match first {
             FirstProgramEvent::Deadline => {
@@ -173,7 +173,7 @@ impl ProgramStream {
             let stream = tokio::select! {
                 biased;
                 () = tokio::time::sleep_until(until) => return Ok(None),
-                stream = readable(&self.stdout, &self.stderr) => stream,
+                stream = wait_readable(&self.stdout, &self.stderr) => stream,
             };
             if let Some(frame) = self.read(stream)? {
                 return Ok(Some(frame));
@@ -280,7 +280,7 @@ impl ProgramPipe {
 
 /// Waits until one of the outputs can be read. Fair, so that endless output on one stream does not
 /// hide the other.
-async fn readable(stdout: &ProgramPipe, stderr: &ProgramPipe) -> OutputStream {
+async fn wait_readable(stdout: &ProgramPipe, stderr: &ProgramPipe) -> OutputStream {
     tokio::select! {
         () = stdout.readable() => OutputStream::Stdout,
         () = stderr.readable() => OutputStream::Stderr,

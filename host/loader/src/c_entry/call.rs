@@ -101,7 +101,7 @@ impl CPluginCall {
         Self { call, is_over: false, _context: context, made }
     }
 
-    fn end(&mut self) {
+    fn end_call(&mut self) {
         self.is_over = true;
         if !self.call.is_null() {
             let call = std::mem::replace(&mut self.call, std::ptr::null_mut());
@@ -136,14 +136,14 @@ impl Future for CPluginCall {
             return Poll::Pending;
         }
         let answer = parse_answer(&self.made.plugin, "poll", status, bytes);
-        self.end();
+        self.end_call();
         Poll::Ready(answer)
     }
 }
 
 impl Drop for CPluginCall {
     fn drop(&mut self) {
-        self.end();
+        self.end_call();
     }
 }
 

@@ -131,7 +131,7 @@ mod tests {
     use super::*;
 
     /// Reads a table of words that claims this size.
-    fn read(size: u32, version: u32, members: [usize; 7]) -> Result<(), String> {
+    fn read_entry_table(size: u32, version: u32, members: [usize; 7]) -> Result<(), String> {
         let mut words = vec![0_u64; size.div_ceil(8).max(1) as usize];
         let head = [size.to_ne_bytes(), version.to_ne_bytes()].concat();
         let members = members.iter().flat_map(|member| member.to_ne_bytes());
@@ -150,7 +150,7 @@ mod tests {
     #[test]
     fn truncated_function_table_is_refused_and_a_longer_one_is_accepted() {
         for size in 0..WHOLE {
-            let refused = read(size, VERSION, [1; 7]).unwrap_err();
+            let refused = read_entry_table(size, VERSION, [1; 7]).unwrap_err();
             assert_eq!(
                 refused,
                 format!("its table has {size} bytes, version 1 has {WHOLE}"),
@@ -158,21 +158,25 @@ mod tests {
             );
         }
         for size in [WHOLE, WHOLE + 8, WHOLE + 800] {
-            assert_eq!(read(size, VERSION, [1; 7]), Ok(()), "{size}");
+            assert_eq!(read_entry_table(size, VERSION, [1; 7]), Ok(()), "{size}");
         }
     }
 
     #[test]
     fn another_version_and_a_null_function_are_refused() {
         for version in [0, VERSION + 1, u32::MAX] {
-            assert!(read(WHOLE, version, [1; 7]).unwrap_err().contains("this host speaks 1"));
+            assert!(
+                read_entry_table(WHOLE, version, [1; 7])
+                    .unwrap_err()
+                    .contains("this host speaks 1")
+            );
         }
         let names = ["describe", "start", "create", "begin", "poll", "end", "destroy"];
         for (at, name) in names.into_iter().enumerate() {
             let mut members = [1; 7];
             members[at] = 0;
             let expected = format!("its function `{name}` is null");
-            assert_eq!(read(WHOLE, VERSION, members), Err(expected));
+            assert_eq!(read_entry_table(WHOLE, VERSION, members), Err(expected));
         }
     }
 

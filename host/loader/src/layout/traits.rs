@@ -113,7 +113,7 @@ fn tables(root: Layout) -> Vec<MethodTable> {
             continue;
         }
         seen.push(layout.get_utypeid());
-        let fields = fields_of(layout);
+        let fields = table_fields(layout);
         waiting.extend(fields.iter().flat_map(layouts_of_field));
         if let TLData::PrefixType(prefix) = layout.data() {
             // Fields that a macro adds before a trait's methods.
@@ -122,20 +122,20 @@ fn tables(root: Layout) -> Vec<MethodTable> {
             let methods = fields.iter().skip(hidden).filter(|field| field.is_function());
             let methods = methods.map(TableMethod::from_field).collect();
             let frozen = usize::from(prefix.first_suffix_field).saturating_sub(hidden);
-            tables.push(MethodTable { name: name_of(layout), methods, frozen });
+            tables.push(MethodTable { name: table_name(layout), methods, frozen });
         }
     }
     tables
 }
 
 /// Returns a table's name. The table of trait `Moon` is in the module `Moon_trait`.
-fn name_of(layout: Layout) -> String {
+fn table_name(layout: Layout) -> String {
     let module = layout.mod_path().to_string();
     let place = module.rsplit("::").next().and_then(|last| last.strip_suffix("_trait"));
     place.unwrap_or(layout.name()).to_owned()
 }
 
-fn fields_of(layout: Layout) -> Vec<TLField> {
+fn table_fields(layout: Layout) -> Vec<TLField> {
     let fields = match layout.data() {
         TLData::Primitive(_) | TLData::Opaque => None,
         TLData::Struct { fields } | TLData::Union { fields } => Some(fields),

@@ -252,10 +252,10 @@ impl LinkReader {
     /// Returns true if the result of a read marks the end.
     fn is_over(&self, read: io::Result<usize>) -> Result<bool, MalformedLinkMessage> {
         match read {
-            Ok(0) if self.rest().is_empty() => Ok(true),
+            Ok(0) if self.unread_bytes().is_empty() => Ok(true),
             Ok(0) => Err(MalformedLinkMessage(format!(
                 "the end after {} bytes of a message",
-                self.rest().len()
+                self.unread_bytes().len()
             ))),
             Ok(_) => Ok(false),
             Err(error) if error.kind() == io::ErrorKind::ConnectionReset => Ok(true),
@@ -265,16 +265,16 @@ impl LinkReader {
 
     /// Returns the number of bytes of an incomplete message.
     pub(super) fn begun_bytes(&self) -> usize {
-        self.rest().len()
+        self.unread_bytes().len()
     }
 
-    fn rest(&self) -> &[u8] {
+    fn unread_bytes(&self) -> &[u8] {
         &self.buffer[self.read..]
     }
 
     /// Takes the next message if it is complete.
     pub(super) fn take(&mut self) -> Result<Option<LinkMessage>, MalformedLinkMessage> {
-        let Some((header, rest)) = self.rest().split_first_chunk::<HEADER_BYTES>() else {
+        let Some((header, rest)) = self.unread_bytes().split_first_chunk::<HEADER_BYTES>() else {
             return Ok(None);
         };
         let LinkMessageHeader { kind, flag, id, length } = LinkMessageHeader::read(header)?;
@@ -325,14 +325,14 @@ mod tests {
 
     use super::*;
 
-    fn pair() -> (Arc<WorkerLink>, Arc<WorkerLink>) {
+    fn link_pair() -> (Arc<WorkerLink>, Arc<WorkerLink>) {
         let (a, b) = UnixStream::pair().unwrap();
         (Arc::new(WorkerLink::new(a).unwrap()), Arc::new(WorkerLink::new(b).unwrap()))
     }
 
     #[tokio::test]
     async fn messages_of_every_size_arrive_whole_and_in_order() {
-        let (host, worker) = pair();
+        let (host, worker) = link_pair();
         let writing = tokio::spawn({
             let host = Arc::clone(&host);
             async move { host.write_waiting().await }
@@ -362,7 +362,7 @@ mod tests {
 
     #[tokio::test]
     async fn connection_that_ends_inside_a_message_is_an_error() {
-        let (host, worker) = pair();
+        let (host, worker) = link_pair();
         let header =
             LinkMessageHeader { kind: Kind::Emit, flag: Flag::Frame, id: 0, length: 10 }.write();
         (&host.socket).write_all(&header).unwrap();
@@ -374,12 +374,12 @@ mod tests {
 
     #[tokio::test]
     async fn reading_stops_when_the_peer_cannot_be_written_to() {
-        let (host, worker) = pair();
+        let (host, worker) = link_pair();
         worker.socket.shutdown(Shutdown::Read).unwrap();
         assert!(!host.send(Kind::Call, Flag::Frame, 1, b"", b"{}"));
         assert!(LinkReader::default().next(&host).await.unwrap().is_none());
         // The same if the failure is detected later.
-        let (host, worker) = pair();
+        let (host, worker) = link_pair();
         let writing = tokio::spawn({
             let host = Arc::clone(&host);
             async move { host.write_waiting().await }
@@ -395,7 +395,7 @@ mod tests {
 
     #[tokio::test]
     async fn link_to_a_peer_that_does_not_read_is_closed() {
-        let (host, _worker) = pair();
+        let (host, _worker) = link_pair();
         let writing = tokio::spawn({
             let host = Arc::clone(&host);
             async move { host.write_waiting().await }

@@ -64,7 +64,7 @@ pub(crate) struct RemoteInstance {
 
 /// Asks the worker to create the instance from saved state, or fresh if the plugin refuses that
 /// state. Returns its facets and the refusal.
-async fn create(
+async fn create_in_worker(
     connection: &WorkerConnection,
     saved: Option<&[u8]>,
 ) -> Result<(Vec<u8>, Option<Error>), Error> {
@@ -120,7 +120,7 @@ impl RemoteInstance {
         let made = async {
             let first = ready.await.unwrap_or_else(|_| Err(Error::cancelled()))?;
             check_worker_version(first.as_deref().unwrap_or_default())?;
-            create(&connection, saved.as_deref()).await
+            create_in_worker(&connection, saved.as_deref()).await
         };
         let (facets, refusal) = match tokio::time::timeout(CREATE_MAX, made).await {
             Ok(made) => made?,
@@ -201,7 +201,7 @@ impl RemoteInstance {
 
 impl Drop for RemoteInstance {
     fn drop(&mut self) {
-        give_up(&self.connection);
+        give_up_worker(&self.connection);
     }
 }
 
@@ -217,12 +217,12 @@ impl WorkerEndGuard<'_> {
 impl Drop for WorkerEndGuard<'_> {
     fn drop(&mut self) {
         if let Some(connection) = self.0 {
-            give_up(connection);
+            give_up_worker(connection);
         }
     }
 }
 
-fn give_up(connection: &Arc<WorkerConnection>) {
+fn give_up_worker(connection: &Arc<WorkerConnection>) {
     connection.cancel_all();
     connection.core.cancel();
     connection.core.end();

@@ -192,14 +192,14 @@ fn write_boundary(root: &Path, folder: &Path, boundary: &Boundary) {
         Reach::Load => &["plugin-api"],
         Reach::Call => &["plugin-api", "plugin-api/engine", "plugin-api/sdk", "host/loader"],
     };
-    write(&folder.join("Cargo.toml"), &manifest_of_the_house(root, copied));
+    write_if_changed(&folder.join("Cargo.toml"), &manifest_of_the_house(root, copied));
     for package in copied {
         let mut manifest = fs::read_to_string(root.join(package).join("Cargo.toml")).unwrap();
         if *package == "plugin-api" {
             let version = format!("version = \"{}\"", boundary.version);
-            manifest = replaced(&manifest, "version = \"1.0.0\"", &version);
+            manifest = replace_once(&manifest, "version = \"1.0.0\"", &version);
         }
-        write(&folder.join(package).join("Cargo.toml"), &manifest);
+        write_if_changed(&folder.join(package).join("Cargo.toml"), &manifest);
         let sources = Path::new(package).join("src");
         copy_to(&root.join(&sources), &sources, &folder.join(&sources), boundary);
     }
@@ -229,11 +229,11 @@ fn write_plugins(root: &Path, folder: &Path, plugins: &Path) {
          [profile.dev]\ndebug = \"none\"\n",
         names.join(", ")
     );
-    write(&plugins.join("Cargo.toml"), &manifest);
+    write_if_changed(&plugins.join("Cargo.toml"), &manifest);
     let house = fs::read_to_string(root.join("Cargo.lock")).unwrap();
     if fs::read_to_string(plugins.join("house.lock")).ok().as_ref() != Some(&house) {
-        write(&plugins.join("Cargo.lock"), &house);
-        write(&plugins.join("house.lock"), &house);
+        write_if_changed(&plugins.join("Cargo.lock"), &house);
+        write_if_changed(&plugins.join("house.lock"), &house);
     }
     for boundary in BOUNDARIES {
         let package = plugins.join(boundary.name);
@@ -246,10 +246,13 @@ fn write_plugins(root: &Path, folder: &Path, plugins: &Path) {
         };
         let manifest = package_of(&format!("for-{}", boundary.name), &needs);
         let manifest = format!("{manifest}\n[lib]\ncrate-type = [\"cdylib\"]\n");
-        write(&package.join("Cargo.toml"), &manifest);
+        write_if_changed(&package.join("Cargo.toml"), &manifest);
         match boundary.reach {
             Reach::Load => {
-                write(&package.join("src/lib.rs"), include_str!("sources/boundary_only.rs"));
+                write_if_changed(
+                    &package.join("src/lib.rs"),
+                    include_str!("sources/boundary_only.rs"),
+                );
             }
             Reach::Call => {
                 copy_to(&root.join(ECHO), Path::new(ECHO), &package.join("src"), boundary);
@@ -263,8 +266,8 @@ fn write_plugins(root: &Path, folder: &Path, plugins: &Path) {
          tokio = {{ version = \"1\", default-features = false, features = [\"rt\", \"macros\"] }}",
         root.join("plugin-api/types")
     );
-    write(&plugins.join("newer-host/Cargo.toml"), &package_of("newer-host", &needs));
-    write(&plugins.join("newer-host/src/main.rs"), include_str!("sources/host.rs"));
+    write_if_changed(&plugins.join("newer-host/Cargo.toml"), &package_of("newer-host", &needs));
+    write_if_changed(&plugins.join("newer-host/src/main.rs"), include_str!("sources/host.rs"));
 }
 
 fn package_of(name: &str, needs: &str) -> String {
@@ -293,19 +296,19 @@ fn copy_to(from: &Path, part: &Path, to: &Path, boundary: &Boundary) {
         let mut text = fs::read_to_string(entry.path()).unwrap();
         for (_, before, after) in boundary.patches.iter().filter(|patch| Path::new(patch.0) == part)
         {
-            text = replaced(&text, before, after);
+            text = replace_once(&text, before, after);
         }
-        write(&to, &text);
+        write_if_changed(&to, &text);
     }
 }
 
-fn replaced(text: &str, before: &str, after: &str) -> String {
+fn replace_once(text: &str, before: &str, after: &str) -> String {
     assert!(text.contains(before), "`{before}` is not in the present sources");
     text.replacen(before, after, 1)
 }
 
 /// Writes a file only if it differs, so that cargo does not build it again.
-fn write(path: &Path, text: &str) {
+fn write_if_changed(path: &Path, text: &str) {
     if fs::read_to_string(path).is_ok_and(|present| present == text) {
         return;
     }

@@ -16,7 +16,7 @@ use jaato_types::{Delta, ErrorKind, Frame, PluginKind};
 use serde_json::json;
 
 #[track_caller]
-fn refused(boundary: &str, what: &str, plugin: &str, host: &str) {
+fn assert_refused(boundary: &str, what: &str, plugin: &str, host: &str) {
     let path = built().plugin(boundary);
     let Err(error) = PluginLibrary::open(&path) else { panic!("`{}` was opened", path.display()) };
     let text = error.to_string();
@@ -68,27 +68,32 @@ fn on_the_newer_host(plugin: &Path) -> Vec<String> {
 
 #[test]
 fn a_method_that_was_retyped_is_refused() {
-    refused("retyped", "`ContextAbi::id`", "fn(RRef<'a>) -> i64", "fn(RRef<'a>) -> u64");
+    assert_refused("retyped", "`ContextAbi::id`", "fn(RRef<'a>) -> i64", "fn(RRef<'a>) -> u64");
 }
 
 #[test]
 fn a_method_that_was_renamed_is_refused() {
-    refused("renamed", "`ContextAbi::id`", "number", "id");
+    assert_refused("renamed", "`ContextAbi::id`", "number", "id");
 }
 
 #[test]
 fn a_method_that_was_removed_in_the_middle_is_refused() {
-    refused("without-one", "`ContextAbi::id`", "no such method", "fn(RRef<'a>) -> u64");
+    assert_refused("without-one", "`ContextAbi::id`", "no such method", "fn(RRef<'a>) -> u64");
 }
 
 #[test]
 fn a_last_method_that_was_removed_is_refused() {
-    refused("without-the-last", "`ContextAbi::close`", "no such method", "fn(RRef<'a>, u64)");
+    assert_refused(
+        "without-the-last",
+        "`ContextAbi::close`",
+        "no such method",
+        "fn(RRef<'a>, u64)",
+    );
 }
 
 #[test]
 fn a_boundary_that_grew_without_a_version_is_refused() {
-    refused("grown", "`ContextAbi::doubled`", "fn(RRef<'a>, u64) -> u64", "no such method");
+    assert_refused("grown", "`ContextAbi::doubled`", "fn(RRef<'a>, u64) -> u64", "no such method");
 }
 
 #[test]

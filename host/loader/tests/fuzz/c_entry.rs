@@ -16,7 +16,7 @@ use crate::support::*;
 /// When a call that is never woken is given up.
 const FORGOTTEN: Duration = Duration::from_millis(5);
 
-fn begin(instance: &Instance, random: &mut Random) -> RunningCall {
+fn begin_call(instance: &Instance, random: &mut Random) -> RunningCall {
     let frame = match random.below(3) {
         0 => random.bytes(20),
         1 => Frame::empty(),
@@ -56,7 +56,7 @@ async fn follow(mut call: RunningCall, random: &mut Random) {
     .await;
 }
 
-async fn live(house: &House, manifest: &Manifest, seed: u64) -> bool {
+async fn live_instance(house: &House, manifest: &Manifest, seed: u64) -> bool {
     SEED.store(seed << 20, SeqCst);
     let mut random = Random(seed);
     // SAFETY: a static table of this program's.
@@ -65,7 +65,8 @@ async fn live(house: &House, manifest: &Manifest, seed: u64) -> bool {
     let saved = (random.below(2) == 0).then(|| random.bytes(30));
     let Ok(instance) = guarded(plugin.create(services(), saved)).await else { return false };
     for _ in 0..=random.below(4) {
-        let calls: Vec<_> = (0..=random.below(3)).map(|_| begin(&instance, &mut random)).collect();
+        let calls: Vec<_> =
+            (0..=random.below(3)).map(|_| begin_call(&instance, &mut random)).collect();
         for call in calls {
             follow(call, &mut random).await;
         }
@@ -88,7 +89,7 @@ async fn every_call_ends_and_nothing_leaks_whatever_a_c_plugin_does() {
     let manifest = Manifest::parse(manifest).unwrap();
     let (mut lived, lives) = (0, times(2_000));
     for seed in 0..lives {
-        lived += u64::from(live(&house, &manifest, seed).await);
+        lived += u64::from(live_instance(&house, &manifest, seed).await);
     }
     assert!(lived > lives / 2, "{lived} of {lives}");
     guarded(async {

@@ -82,7 +82,7 @@ fn random() -> Random {
     Random(SEED.fetch_add(0x1234_5678_9abc_def1, SeqCst))
 }
 
-fn left(instance: &Instance) -> MutexGuard<'_, Left> {
+fn lock_left(instance: &Instance) -> MutexGuard<'_, Left> {
     instance.left.lock()
 }
 
@@ -114,7 +114,7 @@ unsafe extern "C" fn destroy(instance: *mut c_void) {
     if instance.calls.load(SeqCst) != 0 {
         TALLY.wrong.fetch_add(1, SeqCst);
     }
-    let left = std::mem::take(&mut *left(&instance));
+    let left = std::mem::take(&mut *lock_left(&instance));
     for context in left.contexts {
         // The call is over, so its context is an empty shell.
         if (host().emit.unwrap())(context, null(), 0) != 0 {
@@ -163,7 +163,7 @@ unsafe extern "C" fn end(call: *mut c_void) {
     let instance = &*call.instance;
     for request in std::mem::take(&mut call.requests) {
         match call.random.below(3) {
-            0 => left(instance).requests.push(request),
+            0 => lock_left(instance).requests.push(request),
             _ => (host().request_drop.unwrap())(request),
         }
     }
@@ -177,14 +177,14 @@ unsafe extern "C" fn poll(call: *mut c_void, waker: *const Waker, out: *mut Buff
         TALLY.wrong.fetch_add(1, SeqCst);
     }
     for _ in 0..call.random.below(5) {
-        act(call, waker);
+        run_action(call, waker);
     }
     if call.polls == 0 {
         call.is_over.store(true, SeqCst);
         if call.kind == c1::OPEN && call.random.below(12) > 0 {
             return c1::READY;
         }
-        return finish(&mut call.random, out);
+        return fill_answer(&mut call.random, out);
     }
     call.polls -= 1;
     wake(call, waker);
@@ -216,7 +216,7 @@ unsafe fn wake(call: &mut Call, waker: *const Waker) {
 }
 
 /// Does something that the host must tolerate.
-unsafe fn act(call: &mut Call, waker: *const Waker) {
+unsafe fn run_action(call: &mut Call, waker: *const Waker) {
     let (host, context) = (host(), call.context);
     let instance = &*call.instance;
     match call.random.below(14) {
@@ -224,7 +224,7 @@ unsafe fn act(call: &mut Call, waker: *const Waker) {
             let frame = frame(&mut call.random);
             (host.emit.unwrap())(context, frame.as_ptr(), frame.len());
         }
-        2..=4 => ask(call),
+        2..=4 => ask_service(call),
         5..=7 => poll_request(call, waker),
         8 => {
             let handle = call.handles.pop().unwrap_or(call.random.below(9) as u64);
@@ -238,9 +238,9 @@ unsafe fn act(call: &mut Call, waker: *const Waker) {
         }
         10 => {
             (host.context_keep.unwrap())(context);
-            left(instance).contexts.push(context);
+            lock_left(instance).contexts.push(context);
         }
-        11 => left(instance).wakers.push((host.waker_keep.unwrap())(waker)),
+        11 => lock_left(instance).wakers.push((host.waker_keep.unwrap())(waker)),
         12 => {
             if let Some(request) = call.requests.pop() {
                 (host.request_drop.unwrap())(request);
@@ -270,7 +270,7 @@ unsafe fn nonsense(random: &mut Random, context: *const Context) {
     release(&mut out);
 }
 
-unsafe fn ask(call: &mut Call) {
+unsafe fn ask_service(call: &mut Call) {
     const NAMES: [&[u8]; 8] =
         [b"echo", b"stream", b"pieces", b"wait", b"sleep", b"panic", b"bad_frame", b"\xff"];
     let name = NAMES[call.random.below(NAMES.len())];
@@ -320,7 +320,7 @@ fn frame(random: &mut Random) -> Vec<u8> {
     frame
 }
 
-unsafe fn finish(random: &mut Random, out: *mut Buffer) -> i32 {
+unsafe fn fill_answer(random: &mut Random, out: *mut Buffer) -> i32 {
     if random.below(3) > 0 {
         hand_over(frame(random), out);
         return if random.below(3) > 0 { c1::READY } else { c1::FAILED };

@@ -137,7 +137,7 @@ fn message(kind: Kind, flag: Flag, id: u64, payload: &[u8]) -> Vec<u8> {
 }
 
 /// Returns a message that a worker might send, sometimes damaged.
-fn said(random: &mut Random) -> Vec<u8> {
+fn random_bytes(random: &mut Random) -> Vec<u8> {
     const KINDS: [Kind; 14] = [
         Kind::Emit,
         Kind::Emit,
@@ -218,7 +218,7 @@ async fn every_call_ends_and_nothing_leaks_whatever_a_worker_sends() {
         for _ in 0..=random.below(3) {
             calls.push(call(&instance, "any", json!({})));
         }
-        let talk: Vec<u8> = (0..random.below(30)).flat_map(|_| said(&mut random)).collect();
+        let talk: Vec<u8> = (0..random.below(30)).flat_map(|_| random_bytes(&mut random)).collect();
         // The host may hang up on invalid data before everything is written.
         let _ = worker.write_all(&talk).await;
         if random.below(3) == 0 {

@@ -18,7 +18,7 @@ impl Blobs {
         self.0.lock().iter().map(Vec::len).collect()
     }
 
-    fn put(&self, frame: &[u8]) -> Result<EngineServiceAnswer, Error> {
+    fn put_blob(&self, frame: &[u8]) -> Result<EngineServiceAnswer, Error> {
         let frame = Frame::parse(frame).unwrap();
         let request: Value = frame.json().unwrap();
         assert!(request["mime_type"].is_string(), "{request}");
@@ -47,7 +47,7 @@ impl EngineServices for Blobs {
         frame: Vec<u8>,
     ) -> BoxFuture<'static, Result<EngineServiceAnswer, Error>> {
         let served = match operation {
-            "blob.put" => self.put(&frame),
+            "blob.put" => self.put_blob(&frame),
             "blob.get" => self.get(&frame),
             other => {
                 let text = format!("this host has no service `{other}`");

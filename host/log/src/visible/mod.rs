@@ -76,7 +76,7 @@ impl VisibleStream {
     pub fn end(&mut self) -> String {
         let mut rest = String::new();
         if std::mem::take(&mut self.half_a_line_end) {
-            write_out('\r', &mut rest);
+            write_code_point('\r', &mut rest);
         }
         (self.before, self.marks) = (None, 0);
         rest
@@ -85,7 +85,7 @@ impl VisibleStream {
     fn push_character(&mut self, sign: char, shown: &mut String) {
         // `\r\n` is a line end like `\n`. A single `\r` moves to the beginning of the line.
         if std::mem::take(&mut self.half_a_line_end) && sign != '\n' {
-            write_out('\r', shown);
+            write_code_point('\r', shown);
         }
         if sign == '\r' {
             self.half_a_line_end = true;
@@ -94,7 +94,7 @@ impl VisibleStream {
         if self.is_shown(sign) {
             shown.push(sign);
         } else {
-            write_out(sign, shown);
+            write_code_point(sign, shown);
         }
         self.before = Some(sign);
     }
@@ -147,7 +147,7 @@ fn is_plain(byte: u8) -> bool {
     matches!(byte, b'\n' | b'\t' | b' '..=b'~')
 }
 
-fn write_out(sign: char, shown: &mut String) {
+fn write_code_point(sign: char, shown: &mut String) {
     shown.push_str(&format!("<U+{:04X}>", u32::from(sign)));
 }
 
@@ -179,7 +179,7 @@ pub fn name(text: &str) -> Cow<'_, str> {
     let mut name = String::with_capacity(shown.len() + 8);
     for sign in shown.chars() {
         match sign {
-            '\n' | '\t' => write_out(sign, &mut name),
+            '\n' | '\t' => write_code_point(sign, &mut name),
             _ => name.push(sign),
         }
     }

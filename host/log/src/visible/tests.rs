@@ -13,7 +13,7 @@ fn check(written: &str, read: &str, to_be_exact: &str) {
 }
 
 #[track_caller]
-fn stays(written: &str) {
+fn assert_unchanged(written: &str) {
     check(written, written, written);
 }
 
@@ -61,7 +61,7 @@ fn every_zero_width_character_is_a_combining_mark_or_escaped() {
 
 #[test]
 fn line_ends_and_tabs_stay_in_texts_and_not_in_names() {
-    stays("a\n\tb");
+    assert_unchanged("a\n\tb");
     check("a\r\nb", "a\nb", "a\nb");
     check("a\rb\r", "a<U+000D>b<U+000D>", "a<U+000D>b<U+000D>");
     assert_eq!(name("x\nhint: run\t"), "x<U+000A>hint: run<U+0009>");
@@ -82,7 +82,7 @@ fn joined_emoji_and_letters_are_kept_in_readable_text() {
 
 #[test]
 fn combining_marks_are_kept_on_letters_up_to_a_limit() {
-    stays("Việt e\u{301} हिन्दी ไทย שָׁלוֹם");
+    assert_unchanged("Việt e\u{301} हिन्दी ไทย שָׁלוֹם");
     check("\u{301}a", "<U+0301>a", "<U+0301>a");
     let tower = format!("a{}", "\u{301}".repeat(6));
     let cut = format!("a{}<U+0301><U+0301>", "\u{301}".repeat(4));
@@ -95,7 +95,7 @@ fn characters_like_the_prompt_mark_are_escaped() {
     assert!(
         !text(&looks).contains(LOOKS_LIKE_THE_MARK) && !exact(&looks).contains(LOOKS_LIKE_THE_MARK)
     );
-    stays("│ | ┃ ▌");
+    assert_unchanged("│ | ┃ ▌");
 }
 
 #[test]

@@ -177,7 +177,7 @@ impl FileNameCollector {
         if reads_below {
             super::prefix_folders(&command.folders, ".")
                 .into_iter()
-                .for_each(|text| self.add(text, NameReach::Below));
+                .for_each(|text| self.add_name(text, NameReach::Below));
         }
     }
 
@@ -192,7 +192,7 @@ impl FileNameCollector {
             for (at, place) in super::prefix_folders(folders, name).into_iter().enumerate() {
                 // Only one of the folders is right, and the initial one is the least likely.
                 let is_start = folders.len() > 1 && folders[at.min(folders.len() - 1)].is_empty();
-                self.add(
+                self.add_name(
                     place,
                     if is_start && reach != NameReach::Pattern { NameReach::Piece } else { reach },
                 );
@@ -235,10 +235,12 @@ impl FileNameCollector {
         }
         let is_pattern = piece.contains(['*', '?', '[', '{', '%']);
         let reach = if is_pattern { NameReach::Pattern } else { NameReach::Piece };
-        super::prefix_folders(folders, piece).into_iter().for_each(|place| self.add(place, reach));
+        super::prefix_folders(folders, piece)
+            .into_iter()
+            .for_each(|place| self.add_name(place, reach));
     }
 
-    fn add(&mut self, text: String, reach: NameReach) {
+    fn add_name(&mut self, text: String, reach: NameReach) {
         match self.found.len() {
             ..NAMES_MAX if text.len() <= NAME_BYTES_MAX => {
                 self.found.push(ShellFileName { text, reach })

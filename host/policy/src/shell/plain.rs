@@ -106,7 +106,7 @@ impl PlainLineReader<'_> {
         while let Some(letter) = self.peek() {
             match letter {
                 ' ' | '\t' => self.at += 1,
-                '\\' if self.rest().starts_with("\\\n") => self.at += 2,
+                '\\' if self.rest_of_line().starts_with("\\\n") => self.at += 2,
                 '\n' | ';' | '&' | '|' => must_go_on = self.parse_separator(must_go_on)?,
                 '<' | '>' => self.parse_redirect()?,
                 _ => {
@@ -126,7 +126,7 @@ impl PlainLineReader<'_> {
         let start = self.at;
         let joins = ["&&", "||", "|", ";", "\n"];
         let refused = ["&>", ";;", ";&", "|&", "&"];
-        let rest = self.rest();
+        let rest = self.rest_of_line();
         let is_refused =
             refused.iter().any(|text| rest.starts_with(text)) && !rest.starts_with("&&");
         if is_refused || rest.starts_with(";;") {
@@ -164,7 +164,7 @@ impl PlainLineReader<'_> {
     /// Parses a redirection that writes no file.
     fn parse_redirect(&mut self) -> Result<(), NotPlain> {
         let start = self.at;
-        let rest = self.rest();
+        let rest = self.rest_of_line();
         if rest.starts_with("<<") || rest.starts_with("<>") || rest.starts_with("<(") {
             let reason = DoubtReason::new(DoubtCause::Input, "this input redirection is unusual");
             return Err(self.not_plain(reason, start));
@@ -227,13 +227,13 @@ impl PlainLineReader<'_> {
                     is_quoted = true;
                     self.parse_escaped(&mut word.text)?;
                 }
-                '{' if self.rest().starts_with("{}") => {
+                '{' if self.rest_of_line().starts_with("{}") => {
                     word.text.push_str("{}");
                     self.at += 2;
                 }
-                '{' if word.text.ends_with('@') && number_in_braces(self.rest()) > 0 => {
-                    let length = number_in_braces(self.rest());
-                    word.text.push_str(&self.rest()[..length]);
+                '{' if word.text.ends_with('@') && number_in_braces(self.rest_of_line()) > 0 => {
+                    let length = number_in_braces(self.rest_of_line());
+                    word.text.push_str(&self.rest_of_line()[..length]);
                     self.at += length;
                 }
                 '*' | '?' | '[' | ']' => {
@@ -398,7 +398,7 @@ impl PlainLineReader<'_> {
         self.line[self.at..].chars().next()
     }
 
-    fn rest(&self) -> &str {
+    fn rest_of_line(&self) -> &str {
         &self.line[self.at..]
     }
 

@@ -9,7 +9,7 @@ use nix::unistd::Pid;
 
 use crate::{lives, miniature_host, none_lives_soon, read_all, read_pids, script, supervisor};
 
-fn send(pid: u32, signal: Signal) {
+fn send_signal(pid: u32, signal: Signal) {
     kill(Pid::from_raw(pid as i32), signal).unwrap();
 }
 
@@ -50,9 +50,9 @@ async fn signals_to_the_guardian_and_its_group_do_not_end_it() {
     let child = supervisor.spawn(script("exec sleep 300")).await.unwrap();
     let guardian = supervisor.guardian_pid().unwrap();
     for signal in [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP, Signal::SIGQUIT] {
-        send(guardian, signal);
+        send_signal(guardian, signal);
         killpg(Pid::from_raw(guardian as i32), signal).unwrap();
-        send(parent_of(child.pid()), signal);
+        send_signal(parent_of(child.pid()), signal);
     }
     let mut next = supervisor.spawn(script("echo well")).await.unwrap();
     assert_eq!(read_all(&mut next).await, "well\n");
@@ -69,7 +69,7 @@ async fn a_killed_guardian_fails_every_wait_ends_every_child_and_is_replaced() {
     let mut pids = read_pids(&mut child, 1).await;
     pids.extend([child.pid(), other.pid()]);
     let guardian = supervisor.guardian_pid().unwrap();
-    send(guardian, Signal::SIGKILL);
+    send_signal(guardian, Signal::SIGKILL);
     let (first, second) = tokio::join!(child.wait(), other.wait());
     for result in [first, second] {
         let error = result.expect_err("a wait survived");
@@ -95,7 +95,7 @@ async fn killed_keeper_fails_only_its_child_and_its_orphans_are_ended() {
     pids.push(child.pid());
     let keeper = parent_of(child.pid());
     assert_eq!(parent_of(keeper), supervisor.guardian_pid().unwrap());
-    send(keeper, Signal::SIGKILL);
+    send_signal(keeper, Signal::SIGKILL);
     let error = child.wait().await.expect_err("the wait survived");
     assert!(matches!(error, ProcessError::GuardianLost), "{error:?}");
     none_lives_soon(&pids);

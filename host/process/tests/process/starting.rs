@@ -22,13 +22,13 @@ async fn nothing_is_started_before_the_first_child() {
 
 #[tokio::test]
 async fn output_and_exit_code_of_a_child_are_returned() {
-    let mut child = spawn(script("echo out; echo err >&2; exit 7")).await;
+    let mut child = spawn_command(script("echo out; echo err >&2; exit 7")).await;
     assert_eq!(read_all(&mut child).await, "out\nerr\n");
     assert_eq!(child.wait().await.unwrap(), Exit::Code(7));
     assert_eq!(child.wait().await.unwrap(), Exit::Code(7), "asked again");
 }
 
-async fn spawn(command: ChildCommand) -> Kept {
+async fn spawn_command(command: ChildCommand) -> Kept {
     let supervisor = supervisor();
     let child = supervisor.spawn(command).await.unwrap();
     Kept { child, _supervisor: supervisor }
@@ -55,7 +55,7 @@ impl std::ops::DerefMut for Kept {
 
 #[tokio::test]
 async fn exit_by_a_signal_is_reported_as_a_signal() {
-    let child = spawn(script("kill -TERM $$")).await;
+    let child = spawn_command(script("kill -TERM $$")).await;
     assert_eq!(child.wait().await.unwrap(), Exit::Signal(15));
 }
 
@@ -63,7 +63,7 @@ async fn exit_by_a_signal_is_reported_as_a_signal() {
 async fn standard_error_can_be_read_separately() {
     let mut command = script("echo out; echo err >&2");
     command.stderr = ErrorOutput::Separate(StandardOutput::Piped);
-    let mut child = spawn(command).await;
+    let mut child = spawn_command(command).await;
     assert_eq!(read_all(&mut child).await, "out\n");
     child.stdout = child.stderr.take();
     assert_eq!(read_all(&mut child).await, "err\n");
@@ -71,12 +71,12 @@ async fn standard_error_can_be_read_separately() {
 
 #[tokio::test]
 async fn input_without_a_pipe_ends_at_once_and_a_dropped_pipe_ends_it() {
-    let mut child = spawn(script("cat; echo end")).await;
+    let mut child = spawn_command(script("cat; echo end")).await;
     assert_eq!(read_all(&mut child).await, "end\n");
 
     let mut command = script("cat; echo end");
     command.stdin = StandardInput::Piped;
-    let mut child = spawn(command).await;
+    let mut child = spawn_command(command).await;
     let mut stdin = child.stdin.take().unwrap();
     stdin.write_all(b"hello\n").await.unwrap();
     drop(stdin);
@@ -89,22 +89,22 @@ async fn child_gets_only_the_variables_and_directory_of_its_command() {
     command.stdout = StandardOutput::Piped;
     command.variables.insert("PATH".into(), "/usr/bin:/bin".into());
     command.variables.insert("ONLY".into(), "this = that".into());
-    let mut child = spawn(command).await;
+    let mut child = spawn_command(command).await;
     assert_eq!(read_all(&mut child).await, "ONLY=this = that\nPATH=/usr/bin:/bin\n");
     let mut command = ChildCommand::new("/bin/pwd", "/usr");
     command.stdout = StandardOutput::Piped;
-    let mut child = spawn(command).await;
+    let mut child = spawn_command(command).await;
     assert_eq!(read_all(&mut child).await, "/usr\n");
 }
 
 #[tokio::test]
 async fn a_child_has_no_descriptor_but_its_own_and_default_signals() {
-    let mut child = spawn(script("cd /proc/self/fd && echo *")).await;
+    let mut child = spawn_command(script("cd /proc/self/fd && echo *")).await;
     // The shell's own descriptors are 0 to 2. Expanding `*` opens one more for the directory.
     assert_eq!(read_all(&mut child).await, "0 1 2 3\n");
     // The shell itself reads the file, because it blocks signals while it starts another program.
     let text = "while read line; do echo \"$line\"; done < /proc/self/status";
-    let mut child = spawn(script(text)).await;
+    let mut child = spawn_command(script(text)).await;
     let text = read_all(&mut child).await;
     let sets = text.lines().filter(|line| line.starts_with("SigBlk") || line.starts_with("SigIgn"));
     let sets = sets.map(|line| u64::from_str_radix(line.split_once('\t').unwrap().1, 16));
@@ -119,7 +119,7 @@ async fn descriptor_3_is_passed_to_the_child() {
     let mut command =
         script("read line <&3; echo \"got $line\"; ls -l /proc/$$/fd/3 | grep -c socket");
     command.descriptor3 = Some(OwnedFd::from(far));
-    let mut child = spawn(command).await;
+    let mut child = spawn_command(command).await;
     std::io::Write::write_all(&mut &near, b"through three\n").unwrap();
     assert_eq!(read_all(&mut child).await, "got through three\n1\n");
 }
@@ -129,14 +129,14 @@ async fn output_can_go_to_a_file_of_the_caller() {
     let file = tempfile::NamedTempFile::new().unwrap();
     let mut command = script("echo out; echo err >&2");
     command.stdout = StandardOutput::Descriptor(file.reopen().unwrap().into());
-    let child = spawn(command).await;
+    let child = spawn_command(command).await;
     assert_eq!(child.wait().await.unwrap(), Exit::Code(0));
     assert_eq!(std::fs::read_to_string(file.path()).unwrap(), "out\nerr\n");
 }
 
 #[tokio::test]
 async fn ten_megabytes_arrive_whole() {
-    let mut child = spawn(script("head -c 10485760 /dev/zero | tr '\\0' x")).await;
+    let mut child = spawn_command(script("head -c 10485760 /dev/zero | tr '\\0' x")).await;
     let text = read_all(&mut child).await;
     assert_eq!(text.len(), 10_485_760);
     assert!(text.bytes().all(|byte| byte == b'x'));
@@ -145,7 +145,7 @@ async fn ten_megabytes_arrive_whole() {
 
 #[tokio::test]
 async fn wait_returns_when_the_command_exits_even_if_its_pipe_stays_open() {
-    let mut child = spawn(script("sleep 300 & echo $!; exit 3")).await;
+    let mut child = spawn_command(script("sleep 300 & echo $!; exit 3")).await;
     assert_eq!(child.wait().await.unwrap(), Exit::Code(3));
     let pid = crate::read_pids(&mut child, 1).await[0];
     assert!(lives(pid), "what it left running must not end with it");
@@ -176,10 +176,10 @@ async fn a_memory_limit_is_honoured() {
     let large = || ChildCommand::new("/bin/dd", "/");
     let args = ["if=/dev/zero", "of=/dev/null", "bs=200M", "count=1"].map(Into::into).to_vec();
     let free = ChildCommand { args: args.clone(), ..large() };
-    assert_eq!(spawn(free).await.wait().await.unwrap(), Exit::Code(0));
+    assert_eq!(spawn_command(free).await.wait().await.unwrap(), Exit::Code(0));
     let limits = ProcessLimits { memory_bytes: Some(100 << 20), ..ProcessLimits::default() };
     let bound = ChildCommand { args, limits, ..large() };
-    assert_eq!(spawn(bound).await.wait().await.unwrap(), Exit::Code(1));
+    assert_eq!(spawn_command(bound).await.wait().await.unwrap(), Exit::Code(1));
 }
 
 #[tokio::test]
@@ -190,16 +190,16 @@ async fn limits_are_set_and_never_raised() {
         open_files: Some(64),
         cpu_seconds: Some(30),
     };
-    let mut child = spawn(command).await;
+    let mut child = spawn_command(command).await;
     assert_eq!(read_all(&mut child).await, "524288\n64\n30\n");
     let mut command = script("ulimit -Hn");
-    let mut free = spawn(script("ulimit -Hn")).await;
+    let mut free = spawn_command(script("ulimit -Hn")).await;
     command.limits.open_files = Some(u64::MAX - 1);
-    let mut child = spawn(command).await;
+    let mut child = spawn_command(command).await;
     assert_eq!(read_all(&mut child).await, read_all(&mut free).await);
 }
 
-async fn refused(command: ChildCommand) -> ProcessError {
+async fn start_error(command: ChildCommand) -> ProcessError {
     supervisor().spawn(command).await.expect_err("it was started")
 }
 
@@ -208,27 +208,27 @@ async fn command_that_cannot_start_is_named_in_the_error() {
     let folder = tempfile::tempdir().unwrap();
     let (file, nowhere) = (folder.path().join("file"), folder.path().join("nowhere"));
     std::fs::write(&file, "").unwrap();
-    let error = refused(ChildCommand::new(&nowhere, "/")).await;
+    let error = start_error(ChildCommand::new(&nowhere, "/")).await;
     assert!(matches!(error, ProcessError::ProgramNotFound { .. }), "{error:?}");
     let text = format!("cannot start `{}`: no such program", nowhere.display());
     assert_eq!(error.to_string(), text);
 
     let mut command = ChildCommand::new("no-such-tool-here", "/");
     command.variables.insert("PATH".into(), "/usr/bin:/bin".into());
-    assert!(matches!(refused(command).await, ProcessError::ProgramNotFound { .. }));
+    assert!(matches!(start_error(command).await, ProcessError::ProgramNotFound { .. }));
 
-    let error = refused(ChildCommand::new(&file, "/")).await;
+    let error = start_error(ChildCommand::new(&file, "/")).await;
     assert!(matches!(error, ProcessError::NotExecutable { .. }), "{error:?}");
 
-    let error = refused(ChildCommand::new(folder.path(), "/")).await;
+    let error = start_error(ChildCommand::new(folder.path(), "/")).await;
     assert!(matches!(error, ProcessError::NotExecutable { .. }), "{error:?}");
 
-    let error = refused(ChildCommand::new("/bin/true", &nowhere)).await;
+    let error = start_error(ChildCommand::new("/bin/true", &nowhere)).await;
     assert!(matches!(error, ProcessError::BadDirectory { .. }), "{error:?}");
     let text = format!("cannot work in `{}`: ", nowhere.display());
     assert!(error.to_string().starts_with(&text), "{error}");
 
-    let error = refused(ChildCommand::new("/bin/true", &file)).await;
+    let error = start_error(ChildCommand::new("/bin/true", &file)).await;
     assert!(matches!(error, ProcessError::BadDirectory { .. }), "{error:?}");
 }
 
@@ -265,10 +265,10 @@ async fn large_arguments_work_and_too_large_ones_are_refused_clearly() {
         command.args.extend(args);
         command
     };
-    let mut child = spawn(count(vec![arg(100); 15])).await;
+    let mut child = spawn_command(count(vec![arg(100); 15])).await;
     assert_eq!(read_all(&mut child).await, "15\n");
-    let error = refused(count(vec![arg(100); 70])).await;
+    let error = start_error(count(vec![arg(100); 70])).await;
     assert!(matches!(error, ProcessError::ArgumentsTooLong { .. }), "{error:?}");
-    let error = refused(count(vec![arg(100); 90])).await;
+    let error = start_error(count(vec![arg(100); 90])).await;
     assert!(matches!(error, ProcessError::CommandTooLarge { .. }), "{error:?}");
 }

@@ -22,7 +22,7 @@ fn session() -> (TempDir, Arc<SessionBlobs>) {
 }
 
 #[track_caller]
-fn put(blobs: &Arc<SessionBlobs>, mime_type: &str, bytes: &[u8]) -> FinishedBlob {
+fn put_blob(blobs: &Arc<SessionBlobs>, mime_type: &str, bytes: &[u8]) -> FinishedBlob {
     let mut upload = blobs.begin(mime_type).unwrap();
     upload.write(bytes).unwrap();
     upload.finish().unwrap()
@@ -39,9 +39,15 @@ fn files(blobs: &SessionBlobs, id: &str) -> Vec<String> {
 #[test]
 fn blob_is_named_by_its_content_and_equal_content_is_stored_once() {
     let (_folder, blobs) = session();
-    assert_eq!(put(&blobs, "text/plain", b"abc"), FinishedBlob { id: ABC.to_owned(), bytes: 3 });
-    assert_eq!(put(&blobs, "text/markdown", b"abc").id, ABC);
-    assert_eq!(put(&blobs, "text/plain", b""), FinishedBlob { id: EMPTY.to_owned(), bytes: 0 });
+    assert_eq!(
+        put_blob(&blobs, "text/plain", b"abc"),
+        FinishedBlob { id: ABC.to_owned(), bytes: 3 }
+    );
+    assert_eq!(put_blob(&blobs, "text/markdown", b"abc").id, ABC);
+    assert_eq!(
+        put_blob(&blobs, "text/plain", b""),
+        FinishedBlob { id: EMPTY.to_owned(), bytes: 0 }
+    );
     assert_eq!((blobs.bytes(), files(&blobs, ABC)), (3, vec![ABC.to_owned(), EMPTY.to_owned()]));
     let kept = blobs.find(ABC).unwrap();
     assert_eq!((kept.bytes, kept.mime_type.as_str()), (3, "text/plain"));
@@ -53,7 +59,7 @@ fn blob_is_named_by_its_content_and_equal_content_is_stored_once() {
 #[test]
 fn an_upload_that_is_dropped_leaves_no_file_and_takes_no_room() {
     let (_folder, blobs) = session();
-    put(&blobs, "text/plain", b"abc");
+    put_blob(&blobs, "text/plain", b"abc");
     let mut upload = blobs.begin("text/plain").unwrap();
     upload.write(b"never finished").unwrap();
     assert_eq!((blobs.bytes(), files(&blobs, ABC).len()), (17, 2));
@@ -64,7 +70,7 @@ fn an_upload_that_is_dropped_leaves_no_file_and_takes_no_room() {
 #[test]
 fn invalid_blob_id_never_reaches_the_disk() {
     let (_folder, blobs) = session();
-    put(&blobs, "text/plain", b"abc");
+    put_blob(&blobs, "text/plain", b"abc");
     let upper = ABC.to_uppercase();
     let ids = ["", "../../x", "/etc/passwd", &upper, &ABC[1..], &format!("../{}", &ABC[3..])];
     for id in ids {
@@ -79,13 +85,13 @@ fn invalid_blob_id_never_reaches_the_disk() {
 #[test]
 fn a_blob_whose_file_was_removed_is_gone_and_may_be_put_again() {
     let (_folder, blobs) = session();
-    put(&blobs, "text/plain", b"abc");
+    put_blob(&blobs, "text/plain", b"abc");
     std::fs::remove_file(blobs.find(ABC).unwrap().path).unwrap();
     assert_eq!(blobs.open(ABC).unwrap_err().kind, ErrorKind::NotFound);
     assert_eq!((blobs.bytes(), blobs.find(ABC).is_err()), (0, true));
-    put(&blobs, "text/plain", b"abc");
+    put_blob(&blobs, "text/plain", b"abc");
     std::fs::remove_file(blobs.find(ABC).unwrap().path).unwrap();
-    put(&blobs, "text/plain", b"abc");
+    put_blob(&blobs, "text/plain", b"abc");
     assert_eq!((blobs.bytes(), blobs.head(ABC, 9).unwrap()), (3, b"abc".to_vec()));
 }
 
@@ -116,13 +122,13 @@ fn blob_size_and_session_blob_size_are_limited_to_the_byte() {
 fn number_of_blobs_per_session_is_limited() {
     let (_folder, blobs) = session();
     for number in 0..BLOBS_MAX - 1 {
-        put(&blobs, "a/b", &number.to_le_bytes());
+        put_blob(&blobs, "a/b", &number.to_le_bytes());
     }
     let last = blobs.begin("a/b").unwrap();
     let error = blobs.begin("a/b").unwrap_err();
     assert_eq!(error.kind, ErrorKind::LimitReached);
     drop(last);
-    put(&blobs, "a/b", b"one more");
+    put_blob(&blobs, "a/b", b"one more");
     assert!(blobs.begin("a/b").is_err());
 }
 
@@ -175,7 +181,7 @@ async fn sessions_have_separate_blobs_that_are_removed_with_the_session() {
     let (_folder, all) = blobs();
     let (one, other) = (SessionId::from("../s1"), SessionId::from("s2"));
     let (mine, others) = (all.session_blobs(&one).unwrap(), all.session_blobs(&other).unwrap());
-    put(&mine, "text/plain", b"abc");
+    put_blob(&mine, "text/plain", b"abc");
     assert!(others.find(ABC).is_err());
     let path = mine.find(ABC).unwrap().path;
     all.remove_session(&one).await;

@@ -7,7 +7,7 @@ use jaato_types::{Error, ErrorKind};
 
 use super::upload::{BlobUpload, FinishedBlob};
 use super::{SessionBlobs, run_blocking};
-use crate::begun::{ReservedItem, UnfinishedItemError, UnfinishedItems};
+use crate::unfinished_work::{ReservedItem, UnfinishedItemError, UnfinishedItems};
 
 /// The unfinished blobs of one context. Dropped with it.
 pub type BlobUploads = UnfinishedItems<Box<BlobUpload>>;
@@ -58,7 +58,7 @@ impl BlobUploads {
         .await?;
         Ok(match (put, upload, place) {
             (Some(put), _, _) => PieceWriteResult::Whole(put),
-            (None, Some(upload), Some(place)) => go_on(place, upload),
+            (None, Some(upload), Some(place)) => continue_upload(place, upload),
             (None, _, _) => unreachable!("an upload that continues has a number"),
         })
     }
@@ -78,7 +78,10 @@ pub enum PieceWriteResult {
     Whole(FinishedBlob),
 }
 
-fn go_on(place: ReservedItem<Box<BlobUpload>>, upload: Box<BlobUpload>) -> PieceWriteResult {
+fn continue_upload(
+    place: ReservedItem<Box<BlobUpload>>,
+    upload: Box<BlobUpload>,
+) -> PieceWriteResult {
     let bytes = upload.bytes();
     PieceWriteResult::Begun { number: place.put_back(upload), bytes }
 }

@@ -57,13 +57,13 @@ impl OriginPattern {
 mod tests {
     use super::*;
 
-    fn read(text: &str) -> Result<OriginPattern, Error> {
+    fn parse_origin(text: &str) -> Result<OriginPattern, Error> {
         OriginPattern::parse_declaration(&PluginName::from("provider-x"), text)
     }
 
     #[test]
     fn star_in_an_origin_matches_part_of_one_label() {
-        let pattern = read("https://*-aiplatform.googleapis.com").unwrap();
+        let pattern = parse_origin("https://*-aiplatform.googleapis.com").unwrap();
         let matches = |url: &str| pattern.matches(&Url::parse(url).unwrap());
         assert!(matches("https://us-central1-aiplatform.googleapis.com/v1"));
         for url in [
@@ -76,7 +76,7 @@ mod tests {
         ] {
             assert!(!matches(url), "{url}");
         }
-        let exact = read("https://aiplatform.eu.rep.googleapis.com").unwrap();
+        let exact = parse_origin("https://aiplatform.eu.rep.googleapis.com").unwrap();
         let matches = |url: &str| exact.matches(&Url::parse(url).unwrap());
         assert!(matches("https://aiplatform.eu.rep.googleapis.com/v1"));
         assert!(!matches("https://x.aiplatform.eu.rep.googleapis.com"));
@@ -95,8 +95,8 @@ mod tests {
             "https://a.example.com/x",
             "https://a.example.com:1",
         ] {
-            assert_eq!(read(text).unwrap_err().kind, ErrorKind::PluginMisbehaved, "{text}");
+            assert_eq!(parse_origin(text).unwrap_err().kind, ErrorKind::PluginMisbehaved, "{text}");
         }
-        assert!(read("https://*.example.com").is_ok());
+        assert!(parse_origin("https://*.example.com").is_ok());
     }
 }

@@ -43,7 +43,7 @@ fn spec() -> CredentialSpec {
     }
 }
 
-fn write(folder: &Path, name: &str, text: &str) {
+fn write_file(folder: &Path, name: &str, text: &str) {
     let path = folder.join(name);
     std::fs::create_dir_all(path.parent().unwrap()).unwrap();
     std::fs::write(path, text).unwrap();
@@ -57,20 +57,24 @@ fn section_of(case: &Case<'_>) -> SettingsSection {
     }
 }
 
-fn read(case: &Case<'_>) -> Result<PluginCredentials, Error> {
+fn read_credentials(case: &Case<'_>) -> Result<PluginCredentials, Error> {
     let root = tempfile::tempdir().unwrap();
     let folders = UserFolders::below(root.path());
-    write(
+    write_file(
         folders.config().unwrap(),
         "config.toml",
         &format!("{}\n{}\n", section_of(case), case.own),
     );
     let place = root.path().join("workspace");
     std::fs::create_dir_all(place.join(".git")).unwrap();
-    write(&place, ".jaato/config.toml", &format!("{}\n{}\n", section_of(case), case.workspace));
-    write(&place, ".env", case.env);
+    write_file(
+        &place,
+        ".jaato/config.toml",
+        &format!("{}\n{}\n", section_of(case), case.workspace),
+    );
+    write_file(&place, ".env", case.env);
     let env_file = case.env_file.map(|text| {
-        write(root.path(), "named.env", text);
+        write_file(root.path(), "named.env", text);
         root.path().join("named.env")
     });
     let store = TrustStore::in_folder(folders.data().unwrap());
@@ -117,8 +121,9 @@ fn clean(error: Error, root: &Path) -> Error {
 }
 
 /// Returns the key for a request to this URL, `none`, or the kind and the beginning of the error.
-fn granted(case: &Case<'_>, url: &str) -> String {
-    let grant = read(case).and_then(|read| read.grant("OPENAI_API_KEY", &Url::parse(url).unwrap()));
+fn granted_secret(case: &Case<'_>, url: &str) -> String {
+    let grant = read_credentials(case)
+        .and_then(|read| read.grant("OPENAI_API_KEY", &Url::parse(url).unwrap()));
     match grant {
         Ok(Some(grant)) => grant.secret.reveal().to_owned(),
         Ok(None) => "none".to_owned(),
@@ -128,7 +133,7 @@ fn granted(case: &Case<'_>, url: &str) -> String {
 
 #[track_caller]
 fn check(case: &Case<'_>, url: &str, expected: &str) {
-    let found = granted(case, url);
+    let found = granted_secret(case, url);
     let is_same = if expected.ends_with('…') {
         found.starts_with(expected.trim_end_matches('…'))
     } else {
@@ -164,7 +169,7 @@ fn key_is_sent_only_to_the_vendor() {
 /// Returns how this case's key goes to a local server.
 fn scheme(case: &Case<'_>) -> SecretScheme {
     let url = Url::parse(LOCAL).unwrap();
-    read(case).unwrap().grant("OPENAI_API_KEY", &url).unwrap().unwrap().scheme
+    read_credentials(case).unwrap().grant("OPENAI_API_KEY", &url).unwrap().unwrap().scheme
 }
 
 #[test]
@@ -189,7 +194,7 @@ fn workspace_sets_the_key_header_only_for_its_own_key() {
 fn invalid_key_header_is_refused_with_its_origin() {
     for bad in ["7", "\"\"", "\"a b\"", "\"Host\"", "\"Content-Length\""] {
         let own = format!("key_header = {bad}");
-        let error = read(&Case { own: &own, ..Case::default() }).unwrap_err();
+        let error = read_credentials(&Case { own: &own, ..Case::default() }).unwrap_err();
         assert_eq!(error.kind, ErrorKind::Configuration, "{bad}");
         assert!(error.message.contains("wants the name of a header"), "{error}");
         assert!(error.message.contains("config.toml:2"), "{error}");
@@ -204,7 +209,7 @@ fn every_key_is_taken_out_of_texts() {
         ..Case::default()
     };
     let text = "bad sk-own-0123456789 and sk-var-0123456789, not sk%2Down%2D0123456789";
-    let cleaned = read(&keys).unwrap().without_secrets(text.to_owned());
+    let cleaned = read_credentials(&keys).unwrap().without_secrets(text.to_owned());
     assert_eq!(cleaned, "bad ******** and ********, not ********");
 }
 
@@ -228,7 +233,7 @@ fn base_url_of_the_user_moves_the_key_to_that_server() {
     let env = format!("OPENAI_BASE_URL={LOCAL}\n");
     let by_named_file = Case { env_file: Some(&env), variables: &[KEY], ..Case::default() };
     for case in [by_variable, by_file, by_named_file] {
-        assert_eq!(read(&case).unwrap().base_url(), Some(LOCAL));
+        assert_eq!(read_credentials(&case).unwrap().base_url(), Some(LOCAL));
         check(&case, LOCAL, "own-key");
         check(&case, "http://localhost:11435/v1", "configuration: …");
         // The vendor's key now belongs to the other server.
@@ -249,8 +254,8 @@ fn workspace_base_url_never_gets_the_users_key() {
         ..Case::default()
     };
     for case in [in_file, in_env] {
-        assert_eq!(read(&case).unwrap().base_url(), Some("https://evil.example/v1"));
-        let found = granted(&case, "https://evil.example/v1");
+        assert_eq!(read_credentials(&case).unwrap().base_url(), Some("https://evil.example/v1"));
+        let found = granted_secret(&case, "https://evil.example/v1");
         assert!(found.starts_with("configuration: the credential `OPENAI_API_KEY` ("), "{found}");
         let end = "is for `https://api.openai.com` and is not sent to `https://evil.example`";
         assert!(found.ends_with(end), "{found}");
@@ -291,10 +296,10 @@ fn variables_win_over_files() {
         variables: &[KEY, ("OPENAI_BASE_URL", "https://variable.example")],
         ..Case::default()
     };
-    assert_eq!(read(&case).unwrap().base_url(), Some("https://variable.example"));
+    assert_eq!(read_credentials(&case).unwrap().base_url(), Some("https://variable.example"));
     check(&case, "https://variable.example", "own-key");
     let case = Case { variables: &[], ..case };
-    assert_eq!(read(&case).unwrap().base_url(), Some("https://env.example"));
+    assert_eq!(read_credentials(&case).unwrap().base_url(), Some("https://env.example"));
     check(&case, "https://env.example", "env-key");
     check(&case, "https://file.example", "env-key");
     check(&case, "https://workspace.example", "configuration: …");
@@ -341,7 +346,7 @@ fn invalid_credential_settings_are_reported_with_their_origin() {
         ("base_url = \"moon\"", "`moon` is not a base url"),
         ("base_url = \"ftp://h\"", "`ftp://h` is not a base url"),
     ] {
-        let error = read(&Case { own, ..Case::default() }).unwrap_err();
+        let error = read_credentials(&Case { own, ..Case::default() }).unwrap_err();
         assert_eq!(error.kind, ErrorKind::Configuration, "{own}");
         assert_eq!(error.message, format!("{text} (user /config/config.toml:2)"), "{own}");
     }
@@ -358,7 +363,7 @@ fn a_server_that_a_plugin_knows_gets_the_key_of_its_own_variable() {
     };
     check(&case, GROQ, "groq");
     check(&case, VENDOR, "configuration: the credential `GROQ_API_KEY` (…");
-    assert_eq!(read(&case).unwrap().base_url(), Some(GROQ));
+    assert_eq!(read_credentials(&case).unwrap().base_url(), Some(GROQ));
     let none = Case { variables: &[KEY], ..case };
     check(&none, GROQ, "not_found: there is no key for `https://api.groq.com`: `GROQ_API_KEY` is…");
     // Away from that server, its variable provides no key.
@@ -373,7 +378,7 @@ fn a_known_server_may_need_no_key_and_gets_one_all_the_same() {
     let case = Case { is_provider: true, preset: Some(""), variables: &[KEY], ..Case::default() };
     check(&case, GROQ, "none");
     check(&Case { own: "api_key = \"own\"", ..case }, GROQ, "own");
-    let looked_for = &read(&case).unwrap().access().keys[0].looked_for;
+    let looked_for = &read_credentials(&case).unwrap().access().keys[0].looked_for;
     assert_eq!(looked_for, "`api_key` under `[providers.work]`");
 }
 
@@ -384,7 +389,7 @@ async fn key_command_is_not_run_if_another_key_takes_precedence() {
     let client = Client::new(jaato_http::HttpClientSettings::default());
     let broken = async |_: String, _: String| Err(Error::failed("it was run"));
     let fetched = async |case: &Case<'_>| {
-        let read = read(case).unwrap();
+        let read = read_credentials(case).unwrap();
         read.prepare_key("OPENAI_API_KEY", &url, &client, None, broken)
             .await
             .map_err(|it| it.message)
@@ -458,7 +463,7 @@ async fn minted_token_is_sent_only_to_vendor_servers() {
     check(&[off], [Ok(true), Err(ErrorKind::NotFound), Ok(false)]).await;
     // A provider under its own name gets none of the vendor's keys.
     let own = "base_url = \"https://gate.example\"";
-    let gate = read(&Case { is_provider: true, own, ..Case::default() }).unwrap();
+    let gate = read_credentials(&Case { is_provider: true, own, ..Case::default() }).unwrap();
     assert!(gate.access().keys.iter().all(|key| key.found.is_none()));
     let broken = file.to_str().unwrap();
     let named = ("GOOGLE_APPLICATION_CREDENTIALS", broken);
@@ -467,7 +472,7 @@ async fn minted_token_is_sent_only_to_vendor_servers() {
 
 #[test]
 fn a_credential_that_is_not_declared_is_refused() {
-    let credentials = read(&Case { variables: &[KEY], ..Case::default() }).unwrap();
+    let credentials = read_credentials(&Case { variables: &[KEY], ..Case::default() }).unwrap();
     let url = Url::parse(VENDOR).unwrap();
     let error = credentials.grant("AWS_SECRET_ACCESS_KEY", &url).unwrap_err();
     assert_eq!(error.kind, ErrorKind::InvalidArguments);
@@ -508,7 +513,7 @@ fn nothing_shows_a_key() {
         variables: &[KEY],
         ..Case::default()
     };
-    let credentials = read(&case).unwrap();
+    let credentials = read_credentials(&case).unwrap();
     let grant = credentials.grant("OPENAI_API_KEY", &Url::parse(VENDOR).unwrap()).unwrap();
     let shown = format!("{credentials:?} {grant:?}");
     assert!(shown.contains("********"), "{shown}");
@@ -555,7 +560,7 @@ fn key_is_read_from_the_variable_that_the_user_names() {
 #[tokio::test]
 async fn a_command_is_run_once_and_before_its_key_is_needed() {
     let own = "base_url = \"https://work.example/v1\"\napi_key_command = \"pass show work\"";
-    let credentials = read(&provider(own, &[])).unwrap();
+    let credentials = read_credentials(&provider(own, &[])).unwrap();
     let url = Url::parse("https://work.example/v1").unwrap();
     let client = Client::new(jaato_http::HttpClientSettings::default());
     let grant = || credentials.grant("OPENAI_API_KEY", &url);
@@ -583,12 +588,12 @@ async fn a_command_is_run_once_and_before_its_key_is_needed() {
 #[test]
 fn configured_headers_are_sent_only_to_the_users_own_server() {
     let own = "base_url = \"https://work.example/v1\"\nheaders = { X-Team = \"moon\" }";
-    let credentials = read(&provider(own, &[])).unwrap();
+    let credentials = read_credentials(&provider(own, &[])).unwrap();
     let headers = |url: &str| credentials.headers(&Url::parse(url).unwrap()).len();
     assert_eq!(headers("https://work.example/v1/chat"), 1);
     assert_eq!((headers("https://api.openai.com/v1"), headers("http://work.example/")), (0, 0));
     for wrong in ["1", "{ Host = \"a\" }", "{ a = 1 }", "{ \"a b\" = \"c\" }"] {
-        let error = read(&provider(&format!("headers = {wrong}"), &[])).unwrap_err();
+        let error = read_credentials(&provider(&format!("headers = {wrong}"), &[])).unwrap_err();
         assert!(error.message.contains("`headers` of `[providers.work]` wants"), "{error}");
     }
 }

@@ -22,7 +22,7 @@ fn attach(call: &Call, asked: AttachRequest) -> Result<ServiceFuture<AttachAnswe
     let blobs = call.shared.blobs.session_blobs(&call.site.session)?;
     Ok(Box::pin(async move {
         let data = run_blocking(move || checked_attachment(&blobs, asked)).await?;
-        add(&attachments, data).map(AttachAnswer::new)
+        add_attachment(&attachments, data).map(AttachAnswer::new)
     }))
 }
 
@@ -49,7 +49,7 @@ fn is_file_name(name: &str) -> bool {
     !matches!(name, "" | "." | "..") && name.len() <= NAME_BYTES_MAX && name.chars().all(is_plain)
 }
 
-fn add(attachments: &CallAttachments, data: DataPart) -> Result<u64, Error> {
+fn add_attachment(attachments: &CallAttachments, data: DataPart) -> Result<u64, Error> {
     let mut all = attachments.lock();
     if all.len() >= ATTACHMENTS_MAX {
         let text = format!("a tool call has at most {ATTACHMENTS_MAX} attachments");
@@ -72,7 +72,7 @@ mod tests {
     const PNG: &[u8] = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR";
 
     /// Attaches bytes with a media type and a name.
-    fn attached(bytes: &[u8], mime_type: &str, name: Option<&str>) -> Result<DataPart, Error> {
+    fn attach_bytes(bytes: &[u8], mime_type: &str, name: Option<&str>) -> Result<DataPart, Error> {
         let folder = tempfile::tempdir().unwrap();
         let blobs = BlobStore::next_to_outputs(Arc::new(OutputFolder::in_folder(folder.path())));
         let blobs = blobs.session_blobs(&SessionId::from("s1")).unwrap();
@@ -85,7 +85,7 @@ mod tests {
 
     #[test]
     fn declared_attachment_type_must_match_its_bytes() {
-        let data = attached(PNG, "image/png", Some("moon.png")).unwrap();
+        let data = attach_bytes(PNG, "image/png", Some("moon.png")).unwrap();
         assert_eq!(
             (data.mime_type.as_str(), data.name.as_deref()),
             ("image/png", Some("moon.png"))
@@ -97,32 +97,32 @@ mod tests {
             (&b"<html>"[..], "image/png", "application/octet-stream"),
             (b"", "application/pdf", "application/octet-stream"),
         ] {
-            let error = attached(bytes, said, None).unwrap_err();
+            let error = attach_bytes(bytes, said, None).unwrap_err();
             assert_eq!(error.kind, ErrorKind::InvalidArguments);
             let text = format!("the attachment is said to be `{said}`, its bytes show `{shown}`");
             assert_eq!(error.message, text);
         }
-        assert!(attached(b"a,b\n", "text/csv", None).is_ok());
+        assert!(attach_bytes(b"a,b\n", "text/csv", None).is_ok());
     }
 
     #[test]
     fn attachment_with_a_path_as_name_or_an_invalid_type_is_refused() {
         let long = "x".repeat(NAME_BYTES_MAX + 1);
         for name in ["", ".", "..", "../x", "a/b", "a\\b", "a\nb", &long] {
-            let error = attached(PNG, "image/png", Some(name)).unwrap_err();
+            let error = attach_bytes(PNG, "image/png", Some(name)).unwrap_err();
             assert_eq!(error.kind, ErrorKind::InvalidArguments, "{name}");
         }
-        assert!(attached(PNG, "image/png", Some(&long[1..])).is_ok());
-        assert_eq!(attached(PNG, "png", None).unwrap_err().kind, ErrorKind::InvalidArguments);
+        assert!(attach_bytes(PNG, "image/png", Some(&long[1..])).is_ok());
+        assert_eq!(attach_bytes(PNG, "png", None).unwrap_err().kind, ErrorKind::InvalidArguments);
     }
 
     #[test]
     fn number_of_attachments_per_call_is_limited() {
         let attachments = CallAttachments::default();
         for number in 1..=ATTACHMENTS_MAX as u64 {
-            assert_eq!(add(&attachments, DataPart::blob("a/b", "00")), Ok(number));
+            assert_eq!(add_attachment(&attachments, DataPart::blob("a/b", "00")), Ok(number));
         }
-        let error = add(&attachments, DataPart::blob("a/b", "00")).unwrap_err();
+        let error = add_attachment(&attachments, DataPart::blob("a/b", "00")).unwrap_err();
         assert_eq!(error.message, "a tool call has at most 20 attachments");
     }
 }

@@ -21,10 +21,10 @@ const PIECE_BYTES_MAX: u64 = 1024 * 1024;
 
 // Handwritten, so that the engine can check blobs without a call.
 pub(super) fn body(operation: &str) -> Option<Body> {
-    matches!(operation, BLOB_PUT | BLOB_GET).then_some(of_call)
+    matches!(operation, BLOB_PUT | BLOB_GET).then_some(answer_blob_call)
 }
 
-fn of_call(call: &Call, operation: &str, request: Vec<u8>) -> ServiceAnswer {
+fn answer_blob_call(call: &Call, operation: &str, request: Vec<u8>) -> ServiceAnswer {
     match call.shared.blobs.session_blobs(&call.site.session) {
         Ok(blobs) => answer(blobs, Arc::clone(&call.uploads), operation, request),
         Err(error) => ready_answer(Err(error)),
@@ -39,7 +39,7 @@ pub fn answer(
     request: Vec<u8>,
 ) -> ServiceAnswer {
     if operation == BLOB_GET {
-        return Box::pin(async move { get(blobs, &request).await });
+        return Box::pin(async move { get_blob(blobs, &request).await });
     }
     Box::pin(async move {
         let answer = match uploads.write(blobs, parse_blob_piece(&request)?).await? {
@@ -56,7 +56,7 @@ fn parse_blob_piece(request: &[u8]) -> Result<BlobPiece, Error> {
     Ok(BlobPiece { number: put, mime_type, bytes: parsed.bytes.to_vec(), more })
 }
 
-async fn get(blobs: Arc<SessionBlobs>, request: &[u8]) -> Result<EngineServiceAnswer, Error> {
+async fn get_blob(blobs: Arc<SessionBlobs>, request: &[u8]) -> Result<EngineServiceAnswer, Error> {
     let BlobGet { blob } = Frame::read(request).map_err(bad_request)?;
     let (StoredBlob { bytes, mime_type, .. }, file) =
         run_blocking(move || blobs.open(&blob)).await?;

@@ -31,11 +31,11 @@ fn count(
     };
     let (shared, session) = (Arc::clone(&call.shared), call.site.session.clone());
     // Call the provider on the session's runtime and not on the thread of the calling plugin.
-    let counting = |_| async move { count_for(&shared, asked, model, session).await };
+    let counting = |_| async move { count_tokens_for_model(&shared, asked, model, session).await };
     Ok(Box::pin(DetachedWork::start(counting)))
 }
 
-async fn count_for(
+async fn count_tokens_for_model(
     shared: &SharedServices,
     asked: TokenCountInput,
     model: String,

@@ -10,10 +10,10 @@ use super::{Body, ServiceAnswer, ready_answer, unknown};
 use crate::call::Call;
 
 pub(super) fn body(operation: &str) -> Option<Body> {
-    is_operation(operation).then_some(pass_on)
+    is_operation(operation).then_some(forward_to_environment)
 }
 
-fn pass_on(call: &Call, operation: &str, request: Vec<u8>) -> ServiceAnswer {
+fn forward_to_environment(call: &Call, operation: &str, request: Vec<u8>) -> ServiceAnswer {
     // Environment plugins can only run programs on this machine.
     if let Some(processes) = &call.processes {
         let answer = processes.call(operation, &request);

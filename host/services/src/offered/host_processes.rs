@@ -8,10 +8,10 @@ use super::{Body, ServiceAnswer, ready_answer, unknown};
 use crate::call::Call;
 
 pub(super) fn body(operation: &str) -> Option<Body> {
-    process_operation(operation).map(|_| pass_on as Body)
+    process_operation(operation).map(|_| forward_to_processes as Body)
 }
 
-fn pass_on(call: &Call, operation: &str, request: Vec<u8>) -> ServiceAnswer {
+fn forward_to_processes(call: &Call, operation: &str, request: Vec<u8>) -> ServiceAnswer {
     let meant = process_operation(operation);
     let answer = meant.and_then(|meant| call.host_processes.call(meant, &request));
     answer.unwrap_or_else(|| ready_answer(Err(unknown(operation))))

@@ -8,9 +8,9 @@ use jaato_types::http::{HTTP_BODY, HTTP_REQUEST, HttpBody, HttpBodyAnswer};
 use jaato_types::{Error, Frame};
 
 use super::{Body, ServiceAnswer, bad_request, frame, ready_answer};
-use crate::bodies::AppendedBlob;
 use crate::call::Call;
 use crate::http;
+use crate::request_bodies::AppendedBlob;
 
 /// A piece of a request body.
 struct BodyPiece {

@@ -9,10 +9,10 @@ use crate::call::Call;
 use crate::objects;
 
 pub(super) fn body(operation: &str) -> Option<Body> {
-    jaato_objects::service::is_operation(operation).then_some(answer)
+    jaato_objects::service::is_operation(operation).then_some(answer_objects_call)
 }
 
-fn answer(call: &Call, operation: &str, request: Vec<u8>) -> ServiceAnswer {
+fn answer_objects_call(call: &Call, operation: &str, request: Vec<u8>) -> ServiceAnswer {
     let Some(all) = &call.site.objects else {
         let text = "only tools and commands reach the session's objects";
         return ready_answer(Err(Error::new(ErrorKind::Unavailable, text)));

@@ -7,10 +7,10 @@ use super::{Body, ServiceAnswer, ready_answer};
 use crate::call::Call;
 
 pub(super) fn body(operation: &str) -> Option<Body> {
-    is_resource_operation(operation).then_some(pass_on)
+    is_resource_operation(operation).then_some(forward_to_resources)
 }
 
-fn pass_on(call: &Call, operation: &str, request: Vec<u8>) -> ServiceAnswer {
+fn forward_to_resources(call: &Call, operation: &str, request: Vec<u8>) -> ServiceAnswer {
     let Some(environment) = &call.site.environment else {
         let text = "there is no execution environment to keep resources in";
         return ready_answer(Err(Error::new(ErrorKind::Unavailable, text)

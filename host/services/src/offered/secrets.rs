@@ -15,10 +15,10 @@ use crate::secrets::PluginSecrets;
 
 // Handwritten, so that the engine can check secrets without a call.
 pub(super) fn body(operation: &str) -> Option<Body> {
-    matches!(operation, GET | SET | DELETE).then_some(of_call)
+    matches!(operation, GET | SET | DELETE).then_some(answer_secrets_call)
 }
 
-fn of_call(call: &Call, operation: &str, request: Vec<u8>) -> ServiceAnswer {
+fn answer_secrets_call(call: &Call, operation: &str, request: Vec<u8>) -> ServiceAnswer {
     answer(&call.shared.secrets, &call.plugin, operation, request)
 }
 

@@ -17,10 +17,10 @@ use crate::store::{PluginStore, PluginStores, ValueCondition};
 
 // Handwritten, so that the engine can check the store without a call.
 pub(super) fn body(operation: &str) -> Option<Body> {
-    matches!(operation, GET | SET | DELETE | LIST | FOLDER).then_some(of_call)
+    matches!(operation, GET | SET | DELETE | LIST | FOLDER).then_some(answer_store_call)
 }
 
-fn of_call(call: &Call, operation: &str, request: Vec<u8>) -> ServiceAnswer {
+fn answer_store_call(call: &Call, operation: &str, request: Vec<u8>) -> ServiceAnswer {
     answer(&call.shared.stores, &call.plugin, operation, request)
 }
 

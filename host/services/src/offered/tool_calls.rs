@@ -10,17 +10,17 @@ use crate::detached::DetachedWork;
 
 // Handwritten, because a result that is too large has its own error.
 pub(super) fn body(operation: &str) -> Option<Body> {
-    (operation == TOOLS_CALL).then_some(answer)
+    (operation == TOOLS_CALL).then_some(answer_tool_call)
 }
 
-fn answer(call: &Call, _operation: &str, request: Vec<u8>) -> ServiceAnswer {
-    match begin(call, &request) {
+fn answer_tool_call(call: &Call, _operation: &str, request: Vec<u8>) -> ServiceAnswer {
+    match begin_tool_call(call, &request) {
         Ok(running) => Box::pin(async move { serve_output(running.await?) }),
         Err(error) => ready_answer(Err(error)),
     }
 }
 
-fn begin(call: &Call, request: &[u8]) -> Result<DetachedWork<Output>, Error> {
+fn begin_tool_call(call: &Call, request: &[u8]) -> Result<DetachedWork<Output>, Error> {
     let asked: ToolsCall = read(request)?;
     let session = call.shared.sessions.find(&call.site.session)?;
     call.count_made_call()?;

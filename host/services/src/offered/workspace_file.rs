@@ -27,13 +27,13 @@ fn set(
     let trust = call.shared.workspace_trust.clone();
     let trust = trust.ok_or_else(|| unavailable("the workspace is not trusted"))?;
     Ok(Box::pin(run_blocking(move || {
-        check(&name, &content)?;
-        trust.rewrite(&name, &content).map_err(|error| in_words(&error))?;
+        check_file_content(&name, &content)?;
+        trust.rewrite(&name, &content).map_err(|error| explain_trust_error(&error))?;
         Ok(WorkspaceFileSetAnswer::default())
     })))
 }
 
-fn check(name: &str, content: &[u8]) -> Result<(), Error> {
+fn check_file_content(name: &str, content: &[u8]) -> Result<(), Error> {
     if !WORKSPACE_FILES.contains(&name) {
         let text = format!("`{name}` is not written: only {WORKSPACE_FILES:?} are");
         return Err(Error::new(ErrorKind::InvalidArguments, text));
@@ -45,7 +45,7 @@ fn check(name: &str, content: &[u8]) -> Result<(), Error> {
     Ok(())
 }
 
-fn in_words(error: &TrustError) -> Error {
+fn explain_trust_error(error: &TrustError) -> Error {
     let kind = match error {
         TrustError::Changed { .. } | TrustError::InsideSession => ErrorKind::Unavailable,
         _ => ErrorKind::Io,
@@ -63,12 +63,19 @@ mod tests {
 
     #[test]
     fn only_files_that_are_listed_are_written_up_to_a_bound() {
-        assert_eq!(check(".mcp.json", b"{}"), Ok(()));
+        assert_eq!(check_file_content(".mcp.json", b"{}"), Ok(()));
         for name in ["", ".env", "../.mcp.json", ".jaato/config.toml", ".MCP.json"] {
-            assert_eq!(check(name, b"").unwrap_err().kind, ErrorKind::InvalidArguments, "{name}");
+            assert_eq!(
+                check_file_content(name, b"").unwrap_err().kind,
+                ErrorKind::InvalidArguments,
+                "{name}"
+            );
         }
         let long = vec![b' '; WORKSPACE_FILE_BYTES_MAX + 1];
-        assert!(check(".mcp.json", &long[1..]).is_ok());
-        assert_eq!(check(".mcp.json", &long).unwrap_err().kind, ErrorKind::LimitReached);
+        assert!(check_file_content(".mcp.json", &long[1..]).is_ok());
+        assert_eq!(
+            check_file_content(".mcp.json", &long).unwrap_err().kind,
+            ErrorKind::LimitReached
+        );
     }
 }

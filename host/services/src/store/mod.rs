@@ -8,8 +8,8 @@
 //!
 //! Not here: access control. A plugin gets the place of its own name and no other.
 
-mod place;
-mod used;
+mod store_folder;
+mod usage;
 mod values;
 
 use std::path::{Path, PathBuf};
@@ -23,9 +23,9 @@ use tokio::sync::Semaphore;
 
 use crate::blobs::run_blocking;
 
-use used::StoreUsageCache;
+use usage::StoreUsageCache;
 
-pub use place::PluginStore;
+pub use store_folder::PluginStore;
 pub use values::ValueCondition;
 
 /// Maximum number of concurrent requests of all plugins. Each holds a thread that may wait for

@@ -20,7 +20,9 @@ impl CallRunner<'_> {
     /// Returns the call's one result.
     pub(super) async fn settle(&self, admitted: AdmittedCall<'_>) -> ToolResult {
         let call = admitted.call;
-        let Some(begun) = self.begin(&admitted) else { return failed_result(call, &never_began()) };
+        let Some(begun) = self.announce_call(&admitted) else {
+            return failed_result(call, &never_began());
+        };
         let fitting = self.result_limit(call);
         let outcome = self.outcome(&admitted, &begun.source).await;
         let ran = !outcome.as_ref().is_err_and(|error| error.kind == ErrorKind::Cancelled);
@@ -44,7 +46,7 @@ impl CallRunner<'_> {
     pub(crate) async fn run_whole(&self, call: &ToolCall) -> Result<Output, Error> {
         let call = &self.fit_arguments(call);
         let admitted = self.admit_alone(call).await;
-        let Some(begun) = self.begin(&admitted) else { return Err(never_began()) };
+        let Some(begun) = self.announce_call(&admitted) else { return Err(never_began()) };
         let mut outcome = self.outcome(&admitted, &begun.source).await;
         let (content, is_error) = match &mut outcome {
             Ok(output) => {
@@ -84,7 +86,7 @@ impl CallRunner<'_> {
 
     /// Announces the call. Returns `None`, without an event, if the call was cancelled before it
     /// began.
-    fn begin(&self, admitted: &AdmittedCall<'_>) -> Option<AnnouncedCall> {
+    fn announce_call(&self, admitted: &AdmittedCall<'_>) -> Option<AnnouncedCall> {
         if self.cancel.is_cancelled() || matches!(admitted.fate, CallDecision::Drop) {
             return None;
         }
@@ -147,7 +149,7 @@ impl CallRunner<'_> {
         };
         self.save_start(admitted).await?;
         let keeps = if background { OutputRetention::Output } else { OutputRetention::Nothing };
-        let mut running = self.start(
+        let mut running = self.start_call(
             (call, files),
             source,
             self.cancel.child(),
@@ -191,7 +193,7 @@ impl CallRunner<'_> {
     ) -> Result<String, Error> {
         let call = &self.fit_arguments(call);
         let admitted = self.admit_alone(call).await;
-        let Some(begun) = self.begin(&admitted) else { return Err(never_began()) };
+        let Some(begun) = self.announce_call(&admitted) else { return Err(never_began()) };
         let started = match &admitted.fate {
             CallDecision::Run(files) => match self.save_start(&admitted).await {
                 Ok(()) => self.detach((&admitted, files), &begun.source, by, timeout_ms),
@@ -228,8 +230,13 @@ impl CallRunner<'_> {
         }
         // The task continues after the call that started it.
         let deadline_ms = timeout_ms.unwrap_or(self.limits.call_deadline_ms);
-        let running =
-            self.start((call, files), source, Cancel::new(), OutputRetention::Output, deadline_ms);
+        let running = self.start_call(
+            (call, files),
+            source,
+            Cancel::new(),
+            OutputRetention::Output,
+            deadline_ms,
+        );
         let number =
             self.tasks.take_over(running, Some(by.to_owned()), self.surroundings(admitted.tool));
         Ok(tasks::id_of(number))
@@ -252,7 +259,7 @@ impl CallRunner<'_> {
             && self.limits.auto_background_threshold_ms > 0
     }
 
-    fn start(
+    fn start_call(
         &self,
         (call, files): (&ToolCall, &Arc<CallFiles>),
         source: &str,

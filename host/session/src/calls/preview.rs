@@ -49,7 +49,7 @@ impl CallRunner<'_> {
         };
         let ask = |stop, hold| self.ports.tools.preview(request, scope(stop, hold));
         match deadline.wait(ask).await {
-            Ok(preview) => Some(in_bounds(preview)).filter(|preview| !preview.is_empty()),
+            Ok(preview) => Some(truncate_preview(preview)).filter(|preview| !preview.is_empty()),
             Err(_) if self.cancel.is_cancelled() => None,
             Err(error) => {
                 let name = &call.name;
@@ -61,7 +61,7 @@ impl CallRunner<'_> {
 }
 
 /// Truncates a preview that is too long, starting with the least important fields.
-fn in_bounds(mut preview: Preview) -> Preview {
+fn truncate_preview(mut preview: Preview) -> Preview {
     let mut left = PREVIEW_BYTES_MAX;
     for text in [&mut preview.text, &mut preview.command, &mut preview.diff] {
         if text.len() > left {
@@ -93,9 +93,9 @@ mod tests {
     #[test]
     fn a_preview_is_cut_at_its_bound() {
         let whole = Preview { files: vec!["f".to_owned()], ..Preview::diff("d") };
-        assert_eq!(in_bounds(whole.clone()), whole);
+        assert_eq!(truncate_preview(whole.clone()), whole);
         let long = Preview { diff: "d".repeat(PREVIEW_BYTES_MAX + 1), ..whole };
-        let cut = in_bounds(long);
+        let cut = truncate_preview(long);
         assert_eq!((cut.diff.len(), cut.files.len()), (PREVIEW_BYTES_MAX, 0));
         assert!(cut.diff.ends_with(CUT));
     }

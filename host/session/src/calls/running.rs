@@ -66,7 +66,7 @@ impl RunningToolCall {
             () = self.stop.cancelled() => Err(interrupted_error()),
             () = &mut self.deadline => Err(self.too_slow()),
         };
-        self.end();
+        self.stop_call();
         outcome
     }
 
@@ -82,7 +82,7 @@ impl RunningToolCall {
     }
 
     /// Closes its output before setting its flag, so that no output after that is shown.
-    fn end(&self) {
+    fn stop_call(&self) {
         self.output.close();
         self.stop.cancel();
     }
@@ -90,7 +90,7 @@ impl RunningToolCall {
 
 impl Drop for RunningToolCall {
     fn drop(&mut self) {
-        self.end();
+        self.stop_call();
     }
 }
 

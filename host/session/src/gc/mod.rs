@@ -11,9 +11,9 @@
 mod collect;
 mod count;
 mod cut;
+mod make_room;
 mod pairs;
 mod plan;
-mod room;
 mod settings;
 mod window;
 

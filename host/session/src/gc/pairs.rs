@@ -183,7 +183,7 @@ mod tests {
         assert!(named(TOOLS_NAMED_MAX + 1).contains("tool7: 1, …). They"));
     }
 
-    fn call(id: &str) -> Message {
+    fn call_message(id: &str) -> Message {
         let (id, name) = (CallId::from(id), ToolName::from("look"));
         Message::model(vec![Part::ToolCall(ToolCall {
             id,
@@ -205,15 +205,15 @@ mod tests {
         said.parts.push(Part::text("look there too"));
         let messages = [
             Message::user("x"),
-            call("1"),
+            call_message("1"),
             result("1"),
-            call("2"),
+            call_message("2"),
             said,
             Message::model(vec![Part::text("I see")]),
             Message::user("and?"),
-            call("3"),
+            call_message("3"),
             result("3"),
-            call("4"),
+            call_message("4"),
             result("4"),
         ];
         let messages: Vec<&Message> = messages.iter().collect();

@@ -95,7 +95,7 @@ mod tests {
 
     use super::*;
 
-    fn answer() -> Vec<Part> {
+    fn answer_parts() -> Vec<Part> {
         let call = Part::ToolCall(ToolCall::new("1", "look", json!({}))).with_signature("c");
         vec![
             Part::thought("hm").with_signature("t"),
@@ -112,11 +112,11 @@ mod tests {
         let removed = vec![ToolName::from("gone")];
         let change = Part::ToolsChanged(ToolsChanged { removed, ..ToolsChanged::default() });
         history.append_prompt(vec![Part::text("look"), change]).unwrap();
-        history.append_answer_of(&ModelId::from("a/m"), answer(), None).unwrap();
+        history.append_answer_of(&ModelId::from("a/m"), answer_parts(), None).unwrap();
         history
     }
 
-    fn shown(messages: impl IntoIterator<Item = Message>) -> Vec<String> {
+    fn message_texts(messages: impl IntoIterator<Item = Message>) -> Vec<String> {
         let parts = messages.into_iter().flat_map(|message| message.parts);
         parts.map(|part| serde_json::to_string(&part).unwrap()).collect()
     }
@@ -135,7 +135,7 @@ mod tests {
         history.cut();
         let prompt = r#"{"type":"text","text":"look"}"#;
         let expected: Vec<&str> = [prompt].into_iter().chain(SHORN).collect();
-        assert_eq!(shown(history.messages().cloned()), expected);
+        assert_eq!(message_texts(history.messages().cloned()), expected);
         let kept: Vec<Message> =
             history.entries().iter().map(|entry| entry.message.clone()).collect();
         assert_eq!(kept, record);
@@ -150,11 +150,11 @@ mod tests {
     fn opaque_parts_of_a_model_are_sent_back_only_to_that_model() {
         let history = history();
         let own: Vec<Message> = history.messages_for(&ModelId::from("a/m")).collect();
-        assert_eq!(own[1].parts, answer());
-        let prompt = shown([history.messages_for(&ModelId::from("b/m")).next().unwrap()]);
+        assert_eq!(own[1].parts, answer_parts());
+        let prompt = message_texts([history.messages_for(&ModelId::from("b/m")).next().unwrap()]);
         assert_eq!(prompt.len(), 2, "the change of tools stays: it is the session's");
         let stranger = ModelId::from("b/m");
-        assert_eq!(shown(history.messages_for(&stranger).skip(1)), SHORN);
+        assert_eq!(message_texts(history.messages_for(&stranger).skip(1)), SHORN);
     }
 
     #[test]

@@ -91,7 +91,7 @@ impl HookAsker {
         cancel: &Cancel,
         take: impl FnOnce(A) -> Result<T>,
     ) -> Result<T> {
-        let answer = self.answer(plugin, hook, request, cancel).await;
+        let answer = self.answer_of_plugin(plugin, hook, request, cancel).await;
         let taken = answer.and_then(|answer| {
             let read = serde_json::from_value(answer);
             take(
@@ -106,7 +106,7 @@ impl HookAsker {
         taken
     }
 
-    async fn answer<Q: Serialize>(
+    async fn answer_of_plugin<Q: Serialize>(
         &self,
         plugin: &HookPlugin,
         hook: Hook,

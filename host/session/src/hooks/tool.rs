@@ -133,15 +133,15 @@ fn parse_guard_answer(
             })?;
             GuardVerdict::Rewrite(arguments)
         }
-        GuardAnswer::Deny { reason, .. } => GuardVerdict::Deny(in_bounds(reason)),
-        GuardAnswer::Ask { reason, .. } => GuardVerdict::Ask(in_bounds(reason)),
+        GuardAnswer::Deny { reason, .. } => GuardVerdict::Deny(truncate_reason(reason)),
+        GuardAnswer::Ask { reason, .. } => GuardVerdict::Ask(truncate_reason(reason)),
         GuardAnswer::Unknown => {
             return Err(misbehaviour_error("its answer has a word that jaato does not know"));
         }
     })
 }
 
-fn in_bounds(mut reason: String) -> String {
+fn truncate_reason(mut reason: String) -> String {
     reason.truncate(reason.floor_char_boundary(REASON_BYTES_MAX));
     if reason.trim().is_empty() { "it gives no reason".to_owned() } else { reason }
 }

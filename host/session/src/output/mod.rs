@@ -8,18 +8,18 @@
 //! Invariant: no result is larger than the limit, and texts are cut between characters.
 
 mod cut;
-mod ends;
 mod live;
-mod made;
 mod plain;
+mod session_files;
 mod streamed;
+mod text_ends;
 
 use futures_util::future::BoxFuture;
 use jaato_types::{CallId, Error, Output, Result};
 use serde_json::{Map, Value, json};
 
 pub(crate) use cut::{head_and_tail, largest_share};
-pub(crate) use made::SessionOutputFiles;
+pub(crate) use session_files::SessionOutputFiles;
 pub use streamed::StreamedOutput;
 
 use cut::{FullOutputLocation, LongText, escaped_len};

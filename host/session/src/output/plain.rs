@@ -46,7 +46,7 @@ impl PlainTextReader {
                     continue;
                 }
             }
-            self.step(byte, &mut text);
+            self.read_byte(byte, &mut text);
             rest = behind;
         }
         text
@@ -62,7 +62,7 @@ impl PlainTextReader {
         }
     }
 
-    fn step(&mut self, byte: u8, text: &mut String) {
+    fn read_byte(&mut self, byte: u8, text: &mut String) {
         self.state = match (self.state, byte) {
             (State::Text, _) => return self.character(byte, text),
             (State::Return, _) => {

@@ -9,9 +9,9 @@ use serde_json::{Map, Value};
 use tokio::sync::Mutex;
 
 use super::cut::{FullOutputLocation, LongText, escaped_len};
-use super::ends::TextEnds;
 use super::live::LiveOutputLimit;
 use super::plain::PlainTextReader;
+use super::text_ends::TextEnds;
 use super::{OutputStore, OutputWriter, ResultLimit, content_json, cut_texts, note_file};
 
 /// The key of a text that is streamed without a key.
@@ -198,16 +198,18 @@ impl StreamedOutputInner {
                 return;
             }
         };
-        state.file = StreamFile::Failed(incomplete(&*file, dropped()));
+        state.file = StreamFile::Failed(incomplete_output_location(&*file, dropped()));
         state.file = match file.write(&bytes).await {
             Ok(()) => StreamFile::Open(file),
-            Err(Error { message: why, .. }) => StreamFile::Failed(incomplete(&*file, why)),
+            Err(Error { message: why, .. }) => {
+                StreamFile::Failed(incomplete_output_location(&*file, why))
+            }
         };
     }
 }
 
 /// Describes how much of the output is in a file that lacks the rest for this reason.
-fn incomplete(file: &dyn OutputWriter, why: String) -> FullOutputLocation {
+fn incomplete_output_location(file: &dyn OutputWriter, why: String) -> FullOutputLocation {
     match file.bytes() {
         0 => FullOutputLocation::Nowhere(why),
         bytes => FullOutputLocation::Begun { path: file.path(), bytes, why },

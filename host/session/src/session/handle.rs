@@ -20,9 +20,9 @@ use jaato_types::{
 };
 use parking_lot::Mutex;
 
-use super::beside::{AskingPlugin, PieceSink, PluginModelRequests};
 use super::counted::CountedItem;
 use super::forms::SessionForms;
+use super::side_requests::{AskingPlugin, PieceSink, PluginModelRequests};
 use crate::calls::{CallInitiator, CallRunner};
 use crate::events::EventEmitter;
 use crate::hooks::HookAsker;
@@ -123,7 +123,7 @@ impl SessionHandle {
         origin: &CallOrigin,
         cancel: &Cancel,
     ) -> Result<Output> {
-        let shared = self.shared()?;
+        let shared = self.live_session()?;
         if origin.depth > CALL_DEPTH_MAX {
             let text = format!("tools call tools at most {CALL_DEPTH_MAX} deep");
             return Err(Error::new(ErrorKind::LimitReached, text));
@@ -146,7 +146,7 @@ impl SessionHandle {
         origin: &CallOrigin,
         cancel: &Cancel,
     ) -> Result<String> {
-        let shared = self.shared()?;
+        let shared = self.live_session()?;
         let _running = shared.count_plugin_call()?;
         let timeout_ms = (asked.timeout_ms > 0).then(|| asked.timeout_ms.min(TASK_MS_MAX));
         let call = ToolCall::new(shared.ports.ids.call(), asked.name, asked.arguments);
@@ -168,7 +168,7 @@ impl SessionHandle {
     /// # Errors
     /// `unavailable` when the session is over.
     pub fn list_tools(&self) -> Result<Vec<ToolFacts>> {
-        Ok(self.shared()?.tools().facts())
+        Ok(self.live_session()?.tools().facts())
     }
 
     /// Lists the tasks of the session, including ended ones.
@@ -176,7 +176,7 @@ impl SessionHandle {
     /// # Errors
     /// `unavailable` when the session is over.
     pub fn tasks(&self) -> Result<Vec<TaskFacts>> {
-        Ok(self.shared()?.tasks.list())
+        Ok(self.live_session()?.tasks.list())
     }
 
     /// Lists the running tasks, for the user.
@@ -184,7 +184,7 @@ impl SessionHandle {
     /// # Errors
     /// `unavailable` when the session is over.
     pub fn running_tasks(&self) -> Result<Vec<RunningTask>> {
-        Ok(self.shared()?.tasks.running())
+        Ok(self.live_session()?.tasks.running())
     }
 
     /// Returns the rules about calls, with the user's answers.
@@ -192,7 +192,7 @@ impl SessionHandle {
     /// # Errors
     /// `unavailable` when the session is over.
     pub fn rules(&self) -> Result<SharedRules> {
-        Ok(Arc::clone(&self.shared()?.rules))
+        Ok(Arc::clone(&self.live_session()?.rules))
     }
 
     /// Changes the rules, for example removes an answer.
@@ -200,7 +200,7 @@ impl SessionHandle {
     /// # Errors
     /// `unavailable` when the session is over.
     pub fn change_rules<T>(&self, change: impl FnOnce(&mut Rules) -> T) -> Result<T> {
-        let shared = self.shared()?;
+        let shared = self.live_session()?;
         let changed = shared.rules.change(change);
         shared.save_changed_rules();
         Ok(changed)
@@ -211,7 +211,7 @@ impl SessionHandle {
     /// # Errors
     /// `unavailable` when the session is over.
     pub fn set_mode(&self, mode: jaato_policy::PolicyMode) -> Result<()> {
-        let shared = self.shared()?;
+        let shared = self.live_session()?;
         shared.rules.change(|rules| rules.mode = mode);
         shared.save_changed_rules();
         shared.emitter.emit(Event::ModeChanged { mode: mode.name().to_owned() });
@@ -223,7 +223,7 @@ impl SessionHandle {
     /// # Errors
     /// `not_found` if the task does not exist. `unavailable` when the session is over.
     pub async fn read_task(&self, asked: &TaskRead) -> Result<TaskReadAnswer> {
-        let shared = self.shared()?;
+        let shared = self.live_session()?;
         if asked.wait_ms > 0 {
             let wait = shared.ports.clock.sleep(asked.wait_ms.min(TASK_WAIT_MS_MAX));
             tokio::select! {
@@ -240,7 +240,7 @@ impl SessionHandle {
     /// # Errors
     /// As [`SessionHandle::read_task`].
     pub fn cancel_task(&self, task_id: &str) -> Result<TaskFacts> {
-        self.shared()?.tasks.board().cancel_one(task_id)
+        self.live_session()?.tasks.board().cancel_one(task_id)
     }
 
     /// Passes a message to the model with the next request. Wakes an idle session.
@@ -248,7 +248,7 @@ impl SessionHandle {
     /// # Errors
     /// `limit_reached` if too many messages are already waiting for the model.
     pub fn notify(&self, plugin: &PluginName, text: String) -> Result<()> {
-        let shared = self.shared()?;
+        let shared = self.live_session()?;
         let source = plugin.as_str().to_owned();
         let told = Event::Notified { source: source.clone(), text: text.clone() };
         shared.inbox.notify(&source, text, || shared.emitter.emit(told))
@@ -256,7 +256,7 @@ impl SessionHandle {
 
     /// Returns true if the session has a model and is not over.
     pub fn has_model(&self) -> bool {
-        self.shared().is_ok_and(|shared| !shared.model.lock().model.id.as_str().is_empty())
+        self.live_session().is_ok_and(|shared| !shared.model.lock().model.id.as_str().is_empty())
     }
 
     /// Shows the user a line.
@@ -264,7 +264,7 @@ impl SessionHandle {
     /// # Errors
     /// `unavailable` when the session is over.
     pub fn notice(&self, line: String) -> Result<()> {
-        self.shared()?.emitter.notice(line);
+        self.live_session()?.emitter.notice(line);
         Ok(())
     }
 
@@ -274,7 +274,7 @@ impl SessionHandle {
     /// # Errors
     /// `unavailable` when the session is over.
     pub fn instruct(&self, plugin: &PluginName, text: &str) -> Result<()> {
-        let shared = self.shared()?;
+        let shared = self.live_session()?;
         let mut late = shared.late_instructions.lock();
         match shared.told_instructions.lock().get(plugin).is_some_and(|told| told == text) {
             true => late.remove(plugin),
@@ -297,7 +297,7 @@ impl SessionHandle {
         take: PieceSink,
         cancel: &Cancel,
     ) -> Result<ModelAnswer> {
-        let shared = self.shared()?;
+        let shared = self.live_session()?;
         shared.beside.complete(&shared, asker, asked, other, take, cancel).await
     }
 
@@ -311,7 +311,7 @@ impl SessionHandle {
         form: &Form,
         cancel: &Cancel,
     ) -> Result<FormAnswer> {
-        let shared = self.shared()?;
+        let shared = self.live_session()?;
         tokio::select! {
             biased;
             answer = shared.forms.ask(plugin, form, &shared) => answer,
@@ -324,7 +324,7 @@ impl SessionHandle {
     /// # Errors
     /// `unavailable` when the session is over.
     pub fn lend(&self, hold: &DeadlineHold) -> Result<LentSessionState> {
-        let shared = self.shared()?;
+        let shared = self.live_session()?;
         Ok(LentSessionState {
             model: shared.model.lock().model.id.clone(),
             asker: Arc::clone(&shared.ports.asker),
@@ -343,10 +343,10 @@ impl SessionHandle {
     /// # Errors
     /// `unavailable` when the session is over.
     pub fn record(&self) -> Result<Vec<Arc<HistoryEntry>>> {
-        Ok(self.shared()?.record.lock().clone())
+        Ok(self.live_session()?.record.lock().clone())
     }
 
-    fn shared(&self) -> Result<Arc<SessionShared>> {
+    fn live_session(&self) -> Result<Arc<SessionShared>> {
         let over = || Error::new(ErrorKind::Unavailable, "the session is over");
         self.0.upgrade().ok_or_else(over)
     }

@@ -10,7 +10,7 @@ use jaato_types::{
 use super::Session;
 use crate::exchange::RequestOutcome;
 use crate::gc::GcState;
-use crate::session::sight::MediaTypeState;
+use crate::session::accepted_media::MediaTypeState;
 use crate::{ModelCapabilities, Provider, WindowOrigin};
 
 /// A model, and the known facts about it.

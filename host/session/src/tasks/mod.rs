@@ -105,7 +105,7 @@ impl BackgroundTasks {
         let place = TaskReservation::new(Arc::clone(&self.board), number);
         let mut set = self.set.lock();
         while set.try_join_next().is_some() {}
-        set.spawn(run(running, around, place));
+        set.spawn(run_background_task(running, around, place));
         number
     }
 
@@ -143,7 +143,7 @@ pub(crate) fn id_of(number: u64) -> String {
     format!("task_{number}")
 }
 
-async fn run(
+async fn run_background_task(
     mut running: RunningToolCall,
     around: BackgroundTaskContext,
     mut place: TaskReservation,

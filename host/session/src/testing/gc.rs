@@ -73,7 +73,7 @@ impl ScriptedGc {
         self.script.lock().is_some()
     }
 
-    fn next(&self) -> Option<ScriptedGcAction> {
+    fn next_action(&self) -> Option<ScriptedGcAction> {
         let mut script = self.script.lock();
         let beats = script.as_mut()?;
         if beats.len() > 1 { beats.pop_front() } else { beats.front().cloned() }
@@ -92,7 +92,7 @@ impl Gc for ScriptedGc {
         hold: DeadlineHold,
     ) -> BoxFuture<'a, Result<GcPlan>> {
         self.requests.lock().push(request.clone());
-        let beat = self.next();
+        let beat = self.next_action();
         async move {
             match beat {
                 Some(ScriptedGcAction::Plan(plan)) => Ok(plan),

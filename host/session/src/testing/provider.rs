@@ -130,7 +130,7 @@ impl Provider for ScriptedProvider {
         let beats = self.script.lock().pop_front();
         async move {
             match beats {
-                Some(beats) => play(beats, &sink).await,
+                Some(beats) => play_beats(beats, &sink).await,
                 None => Err(Error::failed("the script has no answer to this request")),
             }
         }
@@ -154,7 +154,7 @@ impl Provider for ScriptedProvider {
     }
 }
 
-async fn play(beats: Vec<ScriptedProviderAction>, sink: &DeltaSink) -> Result<Completion> {
+async fn play_beats(beats: Vec<ScriptedProviderAction>, sink: &DeltaSink) -> Result<Completion> {
     let mut parts: Vec<Part> = Vec::new();
     let (mut finish_reason, mut finish_word, mut usage) = (None, None, Usage::default());
     let mut next_after_ms = None;

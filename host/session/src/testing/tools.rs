@@ -199,14 +199,14 @@ impl ScriptedTools {
 
     /// Replaces the tools, with this notice to the user.
     pub fn replace(&self, tools: impl IntoIterator<Item = ScriptedTool>, notice: &str) {
-        *self.locked() = tools.into_iter().collect();
+        *self.lock_tools() = tools.into_iter().collect();
         let renewal = ToolRenewal { tools: Some(self.tools()), notices: vec![notice.to_owned()] };
         *self.renewal.lock() = renewal;
     }
 
     /// Adds one more tool, which joins with the next step or the next wait.
     pub fn join(&self, tool: ScriptedTool) {
-        self.locked().push(tool);
+        self.lock_tools().push(tool);
         let renewal = ToolRenewal { tools: Some(self.tools()), notices: Vec::new() };
         *self.joining.lock() = renewal;
     }
@@ -221,7 +221,7 @@ impl ScriptedTools {
         self.awaited.lock().clone()
     }
 
-    fn locked(&self) -> MutexGuard<'_, Vec<ScriptedTool>> {
+    fn lock_tools(&self) -> MutexGuard<'_, Vec<ScriptedTool>> {
         self.tools.lock()
     }
 
@@ -273,7 +273,7 @@ impl Drop for ConcurrentCallGuard {
 
 impl ToolSet for ScriptedTools {
     fn tools(&self) -> Vec<KnownTool> {
-        self.locked().iter().map(|tool| tool.known.clone()).collect()
+        self.lock_tools().iter().map(|tool| tool.known.clone()).collect()
     }
 
     fn renew(&self, moment: RenewalMoment) -> BoxFuture<'_, ToolRenewal> {
@@ -299,7 +299,7 @@ impl ToolSet for ScriptedTools {
     }
 
     fn call(&self, call: ToolCall, scope: CallScope) -> BoxFuture<'static, Result<Output>> {
-        let tool = self.locked().iter().find(|tool| tool.known.spec.name == call.name).cloned();
+        let tool = self.lock_tools().iter().find(|tool| tool.known.spec.name == call.name).cloned();
         let seats = Arc::clone(&self.seats);
         // A task may run alongside everything.
         let counts = !tool.as_ref().is_some_and(|tool| tool.known.spec.auto_background);
@@ -324,7 +324,7 @@ impl ToolSet for ScriptedTools {
         request: ConditionRequest,
         scope: CallScope,
     ) -> BoxFuture<'static, Result<ConditionAnswer>> {
-        let tool = self.locked().iter().find(|it| it.known.spec.name == request.tool).cloned();
+        let tool = self.lock_tools().iter().find(|it| it.known.spec.name == request.tool).cloned();
         match tool.and_then(|tool| tool.condition) {
             Some(answer) => answer(request, scope),
             None => {
@@ -339,7 +339,7 @@ impl ToolSet for ScriptedTools {
         request: PreviewRequest,
         _scope: CallScope,
     ) -> BoxFuture<'static, Result<Preview>> {
-        let tool = self.locked().iter().find(|it| it.known.spec.name == request.tool).cloned();
+        let tool = self.lock_tools().iter().find(|it| it.known.spec.name == request.tool).cloned();
         match tool.and_then(|tool| tool.preview) {
             Some(answer) => answer(request),
             None => async { Err(Error::failed("the test has no such preview")) }.boxed(),

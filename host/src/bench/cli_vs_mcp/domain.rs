@@ -204,7 +204,10 @@ mod tests {
 
     use super::*;
 
-    fn found(domain: Option<&str>, scenarios: &[&str]) -> Result<(String, Vec<String>), String> {
+    fn find_domain(
+        domain: Option<&str>,
+        scenarios: &[&str],
+    ) -> Result<(String, Vec<String>), String> {
         let scenarios: Vec<String> = scenarios.iter().map(|&it| it.to_owned()).collect();
         let (domain, scenarios) =
             BenchDomain::find(domain, &scenarios, None).map_err(|it| it.message)?;
@@ -215,24 +218,24 @@ mod tests {
     fn a_scenario_finds_its_domain() {
         let of = |names: &[&str]| names.iter().map(|&it| it.to_owned()).collect::<Vec<_>>();
         assert_eq!(
-            found(None, &["get_page"]).unwrap(),
+            find_domain(None, &["get_page"]).unwrap(),
             ("confluence".to_owned(), of(&["get_page"]))
         );
         assert_eq!(
-            found(None, &["repo_status", "last_change"]).unwrap(),
+            find_domain(None, &["repo_status", "last_change"]).unwrap(),
             ("git".to_owned(), of(&["last_change", "repo_status"]))
         );
-        assert_eq!(found(None, &["all"]).unwrap().0, "github");
-        assert_eq!(found(Some("confluence"), &["all"]).unwrap().1.len(), 4);
+        assert_eq!(find_domain(None, &["all"]).unwrap().0, "github");
+        assert_eq!(find_domain(Some("confluence"), &["all"]).unwrap().1.len(), 4);
     }
 
     #[test]
     fn unknown_scenario_or_domain_is_an_error() {
-        let refused = found(Some("github"), &["get_page"]).unwrap_err();
+        let refused = find_domain(Some("github"), &["get_page"]).unwrap_err();
         assert_eq!(refused, "no domain has the scenario `get_page`");
         // Neither of the two domains has both.
-        assert!(found(None, &["get_page", "get_issue"]).is_err());
-        assert!(found(Some("moon"), &["all"]).unwrap_err().contains("moon"));
+        assert!(find_domain(None, &["get_page", "get_issue"]).is_err());
+        assert!(find_domain(Some("moon"), &["all"]).unwrap_err().contains("moon"));
     }
 
     #[test]

@@ -128,7 +128,7 @@ pub async fn cli_vs_mcp(global: GlobalArgs, args: CliVsMcpArgs) -> CommandResult
     });
     let text = format!("{:#}\n", summary.to_json(meta));
     for path in [plan.folder.join("harness_summary.json"), args.output.clone()] {
-        write(&path, &text)?;
+        write_file(&path, &text)?;
     }
     if args.verbose {
         table::print(&summary)?;
@@ -160,7 +160,7 @@ fn plan(
     let (domain, scenarios) =
         BenchDomain::find(args.domain.as_deref(), &args.scenarios, args.template_dir.as_deref())?;
     let values = params::values(domain, args, now)?;
-    let prompts = filled(&scenarios, &values)?;
+    let prompts = fill_templates(&scenarios, &values)?;
     let server = args.mcp_server.clone().unwrap_or_else(|| domain.server.to_owned());
     domain::check_server(&server)?;
     let time = now.strftime("%Y-%m-%d_%H-%M-%S").to_string();
@@ -169,7 +169,7 @@ fn plan(
     Ok(BenchPlan { arguments, domain, server, prompts, folder })
 }
 
-fn filled(
+fn fill_templates(
     scenarios: &ScenarioTemplates,
     values: &BTreeMap<String, String>,
 ) -> Result<BTreeMap<String, [String; 2]>, CommandFailure> {
@@ -213,7 +213,7 @@ fn print_run(run: &BenchRun<'_>, measured: &RunMeasurement) -> Result<(), Comman
 }
 
 /// Writes a file, and its folder.
-fn write(path: &Path, text: &str) -> Result<(), CommandFailure> {
+fn write_file(path: &Path, text: &str) -> Result<(), CommandFailure> {
     if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
         make_folder(folder)?;
     }
@@ -232,5 +232,5 @@ fn unwritable(path: &Path, error: &std::io::Error) -> CommandFailure {
 
 /// Writes a value as a file.
 fn write_json(path: &Path, value: &Value) -> Result<(), CommandFailure> {
-    write(path, &format!("{value:#}\n"))
+    write_file(path, &format!("{value:#}\n"))
 }

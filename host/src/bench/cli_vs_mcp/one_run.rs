@@ -42,13 +42,13 @@ pub async fn prepare(
     cancel: &Cancel,
 ) -> Result<(String, String), CommandFailure> {
     let runtime = start::runtime(plan.arguments.clone()).await?;
-    let connected = connect(&runtime, plan, cancel).await;
+    let connected = connect_mcp_servers(&runtime, plan, cancel).await;
     let model = runtime.model().to_string();
     start::close(runtime).await;
     Ok((model, connected?))
 }
 
-async fn connect(
+async fn connect_mcp_servers(
     runtime: &Runtime,
     plan: &BenchPlan,
     cancel: &Cancel,
@@ -92,7 +92,7 @@ pub async fn run(
     setup.config.ledger.path = Some(ledger.clone());
     let runtime = start::start_runtime_with(setup).await;
     let calls = Arc::new(CallTrace::default());
-    let turn = turn(&runtime, &calls, run.prompt, cancel).await;
+    let turn = run_turn(&runtime, &calls, run.prompt, cancel).await;
     start::close(runtime).await;
     let (text, error) = match turn {
         Ok(ended) => ended,
@@ -111,7 +111,7 @@ pub async fn run(
 }
 
 /// Returns the answer, and the error if there was one.
-async fn turn(
+async fn run_turn(
     runtime: &Runtime,
     calls: &Arc<CallTrace>,
     prompt: &str,

@@ -139,7 +139,12 @@ impl BenchSummary {
 mod tests {
     use super::*;
 
-    fn measured(prompt: u64, output: u64, turns: u64, error: Option<&str>) -> RunMeasurement {
+    fn run_measurement(
+        prompt: u64,
+        output: u64,
+        turns: u64,
+        error: Option<&str>,
+    ) -> RunMeasurement {
         let totals = UsageTotals {
             prompt_tokens: prompt,
             output_tokens: output,
@@ -152,10 +157,10 @@ mod tests {
     #[test]
     fn averages_are_of_the_runs_that_did_not_fail() {
         let mut summary = BenchSummary::default();
-        summary.add_run("s", BenchSide::Cli, measured(100, 10, 2, None));
-        summary.add_run("s", BenchSide::Cli, measured(200, 20, 3, None));
-        summary.add_run("s", BenchSide::Cli, measured(9999, 9, 9, Some("overloaded")));
-        summary.add_run("s", BenchSide::Mcp, measured(0, 0, 0, Some("down")));
+        summary.add_run("s", BenchSide::Cli, run_measurement(100, 10, 2, None));
+        summary.add_run("s", BenchSide::Cli, run_measurement(200, 20, 3, None));
+        summary.add_run("s", BenchSide::Cli, run_measurement(9999, 9, 9, Some("overloaded")));
+        summary.add_run("s", BenchSide::Mcp, run_measurement(0, 0, 0, Some("down")));
         assert_eq!(summary.errors(), 2);
         let json = summary.to_json(json!({ "runs": 3 }));
         let averages = json!({

@@ -4,7 +4,7 @@ use jaato_runtime::types::permission_prompt::{
     AllowedAnswer, PermissionAnswer, PermissionDecision, PermissionPrompt,
 };
 
-use super::shown::{AnswerChoices, answers_of};
+use super::dialog::{AnswerChoices, answers_of};
 use crate::chat::slash;
 
 /// Words that allow the call once.
@@ -62,7 +62,7 @@ pub fn read_answer(
         let answer = number.and_then(|number| number.checked_sub(1)).and_then(|at| answers.get(at));
         let answer = answer.ok_or_else(|| expected_input(answers.len(), form))?;
         return match is_shown(answer, form) {
-            true => Ok(chosen(answer)),
+            true => Ok(to_typed_answer(answer)),
             false => Err(NO_ROOM.to_owned()),
         };
     }
@@ -73,7 +73,9 @@ pub fn read_answer(
         "e" | "edit" => Ok(TypedAnswer::Edit),
         word if YES.contains(&word) => match answers.first() {
             // The first answer of a plan also sets a mode.
-            Some(first) if first.decision == PermissionDecision::AllowOnce => Ok(chosen(first)),
+            Some(first) if first.decision == PermissionDecision::AllowOnce => {
+                Ok(to_typed_answer(first))
+            }
             _ => once(PermissionDecision::AllowOnce),
         },
         word if NO.contains(&word) => once(PermissionDecision::Deny),
@@ -88,7 +90,7 @@ pub fn read_answer(
     }
 }
 
-fn chosen(answer: &AllowedAnswer) -> TypedAnswer {
+fn to_typed_answer(answer: &AllowedAnswer) -> TypedAnswer {
     match answer.decision {
         PermissionDecision::Edit => TypedAnswer::Edit,
         _ => TypedAnswer::Answer(answer.to_answer()),
@@ -111,7 +113,7 @@ fn answer_for_later_calls(
     let is_meant = |it: &&AllowedAnswer| !it.decision.is_for_one_call() && it.decision.can_run();
     let mut meant = prompt.answers.iter().filter(is_meant);
     match (meant.next(), meant.next()) {
-        (Some(answer), None) => Ok(chosen(answer)),
+        (Some(answer), None) => Ok(to_typed_answer(answer)),
         _ => Err(expected_input(answers_of(prompt).len(), form)),
     }
 }
@@ -191,23 +193,23 @@ mod tests {
         prompt
     }
 
-    fn read(line: &str) -> Result<TypedAnswer, String> {
+    fn read_typed_line(line: &str) -> Result<TypedAnswer, String> {
         read_answer(line, &prompt(), AnswerChoices::Full)
     }
 
-    fn said(decision: PermissionDecision) -> Result<TypedAnswer, String> {
+    fn answer_once(decision: PermissionDecision) -> Result<TypedAnswer, String> {
         Ok(TypedAnswer::Answer(PermissionAnswer::once(decision)))
     }
 
     #[test]
     fn plain_words_allow_or_deny_the_call() {
         for yes in ["y", "Y", "yes", "Yes.", "ok", "OK", "sure", "Sure!", "yes please", "1"] {
-            assert_eq!(read(yes), said(PermissionDecision::AllowOnce), "{yes}");
+            assert_eq!(read_typed_line(yes), answer_once(PermissionDecision::AllowOnce), "{yes}");
         }
         for no in ["n", "No", "no.", "nope", "3"] {
-            assert_eq!(read(no), said(PermissionDecision::Deny), "{no}");
+            assert_eq!(read_typed_line(no), answer_once(PermissionDecision::Deny), "{no}");
         }
-        assert_eq!(read("e"), Ok(TypedAnswer::Edit));
+        assert_eq!(read_typed_line("e"), Ok(TypedAnswer::Edit));
     }
 
     #[test]
@@ -223,7 +225,7 @@ mod tests {
             let comment = Some(words.to_owned());
             let answer =
                 PermissionAnswer { comment, ..PermissionAnswer::once(PermissionDecision::Deny) };
-            assert_eq!(read(words), Ok(TypedAnswer::Answer(answer)), "{words}");
+            assert_eq!(read_typed_line(words), Ok(TypedAnswer::Answer(answer)), "{words}");
         }
     }
 
@@ -233,12 +235,12 @@ mod tests {
             pattern: Some(1),
             ..PermissionAnswer::once(PermissionDecision::AllowAlways)
         };
-        assert_eq!(read("2"), Ok(TypedAnswer::Answer(always.clone())));
-        assert_eq!(read("always"), Ok(TypedAnswer::Answer(always)));
+        assert_eq!(read_typed_line("2"), Ok(TypedAnswer::Answer(always.clone())));
+        assert_eq!(read_typed_line("always"), Ok(TypedAnswer::Answer(always)));
         let short = |line| read_answer(line, &prompt(), AnswerChoices::Short);
         assert_eq!(short("2"), Err(NO_ROOM.to_owned()));
         assert_eq!(short("always"), Err(NO_ROOM.to_owned()));
-        assert_eq!(short("1"), said(PermissionDecision::AllowOnce));
+        assert_eq!(short("1"), answer_once(PermissionDecision::AllowOnce));
     }
 
     #[test]
@@ -270,18 +272,18 @@ mod tests {
 
     #[test]
     fn unclear_answer_decides_nothing() {
-        assert_eq!(read(""), Err(String::new()));
+        assert_eq!(read_typed_line(""), Err(String::new()));
         for wrong in ["0", "4", "99999999999999999999", "a", "a2", "y2", "t"] {
-            let told = read(wrong).unwrap_err();
+            let told = read_typed_line(wrong).unwrap_err();
             assert!(told.starts_with("type y, n, a number from 1 to 3"), "{wrong}: {told}");
         }
-        let told = read("/mode read-only").unwrap_err();
+        let told = read_typed_line("/mode read-only").unwrap_err();
         assert_eq!(told, "answer the question first, then use `/mode`");
     }
 
     #[test]
     fn each_answer_is_explained_in_a_line() {
-        let help = read("?").unwrap_err();
+        let help = read_typed_line("?").unwrap_err();
         let lines: Vec<&str> = help.lines().collect();
         assert_eq!(lines[0], "y, 1: run it once");
         assert!(lines[1].starts_with("2: run it, and do not ask again in this folder"), "{help}");

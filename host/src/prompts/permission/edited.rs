@@ -6,7 +6,7 @@ use std::sync::Arc;
 use jaato_runtime::visible;
 use serde_json::Value;
 
-use super::shown::values_of;
+use super::dialog::values_of;
 use crate::terminal::{
     self, Before, CTRL_C, Dialog, Manner, NAME_COLUMNS, OpenQuestion, Reply, exact_line,
 };

@@ -142,11 +142,11 @@ impl Drawing<'_> {
                     self.page.blocks.push(range.clone());
                 }
                 self.depth += 1;
-                self.start(tag, range);
+                self.start_tag(tag, range);
             }
             Event::End(tag) => {
                 self.depth -= 1;
-                self.end(tag, range);
+                self.end_tag(tag, range);
             }
             Event::Text(text) if self.exact.is_some() => self.exact_text(&text, range),
             Event::Html(text) => self.exact_text(&text, range),
@@ -179,7 +179,7 @@ impl Drawing<'_> {
         }
     }
 
-    fn start(&mut self, tag: Tag<'_>, range: Range<usize>) {
+    fn start_tag(&mut self, tag: Tag<'_>, range: Range<usize>) {
         match tag {
             Tag::Emphasis => self.open_emphasis(self.style().italic(), &range, 1),
             Tag::Strong => self.open_emphasis(self.style().bold(), &range, 2),
@@ -207,7 +207,7 @@ impl Drawing<'_> {
                 {
                     let (at, style) = (range.start, self.style().dim());
                     let info = visible::text(info.trim()).into_owned();
-                    self.row(vec![Word { style, ..whole(info, at, at + 1) }], at + 1);
+                    self.row(vec![Word { style, ..unbroken_word(info, at, at + 1) }], at + 1);
                 }
                 self.exact = Some(self.style().cyan());
             }
@@ -243,7 +243,7 @@ impl Drawing<'_> {
         }
     }
 
-    fn end(&mut self, tag: TagEnd, range: Range<usize>) {
+    fn end_tag(&mut self, tag: TagEnd, range: Range<usize>) {
         match tag {
             TagEnd::Emphasis => self.close_emphasis(&range, 1),
             TagEnd::Strong => self.close_emphasis(&range, 2),
@@ -254,7 +254,7 @@ impl Drawing<'_> {
                 if self.is_setext {
                     let line = self.source[range.clone()].trim_end().lines().next_back();
                     let line = line.unwrap_or_default().trim_start_matches([' ', '>']).to_owned();
-                    self.row(vec![whole(line, range.end - 1, range.end)], range.end);
+                    self.row(vec![unbroken_word(line, range.end - 1, range.end)], range.end);
                 } else {
                     self.styles.pop();
                 }
@@ -456,7 +456,7 @@ impl Drawing<'_> {
         for piece in text.split_inclusive('\n') {
             let end = if is_verbatim { at + piece.len() } else { range.end };
             let code = visible::text(piece.trim_end_matches('\n')).into_owned();
-            self.line.push(Word { style: style.clone(), ..whole(code, at, end) });
+            self.line.push(Word { style: style.clone(), ..unbroken_word(code, at, end) });
             if piece.ends_with('\n') {
                 self.end_exact_line(end);
             }
@@ -506,13 +506,13 @@ impl Drawing<'_> {
             return;
         }
         for line in table.lines(self.room()) {
-            self.row(vec![whole(line, begin, self.end)], self.end);
+            self.row(vec![unbroken_word(line, begin, self.end)], self.end);
         }
     }
 
     fn rule(&mut self, range: &Range<usize>) {
         let line = "─".repeat(self.room());
-        self.row(vec![whole(line, range.start, range.end)], range.end);
+        self.row(vec![unbroken_word(line, range.start, range.end)], range.end);
     }
 
     fn row(&mut self, words: Vec<Word>, end: usize) {
@@ -645,7 +645,7 @@ fn lines_between(source: &str) -> usize {
 }
 
 /// Creates a word from a text that is not broken.
-fn whole(text: String, at: usize, end: usize) -> Word {
+fn unbroken_word(text: String, at: usize, end: usize) -> Word {
     let style = Style::new().force_styling(false);
     Word { text, style, at, end, blanks: 0, may_begin: true }
 }

@@ -32,7 +32,7 @@ impl Table {
         let room = columns.saturating_sub(3 * head.len() + 1);
         match columns::widths(&head, &rows, room) {
             Some(widths) => self.side_by_side(&widths),
-            None => self.stacked(columns),
+            None => self.stacked_rows(columns),
         }
     }
 
@@ -68,7 +68,7 @@ impl Table {
         lines
     }
 
-    fn stacked(self, columns: usize) -> Vec<String> {
+    fn stacked_rows(self, columns: usize) -> Vec<String> {
         let mut rows = self.rows.into_iter();
         let head = rows.next().unwrap_or_default();
         let mut lines = Vec::new();

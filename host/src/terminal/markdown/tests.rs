@@ -7,7 +7,7 @@ use pulldown_cmark::{Event, Options, Parser, Tag};
 use super::*;
 
 /// Draws a text that arrives in these pieces.
-fn drawn<'a>(pieces: impl IntoIterator<Item = &'a str>, columns: usize) -> String {
+fn draw_markdown<'a>(pieces: impl IntoIterator<Item = &'a str>, columns: usize) -> String {
     let mut markdown = Markdown::new(false);
     let rows: String = pieces.into_iter().map(|piece| markdown.piece(piece, columns)).collect();
     rows + &markdown.end(columns)
@@ -24,16 +24,16 @@ fn at_once(text: &str, columns: usize) -> String {
 /// Cuts a text in two at each place.
 #[track_caller]
 fn check_cuts(text: &str, columns: usize) {
-    let whole = drawn([text], columns);
+    let whole = draw_markdown([text], columns);
     for at in (0..text.len()).filter(|at| text.is_char_boundary(*at)) {
         let (begin, rest) = text.split_at(at);
-        assert_eq!(drawn([begin, rest], columns), whole, "cut at {at}: {text:?}");
+        assert_eq!(draw_markdown([begin, rest], columns), whole, "cut at {at}: {text:?}");
     }
 }
 
 #[track_caller]
 fn check(text: &str, columns: usize, expected: Expect) {
-    expected.assert_eq(&drawn([text], columns));
+    expected.assert_eq(&draw_markdown([text], columns));
     check_nothing_is_lost(text, columns);
     check_cuts(text, columns);
 }
@@ -42,7 +42,7 @@ fn check(text: &str, columns: usize, expected: Expect) {
 #[track_caller]
 fn check_nothing_is_lost(text: &str, columns: usize) {
     let is_seen = |sign: &char| !sign.is_whitespace() && !"│├┼┤─▐•".contains(*sign);
-    let rows = drawn([text], columns);
+    let rows = draw_markdown([text], columns);
     let mut shown = rows.chars().filter(is_seen);
     // Link definitions are drawn as text.
     let mut markdown = Markdown::new(false);
@@ -226,7 +226,7 @@ fn code_that_resembles_markup_is_drawn_as_it_is() {
         ];
         for (source, expected) in forms {
             check_cuts(&source, 80);
-            assert_eq!(drawn([&*source], 80), expected);
+            assert_eq!(draw_markdown([&*source], 80), expected);
             // No part of it has a style.
             let mut markdown = Markdown::new(true);
             let mut looks = markdown.piece(&source, 80) + &markdown.end(80);
@@ -235,7 +235,7 @@ fn code_that_resembles_markup_is_drawn_as_it_is() {
             }
             assert!(!looks.contains('\x1b'), "{looks:?}");
         }
-        let table = drawn([&*format!("| a |\n|---|\n| {text} |\n")], 80);
+        let table = draw_markdown([&*format!("| a |\n|---|\n| {text} |\n")], 80);
         assert!(table.contains(&format!("│ {text} ")), "{table}");
     }
 }
@@ -379,7 +379,7 @@ fn rows_of_an_open_paragraph_come_as_they_are_full() {
 #[test]
 fn of_long_blocks_nothing_is_lost_and_little_is_held() {
     let deep = "*".repeat(30_000);
-    assert!(drawn([&*format!("{deep}a{deep}")], 80).contains("***a***"));
+    assert!(draw_markdown([&*format!("{deep}a{deep}")], 80).contains("***a***"));
     let line = "word *.rs ";
     let code = format!("```\n{}", "let a = 1;\n".repeat(7000));
     let lines = ["", "\n", "\n- "].map(|end| format!("{line}{end}").repeat(7000));
@@ -395,7 +395,7 @@ fn of_long_blocks_nothing_is_lost_and_little_is_held() {
 
 #[test]
 fn nothing_that_a_model_says_can_drive_the_terminal() {
-    let evil = drawn(["**a\x1b]0;evil\x07b** `\x1b[2J`\n"], 80);
+    let evil = draw_markdown(["**a\x1b]0;evil\x07b** `\x1b[2J`\n"], 80);
     assert!(!evil.contains('\x1b') && !evil.contains('\x07'), "{evil:?}");
     let mut markdown = Markdown::new(true);
     let drawn = markdown.piece("**\x1b[2J**\n\n", 80);
@@ -413,10 +413,10 @@ fn blank_lines_before_the_first_word_are_not_drawn() {
     for blanks in ["\n", "\n\n", "   \n", "\n\n   \n\n", " \t\r\n\r\n  \n", &" \n".repeat(50)] {
         let text = format!("{blanks}first\n\nsecond");
         check_cuts(&text, 40);
-        assert_eq!(drawn([&*text], 40), "first\n\nsecond\n");
+        assert_eq!(draw_markdown([&*text], 40), "first\n\nsecond\n");
     }
     // Spaces of the first line itself may make it code.
-    assert_eq!(drawn(["  \n    *code*\n"], 40), "*code*\n");
+    assert_eq!(draw_markdown(["  \n    *code*\n"], 40), "*code*\n");
 }
 
 #[test]
@@ -428,13 +428,14 @@ fn an_emoji_of_several_characters_is_not_broken() {
         let table = format!("| x |\n|---|\n| {emoji} |\n| {} |\n", emoji.repeat(20));
         for columns in [4, 5, 6, 7, 8, 12, 30] {
             for text in [&table, &emoji.repeat(20), &format!("日{emoji}").repeat(20)] {
-                let rows = drawn([&**text], columns);
+                let rows = draw_markdown([&**text], columns);
                 let count = text.matches(emoji).count();
                 assert_eq!(rows.matches(emoji).count(), count, "{columns} columns:\n{rows}");
             }
         }
     }
-    let table = drawn([&*format!("| x |\n|---|\n| {skin} |\n| {} |\n", skin.repeat(14))], 30);
+    let table =
+        draw_markdown([&*format!("| x |\n|---|\n| {skin} |\n| {} |\n", skin.repeat(14))], 30);
     expect![[r#"
         │ x                         │
         ├───────────────────────────┤
@@ -535,8 +536,11 @@ fn whatever_a_model_writes_nothing_of_it_is_lost_however_it_is_cut() {
         let cuts = random.usize(1..9);
         let letters: Vec<char> = text.chars().collect();
         let pieces: Vec<String> = letters.chunks(cuts).map(|it| it.iter().collect()).collect();
-        assert_eq!(drawn(pieces.iter().map(String::as_str), columns), drawn([&*text], columns));
+        assert_eq!(
+            draw_markdown(pieces.iter().map(String::as_str), columns),
+            draw_markdown([&*text], columns)
+        );
         // Text that is drawn early looks like text that is drawn late.
-        assert_eq!(drawn([&*text], 1000), at_once(&text, 1000), "{text:?}");
+        assert_eq!(draw_markdown([&*text], 1000), at_once(&text, 1000), "{text:?}");
     }
 }

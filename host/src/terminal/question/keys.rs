@@ -58,7 +58,7 @@ impl Decoder {
         if byte.is_ascii() {
             // The earlier bytes were half of a character whose other half is missing.
             self.begun.clear();
-            return if self.is_pasted { self.pasted(byte) } else { self.ascii(byte) };
+            return if self.is_pasted { self.take_pasted(byte) } else { self.ascii(byte) };
         }
         self.begun.push(byte);
         match std::str::from_utf8(&self.begun) {
@@ -103,7 +103,7 @@ impl Decoder {
     }
 
     /// Takes an ASCII character of a paste.
-    fn pasted(&mut self, byte: u8) -> Option<Key> {
+    fn take_pasted(&mut self, byte: u8) -> Option<Key> {
         match byte {
             0x1b => {
                 self.begun.push(byte);

@@ -158,7 +158,7 @@ mod tests {
     use super::super::keys::Decoder;
     use super::*;
 
-    fn typed(bytes: &[u8]) -> Line {
+    fn line_after_input(bytes: &[u8]) -> Line {
         let mut line = Line::default();
         for key in Decoder::default().keys(bytes) {
             line.take(key);
@@ -168,7 +168,7 @@ mod tests {
 
     #[track_caller]
     fn check(bytes: &[u8], expected: &str, (shown, after): (&str, usize)) {
-        let line = typed(bytes);
+        let line = line_after_input(bytes);
         assert_eq!(line.text(), expected);
         assert_eq!(line.shown(12), (shown.to_owned(), after));
     }
@@ -193,11 +193,11 @@ mod tests {
 
     #[test]
     fn a_paste_is_text_and_no_key() {
-        let line = typed(b"\x1b[200~y\r\x1b[201~");
+        let line = line_after_input(b"\x1b[200~y\r\x1b[201~");
         assert_eq!((line.text().as_str(), line.only_key()), ("y ", None));
-        assert_eq!(typed(b"\x1b[200~y\x1b[201~").only_key(), None);
-        assert_eq!(typed(b"y").only_key(), Some('y'));
-        let line = typed(b"no\x1b[200~\x15\x04\x1b\x10y\x1b[201~");
+        assert_eq!(line_after_input(b"\x1b[200~y\x1b[201~").only_key(), None);
+        assert_eq!(line_after_input(b"y").only_key(), Some('y'));
+        let line = line_after_input(b"no\x1b[200~\x15\x04\x1b\x10y\x1b[201~");
         assert_eq!(line.text(), "noy");
     }
 
@@ -205,9 +205,9 @@ mod tests {
     fn up_brings_back_an_answer_and_down_what_was_typed() {
         remember("use the package");
         remember("y");
-        let line = typed(b"half\x10");
+        let line = line_after_input(b"half\x10");
         assert_eq!(line.text(), "use the package");
-        let line = typed(b"half\x10\x0e");
+        let line = line_after_input(b"half\x10\x0e");
         assert_eq!(line.text(), "half");
     }
 }

@@ -1,13 +1,13 @@
 //! The rows of a question, broken at the terminal's width. At most as many are shown as fit the
 //! screen.
 
-mod broken;
 mod fit;
+mod line_breaks;
 
 use jaato_runtime::visible;
 
-use self::broken::{broken_at_words, columns_of};
 use self::fit::{CUT_ROWS, Rows, fitted};
+use self::line_breaks::{broken_at_words, columns_of};
 use crate::terminal::Look;
 
 /// Columns of the mark before each row, whose character may be two columns wide, and one column

@@ -25,16 +25,19 @@ pub fn record(index: u64) -> LedgerRecord {
         agent_type: "main".into(),
         agent_name: String::new(),
     };
-    made(index, stage)
+    ledger_record(index, stage)
 }
 
 pub fn turn_end(index: u64) -> LedgerRecord {
     let model = "test/moon".into();
     let outcome = Outcome::Done;
-    made(index, LedgerStage::Turn { model, outcome, error_kind: None, steps: 1, duration_ms: 1 })
+    ledger_record(
+        index,
+        LedgerStage::Turn { model, outcome, error_kind: None, steps: 1, duration_ms: 1 },
+    )
 }
 
-fn made(event_index: u64, stage: LedgerStage) -> LedgerRecord {
+fn ledger_record(event_index: u64, stage: LedgerStage) -> LedgerRecord {
     let (v, ts) = (LedgerRecord::VERSION, "2026-11-21T19:40:03.123Z".to_owned());
     LedgerRecord { v, ts, session: SessionId::from("s1"), turn: 1, event_index, stage }
 }
@@ -67,7 +70,7 @@ pub struct Writer {
 
 impl Writer {
     pub fn start(path: &Path, count: usize) -> Self {
-        Self::of(Command::new(std::env::current_exe().unwrap()), path, count)
+        Self::start_writer(Command::new(std::env::current_exe().unwrap()), path, count)
     }
 
     /// Limits the file to 8 KiB, and ignores the signal for exceeding that.
@@ -75,10 +78,10 @@ impl Writer {
         let mut command = Command::new("bash");
         command.args(["-c", "trap '' XFSZ; ulimit -f 8; exec \"$0\" \"$@\""]);
         command.arg(std::env::current_exe().unwrap());
-        Self::of(command, path, count)
+        Self::start_writer(command, path, count)
     }
 
-    fn of(mut command: Command, path: &Path, count: usize) -> Self {
+    fn start_writer(mut command: Command, path: &Path, count: usize) -> Self {
         command.args(["--exact", "support::a_writer", "--nocapture"]);
         command.env(FILE, path).env(COUNT, count.to_string());
         let child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();

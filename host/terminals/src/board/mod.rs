@@ -1,8 +1,8 @@
 //! The board: which terminals are shown and to whom, and who learns what users do there.
 
-mod news;
+pub(crate) mod board_terminal;
 mod serve;
-pub(crate) mod shown;
+mod user_events;
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, OnceLock, Weak};
@@ -18,9 +18,9 @@ use tokio::runtime::Handle;
 use tokio::sync::Mutex as AsyncMutex;
 
 use crate::join::{JoinableTerminal, SocketFolders};
-use news::{TerminalNewsStream, UnreportedTerminalNews};
+use board_terminal::{ScreenContent, ShownTerminal, screen_event};
 use serve::TerminalServer;
-use shown::{ScreenContent, ShownTerminal, screen_event};
+use user_events::{TerminalNewsStream, UnreportedTerminalNews};
 
 /// Maximum number of terminals on the board, each with one screen. No machine can use more.
 const TERMINALS_MAX: usize = 1024;

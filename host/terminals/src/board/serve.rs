@@ -22,12 +22,12 @@ use tokio::sync::{Semaphore, mpsc};
 use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::{sleep, timeout};
 
-use super::shown::ScreenContent;
+use super::board_terminal::ScreenContent;
 use super::{SharedTerminals, TYPE_MAX, TerminalViewer};
 use crate::join::SocketFolders;
 use crate::join::line::{self, SocketLineReader};
-use crate::join::place::own_user;
 use crate::join::protocol::{JoinReply, JoinRequest, REQUEST_BYTES_MAX, TYPED_BYTES_MAX};
+use crate::join::socket_folder::own_user;
 
 /// Maximum number of clients. A further one is refused.
 pub(crate) const CLIENTS_MAX: usize = 32;
@@ -88,19 +88,19 @@ impl TerminalServer {
             return Err(error);
         }
         let stop = Arc::new(Semaphore::new(0));
-        let task = runtime.spawn(accept(listener, board, Arc::clone(&stop)));
+        let task = runtime.spawn(accept_clients(listener, board, Arc::clone(&stop)));
         Ok(Self { path, task, stop })
     }
 
     /// Stops accepting clients and gives the connected ones a moment to receive the final message.
     pub(crate) async fn close(mut self) {
-        self.remove();
+        self.remove_socket();
         self.stop.close();
         // Slower clients find a closed socket.
         let _ = timeout(FAREWELL_MAX, &mut self.task).await;
     }
 
-    fn remove(&self) {
+    fn remove_socket(&self) {
         // If the file is gone, it was mistaken for a dead host's, or its folder was cleared.
         let _ = fs::remove_file(&self.path);
     }
@@ -108,12 +108,16 @@ impl TerminalServer {
 
 impl Drop for TerminalServer {
     fn drop(&mut self) {
-        self.remove();
+        self.remove_socket();
         self.task.abort();
     }
 }
 
-async fn accept(listener: UnixListener, board: Weak<SharedTerminals>, stop: Arc<Semaphore>) {
+async fn accept_clients(
+    listener: UnixListener,
+    board: Weak<SharedTerminals>,
+    stop: Arc<Semaphore>,
+) {
     let places = Arc::new(Semaphore::new(CLIENTS_MAX));
     let mut clients = JoinSet::new();
     loop {
@@ -136,7 +140,7 @@ async fn accept(listener: UnixListener, board: Weak<SharedTerminals>, stop: Arc<
         clients.spawn(async move {
             let (from, mut to) = stream.into_split();
             let served = match &place {
-                Ok(_) => serve(from, &mut to, &board).await,
+                Ok(_) => serve_client(from, &mut to, &board).await,
                 Err(_) => Err(format!("{CLIENTS_MAX} clients are already connected")),
             };
             if let Err(message) = served {
@@ -162,13 +166,13 @@ fn is_the_users(stream: &UnixStream) -> bool {
 ///
 /// # Errors
 /// The message for the client.
-async fn serve(
+async fn serve_client(
     from: OwnedReadHalf,
     to: &mut OwnedWriteHalf,
     board: &Weak<SharedTerminals>,
 ) -> Result<(), String> {
     let mut lines = SocketLineReader::new(from, REQUEST_BYTES_MAX);
-    let Ok(first) = timeout(WISH_MAX, request(&mut lines)).await else {
+    let Ok(first) = timeout(WISH_MAX, read_request(&mut lines)).await else {
         return Err(format!("no request came within {} s", WISH_MAX.as_secs()));
     };
     let Some(board) = board.upgrade() else { return Ok(()) };
@@ -232,7 +236,7 @@ async fn receive_input(
     types: bool,
 ) -> Result<(), String> {
     loop {
-        let bytes = match request(lines).await? {
+        let bytes = match read_request(lines).await? {
             None => break,
             Some(JoinRequest::Type { bytes }) if types => bytes,
             Some(JoinRequest::Type { .. }) => return Err("it was joined only for viewing".into()),
@@ -282,34 +286,34 @@ async fn send_screens(
     mut said: mpsc::Receiver<JoinReply>,
 ) -> io::Result<()> {
     let mut newest = look.shown.follow();
-    send(to, &JoinReply::Attached { terminal: look.shown.list_entry() }).await?;
+    send_reply(to, &JoinReply::Attached { terminal: look.shown.list_entry() }).await?;
     loop {
         let picture = Arc::clone(&newest.borrow_and_update());
         let ScreenContent { screen, ansi, is_last } = &*picture;
-        send(to, &JoinReply::Screen { screen: screen.clone(), ansi: ansi.clone() }).await?;
+        send_reply(to, &JoinReply::Screen { screen: screen.clone(), ansi: ansi.clone() }).await?;
         if *is_last {
-            return send(to, &JoinReply::Ended).await;
+            return send_reply(to, &JoinReply::Ended).await;
         }
         sleep(SCREEN_EVERY).await;
         loop {
             tokio::select! {
                 changed = newest.changed() => match changed {
                     Ok(()) => break,
-                    Err(_) => return send(to, &JoinReply::Ended).await,
+                    Err(_) => return send_reply(to, &JoinReply::Ended).await,
                 },
-                Some(reply) = said.recv() => send(to, &reply).await?,
+                Some(reply) = said.recv() => send_reply(to, &reply).await?,
             }
         }
     }
 }
 
-async fn send(to: &mut OwnedWriteHalf, reply: &JoinReply) -> io::Result<()> {
+async fn send_reply(to: &mut OwnedWriteHalf, reply: &JoinReply) -> io::Result<()> {
     let late = |_| io::Error::from(io::ErrorKind::TimedOut);
     timeout(TAKES_NOTHING_MAX, line::write_line(to, reply)).await.map_err(late)?
 }
 
 /// Reads the next request. Returns `None` if the client is gone.
-async fn request(
+async fn read_request(
     lines: &mut SocketLineReader<OwnedReadHalf>,
 ) -> Result<Option<JoinRequest>, String> {
     let line = match lines.next().await {

@@ -12,8 +12,8 @@ use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::time::timeout;
 
 use super::line::{self, SocketLineReader};
-use super::place::{SocketFolders, own_user};
 use super::protocol::{JoinReply, JoinRequest, JoinableTerminal, REPLY_BYTES_MAX, TYPED_BYTES_MAX};
+use super::socket_folder::{SocketFolders, own_user};
 
 /// How long a host may take to answer.
 const ANSWER_MAX: Duration = Duration::from_secs(5);
@@ -57,10 +57,10 @@ pub async fn find_terminals(folders: &UserFolders) -> TerminalSearchResult {
 /// # Errors
 /// If its host does not answer.
 pub async fn join_terminal(found: &FoundTerminal, types: bool) -> io::Result<JoinedTerminal> {
-    let (from, mut to) = connect(&found.socket).await?.into_split();
+    let (from, mut to) = connect_to_own_socket(&found.socket).await?.into_split();
     let JoinableTerminal { session, terminal, .. } = &found.listed;
     let request = JoinRequest::Attach { session: session.clone(), terminal: *terminal, types };
-    in_time(line::write_line(&mut to, &request)).await?;
+    with_timeout(line::write_line(&mut to, &request)).await?;
     Ok(JoinedTerminal { from: SocketLineReader::new(from, REPLY_BYTES_MAX), to })
 }
 
@@ -81,7 +81,7 @@ impl JoinedTerminal {
     pub async fn type_bytes(&mut self, bytes: &[u8]) -> io::Result<()> {
         for piece in bytes.chunks(TYPED_BYTES_MAX) {
             let request = JoinRequest::Type { bytes: piece.to_vec() };
-            in_time(line::write_line(&mut self.to, &request)).await?;
+            with_timeout(line::write_line(&mut self.to, &request)).await?;
         }
         Ok(())
     }
@@ -124,10 +124,10 @@ fn sockets(folder: &Path) -> Vec<PathBuf> {
 }
 
 async fn list_terminals(socket: &Path) -> io::Result<Vec<JoinableTerminal>> {
-    let (from, mut to) = connect(socket).await?.into_split();
-    in_time(line::write_line(&mut to, &JoinRequest::List)).await?;
+    let (from, mut to) = connect_to_own_socket(socket).await?.into_split();
+    with_timeout(line::write_line(&mut to, &JoinRequest::List)).await?;
     let mut lines = SocketLineReader::new(from, REPLY_BYTES_MAX);
-    let Some(line) = in_time(lines.next()).await? else { return Ok(Vec::new()) };
+    let Some(line) = with_timeout(lines.next()).await? else { return Ok(Vec::new()) };
     match serde_json::from_slice(&line)? {
         JoinReply::Terminals { terminals } => Ok(terminals),
         JoinReply::Refused { message } => Err(io::Error::other(message)),
@@ -140,8 +140,8 @@ async fn list_terminals(socket: &Path) -> io::Result<Vec<JoinableTerminal>> {
 }
 
 /// Connects to a socket, but only if it belongs to this user.
-async fn connect(socket: &Path) -> io::Result<UnixStream> {
-    let stream = in_time(UnixStream::connect(socket)).await?;
+async fn connect_to_own_socket(socket: &Path) -> io::Result<UnixStream> {
+    let stream = with_timeout(UnixStream::connect(socket)).await?;
     let peer = stream.peer_cred()?.uid();
     if peer != own_user() {
         return Err(io::Error::other(format!("user {peer} listens there")));
@@ -149,7 +149,7 @@ async fn connect(socket: &Path) -> io::Result<UnixStream> {
     Ok(stream)
 }
 
-async fn in_time<T>(work: impl Future<Output = io::Result<T>>) -> io::Result<T> {
+async fn with_timeout<T>(work: impl Future<Output = io::Result<T>>) -> io::Result<T> {
     let late = || {
         let text = format!("its host does not answer within {} s", ANSWER_MAX.as_secs());
         io::Error::new(io::ErrorKind::TimedOut, text)

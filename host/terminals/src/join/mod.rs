@@ -7,11 +7,11 @@
 
 mod client;
 pub(crate) mod line;
-pub(crate) mod place;
 pub(crate) mod protocol;
+pub(crate) mod socket_folder;
 
 pub use client::{
     FoundTerminal, JoinedTerminal, TerminalSearchResult, find_terminals, join_terminal,
 };
-pub use place::{SocketFolders, own_temporary_folder};
 pub use protocol::{JoinReply, JoinableTerminal};
+pub use socket_folder::{SocketFolders, own_temporary_folder};

@@ -1,7 +1,7 @@
 //! The services `terminal.show`, `terminal.ask_user` and `terminal.watch`, for a plugin with a
 //! terminal.
 
-mod asking;
+mod secret_prompt;
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use jaato_types::text::truncate_chars;
 use jaato_types::{Error, ErrorKind, Frame, FrameError, PluginName, SessionId};
 
 use crate::board::SharedTerminals;
-use asking::TerminalQuestion;
+use secret_prompt::TerminalQuestion;
 
 /// Maximum number of rows and columns of a screen: more than any terminal has.
 const SIDE_MAX: u16 = 1000;
@@ -65,10 +65,10 @@ impl TerminalServices {
         })?;
         check_screen(&screen, ansi)?;
         screen.command = truncate_chars(&screen.command, TEXT_MAX);
-        let over = self.own(screen.terminal)?;
+        let over = self.own_terminal(screen.terminal)?;
         let shown =
             self.board.show(&self.session, &self.plugin, &over, (screen, ansi.to_owned()))?;
-        answer(&shown)
+        encode_answer(&shown)
     }
 
     fn watch(&self) -> Result<EngineServiceAnswer, Error> {
@@ -83,19 +83,19 @@ impl TerminalServices {
             board: Arc::clone(&self.board),
             plugin: self.plugin.clone(),
             session: self.session.clone(),
-            over: self.own(ask.terminal)?,
+            over: self.own_terminal(ask.terminal)?,
             ask: TerminalAsk {
                 command: truncate_chars(&ask.command, TEXT_MAX),
                 prompt: truncate_chars(&ask.prompt, TEXT_MAX),
                 ..ask
             },
         };
-        answer(&asking::ask_user(asked).await?)
+        encode_answer(&secret_prompt::ask_user(asked).await?)
     }
 
     /// Checks that the plugin has this terminal. Returns a token that is cancelled when it has
     /// ended.
-    fn own(&self, number: u64) -> Result<Cancel, Error> {
+    fn own_terminal(&self, number: u64) -> Result<Cancel, Error> {
         self.board.sessions()?.over(&self.session, &self.plugin, number).ok_or_else(|| {
             let text = format!("plugin `{}` has no terminal {number}", self.plugin);
             Error::new(ErrorKind::NotFound, text)
@@ -147,7 +147,7 @@ fn bad_request(error: FrameError) -> Error {
     Error::new(ErrorKind::InvalidArguments, error.to_string())
 }
 
-fn answer<T: serde::Serialize>(value: &T) -> Result<EngineServiceAnswer, Error> {
+fn encode_answer<T: serde::Serialize>(value: &T) -> Result<EngineServiceAnswer, Error> {
     let written = Frame::write(value);
     written
         .map(EngineServiceAnswer::Frame)
@@ -158,7 +158,7 @@ fn answer<T: serde::Serialize>(value: &T) -> Result<EngineServiceAnswer, Error> 
 mod tests {
     use super::*;
 
-    fn screen() -> TerminalScreen {
+    fn sample_screen() -> TerminalScreen {
         let name = "session_0".to_owned();
         TerminalScreen { name, rows: 2, columns: 3, is_alive: true, ..TerminalScreen::default() }
     }
@@ -172,15 +172,15 @@ mod tests {
 
     #[test]
     fn screen_size_lines_and_bytes_are_limited() {
-        check_error(&screen(), "", "");
-        check_error(&TerminalScreen { rows: 1000, columns: 1000, ..screen() }, "", "");
-        check_error(&TerminalScreen { rows: 1001, ..screen() }, "", "1001 rows");
-        check_error(&TerminalScreen { columns: 0, ..screen() }, "", "0 columns");
-        check_error(&TerminalScreen { lines: vec![String::new(); 2], ..screen() }, "", "");
-        let three = TerminalScreen { lines: vec![String::new(); 3], ..screen() };
+        check_error(&sample_screen(), "", "");
+        check_error(&TerminalScreen { rows: 1000, columns: 1000, ..sample_screen() }, "", "");
+        check_error(&TerminalScreen { rows: 1001, ..sample_screen() }, "", "1001 rows");
+        check_error(&TerminalScreen { columns: 0, ..sample_screen() }, "", "0 columns");
+        check_error(&TerminalScreen { lines: vec![String::new(); 2], ..sample_screen() }, "", "");
+        let three = TerminalScreen { lines: vec![String::new(); 3], ..sample_screen() };
         check_error(&three, "", "3 lines on a screen of 2 rows");
-        check_error(&screen(), &"x".repeat(SCREEN_BYTES_MAX), "");
-        check_error(&screen(), &"x".repeat(SCREEN_BYTES_MAX + 1), "524289 bytes");
+        check_error(&sample_screen(), &"x".repeat(SCREEN_BYTES_MAX), "");
+        check_error(&sample_screen(), &"x".repeat(SCREEN_BYTES_MAX + 1), "524289 bytes");
     }
 
     #[test]

@@ -12,7 +12,7 @@ use expect_test::{Expect, expect};
 use serde_json::Value;
 
 use super::switched::begins;
-use super::{PROVIDERS, Provider, as_it_is, text};
+use super::{PROVIDERS, Provider, text, unchanged_answer};
 use crate::support::server::Server;
 use crate::support::{fixtures, skip};
 use crate::vendors::PNG;
@@ -29,7 +29,7 @@ fn libraries() -> Option<PathBuf> {
 
 /// Returns the output of a client library for this action.
 #[track_caller]
-fn print(provider: &Provider, libraries: &Path, what: &str, server: &Server) -> String {
+fn client_output(provider: &Provider, libraries: &Path, what: &str, server: &Server) -> String {
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/binary/every_provider/clients.py");
     let mut python = Command::new("python3");
     python.args(["-B", script, what, provider.name, &server.root_url()]).env_clear();
@@ -45,8 +45,8 @@ fn print(provider: &Provider, libraries: &Path, what: &str, server: &Server) -> 
 #[track_caller]
 fn of_the_library(provider: &Provider, libraries: &Path) -> Vec<Value> {
     let vendor = provider.vendor(begins());
-    let server = provider.serve(&vendor, as_it_is);
-    let said = print(provider, libraries, "converse", &server);
+    let server = provider.serve(&vendor, unchanged_answer);
+    let said = client_output(provider, libraries, "converse", &server);
     assert_eq!(said, "It is Linux.\nWe met before.\n", "{}", provider.name);
     vendor.accepted()
 }
@@ -56,7 +56,7 @@ fn of_the_library(provider: &Provider, libraries: &Path) -> Vec<Value> {
 fn of_the_plugin(provider: &Provider) -> Option<Vec<Value>> {
     let house = provider.house()?;
     let vendor = provider.vendor(begins());
-    let server = provider.serve(&vendor, as_it_is);
+    let server = provider.serve(&vendor, unchanged_answer);
     provider.lead(&house, &server);
     fs::write(house.workspace().join("moon.png"), PNG).unwrap();
     let words = ["chat", "--yes", "--model", provider.model, "--tools", "get_environment"];
@@ -213,8 +213,8 @@ fn every_vendor_library_reads_an_answer_that_is_not_streamed() {
     let Some(libraries) = libraries() else { return };
     for provider in with_a_library() {
         let vendor = provider.vendor([text("all at once")]);
-        let server = provider.serve(&vendor, as_it_is);
-        let said = print(provider, &libraries, "ask", &server);
+        let server = provider.serve(&vendor, unchanged_answer);
+        let said = client_output(provider, &libraries, "ask", &server);
         assert_eq!(said, "all at once\n", "{}", provider.name);
     }
 }
@@ -225,7 +225,7 @@ fn every_library_lists_the_models_that_jaato_lists() {
     for provider in with_a_library() {
         let Some(house) = provider.house() else { return };
         let vendor = provider.vendor([]);
-        let server = provider.serve(&vendor, as_it_is);
+        let server = provider.serve(&vendor, unchanged_answer);
         provider.lead(&house, &server);
         let listed = provider.command(&house, &["model", "list", "--json"]).run().json();
         let listed = listed["models"].as_array().unwrap();
@@ -233,7 +233,7 @@ fn every_library_lists_the_models_that_jaato_lists() {
         let begin = format!("{}/", provider.name);
         let ours: BTreeSet<String> =
             ids.filter_map(|id| Some(id.strip_prefix(&begin)?.to_owned())).collect();
-        let theirs = print(provider, &libraries, "list", &server);
+        let theirs = client_output(provider, &libraries, "list", &server);
         let theirs: BTreeSet<String> = theirs.lines().map(str::to_owned).collect();
         let name = provider.name;
         assert!(!ours.is_empty() && ours.is_subset(&theirs), "{name}: {ours:?} {theirs:?}");

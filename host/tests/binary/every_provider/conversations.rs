@@ -6,12 +6,12 @@ use std::fs;
 use serde_json::{Value, json};
 
 use super::switched::signed;
-use super::{PROVIDERS, Provider, Said, Turn, as_it_is, text};
+use super::{PROVIDERS, Provider, Said, Turn, text, unchanged_answer};
 use crate::support::openai::{SECRET, no_file_holds_the_key};
 use crate::support::server::Server;
 use crate::support::{Command, House, fixture};
 
-fn turns() -> [Turn; 5] {
+fn conversation_turns() -> [Turn; 5] {
     let look = |aspect: &str| Said::call(json!({ "aspect": aspect }));
     [
         Turn::Says(vec![
@@ -28,7 +28,12 @@ fn turns() -> [Turn; 5] {
 }
 
 /// Builds a command that uses a server in the user's way, by the provider's variable.
-fn led(provider: &Provider, house: &House, server: &Server, words: &[&str]) -> Command {
+fn conversation_command(
+    provider: &Provider,
+    house: &House,
+    server: &Server,
+    words: &[&str],
+) -> Command {
     let command = provider.command(house, words);
     if provider.variable.is_empty() {
         provider.lead(house, server);
@@ -44,9 +49,10 @@ fn every_vendor_accepts_a_conversation_with_thoughts_and_tools() {
     for provider in &PROVIDERS {
         let name = provider.name;
         let Some(house) = provider.house() else { return };
-        let vendor = provider.vendor(turns());
-        let server = provider.serve(&vendor, as_it_is);
-        let command = led(provider, &house, &server, &["chat", "--model", provider.model]);
+        let vendor = provider.vendor(conversation_turns());
+        let server = provider.serve(&vendor, unchanged_answer);
+        let command =
+            conversation_command(provider, &house, &server, &["chat", "--model", provider.model]);
         let output = command.input("which system?\nthanks\nbye\n").run().code(0);
         assert!(output.stdout.contains("Linux.") && output.stdout.contains("Bye."), "{output}");
         let accepted = vendor.accepted();
@@ -73,8 +79,8 @@ fn sent_messages_are_read_from_the_cache_and_thoughts_are_shown() {
     for provider in &PROVIDERS {
         let Some(uncached) = provider.uncached_tokens_max else { continue };
         let Some(house) = provider.house() else { return };
-        let vendor = provider.vendor(turns());
-        let server = provider.serve(&vendor, as_it_is);
+        let vendor = provider.vendor(conversation_turns());
+        let server = provider.serve(&vendor, unchanged_answer);
         provider.lead(&house, &server);
         fs::write(house.workspace().join("long.txt"), "word ".repeat(2_000)).unwrap();
         let words =
@@ -113,7 +119,7 @@ fn tool_found_during_a_conversation_is_called_and_thoughts_are_kept() {
             Turn::Says(vec![Said::Thought("so"), Said::Text("done")]),
             text("bye"),
         ]);
-        let server = provider.serve(&vendor, as_it_is);
+        let server = provider.serve(&vendor, unchanged_answer);
         provider.lead(&house, &server);
         let command = provider.command(&house, &["chat", "--yes", "--model", provider.model]);
         let output = command.input("find it\nbye\n").run().code(0);
@@ -133,7 +139,7 @@ fn model_list_is_read_from_the_server() {
     for provider in PROVIDERS.iter().filter(|provider| provider.name != "github-models") {
         let Some(house) = provider.house() else { return };
         let vendor = provider.vendor([]);
-        let server = provider.serve(&vendor, as_it_is);
+        let server = provider.serve(&vendor, unchanged_answer);
         provider.lead(&house, &server);
         let output = provider.command(&house, &["model", "list"]).run().silent();
         assert!(output.stdout.contains(provider.model), "{output}");

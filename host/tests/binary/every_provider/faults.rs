@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use jaato_vendors::VendorAnswer;
 
-use super::{PROVIDERS, Provider, Turn, as_it_is, text, with_head};
+use super::{PROVIDERS, Provider, Turn, text, unchanged_answer, with_head};
 use crate::support::openai::{SECRET, no_file_holds_the_key};
 use crate::support::server::{Answer, Server, Step};
 
@@ -43,7 +43,7 @@ fn run_with(
     let count = AtomicUsize::new(0);
     let server = provider.serve(&vendor, move |answered| {
         let fault = faults.get(count.fetch_add(1, Ordering::SeqCst));
-        fault.map_or_else(|| as_it_is(answered.clone()), |fault| fault(answered.clone()))
+        fault.map_or_else(|| unchanged_answer(answered.clone()), |fault| fault(answered.clone()))
     });
     provider.lead(&house, &server);
     let output = provider.hello(&house).run();
@@ -103,7 +103,7 @@ fn error_inside_an_answer_is_retried_and_the_restart_is_shown() {
             text("next"),
         ];
         let vendor = provider.vendor(turns);
-        let server = provider.serve(&vendor, as_it_is);
+        let server = provider.serve(&vendor, unchanged_answer);
         provider.lead(&house, &server);
         let first = provider.hello(&house).run().code(0);
         assert_eq!(first.stdout, "hello\n", "{}: {first}", provider.name);
@@ -143,7 +143,7 @@ fn again_command_resends_the_last_request_after_a_broken_or_whole_answer() {
         house.configure_more("attempts_max = 1\n");
         let turns = [Turn::FailsBehind("half"), text("whole"), text("another"), text("last")];
         let vendor = provider.vendor(turns);
-        let server = provider.serve(&vendor, as_it_is);
+        let server = provider.serve(&vendor, unchanged_answer);
         provider.lead(&house, &server);
         let words = ["chat", "--model", provider.model, "--tools", "none"];
         let chat = provider.command(&house, &words).input("one\n/again\n/again\ntwo\n").run();
@@ -157,7 +157,7 @@ fn again_command_resends_the_last_request_after_a_broken_or_whole_answer() {
 
 #[test]
 fn slow_answer_and_wrong_content_type_are_still_read() {
-    static DRIP: [Fault; 1] = [|answered| as_it_is(answered).torn()];
+    static DRIP: [Fault; 1] = [|answered| unchanged_answer(answered).torn()];
     static WRONG: [Fault; 1] = [|answered| {
         let body = answered.body.clone();
         Answer::status(200).header("content-type", "text/plain").then(Step::Bytes(body))

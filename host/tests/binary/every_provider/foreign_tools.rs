@@ -28,7 +28,7 @@ fn every_vendor_takes_the_schemas_of_every_generator() {
         let given = json!({ FILTER: "a", "items__-e6e65aa0ef": ["b"], "_type-86f1f0bb4e": "t" });
         let call = Turn::Says(vec![Said::Call("mcp__all__zod3_odd", given)]);
         let vendor = provider.vendor([call, text("done")]);
-        let server = provider.serve(&vendor, super::as_it_is);
+        let server = provider.serve(&vendor, super::unchanged_answer);
         provider.lead(&house, &server);
         house.configure_more("[tools]\ncore_tokens_max = 1000000\n");
         let words = ["run", "--yes", "--model", provider.model, "--tools", "mcp__all__*", "go"];

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use serde_json::json;
 
-use super::{PROVIDERS, Provider, Said, Script, Turn, as_it_is, text};
+use super::{PROVIDERS, Provider, Said, Script, Turn, text, unchanged_answer};
 use crate::support::Output;
 use crate::support::server::Answer;
 
@@ -69,7 +69,7 @@ fn check(
         let is_first = count.fetch_add(1, Ordering::SeqCst) == 0;
         match is_first && busy_first {
             true => Answer::error(429, "slow down").header("retry-after", "0"),
-            false => as_it_is(answered),
+            false => unchanged_answer(answered),
         }
     });
     provider.lead(&house, &server);

@@ -5,7 +5,7 @@ use std::fs;
 use jaato_vendors::FakeVendor;
 use serde_json::json;
 
-use super::{PROVIDERS, Provider, Said, Turn, answered, as_it_is, text};
+use super::{PROVIDERS, Provider, Said, Turn, text, unchanged_answer, vendor_answer};
 use crate::support::server::{Answer, Server};
 use crate::support::{House, fixtures, library_name};
 use crate::vendors::PNG;
@@ -14,14 +14,14 @@ use crate::vendors::PNG;
 const ENCODED: &str = "iVBORw0KGgo";
 
 /// Starts a vendor that refuses every request with an image.
-fn strict(provider: &Provider, turns: impl IntoIterator<Item = Turn>) -> Server {
+fn serve_strictly(provider: &Provider, turns: impl IntoIterator<Item = Turn>) -> Server {
     let vendor = provider.vendor(turns);
     Server::answering(move |asked| {
         if String::from_utf8_lossy(&asked.body).contains(ENCODED) {
             return Answer::error(400, "messages.0.content.1.image: Could not process image");
         }
         let vendor: &dyn FakeVendor = &*vendor;
-        as_it_is(answered(vendor, asked))
+        unchanged_answer(vendor_answer(vendor, asked))
     })
 }
 
@@ -37,7 +37,7 @@ fn house(provider: &Provider, image: &[u8]) -> Option<House> {
 }
 
 /// Counts the requests with the image.
-fn shown(provider: &Provider, server: &Server) -> usize {
+fn count_shown_images(provider: &Provider, server: &Server) -> usize {
     let asked = provider.completions(server);
     asked.iter().filter(|it| String::from_utf8_lossy(&it.body).contains(ENCODED)).count()
 }
@@ -46,7 +46,7 @@ fn shown(provider: &Provider, server: &Server) -> usize {
 fn conversation_continues_without_an_image_that_the_vendor_refuses() {
     for provider in &PROVIDERS {
         let Some(house) = house(provider, PNG) else { return };
-        let server = strict(provider, [text("one"), text("two")]);
+        let server = serve_strictly(provider, [text("one"), text("two")]);
         provider.lead(&house, &server);
         let words = ["chat", "--model", provider.model, "--tools", "none"];
         let input = "/attach moon.png\nwhat is it?\nthanks\n";
@@ -55,7 +55,7 @@ fn conversation_continues_without_an_image_that_the_vendor_refuses() {
         let told = "refused the request: trying again without moon.png (image/png)";
         assert!(chat.stderr.contains(told), "{}: {chat}", provider.name);
         assert_eq!(
-            (shown(provider, &server), provider.completions(&server).len()),
+            (count_shown_images(provider, &server), provider.completions(&server).len()),
             (1, 3),
             "{}",
             provider.name
@@ -74,7 +74,7 @@ fn strict_about_height(provider: &Provider, height: u8, text: &'static str) -> S
         if body.contains(&encoded) && body.contains(text) {
             return Answer::error(400, "Could not process image");
         }
-        as_it_is(answered(&*vendor, asked))
+        unchanged_answer(vendor_answer(&*vendor, asked))
     })
 }
 
@@ -152,12 +152,12 @@ fn run_continues_without_a_refused_image_that_a_tool_read() {
     for provider in &PROVIDERS {
         let Some(house) = house(provider, PNG) else { return };
         let read = Said::Call("readFile", json!({ "path": "moon.png" }));
-        let server = strict(provider, [Turn::Says(vec![read]), text("done")]);
+        let server = serve_strictly(provider, [Turn::Says(vec![read]), text("done")]);
         provider.lead(&house, &server);
         let words = ["run", "--model", provider.model, "--tools", "readFile", "look"];
         let run = provider.command(&house, &words).run().code(0);
         assert_eq!(run.stdout, "done\n", "{}: {run}", provider.name);
-        assert_eq!(shown(provider, &server), 1, "{}: {run}", provider.name);
+        assert_eq!(count_shown_images(provider, &server), 1, "{}: {run}", provider.name);
     }
 }
 
@@ -174,14 +174,14 @@ fn image_that_the_vendor_would_refuse_is_not_sent() {
     ] {
         for provider in PROVIDERS.iter().filter(|it| only.is_none_or(|name| name == it.name)) {
             let Some(house) = house(provider, image) else { return };
-            let server = strict(provider, [text("I do not see it.")]);
+            let server = serve_strictly(provider, [text("I do not see it.")]);
             provider.lead(&house, &server);
             let words = ["run", "--model", provider.model, "--tools", "none", "see @moon.png"];
             let run = provider.command(&house, &words).run().code(0);
             let told = format!("moon.png (image/png) is not sent: {why}");
             assert!(run.stderr.contains(&told), "{}: {run}", provider.name);
             assert_eq!(
-                (shown(provider, &server), provider.completions(&server).len()),
+                (count_shown_images(provider, &server), provider.completions(&server).len()),
                 (0, 1),
                 "{}",
                 provider.name

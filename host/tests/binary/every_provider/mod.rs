@@ -282,9 +282,9 @@ impl Provider {
     ) -> Server {
         let (vendor, path) = (Arc::clone(vendor), self.path);
         Server::answering(move |asked| {
-            let answered = answered(&*vendor, asked);
+            let answered = vendor_answer(&*vendor, asked);
             let is_completion = asked.path.split('?').next().unwrap_or_default().ends_with(path);
-            if is_completion { alter(answered) } else { as_it_is(answered) }
+            if is_completion { alter(answered) } else { unchanged_answer(answered) }
         })
     }
 
@@ -323,13 +323,13 @@ impl Provider {
     }
 }
 
-fn answered(vendor: &dyn FakeVendor, asked: &server::Asked) -> VendorAnswer {
+fn vendor_answer(vendor: &dyn FakeVendor, asked: &server::Asked) -> VendorAnswer {
     let server::Asked { method, path, headers, body } = asked.clone();
     vendor.answer(&VendorRequest { method, path, headers, body })
 }
 
 /// Converts a vendor's answer without changes.
-fn as_it_is(answered: VendorAnswer) -> Answer {
+fn unchanged_answer(answered: VendorAnswer) -> Answer {
     let body = answered.body.clone();
     with_head(&answered).then(Step::Bytes(body))
 }

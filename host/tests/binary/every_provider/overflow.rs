@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use super::{PROVIDERS, Script, as_it_is, text};
+use super::{PROVIDERS, Script, text, unchanged_answer};
 use crate::support::{fixtures, library_name};
 
 /// Tokens of the window. Four bytes are one token.
@@ -27,7 +27,7 @@ fn room_is_made_when_a_vendor_says_that_the_conversation_is_too_long() {
         let counting = Arc::clone(&refused);
         let server = provider.serve(&vendor, move |answered| {
             counting.fetch_add(usize::from(answered.status == 400), Ordering::SeqCst);
-            as_it_is(answered)
+            unchanged_answer(answered)
         });
         provider.lead(&house, &server);
         let words = ["chat", "--model", provider.model, "--tools", "none", "--system", "Be brief."];

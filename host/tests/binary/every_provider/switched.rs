@@ -13,7 +13,7 @@ use jaato_runtime::types::{EventEnvelope, ModelId, Outcome};
 use jaato_runtime::{Runtime, SessionOptions, Setup, SetupArguments};
 use serde_json::{Value, json};
 
-use super::{FakeVendor, PROVIDERS, Provider, Said, Turn, as_it_is};
+use super::{FakeVendor, PROVIDERS, Provider, Said, Turn, unchanged_answer};
 use crate::support::House;
 use crate::support::openai::SECRET;
 use crate::support::server::Server;
@@ -39,7 +39,7 @@ struct Party {
 impl Party {
     fn new(provider: &'static Provider, turns: Vec<Turn>) -> Self {
         let vendor = provider.vendor(turns);
-        let server = provider.serve(&vendor, as_it_is);
+        let server = provider.serve(&vendor, unchanged_answer);
         Self { provider, vendor, server }
     }
 
@@ -97,7 +97,7 @@ pub fn begins() -> Vec<Turn> {
     ]
 }
 
-fn goes_on() -> Vec<Turn> {
+fn continued_turns() -> Vec<Turn> {
     let look = Said::call(json!({ "aspect": "shell" }));
     vec![
         Turn::Says(vec![Said::Thought("what was that?"), look]),
@@ -139,7 +139,8 @@ fn conversation_of_one_provider_continues_with_every_other_and_back() {
     let executor = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     for maker in &PROVIDERS {
         for other in PROVIDERS.iter().filter(|other| other.name != maker.name) {
-            let (maker, other) = (Party::new(maker, begins()), Party::new(other, goes_on()));
+            let (maker, other) =
+                (Party::new(maker, begins()), Party::new(other, continued_turns()));
             fs::write(config.join("config.toml"), maker.leads() + &other.leads()).unwrap();
             executor.block_on(async {
                 let history = maker.go_on(&house, History::new(), "what is this?").await;
@@ -180,7 +181,7 @@ fn user_can_switch_a_chat_to_another_provider_and_back() {
             crate::support::provider(&house, other.library);
         }
         let pair = format!("{} and {}", maker.name, other.name);
-        let (maker, other) = (Party::new(maker, begins()), Party::new(other, goes_on()));
+        let (maker, other) = (Party::new(maker, begins()), Party::new(other, continued_turns()));
         house.configure_more(&(maker.leads() + &other.leads()));
         let (first, second) = (maker.provider, other.provider);
         let input = format!(

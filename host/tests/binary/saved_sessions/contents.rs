@@ -6,19 +6,21 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
-use super::{CONTINUE, RUN, file_of, furnish, only_id, play, results, runs, says, sessions, ship};
+use super::{
+    CONTINUE, RUN, file_of, only_id, run_all, runs, sessions, set_up_house, ship, text_answer,
+};
 use crate::support::openai::{SECRET, at, no_file_holds_the_key};
 use crate::support::server::{Answer, Asked, Server};
 use crate::support::{Command, fixture};
 use crate::vendors::PNG;
 
 /// Lists everything below a folder.
-fn below(folder: &Path) -> Vec<PathBuf> {
+fn files_below(folder: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
     for entry in fs::read_dir(folder).unwrap().flatten() {
         found.push(entry.path());
         if entry.file_type().unwrap().is_dir() {
-            found.extend(below(&entry.path()));
+            found.extend(files_below(&entry.path()));
         }
     }
     found
@@ -26,7 +28,7 @@ fn below(folder: &Path) -> Vec<PathBuf> {
 
 #[test]
 fn files_and_folders_of_sessions_are_private() {
-    let Some(house) = furnish() else { return };
+    let Some(house) = set_up_house() else { return };
     ship(&house, &["tool_todo"]);
     house.ship(&fixture("finds"));
     fs::write(house.workspace().join("moon.png"), PNG).unwrap();
@@ -36,9 +38,9 @@ fn files_and_folders_of_sessions_are_private() {
         Answer::calls(&[("find_animals", find), ("createPlan", plan)]),
         // The whole output is stored as a file.
         runs("seq 100000"),
-        says("done"),
-        says("again"),
-        says("other"),
+        text_answer("done"),
+        text_answer("again"),
+        text_answer("other"),
     ]);
     let open = |words: &str, input: &str| {
         // The modes must not depend on the user's umask.
@@ -51,7 +53,7 @@ fn files_and_folders_of_sessions_are_private() {
     open("run --yes --model openai/test --attach moon.png look", "");
     open("run --yes --continue again", "");
     open("chat --continue", "/rename moon\n/fork\nother\n");
-    let all = below(&sessions(&house));
+    let all = files_below(&sessions(&house));
     for name in ["session.jsonl", "attachments", "index.sqlite", "lock"] {
         assert!(all.iter().any(|path| path.ends_with(name)), "{name}: {all:#?}");
     }
@@ -65,33 +67,33 @@ fn files_and_folders_of_sessions_are_private() {
 
 #[test]
 fn key_in_messages_calls_and_results_is_not_saved() {
-    let Some(house) = furnish() else { return };
+    let Some(house) = set_up_house() else { return };
     let (first, rest) = SECRET.split_at(9);
     let server = Server::start([
         runs(&format!("echo '{first}''{rest}'; echo '{first}''{rest}' >&2")),
         runs(&format!("echo {SECRET}")),
         Answer::text(&["it is ", first, rest]),
-        says("again"),
+        text_answer("again"),
     ]);
     let task = format!("tell me {SECRET}");
-    play(&house, &server, &[&RUN, &[&task]]).code(0);
+    run_all(&house, &server, &[&RUN, &[&task]]).code(0);
     let text = fs::read_to_string(file_of(&house, &only_id(&house))).unwrap();
     for part in ["tell me ", "it is ", "stderr"] {
         assert!(text.contains(part), "{text}");
     }
     no_file_holds_the_key(&house);
-    play(&house, &server, &[&CONTINUE, &["again"]]).code(0);
+    run_all(&house, &server, &[&CONTINUE, &["again"]]).code(0);
     no_file_holds_the_key(&house);
 }
 
 #[test]
 fn key_in_an_attached_file_is_not_saved() {
-    let Some(house) = furnish() else { return };
+    let Some(house) = set_up_house() else { return };
     let notes = house.path().join("notes.txt");
     fs::write(&notes, format!("the key is {SECRET}")).unwrap();
-    let server = Server::start([says("done")]);
+    let server = Server::start([text_answer("done")]);
     let file = notes.to_str().unwrap();
-    play(&house, &server, &[&RUN, &["--attach", file, "read"]]).code(0);
+    run_all(&house, &server, &[&RUN, &["--attach", file, "read"]]).code(0);
     let text = fs::read_to_string(file_of(&house, &only_id(&house))).unwrap();
     assert!(text.contains("the key is "), "{text}");
     no_file_holds_the_key(&house);
@@ -99,8 +101,8 @@ fn key_in_an_attached_file_is_not_saved() {
 
 #[test]
 fn key_in_the_name_of_a_session_is_not_saved() {
-    let Some(house) = furnish() else { return };
-    let server = Server::start([says("done")]);
+    let Some(house) = set_up_house() else { return };
+    let server = Server::start([text_answer("done")]);
     let input = format!("first\n/rename {SECRET}\n");
     at(&house, &server, &["chat", "--model", "openai/test"]).input(input).run().code(0);
     at(&house, &server, &["chat", "--continue"]).input("/quit\n").run().code(0);
@@ -109,7 +111,7 @@ fn key_in_the_name_of_a_session_is_not_saved() {
 
 #[test]
 fn key_that_a_model_or_a_tool_repeats_is_not_saved() {
-    let Some(house) = furnish() else { return };
+    let Some(house) = set_up_house() else { return };
     ship(&house, &["tool_todo"]);
     let key_in_objects = json!({ "title": SECRET, "steps": [format!("use {SECRET}")] });
     let (first, rest) = SECRET.split_at(9);
@@ -117,35 +119,36 @@ fn key_that_a_model_or_a_tool_repeats_is_not_saved() {
         runs(&format!("echo '{first}''{rest}'; echo '{first}''{rest}' >&2")),
         Answer::calls(&[("createPlan", key_in_objects)]),
         Answer::text(&["it is ", first, rest]),
-        says("again"),
+        text_answer("again"),
     ]);
     let task = format!("tell me {SECRET}");
-    play(&house, &server, &[&RUN, &[&task]]).code(0);
+    run_all(&house, &server, &[&RUN, &[&task]]).code(0);
     let text = fs::read_to_string(file_of(&house, &only_id(&house))).unwrap();
     for part in ["tell me ", "it is ", "createPlan"] {
         assert!(text.contains(part), "{text}");
     }
     no_file_holds_the_key(&house);
-    play(&house, &server, &[&CONTINUE, &["again"]]).code(0);
+    run_all(&house, &server, &[&CONTINUE, &["again"]]).code(0);
     no_file_holds_the_key(&house);
 }
 
 #[test]
 fn key_as_the_name_of_a_field_is_not_saved() {
-    let Some(house) = furnish() else { return };
+    let Some(house) = set_up_house() else { return };
     let arguments = json!({ "command": "echo one", SECRET: 1 });
-    let server = Server::start([Answer::calls(&[("cli_based_tool", arguments)]), says("done")]);
-    play(&house, &server, &[&RUN, &["go"]]).code(0);
+    let server =
+        Server::start([Answer::calls(&[("cli_based_tool", arguments)]), text_answer("done")]);
+    run_all(&house, &server, &[&RUN, &["go"]]).code(0);
     no_file_holds_the_key(&house);
 }
 
 #[test]
 fn key_in_a_long_output_is_not_saved() {
-    let Some(house) = furnish() else { return };
+    let Some(house) = set_up_house() else { return };
     let (first, rest) = SECRET.split_at(9);
     let command = format!("seq 50000; echo '{first}''{rest}'; seq 50000");
-    let server = Server::start([runs(&command), says("done")]);
-    play(&house, &server, &[&RUN, &["go"]]).code(0);
+    let server = Server::start([runs(&command), text_answer("done")]);
+    run_all(&house, &server, &[&RUN, &["go"]]).code(0);
     no_file_holds_the_key(&house);
 }
 

@@ -6,8 +6,8 @@ use std::path::Path;
 use serde_json::{Value, json};
 
 use super::{
-    CONTINUE, RUN, assert_extends, file_of, furnish, ids, messages, only_id, play, results, runs,
-    says, sessions, ship, wait_for_record, wait_until_asked,
+    CONTINUE, RUN, assert_extends, file_of, ids, messages, only_id, results, run_all, runs,
+    sessions, set_up_house, ship, text_answer, wait_for_record, wait_until_asked,
 };
 use crate::support::openai::{SECRET, at};
 use crate::support::server::{Answer, Gate, Server, Step};
@@ -17,23 +17,23 @@ use crate::vendors::PNG;
 
 #[test]
 fn continued_run_sends_the_whole_earlier_conversation_unchanged() {
-    let Some(house) = furnish() else { return };
+    let Some(house) = set_up_house() else { return };
     let server = Server::start([
         runs("echo one"),
         Answer::calls(&[
             ("get_environment", json!({ "aspect": "os" })),
             ("cli_based_tool", json!({ "command": "echo two" })),
         ]),
-        says("first done"),
+        text_answer("first done"),
         runs("echo three"),
-        says("second done"),
-        says("third done"),
+        text_answer("second done"),
+        text_answer("third done"),
     ]);
-    play(&house, &server, &[&RUN, &["first"]]).code(0);
+    run_all(&house, &server, &[&RUN, &["first"]]).code(0);
     let id = only_id(&house);
-    let second = play(&house, &server, &[&CONTINUE, &["second"]]).code(0);
+    let second = run_all(&house, &server, &[&CONTINUE, &["second"]]).code(0);
     assert_eq!(second.stdout, "second done\n");
-    play(&house, &server, &[&["run", "--yes", "--resume", &id, "third"]]).code(0);
+    run_all(&house, &server, &[&["run", "--yes", "--resume", &id, "third"]]).code(0);
     let asked = server.asked();
     assert_eq!(asked.len(), 6);
     for pair in asked.windows(2) {
@@ -50,17 +50,17 @@ fn continued_run_sends_the_whole_earlier_conversation_unchanged() {
 
 #[test]
 fn session_is_found_by_a_part_of_its_id_and_a_missing_one_is_an_error() {
-    let Some(house) = furnish() else { return };
-    let server = Server::start([says("one"), says("two"), says("three")]);
-    let refused = play(&house, &server, &[&CONTINUE, &["go"]]).code(1);
+    let Some(house) = set_up_house() else { return };
+    let server = Server::start([text_answer("one"), text_answer("two"), text_answer("three")]);
+    let refused = run_all(&house, &server, &[&CONTINUE, &["go"]]).code(1);
     assert!(refused.stderr.contains("this workspace has no saved session"), "{refused}");
-    play(&house, &server, &[&RUN, &["first"]]).code(0);
+    run_all(&house, &server, &[&RUN, &["first"]]).code(0);
     let id = only_id(&house);
-    play(&house, &server, &[&RUN, &["another"]]).code(0);
+    run_all(&house, &server, &[&RUN, &["another"]]).code(0);
     let (_, end) = id.rsplit_once('-').unwrap();
-    play(&house, &server, &[&["run", "--resume", end, "second"]]).code(0);
+    run_all(&house, &server, &[&["run", "--resume", end, "second"]]).code(0);
     assert_extends(&server.asked()[0], &server.asked()[2]);
-    let refused = play(&house, &server, &[&["run", "--resume", "nothing-here", "go"]]);
+    let refused = run_all(&house, &server, &[&["run", "--resume", "nothing-here", "go"]]);
     assert!(refused.stderr.contains("there is no session `nothing-here`"), "{refused}");
     assert_ne!(refused.code, 0);
     assert_eq!(server.asked().len(), 3);
@@ -68,22 +68,22 @@ fn session_is_found_by_a_part_of_its_id_and_a_missing_one_is_an_error() {
 
 #[test]
 fn newest_session_is_that_of_the_same_workspace() {
-    let Some(house) = furnish() else { return };
-    let server = Server::start([says("one"), says("two"), says("three")]);
-    play(&house, &server, &[&RUN, &["here"]]).code(0);
+    let Some(house) = set_up_house() else { return };
+    let server = Server::start([text_answer("one"), text_answer("two"), text_answer("three")]);
+    run_all(&house, &server, &[&RUN, &["here"]]).code(0);
     let elsewhere = house.path().join("elsewhere");
     fs::create_dir_all(elsewhere.join(".git")).unwrap();
     let words = [RUN.as_slice(), &["there"]].concat();
     at(&house, &server, &words).directory(&elsewhere).run().code(0);
-    play(&house, &server, &[&CONTINUE, &["again"]]).code(0);
+    run_all(&house, &server, &[&CONTINUE, &["again"]]).code(0);
     assert_extends(&server.asked()[0], &server.asked()[2]);
 }
 
 #[test]
 fn nothing_is_saved_on_request_or_without_a_message() {
-    let Some(house) = furnish() else { return };
-    let server = Server::start([says("one"), says("two")]);
-    play(&house, &server, &[&RUN, &["--no-save", "secretly"]]).code(0);
+    let Some(house) = set_up_house() else { return };
+    let server = Server::start([text_answer("one"), text_answer("two")]);
+    run_all(&house, &server, &[&RUN, &["--no-save", "secretly"]]).code(0);
     assert!(!sessions(&house).exists());
     let chat = |words: &[&str], input: &str| {
         let words = [&["chat", "--model", "openai/test"], words].concat();
@@ -97,8 +97,8 @@ fn nothing_is_saved_on_request_or_without_a_message() {
 
 #[test]
 fn session_that_is_not_saved_has_no_commands_for_it() {
-    let Some(house) = furnish() else { return };
-    let server = Server::start([says("one")]);
+    let Some(house) = set_up_house() else { return };
+    let server = Server::start([text_answer("one")]);
     for command in ["/rewind 1", "/fork", "/rename a name"] {
         let words = ["chat", "--model", "openai/test", "--no-save"];
         let output = at(&house, &server, &words).input(format!("{command}\n")).run().code(2);
@@ -109,12 +109,12 @@ fn session_that_is_not_saved_has_no_commands_for_it() {
 
 #[test]
 fn attached_image_is_sent_again_by_a_later_process() {
-    let Some(house) = furnish() else { return };
+    let Some(house) = set_up_house() else { return };
     fs::write(house.workspace().join("moon.png"), PNG).unwrap();
-    let server = Server::start([says("a moon"), says("still a moon")]);
-    play(&house, &server, &[&RUN, &["--attach", "moon.png", "what is this?"]]).code(0);
+    let server = Server::start([text_answer("a moon"), text_answer("still a moon")]);
+    run_all(&house, &server, &[&RUN, &["--attach", "moon.png", "what is this?"]]).code(0);
     fs::remove_file(house.workspace().join("moon.png")).unwrap();
-    play(&house, &server, &[&CONTINUE, &["and now?"]]).code(0);
+    run_all(&house, &server, &[&CONTINUE, &["and now?"]]).code(0);
     let asked = server.asked();
     assert_extends(&asked[0], &asked[1]);
     let url = messages(&asked[1])[1]["content"][0]["image_url"]["url"].clone();
@@ -123,9 +123,9 @@ fn attached_image_is_sent_again_by_a_later_process() {
 
 #[test]
 fn chat_on_a_terminal_says_how_to_come_back_and_shows_where_it_stopped() {
-    let Some(house) = furnish() else { return };
+    let Some(house) = set_up_house() else { return };
     house.configure("model = \"openai/test\"\n");
-    let server = Server::start([says("The moon is far."), says("It still is.")]);
+    let server = Server::start([text_answer("The moon is far."), text_answer("It still is.")]);
     let with_server = |command: Command| {
         let command = command.variable("OPENAI_BASE_URL", server.base_url());
         command.variable("OPENAI_API_KEY", SECRET)
@@ -155,17 +155,17 @@ fn chat_on_a_terminal_says_how_to_come_back_and_shows_where_it_stopped() {
 
 #[test]
 fn hangup_during_a_turn_saves_the_partial_answer() {
-    let Some(house) = furnish() else { return };
+    let Some(house) = set_up_house() else { return };
     let delta = json!({ "delta": { "content": "half a thought" } });
     let half = Answer::stream(vec![Step::Bytes(crate::support::server::choices(&[delta]))]);
-    let server = Server::start([runs("echo one"), half.then(Step::Hang), says("whole")]);
+    let server = Server::start([runs("echo one"), half.then(Step::Hang), text_answer("whole")]);
     let words = [RUN.as_slice(), &["--output", "json", "think"]].concat();
     let running = at(&house, &server, &words).no_input().start();
     running.wait_for("half a thought");
     running.signal("HUP");
     running.wait_with_open_input().code(130);
     server.wait_until_gone();
-    play(&house, &server, &[&CONTINUE, &["please continue"]]).code(0);
+    run_all(&house, &server, &[&CONTINUE, &["please continue"]]).code(0);
     let asked = server.asked();
     assert_extends(&asked[1], &asked[2]);
     let all = messages(&asked[2]);
@@ -176,16 +176,16 @@ fn hangup_during_a_turn_saves_the_partial_answer() {
 
 #[test]
 fn hangup_during_a_call_ends_the_call_and_saves_that() {
-    let Some(house) = furnish() else { return };
+    let Some(house) = set_up_house() else { return };
     let waits = "echo begun >> begun; until test -e never; do sleep 0.01; done";
-    let server = Server::start([runs(waits), says("whole")]);
+    let server = Server::start([runs(waits), text_answer("whole")]);
     let words = [RUN.as_slice(), &["wait"]].concat();
     let running = at(&house, &server, &words).no_input().start();
     house.wait_for_file(&house.workspace().join("begun"));
     running.signal("HUP");
     running.wait_with_open_input().code(130);
     house.nothing_lives();
-    play(&house, &server, &[&CONTINUE, &["please continue"]]).code(0);
+    run_all(&house, &server, &[&CONTINUE, &["please continue"]]).code(0);
     let asked = server.asked();
     assert_extends(&asked[0], &asked[1]);
     let results = results(&asked[1]);
@@ -197,9 +197,10 @@ fn hangup_during_a_call_ends_the_call_and_saves_that() {
 
 #[test]
 fn conversation_is_saved_while_an_answer_comes() {
-    let Some(house) = furnish() else { return };
+    let Some(house) = set_up_house() else { return };
     let gate = Gate::closed();
-    let server = Server::start([Answer::stream(vec![Step::Wait(gate.clone())]), says("whole")]);
+    let server =
+        Server::start([Answer::stream(vec![Step::Wait(gate.clone())]), text_answer("whole")]);
     let words = [RUN.as_slice(), &["think"]].concat();
     let running = at(&house, &server, &words).no_input().start();
     wait_for_record(&house, |record| record["type"] == "message");
@@ -209,7 +210,7 @@ fn conversation_is_saved_while_an_answer_comes() {
     gate.open();
     let text = fs::read_to_string(file_of(&house, &only_id(&house))).unwrap();
     assert!(text.contains("think"), "{text}");
-    play(&house, &server, &[&CONTINUE, &["please continue"]]).code(0);
+    run_all(&house, &server, &[&CONTINUE, &["please continue"]]).code(0);
     let all = messages(&server.asked()[1]);
     assert_eq!(all[1]["content"], "think");
     assert_eq!(all.last().unwrap()["content"], "please continue");
@@ -218,7 +219,7 @@ fn conversation_is_saved_while_an_answer_comes() {
 #[test]
 fn session_of_format_1_continues() {
     const ID: &str = "20261128-121314-k3f9qz";
-    let Some(house) = furnish() else { return };
+    let Some(house) = set_up_house() else { return };
     let fixture = Path::new(env!("CARGO_MANIFEST_DIR")).join("sessions/tests/fixtures/version-1");
     let (from, to) = (fixture.join(ID), sessions(&house).join(ID));
     for folder in ["", "attachments"] {
@@ -233,10 +234,10 @@ fn session_of_format_1_continues() {
         }
     }
     set_mode(&sessions(&house), 0o700);
-    let server = Server::start([says("Venus is bright."), says("It is.")]);
+    let server = Server::start([text_answer("Venus is bright."), text_answer("It is.")]);
     let first = ["run", "--model", "openai/test", "--resume", "k3f9qz", "And Venus?"];
-    play(&house, &server, &[&first]).code(0);
-    play(&house, &server, &[&["run", "--resume", ID, "Is it?"]]).code(0);
+    run_all(&house, &server, &[&first]).code(0);
+    run_all(&house, &server, &[&["run", "--resume", ID, "Is it?"]]).code(0);
     let asked = server.asked();
     assert_extends(&asked[0], &asked[1]);
     let sent = messages(&asked[1]);
@@ -249,13 +250,13 @@ fn session_of_format_1_continues() {
 
 #[test]
 fn collected_turns_stay_collected() {
-    let Some(house) = furnish() else { return };
+    let Some(house) = set_up_house() else { return };
     ship(&house, &["gc_truncate"]);
     house.configure_more("[gc]\npreserve_recent_turns = 1\n");
-    let server = Server::start(["one", "two", "three", "four"].map(says));
+    let server = Server::start(["one", "two", "three", "four"].map(text_answer));
     let words = ["chat", "--model", "openai/test"];
     at(&house, &server, &words).input("a\nb\n/gc\nc\n").run().code(0);
-    play(&house, &server, &[&CONTINUE, &["d"]]).code(0);
+    run_all(&house, &server, &[&CONTINUE, &["d"]]).code(0);
     let asked = server.asked();
     assert_eq!(messages(&asked[2]).len(), 4, "{:#?}", messages(&asked[2]));
     assert_extends(&asked[2], &asked[3]);
@@ -263,7 +264,7 @@ fn collected_turns_stay_collected() {
 
 #[test]
 fn model_learns_what_ended_with_the_process_before() {
-    let Some(house) = furnish() else { return };
+    let Some(house) = set_up_house() else { return };
     ship(&house, &["tool_background", "tool_interactive_shell"]);
     let arguments = json!({ "command": "echo begun >> begun; cat >/dev/null; sleep 600" });
     let task = json!({ "tool_name": "cli_based_tool", "arguments": arguments });
@@ -271,8 +272,8 @@ fn model_learns_what_ended_with_the_process_before() {
         Answer::calls(&[("startBackgroundTask", task)]),
         Answer::calls(&[("shell_spawn", json!({ "command": "cat", "session_name": "cats" }))]),
         Answer::stream(vec![Step::Hang]),
-        says("well"),
-        says("better"),
+        text_answer("well"),
+        text_answer("better"),
     ]);
     let words = [RUN.as_slice(), &["begin"]].concat();
     let running = at(&house, &server, &words).no_input().start();
@@ -284,24 +285,24 @@ fn model_learns_what_ended_with_the_process_before() {
     running.signal("KILL");
     running.wait_with_open_input().code(137);
     house.nothing_lives();
-    play(&house, &server, &[&CONTINUE, &["please continue"]]).code(0);
+    run_all(&house, &server, &[&CONTINUE, &["please continue"]]).code(0);
     let asked = server.asked();
     let told = messages(&asked[3]).pop().unwrap().to_string();
     for part in ["please continue", "What ran in the background ended", "cats", "cli_based_tool"] {
         assert!(told.contains(part), "{told}");
     }
-    play(&house, &server, &[&CONTINUE, &["once more"]]).code(0);
+    run_all(&house, &server, &[&CONTINUE, &["once more"]]).code(0);
     let told = messages(&server.asked()[4]).pop().unwrap().to_string();
     assert!(!told.contains("What ran in the background"), "it is reported only once: {told}");
 }
 
 #[test]
 fn user_chooses_a_session_if_none_is_named() {
-    let Some(house) = furnish() else { return };
+    let Some(house) = set_up_house() else { return };
     house.configure("model = \"openai/test\"\n");
-    let server = Server::start([says("one"), says("two")]);
-    play(&house, &server, &[&["run", "tell me of the moon"]]).code(0);
-    let refused = play(&house, &server, &[&["run", "go", "--resume"]]).code(2);
+    let server = Server::start([text_answer("one"), text_answer("two")]);
+    run_all(&house, &server, &[&["run", "tell me of the moon"]]).code(0);
+    let refused = run_all(&house, &server, &[&["run", "go", "--resume"]]).code(2);
     assert!(refused.stderr.contains("needs the id of a session"), "{refused}");
     let with_server = |command: Command| {
         let command = command.variable("OPENAI_BASE_URL", server.base_url());
@@ -323,9 +324,10 @@ fn user_chooses_a_session_if_none_is_named() {
 
 #[test]
 fn hangup_of_a_chat_saves_its_turn() {
-    let Some(house) = furnish() else { return };
+    let Some(house) = set_up_house() else { return };
     house.configure("model = \"openai/test\"\n");
-    let server = Server::start([says("one"), Answer::stream(vec![Step::Hang]), says("three")]);
+    let server =
+        Server::start([text_answer("one"), Answer::stream(vec![Step::Hang]), text_answer("three")]);
     let mut running = at(&house, &server, &["chat", "first"]).start();
     running.wait_for_text("one");
     running.write(b"second\n");
@@ -333,7 +335,7 @@ fn hangup_of_a_chat_saves_its_turn() {
     running.signal("HUP");
     running.wait_with_open_input().code(130);
     house.nothing_lives();
-    play(&house, &server, &[&CONTINUE, &["third"]]).code(0);
+    run_all(&house, &server, &[&CONTINUE, &["third"]]).code(0);
     let asked = server.asked();
     assert_extends(&asked[0], &asked[2]);
     let sent = messages(&asked[2]);
@@ -343,9 +345,9 @@ fn hangup_of_a_chat_saves_its_turn() {
 
 #[test]
 fn chat_that_continues_does_not_ask_for_a_model() {
-    let Some(house) = furnish() else { return };
-    let server = Server::start([says("one"), says("two")]);
-    play(&house, &server, &[&RUN, &["first"]]).code(0);
+    let Some(house) = set_up_house() else { return };
+    let server = Server::start([text_answer("one"), text_answer("two")]);
+    run_all(&house, &server, &[&RUN, &["first"]]).code(0);
     let with_server = |command: Command| {
         let command = command.variable("OPENAI_BASE_URL", server.base_url());
         command.variable("OPENAI_API_KEY", SECRET)

@@ -6,8 +6,8 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
 use super::{
-    CONTINUE, RUN, assert_extends, file_of, furnish, ids, messages, only_id, play, runs, says,
-    sessions,
+    CONTINUE, RUN, assert_extends, file_of, ids, messages, only_id, run_all, runs, sessions,
+    set_up_house, text_answer,
 };
 use crate::support::openai::SECRET;
 use crate::support::server::Server;
@@ -16,9 +16,9 @@ use crate::support::{
 };
 
 /// Returns an installation with a session of one message, and its file.
-fn saved(server: &Server) -> Option<(House, PathBuf)> {
-    let house = furnish()?;
-    play(&house, server, &[&RUN, &["first"]]).code(0);
+fn saved_session(server: &Server) -> Option<(House, PathBuf)> {
+    let house = set_up_house()?;
+    run_all(&house, server, &[&RUN, &["first"]]).code(0);
     let file = file_of(&house, &only_id(&house));
     Some((house, file))
 }
@@ -30,21 +30,21 @@ fn checksum(bytes: &[u8]) -> u32 {
 }
 
 /// Counts how often an output tells the user a text.
-fn told(output: &Output, text: &str) -> usize {
+fn count_in_output(output: &Output, text: &str) -> usize {
     output.stderr.matches(text).count()
 }
 
 #[test]
 fn torn_last_line_is_dropped_with_one_warning() {
-    let server = Server::start([says("one"), says("two"), says("three")]);
-    let Some((house, file)) = saved(&server) else { return };
+    let server = Server::start([text_answer("one"), text_answer("two"), text_answer("three")]);
+    let Some((house, file)) = saved_session(&server) else { return };
     let torn = b"{\"seq\":99,\"at\":\"20";
     OpenOptions::new().append(true).open(&file).unwrap().write_all(torn).unwrap();
-    let output = play(&house, &server, &[&CONTINUE, &["second"]]).code(0);
+    let output = run_all(&house, &server, &[&CONTINUE, &["second"]]).code(0);
     let text = format!("the last write did not finish: {} bytes were dropped", torn.len());
-    assert_eq!(told(&output, &text), 1, "{output}");
-    let again = play(&house, &server, &[&CONTINUE, &["third"]]).code(0);
-    assert_eq!(told(&again, "dropped"), 0, "the file is repaired: {again}");
+    assert_eq!(count_in_output(&output, &text), 1, "{output}");
+    let again = run_all(&house, &server, &[&CONTINUE, &["third"]]).code(0);
+    assert_eq!(count_in_output(&again, "dropped"), 0, "the file is repaired: {again}");
     let asked = server.asked();
     assert_extends(&asked[0], &asked[1]);
     assert_extends(&asked[1], &asked[2]);
@@ -52,8 +52,8 @@ fn torn_last_line_is_dropped_with_one_warning() {
 
 #[test]
 fn file_that_ends_anywhere_continues_with_what_is_whole() {
-    let server = Server::start((0..40).map(|_| says("one")));
-    let Some((house, file)) = saved(&server) else { return };
+    let server = Server::start((0..40).map(|_| text_answer("one")));
+    let Some((house, file)) = saved_session(&server) else { return };
     // The record with the model may be among those that are gone.
     house.configure("model = \"openai/test\"\n");
     let whole = fs::read(&file).unwrap();
@@ -68,7 +68,7 @@ fn file_that_ends_anywhere_continues_with_what_is_whole() {
     for cut in cuts.into_iter().step_by(4) {
         fs::write(&file, &whole[..cut]).unwrap();
         let count = server.asked().len();
-        play(&house, &server, &[&CONTINUE, &["second"]]).code(0);
+        run_all(&house, &server, &[&CONTINUE, &["second"]]).code(0);
         let sent = messages(&server.asked()[count]);
         assert_eq!(sent[0], before[0], "{cut}");
         assert_eq!(sent.last().unwrap()["content"], "second", "{cut}");
@@ -78,9 +78,9 @@ fn file_that_ends_anywhere_continues_with_what_is_whole() {
 
 #[test]
 fn damaged_line_is_skipped_with_one_warning() {
-    let server = Server::start((0..3).map(|_| says("one")));
-    let Some((house, file)) = saved(&server) else { return };
-    play(&house, &server, &[&CONTINUE, &["second"]]).code(0);
+    let server = Server::start((0..3).map(|_| text_answer("one")));
+    let Some((house, file)) = saved_session(&server) else { return };
+    run_all(&house, &server, &[&CONTINUE, &["second"]]).code(0);
     let text = fs::read_to_string(&file).unwrap();
     // A record in the middle that is not a message: the conversation stays whole.
     let lines: Vec<&str> = text.split_inclusive('\n').collect();
@@ -88,29 +88,29 @@ fn damaged_line_is_skipped_with_one_warning() {
     let damaged = lines[at].replacen("model", "moder", 1);
     assert_ne!(damaged, lines[at]);
     fs::write(&file, text.replacen(lines[at], &damaged, 1)).unwrap();
-    let output = play(&house, &server, &[&CONTINUE, &["third"]]).code(0);
+    let output = run_all(&house, &server, &[&CONTINUE, &["third"]]).code(0);
     let text = format!("the file is damaged: {} bytes from line {} on", damaged.len(), at + 1);
-    assert_eq!(told(&output, &text), 1, "{output}");
+    assert_eq!(count_in_output(&output, &text), 1, "{output}");
     assert_extends(&server.asked()[1], &server.asked()[2]);
 }
 
 #[test]
 fn damaged_message_leaves_a_conversation_that_a_provider_accepts() {
     let server = Server::start(
-        [runs("echo one"), says("one"), runs("echo two"), says("two")]
+        [runs("echo one"), text_answer("one"), runs("echo two"), text_answer("two")]
             .into_iter()
-            .chain((0..8).map(|_| says("well"))),
+            .chain((0..8).map(|_| text_answer("well"))),
     );
-    let Some((house, file)) = saved(&server) else { return };
-    play(&house, &server, &[&CONTINUE, &["second"]]).code(0);
+    let Some((house, file)) = saved_session(&server) else { return };
+    run_all(&house, &server, &[&CONTINUE, &["second"]]).code(0);
     let text = fs::read_to_string(&file).unwrap();
     let lines: Vec<&str> = text.split_inclusive('\n').collect();
     let is_message = |line: &&&str| line.contains(r#""type":"message""#);
     for line in lines.iter().filter(is_message) {
         fs::write(&file, text.replacen(line, &line.replacen("role", "rule", 1), 1)).unwrap();
         let count = server.asked().len();
-        let output = play(&house, &server, &[&CONTINUE, &["third"]]).code(0);
-        assert_eq!(told(&output, "the file is damaged"), 1, "{output}");
+        let output = run_all(&house, &server, &[&CONTINUE, &["third"]]).code(0);
+        assert_eq!(count_in_output(&output, "the file is damaged"), 1, "{output}");
         let sent = messages(&server.asked()[count]);
         let (mut open, mut before) = (0, "");
         for message in &sent {
@@ -144,30 +144,30 @@ fn file_that_is_no_session_is_refused_and_kept() {
         (b"not a session at all\n".to_vec(), "is not a session file"),
         (vec![0xff; 5000], "is not a session file"),
     ] {
-        let server = Server::start([says("one"), says("two")]);
-        let Some((house, file)) = saved(&server) else { return };
+        let server = Server::start([text_answer("one"), text_answer("two")]);
+        let Some((house, file)) = saved_session(&server) else { return };
         let id = only_id(&house);
         fs::write(&file, &content).unwrap();
-        let refused = play(&house, &server, &[&["run", "--resume", &id, "second"]]);
+        let refused = run_all(&house, &server, &[&["run", "--resume", &id, "second"]]);
         assert_ne!(refused.code, 0, "{refused}");
         assert_eq!(refused.stdout, "");
         let errors = refused.stderr.lines().filter(|line| line.starts_with("error: "));
         assert_eq!(errors.filter(|line| line.contains(text)).count(), 1, "{refused}");
         assert_eq!(fs::read(&file).unwrap(), content);
         // New sessions are not affected.
-        play(&house, &server, &[&RUN, &["another"]]).code(0);
+        run_all(&house, &server, &[&RUN, &["another"]]).code(0);
         assert_eq!(server.asked().len(), 2);
     }
 }
 
 #[test]
 fn folder_in_place_of_the_file_is_refused() {
-    let server = Server::start([says("one")]);
-    let Some((house, file)) = saved(&server) else { return };
+    let server = Server::start([text_answer("one")]);
+    let Some((house, file)) = saved_session(&server) else { return };
     let id = only_id(&house);
     fs::remove_file(&file).unwrap();
     fs::create_dir(&file).unwrap();
-    let refused = play(&house, &server, &[&["run", "--resume", &id, "second"]]);
+    let refused = run_all(&house, &server, &[&["run", "--resume", &id, "second"]]);
     assert_ne!(refused.code, 0, "{refused}");
     assert!(refused.stderr.contains(file.to_str().unwrap()), "{refused}");
     assert_eq!(server.asked().len(), 1);
@@ -175,25 +175,25 @@ fn folder_in_place_of_the_file_is_refused() {
 
 #[test]
 fn file_that_others_can_change_is_refused() {
-    let server = Server::start([says("one"), says("two")]);
-    let Some((house, file)) = saved(&server) else { return };
+    let server = Server::start([text_answer("one"), text_answer("two")]);
+    let Some((house, file)) = saved_session(&server) else { return };
     set_mode(&file, 0o660);
-    let refused = play(&house, &server, &[&CONTINUE, &["second"]]);
+    let refused = run_all(&house, &server, &[&CONTINUE, &["second"]]);
     assert_ne!(refused.code, 0, "{refused}");
     assert!(refused.stderr.contains(file.to_str().unwrap()), "{refused}");
     set_mode(&file, 0o600);
-    play(&house, &server, &[&CONTINUE, &["second"]]).code(0);
+    run_all(&house, &server, &[&CONTINUE, &["second"]]).code(0);
     assert_extends(&server.asked()[0], &server.asked()[1]);
 }
 
 #[test]
 fn file_and_folder_that_others_can_read_become_private() {
-    let server = Server::start([says("one"), says("two")]);
-    let Some((house, file)) = saved(&server) else { return };
+    let server = Server::start([text_answer("one"), text_answer("two")]);
+    let Some((house, file)) = saved_session(&server) else { return };
     let folder = file.parent().unwrap();
     set_mode(&file, 0o644);
     set_mode(folder, 0o755);
-    play(&house, &server, &[&CONTINUE, &["second"]]).code(0);
+    run_all(&house, &server, &[&CONTINUE, &["second"]]).code(0);
     let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o7777;
     assert_eq!((mode(&file), mode(folder)), (0o600, 0o700));
 }
@@ -211,21 +211,21 @@ const NOTICE: &str = "; the conversation continues, but ";
 
 #[test]
 fn file_at_its_size_limit_is_reported_once_and_the_run_continues() {
-    let Some(house) = furnish() else { return };
+    let Some(house) = set_up_house() else { return };
     let long = "x".repeat(3000);
     let calls = || (0..5).map(|_| runs(&format!("echo {long}")));
     for limit in [0, 1, 4, 16] {
-        let server = Server::start(calls().chain([says("done")]));
+        let server = Server::start(calls().chain([text_answer("done")]));
         let words = format!("ulimit -f {limit}; exec \"$JAATO\" {} go", RUN.join(" "));
         let output = line(&house, &server, &words).run().code(0);
         assert_eq!(output.stdout, "done\n", "{limit}: {output}");
-        assert_eq!(told(&output, NOTICE), 1, "{limit}: {output}");
+        assert_eq!(count_in_output(&output, NOTICE), 1, "{limit}: {output}");
         assert_eq!(server.asked().len(), 6, "{limit}");
     }
     // What was saved can be continued.
-    let server = Server::start([says("well")]);
+    let server = Server::start([text_answer("well")]);
     let newest = ids(&house).pop().unwrap();
-    play(&house, &server, &[&["run", "--resume", &newest, "please continue"]]).code(0);
+    run_all(&house, &server, &[&["run", "--resume", &newest, "please continue"]]).code(0);
     let sent = messages(&server.asked()[0]);
     assert_eq!(sent[1]["content"], "go", "{sent:#?}");
     assert_eq!(sent.last().unwrap()["content"], "please continue");
@@ -243,20 +243,20 @@ fn sessions_folder_that_cannot_be_used_is_reported_once_and_the_run_continues() 
         std::os::unix::fs::symlink("nowhere", sessions(house)).unwrap();
     };
     for (name, spoil) in [("file", file), ("open to all", open), ("dangling link", link)] {
-        let Some(house) = furnish() else { return };
+        let Some(house) = set_up_house() else { return };
         spoil(&house);
-        let server = Server::start([runs("echo one"), says("done")]);
-        let output = play(&house, &server, &[&RUN, &["go"]]).code(0);
+        let server = Server::start([runs("echo one"), text_answer("done")]);
+        let output = run_all(&house, &server, &[&RUN, &["go"]]).code(0);
         assert_eq!(output.stdout, "done\n", "{name}: {output}");
-        assert_eq!(told(&output, NOTICE), 1, "{name}: {output}");
+        assert_eq!(count_in_output(&output, NOTICE), 1, "{name}: {output}");
         house.nothing_lives();
     }
 }
 
 #[test]
 fn sessions_folder_without_permission_is_reported_once_and_the_run_continues() {
-    let Some(house) = furnish() else { return };
-    let server = Server::start([runs("echo one"), says("done")]);
+    let Some(house) = set_up_house() else { return };
+    let server = Server::start([runs("echo one"), text_answer("done")]);
     if is_root() {
         if !can_start_as_nobody(&house) {
             skip("another user cannot run the installation's binary");
@@ -271,12 +271,12 @@ fn sessions_folder_without_permission_is_reported_once_and_the_run_continues() {
     let command = line(&house, &server, &words);
     let output = if is_root() { command.user(NOBODY) } else { command }.run().code(0);
     assert_eq!(output.stdout, "done\n", "{output}");
-    assert_eq!(told(&output, NOTICE), 1, "{output}");
+    assert_eq!(count_in_output(&output, NOTICE), 1, "{output}");
 }
 
 #[test]
 fn full_disk_is_reported_once_and_the_run_continues() {
-    let Some(house) = furnish() else { return };
+    let Some(house) = set_up_house() else { return };
     let mounts = Command::program(&house, "unshare", &["-m", "mount", "-t", "tmpfs", "x", "/mnt"]);
     if !is_root() || mounts.run().code != 0 {
         skip("only root can mount a small disk");
@@ -284,28 +284,29 @@ fn full_disk_is_reported_once_and_the_run_continues() {
     }
     fs::create_dir_all(sessions(&house)).unwrap();
     let long = "x".repeat(20_000);
-    let server = Server::start((0..5).map(|_| runs(&format!("echo {long}"))).chain([says("done")]));
+    let server =
+        Server::start((0..5).map(|_| runs(&format!("echo {long}"))).chain([text_answer("done")]));
     let folder = sessions(&house).display().to_string();
     let mount = format!("mount -t tmpfs -o size=64k,mode=700 small '{folder}'");
     let script = format!("{mount} && exec \"$JAATO\" {} go", RUN.join(" "));
     let unshare = line(&house, &server, "exec unshare -m sh -c \"$SCRIPT\"");
     let output = unshare.variable("SCRIPT", script).run().code(0);
     assert_eq!(output.stdout, "done\n", "{output}");
-    assert_eq!(told(&output, NOTICE), 1, "{output}");
-    assert_eq!(told(&output, "No space left on device"), 1, "{output}");
+    assert_eq!(count_in_output(&output, NOTICE), 1, "{output}");
+    assert_eq!(count_in_output(&output, "No space left on device"), 1, "{output}");
     assert_eq!(server.asked().len(), 6);
 }
 
 #[test]
 fn chat_that_cannot_be_saved_keeps_its_conversation() {
-    let Some(house) = furnish() else { return };
-    let server = Server::start((0..5).map(|_| says("yes")));
+    let Some(house) = set_up_house() else { return };
+    let server = Server::start((0..5).map(|_| text_answer("yes")));
     let lines = ["a", "/rewind 1", "b", "/fork", "c", "/rename moon", "d"].join("\\n");
     let chat = "\"$JAATO\" chat --model openai/test";
     let script = format!("ulimit -f 0; printf '{lines}\\n' | {chat}");
     let output = line(&house, &server, &script).run();
     assert_eq!(output.stdout, "yes\n".repeat(4), "{output}");
-    assert_eq!(told(&output, NOTICE), 1, "{output}");
+    assert_eq!(count_in_output(&output, NOTICE), 1, "{output}");
     let asked = server.asked();
     for pair in asked.windows(2) {
         assert_extends(&pair[0], &pair[1]);
@@ -314,12 +315,12 @@ fn chat_that_cannot_be_saved_keeps_its_conversation() {
 
 #[test]
 fn messages_that_are_left_out_are_reported() {
-    let server = Server::start([runs("echo one"), says("one"), says("two")]);
-    let Some((house, file)) = saved(&server) else { return };
+    let server = Server::start([runs("echo one"), text_answer("one"), text_answer("two")]);
+    let Some((house, file)) = saved_session(&server) else { return };
     let text = fs::read_to_string(&file).unwrap();
     let is_first = |line: &&str| line.contains(r#""type":"message""#);
     let line = text.split_inclusive('\n').find(is_first).unwrap();
     fs::write(&file, text.replacen(line, &line.replacen("role", "rule", 1), 1)).unwrap();
-    let output = play(&house, &server, &[&CONTINUE, &["second"]]).code(0);
+    let output = run_all(&house, &server, &[&CONTINUE, &["second"]]).code(0);
     assert!(output.stderr.contains("were left out"), "{output}");
 }

@@ -6,8 +6,8 @@ use std::fs;
 use serde_json::json;
 
 use super::{
-    CONTINUE, RUN, assert_extends, furnish, ids, messages, play, records, says, sessions,
-    wait_for_record,
+    CONTINUE, RUN, assert_extends, ids, messages, records, run_all, sessions, set_up_house,
+    text_answer, wait_for_record,
 };
 use crate::support::command::{DEADLINE, Running};
 use crate::support::openai::at;
@@ -30,7 +30,7 @@ const LOOKS_MAX: u64 = 40;
 const INSTANTS: usize = 3;
 
 /// Returns a command that notes that it runs, and waits until the test lets it end.
-fn waits(name: &str) -> String {
+fn waiting_command(name: &str) -> String {
     format!("echo {name} >> ran; until test -e go; do sleep 0.01; done; echo end of {name}")
 }
 
@@ -46,11 +46,11 @@ fn script() -> Vec<Answer> {
         Answer::calls(&[
             cli(notes("call_b")),
             ("get_environment", json!({ "aspect": "os" })),
-            cli(waits("call_c")),
+            cli(waiting_command("call_c")),
             cli(notes("call_d")),
         ]),
         Answer::calls(&[cli(notes("call_e"))]),
-        says("done"),
+        text_answer("done"),
     ]
 }
 
@@ -144,8 +144,8 @@ fn check_continued(house: &House, at: &Instant) {
         assert_eq!(ran, BTreeMap::new(), "{at:?}");
         return;
     }
-    let server = Server::start([says("well")]);
-    let output = play(house, &server, &[&CONTINUE, &["please continue"]]);
+    let server = Server::start([text_answer("well")]);
+    let output = run_all(house, &server, &[&CONTINUE, &["please continue"]]);
     assert_eq!((output.code, output.stdout.as_str()), (0, "well\n"), "{at:?}: {output}");
     assert_eq!(executions(house), ran, "{at:?}: nothing runs again");
     let calls = answered_calls(&server.asked()[0]);
@@ -168,7 +168,7 @@ fn check_continued(house: &House, at: &Instant) {
 
 /// Kills a run at random instants.
 fn kill_at_random(seed: u64) {
-    let Some(house) = furnish() else { return };
+    let Some(house) = set_up_house() else { return };
     let mut numbers = Numbers(seed);
     for _ in 0..INSTANTS {
         let server = Server::start(script());
@@ -205,11 +205,11 @@ fn killed_run_continues_and_repeats_no_call_with_seed_4() {
 
 #[test]
 fn call_that_ran_has_an_unknown_outcome_and_finished_ones_keep_their_results() {
-    let Some(house) = furnish() else { return };
+    let Some(house) = set_up_house() else { return };
     house.ship(&fixture("probe"));
     let cli = |command: String| ("cli_based_tool", json!({ "command": command }));
     let server = Server::start([Answer::calls(&[
-        cli(waits("call_a")),
+        cli(waiting_command("call_a")),
         cli(notes("call_b")),
         ("get_environment", json!({ "aspect": "os" })),
         // It may not run in parallel, so it waits for the others.
@@ -227,8 +227,8 @@ fn call_that_ran_has_an_unknown_outcome_and_finished_ones_keep_their_results() {
     running.wait_with_open_input().code(137);
     fs::write(house.workspace().join("go"), "").unwrap();
     house.nothing_lives();
-    let server = Server::start([says("well"), says("better")]);
-    play(&house, &server, &[&CONTINUE, &["please continue"]]).code(0);
+    let server = Server::start([text_answer("well"), text_answer("better")]);
+    run_all(&house, &server, &[&CONTINUE, &["please continue"]]).code(0);
     let results: Vec<String> =
         answered_calls(&server.asked()[0]).into_iter().map(|(_, result)| result).collect();
     let texts = [UNKNOWN, "end of call_b", "linux", NOT_RUN];
@@ -237,7 +237,7 @@ fn call_that_ran_has_an_unknown_outcome_and_finished_ones_keep_their_results() {
         assert!(result.contains(text), "{text}: {results:#?}");
     }
     // The results are part of the conversation from then on.
-    play(&house, &server, &[&CONTINUE, &["once more"]]).code(0);
+    run_all(&house, &server, &[&CONTINUE, &["once more"]]).code(0);
     let asked = server.asked();
     assert_extends(&asked[0], &asked[1]);
     assert_eq!(executions(&house).into_values().collect::<Vec<_>>(), [1, 1]);
@@ -245,9 +245,10 @@ fn call_that_ran_has_an_unknown_outcome_and_finished_ones_keep_their_results() {
 
 #[test]
 fn session_killed_again_and_again_can_still_be_continued() {
-    let Some(house) = furnish() else { return };
-    let waiting = || Answer::calls(&[("cli_based_tool", json!({ "command": waits("call_a") }))]);
-    let server = Server::start((0..3).map(|_| waiting()).chain([says("well")]));
+    let Some(house) = set_up_house() else { return };
+    let waiting =
+        || Answer::calls(&[("cli_based_tool", json!({ "command": waiting_command("call_a") }))]);
+    let server = Server::start((0..3).map(|_| waiting()).chain([text_answer("well")]));
     for (words, count) in [(RUN.as_slice(), 1), (&CONTINUE, 2), (&CONTINUE, 3)] {
         let words = [words, &["please continue"]].concat();
         let running = at(&house, &server, &words).no_input().start();
@@ -259,7 +260,7 @@ fn session_killed_again_and_again_can_still_be_continued() {
     }
     fs::write(house.workspace().join("go"), "").unwrap();
     house.nothing_lives();
-    play(&house, &server, &[&CONTINUE, &["please continue"]]).code(0);
+    run_all(&house, &server, &[&CONTINUE, &["please continue"]]).code(0);
     let calls = answered_calls(&server.asked()[3]);
     assert_eq!(calls.len(), 3);
     assert!(calls.iter().all(|(_, result)| result.contains(UNKNOWN)), "{calls:#?}");

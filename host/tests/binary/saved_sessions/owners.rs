@@ -5,15 +5,15 @@ use std::fs;
 use serde_json::json;
 
 use super::{
-    CONTINUE, RUN, assert_extends, file_of, furnish, messages, only_id, play, results, says,
-    wait_for_record,
+    CONTINUE, RUN, assert_extends, file_of, messages, only_id, results, run_all, set_up_house,
+    text_answer, wait_for_record,
 };
 use crate::support::House;
 use crate::support::command::Running;
 use crate::support::openai::at;
 use crate::support::server::{Answer, Gate, Server, Step, choices, end};
 /// Returns an answer that begins, and ends when the test opens the gate.
-fn held(gate: &Gate) -> Answer {
+fn held_answer(gate: &Gate) -> Answer {
     let said = |text: &str| Step::Bytes(choices(&[json!({ "delta": { "content": text } })]));
     let stop = choices(&[json!({ "delta": {}, "finish_reason": "stop" })]);
     let steps = [said("begun, "), Step::Wait(gate.clone()), said("ended"), Step::Bytes(stop)];
@@ -41,7 +41,7 @@ fn held_calls(gate: &Gate) -> Answer {
 }
 
 /// Starts a run and waits for the beginning of its answer.
-fn start(house: &House, server: &Server, words: &[&[&str]]) -> Running {
+fn start_run(house: &House, server: &Server, words: &[&[&str]]) -> Running {
     let words = [&words.concat(), ["--output", "json"].as_slice()].concat();
     let running = at(house, server, &words).no_input().start();
     running.wait_for("begun, ");
@@ -51,14 +51,14 @@ fn start(house: &House, server: &Server, words: &[&[&str]]) -> Running {
 
 #[test]
 fn session_that_is_open_in_another_process_is_refused() {
-    let Some(house) = furnish() else { return };
+    let Some(house) = set_up_house() else { return };
     let gate = Gate::closed();
-    let server = Server::start([held(&gate), says("later")]);
-    let running = start(&house, &server, &[&RUN, &["first"]]);
+    let server = Server::start([held_answer(&gate), text_answer("later")]);
+    let running = start_run(&house, &server, &[&RUN, &["first"]]);
     let id = only_id(&house);
     let in_use = format!("session `{id}` is open in another process ({})", running.id());
     for words in [&CONTINUE[..], &["run", "--resume", &id]] {
-        let refused = play(&house, &server, &[words, &["second"]]);
+        let refused = run_all(&house, &server, &[words, &["second"]]);
         assert_eq!((refused.code, refused.stdout.as_str()), (1, ""), "{refused}");
         assert!(refused.stderr.contains(&in_use), "{refused}");
         assert!(refused.stderr.contains("--take-over"), "{refused}");
@@ -66,7 +66,7 @@ fn session_that_is_open_in_another_process_is_refused() {
     }
     gate.open();
     running.wait_with_open_input().code(0);
-    play(&house, &server, &[&CONTINUE, &["second"]]).code(0);
+    run_all(&house, &server, &[&CONTINUE, &["second"]]).code(0);
     let asked = server.asked();
     assert_eq!(asked.len(), 2);
     assert_extends(&asked[0], &asked[1]);
@@ -76,10 +76,10 @@ fn session_that_is_open_in_another_process_is_refused() {
 
 #[test]
 fn chat_keeps_its_session_if_the_other_one_is_open_elsewhere() {
-    let Some(house) = furnish() else { return };
+    let Some(house) = set_up_house() else { return };
     let gate = Gate::closed();
-    let server = Server::start([held(&gate), says("one"), says("two")]);
-    let running = start(&house, &server, &[&RUN, &["first"]]);
+    let server = Server::start([held_answer(&gate), text_answer("one"), text_answer("two")]);
+    let running = start_run(&house, &server, &[&RUN, &["first"]]);
     let id = only_id(&house);
     let input = format!("mine\n/resume {id}\nmore\n");
     let words = ["chat", "--model", "openai/test"];
@@ -94,13 +94,13 @@ fn chat_keeps_its_session_if_the_other_one_is_open_elsewhere() {
 
 #[test]
 fn first_owner_of_a_session_that_is_taken_over_says_so_once_and_changes_nothing_more() {
-    let Some(house) = furnish() else { return };
+    let Some(house) = set_up_house() else { return };
     let gate = Gate::closed();
-    let server = Server::start([held_calls(&gate), says("taken"), says("ended")]);
-    let running = start(&house, &server, &[&RUN, &["first"]]);
+    let server = Server::start([held_calls(&gate), text_answer("taken"), text_answer("ended")]);
+    let running = start_run(&house, &server, &[&RUN, &["first"]]);
     let id = only_id(&house);
     let taking = [&CONTINUE, ["--take-over", "second"].as_slice()];
-    let taken = play(&house, &server, &taking).code(0);
+    let taken = run_all(&house, &server, &taking).code(0);
     assert_eq!(taken.stdout, "taken\n");
     let after = fs::read_to_string(file_of(&house, &id)).unwrap();
     gate.open();
@@ -119,25 +119,25 @@ fn first_owner_of_a_session_that_is_taken_over_says_so_once_and_changes_nothing_
 
 #[test]
 fn owner_that_was_killed_does_not_keep_its_session() {
-    let Some(house) = furnish() else { return };
+    let Some(house) = set_up_house() else { return };
     let gate = Gate::closed();
-    let server = Server::start([held(&gate), says("later")]);
-    let running = start(&house, &server, &[&RUN, &["first"]]);
+    let server = Server::start([held_answer(&gate), text_answer("later")]);
+    let running = start_run(&house, &server, &[&RUN, &["first"]]);
     running.signal("KILL");
     running.wait_with_open_input().code(137);
     gate.open();
-    play(&house, &server, &[&CONTINUE, &["second"]]).code(0);
+    run_all(&house, &server, &[&CONTINUE, &["second"]]).code(0);
     assert_extends(&server.asked()[0], &server.asked()[1]);
 }
 
 #[test]
 fn save_that_fails_at_the_end_is_reported() {
-    let Some(house) = furnish() else { return };
+    let Some(house) = set_up_house() else { return };
     let gate = Gate::closed();
-    let server = Server::start([held(&gate), says("taken")]);
-    let running = start(&house, &server, &[&RUN, &["first"]]);
+    let server = Server::start([held_answer(&gate), text_answer("taken")]);
+    let running = start_run(&house, &server, &[&RUN, &["first"]]);
     let id = only_id(&house);
-    play(&house, &server, &[&CONTINUE, &["--take-over", "second"]]).code(0);
+    run_all(&house, &server, &[&CONTINUE, &["--take-over", "second"]]).code(0);
     gate.open();
     let output = running.wait_with_open_input().code(0);
     let notice = format!("another process has taken over session `{id}`");

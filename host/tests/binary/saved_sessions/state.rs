@@ -5,8 +5,8 @@ use std::fs;
 use serde_json::{Value, json};
 
 use super::{
-    CONTINUE, RUN, assert_extends, file_of, furnish, ids, messages, only_id, play, results, runs,
-    says, ship,
+    CONTINUE, RUN, assert_extends, file_of, ids, messages, only_id, results, run_all, runs,
+    set_up_house, ship, text_answer,
 };
 use crate::support::cli::ask_about_reading;
 use crate::support::openai::at;
@@ -25,9 +25,10 @@ const NEW: [&str; 2] = ["--model", "openai/test"];
 
 #[test]
 fn answer_for_the_session_holds_after_it_continues() {
-    let Some(house) = furnish() else { return };
+    let Some(house) = set_up_house() else { return };
     ask_about_reading(&house);
-    let server = Server::start((0..3).flat_map(|_| [runs("echo one >> made"), says("done")]));
+    let server =
+        Server::start((0..3).flat_map(|_| [runs("echo one >> made"), text_answer("done")]));
     let words = ["run", "--model", "openai/test", "--output", "json", "--answers", "go"];
     let mut running = at(&house, &server, &words).start();
     let line = running.wait_for("\"event\":\"permission_asked\"");
@@ -39,42 +40,42 @@ fn answer_for_the_session_holds_after_it_continues() {
     let id = only_id(&house);
     let made = || fs::read_to_string(house.workspace().join("made")).unwrap_or_default();
     assert_eq!(made(), "one\n");
-    play(&house, &server, &[&["run", "--resume", &id, "again"]]).code(0);
+    run_all(&house, &server, &[&["run", "--resume", &id, "again"]]).code(0);
     let first = results(&server.asked()[3]);
     assert_eq!(made(), "one\none\n", "{prompt:#}: {first:?}");
     // Another session asks, and no user is there to answer.
-    play(&house, &server, &[&["run", "--model", "openai/test", "new"]]).code(6);
+    run_all(&house, &server, &[&["run", "--model", "openai/test", "new"]]).code(6);
     assert_eq!(made(), "one\none\n");
 }
 
 #[test]
 fn approval_mode_holds_unless_the_command_line_names_another() {
-    let Some(house) = furnish() else { return };
-    let tries = || [runs("touch made"), says("done")];
+    let Some(house) = set_up_house() else { return };
+    let tries = || [runs("touch made"), text_answer("done")];
     let server = Server::start((0..4).flat_map(|_| tries()));
-    play(&house, &server, &[&RUN, &["--mode", "read-only", "go"]]).code(0);
-    play(&house, &server, &[&CONTINUE, &["again"]]).code(0);
+    run_all(&house, &server, &[&RUN, &["--mode", "read-only", "go"]]).code(0);
+    run_all(&house, &server, &[&CONTINUE, &["again"]]).code(0);
     assert!(!house.workspace().join("made").exists());
-    play(&house, &server, &[&CONTINUE, &["--mode", "ask", "again"]]).code(0);
+    run_all(&house, &server, &[&CONTINUE, &["--mode", "ask", "again"]]).code(0);
     assert!(house.workspace().join("made").exists());
     // The mode of the command line is the session's mode from then on.
     fs::remove_file(house.workspace().join("made")).unwrap();
-    play(&house, &server, &[&CONTINUE, &["again"]]).code(0);
+    run_all(&house, &server, &[&CONTINUE, &["again"]]).code(0);
     assert!(house.workspace().join("made").exists());
 }
 
 #[test]
 fn model_that_answered_last_continues_unless_the_command_line_names_another() {
-    let Some(house) = furnish() else { return };
+    let Some(house) = set_up_house() else { return };
     house.configure("model = \"openai/configured\"\n");
-    let server = Server::start((0..6).map(|_| says("here")));
-    play(&house, &server, &[&["run", "first"]]).code(0);
-    play(&house, &server, &[&CONTINUE, &["second"]]).code(0);
-    play(&house, &server, &[&CONTINUE, &["--model", "openai/other", "third"]]).code(0);
-    play(&house, &server, &[&CONTINUE, &["fourth"]]).code(0);
+    let server = Server::start((0..6).map(|_| text_answer("here")));
+    run_all(&house, &server, &[&["run", "first"]]).code(0);
+    run_all(&house, &server, &[&CONTINUE, &["second"]]).code(0);
+    run_all(&house, &server, &[&CONTINUE, &["--model", "openai/other", "third"]]).code(0);
+    run_all(&house, &server, &[&CONTINUE, &["fourth"]]).code(0);
     let switched = ["/model openai/test", "fifth"];
     chat(&house, &server, &["--continue"], &switched);
-    play(&house, &server, &[&CONTINUE, &["sixth"]]).code(0);
+    run_all(&house, &server, &[&CONTINUE, &["sixth"]]).code(0);
     let asked = server.asked();
     let models: Vec<Value> = asked.iter().map(|asked| asked.json()["model"].clone()).collect();
     assert_eq!(models, ["configured", "configured", "other", "other", "test", "test"]);
@@ -124,33 +125,33 @@ fn another_session_has_its_own_mode_and_model_in_a_chat() {
 
 #[test]
 fn session_whose_model_is_gone_continues_with_another_one() {
-    let Some(house) = furnish() else { return };
-    let server = Server::start([says("one"), says("two")]);
+    let Some(house) = set_up_house() else { return };
+    let server = Server::start([text_answer("one"), text_answer("two")]);
     let provider = "[providers.mine]\nplugin = \"provider-openai\"\n";
     house.configure_more(&format!("{provider}base_url = \"{}\"\n", server.base_url()));
-    play(&house, &server, &[&["run", "--model", "mine/test", "first"]]).code(0);
+    run_all(&house, &server, &[&["run", "--model", "mine/test", "first"]]).code(0);
     house.configure("model = \"openai/configured\"\n");
-    let refused = play(&house, &server, &[&CONTINUE, &["second"]]).code(3);
+    let refused = run_all(&house, &server, &[&CONTINUE, &["second"]]).code(3);
     assert!(refused.stderr.contains("`mine`"), "{refused}");
-    play(&house, &server, &[&CONTINUE, &["--model", "openai/test", "second"]]).code(0);
+    run_all(&house, &server, &[&CONTINUE, &["--model", "openai/test", "second"]]).code(0);
     assert_extends(&server.asked()[0], &server.asked()[1]);
 }
 
 #[test]
 fn caps_count_the_usage_of_earlier_processes() {
-    let Some(house) = furnish() else { return };
-    let server = Server::start([says("one"), says("two"), says("three")]);
-    play(&house, &server, &[&RUN, &["first"]]).code(0);
+    let Some(house) = set_up_house() else { return };
+    let server = Server::start([text_answer("one"), text_answer("two"), text_answer("three")]);
+    run_all(&house, &server, &[&RUN, &["first"]]).code(0);
     for (cap, text) in [
         (["--max-tokens", "25"], "it has used 25 of 25 tokens"),
         (["--max-steps", "1"], "it has made 1 of 1 requests"),
     ] {
-        let output = play(&house, &server, &[&CONTINUE, &cap, &["more"]]).code(6);
+        let output = run_all(&house, &server, &[&CONTINUE, &cap, &["more"]]).code(6);
         assert!(output.stderr.contains(text), "{output}");
     }
     assert_eq!(server.asked().len(), 1);
-    play(&house, &server, &[&CONTINUE, &["--max-steps", "2", "more"]]).code(0);
-    let output = play(&house, &server, &[&CONTINUE, &["--max-steps", "2", "more"]]).code(6);
+    run_all(&house, &server, &[&CONTINUE, &["--max-steps", "2", "more"]]).code(0);
+    let output = run_all(&house, &server, &[&CONTINUE, &["--max-steps", "2", "more"]]).code(6);
     assert!(output.stderr.contains("it has made 2 of 2 requests"), "{output}");
 }
 
@@ -161,9 +162,9 @@ fn plan() -> Vec<Answer> {
     vec![
         Answer::calls(&[("createPlan", steps)]),
         Answer::calls(&[("startPlan", json!({}))]),
-        says("planned"),
+        text_answer("planned"),
         Answer::calls(&[("setStepStatus", done)]),
-        says("one"),
+        text_answer("one"),
     ]
 }
 
@@ -173,9 +174,9 @@ const AFTER: &str = "  1. completed: say one";
 
 #[test]
 fn plan_continues_and_is_taken_back_by_a_rewind() {
-    let Some(house) = furnish() else { return };
+    let Some(house) = set_up_house() else { return };
     ship(&house, &["tool_todo"]);
-    let server = Server::start(plan().into_iter().chain([says("instead")]));
+    let server = Server::start(plan().into_iter().chain([text_answer("instead")]));
     chat(&house, &server, &NEW, &["plan it", "do it"]);
     let shown = chat(&house, &server, &["--continue"], &["/plan", "/rewind"]);
     assert!(shown.stdout.contains(AFTER), "{shown}");
@@ -196,9 +197,9 @@ fn plan_continues_and_is_taken_back_by_a_rewind() {
 
 #[test]
 fn first_message_can_be_taken_back() {
-    let Some(house) = furnish() else { return };
+    let Some(house) = set_up_house() else { return };
     ship(&house, &["tool_todo"]);
-    let server = Server::start(plan().into_iter().chain([says("instead")]));
+    let server = Server::start(plan().into_iter().chain([text_answer("instead")]));
     chat(&house, &server, &NEW, &["plan it", "do it"]);
     let shown = chat(&house, &server, &["--continue"], &["/rewind 1", "/plan", "do nothing"]);
     assert!(!shown.stdout.contains("say one"), "{shown}");
@@ -210,8 +211,8 @@ fn first_message_can_be_taken_back() {
 
 #[test]
 fn rewind_to_a_missing_message_keeps_the_session() {
-    let Some(house) = furnish() else { return };
-    let server = Server::start([says("one"), says("two")]);
+    let Some(house) = set_up_house() else { return };
+    let server = Server::start([text_answer("one"), text_answer("two")]);
     chat(&house, &server, &NEW, &["first"]);
     for number in ["0", "2", "99"] {
         let words = ["chat", "--continue"];
@@ -225,9 +226,9 @@ fn rewind_to_a_missing_message_keeps_the_session() {
 
 #[test]
 fn fork_leaves_the_original_unchanged() {
-    let Some(house) = furnish() else { return };
+    let Some(house) = set_up_house() else { return };
     ship(&house, &["tool_todo"]);
-    let script = plan().into_iter().chain([says("instead"), says("further")]);
+    let script = plan().into_iter().chain([text_answer("instead"), text_answer("further")]);
     let server = Server::start(script);
     chat(&house, &server, &NEW, &["plan it", "do it"]);
     let original = only_id(&house);
@@ -278,8 +279,8 @@ fn rewind_of_a_copy_takes_back_the_edits_that_it_shares_with_the_original() {
 
 #[test]
 fn whole_session_is_forked_without_a_number() {
-    let Some(house) = furnish() else { return };
-    let server = Server::start([says("one"), says("two"), says("three")]);
+    let Some(house) = set_up_house() else { return };
+    let server = Server::start([text_answer("one"), text_answer("two"), text_answer("three")]);
     chat(&house, &server, &NEW, &["first"]);
     let original = only_id(&house);
     chat(&house, &server, &["--resume", &original], &["/fork", "second"]);
@@ -292,8 +293,8 @@ fn whole_session_is_forked_without_a_number() {
 
 #[test]
 fn chat_changes_to_another_session_and_back() {
-    let Some(house) = furnish() else { return };
-    let server = Server::start((0..4).map(|_| says("yes")));
+    let Some(house) = set_up_house() else { return };
+    let server = Server::start((0..4).map(|_| text_answer("yes")));
     chat(&house, &server, &NEW, &["first"]);
     let first = only_id(&house);
     chat(&house, &server, &NEW, &["another"]);
@@ -308,17 +309,17 @@ fn chat_changes_to_another_session_and_back() {
 
 #[test]
 fn objects_with_hidden_values_continue_and_are_taken_back_by_a_rewind() {
-    let Some(house) = furnish() else { return };
+    let Some(house) = set_up_house() else { return };
     house.ship(&fixture("finds"));
     let find = json!({ "count": 1, "collection": "pond" });
     let change = |how: &str| Answer::calls(&[("change_animals", json!({ "how": how }))]);
     let server = Server::start([
         Answer::calls(&[("find_animals", find)]),
-        says("a frog"),
+        text_answer("a frog"),
         change("replace"),
-        says("a toad"),
+        text_answer("a toad"),
         change("look"),
-        says("looked"),
+        text_answer("looked"),
     ]);
     chat(&house, &server, &NEW, &["find", "change"]);
     let shown = chat(&house, &server, &["--continue"], &["/objects hidden", "look"]);
@@ -336,8 +337,8 @@ fn objects_with_hidden_values_continue_and_are_taken_back_by_a_rewind() {
 
 #[test]
 fn name_of_a_session_survives_a_rewind() {
-    let Some(house) = furnish() else { return };
-    let server = Server::start([says("one"), says("two")]);
+    let Some(house) = set_up_house() else { return };
+    let server = Server::start([text_answer("one"), text_answer("two")]);
     chat(&house, &server, &NEW, &["first", "/rename my moon", "second", "/rewind 2"]);
     let text = fs::read_to_string(file_of(&house, &only_id(&house))).unwrap();
     assert!(text.contains(r#""type":"name","data":{"name":"my moon"}"#), "{text}");
@@ -345,13 +346,14 @@ fn name_of_a_session_survives_a_rewind() {
 
 #[test]
 fn plugin_state_with_a_key_is_restored() {
-    let Some(house) = furnish() else { return };
+    let Some(house) = set_up_house() else { return };
     ship(&house, &["tool_todo"]);
     // The state of a plugin is a frame with a length. One of these lengths makes it valid UTF-8.
     for padding in [1, 129] {
         let steps = [crate::support::openai::SECRET.to_owned(), "x".repeat(padding)];
         let plan = json!({ "title": "Count", "steps": steps });
-        let server = Server::start([Answer::calls(&[("createPlan", plan)]), says("planned")]);
+        let server =
+            Server::start([Answer::calls(&[("createPlan", plan)]), text_answer("planned")]);
         chat(&house, &server, &NEW, &["plan it"]);
         let shown = chat(&house, &server, &["--continue"], &["/plan"]);
         assert!(shown.stdout.contains("Count"), "{padding}: {shown}");
@@ -361,19 +363,19 @@ fn plugin_state_with_a_key_is_restored() {
 
 #[test]
 fn stricter_mode_than_the_configured_one_holds() {
-    let Some(house) = furnish() else { return };
+    let Some(house) = set_up_house() else { return };
     ship(&house, &["tool_file_edit"]);
     house.write("workspace/a.txt", "one\n");
     house.configure_more("[permissions]\nmode = \"accept-edits\"\n");
     let edit = json!({ "path": "a.txt", "old": "one", "new": "two" });
-    let tries = || [Answer::calls(&[("updateFile", edit.clone())]), says("done")];
+    let tries = || [Answer::calls(&[("updateFile", edit.clone())]), text_answer("done")];
     let server = Server::start((0..3).flat_map(|_| tries()));
     let content = || fs::read_to_string(house.workspace().join("a.txt")).unwrap();
     let begin = ["run", "--model", "openai/test"];
-    play(&house, &server, &[&begin, &["--mode", "ask", "go"]]).code(6);
-    play(&house, &server, &[&["run", "--continue", "again"]]).code(6);
+    run_all(&house, &server, &[&begin, &["--mode", "ask", "go"]]).code(6);
+    run_all(&house, &server, &[&["run", "--continue", "again"]]).code(6);
     assert_eq!(content(), "one\n");
     // Without the option, the configured mode lets the edit pass.
-    play(&house, &server, &[&begin, &["go"]]).code(0);
+    run_all(&house, &server, &[&begin, &["go"]]).code(0);
     assert_eq!(content(), "two\n");
 }

@@ -6,8 +6,8 @@ use std::fs;
 use serde_json::{Value, json};
 
 use super::{
-    RUN, assert_extends, file_of, furnish, ids, messages, only_id, play, results, runs, says, ship,
-    wait_for_record, wait_until_asked,
+    RUN, assert_extends, file_of, ids, messages, only_id, results, run_all, runs, set_up_house,
+    ship, text_answer, wait_for_record, wait_until_asked,
 };
 use crate::support::openai::at;
 use crate::support::server::{Answer, Asked, Gate, Server, Step, choices, end};
@@ -70,36 +70,36 @@ fn script() -> Vec<Answer> {
     vec![
         // 0: "begin"
         Answer::calls(&[find, allowed.clone()]),
-        says("begun"),
+        text_answer("begun"),
         // 2: "edit"
         Answer::calls(&[plan]),
         Answer::calls(&[start, edits("a.txt", "one", "two"), edits("b.txt", "one", "two")]),
-        says("edited"),
+        text_answer("edited"),
         // 5: "start both"
         Answer::calls(&[("startBackgroundTask", task)]),
         Answer::calls(&[("shell_spawn", terminal)]),
         Answer::stream(vec![Step::Hang]),
         // 8: "please continue"
         Answer::calls(&[allowed, look.clone()]),
-        says("well"),
+        text_answer("well"),
         // 10: "edit again"
         Answer::calls(&[edits("a.txt", "two", "three"), complete]),
-        says("edited again"),
+        text_answer("edited again"),
         // 12: "edit in the copy"
         Answer::calls(&[edits("a.txt", "three", "four")]),
-        says("edited in the copy"),
+        text_answer("edited in the copy"),
         // 14: "instead"
-        says("done instead"),
+        text_answer("done instead"),
         // 15: "start over"
         Answer::calls(&[look]),
-        says("started over"),
+        text_answer("started over"),
     ]
 }
 
 /// Begins a session. The user allows a command for the session.
 #[track_caller]
-fn begin() -> Option<Life> {
-    let house = furnish()?;
+fn begin_life() -> Option<Life> {
+    let house = set_up_house()?;
     ship(&house, &["tool_background", "tool_interactive_shell", "tool_file_edit", "tool_todo"]);
     house.ship(&fixture("finds"));
     house.write("workspace/a.txt", "one\n");
@@ -137,10 +137,10 @@ fn kill_chat(life: &Life) {
 
 /// Resumes the session. It has its objects, its plan and the user's answer.
 #[track_caller]
-fn resume(life: &Life) {
+fn resume_life(life: &Life) {
     let Life { house, server, id } = life;
     let words = ["run", "--allow", "change_animals", "--resume", id, "please continue"];
-    play(house, server, &[&words]).code(0);
+    run_all(house, server, &[&words]).code(0);
     let told = messages(&life.asked(8)).pop().unwrap().to_string();
     for part in ["please continue", ENDED, "cats", "cli_based_tool"] {
         assert!(told.contains(part), "{part}: {told}");
@@ -163,7 +163,7 @@ fn resume(life: &Life) {
 /// Forks the session, takes back an edit in the copy, and exports the copy to `talk.jsonl`. Returns
 /// the id of the copy.
 #[track_caller]
-fn fork(life: &Life) -> String {
+fn fork_session(life: &Life) -> String {
     let Life { house, id, .. } = life;
     let before = fs::read(file_of(house, id)).unwrap();
     let lines = ["/fork", "edit in the copy", "/rewind 6 files", "instead", "/plan"];
@@ -215,10 +215,10 @@ fn import(life: &Life, copy: &str, other: &House) {
     assert_eq!(printed, fs::read_to_string(&exported).unwrap());
     let imported = other.run(&["session", "import", exported.to_str().unwrap()]).code(0);
     assert!(imported.stdout.starts_with(&format!("imported session {copy} (")), "{imported}");
-    let server = Server::start([says("here too"), says("still here")]);
-    let output = play(other, &server, &[&RUN, &["--resume", copy, "and here"]]).code(0);
+    let server = Server::start([text_answer("here too"), text_answer("still here")]);
+    let output = run_all(other, &server, &[&RUN, &["--resume", copy, "and here"]]).code(0);
     assert_eq!(output.stdout, "here too\n");
-    play(other, &server, &[&["run", "--resume", copy, "and now"]]).code(0);
+    run_all(other, &server, &[&["run", "--resume", copy, "and now"]]).code(0);
     let asked = server.asked();
     assert_extends(&asked[0], &asked[1]);
     // Each home has its own system prompt.
@@ -231,11 +231,11 @@ fn import(life: &Life, copy: &str, other: &House) {
 
 #[test]
 fn killed_chat_is_resumed_forked_rewound_exported_and_imported() {
-    let Some(life) = begin() else { return };
-    let Some(other) = furnish() else { return };
+    let Some(life) = begin_life() else { return };
+    let Some(other) = set_up_house() else { return };
     kill_chat(&life);
-    resume(&life);
-    let copy = fork(&life);
+    resume_life(&life);
+    let copy = fork_session(&life);
     rewind(&life);
     import(&life, &copy, &other);
     assert_eq!(life.text("made"), "one\none\n", "no call was repeated");
@@ -245,11 +245,11 @@ fn killed_chat_is_resumed_forked_rewound_exported_and_imported() {
 
 #[test]
 fn follow_prints_the_messages_of_a_turn_that_another_process_runs() {
-    let Some(house) = furnish() else { return };
+    let Some(house) = set_up_house() else { return };
     let gate = Gate::closed();
     let said = choices(&[json!({ "delta": { "content": "two" }, "finish_reason": "stop" })]);
     let held = vec![Step::Wait(gate.clone()), Step::Bytes(said), Step::Bytes(end())];
-    let server = Server::start([says("one"), runs("echo moon"), Answer::stream(held)]);
+    let server = Server::start([text_answer("one"), runs("echo moon"), Answer::stream(held)]);
     let words = ["chat", "--yes", "--model", "openai/test", "first"];
     let mut running = at(&house, &server, &words).start();
     running.wait_for_text("one");

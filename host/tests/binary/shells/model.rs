@@ -11,13 +11,13 @@ use crate::support::openai::{SECRET, furnish as furnish_openai};
 use crate::support::server::{Answer, Server};
 
 /// Returns the installation, or skips the test.
-fn house_with(program: &str) -> Option<House> {
+fn set_up_house(program: &str) -> Option<House> {
     let house = furnish()?;
     furnish_openai(&house);
     is_there(program).then_some(house)
 }
 
-fn spawn(command: &str) -> (&'static str, Value) {
+fn spawn_call(command: &str) -> (&'static str, Value) {
     ("shell_spawn", json!({ "command": command, "timeout": 30 }))
 }
 
@@ -29,13 +29,13 @@ fn key(key: &str) -> (&'static str, Value) {
     ("shell_control", json!({ "session_id": "session_0", "key": key, "timeout": 30 }))
 }
 
-fn close() -> (&'static str, Value) {
+fn close_call() -> (&'static str, Value) {
     ("shell_close", json!({ "session_id": "session_0" }))
 }
 
 /// Makes these calls for the model, one per step. Returns the result of each.
 #[track_caller]
-fn run(house: &House, calls: &[(&str, Value)]) -> Vec<Value> {
+fn run_calls(house: &House, calls: &[(&str, Value)]) -> Vec<Value> {
     let steps = calls.iter().map(|call| Answer::calls(std::slice::from_ref(call)));
     let server = Server::start(steps.chain([Answer::text(&["It is done."])]));
     let words = ["run", "--model", "openai/test", "--yes", "Do it"];
@@ -60,7 +60,7 @@ fn run(house: &House, calls: &[(&str, Value)]) -> Vec<Value> {
 }
 
 /// Returns how each answer ends, and its reason.
-fn ends(results: &[Value]) -> Vec<(String, &str)> {
+fn call_ends(results: &[Value]) -> Vec<(String, &str)> {
     let told = results.iter().filter(|result| result.get("output").is_some());
     told.map(|result| {
         let output = result["output"].as_str().unwrap().trim_end();
@@ -84,15 +84,15 @@ fn git(house: &House, words: &[&str]) {
 
 #[test]
 fn model_uses_a_python_repl() {
-    let Some(house) = house_with("python3") else { return };
-    let results = run(
+    let Some(house) = set_up_house("python3") else { return };
+    let results = run_calls(
         &house,
         &[
-            spawn("python3 -q"),
+            spawn_call("python3 -q"),
             input("def area(r):\n    import math\n    return round(math.pi * r * r, 2)\n\n"),
             input("area(2)\n"),
             input("area('x')\n"),
-            close(),
+            close_call(),
         ],
     );
     assert_eq!(results[0]["session_id"], "session_0");
@@ -105,13 +105,13 @@ fn model_uses_a_python_repl() {
 
 #[test]
 fn model_answers_the_questions_of_npm_init() {
-    let Some(house) = house_with("npm") else { return };
+    let Some(house) = set_up_house("npm") else { return };
     let answers =
         ["moon\n", "\n", "a moon\n", "\n", "\n", "\n", "\n", "\n", "MIT\n", "\n", "yes\n"];
     // Versions of npm differ in the last questions, which the model reads.
-    let calls = [spawn("npm init")].into_iter().chain(answers.map(input)).collect::<Vec<_>>();
-    let results = run(&house, &calls[..10]);
-    let asked: Vec<_> = ends(&results).into_iter().map(|end| end.0).collect();
+    let calls = [spawn_call("npm init")].into_iter().chain(answers.map(input)).collect::<Vec<_>>();
+    let results = run_calls(&house, &calls[..10]);
+    let asked: Vec<_> = call_ends(&results).into_iter().map(|end| end.0).collect();
     let expected = [
         "package name: (workspace)",
         "version: (1.0.0)",
@@ -129,7 +129,7 @@ fn model_answers_the_questions_of_npm_init() {
 
 #[test]
 fn model_resolves_a_conflict_in_git_rebase() {
-    let Some(house) = house_with("git") else { return };
+    let Some(house) = set_up_house("git") else { return };
     if !is_there("vim") {
         return;
     }
@@ -146,10 +146,10 @@ fn model_resolves_a_conflict_in_git_rebase() {
     }
     let editor = "vim -u NONE --cmd \"set shortmess=aoOtTF\"";
     let rebase = format!("git -c core.editor='{editor}' rebase -i HEAD~2");
-    let results = run(
+    let results = run_calls(
         &house,
         &[
-            spawn("bash --norc --noprofile"),
+            spawn_call("bash --norc --noprofile"),
             input(&format!("{rebase}\n")),
             // The first of the two commits is dropped.
             input("dd"),
@@ -157,7 +157,7 @@ fn model_resolves_a_conflict_in_git_rebase() {
             input("cat moon.txt\n"),
             input("echo new > moon.txt; git add moon.txt; GIT_EDITOR=true git rebase --continue\n"),
             input("git log --format=%s; git status --short\n"),
-            close(),
+            close_call(),
         ],
     );
     let screen = results[1]["output"].as_str().unwrap();
@@ -177,18 +177,18 @@ fn model_resolves_a_conflict_in_git_rebase() {
 
 #[test]
 fn model_saves_and_quits_vim() {
-    let Some(house) = house_with("vim") else { return };
+    let Some(house) = set_up_house("vim") else { return };
     house.write("workspace/letter.txt", "Dear moon\n");
-    let results = run(
+    let results = run_calls(
         &house,
         &[
-            spawn("vim -u NONE letter.txt"),
+            spawn_call("vim -u NONE letter.txt"),
             input("Goyours"),
             key("escape"),
             input(":q\n"),
             input("\n"),
             input(":wq\n"),
-            close(),
+            close_call(),
         ],
     );
     assert!(results[0]["output"].as_str().unwrap().starts_with("Dear moon\n~\n"));

@@ -13,7 +13,7 @@ fn numbers(last: u32) -> String {
 
 /// Returns the text in a result's file. The result shows its two ends.
 #[track_caller]
-fn whole(told: &Value, key: &str) -> String {
+fn whole_output(told: &Value, key: &str) -> String {
     assert!(told.to_string().len() <= 16 * 1024, "{told}");
     let file = told["output_file"].as_str().unwrap();
     let text = fs::read_to_string(file).unwrap();
@@ -42,7 +42,7 @@ fn long_output_returns_both_ends_and_is_kept_completely_in_a_file() {
             assert_eq!(reason(&told), "waiting");
             assert!(output(&told).starts_with("1\n2\n3\n"), "{}", output(&told));
             assert!(output(&told).ends_with(&format!("\n{last}\n$ ")), "{}", output(&told));
-            assert_eq!(whole(&told, "output"), numbers(last) + "$ ");
+            assert_eq!(whole_output(&told, "output"), numbers(last) + "$ ");
         }
         // New output is reported as usual.
         assert_eq!(output(&calls.input(session, "echo on\n")), "on\n$ ");
@@ -53,7 +53,7 @@ fn long_output_returns_both_ends_and_is_kept_completely_in_a_file() {
 fn long_output_of_a_finished_program_is_kept_completely() {
     play("seq 1 4000", |calls, session, spawned| {
         assert_eq!(reason(spawned), "exit");
-        assert_eq!(whole(spawned, "output"), numbers(4000));
+        assert_eq!(whole_output(spawned, "output"), numbers(4000));
         assert_eq!(calls.close(session)["final_output"], "");
         // The file stays as long as jaato runs.
         assert!(fs::exists(spawned["output_file"].as_str().unwrap()).unwrap());
@@ -69,7 +69,7 @@ fn close_returns_the_last_output_of_a_session() {
         calls.call("shell_read", &ready);
         calls.input(session, "trap 'seq 1 4000' EXIT\n");
         let closed = calls.close(session);
-        let text = whole(&closed, "final_output");
+        let text = whole_output(&closed, "final_output");
         assert!(text.ends_with(&numbers(4000)), "{closed}");
     });
 }

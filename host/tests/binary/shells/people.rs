@@ -11,7 +11,7 @@ use crate::support::command::{DEADLINE, LOOK_AGAIN, Running};
 use crate::support::{Command, House};
 use crate::terminal::on_terminal;
 
-fn as_it_is(command: Command) -> Command {
+fn unchanged_command(command: Command) -> Command {
     command
 }
 
@@ -23,7 +23,7 @@ fn user_can_attach_and_type_and_the_model_is_informed() {
     let listed = house.run(&["shell", "list", "--json"]).silent().json();
     assert_eq!((&listed[0]["name"], &listed[0]["is_alive"]), (&json!(session), &json!(true)));
     let words = format!("shell attach {session} --type");
-    let Some(mut types) = on_terminal(&house, &words, as_it_is) else { return };
+    let Some(mut types) = on_terminal(&house, &words, unchanged_command) else { return };
     types.wait_for_text("you type");
     let line = "echo from-$((40+2))\r";
     types.write(line.as_bytes());
@@ -85,7 +85,7 @@ fn length_of_a_password_typed_by_an_attached_user_is_not_reported() {
     ] }));
     let running = house.command(&["run", "--yes", "--output", "json", "go"]);
     let running = running.no_input().start();
-    let Some(mut types) = joined(&house) else { return };
+    let Some(mut types) = join_terminal(&house) else { return };
     types.write(format!("{SECRET}\r").as_bytes());
     types.wait_for_text("Name:");
     types.write(b"moon\r");
@@ -104,13 +104,13 @@ fn length_of_a_password_typed_by_an_attached_user_is_not_reported() {
 }
 
 /// Joins the first terminal, to type there.
-fn joined(house: &House) -> Option<Running> {
+fn join_terminal(house: &House) -> Option<Running> {
     let begun = Instant::now();
     while house.run(&["shell", "list", "--json"]).silent().json() == json!([]) {
         assert!(begun.elapsed() < DEADLINE, "no terminal is listed");
         std::thread::sleep(LOOK_AGAIN);
     }
-    let types = on_terminal(house, "shell attach session_0 --type", as_it_is)?;
+    let types = on_terminal(house, "shell attach session_0 --type", unchanged_command)?;
     types.wait_for_text("Password:");
     Some(types)
 }

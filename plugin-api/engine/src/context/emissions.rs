@@ -119,7 +119,7 @@ impl Emissions {
 mod tests {
     use super::*;
 
-    fn filled(bytes: usize) -> Emissions {
+    fn emissions_with_bytes(bytes: usize) -> Emissions {
         let mut emissions = Emissions::new(true);
         assert!(matches!(emissions.push(&vec![0; bytes]), EmissionOutcome::Yes(None)));
         emissions
@@ -127,14 +127,14 @@ mod tests {
 
     #[test]
     fn emitted_frames_fit_up_to_the_byte_limit() {
-        let mut emissions = filled(EMITTED_BYTES_MAX - 4);
+        let mut emissions = emissions_with_bytes(EMITTED_BYTES_MAX - 4);
         assert!(matches!(emissions.push(&[0; 5]), EmissionOutcome::Full));
         assert!(matches!(emissions.push(&[0; 4]), EmissionOutcome::Yes(None)));
     }
 
     #[test]
     fn reading_emissions_frees_space() {
-        let mut emissions = filled(EMITTED_BYTES_MAX);
+        let mut emissions = emissions_with_bytes(EMITTED_BYTES_MAX);
         let mut cx = Context::from_waker(Waker::noop());
         assert!(matches!(emissions.poll_next(&mut cx), Poll::Ready(Some(_))));
         assert!(matches!(emissions.push(&vec![0; EMITTED_BYTES_MAX]), EmissionOutcome::Yes(None)));
@@ -142,7 +142,7 @@ mod tests {
 
     #[test]
     fn closed_emissions_return_queued_frames_and_accept_no_more() {
-        let mut emissions = filled(7);
+        let mut emissions = emissions_with_bytes(7);
         emissions.close();
         assert!(matches!(emissions.push(&[0; 4]), EmissionOutcome::Closed));
         let mut cx = Context::from_waker(Waker::noop());

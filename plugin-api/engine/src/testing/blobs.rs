@@ -16,7 +16,7 @@ const ABC: &str = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f2001
 /// The piece size that the sdk uses.
 const PIECE_BYTES: usize = 4 * 1024 * 1024;
 
-async fn put(
+async fn put_blob(
     context: &SharedContext,
     request: &BlobPut,
     bytes: &[u8],
@@ -42,7 +42,7 @@ async fn head(context: &SharedContext, id: &str) -> Result<BlobGetAnswer, Error>
 }
 
 /// Reads a whole blob: its media type, its length, and its bytes.
-async fn get(context: &SharedContext, id: &str) -> Result<(String, u64, Vec<u8>), Error> {
+async fn get_blob(context: &SharedContext, id: &str) -> Result<(String, u64, Vec<u8>), Error> {
     let head = head(context, id).await?;
     let mut all = Vec::new();
     loop {
@@ -62,15 +62,15 @@ fn frame_error(error: jaato_types::FrameError) -> Error {
 
 pub(super) fn blobs_are_named_by_their_content(host: &dyn HostUnderTest) {
     let ended = run(host, |context| async move {
-        let at_once = put(&context, &text_put(false), b"abc").await?;
-        let begun = put(&context, &text_put(true), b"a").await?;
+        let at_once = put_blob(&context, &text_put(false), b"abc").await?;
+        let begun = put_blob(&context, &text_put(true), b"a").await?;
         let number = begun.put.unwrap_or_default();
-        put(&context, &continued_put(number, true), b"").await?;
-        let last = put(&context, &continued_put(number, false), b"bc").await?;
+        put_blob(&context, &continued_put(number, true), b"").await?;
+        let last = put_blob(&context, &continued_put(number, false), b"bc").await?;
         let other = BlobPut { mime_type: "text/markdown".to_owned(), ..BlobPut::default() };
-        let again = put(&context, &other, b"abc").await?;
+        let again = put_blob(&context, &other, b"abc").await?;
         let ids = [at_once.blob, last.blob, again.blob];
-        Ok(frame(&(begun.blob, begun.bytes, ids, get(&context, ABC).await?)))
+        Ok(frame(&(begun.blob, begun.bytes, ids, get_blob(&context, ABC).await?)))
     });
     let found = ("text/plain", 3, b"abc".to_vec());
     assert_eq!(ended.answer, Ok(frame(&(None::<()>, 1, [ABC; 3], found))));
@@ -78,18 +78,19 @@ pub(super) fn blobs_are_named_by_their_content(host: &dyn HostUnderTest) {
 
 pub(super) fn an_empty_blob_is_one(host: &dyn HostUnderTest) {
     let ended = run(host, |context| async move {
-        let answer = put(&context, &text_put(false), b"").await?;
-        Ok(frame(&(answer.blob, get(&context, EMPTY).await?)))
+        let answer = put_blob(&context, &text_put(false), b"").await?;
+        Ok(frame(&(answer.blob, get_blob(&context, EMPTY).await?)))
     });
     assert_eq!(ended.answer, Ok(frame(&(EMPTY, ("text/plain", 0, Vec::<u8>::new())))));
 }
 
 pub(super) fn a_blob_of_another_call_is_there(host: &dyn HostUnderTest) {
     let ended = run(host, |context| async move {
-        put(&context, &text_put(false), b"abc").await.map(|answer| frame(&answer))
+        put_blob(&context, &text_put(false), b"abc").await.map(|answer| frame(&answer))
     });
     assert_eq!(ended.answer, Ok(frame(&BlobPutAnswer::whole(ABC, 3))));
-    let ended = run(host, |context| async move { get(&context, ABC).await.map(|it| frame(&it.2)) });
+    let ended =
+        run(host, |context| async move { get_blob(&context, ABC).await.map(|it| frame(&it.2)) });
     assert_eq!(ended.answer, Ok(frame(&b"abc")));
 }
 
@@ -100,7 +101,7 @@ pub(super) fn what_is_no_blob_is_told(host: &dyn HostUnderTest) {
         let id = id.to_owned();
         let text = format!("the session has no blob `{id}`");
         let ended = run(host, |context| async move {
-            put(&context, &text_put(false), b"abc").await?;
+            put_blob(&context, &text_put(false), b"abc").await?;
             head(&context, &id).await.map(|head| frame(&head))
         });
         let error = ended.answer.map_err(|error| read_error(&error));
@@ -113,7 +114,7 @@ pub(super) fn what_is_no_media_type_is_refused(host: &dyn HostUnderTest) {
     for mime_type in ["", "png", "a/b\r\nx: y"] {
         let request = BlobPut { mime_type: mime_type.to_owned(), ..BlobPut::default() };
         let ended = run(host, |context| async move {
-            put(&context, &request, b"abc").await.map(|answer| frame(&answer))
+            put_blob(&context, &request, b"abc").await.map(|answer| frame(&answer))
         });
         assert_refused(ended, ErrorKind::InvalidArguments);
     }
@@ -123,16 +124,16 @@ pub(super) fn what_is_no_media_type_is_refused(host: &dyn HostUnderTest) {
 pub(super) fn what_is_not_finished_goes_with_its_call(host: &dyn HostUnderTest) {
     let (sender, numbers) = std::sync::mpsc::channel();
     let call = start(host, move |context| async move {
-        let begun = put(&context, &text_put(true), b"a").await?;
+        let begun = put_blob(&context, &text_put(true), b"a").await?;
         // The check may have failed and ended by then.
         let _ = sender.send(begun.put);
-        put(&context, &text_put(true), b"b").await?;
+        put_blob(&context, &text_put(true), b"b").await?;
         std::future::pending().await
     });
     let number = numbers.recv_timeout(super::body::DEADLINE).ok().flatten();
     let number = number.unwrap_or_else(|| panic!("an unfinished blob has no number"));
     let other = move |context: SharedContext| async move {
-        put(&context, &continued_put(number, false), b"").await.map(|answer| frame(&answer))
+        put_blob(&context, &continued_put(number, false), b"").await.map(|answer| frame(&answer))
     };
     assert_refused(run(host, other), ErrorKind::NotFound);
     call.cancel();
@@ -147,10 +148,11 @@ pub(super) fn large_blobs_come_in_pieces(host: &dyn HostUnderTest) {
         for position in 0..BLOB_BYTES_MAX / PIECE_BYTES as u64 {
             piece[0] = u8::try_from(position).unwrap_or_default();
             let request = BlobPut { put: number, ..text_put(true) };
-            number = put(&context, &request, &piece).await?.put;
+            number = put_blob(&context, &request, &piece).await?.put;
         }
-        let whole = put(&context, &continued_put(number.unwrap_or_default(), false), b"").await?;
-        let (_, length, all) = get(&context, &whole.blob.unwrap_or_default()).await?;
+        let whole =
+            put_blob(&context, &continued_put(number.unwrap_or_default(), false), b"").await?;
+        let (_, length, all) = get_blob(&context, &whole.blob.unwrap_or_default()).await?;
         let firsts: Vec<u8> = all.iter().step_by(PIECE_BYTES).copied().collect();
         let rest = all.iter().filter(|byte| **byte != 0).count();
         Ok(frame(&(whole.bytes, length, all.len(), firsts, rest)))
@@ -166,9 +168,10 @@ pub(super) fn too_large_blobs_are_refused(host: &dyn HostUnderTest) {
         let mut number = None;
         for _ in 0..BLOB_BYTES_MAX / PIECE_BYTES as u64 {
             let request = BlobPut { put: number, ..text_put(true) };
-            number = put(&context, &request, &piece).await?.put;
+            number = put_blob(&context, &request, &piece).await?.put;
         }
-        let answer = put(&context, &continued_put(number.unwrap_or_default(), false), b"1").await;
+        let answer =
+            put_blob(&context, &continued_put(number.unwrap_or_default(), false), b"1").await;
         answer.map(|answer| frame(&answer))
     });
     assert_refused(ended, ErrorKind::LimitReached);

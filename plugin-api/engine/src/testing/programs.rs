@@ -25,7 +25,7 @@ struct ProgramRun {
     exit: ProcessExit,
 }
 
-async fn spawn(context: &SharedContext, spawn: &Spawn) -> Result<SpawnAnswer, Error> {
+async fn spawn_program(context: &SharedContext, spawn: &Spawn) -> Result<SpawnAnswer, Error> {
     let answer = call_service(context, SPAWN, spawn).await?;
     Frame::read(&answer).map_err(|error| Error::failed(error.to_string()))
 }
@@ -65,7 +65,7 @@ async fn read_program(context: &SharedContext, handle: u64) -> Result<ProgramRun
 }
 
 async fn run_to_end(context: &SharedContext, program: &Spawn) -> Result<ProgramRun, Error> {
-    let spawned = spawn(context, program).await?;
+    let spawned = spawn_program(context, program).await?;
     read_program(context, spawned.handle).await
 }
 
@@ -123,7 +123,7 @@ pub(super) fn input_is_closed_or_a_pipe(host: &dyn HostUnderTest) {
         ProgramRun { exit: exit_code(0), ..ProgramRun::default() }
     );
     let ended = run(host, |context| async move {
-        let spawned = spawn(&context, &Spawn::program("cat").piped_stdin()).await?;
+        let spawned = spawn_program(&context, &Spawn::program("cat").piped_stdin()).await?;
         let write = |close| {
             write_frame(
                 ProcessWrite { process: spawned.process, close, ..ProcessWrite::default() },
@@ -142,7 +142,7 @@ pub(super) fn input_is_closed_or_a_pipe(host: &dyn HostUnderTest) {
         .unwrap_or_else(|error| panic!("{}", super::body::read_error(&error)));
     assert_eq!(answer, json!({ "out": b"moonmoon".to_vec(), "after": { "Err": "io" } }));
     let ended = run(host, |context| async move {
-        let spawned = spawn(&context, &Spawn::program("cat")).await?;
+        let spawned = spawn_program(&context, &Spawn::program("cat")).await?;
         let write = write_frame(
             ProcessWrite { process: spawned.process, close: false, ..ProcessWrite::default() },
             b"moon",
@@ -174,7 +174,7 @@ pub(super) fn what_cannot_be_started_is_told(host: &dyn HostUnderTest) {
     ];
     for (program, kind) in cases {
         let ended = run(host, move |context| async move {
-            spawn(&context, &program).await.map(|spawned| frame(&spawned))
+            spawn_program(&context, &program).await.map(|spawned| frame(&spawned))
         });
         assert_refused(ended.answer, &[kind]);
     }
@@ -194,7 +194,7 @@ pub(super) fn what_cannot_be_started_is_told(host: &dyn HostUnderTest) {
 pub(super) fn programs_are_signalled_and_ended(host: &dyn HostUnderTest) {
     let ended = run(host, |context| async move {
         let asleep = Spawn::program("sleep").arg("300");
-        let signalled = spawn(&context, &asleep).await?;
+        let signalled = spawn_program(&context, &asleep).await?;
         let request = ProcessSignal {
             process: signalled.process,
             signal: Signal::Interrupt,
@@ -202,7 +202,7 @@ pub(super) fn programs_are_signalled_and_ended(host: &dyn HostUnderTest) {
         };
         call_service(&context, SIGNAL, &request).await?;
         let signalled = read_program(&context, signalled.handle).await?.exit;
-        let asked = spawn(&context, &asleep).await?;
+        let asked = spawn_program(&context, &asleep).await?;
         call_service(
             &context,
             END,
@@ -212,7 +212,7 @@ pub(super) fn programs_are_signalled_and_ended(host: &dyn HostUnderTest) {
         let asked = read_program(&context, asked.handle).await?.exit;
         // A program that ignores the signal gets 50 ms.
         let deaf = Spawn::shell("trap '' TERM; echo; while :; do sleep 1; done");
-        let deaf = spawn(&context, &deaf).await?;
+        let deaf = spawn_program(&context, &deaf).await?;
         next_event(&context, deaf.handle).await?;
         call_service(&context, END, &ProcessRef { process: deaf.process, ..ProcessRef::default() })
             .await?;
@@ -239,7 +239,7 @@ pub(super) fn all_that_was_printed_is_read(host: &dyn HostUnderTest) {
     assert_eq!(large.exit, exit_code(0));
     // The program has ended before its pipe is read.
     let ended = run(host, |context| async move {
-        let spawned = spawn(&context, &Spawn::shell("head -c 60000 /dev/zero")).await?;
+        let spawned = spawn_program(&context, &Spawn::shell("head -c 60000 /dev/zero")).await?;
         context.sleep_ms(100).await;
         Ok(frame(&read_program(&context, spawned.handle).await?.stdout.len()))
     });
@@ -266,7 +266,7 @@ pub(super) fn what_a_program_left_running_can_be_ended(host: &dyn HostUnderTest)
         return;
     }
     let ended = run(host, |context| async move {
-        let spawned = spawn(&context, &Spawn::shell("sleep 300 & exit 4")).await?;
+        let spawned = spawn_program(&context, &Spawn::shell("sleep 300 & exit 4")).await?;
         let left = read_program(&context, spawned.handle).await?.exit.left_running;
         let [sleep] = &left[..] else { return Err(Error::failed(format!("{left:?}"))) };
         // Another program that runs at the same time changes nothing.
@@ -287,7 +287,7 @@ pub(super) fn programs_end_with_their_call(host: &dyn HostUnderTest) {
     for how in ["cancel", "answer", "close"] {
         let (sender, receiver) = mpsc::channel();
         let call = start(host, move |context| async move {
-            let spawned = spawn(&context, &Spawn::program("sleep").arg("300")).await?;
+            let spawned = spawn_program(&context, &Spawn::program("sleep").arg("300")).await?;
             let _ = sender.send(spawned.pid);
             match how {
                 "cancel" => drop(next_event(&context, spawned.handle).await),
@@ -332,10 +332,10 @@ pub(super) fn too_many_programs_are_refused(host: &dyn HostUnderTest) {
         let asleep = Spawn::program("sleep").arg("300");
         let mut first = None;
         for _ in 0..RUNNING_PER_CALL_MAX {
-            let spawned = spawn(&context, &asleep).await?;
+            let spawned = spawn_program(&context, &asleep).await?;
             first.get_or_insert(spawned);
         }
-        let refused = spawn(&context, &asleep).await.map_err(|error| error.kind).err();
+        let refused = spawn_program(&context, &asleep).await.map_err(|error| error.kind).err();
         // The end of one program makes room for another.
         if let Some(first) = first {
             call_service(
@@ -347,7 +347,7 @@ pub(super) fn too_many_programs_are_refused(host: &dyn HostUnderTest) {
             read_program(&context, first.handle).await?;
             context.close(first.handle);
         }
-        let again = spawn(&context, &asleep).await.is_ok();
+        let again = spawn_program(&context, &asleep).await.is_ok();
         Ok(frame(&(refused, again)))
     });
     assert_eq!(ended.answer, Ok(frame(&(ErrorKind::LimitReached, true))));
@@ -356,7 +356,7 @@ pub(super) fn too_many_programs_are_refused(host: &dyn HostUnderTest) {
 pub(super) fn programs_of_another_call_are_out_of_reach(host: &dyn HostUnderTest) {
     let (sender, receiver) = mpsc::channel();
     let call = start(host, move |context| async move {
-        let spawned = spawn(&context, &Spawn::program("sleep").arg("300")).await?;
+        let spawned = spawn_program(&context, &Spawn::program("sleep").arg("300")).await?;
         let _ = sender.send(spawned.process);
         drop(next_event(&context, spawned.handle).await);
         Ok(frame(&()))

@@ -18,19 +18,19 @@ fn frame_error(error: jaato_types::FrameError) -> Error {
     Error::failed(error.to_string())
 }
 
-async fn set(context: &SharedContext, name: &str, value: &[u8]) -> Result<(), Error> {
+async fn set_secret(context: &SharedContext, name: &str, value: &[u8]) -> Result<(), Error> {
     let asked = Frame::write_with_bytes(&secret_name(name), value).map_err(frame_error)?;
     read_answer(context.service(SET.into(), asked.into()).await).map(drop)
 }
 
-async fn get(context: &SharedContext, name: &str) -> Result<Option<Vec<u8>>, Error> {
+async fn get_secret(context: &SharedContext, name: &str) -> Result<Option<Vec<u8>>, Error> {
     let answer = call_service(context, GET, &secret_name(name)).await?;
     let parsed = Frame::parse(&answer).map_err(frame_error)?;
     let found: SecretGetAnswer = parsed.json().map_err(frame_error)?;
     Ok(found.found.then(|| parsed.bytes.to_vec()))
 }
 
-async fn delete(context: &SharedContext, name: &str) -> Result<bool, Error> {
+async fn delete_secret(context: &SharedContext, name: &str) -> Result<bool, Error> {
     let answer = call_service(context, DELETE, &secret_name(name)).await?;
     Ok(Frame::read::<SecretDeleteAnswer>(&answer).map_err(frame_error)?.deleted)
 }
@@ -40,17 +40,20 @@ pub(super) fn secrets_are_kept_and_forgotten(host: &dyn HostUnderTest) {
     for value in values {
         let has = value.clone();
         let ended = run(host, |context| async move {
-            set(&context, "token of 月", b"old").await?;
-            set(&context, "token of 月", &value).await?;
-            Ok(frame(&get(&context, "token of 月").await?))
+            set_secret(&context, "token of 月", b"old").await?;
+            set_secret(&context, "token of 月", &value).await?;
+            Ok(frame(&get_secret(&context, "token of 月").await?))
         });
         assert_eq!(ended.answer, Ok(frame(&Some(has))));
     }
     // Another call of the plugin sees it too.
     let ended = run(host, |context| async move {
-        let has = get(&context, "token of 月").await?.map(|value| value.len());
-        let gone = [delete(&context, "token of 月").await?, delete(&context, "token of 月").await?];
-        Ok(frame(&(has, gone, get(&context, "token of 月").await?)))
+        let has = get_secret(&context, "token of 月").await?.map(|value| value.len());
+        let gone = [
+            delete_secret(&context, "token of 月").await?,
+            delete_secret(&context, "token of 月").await?,
+        ];
+        Ok(frame(&(has, gone, get_secret(&context, "token of 月").await?)))
     });
     assert_eq!(ended.answer, Ok(frame(&(Some(16384), [true, false], None::<()>))));
 }
@@ -60,14 +63,15 @@ pub(super) fn what_is_no_secret_is_refused(host: &dyn HostUnderTest) {
     for name in ["", "a\nb", "a\0", &long] {
         let name = name.to_owned();
         let ended = run(host, |context| async move {
-            let (set, get) = (set(&context, &name, b"1").await, get(&context, &name).await);
+            let (set, get) =
+                (set_secret(&context, &name, b"1").await, get_secret(&context, &name).await);
             Ok(frame(&(set.err().map(|it| it.kind), get.err().map(|it| it.kind))))
         });
         let refused = Some(ErrorKind::InvalidArguments);
         assert_eq!(ended.answer, Ok(frame(&(refused, refused))));
     }
     let ended = run(host, |context| async move {
-        set(&context, "large", &[b'x'; VALUE_BYTES_MAX + 1]).await.map(|()| Vec::new())
+        set_secret(&context, "large", &[b'x'; VALUE_BYTES_MAX + 1]).await.map(|()| Vec::new())
     });
     let found = ended.answer.map_err(|frame| read_error(&frame).kind);
     assert_eq!(found, Err(ErrorKind::LimitReached));
@@ -76,13 +80,13 @@ pub(super) fn what_is_no_secret_is_refused(host: &dyn HostUnderTest) {
 pub(super) fn a_plugin_has_so_many_secrets(host: &dyn HostUnderTest) {
     let ended = run(host, |context| async move {
         for number in 0..SECRETS_MAX {
-            set(&context, &number.to_string(), b"1").await?;
+            set_secret(&context, &number.to_string(), b"1").await?;
         }
-        let more = set(&context, "more", b"1").await.err().map(|error| error.kind);
-        set(&context, "0", b"2").await?;
-        delete(&context, "1").await?;
-        set(&context, "more", b"1").await?;
-        Ok(frame(&(more, get(&context, "0").await?)))
+        let more = set_secret(&context, "more", b"1").await.err().map(|error| error.kind);
+        set_secret(&context, "0", b"2").await?;
+        delete_secret(&context, "1").await?;
+        set_secret(&context, "more", b"1").await?;
+        Ok(frame(&(more, get_secret(&context, "0").await?)))
     });
     assert_eq!(ended.answer, Ok(frame(&(Some(ErrorKind::LimitReached), Some(b"2")))));
 }

@@ -39,11 +39,15 @@ async fn set_where(
     Ok(read_frame::<StoreSetAnswer>(&answer)?.digest)
 }
 
-async fn set(context: &SharedContext, key: &str, value: &[u8]) -> Result<String, Error> {
+async fn set_value(context: &SharedContext, key: &str, value: &[u8]) -> Result<String, Error> {
     set_where(context, StoreOwner::Person, key, value, None).await
 }
 
-async fn get(context: &SharedContext, of: StoreOwner, key: &str) -> Result<Option<Vec<u8>>, Error> {
+async fn get_value(
+    context: &SharedContext,
+    of: StoreOwner,
+    key: &str,
+) -> Result<Option<Vec<u8>>, Error> {
     let answer =
         call_service(context, GET, &StoreGet { key: key.to_owned(), of, ..StoreGet::default() })
             .await?;
@@ -52,13 +56,17 @@ async fn get(context: &SharedContext, of: StoreOwner, key: &str) -> Result<Optio
     Ok(value.found.then(|| parsed.bytes.to_vec()))
 }
 
-async fn delete(context: &SharedContext, key: &str, expected: Option<&str>) -> Result<bool, Error> {
+async fn delete_value(
+    context: &SharedContext,
+    key: &str,
+    expected: Option<&str>,
+) -> Result<bool, Error> {
     let expected = expected.map(str::to_owned);
     let request = StoreDelete { key: key.to_owned(), expected, ..StoreDelete::default() };
     Ok(read_frame::<StoreDeleteAnswer>(&call_service(context, DELETE, &request).await?)?.deleted)
 }
 
-async fn list(context: &SharedContext, prefix: &str) -> Result<Vec<(String, u64)>, Error> {
+async fn list_values(context: &SharedContext, prefix: &str) -> Result<Vec<(String, u64)>, Error> {
     let request = StoreList { prefix: prefix.to_owned(), ..StoreList::default() };
     let keys = read_frame::<StoreKeys>(&call_service(context, LIST, &request).await?)?.keys;
     Ok(keys.into_iter().map(|found| (found.key, found.bytes)).collect())
@@ -72,15 +80,18 @@ fn assert_refused(ended: CallResults, kind: ErrorKind) {
 
 pub(super) fn values_are_kept_and_taken_away(host: &dyn HostUnderTest) {
     let ended = run(host, |context| async move {
-        let digest = set(&context, "moon", b"abc").await?;
-        Ok(frame(&(digest, get(&context, StoreOwner::Person, "moon").await?)))
+        let digest = set_value(&context, "moon", b"abc").await?;
+        Ok(frame(&(digest, get_value(&context, StoreOwner::Person, "moon").await?)))
     });
     assert_eq!(ended.answer, Ok(frame(&(ABC, Some(b"abc")))));
     // Another call of the plugin sees them too.
     let ended = run(host, |context| async move {
-        let has = get(&context, StoreOwner::Person, "moon").await?;
-        let taken = [delete(&context, "moon", None).await?, delete(&context, "moon", None).await?];
-        Ok(frame(&(has, taken, get(&context, StoreOwner::Person, "moon").await?)))
+        let has = get_value(&context, StoreOwner::Person, "moon").await?;
+        let taken = [
+            delete_value(&context, "moon", None).await?,
+            delete_value(&context, "moon", None).await?,
+        ];
+        Ok(frame(&(has, taken, get_value(&context, StoreOwner::Person, "moon").await?)))
     });
     assert_eq!(ended.answer, Ok(frame(&(Some(b"abc"), [true, false], None::<()>))));
 }
@@ -88,9 +99,9 @@ pub(super) fn values_are_kept_and_taken_away(host: &dyn HostUnderTest) {
 pub(super) fn person_and_workspace_are_apart(host: &dyn HostUnderTest) {
     let ended = run(host, |context| async move {
         set_where(&context, StoreOwner::Workspace, "moon", b"here", None).await?;
-        let before = get(&context, StoreOwner::Person, "moon").await?;
-        set(&context, "moon", b"everywhere").await?;
-        let here = get(&context, StoreOwner::Workspace, "moon").await?;
+        let before = get_value(&context, StoreOwner::Person, "moon").await?;
+        set_value(&context, "moon", b"everywhere").await?;
+        let here = get_value(&context, StoreOwner::Workspace, "moon").await?;
         let mut folders = Vec::new();
         for of in [StoreOwner::Person, StoreOwner::Workspace] {
             let answer =
@@ -112,23 +123,25 @@ pub(super) fn any_text_is_a_key(host: &dyn HostUnderTest) {
         let (key, value) = ((*key).to_owned(), vec![u8::try_from(at).unwrap_or_default()]);
         let has = value.clone();
         let ended = run(host, |context| async move {
-            set(&context, &key, &value).await?;
-            Ok(frame(&get(&context, StoreOwner::Person, &key).await?))
+            set_value(&context, &key, &value).await?;
+            Ok(frame(&get_value(&context, StoreOwner::Person, &key).await?))
         });
         assert_eq!(ended.answer, Ok(frame(&Some(has))));
     }
     let mut sorted: Vec<_> = keys.iter().map(|key| ((*key).to_owned(), 1)).collect();
     sorted.sort();
-    let ended = run(host, |context| async move { list(&context, "").await.map(|it| frame(&it)) });
+    let ended =
+        run(host, |context| async move { list_values(&context, "").await.map(|it| frame(&it)) });
     assert_eq!(ended.answer, Ok(frame(&sorted)));
-    let ended = run(host, |context| async move { list(&context, "a").await.map(|it| frame(&it)) });
+    let ended =
+        run(host, |context| async move { list_values(&context, "a").await.map(|it| frame(&it)) });
     assert_eq!(ended.answer, Ok(frame(&[("a", 1), ("a/b", 1)])));
 }
 
 pub(super) fn what_is_no_key_is_refused(host: &dyn HostUnderTest) {
     for key in [String::new(), "k".repeat(KEY_BYTES_MAX + 1), "月".repeat(KEY_BYTES_MAX / 3 + 1)] {
         let ended = run(host, |context| async move {
-            set(&context, &key, b"1").await.map(|digest| frame(&digest))
+            set_value(&context, &key, b"1").await.map(|digest| frame(&digest))
         });
         assert_refused(ended, ErrorKind::InvalidArguments);
     }
@@ -157,11 +170,11 @@ pub(super) fn a_value_is_replaced_where_it_is_the_expected_one(host: &dyn HostUn
         for expected in [ABSENT, &first] {
             let set = set_where(&context, person, "moon", b"lost", Some(expected)).await;
             kinds.push(set.err().map(|error| error.kind));
-            let taken = delete(&context, "moon", Some(expected)).await;
+            let taken = delete_value(&context, "moon", Some(expected)).await;
             kinds.push(taken.err().map(|error| error.kind));
         }
-        let has = get(&context, person, "moon").await?;
-        let taken = delete(&context, "moon", Some(&second)).await?;
+        let has = get_value(&context, person, "moon").await?;
+        let taken = delete_value(&context, "moon", Some(&second)).await?;
         Ok(frame(&(kinds, has, taken)))
     });
     let conflicts = [Some(ErrorKind::Conflict); 4];
@@ -170,11 +183,11 @@ pub(super) fn a_value_is_replaced_where_it_is_the_expected_one(host: &dyn HostUn
 
 pub(super) fn too_large_values_are_refused(host: &dyn HostUnderTest) {
     let ended = run(host, |context| async move {
-        set(&context, "large", &vec![1; VALUE_BYTES_MAX]).await?;
-        let has = get(&context, StoreOwner::Person, "large").await?.map(|value| value.len());
-        let more = set(&context, "large", &vec![2; VALUE_BYTES_MAX + 1]).await;
+        set_value(&context, "large", &vec![1; VALUE_BYTES_MAX]).await?;
+        let has = get_value(&context, StoreOwner::Person, "large").await?.map(|value| value.len());
+        let more = set_value(&context, "large", &vec![2; VALUE_BYTES_MAX + 1]).await;
         let kind = more.err().map(|error| error.kind);
-        let stays = get(&context, StoreOwner::Person, "large").await?;
+        let stays = get_value(&context, StoreOwner::Person, "large").await?;
         let first = stays.and_then(|value| value.first().copied());
         Ok(frame(&(has, kind, first)))
     });
@@ -188,16 +201,16 @@ pub(super) fn a_full_store_takes_no_more_and_loses_nothing(host: &dyn HostUnderT
         let (mut kept, mut kind) = (0, None);
         // One more than fit, because the keys take space too.
         for number in 0..=BYTES_MAX / VALUE_BYTES_MAX as u64 {
-            match set(&context, &format!("k{number}"), &value).await {
+            match set_value(&context, &format!("k{number}"), &value).await {
                 Ok(_) => kept += 1,
                 Err(error) => kind = Some(error.kind),
             }
         }
-        let listed = list(&context, "k").await?.len();
+        let listed = list_values(&context, "k").await?.len();
         // A value may be replaced by one of the same size, and freed space can be used again.
-        set(&context, "k0", &value).await?;
-        set(&context, "k0", b"little").await?;
-        set(&context, "other", b"little").await?;
+        set_value(&context, "k0", &value).await?;
+        set_value(&context, "k0", b"little").await?;
+        set_value(&context, "other", b"little").await?;
         Ok(frame(&(kept, kind, listed)))
     });
     let fit = BYTES_MAX / VALUE_BYTES_MAX as u64 - 1;

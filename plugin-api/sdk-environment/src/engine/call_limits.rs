@@ -194,7 +194,7 @@ impl TreeCallLimits {
 mod tests {
     use super::*;
 
-    fn at(path: &str) -> ResolvedPathPair {
+    fn resolved_pair(path: &str) -> ResolvedPathPair {
         ResolvedPathPair::new(path.into(), path.into())
     }
 
@@ -207,7 +207,7 @@ mod tests {
             ..FileLimits::default()
         };
         let limits = CallLimits::new(limits).unwrap();
-        let kept = |path: &str, does| limits.keeps_off(&at(path), does);
+        let kept = |path: &str, does| limits.keeps_off(&resolved_pair(path), does);
         assert_eq!(kept("/w/secret/a", PathOperation::Read), Some(PathRefusalReason::Denied));
         assert_eq!(kept("/w/asked/a.txt", PathOperation::Read), Some(PathRefusalReason::Asked));
         assert_eq!(kept("/w/.env", PathOperation::Read), None);
@@ -215,9 +215,9 @@ mod tests {
         assert_eq!(kept("/w/plain", PathOperation::Write), None);
         let mapped = ResolvedPathPair::new("/workspace/secret".into(), "/w/secret".into());
         assert_eq!(limits.keeps_off(&mapped, PathOperation::Read), Some(PathRefusalReason::Denied));
-        assert!(limits.may_keep_off_below(&at("/w"), PathOperation::Read));
-        assert!(!limits.may_keep_off_below(&at("/v"), PathOperation::Read));
-        assert!(limits.may_keep_off_below(&at("/v"), PathOperation::Write));
+        assert!(limits.may_keep_off_below(&resolved_pair("/w"), PathOperation::Read));
+        assert!(!limits.may_keep_off_below(&resolved_pair("/v"), PathOperation::Read));
+        assert!(limits.may_keep_off_below(&resolved_pair("/v"), PathOperation::Write));
         let protected = Some(ProtectedFiles::default());
         let limits = CallLimits::new(FileLimits { protected, ..FileLimits::default() }).unwrap();
         assert!(

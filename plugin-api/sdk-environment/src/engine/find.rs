@@ -12,8 +12,8 @@ use jaato_types::files::{
 };
 use jaato_types::{ErrorKind, Result};
 
-use super::best::{BestFiles, RankedFile};
 use super::call_limits::TreeCallLimits;
+use super::first_results::{BestFiles, RankedFile};
 use super::folder::{NameOrder, SearchableFiles, SearchableFolder, SearchedFileFacts};
 use super::glob::{SplitGlobPattern, compile_glob, wrong};
 use super::ignored::ExcludePatterns;
@@ -72,7 +72,7 @@ pub(crate) fn find<S: SearchableFiles>(
         folder: pattern.folder.to_owned(),
         cancel: cancel.clone(),
         kind: request.kind,
-        best: BestFiles::new(request.order, limit_of(request.limit)),
+        best: BestFiles::new(request.order, entry_limit(request.limit)),
         unreadable_left: UNREADABLE_MAX,
         until: request
             .within_ms
@@ -119,7 +119,7 @@ fn is_wanted(wanted: FindKind, kind: FileKind) -> bool {
     }
 }
 
-fn limit_of(limit: Option<usize>) -> usize {
+fn entry_limit(limit: Option<usize>) -> usize {
     limit.unwrap_or(FIND_FILES_MAX).min(FIND_FILES_MAX)
 }
 
@@ -131,7 +131,7 @@ fn look_up_file<S: SearchableFiles>(files: &S, path: &str) -> Result<Option<Sear
     }
 }
 
-fn fits(set: &GlobSet, path: &[u8]) -> bool {
+fn matches_set(set: &GlobSet, path: &[u8]) -> bool {
     set.is_match_candidate(&Candidate::new(Path::new(OsStr::from_bytes(path))))
 }
 
@@ -195,7 +195,7 @@ impl<F: SearchableFolder> FileFinder<F> {
             for _ in 0..CLOCK_ENTRIES {
                 let Some((tree, set)) = &mut self.tree else { return true };
                 let Some(kind) = tree.next() else { return true };
-                if is_wanted(self.kind, kind) && fits(set, tree.path()) {
+                if is_wanted(self.kind, kind) && matches_set(set, tree.path()) {
                     // A deleted file existed when it was found. It is sorted last.
                     let facts = || SearchedFileFacts { kind, ..tree.facts().unwrap_or_default() };
                     self.best.add(tree.path(), facts);

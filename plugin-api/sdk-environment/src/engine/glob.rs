@@ -62,7 +62,7 @@ pub(super) fn compiled_set(patterns: &[(&str, &str)]) -> Result<GlobSet> {
         let rest = rest.trim_end_matches('/');
         // A `\` shows that the author has already escaped literal characters.
         let may_be_literal = rest.contains(['[', '{']) && !rest.contains('\\');
-        let as_written = may_be_literal.then(|| glob(&literal(rest)).ok()).flatten();
+        let as_written = may_be_literal.then(|| glob(&escape_brackets(rest)).ok()).flatten();
         match (glob(rest), &as_written) {
             (Ok(glob), _) => {
                 set.add(glob);
@@ -86,7 +86,7 @@ fn is_no_class(error: &globset::Error) -> bool {
 
 /// Escapes brackets and braces in a pattern, because callers pass names such as `[id]` and `{slug}`
 /// unescaped.
-fn literal(pattern: &str) -> String {
+fn escape_brackets(pattern: &str) -> String {
     let mut literal = String::with_capacity(pattern.len() + 16);
     for sign in pattern.chars() {
         match sign {

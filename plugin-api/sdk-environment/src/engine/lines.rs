@@ -98,11 +98,11 @@ fn shown_range(line: &[u8], first: usize) -> (usize, usize) {
     };
     let from = first.saturating_sub(SEARCH_LINE_BYTES_MAX / 4).min(rest);
     let to = from + SEARCH_LINE_BYTES_MAX;
-    (at_char(line, from), at_char(line, to))
+    (char_start(line, from), char_start(line, to))
 }
 
 /// Returns the offset at which the character at this byte starts.
-fn at_char(line: &[u8], at: usize) -> usize {
+fn char_start(line: &[u8], at: usize) -> usize {
     let is_inside = |at: &usize| line.get(*at).is_some_and(|byte| byte & 0xc0 == 0x80);
     (at.saturating_sub(3)..=at).rev().find(|at| !is_inside(at)).unwrap_or(at)
 }

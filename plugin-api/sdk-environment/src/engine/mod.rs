@@ -5,10 +5,10 @@
 //! implement them with handles, and the files of other environments with the environment's six
 //! operations. The engine blocks and is independent of plugins.
 
-mod best;
 mod call_limits;
 mod edit;
 mod find;
+mod first_results;
 mod folder;
 mod glob;
 mod ignored;

@@ -127,7 +127,7 @@ pub(crate) fn search<S: SearchableFiles>(
     let threads = thread::available_parallelism().map_or(1, |it| it.get().min(SEARCHERS_MAX));
     search.search_on_threads(&searcher, threads)?;
     let board = Arc::clone(&search.board);
-    search.start_thread("jaato-walk", move || walk(tree, patterns.as_ref(), &board))?;
+    search.start_thread("jaato-walk", move || walk_tree(tree, patterns.as_ref(), &board))?;
     Ok(search)
 }
 
@@ -257,7 +257,7 @@ impl<F: SearchableFolder> Drop for FileContentSearch<F> {
 }
 
 /// Walks the tree and passes its files to the search threads.
-fn walk<F: SearchableFolder>(
+fn walk_tree<F: SearchableFolder>(
     mut tree: TreeWalk<F>,
     patterns: Option<&GlobSet>,
     board: &SearchBoard<F>,

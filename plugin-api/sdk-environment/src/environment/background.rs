@@ -14,7 +14,7 @@ use parking_lot::{Mutex, MutexGuard};
 
 use super::frames::unknown_handle_error;
 use super::shell::ProgramEvents;
-use super::watched::WatchedValue;
+use super::watched_value::WatchedValue;
 
 /// The most bytes of output in one answer.
 const READ_BYTES_MAX: usize = 256 * 1024;

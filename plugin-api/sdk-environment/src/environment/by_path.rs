@@ -13,7 +13,7 @@ use jaato_types::files::{
 };
 use jaato_types::{Error, ErrorKind, Result};
 
-use super::by_default::file_path;
+use super::default_methods::file_path;
 use super::exchange::{self, ENTRIES_MAX, join_path};
 use super::files::Files;
 use super::streams::PageStream;

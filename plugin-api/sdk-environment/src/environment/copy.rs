@@ -7,7 +7,7 @@ use jaato_types::files::{
 };
 use jaato_types::{Error, ErrorKind, Result};
 
-use super::by_default::{WHOLE_BYTES_MAX, file_path, range, read_whole_file};
+use super::default_methods::{WHOLE_BYTES_MAX, file_path, range, read_whole_file};
 use super::exchange::{ENTRIES_MAX, join_path};
 use super::files::Files;
 use crate::engine::DEPTH_MAX;
@@ -36,7 +36,7 @@ pub(super) async fn copy<F: Files + ?Sized>(
     };
     if copied.is_err() {
         // Report the first error, not one of the cleanup.
-        let _ = files.delete(host, all_of(pair.to)).await;
+        let _ = files.delete(host, recursive_delete(pair.to)).await;
     }
     copied
 }
@@ -58,7 +58,7 @@ pub(super) async fn rename<F: Files + ?Sized>(
         }
     }
     files.copy(host, pair).await?;
-    files.delete(host, all_of(from)).await
+    files.delete(host, recursive_delete(from)).await
 }
 
 async fn copy_folder<F: Files + ?Sized>(
@@ -149,7 +149,7 @@ fn folder(path: &str) -> FolderMake {
     FolderMake { path: path.to_owned(), ..FolderMake::default() }
 }
 
-fn all_of(path: String) -> FileDelete {
+fn recursive_delete(path: String) -> FileDelete {
     FileDelete { path, recursive: true, ..FileDelete::default() }
 }
 

@@ -13,8 +13,8 @@ use jaato_types::process::ProcessEvent;
 use jaato_types::terminal::TerminalEvent;
 use jaato_types::{Error, ErrorKind, Result};
 
-use super::desk::{EnvironmentHandleTable, OpenEnvironmentHandle};
 use super::frames::{done, encode_frame, parse_frame, unknown_handle_error, unknown_operation};
+use super::handle_table::{EnvironmentHandleTable, OpenEnvironmentHandle};
 use super::shell::{Program, ProgramEvents};
 use super::terminals::{Terminal, TerminalEvents};
 use super::traits::ExecutionEnvironment;
@@ -28,12 +28,12 @@ pub(super) async fn answer<E: ExecutionEnvironment>(
     frame: &[u8],
 ) -> Result<Vec<u8>> {
     match operation {
-        SETUP => setup(cx, desk, parse_frame(frame)?).await,
-        TEARDOWN => teardown(cx, desk).await,
+        SETUP => set_up_environment(cx, desk, parse_frame(frame)?).await,
+        TEARDOWN => tear_down_environment(cx, desk).await,
         DESCRIBE => value_frame(&desk.environment()?.facts(cx).await?),
         STREAM_NEXT => {
             let StreamNext { stream, .. } = parse_frame(frame)?;
-            next(cx, desk, stream).await
+            next_item(cx, desk, stream).await
         }
         STREAM_CLOSE => {
             let StreamClose { stream, .. } = parse_frame(frame)?;
@@ -51,7 +51,7 @@ pub(super) async fn answer<E: ExecutionEnvironment>(
     }
 }
 
-async fn setup<E: ExecutionEnvironment>(
+async fn set_up_environment<E: ExecutionEnvironment>(
     cx: &Cx<E::State>,
     desk: &EnvironmentHandleTable<E>,
     setup: EnvironmentSetup,
@@ -75,7 +75,7 @@ async fn setup<E: ExecutionEnvironment>(
 }
 
 /// Ends everything that is open, all at the same time, and then the environment.
-async fn teardown<E: ExecutionEnvironment>(
+async fn tear_down_environment<E: ExecutionEnvironment>(
     cx: &Cx<E::State>,
     desk: &EnvironmentHandleTable<E>,
 ) -> Result<Vec<u8>> {
@@ -99,7 +99,7 @@ async fn teardown<E: ExecutionEnvironment>(
 }
 
 /// Waits for the next item of a stream.
-async fn next<E: ExecutionEnvironment>(
+async fn next_item<E: ExecutionEnvironment>(
     cx: &Cx<E::State>,
     desk: &EnvironmentHandleTable<E>,
     stream: u64,

@@ -6,9 +6,9 @@ use std::sync::Arc;
 use jaato_plugin_sdk::__private::EnvironmentEntry;
 use jaato_types::execution::EnvironmentPart;
 
-use super::desk::EnvironmentHandleTable;
 use super::dispatch;
 use super::files::NoFiles;
+use super::handle_table::EnvironmentHandleTable;
 use super::shell::NoShell;
 use super::terminals::NoTerminals;
 use super::traits::ExecutionEnvironment;

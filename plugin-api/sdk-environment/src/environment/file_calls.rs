@@ -16,12 +16,12 @@ use serde::Deserialize;
 use serde_json::json;
 
 use super::by_path::{FinalLinkHandling, LimitedFiles};
-use super::desk::{EnvironmentHandleTable, OpenEnvironmentHandle};
+use super::exclusive_value::ExclusiveValue;
 use super::files::Files;
 use super::frames::{
     done, encode_frame, parse_frame, read_with_bytes, unknown_handle_error, unknown_operation,
 };
-use super::held::ExclusiveValue;
+use super::handle_table::{EnvironmentHandleTable, OpenEnvironmentHandle};
 use super::streams::NextFrame;
 use super::traits::ExecutionEnvironment;
 use crate::engine::{CallLimits, PathOperation};
@@ -107,7 +107,7 @@ async fn answer_by_path<E: ExecutionEnvironment>(
                 FIND => Box::new(files.find(parse_frame(frame)?).await?),
                 _ => Box::new(files.search(parse_frame(frame)?).await?),
             };
-            return opened(desk, stream).map(Some);
+            return stream_handle_frame(desk, stream).map(Some);
         }
         _ => return Ok(None),
     };
@@ -144,15 +144,15 @@ async fn answer_freely<E: ExecutionEnvironment>(
         COPY => files.copy(cx, parse_frame(frame)?).await.and_then(|()| done()),
         WALK => {
             desk.has_room()?;
-            opened(desk, Box::new(files.walk(cx, parse_frame(frame)?).await?))
+            stream_handle_frame(desk, Box::new(files.walk(cx, parse_frame(frame)?).await?))
         }
         FIND => {
             desk.has_room()?;
-            opened(desk, Box::new(files.find(cx, parse_frame(frame)?).await?))
+            stream_handle_frame(desk, Box::new(files.find(cx, parse_frame(frame)?).await?))
         }
         SEARCH => {
             desk.has_room()?;
-            opened(desk, Box::new(files.search(cx, parse_frame(frame)?).await?))
+            stream_handle_frame(desk, Box::new(files.search(cx, parse_frame(frame)?).await?))
         }
         READ_STREAM => {
             desk.has_room()?;
@@ -196,7 +196,7 @@ pub(super) fn files_of<E: ExecutionEnvironment>(environment: &E) -> Result<&E::F
     environment.files().ok_or_else(gone)
 }
 
-fn opened<E: ExecutionEnvironment>(
+fn stream_handle_frame<E: ExecutionEnvironment>(
     desk: &EnvironmentHandleTable<E>,
     stream: Box<dyn NextFrame<E::Files>>,
 ) -> Result<Vec<u8>> {

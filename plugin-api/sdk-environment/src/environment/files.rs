@@ -12,7 +12,7 @@ use jaato_types::files::{
 };
 
 use super::streams::{FileSink, PageStream, PieceStream};
-use super::{by_default, copy, exchange};
+use super::{copy, default_methods, exchange};
 use crate::engine::CallLimits;
 
 /// The files of an execution environment. Paths that lead outside the allowed folders are refused,
@@ -141,7 +141,7 @@ pub trait Files: Send + Sync + 'static {
         host: &Reporter,
         read: FileReadText,
     ) -> impl Future<Output = Result<FileText>> + Send {
-        by_default::read_text(self, host, read)
+        default_methods::read_text(self, host, read)
     }
 
     /// Replaces pieces of a text. By default reads and writes the whole file, at most 64 MiB, and
@@ -155,7 +155,7 @@ pub trait Files: Send + Sync + 'static {
         host: &Reporter,
         edit: FileEdit,
     ) -> impl Future<Output = Result<FileEditAnswer>> + Send {
-        by_default::edit(self, host, edit)
+        default_methods::edit(self, host, edit)
     }
 
     /// Moves a file or folder. By default copies and then deletes, so others may see both for a
@@ -227,7 +227,7 @@ pub trait Files: Send + Sync + 'static {
         host: &Reporter,
         read: FileRead,
     ) -> impl Future<Output = Result<(u64, PieceStream<Self>)>> + Send {
-        by_default::open(self, host, read)
+        default_methods::open(self, host, read)
     }
 
     /// Starts to write a file in pieces. By default collects at most 64 MiB and writes them at
@@ -240,7 +240,7 @@ pub trait Files: Send + Sync + 'static {
         _host: &Reporter,
         write: FileWrite,
     ) -> impl Future<Output = Result<FileSink<Self>>> + Send {
-        ready(Ok(by_default::create(write)))
+        ready(Ok(default_methods::create(write)))
     }
 }
 

@@ -4,17 +4,17 @@
 //! that authors need not.
 
 mod background;
-mod by_default;
 mod by_path;
 mod copy;
-mod desk;
+mod default_methods;
 mod dispatch;
 mod entry;
 mod exchange;
+mod exclusive_value;
 mod file_calls;
 mod files;
 mod frames;
-mod held;
+mod handle_table;
 mod program_calls;
 mod remote;
 mod served;
@@ -23,7 +23,7 @@ mod streams;
 mod terminal_calls;
 mod terminals;
 mod traits;
-mod watched;
+mod watched_value;
 
 pub use entry::entry;
 pub use files::{Files, NoFiles};

@@ -17,11 +17,11 @@ use jaato_types::{Error, Result};
 use serde_json::json;
 
 use super::background::BackgroundProgram;
-use super::desk::{EnvironmentHandleTable, EnvironmentProgram, OpenEnvironmentHandle};
+use super::exclusive_value::ExclusiveValue;
 use super::frames::{
     done, encode_frame, parse_frame, read_with_bytes, unknown_handle_error, unknown_operation,
 };
-use super::held::ExclusiveValue;
+use super::handle_table::{EnvironmentHandleTable, EnvironmentProgram, OpenEnvironmentHandle};
 use super::shell::{Program, Shell};
 use super::traits::ExecutionEnvironment;
 
@@ -37,7 +37,8 @@ pub(super) async fn answer<E: ExecutionEnvironment>(
     match operation {
         SPAWN => {
             desk.has_room()?;
-            let (program, events) = shell.start(cx, bounded(desk, parse_frame(frame)?)).await?;
+            let (program, events) =
+                shell.start(cx, with_default_deadline(desk, parse_frame(frame)?)).await?;
             let pid = program.pid();
             let process = desk.add(OpenEnvironmentHandle::Program {
                 program,
@@ -47,11 +48,12 @@ pub(super) async fn answer<E: ExecutionEnvironment>(
                 &json!({ "process": process, "pid": pid.unwrap_or(0), STREAM_KEY: process }),
             )
         }
-        PREPARE => match shell.prepare(cx, bounded(desk, parse_frame(frame)?)).await? {
+        PREPARE => match shell.prepare(cx, with_default_deadline(desk, parse_frame(frame)?)).await?
+        {
             Some(spawn) => value_frame(&spawn),
             None => Err(unknown_operation(operation)),
         },
-        START => start(cx, desk, shell, parse_frame(frame)?).await,
+        START => start_program(cx, desk, shell, parse_frame(frame)?).await,
         LIST => value_frame(&desk.background.list()),
         OUTPUT => {
             let (output, bytes) = desk.background.output(parse_frame(frame)?)?;
@@ -64,7 +66,7 @@ pub(super) async fn answer<E: ExecutionEnvironment>(
                 .find(process)
                 .ok_or_else(|| unknown_handle_error("program", process))?;
             value_frame(&ProcessWaitAnswer {
-                exit: wait(cx, &kept, timeout_ms).await?,
+                exit: wait_for_exit(cx, &kept, timeout_ms).await?,
                 ..ProcessWaitAnswer::default()
             })
         }
@@ -100,11 +102,14 @@ pub(super) async fn answer<E: ExecutionEnvironment>(
 }
 
 /// Applies the environment's default deadline to a program without one.
-fn bounded<E: ExecutionEnvironment>(desk: &EnvironmentHandleTable<E>, spawn: Spawn) -> Spawn {
+fn with_default_deadline<E: ExecutionEnvironment>(
+    desk: &EnvironmentHandleTable<E>,
+    spawn: Spawn,
+) -> Spawn {
     Spawn { deadline_ms: spawn.deadline_ms.or(desk.shell_timeout_ms()), ..spawn }
 }
 
-async fn start<E: ExecutionEnvironment>(
+async fn start_program<E: ExecutionEnvironment>(
     cx: &Cx<E::State>,
     desk: &EnvironmentHandleTable<E>,
     shell: &E::Shell,
@@ -126,7 +131,7 @@ async fn start<E: ExecutionEnvironment>(
 }
 
 /// Waits for an exit, up to the timeout.
-async fn wait<S, P>(
+async fn wait_for_exit<S, P>(
     cx: &Cx<S>,
     kept: &BackgroundProgram<P>,
     timeout_ms: Option<u64>,

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use jaato_types::files::{FolderList, READ_BYTES_MAX};
 use jaato_types::{Error, ErrorKind, Result};
 
-use super::by_default::{file_path, range};
+use super::default_methods::{file_path, range};
 use super::exchange::{EngineChannel, join_path};
 use crate::engine::{
     self, FolderNames, NameOrder, SearchStartFolder, SearchableFolder, SearchedFileFacts,

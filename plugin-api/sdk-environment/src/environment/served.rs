@@ -4,8 +4,8 @@ use jaato_plugin_sdk::__private::{detached_call, detached_home};
 use jaato_plugin_sdk::Cx;
 use jaato_types::Result;
 
-use super::desk::EnvironmentHandleTable;
 use super::dispatch;
+use super::handle_table::EnvironmentHandleTable;
 use super::traits::ExecutionEnvironment;
 
 /// Answers the operations of an environment without a plugin around it.

@@ -12,9 +12,9 @@ use jaato_types::terminal::{
 use jaato_types::{Error, ErrorKind, Result};
 use serde_json::json;
 
-use super::desk::{EnvironmentHandleTable, OpenEnvironmentHandle};
+use super::exclusive_value::ExclusiveValue;
 use super::frames::{done, parse_frame, read_with_bytes, unknown_handle_error, unknown_operation};
-use super::held::ExclusiveValue;
+use super::handle_table::{EnvironmentHandleTable, OpenEnvironmentHandle};
 use super::terminals::{Terminal, Terminals};
 use super::traits::ExecutionEnvironment;
 
@@ -26,7 +26,7 @@ pub(super) async fn answer<E: ExecutionEnvironment>(
     frame: &[u8],
 ) -> Result<Vec<u8>> {
     if operation == SPAWN {
-        return spawn(cx, desk, parse_frame(frame)?).await;
+        return spawn_terminal(cx, desk, parse_frame(frame)?).await;
     }
     let (request, bytes): (serde_json::Value, Vec<u8>) = read_with_bytes(frame)?;
     let TerminalRef { terminal: number, .. } = parse_request(&request)?;
@@ -64,7 +64,7 @@ pub(super) async fn answer<E: ExecutionEnvironment>(
     done()
 }
 
-async fn spawn<E: ExecutionEnvironment>(
+async fn spawn_terminal<E: ExecutionEnvironment>(
     cx: &Cx<E::State>,
     desk: &EnvironmentHandleTable<E>,
     mut spawn: TerminalSpawn,

@@ -7,8 +7,8 @@ use jaato_types::Result;
 use jaato_types::files::{FileResolve, FileResolveAnswer, RESOLVE_PATHS_MAX};
 use parking_lot::Mutex;
 
-use super::asked::RequestedPath;
 use super::limits::WRITE_LOCKS;
+use super::requested_path::RequestedPath;
 use super::roots::OpenRoots;
 use super::settings::{AllowedFolder, ConfinedFilesSettings};
 use super::temporary::SelfRemovingFolder;

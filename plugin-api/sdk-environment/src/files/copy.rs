@@ -13,7 +13,7 @@ use super::confined::ConfinedFiles;
 use super::draft::{DraftFile, ExistingNamePolicy, errno_of, rename_new, unique_name};
 use super::folder::{ListedFolder, open_in};
 use super::limits::{COPY_ENTRIES_MAX, RACES_MAX};
-use super::place::PathTarget;
+use super::path_target::PathTarget;
 use super::removal::delete_folder;
 use super::steps::{FinalLinkPolicy, MissingFolderPolicy};
 use crate::engine::{DEPTH_MAX, NameOrder, PathOperation};
@@ -137,7 +137,7 @@ fn copy_folder(source: &PathTarget, place: &PathTarget, name: &OsStr) -> Result<
     }
     let draft = unique_name().map_err(failed)?;
     mkdirat(&*place.dir, &draft, Mode::from_raw_mode(0o700)).map_err(failed)?;
-    let copied = fill(source, place, &draft)
+    let copied = copy_into_draft(source, place, &draft)
         .and_then(|()| rename_new(&*place.dir, &draft, &*place.dir, name).map_err(failed));
     if copied.is_err() {
         // Report the first error, not one of the cleanup.
@@ -153,7 +153,7 @@ struct CopyFolderLevel {
     mode: u32,
 }
 
-fn fill(source: &PathTarget, place: &PathTarget, draft: &OsStr) -> Result<()> {
+fn copy_into_draft(source: &PathTarget, place: &PathTarget, draft: &OsStr) -> Result<()> {
     let failed = |errno| errors::operation_error(FileOperationVerb::Copy, &source.shown, errno);
     let failed_there =
         |errno| errors::operation_error(FileOperationVerb::Copy, &place.shown, errno);

@@ -6,7 +6,7 @@ use rustix::fs::{AtFlags, FlockOperation, OFlags, flock, unlinkat};
 use rustix::io::Errno;
 
 use super::confined::ConfinedFiles;
-use super::place::PathTarget;
+use super::path_target::PathTarget;
 use super::removal::delete_folder;
 use super::steps::FinalLinkPolicy;
 use crate::engine::PathOperation;

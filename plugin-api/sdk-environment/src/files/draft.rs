@@ -14,7 +14,7 @@ use rustix::fs::{
 };
 use rustix::io::Errno;
 
-use super::place::FolderHandle;
+use super::path_target::FolderHandle;
 use crate::platform::FileMetadata;
 
 /// A file that is not yet renamed. Dropping it removes it.

@@ -11,7 +11,7 @@ use jaato_types::files::FileKind;
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, fstat, openat, statat};
 use rustix::io::Errno;
 
-use super::place::FolderHandle;
+use super::path_target::FolderHandle;
 use crate::engine::{FolderNames, NameOrder, SearchableFolder, SearchedFileFacts};
 use crate::platform::{FileMetadata, kind_of, read_folder};
 

@@ -8,7 +8,7 @@ use rustix::io::Errno;
 use super::confined::ConfinedFiles;
 use super::folder::{ListedFolder, open_in};
 use super::limits::COPY_ENTRIES_MAX;
-use super::place::PathTarget;
+use super::path_target::PathTarget;
 use crate::engine::{CallLimits, DEPTH_MAX, NameOrder, PathOperation, ResolvedPathPair};
 use crate::errors::{self, FileOperationVerb};
 

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use jaato_types::{Error, ErrorKind, Result};
 use rustix::fs::{CWD, Mode, OFlags, openat};
 
-use super::asked::{RequestedPath, join_parts, push_parts};
-use super::place::{FolderHandle, PathTarget};
+use super::path_target::{FolderHandle, PathTarget};
+use super::requested_path::{RequestedPath, join_parts, push_parts};
 use super::settings::{AllowedFolder, FolderAccess};
 use crate::engine::{PathOperation, ResolvedPathPair};
 use crate::errors::{self, FileOperationVerb};

@@ -12,7 +12,7 @@ use rustix::fs::{CWD, Mode, openat};
 
 use super::confined::ConfinedFiles;
 use super::folder::open_in;
-use super::place::{FolderHandle, PathTarget};
+use super::path_target::{FolderHandle, PathTarget};
 use super::steps::FinalLinkPolicy;
 use crate::engine::{
     self, PathOperation, SearchCancel, SearchStartFolder, SearchableFiles, SearchableFolder,

@@ -15,9 +15,9 @@ use jaato_types::Result;
 use rustix::fs::{AtFlags, FileType, Mode, mkdirat, openat, readlinkat, statat};
 use rustix::io::Errno;
 
-use super::asked::{RequestedPath, push_parts};
 use super::limits::{LINKS_MAX, RACES_MAX};
-use super::place::{AncestorFolder, FolderHandle, PathTarget};
+use super::path_target::{AncestorFolder, FolderHandle, PathTarget};
+use super::requested_path::{RequestedPath, push_parts};
 use super::roots::OpenRoots;
 use crate::engine::{CallLimits, PATH_BYTES_MAX, PathOperation, ResolvedPathPair};
 use crate::errors::{self, FileOperationVerb};

@@ -9,9 +9,9 @@ use rustix::fd::OwnedFd;
 use rustix::fs::fstat;
 use rustix::io::{Errno, pread};
 
-use super::asked::RequestedPath;
 use super::confined::ConfinedFiles;
 use super::draft::{DraftFile, ExistingNamePolicy, errno_of};
+use super::requested_path::RequestedPath;
 use super::steps::{FinalLinkPolicy, MissingFolderPolicy};
 use super::write::WriteTarget;
 use crate::errors::{self, FileOperationVerb};

@@ -8,11 +8,11 @@ use jaato_types::files::{FileFacts, FileKind, FileWrite, WriteMode};
 use rustix::fs::{Access, AtFlags, Mode, OFlags, accessat, fstat, ftruncate, openat};
 use rustix::io::Errno;
 
-use super::asked::RequestedPath;
 use super::confined::ConfinedFiles;
 use super::draft::{DraftFile, ExistingNamePolicy, errno_of};
 use super::limits::RACES_MAX;
-use super::place::PathTarget;
+use super::path_target::PathTarget;
+use super::requested_path::RequestedPath;
 use super::steps::{FinalLinkPolicy, MissingFolderPolicy};
 use crate::engine::EDIT_BYTES_MAX;
 use crate::errors::{self, FileOperationVerb};

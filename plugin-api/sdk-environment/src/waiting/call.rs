@@ -127,10 +127,10 @@ impl SystemCallNumbers {
         for (argument, word) in arguments.iter_mut().zip(words) {
             *argument = u64::from_str_radix(word.strip_prefix("0x")?, 16).ok()?;
         }
-        Some(ThreadActivity::Blocked(self.call(number, arguments)))
+        Some(ThreadActivity::Blocked(self.classify_call(number, arguments)))
     }
 
-    fn call(&self, number: i64, arguments: [u64; 6]) -> WaitingSystemCall {
+    fn classify_call(&self, number: i64, arguments: [u64; 6]) -> WaitingSystemCall {
         let [first, second, third, fourth, fifth, _] = arguments;
         let wait = |calls: &[(i64, TimeoutEncoding)]| {
             calls.iter().find(|call| call.0 == number).map(|call| call.1)
@@ -190,7 +190,7 @@ mod tests {
         assert_eq!(numbers.read(text), expected, "{text}");
     }
 
-    fn blocked(call: WaitingSystemCall) -> Option<ThreadActivity> {
+    fn blocked_activity(call: WaitingSystemCall) -> Option<ThreadActivity> {
         Some(ThreadActivity::Blocked(call))
     }
 
@@ -205,47 +205,51 @@ mod tests {
             descriptors: 1,
             timeout: SystemCallTimeout::Endless,
         };
-        check(&X86_64, bash, blocked(select));
+        check(&X86_64, bash, blocked_activity(select));
         let cat = "0 0x0 0x7f3c1f5d1000 0x20000 0x22 0x0 0x0 0x7ffee4f0 0x7f3c1f6e519d\n";
-        check(&X86_64, cat, blocked(WaitingSystemCall::Read { descriptor: 0 }));
+        check(&X86_64, cat, blocked_activity(WaitingSystemCall::Read { descriptor: 0 }));
         let python = "7 0x7ffd03a1f0b0 0x1 0x64 0x0 0x0 0x0 0x7ffd03a1f060 0x7f0e1a0d5c3f\n";
         let poll = WaitingSystemCall::Poll {
             list: 0x7ffd_03a1_f0b0,
             length: 1,
             timeout: SystemCallTimeout::Milliseconds(100),
         };
-        check(&X86_64, python, blocked(poll));
+        check(&X86_64, python, blocked_activity(poll));
         let node = "281 0xd 0x7ffc3b5f0 0x400 0xffffffff 0x0 0x8 0x7ffc3b5d0 0x7f9b5c2f3a5e\n";
         let epoll =
             WaitingSystemCall::Epoll { descriptor: 13, timeout: SystemCallTimeout::Endless };
-        check(&X86_64, node, blocked(epoll));
+        check(&X86_64, node, blocked_activity(epoll));
         let vim = "270 0x1 0x7ffd1000 0x0 0x7ffd1080 0x7ffd1100 0x0 0x7ffd0f00 0x7f7ae7d16c26\n";
         let timeout = SystemCallTimeout::Stands { at: 0x7ffd_1100, parts: 1_000_000_000 };
         check(
             &X86_64,
             vim,
-            blocked(WaitingSystemCall::Select { set: 0x7ffd_1000, descriptors: 1, timeout }),
+            blocked_activity(WaitingSystemCall::Select {
+                set: 0x7ffd_1000,
+                descriptors: 1,
+                timeout,
+            }),
         );
         let sleep = "230 0x0 0x0 0x7ffe2c0 0x0 0x0 0x0 0x7ffe2b0 0x7fe9b9e8c7f7\n";
-        check(&X86_64, sleep, blocked(WaitingSystemCall::Other));
-        check(&X86_64, "-1 0x7ffe2b0 0x7fe9b9e8c7f7\n", blocked(WaitingSystemCall::Other));
+        check(&X86_64, sleep, blocked_activity(WaitingSystemCall::Other));
+        check(&X86_64, "-1 0x7ffe2b0 0x7fe9b9e8c7f7\n", blocked_activity(WaitingSystemCall::Other));
         check(&X86_64, "running\n", Some(ThreadActivity::Running));
         check(
             &X86_64,
             "219 0x0 0x0 0x0 0x0 0x0 0x0 0x1 0x2\n",
-            blocked(WaitingSystemCall::Restarted),
+            blocked_activity(WaitingSystemCall::Restarted),
         );
     }
 
     #[test]
     fn architectures_have_their_own_call_numbers() {
         let text = "63 0xffffffff00000003 0x1 0x1 0x0 0x0 0x0 0x1 0x2";
-        check(&AARCH64, text, blocked(WaitingSystemCall::Read { descriptor: 3 }));
-        check(&X86_64, text, blocked(WaitingSystemCall::Other));
+        check(&AARCH64, text, blocked_activity(WaitingSystemCall::Read { descriptor: 3 }));
+        check(&X86_64, text, blocked_activity(WaitingSystemCall::Other));
         let text = "73 0x10 0x2 0x0 0x0 0x0 0x0 0x1 0x2";
         let poll =
             WaitingSystemCall::Poll { list: 16, length: 2, timeout: SystemCallTimeout::Endless };
-        check(&AARCH64, text, blocked(poll));
+        check(&AARCH64, text, blocked_activity(poll));
     }
 
     #[test]

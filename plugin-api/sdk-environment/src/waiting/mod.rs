@@ -4,17 +4,17 @@
 //! this module.
 
 mod call;
-mod seen;
 mod sets;
+mod wait_history;
 
 use jaato_types::terminal::TerminalWait;
 
 pub use call::{SystemCallNumbers, SystemCallTimeout, ThreadActivity, WaitingSystemCall};
-pub use seen::TerminalWaitHistory;
 pub use sets::{
     DESCRIPTORS_MAX, POLL_ENTRY_BYTES, TIME_BYTES, milliseconds, of_epoll, of_poll, of_select,
     select_bytes, terminal_index,
 };
+pub use wait_history::TerminalWaitHistory;
 
 /// The result of one look at a terminal.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

@@ -20,7 +20,7 @@ pub enum Link {
     Itself,
 }
 
-fn told(value: impl std::fmt::Debug) -> String {
+fn format_result(value: impl std::fmt::Debug) -> String {
     format!("{value:?}")
 }
 
@@ -28,22 +28,22 @@ fn bytes((facts, bytes): (FileBytes, Vec<u8>)) -> String {
     format!("{facts:?} {}", String::from_utf8_lossy(&bytes))
 }
 
-fn read(path: &str) -> FileRead {
+fn read_request(path: &str) -> FileRead {
     FileRead { path: path.to_owned(), ..FileRead::default() }
 }
 
-fn write(path: &str, mode: WriteMode) -> FileWrite {
+fn write_request(path: &str, mode: WriteMode) -> FileWrite {
     FileWrite { path: path.to_owned(), mode, ..FileWrite::default() }
 }
 
-fn pair(from: &str, to: &str) -> FilePair {
+fn file_pair(from: &str, to: &str) -> FilePair {
     FilePair { from: from.to_owned(), to: to.to_owned(), overwrite: true }
 }
 
 fn streamed(confined: &ConfinedFiles, path: &str, mode: WriteMode) -> Result<String> {
-    let mut writer = confined.write_stream(&write(path, mode))?;
+    let mut writer = confined.write_stream(&write_request(path, mode))?;
     writer.write(b"streamed")?;
-    writer.finish().map(told)
+    writer.finish().map(format_result)
 }
 
 fn found(confined: &ConfinedFiles, pattern: &str, path: &str) -> Result<String> {
@@ -76,30 +76,38 @@ const fn itself(name: &'static str, run: fn(&ConfinedFiles, &str) -> Result<Stri
 }
 
 pub const OPERATIONS: &[Operation] = &[
-    follows("read", |it, path| it.read(&read(path)).map(bytes)),
+    follows("read", |it, path| it.read(&read_request(path)).map(bytes)),
     follows("read, cached", |it, path| {
-        it.read_cached(&read(path)).map(bytes).map_or_else(|| it.read(&read(path)).map(bytes), Ok)
+        it.read_cached(&read_request(path))
+            .map(bytes)
+            .map_or_else(|| it.read(&read_request(path)).map(bytes), Ok)
     }),
     follows("read text", |it, path| {
         let request = FileReadText { path: path.to_owned(), ..FileReadText::default() };
-        it.read_text(&request).map(told)
+        it.read_text(&request).map(format_result)
     }),
     follows("read stream", |it, path| {
-        let (_, mut pieces) = it.read_stream(&read(path))?;
+        let (_, mut pieces) = it.read_stream(&read_request(path))?;
         let piece = pieces.read()?.unwrap_or_default();
         Ok(String::from_utf8_lossy(&piece).into_owned())
     }),
-    follows("write", |it, path| it.write(&write(path, WriteMode::Replace), b"new").map(told)),
-    itself("write new", |it, path| it.write(&write(path, WriteMode::CreateNew), b"new").map(told)),
-    follows("append", |it, path| it.write(&write(path, WriteMode::Append), b"more").map(told)),
+    follows("write", |it, path| {
+        it.write(&write_request(path, WriteMode::Replace), b"new").map(format_result)
+    }),
+    itself("write new", |it, path| {
+        it.write(&write_request(path, WriteMode::CreateNew), b"new").map(format_result)
+    }),
+    follows("append", |it, path| {
+        it.write(&write_request(path, WriteMode::Append), b"more").map(format_result)
+    }),
     follows("write with parents", |it, path| {
-        let request = FileWrite { parents: true, ..write(path, WriteMode::Replace) };
-        it.write(&request, b"new").map(told)
+        let request = FileWrite { parents: true, ..write_request(path, WriteMode::Replace) };
+        it.write(&request, b"new").map(format_result)
     }),
     follows("write below with parents", |it, path| {
-        let request = FileWrite { parents: true, ..write(path, WriteMode::Append) };
+        let request = FileWrite { parents: true, ..write_request(path, WriteMode::Append) };
         let path = format!("{path}/a/b/new");
-        it.write(&FileWrite { path, ..request }, b"new").map(told)
+        it.write(&FileWrite { path, ..request }, b"new").map(format_result)
     }),
     follows("write stream", |it, path| streamed(it, path, WriteMode::Replace)),
     itself("write new stream", |it, path| streamed(it, path, WriteMode::CreateNew)),
@@ -107,40 +115,49 @@ pub const OPERATIONS: &[Operation] = &[
     follows("edit", |it, path| {
         let edit = TextEdit { old: "N".to_owned(), new: "n".to_owned(), all: true };
         let request = FileEdit { path: path.to_owned(), edits: vec![edit], expected: None };
-        it.edit(&request).map(told)
+        it.edit(&request).map(format_result)
     }),
     itself("delete", |it, path| {
-        it.delete(&FileDelete { path: path.to_owned(), recursive: false }).map(told)
+        it.delete(&FileDelete { path: path.to_owned(), recursive: false }).map(format_result)
     }),
     itself("delete all", |it, path| {
-        it.delete(&FileDelete { path: path.to_owned(), recursive: true }).map(told)
+        it.delete(&FileDelete { path: path.to_owned(), recursive: true }).map(format_result)
     }),
-    follows("list", |it, path| it.list(&FolderList { path: path.to_owned(), skip: 0 }).map(told)),
+    follows("list", |it, path| {
+        it.list(&FolderList { path: path.to_owned(), skip: 0 }).map(format_result)
+    }),
     follows("stat", |it, path| {
-        it.stat(&FilePath { path: path.to_owned(), ..FilePath::default() }).map(told)
+        it.stat(&FilePath { path: path.to_owned(), ..FilePath::default() }).map(format_result)
     }),
     follows("make folder", |it, path| {
-        it.make_folder(&FolderMake { path: path.to_owned(), parents: false }).map(told)
+        it.make_folder(&FolderMake { path: path.to_owned(), parents: false }).map(format_result)
     }),
     follows("make folders", |it, path| {
-        it.make_folder(&FolderMake { path: format!("{path}/a/b"), parents: true }).map(told)
+        it.make_folder(&FolderMake { path: format!("{path}/a/b"), parents: true })
+            .map(format_result)
     }),
-    itself("move away", |it, path| it.move_to(&pair(path, "moved")).map(told)),
-    itself("move there", |it, path| it.move_to(&pair("file.txt", path)).map(told)),
-    itself("move a folder there", |it, path| it.move_to(&pair("folder", path)).map(told)),
+    itself("move away", |it, path| it.move_to(&file_pair(path, "moved")).map(format_result)),
+    itself("move there", |it, path| it.move_to(&file_pair("file.txt", path)).map(format_result)),
+    itself("move a folder there", |it, path| {
+        it.move_to(&file_pair("folder", path)).map(format_result)
+    }),
     follows("copy from", |it, path| {
-        it.copy(&pair(path, "copied"))?;
-        it.read(&read("copied")).or_else(|_| it.read(&read("copied/secret.txt"))).map(bytes)
+        it.copy(&file_pair(path, "copied"))?;
+        it.read(&read_request("copied"))
+            .or_else(|_| it.read(&read_request("copied/secret.txt")))
+            .map(bytes)
     }),
-    itself("copy there", |it, path| it.copy(&pair("file.txt", path)).map(told)),
-    itself("copy a folder there", |it, path| it.copy(&pair("folder", path)).map(told)),
+    itself("copy there", |it, path| it.copy(&file_pair("file.txt", path)).map(format_result)),
+    itself("copy a folder there", |it, path| {
+        it.copy(&file_pair("folder", path)).map(format_result)
+    }),
     follows("find in it", |it, path| found(it, "**/*", path)),
     follows("find by it", |it, path| found_by(it, &format!("{path}/*"))),
     follows("find it", found_by),
     follows("walk", |it, path| {
         let request =
             FileWalk { path: path.to_owned(), include_ignored: true, ..FileWalk::default() };
-        it.walk(&request).map(|walk| told(walk.map(Result::unwrap).collect::<Vec<_>>()))
+        it.walk(&request).map(|walk| format_result(walk.map(Result::unwrap).collect::<Vec<_>>()))
     }),
-    follows("folder", |it, path| it.folder(path).map(told)),
+    follows("folder", |it, path| it.folder(path).map(format_result)),
 ];

@@ -9,12 +9,12 @@ use jaato_types::files::*;
 use super::trap::{SECRET, Trap};
 use crate::support::Ground;
 
-fn read(confined: &ConfinedFiles, path: &str) -> jaato_types::Result<String> {
+fn read_text(confined: &ConfinedFiles, path: &str) -> jaato_types::Result<String> {
     let request = FileRead { path: path.to_owned(), ..FileRead::default() };
     confined.read(&request).map(|(_, bytes)| String::from_utf8(bytes).unwrap())
 }
 
-fn write(path: &str) -> FileWrite {
+fn write_request(path: &str) -> FileWrite {
     FileWrite { path: path.to_owned(), ..FileWrite::default() }
 }
 
@@ -26,11 +26,11 @@ fn invalid_paths_are_refused() {
         ("file.txt\0/../../outside/secret.txt", "NUL"),
         (&"../outside/".repeat(1000), "too long"),
     ] {
-        let error = read(&trap.confined, path).unwrap_err();
+        let error = read_text(&trap.confined, path).unwrap_err();
         assert_eq!(error.kind, ErrorKind::InvalidArguments, "{error}");
         assert!(error.message.contains(part) && error.message.len() < 200, "{error}");
     }
-    let error = read(&trap.confined, &"x".repeat(300)).unwrap_err();
+    let error = read_text(&trap.confined, &"x".repeat(300)).unwrap_err();
     assert!(error.message.ends_with("the name is too long"), "{error}");
 }
 
@@ -38,7 +38,7 @@ fn invalid_paths_are_refused() {
 fn path_with_different_case_is_outside_the_allowed_folder() {
     let trap = Trap::new();
     let path = trap.ground.shown("work").replace("/work", "/WORK");
-    let error = read(&trap.confined, &format!("{path}/file.txt")).unwrap_err();
+    let error = read_text(&trap.confined, &format!("{path}/file.txt")).unwrap_err();
     assert_eq!(error.kind, ErrorKind::PermissionDenied);
 }
 
@@ -46,7 +46,7 @@ fn path_with_different_case_is_outside_the_allowed_folder() {
 fn symlink_loop_is_reported_as_a_loop() {
     let trap = Trap::new();
     for path in ["loop_1", "loop_1/file.txt", "loop_2/../file.txt"] {
-        let error = read(&trap.confined, path).unwrap_err();
+        let error = read_text(&trap.confined, path).unwrap_err();
         assert!(error.message.contains("loop of symbolic links"), "{error}");
     }
 }
@@ -56,8 +56,8 @@ fn hard_link_can_be_read_and_written_like_any_file() {
     let trap = Trap::new();
     // A process that can create a hard link can already read and write the file.
     fs::hard_link(trap.ground.path("outside/secret.txt"), trap.ground.path("work/hard")).unwrap();
-    assert_eq!(read(&trap.confined, "hard").unwrap(), SECRET);
-    trap.confined.write(&write("hard"), b"new").unwrap();
+    assert_eq!(read_text(&trap.confined, "hard").unwrap(), SECRET);
+    trap.confined.write(&write_request("hard"), b"new").unwrap();
     assert_eq!(trap.ground.text("work/hard"), "new");
     assert_eq!(trap.ground.text("outside/secret.txt"), "new");
 }
@@ -67,9 +67,9 @@ fn renamed_allowed_folder_stays_the_opened_folder() {
     let trap = Trap::new();
     fs::rename(trap.ground.path("work"), trap.ground.path("renamed")).unwrap();
     trap.ground.link(trap.ground.path("outside"), "work");
-    assert_eq!(read(&trap.confined, "file.txt").unwrap(), "inside");
-    assert_eq!(read(&trap.confined, "secret.txt").unwrap_err().kind, ErrorKind::NotFound);
-    trap.confined.write(&write("new.txt"), b"new").unwrap();
+    assert_eq!(read_text(&trap.confined, "file.txt").unwrap(), "inside");
+    assert_eq!(read_text(&trap.confined, "secret.txt").unwrap_err().kind, ErrorKind::NotFound);
+    trap.confined.write(&write_request("new.txt"), b"new").unwrap();
     assert_eq!(trap.ground.text("renamed/new.txt"), "new");
     assert!(!trap.ground.path("outside/new.txt").exists());
 }
@@ -108,7 +108,7 @@ fn copied_folder_keeps_its_links_and_their_targets_stay_refused() {
     trap.confined.copy(&pair).unwrap();
     let link = fs::read_link(trap.ground.path("work/copy/chain_3")).unwrap();
     assert_eq!(link, trap.ground.path("outside"));
-    let error = read(&trap.confined, "copy/chain_3/secret.txt").unwrap_err();
+    let error = read_text(&trap.confined, "copy/chain_3/secret.txt").unwrap_err();
     assert_eq!(error.kind, ErrorKind::PermissionDenied);
     trap.check("copy", "");
 }
@@ -138,11 +138,11 @@ fn allowed_folders_and_their_parents_cannot_be_deleted_or_moved() {
         assert_eq!(error.kind, ErrorKind::PermissionDenied, "{path}: {error}");
     }
     for path in ["a/inner/new", "other_name/inner/new", "a/inner/../inner/new", "a/inner/x/new"] {
-        let request = FileWrite { parents: true, ..write(path) };
+        let request = FileWrite { parents: true, ..write_request(path) };
         let error = confined.write(&request, b"new").unwrap_err();
         assert!(error.message.ends_with("is read-only"), "{path}: {error}");
     }
-    assert_eq!(read(&confined, "other_name/inner/file.txt").unwrap(), "inner");
+    assert_eq!(read_text(&confined, "other_name/inner/file.txt").unwrap(), "inner");
     assert_eq!(fs::read_dir(ground.path("work/a/inner")).unwrap().count(), 1);
 }
 

@@ -78,13 +78,17 @@ impl Trap {
 /// Returns everything next to the allowed folders.
 fn outside_of(ground: &Ground) -> BTreeMap<String, String> {
     let mut found = BTreeMap::new();
-    collect(ground.folder.path(), &mut found, |name| {
+    collect_entries(ground.folder.path(), &mut found, |name| {
         matches!(name, "work" | "second" | "fixed" | "base")
     });
     found
 }
 
-fn collect(folder: &Path, found: &mut BTreeMap<String, String>, is_left_out: fn(&str) -> bool) {
+fn collect_entries(
+    folder: &Path,
+    found: &mut BTreeMap<String, String>,
+    is_left_out: fn(&str) -> bool,
+) {
     for entry in fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
         if is_left_out(path.file_name().unwrap().to_str().unwrap()) {
@@ -102,7 +106,7 @@ fn collect(folder: &Path, found: &mut BTreeMap<String, String>, is_left_out: fn(
         );
         found.insert(path.display().to_string(), facts);
         if metadata.is_dir() {
-            collect(&path, found, |_| false);
+            collect_entries(&path, found, |_| false);
         }
     }
 }

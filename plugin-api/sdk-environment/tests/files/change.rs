@@ -9,15 +9,15 @@ use jaato_types::{ErrorKind, Result};
 
 use crate::support::{Ground, is_root, set_mode};
 
-fn request(path: &str, mode: WriteMode) -> FileWrite {
+fn write_request(path: &str, mode: WriteMode) -> FileWrite {
     FileWrite { path: path.to_owned(), mode, ..FileWrite::default() }
 }
 
-fn write(confined: &ConfinedFiles, path: &str, text: &str) -> Result<FileFacts> {
-    confined.write(&request(path, WriteMode::Replace), text.as_bytes())
+fn write_file(confined: &ConfinedFiles, path: &str, text: &str) -> Result<FileFacts> {
+    confined.write(&write_request(path, WriteMode::Replace), text.as_bytes())
 }
 
-fn edit(confined: &ConfinedFiles, edits: &[(&str, &str, bool)]) -> Result<FileEditAnswer> {
+fn edit_file(confined: &ConfinedFiles, edits: &[(&str, &str, bool)]) -> Result<FileEditAnswer> {
     let edits = edits.iter().map(|(old, new, all)| TextEdit {
         old: old.to_string(),
         new: new.to_string(),
@@ -26,7 +26,7 @@ fn edit(confined: &ConfinedFiles, edits: &[(&str, &str, bool)]) -> Result<FileEd
     confined.edit(&FileEdit { path: "file".into(), edits: edits.collect(), expected: None })
 }
 
-fn pair(from: &str, to: &str, overwrite: bool) -> FilePair {
+fn file_pair(from: &str, to: &str, overwrite: bool) -> FilePair {
     FilePair { from: from.to_owned(), to: to.to_owned(), overwrite }
 }
 
@@ -34,16 +34,16 @@ fn pair(from: &str, to: &str, overwrite: bool) -> FilePair {
 fn write_modes_replace_append_and_create_new_work() {
     let ground = Ground::new();
     let confined = ground.open();
-    assert_eq!(write(&confined, "file", "one").unwrap().size, 3);
-    assert_eq!(write(&confined, "file", "two").unwrap().path, ground.shown("work/file"));
+    assert_eq!(write_file(&confined, "file", "one").unwrap().size, 3);
+    assert_eq!(write_file(&confined, "file", "two").unwrap().path, ground.shown("work/file"));
     assert_eq!(ground.text("work/file"), "two");
-    let facts = confined.write(&request("file", WriteMode::Append), b" three").unwrap();
+    let facts = confined.write(&write_request("file", WriteMode::Append), b" three").unwrap();
     assert_eq!((facts.size, ground.text("work/file")), (9, "two three".to_owned()));
-    let error = confined.write(&request("file", WriteMode::CreateNew), b"x").unwrap_err();
+    let error = confined.write(&write_request("file", WriteMode::CreateNew), b"x").unwrap_err();
     assert_eq!(error.kind, ErrorKind::Conflict);
     assert!(error.message.ends_with("work/file`: it already exists"), "{error}");
-    confined.write(&request("new", WriteMode::CreateNew), b"new").unwrap();
-    confined.write(&request("newer", WriteMode::Append), b"newer").unwrap();
+    confined.write(&write_request("new", WriteMode::CreateNew), b"new").unwrap();
+    confined.write(&write_request("newer", WriteMode::Append), b"newer").unwrap();
     assert_eq!(
         (ground.text("work/new"), ground.text("work/newer")),
         ("new".into(), "newer".into())
@@ -57,12 +57,12 @@ fn file_with_hard_links_is_written_in_place() {
     let confined = ground.open();
     ground.put("work/file", "a longer text");
     fs::hard_link(ground.path("work/file"), ground.path("work/other")).unwrap();
-    write(&confined, "file", "short").unwrap();
+    write_file(&confined, "file", "short").unwrap();
     assert_eq!(
         (ground.text("work/file"), ground.text("work/other")),
         ("short".into(), "short".into())
     );
-    let mut stream = confined.write_stream(&request("other", WriteMode::Replace)).unwrap();
+    let mut stream = confined.write_stream(&write_request("other", WriteMode::Replace)).unwrap();
     stream.write(b"piece by ").unwrap();
     stream.write(b"piece").unwrap();
     assert_eq!(stream.finish().unwrap().size, 14);
@@ -91,7 +91,7 @@ fn extended_attributes_and_access_lists_stay() {
     ]
     .concat();
     let has_lists = setxattr(&path, "system.posix_acl_access", &list, XattrFlags::empty()).is_ok();
-    write(&confined, "file", "new").unwrap();
+    write_file(&confined, "file", "new").unwrap();
     let read = |name: &str| {
         let mut value = vec![0; 256];
         let length = getxattr(&path, name, &mut value[..]).unwrap();
@@ -108,7 +108,7 @@ fn extended_attributes_and_access_lists_stay() {
 fn draft_in_use_cannot_be_deleted_but_an_abandoned_one_can() {
     let ground = Ground::new();
     let confined = ground.open();
-    let stream = confined.write_stream(&request("file", WriteMode::Replace)).unwrap();
+    let stream = confined.write_stream(&write_request("file", WriteMode::Replace)).unwrap();
     let name = fs::read_dir(ground.path("work")).unwrap().next().unwrap().unwrap().file_name();
     let path = name.to_str().unwrap().to_owned();
     let delete = || confined.delete(&FileDelete { path: path.clone(), ..FileDelete::default() });
@@ -128,7 +128,8 @@ fn new_file_gets_the_requested_mode_and_an_existing_one_keeps_its_own() {
     let mode = |name: &str| {
         fs::metadata(ground.path(&format!("work/{name}"))).unwrap().permissions().mode() & 0o7777
     };
-    let ask = |path: &str, mode| FileWrite { permissions: Some(0o4751), ..request(path, mode) };
+    let ask =
+        |path: &str, mode| FileWrite { permissions: Some(0o4751), ..write_request(path, mode) };
     confined.write(&ask("new", WriteMode::CreateNew), b"x").unwrap();
     confined.write(&ask("made", WriteMode::Replace), b"x").unwrap();
     let mut stream = confined.write_stream(&ask("streamed", WriteMode::CreateNew)).unwrap();
@@ -145,7 +146,7 @@ fn new_file_gets_the_requested_mode_and_an_existing_one_keeps_its_own() {
 fn stat_returns_the_link_itself_on_request() {
     let ground = Ground::new();
     let confined = ground.open();
-    write(&confined, "file", "text").unwrap();
+    write_file(&confined, "file", "text").unwrap();
     std::os::unix::fs::symlink("file", ground.path("work/link")).unwrap();
     std::os::unix::fs::symlink("/etc/passwd", ground.path("work/out")).unwrap();
     let kind = |path: &str, itself| {
@@ -165,9 +166,9 @@ fn stat_returns_the_link_itself_on_request() {
 fn folders_that_are_missing_are_made_only_if_asked() {
     let ground = Ground::new();
     let confined = ground.open();
-    let error = write(&confined, "a/b/file", "x").unwrap_err();
+    let error = write_file(&confined, "a/b/file", "x").unwrap_err();
     assert_eq!(error.kind, ErrorKind::NotFound);
-    let with_parents = FileWrite { parents: true, ..request("a/b/file", WriteMode::Replace) };
+    let with_parents = FileWrite { parents: true, ..write_request("a/b/file", WriteMode::Replace) };
     confined.write(&with_parents, b"x").unwrap();
     assert_eq!(ground.text("work/a/b/file"), "x");
     let make =
@@ -191,20 +192,20 @@ fn permission_bits_and_owner_are_kept_and_read_only_files_are_not_written() {
         set_mode(&ground.path("work/file"), 0o4751);
     }
     let before = fs::metadata(ground.path("work/file")).unwrap();
-    write(&confined, "file", "new").unwrap();
+    write_file(&confined, "file", "new").unwrap();
     let after = fs::metadata(ground.path("work/file")).unwrap();
     assert_eq!((after.uid(), after.gid()), (before.uid(), before.gid()));
     // Content from another user must not keep the set-user-ID bit.
     assert_eq!(after.permissions().mode() & 0o7777, 0o751);
     if !is_root() {
         set_mode(&ground.path("work/file"), 0o444);
-        let error = write(&confined, "file", "newer").unwrap_err();
+        let error = write_file(&confined, "file", "newer").unwrap_err();
         assert!(error.message.ends_with("permission denied"), "{error}");
         assert_eq!(ground.text("work/file"), "new");
         // A read-only folder may contain writable files.
         set_mode(&ground.path("work/file"), 0o644);
         set_mode(&ground.path("work"), 0o555);
-        write(&confined, "file", "n").unwrap();
+        write_file(&confined, "file", "n").unwrap();
         set_mode(&ground.path("work"), 0o755);
         assert_eq!(ground.text("work/file"), "n");
     }
@@ -217,16 +218,16 @@ fn writing_through_a_link_keeps_the_link_and_changes_its_target() {
     ground.link(ground.path("second/file"), "work/link");
     ground.link("new", "work/dangling");
     let confined = ground.open();
-    write(&confined, "link", "new").unwrap();
-    write(&confined, "dangling", "made").unwrap();
-    confined.write(&request("link", WriteMode::Append), b"er").unwrap();
+    write_file(&confined, "link", "new").unwrap();
+    write_file(&confined, "dangling", "made").unwrap();
+    confined.write(&write_request("link", WriteMode::Append), b"er").unwrap();
     assert_eq!(
         (ground.text("second/file"), ground.text("work/new")),
         ("newer".into(), "made".into())
     );
     assert!(fs::symlink_metadata(ground.path("work/link")).unwrap().is_symlink());
     assert!(fs::symlink_metadata(ground.path("work/dangling")).unwrap().is_symlink());
-    let error = confined.write(&request("link", WriteMode::CreateNew), b"x").unwrap_err();
+    let error = confined.write(&write_request("link", WriteMode::CreateNew), b"x").unwrap_err();
     assert_eq!(error.kind, ErrorKind::Conflict);
 }
 
@@ -241,7 +242,7 @@ fn a_file_that_was_changed_meanwhile_is_not_overwritten() {
     assert_eq!(stat.version, version);
     for mode in [WriteMode::Replace, WriteMode::Append] {
         let version = confined.read_text(&read).unwrap().version;
-        let expecting = FileWrite { expected: version.clone(), ..request("file", mode) };
+        let expecting = FileWrite { expected: version.clone(), ..write_request("file", mode) };
         let facts = confined.write(&expecting, b"two").unwrap();
         assert_ne!(facts.version, version);
         let error = confined.write(&expecting, b"three").unwrap_err();
@@ -252,7 +253,7 @@ fn a_file_that_was_changed_meanwhile_is_not_overwritten() {
     }
     fs::remove_file(ground.path("work/file")).unwrap();
     for mode in [WriteMode::Replace, WriteMode::Append] {
-        let expecting = FileWrite { expected: version.clone(), ..request("file", mode) };
+        let expecting = FileWrite { expected: version.clone(), ..write_request("file", mode) };
         assert_eq!(confined.write(&expecting, b"x").unwrap_err().kind, ErrorKind::Conflict);
     }
     assert!(!ground.path("work/file").exists());
@@ -264,7 +265,7 @@ fn edits_are_applied_in_order_and_preserve_other_bytes() {
     ground.put("work/file", b"one\r\ntwo\r\n\xff one\r\n");
     let confined = ground.open();
     let edited =
-        edit(&confined, &[("two", "three", false), ("one", "1", true), ("three", "x", false)]);
+        edit_file(&confined, &[("two", "three", false), ("one", "1", true), ("three", "x", false)]);
     assert_eq!(edited.unwrap().replaced, [1, 2, 1]);
     assert_eq!(fs::read(ground.path("work/file")).unwrap(), b"1\r\nx\r\n\xff 1\r\n");
 }
@@ -276,7 +277,7 @@ fn edits_are_all_or_nothing_and_the_error_names_the_failing_edit() {
     ground.put("work/file", text);
     let confined = ground.open();
     let check = |edits: &[(&str, &str, bool)], kind, told: &str, hint: &str| {
-        let error = edit(&confined, edits).unwrap_err();
+        let error = edit_file(&confined, edits).unwrap_err();
         let shown = ground.shown("work/file");
         assert_eq!(error.message, format!("cannot edit `{shown}`: {told}"));
         assert_eq!(error.kind, kind);
@@ -316,7 +317,7 @@ fn concurrent_edits_are_all_applied() {
             let confined = &confined;
             scope.spawn(move || {
                 for mark in half {
-                    edit(confined, &[(mark, ".", false)]).unwrap();
+                    edit_file(confined, &[(mark, ".", false)]).unwrap();
                 }
             });
         }
@@ -357,17 +358,17 @@ fn moving_replaces_a_file_only_if_asked_and_a_folder_never() {
     ground.link("a", "work/link");
     let confined = ground.open();
     let kind = |pair| confined.move_to(&pair).unwrap_err().kind;
-    assert_eq!(kind(pair("a", "b", false)), ErrorKind::Conflict);
-    assert_eq!(kind(pair("a", "empty", true)), ErrorKind::Conflict);
-    assert_eq!(kind(pair("folder", "empty", true)), ErrorKind::Conflict);
-    assert_eq!(kind(pair("folder", "b", true)), ErrorKind::Conflict);
-    assert_eq!(kind(pair("folder", "folder/in", false)), ErrorKind::InvalidArguments);
-    assert_eq!(kind(pair("missing", "x", false)), ErrorKind::NotFound);
-    assert_eq!(kind(pair("a", "missing/x", false)), ErrorKind::NotFound);
-    confined.move_to(&pair("link", "moved_link", false)).unwrap();
+    assert_eq!(kind(file_pair("a", "b", false)), ErrorKind::Conflict);
+    assert_eq!(kind(file_pair("a", "empty", true)), ErrorKind::Conflict);
+    assert_eq!(kind(file_pair("folder", "empty", true)), ErrorKind::Conflict);
+    assert_eq!(kind(file_pair("folder", "b", true)), ErrorKind::Conflict);
+    assert_eq!(kind(file_pair("folder", "folder/in", false)), ErrorKind::InvalidArguments);
+    assert_eq!(kind(file_pair("missing", "x", false)), ErrorKind::NotFound);
+    assert_eq!(kind(file_pair("a", "missing/x", false)), ErrorKind::NotFound);
+    confined.move_to(&file_pair("link", "moved_link", false)).unwrap();
     assert!(fs::symlink_metadata(ground.path("work/moved_link")).unwrap().is_symlink());
-    confined.move_to(&pair("a", "b", true)).unwrap();
-    confined.move_to(&pair("folder", "../second/folder", false)).unwrap();
+    confined.move_to(&file_pair("a", "b", true)).unwrap();
+    confined.move_to(&file_pair("folder", "../second/folder", false)).unwrap();
     assert_eq!(ground.text("work/b"), "a");
     assert_eq!(ground.text("second/folder/file"), "f");
     assert!(!ground.path("work/a").exists() && !ground.path("work/folder").exists());
@@ -382,22 +383,22 @@ fn a_copy_is_whole_with_links_and_permission_bits() {
     ground.link("in/file", "work/folder/link");
     ground.link("folder/in/file", "work/link");
     let confined = ground.open();
-    confined.copy(&pair("folder", "../second/copy", false)).unwrap();
+    confined.copy(&file_pair("folder", "../second/copy", false)).unwrap();
     let copy = ground.path("second/copy");
     assert_eq!(fs::metadata(copy.join("in")).unwrap().permissions().mode() & 0o777, 0o711);
     assert_eq!(fs::metadata(copy.join("in/file")).unwrap().permissions().mode() & 0o777, 0o750);
     assert_eq!(fs::read_link(copy.join("link")).unwrap().to_str(), Some("in/file"));
-    confined.copy(&pair("link", "file", false)).unwrap();
+    confined.copy(&file_pair("link", "file", false)).unwrap();
     assert!(fs::symlink_metadata(ground.path("work/file")).unwrap().is_file());
     let kind = |pair| confined.copy(&pair).unwrap_err().kind;
-    assert_eq!(kind(pair("folder", "folder/in/copy", false)), ErrorKind::InvalidArguments);
-    assert_eq!(kind(pair("folder", "../second/copy", true)), ErrorKind::Conflict);
-    assert_eq!(kind(pair("file", "link", false)), ErrorKind::Conflict);
+    assert_eq!(kind(file_pair("folder", "folder/in/copy", false)), ErrorKind::InvalidArguments);
+    assert_eq!(kind(file_pair("folder", "../second/copy", true)), ErrorKind::Conflict);
+    assert_eq!(kind(file_pair("file", "link", false)), ErrorKind::Conflict);
     let names = fs::read_dir(ground.path("work")).unwrap();
     let names: Vec<_> = names.map(|it| it.unwrap().file_name()).collect();
     assert_eq!(names.len(), 3, "{names:?}");
     assert_eq!(fs::read_dir(ground.path("work/folder/in")).unwrap().count(), 1);
-    confined.copy(&pair("file", "link", true)).unwrap();
+    confined.copy(&file_pair("file", "link", true)).unwrap();
     assert!(fs::symlink_metadata(ground.path("work/link")).unwrap().is_file());
 }
 
@@ -410,7 +411,7 @@ fn too_deep_folder_tree_is_refused() {
     }
     fs::create_dir_all(&folder).unwrap();
     let confined = ground.open();
-    let error = confined.copy(&pair("deep", "copy", false)).unwrap_err();
+    let error = confined.copy(&file_pair("deep", "copy", false)).unwrap_err();
     assert_eq!(error.kind, ErrorKind::LimitReached);
     assert!(!ground.path("work/copy").exists());
     let delete = FileDelete { path: "deep".into(), recursive: true };

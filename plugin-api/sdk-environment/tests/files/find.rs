@@ -9,7 +9,7 @@ use jaato_types::files::*;
 
 use crate::support::Ground;
 
-fn walked(
+fn walk_names(
     confined: &ConfinedFiles,
     path: &str,
     include_ignored: bool,
@@ -29,12 +29,12 @@ fn found(confined: &ConfinedFiles, pattern: &str, path: &str) -> String {
         order: FileOrder::Path,
         ..FileFind::default()
     };
-    let (count, paths) = all(confined, &request);
+    let (count, paths) = find_all(confined, &request);
     assert_eq!(count, paths.len() as u64);
     paths.join(" ")
 }
 
-fn all(confined: &ConfinedFiles, request: &FileFind) -> (u64, Vec<String>) {
+fn find_all(confined: &ConfinedFiles, request: &FileFind) -> (u64, Vec<String>) {
     let pages: Vec<FoundPage> = confined.find(request).unwrap().map(Result::unwrap).collect();
     let count = pages.last().unwrap().count;
     (count, pages.into_iter().flat_map(|page| page.files).map(|file| file.path).collect())
@@ -66,20 +66,20 @@ fn walk_skips_hidden_and_ignored_files() {
     let ground = repository();
     let confined = ground.open();
     let expected = "a.rs b b/c.rs b/deep b/deep/e.rs b/kept.log b/only_here";
-    assert_eq!(walked(&confined, "", false, None), expected);
-    assert_eq!(walked(&confined, "", false, Some(1)), "a.rs b");
+    assert_eq!(walk_names(&confined, "", false, None), expected);
+    assert_eq!(walk_names(&confined, "", false, Some(1)), "a.rs b");
     assert_eq!(
-        walked(&confined, "", false, Some(2)),
+        walk_names(&confined, "", false, Some(2)),
         "a.rs b b/c.rs b/deep b/kept.log b/only_here"
     );
-    let all = walked(&confined, ".", true, None);
+    let all = walk_names(&confined, ".", true, None);
     assert!(all.contains(".hidden/h.rs") && all.contains("target/f.rs"), "{all}");
     assert!(!all.contains(".git/"), "{all}");
     // Rules of the folders above apply if the walk starts deeper.
-    assert_eq!(walked(&confined, "b", false, None), "c.rs deep deep/e.rs kept.log only_here");
+    assert_eq!(walk_names(&confined, "b", false, None), "c.rs deep deep/e.rs kept.log only_here");
     // A folder that the request names is walked even if it is ignored or hidden.
-    assert_eq!(walked(&confined, "target", false, None), "f.rs");
-    assert_eq!(walked(&confined, ".hidden", false, None), "h.rs");
+    assert_eq!(walk_names(&confined, "target", false, None), "f.rs");
+    assert_eq!(walk_names(&confined, ".hidden", false, None), "h.rs");
 }
 
 #[test]
@@ -102,7 +102,7 @@ fn a_walk_finds_what_the_ignore_crate_finds() {
                 entry.path().strip_prefix(work.join(start)).unwrap().display().to_string()
             })
             .collect();
-        assert_eq!(walked(&confined, start, false, None), theirs.join(" "), "{start}");
+        assert_eq!(walk_names(&confined, start, false, None), theirs.join(" "), "{start}");
     }
 }
 
@@ -154,7 +154,7 @@ fn patterns_find_files() {
         include_hidden: true,
         ..FileFind::default()
     };
-    assert_eq!(all(&confined, &include).0, 5);
+    assert_eq!(find_all(&confined, &include).0, 5);
 }
 
 #[test]
@@ -169,7 +169,7 @@ fn found_files_are_sorted_newest_first_and_limited() {
     let confined = ground.open();
     let find = |order, limit| {
         let request = FileFind { pattern: "*".into(), order, limit, ..FileFind::default() };
-        let (count, paths) = all(&confined, &request);
+        let (count, paths) = find_all(&confined, &request);
         assert_eq!(count, 4);
         paths.concat()
     };
@@ -201,9 +201,9 @@ fn gitignore_rules_above_the_allowed_folder_apply() {
         ground.put(&format!("work/{name}"), "");
     }
     ground.put("work/.gitignore", "!keep.gen\n");
-    assert_eq!(walked(&ground.open(), "", false, None), "b b/only_here keep.gen");
+    assert_eq!(walk_names(&ground.open(), "", false, None), "b b/only_here keep.gen");
     // Without a repository, the rules of folders above do not apply.
     fs::remove_dir_all(ground.path(".git")).unwrap();
     let without = "a.gen b b/a.gen b/only_here d.txt excluded keep.gen only_here";
-    assert_eq!(walked(&ground.open(), "", false, None), without);
+    assert_eq!(walk_names(&ground.open(), "", false, None), without);
 }

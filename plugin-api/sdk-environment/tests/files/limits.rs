@@ -38,16 +38,16 @@ fn ground() -> Ground {
     ground
 }
 
-fn denied(ground: &Ground) -> FileLimits {
+fn deny_limits(ground: &Ground) -> FileLimits {
     FileLimits {
         denied: vec![ground.shown("work/secret")],
-        protected: Some(protected(ground, &[])),
+        protected: Some(protected_files(ground, &[])),
         ..FileLimits::default()
     }
 }
 
 /// Protects all names that start with a dot, and the given names.
-fn protected(ground: &Ground, names: &[&str]) -> ProtectedFiles {
+fn protected_files(ground: &Ground, names: &[&str]) -> ProtectedFiles {
     ProtectedFiles {
         directory: ground.path("work").canonicalize().unwrap(),
         names: names.iter().map(|name| (*name).to_owned()).collect(),
@@ -55,97 +55,109 @@ fn protected(ground: &Ground, names: &[&str]) -> ProtectedFiles {
     }
 }
 
-fn limited(ground: &Ground, limits: FileLimits) -> ConfinedFiles {
+fn limited_files(ground: &Ground, limits: FileLimits) -> ConfinedFiles {
     ground.open().limited(&CallLimits::new(limits).unwrap())
 }
 
 #[track_caller]
-fn refused<T>(done: Result<T>, way: &str) {
+fn assert_refused<T>(done: Result<T>, way: &str) {
     let Err(error) = done else { panic!("{way}: not refused") };
     assert_eq!(error.kind, ErrorKind::PermissionDenied, "{way}: {error}");
     assert!(!error.to_string().contains("TOP"), "{way}: {error}");
 }
 
-fn pair(from: &str, to: &str) -> FilePair {
+fn file_pair(from: &str, to: &str) -> FilePair {
     FilePair { from: from.into(), to: to.into(), overwrite: true }
 }
 
-fn write(path: &str) -> FileWrite {
+fn write_request(path: &str) -> FileWrite {
     FileWrite { path: path.into(), parents: true, ..FileWrite::default() }
 }
 
 #[test]
 fn denied_file_cannot_be_read_or_changed_by_any_path() {
     let ground = ground();
-    let files = limited(&ground, denied(&ground));
+    let files = limited_files(&ground, deny_limits(&ground));
     for way in WAYS {
         let read = FileRead { path: way.into(), ..FileRead::default() };
-        refused(files.read(&read), way);
+        assert_refused(files.read(&read), way);
         assert!(files.read_cached(&read).is_none(), "{way}");
-        refused(files.read_stream(&read), way);
-        refused(files.read_text(&FileReadText { path: way.into(), ..Default::default() }), way);
+        assert_refused(files.read_stream(&read), way);
+        assert_refused(
+            files.read_text(&FileReadText { path: way.into(), ..Default::default() }),
+            way,
+        );
         let path = FilePath { path: way.into(), ..FilePath::default() };
-        refused(files.stat(&path), way);
+        assert_refused(files.stat(&path), way);
         assert!(files.stat_cached(&path).is_none(), "{way}");
-        refused(files.write(&write(way), b"x"), way);
-        refused(files.write_stream(&write(way)), way);
+        assert_refused(files.write(&write_request(way), b"x"), way);
+        assert_refused(files.write_stream(&write_request(way)), way);
         let edits = vec![TextEdit { old: "TOP".into(), new: "x".into(), all: false }];
-        refused(files.edit(&FileEdit { path: way.into(), edits, expected: None }), way);
-        refused(files.copy(&pair(way, "copy")), way);
-        refused(files.copy(&pair("plain/a.txt", &format!("{way}/new"))), way);
+        assert_refused(files.edit(&FileEdit { path: way.into(), edits, expected: None }), way);
+        assert_refused(files.copy(&file_pair(way, "copy")), way);
+        assert_refused(files.copy(&file_pair("plain/a.txt", &format!("{way}/new"))), way);
     }
     // Deleting and moving act on a link itself.
     for way in WAYS.iter().filter(|way| **way != "to_key") {
         let delete = FileDelete { path: (*way).into(), ..FileDelete::default() };
-        refused(files.delete(&delete), way);
-        refused(files.move_to(&pair(way, "moved")), way);
-        refused(files.move_to(&pair("plain/a.txt", way)), way);
+        assert_refused(files.delete(&delete), way);
+        assert_refused(files.move_to(&file_pair(way, "moved")), way);
+        assert_refused(files.move_to(&file_pair("plain/a.txt", way)), way);
     }
     for way in ["secret", "to_folder", "absolute", "chain", "dl", "dl/.."] {
-        refused(files.list(&FolderList { path: way.into(), skip: 0 }), way);
-        refused(files.walk(&FileWalk { path: way.into(), ..FileWalk::default() }).map(drop), way);
+        assert_refused(files.list(&FolderList { path: way.into(), skip: 0 }), way);
+        assert_refused(
+            files.walk(&FileWalk { path: way.into(), ..FileWalk::default() }).map(drop),
+            way,
+        );
         let search = FileSearch { path: way.into(), pattern: "TOP".into(), ..Default::default() };
-        refused(files.search(&search).map(drop), way);
+        assert_refused(files.search(&search).map(drop), way);
         let find = FileFind { pattern: format!("{way}/*"), ..FileFind::default() };
-        refused(files.find(&find).map(drop), way);
+        assert_refused(files.find(&find).map(drop), way);
         let make = FolderMake { path: format!("{way}/new/er"), parents: true };
-        refused(files.make_folder(&make), way);
+        assert_refused(files.make_folder(&make), way);
     }
     // The error does not reveal whether the file exists.
     let missing = FileRead { path: "secret/no/such".into(), ..FileRead::default() };
-    refused(files.read(&missing), "secret/no/such");
+    assert_refused(files.read(&missing), "secret/no/such");
     assert_eq!(ground.text("work/secret/key"), "TOP\n");
 }
 
 #[test]
 fn folder_that_contains_a_denied_file_cannot_be_copied_or_moved() {
     let ground = ground();
-    let files = limited(&ground, denied(&ground));
+    let files = limited_files(&ground, deny_limits(&ground));
     std::fs::create_dir(ground.path("work/in")).unwrap();
     std::fs::rename(ground.path("work/secret"), ground.path("work/in/secret")).unwrap();
     let limits = FileLimits { denied: vec![ground.shown("work/in/se*")], ..FileLimits::default() };
     for limits in
         [FileLimits { denied: vec![ground.shown("work/in/secret")], ..limits.clone() }, limits]
     {
-        let files = limited(&ground, limits);
-        refused(files.copy(&pair("in", "out")), "copy");
-        refused(files.move_to(&pair("in", "out")), "move");
+        let files = limited_files(&ground, limits);
+        assert_refused(files.copy(&file_pair("in", "out")), "copy");
+        assert_refused(files.move_to(&file_pair("in", "out")), "move");
         let delete = FileDelete { path: "in".into(), recursive: true };
-        refused(files.delete(&delete), "delete");
+        assert_refused(files.delete(&delete), "delete");
     }
     // A move to a denied path is refused, too.
     ground.put("work/other/key", "new");
-    refused(files.move_to(&pair("other", "secret")), "onto");
+    assert_refused(files.move_to(&file_pair("other", "secret")), "onto");
     ground.put("work/with/secret/key", "new");
     let below =
         FileLimits { denied: vec![ground.shown("work/to/secret")], ..FileLimits::default() };
-    refused(limited(&ground, below.clone()).copy(&pair("with", "to")), "copy below");
-    refused(limited(&ground, below).move_to(&pair("with", "to")), "move below");
-    let protected = Some(protected(&ground, &["key"]));
+    assert_refused(
+        limited_files(&ground, below.clone()).copy(&file_pair("with", "to")),
+        "copy below",
+    );
+    assert_refused(limited_files(&ground, below).move_to(&file_pair("with", "to")), "move below");
+    let protected = Some(protected_files(&ground, &["key"]));
     let protects = FileLimits { protected, ..FileLimits::default() };
-    refused(limited(&ground, protects.clone()).move_to(&pair("with", "to")), "protected");
+    assert_refused(
+        limited_files(&ground, protects.clone()).move_to(&file_pair("with", "to")),
+        "protected",
+    );
     assert_eq!(ground.text("work/in/secret/key"), "TOP\n");
-    limited(&ground, protects).copy(&pair("plain", "plain2")).unwrap();
+    limited_files(&ground, protects).copy(&file_pair("plain", "plain2")).unwrap();
 }
 
 #[test]
@@ -153,7 +165,7 @@ fn searches_skip_denied_files_and_report_only_their_number() {
     let ground = ground();
     ground.put("work/deep/er/secret/key", "TOP\n");
     let limits = FileLimits { denied: vec!["*/secret".into()], ..FileLimits::default() };
-    let files = limited(&ground, limits);
+    let files = limited_files(&ground, limits);
     let search = FileSearch { pattern: "TOP".into(), ..FileSearch::default() };
     let pages: Vec<_> = files.search(&search).unwrap().map(Result::unwrap).collect();
     let found: Vec<_> = pages.iter().flat_map(|page| &page.files).map(|it| &*it.path).collect();
@@ -177,14 +189,17 @@ fn searches_skip_denied_files_and_report_only_their_number() {
 #[test]
 fn protected_file_can_be_read_but_not_changed() {
     let ground = ground();
-    let files = limited(&ground, denied(&ground));
+    let files = limited_files(&ground, deny_limits(&ground));
     let read = FileRead { path: ".env".into(), ..FileRead::default() };
     assert_eq!(files.read(&read).unwrap().1, b"TOP\n");
-    let error = files.write(&write(".env"), b"x").unwrap_err();
+    let error = files.write(&write_request(".env"), b"x").unwrap_err();
     assert_eq!(error.kind, ErrorKind::PermissionDenied);
     assert!(error.hint.as_deref().unwrap().contains("a separate call"), "{error}");
-    refused(files.write(&write("new/.env"), b"x"), "a folder is not made either");
-    refused(files.make_folder(&FolderMake { path: "new/.env/x".into(), parents: true }), "mkdir");
+    assert_refused(files.write(&write_request("new/.env"), b"x"), "a folder is not made either");
+    assert_refused(
+        files.make_folder(&FolderMake { path: "new/.env/x".into(), parents: true }),
+        "mkdir",
+    );
     assert!(!ground.path("work/new/.env").exists());
     let find = FileFind { pattern: "*".into(), include_hidden: true, ..FileFind::default() };
     let found = files.find(&find).unwrap().flat_map(|page| page.unwrap().files);
@@ -206,7 +221,7 @@ fn a_rule_about_hidden_names_does_not_refuse_folders() {
     ground.put("work/plain/.key", "TOP\n");
     for rule in ["work/*/.*", "work/plain/.*"] {
         let limits = FileLimits { denied: vec![ground.shown(rule)], ..FileLimits::default() };
-        let files = limited(&ground, limits);
+        let files = limited_files(&ground, limits);
         let listed = files.list(&FolderList { path: "plain".into(), skip: 0 }).unwrap();
         let names: Vec<_> = listed.entries.iter().map(|entry| &*entry.name).collect();
         assert_eq!(names, ["a.txt"], "{rule}");
@@ -216,11 +231,11 @@ fn a_rule_about_hidden_names_does_not_refuse_folders() {
             FileSearch { path: "plain".into(), pattern: "TOP".into(), ..Default::default() };
         files.search(&search).unwrap();
         let read = FileRead { path: "plain/.key".into(), ..FileRead::default() };
-        refused(files.read(&read), rule);
+        assert_refused(files.read(&read), rule);
     }
 }
 
-fn resolved(files: &ConfinedFiles, path: &str) -> ResolvedPath {
+fn resolve_path(files: &ConfinedFiles, path: &str) -> ResolvedPath {
     let request = FileResolve { paths: vec![path.into()] };
     files.resolve(&request).paths.remove(0).unwrap()
 }
@@ -231,7 +246,7 @@ fn path_resolution_matches_the_file_operations() {
     let files = ground.open();
     let root = ground.path("work").canonicalize().unwrap();
     let leads = |path: &str| {
-        let found = resolved(&files, path);
+        let found = resolve_path(&files, path);
         let below = |path: &str| {
             let below = std::path::Path::new(path).strip_prefix(&root);
             below.map_or_else(|_| path.to_owned(), |it| it.display().to_string())
@@ -255,7 +270,7 @@ fn path_resolution_matches_the_file_operations() {
     let round = FileResolve { paths: vec!["round/x".into(), "plain".into()] };
     let told = files.resolve(&round).paths;
     assert!(told[0].is_none() && told[1].is_some());
-    let (one, other) = (resolved(&files, "dl/../key"), resolved(&files, "secret/key"));
+    let (one, other) = (resolve_path(&files, "dl/../key"), resolve_path(&files, "secret/key"));
     assert_eq!((one.identity, one.identity.is_some()), (other.identity, true));
 }
 
@@ -275,14 +290,16 @@ fn path_that_changed_since_it_was_checked_is_refused() {
     for (what, exchange) in exchanges {
         let _ = std::fs::remove_dir_all(ground.path("work/plain"));
         ground.put("work/plain/a.txt", "old");
-        let expected = vec![resolved(&files, "plain/a.txt")];
-        let files = limited(&ground, FileLimits { expected, ..FileLimits::default() });
-        files.write(&FileWrite { mode: Default::default(), ..write("plain/b.txt") }, b"x").unwrap();
+        let expected = vec![resolve_path(&files, "plain/a.txt")];
+        let files = limited_files(&ground, FileLimits { expected, ..FileLimits::default() });
+        files
+            .write(&FileWrite { mode: Default::default(), ..write_request("plain/b.txt") }, b"x")
+            .unwrap();
         std::fs::rename(ground.path("work/plain/a.txt"), ground.path("work/away")).unwrap();
         exchange();
         let absolute = ground.shown("work/plain/a.txt");
         for path in ["plain/a.txt", "./plain//a.txt", &absolute] {
-            let error = files.write(&write(path), b"new").unwrap_err();
+            let error = files.write(&write_request(path), b"new").unwrap_err();
             assert!(error.to_string().contains("changed since it was checked"), "{what} {error}");
             let read = FileRead { path: path.into(), ..FileRead::default() };
             assert!(files.read(&read).is_err(), "{what}");
@@ -295,15 +312,15 @@ fn path_that_changed_since_it_was_checked_is_refused() {
 fn missing_file_is_created_only_in_the_folder_that_was_checked() {
     let ground = ground();
     let files = ground.open();
-    let expected = vec![resolved(&files, "plain/new/x")];
-    let limited = limited(&ground, FileLimits { expected, ..FileLimits::default() });
-    limited.write(&write("plain/new/x"), b"1").unwrap();
-    limited.write(&write("plain/new/x"), b"2").unwrap();
+    let expected = vec![resolve_path(&files, "plain/new/x")];
+    let limited = limited_files(&ground, FileLimits { expected, ..FileLimits::default() });
+    limited.write(&write_request("plain/new/x"), b"1").unwrap();
+    limited.write(&write_request("plain/new/x"), b"2").unwrap();
     std::fs::rename(ground.path("work/plain"), ground.path("work/plain.old")).unwrap();
     ground.link("secret", "work/plain");
-    assert!(limited.write(&write("plain/new/x"), b"3").is_err());
+    assert!(limited.write(&write_request("plain/new/x"), b"3").is_err());
     std::fs::remove_file(ground.path("work/plain")).unwrap();
     std::fs::create_dir(ground.path("work/plain")).unwrap();
-    assert!(limited.write(&write("plain/new/x"), b"3").is_err());
+    assert!(limited.write(&write_request("plain/new/x"), b"3").is_err());
     assert!(!ground.path("work/secret/new").exists());
 }

@@ -15,7 +15,7 @@ fn range(path: &str, offset: u64, length: Option<u64>) -> FileRead {
     FileRead { path: path.to_owned(), offset, length }
 }
 
-fn text(
+fn text_of_file(
     confined: &ConfinedFiles,
     path: &str,
     offset: u64,
@@ -88,7 +88,7 @@ fn text_ranges_count_characters_or_lines_and_preserve_line_ends() {
     ground.put("work/a", "ä€𝄞\r\nb\n\nc");
     let confined = ground.open();
     let read = |offset, length, unit| {
-        let told = text(&confined, "a", offset, length, unit).unwrap();
+        let told = text_of_file(&confined, "a", offset, length, unit).unwrap();
         assert!(told.version.is_some() && told.size == 15);
         (told.text, told.has_more)
     };
@@ -108,7 +108,7 @@ fn large_text_is_read_in_consecutive_pieces() {
     let confined = ground.open();
     let (mut together, mut offset) = (String::new(), 0);
     loop {
-        let told = text(&confined, "a", offset, u64::MAX, TextUnit::Characters).unwrap();
+        let told = text_of_file(&confined, "a", offset, u64::MAX, TextUnit::Characters).unwrap();
         assert!(told.text.len() <= TEXT_BYTES_MAX);
         offset += told.text.chars().count() as u64;
         together.push_str(&told.text);
@@ -126,13 +126,13 @@ fn invalid_utf8_error_names_the_first_invalid_byte() {
     ground.put("work/cut", "ab€".as_bytes().split_last().unwrap().1);
     let confined = ground.open();
     for (name, at) in [("a", 2), ("cut", 2)] {
-        let error = text(&confined, name, 0, 9, TextUnit::Characters).unwrap_err();
+        let error = text_of_file(&confined, name, 0, 9, TextUnit::Characters).unwrap_err();
         assert_eq!(error.kind, ErrorKind::InvalidArguments);
         let shown = ground.shown(&format!("work/{name}"));
         assert_eq!(error.message, format!("cannot read `{shown}` as text: byte {at} is not UTF-8"));
     }
     // The requested range ends before the invalid byte.
-    assert_eq!(text(&confined, "a", 0, 2, TextUnit::Characters).unwrap().text, "ab");
+    assert_eq!(text_of_file(&confined, "a", 0, 2, TextUnit::Characters).unwrap().text, "ab");
 }
 
 #[test]
@@ -144,7 +144,7 @@ fn reading_or_writing_a_pipe_fails_without_blocking() {
     let error = confined.read(&range("pipe", 0, None)).unwrap_err();
     assert!(error.message.ends_with("it is a pipe, a socket or a device, not a file"), "{error}");
     assert_eq!(confined.read_cached(&range("pipe", 0, None)), None);
-    assert!(text(&confined, "pipe", 0, 1, TextUnit::Lines).is_err());
+    assert!(text_of_file(&confined, "pipe", 0, 1, TextUnit::Lines).is_err());
     assert!(confined.read_stream(&range("pipe", 0, None)).is_err());
     let pair = FilePair { from: "pipe".into(), to: "copy".into(), overwrite: false };
     assert!(confined.copy(&pair).unwrap_err().message.contains("it is a pipe"));

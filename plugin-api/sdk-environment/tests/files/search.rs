@@ -13,7 +13,7 @@ use jaato_types::{Error, ErrorKind, Result};
 
 use crate::support::{Ground, is_root, set_mode};
 
-fn asked(pattern: &str) -> FileSearch {
+fn search_request(pattern: &str) -> FileSearch {
     FileSearch { pattern: pattern.to_owned(), ..FileSearch::default() }
 }
 
@@ -22,7 +22,10 @@ fn pages(files: &ConfinedFiles, request: &FileSearch) -> Result<Vec<SearchedPage
 }
 
 /// Formats each found line as `path:number:first-last: text`, with `-` for a line without a match.
-fn told(files: &ConfinedFiles, request: &FileSearch) -> (Vec<String>, SearchTotals, Vec<String>) {
+fn search_all(
+    files: &ConfinedFiles,
+    request: &FileSearch,
+) -> (Vec<String>, SearchTotals, Vec<String>) {
     let pages = pages(files, request).unwrap();
     let mut lines = Vec::new();
     for file in pages.iter().flat_map(|page| &page.files) {
@@ -42,7 +45,7 @@ fn found_pages(files: &ConfinedFiles, request: &FileFind) -> Vec<FoundPage> {
     files.find(request).unwrap().map(Result::unwrap).collect()
 }
 
-fn refused(files: &ConfinedFiles, request: &FileSearch) -> Error {
+fn search_error(files: &ConfinedFiles, request: &FileSearch) -> Error {
     files.search(request).unwrap_err()
 }
 
@@ -57,8 +60,8 @@ fn matches_are_in_path_order_and_all_are_counted() {
     ground.put("work/x.log", "moon\n");
     ground.put("work/left/out.txt", "moon\n");
     let files = ground.open();
-    let left = FileSearch { leave_out: vec!["left".into()], ..asked("moon") };
-    let (lines, totals, unreadable) = told(&files, &left);
+    let left = FileSearch { leave_out: vec!["left".into()], ..search_request("moon") };
+    let (lines, totals, unreadable) = search_all(&files, &left);
     assert_eq!(
         lines,
         ["a.rs:3:0-4: moon", "a.rs:7:0-4: moon", "b/2.txt:1:0-4,9-13: moon and moon"]
@@ -75,26 +78,26 @@ fn matches_are_in_path_order_and_all_are_counted() {
     assert_eq!((totals, unreadable), (expected, Vec::new()));
 
     let around = FileSearch { context_lines: 2, files: vec!["*.rs".into()], ..left.clone() };
-    let (lines, ..) = told(&files, &around);
+    let (lines, ..) = search_all(&files, &around);
     let numbers: Vec<_> = lines.iter().map(|it| it.split(':').nth(1).unwrap()).collect();
     assert_eq!(numbers, ["1", "2", "3", "4", "5", "6", "7", "8"]);
 
     let one = FileSearch { limit: Some(2), ..left.clone() };
-    let (lines, totals, _) = told(&files, &one);
+    let (lines, totals, _) = search_all(&files, &one);
     assert_eq!((lines.len(), totals.matches), (2, 4));
 
     let all = FileSearch {
         include_hidden: true,
         include_ignored: true,
         ignore_case: true,
-        ..asked("MOON")
+        ..search_request("MOON")
     };
-    let (lines, totals, _) = told(&files, &all);
+    let (lines, totals, _) = search_all(&files, &all);
     assert_eq!((lines.len(), totals.matches, totals.files_with_matches), (7, 8, 6), "{lines:?}");
-    let below = FileSearch { path: "b".into(), ..asked("and") };
-    assert_eq!(told(&files, &below).0, ["2.txt:1:5-8: moon and moon"]);
+    let below = FileSearch { path: "b".into(), ..search_request("and") };
+    assert_eq!(search_all(&files, &below).0, ["2.txt:1:5-8: moon and moon"]);
     let named = FileSearch { path: "x.log".into(), ..left };
-    assert_eq!(told(&files, &named).0, [":1:0-4: moon"]);
+    assert_eq!(search_all(&files, &named).0, [":1:0-4: moon"]);
 }
 
 #[test]
@@ -107,12 +110,13 @@ fn line_ends_and_byte_order_marks_are_handled_and_binary_files_skipped() {
     ground.put("work/5", b"ab\0ab");
     ground.put("work/6", "");
     let files = ground.open();
-    let (lines, totals, _) = told(&files, &asked("^a?b$"));
+    let (lines, totals, _) = search_all(&files, &search_request("^a?b$"));
     assert_eq!(lines, ["1:1:0-2: ab", "1:2:0-1: b", "2:1:0-2: ab", "3:1:0-2: ab"]);
     assert_eq!((totals.files_binary, totals.files_searched), (1, 5));
-    let (lines, ..) = told(&files, &FileSearch { path: "4".into(), ..asked("ab") });
+    let (lines, ..) = search_all(&files, &FileSearch { path: "4".into(), ..search_request("ab") });
     assert_eq!(lines, [":1:0-2,5-7: ab \u{fffd} ab"]);
-    let (lines, totals, _) = told(&files, &FileSearch { path: "1".into(), ..asked("z*") });
+    let (lines, totals, _) =
+        search_all(&files, &FileSearch { path: "1".into(), ..search_request("z*") });
     assert_eq!((lines[0].as_str(), totals.matches), (":1:0-0: ab", 2));
 }
 
@@ -132,13 +136,13 @@ fn links_pipes_and_binary_files_are_skipped_by_search() {
     // A sparse file of zeros, without a block on the disk.
     File::create(ground.path("work/zeros")).unwrap().set_len(1 << 30).unwrap();
     let files = ground.open();
-    let (lines, totals, unreadable) = told(&files, &asked("moon"));
+    let (lines, totals, unreadable) = search_all(&files, &search_request("moon"));
     assert_eq!(lines, ["a:1:0-4: moon", "\u{fffd}\u{fffd}.txt:1:0-4: moon"]);
     assert_eq!((totals.files_searched, totals.files_binary, unreadable.len()), (2, 1, 0));
-    let small = FileSearch { file_bytes_max: Some(4), ..asked("moon") };
-    assert_eq!(told(&files, &small).1.files_too_large, 3);
-    let named = |path: &str| FileSearch { path: path.into(), ..asked("moon") };
-    assert_eq!(told(&files, &named("zeros")).1.files_binary, 1);
+    let small = FileSearch { file_bytes_max: Some(4), ..search_request("moon") };
+    assert_eq!(search_all(&files, &small).1.files_too_large, 3);
+    let named = |path: &str| FileSearch { path: path.into(), ..search_request("moon") };
+    assert_eq!(search_all(&files, &named("zeros")).1.files_binary, 1);
     for (path, kind) in [
         ("pipe", ErrorKind::Conflict),
         ("socket", ErrorKind::Conflict),
@@ -147,7 +151,7 @@ fn links_pipes_and_binary_files_are_skipped_by_search() {
         ("../secret", ErrorKind::PermissionDenied),
         ("gone", ErrorKind::NotFound),
     ] {
-        assert_eq!(refused(&files, &named(path)).kind, kind, "{path}");
+        assert_eq!(search_error(&files, &named(path)).kind, kind, "{path}");
     }
 }
 
@@ -160,12 +164,13 @@ fn large_file_is_searched_and_a_too_long_line_is_reported() {
     }
     ground.put("work/wide", vec![b'x'; 40 << 20]);
     let files = ground.open();
-    let (lines, totals, unreadable) = told(&files, &asked("line 19999[89] "));
+    let (lines, totals, unreadable) = search_all(&files, &search_request("line 19999[89] "));
     assert_eq!(lines.len(), 2);
     assert!(lines[1].starts_with("large:200000:0-12: line 199999 of"), "{}", lines[1]);
     assert_eq!((totals.files_searched, totals.matches), (1, 2));
     assert_eq!(unreadable, ["`wide`: it has a line that is too long"]);
-    let (lines, totals, _) = told(&files, &FileSearch { path: "large".into(), ..asked("line") });
+    let (lines, totals, _) =
+        search_all(&files, &FileSearch { path: "large".into(), ..search_request("line") });
     assert_eq!((lines.len(), totals.matches), (10_000, 200_000));
 }
 
@@ -173,7 +178,7 @@ fn large_file_is_searched_and_a_too_long_line_is_reported() {
 fn long_line_is_truncated_around_its_match() {
     let ground = Ground::new();
     ground.put("work/min.js", format!("{}moon{}", "é".repeat(50_000), "z".repeat(50_000)));
-    let pages = pages(&ground.open(), &asked("moon")).unwrap();
+    let pages = pages(&ground.open(), &search_request("moon")).unwrap();
     let line = &pages.iter().flat_map(|page| &page.files).next().unwrap().lines[0];
     assert!(line.is_cut && line.text.len() < 2010 && line.text.contains("émoonz"), "{line:?}");
     assert_eq!(line.skipped + line.matches[0].0, 50_000);
@@ -184,12 +189,12 @@ fn invalid_or_too_large_patterns_are_refused_in_one_line() {
     let ground = Ground::new();
     let files = ground.open();
     for pattern in ["(a", "((a{1000}){1000}){1000}", r"(a)\1", "(?=a)", r"a\nb"] {
-        let error = refused(&files, &asked(pattern));
+        let error = search_error(&files, &search_request(pattern));
         assert_eq!(error.kind, ErrorKind::InvalidArguments, "{pattern}");
         assert!(error.message.lines().count() == 1 && error.hint.is_some(), "{error:?}");
     }
-    let slow = FileSearch { files: vec!["{a".into()], ..asked("a") };
-    assert_eq!(refused(&files, &slow).kind, ErrorKind::InvalidArguments);
+    let slow = FileSearch { files: vec!["{a".into()], ..search_request("a") };
+    assert_eq!(search_error(&files, &slow).kind, ErrorKind::InvalidArguments);
 }
 
 #[test]
@@ -202,12 +207,12 @@ fn parallel_search_returns_all_matches_in_order() {
         }
     }
     let files = ground.open();
-    let request = FileSearch { context_lines: 3, ..asked("moon") };
-    let (lines, totals, _) = told(&files, &request);
+    let request = FileSearch { context_lines: 3, ..search_request("moon") };
+    let (lines, totals, _) = search_all(&files, &request);
     let matches: Vec<_> = lines.iter().filter(|it| !it.contains(":-:")).collect();
     assert_eq!((matches.len(), totals.matches, totals.files_searched), (1000, 1000, 1000));
     assert!(matches.is_sorted());
-    assert_eq!(told(&files, &request).0, lines);
+    assert_eq!(search_all(&files, &request).0, lines);
     for page in pages(&files, &request).unwrap() {
         let bytes = serde_json::to_vec(&page).unwrap().len();
         assert!(bytes < 64 * 1024, "{bytes}");
@@ -225,7 +230,7 @@ fn unreadable_files_are_reported_by_search() {
     ground.put("work/closed/b", "moon\n");
     set_mode(&ground.path("work/a"), 0);
     set_mode(&ground.path("work/closed"), 0);
-    let (_, _, mut unreadable) = told(&ground.open(), &asked("moon"));
+    let (_, _, mut unreadable) = search_all(&ground.open(), &search_request("moon"));
     unreadable.sort();
     set_mode(&ground.path("work/closed"), 0o755);
     let closed = format!("`{}`: permission denied", ground.shown("work/closed"));
@@ -286,7 +291,7 @@ fn default_exclusions_apply_only_outside_git_repositories() {
     let search = FileSearch {
         leave_out: vec!["*.lock".into()],
         leave_out_unless_git: vec!["build".into(), "target".into()],
-        ..asked("moon")
+        ..search_request("moon")
     };
     let find = FileFind {
         leave_out_unless_git: search.leave_out_unless_git.clone(),
@@ -295,7 +300,7 @@ fn default_exclusions_apply_only_outside_git_repositories() {
     };
     let both = || {
         let files = ground.open();
-        let (lines, totals, _) = told(&files, &search);
+        let (lines, totals, _) = search_all(&files, &search);
         let found = found_pages(&files, &find).pop().unwrap();
         assert_eq!((totals.left_out, lines.len() as u64), (found.left_out, found.count));
         (lines, totals.left_out)
@@ -316,8 +321,8 @@ fn too_large_ignore_file_is_reported_and_ignored() {
     let path = ground.shown("work/a/.ignore");
     let lost = format!("`{path}`: its rules are too large and were ignored");
     for (folder, line) in [("", "a/b/x.log:1:0-4: moon"), ("a/b", "x.log:1:0-4: moon")] {
-        let search = FileSearch { path: folder.into(), ..asked("moon") };
-        let (lines, _, unreadable) = told(&ground.open(), &search);
+        let search = FileSearch { path: folder.into(), ..search_request("moon") };
+        let (lines, _, unreadable) = search_all(&ground.open(), &search);
         assert_eq!((lines, unreadable), (vec![line.to_owned()], vec![lost.clone()]), "{folder}");
     }
 }
@@ -330,7 +335,7 @@ fn path_with_brackets_matches_itself_as_a_pattern() {
         let files = ground.open();
         let find = FileFind { pattern: path.into(), ..FileFind::default() };
         assert_eq!(found_pages(&files, &find).pop().unwrap().count, 1, "{path}");
-        let search = FileSearch { files: vec![path.into()], ..asked("moon") };
-        assert_eq!(told(&files, &search).1.matches, 1, "{path}");
+        let search = FileSearch { files: vec![path.into()], ..search_request("moon") };
+        assert_eq!(search_all(&files, &search).1.matches, 1, "{path}");
     }
 }

@@ -8,7 +8,7 @@ use jaato_types::files::*;
 
 use crate::support::Ground;
 
-fn request(mode: WriteMode) -> FileWrite {
+fn write_request(mode: WriteMode) -> FileWrite {
     FileWrite { path: "file".into(), mode, ..FileWrite::default() }
 }
 
@@ -44,11 +44,11 @@ fn the_old_file_is_there_until_the_new_one_is_finished() {
     let count = || fs::read_dir(ground.path("work")).unwrap().count();
     for (mode, expected) in [(WriteMode::Replace, "onetwo"), (WriteMode::Append, "onetwoonetwo")] {
         let before = ground.text("work/file");
-        let mut dropped = confined.write_stream(&request(mode)).unwrap();
+        let mut dropped = confined.write_stream(&write_request(mode)).unwrap();
         dropped.write(b"dropped").unwrap();
         drop(dropped);
         assert_eq!((ground.text("work/file"), count()), (before.clone(), 1));
-        let mut writer = confined.write_stream(&request(mode)).unwrap();
+        let mut writer = confined.write_stream(&write_request(mode)).unwrap();
         writer.write(b"one").unwrap();
         writer.write(b"two").unwrap();
         assert_eq!(ground.text("work/file"), before);
@@ -61,11 +61,11 @@ fn the_old_file_is_there_until_the_new_one_is_finished() {
 fn create_new_stream_does_not_overwrite_a_file_created_meanwhile() {
     let ground = Ground::new();
     let confined = ground.open();
-    let mut writer = confined.write_stream(&request(WriteMode::CreateNew)).unwrap();
+    let mut writer = confined.write_stream(&write_request(WriteMode::CreateNew)).unwrap();
     writer.write(b"ours").unwrap();
     ground.put("work/file", "theirs");
     assert_eq!(writer.finish().unwrap_err().kind, ErrorKind::Conflict);
-    let again = confined.write_stream(&request(WriteMode::CreateNew));
+    let again = confined.write_stream(&write_request(WriteMode::CreateNew));
     assert_eq!(again.unwrap_err().kind, ErrorKind::Conflict);
     assert_eq!(ground.text("work/file"), "theirs");
     assert_eq!(fs::read_dir(ground.path("work")).unwrap().count(), 1);

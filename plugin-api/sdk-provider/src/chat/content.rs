@@ -18,7 +18,7 @@ pub const BLOB_BYTES_MAX: usize = 36 * 1024 * 1024;
 
 /// Returns the blobs whose bytes go into a request, and the most bytes of each.
 pub fn wanted_blobs(request: &CompletionRequest) -> BTreeMap<&str, usize> {
-    let shown = data_of(request).filter(|data| kind_of(data).is_some());
+    let shown = data_of(request).filter(|data| shown_kind(data).is_some());
     shown.filter_map(|data| Some((data.blob_id()?, BLOB_BYTES_MAX))).collect()
 }
 
@@ -29,7 +29,7 @@ enum ShownDataKind {
     Pdf,
 }
 
-fn kind_of(data: &DataPart) -> Option<ShownDataKind> {
+fn shown_kind(data: &DataPart) -> Option<ShownDataKind> {
     match data.mime_type.as_str() {
         PDF => Some(ShownDataKind::Pdf),
         name => IMAGES.contains(&name).then_some(ShownDataKind::Image),
@@ -114,13 +114,13 @@ pub(crate) fn words(parts: &[Part]) -> String {
 /// Returns a data URL with the bytes of an image or a PDF, or `None` for other data and for missing
 /// bytes.
 pub fn data_url(data: &DataPart, blobs: &BlobContents) -> Option<String> {
-    kind_of(data)?;
+    shown_kind(data)?;
     let bytes = blobs.get(data.blob_id()?)?;
     Some(format!("data:{};base64,{}", data.mime_type, BASE64_STANDARD.encode(bytes)))
 }
 
 fn data_part(data: &DataPart, blobs: &BlobContents) -> Option<Value> {
-    let kind = kind_of(data)?;
+    let kind = shown_kind(data)?;
     let url = data_url(data, blobs)?;
     Some(match kind {
         ShownDataKind::Image => json!({ "type": "image_url", "image_url": { "url": url } }),

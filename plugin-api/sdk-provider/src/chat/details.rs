@@ -35,7 +35,7 @@ impl ReasoningDetails {
             said.extend(TEXTS.iter().filter_map(|key| entry.get(*key)?.as_str()));
             let at = self.place_of(entry).filter(|at| !taken.contains(at));
             match at {
-                Some(at) => join(&mut self.entries[at], entry),
+                Some(at) => merge_piece(&mut self.entries[at], entry),
                 None => self.entries.push(entry.clone()),
             }
             taken.push(at.unwrap_or(self.entries.len() - 1));
@@ -66,7 +66,7 @@ impl ReasoningDetails {
 }
 
 /// Adds a piece to its entry: appends to texts, and sets missing fields.
-fn join(known: &mut Map<String, Value>, piece: &Map<String, Value>) {
+fn merge_piece(known: &mut Map<String, Value>, piece: &Map<String, Value>) {
     for (key, value) in piece {
         let grows = TEXTS.contains(&key.as_str()) || key == SIGNATURE;
         match (known.get_mut(key), value) {
@@ -109,7 +109,7 @@ mod tests {
         json!({ "type": "reasoning.text", "text": text, "index": index, "format": "f" })
     }
 
-    fn encrypted(id: &str) -> Value {
+    fn encrypted_detail(id: &str) -> Value {
         json!({ "type": "reasoning.encrypted", "data": "abc", "id": id, "index": 0 })
     }
 
@@ -137,7 +137,7 @@ mod tests {
 
     #[test]
     fn encrypted_reasoning_entries_are_never_joined() {
-        let (one, two) = (encrypted("1"), encrypted("2"));
+        let (one, two) = (encrypted_detail("1"), encrypted_detail("2"));
         check(
             &[json!([text(0, "a")]), json!([one]), json!([two])],
             json!([text(0, "a"), one, two]),

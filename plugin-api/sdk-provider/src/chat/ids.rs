@@ -36,7 +36,7 @@ impl CallIdFormat {
                 if id.len() == chars && id.bytes().all(|byte| byte.is_ascii_alphanumeric()) {
                     return Cow::Borrowed(id);
                 }
-                Cow::Owned(short(id, chars))
+                Cow::Owned(shorten_id(id, chars))
             }
         }
     }
@@ -54,16 +54,16 @@ fn plain(id: &str, chars_max: usize) -> Cow<'_, str> {
     }
     let kept: String =
         id.chars().take(KEPT_CHARS).map(|c| if is_plain(c) { c } else { '_' }).collect();
-    Cow::Owned(format!("{kept}-{:016x}", hash(id, 0)))
+    Cow::Owned(format!("{kept}-{:016x}", fnv1a_hash(id, 0)))
 }
 
-fn short(id: &str, chars: usize) -> String {
+fn shorten_id(id: &str, chars: usize) -> String {
     let mut letters = String::new();
     let mut number = 0;
     for place in 0..chars {
         // One hash is enough for ten letters.
         if place % 10 == 0 {
-            number = hash(id, place as u8);
+            number = fnv1a_hash(id, place as u8);
         }
         letters.push(char::from(ALPHANUMERICS[(number % 62) as usize]));
         number /= 62;
@@ -72,7 +72,7 @@ fn short(id: &str, chars: usize) -> String {
 }
 
 /// FNV-1a, which is the same on every machine and in every version, unlike the hash of std.
-fn hash(text: &str, salt: u8) -> u64 {
+fn fnv1a_hash(text: &str, salt: u8) -> u64 {
     text.bytes().chain([salt]).fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
     })

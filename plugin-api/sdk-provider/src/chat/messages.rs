@@ -69,7 +69,7 @@ pub fn whose(result: &ToolResult) -> String {
 /// Writes a model's message. The protocol cannot express the order of text and calls, or images
 /// that a model created.
 fn assistant(message: &Message, quirks: &ChatServerQuirks, sent: ReasoningReplay) -> Value {
-    let calls: Vec<Value> = message.tool_calls().map(|one| call(one, quirks)).collect();
+    let calls: Vec<Value> = message.tool_calls().map(|one| encode_call(one, quirks)).collect();
     let text = words(&message.parts);
     // Null instead of an empty text, which some servers reject next to calls.
     let has_none = text.is_empty() && !calls.is_empty();
@@ -105,7 +105,7 @@ fn reasoning(parts: &[Part]) -> String {
     thoughts.collect()
 }
 
-fn call(call: &ToolCall, quirks: &ChatServerQuirks) -> Value {
+fn encode_call(call: &ToolCall, quirks: &ChatServerQuirks) -> Value {
     let arguments = match &call.arguments {
         object @ Value::Object(_) => object.to_string(),
         other => json!({ INVALID_ARGUMENTS: other }).to_string(),

@@ -153,7 +153,7 @@ fn has_one(words: &str, phrases: &[&str]) -> bool {
 mod tests {
     use super::*;
 
-    fn of(status: u16, body: &str) -> String {
+    fn refusal_text(status: u16, body: &str) -> String {
         hint(status, body.as_bytes(), false, "KEY").unwrap_or_default()
     }
 
@@ -165,13 +165,13 @@ mod tests {
             (400, r#"{"object":"error","message":"Invalid model: moon","code":"1500"}"#),
             (422, r#"{"detail":"The model moon does not exist"}"#),
         ] {
-            assert_eq!(of(status, body), LIST, "{body}");
+            assert_eq!(refusal_text(status, body), LIST, "{body}");
         }
         for body in [r#"{"detail":"Not Found"}"#, "404 page not found", ""] {
-            assert_eq!(of(404, body), "check the base url: most end in `/v1`", "{body}");
+            assert_eq!(refusal_text(404, body), "check the base url: most end in `/v1`", "{body}");
         }
         for body in [r#"{"error":"the model is loading"}"#, r#"{"error":"bad temperature"}"#] {
-            assert_eq!(of(400, body), "", "{body}");
+            assert_eq!(refusal_text(400, body), "", "{body}");
         }
     }
 
@@ -184,10 +184,10 @@ mod tests {
             ("Model grok-4 does not support parameter stop.", "stop"),
             ("`response_format` of type json_schema is not supported", "output_schema"),
         ] {
-            assert!(of(400, body).contains(&format!("the option `{option}`")), "{body}");
-            assert_eq!(of(500, body), "");
+            assert!(refusal_text(400, body).contains(&format!("the option `{option}`")), "{body}");
+            assert_eq!(refusal_text(500, body), "");
         }
-        assert_eq!(of(400, "images are not supported; do not stop"), "");
+        assert_eq!(refusal_text(400, "images are not supported; do not stop"), "");
     }
 
     #[test]
@@ -197,7 +197,7 @@ mod tests {
             (404, r#"{"error":{"message":"No endpoints found that support tool use."}}"#),
             (400, "\"auto\" tool choice requires --enable-auto-tool-choice to be set"),
         ] {
-            assert!(of(status, body).contains("--tools none"), "{body}");
+            assert!(refusal_text(status, body).contains("--tools none"), "{body}");
         }
     }
 

@@ -132,17 +132,18 @@ mod tests {
         assert_eq!(single_typed(&written), written);
     }
 
-    fn of(properties: Value, required: Value) -> Value {
+    fn schema_with(properties: Value, required: Value) -> Value {
         json!({ "type": "object", "properties": properties, "required": required,
             "additionalProperties": false })
     }
 
     #[test]
     fn schema_that_follows_all_rules_is_strict() {
-        assert!(is_strict(&of(json!({}), json!([]))));
-        let inner = of(json!({ "b": { "type": ["string", "null"] } }), json!(["b"]));
+        assert!(is_strict(&schema_with(json!({}), json!([]))));
+        let inner = schema_with(json!({ "b": { "type": ["string", "null"] } }), json!(["b"]));
         let list = json!({ "type": "array", "items": { "$ref": "#/$defs/inner" } });
-        let mut whole = of(json!({ "a": list, "c": { "anyOf": [inner] } }), json!(["c", "a"]));
+        let mut whole =
+            schema_with(json!({ "a": list, "c": { "anyOf": [inner] } }), json!(["c", "a"]));
         whole["$defs"] = json!({ "inner": inner });
         assert!(is_strict(&whole));
         // At each place where a rule can be broken.
@@ -165,9 +166,9 @@ mod tests {
             json!({ "type": "array", "items": { "type": "string" } }),
             json!({ "type": "object" }),
             json!({ "type": "object", "additionalProperties": false }),
-            of(json!({ "a": true }), json!(["a"])),
-            of(json!({ "a": { "type": "array", "items": false } }), json!(["a"])),
-            of(json!({ "a": { "anyOf": {} } }), json!(["a"])),
+            schema_with(json!({ "a": true }), json!(["a"])),
+            schema_with(json!({ "a": { "type": "array", "items": false } }), json!(["a"])),
+            schema_with(json!({ "a": { "anyOf": {} } }), json!(["a"])),
             json!(null),
             json!("x"),
         ] {
@@ -178,7 +179,9 @@ mod tests {
     #[test]
     fn too_deep_schema_is_not_strict() {
         let nested = |depth: usize| {
-            (1..depth).fold(of(json!({}), json!([])), |it, _| of(json!({ "a": it }), json!(["a"])))
+            (1..depth).fold(schema_with(json!({}), json!([])), |it, _| {
+                schema_with(json!({ "a": it }), json!(["a"]))
+            })
         };
         assert!(is_strict(&nested(STRICT_DEPTH_MAX)) && !is_strict(&nested(STRICT_DEPTH_MAX + 1)));
     }

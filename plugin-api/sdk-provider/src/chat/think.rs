@@ -47,7 +47,7 @@ impl ThinkTags {
     pub fn push(&mut self, piece: &str) -> Vec<ThinkPiece> {
         self.held.push_str(piece);
         let mut pieces = Vec::new();
-        while self.step(&mut pieces) {}
+        while self.advance(&mut pieces) {}
         pieces
     }
 
@@ -66,9 +66,9 @@ impl ThinkTags {
     }
 
     /// Moves to the next state. Returns false if that needs more text.
-    fn step(&mut self, pieces: &mut Vec<ThinkPiece>) -> bool {
+    fn advance(&mut self, pieces: &mut Vec<ThinkPiece>) -> bool {
         match self.place {
-            ThinkTagPosition::Start => self.start(),
+            ThinkTagPosition::Start => self.find_opening_tag(),
             ThinkTagPosition::Opened { end } => self.skip_blanks(ThinkTagPosition::Inside { end }),
             ThinkTagPosition::Closed => self.skip_blanks(ThinkTagPosition::Text),
             ThinkTagPosition::Inside { end } => match self.held.find(end) {
@@ -92,7 +92,7 @@ impl ThinkTags {
     }
 
     /// Looks for a tag at the start.
-    fn start(&mut self) -> bool {
+    fn find_opening_tag(&mut self) -> bool {
         let said = self.held.trim_start();
         let blanks = self.held.len() - said.len();
         if let Some((tag, end)) = TAGS.iter().find(|(tag, _)| said.starts_with(tag)) {

@@ -29,7 +29,7 @@ fn request(options: Value) -> CompletionRequest {
     request
 }
 
-fn written(request: &CompletionRequest, quirks: ChatServerQuirks) -> Value {
+fn encode_request(request: &CompletionRequest, quirks: ChatServerQuirks) -> Value {
     let bytes = body(request, &quirks, ChatRequestStyle::default(), &BlobContents::new()).unwrap();
     serde_json::from_slice(&bytes).unwrap()
 }
@@ -37,10 +37,10 @@ fn written(request: &CompletionRequest, quirks: ChatServerQuirks) -> Value {
 /// Checks a whole body.
 #[track_caller]
 fn check(options: Value, quirks: ChatServerQuirks, expected: Expect) {
-    expected.assert_eq(&written(&request(options), quirks).to_string());
+    expected.assert_eq(&encode_request(&request(options), quirks).to_string());
 }
 
-fn all() -> Value {
+fn all_options() -> Value {
     json!({
         "max_output_tokens": 16,
         "temperature": 0.5,
@@ -62,16 +62,16 @@ fn all_settings_precede_the_messages_in_fixed_order() {
     let expected = expect![[
         r#"{"model":"m","stream":false,"temperature":0.5,"max_completion_tokens":16,"reasoning_effort":"xhigh","response_format":{"type":"json_schema","json_schema":{"name":"answer","schema":{"type":"object","additionalProperties":false,"properties":{}},"strict":true}},"stop":["END","\n\n"],"random_seed":7,"prompt_cache_key":"s-1","service_tier":"flex","provider":{"require_parameters":true},"messages":[],"user":"ada"}"#
     ]];
-    check(all(), OTHER, expected);
+    check(all_options(), OTHER, expected);
     let expected = expect![[
         r#"{"model":"m","stream":false,"temperature":0.5,"max_tokens":16,"reasoning_effort":"high","response_format":{"type":"json_schema","json_schema":{"name":"answer","schema":{"type":"object","additionalProperties":false,"properties":{}},"strict":true}},"stop":["END","\n\n"],"seed":7,"service_tier":"flex","messages":[],"user":"ada"}"#
     ]];
-    check(all(), COMMON, expected);
+    check(all_options(), COMMON, expected);
 }
 
 #[test]
 fn listed_options_are_the_options_that_are_sent() {
-    let mut names: Vec<_> = all().as_object().unwrap().keys().cloned().collect();
+    let mut names: Vec<_> = all_options().as_object().unwrap().keys().cloned().collect();
     names.sort();
     let mut listed = OPTIONS.to_vec();
     listed.sort_unstable();
@@ -80,9 +80,9 @@ fn listed_options_are_the_options_that_are_sent() {
 
 #[test]
 fn empty_stop_and_default_streaming_do_not_change_the_request() {
-    let plain = written(&request(json!({})), COMMON).to_string();
+    let plain = encode_request(&request(json!({})), COMMON).to_string();
     for options in [json!({ "stream": true }), json!({ "stop": [] }), json!({ "stop": [""] })] {
-        assert_eq!(written(&request(options), COMMON).to_string(), plain);
+        assert_eq!(encode_request(&request(options), COMMON).to_string(), plain);
     }
 }
 
@@ -99,7 +99,7 @@ fn effort_is_sent_in_the_servers_words() {
         for quirks in [COMMON, OTHER] {
             let mut request = request(json!({}));
             request.options.effort = Some(effort);
-            assert_eq!(written(&request, quirks)["reasoning_effort"], word, "{effort:?}");
+            assert_eq!(encode_request(&request, quirks)["reasoning_effort"], word, "{effort:?}");
         }
     }
 }
@@ -114,42 +114,43 @@ fn tool_choice_is_sent_only_with_tools() {
     ] {
         let mut request = request(json!({}));
         request.options.tool_choice = Some(choice);
-        assert_eq!(written(&request, COMMON)["tool_choice"], json!(null), "{choice:?}");
+        assert_eq!(encode_request(&request, COMMON)["tool_choice"], json!(null), "{choice:?}");
         request.tools = vec![ToolSpec { name: "a".into(), ..ToolSpec::default() }];
-        assert_eq!(written(&request, COMMON)["tool_choice"], word, "{choice:?}");
+        assert_eq!(encode_request(&request, COMMON)["tool_choice"], word, "{choice:?}");
         let other = if choice == ToolChoice::Required { json!("any") } else { word };
-        assert_eq!(written(&request, OTHER)["tool_choice"], other, "{choice:?}");
+        assert_eq!(encode_request(&request, OTHER)["tool_choice"], other, "{choice:?}");
     }
 }
 
 #[test]
 fn provider_requirements_are_sent_only_with_tools() {
     let mut request = request(json!({}));
-    assert_eq!(written(&request, OTHER).get("provider"), None);
+    assert_eq!(encode_request(&request, OTHER).get("provider"), None);
     request.tools = vec![ToolSpec { name: "a".into(), ..ToolSpec::default() }];
-    assert_eq!(written(&request, OTHER)["provider"], json!({ "require_parameters": true }));
-    assert_eq!(written(&request, COMMON).get("provider"), None);
+    assert_eq!(encode_request(&request, OTHER)["provider"], json!({ "require_parameters": true }));
+    assert_eq!(encode_request(&request, COMMON).get("provider"), None);
 }
 
 #[test]
 fn a_seed_that_a_server_refuses_is_left_out() {
     let without = ChatServerQuirks { seed_field: None, ..COMMON };
     assert_eq!(
-        written(&request(json!({ "seed": 7 })), without),
-        written(&request(json!({})), COMMON)
+        encode_request(&request(json!({ "seed": 7 })), without),
+        encode_request(&request(json!({})), COMMON)
     );
 }
 
 #[test]
 fn usage_is_requested_unless_the_server_sends_it_anyway() {
-    let of = |quirks| written(&request(json!({})), quirks).get("stream_options").cloned();
+    let of = |quirks| encode_request(&request(json!({})), quirks).get("stream_options").cloned();
     assert_eq!(of(COMMON), Some(json!({ "include_usage": true })));
     assert_eq!(of(OTHER), None);
 }
 
 #[test]
 fn seed_is_limited_to_the_signed_64_bit_range() {
-    let seed = |seed: u64| written(&request(json!({ "seed": seed })), COMMON)["seed"].clone();
+    let seed =
+        |seed: u64| encode_request(&request(json!({ "seed": seed })), COMMON)["seed"].clone();
     assert_eq!(seed(u64::MAX), json!(i64::MAX));
     assert_eq!(seed(i64::MAX as u64), json!(i64::MAX));
     assert_eq!(seed(0), json!(0));
@@ -157,9 +158,9 @@ fn seed_is_limited_to_the_signed_64_bit_range() {
 
 #[test]
 fn settings_change_nothing_of_the_messages() {
-    let mut request = request(all());
+    let mut request = request(all_options());
     request.messages = vec![Message::user("hi")];
-    let with = written(&request, OTHER);
+    let with = encode_request(&request, OTHER);
     request.options = RequestOptions::default();
-    assert_eq!(with["messages"], written(&request, OTHER)["messages"]);
+    assert_eq!(with["messages"], encode_request(&request, OTHER)["messages"]);
 }

@@ -17,7 +17,7 @@ const WORDS: Words = Words {
     },
 };
 
-fn read<'a>(pieces: impl IntoIterator<Item = &'a [u8]>) -> String {
+fn read_pieces<'a>(pieces: impl IntoIterator<Item = &'a [u8]>) -> String {
     WORDS.read(ChatReply::new("http://h/v1/chat/completions"), pieces)
 }
 
@@ -34,7 +34,7 @@ fn part(part: &Part) -> String {
 /// Checks the deltas of a stream, which do not depend on where it is split.
 #[track_caller]
 fn check(stream: &str, expected: Expect) {
-    expected.assert_eq(&cut_anywhere(stream, |pieces| read(pieces)));
+    expected.assert_eq(&cut_anywhere(stream, |pieces| read_pieces(pieces)));
 }
 
 /// Creates a stream with these choices and an end mark.
@@ -257,7 +257,7 @@ fn finish_reasons_are_mapped() {
     ] {
         let stream =
             stream(&[&format!(r#"{{"delta":{{"content":"a"}},"finish_reason":"{reason}"}}"#)]);
-        let read = read([stream.as_bytes()]);
+        let read = read_pieces([stream.as_bytes()]);
         assert!(read.contains(&format!("= text:\"a\" {expected} ")), "{read}");
     }
 }
@@ -493,7 +493,7 @@ fn chunks_of_unexpected_shape_are_ignored() {
         r#"{"choices":[{"delta":{"content":["x",{"type":"refusal"}]}}]}"#,
     ] {
         let stream = format!("data: {odd}\n\n");
-        let read = read([stream.as_bytes()]);
+        let read = read_pieces([stream.as_bytes()]);
         assert!(read.ends_with("ended in the middle"), "{odd}: {read}");
     }
 }
@@ -525,7 +525,7 @@ fn damaged_stream_gives_the_same_result_however_it_is_split() {
             drop(bytes.splice(at..end, piece.bytes()));
         }
         let cut = next(&mut seed) % bytes.len();
-        let read_whole = read([&bytes[..]]);
-        assert_eq!(read([&bytes[..cut], &bytes[cut..]]), read_whole, "seed {number}");
+        let read_whole = read_pieces([&bytes[..]]);
+        assert_eq!(read_pieces([&bytes[..cut], &bytes[cut..]]), read_whole, "seed {number}");
     }
 }

@@ -52,7 +52,7 @@ fn result(id: &str, content: Value) -> ToolResult {
     ToolResult::new(id, "run", content)
 }
 
-fn written(request: &CompletionRequest, quirks: ChatServerQuirks) -> String {
+fn encode_request(request: &CompletionRequest, quirks: ChatServerQuirks) -> String {
     String::from_utf8(
         body(request, &quirks, ChatRequestStyle::default(), &BlobContents::new()).unwrap(),
     )
@@ -77,7 +77,7 @@ fn check_with(habits: ChatRequestStyle, messages: Vec<Message>, expected: Expect
 #[test]
 fn constant_fields_come_first_in_the_request() {
     expect![[r#"{"model":"m","stream":true,"stream_options":{"include_usage":true},"tools":[{"type":"function","function":{"name":"get_time","description":"Does it.","parameters":{"type":"object","properties":{"b":{},"a":{}}}}},{"type":"function","function":{"name":"run","description":"Does it.","parameters":{"type":"object","properties":{"b":{},"a":{}}}}}],"messages":[{"role":"system","content":"Be brief."},{"role":"user","content":"hi"}]}"#]]
-    .assert_eq(&written(&request(vec![Message::user("hi")]), COMMON));
+    .assert_eq(&encode_request(&request(vec![Message::user("hi")]), COMMON));
 }
 
 #[test]
@@ -88,15 +88,15 @@ fn empty_system_text_and_tools_are_left_out() {
     request.options.max_output_tokens = Some(16);
     request.options.temperature = Some(0.7);
     expect![[r#"{"model":"m","stream":true,"stream_options":{"include_usage":true},"temperature":0.7,"max_tokens":16,"messages":[{"role":"user","content":"hi"}]}"#]]
-    .assert_eq(&written(&request, COMMON));
+    .assert_eq(&encode_request(&request, COMMON));
     expect![[r#"{"model":"m","stream":true,"stream_options":{"include_usage":true},"temperature":0.7,"max_completion_tokens":16,"messages":[{"role":"user","content":"hi"}]}"#]]
-    .assert_eq(&written(&request, ChatServerQuirks { max_tokens_field: "max_completion_tokens", ..COMMON }));
+    .assert_eq(&encode_request(&request, ChatServerQuirks { max_tokens_field: "max_completion_tokens", ..COMMON }));
 }
 
 #[test]
 fn successive_requests_share_their_beginning_byte_by_byte() {
     let mut messages = vec![Message::user("hi")];
-    let mut before = written(&request(messages.clone()), COMMON);
+    let mut before = encode_request(&request(messages.clone()), COMMON);
     let steps = [
         Message::model(vec![Part::text("so"), call("1", json!({ "z": 1, "a": [0.1, 1e100] }))]),
         Message::tool([result("1", json!({ "output": "é\n" }))]),
@@ -105,7 +105,7 @@ fn successive_requests_share_their_beginning_byte_by_byte() {
     ];
     for message in steps {
         messages.push(message);
-        let next = written(&request(messages.clone()), COMMON);
+        let next = encode_request(&request(messages.clone()), COMMON);
         // Everything except the end of the list.
         let shared = before.strip_suffix("]}").unwrap();
         assert!(next.starts_with(shared), "{next}\ndoes not begin with\n{shared}");

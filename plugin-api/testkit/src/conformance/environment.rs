@@ -27,8 +27,8 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use super::{
-    ConformanceSuite, ConformanceVerdict, ExampleSelection, clear_error, ensure, fuzz, left_behind,
-    told,
+    ConformanceSuite, ConformanceVerdict, ExampleSelection, clear_error, ensure, error_in, fuzz,
+    left_behind,
 };
 use crate::{FakeHost, FakeInstance};
 
@@ -65,26 +65,26 @@ impl<'a> PreparedEnvironment<'a> {
         suite: &ConformanceSuite,
         host: &'a FakeHost,
     ) -> std::result::Result<Option<Self>, String> {
-        let instance = host.instance().map_err(told("an instance"))?;
-        let folder = host.shared().services.folder().map_err(told("a folder"))?;
+        let instance = host.instance().map_err(error_in("an instance"))?;
+        let folder = host.shared().services.folder().map_err(error_in("a folder"))?;
         let workspace = folder.to_string_lossy().into_owned();
         let id = format!("conformance-{}", std::process::id());
         let mut setup = EnvironmentSetup::default();
         (setup.id, setup.workspace) = (id, workspace);
         let lacks = [ErrorKind::Configuration, ErrorKind::Unavailable];
-        match ask(instance, SETUP, &setup) {
+        match ask_environment(instance, SETUP, &setup) {
             Ok(facts) => Ok(Some(Self { host, instance, facts })),
             Err(error)
                 if suite.examples == ExampleSelection::Harmless && lacks.contains(&error.kind) =>
             {
                 clear_error("its setup", &error).map(|()| None)
             }
-            Err(error) => Err(told("its setup")(error)),
+            Err(error) => Err(error_in("its setup")(error)),
         }
     }
 
-    fn ask<T: DeserializeOwned>(&self, operation: &str, request: Value) -> Result<T> {
-        ask(self.instance, operation, &request)
+    fn ask_environment<T: DeserializeOwned>(&self, operation: &str, request: Value) -> Result<T> {
+        ask_environment(self.instance, operation, &request)
     }
 
     /// Returns true if the environment has the operation.
@@ -95,7 +95,7 @@ impl<'a> PreparedEnvironment<'a> {
 
     fn takes_down(self, host: &FakeHost) -> ConformanceVerdict {
         let down: Result<Value> = self.ask(TEARDOWN, Value::Null);
-        down.map_err(told("its teardown"))?;
+        down.map_err(error_in("its teardown"))?;
         let gone: Result<Value> = self.ask(DESCRIBE, Value::Null);
         let is_gone = gone.is_err_and(|error| error.kind == ErrorKind::Unavailable);
         ensure(is_gone, || "it answers after its teardown".into())?;
@@ -104,11 +104,11 @@ impl<'a> PreparedEnvironment<'a> {
                 format!("`{folder}` still exists after the teardown")
             })?;
         }
-        host.settle().map_err(told("after its teardown"))
+        host.settle().map_err(error_in("after its teardown"))
     }
 }
 
-fn ask<T: DeserializeOwned>(
+fn ask_environment<T: DeserializeOwned>(
     instance: &FakeInstance,
     operation: &str,
     request: &impl Serialize,
@@ -142,14 +142,15 @@ fn bug(error: jaato_types::FrameError) -> Error {
 
 /// The description names the environment, and its facts are consistent.
 pub fn the_environment_is_named(suite: &ConformanceSuite, host: &FakeHost) -> ConformanceVerdict {
-    let description = host.description().map_err(told("description"))?;
+    let description = host.description().map_err(error_in("description"))?;
     let spec = description.environment.as_ref().ok_or("no environment is described")?;
     let is_word = !spec.name.is_empty()
         && spec.name.chars().all(|it| it.is_ascii_lowercase() || it.is_ascii_digit() || it == '-');
     ensure(is_word, || format!("invalid name `{}`: use only a-z, 0-9 and `-`", spec.name))?;
     ensure(!spec.title.trim().is_empty(), || "it has no title".into())?;
     let Some(ready) = PreparedEnvironment::on(suite, host)? else { return Ok(()) };
-    let facts: EnvironmentFacts = ready.ask(DESCRIBE, Value::Null).map_err(told("its facts"))?;
+    let facts: EnvironmentFacts =
+        ready.ask(DESCRIBE, Value::Null).map_err(error_in("its facts"))?;
     ensure(facts.name == spec.name, || format!("it calls itself `{}`", facts.name))?;
     ensure(facts.working_directory.starts_with('/'), || {
         format!("its working directory `{}` is not absolute", facts.working_directory)
@@ -163,12 +164,12 @@ pub fn it_is_set_up_once_at_a_time(
     suite: &ConformanceSuite,
     host: &FakeHost,
 ) -> ConformanceVerdict {
-    let instance = host.instance().map_err(told("an instance"))?;
-    let early: Result<Value> = ask(instance, DESCRIBE, &Value::Null);
+    let instance = host.instance().map_err(error_in("an instance"))?;
+    let early: Result<Value> = ask_environment(instance, DESCRIBE, &Value::Null);
     let is_refused = early.is_err_and(|error| error.kind == ErrorKind::Unavailable);
     ensure(is_refused, || "before its setup it does not answer `unavailable`".into())?;
     let Some(ready) = PreparedEnvironment::on(suite, host)? else { return Ok(()) };
-    let again: Result<Value> = ask(instance, SETUP, &EnvironmentSetup::default());
+    let again: Result<Value> = ask_environment(instance, SETUP, &EnvironmentSetup::default());
     let is_refused = again.is_err_and(|error| error.kind == ErrorKind::Conflict);
     ensure(is_refused, || "a second setup does not fail with `conflict`".into())?;
     ready.takes_down(host)?;
@@ -185,18 +186,19 @@ pub fn files_are_kept(suite: &ConformanceSuite, host: &FakeHost) -> ConformanceV
         let write = json!({ "path": "moon.txt" });
         let text = "halb\r\nvoll – 🌓\n";
         ask_with_bytes::<Value>(ready.instance, WRITE, &write, text.as_bytes())
-            .map_err(told("writing a file"))?;
-        let facts: FileFacts = ready.ask(STAT, write.clone()).map_err(told("a look"))?;
+            .map_err(error_in("writing a file"))?;
+        let facts: FileFacts = ready.ask(STAT, write.clone()).map_err(error_in("a look"))?;
         ensure(facts.kind == FileKind::File, || format!("it is {:?}", facts.kind))?;
         if ready.has(READ_TEXT, write.clone()) {
-            let read: FileText = ready.ask(READ_TEXT, write.clone()).map_err(told("reading"))?;
+            let read: FileText =
+                ready.ask(READ_TEXT, write.clone()).map_err(error_in("reading"))?;
             ensure(read.text == text, || format!("{text:?} is read as {:?}", read.text))?;
         }
         let listed: FolderEntries =
-            ready.ask(LIST, json!({ "path": "" })).map_err(told("listing"))?;
+            ready.ask(LIST, json!({ "path": "" })).map_err(error_in("listing"))?;
         let is_listed = listed.entries.iter().any(|entry| entry.name == "moon.txt");
         ensure(is_listed, || format!("it is not listed: {listed:?}"))?;
-        ready.ask::<Value>(DELETE, write.clone()).map_err(told("deleting"))?;
+        ready.ask::<Value>(DELETE, write.clone()).map_err(error_in("deleting"))?;
         ready.refuses(STAT, write, ErrorKind::NotFound)?;
     }
     ready.takes_down(host)
@@ -233,18 +235,20 @@ pub fn programs_outlive_their_call(
     let Some(ready) = PreparedEnvironment::on(suite, host)? else { return Ok(()) };
     if has_shell(&ready) {
         let started: ProcessStartAnswer =
-            ask(ready.instance, START, &Spawn::shell("echo moon; exit 5"))
-                .map_err(told("a program"))?;
+            ask_environment(ready.instance, START, &Spawn::shell("echo moon; exit 5"))
+                .map_err(error_in("a program"))?;
         let named = json!({ "process": started.process });
-        let waited: ProcessWaitAnswer = ready.ask(WAIT, named.clone()).map_err(told("its exit"))?;
+        let waited: ProcessWaitAnswer =
+            ready.ask(WAIT, named.clone()).map_err(error_in("its exit"))?;
         ensure(waited.exit.and_then(|exit| exit.code) == Some(5), || {
             "its exit code is wrong or missing".into()
         })?;
-        let frame = frame_of(ready.instance, OUTPUT, &named, &[]).map_err(told("its output"))?;
+        let frame =
+            frame_of(ready.instance, OUTPUT, &named, &[]).map_err(error_in("its output"))?;
         let parsed = Frame::parse(&frame).map_err(|error| error.to_string())?;
         let facts: ProcessOutput = parsed.json().map_err(|error| error.to_string())?;
         ensure((facts.printed, parsed.bytes) == (5, b"moon\n"), || format!("{facts:?}"))?;
-        ready.ask::<Value>(FORGET, named.clone()).map_err(told("forgetting it"))?;
+        ready.ask::<Value>(FORGET, named.clone()).map_err(error_in("forgetting it"))?;
         let gone: Result<Value> = ready.ask(WAIT, named);
         let is_gone = gone.is_err_and(|error| error.kind == ErrorKind::NotFound);
         ensure(is_gone, || "a program still exists after it was removed".into())?;
@@ -257,8 +261,9 @@ pub fn a_teardown_ends_what_runs(suite: &ConformanceSuite, host: &FakeHost) -> C
     let Some(ready) = PreparedEnvironment::on(suite, host)? else { return Ok(()) };
     if has_shell(&ready) {
         for operation in [SPAWN, START] {
-            let started: Result<Value> = ask(ready.instance, operation, &Spawn::shell("sleep 300"));
-            started.map_err(told("a program"))?;
+            let started: Result<Value> =
+                ask_environment(ready.instance, operation, &Spawn::shell("sleep 300"));
+            started.map_err(error_in("a program"))?;
         }
     }
     terminals::leave_one(&ready)?;
@@ -291,8 +296,8 @@ pub fn bad_frames_are_refused(suite: &ConformanceSuite, host: &FakeHost) -> Conf
 
 /// Nothing of the host is held after the end.
 pub fn nothing_is_left_behind(_: &ConformanceSuite, host: &FakeHost) -> ConformanceVerdict {
-    let instance = host.create(None).map_err(told("an instance"))?;
-    instance.close().map_err(told("its end"))?;
+    let instance = host.create(None).map_err(error_in("an instance"))?;
+    instance.close().map_err(error_in("its end"))?;
     left_behind(host)
 }
 

@@ -5,7 +5,9 @@ use jaato_types::{
 };
 use serde_json::{Map, Value, json};
 
-use super::{ConformanceSuite, ConformanceVerdict, check_plan, clear_error, ensure, fuzz, told};
+use super::{
+    ConformanceSuite, ConformanceVerdict, check_plan, clear_error, ensure, error_in, fuzz,
+};
 use crate::FakeHost;
 
 /// The error kinds that a gc may return if the bare host lacks something that it needs.
@@ -41,12 +43,12 @@ fn request(reason: GcReason, messages: Vec<Message>) -> GcRequest {
 /// A history that fills its context window gets a plan that drops something and keeps pairs
 /// together. A gc that lacks a service or a setting may say so instead.
 pub fn a_full_history_shrinks(_: &ConformanceSuite, host: &FakeHost) -> ConformanceVerdict {
-    let instance = host.instance().map_err(told("an instance"))?;
+    let instance = host.instance().map_err(error_in("an instance"))?;
     for reason in [GcReason::Threshold, GcReason::Manual, GcReason::ContextLimit] {
         let messages = history(20);
         let plan = match instance.plan(&request(reason, messages.clone())) {
             Err(error) if WANTING.contains(&error.kind) => return clear_error("a history", &error),
-            plan => plan.map_err(told("a plan"))?,
+            plan => plan.map_err(error_in("a plan"))?,
         };
         check_plan(&messages, &plan)?;
         ensure(!plan.drop.is_empty(), || format!("{reason:?}: a full history does not shrink"))?;
@@ -61,12 +63,12 @@ pub fn a_history_larger_than_a_frame_shrinks(
     _: &ConformanceSuite,
     host: &FakeHost,
 ) -> ConformanceVerdict {
-    let instance = host.instance().map_err(told("an instance"))?;
+    let instance = host.instance().map_err(error_in("an instance"))?;
     let messages = history(5_000);
     match instance.plan(&request(GcReason::ContextLimit, messages.clone())) {
         Err(error) if WANTING.contains(&error.kind) => clear_error("a large history", &error),
         plan => {
-            let plan = plan.map_err(told("a plan"))?;
+            let plan = plan.map_err(error_in("a plan"))?;
             check_plan(&messages, &plan)?;
             ensure(!plan.drop.is_empty(), || "a history of 10 MiB does not shrink".to_owned())
         }
@@ -75,7 +77,7 @@ pub fn a_history_larger_than_a_frame_shrinks(
 
 /// An empty history gets an empty plan, or a clear error.
 pub fn an_empty_history_stays(_: &ConformanceSuite, host: &FakeHost) -> ConformanceVerdict {
-    let instance = host.instance().map_err(told("an instance"))?;
+    let instance = host.instance().map_err(error_in("an instance"))?;
     match instance.plan(&request(GcReason::Manual, Vec::new())) {
         Ok(plan) => check_plan(&[], &plan),
         Err(error) => clear_error("an empty history", &error),
@@ -84,7 +86,7 @@ pub fn an_empty_history_stays(_: &ConformanceSuite, host: &FakeHost) -> Conforma
 
 /// A malformed frame is answered with an error.
 pub fn bad_frames_are_refused(_: &ConformanceSuite, host: &FakeHost) -> ConformanceVerdict {
-    let instance = host.instance().map_err(told("an instance"))?;
+    let instance = host.instance().map_err(error_in("an instance"))?;
     let ask = |frame| -> Result<GcPlan> { instance.start_plan_frame(frame).wait().result };
     fuzz::refuses_bad_frames("a request", ask)
 }

@@ -13,7 +13,7 @@ use jaato_types::{
 };
 use serde_json::{Map, json};
 
-use super::{ConformanceSuite, ConformanceVerdict, clear_error, ensure, fuzz, told};
+use super::{ConformanceSuite, ConformanceVerdict, clear_error, ensure, error_in, fuzz};
 use crate::{FakeHost, FakeInstance};
 
 /// The error kinds that a plugin may return if the bare host lacks something that it needs.
@@ -24,13 +24,13 @@ const WANTING: [ErrorKind; 4] = [
     ErrorKind::PermissionDenied,
 ];
 
-fn listed(host: &FakeHost) -> std::result::Result<Vec<Hook>, String> {
-    Ok(host.description().map_err(told("description"))?.hooks.clone())
+fn list_hooks(host: &FakeHost) -> std::result::Result<Vec<Hook>, String> {
+    Ok(host.description().map_err(error_in("description"))?.hooks.clone())
 }
 
 /// The description lists the plugin's hooks, each once.
 pub fn hooks_are_listed(_: &ConformanceSuite, host: &FakeHost) -> ConformanceVerdict {
-    let hooks = listed(host)?;
+    let hooks = list_hooks(host)?;
     ensure(!hooks.is_empty(), || "the plugin has the kind `hook` but lists no hooks".into())?;
     let once: BTreeSet<_> = hooks.iter().collect();
     ensure(once.len() == hooks.len(), || format!("a hook is listed twice: {hooks:?}"))?;
@@ -43,16 +43,16 @@ pub fn each_question_is_answered_in_time(
     _: &ConformanceSuite,
     host: &FakeHost,
 ) -> ConformanceVerdict {
-    let instance = host.instance().map_err(told("an instance"))?;
-    let deadlines = host.description().map_err(told("description"))?.hook_deadlines_ms.clone();
-    for hook in listed(host)? {
+    let instance = host.instance().map_err(error_in("an instance"))?;
+    let deadlines = host.description().map_err(error_in("description"))?.hook_deadlines_ms.clone();
+    for hook in list_hooks(host)? {
         let began = Instant::now();
-        let answer = ask(instance, hook);
+        let answer = call_hook(instance, hook);
         let took = began.elapsed();
         let name = hook.name();
         match answer {
             Err(error) if WANTING.contains(&error.kind) => clear_error(name, &error)?,
-            answer => answer.map_err(told(name))?,
+            answer => answer.map_err(error_in(name))?,
         }
         let ms_max = hook.deadline_ms(deadlines.get(&hook).copied(), u64::MAX);
         ensure(took <= Duration::from_millis(ms_max), || {
@@ -64,10 +64,10 @@ pub fn each_question_is_answered_in_time(
 
 /// A hook that the plugin does not list is answered with `unknown_operation`.
 pub fn other_questions_are_named(_: &ConformanceSuite, host: &FakeHost) -> ConformanceVerdict {
-    let instance = host.instance().map_err(told("an instance"))?;
-    let listed = listed(host)?;
+    let instance = host.instance().map_err(error_in("an instance"))?;
+    let listed = list_hooks(host)?;
     for hook in Hook::ALL.iter().copied().filter(|hook| !listed.contains(hook)) {
-        let kind = ask(instance, hook).map_err(|error| error.kind);
+        let kind = call_hook(instance, hook).map_err(|error| error.kind);
         ensure(kind == Err(ErrorKind::UnknownOperation), || {
             format!("`{}`, which is not listed, was answered with {kind:?}", hook.name())
         })?;
@@ -77,8 +77,8 @@ pub fn other_questions_are_named(_: &ConformanceSuite, host: &FakeHost) -> Confo
 
 /// A malformed frame is answered with an error.
 pub fn bad_frames_are_refused(_: &ConformanceSuite, host: &FakeHost) -> ConformanceVerdict {
-    let instance = host.instance().map_err(told("an instance"))?;
-    for hook in listed(host)? {
+    let instance = host.instance().map_err(error_in("an instance"))?;
+    for hook in list_hooks(host)? {
         fuzz::refuses_bad_frames(hook.name(), |frame| {
             instance.operation(hook.name(), frame).wait().result
         })?;
@@ -86,7 +86,7 @@ pub fn bad_frames_are_refused(_: &ConformanceSuite, host: &FakeHost) -> Conforma
     Ok(())
 }
 
-fn ask(instance: &FakeInstance, hook: Hook) -> Result<()> {
+fn call_hook(instance: &FakeInstance, hook: Hook) -> Result<()> {
     let arguments = || json!({ "command": "echo moon", "text": "moon" });
     match hook {
         Hook::SessionStart => {

@@ -184,7 +184,7 @@ fn ensure(holds: bool, what: impl FnOnce() -> String) -> ConformanceVerdict {
 }
 
 /// Prefixes an error with the action that failed.
-fn told(what: impl std::fmt::Display) -> impl FnOnce(Error) -> String {
+fn error_in(what: impl std::fmt::Display) -> impl FnOnce(Error) -> String {
     move |error| format!("{what}: {} ({})", error.message, error.kind.name())
 }
 
@@ -197,7 +197,7 @@ fn clear_error(what: &str, error: &Error) -> ConformanceVerdict {
         ErrorKind::Timeout,
         ErrorKind::Other,
     ];
-    ensure(!bad.contains(&error.kind), || told(what)(error.clone()))?;
+    ensure(!bad.contains(&error.kind), || error_in(what)(error.clone()))?;
     ensure(!error.message.trim().is_empty(), || format!("{what}: the error has no text"))
 }
 
@@ -206,7 +206,7 @@ fn left_behind(host: &FakeHost) -> ConformanceVerdict {
     let patience = host.shared().patience();
     let deadline = Instant::now() + patience;
     loop {
-        host.settle().map_err(told("after the end"))?;
+        host.settle().map_err(error_in("after the end"))?;
         let live = host.live();
         if live == LiveObjectCounts::default() {
             return Ok(());

@@ -6,7 +6,7 @@ use jaato_types::{Description, ErrorKind, FRAME_BYTES_MAX, Frame, PATH_ROOTS, Pl
 use serde_json::{Value, json};
 
 use super::{
-    ConformanceSuite, ConformanceVerdict, clear_error, ensure, fuzz, left_behind, told, tool,
+    ConformanceSuite, ConformanceVerdict, clear_error, ensure, error_in, fuzz, left_behind, tool,
 };
 use crate::{FakeHost, schema};
 
@@ -15,7 +15,7 @@ pub fn the_manifest_names_these_kinds(
     suite: &ConformanceSuite,
     host: &FakeHost,
 ) -> ConformanceVerdict {
-    let manifest = host.manifest().map_err(told("manifest"))?;
+    let manifest = host.manifest().map_err(error_in("manifest"))?;
     let (has, wants): (BTreeSet<_>, BTreeSet<_>) =
         (manifest.kinds.iter().collect(), suite.kinds.iter().collect());
     ensure(has == wants, || format!("its manifest has the kinds {has:?}, its suite {wants:?}"))?;
@@ -33,8 +33,8 @@ pub fn the_description_agrees_with_the_manifest(
     _: &ConformanceSuite,
     host: &FakeHost,
 ) -> ConformanceVerdict {
-    let manifest = host.manifest().map_err(told("manifest"))?;
-    let description = host.description().map_err(told("description"))?;
+    let manifest = host.manifest().map_err(error_in("manifest"))?;
+    let description = host.description().map_err(error_in("description"))?;
     let agrees = |kind: PluginKind, described: bool| {
         let named = manifest.kinds.contains(&kind);
         ensure(named == described, || {
@@ -65,7 +65,7 @@ pub fn the_description_is_the_same_each_time(
     host: &FakeHost,
 ) -> ConformanceVerdict {
     let write = || {
-        let description = host.describe().map_err(told("description"))?;
+        let description = host.describe().map_err(error_in("description"))?;
         serde_json::to_string(&description).map_err(|error| error.to_string())
     };
     let (first, second) = (write()?, write()?);
@@ -77,7 +77,7 @@ pub fn commands_and_configuration_have_schemas(
     _: &ConformanceSuite,
     host: &FakeHost,
 ) -> ConformanceVerdict {
-    let description = host.description().map_err(told("description"))?;
+    let description = host.description().map_err(error_in("description"))?;
     let mut names = BTreeSet::new();
     for command in &description.commands {
         let name = &command.name;
@@ -107,7 +107,7 @@ pub fn commands_and_configuration_have_schemas(
 
 /// Assets have an id, a plain file name, a size and a digest, and models name existing assets.
 pub fn assets_are_pinned(_: &ConformanceSuite, host: &FakeHost) -> ConformanceVerdict {
-    let description = host.description().map_err(told("description"))?;
+    let description = host.description().map_err(error_in("description"))?;
     let mut ids = BTreeSet::new();
     for asset in &description.assets {
         let id = asset.id.as_str();
@@ -139,11 +139,11 @@ pub fn an_instance_saves_what_the_next_begins_with(
     suite: &ConformanceSuite,
     host: &FakeHost,
 ) -> ConformanceVerdict {
-    let first = host.create(None).map_err(told("a fresh instance"))?;
+    let first = host.create(None).map_err(error_in("a fresh instance"))?;
     tool::run_examples(suite.examples, host, &first, |_, _| Ok(()))?;
-    let saved = first.close().map_err(told("save"))?;
-    let second = host.create(saved.as_ref()).map_err(told("an instance of what was saved"))?;
-    let again = second.close().map_err(told("save again"))?;
+    let saved = first.close().map_err(error_in("save"))?;
+    let second = host.create(saved.as_ref()).map_err(error_in("an instance of what was saved"))?;
+    let again = second.close().map_err(error_in("save again"))?;
     ensure(saved == again, || {
         let shown = |saved: Option<Value>| saved.unwrap_or_default().to_string();
         format!("saved first: {}\nsaved again: {}", shown(saved), shown(again))
@@ -160,7 +160,7 @@ pub fn bad_saved_state_is_refused_or_forgotten(
     for frame in frames.chain(fuzz::bad_frames()) {
         let what = format!("an instance of {}", fuzz::show(&frame));
         match host.create_from_frame(Some(frame)) {
-            Ok(instance) => drop(instance.close().map_err(told(&what))?),
+            Ok(instance) => drop(instance.close().map_err(error_in(&what))?),
             Err(error) => clear_error(&what, &error)?,
         }
     }
@@ -169,7 +169,7 @@ pub fn bad_saved_state_is_refused_or_forgotten(
 
 /// An unknown operation is answered with `unknown_operation`, and an unknown command with an error.
 pub fn unknown_operations_are_named(_: &ConformanceSuite, host: &FakeHost) -> ConformanceVerdict {
-    let instance = host.instance().map_err(told("an instance"))?;
+    let instance = host.instance().map_err(error_in("an instance"))?;
     let found = instance.operation("no_such_operation", Frame::empty()).wait().result;
     let kind = found.map_err(|error| error.kind);
     ensure(kind == Err(ErrorKind::UnknownOperation), || {
@@ -183,7 +183,7 @@ pub fn unknown_operations_are_named(_: &ConformanceSuite, host: &FakeHost) -> Co
 
 /// A command with a malformed frame is answered with an error.
 pub fn bad_command_frames_are_refused(_: &ConformanceSuite, host: &FakeHost) -> ConformanceVerdict {
-    let instance = host.instance().map_err(told("an instance"))?;
+    let instance = host.instance().map_err(error_in("an instance"))?;
     fuzz::refuses_bad_frames("a command", |frame| {
         instance.operation("command", frame).wait().result
     })
@@ -191,10 +191,10 @@ pub fn bad_command_frames_are_refused(_: &ConformanceSuite, host: &FakeHost) -> 
 
 /// After good, bad and cancelled calls and after the close, the plugin holds nothing of the host.
 pub fn nothing_is_left_behind(suite: &ConformanceSuite, host: &FakeHost) -> ConformanceVerdict {
-    let instance = host.create(None).map_err(told("an instance"))?;
+    let instance = host.create(None).map_err(error_in("an instance"))?;
     tool::run_examples(suite.examples, host, &instance, |_, _| Ok(()))?;
     drop(instance.operation("no_such_operation", vec![0; FRAME_BYTES_MAX + 1]));
     drop(instance.start_frame("no_such_tool", Vec::new()));
-    instance.close().map_err(told("close"))?;
+    instance.close().map_err(error_in("close"))?;
     left_behind(host)
 }

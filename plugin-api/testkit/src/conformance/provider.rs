@@ -1,6 +1,6 @@
 //! Checks of model providers.
 
-mod wide;
+mod unusual_requests;
 
 use std::collections::BTreeSet;
 
@@ -9,16 +9,18 @@ use jaato_types::{
     Result, ToolCall,
 };
 
-use super::{ConformanceSuite, ConformanceVerdict, clear_error, ensure, fuzz, left_behind, told};
+use super::{
+    ConformanceSuite, ConformanceVerdict, clear_error, ensure, error_in, fuzz, left_behind,
+};
 use crate::{FakeHost, FinishedCall};
 
-pub use wide::{
+pub use unusual_requests::{
     a_history_larger_than_a_frame_is_answered_or_refused,
     a_history_of_every_kind_is_answered_or_refused, listed_options_are_taken,
 };
 
 fn spec(host: &FakeHost) -> std::result::Result<&ProviderSpec, String> {
-    let description = host.description().map_err(told("description"))?;
+    let description = host.description().map_err(error_in("description"))?;
     description.provider.as_ref().ok_or_else(|| "no provider is described".to_owned())
 }
 
@@ -51,7 +53,7 @@ pub fn the_provider_is_named(_: &ConformanceSuite, host: &FakeHost) -> Conforman
 
 /// The models are listed, or the error is clear.
 pub fn models_are_listed(_: &ConformanceSuite, host: &FakeHost) -> ConformanceVerdict {
-    match host.instance().map_err(told("an instance"))?.models() {
+    match host.instance().map_err(error_in("an instance"))?.models() {
         Ok(models) => {
             let names: BTreeSet<_> = models.iter().map(|model| model.name.as_str()).collect();
             let is_good = names.len() == models.len() && !names.contains("");
@@ -170,22 +172,22 @@ fn check_calls(request: &CompletionRequest, calls: &[&ToolCall]) -> ConformanceV
 /// A completion that is cancelled at its first wait ends, and leaves nothing behind.
 pub fn a_cancelled_completion_ends(_: &ConformanceSuite, host: &FakeHost) -> ConformanceVerdict {
     let request = request(spec(host)?);
-    let instance = host.create(None).map_err(told("an instance"))?;
-    let call = instance.start_complete(&request).map_err(told("a request"))?;
-    call.settle().map_err(told("a request"))?;
+    let instance = host.create(None).map_err(error_in("an instance"))?;
+    let call = instance.start_complete(&request).map_err(error_in("a request"))?;
+    call.settle().map_err(error_in("a request"))?;
     match call.cancel().result {
         Err(error) if error.kind != ErrorKind::Cancelled => clear_error("a request", &error)?,
         Ok(_) | Err(_) => {}
     }
     // The cancelled request must not affect the next one.
     judge(&request, &instance.complete(&request))?;
-    instance.close().map_err(told("close"))?;
+    instance.close().map_err(error_in("close"))?;
     left_behind(host)
 }
 
 /// A malformed frame is answered with an error.
 pub fn bad_frames_are_refused(_: &ConformanceSuite, host: &FakeHost) -> ConformanceVerdict {
-    let instance = host.instance().map_err(told("an instance"))?;
+    let instance = host.instance().map_err(error_in("an instance"))?;
     let ask = |frame| -> Result<Completion> { instance.start_complete_frame(frame).wait().result };
     fuzz::refuses_bad_frames("a request", ask)
 }

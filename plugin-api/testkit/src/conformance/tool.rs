@@ -5,12 +5,12 @@ use serde_json::{Map, Value};
 
 use super::{
     ConformanceSuite, ConformanceVerdict, DESCRIPTION_BYTES_MAX, ExampleSelection, clear_error,
-    ensure, fuzz, left_behind, told,
+    ensure, error_in, fuzz, left_behind,
 };
 use crate::{FakeHost, FakeInstance, check_arguments, schema};
 
 fn tools(host: &FakeHost) -> std::result::Result<&[ToolSpec], String> {
-    host.description().map(|all| all.tools.as_slice()).map_err(told("description"))
+    host.description().map(|all| all.tools.as_slice()).map_err(error_in("description"))
 }
 
 /// Names are valid for every provider, unique, and sorted.
@@ -36,10 +36,10 @@ pub fn descriptions_are_there_and_short(
 ) -> ConformanceVerdict {
     tools(host)?
         .iter()
-        .try_for_each(|tool| described(&format!("tool `{}`", tool.name), &tool.description))
+        .try_for_each(|tool| check_description(&format!("tool `{}`", tool.name), &tool.description))
 }
 
-fn described(what: &str, text: &str) -> ConformanceVerdict {
+fn check_description(what: &str, text: &str) -> ConformanceVerdict {
     ensure(!text.trim().is_empty(), || format!("{what} has no description"))?;
     ensure(text.len() <= DESCRIPTION_BYTES_MAX, || {
         let bytes = text.len();
@@ -76,7 +76,7 @@ fn closed_inside(what: &str, schema: &Value) -> ConformanceVerdict {
                 for (name, property) in properties {
                     let text = property["description"].as_str().unwrap_or_default();
                     let what = format!("{what}, property `{name}`");
-                    described(&what, text)?;
+                    check_description(&what, text)?;
                     closed_inside(&what, property)?;
                 }
             }
@@ -95,7 +95,7 @@ pub fn examples_fit_their_schema(_: &ConformanceSuite, host: &FakeHost) -> Confo
             let what = format!("example {:?} of `{}`", example.phrase, tool.name);
             ensure(!example.phrase.trim().is_empty(), || format!("{what} has no phrase"))?;
             let arguments = Value::Object(example.arguments.clone());
-            check_arguments(tool, &arguments).map_err(told(&what))?;
+            check_arguments(tool, &arguments).map_err(error_in(&what))?;
         }
     }
     Ok(())
@@ -104,11 +104,11 @@ pub fn examples_fit_their_schema(_: &ConformanceSuite, host: &FakeHost) -> Confo
 /// Each example that may run returns an output, or reports that something it names does not exist,
 /// such as a file of the user.
 pub fn examples_work(suite: &ConformanceSuite, host: &FakeHost) -> ConformanceVerdict {
-    let instance = host.instance().map_err(told("an instance"))?;
+    let instance = host.instance().map_err(error_in("an instance"))?;
     run_examples(suite.examples, host, instance, |what, result| match result {
         Ok(_) => Ok(()),
         Err(error) if error.kind == ErrorKind::NotFound => Ok(()),
-        Err(error) => Err(told(what)(error)),
+        Err(error) => Err(error_in(what)(error)),
     })
 }
 
@@ -117,14 +117,14 @@ pub fn read_only_examples_change_nothing(
     suite: &ConformanceSuite,
     host: &FakeHost,
 ) -> ConformanceVerdict {
-    let instance = host.create(None).map_err(told("an instance"))?;
+    let instance = host.create(None).map_err(error_in("an instance"))?;
     let reading = match suite.examples {
         ExampleSelection::All => ExampleSelection::OfReaders,
         reading => reading,
     };
-    let before = instance.save().map_err(told("save"))?;
+    let before = instance.save().map_err(error_in("save"))?;
     run_examples(reading, host, &instance, |what, _| {
-        let after = instance.save().map_err(told("save"))?;
+        let after = instance.save().map_err(error_in("save"))?;
         ensure(before == after, || format!("{what} is read-only and changes what is saved"))
     })
 }
@@ -148,7 +148,7 @@ pub(super) fn run_examples(
 
 /// A call of an unknown tool is answered with `unknown_tool`.
 pub fn unknown_tools_are_named(_: &ConformanceSuite, host: &FakeHost) -> ConformanceVerdict {
-    let instance = host.instance().map_err(told("an instance"))?;
+    let instance = host.instance().map_err(error_in("an instance"))?;
     for name in ["no_such_tool", "", "../x", "é"] {
         let found = instance.start_frame(name, Frame::empty()).wait().result;
         let kind = found.map(drop).map_err(|error| error.kind);
@@ -161,7 +161,7 @@ pub fn unknown_tools_are_named(_: &ConformanceSuite, host: &FakeHost) -> Conform
 
 /// A malformed frame is answered with an error.
 pub fn bad_frames_are_refused(suite: &ConformanceSuite, host: &FakeHost) -> ConformanceVerdict {
-    let instance = host.instance().map_err(told("an instance"))?;
+    let instance = host.instance().map_err(error_in("an instance"))?;
     let tried = tools(host)?.iter().filter(|tool| suite.examples.may_try(tool));
     tried.map(|tool| tool.name.as_str()).try_for_each(|name| {
         fuzz::refuses_bad_frames(name, |frame| instance.start_frame(name, frame).wait().result)
@@ -174,7 +174,7 @@ pub fn wrong_arguments_are_refused(
     suite: &ConformanceSuite,
     host: &FakeHost,
 ) -> ConformanceVerdict {
-    let instance = host.instance().map_err(told("an instance"))?;
+    let instance = host.instance().map_err(error_in("an instance"))?;
     for tool in tools(host)?.iter().filter(|tool| suite.examples.may_try(tool)) {
         let name = tool.name.as_str();
         let good =
@@ -200,35 +200,35 @@ pub fn wrong_arguments_are_refused(
 
 /// A call that is cancelled at its first wait ends, and leaves nothing behind.
 pub fn a_cancelled_call_ends(suite: &ConformanceSuite, host: &FakeHost) -> ConformanceVerdict {
-    let instance = host.create(None).map_err(told("an instance"))?;
+    let instance = host.create(None).map_err(error_in("an instance"))?;
     for tool in tools(host)?.iter().filter(|tool| suite.examples.may_run(tool)) {
         for example in &tool.examples {
             let arguments = Value::Object(example.arguments.clone());
             let what = format!("example {:?} of `{}`", example.phrase, tool.name);
-            let call = instance.start(tool.name.as_str(), arguments).map_err(told(&what))?;
-            call.settle().map_err(told(&what))?;
+            let call = instance.start(tool.name.as_str(), arguments).map_err(error_in(&what))?;
+            call.settle().map_err(error_in(&what))?;
             match call.cancel().result {
                 Err(error) if error.kind != ErrorKind::Cancelled => clear_error(&what, &error)?,
                 Ok(_) | Err(_) => {}
             }
         }
     }
-    instance.close().map_err(told("close"))?;
+    instance.close().map_err(error_in("close"))?;
     left_behind(host)
 }
 
 /// Changes in one instance do not affect another.
 pub fn instances_are_apart(suite: &ConformanceSuite, host: &FakeHost) -> ConformanceVerdict {
     let (busy, idle) = (
-        host.create(None).map_err(told("an instance"))?,
-        host.create(None).map_err(told("a second instance"))?,
+        host.create(None).map_err(error_in("an instance"))?,
+        host.create(None).map_err(error_in("a second instance"))?,
     );
-    let before = idle.save().map_err(told("save"))?;
+    let before = idle.save().map_err(error_in("save"))?;
     run_examples(suite.examples, host, &busy, |_, _| Ok(()))?;
-    drop(busy.close().map_err(told("close"))?);
-    let after = idle.save().map_err(told("save"))?;
+    drop(busy.close().map_err(error_in("close"))?);
+    let after = idle.save().map_err(error_in("save"))?;
     ensure(before == after, || "what one instance does changes what another saves".into())?;
-    let later = host.create(None).map_err(told("a third instance"))?;
-    let fresh = later.save().map_err(told("save"))?;
+    let later = host.create(None).map_err(error_in("a third instance"))?;
+    let fresh = later.save().map_err(error_in("save"))?;
     ensure(before == fresh, || "what one instance did shows in a fresh one".into())
 }

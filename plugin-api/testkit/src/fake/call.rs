@@ -106,7 +106,7 @@ impl<T> FakeRunningCall<T> {
 
     /// Waits for the call's end.
     pub fn wait(self) -> FinishedCall<T> {
-        let result = self.answer().and_then(|frame| (self.read)(&frame)).map(|mut answer| {
+        let result = self.answer_frame().and_then(|frame| (self.read)(&frame)).map(|mut answer| {
             let (services, id) = (&self.host.services, self.id());
             let beside =
                 CallSideOutput { attachments: services.attachments(id), texts: services.texts(id) };
@@ -158,7 +158,7 @@ impl<T> FakeRunningCall<T> {
     }
 
     /// Waits for the frame of the answer.
-    fn answer(&self) -> Result<FrameBytes> {
+    fn answer_frame(&self) -> Result<FrameBytes> {
         let answer = poll_fn(|cx| self.outlet.poll(cx, |state| state.answer.take()));
         self.host.time.wait_for(self.host.patience(), answer)?
     }

@@ -72,13 +72,13 @@ impl jaato_plugin_engine::EngineServices for ContextServices {
                 FakeServiceReply::Never | FakeServiceReply::Later(..) => {
                     std::future::pending().await
                 }
-                reply => serve(reply),
+                reply => serve_reply(reply),
             }
         })
     }
 }
 
-fn serve(reply: FakeServiceReply) -> Result<EngineServiceAnswer> {
+fn serve_reply(reply: FakeServiceReply) -> Result<EngineServiceAnswer> {
     Ok(match reply {
         FakeServiceReply::Json(Value::Null)
         | FakeServiceReply::Never
@@ -160,7 +160,7 @@ impl CallOutlet {
         }
     }
 
-    fn add(&self, add: impl FnOnce(&mut CallState)) {
+    fn change_state(&self, add: impl FnOnce(&mut CallState)) {
         let mut state = self.lock();
         add(&mut state);
         let reader = state.reader.take();
@@ -173,11 +173,11 @@ impl CallOutlet {
 
 impl CallResultSink for CallOutlet {
     fn emitted(&self, frame: &[u8]) -> bool {
-        self.add(|state| state.emitted.push(frame.to_vec()));
+        self.change_state(|state| state.emitted.push(frame.to_vec()));
         true
     }
 
     fn answered(&self, answer: Result<FrameBytes>) {
-        self.add(|state| (state.answer, state.has_ended) = (Some(answer), true));
+        self.change_state(|state| (state.answer, state.has_ended) = (Some(answer), true));
     }
 }

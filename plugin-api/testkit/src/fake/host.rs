@@ -25,8 +25,8 @@ use super::clock::{FakeClockMode, FakeTime, hung};
 use super::grants::FakeGrants;
 use super::instance::FakeInstance;
 use super::log::{FakeLog, LogLine, ProcessLog};
+use super::plugin_under_test::PluginUnderTest;
 use super::services::{FakeServiceReply, FakeServices, ServiceRequest};
-use super::subject::PluginUnderTest;
 
 /// How long a plugin may delay a test, in real time. Only a plugin that hangs reaches this limit.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -89,7 +89,7 @@ impl FakeHost {
         services.set_time(time.clone());
         let patience = Mutex::new(PATIENCE);
         let shared = Arc::new(FakeHostShared { executor, guest, time, services, log, patience });
-        let description = describe(&shared, &subject).map(Arc::new);
+        let description = describe_subject(&shared, &subject).map(Arc::new);
         if let (Ok(manifest), Ok(description)) = (subject.manifest(), &description) {
             let grants = FakeGrants::of(manifest.name, description);
             shared.services.grants(|of_host| *of_host = grants);
@@ -251,7 +251,7 @@ impl FakeHost {
     /// # Errors
     /// The error of describing the plugin.
     pub fn describe(&self) -> Result<Description> {
-        describe(&self.shared, &self.subject)
+        describe_subject(&self.shared, &self.subject)
     }
 
     /// Returns the default instance for calls. Creates it when it is first needed.
@@ -387,7 +387,7 @@ impl Drop for FakeHost {
     }
 }
 
-fn describe(shared: &FakeHostShared, subject: &PluginUnderTest) -> Result<Description> {
+fn describe_subject(shared: &FakeHostShared, subject: &PluginUnderTest) -> Result<Description> {
     let subject = subject.clone();
     shared.run(move || subject.describe())?
 }

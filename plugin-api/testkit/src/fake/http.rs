@@ -78,7 +78,7 @@ impl FakeHost {
         answer: impl Fn(&FakeHttpRequest) -> Result<FakeHttpAnswer, Error> + Send + Sync + 'static,
     ) -> Self {
         self.with_service(HTTP_REQUEST, move |request| {
-            answer(&read(request)?).map(FakeHttpAnswer::into_reply)
+            answer(&parse_request(request)?).map(FakeHttpAnswer::into_reply)
         })
     }
 
@@ -86,10 +86,10 @@ impl FakeHost {
     pub fn http_requests(&self) -> Vec<FakeHttpRequest> {
         let asked = self.service_requests();
         let of_http = asked.iter().filter(|request| request.operation == HTTP_REQUEST);
-        of_http.filter_map(|request| read(request).ok()).collect()
+        of_http.filter_map(|request| parse_request(request).ok()).collect()
     }
 }
 
-fn read(request: &ServiceRequest) -> Result<FakeHttpRequest> {
+fn parse_request(request: &ServiceRequest) -> Result<FakeHttpRequest> {
     Ok(FakeHttpRequest { head: request.read()?, body: request.bytes.clone() })
 }

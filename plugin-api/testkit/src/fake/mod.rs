@@ -1,25 +1,25 @@
 //! A host in memory, for unit tests of plugins and for the conformance suites.
 
-mod asked;
 mod call;
 mod clock;
 mod context;
 mod grants;
+mod hook_calls;
 mod host;
+mod host_programs;
 mod http;
 mod instance;
-mod lent;
 mod log;
-mod own;
 mod platform;
+mod plugin_under_test;
 mod program;
 mod programs;
 mod secrets;
 mod services;
 mod session_environment;
+mod session_services;
 mod stores;
 mod stream;
-mod subject;
 
 pub use call::{FakeRunningCall, FinishedCall};
 pub use clock::FakeClockMode;
@@ -29,9 +29,9 @@ pub use instance::FakeInstance;
 pub use jaato_plugin_engine::LiveObjectCounts;
 pub use jaato_plugin_engine::PIECE_BYTES_MAX;
 pub use log::LogLine;
+pub use plugin_under_test::PluginUnderTest;
 pub use services::{FakeServiceReply, ServiceRequest};
 pub use stream::FakeStream;
-pub use subject::PluginUnderTest;
 
 /// The name of the thread on which a fake host polls and drops everything of a plugin.
 pub const EXECUTOR_THREAD: &str = "fake-executor";

@@ -81,7 +81,7 @@ impl RunningFakePrograms {
             return Err(Error::new(ErrorKind::LimitReached, text));
         }
         let is_piped = prepared.spawn.stdin == Stdin::Piped && prepared.terminal.is_none();
-        let mut child = spawn(prepared)?;
+        let mut child = spawn_prepared(prepared)?;
         let pid = child.id();
         let input = child.stdin.take().map(write_on_thread).transpose()?;
         let group = Pid::from_raw(i32::try_from(pid).unwrap_or(i32::MAX));
@@ -209,7 +209,7 @@ fn write_on_thread(mut stdin: ChildStdin) -> Result<Sender<Vec<u8>>> {
     Ok(sender)
 }
 
-fn spawn(prepared: &PreparedProgram) -> Result<Child> {
+fn spawn_prepared(prepared: &PreparedProgram) -> Result<Child> {
     let spawn = &prepared.spawn;
     let mut command = Command::new(&spawn.program);
     command.args(&spawn.args).env_clear().envs(&prepared.variables);
@@ -290,7 +290,7 @@ impl WatchedFakeProgram {
         let mut buffer = vec![0; OUTPUT_BYTES_MAX];
         let exit = loop {
             if self.stream.is_closed() {
-                self.end();
+                self.end_process_group();
                 self.program.has_ended.store(true, SeqCst);
                 return;
             }
@@ -372,15 +372,15 @@ impl WatchedFakeProgram {
     fn end_if_due(&mut self) {
         if self.deadline.is_some_and(|deadline| Instant::now() >= deadline) {
             (self.deadline, self.timed_out) = (None, true);
-            self.end();
+            self.end_process_group();
         }
         if self.program.is_to_end.swap(false, SeqCst) {
-            self.end();
+            self.end_process_group();
         }
     }
 
     /// Ends the process group: sends TERM, and KILL after a moment.
-    fn end(&mut self) {
+    fn end_process_group(&mut self) {
         let group = self.program.group;
         // A group that has already ended needs no signal.
         let _ = killpg(group, SystemSignal::SIGTERM);

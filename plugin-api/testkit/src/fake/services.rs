@@ -31,10 +31,10 @@ use tempfile::TempDir;
 
 use super::clock::FakeTime;
 use super::grants::FakeGrants;
-use super::lent::FakeSessionParts;
 use super::programs::FakePrograms;
 use super::secrets::FakeSecrets;
 use super::session_environment::{self, FakeSessionEnvironment};
+use super::session_services::FakeSessionParts;
 use super::stores::FakeStores;
 use super::stream::FakeStream;
 

@@ -33,29 +33,29 @@ impl FakeStores {
     ) -> Result<FakeServiceReply> {
         match request.operation.as_str() {
             GET => {
-                let StoreGet { key, of, .. } = read(request)?;
+                let StoreGet { key, of, .. } = parse_request(request)?;
                 check_key(&key)?;
                 let Some(value) = self.0.get(&(of, key)) else {
                     return FakeServiceReply::of(&StoreValue::default());
                 };
                 Ok(FakeServiceReply::Bytes(json!(StoreValue::found(digest(value))), value.clone()))
             }
-            SET => self.set(request),
+            SET => self.set_value(request),
             DELETE => {
-                let StoreDelete { key, of, expected, .. } = read(request)?;
+                let StoreDelete { key, of, expected, .. } = parse_request(request)?;
                 check_key(&key)?;
                 self.check_expected(of, &key, expected.as_deref())?;
                 FakeServiceReply::of(&StoreDeleteAnswer::new(self.0.remove(&(of, key)).is_some()))
             }
             LIST => {
-                let StoreList { prefix, of, .. } = read(request)?;
+                let StoreList { prefix, of, .. } = parse_request(request)?;
                 let of_place = self.0.iter().filter(|((place, _), _)| *place == of);
                 let found = of_place.filter(|((_, key), _)| key.starts_with(&prefix));
                 let keys = found.map(|((_, key), value)| StoredKey::new(key, value.len() as u64));
                 FakeServiceReply::of(&StoreKeys::new(keys.collect()))
             }
             _ => {
-                let StoreFolder { of, .. } = read(request)?;
+                let StoreFolder { of, .. } = parse_request(request)?;
                 let name =
                     if of == StoreOwner::Person { "store-person" } else { "store-workspace" };
                 let folder = folder.join(name);
@@ -66,8 +66,8 @@ impl FakeStores {
         }
     }
 
-    fn set(&mut self, request: &ServiceRequest) -> Result<FakeServiceReply> {
-        let StoreSet { key, of, expected, .. } = read(request)?;
+    fn set_value(&mut self, request: &ServiceRequest) -> Result<FakeServiceReply> {
+        let StoreSet { key, of, expected, .. } = parse_request(request)?;
         check_key(&key)?;
         let value = &request.bytes;
         if value.len() > VALUE_BYTES_MAX {
@@ -106,7 +106,7 @@ impl FakeStores {
     }
 }
 
-fn read<T: Default + serde::de::DeserializeOwned>(request: &ServiceRequest) -> Result<T> {
+fn parse_request<T: Default + serde::de::DeserializeOwned>(request: &ServiceRequest) -> Result<T> {
     Ok(request.read::<Option<T>>()?.unwrap_or_default())
 }
 

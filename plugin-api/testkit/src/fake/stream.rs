@@ -72,15 +72,15 @@ impl FakeStream {
 
     /// Ends the stream after the pieces that were pushed.
     pub fn finish(&self) {
-        self.end(Ok(()));
+        self.end_stream(Ok(()));
     }
 
     /// Breaks the stream with an error after the pieces that were pushed.
     pub fn fail(&self, error: Error) {
-        self.end(Err(error));
+        self.end_stream(Err(error));
     }
 
-    fn end(&self, end: Result<()>) {
+    fn end_stream(&self, end: Result<()>) {
         let mut state = self.lock();
         state.end.get_or_insert(end);
         self.wake(state);

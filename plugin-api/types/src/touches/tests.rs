@@ -7,10 +7,10 @@ use super::*;
 /// Checks a call's strings, written as `KIND: TEXT`.
 #[track_caller]
 fn check(schema: &Value, arguments: Value, expected: &[&str]) {
-    assert_eq!(shown(&ToolCallTargets::from_arguments(schema, &arguments)), expected);
+    assert_eq!(format_targets(&ToolCallTargets::from_arguments(schema, &arguments)), expected);
 }
 
-fn shown(touched: &ToolCallTargets) -> Vec<String> {
+fn format_targets(touched: &ToolCallTargets) -> Vec<String> {
     let lists = [
         ("read", &touched.reads),
         ("write", &touched.writes),
@@ -31,13 +31,13 @@ fn string(kind: impl Into<Value>) -> Value {
     json!({ "type": "string", KEYWORD: kind.into() })
 }
 
-fn closed(properties: Value) -> Value {
+fn closed_object(properties: Value) -> Value {
     json!({ "type": "object", "properties": properties, "additionalProperties": false })
 }
 
 #[test]
 fn arguments_are_grouped_by_their_declared_kind() {
-    let schema = closed(json!({
+    let schema = closed_object(json!({
         "a": string("read"), "b": string("write"), "c": string("search_root"),
         "d": string("pattern"), "e": string("host"), "f": string("command"),
         "g": string(json!({ "text": "a name" })),
@@ -54,12 +54,12 @@ fn arguments_are_grouped_by_their_declared_kind() {
 
 #[test]
 fn declared_kind_applies_to_nested_strings_until_overridden() {
-    let operation = closed(json!({
+    let operation = closed_object(json!({
         "from": string("write"),
         "note": string(json!({ "text": "a note" })),
         "more": { "type": "array", "items": { "type": "string" } },
     }));
-    let schema = closed(json!({
+    let schema = closed_object(json!({
         "operations": { "type": "array", "items": operation, KEYWORD: "read" },
         "map": { "type": "object", "additionalProperties": { "type": "string" }, KEYWORD: "host" },
     }));
@@ -79,7 +79,7 @@ fn schema_alternatives_items_and_references_are_followed() {
         "additionalProperties": false,
         "$defs": {
             "path": string("write"),
-            "node": closed(json!({
+            "node": closed_object(json!({
                 "path": { "$ref": "#/$defs/path" },
                 "children": { "type": "array", "items": { "$ref": "#/$defs/node" } },
             })),
@@ -121,7 +121,7 @@ fn keys_and_values_missing_from_the_schema_are_undeclared() {
     );
     check(&schema, json!({ "path": { "x": "y" } }), &["read: x", "read: y"]);
     check(&Value::Null, json!("text"), &["? text"]);
-    let map = closed(json!({ "files": {
+    let map = closed_object(json!({ "files": {
         "type": "object",
         "propertyNames": { KEYWORD: "write" },
         "additionalProperties": string(json!({ "text": "the content" })),
@@ -131,19 +131,19 @@ fn keys_and_values_missing_from_the_schema_are_undeclared() {
 
 #[test]
 fn declarations_in_a_foreign_schema_are_ignored() {
-    let schema = closed(json!({
+    let schema = closed_object(json!({
         "path": string(json!({ "text": "harmless" })),
         "mode": { "enum": ["a"] },
     }));
     let touched =
         ToolCallTargets::from_foreign_arguments(&schema, &json!({ "path": "x", "mode": "a" }));
-    assert_eq!(shown(&touched), ["path? x", "mode? a"]);
+    assert_eq!(format_targets(&touched), ["path? x", "mode? a"]);
     assert!(!touched.is_complete());
 }
 
 #[test]
 fn too_many_or_too_deep_arguments_count_as_everything() {
-    let schema = closed(json!({ "paths": {
+    let schema = closed_object(json!({ "paths": {
         "type": "array", "items": { "type": "string" }, KEYWORD: "read",
     } }));
     let many = ToolCallTargets::from_arguments(&schema, &json!({ "paths": vec!["a"; 20_000] }));
@@ -170,22 +170,27 @@ fn undeclared_strings_of_a_schema_are_listed() {
         (json!({ "type": "object" }), vec!["p.*"]),
         (json!({ "type": "object", "additionalProperties": string("read") }), vec!["p.*"]),
         (json!({ "anyOf": [string("read"), { "type": "string" }] }), vec!["p"]),
-        (json!({ "type": "array", "items": closed(json!({ "q": { "type": "string" } })) }), {
-            vec!["p[].q"]
-        }),
+        (
+            json!({ "type": "array", "items": closed_object(json!({ "q": { "type": "string" } })) }),
+            { vec!["p[].q"] },
+        ),
         (json!({ "enum": ["a", "b"] }), vec![]),
         (json!({ "type": "integer" }), vec![]),
         (json!({ "type": ["string", "null"], KEYWORD: "host" }), vec![]),
         (json!({ "type": "object", KEYWORD: { "text": "a reason" } }), vec![]),
     ] {
-        assert_eq!(undeclared_strings(&closed(json!({ "p": property }))), places, "{property}");
+        assert_eq!(
+            undeclared_strings(&closed_object(json!({ "p": property }))),
+            places,
+            "{property}"
+        );
     }
     assert_eq!(undeclared_strings(&json!({ "type": "object" })), ["*"]);
 }
 
 #[test]
 fn patch_argument_names_the_files_that_it_writes() {
-    let schema = closed(json!({ "input": string("patch") }));
+    let schema = closed_object(json!({ "input": string("patch") }));
     let patch = "*** Begin Patch\n*** Update File: a.rs\n*** Move to: b.rs\n@@\n-x\n+y\n \
                  *** Delete File:  c d \n*** Add File:e\r\n+*** Add File: f\n*** End Patch";
     let touched = ToolCallTargets::from_arguments(&schema, &json!({ "input": patch }));
@@ -197,8 +202,8 @@ fn patch_argument_names_the_files_that_it_writes() {
 
 #[test]
 fn declaration_keyword_is_stripped_from_the_schema() {
-    let mut schema = closed(json!({ "a": { "type": "array", "items": string("read") } }));
+    let mut schema = closed_object(json!({ "a": { "type": "array", "items": string("read") } }));
     strip_keyword(&mut schema);
     let plain = json!({ "type": "array", "items": { "type": "string" } });
-    assert_eq!(schema, closed(json!({ "a": plain })));
+    assert_eq!(schema, closed_object(json!({ "a": plain })));
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Map, Value};
 
-use super::bound::hash;
+use super::bound_thoughts::hash;
 use super::models::FakeAnthropicModel;
 
 /// The number of blocks that a mark looks back for an entry, including its own.
@@ -41,7 +41,7 @@ impl FakePromptCache {
         body: &Map<String, Value>,
         model: &FakeAnthropicModel,
     ) -> AnthropicTokenCounts {
-        let places = places(body, model);
+        let places = cache_prefixes(body, model);
         let total = places.last().map_or(0, |place| place.tokens);
         let marks: Vec<usize> = (0..places.len()).filter(|at| places[*at].is_marked).collect();
         let found = marks.iter().filter_map(|mark| {
@@ -61,7 +61,7 @@ impl FakePromptCache {
     }
 }
 
-fn places(body: &Map<String, Value>, model: &FakeAnthropicModel) -> Vec<CacheBlockPrefix> {
+fn cache_prefixes(body: &Map<String, Value>, model: &FakeAnthropicModel) -> Vec<CacheBlockPrefix> {
     let mut places: Vec<CacheBlockPrefix> = Vec::new();
     let mut bytes = 0;
     let mut add = |before: &str, role: &str, block: &Value| {

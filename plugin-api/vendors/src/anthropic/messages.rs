@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use serde_json::{Map, Value, json};
 
 use super::models::{FakeAnthropicModel, ThinkingSupport};
-use super::{AnthropicCheckResult, check_fields, invalid, is_plain, tools};
+use super::{AnthropicCheckResult, check_fields, invalid_request, is_plain, tools};
 
 /// The most cache marks.
 const MARKS_MAX: usize = 4;
@@ -30,7 +30,7 @@ pub(super) fn check(
 ) -> AnthropicCheckResult<Vec<JoinedMessage>> {
     let joined = join_messages(body)?;
     if joined.first().is_none_or(|first| first.role != "user") {
-        return Err(invalid("messages: first message must use the \"user\" role"));
+        return Err(invalid_request("messages: first message must use the \"user\" role"));
     }
     let mut known = tools.clone();
     for (number, message) in joined.iter().enumerate() {
@@ -53,24 +53,31 @@ pub(super) fn check(
 
 fn join_messages(body: &Map<String, Value>) -> AnthropicCheckResult<Vec<JoinedMessage>> {
     let list = body.get("messages").and_then(Value::as_array).filter(|list| !list.is_empty());
-    let list = list.ok_or_else(|| invalid("messages: at least one message is required"))?;
+    let list = list.ok_or_else(|| invalid_request("messages: at least one message is required"))?;
     let mut joined: Vec<JoinedMessage> = Vec::new();
     for (index, message) in list.iter().enumerate() {
         let place = format!("messages.{index}");
-        let fields = message.as_object().ok_or_else(|| invalid(format!("{place}: no object")))?;
+        let fields =
+            message.as_object().ok_or_else(|| invalid_request(format!("{place}: no object")))?;
         check_fields(&place, fields, &["role", "content"])?;
         let role = message["role"].as_str().unwrap_or_default();
         if !["user", "assistant", "system"].contains(&role) {
-            return Err(invalid(format!("{place}.role: Input should be 'user' or 'assistant'")));
+            return Err(invalid_request(format!(
+                "{place}.role: Input should be 'user' or 'assistant'"
+            )));
         }
         let blocks = match &message["content"] {
             Value::String(text) => vec![json!({ "type": "text", "text": text })],
             Value::Array(blocks) => blocks.clone(),
-            _ => return Err(invalid(format!("{place}.content: Input should be a valid list"))),
+            _ => {
+                return Err(invalid_request(format!(
+                    "{place}.content: Input should be a valid list"
+                )));
+            }
         };
         if blocks.is_empty() {
             let text = "all messages must have non-empty content";
-            return Err(invalid(format!("{place}: {text}")));
+            return Err(invalid_request(format!("{place}: {text}")));
         }
         let placed = |(at, block): (usize, Value)| (format!("{place}.content.{at}"), block);
         let blocks = blocks.into_iter().enumerate().map(placed);
@@ -83,13 +90,13 @@ fn join_messages(body: &Map<String, Value>) -> AnthropicCheckResult<Vec<JoinedMe
 }
 
 fn check_block(place: &str, role: &str, block: &Value) -> AnthropicCheckResult {
-    let fields = block.as_object().ok_or_else(|| invalid(format!("{place}: no object")))?;
+    let fields = block.as_object().ok_or_else(|| invalid_request(format!("{place}: no object")))?;
     let kind = block["type"].as_str().unwrap_or_default();
     let text = |key: &str| block[key].as_str().unwrap_or_default();
     let known: &[&str] = match (role, kind) {
         (_, "text") => {
             if text("text").trim().is_empty() {
-                return Err(invalid("messages: text content blocks must be non-empty"));
+                return Err(invalid_request("messages: text content blocks must be non-empty"));
             }
             &["type", "text", "cache_control", "citations"]
         }
@@ -106,10 +113,12 @@ fn check_block(place: &str, role: &str, block: &Value) -> AnthropicCheckResult {
         ("assistant", "tool_use") => {
             if !is_plain(text("id")) {
                 let text = "String should match pattern '^[a-zA-Z0-9_-]+$'";
-                return Err(invalid(format!("{place}.tool_use.id: {text}")));
+                return Err(invalid_request(format!("{place}.tool_use.id: {text}")));
             }
             if !is_plain(text("name")) || !block["input"].is_object() {
-                return Err(invalid(format!("{place}.tool_use: name or input is not valid")));
+                return Err(invalid_request(format!(
+                    "{place}.tool_use: name or input is not valid"
+                )));
             }
             &["type", "id", "name", "input", "cache_control"]
         }
@@ -118,7 +127,7 @@ fn check_block(place: &str, role: &str, block: &Value) -> AnthropicCheckResult {
             return Ok(());
         }
         ("system", "tool_addition" | "tool_removal") => &["type", "tool", "cache_control"],
-        (_, kind) => return Err(invalid(format!("{place}: Input tag '{kind}' found"))),
+        (_, kind) => return Err(invalid_request(format!("{place}: Input tag '{kind}' found"))),
     };
     check_fields(&format!("{place}.{kind}"), fields, known)
 }
@@ -131,16 +140,18 @@ fn check_source(place: &str, kind: &str, source: &Value) -> AnthropicCheckResult
     let data = source["data"].as_str().unwrap_or_default();
     let is_base64 = |byte: u8| byte.is_ascii_alphanumeric() || b"+/=".contains(&byte);
     if source["type"] != "base64" || !media_types.iter().any(|it| source["media_type"] == *it) {
-        return Err(invalid(format!(
+        return Err(invalid_request(format!(
             "{place}.{kind}.source.base64.media_type: Input should be one"
         )));
     }
     if data.is_empty() || data.len() % 4 != 0 || !data.bytes().all(is_base64) {
-        return Err(invalid(format!("{place}.{kind}.source.base64.data: not valid base64")));
+        return Err(invalid_request(format!(
+            "{place}.{kind}.source.base64.data: not valid base64"
+        )));
     }
     if kind == "image" && data.len() > IMAGE_CHARS_MAX {
         let text = format!("image exceeds 5 MB maximum: {} bytes", data.len());
-        return Err(invalid(format!("{place}.{kind}.source.base64: {text}")));
+        return Err(invalid_request(format!("{place}.{kind}.source.base64: {text}")));
     }
     Ok(())
 }
@@ -150,7 +161,7 @@ fn check_result(place: &str, block: &Value) -> AnthropicCheckResult {
     for (at, inner) in blocks.iter().enumerate() {
         let place = format!("{place}.tool_result.content.{at}");
         if inner["type"] == "tool_result" {
-            return Err(invalid(format!("{place}: Input tag 'tool_result' found")));
+            return Err(invalid_request(format!("{place}: Input tag 'tool_result' found")));
         }
         check_block(&place, "user", inner)?;
     }
@@ -161,7 +172,7 @@ fn check_result(place: &str, block: &Value) -> AnthropicCheckResult {
 fn check_answer(message: &JoinedMessage) -> AnthropicCheckResult {
     let last = message.blocks.last().map(|(_, block)| &block["type"]);
     match last.and_then(Value::as_str) {
-        Some(kind @ ("thinking" | "redacted_thinking")) => Err(invalid(format!(
+        Some(kind @ ("thinking" | "redacted_thinking")) => Err(invalid_request(format!(
             "messages: The final block in an assistant message cannot be `{kind}`."
         ))),
         _ => Ok(()),
@@ -176,11 +187,11 @@ fn check_system(
     known: &mut BTreeSet<String>,
 ) -> AnthropicCheckResult {
     if !model.takes_system_messages {
-        return Err(invalid("role 'system' is not supported on this model"));
+        return Err(invalid_request("role 'system' is not supported on this model"));
     }
     let role = |at: usize| joined.get(at).map(|message| message.role.as_str());
     if role(number - 1) != Some("user") || !matches!(role(number + 1), None | Some("assistant")) {
-        return Err(invalid("messages: a system message must follow a user message"));
+        return Err(invalid_request("messages: a system message must follow a user message"));
     }
     for (place, block) in &joined[number].blocks {
         let tool = &block["tool"];
@@ -192,13 +203,13 @@ fn check_system(
             (Some(_), Some("tool_reference")) => {
                 let name = tool["name"].as_str().unwrap_or_default();
                 if !known.contains(name) {
-                    return Err(invalid(format!("{place}: tool `{name}` is not declared")));
+                    return Err(invalid_request(format!("{place}: tool `{name}` is not declared")));
                 }
             }
-            _ => return Err(invalid(format!("{place}.tool: Input tag"))),
+            _ => return Err(invalid_request(format!("{place}.tool: Input tag"))),
         }
         if !betas.iter().any(|beta| beta == "inline-tools-2026-09-15") {
-            return Err(invalid(format!("{place}: Extra inputs are not permitted")));
+            return Err(invalid_request(format!("{place}: Extra inputs are not permitted")));
         }
     }
     Ok(())
@@ -225,7 +236,7 @@ fn check_pairs(joined: &[JoinedMessage]) -> AnthropicCheckResult {
                 break;
             }
             if !open.remove(id) {
-                return Err(invalid(format!(
+                return Err(invalid_request(format!(
                     "{place}: unexpected `tool_use_id` found in `tool_result` blocks: {id}. Each \
                      `tool_result` block must have a corresponding `tool_use` block in the \
                      previous message."
@@ -234,7 +245,7 @@ fn check_pairs(joined: &[JoinedMessage]) -> AnthropicCheckResult {
         }
         if !open.is_empty() {
             let open: Vec<String> = open.into_iter().collect();
-            return Err(invalid(format!(
+            return Err(invalid_request(format!(
                 "messages: `tool_use` ids were found without `tool_result` blocks immediately \
                  after: {}. Each `tool_use` block must have a corresponding `tool_result` block \
                  in the next message.",
@@ -243,7 +254,7 @@ fn check_pairs(joined: &[JoinedMessage]) -> AnthropicCheckResult {
         }
         for id in ids("tool_use", "id") {
             if !seen.insert(id.clone()) {
-                return Err(invalid("messages: `tool_use` ids must be unique"));
+                return Err(invalid_request("messages: `tool_use` ids must be unique"));
             }
             open.insert(id);
         }
@@ -251,7 +262,7 @@ fn check_pairs(joined: &[JoinedMessage]) -> AnthropicCheckResult {
     if open.is_empty() {
         return Ok(());
     }
-    Err(invalid("messages: `tool_use` ids were found without `tool_result` blocks"))
+    Err(invalid_request("messages: `tool_use` ids were found without `tool_result` blocks"))
 }
 
 /// Checks the end. Only some models continue an answer at the end, unless a server tool paused it.
@@ -260,10 +271,10 @@ fn check_end(joined: &[JoinedMessage], model: &FakeAnthropicModel) -> AnthropicC
     let Some((_, block)) = last.blocks.last() else { return Ok(()) };
     let is_paused = block["type"].as_str().is_some_and(|it| it.ends_with("_tool_result"));
     if !model.takes_prefill && !is_paused {
-        return Err(invalid("This model does not support assistant message prefill."));
+        return Err(invalid_request("This model does not support assistant message prefill."));
     }
     if block["text"].as_str().is_some_and(|text| text.ends_with(char::is_whitespace)) {
-        return Err(invalid(
+        return Err(invalid_request(
             "messages: final assistant content cannot end with trailing whitespace",
         ));
     }
@@ -288,7 +299,7 @@ fn check_step(joined: &[JoinedMessage], body: &Map<String, Value>) -> AnthropicC
     if let Some((place, block)) = answers.last().and_then(|first| first.blocks.first()) {
         if thinks && !is_thought(block) {
             let found = block["type"].as_str().unwrap_or_default();
-            return Err(invalid(format!(
+            return Err(invalid_request(format!(
                 "{place}.type: Expected `thinking` or `redacted_thinking`, but found `{found}`. \
                  When `thinking` is enabled, a final `assistant` message must start with a \
                  thinking block (preceding the lastmost set of `tool_use` and `tool_result` blocks)."
@@ -297,7 +308,7 @@ fn check_step(joined: &[JoinedMessage], body: &Map<String, Value>) -> AnthropicC
     }
     let mut blocks = answers.iter().flat_map(|message| &message.blocks);
     match blocks.find(|(_, block)| is_thought(block)) {
-        Some((place, _)) if !thinks => Err(invalid(format!(
+        Some((place, _)) if !thinks => Err(invalid_request(format!(
             "{place}: When thinking is disabled, an `assistant` message in the final position \
              cannot contain `thinking`."
         ))),
@@ -313,7 +324,7 @@ pub(super) fn check_marks(body: &Map<String, Value>) -> AnthropicCheckResult {
     }
     found += usize::from(body.contains_key("cache_control"));
     if found > MARKS_MAX {
-        return Err(invalid(format!(
+        return Err(invalid_request(format!(
             "A maximum of {MARKS_MAX} blocks with cache_control may be provided. Found {found}."
         )));
     }
@@ -326,7 +337,7 @@ fn count_marks(value: &Value, found: &mut usize) -> AnthropicCheckResult {
         Value::Object(fields) => {
             if let Some(mark) = fields.get("cache_control") {
                 if mark["type"] != "ephemeral" {
-                    return Err(invalid("cache_control.type: Input should be 'ephemeral'"));
+                    return Err(invalid_request("cache_control.type: Input should be 'ephemeral'"));
                 }
                 *found += 1;
             }

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use super::models::{self, FakeAnthropicModel, ThinkingSupport};
-use super::{AnthropicCheckResult, AnthropicRequestFault, check_fields, invalid};
+use super::{AnthropicCheckResult, AnthropicRequestFault, check_fields, invalid_request};
 
 const FIELDS: [&str; 17] = [
     "cache_control",
@@ -30,7 +30,7 @@ pub(super) fn model(
     body: &Map<String, Value>,
 ) -> AnthropicCheckResult<&'static FakeAnthropicModel> {
     let name = body.get("model").and_then(Value::as_str);
-    let name = name.ok_or_else(|| invalid("model: Field required"))?;
+    let name = name.ok_or_else(|| invalid_request("model: Field required"))?;
     models::find(name).ok_or_else(|| AnthropicRequestFault {
         status: 404,
         kind: "not_found_error",
@@ -49,31 +49,39 @@ pub(super) fn check(body: &Map<String, Value>, model: &FakeAnthropicModel) -> An
     let stops = body.get("stop_sequences").and_then(Value::as_array);
     let is_blank = |stop: &Value| stop.as_str().is_none_or(|text| text.trim().is_empty());
     if stops.into_iter().flatten().any(is_blank) {
-        return Err(invalid("stop_sequences: each stop sequence must contain non-whitespace"));
+        return Err(invalid_request(
+            "stop_sequences: each stop sequence must contain non-whitespace",
+        ));
     }
     match body.get("system") {
         None => Ok(()),
         Some(Value::String(text)) if !text.trim().is_empty() => Ok(()),
         Some(Value::Array(blocks)) => blocks.iter().try_for_each(check_system),
-        Some(_) => Err(invalid("system: Input should be a valid string or list")),
+        Some(_) => Err(invalid_request("system: Input should be a valid string or list")),
     }
 }
 
 fn check_system(block: &Value) -> AnthropicCheckResult {
-    let fields = block.as_object().ok_or_else(|| invalid("system: Input should be an object"))?;
+    let fields =
+        block.as_object().ok_or_else(|| invalid_request("system: Input should be an object"))?;
     check_fields("system.0", fields, &["type", "text", "cache_control"])?;
     match block["text"].as_str().filter(|_| block["type"] == "text") {
         Some(text) if !text.trim().is_empty() => Ok(()),
-        Some(_) => Err(invalid("system: text content blocks must contain non-whitespace text")),
-        None => Err(invalid("system.0: Input should be a text block")),
+        Some(_) => {
+            Err(invalid_request("system: text content blocks must contain non-whitespace text"))
+        }
+        None => Err(invalid_request("system.0: Input should be a text block")),
     }
 }
 
 fn check_max_tokens(body: &Map<String, Value>, model: &FakeAnthropicModel) -> AnthropicCheckResult {
-    let tokens = body.get("max_tokens").ok_or_else(|| invalid("max_tokens: Field required"))?;
+    let tokens =
+        body.get("max_tokens").ok_or_else(|| invalid_request("max_tokens: Field required"))?;
     match tokens.as_u64() {
-        None | Some(0) => Err(invalid("max_tokens: Input should be greater than or equal to 1")),
-        Some(tokens) if tokens > model.output => Err(invalid(format!(
+        None | Some(0) => {
+            Err(invalid_request("max_tokens: Input should be greater than or equal to 1"))
+        }
+        Some(tokens) if tokens > model.output => Err(invalid_request(format!(
             "max_tokens: {tokens} > {}, which is the maximum allowed number of output tokens for {}",
             model.output, model.name
         ))),
@@ -108,10 +116,12 @@ pub(super) fn shows_thoughts(body: &Map<String, Value>, model: &FakeAnthropicMod
 
 fn check_thinking(body: &Map<String, Value>, model: &FakeAnthropicModel) -> AnthropicCheckResult {
     let Some(thinking) = body.get("thinking") else { return Ok(()) };
-    let fields =
-        thinking.as_object().ok_or_else(|| invalid("thinking: Input should be an object"))?;
-    let refused =
-        |kind: &str| invalid(format!("thinking.type: \"{kind}\" is not supported for this model"));
+    let fields = thinking
+        .as_object()
+        .ok_or_else(|| invalid_request("thinking: Input should be an object"))?;
+    let refused = |kind: &str| {
+        invalid_request(format!("thinking.type: \"{kind}\" is not supported for this model"))
+    };
     let max_tokens = body.get("max_tokens").and_then(Value::as_u64).unwrap_or(0);
     match kind(body).unwrap_or_default() {
         "enabled" => {
@@ -121,12 +131,14 @@ fn check_thinking(body: &Map<String, Value>, model: &FakeAnthropicModel) -> Anth
                 return Err(refused("enabled"));
             }
             if budget < 1_024 {
-                return Err(invalid(
+                return Err(invalid_request(
                     "thinking.enabled.budget_tokens: Input should be greater than or equal to 1024",
                 ));
             }
             if budget >= max_tokens {
-                return Err(invalid("`max_tokens` must be greater than `thinking.budget_tokens`"));
+                return Err(invalid_request(
+                    "`max_tokens` must be greater than `thinking.budget_tokens`",
+                ));
             }
         }
         "adaptive" => {
@@ -148,23 +160,26 @@ fn check_thinking(body: &Map<String, Value>, model: &FakeAnthropicModel) -> Anth
                 return Err(refused(word));
             }
         }
-        other => return Err(invalid(format!("thinking: Input tag '{other}' found"))),
+        other => return Err(invalid_request(format!("thinking: Input tag '{other}' found"))),
     }
     Ok(())
 }
 
 fn check_output_config(body: &Map<String, Value>) -> AnthropicCheckResult {
     let Some(config) = body.get("output_config") else { return Ok(()) };
-    let fields =
-        config.as_object().ok_or_else(|| invalid("output_config: Input should be an object"))?;
+    let fields = config
+        .as_object()
+        .ok_or_else(|| invalid_request("output_config: Input should be an object"))?;
     check_fields("output_config", fields, &["effort", "format"])?;
     let efforts = ["low", "medium", "high", "xhigh", "max"];
     if fields.contains_key("effort") && !effort(body).is_some_and(|it| efforts.contains(&it)) {
-        return Err(invalid("output_config.effort: Input should be 'low', 'medium' or 'high'"));
+        return Err(invalid_request(
+            "output_config.effort: Input should be 'low', 'medium' or 'high'",
+        ));
     }
     let Some(format) = config.get("format") else { return Ok(()) };
     if format["type"] != "json_schema" {
-        return Err(invalid("output_config.format.type: Input should be 'json_schema'"));
+        return Err(invalid_request("output_config.format.type: Input should be 'json_schema'"));
     }
     check_schema(&format["schema"])
 }
@@ -175,12 +190,12 @@ fn check_schema(schema: &Value) -> AnthropicCheckResult {
     let Some(words) = schema.as_object() else { return Ok(()) };
     for word in ["minimum", "maximum", "minLength", "maxLength", "multipleOf", "maxItems"] {
         if words.contains_key(word) {
-            return Err(invalid(format!("{place}: property '{word}' is not supported")));
+            return Err(invalid_request(format!("{place}: property '{word}' is not supported")));
         }
     }
     if schema["type"] == "object" && schema["additionalProperties"] != false {
         let text = "for 'object' type, 'additionalProperties' must be explicitly set to false";
-        return Err(invalid(format!("{place}: {text}")));
+        return Err(invalid_request(format!("{place}: {text}")));
     }
     let named = schema["properties"].as_object().into_iter().flat_map(|it| it.values());
     named.chain(words.get("items")).try_for_each(check_schema)
@@ -189,7 +204,7 @@ fn check_schema(schema: &Value) -> AnthropicCheckResult {
 /// Refuses fields that the newer version of the API removed, whatever their value.
 pub(super) fn check_nothing_samples(body: &Map<String, Value>) -> AnthropicCheckResult {
     match ["temperature", "top_p", "top_k"].iter().find(|name| body.contains_key(**name)) {
-        Some(name) => Err(invalid(format!("{name}: Extra inputs are not permitted"))),
+        Some(name) => Err(invalid_request(format!("{name}: Extra inputs are not permitted"))),
         None => Ok(()),
     }
 }
@@ -200,14 +215,16 @@ fn check_temperature(
 ) -> AnthropicCheckResult {
     let Some(temperature) = body.get("temperature") else { return Ok(()) };
     let Some(temperature) = temperature.as_f64().filter(|it| (0.0..=1.0).contains(it)) else {
-        return Err(invalid("temperature: range: 0..1"));
+        return Err(invalid_request("temperature: range: 0..1"));
     };
     let is_neutral = (temperature - 1.0).abs() < f64::EPSILON;
     if !model.samples && !is_neutral {
-        return Err(invalid("`temperature` is deprecated for this model."));
+        return Err(invalid_request("`temperature` is deprecated for this model."));
     }
     if thinks(body, model) && !is_neutral {
-        return Err(invalid("`temperature` may only be set to 1 when thinking is enabled."));
+        return Err(invalid_request(
+            "`temperature` may only be set to 1 when thinking is enabled.",
+        ));
     }
     Ok(())
 }
@@ -218,16 +235,22 @@ fn check_tool_choice(
 ) -> AnthropicCheckResult {
     let Some(choice) = body.get("tool_choice") else { return Ok(()) };
     if body.get("tools").and_then(Value::as_array).is_none_or(Vec::is_empty) {
-        return Err(invalid("tool_choice may only be specified while providing tools"));
+        return Err(invalid_request("tool_choice may only be specified while providing tools"));
     }
     let is_forced = choice["type"] == "any" || choice["type"] == "tool";
     if is_forced && !model.can_be_forced {
         let text = "tool_choice: type \"tool\" and \"any\" are not supported for this model.";
-        return Err(invalid(text));
+        return Err(invalid_request(text));
     }
     if is_forced && kind(body) == Some("enabled") {
-        return Err(invalid("Thinking may not be enabled when tool_choice forces tool use."));
+        return Err(invalid_request(
+            "Thinking may not be enabled when tool_choice forces tool use.",
+        ));
     }
     let known = ["auto", "any", "tool", "none"].map(|word| json!(word));
-    if known.contains(&choice["type"]) { Ok(()) } else { Err(invalid("tool_choice: Input tag")) }
+    if known.contains(&choice["type"]) {
+        Ok(())
+    } else {
+        Err(invalid_request("tool_choice: Input tag"))
+    }
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Map, Value};
 
-use super::{AnthropicCheckResult, check_fields, invalid, is_plain};
+use super::{AnthropicCheckResult, check_fields, invalid_request, is_plain};
 
 const FIELDS: [&str; 9] = [
     "cache_control",
@@ -28,7 +28,7 @@ pub(super) fn check(body: &Map<String, Value>) -> AnthropicCheckResult<BTreeSet<
     for (index, tool) in list.iter().enumerate() {
         let name = check_definition(&format!("tools.{index}"), tool)?;
         if !names.insert(name) {
-            return Err(invalid("tools: Tool names must be unique."));
+            return Err(invalid_request("tools: Tool names must be unique."));
         }
     }
     Ok(names)
@@ -36,12 +36,13 @@ pub(super) fn check(body: &Map<String, Value>) -> AnthropicCheckResult<BTreeSet<
 
 /// Checks a definition and returns its name.
 pub(super) fn check_definition(place: &str, tool: &Value) -> AnthropicCheckResult<String> {
-    let fields = tool.as_object().ok_or_else(|| invalid(format!("{place}: not an object")))?;
+    let fields =
+        tool.as_object().ok_or_else(|| invalid_request(format!("{place}: not an object")))?;
     check_fields(place, fields, &FIELDS)?;
     let name = tool["name"].as_str().unwrap_or_default();
     if !is_plain(name) || name.len() > NAME_CHARS_MAX {
         let text = "String should match pattern '^[a-zA-Z0-9_-]{1,128}$'";
-        return Err(invalid(format!("{place}.custom.name: {text}")));
+        return Err(invalid_request(format!("{place}.custom.name: {text}")));
     }
     check_schema(&format!("{place}.custom.input_schema"), &tool["input_schema"])?;
     Ok(name.to_owned())
@@ -50,11 +51,11 @@ pub(super) fn check_definition(place: &str, tool: &Value) -> AnthropicCheckResul
 /// Checks the schema of a tool's arguments.
 fn check_schema(place: &str, schema: &Value) -> AnthropicCheckResult {
     if schema["type"] != "object" {
-        return Err(invalid(format!("{place}.type: Field required")));
+        return Err(invalid_request(format!("{place}.type: Field required")));
     }
     if ["oneOf", "allOf", "anyOf"].iter().any(|key| schema.get(key).is_some()) {
         let text = "input_schema does not support oneOf, allOf, or anyOf at the top level";
-        return Err(invalid(format!("{place}: {text}")));
+        return Err(invalid_request(format!("{place}: {text}")));
     }
     let is_key = |name: &str| {
         let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_.-".contains(&byte);
@@ -62,11 +63,11 @@ fn check_schema(place: &str, schema: &Value) -> AnthropicCheckResult {
     };
     if !crate::property_names(schema).all(is_key) {
         let text = "Property keys should match pattern '^[a-zA-Z0-9_.-]{1,64}$'";
-        return Err(invalid(format!("{place}.properties: {text}")));
+        return Err(invalid_request(format!("{place}.properties: {text}")));
     }
     if !jsonschema::draft202012::meta::is_valid(schema) {
         let text = "JSON schema is invalid. It must match JSON Schema draft 2020-12";
-        return Err(invalid(format!("{place}: {text}")));
+        return Err(invalid_request(format!("{place}: {text}")));
     }
     Ok(())
 }

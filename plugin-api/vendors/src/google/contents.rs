@@ -3,9 +3,9 @@
 use serde_json::{Map, Value};
 
 use super::models::FakeGoogleModel;
-use super::place::GoogleRequestTarget;
+use super::request_target::GoogleRequestTarget;
 use super::tools::is_name;
-use super::{GoogleCheckResult, check_fields, invalid, list, object};
+use super::{GoogleCheckResult, check_fields, invalid_request, list_or_empty, object};
 
 /// The fields of which a part has exactly one.
 const DATA: [&str; 7] = [
@@ -57,21 +57,24 @@ pub(super) fn check<'a>(
     place: &GoogleRequestTarget<'_>,
 ) -> GoogleCheckResult<Vec<CheckedContent<'a>>> {
     if body.contains_key("tools") && !model.takes_tools() {
-        return Err(invalid(format!("Function calling is not enabled for models/{}", model.name)));
+        return Err(invalid_request(format!(
+            "Function calling is not enabled for models/{}",
+            model.name
+        )));
     }
     let mut contents: Vec<CheckedContent<'_>> = Vec::new();
-    for (index, content) in list("contents", body.get("contents"))?.iter().enumerate() {
-        let content = read(&format!("contents[{index}]"), content, model, place)?;
+    for (index, content) in list_or_empty("contents", body.get("contents"))?.iter().enumerate() {
+        let content = check_content(&format!("contents[{index}]"), content, model, place)?;
         match contents.last_mut().filter(|last| last.is_model && content.is_model) {
             Some(last) => last.parts.extend(content.parts),
             None => contents.push(content),
         }
     }
     match (contents.first(), contents.last()) {
-        (None, _) | (_, None) => return Err(invalid("contents is not specified")),
+        (None, _) | (_, None) => return Err(invalid_request("contents is not specified")),
         (Some(first), Some(last)) if first.is_model || last.is_model => {
             let text = "Please ensure that multiturn requests begin and end with a user role.";
-            return Err(invalid(text));
+            return Err(invalid_request(text));
         }
         _ => {}
     }
@@ -82,7 +85,7 @@ pub(super) fn check<'a>(
     Ok(contents)
 }
 
-fn read<'a>(
+fn check_content<'a>(
     place: &str,
     content: &'a Value,
     model: &FakeGoogleModel,
@@ -93,11 +96,13 @@ fn read<'a>(
     let is_model = match content["role"].as_str() {
         Some("user") => false,
         Some("model") => true,
-        _ => return Err(invalid("Please use a valid role: user, model.")),
+        _ => return Err(invalid_request("Please use a valid role: user, model.")),
     };
-    let parts = list(place, fields.get("parts"))?;
+    let parts = list_or_empty(place, fields.get("parts"))?;
     if parts.is_empty() {
-        return Err(invalid(format!("GenerateContentRequest.{place}.parts: must not be empty")));
+        return Err(invalid_request(format!(
+            "GenerateContentRequest.{place}.parts: must not be empty"
+        )));
     }
     for (index, part) in parts.iter().enumerate() {
         check_part(&format!("{place}.parts[{index}]"), part, is_model, model, server)?;
@@ -118,12 +123,12 @@ fn check_part(
     let is_signed = fields.contains_key("thoughtSignature");
     let is_nothing = part["text"].as_str().is_some_and(str::is_empty) && !is_signed;
     let ([key], false) = (given.as_slice(), is_nothing) else {
-        return Err(invalid(format!(
+        return Err(invalid_request(format!(
             "GenerateContentRequest.{place}.data: required oneof field 'data' must have one initialized field"
         )));
     };
     if !is_model && MARKS.iter().any(|mark| fields.contains_key(*mark)) {
-        return Err(invalid(format!("{place}: thoughts are the model's")));
+        return Err(invalid_request(format!("{place}: thoughts are the model's")));
     }
     match (*key, is_model) {
         ("text", _) if part["text"].is_string() => Ok(()),
@@ -131,7 +136,7 @@ fn check_part(
         ("functionResponse", false) => check_response(place, &part[key], model, server),
         ("inlineData", false) => check_inline(place, &part[key], &SHOWN),
         ("executableCode" | "codeExecutionResult", true) => Ok(()),
-        _ => Err(invalid(format!("{place}.{key}: has no place in this role"))),
+        _ => Err(invalid_request(format!("{place}.{key}: has no place in this role"))),
     }
 }
 
@@ -154,10 +159,10 @@ fn check_response(
     check_fields(&place, fields, &known)?;
     check_name_and_id(&place, response, server)?;
     object(&format!("{place}.response"), &response["response"])?;
-    let shown = list(&place, fields.get("parts"))?;
+    let shown = list_or_empty(&place, fields.get("parts"))?;
     if !shown.is_empty() && model.generation.0 < 3 {
         let text = "Multimodal function responses are not supported for this model.";
-        return Err(invalid(text));
+        return Err(invalid_request(text));
     }
     shown.iter().try_for_each(|part| check_inline(&place, &part["inlineData"], &SHOWN_IN_RESULTS))
 }
@@ -168,12 +173,12 @@ fn check_name_and_id(
     server: &GoogleRequestTarget<'_>,
 ) -> GoogleCheckResult {
     if !is_name(value["name"].as_str().unwrap_or_default()) {
-        return Err(invalid(format!("{place}.name: Name cannot be empty.")));
+        return Err(invalid_request(format!("{place}.name: Name cannot be empty.")));
     }
     match value.get("id") {
         None => Ok(()),
         Some(id) if server.gives_ids() && id.as_str().is_some_and(|id| !id.is_empty()) => Ok(()),
-        Some(_) => Err(invalid(format!("{place}.id: is not supported"))),
+        Some(_) => Err(invalid_request(format!("{place}.id: is not supported"))),
     }
 }
 
@@ -181,7 +186,7 @@ fn check_inline(place: &str, inline: &Value, known: &[&str]) -> GoogleCheckResul
     check_fields(place, object(place, inline)?, &["mimeType", "data"])?;
     let name = inline["mimeType"].as_str().unwrap_or_default();
     if !known.contains(&name) {
-        return Err(invalid(format!("Unsupported MIME type: {name}")));
+        return Err(invalid_request(format!("Unsupported MIME type: {name}")));
     }
     let is_base64 = |text: &str| {
         let plain = text.trim_end_matches('=');
@@ -191,7 +196,9 @@ fn check_inline(place: &str, inline: &Value, known: &[&str]) -> GoogleCheckResul
     };
     match inline["data"].as_str().is_some_and(is_base64) {
         true => Ok(()),
-        false => Err(invalid(format!("Invalid value at '{place}.inline_data.data' (TYPE_BYTES)"))),
+        false => Err(invalid_request(format!(
+            "Invalid value at '{place}.inline_data.data' (TYPE_BYTES)"
+        ))),
     }
 }
 
@@ -206,7 +213,7 @@ fn check_order(
         let answered: Vec<&Value> = answered.collect();
         let calls: Vec<&Value> = content.each("functionCall").collect();
         if calls.len() != answered.len() {
-            return Err(invalid(
+            return Err(invalid_request(
                 "Please ensure that the number of function response parts is equal to the number of function call parts of the function call turn.",
             ));
         }
@@ -214,12 +221,12 @@ fn check_order(
             call["name"] == answer["name"] && call.get("id") == answer.get("id")
         };
         if !calls.iter().zip(&answered).all(is_pair) {
-            return Err(invalid("Function responses do not match the function calls."));
+            return Err(invalid_request("Function responses do not match the function calls."));
         }
     }
     let answers_calls = before.is_some_and(|before| before.has("functionCall"));
     if content.has("functionResponse") && !answers_calls {
-        return Err(invalid(
+        return Err(invalid_request(
             "Please ensure that function response turn comes immediately after a function call turn.",
         ));
     }

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use super::{GoogleCheckResult, check_fields, invalid, object};
+use super::{GoogleCheckResult, check_fields, invalid_request, object};
 
 /// The supported keywords of JSON Schema.
 const WORDS: [&str; 20] = [
@@ -61,12 +61,12 @@ pub(super) fn check(place: &str, schema: &Value) -> GoogleCheckResult {
     let words = object(place, schema)?;
     check_fields(place, words, &[&WORDS[..], &["type"]].concat())?;
     if words.contains_key("$ref") && words.keys().any(|word| !word.starts_with('$')) {
-        return Err(invalid(format!("{place}: next to $ref only keys with $ are allowed")));
+        return Err(invalid_request(format!("{place}: next to $ref only keys with $ are allowed")));
     }
     let is_plain = |value: &Value| value.is_string() || value.is_number();
     let values = words.get("enum").map(|it| it.as_array().map(Vec::as_slice).unwrap_or_default());
     if values.is_some_and(|values| values.is_empty() || !values.iter().all(is_plain)) {
-        return Err(invalid(format!("{place}.enum: only texts and numbers are taken")));
+        return Err(invalid_request(format!("{place}.enum: only texts and numbers are taken")));
     }
     for word in ["items", "additionalProperties"] {
         if let Some(inner) = words.get(word).filter(|it| !(it.is_boolean() && word != "items")) {
@@ -74,7 +74,7 @@ pub(super) fn check(place: &str, schema: &Value) -> GoogleCheckResult {
         }
     }
     for word in ["anyOf", "oneOf", "prefixItems"] {
-        let inner = super::list(place, words.get(word))?;
+        let inner = super::list_or_empty(place, words.get(word))?;
         inner.iter().try_for_each(|inner| check(&format!("{place}.{word}"), inner))?;
     }
     for word in ["properties", "$defs"] {
@@ -92,21 +92,21 @@ pub(super) fn check_open(place: &str, schema: &Value) -> GoogleCheckResult {
     check_fields(place, words, &OPEN_WORDS)?;
     let name = words.get("type").and_then(Value::as_str).unwrap_or_default();
     if !OPEN_TYPES.contains(&name) && !words.contains_key("anyOf") {
-        return Err(invalid(format!("{place}.type: must be specified")));
+        return Err(invalid_request(format!("{place}.type: must be specified")));
     }
     match (name, words.get("items")) {
-        ("ARRAY", None) => return Err(invalid(format!("{place}.items: missing field."))),
+        ("ARRAY", None) => return Err(invalid_request(format!("{place}.items: missing field."))),
         ("ARRAY", Some(inner)) => check_open(&format!("{place}.items"), inner)?,
         (_, Some(_)) => {
-            return Err(invalid(format!("{place}.items: only allowed for ARRAY type")));
+            return Err(invalid_request(format!("{place}.items: only allowed for ARRAY type")));
         }
         (_, None) => {}
     }
     if words.contains_key("enum") && name != "STRING" {
-        return Err(invalid(format!("{place}.enum: only allowed for STRING type")));
+        return Err(invalid_request(format!("{place}.enum: only allowed for STRING type")));
     }
     check_open_properties(place, words)?;
-    let variants = super::list(place, words.get("anyOf"))?;
+    let variants = super::list_or_empty(place, words.get("anyOf"))?;
     variants.iter().try_for_each(|variant| check_open(&format!("{place}.any_of"), variant))
 }
 
@@ -115,8 +115,8 @@ fn check_open_properties(place: &str, words: &Map<String, Value>) -> GoogleCheck
     let is_there = |name: &Value| {
         name.as_str().is_some_and(|name| properties.is_some_and(|it| it.contains_key(name)))
     };
-    if !super::list(place, words.get("required"))?.iter().all(is_there) {
-        return Err(invalid(format!("{place}.required: property is not defined")));
+    if !super::list_or_empty(place, words.get("required"))?.iter().all(is_there) {
+        return Err(invalid_request(format!("{place}.required: property is not defined")));
     }
     for (name, inner) in properties.into_iter().flatten() {
         check_open(&format!("{place}.properties[{name}]"), inner)?;

@@ -3,8 +3,8 @@
 use serde_json::{Map, Value};
 
 use super::models::{FakeGoogleModel, FakeGoogleThinking};
-use super::place::GoogleRequestTarget;
-use super::{GoogleCheckResult, check_fields, invalid, list, object, schemas};
+use super::request_target::GoogleRequestTarget;
+use super::{GoogleCheckResult, check_fields, invalid_request, list_or_empty, object, schemas};
 
 const FIELDS: [&str; 7] = [
     "cachedContent",
@@ -56,9 +56,9 @@ pub(super) fn check(
     let config = object("generation_config", config)?;
     check_fields("generation_config", config, &GENERATION_FIELDS)?;
     check_numbers(config)?;
-    let stops = list("generation_config.stop_sequences", config.get("stopSequences"))?;
+    let stops = list_or_empty("generation_config.stop_sequences", config.get("stopSequences"))?;
     if stops.len() > STOPS_MAX || stops.iter().any(|stop| stop.as_str().is_none_or(str::is_empty)) {
-        return Err(invalid("generation_config.stop_sequences must have at most 5 texts"));
+        return Err(invalid_request("generation_config.stop_sequences must have at most 5 texts"));
     }
     check_form(body, config, model, knows_json_schema)?;
     config.get("thinkingConfig").map_or(Ok(()), |thinking| check_thinking(thinking, model))
@@ -73,17 +73,17 @@ pub(super) fn shows_thoughts(body: &Map<String, Value>, model: &FakeGoogleModel)
 fn check_system(body: &Map<String, Value>, model: &FakeGoogleModel) -> GoogleCheckResult {
     let Some(system) = body.get("systemInstruction") else { return Ok(()) };
     if !model.takes_system() {
-        return Err(invalid(format!(
+        return Err(invalid_request(format!(
             "Developer instruction is not enabled for models/{}",
             model.name
         )));
     }
     let system = object("system_instruction", system)?;
     check_fields("system_instruction", system, &["parts", "role"])?;
-    let parts = list("system_instruction.parts", system.get("parts"))?;
+    let parts = list_or_empty("system_instruction.parts", system.get("parts"))?;
     let is_text = |part: &Value| part["text"].as_str().is_some_and(|text| !text.is_empty());
     if parts.is_empty() || !parts.iter().all(is_text) {
-        return Err(invalid("system_instruction.parts: must have text"));
+        return Err(invalid_request("system_instruction.parts: must have text"));
     }
     Ok(())
 }
@@ -96,10 +96,12 @@ fn check_tool_config(body: &Map<String, Value>) -> GoogleCheckResult {
     let known = ["mode", "allowedFunctionNames"];
     check_fields("tool_config.function_calling_config", calling, &known)?;
     if !MODES.contains(&calling["mode"].as_str().unwrap_or_default()) {
-        return Err(invalid("Invalid value at 'tool_config.function_calling_config.mode'"));
+        return Err(invalid_request("Invalid value at 'tool_config.function_calling_config.mode'"));
     }
     if !body.contains_key("tools") {
-        return Err(invalid("Function calling config is set without function_declarations."));
+        return Err(invalid_request(
+            "Function calling config is set without function_declarations.",
+        ));
     }
     Ok(())
 }
@@ -108,13 +110,13 @@ fn check_numbers(config: &Map<String, Value>) -> GoogleCheckResult {
     let within = |key: &str, least: f64, most: f64| match config.get(key) {
         None => Ok(()),
         Some(value) if value.as_f64().is_some_and(|it| (least..=most).contains(&it)) => Ok(()),
-        Some(value) => Err(invalid(format!(
+        Some(value) => Err(invalid_request(format!(
             "Unable to submit request because {key} must be between {least} and {most}, not {value}"
         ))),
     };
     let whole = |key: &str| config.get(key).is_none_or(|value| value.is_i64() || value.is_u64());
     if !whole("seed") || !whole("maxOutputTokens") {
-        return Err(invalid("Invalid value at 'generation_config' (TYPE_INT32)"));
+        return Err(invalid_request("Invalid value at 'generation_config' (TYPE_INT32)"));
     }
     within("temperature", 0.0, 2.0)?;
     within("maxOutputTokens", 1.0, 65_536.0)?;
@@ -133,17 +135,20 @@ fn check_form(
         return check_fields("generation_config", config, &GENERATION_FIELDS[..3]);
     }
     if open.is_some() && json.is_some() {
-        return Err(invalid("response_schema and response_json_schema are exclusive"));
+        return Err(invalid_request("response_schema and response_json_schema are exclusive"));
     }
     if (open.is_some() || json.is_some()) && form != Some("application/json") {
-        return Err(invalid("response_schema needs response_mime_type 'application/json'"));
+        return Err(invalid_request("response_schema needs response_mime_type 'application/json'"));
     }
     if form == Some("application/json") {
         if model.generation.0 == 0 {
-            return Err(invalid(format!("JSON mode is not enabled for models/{}", model.name)));
+            return Err(invalid_request(format!(
+                "JSON mode is not enabled for models/{}",
+                model.name
+            )));
         }
         if model.generation.0 < 3 && body.contains_key("tools") {
-            return Err(invalid(
+            return Err(invalid_request(
                 "Function calling with a response mime type: 'application/json' is unsupported",
             ));
         }
@@ -159,15 +164,18 @@ fn check_thinking(thinking: &Value, model: &FakeGoogleModel) -> GoogleCheckResul
     let (budget, level) = (fields.get("thinkingBudget"), fields.get("thinkingLevel"));
     let shows = thinking["includeThoughts"] == true;
     if budget.is_some() && level.is_some() {
-        return Err(invalid("You can only set only one of thinking budget and thinking level."));
+        return Err(invalid_request(
+            "You can only set only one of thinking budget and thinking level.",
+        ));
     }
-    let refused = |what: String| Err(invalid(format!("Unable to submit request because {what}")));
+    let refused =
+        |what: String| Err(invalid_request(format!("Unable to submit request because {what}")));
     let only_where_on = || {
         refused("thinking_config.include_thoughts is only enabled when thinking is enabled.".into())
     };
     match (model.thinking, budget.and_then(Value::as_i64), level.and_then(Value::as_str)) {
         (FakeGoogleThinking::Never, ..) => {
-            Err(invalid(format!("Thinking is not enabled for models/{}", model.name)))
+            Err(invalid_request(format!("Thinking is not enabled for models/{}", model.name)))
         }
         (FakeGoogleThinking::Levels(levels), None, Some(level)) if !levels.contains(&level) => {
             refused(format!("thinking_level {level} is not supported by this model."))

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::contents::CheckedContent;
 use super::models::FakeGoogleModel;
-use super::{GoogleCheckResult, invalid};
+use super::{GoogleCheckResult, invalid_request};
 
 /// The placeholder for a missing signature.
 const SKIPS: &str = "skip_thought_signature_validator";
@@ -58,7 +58,7 @@ impl IssuedSignatures {
                     && known.part == plain(part)
             };
             if signature != SKIPS && !issued.iter().any(is_it) {
-                return Err(invalid("Corrupted thought signature."));
+                return Err(invalid_request("Corrupted thought signature."));
             }
         }
         if !model.checks_signatures() {
@@ -69,7 +69,7 @@ impl IssuedSignatures {
             let first = content.parts.iter().find(|part| part.get("functionCall").is_some());
             if let Some(call) = first.filter(|call| call.get("thoughtSignature").is_none()) {
                 let name = &call["functionCall"]["name"];
-                return Err(invalid(format!(
+                return Err(invalid_request(format!(
                     "Function call is missing a thought_signature in functionCall parts. This is required for tools to work correctly, and missing thought_signature may lead to degraded model performance. Additional data, function call {name}, position {index}."
                 )));
             }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Map, Value};
 
-use super::{GoogleCheckResult, check_fields, invalid, list, object, schemas};
+use super::{GoogleCheckResult, check_fields, invalid_request, list_or_empty, object, schemas};
 
 const FIELDS: [&str; 6] =
     ["behavior", "description", "name", "parameters", "parametersJsonSchema", "response"];
@@ -15,24 +15,26 @@ const NAME_CHARS_MAX: usize = 128;
 /// Checks the list.
 pub(super) fn check(body: &Map<String, Value>, knows_json_schema: bool) -> GoogleCheckResult {
     let Some(tools) = body.get("tools") else { return Ok(()) };
-    let tools = list("tools", Some(tools))?;
+    let tools = list_or_empty("tools", Some(tools))?;
     let mut names = BTreeSet::new();
     for (index, tool) in tools.iter().enumerate() {
         let place = format!("tools[{index}]");
         let tool = object(&place, tool)?;
         check_fields(&place, tool, &["functionDeclarations"])?;
-        let declared = list(&place, tool.get("functionDeclarations"))?;
+        let declared = list_or_empty(&place, tool.get("functionDeclarations"))?;
         for (index, declared) in declared.iter().enumerate() {
             let place = format!("{place}.function_declarations[{index}]");
             check_declaration(&place, declared, knows_json_schema)?;
             let name = declared["name"].as_str().unwrap_or_default();
             if !names.insert(name) {
-                return Err(invalid(format!("Duplicate function declaration found: {name}")));
+                return Err(invalid_request(format!(
+                    "Duplicate function declaration found: {name}"
+                )));
             }
         }
     }
     match names.is_empty() {
-        true => Err(invalid("tools: at least one tool must be declared")),
+        true => Err(invalid_request("tools: at least one tool must be declared")),
         false => Ok(()),
     }
 }
@@ -45,19 +47,19 @@ fn check_declaration(place: &str, declared: &Value, knows_json_schema: bool) -> 
         .collect();
     check_fields(place, fields, &known)?;
     if !is_name(declared["name"].as_str().unwrap_or_default()) {
-        return Err(invalid(format!(
+        return Err(invalid_request(format!(
             "GenerateContentRequest.{place}.name: Invalid function name. Must start with a letter or an underscore. Must be alphanumeric (a-z, A-Z, 0-9), underscores (_), dots (.), colons (:), or dashes (-), with a maximum length of 128."
         )));
     }
     match (fields.get("parameters"), fields.get("parametersJsonSchema")) {
-        (Some(_), Some(_)) => {
-            Err(invalid(format!("{place}: parameters and parameters_json_schema are exclusive")))
-        }
+        (Some(_), Some(_)) => Err(invalid_request(format!(
+            "{place}: parameters and parameters_json_schema are exclusive"
+        ))),
         (Some(open), None) => {
             let place = format!("{place}.parameters");
             if open["type"] != "OBJECT" || open["properties"].as_object().is_none_or(Map::is_empty)
             {
-                return Err(invalid(format!(
+                return Err(invalid_request(format!(
                     "{place}.properties: should be non-empty for OBJECT type"
                 )));
             }
@@ -67,7 +69,7 @@ fn check_declaration(place: &str, declared: &Value, knows_json_schema: bool) -> 
             let place = format!("{place}.parameters_json_schema");
             match json["type"] == "object" {
                 true => schemas::check(&place, json),
-                false => Err(invalid(format!("{place}: schema must be of type object"))),
+                false => Err(invalid_request(format!("{place}: schema must be of type object"))),
             }
         }
         (None, None) => Ok(()),

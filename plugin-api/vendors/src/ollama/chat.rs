@@ -3,7 +3,7 @@
 use serde_json::{Map, Value};
 
 use super::models::FakeOllamaModel;
-use super::{OllamaCheckResult, check_fields, invalid};
+use super::{OllamaCheckResult, check_fields, invalid_request};
 
 const FIELDS: [&str; 10] = [
     "format",
@@ -27,7 +27,7 @@ const TOKEN_BYTES: usize = 4;
 pub(super) fn check(body: &Map<String, Value>, model: &FakeOllamaModel) -> OllamaCheckResult {
     check_fields("chat", body, &FIELDS)?;
     if !model.can("completion") {
-        return Err(invalid(format!("\"{}\" does not support chat", model.name)));
+        return Err(invalid_request(format!("\"{}\" does not support chat", model.name)));
     }
     for flag in ["stream", "truncate", "shift"] {
         if body.get(flag).is_some_and(|flag| !flag.is_boolean()) {
@@ -58,7 +58,7 @@ pub(super) fn tokens(body: &Map<String, Value>) -> u64 {
 }
 
 fn unread(what: &str, wanted: &str) -> super::OllamaRequestFault {
-    invalid(format!(
+    invalid_request(format!(
         "json: cannot unmarshal into Go struct field ChatRequest.{what} of type {wanted}"
     ))
 }
@@ -67,21 +67,23 @@ fn check_think(body: &Map<String, Value>, model: &FakeOllamaModel) -> OllamaChec
     let Some(think) = body.get("think") else { return Ok(()) };
     let refused = || {
         let text = format!("think value {think} is not supported for this model");
-        Err(invalid(text))
+        Err(invalid_request(text))
     };
     match think {
         Value::Bool(false) if !model.can("thinking") => Ok(()),
         Value::Bool(_) | Value::String(_) if !model.can("thinking") => {
-            Err(invalid(format!("\"{}\" does not support thinking", model.name)))
+            Err(invalid_request(format!("\"{}\" does not support thinking", model.name)))
         }
         Value::Bool(_) if model.thinks_by_levels() => refused(),
         Value::Bool(_) => Ok(()),
         Value::String(level) if !LEVELS.contains(&level.as_str()) => {
-            Err(invalid(format!("invalid think value: {think}")))
+            Err(invalid_request(format!("invalid think value: {think}")))
         }
         Value::String(_) if !model.thinks_by_levels() => refused(),
         Value::String(_) => Ok(()),
-        _ => Err(invalid("think must be a boolean or string (\"high\", \"medium\", \"low\")")),
+        _ => Err(invalid_request(
+            "think must be a boolean or string (\"high\", \"medium\", \"low\")",
+        )),
     }
 }
 
@@ -95,20 +97,20 @@ fn check_options(body: &Map<String, Value>) -> OllamaCheckResult {
     };
     for (key, least) in [("num_ctx", 1), ("num_predict", -2), ("seed", i64::from(i32::MIN))] {
         if !whole(key, least) {
-            return Err(invalid(format!("option \"{key}\" must be of type integer")));
+            return Err(invalid_request(format!("option \"{key}\" must be of type integer")));
         }
     }
     if options.get("seed").and_then(Value::as_i64).is_some_and(|seed| seed > i64::from(i32::MAX)) {
-        return Err(invalid("option \"seed\" must be of type integer"));
+        return Err(invalid_request("option \"seed\" must be of type integer"));
     }
     let is_warm = |it: &Value| it.as_f64().is_some_and(|it| (0.0..=2.0).contains(&it));
     if options.get("temperature").is_some_and(|it| !is_warm(it)) {
-        return Err(invalid("option \"temperature\" must be of type float32"));
+        return Err(invalid_request("option \"temperature\" must be of type float32"));
     }
     let is_text = |it: &Value| it.as_str().is_some_and(|text| !text.is_empty());
     let is_list = |it: &Value| it.as_array().is_some_and(|list| list.iter().all(is_text));
     if options.get("stop").is_some_and(|it| !is_list(it)) {
-        return Err(invalid("option \"stop\" must be of an array of strings"));
+        return Err(invalid_request("option \"stop\" must be of an array of strings"));
     }
     Ok(())
 }
@@ -118,7 +120,9 @@ fn check_tools(body: &Map<String, Value>, model: &FakeOllamaModel) -> OllamaChec
     let tools = tools.as_array().ok_or_else(|| unread("tools", "api.Tools"))?;
     if !tools.is_empty() && !model.can("tools") {
         let name = &model.name;
-        return Err(invalid(format!("registry.ollama.ai/library/{name} does not support tools")));
+        return Err(invalid_request(format!(
+            "registry.ollama.ai/library/{name} does not support tools"
+        )));
     }
     for tool in tools {
         let function = &tool["function"];
@@ -163,7 +167,7 @@ fn check_rest(body: &Map<String, Value>) -> OllamaCheckResult {
     if let Some(format) = body.get("format")
         && !(format.is_object() || format == "json")
     {
-        return Err(invalid("invalid format: expected \"json\" or a JSON schema"));
+        return Err(invalid_request("invalid format: expected \"json\" or a JSON schema"));
     }
     let is_duration = |text: &str| {
         let is_part = |c: char| c.is_ascii_digit() || ".hmsu".contains(c);
@@ -172,7 +176,7 @@ fn check_rest(body: &Map<String, Value>) -> OllamaCheckResult {
     match body.get("keep_alive") {
         None | Some(Value::Number(_)) => Ok(()),
         Some(Value::String(text)) if is_duration(text) => Ok(()),
-        Some(other) => Err(invalid(format!("time: invalid duration {other}"))),
+        Some(other) => Err(invalid_request(format!("time: invalid duration {other}"))),
     }
 }
 
@@ -189,7 +193,7 @@ fn check_messages(body: &Map<String, Value>, model: &FakeOllamaModel) -> OllamaC
             "user" => &["images"],
             "assistant" => &["thinking", "tool_calls"],
             "tool" => &["tool_call_id", "tool_name"],
-            _ => return Err(invalid(format!("invalid role: {role}"))),
+            _ => return Err(invalid_request(format!("invalid role: {role}"))),
         };
         check_fields("message", fields, &[&["role", "content"], known].concat())?;
         let content = &message["content"];
@@ -199,7 +203,7 @@ fn check_messages(body: &Map<String, Value>, model: &FakeOllamaModel) -> OllamaC
             return Err(unread("messages.content", "string"));
         }
         if role != "tool" && !open.is_empty() {
-            return Err(invalid(format!("calls without results: {open:?}")));
+            return Err(invalid_request(format!("calls without results: {open:?}")));
         }
         check_images(message, model)?;
         for call in message["tool_calls"].as_array().into_iter().flatten() {
@@ -213,7 +217,7 @@ fn check_messages(body: &Map<String, Value>, model: &FakeOllamaModel) -> OllamaC
                 return Err(unread("messages.tool_calls.function.arguments", "map"));
             }
             if !id.is_empty() && open.iter().any(|(other, _)| *other == id) {
-                return Err(invalid("two calls have one id"));
+                return Err(invalid_request("two calls have one id"));
             }
             open.push((id, name));
         }
@@ -221,12 +225,12 @@ fn check_messages(body: &Map<String, Value>, model: &FakeOllamaModel) -> OllamaC
             let text = |key: &str| message[key].as_str().unwrap_or_default().to_owned();
             let answered = (text("tool_call_id"), text("tool_name"));
             let at = open.iter().position(|call| *call == answered);
-            open.remove(at.ok_or_else(|| invalid("a tool's result answers no call"))?);
+            open.remove(at.ok_or_else(|| invalid_request("a tool's result answers no call"))?);
         }
     }
     let last = messages.last().map(|message| &message["role"]);
     if !last.is_some_and(|role| role == "user" || role == "tool") || !open.is_empty() {
-        return Err(invalid("the last message asks for nothing"));
+        return Err(invalid_request("the last message asks for nothing"));
     }
     Ok(())
 }
@@ -242,7 +246,7 @@ fn check_images(message: &Value, model: &FakeOllamaModel) -> OllamaCheckResult {
         return Err(unread("messages.images", "[]api.ImageData"));
     }
     if !model.can("vision") {
-        return Err(invalid("this model is missing data required for image input"));
+        return Err(invalid_request("this model is missing data required for image input"));
     }
     Ok(())
 }

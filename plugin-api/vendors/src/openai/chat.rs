@@ -2,14 +2,14 @@
 
 use serde_json::{Map, Value, json};
 
+use super::answer_format::{build_answer, halves, json as whole, tokens};
 use super::models::FakeOpenAiModel;
 use super::settings::{
     check_effort, check_format, check_parameters, check_temperature, check_tool_choice,
 };
-use super::written::{build_answer, halves, json as whole, tokens};
 use super::{
     OpenAiAnswerPiece, OpenAiCheckResult, OpenAiRequestFault, OpenAiTurn, StreamErrorPlacement,
-    VendorAnswer, check_fields, check_name, check_text, invalid,
+    VendorAnswer, check_fields, check_name, check_text, invalid_request,
 };
 
 const FIELDS: [&str; 24] = [
@@ -66,7 +66,7 @@ pub(super) fn check(body: &Map<String, Value>, model: &FakeOpenAiModel) -> OpenA
             let message = format!(
                 "Unsupported parameter: '{name}' is not supported with this model.{instead}"
             );
-            return Err(invalid("unsupported_parameter", name, message));
+            return Err(invalid_request("unsupported_parameter", name, message));
         }
     }
     check_effort("reasoning_effort", field("reasoning_effort"), model)?;
@@ -74,7 +74,7 @@ pub(super) fn check(body: &Map<String, Value>, model: &FakeOpenAiModel) -> OpenA
     check_tool_choice(body)?;
     if field("stream") != true && !field("stream_options").is_null() {
         let message = "The 'stream_options' parameter is only allowed when 'stream' is enabled.";
-        return Err(invalid("invalid_value", "stream_options", message));
+        return Err(invalid_request("invalid_value", "stream_options", message));
     }
     if !field("prompt_cache_key").is_null() {
         check_text("prompt_cache_key", field("prompt_cache_key"), 64)?;
@@ -82,18 +82,18 @@ pub(super) fn check(body: &Map<String, Value>, model: &FakeOpenAiModel) -> OpenA
     if field("response_format")["type"] == "json_schema" {
         check_format("response_format.json_schema", &field("response_format")["json_schema"])?;
     }
-    let tools = list(field("tools"));
+    let tools = list_or_empty(field("tools"));
     if tools.len() > TOOLS_MAX {
         let message = format!("Invalid 'tools': array too long. Expected at most {TOOLS_MAX}.");
-        return Err(invalid("array_above_max_length", "tools", message));
+        return Err(invalid_request("array_above_max_length", "tools", message));
     }
     for (at, tool) in tools.iter().enumerate() {
         check_tool(&format!("tools[{at}]"), tool)?;
     }
-    let messages = list(field("messages"));
+    let messages = list_or_empty(field("messages"));
     if messages.is_empty() {
         let message = "Invalid 'messages': empty array.";
-        return Err(invalid("empty_array", "messages", message));
+        return Err(invalid_request("empty_array", "messages", message));
     }
     for (at, message) in messages.iter().enumerate() {
         check_message(&format!("messages[{at}]"), message, model)?;
@@ -101,13 +101,17 @@ pub(super) fn check(body: &Map<String, Value>, model: &FakeOpenAiModel) -> OpenA
     check_pairs(messages)
 }
 
-fn list(value: &Value) -> &[Value] {
+fn list_or_empty(value: &Value) -> &[Value] {
     value.as_array().map(Vec::as_slice).unwrap_or_default()
 }
 
 fn object<'a>(place: &str, value: &'a Value) -> OpenAiCheckResult<&'a Map<String, Value>> {
     value.as_object().ok_or_else(|| {
-        invalid("invalid_type", place, format!("Invalid type for '{place}': expected an object."))
+        invalid_request(
+            "invalid_type",
+            place,
+            format!("Invalid type for '{place}': expected an object."),
+        )
     })
 }
 
@@ -134,24 +138,28 @@ fn check_message(place: &str, message: &Value, model: &FakeOpenAiModel) -> OpenA
         "assistant" => &["role", "content", "refusal", "tool_calls", "name"],
         _ => {
             let place = format!("{place}.role");
-            return Err(invalid("invalid_value", &place, format!("Invalid value: '{role}'.")));
+            return Err(invalid_request(
+                "invalid_value",
+                &place,
+                format!("Invalid value: '{role}'."),
+            ));
         }
     };
     check_fields(place, fields, known)?;
     if role == "developer" && !model.reasons {
         let message = "developer messages are for models that reason";
-        return Err(invalid("unsupported_value", place, message));
+        return Err(invalid_request("unsupported_value", place, message));
     }
-    let may_be_null = role == "assistant" && !list(&message["tool_calls"]).is_empty();
+    let may_be_null = role == "assistant" && !list_or_empty(&message["tool_calls"]).is_empty();
     if content.is_null() && !may_be_null {
         let message =
             format!("Invalid value for 'content': expected a string, got null. ({place})");
-        return Err(invalid("invalid_type", place, message));
+        return Err(invalid_request("invalid_type", place, message));
     }
-    for (at, piece) in list(content).iter().enumerate() {
+    for (at, piece) in list_or_empty(content).iter().enumerate() {
         check_piece(&format!("{place}.content[{at}]"), role, piece)?;
     }
-    for (at, call) in list(&message["tool_calls"]).iter().enumerate() {
+    for (at, call) in list_or_empty(&message["tool_calls"]).iter().enumerate() {
         let place = format!("{place}.tool_calls[{at}]");
         check_fields(&place, object(&place, call)?, &["id", "type", "function"])?;
         check_text(&format!("{place}.id"), &call["id"], CALL_ID_CHARS_MAX)?;
@@ -179,7 +187,11 @@ fn check_piece(place: &str, role: &str, piece: &Value) -> OpenAiCheckResult {
     if is_good {
         return Ok(());
     }
-    Err(invalid("invalid_value", place, format!("Invalid value: '{}'. ({place})", piece["type"])))
+    Err(invalid_request(
+        "invalid_value",
+        place,
+        format!("Invalid value: '{}'. ({place})", piece["type"]),
+    ))
 }
 
 /// Checks that the results of calls directly follow the calls.
@@ -191,7 +203,7 @@ fn check_pairs(messages: &[Value]) -> OpenAiCheckResult {
             let Some(at) = open.iter().position(|one| *one == id) else {
                 let message = "messages with role 'tool' must be a response to a preceding message \
                                with 'tool_calls'.";
-                return Err(invalid("invalid_request", "messages", message));
+                return Err(invalid_request("invalid_request", "messages", message));
             };
             open.remove(at);
             continue;
@@ -199,7 +211,10 @@ fn check_pairs(messages: &[Value]) -> OpenAiCheckResult {
         if !open.is_empty() {
             break;
         }
-        open = list(&message["tool_calls"]).iter().filter_map(|call| call["id"].as_str()).collect();
+        open = list_or_empty(&message["tool_calls"])
+            .iter()
+            .filter_map(|call| call["id"].as_str())
+            .collect();
     }
     if open.is_empty() {
         return Ok(());
@@ -209,7 +224,7 @@ fn check_pairs(messages: &[Value]) -> OpenAiCheckResult {
          each 'tool_call_id'. The following tool_call_ids did not have response messages: {}",
         open.join(", ")
     );
-    Err(invalid("invalid_request", "messages", message))
+    Err(invalid_request("invalid_request", "messages", message))
 }
 
 /// Formats an answer.

@@ -4,7 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Map, Value};
 
-use super::{OpenAiCheckResult, OpenAiRequestFault, check_fields, check_name, check_text, invalid};
+use super::{
+    OpenAiCheckResult, OpenAiRequestFault, check_fields, check_name, check_text, invalid_request,
+};
 
 /// The longest call id.
 const CALL_ID_CHARS_MAX: usize = 64;
@@ -39,12 +41,12 @@ pub(super) fn check(
         Some(Value::Array(items)) => items,
         _ => {
             let message = "Missing required parameter: 'input'.";
-            return Err(invalid("missing_required_parameter", "input", message));
+            return Err(invalid_request("missing_required_parameter", "input", message));
         }
     };
     if input.is_empty() {
         let message = "One of \"input\" or \"previous_response_id\" must be provided.";
-        return Err(invalid("missing_required_parameter", "input", message));
+        return Err(invalid_request("missing_required_parameter", "input", message));
     }
     for (at, item) in input.iter().enumerate() {
         check_item(&format!("input[{at}]"), item, model, sealed)?;
@@ -60,13 +62,17 @@ fn check_item(
     sealed: &EncryptedReasoning,
 ) -> OpenAiCheckResult {
     let fields = item.as_object().ok_or_else(|| {
-        invalid("invalid_type", place, format!("Invalid type for '{place}': expected an object."))
+        invalid_request(
+            "invalid_type",
+            place,
+            format!("Invalid type for '{place}': expected an object."),
+        )
     })?;
     for key in ["id", "status"] {
         if fields.get(key).is_some_and(Value::is_null) {
             let place = format!("{place}.{key}");
             let message = format!("Invalid type for '{place}': expected a string, but got null.");
-            return Err(invalid("invalid_type", &place, message));
+            return Err(invalid_request("invalid_type", &place, message));
         }
     }
     if let Some(id) = fields.get("id") {
@@ -100,7 +106,7 @@ fn check_item(
             if !item["summary"].is_array() {
                 let place = format!("{place}.summary");
                 let message = format!("Missing required parameter: '{place}'.");
-                return Err(invalid("missing_required_parameter", &place, message));
+                return Err(invalid_request("missing_required_parameter", &place, message));
             }
             check_encrypted(item, model, sealed)
         }
@@ -108,7 +114,7 @@ fn check_item(
         "compaction" => Ok(()),
         other => {
             let place = format!("{place}.type");
-            Err(invalid("invalid_value", &place, format!("Invalid value: '{other}'.")))
+            Err(invalid_request("invalid_value", &place, format!("Invalid value: '{other}'.")))
         }
     }
 }
@@ -123,7 +129,7 @@ fn check_encrypted(item: &Value, model: &str, sealed: &EncryptedReasoning) -> Op
         "The encrypted content {shown}... could not be verified. Reason: Encrypted content could \
          not be decrypted or parsed."
     );
-    Err(invalid("invalid_encrypted_content", "", message))
+    Err(invalid_request("invalid_encrypted_content", "", message))
 }
 
 fn check_call_id(place: &str, item: &Value) -> OpenAiCheckResult {
@@ -131,7 +137,7 @@ fn check_call_id(place: &str, item: &Value) -> OpenAiCheckResult {
     let id = check_text(&place, &item["call_id"], CALL_ID_CHARS_MAX)?;
     if id.is_empty() {
         let message = format!("Invalid '{place}': empty string.");
-        return Err(invalid("empty_string", &place, message));
+        return Err(invalid_request("empty_string", &place, message));
     }
     Ok(())
 }
@@ -149,12 +155,16 @@ fn check_message(place: &str, item: &Value, fields: &Map<String, Value>) -> Open
         Some("user" | "system" | "developer") => &INPUT,
         _ => {
             let place = format!("{place}.role");
-            return Err(invalid("invalid_value", &place, format!("Invalid '{place}'.")));
+            return Err(invalid_request("invalid_value", &place, format!("Invalid '{place}'.")));
         }
     };
     if fields.contains_key("phase") && item["role"] != "assistant" {
         let place = format!("{place}.phase");
-        return Err(invalid("unknown_parameter", &place, format!("Unknown parameter: '{place}'.")));
+        return Err(invalid_request(
+            "unknown_parameter",
+            &place,
+            format!("Unknown parameter: '{place}'."),
+        ));
     }
     check_content(&format!("{place}.content"), &item["content"], kinds)
 }
@@ -165,7 +175,7 @@ fn check_content(place: &str, content: &Value, kinds: &[&str]) -> OpenAiCheckRes
         Value::Array(pieces) => pieces,
         _ => {
             let message = format!("Invalid type for '{place}': expected a string or a list.");
-            return Err(invalid("invalid_type", place, message));
+            return Err(invalid_request("invalid_type", place, message));
         }
     };
     for (at, piece) in pieces.iter().enumerate() {
@@ -173,7 +183,7 @@ fn check_content(place: &str, content: &Value, kinds: &[&str]) -> OpenAiCheckRes
         let kind = piece["type"].as_str().unwrap_or_default();
         let fields = piece.as_object().filter(|_| kinds.contains(&kind)).ok_or_else(|| {
             let message = format!("Invalid value: '{kind}'. Supported values are: {kinds:?}.");
-            invalid("invalid_value", &format!("{place}.type"), message)
+            invalid_request("invalid_value", &format!("{place}.type"), message)
         })?;
         let known: &[&str] = match kind {
             "input_text" => &["type", "text"],
@@ -197,7 +207,7 @@ fn check_content(place: &str, content: &Value, kinds: &[&str]) -> OpenAiCheckRes
             _ => piece["text"].is_string(),
         };
         if !is_good {
-            return Err(invalid("invalid_value", &place, format!("Invalid '{place}'.")));
+            return Err(invalid_request("invalid_value", &place, format!("Invalid '{place}'.")));
         }
     }
     Ok(())
@@ -214,7 +224,7 @@ fn check_reasoning_pairs(input: &[Value]) -> OpenAiCheckResult {
             let message = format!(
                 "Item '{id}' of type 'reasoning' was provided without its required following item."
             );
-            return Err(invalid("invalid_request", "input", message));
+            return Err(invalid_request("invalid_request", "input", message));
         }
     }
     Ok(())
@@ -230,14 +240,14 @@ fn check_call_pairs(input: &[Value]) -> OpenAiCheckResult {
             Some("function_call") => {
                 if !seen.insert(id) {
                     let message = format!("Duplicate item found with call_id {id}.");
-                    return Err(invalid("invalid_request", "input", message));
+                    return Err(invalid_request("invalid_request", "input", message));
                 }
                 open.insert(id, at);
             }
             Some("function_call_output") if open.remove(id).is_none() => {
                 let message =
                     format!("No tool call found for function call output with call_id {id}.");
-                return Err(invalid("invalid_request", "input", message));
+                return Err(invalid_request("invalid_request", "input", message));
             }
             // All calls must be answered before the model continues.
             _ if item["role"] == "user" && !open.is_empty() => break,
@@ -247,7 +257,7 @@ fn check_call_pairs(input: &[Value]) -> OpenAiCheckResult {
     match open.keys().next() {
         Some(id) => {
             let message = format!("No tool output found for function call {id}.");
-            Err(invalid("invalid_request", "input", message))
+            Err(invalid_request("invalid_request", "input", message))
         }
         None => Ok(()),
     }

@@ -7,7 +7,7 @@ use super::settings::{
     check_effort, check_format, check_parameters, check_strict, check_temperature,
     check_tool_choice,
 };
-use super::{OpenAiCheckResult, check_fields, check_name, check_text, invalid};
+use super::{OpenAiCheckResult, check_fields, check_name, check_text, invalid_request};
 
 const FIELDS: [&str; 20] = [
     "include",
@@ -43,16 +43,20 @@ pub(super) fn check(
     let field = |name: &str| body.get(name).unwrap_or(&null);
     if field("store") != false {
         // The vendor's default stores the conversation for a month.
-        return Err(invalid("zdr_required", "store", "This account does not allow 'store'."));
+        return Err(invalid_request(
+            "zdr_required",
+            "store",
+            "This account does not allow 'store'.",
+        ));
     }
     for value in field("include").as_array().into_iter().flatten() {
         if value != "reasoning.encrypted_content" {
             let message = format!("Invalid value: '{value}'.");
-            return Err(invalid("invalid_value", "include", message));
+            return Err(invalid_request("invalid_value", "include", message));
         }
         if !model.reasons {
             let message = "Encrypted content is not supported with this model.";
-            return Err(invalid("invalid_value", "include", message));
+            return Err(invalid_request("invalid_value", "include", message));
         }
     }
     check_reasoning(field("reasoning"), model, is_verified)?;
@@ -61,7 +65,7 @@ pub(super) fn check(
     if field("max_output_tokens").as_u64().is_some_and(|most| most < 16) {
         let message = "Invalid 'max_output_tokens': integer below minimum value. Expected a value \
                        >= 16.";
-        return Err(invalid("integer_below_min_value", "max_output_tokens", message));
+        return Err(invalid_request("integer_below_min_value", "max_output_tokens", message));
     }
     if !field("prompt_cache_key").is_null() {
         check_text("prompt_cache_key", field("prompt_cache_key"), 64)?;
@@ -88,23 +92,27 @@ fn check_reasoning(
     if !model.reasons {
         let message =
             "Unsupported parameter: 'reasoning.summary' is not supported with this model.";
-        return Err(invalid("unsupported_parameter", "reasoning.summary", message));
+        return Err(invalid_request("unsupported_parameter", "reasoning.summary", message));
     }
     if !is_verified {
         let message = "Your organization must be verified to generate reasoning summaries.";
-        return Err(invalid("unsupported_value", "reasoning.summary", message));
+        return Err(invalid_request("unsupported_value", "reasoning.summary", message));
     }
     Ok(())
 }
 
 fn check_tool(place: &str, tool: &Value) -> OpenAiCheckResult {
     let fields = tool.as_object().ok_or_else(|| {
-        invalid("invalid_type", place, format!("Invalid type for '{place}': expected an object."))
+        invalid_request(
+            "invalid_type",
+            place,
+            format!("Invalid type for '{place}': expected an object."),
+        )
     })?;
     check_fields(place, fields, &["type", "name", "description", "parameters", "strict"])?;
     if tool["type"] != "function" {
         let message = format!("Invalid value for '{place}.type'.");
-        return Err(invalid("invalid_value", place, message));
+        return Err(invalid_request("invalid_value", place, message));
     }
     check_name(&format!("{place}.name"), &tool["name"])?;
     check_parameters(place, &tool["name"], &tool["parameters"])?;

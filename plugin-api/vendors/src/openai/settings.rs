@@ -3,7 +3,7 @@
 use serde_json::{Map, Value};
 
 use super::models::FakeOpenAiModel;
-use super::{OpenAiCheckResult, check_name, invalid};
+use super::{OpenAiCheckResult, check_name, invalid_request};
 
 /// Refuses a reasoning effort that the model does not support. `place` names the field.
 pub(super) fn check_effort(
@@ -14,14 +14,14 @@ pub(super) fn check_effort(
     let Some(effort) = effort.as_str() else { return Ok(()) };
     if !model.reasons {
         let message = format!("Unsupported parameter: '{place}' is not supported with this model.");
-        return Err(invalid("unsupported_parameter", place, message));
+        return Err(invalid_request("unsupported_parameter", place, message));
     }
     if !model.efforts.contains(&effort) {
         let message = format!(
             "Unsupported value: '{effort}' is not supported with the '{}' model.",
             model.name
         );
-        return Err(invalid("unsupported_value", place, message));
+        return Err(invalid_request("unsupported_value", place, message));
     }
     Ok(())
 }
@@ -36,7 +36,7 @@ pub(super) fn check_temperature(
     let thinks = model.reasons && effort != "none";
     if thinks && asked.is_some_and(|asked| asked != 1.0) {
         let message = "Unsupported parameter: 'temperature' is not supported with this model.";
-        return Err(invalid("unsupported_parameter", "temperature", message));
+        return Err(invalid_request("unsupported_parameter", "temperature", message));
     }
     Ok(())
 }
@@ -47,11 +47,13 @@ pub(super) fn check_tool_choice(body: &Map<String, Value>) -> OpenAiCheckResult 
     let has_tools = body.get("tools").and_then(Value::as_array).is_some_and(|it| !it.is_empty());
     if !has_tools {
         let message = "Tool choice is only allowed when 'tools' are specified.";
-        return Err(invalid("invalid_value", "tool_choice", message));
+        return Err(invalid_request("invalid_value", "tool_choice", message));
     }
     match choice.as_str() {
         Some("auto" | "none" | "required") => Ok(()),
-        _ => Err(invalid("invalid_value", "tool_choice", "Invalid value for 'tool_choice'.")),
+        _ => {
+            Err(invalid_request("invalid_value", "tool_choice", "Invalid value for 'tool_choice'."))
+        }
     }
 }
 
@@ -61,7 +63,7 @@ pub(super) fn check_format(place: &str, format: &Value) -> OpenAiCheckResult {
     let schema = &format["schema"];
     if !schema.is_object() {
         let message = format!("Missing required parameter: '{place}.schema'.");
-        return Err(invalid("missing_required_parameter", place, message));
+        return Err(invalid_request("missing_required_parameter", place, message));
     }
     if format["strict"] == true { check_strict(place, schema) } else { Ok(()) }
 }
@@ -70,7 +72,7 @@ pub(super) fn check_format(place: &str, format: &Value) -> OpenAiCheckResult {
 pub(super) fn check_parameters(place: &str, name: &Value, schema: &Value) -> OpenAiCheckResult {
     let wrong = |what: &str| {
         let message = format!("Invalid schema for function {name}: {what}");
-        Err(invalid("invalid_function_parameters", place, message))
+        Err(invalid_request("invalid_function_parameters", place, message))
     };
     let not_at_root = ["oneOf", "anyOf", "allOf", "enum", "not"];
     if schema["type"] != "object" || not_at_root.iter().any(|key| schema.get(key).is_some()) {
@@ -104,7 +106,7 @@ fn lacks_items(schema: &Value) -> bool {
 pub(super) fn check_strict(place: &str, schema: &Value) -> OpenAiCheckResult {
     let wrong = |what: &str| {
         let message = format!("Invalid schema: In context=(), {what}");
-        Err(invalid("invalid_json_schema", place, message))
+        Err(invalid_request("invalid_json_schema", place, message))
     };
     if let Some(properties) = schema["properties"].as_object() {
         if schema["additionalProperties"] != false {

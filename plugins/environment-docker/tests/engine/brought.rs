@@ -29,7 +29,7 @@ async fn bring(lab: &Lab, volume: &str) -> String {
     created.id
 }
 
-async fn start(lab: &Lab, id: &str) {
+async fn start_by_id(lab: &Lab, id: &str) {
     lab.docker.start_container(id, None::<StartContainerOptions>).await.unwrap();
 }
 
@@ -37,7 +37,7 @@ fn naming(id: &str) -> DockerSettings {
     DockerSettings { container_id: Some(id.to_owned()), ..DockerSettings::default() }
 }
 
-async fn refused(lab: &Lab, settings: &DockerSettings, folder: &Path) -> Error {
+async fn setup_error(lab: &Lab, settings: &DockerSettings, folder: &Path) -> Error {
     let opened = Container::open(lab.engine.clone(), settings, folder).await;
     opened.map(|_| ()).expect_err("refused")
 }
@@ -48,7 +48,7 @@ fn existing_container_with_the_workspace_is_used_and_left_running() {
         let folder = workspace();
         fs::create_dir(folder.path().join("project")).unwrap();
         let id = bring(&lab, &format!("{}:/srv", folder.path().display())).await;
-        start(&lab, &id).await;
+        start_by_id(&lab, &id).await;
         let project = folder.path().join("project");
         let container = Container::open(lab.engine.clone(), &naming(&id), &project).await.unwrap();
         assert_eq!(container.origin(), ContainerOrigin::Brought);
@@ -88,7 +88,7 @@ fn existing_container_with_only_the_users_folder_is_accepted() {
         let folder = root.path().join("sub");
         fs::create_dir(&folder).unwrap();
         let id = bring(&lab, &format!("{}:/srv", folder.display())).await;
-        start(&lab, &id).await;
+        start_by_id(&lab, &id).await;
         let opened =
             Container::open_within(lab.engine.clone(), &naming(&id), root.path(), &folder).await;
         let container = opened.unwrap();
@@ -114,7 +114,7 @@ fn dropping_an_existing_container_leaves_it_running() {
 pub async fn running(lab: &Lab) -> (TempDir, String) {
     let folder = workspace();
     let id = bring(lab, &format!("{}:/w", folder.path().display())).await;
-    start(lab, &id).await;
+    start_by_id(lab, &id).await;
     (folder, id)
 }
 
@@ -177,7 +177,7 @@ fn restarted_existing_container_works_again_in_the_same_session() {
             let error = container.start(sh("echo")).await.map(|_| ()).unwrap_err();
             assert!(error.hint.unwrap().contains(&format!("`docker start {id}`")));
         }
-        start(&lab, &id).await;
+        start_by_id(&lab, &id).await;
         assert_eq!(stdout(&container, "echo back").await, "back\n");
         let [note] = &container.take_notes()[..] else { panic!("expected one note") };
         assert!(note.contains("it runs again"), "{note}");
@@ -215,7 +215,7 @@ fn shell_that_prints_a_warning_before_the_command_still_works() {
         };
         let made = lab.docker.create_container(None::<CreateContainerOptions>, body).await;
         let id = made.unwrap().id;
-        start(&lab, &id).await;
+        start_by_id(&lab, &id).await;
         let container =
             Container::open(lab.engine.clone(), &naming(&id), folder.path()).await.unwrap();
         let spec = |words: &[&str]| ContainerCommandSpec {
@@ -249,12 +249,12 @@ fn existing_container_without_the_workspace_is_refused_with_a_hint() {
     with_engine(async |lab| {
         let (folder, id) = running(&lab).await;
         let other = workspace();
-        let error = refused(&lab, &naming(&id), other.path()).await;
+        let error = setup_error(&lab, &naming(&id), other.path()).await;
         assert!(error.message.contains("does not have the workspace"), "{error}");
         assert!(error.hint.unwrap().contains("--volume"));
         let settings =
             DockerSettings { container_workdir: Some("/elsewhere".into()), ..naming(&id) };
-        let error = refused(&lab, &settings, folder.path()).await;
+        let error = setup_error(&lab, &settings, folder.path()).await;
         assert!(error.message.ends_with("at `/w`, not at `/elsewhere`"), "{error}");
         lab.remove(&id).await;
     });
@@ -265,12 +265,12 @@ fn stopped_or_paused_existing_container_is_refused() {
     with_engine(async |lab| {
         let folder = workspace();
         let id = bring(&lab, &format!("{}:/w", folder.path().display())).await;
-        let error = refused(&lab, &naming(&id), folder.path()).await;
+        let error = setup_error(&lab, &naming(&id), folder.path()).await;
         assert_eq!(error.kind, ErrorKind::Unavailable);
         assert_eq!(error.message, format!("the container `{id}` is not running"));
-        start(&lab, &id).await;
+        start_by_id(&lab, &id).await;
         lab.docker.pause_container(&id).await.unwrap();
-        let error = refused(&lab, &naming(&id), folder.path()).await;
+        let error = setup_error(&lab, &naming(&id), folder.path()).await;
         assert_eq!(error.message, format!("the container `{id}` is paused"));
         lab.docker.unpause_container(&id).await.unwrap();
         lab.remove(&id).await;
@@ -281,7 +281,7 @@ fn stopped_or_paused_existing_container_is_refused() {
 fn missing_container_is_reported_as_not_found() {
     with_engine(async |lab| {
         let folder = workspace();
-        let error = refused(&lab, &naming("jaato-test-nowhere"), folder.path()).await;
+        let error = setup_error(&lab, &naming("jaato-test-nowhere"), folder.path()).await;
         assert_eq!(error.kind, ErrorKind::NotFound);
         assert_eq!(error.message, "no container `jaato-test-nowhere`");
     });

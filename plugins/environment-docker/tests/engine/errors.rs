@@ -10,7 +10,7 @@ use tokio::net::{TcpListener, UnixListener};
 
 use super::support::{DEADLINE, IMAGE_WITHOUT_SHELL, Lab, run, settings, with_engine, workspace};
 
-async fn refused(lab: &Lab, settings: &DockerSettings) -> Error {
+async fn setup_error(lab: &Lab, settings: &DockerSettings) -> Error {
     let folder = workspace();
     let base = tempfile::tempdir().unwrap();
     let settings =
@@ -25,7 +25,7 @@ async fn refused(lab: &Lab, settings: &DockerSettings) -> Error {
 fn missing_image_error_hints_at_docker_pull() {
     with_engine(async |lab| {
         let image = "jaato-test:nowhere".to_owned();
-        let error = refused(&lab, &DockerSettings { image: Some(image), ..settings() }).await;
+        let error = setup_error(&lab, &DockerSettings { image: Some(image), ..settings() }).await;
         assert_eq!(error.kind, ErrorKind::NotFound);
         assert_eq!(error.message, "no image `jaato-test:nowhere` at the engine");
         assert!(error.hint.unwrap().starts_with("`docker pull jaato-test:nowhere`"));
@@ -36,7 +36,7 @@ fn missing_image_error_hints_at_docker_pull() {
 fn image_without_a_shell_is_refused_and_leaves_no_container() {
     with_engine(async |lab| {
         let image = Some(IMAGE_WITHOUT_SHELL.to_owned());
-        let error = refused(&lab, &DockerSettings { image, ..settings() }).await;
+        let error = setup_error(&lab, &DockerSettings { image, ..settings() }).await;
         assert!(error.message.starts_with("the container has no `sh`"), "{error}");
     });
 }
@@ -46,7 +46,7 @@ fn image_names_with_path_or_query_characters_are_refused() {
     with_engine(async |lab| {
         for name in ["../info", "a?b", "a b", "/x"] {
             let settings = DockerSettings { image: Some(name.to_owned()), ..settings() };
-            let error = refused(&lab, &settings).await;
+            let error = setup_error(&lab, &settings).await;
             assert_eq!(error.kind, ErrorKind::Configuration, "{name}");
         }
     });

@@ -7,12 +7,12 @@ use jaato_plugin_sdk::types::files::{FileRead, FileWrite};
 use super::brought::running;
 use super::support::{Lab, settings, stdout, with_engine, workspace};
 
-fn write(container: &Container, path: &str, text: &str) {
+fn write_file(container: &Container, path: &str, text: &str) {
     let write = FileWrite { path: path.to_owned(), ..FileWrite::default() };
     container.files().confined().write(&write, text.as_bytes()).unwrap();
 }
 
-fn read(container: &Container, path: &str) -> String {
+fn read_file(container: &Container, path: &str) -> String {
     let read = FileRead { path: path.to_owned(), ..FileRead::default() };
     String::from_utf8(container.files().confined().read(&read).unwrap().1).unwrap()
 }
@@ -20,21 +20,25 @@ fn read(container: &Container, path: &str) -> String {
 /// Checks that commands can read and change written files and vice versa, in both folders.
 async fn agree(container: &Container) {
     let workspace = container.paths().workspace().container.display().to_string();
-    write(container, &format!("{workspace}/by-files"), "one");
+    write_file(container, &format!("{workspace}/by-files"), "one");
     assert_eq!(
         stdout(container, "cat by-files; echo two > by-files; echo x > by-command").await,
         "one"
     );
-    assert_eq!(read(container, "by-files"), "two\n");
-    assert_eq!(read(container, &format!("{workspace}/by-command")), "x\n");
+    assert_eq!(read_file(container, "by-files"), "two\n");
+    assert_eq!(read_file(container, &format!("{workspace}/by-command")), "x\n");
     let tmp = container.paths().tmp().container.display().to_string();
-    write(container, &format!("{tmp}/kept"), "three");
+    write_file(container, &format!("{tmp}/kept"), "three");
     let line = format!("cat {tmp}/kept; echo four > {tmp}/told");
     assert_eq!(stdout(container, &line).await, "three");
-    assert_eq!(read(container, &format!("{tmp}/told")), "four\n");
+    assert_eq!(read_file(container, &format!("{tmp}/told")), "four\n");
 }
 
-async fn open(lab: &Lab, settings: DockerSettings, folder: &std::path::Path) -> Container {
+async fn open_container(
+    lab: &Lab,
+    settings: DockerSettings,
+    folder: &std::path::Path,
+) -> Container {
     Container::open(lab.engine.clone(), &settings, folder).await.unwrap()
 }
 
@@ -42,7 +46,7 @@ async fn open(lab: &Lab, settings: DockerSettings, folder: &std::path::Path) -> 
 fn created_container_and_the_file_service_see_the_same_files() {
     with_engine(async |lab| {
         let folder = workspace();
-        let container = open(&lab, settings(), folder.path()).await;
+        let container = open_container(&lab, settings(), folder.path()).await;
         agree(&container).await;
         container.close().await.unwrap();
     });
@@ -54,7 +58,7 @@ fn existing_container_and_the_file_service_see_the_same_files() {
         let (folder, id) = running(&lab).await;
         let settings =
             DockerSettings { container_id: Some(id.clone()), ..DockerSettings::default() };
-        let container = open(&lab, settings, folder.path()).await;
+        let container = open_container(&lab, settings, folder.path()).await;
         agree(&container).await;
         container.close().await.unwrap();
         lab.remove(&id).await;
@@ -65,7 +69,7 @@ fn existing_container_and_the_file_service_see_the_same_files() {
 fn files_outside_the_shared_folders_are_refused_with_container_paths() {
     with_engine(async |lab| {
         let folder = workspace();
-        let container = open(&lab, settings(), folder.path()).await;
+        let container = open_container(&lab, settings(), folder.path()).await;
         stdout(&container, "ln -s /etc link").await;
         for path in ["/etc/passwd", "../etc/passwd", "link/passwd"] {
             let read = FileRead { path: path.to_owned(), ..FileRead::default() };
@@ -89,13 +93,13 @@ fn additional_mounts_are_visible_to_commands_and_the_file_service() {
             mounts: vec![format!("{}:/other", other.path().display()), "kept:/kept:ro".to_owned()],
             ..settings()
         };
-        let container = open(&lab, settings, folder.path()).await;
+        let container = open_container(&lab, settings, folder.path()).await;
         agree(&container).await;
         assert!(folder.path().join("sub/by-command").is_file());
-        write(&container, "/other/by-files", "one");
+        write_file(&container, "/other/by-files", "one");
         assert_eq!(stdout(&container, "cat /other/by-files; echo two > /other/told").await, "one");
         assert_eq!(std::fs::read_to_string(other.path().join("told")).unwrap(), "two\n");
-        assert_eq!(read(&container, "/kept/file"), "kept");
+        assert_eq!(read_file(&container, "/kept/file"), "kept");
         let write = FileWrite { path: "/kept/file".to_owned(), ..FileWrite::default() };
         let refused = container.files().confined().write(&write, b"x").unwrap_err();
         assert_eq!(refused.kind, ErrorKind::PermissionDenied, "{refused}");

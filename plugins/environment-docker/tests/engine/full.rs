@@ -49,7 +49,7 @@ impl Drop for SmallDisk {
     }
 }
 
-fn write(container: &Container, path: &str, bytes: usize) -> Result<(), Error> {
+fn write_bytes(container: &Container, path: &str, bytes: usize) -> Result<(), Error> {
     let write = FileWrite { path: path.to_owned(), ..FileWrite::default() };
     container.files().confined().write(&write, &vec![b'x'; bytes]).map(drop)
 }
@@ -64,21 +64,21 @@ fn full_disk_is_reported_until_space_is_free_again() {
     with_engine(async |lab| {
         let Some(disk) = SmallDisk::mount("size=128k,mode=777") else { return };
         let container = lab.made(disk.path()).await;
-        write(&container, "kept", 10).unwrap();
-        let error = write(&container, "large", LARGE_BYTES).unwrap_err();
+        write_bytes(&container, "kept", 10).unwrap();
+        let error = write_bytes(&container, "large", LARGE_BYTES).unwrap_err();
         assert_eq!((error.kind, error.hint.as_deref()), (ErrorKind::Io, Some("free some space")));
         assert_eq!(error.message, "cannot write `/workspace/large`: the disk is full");
-        let error = write(&container, "kept", LARGE_BYTES).unwrap_err();
+        let error = write_bytes(&container, "kept", LARGE_BYTES).unwrap_err();
         assert_eq!(error.message, "cannot write `/workspace/kept`: the disk is full");
         assert_eq!(names(&container), ["kept"], "no partial file is left");
         assert_eq!(stdout(&container, "cat kept").await, "xxxxxxxxxx", "the old content is intact");
         let line = "dd if=/dev/zero of=zeros bs=1k count=1000";
         let Told { stderr, code, .. } = told(&container, line).await;
         assert!(stderr.contains("No space left on device") && code == Some(1), "{stderr}");
-        let error = write(&container, "more", 10).unwrap_err();
+        let error = write_bytes(&container, "more", 10).unwrap_err();
         assert_eq!(error.message, "cannot write `/workspace/more`: the disk is full");
         stdout(&container, "rm zeros").await;
-        write(&container, "more", 10).unwrap();
+        write_bytes(&container, "more", 10).unwrap();
         container.close().await.unwrap();
     });
 }

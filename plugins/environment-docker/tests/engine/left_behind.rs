@@ -106,7 +106,7 @@ fn folders(base: &Path) -> usize {
 }
 
 /// Creates a container with this owner that nothing ends.
-async fn labelled(lab: &Lab, name: &str, owner: &str) {
+async fn start_labelled(lab: &Lab, name: &str, owner: &str) {
     let body = ContainerCreateBody {
         image: Some(IMAGE.to_owned()),
         cmd: Some(["sleep", "1000000"].map(str::to_owned).into()),
@@ -128,11 +128,11 @@ fn next_start_removes_only_containers_of_dead_hosts() {
         let names = ["dead", "other", "nonsense"];
         let names = names.map(|name| format!("jaato-test-{}-{name}", std::process::id()));
         // The number of this process, with another start time.
-        labelled(&lab, &names[0], &format!("{rest} 1")).await;
+        start_labelled(&lab, &names[0], &format!("{rest} 1")).await;
         let elsewhere = place.replacen(place.split(' ').nth(1).unwrap(), "another-boot", 1);
         let elsewhere = format!("another-machine {}", elsewhere.split_once(' ').unwrap().1);
-        labelled(&lab, &names[1], &format!("{elsewhere} 1 1")).await;
-        labelled(&lab, &names[2], "what is this").await;
+        start_labelled(&lab, &names[1], &format!("{elsewhere} 1 1")).await;
+        start_labelled(&lab, &names[2], "what is this").await;
         remove_left_behind(&lab.engine).await.unwrap();
         // Another test that starts an environment may remove it at the same time.
         lab.until_gone(&names[0]).await;

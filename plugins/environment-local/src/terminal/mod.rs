@@ -7,11 +7,11 @@
 //! ([`readiness`]), and each caller reads and writes itself. A program whose output is not read
 //! therefore blocks.
 
-mod live;
+mod input_writer;
 mod pty;
 mod readiness;
+mod terminal_program;
 mod turns;
-mod typing;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -26,7 +26,7 @@ use rustix::io::Errno;
 use pty::PseudoTerminal;
 use readiness::TerminalReadiness;
 
-pub use live::{LocalTerminal, LocalTerminalEvents};
+pub use terminal_program::{LocalTerminal, LocalTerminalEvents};
 
 /// The default value of `TERM` for programs.
 const TERM: &str = "xterm-256color";
@@ -73,7 +73,7 @@ impl Terminals for LocalTerminals {
         };
         let terminal = pty.path().to_string_lossy().into_owned();
         let program = self.home.process_on_terminal(&SpawnOnTerminal { spawn, terminal }).await?;
-        Ok(live::halves(
+        Ok(terminal_program::halves(
             Arc::new(pty),
             Arc::clone(&self.readiness),
             program.split(),

@@ -62,7 +62,7 @@ impl TerminalReadiness {
         until: Option<Instant>,
         waker: &Waker,
     ) -> io::Result<()> {
-        let shared = self.shared()?;
+        let shared = self.shared_state()?;
         let wait = PendingWait { pty: Arc::clone(pty), wanted, until, waker: waker.clone() };
         {
             let mut waits = shared.lock();
@@ -80,7 +80,7 @@ impl TerminalReadiness {
         shared.wake_thread();
     }
 
-    fn shared(&self) -> io::Result<&Arc<ReadinessState>> {
+    fn shared_state(&self) -> io::Result<&Arc<ReadinessState>> {
         if let Some(shared) = self.thread.get() {
             return Ok(shared);
         }
@@ -111,8 +111,8 @@ impl ReadinessState {
     fn run(&self, mut heard: PipeReader) {
         let mut rung = [0; 64];
         loop {
-            let Some((watched, until)) = self.watched() else { return };
-            let ready = wait(&heard, &watched, until);
+            let Some((watched, until)) = self.terminals_to_watch() else { return };
+            let ready = wait_until_ready(&heard, &watched, until);
             // Drain the pipe before looking at the waits.
             while matches!(heard.read(&mut rung), Ok(bytes) if bytes > 0) {}
             for waker in self.take_ready(&watched, &ready) {
@@ -122,7 +122,7 @@ impl ReadinessState {
     }
 
     /// Returns the terminals to watch and the next deadline, or `None` if the thread must end.
-    fn watched(&self) -> Option<(Vec<WatchedTerminal>, Option<Instant>)> {
+    fn terminals_to_watch(&self) -> Option<(Vec<WatchedTerminal>, Option<Instant>)> {
         let waits = self.lock();
         if waits.is_over {
             return None;
@@ -157,7 +157,11 @@ impl ReadinessState {
 
 /// Sleeps until the pipe is written, a terminal is ready or the deadline has passed. Returns which
 /// terminals are ready.
-fn wait(heard: &PipeReader, watched: &[WatchedTerminal], until: Option<Instant>) -> Vec<bool> {
+fn wait_until_ready(
+    heard: &PipeReader,
+    watched: &[WatchedTerminal],
+    until: Option<Instant>,
+) -> Vec<bool> {
     let mut polled = vec![PollFd::new(heard, PollFlags::IN)];
     polled.extend(watched.iter().map(|(pty, wanted)| {
         let flags = match wanted {

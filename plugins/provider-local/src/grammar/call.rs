@@ -55,7 +55,7 @@ impl CallFormat {
         let mut starts = Vec::new();
         for (index, tool) in self.tools.iter().enumerate() {
             if let Some(rest) = tool.head.strip_prefix(begun) {
-                starts.push(format!("{} args_{index} \"}}\\n```\"", literal(rest)));
+                starts.push(format!("{} args_{index} \"}}\\n```\"", grammar_literal(rest)));
                 let any = json!({"type": "object"});
                 let parameters = if loose { &any } else { &tool.parameters };
                 arguments_rule(&mut rules, &format!("args_{index}"), parameters);
@@ -69,7 +69,7 @@ impl CallFormat {
 pub fn answer_as_lark(format: &CallFormat, schema: &Value, loose: bool) -> String {
     // Whitespace is limited, because a weak model would fill the answer with it.
     let layout = json!({"whitespace_pattern": "[ \\n]{1,20}", "lenient": false});
-    let json = format!("answer: %json {}\n", laid_out(schema, layout));
+    let json = format!("answer: %json {}\n", with_layout(schema, layout));
     if format.tools.is_empty() {
         return format!("start: answer\n{json}");
     }
@@ -124,14 +124,14 @@ pub fn spaced_json(value: &Value, out: &mut String) {
 }
 
 /// Writes a text as a literal of the grammar language, which quotes like JSON.
-fn literal(text: &str) -> String {
+fn grammar_literal(text: &str) -> String {
     Value::from(text).to_string()
 }
 
 fn arguments_rule(rules: &mut String, name: &str, schema: &Value) {
     match flat_properties(schema) {
         Some(properties) => flat_rules(rules, name, schema, &properties),
-        None => write_rule(rules, name, &format!("%json {}", nested(schema))),
+        None => write_rule(rules, name, &format!("%json {}", nested_schema(schema))),
     }
 }
 
@@ -194,7 +194,7 @@ fn flat_rules(
     for (index, &(key, value, required)) in properties.iter().enumerate() {
         let is_last = index + 1 == count;
         let item = format!("{name}_i{index}");
-        let key_text = literal(&format!("{}: ", Value::from(key.as_str())));
+        let key_text = grammar_literal(&format!("{}: ", Value::from(key.as_str())));
         write_rule(rules, &item, &format!("{key_text} {name}_v{index}"));
         let value = with_definitions(value, schema);
         write_rule(rules, &format!("{name}_v{index}"), &format!("%json {value}"));
@@ -228,7 +228,7 @@ fn write_rule(rules: &mut String, name: &str, body: &str) {
 
 /// Returns a property's schema together with the definitions that it refers to.
 fn with_definitions(value: &Value, schema: &Value) -> Value {
-    let mut value = nested(value);
+    let mut value = nested_schema(value);
     if let Some(object) = value.as_object_mut() {
         for key in ["$defs", "definitions"] {
             if let Some(definitions) = schema.get(key) {
@@ -241,14 +241,14 @@ fn with_definitions(value: &Value, schema: &Value) -> Value {
 
 /// Makes the grammar write nested JSON like [`spaced_json`]. The grammar ignores unsupported
 /// keywords, because the host checks all arguments anyway.
-fn nested(schema: &Value) -> Value {
+fn nested_schema(schema: &Value) -> Value {
     let layout = json!({
         "whitespace_flexible": false, "item_separator": ", ", "key_separator": ": ", "lenient": true,
     });
-    laid_out(schema, layout)
+    with_layout(schema, layout)
 }
 
-fn laid_out(schema: &Value, layout: Value) -> Value {
+fn with_layout(schema: &Value, layout: Value) -> Value {
     match schema {
         Value::Object(object) => {
             let mut object = object.clone();

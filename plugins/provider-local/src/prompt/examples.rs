@@ -122,7 +122,7 @@ pub(super) fn example_exchanges<'a>(
     let calls = known.iter().flat_map(|exchange| exchange.steps).filter_map(KnownExamples::tool);
     // These come last, because after an answer at the end, the model would answer instead of making
     // a call.
-    exchanges.extend(of_specs(&others, calls.count()));
+    exchanges.extend(examples_of_specs(&others, calls.count()));
     exchanges
 }
 
@@ -173,7 +173,10 @@ impl KnownExamples {
 }
 
 /// Takes the first example of each tool, and then the second of each if there are few.
-fn of_specs<'a>(tools: &[&'a ToolSpec], shown: usize) -> Vec<(&'a str, Vec<ExampleStep<'a>>)> {
+fn examples_of_specs<'a>(
+    tools: &[&'a ToolSpec],
+    shown: usize,
+) -> Vec<(&'a str, Vec<ExampleStep<'a>>)> {
     let rounds = tools.iter().map(|tool| tool.examples.len()).max().unwrap_or(0);
     let mut exchanges = Vec::new();
     for round in 0..rounds {

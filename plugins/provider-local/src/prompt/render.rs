@@ -108,7 +108,7 @@ impl PromptWriter<'_> {
         self.plain("\n")
     }
 
-    fn turn(&mut self, role: &str, text: &str) -> Result<()> {
+    fn write_turn(&mut self, role: &str, text: &str) -> Result<()> {
         self.tokens.push(self.tokenizer.turn_start());
         self.plain(&format!("{role}\n{text}"))?;
         self.close()
@@ -116,18 +116,18 @@ impl PromptWriter<'_> {
 
     fn exchange(&mut self, phrase: &str, steps: &[ExampleStep<'_>]) -> Result<()> {
         self.set_task(phrase);
-        self.turn("user", phrase)?;
+        self.write_turn("user", phrase)?;
         for step in steps {
             match step {
                 ExampleStep::Call(name, arguments) => {
-                    self.turn("assistant", &call_text(name, arguments))?;
+                    self.write_turn("assistant", &call_text(name, arguments))?;
                 }
                 ExampleStep::Result { text, failed } => {
                     self.failures = usize::from(*failed);
-                    let text = format!("{}{}", result_text(text, *failed), self.next());
-                    self.turn("user", &text)?;
+                    let text = format!("{}{}", result_text(text, *failed), self.next_step_text());
+                    self.write_turn("user", &text)?;
                 }
-                ExampleStep::Answer(text) => self.turn("assistant", text)?,
+                ExampleStep::Answer(text) => self.write_turn("assistant", text)?,
             }
         }
         Ok(())
@@ -140,7 +140,7 @@ impl PromptWriter<'_> {
 
     /// Asks for the step after a result. The text repeats the task, because a small model has lost
     /// sight of it by then.
-    fn next(&self) -> String {
+    fn next_step_text(&self) -> String {
         let ask = match self.failures {
             0 if self.shows_answers => "Make the next call, or answer if all is done.",
             0 => "Answer with this result, or make the next call.",
@@ -172,10 +172,10 @@ impl PromptWriter<'_> {
             }
         }
         if let (true, Some(last)) = (has_result, parts.last_mut()) {
-            last.push_str(&self.next());
+            last.push_str(&self.next_step_text());
         }
         // In the model's training data, a call has its own line.
-        self.turn(role, &parts.join("\n"))
+        self.write_turn(role, &parts.join("\n"))
     }
 }
 

@@ -15,12 +15,12 @@ pub fn shown_tools(request: &CompletionRequest) -> Vec<ToolSpec> {
     let is_finder = |tool: &&ToolSpec| FINDERS.contains(&tool.name.as_str());
     let has_others = !request.tools.iter().all(|tool| is_finder(&tool));
     let tools = request.tools.iter().filter(|tool| !(has_others && is_finder(tool)));
-    let mut tools: Vec<ToolSpec> = tools.map(shown).collect();
+    let mut tools: Vec<ToolSpec> = tools.map(shorten_tool).collect();
     tools.sort_by(|a, b| a.name.cmp(&b.name));
     tools
 }
 
-fn shown(tool: &ToolSpec) -> ToolSpec {
+fn shorten_tool(tool: &ToolSpec) -> ToolSpec {
     let mut tool = tool.clone();
     let ends = [". ", "; "].iter().filter_map(|end| tool.description.find(end));
     if let Some(end) = ends.min() {
@@ -62,7 +62,7 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn request(tools: Value) -> CompletionRequest {
+    fn request_with_tools(tools: Value) -> CompletionRequest {
         let mut request = CompletionRequest::new(String::new(), Vec::new());
         request.tools = serde_json::from_value(tools).unwrap();
         request
@@ -71,7 +71,7 @@ mod tests {
     #[test]
     fn tool_keeps_required_arguments_and_those_of_its_first_example() {
         let text = json!({"type": ["string", "null"]});
-        let tools = shown_tools(&request(json!([
+        let tools = shown_tools(&request_with_tools(json!([
             {"name": "edit", "description": "Change it. At once.", "parameters": {"type": "object",
                 "properties": {"path": {"type": "string"}, "old": text, "other": text},
                 "required": ["path"]},
@@ -91,7 +91,10 @@ mod tests {
     fn list_tools_is_shown_only_without_other_tools() {
         let named = |name: &str| json!({"name": name, "description": "", "parameters": {}});
         let names = |tools: Value| -> Vec<String> {
-            shown_tools(&request(tools)).iter().map(|tool| tool.name.to_string()).collect()
+            shown_tools(&request_with_tools(tools))
+                .iter()
+                .map(|tool| tool.name.to_string())
+                .collect()
         };
         assert_eq!(names(json!([named("list_tools"), named("a")])), ["a"]);
         assert_eq!(names(json!([named("list_tools")])), ["list_tools"]);

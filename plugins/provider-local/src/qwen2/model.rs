@@ -39,11 +39,15 @@ impl Qwen2 {
     /// Kind `configuration` if a tensor is missing or has the wrong shape.
     pub fn load(gguf: &GgufFile, context_tokens_max: usize) -> Result<Self> {
         let shape = gguf.shape()?;
-        Self::read(gguf, shape, context_tokens_max)
+        Self::read_weights(gguf, shape, context_tokens_max)
             .map_err(|error| broken_file_error(gguf.path(), &first_line(&error)))
     }
 
-    fn read(gguf: &GgufFile, shape: ModelShape, context_tokens_max: usize) -> CandleResult<Self> {
+    fn read_weights(
+        gguf: &GgufFile,
+        shape: ModelShape,
+        context_tokens_max: usize,
+    ) -> CandleResult<Self> {
         let context_limit = shape.context_limit.min(context_tokens_max);
         let layers = (0..shape.layers)
             .into_par_iter()

@@ -53,7 +53,7 @@ impl ModelStateStore {
     pub fn find(&self, tokens: &[u32], say: &mut dyn FnMut(String)) -> Option<MatchingState> {
         let mut best: Option<MatchingState> = None;
         for path in self.files() {
-            match self.look(&path, tokens) {
+            match self.match_file(&path, tokens) {
                 Ok(StateFileMatch::Usable(found)) => {
                     if best.as_ref().is_none_or(|best| found.usable > best.usable) {
                         best = Some(found);
@@ -78,7 +78,7 @@ impl ModelStateStore {
         };
         match file::decode(bytes) {
             Some((head, state)) if head.model == self.model && head.tokens == found.stored => {
-                touch(&found.path);
+                mark_as_used(&found.path);
                 Some(state)
             }
             _ => {
@@ -128,7 +128,7 @@ impl ModelStateStore {
         files
     }
 
-    fn look(&self, path: &Path, tokens: &[u32]) -> io::Result<StateFileMatch> {
+    fn match_file(&self, path: &Path, tokens: &[u32]) -> io::Result<StateFileMatch> {
         let mut file = File::open(path)?;
         let mut head = [0; HEAD_BYTES];
         if read_up_to(&mut file, &mut head)? < HEAD_BYTES {
@@ -218,7 +218,7 @@ fn remove_damaged(path: &Path, say: &mut dyn FnMut(String)) {
 
 /// Marks a file as just used, for [`ModelStateStore::drop_oldest`]. If that fails, the file only
 /// counts as older.
-fn touch(path: &Path) {
+fn mark_as_used(path: &Path) {
     let file = OpenOptions::new().append(true).open(path);
     if let Ok(file) = file {
         let _ = file.set_modified(SystemTime::now());
@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[track_caller]
-    fn silent(text: String) {
+    fn refuse_report(text: String) {
         panic!("said `{text}`");
     }
 
@@ -261,12 +261,12 @@ mod tests {
         for tokens in [&[1, 2, 3][..], &[1, 2, 9, 9], &[5]] {
             store.write(tokens, &state(tokens)).unwrap();
         }
-        let found = store.find(&[1, 2, 3, 4], &mut silent).unwrap();
+        let found = store.find(&[1, 2, 3, 4], &mut refuse_report).unwrap();
         assert_eq!((found.stored, found.usable), (3, 3));
-        assert_eq!(store.read(&found, &mut silent), Some(state(&[1, 2, 3])));
-        let found = store.find(&[1, 2, 9, 1], &mut silent).unwrap();
+        assert_eq!(store.read(&found, &mut refuse_report), Some(state(&[1, 2, 3])));
+        let found = store.find(&[1, 2, 9, 1], &mut refuse_report).unwrap();
         assert_eq!((found.stored, found.usable), (4, 3));
-        assert_eq!(store.find(&[8, 8], &mut silent), None);
+        assert_eq!(store.find(&[8, 8], &mut refuse_report), None);
         assert!(store.has(&[5]) && !store.has(&[1, 2]));
     }
 
@@ -275,8 +275,8 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let other = ModelStateStore::new(folder.path().to_owned(), [8; 32], 8, BYTES_MAX);
         other.write(&[1, 2], &state(&[1, 2])).unwrap();
-        assert_eq!(store(folder.path()).find(&[1, 2], &mut silent), None);
-        assert!(other.find(&[1, 2], &mut silent).is_some());
+        assert_eq!(store(folder.path()).find(&[1, 2], &mut refuse_report), None);
+        assert!(other.find(&[1, 2], &mut refuse_report).is_some());
     }
 
     #[test]
@@ -315,8 +315,8 @@ mod tests {
             let file = File::options().append(true).open(store.path_of(&[token])).unwrap();
             file.set_modified(SystemTime::now() - std::time::Duration::from_secs(age)).unwrap();
         }
-        let found = store.find(&[1], &mut silent).unwrap();
-        assert!(store.read(&found, &mut silent).is_some(), "reading renews the state");
+        let found = store.find(&[1], &mut refuse_report).unwrap();
+        assert!(store.read(&found, &mut refuse_report).is_some(), "reading renews the state");
         store.write(&[3], &state(&[3])).unwrap();
         assert_eq!([1, 2, 3].map(|token| store.has(&[token])), [true, false, true]);
     }

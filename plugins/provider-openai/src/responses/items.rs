@@ -38,14 +38,16 @@ pub(super) fn parts(item: &Value, came: ItemCompleteness) -> Vec<Part> {
         Some("message") => texts(item),
         Some("reasoning") => reasoning(item, came),
         Some("function_call") => calls(item, came),
-        Some(_) if came == ItemCompleteness::Whole => vec![Part::opaque(kept(item))],
+        Some(_) if came == ItemCompleteness::Whole => {
+            vec![Part::opaque(without_unsent_fields(item))]
+        }
         Some(_) | None => Vec::new(),
     }
 }
 
 /// Returns an item without the fields that do not go back: empty fields, and its id, which the
 /// server would not find again.
-fn kept(item: &Value) -> Value {
+fn without_unsent_fields(item: &Value) -> Value {
     let fields = item.as_object().into_iter().flatten();
     let kept = fields.filter(|(key, value)| *key != "id" && !value.is_null());
     Value::Object(kept.map(|(key, value)| (key.clone(), value.clone())).collect())
@@ -72,7 +74,7 @@ pub(super) fn is_refusal(item: &Value) -> bool {
 }
 
 fn texts(item: &Value) -> Vec<Part> {
-    let mut skeleton = kept(item);
+    let mut skeleton = without_unsent_fields(item);
     let mut texts = Vec::new();
     for piece in skeleton["content"].as_array_mut().into_iter().flatten() {
         let key = words_key(piece);
@@ -128,7 +130,7 @@ fn reasoning(item: &Value, came: ItemCompleteness) -> Vec<Part> {
     let has_content = item["content"].as_array().is_some_and(|content| !content.is_empty());
     // Without either, the server could not use the item.
     if came == ItemCompleteness::Whole && (says("encrypted_content") || has_content) {
-        let mut kept = kept(item);
+        let mut kept = without_unsent_fields(item);
         if let Some(fields) = kept.as_object_mut() {
             fields.remove("status");
         }
@@ -155,7 +157,7 @@ fn calls(item: &Value, came: ItemCompleteness) -> Vec<Part> {
         Err(_) if written.trim().is_empty() && came == ItemCompleteness::Whole => json!({}),
         Err(_) => Value::String(written.to_string()),
     };
-    let mut other = kept(item);
+    let mut other = without_unsent_fields(item);
     if let Some(fields) = other.as_object_mut() {
         fields.retain(|key, _| !CALL_FIELDS.contains(&key.as_str()));
         // Keep the exact text that the model wrote, so that caches recognise it.
@@ -189,14 +191,14 @@ pub(super) fn written(parts: &[Part], model: &str, is_sent: impl Fn(u64) -> bool
                 let taken = message(text, signature.as_deref(), &parts[at..], &mut items);
                 at += taken;
             }
-            Part::ToolCall(one) => items.push(call(one)),
+            Part::ToolCall(one) => items.push(encode_call(one)),
             Part::Opaque(opaque) => {
                 let item = own_item(opaque, model);
                 items.extend(item.filter(|item| mark(item).is_none_or(&is_sent)).cloned());
             }
             Part::Data(data) => {
                 let words = jaato_plugin_sdk_provider::shown::in_words(data);
-                items.push(said(&words));
+                items.push(output_message(&words));
             }
             _ => {}
         }
@@ -207,7 +209,7 @@ pub(super) fn written(parts: &[Part], model: &str, is_sent: impl Fn(u64) -> bool
     items
 }
 
-fn said(text: &str) -> Value {
+fn output_message(text: &str) -> Value {
     let content = json!([{ "type": "output_text", "text": text }]);
     json!({ "type": "message", "role": "assistant", "content": content })
 }
@@ -218,7 +220,7 @@ fn message(text: &str, signature: Option<&str>, behind: &[Part], items: &mut Vec
     let skeleton = signature.and_then(|text| serde_json::from_str::<Value>(text).ok());
     let Some(mut item) = skeleton.filter(|item| item["type"] == "message") else {
         if !text.is_empty() {
-            items.push(said(text));
+            items.push(output_message(text));
         }
         return 0;
     };
@@ -232,7 +234,7 @@ fn message(text: &str, signature: Option<&str>, behind: &[Part], items: &mut Vec
     let pieces = item["content"].as_array_mut().map(Vec::as_mut_slice).unwrap_or_default();
     if texts.len() != pieces.len() {
         // A piece was dropped, so write only the texts.
-        items.extend(texts.iter().filter(|text| !text.is_empty()).map(|text| said(text)));
+        items.extend(texts.iter().filter(|text| !text.is_empty()).map(|text| output_message(text)));
         return texts.len() - 1;
     }
     for (piece, text) in pieces.iter_mut().zip(&texts) {
@@ -243,7 +245,7 @@ fn message(text: &str, signature: Option<&str>, behind: &[Part], items: &mut Vec
     texts.len() - 1
 }
 
-fn call(call: &ToolCall) -> Value {
+fn encode_call(call: &ToolCall) -> Value {
     let other = call.signature.as_deref().and_then(|text| serde_json::from_str(text).ok());
     let mut other: Map<String, Value> = other.unwrap_or_default();
     let written = match other.remove("arguments") {
@@ -302,7 +304,7 @@ mod tests {
 
     /// Converts an item to parts and back.
     #[track_caller]
-    fn back(item: &Value) -> Vec<Value> {
+    fn round_trip(item: &Value) -> Vec<Value> {
         written(&parts(item, ItemCompleteness::Whole), "m", |_| true)
     }
 
@@ -317,7 +319,7 @@ mod tests {
             "status": "completed",
             "content": [{ "type": "output_text", "text": "hi", "annotations": [], "logprobs": [] }] });
         assert_eq!(parts(&plain, ItemCompleteness::Whole), [Part::text("hi")]);
-        assert_eq!(back(&plain), [said("hi")]);
+        assert_eq!(round_trip(&plain), [output_message("hi")]);
         let rich = json!({ "type": "message", "role": "assistant", "status": "completed",
             "phase": "commentary", "of_the_future": [1],
             "content": [
@@ -332,23 +334,23 @@ mod tests {
             .map(|part| if let Part::Text { text, .. } = part { text.clone() } else { panic!() })
             .collect();
         assert_eq!(texts, ["a", "b", ""]);
-        assert_eq!(back(&sent), [rich]);
+        assert_eq!(round_trip(&sent), [rich]);
         // If a piece was dropped, only the texts are written.
         let mut fewer = parts(&sent, ItemCompleteness::Whole);
         fewer.remove(1);
-        assert_eq!(written(&fewer, "m", |_| true), [said("a")]);
+        assert_eq!(written(&fewer, "m", |_| true), [output_message("a")]);
     }
 
     #[test]
     fn call_arguments_are_sent_back_byte_by_byte() {
         for arguments in ["{}", "{ \"x\" : 1.0 }", "{\"y\":\"é\"}"] {
-            let [item] = back(&call_item(arguments)).try_into().unwrap();
+            let [item] = round_trip(&call_item(arguments)).try_into().unwrap();
             assert_eq!(item["arguments"], arguments);
             assert_eq!((&item["call_id"], item.get("id")), (&json!("call_1"), None));
         }
         let mut named = call_item("{}");
         named["namespace"] = json!("files");
-        assert_eq!(back(&named)[0]["namespace"], "files");
+        assert_eq!(round_trip(&named)[0]["namespace"], "files");
     }
 
     #[test]
@@ -360,7 +362,7 @@ mod tests {
             panic!()
         };
         call.arguments = json!({ "x": 2 });
-        assert_eq!(super::call(&call)["arguments"], "{\"x\":2}");
+        assert_eq!(super::encode_call(&call)["arguments"], "{\"x\":2}");
     }
 
     #[test]
@@ -373,7 +375,7 @@ mod tests {
         assert_eq!(of("null", ItemCompleteness::Whole), json!({}));
         assert_eq!(of("", ItemCompleteness::InPart), json!(""));
         assert_eq!(of("{\"x\":", ItemCompleteness::InPart), json!("{\"x\":"));
-        assert_eq!(back(&call_item("{"))[0]["arguments"], "{\"invalid_arguments\":\"{\"}");
+        assert_eq!(round_trip(&call_item("{"))[0]["arguments"], "{\"invalid_arguments\":\"{\"}");
     }
 
     #[test]
@@ -388,8 +390,8 @@ mod tests {
         assert_eq!(parts, [Part::thought("a\n\nb"), Part::opaque(kept.clone())]);
         assert!(written(&parts, "m", |_| true).is_empty());
         parts.push(Part::text("so"));
-        assert_eq!(written(&parts, "m", |_| true), [kept.clone(), said("so")]);
-        assert_eq!(written(&parts, "m", |_| false), [said("so")]);
+        assert_eq!(written(&parts, "m", |_| true), [kept.clone(), output_message("so")]);
+        assert_eq!(written(&parts, "m", |_| false), [output_message("so")]);
         assert_eq!(marks(&parts).count(), 1);
         let of = |provider: &str, model: &str| {
             let opaque = OpaqueData {
@@ -421,7 +423,7 @@ mod tests {
     #[test]
     fn unknown_item_is_sent_back_unchanged() {
         let item = json!({ "type": "compaction", "encrypted_content": "x", "n": { "a": 1 } });
-        assert_eq!(back(&item), [item]);
+        assert_eq!(round_trip(&item), [item]);
         assert!(parts(&json!({ "x": 1 }), ItemCompleteness::Whole).is_empty());
     }
 }

@@ -149,18 +149,23 @@ impl ResponsesReply {
         let number = |key: &str| event[key].as_u64().unwrap_or(0);
         match event["type"].as_str().unwrap_or_default() {
             "response.output_item.added" => {
-                self.count(event["item"].to_string().len())?;
+                self.count_bytes(event["item"].to_string().len())?;
                 self.item(event)?.begun = event["item"].clone();
             }
             "response.output_item.done" => {
                 let at = self.place(event)?;
-                return self.done(at, &event["item"]);
+                return self.finish_item(at, &event["item"]);
             }
             "response.output_text.delta" => {
-                return self.say(event, "output_text", number("content_index"), text("delta"));
+                return self.add_delta(
+                    event,
+                    "output_text",
+                    number("content_index"),
+                    text("delta"),
+                );
             }
             "response.refusal.delta" => {
-                return self.say(event, "refusal", number("content_index"), text("delta"));
+                return self.add_delta(event, "refusal", number("content_index"), text("delta"));
             }
             "response.reasoning_summary_text.delta" => {
                 let (at, delta) = (number("summary_index"), text("delta"));
@@ -172,14 +177,14 @@ impl ResponsesReply {
                 }
                 summaries.entry(at).or_default().push_str(delta);
                 shown.push_str(delta);
-                return Ok(thought(shown));
+                return Ok(thought_deltas(shown));
             }
             "response.reasoning_text.delta" => {
                 self.item(event)?.reasoning.push_str(text("delta"));
-                return Ok(thought(text("delta").to_owned()));
+                return Ok(thought_deltas(text("delta").to_owned()));
             }
             "response.function_call_arguments.delta" => {
-                self.count(text("delta").len())?;
+                self.count_bytes(text("delta").len())?;
                 self.item(event)?.arguments.push_str(text("delta"));
                 // Without this delta, the session would treat long arguments as silence.
                 return Ok((!text("delta").is_empty())
@@ -234,7 +239,7 @@ impl ResponsesReply {
         Ok(self.items.entry(at).or_default())
     }
 
-    fn say(
+    fn add_delta(
         &mut self,
         event: &Value,
         kind: &'static str,
@@ -246,22 +251,24 @@ impl ResponsesReply {
             return Err(failure::of_too_much(&format!("{PARTS_MAX} pieces of text")));
         }
         item.said.entry(at).or_insert_with(|| (kind, String::new())).1.push_str(delta);
-        Ok(said(delta.to_owned()))
+        Ok(text_deltas(delta.to_owned()))
     }
 
     /// Stores a finished item. Returns the content that was not shown yet.
-    fn done(&mut self, at: u64, value: &Value) -> Result<Vec<Delta>> {
+    fn finish_item(&mut self, at: u64, value: &Value) -> Result<Vec<Delta>> {
         let is_text = matches!(value["type"].as_str(), Some("message"));
         if !is_text {
-            self.count(value.to_string().len())?;
+            self.count_bytes(value.to_string().len())?;
         }
         let item = self.items.entry(at).or_default();
         let rest = |whole: String, shown: String| {
             whole.strip_prefix(&shown).map(str::to_owned).unwrap_or_default()
         };
         let deltas = match value["type"].as_str() {
-            Some("message") => said(rest(items::text_of(value), item.shown_text())),
-            Some("reasoning") => thought(rest(items::thought_of(value), item.shown_thought())),
+            Some("message") => text_deltas(rest(items::text_of(value), item.shown_text())),
+            Some("reasoning") => {
+                thought_deltas(rest(items::thought_of(value), item.shown_thought()))
+            }
             Some("function_call") => vec![Delta::text("")],
             _ => Vec::new(),
         };
@@ -269,7 +276,7 @@ impl ResponsesReply {
         Ok(deltas)
     }
 
-    fn count(&mut self, bytes: usize) -> Result<()> {
+    fn count_bytes(&mut self, bytes: usize) -> Result<()> {
         self.other_bytes += bytes;
         // The item arrives three times: at its start, in pieces, and when it is done.
         if self.other_bytes > 3 * ARGUMENTS_BYTES_MAX {
@@ -291,7 +298,7 @@ impl ResponsesReply {
         }
         for (at, item) in (0..).zip(output) {
             if self.items.get(&at).is_none_or(|known| known.done.is_none()) {
-                deltas.extend(self.done(at, item)?);
+                deltas.extend(self.finish_item(at, item)?);
             }
         }
         let reason = response["incomplete_details"]["reason"].as_str();
@@ -302,11 +309,11 @@ impl ResponsesReply {
     }
 }
 
-fn said(text: String) -> Vec<Delta> {
+fn text_deltas(text: String) -> Vec<Delta> {
     if text.is_empty() { Vec::new() } else { vec![Delta::text(text)] }
 }
 
-fn thought(text: String) -> Vec<Delta> {
+fn thought_deltas(text: String) -> Vec<Delta> {
     if text.is_empty() { Vec::new() } else { vec![Delta::thought(text)] }
 }
 

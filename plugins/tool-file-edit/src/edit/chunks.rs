@@ -6,7 +6,7 @@
 
 use std::ops::Range;
 
-use super::forgive::{FoldingStep, differences, folded_line, graft_replacement};
+use super::loose_match::{FoldingStep, differences, folded_line, graft_replacement};
 use super::nearest::nearest;
 use super::patch::PatchChunk;
 use super::quoted;

@@ -1,12 +1,12 @@
 //! Edits the bytes of a file once, and finds the nearest lines if the text is missing. Pure.
 
 mod chunks;
-mod forgive;
+mod loose_match;
 mod nearest;
 pub mod patch;
 mod target;
 
-pub use forgive::to_ascii_char;
+pub use loose_match::to_ascii_char;
 pub use target::{EditAnchors, MatchFailure};
 
 use jaato_plugin_sdk::types::text::truncate_chars;
@@ -116,7 +116,7 @@ pub fn edit(bytes: &[u8], edit: EditRequest<'_>) -> Result<EditResult, EditFailu
 
 /// A match that the file writes differently, and the texts of the edit that correspond to it.
 struct TolerantEdit<'a> {
-    found: forgive::TolerantMatch,
+    found: loose_match::TolerantMatch,
     old: Cow<'a, str>,
     new: Cow<'a, str>,
 }
@@ -134,19 +134,19 @@ fn find_tolerantly<'a>(
     // The text matches exactly if the only difference is the line end at the end of the file.
     if let Ok(range) = target::find(text, edit.old, edit.anchors) {
         let differences = "no line end at the end of the file".to_owned();
-        return Ok(tolerant(forgive::TolerantMatch { range, differences }));
+        return Ok(tolerant(loose_match::TolerantMatch { range, differences }));
     }
     if edit.places == MatchSelection::All {
         return Err(missed);
     }
-    match forgive::find(text, edit.old, edit.anchors) {
+    match loose_match::find(text, edit.old, edit.anchors) {
         Ok(found) => Ok(tolerant(found)),
         Err(MatchFailure::Ambiguous { count, lines }) => Err(MatchFailure::Alike { count, lines }),
         Err(_) => {
             let Some((old, new)) = with_other_quotes(edit.old, edit.new) else {
                 return Err(missed);
             };
-            let mut found = forgive::find(text, &old, edit.anchors).map_err(|_| missed)?;
+            let mut found = loose_match::find(text, &old, edit.anchors).map_err(|_| missed)?;
             found.differences = "single or double quotes".to_owned();
             Ok(TolerantEdit { found, old: old.into(), new: new.into() })
         }
@@ -175,8 +175,8 @@ fn edit_tolerantly(
     text: &str,
     edit: TolerantEdit<'_>,
 ) -> Result<EditResult, EditFailure> {
-    let forgive::TolerantMatch { mut range, differences } = edit.found;
-    let mut new = forgive::graft_replacement(&text[range.clone()], &edit.old, &edit.new);
+    let loose_match::TolerantMatch { mut range, differences } = edit.found;
+    let mut new = loose_match::graft_replacement(&text[range.clone()], &edit.old, &edit.new);
     let end = view.text().len();
     if range.end > end {
         // A file without a line end at its end stays so.
@@ -213,7 +213,7 @@ pub fn quoted(text: &str) -> String {
 mod tests {
     use super::*;
 
-    fn one(bytes: &[u8], old: &str, new: &str) -> Result<Vec<u8>, EditFailure> {
+    fn edit_once(bytes: &[u8], old: &str, new: &str) -> Result<Vec<u8>, EditFailure> {
         let edit_one =
             EditRequest { old, new, anchors: EditAnchors::default(), places: MatchSelection::One };
         edit(bytes, edit_one).map(|edited| edited.bytes)
@@ -221,11 +221,11 @@ mod tests {
 
     #[test]
     fn bytes_that_are_not_edited_stay() {
-        let edited = one(b"\xEF\xBB\xBFa\r\nb\r\nc\n", "b\n", "x\ny\n").unwrap();
+        let edited = edit_once(b"\xEF\xBB\xBFa\r\nb\r\nc\n", "b\n", "x\ny\n").unwrap();
         assert_eq!(edited, b"\xEF\xBB\xBFa\r\nx\r\ny\r\nc\n");
-        let edited = one(b"caf\xE9 au lait, d\xE9j\xE0", "lait", "th\u{e9}").unwrap();
+        let edited = edit_once(b"caf\xE9 au lait, d\xE9j\xE0", "lait", "th\u{e9}").unwrap();
         assert_eq!(edited, b"caf\xE9 au th\xE9, d\xE9j\xE0");
-        let edited = one(b"\xFF\xFEa\0\r\0\n\0b\0", "a\nb", "1\n2").unwrap();
+        let edited = edit_once(b"\xFF\xFEa\0\r\0\n\0b\0", "a\nb", "1\n2").unwrap();
         assert_eq!(edited, b"\xFF\xFE1\0\r\0\n\x002\0");
     }
 
@@ -238,11 +238,11 @@ mod tests {
 
     #[test]
     fn failed_edits_report_the_reason() {
-        assert_eq!(one(b"\0", "a", "b"), Err(EditFailure::NotText));
+        assert_eq!(edit_once(b"\0", "a", "b"), Err(EditFailure::NotText));
         let lacks = EditFailure::Lacks('中', "windows-1252".to_owned());
-        assert_eq!(one(b"caf\xE9 au lait, d\xE9j\xE0", "lait", "中"), Err(lacks));
+        assert_eq!(edit_once(b"caf\xE9 au lait, d\xE9j\xE0", "lait", "中"), Err(lacks));
         let Err(EditFailure::Missed(MatchFailure::NotFound, Some(near))) =
-            one(b"let moon = 1;", "let moons", "")
+            edit_once(b"let moon = 1;", "let moons", "")
         else {
             panic!("the nearest line is shown")
         };
@@ -253,7 +253,7 @@ mod tests {
     /// Checks an edit of a text that the file writes differently. The expected difference comes
     /// last.
     #[track_caller]
-    fn forgiven(file: &str, old: &str, new: &str, expected: (&str, &str)) {
+    fn assert_forgiven(file: &str, old: &str, new: &str, expected: (&str, &str)) {
         let asked =
             EditRequest { old, new, anchors: EditAnchors::default(), places: MatchSelection::One };
         let edited = edit(file.as_bytes(), asked).unwrap();
@@ -264,60 +264,65 @@ mod tests {
     #[test]
     fn inexact_match_is_replaced_and_the_rest_is_unchanged() {
         let ends = "whitespace at line ends";
-        forgiven("a  \nb\t\nc\n", "a\nb\nc", "a\nx\nc", ("a  \nx\nc\n", ends));
-        forgiven("x\n", "x \n", "y\n", ("y\n", ends));
+        assert_forgiven("a  \nb\t\nc\n", "a\nb\nc", "a\nx\nc", ("a  \nx\nc\n", ends));
+        assert_forgiven("x\n", "x \n", "y\n", ("y\n", ends));
         let indent = "tabs or spaces in the indent";
-        forgiven(
+        assert_forgiven(
             "\tif a:\n\t\tb()\n",
             "    if a:\n        b()",
             "    if a:\n        c()\n            d()",
             ("\tif a:\n\t\tc()\n\t\t\td()\n", indent),
         );
-        forgiven(
+        assert_forgiven(
             "    if a:\n        b()\n",
             "if a:\n    b()\n",
             "if a:\n    b()\n    c()\n",
             ("    if a:\n        b()\n        c()\n", indent),
         );
         let quotes = "straight or curly quotes";
-        forgiven(
+        assert_forgiven(
             "say \u{201C}a\u{201D} \u{2018}b\u{2019} now\n",
             "say \"a\" 'b' now",
             "say \"a\" 'b' later",
             ("say \u{201C}a\u{201D} \u{2018}b\u{2019} later\n", quotes),
         );
         let quotes = "single or double quotes";
-        forgiven("x = [\"a\"]\n", "x = ['a']", "x = ['a', 'b']", ("x = [\"a\", \"b\"]\n", quotes));
-        forgiven("\tv='1'\n", "  v=\"1\"", "  v=\"2\"", ("\tv='2'\n", quotes));
-        forgiven("a \u{2013} b\n", "a - b", "a + b", ("a + b\n", "hyphens or dashes"));
-        forgiven("a\u{A0}b c\n", "a b c", "a b d", ("a\u{A0}b d\n", "no-break spaces"));
-        forgiven("x  =  1\n", "x = 1", "x = 2", ("x  =  2\n", "spaces between words"));
+        assert_forgiven(
+            "x = [\"a\"]\n",
+            "x = ['a']",
+            "x = ['a', 'b']",
+            ("x = [\"a\", \"b\"]\n", quotes),
+        );
+        assert_forgiven("\tv='1'\n", "  v=\"1\"", "  v=\"2\"", ("\tv='2'\n", quotes));
+        assert_forgiven("a \u{2013} b\n", "a - b", "a + b", ("a + b\n", "hyphens or dashes"));
+        assert_forgiven("a\u{A0}b c\n", "a b c", "a b d", ("a\u{A0}b d\n", "no-break spaces"));
+        assert_forgiven("x  =  1\n", "x = 1", "x = 2", ("x  =  2\n", "spaces between words"));
         let nfd = "decomposed letters in the file (NFD), composed ones in yours (NFC)";
-        forgiven(
+        assert_forgiven(
             "cafe\u{301} au lait\n",
             "caf\u{E9} au lait",
             "caf\u{E9} noir",
             ("cafe\u{301} noir\n", nfd),
         );
-        forgiven(
+        assert_forgiven(
             "\u{1112}\u{1161}\u{11AB} 1\n",
             "\u{D55C} 1",
             "\u{D55C} 2",
             ("\u{1112}\u{1161}\u{11AB} 2\n", nfd),
         );
-        forgiven("a \r\nb\r\n", "a\nb\n", "a\nx\ny\n", ("a \r\nx\r\ny\r\n", ends));
+        assert_forgiven("a \r\nb\r\n", "a\nb\n", "a\nx\ny\n", ("a \r\nx\r\ny\r\n", ends));
     }
 
     #[test]
     fn a_changed_line_keeps_the_quotes_and_blanks_that_the_edit_keeps() {
         let quotes = "straight or curly quotes";
-        forgiven(
+        assert_forgiven(
             "t = \u{201C}x\u{201D} and \u{201C}y\u{201D}",
             "t = \"x\" and \"y\"",
             "t = \"X\" and \"Y\"",
             ("t = \u{201C}X\u{201D} and \u{201C}Y\u{201D}", quotes),
         );
-        forgiven(
+        assert_forgiven(
             "\tif \u{201C}x\u{201D}  =  1:\n",
             "    if \"x\" = 1:\n",
             "        while \"x\" = 2:\n",
@@ -328,10 +333,10 @@ mod tests {
         );
         // Blanks at the end stay with the text before them.
         let ends = "whitespace at line ends";
-        forgiven("a b  \nc\n", "a b\nc", "x b\nc", ("x b  \nc\n", ends));
-        forgiven("a b\nc\n", "a b \nc", "x b  \nc", ("x b  \nc\n", ends));
+        assert_forgiven("a b  \nc\n", "a b\nc", "x b\nc", ("x b  \nc\n", ends));
+        assert_forgiven("a b\nc\n", "a b \nc", "x b  \nc", ("x b  \nc\n", ends));
         let nfd = "decomposed letters in the file (NFD), composed ones in yours (NFC)";
-        forgiven(
+        assert_forgiven(
             "e\u{301} 1 e\u{301} 2 e\u{301}\n",
             "\u{E9} 1 \u{E9} 2 \u{E9}\n",
             "\u{E9} 3 \u{E9} 4 \u{E9}\n",
@@ -342,11 +347,11 @@ mod tests {
     #[test]
     fn an_edit_with_a_last_line_end_fits_a_file_without_one() {
         let end = "no line end at the end of the file";
-        forgiven("a\nb", "a\nb\n", "a\nB\n", ("a\nB", end));
-        forgiven("a\r\nb", "a\r\nb\r\n", "a\r\nB\r\nc\r\n", ("a\r\nB\r\nc", end));
-        forgiven("b c\nb", "b\n", "B", ("b c\nB", end));
-        forgiven("a\nb", "b\n", "", ("a\n", end));
-        forgiven(
+        assert_forgiven("a\nb", "a\nb\n", "a\nB\n", ("a\nB", end));
+        assert_forgiven("a\r\nb", "a\r\nb\r\n", "a\r\nB\r\nc\r\n", ("a\r\nB\r\nc", end));
+        assert_forgiven("b c\nb", "b\n", "B", ("b c\nB", end));
+        assert_forgiven("a\nb", "b\n", "", ("a\n", end));
+        assert_forgiven(
             "a\n\u{201C}b\u{201D}",
             "a\n\"b\"\n",
             "a\n\"B\"\n",
@@ -360,7 +365,7 @@ mod tests {
         assert_eq!(anchored(MatchSelection::One), Ok((b"x\nb".to_vec(), 1)));
         assert_eq!(anchored(MatchSelection::All), Ok((b"x\nb".to_vec(), 1)));
         // The text that occurs exactly is replaced.
-        assert_eq!(one(b"b\nb", "b\n", "B\n").unwrap(), b"B\nb");
+        assert_eq!(edit_once(b"b\nb", "b\n", "B\n").unwrap(), b"B\nb");
     }
 
     #[test]
@@ -368,25 +373,25 @@ mod tests {
         let file = "say(\"it\")\n".as_bytes();
         // An apostrophe, and a text with both kinds of quotes.
         for (old, new) in [("say('it')", "say('it isn't')"), ("say('it')", "say('\"')")] {
-            assert!(matches!(one(file, old, new), Err(EditFailure::Missed(..))), "{new}");
+            assert!(matches!(edit_once(file, old, new), Err(EditFailure::Missed(..))), "{new}");
         }
     }
 
     #[test]
     fn inexact_match_must_be_unique() {
         let Err(EditFailure::Missed(MatchFailure::Alike { count: 2, lines }, Some(near))) =
-            one(b"a  b\nc\na   b\n", "a b", "x")
+            edit_once(b"a  b\nc\na   b\n", "a b", "x")
         else {
             panic!("expected an error with both lines")
         };
         assert_eq!(lines, [1, 3]);
         assert!(near.contains("(they differ in: spaces between words)"), "{near}");
         // Exactly as written, the text occurs once.
-        assert_eq!(one(b"a  b\nc\na b\n", "a b", "x").unwrap(), b"a  b\nc\nx\n");
+        assert_eq!(edit_once(b"a  b\nc\na b\n", "a b", "x").unwrap(), b"a  b\nc\nx\n");
         for (file, old) in
             [("iffy\n", "if  "), ("xab\n", "  ab\n"), ("a\n", " \t"), ("ab\n", "a b")]
         {
-            assert!(one(file.as_bytes(), old, "").is_err(), "{old:?} in {file:?}");
+            assert!(edit_once(file.as_bytes(), old, "").is_err(), "{old:?} in {file:?}");
         }
     }
 

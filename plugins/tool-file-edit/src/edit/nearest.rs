@@ -7,7 +7,7 @@ use std::fmt::Write as _;
 
 use similar::TextDiff;
 
-use super::forgive::differences;
+use super::loose_match::differences;
 
 /// The maximum number of lines searched in a file.
 const LINES_MAX: usize = 50_000;
@@ -42,7 +42,7 @@ pub fn nearest(text: &str, wanted: &str) -> Option<String> {
     // Among equally similar candidates, the first one wins.
     let best = candidates.iter().rev().map(ratio).max_by(|a, b| a.1.total_cmp(&b.1));
     let (start, _) = best.filter(|(_, ratio)| *ratio >= RATIO_MIN)?;
-    Some(shown(&lines, start, wanted))
+    Some(format_nearest(&lines, start, wanted))
 }
 
 /// Returns the positions of equal lines, ignoring surrounding blanks. The most likely ones come
@@ -104,16 +104,16 @@ fn likeness(lines: &[&str], start: usize, wanted: &[&str]) -> f32 {
         let trimmed: Vec<&str> = lines.iter().map(|line| line.trim()).collect();
         trimmed.join("\n").chars().take(COMPARED_CHARS_MAX).collect::<String>()
     };
-    TextDiff::from_chars(text(place(lines, start, wanted)), text(wanted)).ratio()
+    TextDiff::from_chars(text(lines_from(lines, start, wanted)), text(wanted)).ratio()
 }
 
-fn place<'a, 'b>(lines: &'a [&'b str], start: usize, wanted: &[&str]) -> &'a [&'b str] {
+fn lines_from<'a, 'b>(lines: &'a [&'b str], start: usize, wanted: &[&str]) -> &'a [&'b str] {
     let start = start.min(lines.len());
     &lines[start..(start + wanted.len()).min(lines.len())]
 }
 
-fn shown(lines: &[&str], start: usize, wanted: &[&str]) -> String {
-    let place = place(lines, start, wanted);
+fn format_nearest(lines: &[&str], start: usize, wanted: &[&str]) -> String {
+    let place = lines_from(lines, start, wanted);
     let why = match differences(&place.join("\n"), &wanted.join("\n")) {
         why if why.is_empty() => why,
         why => format!(" (they differ in: {why})"),

@@ -272,7 +272,7 @@ mod tests {
     use super::*;
 
     /// Applies the chunks of an update to a text.
-    fn patched(text: &str, chunks: &str) -> Result<(String, String), String> {
+    fn apply_chunks(text: &str, chunks: &str) -> Result<(String, String), String> {
         let patch = format!("{BEGIN}\n*** Update File: a\n{chunks}\n{END}\n");
         let files = parse(&patch)?;
         let PatchAction::Update { chunks, .. } = &files[0].action else { panic!("{files:?}") };
@@ -289,7 +289,7 @@ mod tests {
 
     #[track_caller]
     fn check(text: &str, chunks: &str, expected: &str) {
-        assert_eq!(patched(text, chunks), Ok((expected.to_owned(), String::new())));
+        assert_eq!(apply_chunks(text, chunks), Ok((expected.to_owned(), String::new())));
     }
 
     #[test]
@@ -315,7 +315,7 @@ mod tests {
                 [0, 1, 2].map(|place: usize| expected.chars().nth(place).unwrap());
             let expected = format!("a\n{first}\n\nb\n{second}\n\nc\n{third}\n");
             let chunk = format!("@@ -{line},1 +{line},1 @@\n-1\n+x");
-            assert_eq!(patched(text, &chunk).unwrap().0, expected, "{line}");
+            assert_eq!(apply_chunks(text, &chunk).unwrap().0, expected, "{line}");
         }
         check(text, "@@ -2 +2 @@\n-1\n+x\n@@ -8 +8 @@\n-1\n+y", "a\nx\n\nb\n1\n\nc\ny\n");
         // A text after the numbers excludes the lines before it.
@@ -330,7 +330,7 @@ mod tests {
         check("a\nb\n", "@@ -0,0 +1,1 @@\n+x", "x\na\nb\n");
         check("a\n", "@@ -9,0 +10,1 @@\n+x", "a\nx\n");
         check("a\nb\nc\n", "@@ -1,0 +2 @@\n+x\n@@ -3 +4 @@\n-c\n+d", "a\nx\nb\nd\n");
-        let error = patched("a\nb\nc\n", "@@\n-a\n-b\n+x\n@@ -1,0 +1 @@\n+y").unwrap_err();
+        let error = apply_chunks("a\nb\nc\n", "@@\n-a\n-b\n+x\n@@ -1,0 +1 @@\n+y").unwrap_err();
         assert!(error.contains("it adds lines at line 2, before the previous chunk"), "{error}");
     }
 
@@ -374,16 +374,17 @@ mod tests {
     #[test]
     fn patch_finds_lines_despite_formatting_differences() {
         let (text, forgiven) =
-            patched("\tif a:  \n\t\tb\n", "@@\n     if a:\n-        b\n+        c").unwrap();
+            apply_chunks("\tif a:  \n\t\tb\n", "@@\n     if a:\n-        b\n+        c").unwrap();
         assert_eq!(text, "\tif a:  \n\t\tc\n");
         assert_eq!(forgiven, "whitespace at line ends; tabs or spaces in the indent");
-        let (text, _) = patched("\u{2013} \u{201C}a\u{201D}\nx\n", "@@ - \"a\"\n-x\n+y").unwrap();
+        let (text, _) =
+            apply_chunks("\u{2013} \u{201C}a\u{201D}\nx\n", "@@ - \"a\"\n-x\n+y").unwrap();
         assert_eq!(text, "\u{2013} \u{201C}a\u{201D}\ny\n");
     }
 
     #[test]
     fn patch_chunk_without_a_match_is_refused_with_the_reason() {
-        let refused = |text, chunks| patched(text, chunks).unwrap_err();
+        let refused = |text, chunks| apply_chunks(text, chunks).unwrap_err();
         assert_eq!(
             refused("let moon = 1;\n", "@@\n-let moons = 1;\n+x"),
             "chunk 1 of 1: its lines are not in the file: 'let moons = 1;'|the nearest lines are:\n\

@@ -74,12 +74,12 @@ pub fn find_where(
     if old.is_empty() && anchors.is_empty() {
         return if text.is_empty() { Ok(0..0) } else { Err(MatchFailure::Empty) };
     }
-    let mut places = places(text, old, anchors);
+    let mut places = match_positions(text, old, anchors);
     places.retain(|place| holds(*place));
     let first = places.first().copied();
     match (places.len(), first) {
         (1, Some(start)) => Ok(start..start + old.len()),
-        (0, _) | (_, None) => Err(missing(text, old, anchors)),
+        (0, _) | (_, None) => Err(match_failure(text, old, anchors)),
         (count, Some(_)) => Err(MatchFailure::Ambiguous { count, lines: lines(text, &places) }),
     }
 }
@@ -101,16 +101,16 @@ pub fn find_all(
         let starts = memmem::find_iter(text.as_bytes(), old);
         found.extend(starts.map(|start| start..start + old.len()));
     } else {
-        for start in places(text, old, anchors) {
+        for start in match_positions(text, old, anchors) {
             if found.last().is_none_or(|last| last.end <= start) {
                 found.push(start..start + old.len());
             }
         }
     }
-    if found.is_empty() { Err(missing(text, old, anchors)) } else { Ok(found) }
+    if found.is_empty() { Err(match_failure(text, old, anchors)) } else { Ok(found) }
 }
 
-fn places(text: &str, old: &str, anchors: EditAnchors<'_>) -> BTreeSet<usize> {
+fn match_positions(text: &str, old: &str, anchors: EditAnchors<'_>) -> BTreeSet<usize> {
     let mut places = BTreeSet::new();
     let gaps: [&str; 2] = ["", "\n"];
     // A missing anchor has no gap before or after it.
@@ -121,7 +121,7 @@ fn places(text: &str, old: &str, anchors: EditAnchors<'_>) -> BTreeSet<usize> {
             let EditAnchors { prologue, epilogue } = anchors;
             let whole = format!("{prologue}{gap_before}{old}{gap_after}{epilogue}");
             let ahead = prologue.len() + gap_before.len();
-            places.extend(starts(text, &whole).map(|start| start + ahead));
+            places.extend(match_starts(text, &whole).map(|start| start + ahead));
         }
         // An insertion between two anchors has one position, with or without a line end.
         if old.is_empty() && !places.is_empty() {
@@ -131,11 +131,11 @@ fn places(text: &str, old: &str, anchors: EditAnchors<'_>) -> BTreeSet<usize> {
     places
 }
 
-fn missing(text: &str, old: &str, anchors: EditAnchors<'_>) -> MatchFailure {
+fn match_failure(text: &str, old: &str, anchors: EditAnchors<'_>) -> MatchFailure {
     if anchors.is_empty() || old.is_empty() {
         return MatchFailure::NotFound;
     }
-    let places: BTreeSet<usize> = starts(text, old).collect();
+    let places: BTreeSet<usize> = match_starts(text, old).collect();
     if places.is_empty() {
         MatchFailure::NotFound
     } else {
@@ -144,7 +144,7 @@ fn missing(text: &str, old: &str, anchors: EditAnchors<'_>) -> MatchFailure {
 }
 
 /// Returns the positions of all matches, including overlapping ones.
-fn starts<'a>(text: &'a str, wanted: &str) -> impl Iterator<Item = usize> + use<'a> {
+fn match_starts<'a>(text: &'a str, wanted: &str) -> impl Iterator<Item = usize> + use<'a> {
     let finder = memmem::Finder::new(wanted.as_bytes()).into_owned();
     let mut from = 0;
     let next = move || {
@@ -172,7 +172,7 @@ mod tests {
 
     const TEXT: &str = "one\n  x = 1\ntwo\n  x = 1\nthree\n";
 
-    fn between<'a>(prologue: &'a str, epilogue: &'a str) -> EditAnchors<'a> {
+    fn anchors_between<'a>(prologue: &'a str, epilogue: &'a str) -> EditAnchors<'a> {
         EditAnchors { prologue, epilogue }
     }
 
@@ -184,14 +184,14 @@ mod tests {
 
     #[test]
     fn anchors_choose_one_of_several_places() {
-        assert_eq!(find(TEXT, "x = 1", between("two\n  ", "")), Ok(18..23));
-        assert_eq!(find(TEXT, "x = 1", between("", "\ntwo")), Ok(6..11));
-        assert_eq!(find(TEXT, "x = 1", between("  ", "\nthree")), Ok(18..23));
+        assert_eq!(find(TEXT, "x = 1", anchors_between("two\n  ", "")), Ok(18..23));
+        assert_eq!(find(TEXT, "x = 1", anchors_between("", "\ntwo")), Ok(6..11));
+        assert_eq!(find(TEXT, "x = 1", anchors_between("  ", "\nthree")), Ok(18..23));
         // The line end at the seam may be left out.
-        assert_eq!(find(TEXT, "  x = 1", between("two", "three")), Ok(16..23));
+        assert_eq!(find(TEXT, "  x = 1", anchors_between("two", "three")), Ok(16..23));
         // Inserts between the anchors.
-        assert_eq!(find(TEXT, "", between("two\n", "")), Ok(16..16));
-        assert_eq!(find(TEXT, "", between("one", "  x")), Ok(3..3));
+        assert_eq!(find(TEXT, "", anchors_between("two\n", "")), Ok(16..16));
+        assert_eq!(find(TEXT, "", anchors_between("one", "  x")), Ok(3..3));
     }
 
     #[test]
@@ -202,10 +202,10 @@ mod tests {
         assert_eq!(find("aaa", "aa", EditAnchors::default()), ambiguous(2, &[1, 1]));
         assert_eq!(find(TEXT, "zzz", EditAnchors::default()), Err(MatchFailure::NotFound));
         assert_eq!(
-            find(TEXT, "x = 1", between("no", "")),
+            find(TEXT, "x = 1", anchors_between("no", "")),
             Err(MatchFailure::NotBetween(vec![2, 4]))
         );
         assert_eq!(find(TEXT, "", EditAnchors::default()), Err(MatchFailure::Empty));
-        assert_eq!(find(TEXT, "", between("  x", "")), ambiguous(2, &[2, 4]));
+        assert_eq!(find(TEXT, "", anchors_between("  x", "")), ambiguous(2, &[2, 4]));
     }
 }

@@ -152,7 +152,7 @@ pub async fn write_file(
     if is_large(bytes) {
         return draft(cx, path, bytes, how, permissions).await?.finish().await;
     }
-    cx.files().write(request(path, how, permissions), bytes).await
+    cx.files().write(write_request(path, how, permissions), bytes).await
 }
 
 /// Returns true if a file is written as a draft.
@@ -172,14 +172,14 @@ pub async fn draft(
     how: FileWriteMode<'_>,
     permissions: Option<u32>,
 ) -> Result<FileUpload> {
-    let upload = cx.files().upload(request(path, how, permissions)).await?;
+    let upload = cx.files().upload(write_request(path, how, permissions)).await?;
     for piece in bytes.chunks(PIECE_BYTES) {
         upload.write(piece).await?;
     }
     Ok(upload)
 }
 
-fn request(path: &str, how: FileWriteMode<'_>, permissions: Option<u32>) -> FileWrite {
+fn write_request(path: &str, how: FileWriteMode<'_>, permissions: Option<u32>) -> FileWrite {
     let (mode, expected) = match how {
         FileWriteMode::New => (WriteMode::CreateNew, None),
         FileWriteMode::Over(version) => (WriteMode::Replace, version.map(str::to_owned)),

@@ -292,7 +292,7 @@ mod tests {
         (folder, contents)
     }
 
-    fn keep(contents: &ContentStore, bytes: &[u8]) -> ContentId {
+    fn store_content(contents: &ContentStore, bytes: &[u8]) -> ContentId {
         let id = ContentId::from_bytes(bytes);
         contents.keep(bytes, &id).unwrap();
         id
@@ -307,8 +307,8 @@ mod tests {
     fn content_is_stored_once_with_private_permissions_and_verified() {
         use std::os::unix::fs::PermissionsExt as _;
         let (folder, contents) = contents();
-        let id = keep(&contents, b"password");
-        assert_eq!(keep(&contents, b"password"), id);
+        let id = store_content(&contents, b"password");
+        assert_eq!(store_content(&contents, b"password"), id);
         assert_eq!(contents.read(&id).unwrap(), b"password");
         let path =
             folder.path().join("5e/884898da28047151d0e56f8dc6292773603d0d6aabbdd62a11ef721d1542d8");
@@ -323,9 +323,9 @@ mod tests {
     #[test]
     fn truncated_content_file_is_written_again() {
         let (_folder, contents) = contents();
-        let id = keep(&contents, b"password");
+        let id = store_content(&contents, b"password");
         fs::write(contents.path(&id), b"pass").unwrap();
-        keep(&contents, b"password");
+        store_content(&contents, b"password");
         assert_eq!(contents.read(&id).unwrap(), b"password");
     }
 
@@ -347,7 +347,8 @@ mod tests {
     #[test]
     fn unreferenced_old_contents_are_removed() {
         let (folder, contents) = contents();
-        let [used, old, young] = [b"used", b"old.", b"new."].map(|text| keep(&contents, text));
+        let [used, old, young] =
+            [b"used", b"old.", b"new."].map(|text| store_content(&contents, text));
         let forgotten = folder.path().join(".new-1-1-1");
         fs::write(&forgotten, b"torn").unwrap();
         age(&contents, &used);
@@ -356,7 +357,7 @@ mod tests {
         assert!(contents.has(&used) && !contents.has(&old) && contents.has(&young));
         assert!(forgotten.exists(), "a writer may still use it");
         age(&contents, &used);
-        keep(&contents, b"used");
+        store_content(&contents, b"used");
         assert!(!contents.remove_unused(&used), "it was kept again a moment ago");
     }
 

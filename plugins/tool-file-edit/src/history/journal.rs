@@ -178,11 +178,11 @@ fn read_line(reader: &mut impl io::BufRead, line: &mut Vec<u8>) -> io::Result<bo
 mod tests {
     use super::*;
 
-    fn next(number: u64) -> JournalEntry {
+    fn next_entry(number: u64) -> JournalEntry {
         JournalEntry::Next(ChangeId(number))
     }
 
-    fn read(journal: &mut ChangeJournal) -> (bool, Vec<u64>, usize) {
+    fn read_journal(journal: &mut ChangeJournal) -> (bool, Vec<u64>, usize) {
         let JournalUpdate { is_anew, entries, damaged } = journal.read_update().unwrap();
         let number = |entry| match entry {
             JournalEntry::Next(ChangeId(number)) => number,
@@ -200,27 +200,31 @@ mod tests {
     #[test]
     fn journal_reader_sees_lines_of_other_writers() {
         let (_folder, mut one, mut other) = two();
-        assert_eq!(read(&mut one), (false, vec![], 0));
-        one.append(&next(1)).unwrap();
-        assert_eq!(read(&mut one), (false, vec![], 0), "a journal does not return its own lines");
-        assert_eq!(read(&mut other), (true, vec![1], 0));
-        other.append(&next(2)).unwrap();
-        assert_eq!(read(&mut one), (false, vec![2], 0));
-        assert_eq!(read(&mut one), (false, vec![], 0));
+        assert_eq!(read_journal(&mut one), (false, vec![], 0));
+        one.append(&next_entry(1)).unwrap();
+        assert_eq!(
+            read_journal(&mut one),
+            (false, vec![], 0),
+            "a journal does not return its own lines"
+        );
+        assert_eq!(read_journal(&mut other), (true, vec![1], 0));
+        other.append(&next_entry(2)).unwrap();
+        assert_eq!(read_journal(&mut one), (false, vec![2], 0));
+        assert_eq!(read_journal(&mut one), (false, vec![], 0));
     }
 
     #[test]
     fn a_journal_that_is_rewritten_is_read_from_its_beginning() {
         let (folder, mut one, mut other) = two();
-        one.append(&next(1)).unwrap();
-        assert_eq!(read(&mut other), (true, vec![1], 0));
-        one.rewrite(&[next(3), next(4)]).unwrap();
-        assert_eq!(read(&mut one), (false, vec![], 0));
-        assert_eq!(read(&mut other), (true, vec![3, 4], 0));
+        one.append(&next_entry(1)).unwrap();
+        assert_eq!(read_journal(&mut other), (true, vec![1], 0));
+        one.rewrite(&[next_entry(3), next_entry(4)]).unwrap();
+        assert_eq!(read_journal(&mut one), (false, vec![], 0));
+        assert_eq!(read_journal(&mut other), (true, vec![3, 4], 0));
         fs::remove_file(folder.path().join("journal.jsonl")).unwrap();
-        assert_eq!(read(&mut other), (true, vec![], 0));
-        other.append(&next(5)).unwrap();
-        assert_eq!(read(&mut one), (true, vec![5], 0));
+        assert_eq!(read_journal(&mut other), (true, vec![], 0));
+        other.append(&next_entry(5)).unwrap();
+        assert_eq!(read_journal(&mut one), (true, vec![5], 0));
     }
 
     #[test]
@@ -229,11 +233,11 @@ mod tests {
         let path = folder.path().join("journal.jsonl");
         fs::write(&path, b"{\"next\":1}\n{\"next\":\xff}\n{\"new\":1}\n{\"next\":2}\n{\"nex")
             .unwrap();
-        assert_eq!(read(&mut one), (true, vec![1, 2], 3));
-        one.append(&next(3)).unwrap();
-        one.append(&next(4)).unwrap();
-        assert_eq!(read(&mut one), (false, vec![], 0));
-        assert_eq!(read(&mut other), (true, vec![1, 2, 3, 4], 3));
+        assert_eq!(read_journal(&mut one), (true, vec![1, 2], 3));
+        one.append(&next_entry(3)).unwrap();
+        one.append(&next_entry(4)).unwrap();
+        assert_eq!(read_journal(&mut one), (false, vec![], 0));
+        assert_eq!(read_journal(&mut other), (true, vec![1, 2, 3, 4], 3));
         assert!(fs::read(&path).unwrap().ends_with(b"{\"nex\n{\"next\":3}\n{\"next\":4}\n"));
     }
 }

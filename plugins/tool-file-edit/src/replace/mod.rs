@@ -57,7 +57,7 @@ impl RegexReplacer {
     /// # Errors
     /// A description of the problem.
     pub fn new(pattern: &str, replacement: &str) -> Result<Self, String> {
-        let regex = Self::compiled(pattern)?;
+        let regex = Self::compile_pattern(pattern)?;
         let template = ReplacementTemplate::parse(replacement, &regex)?;
         Ok(Self { regex, template })
     }
@@ -67,11 +67,11 @@ impl RegexReplacer {
     /// # Errors
     /// An error if the pattern is too long.
     pub fn literal(pattern: &str, replacement: &str) -> Result<Self, String> {
-        let regex = Self::compiled(&regex::escape(&pattern.replace("\r\n", "\n")))?;
+        let regex = Self::compile_pattern(&regex::escape(&pattern.replace("\r\n", "\n")))?;
         Ok(Self { regex, template: ReplacementTemplate::plain(replacement) })
     }
 
-    fn compiled(pattern: &str) -> Result<Regex, String> {
+    fn compile_pattern(pattern: &str) -> Result<Regex, String> {
         let mut builder = RegexBuilder::new(pattern);
         let regex = builder.multi_line(true).size_limit(REGEX_BYTES_MAX).build();
         regex.map_err(|error| format!("Invalid regex pattern: {error}"))
@@ -91,7 +91,7 @@ impl RegexReplacer {
         let borrowed: Vec<_> =
             pieces.iter().map(|(range, new)| (range.clone(), new.as_str())).collect();
         let text = view.replace(&borrowed);
-        let (lines, shown) = show(view.text(), &pieces);
+        let (lines, shown) = replaced_lines(view.text(), &pieces);
         (text != original).then_some(ReplacementResult {
             text,
             matches: pieces.len(),
@@ -102,7 +102,7 @@ impl RegexReplacer {
 }
 
 /// Counts the lines in which matches begin, and returns the first of them before and after.
-fn show(text: &str, pieces: &[(Range<usize>, String)]) -> (usize, Vec<ReplacedLine>) {
+fn replaced_lines(text: &str, pieces: &[(Range<usize>, String)]) -> (usize, Vec<ReplacedLine>) {
     let (mut lines, mut shown) = (0, Vec::new());
     let (mut number, mut counted, mut at) = (1, 0, 0);
     while at < pieces.len() {

@@ -134,7 +134,7 @@ fn utf_16(bytes: &[u8], unit: fn([u8; 2]) -> u16) -> Option<String> {
 /// # Errors
 /// An error if the bytes are not text, or the text could not be encoded to the same bytes.
 pub fn decode(bytes: &[u8]) -> Result<DecodedText<'_>, NotTextError> {
-    if let Some(charset) = marked(bytes) {
+    if let Some(charset) = charset_of_mark(bytes) {
         let strays = Charset { has_strays: charset.encoding == UTF_8, ..charset };
         for charset in [charset, strays] {
             if let Some(text) = charset.decode(bytes) {
@@ -233,7 +233,7 @@ pub fn shown(text: Cow<'_, str>) -> Cow<'_, str> {
 }
 
 /// Returns the encoding of a byte order mark.
-fn marked(bytes: &[u8]) -> Option<Charset> {
+fn charset_of_mark(bytes: &[u8]) -> Option<Charset> {
     let known: [(&'static Encoding, &'static [u8]); 3] =
         [(UTF_8, b"\xEF\xBB\xBF"), (UTF_16LE, b"\xFF\xFE"), (UTF_16BE, b"\xFE\xFF")];
     let (encoding, bom) = known.into_iter().find(|(_, bom)| bytes.starts_with(bom))?;

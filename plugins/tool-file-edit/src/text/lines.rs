@@ -38,12 +38,12 @@ impl<'a> LineView<'a> {
         let grown: usize = pieces.iter().map(|(_, new)| new.len()).sum();
         let (mut result, mut done) = (String::with_capacity(self.original.len() + grown), 0);
         for (range, new) in pieces {
-            result.push_str(&self.original[done..self.back(range.start)]);
+            result.push_str(&self.original[done..self.original_position(range.start)]);
             match self.has_carriage_return_at(range) {
                 true => result.push_str(&with_carriage_returns(new)),
                 false => result.push_str(new),
             }
-            done = self.back(range.end);
+            done = self.original_position(range.end);
         }
         result.push_str(&self.original[done..]);
         result
@@ -63,7 +63,7 @@ impl<'a> LineView<'a> {
     }
 
     /// Returns the position in the original.
-    fn back(&self, at: usize) -> usize {
+    fn original_position(&self, at: usize) -> usize {
         at + self.carriage_returns.partition_point(|carriage_return| *carriage_return < at)
     }
 

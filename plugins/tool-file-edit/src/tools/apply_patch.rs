@@ -15,8 +15,8 @@ use crate::apply::{ChangeOrigin, apply};
 use crate::edit::patch::{FilePatch, PatchAction, PatchChunk, apply as patched, parse};
 use crate::edit::{EditFailure, rewrite};
 use crate::editor::Editor;
-use crate::mend::recover_unfinished_changes;
 use crate::plan::EditPlan;
+use crate::recover_changes::recover_unfinished_changes;
 
 /// The maximum number of files in a patch.
 const FILES_MAX: usize = 500;
@@ -121,12 +121,12 @@ impl ApplyPatch {
         let mut notes = Vec::new();
         for file in &files {
             plan = match &file.action {
-                PatchAction::Add(text) => add(cx, plan, &file.path, text).await?,
-                PatchAction::Delete => delete(cx, plan, &file.path).await?,
+                PatchAction::Add(text) => plan_added_file(cx, plan, &file.path, text).await?,
+                PatchAction::Delete => plan_deletion(cx, plan, &file.path).await?,
                 PatchAction::Update { move_to, chunks } => {
                     plan = update(cx, plan, &file.path, chunks, &mut notes).await?;
                     match move_to {
-                        Some(to) => rename(cx, plan, &file.path, to).await?,
+                        Some(to) => plan_rename(cx, plan, &file.path, to).await?,
                         None => plan,
                     }
                 }
@@ -137,7 +137,12 @@ impl ApplyPatch {
 }
 
 /// Writes a whole file. An existing file keeps its encoding and line ends.
-async fn add(cx: &Cx<Editor>, mut plan: EditPlan, path: &str, text: &str) -> Result<EditPlan> {
+async fn plan_added_file(
+    cx: &Cx<Editor>,
+    mut plan: EditPlan,
+    path: &str,
+    text: &str,
+) -> Result<EditPlan> {
     let number = plan.open(cx, path).await?;
     check_seen(cx, &plan, number).await?;
     let made = match plan.bytes(number) {
@@ -149,7 +154,7 @@ async fn add(cx: &Cx<Editor>, mut plan: EditPlan, path: &str, text: &str) -> Res
     Ok(plan)
 }
 
-async fn delete(cx: &Cx<Editor>, mut plan: EditPlan, path: &str) -> Result<EditPlan> {
+async fn plan_deletion(cx: &Cx<Editor>, mut plan: EditPlan, path: &str) -> Result<EditPlan> {
     let number = require_existing_file(cx, &mut plan, path).await?;
     check_is_its_own(cx, &plan, number).await?;
     check_seen(cx, &plan, number).await?;
@@ -185,7 +190,12 @@ async fn update(
     Ok(plan)
 }
 
-async fn rename(cx: &Cx<Editor>, mut plan: EditPlan, from: &str, to: &str) -> Result<EditPlan> {
+async fn plan_rename(
+    cx: &Cx<Editor>,
+    mut plan: EditPlan,
+    from: &str,
+    to: &str,
+) -> Result<EditPlan> {
     let (source, target) = (plan.open(cx, from).await?, plan.open(cx, to).await?);
     if source == target {
         return Ok(plan);

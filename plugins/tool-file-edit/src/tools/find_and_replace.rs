@@ -13,8 +13,8 @@ use super::{change_output, counts, preview_of, require_argument};
 use crate::apply::{ChangeOrigin, apply};
 use crate::editor::Editor;
 use crate::files::{CHANGED_BYTES_MAX, FileSnapshot, snapshot};
-use crate::mend::recover_unfinished_changes;
 use crate::plan::{EditPlan, absolute, resolve};
+use crate::recover_changes::recover_unfinished_changes;
 use crate::replace::{RegexReplacer, ReplacementResult};
 use crate::text::decode;
 
@@ -327,7 +327,7 @@ impl FindAndReplace {
         };
         let (replacer, literal) = (Arc::clone(replacer), self.literal_pattern());
         let work = move |_: &Reporter| {
-            let made = replace(&replacer, &snapshot, literal.as_deref());
+            let made = replace_in_file(&replacer, &snapshot, literal.as_deref());
             (snapshot, made)
         };
         let (snapshot, replaced) = cx.blocking(work).await?;
@@ -372,7 +372,7 @@ enum FileReplaceOutcome {
     Replaced(ReplacementResult, Vec<u8>),
 }
 
-fn replace(
+fn replace_in_file(
     replacer: &RegexReplacer,
     snapshot: &FileSnapshot,
     literal: Option<&str>,

@@ -7,7 +7,7 @@ use crate::diff::format_timestamp;
 use crate::editor::{Editor, history_failure};
 use crate::files::read_facts;
 use crate::history::Backup;
-use crate::mend::recover_unfinished_changes;
+use crate::recover_changes::recover_unfinished_changes;
 
 /// The maximum number of listed backups.
 const BACKUPS_TOLD_MAX: usize = 100;

@@ -25,7 +25,7 @@ use crate::edit::{EditFailure, MatchFailure, quoted};
 use crate::editor::Editor;
 use crate::files::{FileSnapshot, check_is_no_link, not_text};
 use crate::plan::EditPlan;
-use crate::sights::{SeenFile, text_to_remember};
+use crate::seen_files::{SeenFile, text_to_remember};
 use crate::text::decode;
 
 /// Returns an error if an argument is empty.

@@ -7,8 +7,8 @@ use super::{backup_of, change_output, preview_of, require_argument};
 use crate::apply::{ChangeOrigin, apply};
 use crate::editor::Editor;
 use crate::files::{check_is_no_link, read_facts};
-use crate::mend::recover_unfinished_changes;
 use crate::plan::EditPlan;
+use crate::recover_changes::recover_unfinished_changes;
 use crate::text::{decode, lines_of};
 
 /// Move a file to another path. Creates missing folders.
@@ -67,7 +67,7 @@ impl Tool for MoveFile {
     type State = Editor;
 
     async fn call(self, cx: &Cx<Editor>) -> Result<Output> {
-        moved(cx, "moveFile", &self).await
+        apply_move(cx, "moveFile", &self).await
     }
 
     async fn preview(self, cx: &Cx<Editor>) -> Result<Preview> {
@@ -79,7 +79,7 @@ impl Tool for RenameFile {
     type State = Editor;
 
     async fn call(self, cx: &Cx<Editor>) -> Result<Output> {
-        moved(cx, "renameFile", &self.into()).await
+        apply_move(cx, "renameFile", &self.into()).await
     }
 
     async fn preview(self, cx: &Cx<Editor>) -> Result<Preview> {
@@ -101,7 +101,7 @@ impl From<RenameFile> for MoveFile {
 const SOURCE: usize = 0;
 const DESTINATION: usize = 1;
 
-async fn moved(cx: &Cx<Editor>, tool: &str, asked: &MoveFile) -> Result<Output> {
+async fn apply_move(cx: &Cx<Editor>, tool: &str, asked: &MoveFile) -> Result<Output> {
     let mended = recover_unfinished_changes(cx).await?;
     let plan = plan(cx, asked).await?;
     let applied = apply(cx, ChangeOrigin { tool, undoes: None }, plan).await?;

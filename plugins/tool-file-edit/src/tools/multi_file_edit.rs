@@ -15,8 +15,8 @@ use crate::edit::{
 };
 use crate::editor::Editor;
 use crate::files::not_text;
-use crate::mend::recover_unfinished_changes;
 use crate::plan::EditPlan;
+use crate::recover_changes::recover_unfinished_changes;
 
 /// The maximum number of operations in a call.
 const OPERATIONS_MAX: usize = 500;
@@ -236,7 +236,7 @@ impl MultiFileOperation {
         mut plan: EditPlan,
         notes: &mut Vec<String>,
     ) -> Result<EditPlan> {
-        let path = required("path", self.path.as_deref())?;
+        let path = required_field("path", self.path.as_deref())?;
         let missing = |what: &str| {
             let text = format!("'{what}' content is required for edit operation");
             Error::new(ErrorKind::InvalidArguments, text)
@@ -267,7 +267,7 @@ impl MultiFileOperation {
     }
 
     async fn create(&self, cx: &Cx<Editor>, mut plan: EditPlan) -> Result<EditPlan> {
-        let path = required("path", self.path.as_deref())?;
+        let path = required_field("path", self.path.as_deref())?;
         let Some(content) = &self.content else {
             let text = "'content' is required for create operation";
             return Err(Error::new(ErrorKind::InvalidArguments, text));
@@ -281,7 +281,7 @@ impl MultiFileOperation {
     }
 
     async fn delete(&self, cx: &Cx<Editor>, mut plan: EditPlan) -> Result<EditPlan> {
-        let path = required("path", self.path.as_deref())?;
+        let path = required_field("path", self.path.as_deref())?;
         let number = require_existing_file(cx, &mut plan, path).await?;
         check_is_its_own(cx, &plan, number).await?;
         check_seen(cx, &plan, number).await?;
@@ -290,8 +290,8 @@ impl MultiFileOperation {
     }
 
     async fn rename(&self, cx: &Cx<Editor>, mut plan: EditPlan) -> Result<EditPlan> {
-        let from_path = required("from", self.from())?;
-        let to_path = required("to", self.to())?;
+        let from_path = required_field("from", self.from())?;
+        let to_path = required_field("to", self.to())?;
         let from = require_existing_file(cx, &mut plan, from_path).await?;
         let to = plan.open(cx, to_path).await?;
         if from == to {
@@ -308,7 +308,7 @@ impl MultiFileOperation {
     }
 }
 
-fn required<'a>(name: &str, value: Option<&'a str>) -> Result<&'a str> {
+fn required_field<'a>(name: &str, value: Option<&'a str>) -> Result<&'a str> {
     super::require_argument(name, value.unwrap_or_default())
 }
 

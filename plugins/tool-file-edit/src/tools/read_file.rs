@@ -4,13 +4,13 @@ use jaato_plugin_sdk::files::{FileFacts, FileRead, READ_BYTES_MAX};
 use jaato_plugin_sdk::prelude::*;
 
 use super::{require_argument, seen_file_of};
-use crate::alike::{look_alike, missing};
 use crate::editor::Editor;
 use crate::files::{CHANGED_BYTES_MAX, FileSnapshot, check_is_file, fetch, not_text, read_facts};
-use crate::mend::recover_unfinished_changes;
 use crate::page::{LinePage, PageContent};
 use crate::plan::{absolute, resolve};
-use crate::sights::SeenFile;
+use crate::recover_changes::recover_unfinished_changes;
+use crate::seen_files::SeenFile;
+use crate::similar_names::{look_alike, missing};
 use crate::text::{DecodedText, decode, image_type, shown as in_view};
 
 /// The default and the maximum number of lines shown.
@@ -77,7 +77,7 @@ impl Tool for ReadFile {
         // Without a history, no interrupted changes exist.
         let mended = recover_unfinished_changes(cx).await.unwrap_or_default();
         let path = require_argument("path", &self.path)?;
-        self.check()?;
+        self.check_range()?;
         let (path, facts) = match read_facts(cx, path).await? {
             Some(facts) => (path.to_owned(), facts),
             None => {
@@ -161,7 +161,7 @@ impl LineEnds {
 }
 
 impl ReadFile {
-    fn check(&self) -> Result<()> {
+    fn check_range(&self) -> Result<()> {
         let wrong = |text: &str| Err(Error::new(ErrorKind::InvalidArguments, text));
         match (self.offset, self.limit) {
             (Some(0), _) => wrong("offset must be a positive integer (1-indexed)"),
@@ -225,7 +225,7 @@ impl ReadFile {
         if !is_utf_8_so_far(&first)
             && decode(&first).map_or(true, |decoded| decoded.charset.remark().is_some())
         {
-            return self.encoded(cx, facts, &first, page).await;
+            return self.read_encoded(cx, facts, &first, page).await;
         }
         let version = facts.version.clone();
         let (mut offset, mut size) = (first.len() as u64, facts.size);
@@ -260,7 +260,7 @@ impl ReadFile {
     }
 
     /// Shows part of a large file in an encoding other than UTF-8. Such a file is read completely.
-    async fn encoded(
+    async fn read_encoded(
         &self,
         cx: &Cx<Editor>,
         facts: FileFacts,

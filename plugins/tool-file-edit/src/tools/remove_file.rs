@@ -8,8 +8,8 @@ use super::{backup_of, change_output, check_seen, preview_of, require_argument};
 use crate::apply::{ChangeOrigin, apply};
 use crate::editor::Editor;
 use crate::files::check_is_no_link;
-use crate::mend::recover_unfinished_changes;
 use crate::plan::EditPlan;
+use crate::recover_changes::recover_unfinished_changes;
 
 /// Delete a file. undoFileChange restores it.
 #[derive(Clone, ToolInput)]

@@ -7,8 +7,8 @@ use super::{applied_change_output, counts, preview_of, require_argument};
 use crate::apply::{ChangeOrigin, apply};
 use crate::editor::{Editor, history_failure};
 use crate::history::{Backup, BackupId, FilePath};
-use crate::mend::{contents, recover_unfinished_changes};
 use crate::plan::EditPlan;
+use crate::recover_changes::{contents, recover_unfinished_changes};
 
 /// Restore a file from a backup, whatever it contains now.
 #[derive(ToolInput)]

@@ -5,8 +5,8 @@ use jaato_plugin_sdk::prelude::*;
 use super::{applied_change_output, require_argument};
 use crate::editor::{Editor, history_failure};
 use crate::files::read_facts;
-use crate::mend::recover_unfinished_changes;
-use crate::take_back::undo_change;
+use crate::recover_changes::recover_unfinished_changes;
+use crate::undo_change::undo_change;
 
 /// Undo the last change that these tools made to a file, in all files of that change. Call again to
 /// undo the change before it.

@@ -13,8 +13,8 @@ use super::{
 use crate::apply::{ChangeOrigin, apply};
 use crate::edit::{EditAnchors, EditRequest, EditResult, MatchSelection, edit, rewrite};
 use crate::editor::Editor;
-use crate::mend::recover_unfinished_changes;
 use crate::plan::EditPlan;
+use crate::recover_changes::recover_unfinished_changes;
 use crate::text::{decode, lines_of};
 
 /// Edit a file: replace `old`, which must be there once, by `new`; or the whole text by
@@ -101,7 +101,7 @@ impl UpdateFile {
     /// Plans the change. Also returns the edit's result.
     async fn plan(&self, cx: &Cx<Editor>) -> Result<(EditPlan, EditResult)> {
         let path = require_argument("path", &self.path)?;
-        self.check()?;
+        self.check_fields()?;
         let mut plan = EditPlan::new(&cx.state().place(cx).await?.folder);
         let number = plan.open_existing(cx, path).await?;
         let (asked, before) = (self.clone(), plan.files[number].before.clone());
@@ -117,7 +117,7 @@ impl UpdateFile {
         Ok((plan, edited))
     }
 
-    fn check(&self) -> Result<()> {
+    fn check_fields(&self) -> Result<()> {
         let wrong = |text: &str| Err(Error::new(ErrorKind::InvalidArguments, text));
         match (&self.old, &self.new, &self.new_content) {
             (Some(_), None, _) => wrong("'new' is required when 'old' is provided"),

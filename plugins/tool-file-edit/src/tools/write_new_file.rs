@@ -6,8 +6,8 @@ use jaato_plugin_sdk::prelude::*;
 use super::{change_output, preview_of, require_argument};
 use crate::apply::{ChangeOrigin, apply};
 use crate::editor::Editor;
-use crate::mend::recover_unfinished_changes;
 use crate::plan::{EditPlan, absolute, resolve};
+use crate::recover_changes::recover_unfinished_changes;
 use crate::text::lines_of;
 
 /// Write a new file, with the folders above it. It must not exist yet.

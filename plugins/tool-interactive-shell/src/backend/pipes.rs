@@ -39,7 +39,7 @@ impl TerminalBackend for PipesBackend {
         start: &'a ProgramStart,
     ) -> BoxedFuture<'a, Result<StartedProgram>> {
         Box::pin(async move {
-            let (process, events) = host.process(&spawn(start)).await?.split();
+            let (process, events) = host.process(&spawn_for_start(start)).await?.split();
             let control = PipeControl { process, is_closed: AtomicBool::new(false) };
             let (control, events) = (Box::new(control), Box::new(PipeEvents(events)));
             Ok(StartedProgram { backend: BackendName::Pipes, control, events })
@@ -47,7 +47,7 @@ impl TerminalBackend for PipesBackend {
     }
 }
 
-fn spawn(start: &ProgramStart) -> Spawn {
+fn spawn_for_start(start: &ProgramStart) -> Spawn {
     let mut words = start.words.iter().cloned();
     Spawn {
         program: words.next().unwrap_or_default(),

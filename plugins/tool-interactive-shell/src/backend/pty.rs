@@ -29,14 +29,14 @@ impl TerminalBackend for PtyBackend {
         start: &'a ProgramStart,
     ) -> BoxedFuture<'a, Result<StartedProgram>> {
         Box::pin(async move {
-            let (control, events) = host.terminal(&spawn(start)).await?.split();
+            let (control, events) = host.terminal(&spawn_for_start(start)).await?.split();
             let (control, events) = (Box::new(control), Box::new(events));
             Ok(StartedProgram { backend: BackendName::Pty, control, events })
         })
     }
 }
 
-fn spawn(start: &ProgramStart) -> TerminalSpawn {
+fn spawn_for_start(start: &ProgramStart) -> TerminalSpawn {
     let mut words = start.words.iter().cloned();
     TerminalSpawn {
         program: words.next().unwrap_or_default(),

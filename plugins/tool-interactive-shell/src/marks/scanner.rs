@@ -84,7 +84,7 @@ impl MarkScanner {
                 }
                 self.start = self.offset + at as u64;
                 self.state = State::Escape;
-            } else if let Some(kind) = self.step(bytes[at], self.offset + at as u64) {
+            } else if let Some(kind) = self.scan_byte(bytes[at], self.offset + at as u64) {
                 let end = self.offset + at as u64 + 1;
                 marks.push(ShellMark { kind, start: self.start, end });
             }
@@ -95,7 +95,7 @@ impl MarkScanner {
     }
 
     /// Handles a byte after ESC. Returns the kind of a mark if this byte ends one with the nonce.
-    fn step(&mut self, byte: u8, offset: u64) -> Option<MarkKind> {
+    fn scan_byte(&mut self, byte: u8, offset: u64) -> Option<MarkKind> {
         match (self.state, byte) {
             (State::Escape, b']') => {
                 self.gathered.clear();

@@ -163,7 +163,7 @@ impl TerminalEmulator {
         !self.term.mode().contains(TermMode::ALT_SCREEN)
     }
 
-    fn wiped(&mut self) {
+    fn record_wipe(&mut self) {
         if self.is_primary() {
             self.history.wipe(&self.term);
         }
@@ -318,12 +318,12 @@ impl Handler for TerminalEmulator {
             ClearMode::All => {
                 self.clear_screen(ClearMode::Above);
                 self.term.clear_screen(ClearMode::Below);
-                self.wiped();
+                self.record_wipe();
             }
             ClearMode::Below => {
                 self.term.clear_screen(mode);
                 if cursor.line == 0 && cursor.column == 0 {
-                    self.wiped();
+                    self.record_wipe();
                 }
             }
             ClearMode::Above => {
@@ -348,7 +348,7 @@ impl Handler for TerminalEmulator {
         self.region = 0..self.term.screen_lines();
         self.baseline = ScreenBaseline::default();
         self.history.reset();
-        self.wiped();
+        self.record_wipe();
     }
 
     /// Ignores the colour of an underline, which would need an allocation and is not shown.
@@ -362,7 +362,7 @@ impl Handler for TerminalEmulator {
         self.term.set_private_mode(alternate_screen(mode));
         if is_column_mode(mode) {
             self.region = 0..self.term.screen_lines();
-            self.wiped();
+            self.record_wipe();
         }
     }
 
@@ -370,7 +370,7 @@ impl Handler for TerminalEmulator {
         self.term.unset_private_mode(alternate_screen(mode));
         if is_column_mode(mode) {
             self.region = 0..self.term.screen_lines();
-            self.wiped();
+            self.record_wipe();
         }
     }
 

@@ -24,7 +24,7 @@ impl LetterGuard {
     pub(super) fn pass(&mut self, mut bytes: &[u8], mut sink: impl FnMut(&[u8])) {
         while let Some(byte) = bytes.first() {
             if self.length > 0 {
-                self.take(*byte, &mut sink);
+                self.take_byte(*byte, &mut sink);
                 bytes = &bytes[1..];
                 continue;
             }
@@ -33,13 +33,13 @@ impl LetterGuard {
             if !whole.is_empty() {
                 sink(whole);
             }
-            begun.iter().for_each(|byte| self.take(*byte, &mut sink));
+            begun.iter().for_each(|byte| self.take_byte(*byte, &mut sink));
             bytes = others;
         }
     }
 
     /// Handles one byte after the held ones.
-    fn take(&mut self, byte: u8, sink: &mut impl FnMut(&[u8])) {
+    fn take_byte(&mut self, byte: u8, sink: &mut impl FnMut(&[u8])) {
         self.held[self.length] = byte;
         let letter = &self.held[..=self.length];
         if begun_letter(letter) == letter.len() {
@@ -50,7 +50,7 @@ impl LetterGuard {
         } else {
             self.length = 0;
             sink(REPLACEMENT);
-            self.take(byte, sink);
+            self.take_byte(byte, sink);
         }
     }
 }
@@ -83,7 +83,7 @@ fn begun_letter(bytes: &[u8]) -> usize {
 mod tests {
     use super::*;
 
-    fn passed(pieces: &[&[u8]]) -> Vec<Vec<u8>> {
+    fn pass_pieces(pieces: &[&[u8]]) -> Vec<Vec<u8>> {
         let mut guard = LetterGuard::default();
         let mut out = Vec::new();
         for piece in pieces {
@@ -94,28 +94,28 @@ mod tests {
 
     #[test]
     fn split_character_is_passed_on_complete() {
-        assert_eq!(passed(&[b"a\xe6", b"\xbc", b"\xa2b"]), [&b"a"[..], b"\xe6\xbc\xa2", b"b"]);
-        assert_eq!(passed(&[b"\xf0\x9f", b"\xa6\x80"]), ["🦀".as_bytes()]);
-        assert_eq!(passed(&[b"\xe6"]), Vec::<Vec<u8>>::new());
+        assert_eq!(pass_pieces(&[b"a\xe6", b"\xbc", b"\xa2b"]), [&b"a"[..], b"\xe6\xbc\xa2", b"b"]);
+        assert_eq!(pass_pieces(&[b"\xf0\x9f", b"\xa6\x80"]), ["🦀".as_bytes()]);
+        assert_eq!(pass_pieces(&[b"\xe6"]), Vec::<Vec<u8>>::new());
     }
 
     #[test]
     fn incomplete_character_is_replaced_once() {
         let replaced = "\u{fffd}".as_bytes();
-        assert_eq!(passed(&[b"\xe6\xbc", b"x"]), [replaced, b"x"]);
-        assert_eq!(passed(&[b"\xe6", b"\xe6\xbc", b"\xa2"]), [replaced, "漢".as_bytes()]);
-        assert_eq!(passed(&[b"\xe0", b"\x80"]), [replaced, b"\x80"]);
-        assert_eq!(passed(&[b"a\xe5\xe4", b"b"]), [b"a", replaced, replaced, b"b"]);
+        assert_eq!(pass_pieces(&[b"\xe6\xbc", b"x"]), [replaced, b"x"]);
+        assert_eq!(pass_pieces(&[b"\xe6", b"\xe6\xbc", b"\xa2"]), [replaced, "漢".as_bytes()]);
+        assert_eq!(pass_pieces(&[b"\xe0", b"\x80"]), [replaced, b"\x80"]);
+        assert_eq!(pass_pieces(&[b"a\xe5\xe4", b"b"]), [b"a", replaced, replaced, b"b"]);
     }
 
     #[test]
     fn long_text_is_split_between_characters() {
         let text = "漢".repeat(PIECE_BYTES_MAX);
-        let pieces = passed(&[text.as_bytes()]);
+        let pieces = pass_pieces(&[text.as_bytes()]);
         assert!(pieces.iter().all(|piece| std::str::from_utf8(piece).is_ok()));
         assert!(pieces.iter().all(|piece| piece.len() <= PIECE_BYTES_MAX));
         assert_eq!(pieces.concat(), text.as_bytes());
         let invalid = vec![0xff; PIECE_BYTES_MAX + 1];
-        assert_eq!(passed(&[&invalid]).concat(), invalid);
+        assert_eq!(pass_pieces(&[&invalid]).concat(), invalid);
     }
 }

@@ -28,7 +28,7 @@ impl PendingReplies {
         std::mem::take(&mut *self.waiting.lock())
     }
 
-    fn add(&self, reply: &str) {
+    fn add_reply(&self, reply: &str) {
         let mut waiting = self.waiting.lock();
         // A partial reply would be typed as text, so a reply that does not fit is dropped.
         if waiting.len() + reply.len() <= REPLY_BYTES_MAX {
@@ -42,10 +42,10 @@ impl EventListener for PendingReplies {
     /// the last arm is needed.
     fn send_event(&self, event: Event) {
         match event {
-            Event::PtyWrite(reply) => self.add(&reply),
+            Event::PtyWrite(reply) => self.add_reply(&reply),
             Event::ColorRequest(index, reply) => {
                 if let Some(colour) = default_colour(index) {
-                    self.add(&reply(colour));
+                    self.add_reply(&reply(colour));
                 }
             }
             _ => {}

@@ -90,7 +90,7 @@ fn ends_command(byte: u8) -> bool {
 mod tests {
     use super::*;
 
-    fn passed(pieces: &[&[u8]]) -> Vec<u8> {
+    fn pass_pieces(pieces: &[&[u8]]) -> Vec<u8> {
         let mut guard = StringGuard::default();
         let mut out = Vec::new();
         for piece in pieces {
@@ -105,7 +105,7 @@ mod tests {
         for stream in
             [&b"plain\n"[..], b"\x1b[1mb\x1b[m", b"\x1b]0;t\x07x", b"\x1b\x1b]\x1b\\", &full]
         {
-            assert_eq!(passed(&[stream]), stream);
+            assert_eq!(pass_pieces(&[stream]), stream);
         }
     }
 
@@ -115,9 +115,9 @@ mod tests {
             let long = vec![b'x'; STRING_BYTES_MAX + 1];
             let stream = [b"a\x1b]", &long[..], end, b"b"].concat();
             let expected = [b"a\x1b]", &long[1..], end, b"b"].concat();
-            assert_eq!(passed(&[&stream]), expected);
+            assert_eq!(pass_pieces(&[&stream]), expected);
             let bytes: Vec<&[u8]> = stream.chunks(1).collect();
-            assert_eq!(passed(&bytes), expected);
+            assert_eq!(pass_pieces(&bytes), expected);
         }
     }
 
@@ -126,13 +126,13 @@ mod tests {
         let long = vec![b'x'; STRING_BYTES_MAX + 7];
         for between in [&b"\n\r\x7f"[..], b"\x80\xff", b"\x1b", b""] {
             let stream = [b"a]\x1b", between, b"]", &long[..], b"\x07"].concat();
-            assert_eq!(passed(&[&stream]).len(), stream.len() - 7);
+            assert_eq!(pass_pieces(&[&stream]).len(), stream.len() - 7);
             let bytes: Vec<&[u8]> = stream.chunks(1).collect();
-            assert_eq!(passed(&bytes).len(), stream.len() - 7);
+            assert_eq!(pass_pieces(&bytes).len(), stream.len() - 7);
         }
         for between in [&b"["[..], b"\x18", b"\x1a\n", b" "] {
             let stream = [b"\x1b", between, b"]", &long[..], b"\x07"].concat();
-            assert_eq!(passed(&[&stream]), stream);
+            assert_eq!(pass_pieces(&[&stream]), stream);
         }
     }
 }

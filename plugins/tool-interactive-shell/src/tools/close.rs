@@ -6,7 +6,7 @@ use jaato_plugin_sdk::serde_json::Map;
 use super::non_empty_argument;
 use crate::answer::{add_processes, add_program_end};
 use crate::shells::InteractiveShellPlugin;
-use crate::{close, join, output};
+use crate::{close, output, watch_sessions};
 
 /// End a session and everything that runs in it, also in the background. Returns the exit status,
 /// the last output, and which other processes were ended.
@@ -44,7 +44,7 @@ impl Tool for ShellClose {
         }
         add_processes(&mut told, "ended", &ended);
         output::stream_new_output(cx, &session, &mut told, "final_output").await?;
-        join::show_screen(&session).await;
+        watch_sessions::show_screen(&session).await;
         shells.forget(&session);
         shells.trace.line(format_args!("close: id={}, was_alive={was_alive}", session.id));
         Ok(Output::json(Value::Object(told)))

@@ -89,7 +89,7 @@ impl Tool for ShellControl {
         let (begun, longest) = (Instant::now(), maximum_wait(self.timeout, SECONDS));
         let key = self.key.as_deref().map(str::trim).filter(|key| !key.is_empty());
         let typed = match (key, self.signal) {
-            (Some(key), None) => press(cx, &session, key, longest).await?,
+            (Some(key), None) => press_key(cx, &session, key, longest).await?,
             (None, Some(signal)) => {
                 session.note_typed();
                 session.control().signal(signal.into()).await?;
@@ -124,7 +124,7 @@ tool!(ShellControl);
 /// A signal types nothing.
 const NOTHING_TYPED: TypedInput = TypedInput { bytes: Vec::new(), taken: ConsumedInput::All };
 
-async fn press(
+async fn press_key(
     cx: &Reporter,
     session: &ShellSession,
     key: &str,

@@ -9,10 +9,10 @@ use jaato_plugin_sdk::terminal::{TerminalAsk, TerminalAskOutcome, TerminalState}
 use super::{SECONDS, TypedInput, maximum_wait, respond_to, running_session, type_input};
 use crate::answer::{ExpectedInput, expected_input};
 use crate::backend::BackendName;
+use crate::input_bytes::{self, LINE_BYTES_MAX};
 use crate::marks::MarkableShell;
 use crate::session::{ConsumedInput, ShellSession};
 use crate::shells::InteractiveShellPlugin;
-use crate::typing::{self, LINE_BYTES_MAX};
 
 /// The maximum number of bytes typed by one call.
 const INPUT_BYTES_MAX: usize = 1024 * 1024;
@@ -174,16 +174,16 @@ async fn type_text(
         ));
     }
     let mode = if session.backend == BackendName::Pipes {
-        typing::ProgramInputMode::Pipe
+        input_bytes::ProgramInputMode::Pipe
     } else if wants_paste(session) {
-        typing::ProgramInputMode::Paste
+        input_bytes::ProgramInputMode::Paste
     } else if state.reads_lines == Some(true) {
-        typing::ProgramInputMode::Lines
+        input_bytes::ProgramInputMode::Lines
     } else {
-        typing::ProgramInputMode::Keys
+        input_bytes::ProgramInputMode::Keys
     };
-    let bytes = typing::typed_bytes(text, mode);
-    if let Some(line) = typing::line_too_long(&bytes, mode) {
+    let bytes = input_bytes::typed_bytes(text, mode);
+    if let Some(line) = input_bytes::line_too_long(&bytes, mode) {
         let text = format!(
             "a line of the input has {line} bytes, but the terminal accepts at most {LINE_BYTES_MAX} per line"
         );

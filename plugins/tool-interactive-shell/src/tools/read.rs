@@ -4,7 +4,7 @@ use jaato_plugin_sdk::prelude::*;
 use regex::RegexBuilder;
 
 use super::{maximum_wait, non_empty_argument, respond};
-use crate::raw::RawOutputPiece;
+use crate::raw_bytes::RawOutputPiece;
 use crate::shells::InteractiveShellPlugin;
 use crate::wait::WaitCondition;
 

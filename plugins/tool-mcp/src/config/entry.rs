@@ -360,7 +360,7 @@ mod tests {
 
     use super::*;
 
-    fn parsed(value: Value) -> (Result<ServerEntry, String>, Vec<String>) {
+    fn parse_entry(value: Value) -> (Result<ServerEntry, String>, Vec<String>) {
         let lookup = |name: &str| (name == "HOME").then(|| "/h".to_owned());
         let mut warnings = Vec::new();
         (read("gh", &value, McpConfigOrigin::Home, &lookup, &mut warnings), warnings)
@@ -372,7 +372,7 @@ mod tests {
             "command": "${HOME}/mcp-gh", "args": ["--root", "${ROOT:-/r}"], "env": { "TOKEN": "${TOKEN}" },
             "timeout": 5000, "alwaysLoad": true, "somebodyElses": 1,
         });
-        let (entry, warnings) = parsed(value);
+        let (entry, warnings) = parse_entry(value);
         let entry = entry.unwrap();
         let McpServerAddress::Stdio(stdio) = &entry.reach else { panic!("{entry:?}") };
         assert_eq!((stdio.command.as_str(), stdio.args[1].as_str()), ("/h/mcp-gh", "/r"));
@@ -423,7 +423,7 @@ mod tests {
             json!({ "type": "http", "url": "https://e.example/mcp" }),
             json!({ "type": "streamableHttp", "httpUrl": "https://e.example/mcp" }),
         ] {
-            assert_eq!(parsed(value).0.unwrap().transport(), "http");
+            assert_eq!(parse_entry(value).0.unwrap().transport(), "http");
         }
     }
 
@@ -445,29 +445,33 @@ mod tests {
                 "`type` must be `stdio` or `http`, not `carrier-pigeon`",
             ),
         ] {
-            assert_eq!(parsed(value).0.unwrap_err(), why);
+            assert_eq!(parse_entry(value).0.unwrap_err(), why);
         }
         assert_eq!(
-            parsed(json!({ "command": [] })).0.unwrap_err(),
+            parse_entry(json!({ "command": [] })).0.unwrap_err(),
             "neither `command` nor `url` is set"
         );
-        assert_eq!(parsed(json!({ "args": {} })).0.unwrap_err(), "`args` is not a list");
-        assert!(parsed(json!("x")).0.is_err());
+        assert_eq!(parse_entry(json!({ "args": {} })).0.unwrap_err(), "`args` is not a list");
+        assert!(parse_entry(json!("x")).0.is_err());
         assert!(
-            parsed(json!({ "type": "sse", "url": "https://x" })).0.unwrap_err().contains("sse")
+            parse_entry(json!({ "type": "sse", "url": "https://x" }))
+                .0
+                .unwrap_err()
+                .contains("sse")
         );
         let many = vec!["x"; WORDS_MAX + 1];
-        assert!(parsed(json!({ "command": "x", "args": many })).0.is_err());
+        assert!(parse_entry(json!({ "command": "x", "args": many })).0.is_err());
     }
 
     #[test]
     fn tools_filter_is_applied_and_timeout_in_seconds_gives_a_warning() {
-        let (entry, warnings) = parsed(json!({ "command": "x", "tools": ["a"], "timeout": 30 }));
+        let (entry, warnings) =
+            parse_entry(json!({ "command": "x", "tools": ["a"], "timeout": 30 }));
         let entry = entry.unwrap();
         assert!(entry.allows("a") && !entry.allows("b"));
         assert_eq!(entry.timeout, TIMEOUT_DEFAULT);
         assert_eq!(warnings.len(), 1);
-        assert!(parsed(json!({ "command": "x", "tools": ["*"] })).0.unwrap().allows("b"));
+        assert!(parse_entry(json!({ "command": "x", "tools": ["*"] })).0.unwrap().allows("b"));
     }
 
     #[test]

@@ -65,7 +65,7 @@ impl McpConfigLocations {
             _ => lookup(name),
         };
         let mut configured =
-            LoadedMcpConfig { untrusted: self.untrusted(), ..LoadedMcpConfig::default() };
+            LoadedMcpConfig { untrusted: self.find_untrusted_file(), ..LoadedMcpConfig::default() };
         let files =
             [(McpConfigOrigin::Workspace, &self.workspace), (McpConfigOrigin::Home, &self.home)];
         // If the workspace is the user's home, both files are the same.
@@ -73,7 +73,9 @@ impl McpConfigLocations {
         for (origin, folder) in files.into_iter().take(if is_same { 1 } else { 2 }) {
             let Some(path) = folder.as_ref().map(|folder| folder.join(FILE_NAME)) else { continue };
             let servers = match origin == McpConfigOrigin::Workspace && !is_same {
-                true => read_inside(&path).map(|servers| self.agreed(servers, &mut configured)),
+                true => {
+                    read_inside(&path).map(|servers| self.limit_to_agreed(servers, &mut configured))
+                }
                 false => read_file(&path),
             };
             match servers {
@@ -87,7 +89,7 @@ impl McpConfigLocations {
 
     /// Finds the file of an untrusted workspace, from the session's folder upwards. The search ends
     /// at the user's home, because the file there belongs to the user.
-    fn untrusted(&self) -> Option<PathBuf> {
+    fn find_untrusted_file(&self) -> Option<PathBuf> {
         let folders = self.folder.ancestors().filter(|_| self.workspace.is_none());
         let folders = folders.take_while(|folder| Some(*folder) != self.home.as_deref());
         folders.map(|folder| folder.join(FILE_NAME)).find(|path| path.is_file())
@@ -95,7 +97,7 @@ impl McpConfigLocations {
 
     /// Returns the servers of the workspace that get only variables to which the user has agreed.
     /// Each of the other servers is reported in one line.
-    fn agreed(
+    fn limit_to_agreed(
         &self,
         servers: Map<String, Value>,
         configured: &mut LoadedMcpConfig,
@@ -263,7 +265,7 @@ mod tests {
 
     use super::*;
 
-    fn places() -> (tempfile::TempDir, McpConfigLocations) {
+    fn config_locations() -> (tempfile::TempDir, McpConfigLocations) {
         let folder = tempfile::tempdir().unwrap();
         let (workspace, home) = (folder.path().join("w"), folder.path().join("h"));
         for folder in [&workspace, &home] {
@@ -305,7 +307,7 @@ mod tests {
 
     #[test]
     fn the_nearest_file_wins() {
-        let (_folder, mut places) = places();
+        let (_folder, mut places) = config_locations();
         file(&places.workspace, r#"{"mcpServers": {"a": {"command": "near"}}}"#);
         file(&places.home, r#"{"mcpServers": {"a": {"command": "far"}, "b": {"command": "x"}}}"#);
         let settings = json!({ "b": { "command": "y" }, "c": { "command": "z" } });
@@ -325,7 +327,7 @@ mod tests {
 
     #[test]
     fn workspace_entry_gets_variables_only_with_consent_to_that_entry() {
-        let (_folder, mut places) = places();
+        let (_folder, mut places) = config_locations();
         let entry = json!({ "url": "http://e.example/${KEY}" });
         let text = json!({ "mcpServers": { "a": entry, "b": { "command": "x" } } }).to_string();
         file(&places.workspace, &text);
@@ -358,7 +360,7 @@ mod tests {
 
     #[test]
     fn a_link_out_of_the_workspace_is_not_read() {
-        let (_folder, places) = places();
+        let (_folder, places) = config_locations();
         let home = places.home.as_ref().unwrap();
         let outside = home.join("servers.json");
         fs::write(&outside, r#"{"mcpServers": {"a": {"command": "x"}}}"#).unwrap();
@@ -371,7 +373,7 @@ mod tests {
 
     #[test]
     fn broken_files_and_entries_are_skipped_with_one_line_each() {
-        let (_folder, places) = places();
+        let (_folder, places) = config_locations();
         file(&places.workspace, "{ not json");
         file(&places.home, r#"{"mcpServers": {"a": {"command": 1}, "b": {"command": "x"}}}"#);
         let configured = places.read(&|_| None);
@@ -381,7 +383,7 @@ mod tests {
 
     #[test]
     fn folder_and_oversized_file_are_reported() {
-        let (_folder, places) = places();
+        let (_folder, places) = config_locations();
         fs::create_dir(places.workspace.as_ref().unwrap().join(FILE_NAME)).unwrap();
         file(&places.home, &" ".repeat(FILE_BYTES_MAX as usize + 1));
         assert_eq!(places.read(&|_| None).lines.len(), 2);
@@ -391,7 +393,7 @@ mod tests {
 
     #[test]
     fn servers_beyond_the_maximum_are_ignored() {
-        let (_folder, mut places) = places();
+        let (_folder, mut places) = config_locations();
         for number in 0..=SERVERS_MAX {
             places.settings.insert(format!("s{number:03}"), json!({ "command": "x" }));
         }

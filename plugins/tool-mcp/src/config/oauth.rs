@@ -142,13 +142,13 @@ mod tests {
 
     use super::*;
 
-    fn read(value: Value) -> Result<OAuthSettings, String> {
+    fn read_settings(value: Value) -> Result<OAuthSettings, String> {
         OAuthSettings::read(&value, |text| text.replace("${KEY}", "moonlight"))
     }
 
     #[test]
     fn oauth_settings_are_read_and_secrets_are_not_shown() {
-        let settings = read(json!({
+        let settings = read_settings(json!({
             "clientId": "a", "clientSecret": "${KEY}", "scopes": "read write", "callbackPort": 3118,
             "somebodyElses": 1,
         }))
@@ -156,8 +156,8 @@ mod tests {
         assert_eq!(settings.client_secret.as_deref(), Some("moonlight"));
         assert_eq!(settings.scopes, ["read", "write"]);
         assert!(!format!("{settings:?}").contains("moonlight"));
-        assert_eq!(read(Value::Null).unwrap(), OAuthSettings::default());
-        assert_eq!(read(json!({ "scopes": ["a"] })).unwrap().scopes, ["a"]);
+        assert_eq!(read_settings(Value::Null).unwrap(), OAuthSettings::default());
+        assert_eq!(read_settings(json!({ "scopes": ["a"] })).unwrap().scopes, ["a"]);
     }
 
     #[test]
@@ -171,7 +171,7 @@ mod tests {
             (json!({ "grant": "password" }), "`oauth`: unknown variant"),
             (json!({ "callbackPort": 99999 }), "`oauth`: invalid value"),
         ] {
-            let error = read(value).unwrap_err();
+            let error = read_settings(value).unwrap_err();
             assert!(error.contains(why), "{error}");
         }
     }

@@ -8,8 +8,8 @@ use url::form_urlencoded::Serializer;
 
 use super::discovery::{discover_for_client, explain_auth_error};
 use super::jwt;
-use super::kept::now;
 use super::login::OAuthLogin;
+use super::login_store::now;
 use super::requests::{ANSWER_TIME, fetch_whole_response};
 use crate::log::safe;
 use crate::transport::http::McpHttpRequest;
@@ -50,7 +50,7 @@ pub async fn request_access_token(
             let given = manager.exchange_client_credentials(&config).await;
             given.map_err(|it| explain_auth_error(&it))?;
         }
-        Some(key) => signed(login, &metadata, &client_id, key, scopes).await?,
+        Some(key) => log_in_with_key(login, &metadata, &client_id, key, scopes).await?,
     }
     login
         .shelf
@@ -61,7 +61,7 @@ pub async fn request_access_token(
 }
 
 /// Gets a token with a signature and stores it.
-async fn signed(
+async fn log_in_with_key(
     login: &OAuthLogin,
     metadata: &AuthorizationMetadata,
     client_id: &str,

@@ -51,11 +51,11 @@ pub async fn discover_for_client(
     let found = found.map_err(|error| explain_auth_error(&error))?;
     if !found.source.is_discovered() {
         // Guessed addresses could receive the tokens of the real ones.
-        return Err(refused(
+        return Err(refusal_error(
             "the server requires a login but does not say where: it has no OAuth metadata",
         ));
     }
-    check(url, &found.metadata)?;
+    check_encryption(url, &found.metadata)?;
     manager.set_metadata(found.metadata.clone());
     Ok(found.metadata)
 }
@@ -65,26 +65,28 @@ fn check_code(metadata: &AuthorizationMetadata) -> Result<()> {
     let methods = metadata.code_challenge_methods_supported.as_deref().unwrap_or_default();
     match methods.iter().any(|method| method == "S256") {
         true => Ok(()),
-        false => {
-            Err(refused("its authorization server does not announce support for PKCE with S256"))
-        }
+        false => Err(refusal_error(
+            "its authorization server does not announce support for PKCE with S256",
+        )),
     }
 }
 
 /// Rejects an authorization server to which a secret would be sent unencrypted.
-fn check(url: &str, metadata: &AuthorizationMetadata) -> Result<()> {
+fn check_encryption(url: &str, metadata: &AuthorizationMetadata) -> Result<()> {
     if metadata.issuer.is_none() {
-        return Err(refused("its authorization server does not name itself (`issuer`)"));
+        return Err(refusal_error("its authorization server does not name itself (`issuer`)"));
     }
     let may_be_plain = Url::parse(url).is_ok_and(|url| url.scheme() == "http");
     let endpoints = [&metadata.authorization_endpoint, &metadata.token_endpoint];
     for endpoint in endpoints.into_iter().chain(&metadata.registration_endpoint) {
         let endpoint = Url::parse(endpoint)
-            .map_err(|_| refused("an endpoint of its login is not a valid URL"))?;
+            .map_err(|_| refusal_error("an endpoint of its login is not a valid URL"))?;
         if endpoint.scheme() != "https" && !(may_be_plain && is_near(&endpoint)) {
-            let text =
-                format!("the endpoint `{}` of its login does not use https", shown(&endpoint));
-            return Err(refused(&text));
+            let text = format!(
+                "the endpoint `{}` of its login does not use https",
+                url_without_secrets(&endpoint)
+            );
+            return Err(refusal_error(&text));
         }
     }
     Ok(())
@@ -102,11 +104,11 @@ fn is_near(url: &Url) -> bool {
 }
 
 /// Returns a URL without the parts that may be secret.
-fn shown(url: &Url) -> String {
+fn url_without_secrets(url: &Url) -> String {
     safe(&format!("{}{}", url.origin().ascii_serialization(), url.path()))
 }
 
-fn refused(text: &str) -> Error {
+fn refusal_error(text: &str) -> Error {
     Error::new(ErrorKind::PermissionDenied, text)
 }
 
@@ -124,9 +126,9 @@ pub fn explain_auth_error(error: &AuthError) -> Error {
         // The received issuer is untrusted text, so it is not shown.
         AuthError::AuthorizationServerMismatch { expected_issuer, .. } => {
             let expected = safe(expected_issuer);
-            refused(&format!("the answer is not from `{expected}`, the expected issuer"))
+            refusal_error(&format!("the answer is not from `{expected}`, the expected issuer"))
         }
-        _ => refused(&text),
+        _ => refusal_error(&text),
     }
 }
 
@@ -146,7 +148,7 @@ mod tests {
             metadata[key] = value.clone();
         }
         let metadata = serde_json::from_value(metadata).unwrap();
-        let checked = check(url, &metadata).and_then(|()| check_code(&metadata));
+        let checked = check_encryption(url, &metadata).and_then(|()| check_code(&metadata));
         checked.err().map(|error| error.message).unwrap_or_default()
     }
 

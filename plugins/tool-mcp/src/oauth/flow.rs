@@ -7,8 +7,8 @@ use url::Url;
 
 use super::consent::LoginConsent;
 use super::discovery::{discover, explain_auth_error};
-use super::kept::{StoredLogin, StoredOAuthClient};
 use super::login::OAuthLogin;
+use super::login_store::{StoredLogin, StoredOAuthClient};
 use crate::log::safe;
 
 /// The name of jaato on consent pages.
@@ -236,7 +236,7 @@ mod tests {
     use super::*;
 
     #[track_caller]
-    fn read(query: &str, says_who: bool) -> String {
+    fn read_query(query: &str, says_who: bool) -> String {
         let metadata = serde_json::from_value(json!({
             "issuer": "https://as.example", "authorization_endpoint": "https://as.example/a",
             "token_endpoint": "https://as.example/t",
@@ -252,18 +252,18 @@ mod tests {
 
     #[test]
     fn login_answer_from_another_server_or_login_is_refused() {
-        assert_eq!(read("code=c&state=s", false), "c");
-        assert_eq!(read("code=c&state=s&iss=https://as.example", true), "c");
+        assert_eq!(read_query("code=c&state=s", false), "c");
+        assert_eq!(read_query("code=c&state=s&iss=https://as.example", true), "c");
         let refused = "the login's answer is not from the expected authorization server";
-        assert_eq!(read("code=c&state=s", true), refused);
-        assert_eq!(read("code=c&state=s&iss=https://as.example/", false), refused);
-        let stranger = read("error=call+0900+evil&state=s&iss=https://evil.example", false);
+        assert_eq!(read_query("code=c&state=s", true), refused);
+        assert_eq!(read_query("code=c&state=s&iss=https://as.example/", false), refused);
+        let stranger = read_query("error=call+0900+evil&state=s&iss=https://evil.example", false);
         assert_eq!(stranger, refused);
-        assert_eq!(read("code=c&state=t", false), "the browser returned from another login");
+        assert_eq!(read_query("code=c&state=t", false), "the browser returned from another login");
         assert_eq!(
-            read("error=access_denied&state=s", false),
+            read_query("error=access_denied&state=s", false),
             "the login was refused (`access_denied`)"
         );
-        assert_eq!(read("state=s", false), "the browser returned without a code");
+        assert_eq!(read_query("state=s", false), "the browser returned without a code");
     }
 }

@@ -13,7 +13,7 @@ use rmcp::model::ProtocolVersion;
 use rmcp::transport::AuthorizationManager;
 
 use super::consent::LoginConsent;
-use super::kept::{LoginStore, OAuthCredentials, StoredLogin, TokenStore, now};
+use super::login_store::{LoginStore, OAuthCredentials, StoredLogin, TokenStore, now};
 use super::requests::ANSWER_TIME;
 use super::{credentials, discovery, flow};
 use crate::config::{GrantKind, HttpServerAddress, OAuthSettings};
@@ -156,12 +156,12 @@ impl OAuthLogin {
             return Ok(token);
         }
         let renewed =
-            self.renew_token(&kept, challenge).await.map_err(|error| self.failed(error))?;
+            self.renew_token(&kept, challenge).await.map_err(|error| self.login_failure(error))?;
         match (renewed.filter(|it| sent != Some(it)), &self.consent) {
             (Some(token), _) => Ok(token),
             (None, Some(consent)) => {
                 let authorized = flow::authorize(self, &**consent, challenge.header(), Vec::new());
-                authorized.await.map_err(|error| self.failed(error))
+                authorized.await.map_err(|error| self.login_failure(error))
             }
             (None, None) => Err(self.wants_login("the server requires a login")),
         }
@@ -177,7 +177,7 @@ impl OAuthLogin {
             |scope: &String| granted.contains(scope) || self.asked.lock().contains(scope);
         if wanted.iter().all(is_known) {
             let text = "the server requires rights that it has already granted";
-            return Err(self.failed(Error::new(ErrorKind::PermissionDenied, text)));
+            return Err(self.login_failure(Error::new(ErrorKind::PermissionDenied, text)));
         }
         let mut all = granted;
         all.extend(wanted.iter().filter(|scope| !all.contains(scope)).cloned().collect::<Vec<_>>());
@@ -198,7 +198,7 @@ impl OAuthLogin {
                 return Err(self.wants_login(&text));
             }
         };
-        authorized.map_err(|error| self.failed(error))
+        authorized.map_err(|error| self.login_failure(error))
     }
 
     /// Gets a token without the user. Returns `None` if that is impossible.
@@ -242,7 +242,7 @@ impl OAuthLogin {
         HttpFailure { error, wants_login: true }
     }
 
-    fn failed(&self, error: Error) -> HttpFailure {
+    fn login_failure(&self, error: Error) -> HttpFailure {
         let wants_login = error.kind == ErrorKind::PermissionDenied;
         HttpFailure { error: self.scrub_error(error), wants_login }
     }

@@ -72,7 +72,7 @@ impl LoginPageVisit for LoopbackListener {
             };
             let answered = async {
                 let given = (self.show)(page);
-                let came = answer(&self.listener, &self.redirect_uri, state.as_deref());
+                let came = wait_for_redirect(&self.listener, &self.redirect_uri, state.as_deref());
                 tokio::pin!(came);
                 tokio::select! {
                     given = given => match given? {
@@ -89,13 +89,17 @@ impl LoginPageVisit for LoopbackListener {
 }
 
 /// Waits until a browser returns from this login. Other requests get a 404.
-async fn answer(listener: &TcpListener, redirect: &str, state: Option<&str>) -> Result<String> {
+async fn wait_for_redirect(
+    listener: &TcpListener,
+    redirect: &str,
+    state: Option<&str>,
+) -> Result<String> {
     let mut connections = JoinSet::new();
     loop {
         tokio::select! {
             Ok((stream, _)) = listener.accept(), if connections.len() < CONNECTIONS_MAX => {
                 let (redirect, state) = (redirect.to_owned(), state.map(str::to_owned));
-                let served = serve(stream, redirect, state);
+                let served = serve_request(stream, redirect, state);
                 connections.spawn(async move {
                     tokio::time::timeout(REQUEST_TIME, served).await.ok().flatten()
                 });
@@ -110,7 +114,11 @@ async fn answer(listener: &TcpListener, redirect: &str, state: Option<&str>) -> 
 }
 
 /// Answers one request. Returns its URL if it is the result of this login.
-async fn serve(mut stream: TcpStream, redirect: String, state: Option<String>) -> Option<String> {
+async fn serve_request(
+    mut stream: TcpStream,
+    redirect: String,
+    state: Option<String>,
+) -> Option<String> {
     let mut read = Vec::new();
     let mut piece = [0; 4096];
     while !read.windows(4).any(|end| end == b"\r\n\r\n") {
@@ -151,7 +159,7 @@ fn state_of(url: &Url) -> Option<String> {
 mod tests {
     use super::*;
 
-    async fn get(address: &str, target: &str) -> String {
+    async fn http_get(address: &str, target: &str) -> String {
         let mut stream = TcpStream::connect(address).await.unwrap();
         let request = format!("GET {target} HTTP/1.1\r\nhost: x\r\n\r\n");
         stream.write_all(request.as_bytes()).await.unwrap();
@@ -175,9 +183,11 @@ mod tests {
         assert_eq!(showing.await.unwrap(), "https://as.example/a?state=s");
         // A connection that sends nothing does not block others.
         let _silent = TcpStream::connect(&address).await.unwrap();
-        assert!(get(&address, "/favicon.ico").await.starts_with("HTTP/1.1 404"));
-        assert!(get(&address, "/callback?code=evil&state=t").await.starts_with("HTTP/1.1 404"));
-        assert!(get(&address, "/callback?code=c&state=s").await.starts_with("HTTP/1.1 200"));
+        assert!(http_get(&address, "/favicon.ico").await.starts_with("HTTP/1.1 404"));
+        assert!(
+            http_get(&address, "/callback?code=evil&state=t").await.starts_with("HTTP/1.1 404")
+        );
+        assert!(http_get(&address, "/callback?code=c&state=s").await.starts_with("HTTP/1.1 200"));
         assert_eq!(going.await.unwrap().unwrap(), format!("{redirect}?code=c&state=s"));
         let port: u16 = address.split(':').nth(1).unwrap().parse().unwrap();
         let held = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();

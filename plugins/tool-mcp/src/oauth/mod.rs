@@ -14,11 +14,11 @@ pub mod credentials;
 pub mod discovery;
 pub mod flow;
 pub mod jwt;
-pub mod kept;
 pub mod login;
+pub mod login_store;
 pub mod loopback;
 pub mod requests;
 
 pub use consent::{LoginConsent, LoginPageVisit};
-pub use kept::{MemoryTokenStore, TokenStore};
 pub use login::OAuthLogin;
+pub use login_store::{MemoryTokenStore, TokenStore};

@@ -61,7 +61,7 @@ pub fn settle(schema: &mut Map<String, Value>) -> bool {
     let mut is_cut = false;
     if let Some(types) = schema.get("type") {
         let values = schema.get("enum").and_then(Value::as_array).into_iter().flatten();
-        let mut odd = values.chain(schema.get("const")).filter(|value| !is_of(types, value));
+        let mut odd = values.chain(schema.get("const")).filter(|value| !has_type(types, value));
         match (odd.next(), odd.next()) {
             (None, _) => {}
             (Some(Value::Null), None) => old::allow_null(schema),
@@ -108,12 +108,12 @@ pub fn flatten(root: &mut Map<String, Value>) {
     for key in NOT_AT_ROOT {
         root.shift_remove(key);
     }
-    choose(root, any);
-    choose(root, conditional);
+    merge_branches(root, any);
+    merge_branches(root, conditional);
 }
 
 /// Merges several alternative schemas into the root.
-fn choose(root: &mut Map<String, Value>, branches: Vec<Value>) {
+fn merge_branches(root: &mut Map<String, Value>, branches: Vec<Value>) {
     let may_be_object = |branch: &Map<String, Value>| {
         branch.get("type").is_none_or(|types| names(types).contains(&"object"))
     };
@@ -250,7 +250,7 @@ fn both_types(one: &Value, other: &Value) -> Option<Value> {
 }
 
 /// Returns true if a value has one of these types.
-fn is_of(types: &Value, value: &Value) -> bool {
+fn has_type(types: &Value, value: &Value) -> bool {
     let is_whole = value.as_f64().is_some_and(|number| number.fract() == 0.0);
     names(types).iter().any(|name| match *name {
         "array" => value.is_array(),

@@ -194,7 +194,7 @@ impl<'a> SchemaLowering<'a> {
                     ("prefixItems", self.list("prefixItems", list, depth))
                 }
                 ("additionalItems", value) if is_tuple => {
-                    ("items", self.one("items", value, depth))
+                    ("items", self.lower_subschema("items", value, depth))
                 }
                 ("oneOf", Value::Array(list)) if !map.contains_key("anyOf") => {
                     ("anyOf", self.list("anyOf", list, depth))
@@ -207,7 +207,9 @@ impl<'a> SchemaLowering<'a> {
                 ("additionalItems" | "dependencies", _) | ("id", Value::String(_)) => continue,
                 ("exclusiveMinimum" | "exclusiveMaximum", Value::Bool(_)) => continue,
                 (key, _) if key.starts_with('$') || DROPPED.contains(&key) => continue,
-                (key, value) if ONE.contains(&key) => (key, self.one(key, value, depth)),
+                (key, value) if ONE.contains(&key) => {
+                    (key, self.lower_subschema(key, value, depth))
+                }
                 (key, Value::Array(list)) if LISTS.contains(&key) => {
                     (key, self.list(key, list, depth))
                 }
@@ -215,7 +217,7 @@ impl<'a> SchemaLowering<'a> {
                     (key, Some(Value::Object(self.lower_named_schemas(key, named, depth))))
                 }
                 (key, _) if LISTS.contains(&key) || MAPS.contains(&key) => (key, None),
-                (key, value) => (key, self.plain(key, value)),
+                (key, value) => (key, self.lower_plain(key, value)),
             };
             match value {
                 Some(value) => drop(lowered.insert(key.to_owned(), value)),
@@ -245,7 +247,7 @@ impl<'a> SchemaLowering<'a> {
     }
 
     /// Lowers a schema that a keyword holds.
-    fn one(&mut self, key: &str, value: &Value, depth: usize) -> Option<Value> {
+    fn lower_subschema(&mut self, key: &str, value: &Value, depth: usize) -> Option<Value> {
         if !value.is_object() && !value.is_boolean() {
             return None;
         }
@@ -305,7 +307,7 @@ impl<'a> SchemaLowering<'a> {
     ) {
         let (lists, schemas): (Map<_, _>, Map<_, _>) =
             named.clone().into_iter().partition(|(_, value)| value.is_array());
-        if let Some(lists) = self.plain("dependentRequired", &Value::Object(lists)) {
+        if let Some(lists) = self.lower_plain("dependentRequired", &Value::Object(lists)) {
             lowered.insert("dependentRequired".to_owned(), lists);
         }
         if !schemas.is_empty() {
@@ -315,7 +317,7 @@ impl<'a> SchemaLowering<'a> {
     }
 
     /// Lowers a keyword whose value is not a schema. Returns `None` for an invalid value.
-    fn plain(&mut self, key: &str, value: &Value) -> Option<Value> {
+    fn lower_plain(&mut self, key: &str, value: &Value) -> Option<Value> {
         self.nodes += 1;
         let lowered = match key {
             "type" => old::types(value)?,

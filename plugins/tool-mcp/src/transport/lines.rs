@@ -43,7 +43,7 @@ impl StdioLineSplitter {
     /// Adds a chunk.
     pub fn take(&mut self, mut piece: &[u8]) {
         while let Some(end) = piece.iter().position(|&byte| byte == b'\n') {
-            self.begin(&piece[..end]);
+            self.buffer_partial_line(&piece[..end]);
             piece = &piece[end + 1..];
             let begun = std::mem::take(&mut self.begun);
             let line = match std::mem::take(&mut self.is_dropping) {
@@ -52,7 +52,7 @@ impl StdioLineSplitter {
             };
             self.whole.push_back(line);
         }
-        self.begin(piece);
+        self.buffer_partial_line(piece);
     }
 
     /// Returns the next complete line.
@@ -60,7 +60,7 @@ impl StdioLineSplitter {
         self.whole.pop_front()
     }
 
-    fn begin(&mut self, bytes: &[u8]) {
+    fn buffer_partial_line(&mut self, bytes: &[u8]) {
         if !self.is_dropping && self.begun.len() + bytes.len() <= self.bytes_max {
             self.begun.extend_from_slice(bytes);
             return;
@@ -91,7 +91,7 @@ mod tests {
         std::iter::from_fn(|| lines.next_line()).collect()
     }
 
-    fn whole(text: &str) -> StdioLine {
+    fn whole_line(text: &str) -> StdioLine {
         StdioLine::Whole(text.as_bytes().to_vec())
     }
 
@@ -101,13 +101,19 @@ mod tests {
 
     #[test]
     fn lines_are_joined_across_chunks() {
-        assert_eq!(lines(&[b"a", b"b\ncd", b"\n\ne"]), [whole("ab"), whole("cd"), whole("")]);
+        assert_eq!(
+            lines(&[b"a", b"b\ncd", b"\n\ne"]),
+            [whole_line("ab"), whole_line("cd"), whole_line("")]
+        );
     }
 
     #[test]
     fn overlong_line_is_dropped_except_for_its_ends() {
-        assert_eq!(lines(&[b"abcd\nabcde\nx\n"]), [whole("abcd"), long("abcde"), whole("x")]);
-        assert_eq!(lines(&[b"abc", b"de", b"f", b"g\nx\n"]), [long("abcdefg"), whole("x")]);
+        assert_eq!(
+            lines(&[b"abcd\nabcde\nx\n"]),
+            [whole_line("abcd"), long("abcde"), whole_line("x")]
+        );
+        assert_eq!(lines(&[b"abc", b"de", b"f", b"g\nx\n"]), [long("abcdefg"), whole_line("x")]);
         let text = "a".to_owned() + &"x".repeat(5 * END_BYTES) + "z";
         let ends = "a".to_owned() + &"x".repeat(2 * END_BYTES - 2) + "z";
         for size in [1, 700, 6000] {

@@ -56,7 +56,7 @@ pub fn start(reach: &StdioServerAddress, log: &ServerLog) -> Result<StdioWire> {
     }
     if let Some(errors) = child.stderr.take() {
         let log = log.clone();
-        thread::spawn(move || print(errors, &log));
+        thread::spawn(move || log_errors(errors, &log));
     }
     let input = child.stdin.take();
     thread::spawn(move || {
@@ -67,12 +67,12 @@ pub fn start(reach: &StdioServerAddress, log: &ServerLog) -> Result<StdioWire> {
                 }
             }
         }
-        end(child);
+        end_program(child);
     });
     Ok(StdioWire { heard, said })
 }
 
-fn print(errors: impl Read, log: &ServerLog) {
+fn log_errors(errors: impl Read, log: &ServerLog) {
     let mut errors = BufReader::new(errors);
     loop {
         let mut line = Vec::new();
@@ -84,7 +84,7 @@ fn print(errors: impl Read, log: &ServerLog) {
 }
 
 /// Waits for a program whose input has ended, then ends its process group.
-fn end(mut child: Child) {
+fn end_program(mut child: Child) {
     let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
     let until = Instant::now() + GRACE;
     while matches!(child.try_wait(), Ok(None)) && Instant::now() < until {

@@ -41,9 +41,9 @@ pub fn read<S: BuildHasher>(text: &[u8], open: &HashSet<RequestId, S>) -> Parsed
         heard.messages.push(message);
         return heard;
     }
-    let text = decoded(text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(text));
+    let text = decode_text(text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(text));
     let parsed = serde_json::from_str(&text)
-        .or_else(|error| serde_json::from_str(&repaired(&text)).map_err(|_| error));
+        .or_else(|error| serde_json::from_str(&repair_json(&text)).map_err(|_| error));
     match parsed {
         Ok(Value::Array(values)) if values.len() > BATCH_MAX => {
             heard.noise.push(format!("a batch of {} messages was dropped", values.len()));
@@ -69,7 +69,7 @@ fn plain<S: BuildHasher>(text: &[u8], open: &HashSet<RequestId, S>) -> Option<In
 /// Parses the two ends of a text that was too long to keep.
 pub fn read_ends<S: BuildHasher>(ends: &[u8], open: &HashSet<RequestId, S>) -> ParsedServerText {
     let mut heard = ParsedServerText::default();
-    heard.take_unreadable(&decoded(ends), "sent a message of more than 16 MiB", open);
+    heard.take_unreadable(&decode_text(ends), "sent a message of more than 16 MiB", open);
     heard
 }
 
@@ -111,7 +111,7 @@ impl ParsedServerText {
             self.noise.push(format!("not an MCP message: {text}"));
             return;
         }
-        let Some(id) = answered(message.get("id").unwrap_or(&Value::Null), open) else {
+        let Some(id) = answered_request(message.get("id").unwrap_or(&Value::Null), open) else {
             self.noise.push(format!("an answer to an unknown request: {text}"));
             return;
         };
@@ -151,7 +151,7 @@ impl ParsedServerText {
 }
 
 /// Finds the request that a response belongs to. Without a usable ID, it is the only open request.
-fn answered<S: BuildHasher>(id: &Value, open: &HashSet<RequestId, S>) -> Option<RequestId> {
+fn answered_request<S: BuildHasher>(id: &Value, open: &HashSet<RequestId, S>) -> Option<RequestId> {
     let text = match id {
         Value::String(text) => text.trim().to_owned(),
         Value::Number(number) => number.to_string(),
@@ -177,7 +177,7 @@ fn broken_answer<S: BuildHasher>(text: &str, open: &HashSet<RequestId, S>) -> Op
         let rest = rest.trim_start().strip_prefix(':')?.trim_start();
         let end = rest.find([',', '}', ' ', '\n']).unwrap_or(rest.len());
         let id: Value = serde_json::from_str(&rest[..end]).ok()?;
-        answered(&id, open)
+        answered_request(&id, open)
     });
     match named.next() {
         Some(id) => named.all(|other| other == id).then_some(id),
@@ -206,7 +206,7 @@ fn error_of(error: Value) -> ErrorData {
 
 /// Decodes bytes as UTF-8, and invalid bytes as Latin-1. A NUL, which JSON cannot contain, means
 /// UTF-16, of which only ASCII is kept.
-fn decoded(bytes: &[u8]) -> Cow<'_, str> {
+fn decode_text(bytes: &[u8]) -> Cow<'_, str> {
     match std::str::from_utf8(bytes) {
         Ok(text) if !text.contains('\0') => Cow::Borrowed(text),
         _ => {
@@ -240,7 +240,7 @@ pub fn decoded_piece(bytes: &[u8]) -> (String, Vec<u8>) {
 
 /// Repairs JSON from lenient writers: `NaN` and `Infinity` become null, and half of a surrogate
 /// pair becomes U+FFFD.
-fn repaired(json: &str) -> String {
+fn repair_json(json: &str) -> String {
     let mut repaired = String::with_capacity(json.len());
     let mut rest = json;
     let mut in_text = false;
@@ -253,15 +253,17 @@ fn repaired(json: &str) -> String {
                 in_text = !in_text;
                 1
             }
-            b'\\' if in_text => match (half(rest), half(rest.get(6..).unwrap_or_default())) {
-                (Some(0xD800..0xDC00), Some(0xDC00..0xE000)) => 12,
-                (Some(0xD800..0xE000), _) => {
-                    repaired.push_str("\\ufffd");
-                    rest = &rest[6..];
-                    continue;
+            b'\\' if in_text => {
+                match (surrogate_half(rest), surrogate_half(rest.get(6..).unwrap_or_default())) {
+                    (Some(0xD800..0xDC00), Some(0xDC00..0xE000)) => 12,
+                    (Some(0xD800..0xE000), _) => {
+                        repaired.push_str("\\ufffd");
+                        rest = &rest[6..];
+                        continue;
+                    }
+                    _ => rest.chars().take(2).map(char::len_utf8).sum(),
                 }
-                _ => rest.chars().take(2).map(char::len_utf8).sum(),
-            },
+            }
             _ => match ["NaN", "Infinity", "-Infinity"].iter().find(is_word) {
                 Some(word) => {
                     repaired.push_str("null");
@@ -278,7 +280,7 @@ fn repaired(json: &str) -> String {
 }
 
 /// Reads an escape at the beginning of a text.
-fn half(text: &str) -> Option<u32> {
+fn surrogate_half(text: &str) -> Option<u32> {
     u32::from_str_radix(text.strip_prefix("\\u")?.get(..4)?, 16).ok()
 }
 
@@ -292,7 +294,7 @@ mod tests {
     use super::*;
 
     /// Parses a text while requests with these IDs wait. Returns IDs with results or errors.
-    fn heard(text: &[u8], open: &[i64]) -> (Vec<String>, usize) {
+    fn parse_messages(text: &[u8], open: &[i64]) -> (Vec<String>, usize) {
         let open: HashSet<RequestId> = open.iter().map(|id| RequestId::Number(*id)).collect();
         let ParsedServerText { messages, noise } = read(text, &open);
         let told = messages.into_iter().map(|message| match message {
@@ -306,7 +308,7 @@ mod tests {
 
     #[track_caller]
     fn check(text: &str, open: &[i64], expected: &str) {
-        assert_eq!(heard(text.as_bytes(), open), (vec![expected.to_owned()], 0), "{text}");
+        assert_eq!(parse_messages(text.as_bytes(), open), (vec![expected.to_owned()], 0), "{text}");
     }
 
     #[test]
@@ -317,8 +319,11 @@ mod tests {
             check(&text, &[7], "Number(7) -32600 no");
         }
         let text = format!("{{\"jsonrpc\":\"2.0\",\"id\":null,{error}}}");
-        assert_eq!(heard(text.as_bytes(), &[7, 8]), (Vec::new(), 1));
-        assert_eq!(heard(b"{\"jsonrpc\":\"2.0\",\"id\":9,\"result\":{}}", &[7]), (Vec::new(), 1));
+        assert_eq!(parse_messages(text.as_bytes(), &[7, 8]), (Vec::new(), 1));
+        assert_eq!(
+            parse_messages(b"{\"jsonrpc\":\"2.0\",\"id\":9,\"result\":{}}", &[7]),
+            (Vec::new(), 1)
+        );
     }
 
     #[test]
@@ -339,13 +344,13 @@ mod tests {
         check(text, &[7], read);
         let latin = b"{\"id\":7,\"result\":{\"a\":\"gr\xfc\xdfe \xc3\xbc\"}}";
         let read = "{\"jsonrpc\":\"2.0\",\"id\":7,\"result\":{\"a\":\"grüße ü\"}}";
-        assert_eq!(heard(latin, &[7]).0, [read]);
+        assert_eq!(parse_messages(latin, &[7]).0, [read]);
         let wide: Vec<u8> = "\u{feff}{\"id\":7,\"result\":{}}\n"
             .encode_utf16()
             .flat_map(u16::to_le_bytes)
             .collect();
         let read = "{\"jsonrpc\":\"2.0\",\"id\":7,\"result\":{}}";
-        assert_eq!(heard(&wide, &[7]).0, [read]);
+        assert_eq!(parse_messages(&wide, &[7]).0, [read]);
     }
 
     #[test]
@@ -366,7 +371,7 @@ mod tests {
         let told = format!("Number(8) -32603 the server sent a line that is not a message: {text}");
         check(text, &[7, 8], &told);
         for noise in ["Server v1.2", "{\"jsonrpc\": \"2.0\", \"id\": 8", "{}", "[]", "null", "12"] {
-            assert!(heard(noise.as_bytes(), &[8]).0.is_empty(), "{noise}");
+            assert!(parse_messages(noise.as_bytes(), &[8]).0.is_empty(), "{noise}");
         }
     }
 }

@@ -43,13 +43,13 @@ pub async fn start(
     let (control, events) = process.split();
     let (hear, heard) = mpsc::channel(HEARD_PIECES_MAX);
     let (said, say) = mpsc::channel(SAID_MESSAGES_MAX);
-    spawner.spawn(write(control.clone(), say));
-    spawner.spawn(read(control, events, hear, log.clone(), install));
+    spawner.spawn(write_messages(control.clone(), say));
+    spawner.spawn(read_output(control, events, hear, log.clone(), install));
     Ok(StdioWire { heard, said })
 }
 
 /// Writes messages to the server. Closes its input when the connection is closed.
-async fn write(control: ProcessControl, mut say: mpsc::Receiver<Vec<u8>>) {
+async fn write_messages(control: ProcessControl, mut say: mpsc::Receiver<Vec<u8>>) {
     while let Some(line) = say.recv().await {
         if control.write(&line).await.is_err() {
             // The program no longer reads. Its output or its exit explains why.
@@ -60,7 +60,7 @@ async fn write(control: ProcessControl, mut say: mpsc::Receiver<Vec<u8>>) {
 }
 
 /// Reads the program's output until the program has ended or the receiver is gone.
-async fn read(
+async fn read_output(
     control: ProcessControl,
     mut events: ProcessEvents,
     hear: mpsc::Sender<Vec<u8>>,

@@ -174,7 +174,7 @@ impl LineTransport {
 
     /// Closes the request that a message answers. Returns false for a response to no open request,
     /// for example one that was cancelled or already answered.
-    fn settle(&mut self, message: &IncomingMessage) -> bool {
+    fn close_request(&mut self, message: &IncomingMessage) -> bool {
         let id = match message {
             JsonRpcMessage::Response(response) => Some(&response.id),
             JsonRpcMessage::Error(error) => error.id.as_ref(),
@@ -248,7 +248,7 @@ impl Transport<RoleClient> for LineTransport {
                     }
                 }
             };
-            if self.settle(&message) {
+            if self.close_request(&message) {
                 return Some(message);
             }
         }
@@ -277,7 +277,7 @@ mod tests {
         log: Arc<LogLines>,
     }
 
-    fn ends() -> Ends {
+    fn wire_ends() -> Ends {
         let (server, heard) = mpsc::channel(HEARD_PIECES_MAX);
         let (said, told) = mpsc::channel(SAID_MESSAGES_MAX);
         let log = Arc::new(LogLines::default());
@@ -287,7 +287,7 @@ mod tests {
     }
 
     /// Sends requests with these IDs and ignores their content.
-    async fn ask(ends: &mut Ends, ids: impl IntoIterator<Item = i64>) {
+    async fn send_requests(ends: &mut Ends, ids: impl IntoIterator<Item = i64>) {
         for id in ids {
             let request = ClientRequest::PingRequest(<_>::default());
             ends.transport
@@ -303,21 +303,21 @@ mod tests {
         OutgoingMessage::request(ClientRequest::DiscoverRequest(request), RequestId::Number(id))
     }
 
-    fn logged(log: &LogLines) -> Vec<String> {
+    fn logged_texts(log: &LogLines) -> Vec<String> {
         log.list(None).into_iter().map(|line| line.text).collect()
     }
 
     #[tokio::test]
     async fn lines_that_are_not_messages_are_skipped_and_logged() {
-        let mut ends = ends();
-        ask(&mut ends, [7]).await;
+        let mut ends = wire_ends();
+        send_requests(&mut ends, [7]).await;
         let text =
             "starting…\n{\"a\":1}\n\n\u{1b}[1m{\n{\"jsonrpc\":\"2.0\",\"id\":7,\"result\":{}}\n";
         ends.server.send(text.into()).await.unwrap();
         let (_, id) = ends.transport.receive().await.unwrap().into_response().unwrap();
         assert_eq!(id, RequestId::Number(7));
         assert_eq!(
-            logged(&ends.log),
+            logged_texts(&ends.log),
             [
                 "it sent a line that is not a message: starting…",
                 "not an MCP message: {\"a\":1}",
@@ -328,18 +328,18 @@ mod tests {
 
     #[tokio::test]
     async fn flood_of_invalid_lines_is_logged_in_few_lines() {
-        let mut ends = ends();
-        ask(&mut ends, [7]).await;
+        let mut ends = wire_ends();
+        send_requests(&mut ends, [7]).await;
         let noise = "x\n".repeat(10_000) + "{\"jsonrpc\":\"2.0\",\"id\":7,\"result\":{}}\n";
         ends.server.send(noise.into()).await.unwrap();
         assert!(ends.transport.receive().await.is_some());
-        assert!(logged(&ends.log).len() < 40);
+        assert!(logged_texts(&ends.log).len() < 40);
     }
 
     #[tokio::test]
     async fn large_messages_and_batches_are_received_complete() {
-        let mut ends = ends();
-        ask(&mut ends, [1, 2, 3]).await;
+        let mut ends = wire_ends();
+        send_requests(&mut ends, [1, 2, 3]).await;
         let large = format!(
             "{{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{{\"x\":\"{}\"}}}}",
             "y".repeat(LARGE_BYTES)
@@ -356,13 +356,13 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn silent_server_is_treated_as_legacy() {
-        let mut ends = ends();
+        let mut ends = wire_ends();
         ends.transport.send(discover(0)).await.unwrap();
         assert!(ends.told.recv().await.is_some_and(|line| line.ends_with(b"\n")));
         let (error, id) = ends.transport.receive().await.unwrap().into_error().unwrap();
         assert_eq!((error.code, id), (ErrorCode::METHOD_NOT_FOUND, Some(RequestId::Number(0))));
         // The late response belongs to no open request.
-        ask(&mut ends, [1]).await;
+        send_requests(&mut ends, [1]).await;
         let late = "{\"jsonrpc\":\"2.0\",\"id\":0,\"result\":{}}\n{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{}}\n";
         ends.server.send(late.into()).await.unwrap();
         let (_, id) = ends.transport.receive().await.unwrap().into_response().unwrap();
@@ -371,8 +371,8 @@ mod tests {
 
     #[tokio::test]
     async fn a_message_over_several_lines_is_read() {
-        let mut ends = ends();
-        ask(&mut ends, [1, 2]).await;
+        let mut ends = wire_ends();
+        send_requests(&mut ends, [1, 2]).await;
         let text = "{\n{\n  \"jsonrpc\": \"2.0\",\r\n  \"id\": 1,\n  \"result\": {\n  }\n}\n{\n  odd\n\
                     {\"jsonrpc\":\"2.0\",\"id\":2,\"result\":{}}\n";
         ends.server.send(text.into()).await.unwrap();
@@ -384,8 +384,8 @@ mod tests {
 
     #[tokio::test]
     async fn overlong_message_fails_its_request() {
-        let mut ends = ends();
-        ask(&mut ends, [1, 2]).await;
+        let mut ends = wire_ends();
+        send_requests(&mut ends, [1, 2]).await;
         let text = "x".repeat(super::super::lines::LINE_BYTES_MAX);
         let late = format!("{{\"jsonrpc\":\"2.0\",\"result\":{{\"x\":\"{text}\"}},\"id\":2}}\n");
         ends.server.send(late.into()).await.unwrap();
@@ -396,7 +396,7 @@ mod tests {
 
     #[tokio::test]
     async fn transport_ends_with_the_server_and_closes_the_server_input() {
-        let mut ends = ends();
+        let mut ends = wire_ends();
         drop(ends.server);
         assert!(ends.transport.receive().await.is_none());
         ends.transport.close().await.unwrap();

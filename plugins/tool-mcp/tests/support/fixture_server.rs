@@ -124,7 +124,7 @@ impl FixtureServer {
         let accepting = tokio::spawn(async move {
             let mut connections = tokio::task::JoinSet::new();
             while let Ok((stream, _)) = listener.accept().await {
-                connections.spawn(serve(stream, Arc::clone(&handler), Arc::clone(&all)));
+                connections.spawn(serve_connection(stream, Arc::clone(&handler), Arc::clone(&all)));
             }
         });
         Self { url, seen, accepting }
@@ -148,12 +148,12 @@ impl FixtureServer {
 }
 
 /// Answers one request and closes the connection.
-async fn serve(
+async fn serve_connection(
     mut stream: TcpStream,
     handler: Arc<Handler>,
     all: Arc<Mutex<Vec<Seen>>>,
 ) -> Option<()> {
-    let seen = read(&mut stream).await?;
+    let seen = read_request(&mut stream).await?;
     all.lock().push(seen.clone());
     match handler(&seen) {
         Given::Whole(status, headers, body) => {
@@ -193,7 +193,7 @@ async fn write_events(stream: &mut TcpStream, texts: &[String]) -> Option<()> {
     Some(())
 }
 
-async fn read(stream: &mut TcpStream) -> Option<Seen> {
+async fn read_request(stream: &mut TcpStream) -> Option<Seen> {
     let mut read = Vec::new();
     let mut piece = vec![0; 64 * 1024];
     loop {

@@ -28,7 +28,7 @@ impl Drop for Ends {
 
 impl HttpBackend for HyperClient {
     fn send(&self, exchange: McpHttpRequest) -> BoxFuture<'static, Result<McpHttpResponse>> {
-        send(exchange).boxed()
+        exchange_with_hyper(exchange).boxed()
     }
 }
 
@@ -36,7 +36,7 @@ fn broken(what: impl std::fmt::Display) -> Error {
     Error::new(ErrorKind::Unavailable, format!("no answer: {what}")).temporary()
 }
 
-async fn send(exchange: McpHttpRequest) -> Result<McpHttpResponse> {
+async fn exchange_with_hyper(exchange: McpHttpRequest) -> Result<McpHttpResponse> {
     let url = Url::parse(&exchange.url).map_err(broken)?;
     let host = url.host_str().unwrap_or_default().to_owned();
     let port = url.port_or_known_default().unwrap_or(80);

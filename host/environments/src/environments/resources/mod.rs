@@ -112,7 +112,9 @@ impl EnvironmentResources {
 
     /// Finds a resource, unless it was lost with its worker.
     pub fn get(&self, name: &str) -> Option<ResourceFacts> {
-        self.find(name).filter(|entry| entry.keeper.ended().is_none()).map(|entry| entry.facts)
+        self.find_entry(name)
+            .filter(|entry| entry.keeper.ended().is_none())
+            .map(|entry| entry.facts)
     }
 
     /// Lists the living resources in the order of registration.
@@ -127,7 +129,7 @@ impl EnvironmentResources {
     /// # Errors
     /// If the resource is missing or gone, or its own error.
     pub async fn call(&self, call: ResourceCall) -> Result<Value, Error> {
-        let Some(entry) = self.find(&call.name) else {
+        let Some(entry) = self.find_entry(&call.name) else {
             return Err(not_found_error(&call.name, "`resources.list` shows the existing ones"));
         };
         if let Some(error) = entry.keeper.ended() {
@@ -221,7 +223,7 @@ impl EnvironmentResources {
         }
     }
 
-    fn find(&self, name: &str) -> Option<ResourceEntry> {
+    fn find_entry(&self, name: &str) -> Option<ResourceEntry> {
         let kept = self.lock();
         kept.position(name).map(|at| kept.entries[at].clone())
     }

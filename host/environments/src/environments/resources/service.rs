@@ -45,18 +45,20 @@ impl ResourceCaller {
         request: &[u8],
     ) -> Result<EngineServiceAnswer, Error> {
         match operation {
-            SET => to_served(&self.set(parse_request(request)?).await?),
-            GET => to_served(&self.resources.get(&parse_request::<ResourceName>(request)?.name)),
-            LIST => to_served(&self.resources.list()),
-            CALL => to_served(&self.resources.call(parse_request(request)?).await?),
-            GET_OR_CREATE => {
-                to_served(&self.get_or_create(&parse_request::<ResourceName>(request)?.name).await?)
+            SET => encode_answer(&self.set(parse_request(request)?).await?),
+            GET => {
+                encode_answer(&self.resources.get(&parse_request::<ResourceName>(request)?.name))
             }
+            LIST => encode_answer(&self.resources.list()),
+            CALL => encode_answer(&self.resources.call(parse_request(request)?).await?),
+            GET_OR_CREATE => encode_answer(
+                &self.get_or_create(&parse_request::<ResourceName>(request)?.name).await?,
+            ),
             REMOVE => {
                 let closed =
                     self.resources.remove(&parse_request::<ResourceName>(request)?.name).await;
                 self.record(closed.problem.as_deref());
-                to_served(&closed)
+                encode_answer(&closed)
             }
             other => {
                 let text = format!("this host has no service `{other}`");
@@ -69,7 +71,7 @@ impl ResourceCaller {
         let plugin = &self.plugin;
         let registry = self.host.plugins.registry();
         if registry.plugin(plugin.as_str()).is_some_and(is_of_all_sessions) {
-            return Err(of_all_sessions(plugin));
+            return Err(host_scope_error(plugin));
         }
         let closed = self.resources.set(self.entry(plugin, set, Arc::clone(&self.asker))).await?;
         self.record(closed.problem.as_deref());
@@ -97,7 +99,7 @@ impl ResourceCaller {
         // The sort is stable: among other plugins, the registry's order decides.
         found.sort_by_key(|entry| of(entry) != self.plugin);
         match found.first() {
-            Some(entry) if is_of_all_sessions(entry) => Err(of_all_sessions(&of(entry))),
+            Some(entry) if is_of_all_sessions(entry) => Err(host_scope_error(&of(entry))),
             Some(entry) => Ok(of(entry)),
             None => {
                 Err(not_found_error(name, "no active plugin creates a resource with this name"))
@@ -141,13 +143,13 @@ fn is_of_all_sessions(entry: &PluginEntry) -> bool {
     entry.candidate.manifest.scope == InstanceScope::Host
 }
 
-fn of_all_sessions(plugin: &PluginName) -> Error {
+fn host_scope_error(plugin: &PluginName) -> Error {
     let text =
         format!("plugin `{plugin}` is one for all sessions: it keeps no session's resources");
     Error::new(ErrorKind::Unavailable, text).with_hint("its manifest says `scope: host`")
 }
 
-fn to_served(answer: &impl Serialize) -> Result<EngineServiceAnswer, Error> {
+fn encode_answer(answer: &impl Serialize) -> Result<EngineServiceAnswer, Error> {
     serialize_request(answer).map(EngineServiceAnswer::Frame)
 }
 

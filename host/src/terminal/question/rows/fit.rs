@@ -2,7 +2,7 @@
 
 use jaato_runtime::visible;
 
-use super::broken::{broken, columns_of};
+use super::line_breaks::{broken, columns_of};
 use super::{BAR_COLUMNS, Extent, Row, SET_IN, Value};
 use crate::terminal::Look;
 

@@ -16,17 +16,17 @@ use super::*;
 /// allowed.
 struct Listing(Option<ErrorKind>);
 
-fn failed<T>(kind: ErrorKind) -> Result<T> {
+fn failed_result<T>(kind: ErrorKind) -> Result<T> {
     Err(Error::new(kind, "it fails"))
 }
 
 impl Files for Listing {
     async fn read(&self, _: &Reporter, _: FileRead) -> Result<(FileBytes, Vec<u8>)> {
-        failed(ErrorKind::NotFound)
+        failed_result(ErrorKind::NotFound)
     }
 
     async fn write(&self, _: &Reporter, _: FileWrite, _: Vec<u8>) -> Result<FileFacts> {
-        failed(ErrorKind::NotFound)
+        failed_result(ErrorKind::NotFound)
     }
 
     async fn stat(&self, _: &Reporter, path: FilePath) -> Result<FileFacts> {
@@ -36,18 +36,18 @@ impl Files for Listing {
 
     async fn list(&self, _: &Reporter, list: FolderList) -> Result<FolderEntries> {
         match self.0 {
-            _ if !list.path.starts_with("/ws") => failed(ErrorKind::PermissionDenied),
-            Some(kind) => failed(kind),
+            _ if !list.path.starts_with("/ws") => failed_result(ErrorKind::PermissionDenied),
+            Some(kind) => failed_result(kind),
             None => Ok(FolderEntries::default()),
         }
     }
 
     async fn delete(&self, _: &Reporter, _: FileDelete) -> Result<()> {
-        failed(ErrorKind::NotFound)
+        failed_result(ErrorKind::NotFound)
     }
 
     async fn make_folder(&self, _: &Reporter, _: FolderMake) -> Result<()> {
-        failed(ErrorKind::NotFound)
+        failed_result(ErrorKind::NotFound)
     }
 }
 

@@ -11,9 +11,9 @@ use jaato_types::process::{
 use jaato_types::{ErrorKind, Frame, Result};
 use serde_json::{Value, json};
 
-use super::{PreparedEnvironment, ask, ask_with_bytes, frame_of, has_shell};
+use super::{PreparedEnvironment, ask_environment, ask_with_bytes, frame_of, has_shell};
 use crate::FakeHost;
-use crate::conformance::{ConformanceSuite, ConformanceVerdict, ensure, told};
+use crate::conformance::{ConformanceSuite, ConformanceVerdict, ensure, error_in};
 
 /// The most output of one command that is read.
 pub(super) const OUTPUT_BYTES_MAX: usize = 1024 * 1024;
@@ -85,12 +85,13 @@ impl PreparedEnvironment<'_> {
         spawn: &Spawn,
         input: &[u8],
     ) -> std::result::Result<CommandOutcome, String> {
-        let spawned: Value = ask(self.instance, SPAWN, spawn).map_err(told("a command"))?;
+        let spawned: Value =
+            ask_environment(self.instance, SPAWN, spawn).map_err(error_in("a command"))?;
         let process = spawned["process"].as_u64().ok_or("a command has no number")?;
         if spawn.stdin == Stdin::Piped {
             let write = json!({ "process": process, "close": true });
             ask_with_bytes::<Value>(self.instance, WRITE, &write, input)
-                .map_err(told("its input"))?;
+                .map_err(error_in("its input"))?;
         }
         self.read(spawned[STREAM_KEY].as_u64().ok_or("a command has no stream")?)
     }
@@ -104,40 +105,45 @@ impl PreparedEnvironment<'_> {
                 &StreamNext { stream, ..StreamNext::default() },
                 &[],
             )
-            .map_err(told("its stream"))?;
+            .map_err(error_in("its stream"))?;
             let parsed = Frame::parse(&frame).map_err(|error| error.to_string())?;
             if parsed.json == STREAM_END.to_string().as_bytes() {
                 break;
             }
             ran.take(&parsed)?;
         }
-        let closed: Result<Value> =
-            ask(self.instance, STREAM_CLOSE, &StreamClose { stream, ..StreamClose::default() });
-        closed.map_err(told("closing a stream"))?;
+        let closed: Result<Value> = ask_environment(
+            self.instance,
+            STREAM_CLOSE,
+            &StreamClose { stream, ..StreamClose::default() },
+        );
+        closed.map_err(error_in("closing a stream"))?;
         Ok(ran)
     }
 
     fn run_here(&self, spawn: &Spawn, input: &[u8]) -> std::result::Result<CommandOutcome, String> {
-        let prepared = self.prepare(spawn).map_err(told("a command is prepared"))?;
-        let program = self.host.start_program(&prepared).map_err(told("a prepared command"))?;
+        let prepared = self.prepare(spawn).map_err(error_in("a command is prepared"))?;
+        let program = self.host.start_program(&prepared).map_err(error_in("a prepared command"))?;
         if spawn.stdin == Stdin::Piped {
-            program.write(input).map_err(told("its input"))?;
+            program.write(input).map_err(error_in("its input"))?;
         }
         let mut ran = CommandOutcome::default();
-        while let Some(frame) = program.next().map_err(told("its stream"))? {
+        while let Some(frame) = program.next().map_err(error_in("its stream"))? {
             ran.take(&Frame::parse(&frame).map_err(|error| error.to_string())?)?;
         }
         Ok(ran)
     }
 
     fn prepare(&self, spawn: &Spawn) -> Result<Spawn> {
-        ask(self.instance, PREPARE, spawn)
+        ask_environment(self.instance, PREPARE, spawn)
     }
 
     /// Tries to start a command.
     fn start(&self, way: CommandRunner, spawn: &Spawn) -> Result<()> {
         match way {
-            CommandRunner::Environment => ask::<Value>(self.instance, SPAWN, spawn).map(drop),
+            CommandRunner::Environment => {
+                ask_environment::<Value>(self.instance, SPAWN, spawn).map(drop)
+            }
             CommandRunner::Host => self.host.start_program(&self.prepare(spawn)?).map(drop),
         }
     }
@@ -177,7 +183,7 @@ pub fn what_the_host_runs_is_prepared(
         let asked =
             Spawn::shell("true").variable("MOON", "full").piped_stdin().deadline_ms(LONG_MS);
         let asked = asked.label("the moon");
-        let prepared = ready.prepare(&asked).map_err(told("a command is prepared"))?;
+        let prepared = ready.prepare(&asked).map_err(error_in("a command is prepared"))?;
         let kept = |it: &Spawn| (it.stdin, it.deadline_ms, it.label.clone());
         ensure(kept(&prepared) == kept(&asked), || format!("{asked:?} becomes {prepared:?}"))?;
         let words = [std::slice::from_ref(&prepared.program), &prepared.args].concat();
@@ -210,13 +216,14 @@ pub fn its_own_deadline_holds(suite: &ConformanceSuite, host: &FakeHost) -> Conf
             break;
         }
         let started: ProcessStartAnswer =
-            ask(ready.instance, START, &Spawn::shell("sleep 300")).map_err(told("a program"))?;
+            ask_environment(ready.instance, START, &Spawn::shell("sleep 300"))
+                .map_err(error_in("a program"))?;
         let ran = ready.run(way, &Spawn::shell("echo begun; sleep 300"), b"")?;
         ensure(ran.exit.timed_out, || format!("its time is not up: {:?}", ran.exit))?;
         ensure(ran.stdout == b"begun\n", || format!("it printed {:?}", shown(&ran.stdout)))?;
         let ran = ready.run(way, &Spawn::shell("exit 2").deadline_ms(LONG_MS), b"")?;
         ensure(ran.exit.code == Some(2), || format!("its own deadline is lost: {:?}", ran.exit))?;
-        let listed: Vec<ProcessFacts> = ready.ask(LIST, Value::Null).map_err(told("a list"))?;
+        let listed: Vec<ProcessFacts> = ready.ask(LIST, Value::Null).map_err(error_in("a list"))?;
         let is_running = |it: &ProcessFacts| it.process == started.process && it.exit.is_none();
         ensure(listed.iter().any(is_running), || format!("a program has ended: {listed:?}"))?;
     }
@@ -227,9 +234,10 @@ pub fn its_own_deadline_holds(suite: &ConformanceSuite, host: &FakeHost) -> Conf
 pub fn a_command_is_ended(suite: &ConformanceSuite, host: &FakeHost) -> ConformanceVerdict {
     let Some(ready) = PreparedEnvironment::on(suite, host)? else { return Ok(()) };
     if has_shell(&ready) {
-        let spawned: Value = ask(ready.instance, SPAWN, &Spawn::shell("sleep 300; echo late"))
-            .map_err(told("a command"))?;
-        ready.ask::<Value>(END, spawned.clone()).map_err(told("its end"))?;
+        let spawned: Value =
+            ask_environment(ready.instance, SPAWN, &Spawn::shell("sleep 300; echo late"))
+                .map_err(error_in("a command"))?;
+        ready.ask::<Value>(END, spawned.clone()).map_err(error_in("its end"))?;
         let ran = ready.read(spawned[STREAM_KEY].as_u64().unwrap_or_default())?;
         ensure(ran.stdout.is_empty(), || {
             format!("it printed after its end: {:?}", shown(&ran.stdout))

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use super::{PreparedEnvironment, ask_with_bytes, frame_of};
 use crate::FakeHost;
-use crate::conformance::{ConformanceSuite, ConformanceVerdict, ensure, told};
+use crate::conformance::{ConformanceSuite, ConformanceVerdict, ensure, error_in};
 
 /// The folder of the checks.
 pub(super) const FOLDER: &str = "conformance";
@@ -31,19 +31,20 @@ impl PreparedEnvironment<'_> {
             return Ok(false);
         }
         for (path, text) in files {
-            self.write(path, text).map_err(told(format!("writing `{path}`")))?;
+            self.write_file(path, text).map_err(error_in(format!("writing `{path}`")))?;
         }
         Ok(true)
     }
 
-    fn write(&self, path: &str, text: &str) -> Result<Value> {
-        let write = json!({ "path": below(path), "parents": true });
+    fn write_file(&self, path: &str, text: &str) -> Result<Value> {
+        let write = json!({ "path": path_below(path), "parents": true });
         ask_with_bytes(self.instance, WRITE, &write, text.as_bytes())
     }
 
     fn text(&self, path: &str) -> std::result::Result<String, String> {
-        let read: FileText =
-            self.ask(READ_TEXT, json!({ "path": below(path) })).map_err(told("reading"))?;
+        let read: FileText = self
+            .ask(READ_TEXT, json!({ "path": path_below(path) }))
+            .map_err(error_in("reading"))?;
         Ok(read.text)
     }
 
@@ -64,12 +65,12 @@ impl PreparedEnvironment<'_> {
         operation: &str,
         request: &Value,
     ) -> std::result::Result<(Value, Vec<Vec<u8>>), String> {
-        let opened: Value = self.ask(operation, request.clone()).map_err(told(operation))?;
+        let opened: Value = self.ask(operation, request.clone()).map_err(error_in(operation))?;
         let next = json!({ "stream": opened[STREAM_KEY] });
         let mut frames = Vec::new();
         loop {
             let frame =
-                frame_of(self.instance, STREAM_NEXT, &next, &[]).map_err(told("a piece"))?;
+                frame_of(self.instance, STREAM_NEXT, &next, &[]).map_err(error_in("a piece"))?;
             if matches!(Frame::read::<Value>(&frame), Ok(end) if end == json!(STREAM_END)) {
                 break;
             }
@@ -77,7 +78,7 @@ impl PreparedEnvironment<'_> {
             ensure(frames.len() < ANSWERS_MAX, || format!("`{operation}` has no end"))?;
         }
         let close: Result<Value> = self.ask(STREAM_CLOSE, next);
-        close.map_err(told("closing a stream"))?;
+        close.map_err(error_in("closing a stream"))?;
         Ok((opened, frames))
     }
 
@@ -85,13 +86,13 @@ impl PreparedEnvironment<'_> {
     pub(super) fn ends(self, host: &FakeHost, has_files: bool) -> ConformanceVerdict {
         if has_files {
             let delete = json!({ "path": FOLDER, "recursive": true });
-            self.ask::<Value>(DELETE, delete).map_err(told("deleting a folder"))?;
+            self.ask::<Value>(DELETE, delete).map_err(error_in("deleting a folder"))?;
         }
         self.takes_down(host)
     }
 }
 
-fn below(path: &str) -> String {
+fn path_below(path: &str) -> String {
     format!("{FOLDER}/{path}")
 }
 
@@ -109,19 +110,18 @@ pub fn texts_are_read_in_ranges(suite: &ConformanceSuite, host: &FakeHost) -> Co
             (characters(6, 8), "zwei – 🌓", true),
             (characters(0, 4), "eins", true),
         ] {
-            let read =
-                json!({ "path": below("a.txt"), "unit": unit, "offset": offset, "length": length });
-            let found: FileText = ready.ask(READ_TEXT, read.clone()).map_err(told(&read))?;
+            let read = json!({ "path": path_below("a.txt"), "unit": unit, "offset": offset, "length": length });
+            let found: FileText = ready.ask(READ_TEXT, read.clone()).map_err(error_in(&read))?;
             ensure((found.text.as_str(), found.has_more) == (text, has_more), || {
                 format!("{read} is read as {:?}, more: {}", found.text, found.has_more)
             })?;
             ensure(found.size == 24, || format!("its reported size is {}", found.size))?;
         }
-        let no_text = json!({ "path": below("bytes") });
+        let no_text = json!({ "path": path_below("bytes") });
         let write: Result<Value> = ask_with_bytes(ready.instance, WRITE, &no_text, b"a\xffb");
-        write.map_err(told("writing bytes"))?;
+        write.map_err(error_in("writing bytes"))?;
         ready.refuses(READ_TEXT, no_text, ErrorKind::InvalidArguments)?;
-        ready.refuses(READ_TEXT, json!({ "path": below("gone") }), ErrorKind::NotFound)?;
+        ready.refuses(READ_TEXT, json!({ "path": path_below("gone") }), ErrorKind::NotFound)?;
     }
     ready.ends(host, has)
 }
@@ -135,7 +135,7 @@ pub fn edits_are_made_whole_or_not_at_all(
     let text = "moon\nsun\nsun\n";
     let has = ready.has_files(EDIT, &[("a.txt", text)])?;
     if has {
-        let edit = |edits: Value| json!({ "path": below("a.txt"), "edits": edits });
+        let edit = |edits: Value| json!({ "path": path_below("a.txt"), "edits": edits });
         for (edits, kind) in [
             (json!([{ "old": "sun", "new": "star" }]), ErrorKind::Conflict),
             (
@@ -152,7 +152,7 @@ pub fn edits_are_made_whole_or_not_at_all(
         let both = json!([
             { "old": "moon", "new": "luna" }, { "old": "sun", "new": "sol", "all": true },
         ]);
-        let edited: FileEditAnswer = ready.ask(EDIT, edit(both)).map_err(told("an edit"))?;
+        let edited: FileEditAnswer = ready.ask(EDIT, edit(both)).map_err(error_in("an edit"))?;
         ensure(edited.replaced == [1, 2], || format!("replaced: {:?}", edited.replaced))?;
         let left = ready.text("a.txt")?;
         ensure(left == "luna\nsol\nsol\n", || format!("the edits leave {left:?}"))?;
@@ -171,9 +171,9 @@ pub fn files_are_copied_and_moved(suite: &ConformanceSuite, host: &FakeHost) -> 
     let files = [("a.txt", "a"), ("b.txt", "b"), ("f/one", "1"), ("f/g/two", "2")];
     let has = ready.has_files(COPY, &files)? && ready.has_files(MOVE, &[])?;
     if has {
-        let pair = |from: &str, to: &str| json!({ "from": below(from), "to": below(to) });
+        let pair = |from: &str, to: &str| json!({ "from": path_below(from), "to": path_below(to) });
         let done = |operation, request: Value| {
-            ready.ask::<Value>(operation, request.clone()).map(drop).map_err(told(request))
+            ready.ask::<Value>(operation, request.clone()).map(drop).map_err(error_in(request))
         };
         for operation in [COPY, MOVE] {
             ready.refuses(operation, pair("a.txt", "b.txt"), ErrorKind::Conflict)?;
@@ -181,7 +181,7 @@ pub fn files_are_copied_and_moved(suite: &ConformanceSuite, host: &FakeHost) -> 
             ready.refuses(operation, pair("gone", "c.txt"), ErrorKind::NotFound)?;
         }
         ready.refuses(COPY, pair("f", "f/inside"), ErrorKind::InvalidArguments)?;
-        ready.refuses(STAT, json!({ "path": below("f/inside") }), ErrorKind::NotFound)?;
+        ready.refuses(STAT, json!({ "path": path_below("f/inside") }), ErrorKind::NotFound)?;
         let mut over = pair("a.txt", "b.txt");
         over["overwrite"] = json!(true);
         done(COPY, over)?;
@@ -199,7 +199,7 @@ pub fn files_are_copied_and_moved(suite: &ConformanceSuite, host: &FakeHost) -> 
             ensure(found == text, || format!("`{path}` holds {found:?}, not {text:?}"))?;
         }
         for path in ["a.txt", "f"] {
-            ready.refuses(STAT, json!({ "path": below(path) }), ErrorKind::NotFound)?;
+            ready.refuses(STAT, json!({ "path": path_below(path) }), ErrorKind::NotFound)?;
         }
     }
     ready.ends(host, has)
@@ -224,7 +224,7 @@ pub fn trees_are_gone_through(suite: &ConformanceSuite, host: &FakeHost) -> Conf
         ensure(all == ["a", "b", "b/a", "b/a/one", "b/two", "c"], || format!("{all:?}"))?;
         let top = walked(json!({ "path": FOLDER, "depth_max": 1 }))?;
         ensure(top == ["a", "b", "c"], || format!("one folder deep: {top:?}"))?;
-        ready.refuses(WALK, json!({ "path": below("gone") }), ErrorKind::NotFound)?;
+        ready.refuses(WALK, json!({ "path": path_below("gone") }), ErrorKind::NotFound)?;
     }
     ready.ends(host, has)
 }
@@ -239,7 +239,7 @@ pub fn files_come_and_go_in_pieces(
         && ready.has_files(WRITE_STREAM, &[])?;
     if has {
         let read = |extra: Value| -> std::result::Result<(u64, Vec<u8>), String> {
-            let mut request = json!({ "path": below("a.txt") });
+            let mut request = json!({ "path": path_below("a.txt") });
             for (key, value) in extra.as_object().into_iter().flatten() {
                 request[key] = value.clone();
             }
@@ -257,13 +257,13 @@ pub fn files_come_and_go_in_pieces(
         ensure(part == (10, b"3456".to_vec()), || format!("a part: {part:?}"))?;
 
         let begin = || -> std::result::Result<Value, String> {
-            let write = json!({ "path": below("a.txt") });
-            let begun: Value = ready.ask(WRITE_STREAM, write).map_err(told("a file"))?;
+            let write = json!({ "path": path_below("a.txt") });
+            let begun: Value = ready.ask(WRITE_STREAM, write).map_err(error_in("a file"))?;
             let piece = json!({ "file": begun["file"] });
             for bytes in [&b"new "[..], b"text"] {
                 let written: Result<Value> =
                     ask_with_bytes(ready.instance, WRITE_PIECE, &piece, bytes);
-                written.map_err(told("a piece"))?;
+                written.map_err(error_in("a piece"))?;
             }
             let before = ready.text("a.txt")?;
             ensure(before == "0123456789", || format!("before its end it is {before:?}"))?;
@@ -272,11 +272,11 @@ pub fn files_come_and_go_in_pieces(
         let left = begin()?;
         ready
             .ask::<Value>(STREAM_CLOSE, json!({ "stream": left[STREAM_KEY] }))
-            .map_err(told("leaving a file"))?;
+            .map_err(error_in("leaving a file"))?;
         let finished = begin()?;
         let facts: FileFacts = ready
             .ask(WRITE_FINISH, json!({ "file": finished["file"] }))
-            .map_err(told("finishing a file"))?;
+            .map_err(error_in("finishing a file"))?;
         ensure(facts.size == 8, || format!("{facts:?}"))?;
         let text = ready.text("a.txt")?;
         ensure(text == "new text", || format!("it holds {text:?}"))?;

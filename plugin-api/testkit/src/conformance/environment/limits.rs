@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use super::files::FOLDER;
 use super::{PreparedEnvironment, ask_with_bytes};
 use crate::FakeHost;
-use crate::conformance::{ConformanceSuite, ConformanceVerdict, ensure, told};
+use crate::conformance::{ConformanceSuite, ConformanceVerdict, ensure, error_in};
 
 type LimitCheckResult<T> = Result<T, String>;
 
@@ -33,18 +33,18 @@ const WAYS: [&str; 3] = ["secret/key", "./secret//key", "in/../secret/deep/../ke
 /// Returns the full path of the folder of the checks.
 fn folder(ready: &PreparedEnvironment<'_>) -> LimitCheckResult<String> {
     let facts: FileFacts =
-        ready.ask(STAT, json!({ "path": FOLDER })).map_err(told("its folder"))?;
+        ready.ask(STAT, json!({ "path": FOLDER })).map_err(error_in("its folder"))?;
     Ok(facts.path)
 }
 
-fn limited(limits: &FileLimits, mut request: Value) -> Value {
+fn limit_request(limits: &FileLimits, mut request: Value) -> Value {
     if let (Some(request), Ok(limits)) = (request.as_object_mut(), serde_json::to_value(limits)) {
         request.insert("limits".to_owned(), limits);
     }
     request
 }
 
-fn below(path: &str) -> String {
+fn path_below(path: &str) -> String {
     format!("{FOLDER}/{path}")
 }
 
@@ -58,44 +58,44 @@ pub fn what_is_denied_is_kept_off(suite: &ConformanceSuite, host: &FakeHost) -> 
         let denied = vec![format!("{top}/secret"), format!("{top}/in/sec*")];
         let limits = FileLimits { denied, ..FileLimits::default() };
         let refuses = |operation: &str, request: Value| {
-            ready.refuses(operation, limited(&limits, request), ErrorKind::PermissionDenied)
+            ready.refuses(operation, limit_request(&limits, request), ErrorKind::PermissionDenied)
         };
         for way in WAYS {
-            let path = below(way);
+            let path = path_below(way);
             for operation in [READ, READ_TEXT, READ_STREAM, STAT, WRITE, WRITE_STREAM, DELETE] {
                 refuses(operation, json!({ "path": path }))?;
             }
             refuses(EDIT, json!({ "path": path, "edits": [{ "old": "moon", "new": "sun" }] }))?;
             for operation in [MOVE, COPY] {
-                refuses(operation, json!({ "from": path, "to": below("new") }))?;
-                refuses(operation, json!({ "from": below("plain.txt"), "to": path }))?;
+                refuses(operation, json!({ "from": path, "to": path_below("new") }))?;
+                refuses(operation, json!({ "from": path_below("plain.txt"), "to": path }))?;
             }
         }
         for operation in [LIST, WALK] {
-            refuses(operation, json!({ "path": below("secret") }))?;
+            refuses(operation, json!({ "path": path_below("secret") }))?;
         }
-        refuses(SEARCH, json!({ "path": below("secret"), "pattern": "moon" }))?;
+        refuses(SEARCH, json!({ "path": path_below("secret"), "pattern": "moon" }))?;
         refuses(FIND, json!({ "path": FOLDER, "pattern": "secret/*" }))?;
-        refuses(READ, json!({ "path": below("secret/no/such") }))?;
-        refuses(MAKE_FOLDER, json!({ "path": below("secret/a/b"), "parents": true }))?;
-        refuses(DELETE, json!({ "path": below("in"), "recursive": true }))?;
+        refuses(READ, json!({ "path": path_below("secret/no/such") }))?;
+        refuses(MAKE_FOLDER, json!({ "path": path_below("secret/a/b"), "parents": true }))?;
+        refuses(DELETE, json!({ "path": path_below("in"), "recursive": true }))?;
         for operation in [MOVE, COPY] {
-            refuses(operation, json!({ "from": below("in"), "to": below("out") }))?;
+            refuses(operation, json!({ "from": path_below("in"), "to": path_below("out") }))?;
         }
-        let read = json!({ "path": below("plain.txt") });
-        let plain: Result<Value, _> = ready.ask(READ, limited(&limits, read));
-        plain.map_err(told("reading what is not denied"))?;
+        let read = json!({ "path": path_below("plain.txt") });
+        let plain: Result<Value, _> = ready.ask(READ, limit_request(&limits, read));
+        plain.map_err(error_in("reading what is not denied"))?;
         // Such a rule denies no folder.
         let limits = FileLimits { denied: vec![format!("{top}/*/.*")], ..FileLimits::default() };
-        let hidden = limited(&limits, json!({ "path": below("hidden/.key") }));
+        let hidden = limit_request(&limits, json!({ "path": path_below("hidden/.key") }));
         ready.refuses(READ, hidden, ErrorKind::PermissionDenied)?;
         for operation in [LIST, STAT] {
-            let request = limited(&limits, json!({ "path": below("hidden/") }));
+            let request = limit_request(&limits, json!({ "path": path_below("hidden/") }));
             let answer: Result<Value, _> = ready.ask(operation, request);
-            answer.map_err(told("a folder with hidden files"))?;
+            answer.map_err(error_in("a folder with hidden files"))?;
         }
-        let search = json!({ "path": below("hidden"), "pattern": "moon" });
-        pages::<SearchedPage>(&ready, SEARCH, limited(&limits, search))?;
+        let search = json!({ "path": path_below("hidden"), "pattern": "moon" });
+        pages::<SearchedPage>(&ready, SEARCH, limit_request(&limits, search))?;
     }
     ready.ends(host, has)
 }
@@ -113,7 +113,7 @@ pub fn searches_leave_out_what_is_denied(
         let in_folder = |more: Value| -> Value {
             let mut request = json!({ "path": FOLDER });
             super::searches::merge(&mut request, &more);
-            limited(&limits, request)
+            limit_request(&limits, request)
         };
         let found: Vec<SearchedPage> =
             pages(&ready, SEARCH, in_folder(json!({ "pattern": "moon" })))?;
@@ -135,7 +135,7 @@ pub fn searches_leave_out_what_is_denied(
         let mut entries = walked.iter().flat_map(|page| &page.entries);
         ensure(entries.all(|entry| !entry.path.contains("secret")), || format!("{walked:?}"))?;
         let listed: FolderEntries =
-            ready.ask(LIST, in_folder(json!({}))).map_err(told("a list"))?;
+            ready.ask(LIST, in_folder(json!({}))).map_err(error_in("a list"))?;
         ensure(listed.entries.iter().all(|entry| entry.name != "secret"), || {
             format!("{listed:?}")
         })?;
@@ -160,20 +160,21 @@ pub fn what_is_protected_is_not_changed(
             ..ProtectedFiles::default()
         };
         let limits = FileLimits { protected: Some(protected), ..FileLimits::default() };
-        let path = below("plain.txt");
-        let read: Result<Value, _> = ready.ask(READ, limited(&limits, json!({ "path": path })));
-        read.map_err(told("reading what is protected"))?;
-        let write = limited(&limits, json!({ "path": path }));
+        let path = path_below("plain.txt");
+        let read: Result<Value, _> =
+            ready.ask(READ, limit_request(&limits, json!({ "path": path })));
+        read.map_err(error_in("reading what is protected"))?;
+        let write = limit_request(&limits, json!({ "path": path }));
         let written: Result<Value, _> = ask_with_bytes(ready.instance, WRITE, &write, b"x");
         let error = written.err().ok_or("what is protected is written")?;
         ensure(error.kind == ErrorKind::PermissionDenied && error.hint.is_some(), || {
             format!("writing what is protected says {error}")
         })?;
-        let request = limited(&limits, json!({ "path": FOLDER, "pattern": "*.txt" }));
+        let request = limit_request(&limits, json!({ "path": FOLDER, "pattern": "*.txt" }));
         let found: Vec<FoundPage> = pages(&ready, FIND, request)?;
         let mut files = found.iter().flat_map(|page| &page.files);
         ensure(files.all(|file| file.protected), || format!("not told as protected: {found:?}"))?;
-        let request = limited(&limits, json!({ "path": FOLDER, "pattern": "plain.txt" }));
+        let request = limit_request(&limits, json!({ "path": FOLDER, "pattern": "plain.txt" }));
         let found: Vec<FoundPage> = pages(&ready, FIND, request)?;
         let mut files = found.iter().flat_map(|page| &page.files);
         ensure(files.any(|file| file.protected), || format!("not told as protected: {found:?}"))?;
@@ -190,20 +191,20 @@ pub fn what_changed_since_it_was_checked_is_refused(
     let Some(ready) = PreparedEnvironment::on(suite, host)? else { return Ok(()) };
     let has = ready.has_files(READ, &FILES)?;
     if has {
-        let path = below("plain.txt");
+        let path = path_below("plain.txt");
         let resolved: FileResolveAnswer =
-            ready.ask(RESOLVE, json!({ "paths": [path] })).map_err(told("resolving"))?;
+            ready.ask(RESOLVE, json!({ "paths": [path] })).map_err(error_in("resolving"))?;
         ensure(resolved.paths.len() == 1, || format!("{resolved:?}"))?;
         let known = resolved.paths.into_iter().flatten().filter(|it| it.identity.is_some());
         let limits = FileLimits { expected: known.collect(), ..FileLimits::default() };
         if !limits.is_empty() {
-            let read = limited(&limits, json!({ "path": path }));
+            let read = limit_request(&limits, json!({ "path": path }));
             let same: Result<Value, _> = ready.ask(READ, read.clone());
-            same.map_err(told("reading the same file"))?;
-            let away = json!({ "from": path, "to": below("away") });
-            ready.ask::<Value>(MOVE, away).map_err(told("moving"))?;
-            let pair = json!({ "from": below("away"), "to": path });
-            ready.ask::<Value>(COPY, pair).map_err(told("copying"))?;
+            same.map_err(error_in("reading the same file"))?;
+            let away = json!({ "from": path, "to": path_below("away") });
+            ready.ask::<Value>(MOVE, away).map_err(error_in("moving"))?;
+            let pair = json!({ "from": path_below("away"), "to": path });
+            ready.ask::<Value>(COPY, pair).map_err(error_in("copying"))?;
             ready.refuses(READ, read.clone(), ErrorKind::Conflict)?;
             ready.refuses(WRITE, read, ErrorKind::Conflict)?;
         }

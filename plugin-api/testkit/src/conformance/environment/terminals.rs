@@ -12,9 +12,9 @@ use jaato_types::{ErrorKind, Frame, Result};
 use serde_json::{Value, json};
 
 use super::commands::{OUTPUT_BYTES_MAX, shown};
-use super::{PreparedEnvironment, ask, ask_with_bytes, frame_of};
+use super::{PreparedEnvironment, ask_environment, ask_with_bytes, frame_of};
 use crate::FakeHost;
-use crate::conformance::{ConformanceSuite, ConformanceVerdict, ensure, told};
+use crate::conformance::{ConformanceSuite, ConformanceVerdict, ensure, error_in};
 
 /// Longer than a program takes to read its input.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -41,7 +41,8 @@ impl<'a> TerminalProgramScreen<'a> {
             columns: 101,
             ..TerminalSpawn::default()
         };
-        let spawned: Value = ask(ready.instance, SPAWN, &spawn).map_err(told("a terminal"))?;
+        let spawned: Value =
+            ask_environment(ready.instance, SPAWN, &spawn).map_err(error_in("a terminal"))?;
         let number = |key: &str| spawned[key].as_u64().ok_or(format!("it has no `{key}`"));
         let (terminal, stream) = (number("terminal")?, number(STREAM_KEY)?);
         Ok(Self { ready, terminal, stream, seen: Vec::new(), exit: None })
@@ -50,8 +51,8 @@ impl<'a> TerminalProgramScreen<'a> {
     /// Reads one piece. Returns false after the last one.
     fn more(&mut self) -> std::result::Result<bool, String> {
         let next = StreamNext { stream: self.stream, ..StreamNext::default() };
-        let frame =
-            frame_of(self.ready.instance, STREAM_NEXT, &next, &[]).map_err(told("its stream"))?;
+        let frame = frame_of(self.ready.instance, STREAM_NEXT, &next, &[])
+            .map_err(error_in("its stream"))?;
         let parsed = Frame::parse(&frame).map_err(|error| error.to_string())?;
         if parsed.json == STREAM_END.to_string().as_bytes() {
             return Ok(false);
@@ -83,25 +84,25 @@ impl<'a> TerminalProgramScreen<'a> {
     /// Reads to the end and returns the exit.
     fn rest(mut self) -> std::result::Result<ProcessExit, String> {
         while self.more()? {}
-        let closed: Result<Value> = ask(
+        let closed: Result<Value> = ask_environment(
             self.ready.instance,
             STREAM_CLOSE,
             &StreamClose { stream: self.stream, ..StreamClose::default() },
         );
-        closed.map_err(told("closing a stream"))?;
+        closed.map_err(error_in("closing a stream"))?;
         self.exit.ok_or("it does not report its exit".into())
     }
 
     fn act(&self, operation: &str, mut request: Value) -> ConformanceVerdict {
         request["terminal"] = self.terminal.into();
-        self.ready.ask::<Value>(operation, request).map(drop).map_err(told(operation))
+        self.ready.ask::<Value>(operation, request).map(drop).map_err(error_in(operation))
     }
 
     fn types(&self, text: &str) -> ConformanceVerdict {
         let named = json!({ "terminal": self.terminal });
         let typed: Result<Value> =
             ask_with_bytes(self.ready.instance, WRITE, &named, text.as_bytes());
-        typed.map(drop).map_err(told("typing"))
+        typed.map(drop).map_err(error_in("typing"))
     }
 
     /// Writes input to a program that reads, with a limit on the time. An environment that enforces
@@ -110,7 +111,7 @@ impl<'a> TerminalProgramScreen<'a> {
         let wait_ms = longest.as_millis() as u64;
         let named = json!({ "terminal": self.terminal, "wait_ms": wait_ms });
         let typed: Value = ask_with_bytes(self.ready.instance, WRITE, &named, text.as_bytes())
-            .map_err(told("typing within a time"))?;
+            .map_err(error_in("typing within a time"))?;
         ensure(typed["bytes"].is_null() || typed["bytes"] == text.len(), || {
             format!("of {} bytes that were typed it tells {}", text.len(), typed["bytes"])
         })
@@ -140,7 +141,7 @@ pub fn terminals_have_a_size_and_take_what_is_typed(
         screen.act(RESIZE, json!({ "rows": 5, "columns": 70 }))?;
         let state: TerminalState = ready
             .ask(STATE, json!({ "terminal": screen.terminal }))
-            .map_err(told("a look at it"))?;
+            .map_err(error_in("a look at it"))?;
         ensure(state.echoes != Some(false), || {
             format!("it does not show what is typed: {state:?}")
         })?;

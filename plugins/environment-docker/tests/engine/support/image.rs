@@ -48,9 +48,9 @@ fn tree(has_shell: bool) -> Result<Vec<u8>, String> {
         header.set_size(0);
         tar.append_data(&mut header, folder, std::io::empty()).unwrap();
     }
-    add(&mut tar, "bin/busybox", 0o755, &busybox);
-    add(&mut tar, "etc/os-release", 0o644, RELEASE.as_bytes());
-    add(&mut tar, "etc/passwd", 0o644, PASSWD.as_bytes());
+    add_member(&mut tar, "bin/busybox", 0o755, &busybox);
+    add_member(&mut tar, "etc/os-release", 0o644, RELEASE.as_bytes());
+    add_member(&mut tar, "etc/passwd", 0o644, PASSWD.as_bytes());
     let programs = [
         "sh", "sleep", "cat", "ls", "stty", "id", "setsid", "head", "wc", "dd", "touch", "rm", "ln",
     ];
@@ -63,7 +63,7 @@ fn tree(has_shell: bool) -> Result<Vec<u8>, String> {
     Ok(tar.into_inner().unwrap())
 }
 
-fn add(tar: &mut tar::Builder<Vec<u8>>, path: &str, mode: u32, bytes: &[u8]) {
+fn add_member(tar: &mut tar::Builder<Vec<u8>>, path: &str, mode: u32, bytes: &[u8]) {
     let mut header = tar::Header::new_gnu();
     header.set_mode(mode);
     header.set_size(bytes.len().try_into().unwrap());

@@ -21,13 +21,13 @@ const POINTS: usize = 6;
 /// The number of changes that one process makes to its file.
 const CHANGES: usize = 200;
 
-fn start(folder: &Path, job: &str) -> Command {
+fn start_job(folder: &Path, job: &str) -> Command {
     let mut command = Command::new(std::env::current_exe().unwrap());
-    of(&mut command, folder, job);
+    configure_job(&mut command, folder, job);
     command
 }
 
-fn of(command: &mut Command, folder: &Path, job: &str) {
+fn configure_job(command: &mut Command, folder: &Path, job: &str) {
     command.args([
         "--exact",
         "history::tests::processes::child_process_of_the_other_tests",
@@ -57,7 +57,7 @@ fn state(history: &History, path: &Path) -> Option<StoredFileState> {
     Some(StoredFileState { content, size: bytes.len() as u64, mode: 0o644 })
 }
 
-fn after(text: &str) -> Option<StoredFileState> {
+fn state_after(text: &str) -> Option<StoredFileState> {
     let content = ContentId::from_bytes(text.as_bytes());
     Some(StoredFileState { content, size: text.len() as u64, mode: 0o644 })
 }
@@ -75,8 +75,11 @@ fn apply(history: &History, work: &Path, point: usize) {
         after,
         moved_from: None,
     };
-    let files =
-        vec![step("changed", after("new")), step("made", after("made")), step("gone", None)];
+    let files = vec![
+        step("changed", state_after("new")),
+        step("made", state_after("made")),
+        step("gone", None),
+    ];
     die_at(0);
     let environment = "local".to_owned();
     let new = NewChange { files, environment, ..NewChange::default() };
@@ -135,7 +138,7 @@ fn change_is_applied_completely_or_not_at_all_if_the_process_is_killed() {
         fs::create_dir(&work).unwrap();
         fs::write(work.join("changed"), "old").unwrap();
         fs::write(work.join("gone"), "gone").unwrap();
-        let output = start(folder.path(), &format!("die {point}")).output().unwrap();
+        let output = start_job(folder.path(), &format!("die {point}")).output().unwrap();
         assert_eq!(is_aborted(output.status), point < POINTS, "{output:?}");
         let history = History::open(&folder.path().join("history")).unwrap();
         recover(&history, &work);
@@ -180,8 +183,8 @@ fn change_often(history: &History, name: &str) {
 #[test]
 fn two_processes_at_once_lose_nothing() {
     let folder = tempfile::tempdir().unwrap();
-    let mut children =
-        ["one", "two"].map(|name| start(folder.path(), &format!("change {name}")).spawn().unwrap());
+    let mut children = ["one", "two"]
+        .map(|name| start_job(folder.path(), &format!("change {name}")).spawn().unwrap());
     for child in &mut children {
         assert!(child.wait().unwrap().success());
     }
@@ -206,7 +209,7 @@ fn fill(history: &History, work: &Path) {
         let content = history.keep(text.as_bytes()).unwrap();
         let before = Some(StoredFileState { content, size: text.len() as u64, mode: 0o644 });
         let step =
-            FileTransition { path: path("a"), before, after: after("new"), moved_from: None };
+            FileTransition { path: path("a"), before, after: state_after("new"), moved_from: None };
         let new = NewChange { files: vec![step], ..NewChange::default() };
         let pending = history.begin(new).unwrap();
         if let Err(error) = pending.finish(ChangeOutcome::Done) {
@@ -224,7 +227,7 @@ fn on_a_full_disk_no_change_is_lost() {
     let mut command = Command::new("bash");
     command.args(["-c", "trap '' XFSZ; ulimit -f 16; exec \"$0\" \"$@\""]);
     command.arg(std::env::current_exe().unwrap());
-    of(&mut command, folder.path(), "fill all");
+    configure_job(&mut command, folder.path(), "fill all");
     let output = command.output().unwrap();
     assert!(output.status.success(), "{output:?}");
     let finished = fs::read_to_string(folder.path().join("work/finished")).unwrap();

@@ -49,7 +49,7 @@ fn new(history: &History, files: Vec<FileTransition>, undoes: Option<ChangeId>) 
 
 const WORDS: &[&str] = &["v0", "v1", "v2", "v3", "v4", "v5", "v6", "v7", "v8", "v9"];
 
-fn done(history: &History, files: Vec<FileTransition>) -> ChangeId {
+fn finish_change(history: &History, files: Vec<FileTransition>) -> ChangeId {
     history.begin(new(history, files, None)).unwrap().finish(ChangeOutcome::Done).unwrap()
 }
 
@@ -66,7 +66,7 @@ fn named_pipe_as_lock_file_is_refused_without_waiting() {
 fn history_files_are_private_to_the_user() {
     use std::os::unix::fs::PermissionsExt as _;
     let place = Place::new();
-    done(&place.history, vec![edit("a", Some("v0"), Some("v1"))]);
+    finish_change(&place.history, vec![edit("a", Some("v0"), Some("v1"))]);
     place.history.prune(&HistoryLimits::default()).unwrap();
     let mut folders = vec![place.folder.path().to_owned()];
     let mut names = Vec::new();
@@ -101,7 +101,7 @@ fn take_back(history: &History, step: super::super::UndoStep, now: &str) -> Stri
 fn later_session_can_undo_and_redo() {
     let place = Place::new();
     for (before, after) in [("v1", "v2"), ("v2", "v3"), ("v3", "v4")] {
-        done(&place.history, vec![edit("a", Some(before), Some(after))]);
+        finish_change(&place.history, vec![edit("a", Some(before), Some(after))]);
     }
     let mut now = "v4".to_owned();
     for expected in ["v3", "v2", "v1"] {
@@ -125,7 +125,10 @@ fn later_session_can_undo_and_redo() {
 #[test]
 fn change_is_listed_only_after_it_is_finished() {
     let place = Place::new();
-    done(&place.history, vec![edit("a", Some("v1"), Some("v2")), edit("b", None, Some("v1"))]);
+    finish_change(
+        &place.history,
+        vec![edit("a", Some("v1"), Some("v2")), edit("b", None, Some("v1"))],
+    );
     let pending =
         place.history.begin(new(&place.history, vec![edit("a", Some("v2"), Some("v3"))], None));
     let pending = pending.unwrap();
@@ -219,7 +222,7 @@ fn change_without_stored_contents_or_with_too_many_files_is_refused() {
 fn damaged_journal_lines_are_skipped_and_counted() {
     let place = Place::new();
     for (before, after) in [("v1", "v2"), ("v2", "v3"), ("v3", "v4")] {
-        done(&place.history, vec![edit("a", Some(before), Some(after))]);
+        finish_change(&place.history, vec![edit("a", Some(before), Some(after))]);
     }
     let text = fs::read_to_string(place.journal()).unwrap();
     let mut lines: Vec<_> = text.lines().map(str::to_owned).collect();
@@ -229,7 +232,7 @@ fn damaged_journal_lines_are_skipped_and_counted() {
     let history = place.again();
     assert_eq!(history.undo_step(&path("a")).unwrap().unwrap().change, ChangeId(1));
     assert_eq!((history.take_damaged().unwrap(), history.take_damaged().unwrap()), (2, 0));
-    done(&history, vec![edit("a", Some("v4"), Some("v5"))]);
+    finish_change(&history, vec![edit("a", Some("v4"), Some("v5"))]);
     assert_eq!(place.again().backups(None).unwrap().len(), 2);
 }
 
@@ -267,16 +270,16 @@ fn prune_removes_the_oldest_changes_and_keeps_pending_ones() {
     let pending = new(&place.history, vec![edit("c", Some("v0"), Some("v9"))], None);
     let _pending = place.history.begin(pending).unwrap();
     for (before, after) in [("v1", "v2"), ("v2", "v3"), ("v3", "v4"), ("v4", "v5")] {
-        done(&place.history, vec![edit("a", Some(before), Some(after))]);
+        finish_change(&place.history, vec![edit("a", Some(before), Some(after))]);
     }
-    done(&place.history, vec![edit("b", Some("v0"), Some("v1"))]);
+    finish_change(&place.history, vec![edit("b", Some("v0"), Some("v1"))]);
     let prune = |bounds: &HistoryLimits| {
         place.history.prune(bounds).unwrap();
         place.again().backups(None).unwrap().len()
     };
     assert_eq!(prune(&HistoryLimits { changes_per_file: 4, ..HistoryLimits::default() }), 5);
     assert_eq!(prune(&HistoryLimits { bytes: 10, ..HistoryLimits::default() }), 5);
-    done(&place.history, vec![edit("a", Some("v5"), Some("v6"))]);
+    finish_change(&place.history, vec![edit("a", Some("v5"), Some("v6"))]);
     assert_eq!(prune(&HistoryLimits { changes_per_file: 4, ..HistoryLimits::default() }), 5);
     assert_eq!(prune(&HistoryLimits { bytes: 9, ..HistoryLimits::default() }), 4);
     assert_eq!(prune(&HistoryLimits { steps: 3, ..HistoryLimits::default() }), 3);
@@ -326,8 +329,8 @@ fn ten_thousand_changes_leave_a_short_journal() {
 #[test]
 fn undo_of_an_older_change_is_recorded_as_a_new_step() {
     let place = Place::new();
-    let first = done(&place.history, vec![edit("a", Some("v1"), Some("v2"))]);
-    done(&place.history, vec![edit("a", Some("v2"), Some("v3"))]);
+    let first = finish_change(&place.history, vec![edit("a", Some("v1"), Some("v2"))]);
+    finish_change(&place.history, vec![edit("a", Some("v2"), Some("v3"))]);
     let files = vec![edit("a", Some("v3"), Some("v1"))];
     let new = new(&place.history, files, Some(first));
     let third = place.history.begin(new).unwrap().finish(ChangeOutcome::Done).unwrap();
@@ -340,8 +343,8 @@ fn undo_of_an_older_change_is_recorded_as_a_new_step() {
 fn repeated_undo_and_redo_removes_no_undoable_change() {
     let place = Place::new();
     let bounds = HistoryLimits { changes_per_file: 2, ..HistoryLimits::default() };
-    done(&place.history, vec![edit("a", Some("v1"), Some("v2"))]);
-    done(&place.history, vec![edit("a", Some("v2"), Some("v3"))]);
+    finish_change(&place.history, vec![edit("a", Some("v1"), Some("v2"))]);
+    finish_change(&place.history, vec![edit("a", Some("v2"), Some("v3"))]);
     let mut now = "v3".to_owned();
     for _ in 0..5 {
         let step = place.history.undo_step(&path("a")).unwrap().unwrap();

@@ -74,7 +74,7 @@ pub async fn interpret_reply(reply: McpHttpResponse, sent: SentMessage<'_>) -> H
     }
     let session = reply.header(SESSION_ID).map(str::to_owned);
     if !(200..300).contains(&status) {
-        return failed(reply, &sent, session).await;
+        return interpret_failure(reply, &sent, session).await;
     }
     // Notifications and responses expect no response, so the body is ignored.
     let Some(id) = sent.id().cloned() else { return Ok(StreamableHttpPostResponse::Accepted) };
@@ -94,7 +94,7 @@ pub async fn interpret_reply(reply: McpHttpResponse, sent: SentMessage<'_>) -> H
         let text = format!("the server answered {kind}: {body}");
         return Err(unavailable(text));
     }
-    let body = read(reply, sent.limits.max_json_response_size).await?;
+    let body = read_body(reply, sent.limits.max_json_response_size).await?;
     match answer_in(body, &id).await {
         Ok(JsonRpcMessage::Error(error)) if sessions::is_over(&error.error) && sent.renews() => {
             Err(StreamableHttpError::SessionExpired)
@@ -105,7 +105,7 @@ pub async fn interpret_reply(reply: McpHttpResponse, sent: SentMessage<'_>) -> H
 }
 
 /// Interprets a response with an error status. Its body may hold a protocol error.
-async fn failed(
+async fn interpret_failure(
     reply: McpHttpResponse,
     sent: &SentMessage<'_>,
     session: Option<String>,
@@ -116,7 +116,7 @@ async fn failed(
         Err(_) => format!("; try again after {}", safe(&truncate_chars(wait, 40))),
     });
     let body = match reply.is_of(JSON) {
-        true => read(reply, sent.limits.max_json_response_size).await?,
+        true => read_body(reply, sent.limits.max_json_response_size).await?,
         false => reply.beginning(sent.limits.max_error_response_size).await.into_bytes(),
     };
     let text = shown(&String::from_utf8_lossy(&body));
@@ -166,7 +166,7 @@ fn unavailable(text: String) -> StreamableHttpError<HttpFailure> {
     StreamableHttpError::Client(error.into())
 }
 
-async fn read(
+async fn read_body(
     reply: McpHttpResponse,
     bytes_max: usize,
 ) -> Result<Vec<u8>, StreamableHttpError<HttpFailure>> {

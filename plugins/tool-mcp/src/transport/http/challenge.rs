@@ -40,16 +40,16 @@ impl AuthChallenge {
 
     /// Returns true if the token is valid but lacks scopes.
     pub fn wants_scope(&self) -> bool {
-        self.parsed().is_some_and(|it| it.is_insufficient_scope())
+        self.parse_parameters().is_some_and(|it| it.is_insufficient_scope())
     }
 
     /// Lists the scopes that the server requires.
     pub fn scopes(&self) -> Vec<String> {
-        let scope = self.parsed().and_then(|it| it.scope).unwrap_or_default();
+        let scope = self.parse_parameters().and_then(|it| it.scope).unwrap_or_default();
         scope.split_whitespace().map(str::to_owned).collect()
     }
 
-    fn parsed(&self) -> Option<WWWAuthenticateParams> {
+    fn parse_parameters(&self) -> Option<WWWAuthenticateParams> {
         // The base URL does not matter, because no URL is read here.
         let base = Url::parse("http://127.0.0.1/").ok()?;
         Some(WWWAuthenticateParams::parse(self.header.as_deref()?, &base))

@@ -103,7 +103,7 @@ impl HttpClient {
             // The rest of the body is not needed.
             drop(reply);
             let Some(login) = self.login.as_ref().filter(|_| attempt < ATTEMPTS_MAX) else {
-                return Err(client(refused(self.login.is_some(), wants_more)));
+                return Err(client(refusal_failure(self.login.is_some(), wants_more)));
             };
             let sent = token.take();
             token = Some(match is_refused {
@@ -111,7 +111,7 @@ impl HttpClient {
                 false => login.wants_more(&challenge).await.map_err(client)?,
             });
         }
-        Err(client(refused(true, false)))
+        Err(client(refusal_failure(true, false)))
     }
 
     /// Waits if a stream was requested a moment ago. A server that closes each stream immediately,
@@ -230,7 +230,7 @@ fn is_call(message: &ClientJsonRpcMessage) -> bool {
 }
 
 /// Returns the error after the last attempt.
-fn refused(has_login: bool, wants_more: bool) -> HttpFailure {
+fn refusal_failure(has_login: bool, wants_more: bool) -> HttpFailure {
     let text = match (has_login, wants_more) {
         (false, _) => "the server refuses the `Authorization` header of its entry",
         (true, true) => "the server requires rights that it has already granted",

@@ -25,13 +25,13 @@ impl HttpBackend for HostHttp {
             Ok(McpHttpResponse {
                 status,
                 headers,
-                body: Box::pin(stream::try_unfold(response, next)),
+                body: Box::pin(stream::try_unfold(response, next_chunk)),
             })
         }
         .boxed()
     }
 }
 
-async fn next(mut response: HttpResponse) -> Result<Option<(Vec<u8>, HttpResponse)>> {
+async fn next_chunk(mut response: HttpResponse) -> Result<Option<(Vec<u8>, HttpResponse)>> {
     Ok(response.next().await?.map(|piece| (piece, response)))
 }

@@ -10,16 +10,16 @@ pub mod authorize;
 pub mod backend;
 pub mod challenge;
 pub mod client;
+pub mod create_transport;
 pub mod events;
 pub mod failure;
 pub mod host;
-pub mod reach;
 pub mod sessions;
 
 pub use authorize::Authorize;
 pub use backend::{HttpBackend, HttpBodyStream, McpHttpRequest, McpHttpResponse};
 pub use challenge::AuthChallenge;
 pub use client::HttpClient;
+pub use create_transport::{HttpTransport, has_authorization, transport};
 pub use failure::HttpFailure;
 pub use host::HostHttp;
-pub use reach::{HttpTransport, has_authorization, transport};
