@@ -195,7 +195,9 @@ impl DevelopmentRun {
             |error: io::Error| CommandFailure::new(Exit::Failed, format!("cannot ask: {error}"));
         match answer.map_err(said)? {
             Reply::Answer(Some(_)) => Ok(()),
-            _ => Err(refused("the builds are not trusted, so nothing was installed")),
+            Reply::Answer(None) | Reply::Nobody(_) => {
+                Err(refused("the builds are not trusted, so nothing was installed"))
+            }
         }
     }
 }

@@ -56,10 +56,7 @@ pub fn shapes(shapes: &mut Shapes) {
     let ended = AfterTool::new("phase", json!({ "day": 1 }), result.clone());
     shapes.add(&ended.with_call("c1".into(), "tool-moon".into(), true));
     shapes.add(&ResultChange { replace: Some(result), add: object(json!({ "seen": true })) });
-    shapes.add(&TurnEnd::new("it is full", 1, ContextFacts::default()));
-    shapes.add(&TurnEndAnswer { continue_with: "look again".to_owned() });
-    shapes.add(&BeforeGc::new(GcReason::Manual, ContextFacts::default()));
-    shapes.add(&SessionEnd::new(ContextFacts::default()));
+    ends(shapes);
     let event = Event::Notice { source: "host".to_owned(), text: "it is night".to_owned() };
     let event = EventEnvelope { v: 1, seq: 7, session: "s".into(), event };
     shapes.add(&EventBatch::new(vec![event]).with_dropped(2));
@@ -88,6 +85,14 @@ pub fn shapes(shapes: &mut Shapes) {
     shapes.add(&plan());
     shapes.add(&CompleteWords::new("moon", vec!["show".to_owned()], "fu"));
     shapes.add(&WordChoices { choices: vec![WordChoice::new("full", "all of it")] });
+}
+
+/// The ends of turns and sessions.
+fn ends(shapes: &mut Shapes) {
+    shapes.add(&TurnEnd::new("it is full", 1, ContextFacts::default()));
+    shapes.add(&TurnEndAnswer { continue_with: "look again".to_owned() });
+    shapes.add(&BeforeGc::new(GcReason::Manual, ContextFacts::default()));
+    shapes.add(&SessionEnd::new(ContextFacts::default()));
 }
 
 fn permission_prompt() -> PermissionPrompt {
