@@ -7,9 +7,7 @@ mod build;
 mod watch;
 
 use std::collections::BTreeSet;
-use std::io;
 use std::path::Path;
-use std::sync::Arc;
 use std::time::SystemTime;
 
 use jaato_install::{self as install, InstallSource};
@@ -22,11 +20,10 @@ use jaato_runtime::{Runtime, Setup, forget_copy, visible};
 
 use crate::args::GlobalArgs;
 use crate::exit::{CommandFailure, CommandResult, Exit};
-use crate::first_start::read_answer;
 use crate::install as installing;
 use crate::signals::cancel_on_signals;
-use crate::terminal::{self, Before, Dialog, Look, Reply, Text};
-use crate::{plugin, report, signals, start, trust};
+use crate::terminal::{self, Dialog, Look, Text};
+use crate::{plugin, report, start, trust};
 
 /// What the user wants of a development run.
 #[derive(Debug, Clone, Copy)]
@@ -170,7 +167,7 @@ impl DevelopmentRun {
         let refused = |text: &str| {
             CommandFailure::new(Exit::Usage, text).hint("`--yes` trusts the builds without asking")
         };
-        if terminal::nobody_types().is_some() || !terminal::errors_are_terminal() {
+        if !terminal::can_choose() {
             return Err(refused("no user can be asked whether the builds are trusted"));
         }
         let name = visible::name(name);
@@ -184,18 +181,9 @@ impl DevelopmentRun {
         let notes = std::iter::once(visible::name(&folder).into_owned());
         let notes = notes.chain(grants.iter().map(allows));
         dialog.notes = notes.map(|line| (Look::Plain, line)).collect();
-        let ending = signals::end_on_signals();
-        let open = Arc::new(terminal::open_question());
-        let read = |line: &str| read_answer(line, 1);
-        let fold =
-            |answer: &Option<usize>| answer.map(|_| Text::new().with(Look::Green, "✓ trusted"));
-        let answer = terminal::ask(open, dialog, Before::Dropped, read, fold).await;
-        drop(ending);
-        let said =
-            |error: io::Error| CommandFailure::new(Exit::Failed, format!("cannot ask: {error}"));
-        match answer.map_err(said)? {
-            Reply::Answer(Some(_)) => Ok(()),
-            Reply::Answer(None) | Reply::Nobody(_) => {
+        match terminal::choose(dialog, |_| Text::new().with(Look::Green, "✓ trusted")).await? {
+            Some(Some(_)) => Ok(()),
+            Some(None) | None => {
                 Err(refused("the builds are not trusted, so nothing was installed"))
             }
         }

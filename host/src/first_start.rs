@@ -50,7 +50,8 @@ pub async fn ask(runtime: &Runtime) -> Result<Option<ModelChoice>, CommandFailur
             choice: ModelChoice { model: local, may_download: false },
         }),
     }
-    let answer = terminal::choose(model_question(&offered), |at| folded_answer(&offered[at])).await?;
+    let answer =
+        terminal::choose(model_question(&offered), |at| folded_answer(&offered[at])).await?;
     let Some(answer) = answer else { return Ok(None) };
     let choice = offered.swap_remove(answer.ok_or_else(none_chosen)?).choice;
     if is_default {

@@ -11,14 +11,14 @@ use jaato_runtime::session_loop::{
 };
 use jaato_runtime::{Runtime, visible};
 
-use crate::client_answers::AnswerClient;
 use crate::args::{GlobalArgs, OutputForm, SessionArgs};
+use crate::client_answers::AnswerClient;
 use crate::conversation::SessionObservers;
 use crate::exit::{CommandFailure, CommandResult, Exit};
 use crate::sessions::resume::{self, SessionChoice};
 use crate::signals::cancel_on_signals;
 use crate::view::View;
-use crate::{attach, client_answers, conversation, report, start, terminal};
+use crate::{attach, conversation, report, start, terminal};
 
 /// The largest task, in bytes, because it goes to the provider with everything else.
 const TASK_BYTES_MAX: u64 = 4 * 1024 * 1024;

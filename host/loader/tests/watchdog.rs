@@ -136,7 +136,7 @@ async fn blocked_threads_are_replaced_and_the_plugin_is_disabled_in_the_end() {
 #[allow(clippy::await_holding_lock)]
 #[tokio::test]
 async fn poll_that_blocks_for_long_is_reported_once_more_without_a_strike() {
-    let _alone = alone();
+    let _alone = lock_tests();
     let mut house = House::new();
     let folder = tempfile::tempdir().unwrap();
     let instance = house.instance(&probe(), None).await;

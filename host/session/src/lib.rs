@@ -59,12 +59,11 @@ pub use cancel::Cancel;
 pub use clock::{SessionClock, SystemClock};
 pub use command::{CommandCall, SHARED_ANSWERS_MAX};
 pub use conditions::{CONDITION_MS_MAX, RUNS_BY_THEMSELVES_MAX};
-pub use deadline_pause::{DeadlineHold, DeadlinePause};
+pub use deadline_pause::{AnswerDeadline, DeadlineHold, DeadlinePause};
 pub use events::{EventEmitter, EventSink};
 pub use facts::{SharedFacts, estimate_tokens, percent_used};
 pub use gc::{GC_FAILURES_MAX, Gc, GcReport, OVERFLOWS_MAX, WINDOW_WAIT_MS, WindowOrigin};
 pub use history::{COLLECTED_BYTES_MAX, History, HistoryEntry, HistoryError, MessageMark};
-pub use deadline_pause::{AnswerDeadline, DeadlineHold, DeadlinePause};
 pub use hooks::{
     ADDITION_TOKENS_MAX, ADDITIONS_TOKENS_MAX, ARGUMENTS_SHOWN_BYTES_MAX, HOOK_FAILURES_MAX,
     HOOK_OPEN_MS_MAX, HookPlugin, HookPromptAddition, HookScope, Hooks, NoHooks,

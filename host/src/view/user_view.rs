@@ -458,7 +458,7 @@ impl People {
             }
             Event::TurnContinued { source, text } => {
                 let text = one_line(text, NOTICE_COLUMNS);
-                format!("{} makes the model continue: {text}", named(source))
+                format!("{} makes the model continue: {text}", visible_name(source))
             }
             Event::RequestChanged { source, options, tokens } => {
                 request_line(source, options, *tokens)

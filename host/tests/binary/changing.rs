@@ -72,7 +72,7 @@ fn invalid_dynamic_tool_is_refused_alone_and_the_plugin_gets_the_reason() {
 #[test]
 fn tool_that_is_set_when_a_session_begins_can_be_listed_shown_and_named() {
     let greet = call("greet_mars", &json!({}));
-    let Some(house) = house_with(&json!([greet, text("done")])) else { return };
+    let Some(house) = set_up_house(&json!([greet, text("done")])) else { return };
     house.configure_more("[plugins.fixture-changes]\nfirst = [\"greet_mars\", \"broken\"]\n");
     let list = house.run(&["tool", "list", "--json"]).code(0).json();
     let names = list.as_array().unwrap().iter().filter_map(|tool| tool["name"].as_str());

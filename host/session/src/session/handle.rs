@@ -158,7 +158,7 @@ impl SessionHandle {
 
     /// Tells plugins that the session ends, if it had a prompt. Waits for their answers.
     pub async fn tell_end(&self) {
-        if let Ok(shared) = self.shared() {
+        if let Ok(shared) = self.live_session() {
             shared.hooks.session_end().await;
         }
     }

@@ -4,7 +4,7 @@
 use serde_json::{Value, json};
 
 use super::switched::signed;
-use super::{PROVIDERS, Provider, Said, Turn, as_it_is, text};
+use super::{PROVIDERS, Provider, Said, Turn, text, unchanged_answer};
 use crate::support::House;
 use crate::support::server::Asked;
 
@@ -27,7 +27,7 @@ fn turns() -> [Turn; 5] {
 /// Runs jaato once for each of these inputs, and returns the last request with its messages.
 fn last_request(provider: &Provider, house: &House, runs: &[(&[&str], &str)]) -> (Value, String) {
     let vendor = provider.vendor(turns());
-    let server = provider.serve(&vendor, as_it_is);
+    let server = provider.serve(&vendor, unchanged_answer);
     let settings = provider.leading_to(&server);
     house.configure(&settings);
     for (words, input) in runs {

@@ -7,7 +7,8 @@ use std::path::{Path, PathBuf};
 use serde_json::{Value, json};
 
 use super::{
-    CONTINUE, RUN, file_of, only_id, run_all, runs, sessions, set_up_house, ship, text_answer,
+    CONTINUE, RUN, file_of, only_id, results, run_all, runs, sessions, set_up_house, ship,
+    text_answer,
 };
 use crate::support::openai::{SECRET, at, no_file_holds_the_key};
 use crate::support::server::{Answer, Asked, Server};
@@ -162,11 +163,11 @@ fn output_of(asked: &Asked) -> PathBuf {
 
 #[test]
 fn whole_output_stays_readable_in_a_copy_and_in_an_import_without_the_original() {
-    let Some(house) = furnish() else { return };
-    let Some(other) = furnish() else { return };
-    let said = [says("done"), says("in the copy"), says("in another home")];
+    let Some(house) = set_up_house() else { return };
+    let Some(other) = set_up_house() else { return };
+    let said = [text_answer("done"), text_answer("in the copy"), text_answer("in another home")];
     let server = Server::start([runs("seq 100000")].into_iter().chain(said));
-    play(&house, &server, &[&RUN, &["count"]]).code(0);
+    run_all(&house, &server, &[&RUN, &["count"]]).code(0);
     let id = only_id(&house);
     let path = output_of(&server.asked()[1]);
     let whole = fs::read(&path).unwrap();
@@ -175,7 +176,7 @@ fn whole_output_stays_readable_in_a_copy_and_in_an_import_without_the_original()
 
     let copy = house.run(&["session", "fork", &id]).code(0).stdout.trim().to_owned();
     house.run(&["session", "delete", &id, "--yes"]).code(0);
-    play(&house, &server, &[&["run", "--resume", &copy, "again"]]).code(0);
+    run_all(&house, &server, &[&["run", "--resume", &copy, "again"]]).code(0);
     let copied = output_of(&server.asked()[2]);
     assert!(!path.exists() && copied.starts_with(sessions(&house).join(&copy)), "{copied:?}");
     assert!(fs::read(&copied).unwrap() == whole);
@@ -186,7 +187,7 @@ fn whole_output_stays_readable_in_a_copy_and_in_an_import_without_the_original()
     let imported = other.run(&["session", "import", exported.to_str().unwrap()]).code(0);
     assert!(!imported.stderr.contains("missing"), "{imported}");
     let words = [&RUN, &["--resume", &copy, "and here"][..]];
-    play(&other, &server, &words).code(0);
+    run_all(&other, &server, &words).code(0);
     let there = output_of(&server.asked()[3]);
     assert!(there.starts_with(sessions(&other)), "{there:?}");
     assert!(fs::read(&there).unwrap() == whole);
@@ -194,7 +195,7 @@ fn whole_output_stays_readable_in_a_copy_and_in_an_import_without_the_original()
 
 #[test]
 fn key_in_an_imported_conversation_is_not_saved() {
-    let Some(house) = furnish() else { return };
+    let Some(house) = set_up_house() else { return };
     let header =
         json!({ "format": "jaato-transcript", "version": 1, "id": "20261128-150330-say3dk" });
     let text = format!("the key is {SECRET}");

@@ -364,20 +364,20 @@ fn chat_that_continues_does_not_ask_for_a_model() {
 
 #[test]
 fn session_continues_in_its_folder_with_its_options_of_the_environment() {
-    let Some(house) = furnish() else { return };
+    let Some(house) = set_up_house() else { return };
     fs::create_dir_all(house.workspace().join("docs/inner")).unwrap();
-    let turn = || [runs("pwd"), says("there")];
+    let turn = || [runs("pwd"), text_answer("there")];
     let server = Server::start((0..4).flat_map(|_| turn()));
     let docs = house.workspace().join("docs");
     let words = [&RUN[..], &["--environment-option", "default_path=inner", "where?"]].concat();
     at(&house, &server, &words).directory(&docs).run().code(0);
-    let output = play(&house, &server, &[&CONTINUE, &["and now?"]]).code(0);
+    let output = run_all(&house, &server, &[&CONTINUE, &["and now?"]]).code(0);
     let told = "the session works in folder `docs` of the workspace\n";
     assert!(output.stderr.contains(told), "{output}");
     // An option of the command line replaces the saved ones.
     let words = ["--environment-option", "default_path=.", "and here?"];
-    play(&house, &server, &[&CONTINUE, &words]).code(0);
-    play(&house, &server, &[&CONTINUE, &["and last?"]]).code(0);
+    run_all(&house, &server, &[&CONTINUE, &words]).code(0);
+    run_all(&house, &server, &[&CONTINUE, &["and last?"]]).code(0);
     let asked = server.asked();
     for (request, folder) in [(1, "docs/inner"), (3, "docs/inner"), (5, "docs"), (7, "docs")] {
         let result = results(&asked[request]).pop().unwrap();
@@ -387,10 +387,10 @@ fn session_continues_in_its_folder_with_its_options_of_the_environment() {
 
 #[test]
 fn session_of_another_environment_is_refused_before_the_chat_leaves_its_own() {
-    let Some(house) = furnish() else { return };
+    let Some(house) = set_up_house() else { return };
     house.ship(&fixture("rooms"));
-    let server = Server::start(["one", "two", "three", "four"].map(says));
-    play(&house, &server, &[&RUN, &["here"]]).code(0);
+    let server = Server::start(["one", "two", "three", "four"].map(text_answer));
+    run_all(&house, &server, &[&RUN, &["here"]]).code(0);
     let here = only_id(&house);
     let lines = format!("there\n/resume {here}\nstill there\n");
     let words = ["chat", "--environment", "rooms", "--model", "openai/test"];
@@ -402,7 +402,7 @@ fn session_of_another_environment_is_refused_before_the_chat_leaves_its_own() {
     assert_eq!(ids(&house).len(), 2);
     assert_extends(&server.asked()[1], &server.asked()[2]);
     // A later process returns to the environment of each session.
-    let output = play(&house, &server, &[&CONTINUE, &["and back"]]).code(0);
+    let output = run_all(&house, &server, &[&CONTINUE, &["and back"]]).code(0);
     let told = "the session continues in environment `rooms`, where it ran\n";
     assert!(output.stderr.contains(told), "{output}");
     assert_extends(&server.asked()[2], &server.asked()[3]);

@@ -91,9 +91,9 @@ fn models(server: &Server) -> Vec<Value> {
 
 #[test]
 fn mode_and_model_that_a_chat_changed_hold_in_a_copy_and_after_a_rewind() {
-    let Some(house) = furnish() else { return };
-    let makes = |name: &str| [runs(&format!("touch {name}")), says("done")];
-    let answers = [says("one")].into_iter().chain(makes("copied")).chain(makes("rewound"));
+    let Some(house) = set_up_house() else { return };
+    let makes = |name: &str| [runs(&format!("touch {name}")), text_answer("done")];
+    let answers = [text_answer("one")].into_iter().chain(makes("copied")).chain(makes("rewound"));
     let server = Server::start(answers);
     let words = ["--mode", "read-only", "--model", "openai/test"];
     let changed = ["first", "/mode ask", "/model openai/other"];
@@ -111,11 +111,11 @@ fn mode_and_model_that_a_chat_changed_hold_in_a_copy_and_after_a_rewind() {
 
 #[test]
 fn another_session_has_its_own_mode_and_model_in_a_chat() {
-    let Some(house) = furnish() else { return };
-    let tries = || [runs("touch made"), says("done")];
-    let server = Server::start([says("one"), says("two")].into_iter().chain(tries()));
+    let Some(house) = set_up_house() else { return };
+    let tries = || [runs("touch made"), text_answer("done")];
+    let server = Server::start([text_answer("one"), text_answer("two")].into_iter().chain(tries()));
     let strict = ["run", "--mode", "read-only", "--model", "openai/strict", "first"];
-    play(&house, &server, &[&strict]).code(0);
+    run_all(&house, &server, &[&strict]).code(0);
     let resume = format!("/resume {}", only_id(&house));
     let lines = ["hello", "/mode accept-edits", "/model openai/other", "/fork", &resume, "go"];
     chat(&house, &server, &["--mode", "ask", "--model", "openai/test"], &lines);
@@ -255,14 +255,14 @@ fn fork_leaves_the_original_unchanged() {
 
 #[test]
 fn rewind_of_a_copy_takes_back_the_edits_that_it_shares_with_the_original() {
-    let Some(house) = furnish() else { return };
+    let Some(house) = set_up_house() else { return };
     ship(&house, &["tool_file_edit"]);
     for name in ["a.txt", "b.txt"] {
         house.write(&format!("workspace/{name}"), "one\n");
     }
     let edit = |path: &str, old: &str, new: &str| {
         let edit = json!({ "path": path, "old": old, "new": new });
-        [Answer::calls(&[("updateFile", edit)]), says("done")]
+        [Answer::calls(&[("updateFile", edit)]), text_answer("done")]
     };
     let edits = [edit("a.txt", "one", "two"), edit("b.txt", "one", "mine")];
     let server = Server::start(edits.into_iter().flatten());

@@ -89,14 +89,14 @@ impl<'a> PreparedEnvironment<'a> {
 
     /// Returns true if the environment has the operation.
     fn has(&self, operation: &str, request: Value) -> bool {
-        let asked: Result<Value> = self.ask(operation, request);
+        let asked: Result<Value> = self.ask_environment(operation, request);
         asked.err().is_none_or(|error| error.kind != ErrorKind::UnknownOperation)
     }
 
     fn takes_down(self, host: &FakeHost) -> ConformanceVerdict {
-        let down: Result<Value> = self.ask(TEARDOWN, Value::Null);
+        let down: Result<Value> = self.ask_environment(TEARDOWN, Value::Null);
         down.map_err(error_in("its teardown"))?;
-        let gone: Result<Value> = self.ask(DESCRIBE, Value::Null);
+        let gone: Result<Value> = self.ask_environment(DESCRIBE, Value::Null);
         let is_gone = gone.is_err_and(|error| error.kind == ErrorKind::Unavailable);
         ensure(is_gone, || "it answers after its teardown".into())?;
         if let Some(folder) = self.facts.temporary_directory.filter(|_| self.facts.is_host) {
@@ -150,7 +150,7 @@ pub fn the_environment_is_named(suite: &ConformanceSuite, host: &FakeHost) -> Co
     ensure(!spec.title.trim().is_empty(), || "it has no title".into())?;
     let Some(ready) = PreparedEnvironment::on(suite, host)? else { return Ok(()) };
     let facts: EnvironmentFacts =
-        ready.ask(DESCRIBE, Value::Null).map_err(error_in("its facts"))?;
+        ready.ask_environment(DESCRIBE, Value::Null).map_err(error_in("its facts"))?;
     ensure(facts.name == spec.name, || format!("it calls itself `{}`", facts.name))?;
     ensure(facts.working_directory.starts_with('/'), || {
         format!("its working directory `{}` is not absolute", facts.working_directory)
@@ -187,18 +187,19 @@ pub fn files_are_kept(suite: &ConformanceSuite, host: &FakeHost) -> ConformanceV
         let text = "halb\r\nvoll – 🌓\n";
         ask_with_bytes::<Value>(ready.instance, WRITE, &write, text.as_bytes())
             .map_err(error_in("writing a file"))?;
-        let facts: FileFacts = ready.ask(STAT, write.clone()).map_err(error_in("a look"))?;
+        let facts: FileFacts =
+            ready.ask_environment(STAT, write.clone()).map_err(error_in("a look"))?;
         ensure(facts.kind == FileKind::File, || format!("it is {:?}", facts.kind))?;
         if ready.has(READ_TEXT, write.clone()) {
             let read: FileText =
-                ready.ask(READ_TEXT, write.clone()).map_err(error_in("reading"))?;
+                ready.ask_environment(READ_TEXT, write.clone()).map_err(error_in("reading"))?;
             ensure(read.text == text, || format!("{text:?} is read as {:?}", read.text))?;
         }
         let listed: FolderEntries =
-            ready.ask(LIST, json!({ "path": "" })).map_err(error_in("listing"))?;
+            ready.ask_environment(LIST, json!({ "path": "" })).map_err(error_in("listing"))?;
         let is_listed = listed.entries.iter().any(|entry| entry.name == "moon.txt");
         ensure(is_listed, || format!("it is not listed: {listed:?}"))?;
-        ready.ask::<Value>(DELETE, write.clone()).map_err(error_in("deleting"))?;
+        ready.ask_environment::<Value>(DELETE, write.clone()).map_err(error_in("deleting"))?;
         ready.refuses(STAT, write, ErrorKind::NotFound)?;
     }
     ready.takes_down(host)
@@ -210,7 +211,7 @@ pub fn files_outside_are_refused(suite: &ConformanceSuite, host: &FakeHost) -> C
     if ready.has(STAT, json!({ "path": "nothing" })) {
         let up = "../".repeat(30);
         for path in ["../moon.txt", "/etc/passwd", &format!("{up}etc/passwd")] {
-            let asked: Result<Value> = ready.ask(STAT, json!({ "path": path }));
+            let asked: Result<Value> = ready.ask_environment(STAT, json!({ "path": path }));
             let Err(error) = asked else {
                 return Err(format!("`{path}` is outside the allowed folders but is not refused"));
             };
@@ -239,7 +240,7 @@ pub fn programs_outlive_their_call(
                 .map_err(error_in("a program"))?;
         let named = json!({ "process": started.process });
         let waited: ProcessWaitAnswer =
-            ready.ask(WAIT, named.clone()).map_err(error_in("its exit"))?;
+            ready.ask_environment(WAIT, named.clone()).map_err(error_in("its exit"))?;
         ensure(waited.exit.and_then(|exit| exit.code) == Some(5), || {
             "its exit code is wrong or missing".into()
         })?;
@@ -248,8 +249,8 @@ pub fn programs_outlive_their_call(
         let parsed = Frame::parse(&frame).map_err(|error| error.to_string())?;
         let facts: ProcessOutput = parsed.json().map_err(|error| error.to_string())?;
         ensure((facts.printed, parsed.bytes) == (5, b"moon\n"), || format!("{facts:?}"))?;
-        ready.ask::<Value>(FORGET, named.clone()).map_err(error_in("forgetting it"))?;
-        let gone: Result<Value> = ready.ask(WAIT, named);
+        ready.ask_environment::<Value>(FORGET, named.clone()).map_err(error_in("forgetting it"))?;
+        let gone: Result<Value> = ready.ask_environment(WAIT, named);
         let is_gone = gone.is_err_and(|error| error.kind == ErrorKind::NotFound);
         ensure(is_gone, || "a program still exists after it was removed".into())?;
     }
@@ -279,7 +280,7 @@ pub fn unknown_operations_of_it_are_named(
 ) -> ConformanceVerdict {
     let Some(ready) = PreparedEnvironment::on(suite, host)? else { return Ok(()) };
     for operation in ["environment.moon", "files.moon", "process.moon", "moon"] {
-        let asked: Result<Value> = ready.ask(operation, json!({}));
+        let asked: Result<Value> = ready.ask_environment(operation, json!({}));
         let is_named = asked.is_err_and(|error| error.kind == ErrorKind::UnknownOperation);
         ensure(is_named, || format!("`{operation}` does not fail with `unknown_operation`"))?;
     }

@@ -223,7 +223,8 @@ pub fn its_own_deadline_holds(suite: &ConformanceSuite, host: &FakeHost) -> Conf
         ensure(ran.stdout == b"begun\n", || format!("it printed {:?}", shown(&ran.stdout)))?;
         let ran = ready.run(way, &Spawn::shell("exit 2").deadline_ms(LONG_MS), b"")?;
         ensure(ran.exit.code == Some(2), || format!("its own deadline is lost: {:?}", ran.exit))?;
-        let listed: Vec<ProcessFacts> = ready.ask(LIST, Value::Null).map_err(error_in("a list"))?;
+        let listed: Vec<ProcessFacts> =
+            ready.ask_environment(LIST, Value::Null).map_err(error_in("a list"))?;
         let is_running = |it: &ProcessFacts| it.process == started.process && it.exit.is_none();
         ensure(listed.iter().any(is_running), || format!("a program has ended: {listed:?}"))?;
     }
@@ -237,7 +238,7 @@ pub fn a_command_is_ended(suite: &ConformanceSuite, host: &FakeHost) -> Conforma
         let spawned: Value =
             ask_environment(ready.instance, SPAWN, &Spawn::shell("sleep 300; echo late"))
                 .map_err(error_in("a command"))?;
-        ready.ask::<Value>(END, spawned.clone()).map_err(error_in("its end"))?;
+        ready.ask_environment::<Value>(END, spawned.clone()).map_err(error_in("its end"))?;
         let ran = ready.read(spawned[STREAM_KEY].as_u64().unwrap_or_default())?;
         ensure(ran.stdout.is_empty(), || {
             format!("it printed after its end: {:?}", shown(&ran.stdout))

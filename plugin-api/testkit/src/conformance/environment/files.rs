@@ -43,7 +43,7 @@ impl PreparedEnvironment<'_> {
 
     fn text(&self, path: &str) -> std::result::Result<String, String> {
         let read: FileText = self
-            .ask(READ_TEXT, json!({ "path": path_below(path) }))
+            .ask_environment(READ_TEXT, json!({ "path": path_below(path) }))
             .map_err(error_in("reading"))?;
         Ok(read.text)
     }
@@ -54,7 +54,7 @@ impl PreparedEnvironment<'_> {
         request: Value,
         kind: ErrorKind,
     ) -> ConformanceVerdict {
-        let found: Result<Value> = self.ask(operation, request.clone());
+        let found: Result<Value> = self.ask_environment(operation, request.clone());
         let found = found.map(drop).map_err(|error| error.kind);
         ensure(found == Err(kind), || format!("`{operation}` of {request}: {found:?}"))
     }
@@ -65,7 +65,8 @@ impl PreparedEnvironment<'_> {
         operation: &str,
         request: &Value,
     ) -> std::result::Result<(Value, Vec<Vec<u8>>), String> {
-        let opened: Value = self.ask(operation, request.clone()).map_err(error_in(operation))?;
+        let opened: Value =
+            self.ask_environment(operation, request.clone()).map_err(error_in(operation))?;
         let next = json!({ "stream": opened[STREAM_KEY] });
         let mut frames = Vec::new();
         loop {
@@ -77,7 +78,7 @@ impl PreparedEnvironment<'_> {
             frames.push(frame);
             ensure(frames.len() < ANSWERS_MAX, || format!("`{operation}` has no end"))?;
         }
-        let close: Result<Value> = self.ask(STREAM_CLOSE, next);
+        let close: Result<Value> = self.ask_environment(STREAM_CLOSE, next);
         close.map_err(error_in("closing a stream"))?;
         Ok((opened, frames))
     }
@@ -86,7 +87,7 @@ impl PreparedEnvironment<'_> {
     pub(super) fn ends(self, host: &FakeHost, has_files: bool) -> ConformanceVerdict {
         if has_files {
             let delete = json!({ "path": FOLDER, "recursive": true });
-            self.ask::<Value>(DELETE, delete).map_err(error_in("deleting a folder"))?;
+            self.ask_environment::<Value>(DELETE, delete).map_err(error_in("deleting a folder"))?;
         }
         self.takes_down(host)
     }
@@ -111,7 +112,8 @@ pub fn texts_are_read_in_ranges(suite: &ConformanceSuite, host: &FakeHost) -> Co
             (characters(0, 4), "eins", true),
         ] {
             let read = json!({ "path": path_below("a.txt"), "unit": unit, "offset": offset, "length": length });
-            let found: FileText = ready.ask(READ_TEXT, read.clone()).map_err(error_in(&read))?;
+            let found: FileText =
+                ready.ask_environment(READ_TEXT, read.clone()).map_err(error_in(&read))?;
             ensure((found.text.as_str(), found.has_more) == (text, has_more), || {
                 format!("{read} is read as {:?}, more: {}", found.text, found.has_more)
             })?;
@@ -152,7 +154,8 @@ pub fn edits_are_made_whole_or_not_at_all(
         let both = json!([
             { "old": "moon", "new": "luna" }, { "old": "sun", "new": "sol", "all": true },
         ]);
-        let edited: FileEditAnswer = ready.ask(EDIT, edit(both)).map_err(error_in("an edit"))?;
+        let edited: FileEditAnswer =
+            ready.ask_environment(EDIT, edit(both)).map_err(error_in("an edit"))?;
         ensure(edited.replaced == [1, 2], || format!("replaced: {:?}", edited.replaced))?;
         let left = ready.text("a.txt")?;
         ensure(left == "luna\nsol\nsol\n", || format!("the edits leave {left:?}"))?;
@@ -173,7 +176,10 @@ pub fn files_are_copied_and_moved(suite: &ConformanceSuite, host: &FakeHost) -> 
     if has {
         let pair = |from: &str, to: &str| json!({ "from": path_below(from), "to": path_below(to) });
         let done = |operation, request: Value| {
-            ready.ask::<Value>(operation, request.clone()).map(drop).map_err(error_in(request))
+            ready
+                .ask_environment::<Value>(operation, request.clone())
+                .map(drop)
+                .map_err(error_in(request))
         };
         for operation in [COPY, MOVE] {
             ready.refuses(operation, pair("a.txt", "b.txt"), ErrorKind::Conflict)?;
@@ -258,7 +264,8 @@ pub fn files_come_and_go_in_pieces(
 
         let begin = || -> std::result::Result<Value, String> {
             let write = json!({ "path": path_below("a.txt") });
-            let begun: Value = ready.ask(WRITE_STREAM, write).map_err(error_in("a file"))?;
+            let begun: Value =
+                ready.ask_environment(WRITE_STREAM, write).map_err(error_in("a file"))?;
             let piece = json!({ "file": begun["file"] });
             for bytes in [&b"new "[..], b"text"] {
                 let written: Result<Value> =
@@ -271,11 +278,11 @@ pub fn files_come_and_go_in_pieces(
         };
         let left = begin()?;
         ready
-            .ask::<Value>(STREAM_CLOSE, json!({ "stream": left[STREAM_KEY] }))
+            .ask_environment::<Value>(STREAM_CLOSE, json!({ "stream": left[STREAM_KEY] }))
             .map_err(error_in("leaving a file"))?;
         let finished = begin()?;
         let facts: FileFacts = ready
-            .ask(WRITE_FINISH, json!({ "file": finished["file"] }))
+            .ask_environment(WRITE_FINISH, json!({ "file": finished["file"] }))
             .map_err(error_in("finishing a file"))?;
         ensure(facts.size == 8, || format!("{facts:?}"))?;
         let text = ready.text("a.txt")?;

@@ -33,7 +33,7 @@ const WAYS: [&str; 3] = ["secret/key", "./secret//key", "in/../secret/deep/../ke
 /// Returns the full path of the folder of the checks.
 fn folder(ready: &PreparedEnvironment<'_>) -> LimitCheckResult<String> {
     let facts: FileFacts =
-        ready.ask(STAT, json!({ "path": FOLDER })).map_err(error_in("its folder"))?;
+        ready.ask_environment(STAT, json!({ "path": FOLDER })).map_err(error_in("its folder"))?;
     Ok(facts.path)
 }
 
@@ -83,7 +83,7 @@ pub fn what_is_denied_is_kept_off(suite: &ConformanceSuite, host: &FakeHost) -> 
             refuses(operation, json!({ "from": path_below("in"), "to": path_below("out") }))?;
         }
         let read = json!({ "path": path_below("plain.txt") });
-        let plain: Result<Value, _> = ready.ask(READ, limit_request(&limits, read));
+        let plain: Result<Value, _> = ready.ask_environment(READ, limit_request(&limits, read));
         plain.map_err(error_in("reading what is not denied"))?;
         // Such a rule denies no folder.
         let limits = FileLimits { denied: vec![format!("{top}/*/.*")], ..FileLimits::default() };
@@ -91,7 +91,7 @@ pub fn what_is_denied_is_kept_off(suite: &ConformanceSuite, host: &FakeHost) -> 
         ready.refuses(READ, hidden, ErrorKind::PermissionDenied)?;
         for operation in [LIST, STAT] {
             let request = limit_request(&limits, json!({ "path": path_below("hidden/") }));
-            let answer: Result<Value, _> = ready.ask(operation, request);
+            let answer: Result<Value, _> = ready.ask_environment(operation, request);
             answer.map_err(error_in("a folder with hidden files"))?;
         }
         let search = json!({ "path": path_below("hidden"), "pattern": "moon" });
@@ -135,7 +135,7 @@ pub fn searches_leave_out_what_is_denied(
         let mut entries = walked.iter().flat_map(|page| &page.entries);
         ensure(entries.all(|entry| !entry.path.contains("secret")), || format!("{walked:?}"))?;
         let listed: FolderEntries =
-            ready.ask(LIST, in_folder(json!({}))).map_err(error_in("a list"))?;
+            ready.ask_environment(LIST, in_folder(json!({}))).map_err(error_in("a list"))?;
         ensure(listed.entries.iter().all(|entry| entry.name != "secret"), || {
             format!("{listed:?}")
         })?;
@@ -162,7 +162,7 @@ pub fn what_is_protected_is_not_changed(
         let limits = FileLimits { protected: Some(protected), ..FileLimits::default() };
         let path = path_below("plain.txt");
         let read: Result<Value, _> =
-            ready.ask(READ, limit_request(&limits, json!({ "path": path })));
+            ready.ask_environment(READ, limit_request(&limits, json!({ "path": path })));
         read.map_err(error_in("reading what is protected"))?;
         let write = limit_request(&limits, json!({ "path": path }));
         let written: Result<Value, _> = ask_with_bytes(ready.instance, WRITE, &write, b"x");
@@ -192,19 +192,20 @@ pub fn what_changed_since_it_was_checked_is_refused(
     let has = ready.has_files(READ, &FILES)?;
     if has {
         let path = path_below("plain.txt");
-        let resolved: FileResolveAnswer =
-            ready.ask(RESOLVE, json!({ "paths": [path] })).map_err(error_in("resolving"))?;
+        let resolved: FileResolveAnswer = ready
+            .ask_environment(RESOLVE, json!({ "paths": [path] }))
+            .map_err(error_in("resolving"))?;
         ensure(resolved.paths.len() == 1, || format!("{resolved:?}"))?;
         let known = resolved.paths.into_iter().flatten().filter(|it| it.identity.is_some());
         let limits = FileLimits { expected: known.collect(), ..FileLimits::default() };
         if !limits.is_empty() {
             let read = limit_request(&limits, json!({ "path": path }));
-            let same: Result<Value, _> = ready.ask(READ, read.clone());
+            let same: Result<Value, _> = ready.ask_environment(READ, read.clone());
             same.map_err(error_in("reading the same file"))?;
             let away = json!({ "from": path, "to": path_below("away") });
-            ready.ask::<Value>(MOVE, away).map_err(error_in("moving"))?;
+            ready.ask_environment::<Value>(MOVE, away).map_err(error_in("moving"))?;
             let pair = json!({ "from": path_below("away"), "to": path });
-            ready.ask::<Value>(COPY, pair).map_err(error_in("copying"))?;
+            ready.ask_environment::<Value>(COPY, pair).map_err(error_in("copying"))?;
             ready.refuses(READ, read.clone(), ErrorKind::Conflict)?;
             ready.refuses(WRITE, read, ErrorKind::Conflict)?;
         }

@@ -95,7 +95,10 @@ impl<'a> TerminalProgramScreen<'a> {
 
     fn act(&self, operation: &str, mut request: Value) -> ConformanceVerdict {
         request["terminal"] = self.terminal.into();
-        self.ready.ask::<Value>(operation, request).map(drop).map_err(error_in(operation))
+        self.ready
+            .ask_environment::<Value>(operation, request)
+            .map(drop)
+            .map_err(error_in(operation))
     }
 
     fn types(&self, text: &str) -> ConformanceVerdict {
@@ -140,7 +143,7 @@ pub fn terminals_have_a_size_and_take_what_is_typed(
         })?;
         screen.act(RESIZE, json!({ "rows": 5, "columns": 70 }))?;
         let state: TerminalState = ready
-            .ask(STATE, json!({ "terminal": screen.terminal }))
+            .ask_environment(STATE, json!({ "terminal": screen.terminal }))
             .map_err(error_in("a look at it"))?;
         ensure(state.echoes != Some(false), || {
             format!("it does not show what is typed: {state:?}")
@@ -192,7 +195,7 @@ pub fn a_terminal_is_ended(suite: &ConformanceSuite, host: &FakeHost) -> Conform
         ensure(!screen.has("late"), || "it continued after its end".into())?;
         let exit = screen.rest()?;
         ensure(exit.code != Some(0), || format!("it ended well: {exit:?}"))?;
-        let gone: Result<Value> = ready.ask(STATE, named);
+        let gone: Result<Value> = ready.ask_environment(STATE, named);
         let is_gone = gone.is_err_and(|error| error.kind == ErrorKind::NotFound);
         ensure(is_gone, || "a closed terminal still exists".into())?;
     }
@@ -234,7 +237,7 @@ pub fn bad_requests_of_terminals_are_refused(
     let Some(ready) = PreparedEnvironment::on(suite, host)? else { return Ok(()) };
     if has_terminals(&ready) {
         let refused = |operation: &str, request: Value, kind: ErrorKind| {
-            let asked: Result<Value> = ready.ask(operation, request);
+            let asked: Result<Value> = ready.ask_environment(operation, request);
             let is_told = asked.is_err_and(|error| error.kind == kind);
             ensure(is_told, || format!("`{operation}` does not fail with `{}`", kind.name()))
         };
