@@ -231,7 +231,7 @@ impl AnswerClient {
     /// Waits for an answer.
     ///
     /// # Errors
-    /// Why no more answers will come.
+    /// If no more answers will come. The error has the reason.
     async fn wait_for_answer(&self, open: &QuestionGuard<'_>) -> Result<ClientAnswer, String> {
         loop {
             let changed = self.0.changed.notified();

@@ -77,7 +77,7 @@ impl DownloadProblem {
         }
     }
 
-    /// An unreachable or silent server is given up at once, because the next source is faster than
+    /// An unreachable or silent server is abandoned at once, because the next source is faster than
     /// a second attempt.
     fn from_http(error: HttpError) -> Self {
         match error {

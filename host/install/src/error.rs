@@ -46,7 +46,7 @@ pub enum InstallError {
     #[error("cannot unpack `{}`: {error}", .0.display(), error = .1)]
     Archive(PathBuf, String),
     /// There is something else at the plugin's path.
-    #[error("plugin `{name}` belongs at `{}`, but something else is there", path.display())]
+    #[error("cannot install plugin `{name}` at `{}`, because something else has this path", path.display())]
     Taken {
         /// The path.
         path: PathBuf,

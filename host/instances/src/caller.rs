@@ -32,7 +32,7 @@ pub trait ServiceFactory: Send + Sync {
     /// Creates the services of one call.
     ///
     /// # Errors
-    /// Why the plugin gets no services, such as settings that its schema rejects.
+    /// If the plugin gets no services, for example because its schema rejects the settings.
     fn services(
         &self,
         plugin: PluginInUse<'_>,
@@ -131,7 +131,7 @@ impl PluginCaller {
     /// Asks a session's instance of a plugin, and waits for the answer's frame.
     ///
     /// # Errors
-    /// Why the plugin cannot be called, the plugin's error, or `cancelled`.
+    /// If the plugin cannot be called, returns an error, or the call is cancelled.
     pub async fn ask(
         &self,
         plugin: &str,
@@ -147,7 +147,7 @@ impl PluginCaller {
     /// Prepares a call, so that the caller can inspect it first.
     ///
     /// # Errors
-    /// Why the plugin cannot be called.
+    /// If the plugin cannot be called.
     pub async fn reach<'a>(
         &'a self,
         plugin: &str,
@@ -185,7 +185,7 @@ impl PluginCaller {
     /// replaced, the instance belongs to the current file.
     ///
     /// # Errors
-    /// Why the plugin cannot be called.
+    /// If the plugin cannot be called.
     pub async fn instance(
         &self,
         plugin: &str,

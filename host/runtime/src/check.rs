@@ -138,7 +138,7 @@ impl<'a> Conformance<'a> {
     /// Runs one of [`conformance_checks`]. Returns the violation, if there is one.
     ///
     /// # Errors
-    /// Why the check did not finish: for example, the plugin hung or crashed.
+    /// If the check did not finish, for example because the plugin hung or crashed.
     pub async fn run(&self, check: &str) -> Result<Option<String>, Error> {
         let [worker, conform] = CONFORM_ARGUMENTS;
         let errand = ChildTask {

@@ -152,7 +152,7 @@ fn body_error(why: UnfinishedItemError, number: u64) -> Error {
 }
 
 fn too_many() -> Error {
-    let text = format!("the call has begun {HTTP_BODIES_MAX} bodies already");
+    let text = format!("the call has already begun {HTTP_BODIES_MAX} bodies");
     Error::new(ErrorKind::LimitReached, text).with_hint("send one of them first")
 }
 

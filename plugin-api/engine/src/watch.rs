@@ -45,7 +45,7 @@ pub enum Misdeed {
     },
     /// Its futures keep waking themselves, so they were not polled for the rest of the second.
     PollsWithoutEnd,
-    /// Blocking work continued long after its call was cancelled, and was given up.
+    /// Blocking work continued long after its call was cancelled, and was abandoned.
     IgnoresCancel {
         /// The total number of such jobs that still run.
         lost: usize,

@@ -32,7 +32,7 @@ pub struct CallFragment<'a> {
     pub name: &'a str,
     /// A piece of the arguments' JSON.
     pub arguments: &'a str,
-    /// The signature to send back with the call, complete.
+    /// The complete signature to send back with the call.
     pub signature: &'a str,
 }
 

@@ -150,7 +150,7 @@ async fn cancel(peer: &Peer<RoleClient>, id: RequestId, why: &str) {
 /// it.
 ///
 /// # Errors
-/// The reason why no connection could be set up.
+/// If no connection could be set up.
 pub async fn open<T>(
     transport: T,
     client: McpClient,
@@ -379,7 +379,7 @@ fn odd_answer<T: Serialize>(answer: &Option<T>) -> String {
 }
 
 fn connection_gone_error() -> Error {
-    Error::new(ErrorKind::Unavailable, "the server is gone").temporary()
+    Error::new(ErrorKind::Unavailable, "the server closed the connection").temporary()
 }
 
 /// Explains why an HTTP request failed.

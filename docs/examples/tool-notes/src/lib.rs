@@ -46,8 +46,10 @@ async fn keep_note(
     let title = check_note(&title, &text)?;
     let titles = of.titles(cx).await?;
     if titles.len() >= NOTES_MAX && !titles.iter().any(|kept| kept == title) {
-        let text = format!("there are {NOTES_MAX} notes already");
-        return Err(Error::new(ErrorKind::LimitReached, text).with_hint("`forget_note` makes room"));
+        let text = format!("there are already {NOTES_MAX} notes");
+        return Err(
+            Error::new(ErrorKind::LimitReached, text).with_hint("remove one with `forget_note`")
+        );
     }
     of.store(cx).set(&key(title), &text).await?;
     Ok(Output::json(json!({ "kept": title })))

@@ -86,7 +86,7 @@ impl Environments {
     /// output and `input` provides its input: `None` means no input, an empty piece ends it.
     ///
     /// # Errors
-    /// Why the program cannot run, or `cancelled`.
+    /// If the program cannot run or was cancelled.
     pub async fn execute(
         self: &Arc<Self>,
         session: &SessionId,
@@ -159,7 +159,7 @@ impl Environments {
     /// Sets up a session's environment and returns its facts. `notice` receives progress messages.
     ///
     /// # Errors
-    /// Why the environment is not ready.
+    /// If the environment is not ready.
     pub async fn facts(
         self: &Arc<Self>,
         session: &SessionId,

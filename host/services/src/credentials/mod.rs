@@ -357,7 +357,7 @@ impl PluginCredentials {
     /// key that the server rejected. If it was minted, a new one replaces it.
     ///
     /// # Errors
-    /// Why a command printed no key, or a token could not be minted. The next request tries again.
+    /// If a command prints no key, or a token cannot be minted. The next request tries again.
     pub async fn prepare_key<F>(
         &self,
         variable: &str,

@@ -44,7 +44,7 @@ async fn count_for(
     let counts = &shared.counts;
     if counts.waiting.fetch_add(1, Relaxed) >= COUNTS_WAITING_MAX {
         counts.waiting.fetch_sub(1, Relaxed);
-        let text = format!("{COUNTS_WAITING_MAX} counts wait already");
+        let text = format!("{COUNTS_WAITING_MAX} token counts are already waiting");
         return Err(Error::new(ErrorKind::LimitReached, text).temporary());
     }
     // The semaphore is never closed.

@@ -110,7 +110,7 @@ pub(super) struct StreamPieceFuture {
 }
 
 impl StreamPieceFuture {
-    /// Returns `None` if another `next` is waiting already.
+    /// Returns `None` if another `next` is already waiting.
     pub(super) fn new(slot: Arc<Mutex<StreamSlot>>) -> Option<Self> {
         let was_busy = std::mem::replace(&mut slot.lock().busy, true);
         (!was_busy).then_some(Self { slot })

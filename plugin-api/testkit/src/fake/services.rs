@@ -182,7 +182,7 @@ impl FakeServicesState {
                 self.puts.remove(&(request.context, number)).ok_or_else(|| lost(number))?
             }
             None if more && self.begun(request.context) >= BLOBS_BEGUN_MAX => {
-                let text = format!("the call has begun {BLOBS_BEGUN_MAX} blobs already");
+                let text = format!("the call has already begun {BLOBS_BEGUN_MAX} blobs");
                 return Err(Error::new(ErrorKind::LimitReached, text));
             }
             None if is_media_type(&mime_type) => FakeServiceBlob { mime_type, bytes: Vec::new() },
@@ -224,7 +224,7 @@ impl FakeServicesState {
             None if self.bodies.keys().filter(|(of, _)| *of == request.context).count()
                 >= HTTP_BODIES_MAX =>
             {
-                let text = format!("the call has begun {HTTP_BODIES_MAX} bodies already");
+                let text = format!("the call has already begun {HTTP_BODIES_MAX} bodies");
                 return Err(Error::new(ErrorKind::LimitReached, text));
             }
             None => Vec::new(),

@@ -18,7 +18,7 @@ use crate::conformance::{ConformanceSuite, ConformanceVerdict, ensure, told};
 /// The most output of one command that is read.
 pub(super) const OUTPUT_BYTES_MAX: usize = 1024 * 1024;
 
-/// The longest default deadline of an environment for which a check waits.
+/// The longest default deadline that a check waits for. It skips environments with a longer one.
 const SHORT_MS: u64 = 1000;
 
 /// A deadline that is never reached.
