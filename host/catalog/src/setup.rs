@@ -19,7 +19,7 @@ pub const GUARDIAN_ARGUMENT: &str = "guardian";
 /// The settings of the command line or an embedder.
 #[derive(Debug, Clone, Default)]
 pub struct SetupArguments {
-    /// Values that win over every other layer.
+    /// Values that override every other layer.
     pub overrides: Overrides,
     /// `--plugin-dir`.
     pub plugin_dirs: Vec<PathBuf>,

@@ -6,8 +6,8 @@ use jaato_session::ModelCapabilities;
 use jaato_types::{Error, ErrorKind, ModelId, RequestOptions};
 use serde_json::Value;
 
-/// Merges the options: those given for this session win over the model's configuration, which wins
-/// over the general configuration.
+/// Merges the options: those given for this session override the model's configuration, which
+/// overrides the general configuration.
 ///
 /// # Errors
 /// `configuration` if the provider does not list an option.
@@ -28,7 +28,7 @@ pub(crate) fn merge_request_options(
     options.seed = options.seed.or(says.seed).or(session.seed);
     options.stream = options.stream.or(is_whole.then_some(false));
     options.service_tier = options.service_tier.take().or(says.service_tier);
-    // Merged key by key: the command line wins over the configuration.
+    // Merged key by key: the command line overrides the configuration.
     let mut body = says.extra_body.unwrap_or_default();
     body.append(&mut options.extra_body);
     let mut headers = says.extra_headers.unwrap_or_default();

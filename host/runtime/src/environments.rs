@@ -30,7 +30,7 @@ impl Runtime {
     }
 
     /// Creates an environment that several sessions may share, without setting it up yet. The
-    /// options win over its plugin's configuration.
+    /// options override its plugin's configuration.
     ///
     /// # Errors
     /// If no plugin offers it, or it has no such option.

@@ -1,6 +1,6 @@
 //! Reads plugin settings from variables, as its schema names them.
 //!
-//! A variable wins over the files. A variable from a workspace's variables file applies if the
+//! A variable overrides the files. A variable from a workspace's variables file applies if the
 //! workspace may set the setting. Only trusted plugins have such variables, because others could
 //! name variables with the keys of other programs.
 

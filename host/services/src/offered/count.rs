@@ -20,7 +20,7 @@ fn count(
 ) -> Result<ServiceFuture<TokenCountAnswer>, Error> {
     let asked = asked.unwrap_or_default();
     if asked.to_completion_request("").is_none() {
-        let text = "either `text` or `request` is counted, one of both";
+        let text = "give either `text` or `request`, not both or neither";
         return Err(Error::new(ErrorKind::InvalidArguments, text));
     }
     let of_session = call.site.facts.as_ref().map(|facts| facts.read().model);

@@ -492,7 +492,7 @@ impl FakeServices {
             COUNT => {
                 let asked: TokenCountInput = request.read::<Option<_>>()?.unwrap_or_default();
                 if asked.to_completion_request("").is_none() {
-                    let text = "either `text` or `request` is counted, one of both";
+                    let text = "give either `text` or `request`, not both or neither";
                     return Err(Error::new(ErrorKind::InvalidArguments, text));
                 }
                 let session = self.lock().session.as_ref().and_then(|it| it.context.clone());
