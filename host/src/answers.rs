@@ -188,7 +188,9 @@ impl AnswerClient {
                 );
             }
             if problems == PROBLEMS_TOLD_MAX {
-                report::problems(&["jaato reports no more lines that are not answers".to_owned()]);
+                report::problems(&[
+                    "jaato does not report further lines that are not answers".to_owned()
+                ]);
             }
         }
         self.end("standard input has ended".to_owned());

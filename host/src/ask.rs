@@ -266,7 +266,7 @@ fn secret_text(question: &SecretQuestion<'_>) -> Text {
     let [name, command, prompt] = [name, command, prompt].map(|it| exact_line(it, PROMPT_COLUMNS));
     Text::new().plain(&format!(
         "{} of {plugin} runs `{command}`, which asks for a secret.\n\
-         What you type now goes to that program alone and is not shown; Ctrl-C declines.\n\
+         What you type now goes only to that program and is not shown; Ctrl-C declines.\n\
          {} ",
         name,
         prompt.trim_end()

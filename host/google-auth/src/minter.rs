@@ -95,7 +95,7 @@ impl TokenMinter {
                 return Ok(minted);
             }
             if kept.has_machine {
-                let text = "the machine's metadata server gave no token in time";
+                let text = "the machine's metadata server did not return a token in time";
                 return Err(Error::new(ErrorKind::Provider, text).temporary());
             }
             kept.is_machine_asked = true;

@@ -21,13 +21,13 @@ pub enum InstallError {
     #[error("{0}")]
     File(FileError),
     /// The expected library is missing.
-    #[error("`{}` holds no dynamic library of this system", .0.display())]
+    #[error("`{}` contains no dynamic library for this system", .0.display())]
     NoLibrary(PathBuf),
     /// A crate that must be built first.
     #[error("`{}` is a crate's sources, not a plugin", .0.display())]
     Crate(PathBuf),
     /// There is more than one library.
-    #[error("`{}` holds more than one dynamic library: {}", .0.display(), quoted(.1))]
+    #[error("`{}` contains more than one dynamic library: {}", .0.display(), quoted(.1))]
     Several(PathBuf, Vec<String>),
     /// There are only libraries for other systems.
     #[error(

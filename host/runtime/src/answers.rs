@@ -54,7 +54,7 @@ fn unsupported_options_error(
 
 fn not_honoured(name: &str, takes: &ModelCapabilities, model: &ModelId) -> Error {
     let provider = model.split().map_or(model.as_str(), |(provider, _)| provider);
-    let text = format!("the provider `{provider}` does not take the option `{name}`");
+    let text = format!("the provider `{provider}` does not accept the option `{name}`");
     let known = if takes.options.is_empty() {
         "it takes none".to_owned()
     } else {
@@ -153,7 +153,7 @@ mod tests {
         config.session.seed = Some(7);
         let error = merged(&config, &RequestOptions::default(), &["temperature"]).unwrap_err();
         assert_eq!(error.kind, ErrorKind::Configuration);
-        assert_eq!(error.message, "the provider `a` does not take the option `seed`");
+        assert_eq!(error.message, "the provider `a` does not accept the option `seed`");
         assert_eq!(
             error.hint.as_deref(),
             Some(

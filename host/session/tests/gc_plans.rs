@@ -54,8 +54,8 @@ async fn failing_gc_changes_nothing_and_is_reported_once() {
         ),
         (
             ScriptedGcAction::Plan(summary),
-            "the gc's plan is not valid: it makes nothing smaller: 113 bytes go and 1050 bytes of \
-             summary come",
+            "the gc's plan is not valid: it does not free space: it drops 113 bytes and adds 1050 \
+             bytes of summary",
         ),
     ];
     for (beat, expected) in cases {

@@ -177,7 +177,7 @@ fn viewer_sees_the_terminal_live_and_cannot_type() {
     let Some(mut looks) = on_terminal(&house, &format!("shell attach {full}"), as_it_is) else {
         return;
     };
-    looks.wait_for_text("you look: q leaves");
+    looks.wait_for_text("viewing: q quits");
     wait_until("one watcher is listed", || listed(&house)[0]["watchers"] == 1);
     looks.write(b"rm -r\r");
     let mut types = on_terminal(&house, "shell attach session_0 --type", as_it_is).unwrap();

@@ -67,7 +67,7 @@ impl fmt::Display for MisdeedReport {
             )?,
             Misdeed::IgnoresCancel { lost } => write!(
                 f,
-                "blocking work of the plugin `{plugin}` goes on {} s after its call was cancelled; {lost} of at most \
+                "blocking work of the plugin `{plugin}` continues {} s after its call was cancelled; {lost} of at most \
                  {JOBS_LOST_MAX} threads are lost to it",
                 JOB_OVERDUE_MAX.as_secs()
             )?,

@@ -48,10 +48,10 @@ pub enum HistoryError {
     #[error("a message of role `{}` cannot have that mark", name(*.0))]
     Mark(Role),
     /// The summary has no prompt that it could precede.
-    #[error("a summary has no prompt that it could stand before")]
+    #[error("a summary needs a prompt after it")]
     Summary,
     /// The replacement for a message is of another kind.
-    #[error("what is sent in a message's place has another role, call or result")]
+    #[error("the replacement of a message has another role, call or result")]
     Sent,
 }
 

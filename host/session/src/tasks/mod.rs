@@ -211,7 +211,7 @@ fn is_cancelled(error: Option<&Error>) -> bool {
 
 fn taken_back() -> Error {
     Error::new(ErrorKind::Cancelled, "the task was ended before it was done")
-        .with_hint("some of its effects may be there")
+        .with_hint("some of its effects may have happened")
 }
 
 fn status(error: Option<&Error>) -> TaskStatus {

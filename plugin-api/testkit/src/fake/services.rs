@@ -277,7 +277,7 @@ impl FakeServicesState {
         check_media_type(&mime_type, &bytes[..bytes.len().min(MEDIA_TYPE_HEAD_BYTES)]).map_err(
             |shown| {
                 wrong(format!(
-                    "the attachment is said to be `{mime_type}`, its bytes show `{shown}`"
+                    "the attachment is declared as `{mime_type}`, but its bytes are `{shown}`"
                 ))
             },
         )?;
@@ -466,7 +466,7 @@ impl FakeServices {
             service::CONFIG => Ok(FakeServiceReply::Json(self.lock().config.clone())),
             service::ASSET => {
                 let id = request.read::<AssetRequest>()?.id;
-                let text = format!("the asset `{id}` cannot be had");
+                let text = format!("the asset `{id}` is not available");
                 let none = || Error::new(ErrorKind::Unavailable, text);
                 FakeServiceReply::of(self.lock().assets.get(&id).ok_or_else(none)?)
             }

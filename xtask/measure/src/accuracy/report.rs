@@ -151,7 +151,7 @@ impl AccuracyReport {
             let _ = writeln!(text, "- {miss}");
         }
         if self.count(StepVerdict::NotThere) > 0 {
-            let _ = writeln!(text, "\nwhat is not there can be had by: {install}");
+            let _ = writeln!(text, "\ninstall the missing programs with: {install}");
         }
         text
     }
