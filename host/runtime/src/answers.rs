@@ -1,5 +1,5 @@
 //! Merges the options for model requests and checks that the provider honours them. An unsupported
-//! option is an error before the first request, whatever the server would make of it.
+//! option is an error before the first request, even if the server would ignore it.
 
 use jaato_config::{Config, NamedModel};
 use jaato_session::ModelCapabilities;

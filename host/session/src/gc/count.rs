@@ -19,7 +19,7 @@ const SERVERS_OWN_TOKENS: u64 = 16_384;
 /// The most tokens of one image or file in addition to its bytes.
 const IMAGE_TOKENS_MAX: u64 = 65_536;
 
-/// The highest believable token count of one answer: more than any model gives.
+/// The highest plausible token count of one answer: more than any model produces.
 const OUTPUT_TOKENS_MAX: u64 = 2_000_000;
 
 /// The most tokens of an answer that neither its parts nor its count of reasoning explain. Servers

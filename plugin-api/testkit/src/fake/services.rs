@@ -84,7 +84,7 @@ pub enum FakeServiceReply {
 }
 
 impl FakeServiceReply {
-    /// Makes a reply of a value.
+    /// Creates a reply from a value.
     ///
     /// # Errors
     /// `host_bug` when it cannot be written as JSON.
