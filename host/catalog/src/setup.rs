@@ -41,7 +41,7 @@ pub struct Setup {
     pub plugin_dirs: Vec<PathBuf>,
     /// `--tools`.
     pub tools_only: Option<Vec<String>>,
-    /// The option that chooses the execution environment in place of the configuration.
+    /// The option that chooses the execution environment instead of the configuration.
     pub environment_option: Option<String>,
     /// The executable to start as guardian and workers. Shipped plugins are next to it.
     pub executable: PathBuf,

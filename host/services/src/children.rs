@@ -165,7 +165,7 @@ impl ChildSessions {
 
 fn not_found(number: u64) -> Error {
     Error::new(ErrorKind::NotFound, format!("unknown child session {number}"))
-        .with_hint("a child ends with the call, or the instance, that opened it")
+        .with_hint("open a new one: a child ends with the call or the instance that opened it")
 }
 
 /// A child, as its task holds it.

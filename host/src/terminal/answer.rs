@@ -210,7 +210,7 @@ impl Output {
     /// If the reader closed standard error.
     pub fn piece(&mut self, source: &str, label: &Text, text: &str) -> io::Result<()> {
         let label = label.styled(|| console::Style::new().for_stderr());
-        // The last column stays free. Lines are not broken if the terminal is too narrow for a
+        // The last column stays free. Lines are not wrapped if the terminal is too narrow for a
         // label.
         let room = writer::errors_are_terminal().then(|| {
             let columns = writer::size_of(writer::Channel::Errors).1;

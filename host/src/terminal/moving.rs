@@ -54,7 +54,7 @@ pub(super) fn stand_behind(prompt: &'static str) {
     *STANDS_BEFORE.lock() = prompt;
 }
 
-/// Returns the sequence that draws the row that shows the work, after a prompt and in place of the
+/// Returns the sequence that draws the row that shows the work, after a prompt and instead of the
 /// row that was drawn last. The row is empty if no work runs.
 pub(super) fn work_row(before: &str) -> String {
     let columns = writer::size().1.max(1);

@@ -16,7 +16,7 @@ pub trait EngineObserver: Send + Sync + 'static {
     /// Takes a report that a plugin blocked or flooded the executor.
     fn misbehaved(&self, report: &MisdeedReport);
 
-    /// Takes an error of the engine itself.
+    /// Receives an error in the engine itself.
     fn trouble(&self, text: &str);
 }
 

@@ -26,7 +26,7 @@ pub const TITLES_MAX: usize = 8;
 /// The instructions for the model while one of the tools is active.
 const INSTRUCTIONS: &str = "Keep what should be known in later sessions with `keep_note`: decisions, preferences, where things are. Read a note with `find_notes` before you rely on its title.";
 
-/// Keeps a note, in place of an earlier one of that title. It is there in later sessions too.
+/// Keeps a note, and replaces an earlier one with that title. Later sessions can read it too.
 #[tool_fn(
     destructive = false,
     idempotent,

@@ -49,7 +49,7 @@ const BEARER: &str = "bearer";
 const API_KEY: &str = "api_key";
 /// Key of `[plugins.NAME]` that allows sending a secret over plain http.
 const PLAIN_HTTP: &str = "plain_http";
-/// Key of `[plugins.NAME]` that names the header for a secret, in place of the plugin's choice.
+/// Key of `[plugins.NAME]` that names the header for a secret, instead of the plugin's choice.
 const KEY_HEADER: &str = "key_header";
 /// Key of `[plugins.NAME]` that names the server. The plugin reads it too.
 pub const BASE_URL: &str = "base_url";

@@ -58,7 +58,7 @@ impl History {
         Ok(())
     }
 
-    /// Sends another message in place of the one at this index of the record, with the same role,
+    /// Sends another message instead of the one at this index of the record, with the same role,
     /// calls and results. If a check fails, nothing changes.
     pub(crate) fn send_instead(&mut self, at: usize, sent: Message) -> Result<(), HistoryError> {
         let Some(entry) = self.entries.get_mut(at) else { return Err(HistoryError::Sent) };

@@ -332,7 +332,7 @@ impl FakeServices {
         state.requests.remove(&context);
     }
 
-    /// Lends a call what it is about.
+    /// Stores the request of a call, for the service `request`.
     pub(crate) fn lends_request(&self, context: u64, json: Vec<u8>) {
         self.lock().requests.insert(context, json);
     }
@@ -373,12 +373,12 @@ impl FakeServices {
         self.lock().scripts.insert(operation, script);
     }
 
-    /// Changes what the plugin has been granted.
+    /// Changes the grants of the plugin.
     pub(crate) fn grants(&self, change: impl FnOnce(&mut FakeGrants)) {
         change(&mut self.lock().grants);
     }
 
-    /// Changes, or reads, what the session lends.
+    /// Changes or reads the parts of the session that calls can use.
     pub(crate) fn with_session_parts<T>(&self, work: impl FnOnce(&mut FakeSessionParts) -> T) -> T {
         work(&mut self.lock().lent)
     }

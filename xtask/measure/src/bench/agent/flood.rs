@@ -41,7 +41,7 @@ pub fn flood(workspace: &CargoWorkspace) -> Result<BenchmarkOutcome> {
         let (run, seen) = agents.run_with_memory(AgentKind::Jaato, &script)?;
         flooded = flooded.max(seen.command_alone);
         wall = wall.min(run.ended.wall);
-        let last = run.asked.into_iter().next_back().context("nothing was asked")?;
+        let last = run.asked.into_iter().next_back().context("the model got no request")?;
         model_bytes = model_bytes.max(last.last_result.len());
         kept_bytes = kept_bytes.min(last.kept_bytes);
     }
