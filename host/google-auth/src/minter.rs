@@ -12,7 +12,7 @@ use crate::places::{CredentialsFile, GoogleCredentialSources};
 use crate::token::{AccessToken, MintedToken};
 use crate::{exchange, file, jwt, metadata};
 
-/// The most bytes of a credentials file. Real ones have 3,000.
+/// The maximum number of bytes of a credentials file. Real ones have 3,000.
 const FILE_BYTES_MAX: u64 = 1024 * 1024;
 
 /// Mints tokens from the credentials at these places.

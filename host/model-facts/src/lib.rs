@@ -28,7 +28,7 @@ pub struct ModelFacts {
     /// Its context window in tokens.
     #[serde(rename = "context")]
     pub context_limit: Option<u64>,
-    /// The most tokens of an answer.
+    /// The maximum number of tokens of an answer.
     #[serde(rename = "output")]
     pub output_limit: Option<u64>,
     /// What it accepts besides text: `image`, `pdf`, `audio`, `video`.

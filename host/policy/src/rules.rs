@@ -42,7 +42,7 @@ pub enum DenyRules {
     Ignored,
 }
 
-/// The fewest letters before the `*` of an allowed tool.
+/// The minimum number of letters before the `*` of an allowed tool.
 const BEGINNING_BYTES_MIN: usize = 3;
 
 /// A tool that the user allows at the start, with any arguments.

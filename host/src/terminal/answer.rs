@@ -152,7 +152,7 @@ fn columns() -> usize {
     writer::size_of(writer::Channel::Output).1
 }
 
-/// The fewest columns after a label for which lines are broken.
+/// The minimum number of columns after a label for which lines are broken.
 const ROOM_MIN: usize = 8;
 
 /// Appends a piece of a line in rows of at most `room` columns, each after its label. Returns the

@@ -23,7 +23,7 @@ const STOPS: &str = "Ctrl-C stops";
 /// Columns that a spinner takes in addition to its text and [`STOPS`]: the picture and the seconds.
 const SPINNER_COLUMNS: usize = 12;
 
-/// The fewest columns of the text. A narrower row does not show [`STOPS`].
+/// The minimum number of columns of the text. A narrower row does not show [`STOPS`].
 const TEXT_COLUMNS_MIN: usize = 40;
 
 /// Columns of the label before a bar.

@@ -17,7 +17,7 @@ const NO_DATA: [&str; 6] =
 /// A row of the host's table of operations, which a macro creates with all keys.
 const HOST_ROW: &str = "struct Operation {";
 
-/// The least number of structs and variants, so that the test cannot silently check nothing.
+/// The minimum number of structs and variants, so that the test cannot silently check nothing.
 const TYPES_MIN: usize = 120;
 
 #[test]

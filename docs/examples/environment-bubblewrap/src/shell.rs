@@ -13,7 +13,7 @@ use crate::sandbox::Sandbox;
 /// The program that creates the sandbox.
 const BWRAP: &str = "bwrap";
 
-/// The most output to read when the sandbox is tested.
+/// The maximum output to read when the sandbox is tested.
 const SAID_BYTES_MAX: usize = 64 * 1024;
 
 /// Runs commands in the sandbox.

@@ -14,13 +14,14 @@ pub use notes::{check_note, is_about};
 pub use owner::Of;
 use owner::key;
 
-/// The most notes of the user, and of each workspace. Reading all of them takes only milliseconds.
+/// The maximum number of notes of the user, and of each workspace. Reading all of them takes only
+/// milliseconds.
 pub const NOTES_MAX: usize = 200;
 
-/// The most notes that one search returns in full.
+/// The maximum number of notes that one search returns in full.
 pub const FOUND_MAX: usize = 10;
 
-/// The most titles before a prompt.
+/// The maximum number of titles before a prompt.
 pub const TITLES_MAX: usize = 8;
 
 /// The instructions for the model while one of the tools is active.

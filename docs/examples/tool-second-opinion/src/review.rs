@@ -1,7 +1,7 @@
 //! The request to the other model. Independent of plugins.
 
-/// The most bytes of a change to show: about 15,000 tokens, which fit into any model and cost
-/// little.
+/// The maximum number of bytes of a change to show: about 15,000 tokens, which fit into any model
+/// and cost little.
 pub const CHANGE_BYTES_MAX: usize = 60_000;
 
 /// The system prompt of the request.

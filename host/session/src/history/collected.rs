@@ -9,8 +9,8 @@ use jaato_types::{Message, Part, Role};
 
 use super::{History, HistoryEntry, HistoryError, MessageMark};
 
-/// The most bytes of collected messages that the record keeps, as JSON. The oldest beyond that are
-/// forgotten, because a session may last for months.
+/// The maximum number of bytes of collected messages that the record keeps, as JSON. The oldest
+/// beyond that are forgotten, because a session may last for months.
 pub const COLLECTED_BYTES_MAX: u64 = 16 * 1024 * 1024;
 
 impl HistoryEntry {

@@ -45,8 +45,8 @@ pub(crate) struct OmittedMedia {
     facts: BTreeMap<String, Option<MediaFacts>>,
 }
 
-/// The most new files of a refused request that are removed one at a time, to find the one that the
-/// provider refuses.
+/// The maximum number of new files of a refused request that are removed one at a time, to find the
+/// one that the provider refuses.
 const REMOVED_ALONE_MAX: usize = 8;
 
 /// The blobs that were removed from one request because the provider refused it.

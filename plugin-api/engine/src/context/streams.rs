@@ -16,10 +16,11 @@ use crate::fence::run_host_code;
 use crate::live::LiveToken;
 use crate::services::ByteStream;
 
-/// The most bytes that one `next` returns.
+/// The maximum number of bytes that one `next` returns.
 pub const PIECE_BYTES_MAX: usize = 64 * 1024;
 
-/// The most open streams of one context: enough for all programs of a session, and some more.
+/// The maximum number of open streams of one context: enough for all programs of a session, and
+/// some more.
 pub const STREAMS_MAX: usize = 160;
 
 /// The counters of an open stream: for leak tests, and for its plugin's limit.

@@ -19,17 +19,18 @@ use crate::running;
 use crate::runtime::{EngineActivity, EngineThread, PluginRuntime};
 use crate::watch::EngineObserver;
 
-/// The most jobs of one plugin that run at a time: as many as the parallel tool calls of a session.
+/// The maximum number of jobs of one plugin that run at a time: as many as the parallel tool calls
+/// of a session.
 pub const JOBS_PER_PLUGIN_MAX: usize = 8;
 
-/// The most jobs of one plugin that wait for a slot. Further jobs are refused.
+/// The maximum number of jobs of one plugin that wait for a slot. Further jobs are refused.
 pub const JOBS_WAITING_MAX: usize = 1024;
 
 /// How long a job may continue after its context has ended before the pool abandons it.
 pub const JOB_OVERDUE_MAX: Duration = Duration::from_secs(2);
 
-/// The most abandoned jobs of one plugin that still run. Each occupies a thread. One more disables
-/// the plugin.
+/// The maximum number of abandoned jobs of one plugin that still run. Each occupies a thread. One
+/// more disables the plugin.
 pub const JOBS_LOST_MAX: usize = 32;
 
 /// How long a thread waits for another job before it ends.

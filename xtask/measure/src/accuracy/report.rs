@@ -16,7 +16,7 @@ const MEDIAN_MAX: Duration = Duration::from_millis(10);
 /// The delay of the rule of silence for each step.
 const SILENCE_MS: f64 = 500.0;
 
-/// The most characters of a wrong result to show.
+/// The maximum number of characters of a wrong result to show.
 const SHOWN_CHARACTERS_MAX: usize = 160;
 
 /// The verdict on a result.

@@ -15,7 +15,7 @@ use super::{PreparedEnvironment, ask, ask_with_bytes, frame_of, has_shell};
 use crate::FakeHost;
 use crate::conformance::{ConformanceSuite, ConformanceVerdict, ensure, told};
 
-/// The most output of one command that is read.
+/// The maximum output of one command that is read.
 pub(super) const OUTPUT_BYTES_MAX: usize = 1024 * 1024;
 
 /// The longest default deadline that a check waits for. It skips environments with a longer one.
