@@ -49,8 +49,8 @@ async fn failing_gc_changes_nothing_and_is_reported_once() {
         ),
         (
             plan(&[0]),
-            "the gc's plan is not valid: the history needs a prompt next, not a message of role \
-             `model`",
+            "the gc's plan is not valid: the history needs a prompt next, not a message with \
+             the role `model`",
         ),
         (
             ScriptedGcAction::Plan(summary),
