@@ -276,7 +276,11 @@ impl PluginCaller {
     ) -> Result<Arc<dyn EngineServices>, Error> {
         let (catalog, plugin) = (lease.catalog(), lease.plugin().as_str());
         let Some(entry) = catalog.registry.plugin(plugin) else {
-            return Err(Error::new(ErrorKind::NotFound, format!("no plugin `{plugin}`")));
+            return Err(Error::new(
+                ErrorKind::NotFound,
+                format!("plugin `{plugin}` does not exist"),
+            )
+            .with_hint("`jaato plugin list` lists the plugins"));
         };
         let services = self.services_of(entry, catalog.edition(plugin).number, site, tell)?;
         services.bind(lease.downgrade());
