@@ -95,7 +95,7 @@ impl Stage {
         Some(ForLines { stage: Arc::clone(self), _taken })
     }
 
-    /// Notes that messages are read, so that text typed before a question is kept for the next
+    /// Records that messages are read, so that text typed before a question is kept for the next
     /// message.
     pub fn keep_lines(&self) {
         self.has_lines.store(true, Relaxed);
@@ -153,7 +153,7 @@ impl ForLines {
         text.trim_end_matches('\n').to_owned()
     }
 
-    /// Notes that the user begins to type the message.
+    /// Records that the user begins to type the message.
     pub fn begin_typing(&self) {
         self.stage.is_typed.send_replace(true);
     }

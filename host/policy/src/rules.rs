@@ -87,7 +87,7 @@ impl AllowedTool {
     }
 }
 
-/// A user's answer that holds for later calls.
+/// A user's answer that applies to later calls.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SessionRule {
     tool: ToolName,

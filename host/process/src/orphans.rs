@@ -72,7 +72,7 @@ pub(crate) async fn end_orphans(guardian: u32) -> Vec<Orphan> {
     while looks.quiet < QUIET_LOOKS && began.elapsed() < PATIENCE {
         // Running keepers end their processes themselves, but one may have been stopped.
         looks.search_and_kill(began.elapsed() > KEEPERS_ALONE);
-        // A dying process closes its socket first, and gives its children away later.
+        // A dying process closes its socket first, and its children are reassigned later.
         if name_if_alive(guardian as i32).is_some() {
             looks.quiet = 0;
         }

@@ -11,7 +11,7 @@ use serde_json::{Number, Value};
 /// The schema keyword with a property's list of variables. The first variable that is set applies.
 const VARIABLES: &str = "x-jaato-variables";
 
-/// A setting that a variable gives.
+/// A setting from a variable.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct VariableSetting {
     /// The key of the setting.

@@ -71,7 +71,7 @@ impl Answer {
         }
     }
 
-    /// Notes that the stream broke and that the host asks the provider again.
+    /// Records that the stream broke and that the host asks the provider again.
     pub fn break_off(&mut self) {
         if let Drawing::Held(held) = &mut self.manner {
             held.is_broken = true;

@@ -65,7 +65,7 @@ pub(super) fn work_row(before: &str) -> String {
     format!("{erased}{before}{styled}")
 }
 
-/// Notes that no row is drawn yet.
+/// Records that no row is drawn yet.
 pub(super) fn begin_row() {
     DRAWN_COLUMNS.store(0, Relaxed);
 }
@@ -155,7 +155,7 @@ pub struct Moving {
 }
 
 impl Moving {
-    /// Notes that work begins. Its seconds count from this point.
+    /// Records that work begins. Its seconds count from this point.
     pub fn begin(&mut self) {
         self.still();
         self.since = Some(Instant::now());
@@ -182,7 +182,7 @@ impl Moving {
         }
     }
 
-    /// Notes that no work runs.
+    /// Records that no work runs.
     pub fn rest(&mut self) {
         self.spinner = None;
         *WORK.lock() = None;

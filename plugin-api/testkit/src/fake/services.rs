@@ -319,7 +319,7 @@ impl FakeServices {
         self.lock().tools.insert(context, tool.to_owned());
     }
 
-    /// Notes that a plugin is asked something in a context, where it only reads.
+    /// Records that a plugin is asked something in a context, where it only reads.
     pub(crate) fn only_reads(&self, context: u64) {
         self.lock().reading.insert(context);
     }
@@ -337,7 +337,7 @@ impl FakeServices {
         self.lock().requests.insert(context, json);
     }
 
-    /// Notes that a tool call runs in a context, whose result may have attachments.
+    /// Records that a tool call runs in a context, whose result may have attachments.
     pub(crate) fn takes_attachments(&self, context: u64) {
         self.lock().attachments.insert(context, Vec::new());
     }
