@@ -1,5 +1,5 @@
-//! Hooks: the trait that authors implement to answer the host outside the calls of the plugin's own
-//! tools.
+//! Hooks: the trait that authors implement for questions of the host outside the plugin's own
+//! calls.
 
 use std::future::{Future, ready};
 use std::pin::Pin;
