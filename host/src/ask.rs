@@ -95,7 +95,7 @@ impl Stage {
         Some(ForLines { stage: Arc::clone(self), _taken })
     }
 
-    /// Notes that messages are read, so that text typed before a question is kept for the next
+    /// Records that messages are read, so that text typed before a question is kept for the next
     /// message.
     pub fn keep_lines(&self) {
         self.has_lines.store(true, Relaxed);
@@ -153,7 +153,7 @@ impl ForLines {
         text.trim_end_matches('\n').to_owned()
     }
 
-    /// Notes that the user begins to type the message.
+    /// Records that the user begins to type the message.
     pub fn begin_typing(&self) {
         self.stage.is_typed.send_replace(true);
     }
@@ -266,7 +266,7 @@ fn secret_text(question: &SecretQuestion<'_>) -> Text {
     let [name, command, prompt] = [name, command, prompt].map(|it| exact_line(it, PROMPT_COLUMNS));
     Text::new().plain(&format!(
         "{} of {plugin} runs `{command}`, which asks for a secret.\n\
-         What you type now goes to that program alone and is not shown; Ctrl-C declines.\n\
+         What you type now goes only to that program and is not shown; Ctrl-C declines.\n\
          {} ",
         name,
         prompt.trim_end()

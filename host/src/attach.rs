@@ -103,7 +103,7 @@ fn denied_path(session: &Session, file: &Path) -> Option<String> {
     denied.into_iter().find(covers)
 }
 
-/// Returns true if a rule's path covers a file, also if the path's folder is a link.
+/// Returns true if a rule's path covers a file, even if the path's folder is a link.
 fn is_covered(file: &Path, pattern: &str) -> bool {
     let folder = folder_of_pattern(pattern);
     let followed = Path::new(folder).canonicalize().ok();

@@ -224,7 +224,9 @@ impl AnswerClient {
                 self.refuse(None, Some(number), error);
             }
             if problems == PROBLEMS_TOLD_MAX {
-                report::problems(&["jaato reports no more lines that are not answers".to_owned()]);
+                report::problems(&[
+                    "jaato does not report further lines that are not answers".to_owned()
+                ]);
             }
         }
         self.end("standard input has ended".to_owned());
@@ -267,7 +269,7 @@ impl AnswerClient {
     /// Waits for an answer.
     ///
     /// # Errors
-    /// Why no more answers will come.
+    /// If no more answers will come. The error has the reason.
     async fn wait_for_answer(&self, open: &QuestionGuard<'_>) -> Result<ClientAnswer, String> {
         loop {
             let changed = self.0.changed.notified();

@@ -18,7 +18,7 @@ use tokio::runtime::Handle;
 use crate::chat::slash::COMMANDS;
 use crate::terminal::{self, exact_line};
 
-/// The most files that are offered at once, because no one reads more.
+/// The maximum number of files that are offered at once, because no one reads more.
 const FILES_MAX: usize = 100;
 
 /// The columns of a word with its description.

@@ -1,4 +1,4 @@
-//! A file change as the user sees it: a heading, and its lines with looks.
+//! Formats a file change for the user: a heading, and the styled lines of the change.
 //!
 //! The lines may still contain characters that control a terminal. The code that shows them must
 //! make them visible.

@@ -14,7 +14,7 @@ const INDENT: usize = 2;
 /// The columns that are left for a value, however deep it is nested.
 const ROOM_MIN: usize = 20;
 
-/// The most columns of a table. Wider objects are drawn one below the other.
+/// The maximum number of columns of a table. Wider objects are drawn one below the other.
 const TABLE_COLUMNS_MAX: usize = 8;
 
 /// Draws an object so that no line is wider than the terminal.

@@ -28,7 +28,7 @@ pub struct LedgerShowArgs {
     pub json: bool,
 }
 
-/// Shows the ledger, turn by turn, and its sums.
+/// Shows the ledger turn by turn, and its totals.
 pub fn show(global: GlobalArgs, args: LedgerShowArgs) -> CommandResult {
     let setup = start::setup(start::arguments(global))?;
     let path = ledger_path(&setup)?;
@@ -109,7 +109,7 @@ fn table(summary: &LedgerFileSummary) -> CommandResult {
 fn row(row: &TurnRow) -> Vec<String> {
     let totals = &row.totals;
     let turn = if row.turn == 0 { "-".to_owned() } else { row.turn.to_string() };
-    // To the second. The records themselves have more precise times.
+    // The table shows whole seconds, although the records have more precise times.
     let time = row.started.split('.').next().unwrap_or_default().replace('T', " ");
     let (requests, calls) = (
         with_failed(totals.requests, totals.failed_requests),

@@ -134,7 +134,7 @@ impl Lines {
     }
 
     /// Reads the next line, or the end when the conversation is over. Lines that were typed early
-    /// are in the editor already, so that the user sees them before sending. Without an editor,
+    /// are already in the editor, so that the user sees them before sending. Without an editor,
     /// each of them is a line.
     ///
     /// # Errors

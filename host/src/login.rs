@@ -8,7 +8,7 @@ use crate::args::GlobalArgs;
 use crate::exit::{CommandFailure, CommandResult, Exit};
 use crate::{report, start, terminal};
 
-/// The most bytes of a piped key.
+/// The maximum number of bytes of a piped key.
 const KEY_BYTES_MAX: u64 = 64 * 1024;
 
 /// Takes a key for a provider: typed without echo, or from a pipe.

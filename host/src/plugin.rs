@@ -344,7 +344,7 @@ fn tools_of(tools: impl Iterator<Item = String>) -> Vec<String> {
 
 fn trust_text(entry: &PluginEntry) -> String {
     match &entry.candidate.trust {
-        PluginFileTrust::Shipped => "as the executable: it is shipped beside it".to_owned(),
+        PluginFileTrust::Shipped => "as the executable: it is shipped next to it".to_owned(),
         PluginFileTrust::ByHash(digest) => format!("by its content, sha256 {digest}"),
         PluginFileTrust::No(digest) => format!("no; its sha256 is {digest}"),
         PluginFileTrust::WorkspaceNot => {

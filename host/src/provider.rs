@@ -25,7 +25,7 @@ use crate::{report, start};
 /// The tool that the model should call. It only reads, and reaches nothing.
 const TOOL: &str = "get_environment";
 
-/// The columns of the names before each value.
+/// The width of the column with the names, before the values.
 const NAME_COLUMNS: usize = 10;
 
 /// The prompt for the test.

@@ -204,7 +204,9 @@ fn build_time(root: &Path) -> Result<u64> {
     let mut git = Command::new("git");
     git.current_dir(root).args(["log", "-1", "--format=%ct"]);
     let said = child::output(&mut git)?;
-    said.trim().parse().with_context(|| format!("git says that the last commit is of `{said}`"))
+    said.trim()
+        .parse()
+        .with_context(|| format!("git reported `{said}` as the time of the last commit"))
 }
 
 /// The folder in which the archive is made. Dropping it removes the folder.

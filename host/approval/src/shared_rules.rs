@@ -14,7 +14,7 @@ pub trait AnswerStore: Send + Sync {
     /// waits, so it must be a short write to a file.
     ///
     /// # Errors
-    /// If it cannot be written. The answer then holds for the session.
+    /// If it cannot be written. The answer then applies to the session.
     fn save_answer(&self, rule: &SessionRule) -> Result<String>;
 }
 

@@ -70,7 +70,7 @@ pub(crate) struct PromptReason {
     hint: Option<String>,
     /// The changes since the user allowed the call, as a warning.
     pub(crate) changed: Option<String>,
-    /// Whether every such call asks, so that no answer holds for later ones.
+    /// Whether every such call asks, so that no answer applies to later ones.
     pub(crate) is_each: bool,
 }
 

@@ -276,7 +276,7 @@ mod tests {
         let full = io::Error::from(io::ErrorKind::StorageFull);
         let error = AssetError::io("write", Path::new("m.part"), full).with_needs(2_000_000);
         assert_eq!(error.kind(), AssetErrorKind::NoSpace);
-        assert_eq!(error.to_string(), "no space left to write `m.part`: 2 MB are still to come");
+        assert_eq!(error.to_string(), "no space left to write `m.part`: 2 MB are still missing");
     }
 
     #[test]

@@ -39,10 +39,10 @@ impl fmt::Display for AssetError {
                 write!(f, "no space left to write `{}`", path.display())?;
                 match (needs, free) {
                     (0, _) => Ok(()),
-                    (needs, None) => write!(f, ": {} are still to come", ByteSize(*needs)),
+                    (needs, None) => write!(f, ": {} are still missing", ByteSize(*needs)),
                     (needs, Some(free)) => {
                         let (needs, free) = (ByteSize(*needs), ByteSize(*free));
-                        write!(f, ": {needs} are still to come, {free} are free")
+                        write!(f, ": {needs} are still missing, {free} are free")
                     }
                 }
             }

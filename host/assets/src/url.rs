@@ -77,7 +77,7 @@ impl DownloadProblem {
         }
     }
 
-    /// An unreachable or silent server is given up at once, because the next source is faster than
+    /// An unreachable or silent server is abandoned at once, because the next source is faster than
     /// a second attempt.
     fn from_http(error: HttpError) -> Self {
         match error {
@@ -133,7 +133,7 @@ async fn request_bytes(
                 Err(wrong(part.total.unwrap_or_default()))
             }
             Some(part) if part.first == have => Ok((response, have)),
-            _ => Err(DownloadProblem::Source("it sent another range than asked for".to_owned())),
+            _ => Err(DownloadProblem::Source("it sent another range than requested".to_owned())),
         },
         416 => Err(DownloadProblem::Source(format!("its file is shorter than {} bytes", have + 1))),
         _ => match response.require_success() {

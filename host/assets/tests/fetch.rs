@@ -279,7 +279,7 @@ async fn file_larger_than_the_free_space_is_refused_before_the_request() {
     let error = place.fetcher(no_python).fetch(&asset, &place.report()).await.unwrap_err();
     assert_eq!(error.kind(), AssetErrorKind::NoSpace);
     let text = place.plain(&error.to_string());
-    let start = "no space left to write `DIR/small.gguf.part`: 1125899.91 GB are still to come, ";
+    let start = "no space left to write `DIR/small.gguf.part`: 1125899.91 GB are still missing, ";
     assert!(text.starts_with(start) && text.ends_with(" are free"), "{text}");
     assert!(server.seen().is_empty());
 }

@@ -106,11 +106,12 @@ impl ChildTask<'_> {
         exit: Result<Exit, ProcessError>,
     ) -> Result<T, Error> {
         if answer.len() > FRAME_BYTES_MAX {
-            let text = format!("{} gave more than {FRAME_BYTES_MAX} bytes", self.what);
+            let text = format!("{} returned more than {FRAME_BYTES_MAX} bytes", self.what);
             return Err(Error::new(ErrorKind::LimitReached, text));
         }
         if json_values_bound(answer) > JSON_VALUES_MAX {
-            let text = format!("{} gave JSON of more than {JSON_VALUES_MAX} values", self.what);
+            let text =
+                format!("{} returned JSON with more than {JSON_VALUES_MAX} values", self.what);
             return Err(Error::new(ErrorKind::LimitReached, text));
         }
         match (serde_json::from_slice(answer), exit) {

@@ -20,7 +20,7 @@ pub const GUARDIAN_ARGUMENT: &str = "guardian";
 /// The settings of the command line or an embedder.
 #[derive(Debug, Clone, Default)]
 pub struct SetupArguments {
-    /// Values that win over every other layer.
+    /// Values that override every other layer.
     pub overrides: Overrides,
     /// `--plugin-dir`.
     pub plugin_dirs: Vec<PathBuf>,
@@ -59,7 +59,7 @@ pub struct Setup {
     pub plugin_dirs: Vec<PathBuf>,
     /// `--tools`.
     pub tools_only: Option<Vec<String>>,
-    /// The option that chooses the execution environment in place of the configuration.
+    /// The option that chooses the execution environment instead of the configuration.
     pub environment_option: Option<String>,
     /// Plugins that are linked into the program.
     pub linked: Vec<OpenedPlugin>,

@@ -1,6 +1,6 @@
 //! Finds the known name that a user probably meant.
 
-/// The least similarity of a suggested name (1 is equal, 0 has nothing in common).
+/// The minimum similarity of a suggested name (1 is equal, 0 has nothing in common).
 const LIKENESS_MIN: f64 = 0.7;
 
 /// Returns the known name most similar to `name`, if one is similar enough. Compares the whole name

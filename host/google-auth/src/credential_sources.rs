@@ -8,7 +8,7 @@ const GCLOUD_FILE: &str = "application_default_credentials.json";
 /// The token server of Google's machines.
 const METADATA_HOST: &str = "metadata.google.internal";
 
-/// A file, and what names it.
+/// A file, and the setting or program that names it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CredentialsFile {
     /// The file.
@@ -56,7 +56,7 @@ impl GoogleCredentialSources {
         }
     }
 
-    /// Returns the file that is used, and what names it.
+    /// Returns the file that is used, and the setting or program that names it.
     pub(crate) fn file(&self) -> Option<CredentialsFile> {
         let gcloud = self.gcloud.as_ref().filter(|path| path.is_file());
         let of_gcloud = gcloud.map(|path| CredentialsFile {

@@ -17,7 +17,7 @@ use crate::token::MintedToken;
 /// The longest wait for a token server.
 const WAIT: Duration = Duration::from_secs(20);
 
-/// The most bytes of an answer. A token has a few thousand.
+/// The maximum number of bytes of an answer. A token has a few thousand.
 const ANSWER_BYTES_MAX: u64 = 256 * 1024;
 
 /// The requested lifetime of a token for another account.

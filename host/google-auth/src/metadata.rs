@@ -16,10 +16,10 @@ use crate::token::MintedToken;
 /// because there the name may lead nowhere.
 const WAIT: Duration = Duration::from_secs(1);
 
-/// The most bytes of an answer.
+/// The maximum number of bytes of an answer.
 const ANSWER_BYTES_MAX: u64 = 256 * 1024;
 
-/// The header that proves to the server that it is meant, and to us that it is the server.
+/// The header that marks the request as intended for this server, and the answer as its own.
 const FLAVOR: &str = "metadata-flavor";
 
 /// Requests a token. Returns `None` if the server does not exist, or the machine has no account.

@@ -12,7 +12,7 @@ use crate::file::{GoogleCredentials, ServiceAccount};
 use crate::token::{AccessToken, MintedToken};
 use crate::{exchange, file, jwt, metadata};
 
-/// The most bytes of a credentials file. Real ones have 3,000.
+/// The maximum number of bytes of a credentials file. Real ones have 3,000.
 const FILE_BYTES_MAX: u64 = 1024 * 1024;
 
 /// Mints tokens from the credentials at these places.
@@ -95,7 +95,7 @@ impl TokenMinter {
                 return Ok(minted);
             }
             if kept.has_machine {
-                let text = "the machine's metadata server gave no token in time";
+                let text = "the machine's metadata server did not return a token in time";
                 return Err(Error::new(ErrorKind::Provider, text).temporary());
             }
             kept.is_machine_asked = true;

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 /// How long before it expires a token is replaced, because a request with it may take a while.
 const SPARE: Duration = Duration::from_secs(240);
 
-/// The longest believable lifetime of a token, regardless of the server's answer.
+/// The longest plausible lifetime of a token, regardless of the server's answer.
 const LIFETIME_MAX: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// A token and its project.

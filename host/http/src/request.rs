@@ -20,7 +20,7 @@ pub struct OutgoingRequest {
     pub headers: HeaderMap,
     /// The body, empty for none.
     pub body: Bytes,
-    /// The body in a file, in place of `body`, if it is too large for memory.
+    /// The body in a file, instead of `body`, if it is too large for memory.
     pub file: Option<FileBody>,
     /// The requested part of the resource.
     pub range: ByteRange,

@@ -19,10 +19,11 @@ use crate::limits::{ARCHIVE_FILES_MAX, UNPACKED_BYTES_MAX};
 /// The longest name of an entry, in bytes: longer than any system opens.
 const NAME_BYTES_MAX: u64 = 4096;
 
-/// The most bytes of an entry's extended metadata (times, owners, labels, a long name).
+/// The maximum number of bytes of an entry's extended metadata (times, owners, labels, a long
+/// name).
 const EXTENSION_BYTES_MAX: u64 = 64 * 1024;
 
-/// The most folders that are made.
+/// The maximum number of folders that are made.
 const FOLDERS_MAX: usize = 1000;
 
 /// The deepest path that is read. `name/lib/<system>/<library>` has four parts.

@@ -21,13 +21,13 @@ pub enum InstallError {
     #[error("{0}")]
     File(FileError),
     /// The expected library is missing.
-    #[error("`{}` holds no dynamic library of this system", .0.display())]
+    #[error("`{}` contains no dynamic library for this system", .0.display())]
     NoLibrary(PathBuf),
     /// A crate that must be built first.
     #[error("`{}` is a crate's sources, not a plugin", .0.display())]
     Crate(PathBuf),
     /// There is more than one library.
-    #[error("`{}` holds more than one dynamic library: {}", .0.display(), quote_names(.1))]
+    #[error("`{}` contains more than one dynamic library: {}", .0.display(), quote_names(.1))]
     Several(PathBuf, Vec<String>),
     /// There are only libraries for other systems.
     #[error(
@@ -46,7 +46,7 @@ pub enum InstallError {
     #[error("cannot unpack `{}`: {error}", .0.display(), error = .1)]
     Archive(PathBuf, String),
     /// There is something else at the plugin's path.
-    #[error("plugin `{name}` belongs at `{}`, but something else is there", path.display())]
+    #[error("cannot install plugin `{name}` at `{}`, because something else has this path", path.display())]
     Taken {
         /// The path.
         path: PathBuf,

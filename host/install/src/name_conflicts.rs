@@ -18,8 +18,8 @@ pub enum PluginConflict {
     Displaces(String, String),
 }
 
-/// Looks for conflicting names. `replaced` is the file that the new plugin replaces. Returns a line
-/// for each part that could not be used while the rest can.
+/// Looks for conflicting names. `replaced` is the file that the new plugin replaces. If only some
+/// parts of the plugin could not be used, returns a line for each of these parts.
 ///
 /// # Errors
 /// The conflict, if the whole plugin could not be used or would displace another.

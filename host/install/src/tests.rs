@@ -65,7 +65,7 @@ fn the_library_of_this_system_is_found_in_an_archive() {
     check_archive(&["README.md", &ours, &other], &format!("/{ours}` as a plugin"));
     check_archive(&[&format!("moon/{other}"), &format!("moon/{ours}")], &format!("moon/{ours}"));
     check_archive(&[&other], "holds plugins for `sparc-sun-solaris`, this system is");
-    check_archive(&["README.md"], "holds no dynamic library");
+    check_archive(&["README.md"], "contains no dynamic library");
     check_archive(&[&library("a"), &library("b")], "more than one dynamic library");
 }
 
@@ -79,7 +79,7 @@ fn archive_paths_that_leave_the_folder_are_ignored() {
     let (up, root) =
         (format!("../../{}", library("up")), format!("/tmp/{}", library("jaato-root")));
     fs::write(&packed, archive(&[&up, &root, &deep])).unwrap();
-    assert!(error(&packed, &scratch).contains("holds no dynamic library"));
+    assert!(error(&packed, &scratch).contains("contains no dynamic library"));
     let names: Vec<_> = fs::read_dir(folder.path()).unwrap().flatten().collect();
     assert_eq!(names.len(), 2, "{names:?}");
     assert!(!Path::new(&root).exists());
@@ -182,7 +182,7 @@ fn long_tar_entry_names_are_read_in_gnu_and_pax_form() {
         (tar::EntryType::Directory, "d", b""),
         (Regular, "cut", b"text"),
     ];
-    check_entries(&two, "holds no dynamic library");
+    check_entries(&two, "contains no dynamic library");
 }
 
 #[test]
@@ -192,7 +192,7 @@ fn archive_with_too_long_names_or_too_many_folders_is_refused() {
     let at = |bytes: usize| vec![b'n'; bytes];
     check_entries(
         &[(GNULongName, "x", &at(4096)), (Regular, "a", b"")],
-        "holds no dynamic library",
+        "contains no dynamic library",
     );
     check_entries(&[(GNULongName, "x", &at(4097)), (Regular, "a", b"")], too_long);
     check_entries(&[(GNULongLink, "x", &at(65_537)), (Regular, "a", b"")], too_long);
@@ -209,6 +209,6 @@ fn archive_with_too_long_names_or_too_many_folders_is_refused() {
         let names = folders(count);
         check_archive(&names.iter().map(String::as_str).collect::<Vec<_>>(), expected);
     };
-    check(1000, "holds no dynamic library");
+    check(1000, "contains no dynamic library");
     check(1001, "it has too many folders");
 }

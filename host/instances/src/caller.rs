@@ -34,7 +34,7 @@ pub trait ServiceFactory: Send + Sync {
     /// Creates the services of one call.
     ///
     /// # Errors
-    /// Why the plugin gets no services, such as settings that its schema rejects.
+    /// If the plugin gets no services, for example because its schema rejects the settings.
     fn services(
         &self,
         plugin: PluginInUse<'_>,
@@ -134,7 +134,7 @@ impl PluginCaller {
     /// Asks a session's instance of a plugin, and waits for the answer's frame.
     ///
     /// # Errors
-    /// Why the plugin cannot be called, the plugin's error, or `cancelled`.
+    /// If the plugin cannot be called, returns an error, or the call is cancelled.
     pub async fn ask(
         &self,
         plugin: &str,
@@ -150,7 +150,7 @@ impl PluginCaller {
     /// Prepares a call, so that the caller can inspect it first.
     ///
     /// # Errors
-    /// Why the plugin cannot be called.
+    /// If the plugin cannot be called.
     pub async fn reach<'a>(
         &'a self,
         plugin: &str,
@@ -190,7 +190,7 @@ impl PluginCaller {
     /// replaced, the instance belongs to the current file.
     ///
     /// # Errors
-    /// Why the plugin cannot be called.
+    /// If the plugin cannot be called.
     pub async fn instance(
         &self,
         plugin: &str,
@@ -294,7 +294,11 @@ impl PluginCaller {
     ) -> Result<Arc<dyn EngineServices>, Error> {
         let (catalog, plugin) = (lease.catalog(), lease.plugin().as_str());
         let Some(entry) = catalog.registry.plugin(plugin) else {
-            return Err(Error::new(ErrorKind::NotFound, format!("no plugin `{plugin}`")));
+            return Err(Error::new(
+                ErrorKind::NotFound,
+                format!("plugin `{plugin}` does not exist"),
+            )
+            .with_hint("`jaato plugin list` lists the plugins"));
         };
         let services = self.services_of(entry, catalog.edition(plugin).number, site, tell)?;
         services.bind(lease.downgrade());

@@ -72,7 +72,7 @@ impl LoadProblem {
             Self::CTable(_) => {
                 Some("build the plugin with the `jaato_plugin.h` of this jaato's plugin-api".into())
             }
-            Self::Root(_) => Some("tell the plugin's author".into()),
+            Self::Root(_) => Some("report this to the plugin's author".into()),
         }
     }
 }

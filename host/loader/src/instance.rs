@@ -72,7 +72,7 @@ impl Instance {
         self.worker()?.refusal()
     }
 
-    /// Returns why every further call fails if the worker is gone, or `None` while it lives.
+    /// Returns why every further call fails if the worker is gone, or `None` while it runs.
     pub fn ended(&self) -> Option<Error> {
         self.worker()?.ended()
     }

@@ -130,7 +130,7 @@ fn write_report(what: &CStr, place: &[u8]) {
     let mut line = StackLine::default();
     line.push(b"error: ");
     parts.iter().for_each(|part| line.push(part));
-    line.push(b"\nhint: in a worker it would end its own calls alone: `[plugins] isolated = [\"");
+    line.push(b"\nhint: in a worker it would end only its own calls: `[plugins] isolated = [\"");
     line.push(name.to_bytes());
     line.push(b"\"]`\n");
     line.write_to(libc::STDERR_FILENO);

@@ -96,7 +96,7 @@ fn panicking_constructor_is_reported_in_one_line() {
     check(
         &fixture("constructor"),
         "it failed to start: its constructor panicked",
-        Some("tell the plugin's author"),
+        Some("report this to the plugin's author"),
     );
 }
 

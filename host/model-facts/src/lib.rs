@@ -4,7 +4,7 @@
 //! and is as old as its date. A provider's answer takes precedence over it, and the user's
 //! configuration over both. Models that are not in it are unknown.
 //!
-//! It has a line of JSON for each model, sorted, so that a new snapshot gives a readable diff. A
+//! It has a line of JSON for each model, sorted, so that a new snapshot has a readable diff. A
 //! look-up parses only one line, so that a start does not parse the others.
 //!
 //! ```
@@ -28,7 +28,7 @@ pub struct ModelFacts {
     /// Its context window in tokens.
     #[serde(rename = "context")]
     pub context_limit: Option<u64>,
-    /// The most tokens of an answer.
+    /// The maximum number of tokens of an answer.
     #[serde(rename = "output")]
     pub output_limit: Option<u64>,
     /// What it accepts besides text: `image`, `pdf`, `audio`, `video`.

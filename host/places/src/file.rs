@@ -1,4 +1,4 @@
-//! Opens and reads jaato's own files, if they are believed.
+//! Opens and reads jaato's own files, if they are safe to use.
 
 use std::fs::{self, File, Metadata, OpenOptions, Permissions};
 use std::io::Read as _;
@@ -13,7 +13,7 @@ use crate::walk::{WalkEnd, check_mode, check_owner, walk};
 /// The mode of every file of jaato.
 const PRIVATE: u32 = 0o600;
 
-/// Checks that a file is believed: a regular file, reached through believed links.
+/// Checks that a file is safe: a regular file, reached through safe links.
 ///
 /// # Errors
 /// The problem with the file, or with a folder above it.
@@ -35,7 +35,7 @@ pub fn check_file_in(path: &Path, owners: &TrustedOwners) -> Result<(), PlaceErr
     }
 }
 
-/// Reads a file of jaato, if it is believed. Returns `None` if it does not exist.
+/// Reads a file of jaato, if it is safe. Returns `None` if it does not exist.
 ///
 /// # Errors
 /// The problem with the file. [`PathProblem::TooLarge`] if it has more than `bytes_max` bytes.

@@ -1,4 +1,4 @@
-//! Makes folders, and checks which are believed.
+//! Creates folders, and checks whether they are safe to use.
 
 use std::fs::{self, DirBuilder, Permissions};
 use std::io::ErrorKind;
@@ -16,7 +16,7 @@ const PRIVATE: u32 = 0o700;
 pub(crate) const OTHERS: u32 = 0o077;
 
 /// Creates a folder of jaato and the missing ones above it, private to this user, and checks that
-/// it is believed. An existing folder that others could access becomes private.
+/// it is safe. An existing folder that others could access becomes private.
 ///
 /// # Errors
 /// The problem that prevents using it.
@@ -76,7 +76,7 @@ pub fn make_one(folder: &Path) -> Result<(), PlaceError> {
     }
 }
 
-/// Checks that a folder is believed. Changes nothing.
+/// Checks that a folder is safe. Changes nothing.
 ///
 /// # Errors
 /// The problem with the folder, or with a folder above it.

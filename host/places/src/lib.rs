@@ -1,13 +1,13 @@
 //! Jaato's own folders and files: private whatever the umask, and used only if no other user can
 //! write to them.
 //!
-//! A path is *believed* if each folder on the way to it, each link that is followed, and the file
+//! A path is *safe* if each folder on the way to it, each link that is followed, and the file
 //! at its end belong to this user or to root, and no one else can write to them. A folder on the
 //! way that everyone can write to is accepted if it is sticky (`/tmp`), because our files below it
 //! stay ours. So is a folder that the group can write to, if no one else can enter a folder above
 //! it (a home with mode 700), or if the group contains only this user.
 //!
-//! A path that is not believed is not used. The caller continues without it and shows the
+//! A path that is not safe is not used. The caller continues without it and shows the
 //! [`PlaceError`], whose hint says what to do.
 //!
 //! This crate also opens files that another user may have put there, without following links and

@@ -1,4 +1,4 @@
-//! The users who may own believed files.
+//! The users who may own safe files.
 
 use std::fs;
 use std::path::Path;

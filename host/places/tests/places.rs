@@ -1,4 +1,4 @@
-//! Which paths are believed, and the modes of new ones.
+//! Which paths count as safe, and the modes of new ones.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use std::fs::{self, OpenOptions, Permissions};

@@ -45,7 +45,7 @@ pub enum CallPattern {
 }
 
 impl CallPattern {
-    /// Creates the pattern that holds for exactly this call.
+    /// Creates the pattern that applies to exactly this call.
     pub fn exact_call(call: &PolicyCall<'_>) -> Self {
         Self::exact_facts(&PolicyFacts::from_call(call))
     }

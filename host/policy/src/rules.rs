@@ -42,7 +42,7 @@ pub enum DenyRules {
     Ignored,
 }
 
-/// The fewest letters before the `*` of an allowed tool.
+/// The minimum number of letters before the `*` of an allowed tool.
 const BEGINNING_BYTES_MIN: usize = 3;
 
 /// A tool that the user allows at the start, with any arguments.
@@ -87,7 +87,7 @@ impl AllowedTool {
     }
 }
 
-/// A user's answer that holds for later calls.
+/// A user's answer that applies to later calls.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SessionRule {
     tool: ToolName,

@@ -429,7 +429,7 @@ fn annotations_of_a_foreign_tool_cannot_evade_a_deny_rule() {
     check(&rules, &scene, "ask file.unclear user.toml:1");
     scene.annotations.destructive = true;
     check(&rules, &scene, "deny file.deny user.toml:1");
-    // Annotations that admit harm are believed.
+    // Annotations that admit harm are accepted.
     check(&user("ask read_only false"), &scene, "ask file.ask user.toml:1");
     check(&user("deny read_only true"), &scene, "deny file.deny user.toml:1");
     scene.annotations.read_only = false;

@@ -123,7 +123,7 @@ impl ChildProcess {
         self.keeper.send_order(KeeperOrder::Signal(signal)).await
     }
 
-    /// Ends the command and all of its descendants and waits until none lives: sends TERM to each,
+    /// Ends the command and all of its descendants, and waits for their end: sends TERM to each,
     /// and KILL after [`END_GRACE`](crate::END_GRACE). An error names the processes that could not
     /// be killed.
     pub async fn end(&self) -> Result<(), ProcessError> {

@@ -113,7 +113,7 @@ impl GuardianConnection {
         let socket = self.socket.try_clone().map_err(broken)?;
         socket.set_nonblocking(true).map_err(broken)?;
         let socket = UnixStream::from_std(socket).map_err(broken)?;
-        // Fails only if the guardian is gone already.
+        // Fails only if the guardian has already exited.
         let _ = self.socket.shutdown(Shutdown::Write);
         match tokio::time::timeout(END_PATIENCE, until_closed(&socket)).await {
             Ok(()) => Ok(self.has_done_its_work().await),
@@ -155,7 +155,7 @@ async fn until_closed(socket: &UnixStream) {
 
 impl Drop for GuardianConnection {
     fn drop(&mut self) {
-        // Fails only if the guardian is gone already.
+        // Fails only if the guardian has already exited.
         let _ = self.socket.shutdown(Shutdown::Both);
         let Some(mut process) = self.process.take() else { return };
         if let Ok(Some(_)) = process.try_wait() {

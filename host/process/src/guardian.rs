@@ -28,7 +28,7 @@ use crate::platform::{self, ChildSignals, ForkSide, children, with_descendants};
 use crate::waiting::{SignalRounds, reap_children, wait_for};
 use crate::wire::{KeeperEvent, SUMMONS_BYTES, StartRefusal, Summons};
 
-/// How long keepers may take to end what they watch before the guardian does it for them, because a
+/// How long keepers may take to end their processes before the guardian does it for them, because a
 /// keeper may have been stopped by its command.
 const KEEPERS_ALONE: Duration = Duration::from_millis(500);
 
@@ -188,7 +188,7 @@ impl GuardianProcess {
     /// completion to the host.
     fn end_all(self) {
         let Self { socket: _socket, signals, life_holder, .. } = self;
-        // Each keeper sees this and ends what it watches.
+        // Each keeper sees this and ends its processes.
         drop(life_holder);
         let alone_until = Instant::now() + KEEPERS_ALONE;
         let mut rounds = SignalRounds::begin();

@@ -270,8 +270,8 @@ impl KeeperProcess {
         signal_all(&tree, signal)
     }
 
-    /// Returns true if members of the command's group live on, on systems that do not give orphans
-    /// to the keeper.
+    /// Returns true if members of the command's group still run, on systems that do not give
+    /// orphans to the keeper.
     fn group_outlives_command(&self) -> bool {
         cfg!(not(target_os = "linux")) && killpg(self.command, None).is_ok()
     }

@@ -22,7 +22,7 @@ use crate::keeper::KEEPER_NAME;
 use crate::platform::{self, children_named, marked_children, name_if_alive, with_descendants};
 use crate::wire::LEFTOVERS_MAX;
 
-/// How long keepers may take to end what they watch before the host ends them too.
+/// How long keepers may take to end their processes before the host ends them too.
 const KEEPERS_ALONE: Duration = Duration::from_millis(500);
 
 /// How long to search for orphans and end them.
@@ -70,9 +70,9 @@ pub(crate) async fn end_orphans(guardian: u32) -> Vec<Orphan> {
     let began = Instant::now();
     let mut looks = OrphanSearch::default();
     while looks.quiet < QUIET_LOOKS && began.elapsed() < PATIENCE {
-        // Living keepers end what they watch themselves, but one may have been stopped.
+        // Running keepers end their processes themselves, but one may have been stopped.
         looks.search_and_kill(began.elapsed() > KEEPERS_ALONE);
-        // A dying process closes its socket first, and gives its children away later.
+        // A dying process closes its socket first, and its children are reassigned later.
         if name_if_alive(guardian as i32).is_some() {
             looks.quiet = 0;
         }

@@ -113,7 +113,7 @@ impl Supervisor {
         Ok(child)
     }
 
-    /// Kills every child and its leftover processes at once, and waits until none lives. The
+    /// Kills every child and its leftover processes at once, and waits until all have ended. The
     /// guardian ends too, and a later [`Supervisor::spawn`] starts another one. Tasks that wait for
     /// a child get [`ProcessError::GuardianLost`].
     pub async fn end_all(&self) -> Result<(), ProcessError> {

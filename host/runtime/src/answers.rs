@@ -1,13 +1,13 @@
 //! Merges the options for model requests and checks that the provider honours them. An unsupported
-//! option is an error before the first request, whatever the server would make of it.
+//! option is an error before the first request, even if the server would ignore it.
 
 use jaato_config::{Config, NamedModel};
 use jaato_session::ModelCapabilities;
 use jaato_types::{Error, ErrorKind, ModelId, RequestOptions};
 use serde_json::Value;
 
-/// Merges the options: those given for this session win over the model's configuration, which wins
-/// over the general configuration.
+/// Merges the options: those given for this session override the model's configuration, which
+/// overrides the general configuration.
 ///
 /// # Errors
 /// `configuration` if the provider does not list an option.
@@ -28,7 +28,7 @@ pub(crate) fn merge_request_options(
     options.seed = options.seed.or(says.seed).or(session.seed);
     options.stream = options.stream.or(is_whole.then_some(false));
     options.service_tier = options.service_tier.take().or(says.service_tier);
-    // Merged key by key: the command line wins over the configuration.
+    // Merged key by key: the command line overrides the configuration.
     let mut body = says.extra_body.unwrap_or_default();
     body.append(&mut options.extra_body);
     let mut headers = says.extra_headers.unwrap_or_default();
@@ -54,7 +54,7 @@ fn unsupported_options_error(
 
 fn not_honoured(name: &str, takes: &ModelCapabilities, model: &ModelId) -> Error {
     let provider = model.split().map_or(model.as_str(), |(provider, _)| provider);
-    let text = format!("the provider `{provider}` does not take the option `{name}`");
+    let text = format!("the provider `{provider}` does not accept the option `{name}`");
     let known = if takes.options.is_empty() {
         "it takes none".to_owned()
     } else {
@@ -153,7 +153,7 @@ mod tests {
         config.session.seed = Some(7);
         let error = merged(&config, &RequestOptions::default(), &["temperature"]).unwrap_err();
         assert_eq!(error.kind, ErrorKind::Configuration);
-        assert_eq!(error.message, "the provider `a` does not take the option `seed`");
+        assert_eq!(error.message, "the provider `a` does not accept the option `seed`");
         assert_eq!(
             error.hint.as_deref(),
             Some(

@@ -41,7 +41,8 @@ impl Runtime {
             let file = path.clone();
             let read = tokio::task::spawn_blocking(move || read_attachment(&file, &blobs)).await;
             let beside = read.unwrap_or_else(|error| {
-                Err(Error::new(ErrorKind::HostBug, format!("reading a file panicked: {error}")))
+                let text = format!("reading `{}` panicked: {error}", path.display());
+                Err(Error::new(ErrorKind::HostBug, text))
             })?;
             prompt = match beside {
                 PromptAttachment::Data(data) => prompt.with_file(data),

@@ -174,8 +174,8 @@ impl<'a> Conformance<'a> {
     /// Runs one of [`conformance_checks`]. Returns the violation, if there is one.
     ///
     /// # Errors
-    /// Why the check did not finish: for example, the plugin hung or crashed. `configuration` if
-    /// the plugin needs a setting that is missing.
+    /// If the check did not finish, for example because the plugin hung or crashed.
+    /// `configuration` if the plugin needs a setting that is missing.
     pub async fn run(&self, check: &str) -> Result<Option<String>, Error> {
         let [worker, conform] = CONFORM_ARGUMENTS;
         let errand = ChildTask {

@@ -56,8 +56,9 @@ impl CoreBudget {
     pub const ALL: Self =
         Self { tokens_max: u64::MAX, edits: EditToolStyle::AllForms, named: Vec::new() };
 
-    /// Returns the core tools up to the first one that does not fit: first those named in `first`,
-    /// in that order, then the others by name, and last those that a plugin has set while it runs.
+    /// Returns the core tools up to the first one that does not fit. The tools named in `first`
+    /// come first, in that order, then the others by name, and finally those that a running plugin
+    /// has set.
     pub fn fitting_tools<'a>(
         &self,
         tools: impl Iterator<Item = ToolEntry<'a>>,

@@ -59,7 +59,7 @@ fn explain_unknown(error: Error, of: LargeRequestKind, plugin: &PluginName) -> E
     }
     let text = format!("the history is larger than 8 MiB, the limit of `{plugin}`");
     Error::new(too_large(of), text)
-        .with_hint("a version of the plugin that supports `large` accepts more")
+        .with_hint("update the plugin to a version that supports the operation `large`")
 }
 
 fn too_large(of: LargeRequestKind) -> ErrorKind {

@@ -30,7 +30,7 @@ impl Runtime {
     }
 
     /// Creates an environment that several sessions may share, without setting it up yet. The
-    /// options win over its plugin's configuration.
+    /// options override its plugin's configuration.
     ///
     /// # Errors
     /// If no plugin offers it, or it has no such option.
@@ -46,7 +46,7 @@ impl Runtime {
     /// output and `input` provides its input: `None` means no input, an empty piece ends it.
     ///
     /// # Errors
-    /// Why the program cannot run, or `cancelled`.
+    /// If the program cannot run or was cancelled.
     pub async fn execute(
         &self,
         session: &SessionId,
@@ -61,7 +61,7 @@ impl Runtime {
     /// Sets up a session's environment and returns its facts. `notice` receives progress messages.
     ///
     /// # Errors
-    /// Why the environment is not ready.
+    /// If the environment is not ready.
     pub async fn environment_of(
         &self,
         session: &SessionId,

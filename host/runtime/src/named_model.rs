@@ -223,7 +223,7 @@ impl RuntimeHost {
         let (text, hint) = match candidates.as_slice() {
             [] => (
                 format!("the provider of model `{name}` is unknown: use `provider/model`{or}"),
-                "`jaato model list` tells which models there are".to_owned(),
+                "`jaato model list` lists the models".to_owned(),
             ),
             [first, ..] => (
                 format!("`{name}` may be a model of {}: say which", candidates.join(", ")),

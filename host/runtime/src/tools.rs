@@ -93,8 +93,8 @@ impl PluginTools {
         (count > 0 && count != told && self.has_model && self.core.named.is_empty()).then(|| {
             let most = self.core.tokens_max;
             format!(
-                "{count} tools that are to stand in every request do not fit: tools have {most} \
-                 tokens there (`tools.core_tokens_max`); the model finds them by `{LIST_TOOLS}`"
+                "{count} core tools do not fit into the requests, which have {most} tokens for \
+                 tools (`tools.core_tokens_max`); the model can find them with `{LIST_TOOLS}`"
             )
         })
     }

@@ -64,7 +64,7 @@ impl ChildSessions {
     /// Opens a child of a session.
     ///
     /// # Errors
-    /// Why it cannot be opened.
+    /// If it cannot be opened.
     pub fn open(
         &self,
         shared: &Arc<SharedServices>,
@@ -109,7 +109,7 @@ impl ChildSessions {
                 return child.inbox.send(text);
             }
             child.says.try_send(text).map_err(|_| {
-                let text = format!("{WAITING_MAX} messages wait for the child already");
+                let text = format!("{WAITING_MAX} messages are already waiting for the child");
                 Error::new(ErrorKind::LimitReached, text).temporary()
             })?;
             // A caller that waits after this waits for this turn.
@@ -166,7 +166,7 @@ impl ChildSessions {
 
 fn not_found(number: u64) -> Error {
     Error::new(ErrorKind::NotFound, format!("unknown child session {number}"))
-        .with_hint("a child ends with the call, or the instance, that opened it")
+        .with_hint("open a new one: a child ends with the call or the instance that opened it")
 }
 
 /// A child, as its task holds it.

@@ -141,7 +141,8 @@ fn body_error(why: UnfinishedItemError, number: u64) -> Error {
     match why {
         UnfinishedItemError::Unknown => {
             let text = format!("this call has no body of number {number}");
-            Error::new(ErrorKind::NotFound, text).with_hint("one request takes a body")
+            Error::new(ErrorKind::NotFound, text)
+                .with_hint("a body can be sent with only one request")
         }
         UnfinishedItemError::Busy => {
             let text = format!("a piece of body number {number} is being written");
@@ -152,7 +153,7 @@ fn body_error(why: UnfinishedItemError, number: u64) -> Error {
 }
 
 fn too_many() -> Error {
-    let text = format!("the call has begun {HTTP_BODIES_MAX} bodies already");
+    let text = format!("the call has already begun {HTTP_BODIES_MAX} bodies");
     Error::new(ErrorKind::LimitReached, text).with_hint("send one of them first")
 }
 

@@ -212,7 +212,7 @@ impl OpenSessions {
             return limit(format!("sessions open sessions at most {CHILD_DEPTH_MAX} deep"));
         }
         if children >= CHILDREN_MAX {
-            return limit(format!("{CHILDREN_MAX} child sessions are open already"));
+            return limit(format!("{CHILDREN_MAX} child sessions are already open"));
         }
         if !ToolName::from(asked.name.as_str()).is_valid() {
             let text = "a child's name is 1 to 64 of a-z, A-Z, 0-9, `-`, `_`";

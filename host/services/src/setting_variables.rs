@@ -1,6 +1,6 @@
 //! Reads plugin settings from variables, as its schema names them.
 //!
-//! A variable wins over the files. A variable from a workspace's variables file applies if the
+//! A variable overrides the files. A variable from a workspace's variables file applies if the
 //! workspace may set the setting. Only trusted plugins have such variables, because others could
 //! name variables with the keys of other programs.
 
@@ -11,7 +11,7 @@ use serde_json::{Number, Value};
 /// The schema keyword with a property's list of variables. The first variable that is set applies.
 const VARIABLES: &str = "x-jaato-variables";
 
-/// A setting that a variable gives.
+/// A setting from a variable.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct VariableSetting {
     /// The key of the setting.

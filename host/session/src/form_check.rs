@@ -55,7 +55,7 @@ fn check_field(field: &FormField) -> Result<()> {
                 return Err(invalid_form_error(text));
             }
             if values.len() < options.len() || values.contains("") {
-                let text = format!("the options of the field `{name}` have values of their own");
+                let text = format!("two options of the field `{name}` have the same value");
                 return Err(invalid_form_error(text));
             }
             for option in options {

@@ -51,7 +51,7 @@ impl Inbox {
     /// Takes a user's message.
     ///
     /// # Errors
-    /// When it is empty, or [`WAITING_MESSAGES_MAX`] messages are waiting already.
+    /// When it is empty, or [`WAITING_MESSAGES_MAX`] messages are already waiting.
     pub fn send(&self, text: impl Into<String>) -> Result<()> {
         let text = text.into();
         if text.trim().is_empty() {

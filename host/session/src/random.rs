@@ -21,7 +21,7 @@ pub trait Random: Send + Sync {
 pub struct SeededRandom(AtomicU64);
 
 impl SeededRandom {
-    /// Starts from a seed. The same seed gives the same numbers.
+    /// Starts from a seed. The same seed produces the same numbers.
     pub fn new(seed: u64) -> Self {
         Self(AtomicU64::new(seed))
     }

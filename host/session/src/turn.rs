@@ -585,7 +585,7 @@ impl Session {
         }
         let error =
             Error::new(ErrorKind::Provider, format!("the model answered nothing, {times} times"))
-                .with_hint("put the task in other words, or use another model");
+                .with_hint("rephrase the task, or use another model");
         // In an empty answer, only thoughts have content.
         let is_thought = |part: &Part| matches!(part, Part::Thought { .. });
         let thoughts: Vec<Part> = parts.into_iter().filter(is_thought).collect();
@@ -621,8 +621,7 @@ impl Session {
 
     fn end_withheld(&mut self, parts: Vec<Part>, why: AnswerWithholding) -> Result<TurnEnd> {
         let text = self.append_cut_short(parts, why.mark)?;
-        let error =
-            Error::new(ErrorKind::Provider, why.text).with_hint("put the task in other words");
+        let error = Error::new(ErrorKind::Provider, why.text).with_hint("rephrase the task");
         Ok(TurnEnd { outcome: Outcome::Failed, text, error: Some(error) })
     }
 

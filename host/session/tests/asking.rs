@@ -167,7 +167,7 @@ async fn edited_arguments_are_checked_by_schema_guards_and_rules() {
     let schema = json!({ "type": "object", "properties": { "text": { "type": "string" } } });
     let stage = TestStage::new([ScriptedTool::echo("write").writing().schema(schema)]);
     let mut session = stage.start(TestStage::setup()).unwrap();
-    // Arguments that do not fit cause an error and another prompt.
+    // Arguments that do not match the schema cause an error and another prompt.
     stage.person.answers([edit(json!({ "text": 1 })), edit(json!({ "text": "b" }))]);
     stage.hooks.answers("a", Hook::BeforeTool, |asked| async move {
         Ok(match asked["arguments"]["text"].as_str() {

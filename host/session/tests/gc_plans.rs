@@ -49,13 +49,13 @@ async fn failing_gc_changes_nothing_and_is_reported_once() {
         ),
         (
             plan(&[0]),
-            "the gc's plan is not valid: the history needs a prompt next, not a message of role \
-             `model`",
+            "the gc's plan is not valid: the history needs a prompt next, not a message with \
+             the role `model`",
         ),
         (
             ScriptedGcAction::Plan(summary),
-            "the gc's plan is not valid: it makes nothing smaller: 113 bytes go and 1050 bytes of \
-             summary come",
+            "the gc's plan is not valid: it does not free space: it drops 113 bytes and adds 1050 \
+             bytes of summary",
         ),
     ];
     for (beat, expected) in cases {

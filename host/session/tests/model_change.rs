@@ -63,7 +63,7 @@ async fn model_change_reports_files_the_new_model_cannot_view() {
     session.turn(prompt, &Cancel::new()).await;
     session.change_model(other(), Arc::<ScriptedProvider>::default());
     let told = &changes(&stage)[0].1;
-    assert_eq!(*told, ["1 file that it cannot look at and gets only as words"]);
+    assert_eq!(*told, ["1 file that it cannot read and gets only as a note"]);
 }
 
 fn with_fallback(next: &Arc<ScriptedProvider>) -> SessionSetup {

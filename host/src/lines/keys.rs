@@ -79,7 +79,7 @@ impl Keys {
         }
     }
 
-    /// Notes that an editor begins, and counts the bytes that were typed ahead.
+    /// Records that an editor begins, and counts the bytes that were typed ahead.
     pub fn begin(&self) {
         let typed_ahead = platform::bytes_waiting();
         *self.seen.lock() = Seen { typed_ahead, ..Seen::default() };
@@ -91,7 +91,7 @@ impl Keys {
         seen.bytes < seen.typed_ahead
     }
 
-    /// Notes that the editor begins the next line.
+    /// Records that the editor begins the next line.
     pub fn begin_line(&self) {
         self.seen.lock().ended_by = None;
     }

@@ -88,7 +88,7 @@ fn can_allow(command: &str, options: Option<&str>) -> bool {
     CommandPattern::parse(command, rest).is_some_and(|pattern| pattern.can_allow())
 }
 
-/// Refuses a command line in place of a tool's name.
+/// Refuses a command line that was given as a tool's name.
 fn check_tool(tool: &str) -> Result<(), CommandFailure> {
     let letters = tool.replace(['*', '?'], "x");
     if ToolName::from(letters.as_str()).is_valid() {

@@ -11,8 +11,8 @@ use nix::sys::termios::{
 
 use crate::terminal::{Keyboard, OpenQuestion, Text, keyboard, something_is_typed};
 
-/// The most bytes of a secret. The terminal of a program that reads lines accepts no longer line,
-/// and does not report what it drops.
+/// The maximum number of bytes of a secret. The terminal of a program that reads lines accepts no
+/// longer line, and does not report what it drops.
 const SECRET_BYTES_MAX: usize = 4095;
 
 /// The result.

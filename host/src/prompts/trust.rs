@@ -7,7 +7,8 @@ use jaato_runtime::visible;
 
 use crate::terminal::{self, Before, Dialog, Look, Manner, Reply, Text, Value, exact_line};
 
-/// The most names that are listed of one kind, because a workspace may contain thousands.
+/// The maximum number of names that are listed of one kind, because a workspace may contain
+/// thousands.
 const NAMES_MAX: usize = 1000;
 
 /// The longest item that is shown completely.

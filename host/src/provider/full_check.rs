@@ -27,7 +27,7 @@ use super::{one_line, provider_failure};
 use crate::exit::{CommandFailure, CommandResult, Exit};
 use crate::report;
 
-/// The most that all checks may cost, in millionths of a US dollar.
+/// The maximum cost of all checks, in millionths of a US dollar.
 const COST_MAX_MICROS: u64 = 100_000;
 
 /// The largest context window that the overflow check fills, because a server that accepts the

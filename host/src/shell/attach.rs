@@ -78,7 +78,7 @@ pub async fn attach(found: &FoundTerminal, purpose: AttachPurpose) -> CommandRes
             Ok(Exit::Done)
         }
         AttachEnd::Gone => {
-            Err(CommandFailure::new(Exit::Failed, format!("the host of `{name}` is gone")))
+            Err(CommandFailure::new(Exit::Failed, format!("the host of `{name}` has ended")))
         }
         AttachEnd::Refused(why) => {
             Err(CommandFailure::new(Exit::Failed, format!("cannot join `{name}`: {why}")))
@@ -200,8 +200,8 @@ impl AttachedTerminal {
     fn status(&self, name: &str, purpose: AttachPurpose) -> String {
         let how = match (&self.trouble, purpose) {
             (Some(trouble), _) => trouble.as_str(),
-            (None, AttachPurpose::Look) => "you look: q leaves",
-            (None, AttachPurpose::Type) => "you type: Ctrl-] leaves",
+            (None, AttachPurpose::Look) => "viewing: q quits",
+            (None, AttachPurpose::Type) => "typing: Ctrl-] quits",
         };
         let ended = if self.is_alive { "" } else { " (ended)" };
         format!(" {name} · {how} · {}{ended}", self.command)

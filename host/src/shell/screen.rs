@@ -18,10 +18,10 @@ fn hides(sign: char) -> bool {
     visible::is_invisible(sign) && !joins
 }
 
-/// The most numbers in one sequence. Further ones are skipped.
+/// The maximum number of numbers in one sequence. Further ones are skipped.
 const NUMBERS_MAX: usize = 32;
 
-/// The most characters that join one cell (accents, joined emoji).
+/// The maximum number of characters that join one cell (accents, joined emoji).
 const JOINED_MAX: usize = 16;
 
 /// A colour.

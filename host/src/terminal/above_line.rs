@@ -87,7 +87,7 @@ pub fn show_above() {
     }
 }
 
-/// Notes that the editor begins a line, and whether the row above it shows the work.
+/// Records that the editor begins a line, and whether the row above it shows the work.
 pub fn line_begins(has_row: bool) {
     update_above(|above| {
         above.phase = Phase::Begins;
@@ -102,7 +102,7 @@ pub fn work_row() -> String {
     progress::work_row("")
 }
 
-/// Notes that the editor has drawn its line. A line that has just begun accepts texts from this
+/// Records that the editor has drawn its line. A line that has just begun accepts texts from this
 /// point.
 pub fn line_is_drawn() {
     update_above(|above| {
@@ -112,12 +112,12 @@ pub fn line_is_drawn() {
     });
 }
 
-/// Notes that the editor has shown the text it received.
+/// Records that the editor has shown the text it received.
 pub fn is_shown_above() {
     update_above(|above| above.sent = None);
 }
 
-/// Notes that the editor reads no more keys, so it receives no more texts.
+/// Records that the editor reads no more keys, so it receives no more texts.
 pub fn line_ends() {
     update_above(|above| above.phase = Phase::Over);
 }

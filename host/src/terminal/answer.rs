@@ -71,7 +71,7 @@ impl Answer {
         }
     }
 
-    /// Notes that the stream broke and that the host asks the provider again.
+    /// Records that the stream broke and that the host asks the provider again.
     pub fn break_off(&mut self) {
         if let Drawing::Held(held) = &mut self.manner {
             held.is_broken = true;
@@ -152,7 +152,7 @@ fn columns() -> usize {
     writer::size_of(writer::Channel::Output).1
 }
 
-/// The fewest columns after a label for which lines are broken.
+/// The minimum number of columns after a label for which lines are broken.
 const ROOM_MIN: usize = 8;
 
 /// Appends a piece of a line in rows of at most `room` columns, each after its label. Returns the
@@ -210,7 +210,7 @@ impl Output {
     /// If the reader closed standard error.
     pub fn piece(&mut self, source: &str, label: &Text, text: &str) -> io::Result<()> {
         let label = label.styled(|| console::Style::new().for_stderr());
-        // The last column stays free. Lines are not broken if the terminal is too narrow for a
+        // The last column stays free. Lines are not wrapped if the terminal is too narrow for a
         // label.
         let room = writer::errors_are_terminal().then(|| {
             let columns = writer::size_of(writer::Channel::Errors).1;

@@ -23,7 +23,7 @@ const STOPS: &str = "Ctrl-C stops";
 /// Columns that a spinner takes in addition to its text and [`STOPS`]: the picture and the seconds.
 const SPINNER_COLUMNS: usize = 12;
 
-/// The fewest columns of the text. A narrower row does not show [`STOPS`].
+/// The minimum number of columns of the text. A narrower row does not show [`STOPS`].
 const TEXT_COLUMNS_MIN: usize = 40;
 
 /// Columns of the label before a bar.
@@ -54,7 +54,7 @@ pub(super) fn stand_behind(prompt: &'static str) {
     *STANDS_BEFORE.lock() = prompt;
 }
 
-/// Returns the sequence that draws the row that shows the work, after a prompt and in place of the
+/// Returns the sequence that draws the row that shows the work, after a prompt and instead of the
 /// row that was drawn last. The row is empty if no work runs.
 pub(super) fn work_row(before: &str) -> String {
     let columns = writer::size().1.max(1);
@@ -65,7 +65,7 @@ pub(super) fn work_row(before: &str) -> String {
     format!("{erased}{before}{styled}")
 }
 
-/// Notes that no row is drawn yet.
+/// Records that no row is drawn yet.
 pub(super) fn begin_row() {
     DRAWN_COLUMNS.store(0, Relaxed);
 }
@@ -155,7 +155,7 @@ pub struct Moving {
 }
 
 impl Moving {
-    /// Notes that work begins. Its seconds count from this point.
+    /// Records that work begins. Its seconds count from this point.
     pub fn begin(&mut self) {
         self.still();
         self.since = Some(Instant::now());
@@ -182,7 +182,7 @@ impl Moving {
         }
     }
 
-    /// Notes that no work runs.
+    /// Records that no work runs.
     pub fn rest(&mut self) {
         self.spinner = None;
         *WORK.lock() = None;

@@ -361,7 +361,7 @@ impl OpenQuestion {
         if self.line_is_open.swap(false, SeqCst) { self.write_text("\n") } else { Ok(()) }
     }
 
-    /// Notes that the user ended the open row.
+    /// Records that the user ended the open row.
     pub fn row_has_ended(&self) {
         self.line_is_open.store(false, SeqCst);
     }

@@ -104,7 +104,7 @@ impl Calls {
         Self { running: Vec::new(), is_folded }
     }
 
-    /// Notes that a call begins. `what` is its command or its tool.
+    /// Records that a call begins. `what` is its command or its tool.
     pub fn begin(&mut self, id: &CallId, source: &str, what: &str) {
         if self.running.len() >= CALLS_MAX {
             return;
@@ -132,15 +132,15 @@ impl Calls {
         }
     }
 
-    /// Notes that other rows have shown a call's effect.
+    /// Records that other rows have shown a call's effect.
     pub fn has_shown(&mut self, id: &CallId, effect: ShownEffect) {
         if let Some(running) = self.running.iter_mut().find(|running| running.id == *id) {
             running.output.effect = running.output.effect.max(effect);
         }
     }
 
-    /// Notes that the user answered a plugin's form. If several calls of the plugin run, it is not
-    /// known which one asked.
+    /// Records that the user answered a plugin's form. If several calls of the plugin run, it is
+    /// not known which one asked.
     pub fn form_answered(&mut self, plugin: &PluginName) {
         let sources = [plugin.as_str(), plugin.source()];
         let is_of = |call: &&mut Running| !call.is_task && sources.contains(&call.source.as_str());
@@ -150,8 +150,8 @@ impl Calls {
         }
     }
 
-    /// Notes that a call continues in the background. From this point, its output does not wait for
-    /// line ends. Returns the part of its last line to show now.
+    /// Records that a call continues in the background. From this point, its output does not wait
+    /// for line ends. Returns the part of its last line to show now.
     pub fn is_task(&mut self, id: &CallId) -> String {
         let Some(running) = self.running.iter_mut().find(|running| running.id == *id) else {
             return String::new();
@@ -165,7 +165,7 @@ impl Calls {
         self.find(id).is_some_and(|running| running.is_task)
     }
 
-    /// Notes that a call has its result. A call that continues in the background has not ended.
+    /// Records that a call has its result. A call that continues in the background has not ended.
     pub fn end_call(&mut self, id: &CallId) -> Ended {
         if self.is_in_background(id) {
             return Ended::default();
@@ -173,7 +173,7 @@ impl Calls {
         self.end(id)
     }
 
-    /// Notes that a call has ended.
+    /// Records that a call has ended.
     pub fn end(&mut self, id: &CallId) -> Ended {
         match self.running.iter().position(|running| running.id == *id) {
             Some(at) => self.running.remove(at).output.end(),

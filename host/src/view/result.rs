@@ -54,7 +54,7 @@ pub enum Fit {
     Cut,
     /// It continues in further rows, because its end says why or what to do.
     Wrapped,
-    /// It is not broken, so that the user can copy it.
+    /// It is written without line breaks, so that the user can copy it.
     Whole,
 }
 

@@ -113,7 +113,7 @@ impl People {
         self.columns().saturating_sub(visible_name(source).chars().count() + 6)
     }
 
-    /// Notes that work begins, with its text.
+    /// Records that work begins, with its text.
     fn begin(&mut self, text: &str) {
         self.going_on = Some(text.to_owned());
         self.moving.begin();

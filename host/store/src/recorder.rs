@@ -47,7 +47,7 @@ struct OpenTurn {
     step_started_ms: u64,
     attempts: u32,
     usage: Option<Usage>,
-    /// Whether a request failed for good. The end of the turn gives the reason.
+    /// Whether a request failed permanently. The end of the turn gives the reason.
     failed: bool,
 }
 

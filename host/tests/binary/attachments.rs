@@ -67,7 +67,7 @@ fn invalid_attachments_are_errors_and_the_session_continues() {
     let told: Vec<_> = answers.iter().map(|it| it["error"]["kind"].as_str()).collect();
     let kinds = ["invalid_arguments", "limit_reached", "not_found", "not_found"].map(Some);
     assert_eq!(told[..4], kinds, "{output}");
-    let lie = "the attachment is said to be `image/png`, its bytes show \
+    let lie = "the attachment is declared as `image/png`, but its bytes are \
                `application/octet-stream`";
     assert_eq!(answers[0]["error"]["message"], lie);
     let path = "the session has no blob `../../../../etc/passwd`";

@@ -37,7 +37,7 @@ fn plugin_with_a_panicking_constructor_is_listed_as_failed() {
             tool-environment     0.1.0    shipped  active  inside jaato  get_environment
 
             fixture-constructor ($HOUSE/plugins/libfixture_constructor.so): it failed to start: its constructor panicked
-              tell the plugin's author
+              report this to the plugin's author
         "#]],
     );
 }

@@ -191,7 +191,7 @@ fn a_deadline_ends_a_call_that_waits_for_ever() {
         --- stderr
           fixture-probe │ waiting
         error: the call of `wait` took longer than 1 s
-        hint: some of its effects may be there
+        hint: some of its effects may have happened
     "#]]
     .assert_eq(&output.to_string());
 }

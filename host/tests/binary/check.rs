@@ -22,7 +22,7 @@ fn plugin_check_runs_examples_in_a_worker_and_reports_each_result() {
         tool add     ok: 2 examples ran
         tool ask_server  left out: it may reach beyond this machine
         tool die_in_example  failed: example "die of it": the worker of the plugin `fixture-examples` was ended by signal 6 (abort); it printed: last words 1
-                     the next call gets a fresh worker; tell the plugin's author
+                     try again: the next call starts a new worker; report the crash to the plugin's author
         tool fail_in_example  failed: example "fail": no luck with 1
                      try another
         tool remove_all  left out: it may change things

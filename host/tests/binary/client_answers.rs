@@ -206,7 +206,10 @@ fn flood_of_invalid_lines_is_read_and_reported_up_to_a_limit() {
     write_answer(&mut running, &json!({ "form_id": "form_1", "outcome": "declined" }));
     let output = running.finish().code(5);
     assert_eq!(output.stderr.matches("is not an answer:").count(), 100, "{}", output.stderr.len());
-    assert!(output.stderr.contains("jaato reports no more lines that are not answers"), "{output}");
+    assert!(
+        output.stderr.contains("jaato does not report further lines that are not answers"),
+        "{output}"
+    );
 }
 
 #[test]

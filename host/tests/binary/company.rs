@@ -280,7 +280,7 @@ fn child_sessions_are_limited_in_number_depth_and_tools() {
     ));
     let events = play_words(&house, &[]);
     let many = result_of(&events, "open_many");
-    assert_eq!(many, json!({ "opened": 16, "why": "16 child sessions are open already" }));
+    assert_eq!(many, json!({ "opened": 16, "why": "16 child sessions are already open" }));
     let errors: Vec<&str> = events
         .iter()
         .filter(|it| it["event"] == "tool_call_finished" && it["name"] == "open_child")

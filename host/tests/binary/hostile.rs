@@ -89,7 +89,7 @@ fn panic_while_a_timed_out_call_is_dropped_fails_only_the_call() {
     expect![[r#"
         [fixture-probe] panic drop
           fixture-probe │ ✗ the call of `panic` took longer than 1 s
-          fixture-probe │   hint: some of its effects may be there
+          fixture-probe │   hint: some of its effects may have happened
     "#]]
     .assert_eq(&shown_output(&house));
 }
@@ -105,7 +105,7 @@ fn blocking_poll_ends_at_the_deadline_of_its_call() {
         [fixture-probe] block how: sleep, until: $HOUSE/never
           fixture-probe │ blocking
           fixture-probe │ ✗ the call of `block` took longer than 1 s
-          fixture-probe │   hint: some of its effects may be there
+          fixture-probe │   hint: some of its effects may have happened
     "#]]
     .assert_eq(&shown_output(&house));
 }
@@ -167,10 +167,10 @@ fn a_plugin_that_blocks_polls_again_and_again_is_disabled() {
         [fixture-probe] block how: sleep, until: $HOUSE/end-3
           fixture-probe │ blocking
           fixture-probe │ ✗ the plugin `fixture-probe` is disabled: it blocked or flooded the plugin executor 3 times
-          fixture-probe │   hint: restart jaato and tell the plugin's author; `[plugins] disabled` keeps the plugin out
+          fixture-probe │   hint: restart jaato and report this to the plugin's author; `[plugins] disabled` keeps the plugin out
         [fixture-probe] echo t
           fixture-probe │ ✗ the plugin `fixture-probe` is disabled: it blocked or flooded the plugin executor 3 times
-          fixture-probe │   hint: restart jaato and tell the plugin's author; `[plugins] disabled` keeps the plugin out
+          fixture-probe │   hint: restart jaato and report this to the plugin's author; `[plugins] disabled` keeps the plugin out
         [environment] get_environment cwd
           environment │ ✓ cwd $HOUSE/workspace
     "#]].assert_eq(&without_block_notice(&output.to_string()));

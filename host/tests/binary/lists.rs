@@ -168,7 +168,7 @@ fn a_plugin_is_shown() {
           file        $HOUSE/plugins/libtool_environment.so
           from        shipped
           plugin-api  1.0.0 (this host speaks 1.0.0)
-          trusted     as the executable: it is shipped beside it
+          trusted     as the executable: it is shipped next to it
           runs        inside jaato
           tool        get_environment
     "#]]

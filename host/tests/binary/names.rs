@@ -8,7 +8,8 @@ use expect_test::expect;
 use crate::house;
 use crate::support::{elf, fixture, library_name};
 
-/// Returns a fixture under another plugin name, so that only its tool's name is taken.
+/// Returns the fixture `echo` under another plugin name, so that only the name of its tool
+/// conflicts.
 fn renamed_echo(name: &str) -> Vec<u8> {
     let echo = fs::read(fixture("echo")).unwrap();
     elf::patch(&echo, r#""name":"fixture-echo""#, &format!(r#""name":"{name}""#))

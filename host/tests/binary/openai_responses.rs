@@ -52,7 +52,7 @@ fn predefined_provider_uses_its_own_key_and_settings() {
     let house = house!(furnish);
     let vendor = vendor([OpenAiTurn::text("hello")]);
     let server = serve_vendor(&vendor);
-    // Settings under its name win over what the plugin knows about it.
+    // Settings under its name override the plugin's own facts about it.
     let base = server.base_url();
     house.configure_more(&format!(
         "[providers.xai]\nbase_url = \"{base}\"\napi_key_env = \"XAI_API_KEY\"\n"

@@ -99,7 +99,7 @@ fn programs_end_when_the_environment_that_prepared_them_is_lost() {
     let mut calls = Calls::of(&house);
     let (session, _) = calls.spawn("cat");
     shells::kill_worker(&house, "fixture_prepares");
-    // The program lives on as long as nothing uses the environment.
+    // The program continues as long as nothing uses the environment.
     assert_eq!(shells::output(&calls.input(&session, "moon\n")), "moon\n");
     calls.spawn("cat");
     let read = calls.call("shell_read", &json!({ "session_id": session }));

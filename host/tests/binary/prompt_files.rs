@@ -224,7 +224,7 @@ fn unsupported_or_invalid_request_options_are_refused_before_sending() {
     let house = house!();
     house.script(&json!({ "answers": [] }));
     let output = house.command(&["run", "--effort", "high", "go"]).run().code(3);
-    let says = "the provider `scripted` does not take the option `effort`";
+    let says = "the provider `scripted` does not accept the option `effort`";
     assert!(output.stderr.contains(says) && output.stderr.contains("--effort"), "{output}");
     for (option, value) in [("--temperature", "3"), ("--effort", "hard"), ("--stop", "")] {
         house.command(&["run", option, value, "go"]).run().code(2);

@@ -186,7 +186,7 @@ fn empty_model_answer_is_retried_once() {
         --- stderr
         host: the model answered nothing: asking again
         error: the model answered nothing, 2 times
-        hint: put the task in other words, or use another model
+        hint: rephrase the task, or use another model
     "#]]
     .assert_eq(&output.to_string());
 }

@@ -388,7 +388,7 @@ fn sessions_of_other_programs_are_listed_and_imported_by_their_ids() {
     let id = imported.split_whitespace().nth(2).unwrap();
     assert!(id.starts_with("20260504-030201-"), "{imported}");
     assert_eq!(texts(&house, id), ["Where is Mars?", "There."]);
-    // All sessions of the program, of which this one is there already.
+    // Imports all sessions of the program. This one already exists.
     let again = house.run(&["session", "import", "--from", "claude-code"]).code(1);
     assert!(again.stderr.contains(&format!("session `{id}` exists already")), "{again}");
     let missing = house.run(&["session", "import", "--from", "pi"]).code(1);

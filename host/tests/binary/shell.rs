@@ -178,7 +178,7 @@ fn viewer_sees_the_terminal_live_and_cannot_type() {
     else {
         return;
     };
-    looks.wait_for_text("you look: q leaves");
+    looks.wait_for_text("viewing: q quits");
     wait_until("one watcher is listed", || list_terminals(&house)[0]["watchers"] == 1);
     looks.write(b"rm -r\r");
     let mut types =

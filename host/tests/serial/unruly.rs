@@ -43,7 +43,7 @@ fn plugin_exit_inside_the_host_is_an_error_that_names_the_plugin() {
     let house = house!(ships "unruly");
     let output = do_it(&house, "exit").code(4);
     let told = "error: a call of `exit` in plugin `fixture-unruly`, which runs inside jaato, ends jaato\n\
-                hint: in a worker it would end its own calls alone: `[plugins] isolated = [\"fixture-unruly\"]`\n";
+                hint: in a worker it would end only its own calls: `[plugins] isolated = [\"fixture-unruly\"]`\n";
     assert_eq!((output.stdout.as_str(), output.stderr.as_str()), ("", told), "{output}");
     house.nothing_lives();
     assert!(
@@ -214,7 +214,7 @@ fn blocking_call_that_ignores_cancellation_does_not_block_the_plugin() {
         house.configure_more(&format!("{}[session]\ncall_deadline_ms = 4000\n", isolated.unwrap()));
         let output = house.run(&["run", "--yes", "go"]).code(0);
         assert_eq!(output.stdout, "done\n", "{output}");
-        house.wait_for_log("goes on 2 s after its call was cancelled");
+        house.wait_for_log("continues 2 s after its call was cancelled");
     });
 }
 

@@ -269,7 +269,8 @@ impl House {
         }
     }
 
-    /// Waits until no process of this installation lives. Fails if one outlives the time limit.
+    /// Waits until all processes of this installation have ended. Fails if one outlives the time
+    /// limit.
     #[track_caller]
     pub fn nothing_lives(&self) {
         let bound = std::time::Instant::now() + command::LEFTOVERS_BOUND;

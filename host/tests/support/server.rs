@@ -92,7 +92,7 @@ type Answering = Box<dyn Fn(&Asked) -> Answer + Send + Sync>;
 
 struct Shared {
     script: Mutex<VecDeque<Answer>>,
-    /// Answers in place of the script.
+    /// Answers instead of the script.
     answering: Option<Answering>,
     models: Mutex<Answer>,
     asked: Mutex<Vec<Asked>>,

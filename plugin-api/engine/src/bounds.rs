@@ -9,22 +9,23 @@ use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 
 use jaato_types::{Error, ErrorKind, PluginName};
 
-/// The most unanswered service requests of one context. Enough to process some hundred files in
-/// parallel.
+/// The maximum number of unanswered service requests of one context. Enough to process some hundred
+/// files in parallel.
 pub const QUESTIONS_MAX: usize = 512;
 
-/// The most unanswered requests of all contexts of one instance.
+/// The maximum number of unanswered requests of all contexts of one instance.
 pub const QUESTIONS_PER_PLUGIN_MAX: usize = 2048;
 
-/// The most bytes of those requests, each of which may be a frame of 8 MiB.
+/// The maximum number of bytes of those requests, each of which may be a frame of 8 MiB.
 pub const QUESTION_BYTES_MAX: usize = 64 * 1024 * 1024;
 
-/// The most open streams of all contexts of one instance. Most streams hold a descriptor, and many
-/// systems allow a process only 1024. The limit lets two contexts use their maximum.
+/// The maximum number of open streams of all contexts of one instance. Most streams hold a
+/// descriptor, and many systems allow a process only 1024. The limit lets two contexts use their
+/// maximum.
 pub const STREAMS_PER_PLUGIN_MAX: usize = 320;
 
-/// The most values in one piece of JSON. Each value needs a hundred bytes or more in the host, even
-/// if it is cheap for the plugin: 8 MiB of `[],[],…` would use 400 MiB.
+/// The maximum number of values in one piece of JSON. Each value needs a hundred bytes or more in
+/// the host, even if it is cheap for the plugin: 8 MiB of `[],[],…` would use 400 MiB.
 pub const JSON_VALUES_MAX: usize = 250_000;
 
 /// Counts what a plugin holds.

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 use jaato_types::PluginName;
 
-/// The most names in the table. Further plugins are reported without a name.
+/// The maximum number of names in the table. Further plugins are reported without a name.
 const NAMES_MAX: usize = 256;
 
 static NAMES: [OnceLock<CString>; NAMES_MAX] = [const { OnceLock::new() }; NAMES_MAX];

@@ -33,7 +33,7 @@ pub trait PluginRuntime: Send + Sync + 'static {
     }
 
     /// Returns true if the host waits for plugins as long as they take: polls are not watched, the
-    /// steps of a close have no limit, and blocking work is never given up. For tests, which have
+    /// steps of a close have no limit, and blocking work is never abandoned. For tests, which have
     /// their own deadline.
     fn is_patient(&self) -> bool {
         false

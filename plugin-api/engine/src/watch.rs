@@ -16,7 +16,7 @@ pub trait EngineObserver: Send + Sync + 'static {
     /// Takes a report that a plugin blocked or flooded the executor.
     fn misbehaved(&self, report: &MisdeedReport);
 
-    /// Takes an error of the engine itself.
+    /// Receives an error in the engine itself.
     fn trouble(&self, text: &str);
 }
 
@@ -54,7 +54,7 @@ pub enum Misdeed {
     },
     /// Its futures keep waking themselves, so they were not polled for the rest of the second.
     PollsWithoutEnd,
-    /// Blocking work continued long after its call was cancelled, and was given up.
+    /// Blocking work continued long after its call was cancelled, and was abandoned.
     IgnoresCancel {
         /// The total number of such jobs that still run.
         lost: usize,
@@ -81,7 +81,7 @@ impl fmt::Display for MisdeedReport {
             )?,
             Misdeed::IgnoresCancel { lost } => write!(
                 f,
-                "blocking work of the plugin `{plugin}` goes on {} s after its call was cancelled; {lost} of at most \
+                "blocking work of the plugin `{plugin}` continues {} s after its call was cancelled; {lost} of at most \
                  {JOBS_LOST_MAX} threads are lost to it",
                 JOB_OVERDUE_MAX.as_secs()
             )?,

@@ -33,11 +33,11 @@ use syn::{DeriveInput, Item, parse_macro_input};
 /// - `previews`: the permission prompt shows the result of `Tool::preview`.
 /// - `traits("file_writer", …)`: properties that other plugins look for.
 /// - `example("a user's phrase", argument = value, …)`, repeatable.
-/// - `available_if(CONDITION, reason = "…")`: the model is offered the tool only while the
-///   condition holds. If the model wants the tool before, it gets the reason.
+/// - `available_if(CONDITION, reason = "…")`: the host offers the tool to the model only while the
+///   condition holds. If the model requests the tool earlier, the host returns the reason.
 /// - `run_if(CONDITION)`: the tool runs automatically before the request to the model while the
 ///   condition holds, at most once for each change of the session's objects. It needs the same
-///   permission check as a call of the model.
+///   permission check as a call by the model.
 ///
 /// A CONDITION is one of `objects_present`, `no_objects`, `objects_of = "TOOL"`,
 /// `no_objects_of = "TOOL"`, `environment_has = "PART"`, `model_sees = "KIND"`, for which the host

@@ -6,12 +6,12 @@
 use jaato_plugin_sdk::serde_json::Value;
 use jaato_plugin_sdk::types::{Completion, Delta, FinishReason, Part, ToolCall, Usage};
 
-/// The most events of one answer: twice the tokens of the longest answer of any model today. A
-/// server that sends more never stops.
+/// The maximum number of events of one answer: twice the tokens of the longest answer of any model
+/// today. A server that sends more never stops.
 pub const EVENTS_MAX: usize = 256 * 1024;
 
-/// The most parts of one answer. Models start a part for each call, or when they switch between
-/// thoughts and text.
+/// The maximum number of parts of one answer. Models start a part for each call, or when they
+/// switch between thoughts and text.
 pub const PARTS_MAX: usize = 4096;
 
 /// An answer that is being received. Pure: the caller emits the deltas that the methods return.

@@ -22,7 +22,8 @@ const WAIT: Duration = Duration::from_secs(60 * 60);
 /// The longest wait for the body of a refusal, whose status is already known.
 const REFUSAL_WAIT: Duration = Duration::from_secs(2);
 
-/// The most blank bytes before an answer that are kept: enough to detect a byte order mark.
+/// The maximum number of blank bytes before an answer that are kept: enough to detect a byte order
+/// mark.
 const BLANKS_MAX: usize = 1024;
 
 /// The `Accept` headers for streamed and whole answers. The server may send either form.

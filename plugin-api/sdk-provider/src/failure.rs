@@ -11,7 +11,7 @@ use jaato_plugin_sdk::serde_json::{self, Value};
 use jaato_plugin_sdk::types::text::{one_line, truncate_chars};
 use jaato_plugin_sdk::{Error, ErrorKind};
 
-/// The most bytes of a body to search.
+/// The maximum number of bytes of a body to search.
 pub const BODY_BYTES_MAX: usize = 64 * 1024;
 
 /// The longest server text that an error repeats, in characters.

@@ -15,10 +15,12 @@ use jaato_plugin_sdk::types::ToolCall;
 use crate::failure::of_too_much as too_much;
 use crate::read_arguments;
 
-/// The most calls of one answer. Sessions run far fewer, and a server that sends more never stops.
+/// The maximum number of calls of one answer. Sessions run far fewer, and a server that sends more
+/// never stops.
 pub const CALLS_MAX: usize = 256;
 
-/// The most bytes of names and arguments of one answer: half of the largest frame to the host.
+/// The maximum number of bytes of names and arguments of one answer: half of the largest frame to
+/// the host.
 pub const ARGUMENTS_BYTES_MAX: usize = 4 * 1024 * 1024;
 
 /// A piece of a call. Fields that the server did not send are absent or empty.
@@ -32,7 +34,7 @@ pub struct CallFragment<'a> {
     pub name: &'a str,
     /// A piece of the arguments' JSON.
     pub arguments: &'a str,
-    /// The signature to send back with the call, complete.
+    /// The complete signature to send back with the call.
     pub signature: &'a str,
 }
 

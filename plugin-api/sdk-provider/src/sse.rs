@@ -8,7 +8,8 @@ use bytes::Buf as _;
 use jaato_plugin_sdk::{Error, ErrorKind, Result};
 use sse_core::{SseDecoder, SseEvent};
 
-/// The most bytes of one event: the largest frame, because more could not be passed on.
+/// The maximum number of bytes of one event: the largest frame, because more could not be passed
+/// on.
 pub const EVENT_BYTES_MAX: usize = 8 * 1024 * 1024;
 
 const EVENT_BYTES: NonZeroUsize = match NonZeroUsize::new(EVENT_BYTES_MAX) {

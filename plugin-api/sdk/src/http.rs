@@ -121,8 +121,8 @@ impl HttpRequestBuilder {
     /// response.
     ///
     /// # Errors
-    /// The reason why no response arrived, with its retry class; `limit_reached` if the body is
-    /// too large; `not_found` if the session does not have a blob of the body.
+    /// If no response arrived, an error with a retry class. `limit_reached` if the body is too
+    /// large. `not_found` if the session does not have a blob of the body.
     pub async fn send(self) -> Result<HttpResponse> {
         let Self { host, mut request, mut body, parts } = self;
         if !parts.is_empty() || body.len() > ONE_FRAME_BYTES {

@@ -109,7 +109,7 @@ impl FileUpload {
     /// Appends bytes, at most 4 MiB at a time.
     ///
     /// # Errors
-    /// The reason why the bytes cannot be written.
+    /// If the bytes cannot be written.
     pub async fn write(&self, bytes: &[u8]) -> Result<()> {
         self.host
             .service_with_bytes(
@@ -123,7 +123,7 @@ impl FileUpload {
     /// Moves the written file to its path.
     ///
     /// # Errors
-    /// The reason why the file cannot be moved.
+    /// If the file cannot be moved.
     pub async fn finish(self) -> Result<FileFacts> {
         self.host
             .service(WRITE_FINISH, &FileUploadRef { file: self.file, ..FileUploadRef::default() })

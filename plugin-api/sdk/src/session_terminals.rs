@@ -188,7 +188,7 @@ impl TerminalControl {
     /// Sends a signal to the foreground processes.
     ///
     /// # Errors
-    /// The reason why the signal cannot be sent.
+    /// If the signal cannot be sent.
     pub async fn signal(&self, signal: Signal) -> Result<()> {
         let signal = TerminalSignal { terminal: self.number, signal, ..TerminalSignal::default() };
         self.host.service(SIGNAL, &signal).await
@@ -209,7 +209,7 @@ impl TerminalControl {
     /// and while the [`TerminalStream`] exists, it ends the processes that the program left behind.
     ///
     /// # Errors
-    /// The reason why the program cannot be ended.
+    /// If the program cannot be ended.
     pub async fn end(&self) -> Result<()> {
         self.host
             .service(END, &TerminalRef { terminal: self.number, ..TerminalRef::default() })

@@ -36,7 +36,7 @@ fn attachments_are_returned_next_to_the_answer_in_order() {
 #[test]
 fn fake_host_refuses_invalid_attachments() {
     for (how, kind, text) in [
-        ("lie", ErrorKind::InvalidArguments, "its bytes show `application/octet-stream`"),
+        ("lie", ErrorKind::InvalidArguments, "its bytes are `application/octet-stream`"),
         ("storm", ErrorKind::LimitReached, "a tool call has at most 20 attachments"),
         ("gone", ErrorKind::NotFound, "the session has no blob `000"),
         ("path", ErrorKind::NotFound, "the session has no blob `../../../../etc/passwd`"),

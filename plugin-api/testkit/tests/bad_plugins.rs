@@ -172,7 +172,7 @@ mod careless {
 mod rude {
     use jaato_plugin_sdk::prelude::*;
 
-    /// Keeps what it was lent.
+    /// Keeps the context after the call.
     #[derive(ToolInput)]
     #[tool(read_only, example("keep"))]
     pub struct Keep {}

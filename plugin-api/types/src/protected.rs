@@ -53,7 +53,7 @@ impl ProtectedFiles {
     }
 }
 
-/// Returns the names of a path in the form for comparison.
+/// Returns the names of a path, folded for comparison.
 fn folded_names(path: &Path) -> Vec<String> {
     path.components().map(|part| fold_name(&part.as_os_str().to_string_lossy())).collect()
 }

@@ -183,7 +183,7 @@ impl FakeAnthropic {
         answered.unwrap_or_else(|refused| answer_format::refusal(&refused))
     }
 
-    /// Answers a plugin's request in place of a fake host. Adds the credential that the request
+    /// Answers a plugin's request instead of a fake host. Adds the credential that the request
     /// names if the user has it.
     ///
     /// # Errors

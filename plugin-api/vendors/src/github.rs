@@ -87,7 +87,7 @@ impl FakeGitHub {
         self.models.answer(&inner)
     }
 
-    /// Answers a plugin's request in place of a fake host, which adds the token.
+    /// Answers a plugin's request instead of a fake host, which adds the token.
     pub fn answer_plugin(&self, request: &FakeHttpRequest) -> Result<FakeHttpAnswer, Error> {
         let head = &request.head;
         let mut headers = head.headers.clone();

@@ -205,7 +205,7 @@ impl FakeOpenAi {
         answered.unwrap_or_else(|refused| answer_format::refusal(&refused))
     }
 
-    /// Answers a plugin's request in place of a fake host. Adds the key if the request names it.
+    /// Answers a plugin's request instead of a fake host. Adds the key if the request names it.
     ///
     /// # Errors
     /// `not_found` if the vendor's own server is called without it.

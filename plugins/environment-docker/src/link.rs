@@ -67,7 +67,7 @@ pub async fn serve(streams: ExecStreams, mut asks: mpsc::UnboundedReceiver<Helpe
             }
         }
     }
-    // The end of its input ends the shell. A broken connection has closed the input already.
+    // The end of its input ends the shell. A broken connection has already closed the input.
     let _ = input.shutdown().await;
 }
 

@@ -10,7 +10,7 @@ use crate::state::{AnthropicCredential, KEY, TOKEN};
 pub(crate) const CHECK_URL: &str =
     "check the base url: it is the server's root, such as `https://api.anthropic.com`";
 
-const LIST: &str = "`jaato model list` tells which models there are";
+const LIST: &str = "`jaato model list` lists the models";
 
 /// Converts an error that arrives inside a successful answer. The error's type gives the status
 /// that it would have had.
@@ -58,7 +58,7 @@ pub(crate) fn hint(status: u16, body: &[u8], key: Option<AnthropicCredential>) -
                 .to_owned()
         }
         400 => format!(
-            "the model or its server does not take the option `{}`: leave it out",
+            "the model or its server does not accept the option `{}`: leave it out",
             option(&words)?
         ),
         _ => return None,

@@ -160,12 +160,12 @@ fn tool_choice(
 }
 
 fn not_taken(request: &CompletionRequest, option: &str) -> Error {
-    let text = format!("the model `{}` does not take the option `{option}`", request.model);
+    let text = format!("the model `{}` does not accept the option `{option}`", request.model);
     Error::new(ErrorKind::Configuration, text).with_hint("leave it out, or use another model")
 }
 
 fn not_beside_thinking(request: &CompletionRequest, option: &str) -> Error {
     let model = &request.model;
-    let text = format!("the model `{model}` does not take the option `{option}` while it thinks");
+    let text = format!("the model `{model}` does not accept the option `{option}` while it thinks");
     Error::new(ErrorKind::Configuration, text).with_hint("leave it out, or `effort`")
 }

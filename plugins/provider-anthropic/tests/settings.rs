@@ -93,7 +93,7 @@ fn effort_is_a_word_or_a_budget() {
         &MODELS,
         json!({ "effort": "high" }),
         expect![[r#"
-            claude-3-5-haiku-latest ! the model `claude-3-5-haiku-latest` does not take the option `effort`
+            claude-3-5-haiku-latest ! the model `claude-3-5-haiku-latest` does not accept the option `effort`
             claude-haiku-4-5 {"max_tokens":64000,"thinking":{"type":"enabled","budget_tokens":20000},"stream":true} interleaved-thinking-2025-05-14
             claude-opus-4-6 {"max_tokens":64000,"thinking":{"type":"adaptive","display":"summarized"},"output_config":{"effort":"high"},"stream":true}
             claude-opus-4-8 {"max_tokens":64000,"thinking":{"type":"adaptive","display":"summarized"},"output_config":{"effort":"high"},"stream":true}
@@ -134,11 +134,11 @@ fn temperature_is_sent_only_to_supporting_models() {
             claude-3-5-haiku-latest {"max_tokens":8192,"temperature":0.5,"stream":true}
             claude-haiku-4-5 {"max_tokens":64000,"temperature":0.5,"stream":true}
             claude-opus-4-6 {"max_tokens":64000,"temperature":0.5,"stream":true}
-            claude-opus-4-8 ! the model `claude-opus-4-8` does not take the option `temperature`
-            claude-sonnet-5 ! the model `claude-sonnet-5` does not take the option `temperature`
-            claude-sonnet-5-5 ! the model `claude-sonnet-5-5` does not take the option `temperature`
-            claude-haiku-5-5 ! the model `claude-haiku-5-5` does not take the option `temperature`
-            claude-opus-5-5 ! the model `claude-opus-5-5` does not take the option `temperature`
+            claude-opus-4-8 ! the model `claude-opus-4-8` does not accept the option `temperature`
+            claude-sonnet-5 ! the model `claude-sonnet-5` does not accept the option `temperature`
+            claude-sonnet-5-5 ! the model `claude-sonnet-5-5` does not accept the option `temperature`
+            claude-haiku-5-5 ! the model `claude-haiku-5-5` does not accept the option `temperature`
+            claude-opus-5-5 ! the model `claude-opus-5-5` does not accept the option `temperature`
             kimi-k2 {"max_tokens":8192,"temperature":0.5,"stream":true}"#]],
     );
     // The default temperature is the same for all models.
@@ -153,7 +153,7 @@ fn temperature_is_sent_only_to_supporting_models() {
         &["claude-opus-4-6"],
         json!({ "temperature": 0, "effort": "low" }),
         expect![
-            "claude-opus-4-6 ! the model `claude-opus-4-6` does not take the option `temperature` while it thinks"
+            "claude-opus-4-6 ! the model `claude-opus-4-6` does not accept the option `temperature` while it thinks"
         ],
     );
 }
@@ -169,16 +169,16 @@ fn required_tool_choice_is_sent_only_to_supporting_models() {
             claude-opus-4-6 {"max_tokens":64000,"tool_choice":{"type":"any"},"stream":true}
             claude-opus-4-8 {"max_tokens":64000,"tool_choice":{"type":"any"},"stream":true}
             claude-sonnet-5 {"max_tokens":64000,"thinking":{"type":"adaptive","display":"summarized"},"tool_choice":{"type":"any"},"stream":true}
-            claude-sonnet-5-5 ! the model `claude-sonnet-5-5` does not take the option `tool_choice = "required"`
+            claude-sonnet-5-5 ! the model `claude-sonnet-5-5` does not accept the option `tool_choice = "required"`
             claude-haiku-5-5 {"max_tokens":64000,"thinking":{"type":"adaptive","display":"summarized","block_binding":{"prefix_mismatch_behavior":"drop_block"}},"tool_choice":{"type":"any"},"stream":true} thinking-binding-controls-2026-08-01
-            claude-opus-5-5 ! the model `claude-opus-5-5` does not take the option `tool_choice = "required"`
+            claude-opus-5-5 ! the model `claude-opus-5-5` does not accept the option `tool_choice = "required"`
             kimi-k2 {"max_tokens":8192,"tool_choice":{"type":"any"},"stream":true}"#]],
     );
     check(
         &["claude-haiku-4-5", "claude-opus-4-6"],
         json!({ "tool_choice": "required", "effort": "high" }),
         expect![[r#"
-            claude-haiku-4-5 ! the model `claude-haiku-4-5` does not take the option `tool_choice = "required"` while it thinks
+            claude-haiku-4-5 ! the model `claude-haiku-4-5` does not accept the option `tool_choice = "required"` while it thinks
             claude-opus-4-6 {"max_tokens":64000,"thinking":{"type":"adaptive","display":"summarized"},"output_config":{"effort":"high"},"tool_choice":{"type":"any"},"stream":true}"#]],
     );
     check(

@@ -261,7 +261,7 @@ fn unknown_model_error_hints_at_the_model_list() {
     let talk = talk_to("claude-saga-9", []);
     let error = talk.send().unwrap_err();
     assert!(error.message.ends_with("answered 404 (not found): model: claude-saga-9"), "{error}");
-    assert_eq!(error.hint.as_deref(), Some("`jaato model list` tells which models there are"));
+    assert_eq!(error.hint.as_deref(), Some("`jaato model list` lists the models"));
 }
 
 #[test]

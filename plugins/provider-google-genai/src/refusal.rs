@@ -12,7 +12,7 @@ use crate::quota;
 /// The hint if the server does not answer as the API does.
 pub(crate) const CHECK_URL: &str = "check the base url: it is the server's root, such as `https://generativelanguage.googleapis.com`";
 
-const LIST: &str = "`jaato model list` tells which models there are";
+const LIST: &str = "`jaato model list` lists the models";
 
 /// The vendor's own phrases for a request that is too long.
 const TOO_LONG: [&str; 2] = ["but model only supports up to", "request payload size exceeds"];
@@ -107,7 +107,7 @@ impl GoogleErrorAnswer<'_> {
                 "choose a model that can use tools, or run without them: `--tools none`".to_owned()
             }
             (400, _) => format!(
-                "the model or its server does not take the option `{}`: leave it out",
+                "the model or its server does not accept the option `{}`: leave it out",
                 option(&words)?
             ),
             (429, _) if quota::is_used_up(report) => {

@@ -136,6 +136,6 @@ pub(crate) fn tool_config(request: &CompletionRequest) -> Option<Value> {
 }
 
 fn not_taken(request: &CompletionRequest, option: &str) -> Error {
-    let text = format!("the model `{}` does not take the option `{option}`", request.model);
+    let text = format!("the model `{}` does not accept the option `{option}`", request.model);
     Error::new(ErrorKind::Configuration, text).with_hint("leave it out, or use another model")
 }

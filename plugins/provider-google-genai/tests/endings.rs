@@ -1,4 +1,4 @@
-//! Tests how answers end, well and badly, and what servers send in place of an answer. Streams are
+//! Tests how answers end, well and badly, and what servers send instead of an answer. Streams are
 //! split at every byte.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 

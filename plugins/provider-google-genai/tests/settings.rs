@@ -93,7 +93,7 @@ fn unsupported_settings_are_refused_by_name() {
         error.message
     };
     for model in ["gemini-2.0-flash", "gemma-3-27b-it", "gemini-2.5-flash-image"] {
-        let text = format!("the model `{model}` does not take the option `effort`");
+        let text = format!("the model `{model}` does not accept the option `effort`");
         assert_eq!(refused(model, json!({ "effort": "high" })), text);
         assert!(encode_request(&request(model, json!({ "effort": "none" }))).is_ok());
     }

@@ -106,7 +106,7 @@ fn unknown_model_error_hints_at_the_model_list() {
     talk.request.messages.push(Message::user("hi"));
     let error = talk.send().unwrap_err();
     assert!(error.message.contains("models/gemini-moon is not found"), "{error}");
-    assert_eq!(error.hint.as_deref(), Some("`jaato model list` tells which models there are"));
+    assert_eq!(error.hint.as_deref(), Some("`jaato model list` lists the models"));
 }
 
 #[test]

@@ -27,7 +27,7 @@ use crate::turn::{call_weight, failures, is_repeated};
 /// The default output limit in tokens, which takes two minutes on two cores.
 pub const OUTPUT_TOKENS_DEFAULT: usize = 1024;
 
-/// The fewest tokens that a saved state must spare to be worth reading.
+/// The minimum number of tokens that a saved state must spare to be worth reading.
 const GAIN_TOKENS_MIN: usize = 16;
 
 /// From this number of tokens, reading the prompt takes long enough for a notice.

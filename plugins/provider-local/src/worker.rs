@@ -127,7 +127,7 @@ impl ModelWorker {
             self.waiting.fetch_sub(1, Ordering::AcqRel);
             let text = match error {
                 TrySendError::Full(_) => {
-                    format!("{WAITING_MAX} requests already wait for the local model")
+                    format!("{WAITING_MAX} requests are already waiting for the local model")
                 }
                 TrySendError::Disconnected(_) => "the local model's thread has ended".to_owned(),
             };

@@ -24,7 +24,7 @@ pub(crate) fn think(
         if effort == Effort::None {
             return Ok(None);
         }
-        let text = format!("the model `{}` does not take the option `effort`", request.model);
+        let text = format!("the model `{}` does not accept the option `effort`", request.model);
         return Err(Error::new(ErrorKind::Configuration, text)
             .with_hint("leave it out, or use a model that can think"));
     }
@@ -80,6 +80,6 @@ mod tests {
         let facts = facts(&["completion"], false);
         assert_eq!(think_value("none", &facts), Ok(None));
         let error = think_value("low", &facts).unwrap_err();
-        assert_eq!(error.message, "the model `m` does not take the option `effort`");
+        assert_eq!(error.message, "the model `m` does not accept the option `effort`");
     }
 }

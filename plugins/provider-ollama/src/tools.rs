@@ -1,7 +1,7 @@
 //! Writes the tools of a request. Pure.
 //!
 //! The server parses schemas into its own types, and refuses a request whose schema does not fit,
-//! for example `true` in place of an object, or several types at the top level.
+//! for example `true` instead of an object, or several types at the top level.
 
 use jaato_plugin_sdk::serde_json::{Map, Value, json};
 use jaato_plugin_sdk::types::ToolSpec;

@@ -259,7 +259,7 @@ fn every_listed_option_is_accepted_or_refused_by_name() {
     talk.request.options.effort = Some(Effort::High);
     talk.request.messages = vec![Message::user("hi")];
     let error = talk.send().unwrap_err();
-    assert_eq!(error.message, "the model `gemma3:4b` does not take the option `effort`");
+    assert_eq!(error.message, "the model `gemma3:4b` does not accept the option `effort`");
     assert!(talk.vendor.accepted().is_empty());
 }
 

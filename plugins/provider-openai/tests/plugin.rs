@@ -159,7 +159,7 @@ fn refused_key_and_missing_key_have_different_hints() {
 fn unknown_model_and_unknown_path_have_different_hints() {
     let model = error_of(404, r#"{"error":{"message":"model `m` not found"}}"#);
     assert!(model.message.ends_with("answered 404 (not found): model `m` not found"), "{model}");
-    assert_eq!(model.hint.as_deref(), Some("`jaato model list` tells which models there are"));
+    assert_eq!(model.hint.as_deref(), Some("`jaato model list` lists the models"));
     let path = error_of(404, "404 page not found");
     assert_eq!(path.hint.as_deref(), Some("check the base url: most end in `/v1`"));
 }

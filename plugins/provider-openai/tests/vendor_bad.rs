@@ -187,7 +187,7 @@ fn unknown_model_and_wrong_protocol_errors_suggest_a_fix() {
     let mut talk = talk_to("gpt-9", []);
     talk.request.messages.push(Message::user("hi"));
     let error = talk.send().unwrap_err();
-    assert_eq!(error.hint.as_deref(), Some("`jaato model list` tells which models there are"));
+    assert_eq!(error.hint.as_deref(), Some("`jaato model list` lists the models"));
     let mut talk = talk_with("gpt-5.3-codex", json!({ "api": "chat" }), FakeOpenAi::new([]));
     talk.request.messages.push(Message::user("hi"));
     let error = talk.send().unwrap_err();

@@ -17,7 +17,7 @@ const AFTER_HOST: [char; 4] = ['/', '?', '#', '\\'];
 /// A proxy that is safe to show.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct MaskedProxy {
-    /// Scheme, `***:***@` in place of a user, host and port.
+    /// Scheme, `***:***@` instead of a user, host and port.
     pub(crate) shown: String,
     /// Whether the proxy has a user.
     pub(crate) has_user: bool,

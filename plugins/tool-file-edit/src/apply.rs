@@ -54,7 +54,7 @@ pub struct AppliedChange {
 /// Applies a plan and reports the changes to front ends.
 ///
 /// # Errors
-/// The reason why the plan was not applied. Nothing is changed then, unless the error says
+/// If the plan was not applied. Nothing has changed then, unless the error says
 /// otherwise.
 pub async fn apply(
     cx: &Cx<Editor>,

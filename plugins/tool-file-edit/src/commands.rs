@@ -107,7 +107,7 @@ pub fn specs() -> Vec<CommandSpec> {
 /// Runs a command.
 ///
 /// # Errors
-/// The reason why the command failed.
+/// If the command failed.
 pub async fn run(cx: &Cx<Editor>, name: &str, arguments: Value) -> Result<Output> {
     match name {
         "undo" => undo(cx, read_arguments(arguments)?).await,

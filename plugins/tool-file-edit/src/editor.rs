@@ -65,7 +65,7 @@ impl Editor {
     /// Returns the history of the workspace.
     ///
     /// # Errors
-    /// The reason why the history is unavailable.
+    /// If the history is unavailable.
     pub fn history(&self) -> Result<&History> {
         self.history.as_ref().map_err(|error| {
             let text = format!("cannot store the change in the history: {}", error.message);

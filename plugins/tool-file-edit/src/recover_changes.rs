@@ -66,7 +66,7 @@ pub async fn recover_unfinished_changes(cx: &Cx<Editor>) -> Result<Vec<String>> 
 /// Rolls back a change. Returns the files that others have changed since.
 ///
 /// # Errors
-/// The reason why the change cannot be rolled back. The next call tries again.
+/// If the change cannot be rolled back. The next call tries again.
 pub async fn roll_back_pending(
     cx: &Cx<Editor>,
     place: &EditorContext,

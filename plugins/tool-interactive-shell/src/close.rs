@@ -24,7 +24,7 @@ const ENDED: Duration = Duration::from_secs(5);
 /// Returns `None` if the program's end was not reported.
 ///
 /// # Errors
-/// The reason why the remaining processes could not be ended.
+/// If the remaining processes could not be ended.
 pub async fn close_session(
     session: &ShellSession,
     host: &Reporter,

@@ -45,7 +45,7 @@ impl GatheredEvents {
     /// waits.
     ///
     /// # Errors
-    /// The reason why the terminal was lost.
+    /// If the terminal was lost.
     pub async fn next(
         &mut self,
         host: &Reporter,

@@ -214,7 +214,7 @@ impl ShellSession {
     /// Types within the time limit. Earlier output no longer shows whether the program waits.
     ///
     /// # Errors
-    /// The reason why the input cannot be typed.
+    /// If the input cannot be typed.
     pub async fn write(
         &self,
         host: &Reporter,
@@ -389,7 +389,7 @@ impl ShellSession {
     /// Ends the processes that an ended program left running, and returns them.
     ///
     /// # Errors
-    /// The reason why they cannot be ended.
+    /// If they cannot be ended.
     pub async fn end_left(&self) -> Result<Vec<LeftoverProcess>> {
         let left = match &self.live().end {
             Some(ProgramEnd::Exit(exit)) => exit.left_running.clone(),

@@ -169,7 +169,7 @@ async fn run_question_rounds(
             }
         }
     }
-    Err(Error::failed(format!("the server asked more than {ROUNDS_MAX} rounds of questions")))
+    Err(Error::failed(format!("the server asked questions more than {ROUNDS_MAX} times")))
 }
 
 /// Sends a request. Sends it again if the server has changed the tool's description, because the

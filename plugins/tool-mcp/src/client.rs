@@ -150,7 +150,7 @@ impl McpClient {
     /// Answers a request of the server through `site`, or through the latest call.
     ///
     /// # Errors
-    /// The reason why the request is not answered.
+    /// If the request is not answered.
     pub async fn answer(
         &self,
         method: &str,

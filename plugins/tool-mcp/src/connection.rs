@@ -151,7 +151,7 @@ async fn cancel_request(peer: &Peer<RoleClient>, id: RequestId, why: &str) {
 /// it.
 ///
 /// # Errors
-/// The reason why no connection could be set up.
+/// If no connection could be set up.
 pub async fn open<T>(
     transport: T,
     client: McpClient,
@@ -380,7 +380,7 @@ fn odd_answer<T: Serialize>(answer: &Option<T>) -> String {
 }
 
 fn connection_gone_error() -> Error {
-    Error::new(ErrorKind::Unavailable, "the server is gone").temporary()
+    Error::new(ErrorKind::Unavailable, "the server closed the connection").temporary()
 }
 
 /// Explains why an HTTP request failed.

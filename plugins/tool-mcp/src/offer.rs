@@ -105,7 +105,7 @@ impl McpOffer {
         let sampling = tool_name(server.name(), "sampling");
         for tool in described.tools.iter().filter(|it| server.entry.allows(&it.name)) {
             let name = tool_name(server.name(), &tool.name);
-            // A tool with this name would run in place of the sampling tool.
+            // A tool with this name would run instead of the sampling tool.
             if name == sampling || self.tools.contains_key(&name) {
                 continue;
             }

@@ -45,7 +45,7 @@ pub fn spec(name: &str, server: &ServerEntry) -> ToolSpec {
 /// `CreateMessageResult`.
 ///
 /// # Errors
-/// The reason why the model is not asked, or the model's error.
+/// If the model is not asked, or returns an error.
 pub async fn ask(host: &Reporter, params: &Value) -> Result<Value> {
     let request = model_request(params)?;
     let answer = host.model(&request).await?;

@@ -71,7 +71,7 @@ pub trait ProgramLauncher: Send + Sync + 'static {
     /// Starts a program.
     ///
     /// # Errors
-    /// The reason why it cannot be started.
+    /// If it cannot be started.
     fn launch(
         &self,
         reach: &StdioServerAddress,
@@ -276,7 +276,7 @@ impl McpServer {
     /// Waits until the server is up. If a restart is pending, triggers it immediately.
     ///
     /// # Errors
-    /// The reason why the server is not up.
+    /// If the server is not up.
     pub async fn wait_until_connected(self: &Arc<Self>) -> Result<Arc<McpConnection>> {
         self.begin();
         if let McpConnectionStatus::Up(connection) = &*self.status.borrow()

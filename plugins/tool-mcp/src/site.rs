@@ -23,6 +23,6 @@ pub trait McpCallContext: Send + Sync + 'static {
     /// `CreateMessageResult`.
     ///
     /// # Errors
-    /// The reason why the model was not asked.
+    /// If the model was not asked.
     fn sample(&self, params: Value) -> BoxFuture<'static, Result<Value, ErrorData>>;
 }

@@ -258,7 +258,7 @@ async fn rounds_of_server_questions_are_limited() {
     });
     let (_manager, connection) = connect_client(wire).await;
     let error = ask_connection(&connection, &echo("x"), TIME, None).await.unwrap_err();
-    assert_eq!(error.message, "the server asked more than 10 rounds of questions");
+    assert_eq!(error.message, "the server asked questions more than 10 times");
 }
 
 #[tokio::test]

@@ -321,7 +321,7 @@ async fn server_that_dies_in_a_call_fails_it_and_restarts_at_once_on_demand() {
     let server = world.start("dies");
     server.wait_until_connected().await.unwrap();
     let error = call::ask(&server, &echo(), None).await.unwrap_err();
-    assert_eq!(error.message, "MCP server `dies`: the server is gone");
+    assert_eq!(error.message, "MCP server `dies`: the server closed the connection");
     let began = Instant::now();
     server.wait_until_connected().await.unwrap();
     assert!(began.elapsed() < Duration::from_millis(100), "{:?}", began.elapsed());

@@ -182,8 +182,10 @@ impl MemoryFile {
                 Ok(()) => return Ok(lock),
                 Err(TryLockError::Error(error)) => return Err(io(error)),
                 Err(TryLockError::WouldBlock) if begin.elapsed() >= self.wait => {
-                    let text =
-                        format!("other processes use the memories in `{}`", self.path.display());
+                    let text = format!(
+                        "other processes are using the memories in `{}`",
+                        self.path.display()
+                    );
                     return Err(Error::new(ErrorKind::Unavailable, text).with_hint("try again"));
                 }
                 Err(TryLockError::WouldBlock) => std::thread::sleep(TRY_AGAIN),

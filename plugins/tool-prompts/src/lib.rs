@@ -222,7 +222,7 @@ fn read_skill_file(prompt: &Prompt, file: &str) -> Result<Output> {
         Err(Error::new(ErrorKind::NotFound, text))
     };
     let Some(folder) = &prompt.skill_path else {
-        return refused("it is a prompt, which has no files");
+        return refused("it is a prompt, and only skills have files");
     };
     let path = Path::new(file);
     let is_inside =

@@ -29,7 +29,7 @@ pub fn commands() -> Vec<CommandSpec> {
         },
         CommandSpec {
             name: USE.to_owned(),
-            description: "Says a prompt or a skill to the model".to_owned(),
+            description: "Sends a prompt or a skill to the model".to_owned(),
             parameters: json!({
                 "type": "object",
                 "properties": { "name": name, "arguments": arguments("For its placeholders.") },
@@ -100,7 +100,7 @@ fn list_prompts(library: &PromptLibrary) -> String {
         let who = match (prompt.is_for_people, prompt.is_for_model) {
             (true, true) => "",
             (true, false) => ", not for the model",
-            (false, _) => ", for the model alone",
+            (false, _) => ", only for the model",
         };
         let description = truncate_chars(&prompt.description, DESCRIPTION_CHARS_MAX);
         format!("/{}  {description} ({} {kind}{who})", prompt.name, prompt.source.name())

@@ -129,7 +129,7 @@ impl TodoEvents {
     pub fn subscribe(&mut self, filter: EventFilter) -> Result<Value> {
         filter.check()?;
         if self.subscriptions.len() >= SUBSCRIPTIONS_MAX {
-            let error = format!("there are {SUBSCRIPTIONS_MAX} subscriptions already");
+            let error = format!("there are already {SUBSCRIPTIONS_MAX} subscriptions");
             return Err(invalid(&error).with_hint("`unsubscribe` ends one"));
         }
         self.subscribed += 1;

@@ -17,7 +17,7 @@ pub struct GlibcVersion {
 pub fn check(programs: &[PathBuf]) -> Result<Option<GlibcVersion>> {
     if !cfg!(target_os = "linux") {
         eprintln!(
-            "which libraries the programs need was not looked at: that is done on Linux alone"
+            "skipped the check of the libraries that the programs need: it runs only on Linux"
         );
         return Ok(None);
     }
@@ -26,10 +26,10 @@ pub fn check(programs: &[PathBuf]) -> Result<Option<GlibcVersion>> {
         let mut readelf = Command::new("readelf");
         readelf.args(["--wide", "--dynamic", "--version-info"]).arg(program);
         let said = crate::child::output(readelf.env("LC_ALL", "C"))
-            .context("what a program needs is read with `readelf`, of binutils")?;
+            .context("cannot run `readelf`, which is part of binutils")?;
         if let Some(library) = missing_elsewhere(&said) {
             bail!(
-                "`{}` needs `{library}`, which not every Linux has; link it statically",
+                "`{}` needs `{library}`, which some Linux systems lack; link it statically",
                 program.display()
             );
         }
@@ -52,7 +52,7 @@ const EVERYWHERE: &[&str] = &[
     "libutil.so.1",
 ];
 
-/// Returns the first library that not every Linux has.
+/// Returns the first library that some Linux systems lack.
 fn missing_elsewhere(said: &str) -> Option<&str> {
     let needed = said.lines().filter(|line| line.contains("(NEEDED)"));
     let names = needed.filter_map(|line| line.split_once('[')?.1.split_once(']'));

@@ -94,7 +94,7 @@ fn members(workspace: &CargoWorkspace) -> Result<Vec<&str>> {
 fn write_lock_file(root: &Path, sdk: &Path, folder: &Path) -> Result<()> {
     let ours = root.join("Cargo.lock");
     if !ours.is_file() {
-        bail!("`{}` is missing: it pins what was tested", ours.display());
+        bail!("`{}` is missing; it pins the tested versions", ours.display());
     }
     place_file(&ours, &folder.join("Cargo.lock"))?;
     let mut prune = child::cargo(folder);

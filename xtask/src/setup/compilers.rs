@@ -94,7 +94,8 @@ fn download_compiler(folder: &Path, version: &str) -> Result<()> {
         let before = packages.last().context("there is a first package")?;
         let facts = child::output(Command::new("apt-cache").arg("show").arg(before))?;
         let name = package_with_prefix(&facts, beginning);
-        let name = name.with_context(|| format!("`{before}` names no `{beginning}…`"))?;
+        let name = name
+            .with_context(|| format!("`{before}` does not depend on a package `{beginning}…`"))?;
         packages.push(if beginning == NAMED[0] {
             format!("{name}={version}")
         } else {

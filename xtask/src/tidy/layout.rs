@@ -28,10 +28,10 @@ const EMPTY_NAMES: &[&str] =
 /// A file of this many lines has more than one purpose, or soon will.
 const LINES_WARN: usize = 400;
 
-/// The most lines of a file.
+/// The maximum number of lines of a file.
 const LINES_MAX: usize = 800;
 
-/// The most columns of a comment's line. `rustfmt` uses the same limit for code.
+/// The maximum number of columns of a comment's line. `rustfmt` uses the same limit for code.
 const COLUMNS_MAX: usize = 100;
 
 /// Finds files with a wrong place, a bad name, too many lines, or a missing first line.

@@ -12,7 +12,7 @@ use super::{BEING_REPLACED, TidyFinding};
 const AMBIGUOUS: &str = "Environment";
 const REMEDY: &str = "say which: execution environment, object environment, or environment report";
 
-/// Names that are usual in many crates, and several times in one.
+/// Names that are common in many crates, and may occur several times in one crate.
 const USUAL: &[&str] = &["Error", "Result", "Config", "State"];
 
 /// How many types in the workspace can have the same name.

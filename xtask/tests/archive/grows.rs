@@ -17,7 +17,7 @@ const NO_DATA: [&str; 6] =
 /// A row of the host's table of operations, which a macro creates with all keys.
 const HOST_ROW: &str = "struct Operation {";
 
-/// The least number of structs and variants, so that the test cannot silently check nothing.
+/// The minimum number of structs and variants, so that the test cannot silently check nothing.
 const TYPES_MIN: usize = 120;
 
 #[test]
@@ -29,7 +29,7 @@ fn whole_plugins_build_unchanged_with_one_more_key_in_every_type() {
     let mut grown = 0;
     for entry in fs::read_dir(sdk.join("plugin-api/types/src")).unwrap() {
         let path = entry.unwrap().path();
-        // The folders contain no types that cross.
+        // The folders contain no types that cross the boundary.
         if path.is_file() && NO_DATA.iter().all(|name| !path.ends_with(name)) {
             let mut source = Growing::default();
             source.read(&fs::read_to_string(&path).unwrap());

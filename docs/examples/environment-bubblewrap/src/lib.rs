@@ -58,7 +58,7 @@ impl ExecutionEnvironment for Ready {
     type Terminals = NoTerminals;
 
     fn spec() -> EnvironmentSpec {
-        let title = "this machine, of which commands may write the workspace alone";
+        let title = "this machine; commands may write only to the workspace";
         EnvironmentSpec {
             name: "bubblewrap".into(),
             title: title.into(),
@@ -97,7 +97,7 @@ impl ExecutionEnvironment for Ready {
             temporary_directory: confined.temporary_folder().map(|(_, folder)| shown(folder)),
             shell_timeout_ms: self.shell_timeout_ms,
             confines_commands: true,
-            details: json_object!({ "elsewhere": "commands may read, and write nothing" }),
+            details: json_object!({ "elsewhere": "commands may read, but not write" }),
             ..EnvironmentFacts::default()
         })
     }

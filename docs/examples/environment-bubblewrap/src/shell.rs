@@ -13,7 +13,7 @@ use crate::sandbox::Sandbox;
 /// The program that creates the sandbox.
 const BWRAP: &str = "bwrap";
 
-/// The most output to read when the sandbox is tested.
+/// The maximum output to read when the sandbox is tested.
 const SAID_BYTES_MAX: usize = 64 * 1024;
 
 /// Runs commands in the sandbox.
@@ -37,7 +37,7 @@ impl SandboxShell {
         let spawn = Spawn::program("true").deadline_ms(10_000);
         let tried = self.home.process(&wrapped(&self.sandbox, spawn, Path::new("/"))).await;
         let tried = tried.map_err(|error| {
-            let text = format!("there is no `{BWRAP}` to be run: {}", error.message);
+            let text = format!("cannot run `{BWRAP}`: {}", error.message);
             Error::new(ErrorKind::Unavailable, text).with_hint("install the package `bubblewrap`")
         })?;
         let ran = tried.finish(SAID_BYTES_MAX).await?;
@@ -45,8 +45,8 @@ impl SandboxShell {
             return Ok(());
         }
         let said = String::from_utf8_lossy(&ran.stderr);
-        let text = format!("`{BWRAP}` makes no sandbox here: {}", said.trim());
-        let hint = "the system must let you make user namespaces";
+        let text = format!("`{BWRAP}` cannot create a sandbox: {}", said.trim());
+        let hint = "the system must allow user namespaces";
         Err(Error::new(ErrorKind::Unavailable, text).with_hint(hint))
     }
 

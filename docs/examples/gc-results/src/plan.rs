@@ -84,7 +84,7 @@ impl<'a> Going<'a> {
         }
     }
 
-    /// Drops these messages, unless enough were dropped already.
+    /// Drops these messages, unless enough were already dropped.
     fn takes(&mut self, places: Range<usize>) -> bool {
         if self.tokens <= self.target_tokens {
             return false;

@@ -32,7 +32,7 @@ const LINE_BYTES_MAX: usize = 1024 * 1024;
 /// The largest list of models.
 const LIST_BYTES_MAX: usize = 1024 * 1024;
 
-/// The most bytes of a refusal to read. Its message is one line.
+/// The maximum number of bytes of a refusal to read. Its message is one line.
 const REFUSAL_BYTES_MAX: usize = 16 * 1024;
 
 /// `[plugins.provider-lines]` of the user's configuration.

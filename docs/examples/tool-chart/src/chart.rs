@@ -2,7 +2,7 @@
 
 use crate::png::Picture;
 
-/// The most numbers in one chart. More bars than this could not be distinguished.
+/// The maximum number of numbers in one chart. More bars than this could not be distinguished.
 pub const VALUES_MAX: usize = 100;
 
 const WIDTH: usize = 640;

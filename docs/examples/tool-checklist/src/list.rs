@@ -50,7 +50,7 @@ impl List {
         Ok(self.items.len())
     }
 
-    /// Marks an item as done, even if it is already, and returns its text.
+    /// Marks an item as done, even if it is already done, and returns its text.
     ///
     /// # Errors
     /// Fails if the item does not exist.

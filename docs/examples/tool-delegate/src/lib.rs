@@ -12,7 +12,7 @@ use jaato_plugin_sdk::{schemars, serde_json};
 
 pub use progress::Progress;
 
-/// The most tools of a child. A task that needs more of them is not small.
+/// The maximum number of tools of a child. A task that needs more of them is not small.
 pub const TOOLS_MAX: usize = 8;
 
 /// The longest task, in bytes.

@@ -14,19 +14,20 @@ pub use notes::{check_note, is_about};
 pub use owner::Of;
 use owner::key;
 
-/// The most notes of the user, and of each workspace. Reading all of them takes only milliseconds.
+/// The maximum number of notes of the user, and of each workspace. Reading all of them takes only
+/// milliseconds.
 pub const NOTES_MAX: usize = 200;
 
-/// The most notes that one search returns in full.
+/// The maximum number of notes that one search returns in full.
 pub const FOUND_MAX: usize = 10;
 
-/// The most titles before a prompt.
+/// The maximum number of titles before a prompt.
 pub const TITLES_MAX: usize = 8;
 
 /// The instructions for the model while one of the tools is active.
 const INSTRUCTIONS: &str = "Keep what should be known in later sessions with `keep_note`: decisions, preferences, where things are. Read a note with `find_notes` before you rely on its title.";
 
-/// Keeps a note, in place of an earlier one of that title. It is there in later sessions too.
+/// Keeps a note, and replaces an earlier one with that title. Later sessions can read it too.
 #[tool_fn(
     destructive = false,
     idempotent,
@@ -46,8 +47,10 @@ async fn keep_note(
     let title = check_note(&title, &text)?;
     let titles = of.titles(cx).await?;
     if titles.len() >= NOTES_MAX && !titles.iter().any(|kept| kept == title) {
-        let text = format!("there are {NOTES_MAX} notes already");
-        return Err(Error::new(ErrorKind::LimitReached, text).with_hint("`forget_note` makes room"));
+        let text = format!("there are already {NOTES_MAX} notes");
+        return Err(
+            Error::new(ErrorKind::LimitReached, text).with_hint("remove one with `forget_note`")
+        );
     }
     of.store(cx).set(&key(title), &text).await?;
     Ok(Output::json(json!({ "kept": title })))

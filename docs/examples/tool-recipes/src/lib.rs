@@ -19,7 +19,7 @@ use jaato_plugin_sdk::{schemars, serde_json};
 
 pub use recipe::{RECIPE_CHARACTERS_MAX, Recipe};
 
-/// The most recipes to read, because the model reads the description of each tool.
+/// The maximum number of recipes to read, because the model reads the description of each tool.
 const RECIPES_MAX: usize = 50;
 
 /// The shortest time that the host requires between two changes of the tools.

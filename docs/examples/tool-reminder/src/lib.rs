@@ -153,9 +153,9 @@ fn explained(refused: Refused) -> Error {
             Error::new(ErrorKind::InvalidArguments, text)
         }
         Refused::Full => {
-            let text = format!("{REMINDERS_MAX} reminders are on the list already");
+            let text = format!("the list already has {REMINDERS_MAX} reminders");
             Error::new(ErrorKind::LimitReached, text)
-                .with_hint("`cancel_reminder` makes room; `list_reminders` shows them")
+                .with_hint("cancel one with `cancel_reminder`; `list_reminders` lists them")
         }
     }
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use jaato_plugin_sdk::prelude::{Value, json};
 use jaato_plugin_sdk::serde::{Deserialize, Serialize};
 
-/// The most reminders at a time.
+/// The maximum number of reminders at a time.
 pub const REMINDERS_MAX: usize = 20;
 
 /// The longest wait. Sessions last hours, not weeks.

@@ -88,7 +88,7 @@ async fn change(cx: &Cx<SecondOpinion>, command: &str) -> Result<String> {
 }
 
 /// Adds the action that failed. Keeps the kind and the hint, which for a missing grant contains the
-/// command that gives it.
+/// command that grants it.
 fn told(what: &str, error: Error) -> Error {
     Error { message: format!("{what}: {}", error.message), ..error }
 }

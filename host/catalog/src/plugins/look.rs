@@ -27,7 +27,7 @@ pub struct ScanInputs<'a> {
     pub setup: &'a Setup,
     /// Starts the children that describe plugins.
     pub supervisor: &'a Supervisor,
-    /// Called with each new registry, before a plugin is called by it.
+    /// Called with each new registry, before any plugin in it is called.
     pub follows: &'a (dyn Fn(&Registry) + Send + Sync),
 }
 

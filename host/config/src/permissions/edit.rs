@@ -8,7 +8,7 @@ use crate::edit::replace_file;
 use crate::error::ConfigError;
 use crate::file::read_text;
 
-/// The key of a rule that holds while the definition of another program's tool stays the same.
+/// The key of a rule that applies while the definition of another program's tool stays the same.
 /// Written by jaato.
 pub const DEFINITION_KEY: &str = "definition";
 

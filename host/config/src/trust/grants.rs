@@ -172,7 +172,7 @@ impl GrantStore {
     }
 
     /// Gives a trusted content the latest grants of an earlier one with the same name. Returns
-    /// those. Returns nothing if this content has grants already.
+    /// those. Returns nothing if this content already has grants.
     pub fn carry_over(
         &self,
         plugin: &str,

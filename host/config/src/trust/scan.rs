@@ -12,13 +12,14 @@ use sha2::{Digest, Sha256};
 
 use super::{ENV_FILE, MCP_FILE, SKILL_FOLDERS, TrustError, WORKSPACE_FOLDER};
 
-/// The most files in a workspace that trust covers.
+/// The maximum number of files in a workspace that trust covers.
 pub const FILES_MAX: usize = 4096;
 
 /// The deepest nesting of folders below `.jaato`.
 pub const DEPTH_MAX: usize = 16;
 
-/// The most bytes of covered files. All of them are read whenever the workspace is checked.
+/// The maximum number of bytes of covered files. All of them are read whenever the workspace is
+/// checked.
 pub const WORKSPACE_BYTES_MAX: u64 = 256 * 1024 * 1024;
 
 /// Precedes the digest of a plain file. A link's begins differently.

@@ -24,7 +24,7 @@ pub const SESSION_MARKER: &str = "JAATO_SESSION_ID";
 /// limit one lower in a session within a session.
 pub const SESSION_MARK: u64 = 0x6a61_6174;
 
-/// The most parents that are checked, because real process trees are not deeper.
+/// The maximum number of parents that are checked, because real process trees are not deeper.
 const ANCESTORS_MAX: usize = 256;
 
 /// The relevant facts about a process.

@@ -69,7 +69,7 @@ impl Environments {
     }
 
     /// Creates an environment that several sessions may share, without setting it up yet. The
-    /// options win over its plugin's configuration.
+    /// options override its plugin's configuration.
     ///
     /// # Errors
     /// If no plugin offers it, or it has no such option.
@@ -86,7 +86,7 @@ impl Environments {
     /// output and `input` provides its input: `None` means no input, an empty piece ends it.
     ///
     /// # Errors
-    /// Why the program cannot run, or `cancelled`.
+    /// If the program cannot run or was cancelled.
     pub async fn execute(
         self: &Arc<Self>,
         session: &SessionId,
@@ -181,7 +181,7 @@ impl Environments {
     /// Sets up a session's environment and returns its facts. `notice` receives progress messages.
     ///
     /// # Errors
-    /// Why the environment is not ready.
+    /// If the environment is not ready.
     pub async fn facts(
         self: &Arc<Self>,
         session: &SessionId,

@@ -1,4 +1,4 @@
-//! The user's environment options for one session: plugin settings that win over the configuration.
+//! The user's environment options for one session: plugin settings that override the configuration.
 //!
 //! Pure. The user's command line may also set what a workspace may not.
 

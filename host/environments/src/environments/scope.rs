@@ -1,4 +1,4 @@
-//! The life of one execution environment, and the calls of its plugin.
+//! The lifecycle of one execution environment, and the calls of its plugin.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
@@ -36,7 +36,7 @@ pub struct EnvironmentChoice {
     pub name: String,
     /// Its plugin.
     pub plugin: PluginName,
-    /// The user's options, which win over its configuration.
+    /// The user's options, which override its configuration.
     pub options: Map<String, Value>,
 }
 
@@ -56,7 +56,7 @@ pub struct EnvironmentScope {
     programs: OnceLock<CallProcesses>,
 }
 
-/// The stage of its life.
+/// The stage of its lifecycle.
 #[derive(Default)]
 struct EnvironmentLifecycle {
     /// Whether it was set up before.
@@ -127,7 +127,7 @@ impl EnvironmentScope {
     /// Begins an operation.
     ///
     /// # Errors
-    /// Why the environment is not ready, or the call's error.
+    /// If the environment is not ready or the call fails.
     pub(super) async fn call(
         &self,
         host: &Arc<Environments>,
@@ -150,7 +150,7 @@ impl EnvironmentScope {
     /// Asks how the host should run a program. Returns `None` if the environment runs it itself.
     ///
     /// # Errors
-    /// Why the environment is not ready, or why the program is not allowed to run.
+    /// If the environment is not ready or refuses the program.
     pub(super) async fn prepare(
         &self,
         host: &Arc<Environments>,
@@ -258,7 +258,7 @@ impl EnvironmentScope {
             let quiet: DeltaCallback = Arc::new(|_| {});
             let ended = ready.call(TEARDOWN, Frame::empty(), &quiet);
             let ended = tokio::time::timeout(TEARDOWN_MAX, ended).await.unwrap_or_else(|_| {
-                let text = format!("not taken down within {} s", TEARDOWN_MAX.as_secs());
+                let text = format!("the teardown did not end within {} s", TEARDOWN_MAX.as_secs());
                 Err(Error::new(ErrorKind::Timeout, text))
             });
             if let Err(error) = ended {

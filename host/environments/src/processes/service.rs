@@ -259,8 +259,12 @@ fn connect_terminal(path: &Path, command: &mut ChildCommand) -> Result<(), Error
 }
 
 async fn write_all(pipe: &ChildInput, mut bytes: &[u8]) -> Result<(), Error> {
-    let broken =
-        |error: io::Error| Error::new(ErrorKind::Io, format!("the program reads no more: {error}"));
+    let broken = |error: io::Error| {
+        Error::new(
+            ErrorKind::Io,
+            format!("the program does not read its input any longer: {error}"),
+        )
+    };
     while !bytes.is_empty() {
         pipe.writable().await.map_err(broken)?;
         match pipe.try_write(bytes) {

@@ -374,10 +374,10 @@ impl<'a> InstanceRequest<'a> {
     /// Returns a catalog's entry for the plugin.
     fn entry<'c>(&self, catalog: &'c Catalog) -> Result<&'c PluginEntry, Error> {
         let plugin = self.plugin;
-        catalog
-            .registry
-            .plugin(plugin)
-            .ok_or_else(|| Error::new(ErrorKind::NotFound, format!("no plugin `{plugin}`")))
+        catalog.registry.plugin(plugin).ok_or_else(|| {
+            Error::new(ErrorKind::NotFound, format!("plugin `{plugin}` does not exist"))
+                .with_hint("`jaato plugin list` lists the plugins")
+        })
     }
 }
 

@@ -122,7 +122,7 @@ impl InstanceSlot {
             self.last_words
         );
         Err(Error::new(ErrorKind::PluginDisabled, text).with_hint(format!(
-            "tell the plugin's author; `/plugin reload {name}` restarts it in a conversation, `jaato plugin disable {name}` disables it for good"
+            "report this to the plugin's author; `/plugin reload {name}` restarts it in a conversation, `jaato plugin disable {name}` disables it permanently"
         )))
     }
 

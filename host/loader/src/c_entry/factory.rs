@@ -22,7 +22,8 @@ pub(crate) fn create_factory(
     manifest: &Manifest,
 ) -> RResult<FactoryBox, RVec<u8>> {
     let mut out = Buffer::empty();
-    // SAFETY: the plugin's function; the host's table lives for ever, the buffer until it returns.
+    // SAFETY: the plugin's function; the host's table is never freed, and the buffer outlives the
+    // call.
     let status = unsafe { (entry.start)(&host::HOST, &mut out) };
     // SAFETY: as the plugin filled it.
     let bytes = unsafe { buffer::take_buffer(&mut out) };

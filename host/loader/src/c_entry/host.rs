@@ -57,12 +57,12 @@ unsafe fn with_context<T: Copy>(
 }
 
 unsafe extern "C" fn context_id(context: *const Context) -> u64 {
-    // SAFETY: the plugin hands back what it was lent.
+    // SAFETY: the host lent this pointer to the plugin.
     unsafe { with_context(context, 0, |context| Some(context.id())) }
 }
 
 unsafe extern "C" fn context_keep(context: *const Context) {
-    // SAFETY: the plugin hands back what it was lent.
+    // SAFETY: the host lent this pointer to the plugin.
     unsafe { LentCContext::keep(context) };
 }
 
@@ -72,12 +72,12 @@ unsafe extern "C" fn context_drop(context: *const Context) {
 }
 
 unsafe extern "C" fn is_cancelled(context: *const Context) -> i32 {
-    // SAFETY: the plugin hands back what it was lent.
+    // SAFETY: the host lent this pointer to the plugin.
     unsafe { with_context(context, 1, |context| Some(context.is_cancelled().into())) }
 }
 
 unsafe extern "C" fn log(context: *const Context, level: u8, text: *const c_char, length: usize) {
-    // SAFETY: the plugin hands back what it was lent, and lends a text for the time of the call.
+    // SAFETY: the host lent this pointer to the plugin, and the plugin lends a text for this call.
     unsafe {
         with_context(context, (), |context| {
             let text = String::from_utf8_lossy(buffer::borrow_text(text, length)?);
@@ -88,7 +88,7 @@ unsafe extern "C" fn log(context: *const Context, level: u8, text: *const c_char
 }
 
 unsafe extern "C" fn emit(context: *const Context, frame: *const u8, length: usize) -> i32 {
-    // SAFETY: the plugin hands back what it was lent, and lends a frame for the time of the call.
+    // SAFETY: the host lent this pointer to the plugin, and the plugin lends a frame for this call.
     unsafe {
         with_context(context, 0, |context| {
             let frame = RVec::from(buffer::borrow_bytes(frame, length)?);
@@ -98,7 +98,7 @@ unsafe extern "C" fn emit(context: *const Context, frame: *const u8, length: usi
 }
 
 unsafe extern "C" fn sleep_ms(context: *const Context, milliseconds: u64) -> *mut Request {
-    // SAFETY: the plugin hands back what it was lent.
+    // SAFETY: the host lent this pointer to the plugin.
     unsafe {
         with_context(context, std::ptr::null_mut(), |context| {
             Some(HeldRequest::hand_out(RequestWork::Sleep(context.sleep_ms(milliseconds))))
@@ -113,8 +113,8 @@ unsafe extern "C" fn service(
     frame: *const u8,
     length: usize,
 ) -> *mut Request {
-    // SAFETY: the plugin hands back what it was lent, and lends name and frame for the time of the
-    // call.
+    // SAFETY: the host lent this pointer to the plugin, and the plugin lends name and frame for
+    // this call.
     unsafe {
         with_context(context, std::ptr::null_mut(), |context| {
             let name = std::str::from_utf8(buffer::borrow_text(name, name_length)?).ok()?;
@@ -127,7 +127,7 @@ unsafe extern "C" fn service(
 }
 
 unsafe extern "C" fn next(context: *const Context, handle: u64) -> *mut Request {
-    // SAFETY: the plugin hands back what it was lent.
+    // SAFETY: the host lent this pointer to the plugin.
     unsafe {
         with_context(context, std::ptr::null_mut(), |context| {
             Some(HeldRequest::hand_out(RequestWork::Next(context.next(handle))))
@@ -136,7 +136,7 @@ unsafe extern "C" fn next(context: *const Context, handle: u64) -> *mut Request 
 }
 
 unsafe extern "C" fn close(context: *const Context, handle: u64) {
-    // SAFETY: the plugin hands back what it was lent.
+    // SAFETY: the host lent this pointer to the plugin.
     unsafe {
         with_context(context, (), |context| {
             context.close(handle);

@@ -32,7 +32,7 @@ pub(crate) use factory::create_factory;
 /// `plugin_misbehaved` for an unusable table or an invalid answer, or the plugin's error.
 ///
 /// # Safety
-/// The table lives for ever and begins with its size; its functions keep to `jaato_plugin.h` as far
+/// The table is never freed and begins with its size; its functions keep to `jaato_plugin.h` as far
 /// as memory goes: what they point to is there for as long as the header says.
 pub unsafe fn factory_of_table(
     table: *const Plugin,

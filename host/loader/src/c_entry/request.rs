@@ -35,7 +35,7 @@ impl HeldRequest {
     pub(super) fn poll(&self, waker: Option<&Waker>) -> RequestStatus {
         // Polling one request from two threads is a mistake, but it must not block.
         let Some(mut work) = self.0.try_lock() else {
-            return error_status(&Error::failed("the request is being polled already"));
+            return error_status(&Error::failed("the request is already being polled"));
         };
         let mut cx = Context::from_waker(waker.unwrap_or(Waker::noop()));
         let polled = match &mut *work {

@@ -33,6 +33,7 @@ pub(super) async fn death_error(
         printed => format!("; it printed: {}", printed.replace('\n', " ⏎ ")),
     };
     let text = format!("the worker of the plugin `{plugin}` {what}{printed}");
-    Error::new(ErrorKind::PluginCrashed, text)
-        .with_hint("the next call gets a fresh worker; tell the plugin's author")
+    Error::new(ErrorKind::PluginCrashed, text).with_hint(
+        "try again: the next call starts a new worker; report the crash to the plugin's author",
+    )
 }

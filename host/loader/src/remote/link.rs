@@ -1,7 +1,7 @@
 //! One end of the socket between host and worker. Sends whole messages from any thread, in order.
 //!
 //! Bytes that the socket does not take at once are queued here, so that no sender blocks. If the
-//! other end does not read and the queue grows too large, the link gives up.
+//! other end does not read and the queue grows too large, the link closes.
 
 use std::io::ErrorKind::WouldBlock;
 use std::io::{self, Write as _};

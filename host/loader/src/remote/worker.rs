@@ -31,7 +31,7 @@ pub trait WorkerProcess: Send + Sync + 'static {
     /// Waits for its end and describes it: `was ended by signal 11`, `exited with 3`.
     fn ended(&self) -> BoxFuture<'_, String>;
 
-    /// Ends it and all its descendants. Returns once none of them lives. May be called again.
+    /// Ends it and all its descendants. Returns once all have ended. May be called again.
     fn end(&self) -> BoxFuture<'_, ()>;
 
     /// Resumes the process if it was stopped, and returns whether it was.

@@ -22,7 +22,7 @@ pub struct Boundary {
 /// A file, a text that occurs in it once, and the replacement.
 type Patch = (&'static str, &'static str, &'static str);
 
-/// The parts that are built against a boundary.
+/// How much is built against a boundary.
 #[derive(PartialEq)]
 enum Reach {
     /// The parts that are checked when a plugin is opened.

@@ -13,7 +13,7 @@ use crate::panics;
 use crate::random::{Random, times};
 use crate::support::*;
 
-/// When a call that is never woken is given up.
+/// How long to wait for a call that is never woken.
 const FORGOTTEN: Duration = Duration::from_millis(5);
 
 fn begin_call(instance: &Instance, random: &mut Random) -> RunningCall {
@@ -32,7 +32,7 @@ fn begin_call(instance: &Instance, random: &mut Random) -> RunningCall {
     begun.unwrap()
 }
 
-/// Reads a call to its end, or gives it up on the way.
+/// Reads a call to its end, or drops it before that.
 async fn follow(mut call: RunningCall, random: &mut Random) {
     if random.below(4) == 0 {
         return;

@@ -24,8 +24,8 @@ pub const QUESTION_MARK: char = '║';
 /// Characters that look like [`QUESTION_MARK`].
 const LOOKS_LIKE_THE_MARK: [char; 5] = [QUESTION_MARK, '‖', '∥', 'ǁ', '⫴'];
 
-/// The most marks (accents) on one letter. No script has more than a few, and a tower of them
-/// covers other lines.
+/// The maximum number of marks (accents) on one letter. No script has more than a few, and a tower
+/// of them covers other lines.
 const MARKS_MAX: u32 = 4;
 
 /// How many invisible characters a text keeps.

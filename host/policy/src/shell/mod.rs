@@ -177,7 +177,7 @@ impl From<&'static str> for DoubtReason {
     }
 }
 
-/// The most parts of a line that one doubt names, because a prompt must be readable.
+/// The maximum number of parts of a line that one doubt names, because a prompt must be readable.
 const PIECES_MAX: usize = 8;
 
 /// Replaces the parts beyond that.

@@ -11,7 +11,7 @@ use super::{ShellAnalysis, ShellWord, ShellWordKind, SimpleCommand};
 /// The longest part of a word that is checked as a name.
 const NAME_BYTES_MAX: usize = 4096;
 
-/// The most names that are taken from a line. A line with more may name anything.
+/// The maximum number of names that are taken from a line. A line with more may name anything.
 const NAMES_MAX: usize = 4096;
 
 /// The placeholder for names that are too many or too long to check.

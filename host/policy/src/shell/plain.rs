@@ -8,7 +8,8 @@ use std::ops::Range;
 
 use super::{DoubtCause, DoubtKind, DoubtReason, ShellWord, ShellWordKind};
 
-/// The most simple commands in a plain line. A user would not read a longer one either.
+/// The maximum number of simple commands in a plain line. A user would not read a longer one
+/// either.
 pub(super) const COMMANDS_MAX: usize = 64;
 
 /// The reason for a word of the shell's grammar.

@@ -26,10 +26,10 @@ const DEPTH_MAX: usize = 8;
 /// The deepest nesting of brackets, because the parser backtracks at some of them.
 const BRACKETS_MAX: usize = 12;
 
-/// The most folders in which commands may run.
+/// The maximum number of folders in which commands may run.
 const FOLDERS_MAX: usize = 8;
 
-/// The most commands and doubts that are collected.
+/// The maximum number of commands and doubts that are collected.
 const COLLECTED_MAX: usize = 512;
 
 /// The reason for here-documents and the like.

@@ -39,7 +39,7 @@ fn a_killed_host_leaves_no_process_behind() {
     assert!(pids.iter().all(|pid| lives(*pid)), "{pids:?}");
     host.kill().unwrap();
     host.wait().unwrap();
-    // The output ends when no process that inherited it lives.
+    // The output ends when all processes that inherited it have exited.
     output.read_to_string(&mut String::new()).unwrap();
     none_lives_soon(&pids);
 }

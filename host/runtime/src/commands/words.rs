@@ -21,7 +21,7 @@ pub(super) fn arguments_from_words(spec: &CommandSpec, words: &[String]) -> Resu
     }
 }
 
-/// Maximum number of allowed words that the usage line shows in place of a parameter's name.
+/// Maximum number of allowed words that the usage line shows instead of a parameter's name.
 const USAGE_WORDS_MAX: usize = 3;
 
 /// Returns a command's usage line: required parameters in `<…>`, others in `[…]`. A parameter with

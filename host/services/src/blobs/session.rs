@@ -232,5 +232,6 @@ fn check_media_type(mime_type: &str) -> Result<(), Error> {
     }
     let shown = truncate_chars(mime_type, SHOWN_MAX);
     let text = format!("`{shown}` is not a media type");
-    Err(Error::new(ErrorKind::InvalidArguments, text).with_hint("say one such as `image/png`"))
+    Err(Error::new(ErrorKind::InvalidArguments, text)
+        .with_hint("use a media type such as `image/png`"))
 }

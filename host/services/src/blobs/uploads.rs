@@ -101,6 +101,6 @@ fn upload_error(why: UnfinishedItemError, number: u64) -> Error {
 }
 
 fn too_many() -> Error {
-    let text = format!("the call has begun {BLOBS_BEGUN_MAX} blobs already");
+    let text = format!("the call has already begun {BLOBS_BEGUN_MAX} blobs");
     Error::new(ErrorKind::LimitReached, text).with_hint("finish one of them first")
 }

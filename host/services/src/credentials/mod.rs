@@ -49,7 +49,7 @@ const BEARER: &str = "bearer";
 const API_KEY: &str = "api_key";
 /// Key of `[plugins.NAME]` that allows sending a secret over plain http.
 const PLAIN_HTTP: &str = "plain_http";
-/// Key of `[plugins.NAME]` that names the header for a secret, in place of the plugin's choice.
+/// Key of `[plugins.NAME]` that names the header for a secret, instead of the plugin's choice.
 const KEY_HEADER: &str = "key_header";
 /// Key of `[plugins.NAME]` that names the server. The plugin reads it too.
 pub const BASE_URL: &str = "base_url";
@@ -357,7 +357,7 @@ impl PluginCredentials {
     /// key that the server rejected. If it was minted, a new one replaces it.
     ///
     /// # Errors
-    /// Why a command printed no key, or a token could not be minted. The next request tries again.
+    /// If a command prints no key, or a token cannot be minted. The next request tries again.
     pub async fn prepare_key<F>(
         &self,
         variable: &str,

@@ -366,7 +366,7 @@ fn a_server_that_a_plugin_knows_gets_the_key_of_its_own_variable() {
     assert_eq!(read_credentials(&case).unwrap().base_url(), Some(GROQ));
     let none = Case { variables: &[KEY], ..case };
     check(&none, GROQ, "not_found: there is no key for `https://api.groq.com`: `GROQ_API_KEY` is…");
-    // Away from that server, its variable provides no key.
+    // For any other server, its variable provides no key.
     let elsewhere = format!("base_url = {LOCAL:?}");
     check(&Case { own: &elsewhere, ..case }, LOCAL, "none");
     check(&Case { own: "api_key = \"own\"", ..none }, GROQ, "own");

@@ -39,7 +39,7 @@ fn checked_attachment(blobs: &SessionBlobs, asked: AttachRequest) -> Result<Data
     }
     let head = blobs.head(&blob, MEDIA_TYPE_HEAD_BYTES as u64)?;
     check_media_type(&mime_type, &head).map_err(|shown| {
-        wrong(format!("the attachment is said to be `{mime_type}`, its bytes show `{shown}`"))
+        wrong(format!("the attachment is declared as `{mime_type}`, but its bytes are `{shown}`"))
     })?;
     Ok(DataPart { name, ..DataPart::blob(mime_type, blob) })
 }
@@ -99,7 +99,8 @@ mod tests {
         ] {
             let error = attach_bytes(bytes, said, None).unwrap_err();
             assert_eq!(error.kind, ErrorKind::InvalidArguments);
-            let text = format!("the attachment is said to be `{said}`, its bytes show `{shown}`");
+            let text =
+                format!("the attachment is declared as `{said}`, but its bytes are `{shown}`");
             assert_eq!(error.message, text);
         }
         assert!(attach_bytes(b"a,b\n", "text/csv", None).is_ok());

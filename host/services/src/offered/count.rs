@@ -20,7 +20,7 @@ fn count(
 ) -> Result<ServiceFuture<TokenCountAnswer>, Error> {
     let asked = asked.unwrap_or_default();
     if asked.to_completion_request("").is_none() {
-        let text = "either `text` or `request` is counted, one of both";
+        let text = "give either `text` or `request`, not both or neither";
         return Err(Error::new(ErrorKind::InvalidArguments, text));
     }
     let of_session = call.site.facts.as_ref().map(|facts| facts.read().model);
@@ -44,7 +44,7 @@ async fn count_tokens_for_model(
     let counts = &shared.counts;
     if counts.waiting.fetch_add(1, Relaxed) >= COUNTS_WAITING_MAX {
         counts.waiting.fetch_sub(1, Relaxed);
-        let text = format!("{COUNTS_WAITING_MAX} counts wait already");
+        let text = format!("{COUNTS_WAITING_MAX} token counts are already waiting");
         return Err(Error::new(ErrorKind::LimitReached, text).temporary());
     }
     // The semaphore is never closed.
@@ -59,6 +59,6 @@ async fn count_tokens_for_model(
         Ok(Ok(tokens)) => TokenCountAnswer::exact(tokens, counting.model),
         Ok(Err(error)) if error.kind == ErrorKind::UnknownOperation => estimate(None),
         Ok(Err(error)) => estimate(Some(error.message)),
-        Err(_) => estimate(Some(format!("no count came within {COUNT_WAIT_MS} ms"))),
+        Err(_) => estimate(Some(format!("the provider did not count within {COUNT_WAIT_MS} ms"))),
     })
 }

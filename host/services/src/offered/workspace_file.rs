@@ -22,7 +22,9 @@ fn set(
     // Only tool calls have a place for attachments, commands do not.
     let is_command = call.site.call.is_some() && call.site.attachments.is_none();
     if !is_command {
-        return Err(unavailable("files of the workspace are written in a person's command alone"));
+        return Err(unavailable(
+            "only a command that a user runs may write files of the workspace",
+        ));
     }
     let trust = call.shared.workspace_trust.clone();
     let trust = trust.ok_or_else(|| unavailable("the workspace is not trusted"))?;

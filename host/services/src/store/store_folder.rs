@@ -110,7 +110,7 @@ impl PluginStore {
             self.used_beside(key).map_err(|error| store_error("look at", key, &error))?;
         if used.keys >= KEYS_MAX || used.bytes + file.len() as u64 > BYTES_MAX {
             let text = format!(
-                "the store is full: it holds at most {KEYS_MAX} values and {BYTES_MAX} bytes, beside \
+                "the store is full: it holds at most {KEYS_MAX} values and {BYTES_MAX} bytes, and without \
                  `{key}` it has {} values and {} bytes",
                 used.keys, used.bytes
             );

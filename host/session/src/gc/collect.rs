@@ -14,8 +14,8 @@ use crate::{AnswerDeadline, Cancel, MessageMark, Session};
 /// The longest gc note that is passed on, in characters. The user sees it as one line.
 const NOTE_CHARS_MAX: usize = 400;
 
-/// The note to the model in place of turns that a gc removed. It never varies, because the request
-/// must stay the same until the next cut.
+/// The note that replaces turns that a gc removed, for the model. It never varies, because the
+/// request must stay the same until the next cut.
 const TURNS_REMOVED: &str = "[Earlier turns of this conversation were removed here to save room. \
     If you need them, ask the user or use tools again.]\n\n";
 

@@ -12,19 +12,19 @@ use crate::history::HistoryEntry;
 /// How many bytes count as one token without a better estimate.
 pub(super) const BYTES_PER_TOKEN: u64 = 4;
 
-/// The most tokens that a server adds to a request: its own system prompt, and the format of its
-/// tools.
+/// The maximum number of tokens that a server adds to a request: its own system prompt, and the
+/// format of its tools.
 const SERVERS_OWN_TOKENS: u64 = 16_384;
 
-/// The most tokens of one image or file in addition to its bytes.
+/// The maximum number of tokens of one image or file in addition to its bytes.
 const IMAGE_TOKENS_MAX: u64 = 65_536;
 
-/// The highest believable token count of one answer: more than any model gives.
+/// The highest plausible token count of one answer: more than any model produces.
 const OUTPUT_TOKENS_MAX: u64 = 2_000_000;
 
-/// The most tokens of an answer that neither its parts nor its count of reasoning explain. Servers
-/// may count hidden reasoning as plain output. It is four times 131,072 tokens, which is as much as
-/// models give in one answer.
+/// The maximum number of tokens of an answer that neither its parts nor its count of reasoning
+/// explain. Servers may count hidden reasoning as plain output. It is four times 131,072 tokens,
+/// which is as much as models give in one answer.
 const HIDDEN_TOKENS_MAX: u64 = 524_288;
 
 /// A token count, and which messages it covers.

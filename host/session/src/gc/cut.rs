@@ -79,7 +79,7 @@ impl Session {
         parts.filter(|part| can_be_shorter(part)).map(json_bytes).collect()
     }
 
-    /// Creates a truncated message to send in place of one. Returns `None` if no part is larger
+    /// Creates a truncated message to send instead of one. Returns `None` if no part is larger
     /// than `most`.
     async fn shorten_message(
         &self,

@@ -25,7 +25,7 @@ pub(super) enum PlanError {
     Pinned(usize),
     /// Its summary is not a user's text.
     Summary,
-    /// It makes nothing smaller.
+    /// It does not free space.
     Grows { before: u64, after: u64 },
     /// The history refuses the messages that would remain.
     History(HistoryError),
@@ -98,10 +98,10 @@ impl fmt::Display for PlanError {
             Self::Pinned(index) => {
                 write!(f, "it drops message {index}, which belongs to a pinned turn")
             }
-            Self::Summary => f.write_str("its summary is not a text of the user's role"),
+            Self::Summary => f.write_str("its summary is not a text with the role `user`"),
             Self::Grows { before, after } => write!(
                 f,
-                "it makes nothing smaller: {before} bytes go and {after} bytes of summary come"
+                "it does not free space: it drops {before} bytes and adds {after} bytes of summary"
             ),
             Self::History(error) => error.fmt(f),
         }

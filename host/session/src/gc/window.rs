@@ -25,7 +25,7 @@ const MATTERS_TOKENS: u64 = 1_024;
 /// A first request matters when it fills this part of the assumed window.
 const MATTERS_PART: u64 = 8;
 
-/// The smallest window that is believed. Anything less is a mistake, and nothing would ever fit.
+/// The smallest plausible window. Anything less is a mistake, and nothing would ever fit.
 const WINDOW_TOKENS_MIN: u64 = 256;
 
 /// The source of the context window's size.

@@ -10,7 +10,7 @@ use super::{ExpectedMessage, History, HistoryEntry, MessageMark, cut};
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum HistoryError {
     /// The role is not the one that must come next.
-    #[error("the history needs {expected} next, not a message of role `{}`", name(*.found))]
+    #[error("the history needs {expected} next, not a message with the role `{}`", name(*.found))]
     Role {
         /// The roles that may come next: `a prompt`, `an answer`, `tool results`.
         expected: &'static str,
@@ -21,10 +21,10 @@ pub enum HistoryError {
     #[error("a message has a role that this version of jaato does not know")]
     UnknownRole,
     /// The message has no parts.
-    #[error("a message of role `{}` has no parts", name(*.0))]
+    #[error("a message with the role `{}` has no parts", name(*.0))]
     Empty(Role),
     /// A part that does not belong in a message of that role.
-    #[error("a message of role `{}` has a part that does not belong there", name(*.0))]
+    #[error("a message with the role `{}` has a part that does not belong there", name(*.0))]
     Part(Role),
     /// A call's id is empty.
     #[error("a tool call has an empty id")]
@@ -45,13 +45,13 @@ pub enum HistoryError {
         results: Vec<CallId>,
     },
     /// A mark that does not fit the role.
-    #[error("a message of role `{}` cannot have that mark", name(*.0))]
+    #[error("a message with the role `{}` cannot have that mark", name(*.0))]
     Mark(Role),
     /// The summary has no prompt that it could precede.
-    #[error("a summary has no prompt that it could stand before")]
+    #[error("a summary needs a prompt after it")]
     Summary,
     /// The replacement for a message is of another kind.
-    #[error("what is sent in a message's place has another role, call or result")]
+    #[error("the replacement of a message has another role, call or result")]
     Sent,
 }
 

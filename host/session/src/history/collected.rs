@@ -9,8 +9,8 @@ use jaato_types::{Message, Part, Role};
 
 use super::{History, HistoryEntry, HistoryError, MessageMark};
 
-/// The most bytes of collected messages that the record keeps, as JSON. The oldest beyond that are
-/// forgotten, because a session may last for months.
+/// The maximum number of bytes of collected messages that the record keeps, as JSON. The oldest
+/// beyond that are forgotten, because a session may last for months.
 pub const COLLECTED_BYTES_MAX: u64 = 16 * 1024 * 1024;
 
 impl HistoryEntry {
@@ -62,7 +62,7 @@ impl History {
         Ok(())
     }
 
-    /// Sends another message in place of the one at this index of the record, with the same role,
+    /// Sends another message instead of the one at this index of the record, with the same role,
     /// calls and results. If a check fails, nothing changes.
     pub(crate) fn send_instead(&mut self, at: usize, sent: Message) -> Result<(), HistoryError> {
         let Some(entry) = self.entries.get_mut(at) else { return Err(HistoryError::Sent) };

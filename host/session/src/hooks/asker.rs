@@ -81,7 +81,7 @@ impl HookAsker {
     /// Asks a plugin, and lets `take` judge the answer. A failure is counted and reported.
     ///
     /// # Errors
-    /// The reason why the answer is missing or unusable, or `cancelled`, which does not count as a
+    /// If the answer is missing or unusable, or the call is `cancelled`, which does not count as a
     /// failure.
     pub(crate) async fn ask<Q: Serialize, A: DeserializeOwned, T>(
         &self,

@@ -12,9 +12,9 @@ use serde_json::json;
 use super::{HookAsker, HookPlugin, cut_to_tokens};
 use crate::{Cancel, estimate_tokens};
 
-/// The most estimated tokens that one plugin adds to a prompt: a page or two.
+/// The maximum number of estimated tokens that one plugin adds to a prompt: a page or two.
 pub const ADDITION_TOKENS_MAX: u64 = 2_000;
-/// The most tokens that all plugins add to one prompt.
+/// The maximum number of tokens that all plugins add to one prompt.
 pub const ADDITIONS_TOKENS_MAX: u64 = 8_000;
 /// All additions together may fill this fraction of the model's window, if its size is known: a
 /// quarter.

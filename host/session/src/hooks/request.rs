@@ -9,8 +9,8 @@ use super::asker::misbehaviour_error;
 use super::{HookAsker, HookPlugin, cut_to_tokens};
 use crate::{Cancel, ModelCapabilities, estimate_tokens};
 
-/// The most estimated tokens that one plugin adds after the newest message of a request. Each
-/// request may have that many again.
+/// The maximum number of estimated tokens that one plugin adds after the newest message of a
+/// request. Each request may have that many again.
 pub const REQUEST_TEXT_TOKENS_MAX: u64 = 500;
 
 /// The options that a plugin may change, if the provider honours them. Headers, the body and the

@@ -127,7 +127,7 @@ mod tests {
         let mut whole = PlainTextReader::default();
         let text = whole.text(bytes) + whole.finish();
         assert_eq!(text, expected);
-        // Splitting between any two bytes gives the same text.
+        // Splitting between any two bytes produces the same text.
         let mut cut = PlainTextReader::default();
         let mut text = String::new();
         for byte in bytes {

@@ -393,7 +393,7 @@ impl SessionShared {
         }
     }
 
-    /// Saves what changes beside the record, if the session is saved.
+    /// Saves the state that changes outside the record, if the session is saved.
     pub(crate) fn save_state(&self) {
         let Some(saver) = &self.ports.saver else { return };
         saver.save_rules(&self.rules);

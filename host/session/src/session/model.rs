@@ -179,8 +179,8 @@ impl Session {
             ),
             counted(
                 unseen,
-                "file that it cannot look at and gets only as words",
-                "files that it cannot look at and gets only as words",
+                "file that it cannot read and gets only as a note",
+                "files that it cannot read and gets only as a note",
             ),
         ];
         told.into_iter().flatten().collect()

@@ -32,7 +32,7 @@ const MEDIA_WORDS: [&str; 14] = [
 /// How providers' errors name a status by which a server blames the request itself.
 const REFUSALS: [&str; 4] = [" answered 400", " answered 413", " answered 415", " answered 422"];
 
-/// The note for the model in place of a file that the provider refused.
+/// The note that replaces a file that the provider refused, for the model.
 const REFUSED: &str = "it was left out: the provider refused it";
 
 /// The images and files that are left out, by blob id.
@@ -45,8 +45,8 @@ pub(crate) struct OmittedMedia {
     facts: BTreeMap<String, Option<MediaFacts>>,
 }
 
-/// The most new files of a refused request that are removed one at a time, to find the one that the
-/// provider refuses.
+/// The maximum number of new files of a refused request that are removed one at a time, to find the
+/// one that the provider refuses.
 const REMOVED_ALONE_MAX: usize = 8;
 
 /// The blobs that were removed from one request because the provider refused it.

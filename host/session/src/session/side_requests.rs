@@ -144,7 +144,7 @@ impl PluginModelRequests {
             let text =
                 format!("plugins ask models at most {COMPLETIONS_PER_TURN_MAX} times in a turn");
             return Err(Error::new(ErrorKind::LimitReached, text).with_hint(
-                "with a cap (`--max-cost`, `--max-tokens`, `--max-steps`) that decides",
+                "if you set a cap (`--max-cost`, `--max-tokens`, `--max-steps`), it applies instead",
             ));
         }
         spent.steps += 1;
@@ -185,7 +185,7 @@ fn build_request(
     if model.model.has_one_conversation && !is_other {
         let id = &model.model.id;
         let text = format!(
-            "`{id}` holds one conversation at a time, and the session's is there: name another model"
+            "`{id}` holds one conversation at a time, and already holds the session's: name another model"
         );
         return Err(Error::new(ErrorKind::Unavailable, text)
             .with_hint("the plugin's settings may name one: `model = \"provider/model\"`"));
@@ -221,7 +221,7 @@ fn options(asked: &ModelComplete, model: &AnsweringModel) -> Result<RequestOptio
     for (name, value) in set(&asked.options)? {
         let is_theirs = matches!(name.as_str(), "extra_body" | "extra_headers" | "session_key");
         if is_theirs || !model.model.takes.honours(&name) {
-            let text = format!("`{}` does not take the option `{name}`", model.model.id);
+            let text = format!("`{}` does not accept the option `{name}`", model.model.id);
             return Err(Error::new(ErrorKind::InvalidArguments, text));
         }
         options.insert(name, value);

@@ -143,8 +143,12 @@ impl TaskBoard {
         let found = number.and_then(|number: u64| Some((number, state.tasks.get(&number)?)));
         let (number, task) = found.ok_or_else(|| {
             let shown = truncate_chars(task_id, 40);
-            Error::new(ErrorKind::NotFound, format!("the session has no task `{shown}`"))
-                .with_hint("`tasks.list` lists them; of those that ended only the last are kept")
+            Error::new(ErrorKind::NotFound, format!("the session has no task `{shown}`")).with_hint(
+                format!(
+                    "`tasks.list` lists the tasks; only the last {TASKS_ENDED_MAX} ended tasks are \
+                     kept"
+                ),
+            )
         })?;
         Ok((task.facts(number), Arc::clone(&task.output)))
     }

@@ -211,7 +211,7 @@ fn is_cancelled(error: Option<&Error>) -> bool {
 
 fn taken_back() -> Error {
     Error::new(ErrorKind::Cancelled, "the task was ended before it was done")
-        .with_hint("some of its effects may be there")
+        .with_hint("some of its effects may have happened")
 }
 
 fn status(error: Option<&Error>) -> TaskStatus {
@@ -223,7 +223,7 @@ fn status(error: Option<&Error>) -> TaskStatus {
     }
 }
 
-/// The model's result in place of a call that takes long.
+/// The result that the model gets when a long call continues in the background.
 pub(crate) fn task_handle_output(number: u64, running: (&str, &str), threshold_ms: u64) -> Output {
     let (id, threshold) = (id_of(number), seconds(threshold_ms));
     let (source, tool) = running;

@@ -42,7 +42,7 @@ pub struct ScriptedTool {
 pub struct ConcurrentCallRecord {
     /// The call.
     pub call: ToolCall,
-    /// The most calls at the same time.
+    /// The maximum number of calls at the same time.
     pub beside: usize,
     /// Whether it ran to its own end.
     pub ended: bool,

@@ -47,7 +47,7 @@ pub fn gcs(stage: &TestStage) -> Vec<String> {
     lines.collect()
 }
 
-/// The note to the model in place of removed turns.
+/// The note that replaces removed turns, for the model.
 pub const REMOVED: &str = "[Earlier turns of this conversation were removed here to save room. \
                            If you need them, ask the user or use tools again.]\n\n";
 

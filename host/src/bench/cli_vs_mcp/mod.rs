@@ -28,7 +28,7 @@ use crate::exit::{CommandFailure, CommandResult, Exit};
 use crate::signals::cancel_on_signals;
 use crate::{report, start, terminal};
 
-/// The most runs of a scenario in one call. Each run asks a model twice.
+/// The maximum number of runs of a scenario in one call. Each run asks a model twice.
 const RUNS_MAX: u64 = 1000;
 
 /// The arguments of `cli-vs-mcp`. The names are the original harness's.

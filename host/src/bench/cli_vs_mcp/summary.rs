@@ -52,7 +52,7 @@ impl RunMeasurement {
         self.totals.prompt_tokens + self.totals.output_tokens
     }
 
-    /// Returns its sums, in the form of a trace.
+    /// Returns the totals of the run, in the format of a trace.
     pub fn summary(&self) -> Value {
         json!({
             "prompt_tokens": self.totals.prompt_tokens,

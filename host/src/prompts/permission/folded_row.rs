@@ -6,7 +6,7 @@ use jaato_runtime::types::permission_prompt::{
 
 use crate::terminal::{self, Text, exact_line};
 
-/// The least columns for the call. The rest of the row is shortened first.
+/// The minimum number of columns for the call. The rest of the row is shortened first.
 const CALL_COLUMNS_MIN: usize = 12;
 
 /// Builds the row.

@@ -73,7 +73,7 @@ struct Drawing<'a> {
     styles: Vec<Style>,
     links: Vec<String>,
     line: Vec<Word>,
-    /// The style of code or HTML, whose lines are not broken.
+    /// The style of code or HTML, whose lines are not wrapped.
     exact: Option<Style>,
     /// The ends of empty lines that are drawn together with the next line.
     exact_blanks: Vec<usize>,
@@ -644,7 +644,7 @@ fn lines_between(source: &str) -> usize {
     source.bytes().filter(|byte| *byte == b'\n').count()
 }
 
-/// Creates a word from a text that is not broken.
+/// Creates a word from a text that is not wrapped.
 fn unbroken_word(text: String, at: usize, end: usize) -> Word {
     let style = Style::new().force_styling(false);
     Word { text, style, at, end, blanks: 0, may_begin: true }

@@ -4,7 +4,7 @@ use console::{Style, measure_text_width};
 use jaato_runtime::visible;
 use unicode_segmentation::UnicodeSegmentation as _;
 
-/// A piece of a line that is not broken.
+/// A piece of a line that is not wrapped.
 #[derive(Debug, Clone)]
 pub(super) struct Word {
     pub text: String,

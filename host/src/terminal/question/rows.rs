@@ -189,7 +189,7 @@ impl Dialog {
     /// Returns the rows of the question, without the possible input.
     ///
     /// # Errors
-    /// The reason why the terminal has no room for it.
+    /// If the terminal is too small for the question.
     pub(super) fn body(&self, size: (usize, usize), extent: Extent) -> Result<Vec<Row>, String> {
         let too_small = || {
             let (rows, columns) = size;

@@ -41,7 +41,7 @@ impl SocketFolders {
     /// Returns the folder for this host's socket, creating it if needed.
     ///
     /// # Errors
-    /// Why none of the folders can be used.
+    /// If none of the folders can be used. The error has the reason for each.
     pub(crate) fn make(&self) -> io::Result<&Path> {
         let mut why = Vec::new();
         for folder in &self.folders {

@@ -53,7 +53,7 @@ pub(crate) async fn ask_user(asked: TerminalQuestion) -> Result<TerminalAskOutco
     };
     let shown = asked.board.find(&asked.session, asked.ask.terminal);
     if shown.is_some_and(|shown| shown.has_typers()) {
-        let reason = "a person has joined the terminal and can type there".to_owned();
+        let reason = "a user has joined the terminal and can type there".to_owned();
         return Ok(TerminalAskOutcome::Nobody { reason });
     }
     // One question at a time, even from different plugins.
@@ -83,8 +83,8 @@ pub(crate) async fn ask_user(asked: TerminalQuestion) -> Result<TerminalAskOutco
     };
     let after = asked.check_hidden().await?;
     if !is_same_reader(&before, &after) {
-        let text = "another program reads there by now than the one that asked";
-        return Err(Error::new(ErrorKind::Conflict, text).with_hint("nothing was handed over"));
+        let text = "the program that asked is not the one that reads from the terminal now";
+        return Err(Error::new(ErrorKind::Conflict, text).with_hint("the program got no input"));
     }
     if !secret.push(LINE_END) {
         return Err(Error::new(ErrorKind::HostBug, "what was typed has no room for its line end"));
@@ -133,7 +133,7 @@ impl TerminalQuestion {
     fn no_user_answer(&self, reason: &str) -> TerminalAskOutcome {
         let reason = if self.board.is_joinable() {
             format!(
-                "{reason}; with `jaato shell attach {}/{} --type` a person can type there from another terminal",
+                "{reason}; with `jaato shell attach {}/{} --type` a user can type there from another terminal",
                 self.session, self.ask.name
             )
         } else {
@@ -149,8 +149,8 @@ impl TerminalQuestion {
         match shown_how(&state) {
             None => Ok(state),
             Some(text) => Err(Error::new(ErrorKind::Conflict, text).with_hint(
-                "nothing was handed over; ask while the program reads a line that the terminal hides, or let the \
-                 person type there (`jaato shell attach NAME --type`)",
+                "the program got no input; ask while it reads a line that the terminal hides, or let the user \
+                 type there (`jaato shell attach NAME --type`)",
             )),
         }
     }

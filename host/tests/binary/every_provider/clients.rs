@@ -106,7 +106,7 @@ fn places(value: &Value, place: &str, found: &mut BTreeSet<String>) {
 
 /// Compares the last requests of both conversations. The snapshot lists the differences: choices of
 /// the plugin (cache marks, ids that the library drops), or another form that the vendor accepts (a
-/// text in place of a list).
+/// text instead of a list).
 #[track_caller]
 fn check(name: &str, expected: &Expect) {
     let Some(libraries) = libraries() else { return };

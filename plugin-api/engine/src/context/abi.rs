@@ -362,7 +362,7 @@ impl HostContext {
         let full = |text: String| Error::new(ErrorKind::LimitReached, text).with_hint("close some");
         let Some(share) = self.guest.holdings.streams.reserve(1, STREAMS_PER_PLUGIN_MAX) else {
             return Err(full(format!(
-                "the plugin has {STREAMS_PER_PLUGIN_MAX} streams open already"
+                "the plugin already has {STREAMS_PER_PLUGIN_MAX} open streams"
             )));
         };
         let mut held = self.held.lock();
@@ -370,7 +370,7 @@ impl HostContext {
             return Err(Error::cancelled());
         }
         if !held.streams.open(handle, stream, (live, share)) {
-            return Err(full(format!("the call has {STREAMS_MAX} streams open already")));
+            return Err(full(format!("the call already has {STREAMS_MAX} open streams")));
         }
         drop(held);
         head.insert(HANDLE.to_owned(), handle.into());

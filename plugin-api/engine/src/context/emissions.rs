@@ -9,8 +9,8 @@ use jaato_types::Error;
 
 use crate::call::CallResultSink;
 
-/// The most emitted bytes that wait for the session. This is the channel's only limit: it never
-/// drops a delta, and stops a plugin that is this far ahead of its reader with an error.
+/// The maximum number of emitted bytes that wait for the session. This is the channel's only limit:
+/// it never drops a delta, and stops a plugin that is this far ahead of its reader with an error.
 pub const EMITTED_BYTES_MAX: usize = 32 * 1024 * 1024;
 
 /// A queue of frames with one reader, or a connection to an outlet.

@@ -38,10 +38,10 @@ pub use lent::{HostFuture, HostFutureOutput, ServiceReply, ServiceReplyResult};
 use streams::OpenStreams;
 pub use streams::{PIECE_BYTES_MAX, STREAMS_MAX};
 
-/// The most background tasks of one instance.
+/// The maximum number of background tasks of one instance.
 pub const TASKS_MAX: usize = 256;
 
-/// The most waiting host futures of one context.
+/// The maximum number of waiting host futures of one context.
 pub const WAITING_MAX: usize = 4096;
 
 const LIVE: u8 = 0;

@@ -16,10 +16,11 @@ use crate::fence::run_host_code;
 use crate::live::LiveToken;
 use crate::services::ByteStream;
 
-/// The most bytes that one `next` returns.
+/// The maximum number of bytes that one `next` returns.
 pub const PIECE_BYTES_MAX: usize = 64 * 1024;
 
-/// The most open streams of one context: enough for all programs of a session, and some more.
+/// The maximum number of open streams of one context: enough for all programs of a session, and
+/// some more.
 pub const STREAMS_MAX: usize = 160;
 
 /// The counters of an open stream: for leak tests, and for its plugin's limit.
@@ -110,7 +111,7 @@ pub(super) struct StreamPieceFuture {
 }
 
 impl StreamPieceFuture {
-    /// Returns `None` if another `next` is waiting already.
+    /// Returns `None` if another `next` is already waiting.
     pub(super) fn new(slot: Arc<Mutex<StreamSlot>>) -> Option<Self> {
         let was_busy = std::mem::replace(&mut slot.lock().busy, true);
         (!was_busy).then_some(Self { slot })

@@ -19,17 +19,18 @@ use crate::running;
 use crate::runtime::{EngineActivity, EngineThread, PluginRuntime};
 use crate::watch::EngineObserver;
 
-/// The most jobs of one plugin that run at a time: as many as the parallel tool calls of a session.
+/// The maximum number of jobs of one plugin that run at a time: as many as the parallel tool calls
+/// of a session.
 pub const JOBS_PER_PLUGIN_MAX: usize = 8;
 
-/// The most jobs of one plugin that wait for a slot. Further jobs are refused.
+/// The maximum number of jobs of one plugin that wait for a slot. Further jobs are refused.
 pub const JOBS_WAITING_MAX: usize = 1024;
 
-/// How long a job may continue after its context has ended before the pool gives it up.
+/// How long a job may continue after its context has ended before the pool abandons it.
 pub const JOB_OVERDUE_MAX: Duration = Duration::from_secs(2);
 
-/// The most jobs of one plugin that were given up and still run. Each occupies a thread. One more
-/// disables the plugin.
+/// The maximum number of abandoned jobs of one plugin that still run. Each occupies a thread. One
+/// more disables the plugin.
 pub const JOBS_LOST_MAX: usize = 32;
 
 /// How long a thread waits for another job before it ends.
@@ -41,7 +42,7 @@ pub(crate) struct BlockingJob {
     pub(crate) state: Arc<JobState>,
 }
 
-/// The state of a job, shared with the code that may give it up.
+/// The state of a job, shared with the code that may abandon it.
 #[derive(Debug, Default)]
 pub(crate) struct JobState(AtomicU8);
 
@@ -55,13 +56,13 @@ impl JobState {
         self.0.load(SeqCst) == OVER
     }
 
-    /// Records that the plugin's code no longer runs, before anyone is notified. A job that was
-    /// given up keeps that state.
+    /// Records that the plugin's code no longer runs, before anyone is notified. An
+    /// abandoned job keeps that state.
     pub(crate) fn finish(&self) {
         let _ = self.0.compare_exchange(RUNS, OVER, SeqCst, SeqCst);
     }
 
-    /// Gives the job up. Returns true if it was running.
+    /// Abandons the job. Returns true if it was running.
     fn abandon(&self) -> bool {
         self.0.compare_exchange(RUNS, LOST, SeqCst, SeqCst).is_ok()
     }
@@ -71,7 +72,7 @@ impl JobState {
 #[derive(Default)]
 pub(super) struct PluginJobQueue {
     running: usize,
-    /// Jobs that were given up and still run.
+    /// Abandoned jobs that still run.
     lost: usize,
     waiting: VecDeque<BlockingJob>,
 }
@@ -127,8 +128,8 @@ impl JobPool {
         started
     }
 
-    /// Gives up those of a plugin's jobs that still run, and frees their slots for waiting jobs.
-    /// Returns the total number of lost jobs, if any of these jobs was given up.
+    /// Abandons those of a plugin's jobs that still run, and frees their slots for waiting jobs.
+    /// Returns the total number of lost jobs, if any of these jobs was abandoned.
     pub(super) fn give_up(
         &self,
         guest: &Arc<GuestPlugin>,

@@ -132,13 +132,14 @@ impl Executor {
         task.fallible()
     }
 
-    /// Submits blocking work of a plugin to the pool. Returns false if too much work waits already.
+    /// Submits blocking work of a plugin to the pool. Returns false if too much work is already
+    /// waiting.
     pub(crate) fn submit(&self, guest: &Arc<GuestPlugin>, job: BlockingJob) -> bool {
         self.shared().jobs.submit(guest, job)
     }
 
-    /// Gives up jobs whose context has ended, unless they end within [`JOB_OVERDUE_MAX`], so that
-    /// other jobs can use their slots. A patient host never gives up jobs.
+    /// Abandons jobs whose context has ended, unless they end within [`JOB_OVERDUE_MAX`], so that
+    /// other jobs can use their slots. A patient host never abandons jobs.
     pub(crate) fn give_up(&self, guest: &Arc<GuestPlugin>, jobs: Vec<Arc<JobState>>) {
         if self.runtime().is_patient() {
             return;

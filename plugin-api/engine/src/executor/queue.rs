@@ -176,7 +176,7 @@ impl ExecutorState {
         self.runtime.ends(EngineActivity::Poll);
     }
 
-    /// Gives up and reports jobs that continue although their context has ended.
+    /// Abandons and reports jobs that continue although their context has ended.
     pub(super) fn give_up(&self, guest: &Arc<GuestPlugin>, jobs: &[Arc<JobState>]) {
         let Some(lost) = self.jobs.give_up(guest, jobs) else { return };
         let disabled = lost > JOBS_LOST_MAX;

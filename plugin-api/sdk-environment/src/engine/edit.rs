@@ -12,7 +12,7 @@ use crate::errors::{self, FileOperationVerb};
 /// The largest text that can be edited, before and after the edit.
 pub const EDIT_BYTES_MAX: u64 = 64 * 1024 * 1024;
 
-/// The most line numbers in the error for a piece that occurs too often.
+/// The maximum number of line numbers in the error for a piece that occurs too often.
 const LINES_NAMED_MAX: usize = 5;
 
 /// Replaces pieces of a text. Also returns the number of replacements for each edit.

@@ -11,7 +11,7 @@ use jaato_types::{Error, ErrorKind, Result};
 
 use super::folder::{FolderNames, SearchableFolder};
 
-/// The most bytes that are read from a file with rules.
+/// The maximum number of bytes that are read from a file with rules.
 const IGNORE_BYTES_MAX: u64 = 1024 * 1024;
 
 /// The rules of the folders on the way to the current one, innermost last.

@@ -67,7 +67,7 @@ pub fn matches_in(find: impl FnOnce(&mut dyn FnMut(usize, usize))) -> Vec<(usize
 
 /// Returns a one-line error for an invalid regular expression.
 pub fn wrong_regex(pattern: &str, error: impl std::fmt::Display) -> Error {
-    /// The most characters of the pattern in the error.
+    /// The maximum number of characters of the pattern in the error.
     const PATTERN_CHARS_MAX: usize = 80;
 
     let error = error.to_string();

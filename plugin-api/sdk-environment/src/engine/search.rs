@@ -30,13 +30,13 @@ use crate::errors::{self, FileOperationVerb};
 /// How often a page reports the progress if nothing is found.
 pub(crate) const PROGRESS: Duration = Duration::from_millis(200);
 
-/// The most search threads.
+/// The maximum number of search threads.
 const SEARCHERS_MAX: usize = 8;
 
 /// The largest compiled regular expression, in bytes.
 const PROGRAM_BYTES_MAX: usize = 10 * 1024 * 1024;
 
-/// The most include and exclude patterns.
+/// The maximum number of include and exclude patterns.
 const PATTERNS_MAX: usize = 1000;
 
 /// Cancels a search. The caller that waits for the next page gets none.

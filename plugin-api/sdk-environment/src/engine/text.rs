@@ -5,7 +5,7 @@ use std::str;
 use jaato_types::files::{FileReadText, FileText, TEXT_BYTES_MAX, TextUnit};
 use jaato_types::{Error, ErrorKind, Result};
 
-/// The most bytes of a file in which characters or lines are counted.
+/// The maximum number of bytes of a file in which characters or lines are counted.
 const TEXT_SCAN_BYTES_MAX: u64 = 1024 * 1024 * 1024;
 
 /// Reads a range of a text that arrives in pieces, split anywhere.

@@ -16,7 +16,7 @@ use super::frames::unknown_handle_error;
 use super::shell::ProgramEvents;
 use super::watched_value::WatchedValue;
 
-/// The most bytes of output in one answer.
+/// The maximum number of bytes of output in one answer.
 const READ_BYTES_MAX: usize = 256 * 1024;
 
 /// The programs that outlive their calls.

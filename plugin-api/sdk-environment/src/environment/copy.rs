@@ -77,7 +77,7 @@ async fn copy_folder<F: Files + ?Sized>(
             count += listed.entries.len();
             if count > ENTRIES_MAX || depth > DEPTH_MAX {
                 let text = format!(
-                    "cannot copy `{from}`: it holds more than {ENTRIES_MAX} files, or is more than {DEPTH_MAX} \
+                    "cannot copy `{from}`: it contains more than {ENTRIES_MAX} files, or is more than {DEPTH_MAX} \
                      folders deep"
                 );
                 return Err(Error::new(ErrorKind::LimitReached, text));

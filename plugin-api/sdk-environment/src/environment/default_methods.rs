@@ -17,7 +17,7 @@ use super::streams::{BorrowingFileSink, FileSink, NextPiece, PieceStream, Stream
 use crate::engine::{EDIT_BYTES_MAX, TextReader, apply_edits};
 use crate::errors::{self, FileOperationVerb};
 
-/// The most bytes of one file that an edit, an upload or a copy holds in memory.
+/// The maximum number of bytes of one file that an edit, an upload or a copy holds in memory.
 pub(super) const WHOLE_BYTES_MAX: u64 = EDIT_BYTES_MAX;
 
 /// Reads text with [`Files::stat`] and [`Files::read`].

@@ -24,7 +24,8 @@ use super::remote::RemoteFiles;
 use super::streams::{NextPage, PageStream, StreamStep};
 use crate::engine::{self, SearchCancel, TreeCallLimits};
 
-/// The most entries that one operation lists, because each may cost a request to the environment.
+/// The maximum number of entries that one operation lists, because each may cost a request to the
+/// environment.
 pub(super) const ENTRIES_MAX: usize = 100_000;
 
 /// Finds files page by page.

@@ -16,7 +16,8 @@ use super::streams::{FileSink, NextFrame};
 use super::terminals::Terminals;
 use super::traits::ExecutionEnvironment;
 
-/// The most streams, programs, terminals and files that an environment has open at a time.
+/// The maximum number of streams, programs, terminals and files that an environment has open at a
+/// time.
 pub(super) const OPEN_MAX: usize = 1024;
 
 /// The program type of an environment.

@@ -83,7 +83,7 @@ pub trait ProgramEvents: Send + 'static {
     /// Waits for the next event. Returns `None` after the exit. Dropping the future loses no event.
     ///
     /// # Errors
-    /// The reason why the program was lost.
+    /// If the program was lost.
     fn next(&mut self) -> impl Future<Output = Result<Option<ProcessUpdate>>> + Send;
 }
 
@@ -107,14 +107,14 @@ pub trait Program: Send + Sync + 'static {
     /// Sends a signal to the program's process group. Does nothing if all its processes have ended.
     ///
     /// # Errors
-    /// The reason why the signal could not be sent.
+    /// If the signal could not be sent.
     fn signal(&self, signal: Signal) -> impl Future<Output = Result<()>> + Send;
 
     /// Ends the program and its child processes, with a moment to clean up. The exit then arrives
     /// as an event.
     ///
     /// # Errors
-    /// The reason why the program could not be ended.
+    /// If the program could not be ended.
     fn end(&self) -> impl Future<Output = Result<()>> + Send;
 }
 

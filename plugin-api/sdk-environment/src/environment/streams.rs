@@ -42,14 +42,14 @@ pub trait FileWriter: Send + 'static {
     /// Appends bytes.
     ///
     /// # Errors
-    /// The reason why the bytes could not be written.
+    /// If the bytes could not be written.
     fn write(&mut self, host: &Reporter, bytes: Vec<u8>)
     -> impl Future<Output = Result<()>> + Send;
 
     /// Replaces the target file with the written content.
     ///
     /// # Errors
-    /// The reason why the target could not be replaced.
+    /// If the target could not be replaced.
     fn finish(self, host: &Reporter) -> impl Future<Output = Result<FileFacts>> + Send;
 }
 

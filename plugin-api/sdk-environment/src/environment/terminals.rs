@@ -34,7 +34,7 @@ pub trait TerminalEvents: Send + 'static {
     /// Waits for the next event. Returns `None` after the exit. Dropping the future loses no event.
     ///
     /// # Errors
-    /// The reason why the terminal was lost.
+    /// If the terminal was lost.
     fn next(&mut self) -> impl Future<Output = Result<Option<TerminalUpdate>>> + Send;
 }
 
@@ -79,7 +79,7 @@ pub trait Terminal: Send + Sync + 'static {
     /// Sends a signal to the terminal's foreground processes.
     ///
     /// # Errors
-    /// The reason why the signal could not be sent.
+    /// If the signal could not be sent.
     fn signal(&self, signal: Signal) -> impl Future<Output = Result<()>> + Send;
 
     /// Returns what the system knows about the terminal at this moment.
@@ -92,7 +92,7 @@ pub trait Terminal: Send + Sync + 'static {
     /// ends the processes that the program left running.
     ///
     /// # Errors
-    /// The reason why the program could not be ended.
+    /// If the program could not be ended.
     fn end(&self) -> impl Future<Output = Result<()>> + Send;
 }
 

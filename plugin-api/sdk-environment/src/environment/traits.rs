@@ -35,7 +35,7 @@ pub trait ExecutionEnvironment: Sized + Send + Sync + 'static {
     /// future is dropped, everything created so far is removed.
     ///
     /// # Errors
-    /// The reason why the setup failed, and what to do about it.
+    /// If the setup fails. The error says why and what to do about it.
     fn setup(
         cx: &Cx<Self::State>,
         setup: EnvironmentSetup,
@@ -52,7 +52,7 @@ pub trait ExecutionEnvironment: Sized + Send + Sync + 'static {
     /// Returns the facts of the environment.
     ///
     /// # Errors
-    /// The reason why the facts are unknown, for example because the environment is gone.
+    /// If the facts are unknown, for example because the environment is gone.
     fn facts(&self, cx: &Cx<Self::State>) -> impl Future<Output = Result<EnvironmentFacts>> + Send;
 
     /// Returns the files, if the environment has any.

@@ -172,7 +172,7 @@ fn copy_into_draft(source: &PathTarget, place: &PathTarget, draft: &OsStr) -> Re
         let name = name.to_owned();
         count += 1;
         if count > COPY_ENTRIES_MAX {
-            let what = format!("it holds more than {COPY_ENTRIES_MAX} files and folders");
+            let what = format!("it contains more than {COPY_ENTRIES_MAX} files and folders");
             return Err(errors::too_large(FileOperationVerb::Copy, &source.shown, &what));
         }
         if let Some(below) = level.copy_entry(&name, kind, source)? {

@@ -75,7 +75,7 @@ impl ConfinedFiles {
         Some(self.roots.look_at_once(&asked)?.file_facts(&asked.display_path()))
     }
 
-    /// Creates a folder. Succeeds if the folder exists already.
+    /// Creates a folder. Succeeds if the folder already exists.
     pub fn make_folder(&self, request: &FolderMake) -> Result<()> {
         let asked = self.requested_path(&request.path)?;
         let missing =

@@ -12,7 +12,7 @@ use super::confined::ConfinedFiles;
 use crate::errors::{self, FileOperationVerb};
 use crate::platform::{FileMetadata, read_at_once};
 
-/// The most bytes that are read in place if nothing has to wait.
+/// The maximum number of bytes that are read in place if nothing has to wait.
 pub const CACHED_BYTES_MAX: u64 = 64 * 1024;
 
 impl ConfinedFiles {

@@ -61,7 +61,7 @@ enum PathPosition {
     Inside { root: usize, below: Vec<AncestorFolder> },
 }
 
-/// The most names in one resolution, including the targets of links.
+/// The maximum number of names in one resolution, including the targets of links.
 const STEPS_MAX: usize = PATH_BYTES_MAX * 4;
 
 impl<'a> PathResolution<'a> {

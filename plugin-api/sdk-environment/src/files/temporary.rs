@@ -28,7 +28,7 @@ use crate::platform::FileMetadata;
 /// The prefix of the names. The user id and a random number follow.
 const PREFIX: &str = "jaato-environment-";
 
-/// The most abandoned folders that one start removes, so that the start stays fast.
+/// The maximum number of abandoned folders that one start removes, so that the start stays fast.
 const SWEEP_MAX: usize = 64;
 
 /// A temporary folder, which is removed with this value.

@@ -55,7 +55,8 @@ pub(crate) fn read_at_once(file: impl AsFd, buffer: &mut [u8], offset: u64) -> O
     Some(filled)
 }
 
-/// The most bytes of an extended attribute, and of all attribute names, that Linux allows.
+/// The maximum number of bytes of an extended attribute, and of all attribute names, that Linux
+/// allows.
 const ATTRIBUTE_BYTES_MAX: usize = 64 * 1024;
 
 /// The attribute that holds a file's access control list.

@@ -1,6 +1,6 @@
 //! Parses sets of descriptors to wait for, from a process's memory and from `/proc`. Pure.
 
-/// The most descriptors of one set to look at. A terminal is among the first.
+/// The maximum number of descriptors of one set to look at. A terminal is among the first.
 pub const DESCRIPTORS_MAX: usize = 256;
 
 /// The size of an entry in the list of `poll`, in bytes.

@@ -16,7 +16,7 @@ const PROGRAMS_MAX: usize = 32;
 const PAUSE_MS_MAX: u64 = 100;
 
 /// The longest pause after an escape character, with which many keys start. Programs wait this long
-/// for the rest of the key: `ESCDELAY` of curses is a second.
+/// for the rest of the key: the default of `ESCDELAY` in curses is a second.
 const PAUSE_AFTER_ESCAPE_MS_MAX: u64 = 1_100;
 
 /// The first byte of many keys.

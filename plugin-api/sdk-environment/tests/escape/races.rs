@@ -13,7 +13,7 @@ use super::trap::Trap;
 /// The number of tries per operation while names are exchanged.
 const ROUNDS: usize = 60;
 
-/// The least number of exchanges during the tries.
+/// The minimum number of exchanges during the tries.
 const EXCHANGES_MIN: usize = 300;
 
 /// Exchanges two names repeatedly until it must stop, and counts the exchanges.

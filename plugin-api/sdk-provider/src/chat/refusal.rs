@@ -21,7 +21,7 @@ pub fn hint(status: u16, body: &[u8], had_key: bool, key: &str) -> Option<String
             "choose a model that can use tools, or run without them: `--tools none`".to_owned()
         }
         (_, Some(option)) => {
-            format!("the model or its server does not take the option `{option}`: leave it out")
+            format!("the model or its server does not accept the option `{option}`: leave it out")
         }
         (404, _) if names_model => LIST.to_owned(),
         (400 | 422, _) if names_model && has_one(&words, &UNKNOWN_MODEL) => LIST.to_owned(),
@@ -63,7 +63,7 @@ pub fn wish(status: u16, body: &[u8]) -> Option<ChatRequestChange> {
     has_one(&words, &MISSING).then_some(ChatRequestChange::Reasoning).or_else(is_refused)
 }
 
-const LIST: &str = "`jaato model list` tells which models there are";
+const LIST: &str = "`jaato model list` lists the models";
 
 /// Error texts for an unknown model, if the status does not show it.
 const UNKNOWN_MODEL: [&str; 10] = [

@@ -6,8 +6,8 @@
 /// The opening and closing tags that models write around their reasoning.
 const TAGS: [(&str, &str); 2] = [("<think>", "</think>"), ("<thinking>", "</thinking>")];
 
-/// The most blank bytes before a tag. Models write a line end there. The limit prevents an answer
-/// of only blanks from being held back.
+/// The maximum number of blank bytes before a tag. Models write a line end there. The limit
+/// prevents an answer of only blanks from being held back.
 const BLANKS_MAX: usize = 64;
 
 /// A piece of an answer.

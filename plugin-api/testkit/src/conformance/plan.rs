@@ -53,7 +53,7 @@ fn roles<'a>(kept: impl Iterator<Item = &'a Message>) -> ConformanceVerdict {
         };
         ensure(message.role == expected, || {
             format!(
-                "a message of role {:?} stays where one of role {expected:?} must be",
+                "a message with the role {:?} stays where one of role {expected:?} must be",
                 message.role
             )
         })?;
@@ -95,8 +95,8 @@ mod tests {
 
     #[test]
     fn plan_that_breaks_the_role_order_is_refused() {
-        check(&[0, 3], Err("a message of role Model stays where one of role User must be"));
-        check(&[3], Err("a message of role User stays where one of role Model must be"));
+        check(&[0, 3], Err("a message with the role Model stays where one of role User must be"));
+        check(&[3], Err("a message with the role User stays where one of role Model must be"));
     }
 
     #[test]

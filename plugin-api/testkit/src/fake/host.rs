@@ -128,7 +128,7 @@ impl FakeHost {
         self
     }
 
-    /// Answers a service, in place of a built-in service with that name.
+    /// Answers a service, instead of a built-in service with that name.
     #[must_use]
     pub fn with_service(
         self,

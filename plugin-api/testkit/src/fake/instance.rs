@@ -241,7 +241,7 @@ impl FakeInstance {
     ) -> FakeRunningCall<T> {
         FakeRunningCall::start(&self.host, read, |context, outlet| {
             if !self.instance.facets().has(facet) {
-                let text = format!("the plugin gives out no {}", name_of(facet));
+                let text = format!("the plugin has no {}", name_of(facet));
                 return Err(Error::new(ErrorKind::UnknownOperation, text));
             }
             self.host.services.begin_call(context.number());

@@ -9,7 +9,8 @@ use jaato_plugin_engine::{EngineObserver, MisdeedReport};
 use jaato_types::PluginName;
 use parking_lot::Mutex;
 
-/// The most lines to keep, so that a plugin that logs in a loop cannot exhaust the memory.
+/// The maximum number of lines to keep, so that a plugin that logs in a loop cannot exhaust the
+/// memory.
 const LINES_MAX: usize = 10_000;
 
 /// One line in the host's log.

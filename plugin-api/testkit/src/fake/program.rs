@@ -186,7 +186,9 @@ impl FakeProgram {
             return Err(Error::new(ErrorKind::Io, "the program's standard input was closed"));
         };
         // The thread has ended because a write failed.
-        sender.send(bytes).map_err(|_| Error::new(ErrorKind::Io, "the program reads no more"))?;
+        sender.send(bytes).map_err(|_| {
+            Error::new(ErrorKind::Io, "the program does not read its input any longer")
+        })?;
         if write.close {
             *input = None;
         }

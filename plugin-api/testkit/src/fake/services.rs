@@ -84,7 +84,7 @@ pub enum FakeServiceReply {
 }
 
 impl FakeServiceReply {
-    /// Makes a reply of a value.
+    /// Creates a reply from a value.
     ///
     /// # Errors
     /// `host_bug` when it cannot be written as JSON.
@@ -188,7 +188,7 @@ impl FakeServicesState {
                 self.puts.remove(&(request.context, number)).ok_or_else(|| lost(number))?
             }
             None if more && self.begun(request.context) >= BLOBS_BEGUN_MAX => {
-                let text = format!("the call has begun {BLOBS_BEGUN_MAX} blobs already");
+                let text = format!("the call has already begun {BLOBS_BEGUN_MAX} blobs");
                 return Err(Error::new(ErrorKind::LimitReached, text));
             }
             None if is_media_type(&mime_type) => FakeServiceBlob { mime_type, bytes: Vec::new() },
@@ -230,7 +230,7 @@ impl FakeServicesState {
             None if self.bodies.keys().filter(|(of, _)| *of == request.context).count()
                 >= HTTP_BODIES_MAX =>
             {
-                let text = format!("the call has begun {HTTP_BODIES_MAX} bodies already");
+                let text = format!("the call has already begun {HTTP_BODIES_MAX} bodies");
                 return Err(Error::new(ErrorKind::LimitReached, text));
             }
             None => Vec::new(),
@@ -283,7 +283,7 @@ impl FakeServicesState {
         check_media_type(&mime_type, &bytes[..bytes.len().min(MEDIA_TYPE_HEAD_BYTES)]).map_err(
             |shown| {
                 wrong(format!(
-                    "the attachment is said to be `{mime_type}`, its bytes show `{shown}`"
+                    "the attachment is declared as `{mime_type}`, but its bytes are `{shown}`"
                 ))
             },
         )?;
@@ -325,7 +325,7 @@ impl FakeServices {
         self.lock().tools.insert(context, tool.to_owned());
     }
 
-    /// Notes that a plugin is asked something in a context, where it only reads.
+    /// Records that a plugin is asked something in a context, where it only reads.
     pub(crate) fn only_reads(&self, context: u64) {
         self.lock().reading.insert(context);
     }
@@ -351,12 +351,12 @@ impl FakeServices {
         state.requests.remove(&context);
     }
 
-    /// Lends a call what it is about.
+    /// Stores the request of a call, for the service `request`.
     pub(crate) fn lends_request(&self, context: u64, json: Vec<u8>) {
         self.lock().requests.insert(context, json);
     }
 
-    /// Notes that a tool call runs in a context, whose result may have attachments.
+    /// Records that a tool call runs in a context, whose result may have attachments.
     pub(crate) fn takes_attachments(&self, context: u64) {
         self.lock().attachments.insert(context, Vec::new());
     }
@@ -392,12 +392,12 @@ impl FakeServices {
         self.lock().scripts.insert(operation, script);
     }
 
-    /// Changes what the plugin has been granted.
+    /// Changes the grants of the plugin.
     pub(crate) fn grants(&self, change: impl FnOnce(&mut FakeGrants)) {
         change(&mut self.lock().grants);
     }
 
-    /// Changes, or reads, what the session lends.
+    /// Changes or reads the parts of the session that calls can use.
     pub(crate) fn with_session_parts<T>(&self, work: impl FnOnce(&mut FakeSessionParts) -> T) -> T {
         work(&mut self.lock().lent)
     }
@@ -488,7 +488,7 @@ impl FakeServices {
             service::CONFIG => Ok(FakeServiceReply::Json(self.lock().config.clone())),
             service::ASSET => {
                 let id = request.read::<AssetRequest>()?.id;
-                let text = format!("the asset `{id}` cannot be had");
+                let text = format!("the asset `{id}` is not available");
                 let none = || Error::new(ErrorKind::Unavailable, text);
                 FakeServiceReply::of(self.lock().assets.get(&id).ok_or_else(none)?)
             }
@@ -514,7 +514,7 @@ impl FakeServices {
             COUNT => {
                 let asked: TokenCountInput = request.read::<Option<_>>()?.unwrap_or_default();
                 if asked.to_completion_request("").is_none() {
-                    let text = "either `text` or `request` is counted, one of both";
+                    let text = "give either `text` or `request`, not both or neither";
                     return Err(Error::new(ErrorKind::InvalidArguments, text));
                 }
                 let session = self.lock().session.as_ref().and_then(|it| it.context.clone());

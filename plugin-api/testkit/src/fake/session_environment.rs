@@ -23,7 +23,7 @@ use super::context::host_bug;
 use super::services::{FakeServiceReply, ServiceRequest};
 use super::stream::FakeStream;
 
-/// The most answers of one stream: enough for the trees and files of tests.
+/// The maximum number of answers of one stream: enough for the trees and files of tests.
 const FRAMES_MAX: usize = 100_000;
 
 /// Returns true if the session's environment answers a service.

@@ -170,7 +170,7 @@ impl FakeSessionParts {
     fn complete(&self, request: &ServiceRequest) -> Result<FakeServiceReply> {
         let asked: ModelComplete = request.read()?;
         let Some(model) = &self.model else {
-            let text = "the fake host has no model: say one by `FakeHost::with_model`";
+            let text = "the fake host has no model: set one with `FakeHost::with_model`";
             return Err(Error::new(ErrorKind::Unavailable, text));
         };
         let text = model(&asked)?;
@@ -240,7 +240,8 @@ impl FakeSessionParts {
             SESSION_OPEN => {
                 let open: ChildOpen = request.read()?;
                 if self.child.is_none() {
-                    let text = "the fake host opens no sessions: say one by `FakeHost::with_child`";
+                    let text =
+                        "the fake host opens no sessions: define one with `FakeHost::with_child`";
                     return Err(Error::new(ErrorKind::Unavailable, text));
                 }
                 self.opened += 1;

@@ -11,7 +11,8 @@ use parking_lot::{Condvar, Mutex, MutexGuard};
 
 use super::context::host_bug;
 
-/// The most waiting frames of a program, which is slowed down to the pace of its reader.
+/// The maximum number of waiting frames of a program, which is slowed down to the pace of its
+/// reader.
 const FRAMES_WAITING_MAX: usize = 2;
 
 /// The stream of a fake service. Clones feed the same stream.

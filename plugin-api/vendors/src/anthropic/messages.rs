@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 use super::models::{FakeAnthropicModel, ThinkingSupport};
 use super::{AnthropicCheckResult, check_fields, invalid_request, is_plain, tools};
 
-/// The most cache marks.
+/// The maximum number of cache marks.
 const MARKS_MAX: usize = 4;
 
 /// The largest image, in base64 characters.

@@ -39,7 +39,7 @@ const FIELDS: [&str; 24] = [
     "top_p",
 ];
 
-/// The most tools.
+/// The maximum number of tools.
 const TOOLS_MAX: usize = 128;
 
 /// The longest call id.

@@ -153,7 +153,7 @@ impl<'a> ForegroundGroup<'a> {
         call.is_some_and(|text| self.numbers.read(&text) == Some(ThreadActivity::Running))
     }
 
-    /// Notes a process that cannot be inspected.
+    /// Records a process that cannot be inspected.
     fn add_hidden(&mut self, process: &ProcessStat) {
         self.is_running |= process.state == 'R';
         if process.is_foreign() {

@@ -103,7 +103,7 @@ impl ForegroundGroup<'_> {
         (server, inners)
     }
 
-    /// Notes a relay whose inner program is unknown.
+    /// Records a relay whose inner program is unknown.
     fn note_unknown_relay(&mut self, relay: &ProcessStat) {
         // Other relays wait on the terminal themselves, but a server does it for these clients.
         if self.best.is_none() && SERVED.iter().any(|(client, _)| *client == relay.name) {

@@ -10,8 +10,8 @@ use serde_json::{Map, Value, json};
 /// The maximum number of calls to show. Each takes about 30 tokens of every prompt.
 const CALLS_MAX: usize = 10;
 
-/// The fewest calls to show, if the tools have enough examples. After a single one, the model
-/// answers without a call.
+/// The minimum number of calls to show, if the tools have enough examples. After a single one, the
+/// model answers without a call.
 const CALLS_MIN: usize = 4;
 
 /// The tool that can replace any other.

@@ -22,7 +22,7 @@ const PATIENCE: Duration = Duration::from_millis(250);
 /// A folding step. Each step includes all steps before it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum FoldingStep {
-    /// Composes letters and replaces quotes, dashes and blanks by ASCII.
+    /// Composes letters and replaces quotes, dashes and blanks with ASCII.
     Letters,
     /// Removes blanks at the ends of lines.
     LineEnds,

@@ -69,7 +69,7 @@ pub enum EditFailure {
 /// Edits the bytes of a file. All other bytes stay unchanged.
 ///
 /// # Errors
-/// The reason why the edit failed.
+/// If the edit failed.
 pub fn edit(bytes: &[u8], edit: EditRequest<'_>) -> Result<EditResult, EditFailure> {
     let decoded = decode(bytes).map_err(|_| EditFailure::NotText)?;
     let view = LineView::new(&decoded.text);
@@ -124,7 +124,7 @@ struct TolerantEdit<'a> {
 /// Finds the only match that the file writes differently.
 ///
 /// # Errors
-/// The reason why there is none: `missed`, unless several places are similar.
+/// If there is none: `missed`, unless several places are similar.
 fn find_tolerantly<'a>(
     text: &str,
     edit: EditRequest<'a>,

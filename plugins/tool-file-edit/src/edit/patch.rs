@@ -239,7 +239,7 @@ pub struct PatchedFile {
 /// Applies chunks to the bytes of a file. All other bytes stay unchanged.
 ///
 /// # Errors
-/// The reason why the patch failed.
+/// If the patch failed.
 pub fn apply(bytes: &[u8], chunks: &[PatchChunk]) -> Result<PatchedFile, EditFailure> {
     let decoded = decode(bytes).map_err(|_| EditFailure::NotText)?;
     let view = LineView::new(&decoded.text);

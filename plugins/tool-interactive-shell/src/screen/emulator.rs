@@ -286,7 +286,7 @@ impl Handler for TerminalEmulator {
         }
     }
 
-    /// Without the limit, the terminal would leave the scrolling region. The same holds for the
+    /// Without the limit, the terminal would leave the scrolling region. The same applies to the
     /// next three operations.
     fn move_up(&mut self, rows: usize) {
         self.term.move_up(rows.min(self.rows_above()));

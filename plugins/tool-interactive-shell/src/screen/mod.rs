@@ -60,7 +60,7 @@ pub struct EmulatedScreen {
 pub struct ScreenCursor {
     /// The row, from the top.
     pub row: u16,
-    /// The column, from the left. It is the last one also if the next character would begin a new
+    /// The column, from the left. It is the last one even if the next character would begin a new
     /// row.
     pub column: u16,
     /// Whether the cursor is visible.

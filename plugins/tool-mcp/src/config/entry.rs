@@ -130,7 +130,7 @@ struct RawServerEntry {
 /// a variables file.
 ///
 /// # Errors
-/// The reason why the entry cannot be used, as text for the user.
+/// If the entry cannot be used. The error is text for the user.
 pub fn read(
     name: &str,
     value: &Value,

@@ -187,7 +187,7 @@ fn read_inside(path: &Path) -> Result<Map<String, Value>, String> {
 /// Reads the servers from a file. Returns an empty map if the file does not exist.
 ///
 /// # Errors
-/// The reason why the file cannot be used, as text for the user.
+/// If the file cannot be used. The error is text for the user.
 pub fn read_file(path: &Path) -> Result<Map<String, Value>, String> {
     match read_text(path, FILE_BYTES_MAX)? {
         Some(text) => server_entries(top_level_members(&parse(&text)?)?),
@@ -198,7 +198,7 @@ pub fn read_file(path: &Path) -> Result<Map<String, Value>, String> {
 /// Reads a file of at most `bytes_max` bytes. Returns `None` if the file does not exist.
 ///
 /// # Errors
-/// The reason why the file cannot be used, as text for the user.
+/// If the file cannot be used. The error is text for the user.
 pub fn read_text(path: &Path, bytes_max: u64) -> Result<Option<String>, String> {
     let file = match File::open(path) {
         Ok(file) => file,

@@ -70,7 +70,7 @@ impl OAuthSettings {
     /// Reads the settings. `text` expands variables.
     ///
     /// # Errors
-    /// The reason why the settings cannot be used, as text for the user.
+    /// If the settings cannot be used. The error is text for the user.
     pub fn read(value: &Value, mut text: impl FnMut(&str) -> String) -> Result<Self, String> {
         let written: RawOAuthSettings = match value {
             Value::Null => RawOAuthSettings::default(),

@@ -76,7 +76,7 @@ pub async fn authorize(
 /// the refusal from the last login is used, because some servers name their metadata only there.
 ///
 /// # Errors
-/// The reason why the authorization server cannot be reached.
+/// If the authorization server cannot be reached.
 pub async fn refresh(
     login: &OAuthLogin,
     kept: &StoredLogin,

@@ -68,7 +68,7 @@ impl OAuthLogin {
     /// Logs the user in regardless of the stored login. Asks the server for its requirements first.
     ///
     /// # Errors
-    /// The reason why the login failed or was refused.
+    /// If the login failed or was refused.
     pub async fn log_in(&self, consent: &dyn LoginConsent) -> Result<()> {
         let _busy = self.busy.lock().await;
         let kept = self.shelf.get_again().await;

@@ -28,7 +28,7 @@ mcp add [OPTIONS] NAME ADDRESS
 mcp add [OPTIONS] NAME '{ JSON of an entry }'
 
   -e, --env KEY=VALUE         a variable of the program
-  -t, --transport stdio|http  what it is; told by an address otherwise
+  -t, --transport stdio|http  the transport; by default jaato derives it from the address
   -H, --header 'NAME: VALUE'  a header of each request
   -s, --scope workspace|user  .mcp.json of the workspace (default) or of your home
       --url ADDRESS           the address, in place of a word

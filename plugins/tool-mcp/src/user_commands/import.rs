@@ -74,7 +74,7 @@ pub async fn import(
     let Some(from) = from else { return Ok(format_configs(&found)) };
     if found.is_empty() {
         let known: Vec<&str> = programs().collect();
-        let text = format!("`{from}` has no file with servers here");
+        let text = format!("found no MCP configuration of `{from}`");
         return Err(Error::new(ErrorKind::NotFound, text)
             .with_hint(format!("mcp import {}|FILE [SERVER…]", known.join("|"))));
     }

@@ -29,11 +29,11 @@ mcp status                     states, tools, what is wrong
 mcp show NAME                  one server: its settings, tools with their arguments, problems
 mcp add NAME COMMAND [ARGS]    adds a server to the workspace's .mcp.json; an http address is one too;
                                'mcp add --help' shows the options
-mcp import [PROGRAM|FILE]      takes servers over from Claude Code, codex, Gemini CLI, VS Code, Cursor, ...
+mcp import [PROGRAM|FILE]      imports servers from Claude Code, codex, Gemini CLI, VS Code, Cursor, ...
 mcp remove NAME                takes one out of the file
 mcp connect NAME               connects a server, or tries again at once
 mcp disconnect NAME            ends it until it is connected again
-mcp login NAME [--no-browser]  logs in to a server of the network, in your browser or by a link
+mcp login NAME [--no-browser]  logs in to a server over HTTP, in your browser or by a link
 mcp logout NAME                forgets that login
 mcp reload                     reads the files again
 mcp logs [NAME|clear]          what servers printed and what became of them, in earlier runs too
@@ -47,11 +47,11 @@ const ACTIONS: [(&str, &str); 13] = [
     ("status", "states, tools, what is wrong"),
     ("show", "one server"),
     ("add", "adds a server"),
-    ("import", "takes servers over from other programs"),
-    ("remove", "takes a server out"),
+    ("import", "imports servers from other programs"),
+    ("remove", "removes a server"),
     ("connect", "connects a server"),
     ("disconnect", "ends a server"),
-    ("login", "logs in to a server of the network"),
+    ("login", "logs in to a server over HTTP"),
     ("logout", "forgets a login"),
     ("reload", "reads the files again"),
     ("logs", "what servers printed"),

@@ -16,7 +16,7 @@ const MEDIAN_MAX: Duration = Duration::from_millis(10);
 /// The delay of the rule of silence for each step.
 const SILENCE_MS: f64 = 500.0;
 
-/// The most characters of a wrong result to show.
+/// The maximum number of characters of a wrong result to show.
 const SHOWN_CHARACTERS_MAX: usize = 160;
 
 /// The verdict on a result.
@@ -151,7 +151,7 @@ impl AccuracyReport {
             let _ = writeln!(text, "- {miss}");
         }
         if self.count(StepVerdict::NotThere) > 0 {
-            let _ = writeln!(text, "\nwhat is not there can be had by: {install}");
+            let _ = writeln!(text, "\ninstall the missing programs with: {install}");
         }
         text
     }

@@ -8,11 +8,11 @@ use super::yardstick::figure;
 use xtask::child;
 use xtask::workspace::CargoWorkspace;
 
-/// The most time for reading or writing 4 KiB, beyond the same system calls.
+/// The maximum additional time for reading or writing 4 KiB, compared with plain system calls.
 const MORE_US_MAX: f64 = 20.0;
-/// The least speed of a stream of 64 MiB, in percent of plain reads.
+/// The minimum speed of a stream of 64 MiB, in percent of plain reads.
 const STREAM_PERCENT_MIN: f64 = 70.0;
-/// The most time for a tree of 100,000 files, relative to the `ignore` crate.
+/// The maximum time for a tree of 100,000 files, relative to the `ignore` crate.
 const IGNORE_TIMES_MAX: f64 = 1.5;
 
 /// Measures files. The program itself keeps the best of its rounds, because creating its tree takes

@@ -30,7 +30,7 @@ const FIRST_TIME_S_MAX: f64 = 15.0;
 /// The longest time to the first token if the saved prefix is read back.
 const SAVED_S_MAX: f64 = 3.0;
 
-/// The most memory of `jaato` and its helpers.
+/// The maximum memory of `jaato` and its helpers.
 const MEMORY_GIB_MAX: f64 = 4.25;
 
 /// The same limit if memory is tight.
@@ -39,7 +39,7 @@ const TIGHT_MEMORY_GIB_MAX: f64 = 2.75;
 /// The variable that the manifest of `provider-local` sets if memory is tight.
 const TIGHT: (&str, &str) = ("MISTRALRS_FORCE_AVX2", "1");
 
-/// The most tokens of the system prompt, tools and examples, with all default tools.
+/// The maximum number of tokens of the system prompt, tools and examples, with all default tools.
 const PREFIX_TOKENS_MAX: f64 = 700.0;
 
 /// The pairs of runs. A pair takes half a minute, and no yardstick needs more of them.

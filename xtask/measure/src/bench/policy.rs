@@ -12,7 +12,7 @@ use xtask::workspace::CargoWorkspace;
 /// The longest decision over 500 rules and a command line of 4 KiB, short enough not to be noticed.
 const DECISION_MS_MAX: f64 = 5.0;
 
-/// The most everyday read-only commands that need a prompt, in percent.
+/// The maximum share of everyday read-only commands that need a prompt, in percent.
 const ASKED_PERCENT_MAX: f64 = 5.0;
 
 /// Measures decisions about three command lines of 4 KiB, and about both corpora.

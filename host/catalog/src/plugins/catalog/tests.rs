@@ -67,7 +67,7 @@ impl Folder {
     }
 }
 
-/// A catalog that is renewed repeatedly.
+/// A catalog, and the edition of its last renewal.
 #[derive(Default)]
 struct Shelf {
     catalog: Catalog,

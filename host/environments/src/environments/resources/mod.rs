@@ -95,7 +95,7 @@ impl EnvironmentResources {
                 match kept.position(&entry.facts.name) {
                     Some(at) => kept.entries.remove(at),
                     None if kept.entries.len() >= RESOURCES_MAX => {
-                        let text = format!("the environment has {RESOURCES_MAX} resources already");
+                        let text = format!("the environment already has {RESOURCES_MAX} resources");
                         return Err(Error::new(ErrorKind::LimitReached, text)
                             .with_hint("remove unused resources"));
                     }

@@ -144,8 +144,9 @@ fn is_of_all_sessions(entry: &PluginEntry) -> bool {
 }
 
 fn host_scope_error(plugin: &PluginName) -> Error {
-    let text =
-        format!("plugin `{plugin}` is one for all sessions: it keeps no session's resources");
+    let text = format!(
+        "plugin `{plugin}` has one instance for all sessions, so it cannot keep resources of a session"
+    );
     Error::new(ErrorKind::Unavailable, text).with_hint("its manifest says `scope: host`")
 }
 

@@ -15,10 +15,10 @@ use super::{PreparedEnvironment, ask_environment, ask_with_bytes, frame_of, has_
 use crate::FakeHost;
 use crate::conformance::{ConformanceSuite, ConformanceVerdict, ensure, error_in};
 
-/// The most output of one command that is read.
+/// The maximum output of one command that is read.
 pub(super) const OUTPUT_BYTES_MAX: usize = 1024 * 1024;
 
-/// The longest default deadline of an environment for which a check waits.
+/// The longest default deadline that a check waits for. It skips environments with a longer one.
 const SHORT_MS: u64 = 1000;
 
 /// A deadline that is never reached.

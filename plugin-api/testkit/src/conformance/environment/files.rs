@@ -16,7 +16,7 @@ use crate::conformance::{ConformanceSuite, ConformanceVerdict, ensure, error_in}
 /// The folder of the checks.
 pub(super) const FOLDER: &str = "conformance";
 
-/// The most answers that are read from one stream.
+/// The maximum number of answers that are read from one stream.
 const ANSWERS_MAX: usize = 1000;
 
 impl PreparedEnvironment<'_> {

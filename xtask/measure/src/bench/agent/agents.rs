@@ -23,7 +23,7 @@ const TASK: &str = "Do what needs to be done.";
 /// A run that takes longer counts as hanging.
 const RUN_S_MAX: Duration = Duration::from_secs(60);
 
-/// The most bytes to show of a failed agent's output.
+/// The maximum number of bytes to show of a failed agent's output.
 const COMPLAINT_BYTES_MAX: usize = 2_000;
 
 /// One of the two agents.

@@ -17,10 +17,10 @@ const FLOOD_BYTES: u64 = 22_000_000;
 /// The command, which prints lines like a build log.
 const FLOOD: &str = "yes 'the quick brown fox jumps over the lazy dog' | head -c 22000000";
 
-/// The most growth of the host, compared with one short call.
+/// The maximum growth of the host, compared with one short call.
 const GROWTH_MIB_MAX: f64 = 8.0;
 
-/// The most output in the next request.
+/// The maximum output in the next request.
 const MODEL_KIB_MAX: f64 = 16.0;
 
 /// The runs of each kind. The worst counts, because chance never makes memory look better.
@@ -41,7 +41,7 @@ pub fn flood(workspace: &CargoWorkspace) -> Result<BenchmarkOutcome> {
         let (run, seen) = agents.run_with_memory(AgentKind::Jaato, &script)?;
         flooded = flooded.max(seen.command_alone);
         wall = wall.min(run.ended.wall);
-        let last = run.asked.into_iter().next_back().context("nothing was asked")?;
+        let last = run.asked.into_iter().next_back().context("the model got no request")?;
         model_bytes = model_bytes.max(last.last_result.len());
         kept_bytes = kept_bytes.min(last.kept_bytes);
     }

@@ -18,7 +18,7 @@ use xtask::workspace::CargoWorkspace;
 /// The number of sequential calls.
 const CALLS: usize = 20;
 
-/// The most time of a call between the model's answer and the next request, besides the server's
+/// The maximum time of a call between the model's answer and the next request, besides the server's
 /// own time.
 const MORE_MS_MAX: f64 = 1.5;
 
@@ -33,7 +33,7 @@ const BESIDE_S_MAX: f64 = 8.5;
 /// The number of configured servers.
 const SERVERS: usize = 10;
 
-/// The most delay of the first request with these servers.
+/// The maximum delay of the first request with these servers.
 const LATER_MS_MAX: f64 = 50.0;
 
 /// The runs of each kind in a round.

@@ -187,7 +187,7 @@ pub fn read_request(reader: &mut impl BufRead) -> Result<Option<ModelHttpRequest
         if name.eq_ignore_ascii_case("content-length") {
             length = value.trim().parse().with_context(|| format!("no length: `{header}`"))?;
         } else if name.eq_ignore_ascii_case("transfer-encoding") {
-            bail!("a body in chunks is not understood: `{header}`");
+            bail!("chunked bodies are not supported: `{header}`");
         }
     }
     if length > BODY_BYTES_MAX {

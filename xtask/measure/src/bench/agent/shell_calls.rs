@@ -13,7 +13,7 @@ use xtask::workspace::CargoWorkspace;
 /// The number of sequential calls.
 const CALLS: usize = 20;
 
-/// The most time of a call beyond the yardstick's.
+/// The maximum time of a call beyond the yardstick's.
 const MORE_MS_MAX: f64 = 2.0;
 
 /// The number of parallel calls, each of a second.

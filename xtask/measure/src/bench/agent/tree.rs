@@ -148,7 +148,7 @@ impl DescendantKiller {
 
     fn stop(self) -> Result<usize> {
         drop(self.stop);
-        self.thread.join().ok().context("the thread that kills what is left panicked")
+        self.thread.join().ok().context("the thread that kills the remaining processes panicked")
     }
 }
 
