@@ -362,7 +362,7 @@ mod tests {
             panic!()
         };
         call.arguments = json!({ "x": 2 });
-        assert_eq!(super::encode_call(&call)["arguments"], "{\"x\":2}");
+        assert_eq!(encode_call(&call)["arguments"], "{\"x\":2}");
     }
 
     #[test]
