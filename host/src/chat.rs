@@ -124,8 +124,8 @@ struct ChatFront<'a> {
 }
 
 impl ChatFront<'_> {
-    /// Talks in one session until its end. Returns the change to the next one, if the user asked for
-    /// another one.
+    /// Talks in one session until its end. Returns the change to the next one, if the user asked
+    /// for another one.
     ///
     /// # Errors
     /// If the session cannot start, no more lines can be read, or an answer cannot be printed.
