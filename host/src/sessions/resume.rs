@@ -302,8 +302,8 @@ impl SessionChange {
         Ok(Self { next: next.apply(runtime)?, last, mode, model, is_same })
     }
 
-    /// Continues the session that ended, because the next one cannot be opened. Returns `None` if it
-    /// is the one that cannot be opened.
+    /// Continues the session that ended, because the next one cannot be opened. Returns `None` if
+    /// it is the one that cannot be opened.
     pub fn back(self) -> Option<Self> {
         let next = self.last.clone();
         (self.next != self.last).then_some(Self { next, is_same: true, ..self })

@@ -11,8 +11,8 @@ pub fn can_choose() -> bool {
     nobody_types().is_none() && errors_are_terminal()
 }
 
-/// Asks until the user chooses an answer of the dialog. The last answer chooses none. `fold` returns
-/// the row that replaces the question. Returns `None` if no one can answer.
+/// Asks until the user chooses an answer of the dialog. The last answer chooses none. `fold`
+/// returns the row that replaces the question. Returns `None` if no one can answer.
 ///
 /// # Errors
 /// If the terminal is gone.
