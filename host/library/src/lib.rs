@@ -1,8 +1,9 @@
 //! The library that programs embed: sessions with models and tools inside another program.
 //!
 //! [`Jaato`] is a host in this process. It opens sessions, and [`Session::send`] returns a
-//! [`Turn`]: a stream of events and a future of the report. Everything else has a default that a program can
-//! replace: tools ([`Tool`]), providers, permission prompts, saving, the ledger, the clock.
+//! [`Turn`]: a stream of events and a future of the report. Everything else has a default that a
+//! program can replace: tools ([`Tool`]), providers, permission prompts, saving, the ledger, the
+//! clock.
 //!
 //! ```
 //! use jaato_library::types::Event;

@@ -9,6 +9,7 @@ mod options;
 mod plugin;
 mod silence;
 mod support;
+mod worker;
 
 // The plugin that is linked into these tests, as `export_plugin!` wants it: in the crate's root.
 jaato_plugin_sdk::export_plugin! {
