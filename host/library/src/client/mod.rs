@@ -1,7 +1,8 @@
 //! The names of the original jaato in snake case, as a thin layer over this crate.
 //!
-//! Each call waits, as the original's do, so that a program needs no tokio. `docs/library.md` shows
-//! the original's examples next to these.
+//! Each call waits, as the original's do, so that a program needs no tokio. Only those of
+//! environments and resources are futures. `docs/library.md` shows the original's examples next to
+//! these.
 
 mod environments;
 mod executor;
