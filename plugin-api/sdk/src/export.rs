@@ -38,6 +38,22 @@ pub fn factory_answer<S: State>(
     }
 }
 
+/// The items that make a dynamic library a plugin file.
+#[cfg(not(feature = "linked"))]
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __exported {
+    ($($item:item)*) => { $($item)* };
+}
+
+/// Nothing: every plugin file exports the same symbol, which a program can have only once.
+#[cfg(feature = "linked")]
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __exported {
+    ($($item:item)*) => {};
+}
+
 /// The code of a plugin. `export_plugin!` parses and checks the author's input, and passes it to
 /// this macro.
 #[doc(hidden)]
@@ -96,26 +112,28 @@ macro_rules! __plugin {
                 private::factory_answer(log, definition)
             }
 
-            fn root() -> private::abi::PluginModuleRef {
-                use abi_stable::prefix_type::PrefixTypeTrait as _;
-                // With older compilers, `#[used]` does not stop the linker from removing statics
-                // that nothing refers to.
-                ::core::hint::black_box(&MANIFEST);
-                private::abi::PluginModule { describe, factory }.leak_into_prefix()
-            }
+            $crate::__exported! {
+                fn root() -> private::abi::PluginModuleRef {
+                    use abi_stable::prefix_type::PrefixTypeTrait as _;
+                    // With older compilers, `#[used]` does not stop the linker from removing statics
+                    // that nothing refers to.
+                    ::core::hint::black_box(&MANIFEST);
+                    private::abi::PluginModule { describe, factory }.leak_into_prefix()
+                }
 
-            extern "C" fn load() -> abi_stable::library::RootModuleResult {
-                abi_stable::library::__call_root_module_loader(root)
-            }
+                extern "C" fn load() -> abi_stable::library::RootModuleResult {
+                    abi_stable::library::__call_root_module_loader(root)
+                }
 
-            #[unsafe(no_mangle)]
-            // SAFETY: `load` makes the root module that the header names, built by this very crate.
-            pub static JAATO_PLUGIN_V1: abi_stable::library::LibHeader = unsafe {
-                abi_stable::library::LibHeader::from_constructor::<private::abi::PluginModuleRef>(
-                    load,
-                    abi_stable::library::CheckTypeLayout::Yes,
-                )
-            };
+                #[unsafe(no_mangle)]
+                // SAFETY: `load` makes the root module that the header names, built by this very crate.
+                pub static JAATO_PLUGIN_V1: abi_stable::library::LibHeader = unsafe {
+                    abi_stable::library::LibHeader::from_constructor::<private::abi::PluginModuleRef>(
+                        load,
+                        abi_stable::library::CheckTypeLayout::Yes,
+                    )
+                };
+            }
 
             const FACTS: private::Facts = private::Facts {
                 name: ::core::env!("CARGO_PKG_NAME"),
