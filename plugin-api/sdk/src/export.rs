@@ -115,8 +115,8 @@ macro_rules! __plugin {
             $crate::__exported! {
                 fn root() -> private::abi::PluginModuleRef {
                     use abi_stable::prefix_type::PrefixTypeTrait as _;
-                    // With older compilers, `#[used]` does not stop the linker from removing statics
-                    // that nothing refers to.
+                    // With older compilers, `#[used]` does not stop the linker from removing
+                    // statics that nothing refers to.
                     ::core::hint::black_box(&MANIFEST);
                     private::abi::PluginModule { describe, factory }.leak_into_prefix()
                 }
@@ -126,7 +126,8 @@ macro_rules! __plugin {
                 }
 
                 #[unsafe(no_mangle)]
-                // SAFETY: `load` makes the root module that the header names, built by this very crate.
+                // SAFETY: `load` makes the root module that the header names, built by this very
+                // crate.
                 pub static JAATO_PLUGIN_V1: abi_stable::library::LibHeader = unsafe {
                     abi_stable::library::LibHeader::from_constructor::<private::abi::PluginModuleRef>(
                         load,
