@@ -175,7 +175,8 @@ fn shipped_plugins_work_without_a_home_folder() {
     let file = house.given_folder().join("moon.so").display().to_string();
     let output = homeless(&["plugin", "trust", &file, "--sha256", &"0".repeat(64)]);
     assert!(output.code == 3 || output.code == 4, "{output}");
-    let digest = output.stderr.split("sha256 is ").nth(1).and_then(|text| text.split(',').next());
+    let digest =
+        output.stderr.split("found ").nth(1).and_then(|text| text.split_whitespace().next());
     let output = homeless(&["plugin", "trust", &file, "--sha256", digest.unwrap()]).code(3);
     expect![[r#"
         exit 3

@@ -133,7 +133,7 @@ fn error_of_an_executable_without_shipped_plugins_names_their_folders() {
     expect![[r#"
         exit 3
         --- stderr
-        note: there is no plugin `provider-openai` (user $HOUSE/home/.config/jaato/config.toml:3)
+        note: unknown plugin `provider-openai` (user $HOUSE/home/.config/jaato/config.toml:3)
         note: there are no shipped plugins in `$HOUSE/workspace/elsewhere/plugins` and `$HOUSE/workspace/elsewhere/lib/jaato/plugins`, the folders for the executable `$HOUSE/workspace/elsewhere/bin/jaato`; install all of jaato, or set `Setup::executable` in a program that embeds it
         error: no plugin offers the provider `openai` of the model `openai/moon`
         hint: there are no shipped plugins in `$HOUSE/workspace/elsewhere/plugins` and `$HOUSE/workspace/elsewhere/lib/jaato/plugins`, the folders for the executable `$HOUSE/workspace/elsewhere/bin/jaato`; install all of jaato, or set `Setup::executable` in a program that embeds it

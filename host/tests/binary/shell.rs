@@ -109,7 +109,7 @@ fn type_in(
     bytes: &[u8],
 ) -> Option<()> {
     let mut types = on_terminal(house, &format!("shell attach {name} --type"), change)?;
-    types.wait_for_text("you type");
+    types.wait_for_text("typing:");
     types.write(bytes);
     types.wait_with_open_input().code(0);
     Some(())
@@ -183,7 +183,7 @@ fn viewer_sees_the_terminal_live_and_cannot_type() {
     looks.write(b"rm -r\r");
     let mut types =
         on_terminal(&house, "shell attach session_0 --type", unchanged_command).unwrap();
-    types.wait_for_text("you type");
+    types.wait_for_text("typing:");
     types.write(b"hello\r");
     types.wait_for_text("got hello");
     looks.wait_for_text("got hello");
@@ -225,7 +225,7 @@ fn terminal_of_a_worker_can_be_attached_and_ends_with_the_worker() {
     else {
         return;
     };
-    types.wait_for_text("you type");
+    types.wait_for_text("typing:");
     types.write(b"hello\r");
     types.wait_for_text("got hello");
     let worker = house
@@ -259,7 +259,7 @@ fn terminal_state_is_restored_however_the_user_detaches() {
         let Some(mut looks) = shell_on_terminal(&house, &shell(look), unchanged_command) else {
             return;
         };
-        looks.wait_for_text("you look");
+        looks.wait_for_text("viewing:");
         looks.write(keys);
         looks.wait_for_text("back");
         let output = looks.wait_with_open_input();
@@ -270,7 +270,7 @@ fn terminal_state_is_restored_however_the_user_detaches() {
         let Some(looks) = shell_on_terminal(&house, &shell(look), unchanged_command) else {
             return;
         };
-        looks.wait_for_text("you look");
+        looks.wait_for_text("viewing:");
         end_the_one_that_looks(&house, signal);
         looks.wait_for_text("back");
         let output = looks.wait_with_open_input();
@@ -455,7 +455,7 @@ fn attached_client_is_notified_when_the_host_is_killed() {
     let Some(looks) = on_terminal(&house, "shell attach session_0", unchanged_command) else {
         return;
     };
-    looks.wait_for_text("you look");
+    looks.wait_for_text("viewing:");
     running.signal("KILL");
     running.wait_with_open_input();
     let output = looks.wait_with_open_input().code(1);
@@ -558,7 +558,7 @@ fn slow_client_gets_the_newest_screen_and_delays_no_one() {
     else {
         return;
     };
-    types.wait_for_text("you type");
+    types.wait_for_text("typing:");
     types.write(b"go\r");
     types.wait_for_text("end of it");
     let mut screens = 0;

@@ -24,7 +24,7 @@ fn user_can_attach_and_type_and_the_model_is_informed() {
     assert_eq!((&listed[0]["name"], &listed[0]["is_alive"]), (&json!(session), &json!(true)));
     let words = format!("shell attach {session} --type");
     let Some(mut types) = on_terminal(&house, &words, unchanged_command) else { return };
-    types.wait_for_text("you type");
+    types.wait_for_text("typing:");
     let line = "echo from-$((40+2))\r";
     types.write(line.as_bytes());
     types.wait_for_text("from-42");

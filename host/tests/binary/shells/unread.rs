@@ -127,7 +127,7 @@ fn attached_user_is_warned_about_unread_input_and_can_interrupt() {
     let words = format!("shell attach {session} --type");
     let as_it_is = |command: Command| command;
     let Some(mut types) = on_terminal(&house, &words, as_it_is) else { return };
-    types.wait_for_text("you type");
+    types.wait_for_text("typing:");
     types.write(&[b'x'; 40_000]);
     types.wait_for_text("does not read");
     types.write(b"\x03");
