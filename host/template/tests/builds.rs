@@ -117,7 +117,11 @@ fn crates_for_authors_have_one_oldest_rust_that_one_page_states() {
     let line = rust_version_line("plugin-api/sdk");
     let entries = ["plugin-api", "docs/examples"].map(|folder| root().join(folder).read_dir());
     let crates = entries.into_iter().flat_map(Result::unwrap).map(|entry| entry.unwrap().path());
-    for folder in crates.filter(|folder| folder.join("Cargo.toml").is_file()) {
+    // Programs that embed jaato need the compiler of the workspace.
+    let is_for_authors = |folder: &PathBuf| {
+        folder.join("Cargo.toml").is_file() && !folder.to_string_lossy().contains("/embed-")
+    };
+    for folder in crates.filter(is_for_authors) {
         assert_eq!(rust_version_line(folder.to_str().unwrap()), line, "{}", folder.display());
     }
     let version = line.trim_start_matches("rust-version = ").trim_matches('"');
