@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use jaato_config::DEFAULT_ENVIRONMENT;
-use jaato_instances::{CallSite, DeltaCallback, EnvironmentAccess, misbehaved_error};
+use jaato_instances::{CallSite, DeltaCallback, EnvironmentAccess, wrong_answer};
 use jaato_loader::EngineServiceAnswer;
 use jaato_registry::PluginStatus;
 use jaato_session::Cancel;
@@ -19,7 +19,7 @@ use jaato_types::{Delta, Error, ErrorKind, Frame, PluginName, SessionId};
 use serde_json::{Map, Value};
 use tokio::sync::mpsc;
 
-use super::scope::{parse_answer, serialize_request};
+use super::scope::serialize_request;
 use super::{
     EnvironmentMember, EnvironmentScope, Environments, SessionEnvironment, SessionFileLimits,
     SharedEnvironment, choose_environment, with_options_of,
@@ -129,8 +129,9 @@ impl Environments {
                     let text = "the environment did not report how the program ended";
                     return Err(Error::new(ErrorKind::PluginMisbehaved, text));
                 };
-                let frame = Frame::parse(&piece).map_err(misbehaved_error)?;
-                match frame.json().map_err(misbehaved_error)? {
+                let wrong = wrong_answer(member.scope().plugin());
+                let frame = Frame::parse(&piece).map_err(&wrong)?;
+                match frame.json().map_err(&wrong)? {
                     ProcessEvent::Output { stream, .. } => take(stream, frame.bytes),
                     ProcessEvent::Exited(exit) => return Ok(exit),
                     ProcessEvent::Unknown => {}
@@ -220,7 +221,7 @@ impl Environments {
         let paths = asked.map(|path| path.to_string_lossy().into_owned()).collect();
         let request = serialize_request(&FileResolve { paths, ..FileResolve::default() }).ok()?;
         match member.ask(self, RESOLVE, request, &quiet).await {
-            Ok(answer) => parse_answer::<FileResolveAnswer>(&answer).ok().map(|it| it.paths),
+            Ok(answer) => Frame::read::<FileResolveAnswer>(&answer).ok().map(|it| it.paths),
             Err(error) if error.kind == ErrorKind::UnknownOperation => None,
             Err(_) => Some(Vec::new()),
         }

@@ -269,7 +269,7 @@ impl EnvironmentMember {
         stream_of: impl FnOnce(u64, Option<u64>) -> EnvironmentStream,
     ) -> Result<EngineServiceAnswer, Error> {
         if operation == LIST {
-            let all: Vec<ProcessFacts> = parse_answer(&answer)?;
+            let all: Vec<ProcessFacts> = parse_answer(self.scope().plugin(), &answer)?;
             let numbers = self.numbers.lock();
             let own: Vec<_> = all.iter().filter(|it| numbers.contains(&it.process)).collect();
             return Ok(EngineServiceAnswer::Frame(serialize_request(&own)?));
@@ -277,7 +277,7 @@ impl EnvironmentMember {
         if !is_opening_operation(operation) {
             return Ok(EngineServiceAnswer::Frame(answer));
         }
-        let mut head: Map<String, Value> = parse_answer(&answer)?;
+        let mut head: Map<String, Value> = parse_answer(self.scope().plugin(), &answer)?;
         let number = NUMBER_KEYS.iter().find_map(|key| head.get(*key).and_then(Value::as_u64));
         if let Some(number) = number {
             self.numbers.lock().insert(number);

@@ -4,8 +4,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
 
 use jaato_instances::{
-    CallSite, DeltaCallback, EnvironmentAccess, InstanceLease, drive_call, misbehaved_error,
-    name_fault,
+    CallSite, DeltaCallback, EnvironmentAccess, InstanceLease, drive_call, name_fault, wrong_answer,
 };
 use jaato_loader::EngineServices;
 use jaato_registry::PluginEntry;
@@ -89,6 +88,11 @@ impl EnvironmentScope {
         }
     }
 
+    /// Returns the name of its plugin.
+    pub(super) fn plugin(&self) -> &str {
+        self.choice.plugin.as_str()
+    }
+
     /// Returns the resources that plugins keep open in it.
     pub(crate) fn resources(&self) -> &Arc<EnvironmentResources> {
         &self.resources
@@ -162,7 +166,7 @@ impl EnvironmentScope {
             return Ok(None);
         }
         match ready.call(PREPARE, request, tell).await {
-            Ok(prepared) => parse_answer(&prepared).map(Some),
+            Ok(prepared) => parse_answer(self.plugin(), &prepared).map(Some),
             Err(error) if error.kind == ErrorKind::UnknownOperation => {
                 ready.runs_programs.store(true, Relaxed);
                 Ok(None)
@@ -188,7 +192,7 @@ impl EnvironmentScope {
         tell: &DeltaCallback,
     ) -> Result<EnvironmentFacts, Error> {
         let (answer, _) = self.call(host, DESCRIBE, Frame::empty(), tell).await?;
-        Frame::read(&answer).map_err(misbehaved_error)
+        parse_answer(self.plugin(), &answer)
     }
 
     /// Returns the running environment. Sets it up if that has not happened yet or its worker died.
@@ -212,8 +216,7 @@ impl EnvironmentScope {
             environment: Some(Arc::new(own) as Arc<dyn EnvironmentAccess>),
             ..CallSite::for_session(self.id.clone())
         };
-        let plugin = self.choice.plugin.as_str();
-        let (lease, services) = host.plugins.instance(plugin, site, tell).await?;
+        let (lease, services) = host.plugins.instance(self.plugin(), site, tell).await?;
         let ready =
             Arc::new(ReadyEnvironment { lease, services, runs_programs: AtomicBool::new(false) });
         if life.was_ready {
@@ -314,7 +317,10 @@ pub(super) fn host_bug_error(error: FrameError) -> Error {
     Error::new(ErrorKind::HostBug, error.to_string())
 }
 
-/// Parses an environment's answer.
-pub(super) fn parse_answer<T: DeserializeOwned>(answer: &[u8]) -> Result<T, Error> {
-    Frame::read(answer).map_err(misbehaved_error)
+/// Parses an answer of a plugin.
+///
+/// # Errors
+/// If it is wrong. The error names the plugin.
+pub(super) fn parse_answer<T: DeserializeOwned>(plugin: &str, answer: &[u8]) -> Result<T, Error> {
+    Frame::read(answer).map_err(wrong_answer(plugin))
 }

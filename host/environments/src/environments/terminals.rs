@@ -4,15 +4,16 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
-use jaato_instances::misbehaved_error;
 use jaato_session::Cancel;
 use jaato_terminals::SessionTerminals;
 use jaato_types::terminal::{
     STATE, TerminalRef, TerminalState, TerminalWrite, TerminalWriteAnswer, WRITE,
 };
 use jaato_types::{Error, ErrorKind, Frame, FrameError, PluginName, SessionId};
+use serde::de::DeserializeOwned;
 
 use super::Environments;
+use super::scope::parse_answer;
 
 /// The terminals of all sessions.
 pub struct EnvironmentTerminals(Weak<Environments>);
@@ -24,12 +25,12 @@ impl EnvironmentTerminals {
     }
 
     /// Asks the environment of a session.
-    fn ask_environment(
+    fn ask_environment<T: DeserializeOwned>(
         &self,
         session: &SessionId,
         operation: &'static str,
         request: Result<Vec<u8>, FrameError>,
-    ) -> BoxFuture<'static, Result<Vec<u8>, Error>> {
+    ) -> BoxFuture<'static, Result<T, Error>> {
         let (environments, session) = (self.0.upgrade(), session.clone());
         Box::pin(async move {
             let gone = || Error::new(ErrorKind::Unavailable, "the session has ended");
@@ -37,7 +38,9 @@ impl EnvironmentTerminals {
             let member = environments.member_of(&session).ok_or_else(gone)?;
             let request =
                 request.map_err(|error| Error::new(ErrorKind::HostBug, error.to_string()))?;
-            member.answer(environments, operation, request).await
+            let scope = Arc::clone(member.scope());
+            let answer = member.answer(environments, operation, request).await?;
+            parse_answer(scope.plugin(), &answer)
         })
     }
 }
@@ -54,8 +57,7 @@ impl SessionTerminals for EnvironmentTerminals {
         let request = Frame::write_with_bytes(&TerminalWrite { terminal, wait_ms }, &bytes);
         let answer = self.ask_environment(session, WRITE, request);
         Box::pin(async move {
-            let written: TerminalWriteAnswer =
-                Frame::read(&answer.await?).map_err(misbehaved_error)?;
+            let written: TerminalWriteAnswer = answer.await?;
             Ok(usize::try_from(written.bytes).unwrap_or(bytes.len()))
         })
     }
@@ -65,8 +67,7 @@ impl SessionTerminals for EnvironmentTerminals {
         session: &SessionId,
         terminal: u64,
     ) -> BoxFuture<'static, Result<TerminalState, Error>> {
-        let answer = self.ask_environment(session, STATE, Frame::write(&TerminalRef { terminal }));
-        Box::pin(async move { Frame::read(&answer.await?).map_err(misbehaved_error) })
+        self.ask_environment(session, STATE, Frame::write(&TerminalRef { terminal }))
     }
 
     fn over(&self, session: &SessionId, plugin: &PluginName, terminal: u64) -> Option<Cancel> {

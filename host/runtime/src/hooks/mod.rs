@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
-use jaato_instances::{CallSite, DeltaCallback, FacetRequest, misbehaved_error};
+use jaato_instances::{CallSite, DeltaCallback, FacetRequest, wrong_answer};
 use jaato_registry::{PluginEntry, PluginFileTrust, PluginStatus, Registry};
 use jaato_session::{HookPlugin, HookScope, Hooks};
 use jaato_types::grant::grant_missing_error;
@@ -150,7 +150,8 @@ impl Hooks for PluginHooks {
         Box::pin(async move {
             let frame = Frame::write(&request)
                 .map_err(|error| Error::new(ErrorKind::InvalidArguments, error.to_string()))?;
-            Frame::read(&ask(&host, &plugin, hook, frame, &scope).await?).map_err(misbehaved_error)
+            let answer = ask(&host, &plugin, hook, frame, &scope).await?;
+            Frame::read(&answer).map_err(wrong_answer(plugin.as_str()))
         })
     }
 }

@@ -119,7 +119,7 @@ impl ResourceCaller {
         let reached = self.host.plugins.reach(plugin.as_str(), facet, site, &self.tell).await?;
         let lease = reached.lease().clone();
         let answer = reached.ask(serialize_request(&request)?, &Cancel::new()).await?;
-        let made: ResourceSet = parse_answer(&answer)?;
+        let made: ResourceSet = parse_answer(plugin.as_str(), &answer)?;
         let asker = AskingInstance::from(std::sync::OnceLock::from(lease.downgrade()));
         Ok(self.entry(&plugin, ResourceSet { name: name.to_owned(), ..made }, asker))
     }
