@@ -459,7 +459,7 @@ fn attached_client_is_notified_when_the_host_is_killed() {
     running.signal("KILL");
     running.wait_with_open_input();
     let output = looks.wait_with_open_input().code(1);
-    assert!(output.stdout.contains("is gone"), "{:?}", output.stdout);
+    assert!(output.stdout.contains("has ended"), "{:?}", output.stdout);
     assert!(output.stdout.contains("\u{1b}[?1049l"), "{:?}", output.stdout);
 }
 
