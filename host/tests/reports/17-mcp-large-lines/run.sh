@@ -9,9 +9,8 @@ json.dump({"tools":[T("two"),T("eight"),T("twenty"),T("small")],"calls":{"two":{
 PY
 mcp_home "$PWD/spec.json"; mcp_ready
 printf '%s\n' '{"id":"1","tool":"mcp__srv__two","args":{}}' '{"id":"2","tool":"mcp__srv__eight","args":{}}' '{"id":"3","tool":"mcp__srv__twenty","args":{}}' '{"id":"4","tool":"mcp__srv__small","args":{}}' > b
-s=$(date +%s%N); timeout 120 "$JAATO" call --batch < b > o.jsonl 2>$T/err; e=$((($(date +%s%N)-s)/1000000))
+timeout 120 "$JAATO" call --batch < b > o.jsonl 2>$T/err
 cut -c1-220 o.jsonl; head -c 300 $T/err
-grep -q tiny o.jsonl && ok "the next call works ($e ms in all)" || bad "the call behind a large answer fails"
+grep -q tiny o.jsonl && ok "the next call works" || bad "the call behind a large answer fails"
 sed -n 3p o.jsonl | grep -qi 'large\|long\|bytes\|MiB\|16' && ok "the large one says why" || bad "the large one does not say why: $(sed -n 3p o.jsonl | cut -c1-200)"
-[ $e -lt 20000 ] || bad "took $e ms"
 verdict
