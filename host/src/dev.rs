@@ -152,7 +152,7 @@ impl DevelopmentRun {
         self.forget_copy_of(known.as_ref())
     }
 
-    /// Removes the private copy of the previous build, which is no longer trusted.
+    /// Removes the private copy of the previous build, whose trust has ended.
     fn forget_copy_of(&self, known: Option<&DevelopmentTrust>) -> Result<(), CommandFailure> {
         let Some(known) = known else { return Ok(()) };
         let copies = self.setup.folders.trusted()?;

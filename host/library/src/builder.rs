@@ -95,7 +95,7 @@ impl Jaato {
     /// Calls a tool for the program itself, without a model and without a permission prompt.
     ///
     /// # Errors
-    /// If there is no such tool, its arguments do not match, or it fails.
+    /// If the tool does not exist, its arguments do not match, or it fails.
     pub async fn call(&self, tool: &str, arguments: Value) -> Result<Map<String, Value>> {
         let events = SessionEvents::new(Vec::new(), None);
         let mut session = self.0.session_for_calls(SessionOptions::unattended(events))?;

@@ -193,7 +193,7 @@ impl EnvironmentShell<'_> {
     /// the command.
     ///
     /// # Errors
-    /// If it cannot start. A command that fails is no error.
+    /// If it cannot start. A failing command is not an error.
     pub async fn execute(&self, line: &str) -> Result<ShellOutput> {
         self.run(&Spawn::shell(line)).await
     }

@@ -29,7 +29,7 @@ pub(crate) struct CallbackAsker<F>(pub(crate) F);
 impl<F, A> PermissionAsker for CallbackAsker<F>
 where
     F: Fn(PermissionPrompt) -> A + Send + Sync,
-    A: Future<Output = PermissionAnswer> + Send + 'static,
+    A: Future<Output = Result<PermissionAnswer, NoAnswer>> + Send + 'static,
 {
     fn unavailable(&self) -> Option<String> {
         None
@@ -44,15 +44,14 @@ where
         _session: &'a SessionId,
         prompt: &'a PermissionPrompt,
     ) -> BoxFuture<'a, Result<PermissionAnswer, NoAnswer>> {
-        let answer = (self.0)(prompt.clone());
-        Box::pin(async move { Ok(answer.await) })
+        Box::pin((self.0)(prompt.clone()))
     }
 }
 
 impl<F, A> UserAsker for CallbackAsker<F>
 where
     F: Fn(PermissionPrompt) -> A + Send + Sync,
-    A: Future<Output = PermissionAnswer> + Send + 'static,
+    A: Future<Output = Result<PermissionAnswer, NoAnswer>> + Send + 'static,
 {
 }
 
@@ -66,46 +65,55 @@ impl WaitingPrompts {
         let waiting = self.0.lock().remove(call);
         waiting.is_some_and(|waiting| waiting.send(answer).is_ok())
     }
-}
 
-/// Leaves prompts to [`WaitingPrompts::answer`].
-pub(crate) struct HandleAsker(pub(crate) Arc<WaitingPrompts>);
-
-impl PermissionAsker for HandleAsker {
-    fn unavailable(&self) -> Option<String> {
-        None
-    }
-
-    fn channel(&self) -> &str {
-        "program"
-    }
-
-    fn ask<'a>(
-        &'a self,
-        _session: &'a SessionId,
-        prompt: &'a PermissionPrompt,
-    ) -> BoxFuture<'a, Result<PermissionAnswer, NoAnswer>> {
+    /// Waits for the answer to a prompt.
+    ///
+    /// # Errors
+    /// If another prompt of the same call takes its place.
+    pub(crate) fn wait(
+        self: Arc<Self>,
+        call: CallId,
+    ) -> impl Future<Output = Result<PermissionAnswer, NoAnswer>> + Send + 'static {
         let (answer, answered) = oneshot::channel();
-        self.0.0.lock().insert(prompt.call_id.clone(), answer);
-        let withdrawn = WithdrawnPrompt { prompts: &self.0, call: prompt.call_id.clone() };
-        Box::pin(async move {
-            let answered = answered.await;
-            drop(withdrawn);
-            answered.map_err(|_| NoAnswer::new("the program answered another prompt of this call"))
-        })
+        self.0.lock().insert(call.clone(), answer);
+        let mut waiting = WaitingPrompt { prompts: self, call, answered };
+        async move {
+            let answer = (&mut waiting.answered).await;
+            answer.map_err(|_| NoAnswer::new("the program answered another prompt of this call"))
+        }
     }
 }
 
-impl UserAsker for HandleAsker {}
-
-/// Removes a prompt whose answer is no longer awaited.
-struct WithdrawnPrompt<'a> {
-    prompts: &'a WaitingPrompts,
+/// A prompt that waits. It is removed when it is dropped, but not another one of the same call.
+struct WaitingPrompt {
+    prompts: Arc<WaitingPrompts>,
     call: CallId,
+    answered: oneshot::Receiver<PermissionAnswer>,
 }
 
-impl Drop for WithdrawnPrompt<'_> {
+impl Drop for WaitingPrompt {
     fn drop(&mut self) {
-        self.prompts.0.lock().remove(&self.call);
+        self.answered.close();
+        let mut waiting = self.prompts.0.lock();
+        if waiting.get(&self.call).is_some_and(oneshot::Sender::is_closed) {
+            waiting.remove(&self.call);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn later_prompt_of_a_call_takes_the_place_of_an_earlier_one() {
+        let (prompts, call) = (Arc::<WaitingPrompts>::default(), CallId::from("c1"));
+        let earlier = Arc::clone(&prompts).wait(call.clone());
+        let later = Arc::clone(&prompts).wait(call.clone());
+        assert!(earlier.await.is_err());
+        assert!(prompts.answer(&call, allow()));
+        assert_eq!(later.await.unwrap(), allow());
+        drop(Arc::clone(&prompts).wait(call.clone()));
+        assert!(!prompts.answer(&call, allow()), "a dropped prompt is not answered");
     }
 }

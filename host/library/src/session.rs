@@ -25,7 +25,7 @@ use crate::builder::Jaato;
 use crate::environment::OpenEnvironment;
 use crate::events::{EventCallback, SessionEvents};
 use crate::ledger::{LedgerRecorder, LedgerTap};
-use crate::permission::{CallbackAsker, HandleAsker, WaitingPrompts};
+use crate::permission::{CallbackAsker, WaitingPrompts};
 use crate::turn::Turn;
 
 /// Prepares a session. Every option has a default: no tool needs more than its rules allow, no user
@@ -172,7 +172,11 @@ impl SessionBuilder {
         F: Fn(PermissionPrompt) -> A + Send + Sync + 'static,
         A: Future<Output = PermissionAnswer> + Send + 'static,
     {
-        self.template.asker = Some(Arc::new(CallbackAsker(answer)));
+        let ask = move |prompt| {
+            let answer = answer(prompt);
+            async move { Ok(answer.await) }
+        };
+        self.template.asker = Some(Arc::new(CallbackAsker(ask)));
         self
     }
 
@@ -180,7 +184,8 @@ impl SessionBuilder {
     /// which waits for the answer.
     pub fn answer_by_handle(mut self) -> Self {
         let prompts = Arc::clone(&self.template.prompts);
-        self.template.asker = Some(Arc::new(HandleAsker(prompts)));
+        let wait = move |prompt: PermissionPrompt| Arc::clone(&prompts).wait(prompt.call_id);
+        self.template.asker = Some(Arc::new(CallbackAsker(wait)));
         self
     }
 
@@ -415,7 +420,7 @@ impl Session {
         Ok(())
     }
 
-    /// Names the session in permission prompts from now on: `None` for the main agent. Begins again
+    /// Changes the session's name in permission prompts: `None` for the main agent. Begins again
     /// with the same conversation, as [`Session::reset`].
     ///
     /// # Errors
@@ -433,7 +438,7 @@ impl Session {
     /// history.
     ///
     /// # Errors
-    /// If there is no such tool, its arguments do not match, or it fails.
+    /// If the tool does not exist, its arguments do not match, or it fails.
     pub async fn call(&self, tool: &str, arguments: Value) -> Result<Map<String, Value>> {
         let session = self.state.session.lock().await;
         let output = session.call(&ToolName::from(tool), arguments, &Cancel::new()).await?;

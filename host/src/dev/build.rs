@@ -67,7 +67,7 @@ async fn find_library(printed: Option<ChildOutput>, manifest: &str) -> Option<Pa
     library
 }
 
-/// Shows cargo's messages for people as they come.
+/// Shows cargo's messages as they come.
 async fn show(messages: Option<ChildOutput>) {
     let Some(messages) = messages else { return };
     let mut lines = BufReader::new(messages).lines();

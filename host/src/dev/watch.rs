@@ -12,13 +12,13 @@ use super::DevelopmentRun;
 use crate::exit::CommandFailure;
 use crate::report;
 
-/// How often to look. An author has hardly reached the terminal by then.
+/// Interval between two looks. An author needs longer to switch to the terminal.
 const LOOK_EVERY: Duration = Duration::from_millis(300);
 
-/// The most files of a crate that are watched. More are no sources.
+/// Maximum number of watched files. A crate has fewer sources.
 const FILES_MAX: usize = 10_000;
 
-/// The most bytes of the log that are read at once.
+/// Maximum number of bytes of the log to read at once.
 const LOG_BYTES_MAX: u64 = 1024 * 1024;
 
 /// Size and time of each source file.

@@ -289,7 +289,7 @@ impl SessionChange {
     /// Prepares the next session, after this one has ended.
     ///
     /// # Errors
-    /// If there are no saved sessions at all.
+    /// If no session has been saved.
     pub fn after(
         session: Session,
         next: NextSession,
@@ -380,7 +380,7 @@ fn saved_id(session: &Session) -> Result<SessionId, CommandFailure> {
 /// Returns the session that `/resume` asks for.
 ///
 /// # Errors
-/// If there is no such session, it is the one that runs, or it cannot continue here.
+/// If the session does not exist, already runs here, or cannot continue here.
 pub async fn other(
     runtime: &Runtime,
     session: &Session,

@@ -199,7 +199,7 @@ pub fn places(setup: &Setup) -> Vec<PluginSearchFolder> {
 }
 
 /// Explains where jaato looks for the shipped plugins, if it found none there. Programs that embed
-/// jaato often have none next to their executable.
+/// jaato often have no plugins next to their executable.
 pub fn missing_shipped_hint(setup: &Setup, registry: &Registry) -> Option<String> {
     let trusts = registry.plugins().iter().map(|entry| &entry.candidate.trust);
     if trusts.into_iter().any(|trust| *trust == PluginFileTrust::Shipped) {

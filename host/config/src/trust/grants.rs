@@ -112,20 +112,11 @@ impl GrantStore {
         now: SystemTime,
     ) -> Result<(), TrustError> {
         let sha256 = checked_digest(sha256)?;
-        let services = services.into_iter().map(str::to_owned);
-        self.file.change(|grants: &mut RecordedGrants| {
-            let entry =
-                grants.plugins.entry(sha256).or_insert_with(|| PluginGrants::for_plugin(plugin));
-            if entry.name != plugin {
-                *entry = PluginGrants::for_plugin(plugin);
-            }
-            entry.services.extend(services);
-            entry.granted_at_s = unix_seconds(now);
-        })
+        let added = services.into_iter().map(str::to_owned).collect();
+        self.move_to(plugin, Some(&sha256), &sha256, added, now)
     }
 
-    /// Moves a plugin's grants from its previous content to this one, and adds services. Returns
-    /// the grants of this content.
+    /// Moves a plugin's grants from its previous content to this one, and adds services.
     pub fn move_to(
         &self,
         plugin: &str,
@@ -133,26 +124,16 @@ impl GrantStore {
         sha256: &str,
         added: BTreeSet<String>,
         now: SystemTime,
-    ) -> Result<BTreeSet<String>, TrustError> {
+    ) -> Result<(), TrustError> {
         let sha256 = checked_digest(sha256)?;
         self.file.change(|grants: &mut RecordedGrants| {
             let before = before.and_then(|before| grants.plugins.remove(before));
             let kept = before.filter(|granted| granted.name == plugin);
-            let services: BTreeSet<String> = kept
-                .map(|kept| kept.services)
-                .unwrap_or_default()
-                .into_iter()
-                .chain(added)
-                .collect();
+            let services = kept.map(|kept| kept.services).unwrap_or_default();
+            let services: BTreeSet<String> = services.into_iter().chain(added).collect();
             if !services.is_empty() {
-                let entry = PluginGrants {
-                    services: services.clone(),
-                    granted_at_s: unix_seconds(now),
-                    ..PluginGrants::for_plugin(plugin)
-                };
-                grants.plugins.insert(sha256, entry);
+                grants.plugins.insert(sha256, PluginGrants::new(plugin, services, now));
             }
-            services
         })
     }
 
@@ -189,20 +170,15 @@ impl GrantStore {
         self.file.change(|grants: &mut RecordedGrants| {
             let latest = grants.latest_grants(plugin).map(|granted| granted.services.clone());
             let services = latest.unwrap_or_default();
-            let entry = PluginGrants {
-                services: services.clone(),
-                granted_at_s: unix_seconds(now),
-                ..PluginGrants::for_plugin(plugin)
-            };
-            grants.plugins.insert(sha256, entry);
+            grants.plugins.insert(sha256, PluginGrants::new(plugin, services.clone(), now));
             services
         })
     }
 }
 
 impl PluginGrants {
-    fn for_plugin(plugin: &str) -> Self {
-        Self { name: plugin.to_owned(), services: BTreeSet::new(), granted_at_s: 0 }
+    fn new(plugin: &str, services: BTreeSet<String>, now: SystemTime) -> Self {
+        Self { name: plugin.to_owned(), services, granted_at_s: unix_seconds(now) }
     }
 }
 

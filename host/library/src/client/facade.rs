@@ -311,7 +311,7 @@ impl JaatoSession {
     /// Calls a tool of the session for the program itself.
     ///
     /// # Errors
-    /// If there is no such tool, its arguments do not match, or it fails.
+    /// If the tool does not exist, its arguments do not match, or it fails.
     pub fn call_tool(&self, tool: &str, arguments: Value) -> Result<Map<String, Value>> {
         self.0.call(tool, arguments)
     }

@@ -43,7 +43,7 @@ impl MCPClientManager {
     /// Calls a tool of a server, without a permission prompt.
     ///
     /// # Errors
-    /// If there is no such tool, or it fails.
+    /// If the tool does not exist or fails.
     pub fn call_tool(
         &self,
         server: &str,

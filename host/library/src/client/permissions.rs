@@ -15,7 +15,7 @@ impl PermissionPlugin {
     pub fn new(
         answer: impl Fn(PermissionPrompt) -> PermissionAnswer + Send + Sync + 'static,
     ) -> Self {
-        Self(Arc::new(CallbackAsker(move |prompt| std::future::ready(answer(prompt)))))
+        Self(Arc::new(CallbackAsker(move |prompt| std::future::ready(Ok(answer(prompt))))))
     }
 
     /// Asks in the program's own way.

@@ -77,8 +77,8 @@ impl ModelProviderPlugin {
     /// Sends a message and returns the response. `on_chunk` gets the text while it comes.
     ///
     /// # Errors
-    /// The provider's. A cancellation is no error: the response has the text so far, and
-    /// [`FinishReason::CANCELLED`]. It then does not join the conversation.
+    /// The provider's error. After a cancellation the response has the text so far and
+    /// [`FinishReason::CANCELLED`], and does not join the conversation.
     pub fn send_message_streaming(
         &mut self,
         message: &str,

@@ -82,7 +82,7 @@ impl OpenSession {
 /// saved, or it is damaged.
 ///
 /// # Errors
-/// If there is no such session, or it cannot be read.
+/// If the session does not exist or cannot be read.
 pub fn last_state(store: &SessionStore, id: &SessionId) -> Result<SavedState, SessionStoreError> {
     // It survives rewinds.
     let last = store.read(id)?.last_of(record_type::STATE)?;
