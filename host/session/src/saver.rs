@@ -191,8 +191,11 @@ impl SavedRecord {
 /// Counts the collected entries in front of an entry, if it is there and follows at least one.
 fn forgotten_before(before: &[Arc<HistoryEntry>], entry: &Arc<HistoryEntry>) -> Option<usize> {
     let is_at = |at: usize| before.get(at).is_some_and(|it| Arc::ptr_eq(it, entry));
+    if is_at(0) {
+        return None;
+    }
     let collected = before.iter().take_while(|it| it.is_collected()).count();
-    if is_at(0) { None } else { (1..=collected).find(|count| is_at(*count)) }
+    (1..=collected).find(|count| is_at(*count))
 }
 
 #[cfg(test)]

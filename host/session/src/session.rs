@@ -267,6 +267,7 @@ impl Session {
     fn tell_start(&mut self) {
         self.offer_declared();
         self.offer_view();
+        self.forget_old();
         self.tell_record();
         let tools = self.prefix.tools.iter().map(|spec| spec.name.clone()).collect();
         let agent = self.shared.agent.as_ref();
@@ -372,18 +373,26 @@ impl Session {
 
     /// Saves the record, and publishes it to readers during a turn.
     pub(crate) fn tell_record(&mut self) {
-        if let Some(saver) = &self.shared.ports.saver {
-            saver.save_record(self.history.entries());
-        }
-        // The saver has their marks, so a saved session keeps them.
-        let has_forgotten = self.history.forget_collected(COLLECTED_BYTES_MAX);
-        if let Some(saver) = &self.shared.ports.saver {
-            if has_forgotten {
-                saver.save_record(self.history.entries());
-            }
+        self.save_record();
+        if self.shared.ports.saver.is_some() {
             self.shared.save_state();
         }
         *self.shared.record.lock() = self.history.entries().to_vec();
+    }
+
+    /// Forgets the oldest collected messages. A saved session keeps them, because the saver gets
+    /// their marks first.
+    pub(crate) fn forget_old(&mut self) {
+        self.save_record();
+        if self.history.forget_collected(COLLECTED_BYTES_MAX) {
+            self.save_record();
+        }
+    }
+
+    fn save_record(&self) {
+        if let Some(saver) = &self.shared.ports.saver {
+            saver.save_record(self.history.entries());
+        }
     }
 
     /// Returns true if the session outlives its process.

@@ -138,6 +138,7 @@ impl Session {
         self.cut();
         self.shared.objects.show_again();
         self.recount(tokens_before, bytes_before);
+        self.forget_old();
         report.turns_removed = checked.turns_removed;
         report.tokens_after = self.tokens_in_use();
         Ok(report)

@@ -55,6 +55,7 @@ impl Session {
         self.cut();
         self.shared.objects.show_again();
         self.recount(tokens_before, bytes_before);
+        self.forget_old();
         let calls = if drop.len() == 1 { "call" } else { "calls" };
         self.shared.emitter.emit(Event::Gc {
             reason,
