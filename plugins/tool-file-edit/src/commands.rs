@@ -83,7 +83,7 @@ pub fn specs() -> Vec<CommandSpec> {
                     "items": {
                         "type": "object",
                         "additionalProperties": false,
-                        "required": ["session"],
+                        "required": ["session", "until_ms"],
                         "properties": {
                             "session": { "type": "string", "description": "Its id." },
                             "until_ms": {

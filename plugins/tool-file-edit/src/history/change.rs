@@ -41,15 +41,14 @@ pub struct NewChange {
 pub struct SessionPeriod {
     /// The session's id.
     pub session: String,
-    /// The last time that counts, in milliseconds since 1970 UTC. `None` if all count.
-    #[serde(default)]
-    pub until_ms: Option<i64>,
+    /// The last time that counts, in milliseconds since 1970 UTC.
+    pub until_ms: i64,
 }
 
 impl SessionPeriod {
     /// Returns true if the session made the change in this time.
     pub fn contains(&self, change: &RecordedChange) -> bool {
-        change.session == self.session && self.until_ms.is_none_or(|until| change.at_ms <= until)
+        change.session == self.session && change.at_ms <= self.until_ms
     }
 }
 
