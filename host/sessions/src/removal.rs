@@ -1,6 +1,7 @@
 //! Deletes sessions, by name or by age and size.
 
 use std::fs;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
@@ -130,12 +131,13 @@ fn is_old(folder: &Path) -> bool {
     modified.is_ok_and(|at| at.elapsed().is_ok_and(|age| age > DRAFT_AGE_MAX))
 }
 
-/// Returns the bytes of a folder's files. A file that cannot be read counts as empty.
+/// Returns the bytes of a folder's files. A file that cannot be read counts as empty. Copies of a
+/// session share files, so each counts a part of them.
 fn bytes_in(folder: &Path) -> u64 {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     let bytes = entries.map(|entry| match entry.metadata() {
         Ok(found) if found.is_dir() => bytes_in(&entry.path()),
-        Ok(found) => found.len(),
+        Ok(found) => found.len() / found.nlink().max(1),
         Err(_) => 0,
     });
     bytes.sum()

@@ -46,7 +46,6 @@ impl SessionRecord {
 fn change_of(data: &Value) -> Option<HistoryChange<'_>> {
     let number = |name: &str| Some(usize::try_from(data[name].as_u64()?).unwrap_or(usize::MAX));
     Some(match data["change"].as_str()? {
-        "append" => HistoryChange::Append(&data["entry"]),
         "replace" => HistoryChange::Replace { index: number("index")?, entry: &data["entry"] },
         "cut" => HistoryChange::Cut { length: number("length")? },
         "forget" => {

@@ -52,3 +52,15 @@ fn attachments_count_for_the_size() {
     check(&store, None, Some(20_000), &[]);
     check(&store, None, Some(9_000), &["a"]);
 }
+
+#[test]
+fn each_copy_counts_its_part_of_a_shared_attachment() {
+    let (_folder, store) = store();
+    aged(&store, "a", 1, 10);
+    store.keep_attachment(&id("a"), &[7; 10_000]).unwrap();
+    store.fork(&id("a"), &id("b"), None).unwrap();
+    check(&store, None, Some(12_000), &[]);
+    check(&store, None, Some(9_000), &["a"]);
+    // It has the attachment alone now.
+    check(&store, None, Some(9_000), &["b"]);
+}

@@ -164,16 +164,18 @@ fn cut(database: &Connection, id: &SessionId, position: i64) -> Result<(), Sessi
     Ok(())
 }
 
-/// Counts messages no longer. Their texts can still be found.
+/// Counts messages no longer, from the first position to the last. Their texts can still be found.
 fn forget(
     database: &Connection,
     id: &SessionId,
     positions: &[i64],
 ) -> Result<(), SessionStoreError> {
-    let mut forget = database
-        .prepare("update messages set is_forgotten = 1 where session = ?1 and position = ?2")?;
-    for position in positions {
-        forget.execute(params![id.as_str(), position])?;
+    if let (Some(first), Some(last)) = (positions.first(), positions.last()) {
+        database.execute(
+            "update messages set is_forgotten = 1
+             where session = ?1 and position between ?2 and ?3",
+            params![id.as_str(), first, last],
+        )?;
     }
     Ok(())
 }
