@@ -75,7 +75,7 @@ enum Wish<'a> {
 pub async fn chat(global: GlobalArgs, args: ChatArgs) -> CommandResult {
     terminal::reserve();
     let ChatArgs { message, session: given } = args;
-    let (runtime, mut choice) = conversation::runtime(global, &given, true).await?;
+    let (runtime, choice) = conversation::runtime(global, &given, true).await?;
     runtime.watch_plugins().await;
     let over = Cancel::new();
     let turn = CurrentTurn::default();
@@ -85,17 +85,17 @@ pub async fn chat(global: GlobalArgs, args: ChatArgs) -> CommandResult {
     let mut first = Some(message.join(" ")).filter(|message| !message.trim().is_empty());
     let mut change: Option<SessionChange> = None;
     let outcome = loop {
+        let choice = change.as_ref().map_or(&choice, |change| &change.next);
         let (args, model) = match &change {
             Some(change) => change.settings(&given, &runtime),
             None => (given.clone(), None),
         };
-        let saving = match resume::open(&runtime, &choice, &args, model.as_deref()) {
+        let saving = match resume::open(&runtime, choice, &args, model.as_deref()) {
             Ok(saving) => saving,
             Err(failure) => match change.and_then(SessionChange::back) {
                 // The conversation that ran continues.
                 Some(back) => {
                     report::failure(&failure);
-                    choice = back.next.clone();
                     change = Some(back);
                     continue;
                 }
@@ -103,11 +103,8 @@ pub async fn chat(global: GlobalArgs, args: ChatArgs) -> CommandResult {
             },
         };
         let front = ChatFront { runtime: &runtime, args: &args, over: &over, turn: turn.clone() };
-        match front.converse((&choice, saving), first.take(), &mut exits).await {
-            Ok(Some(next)) => {
-                choice = next.next.clone();
-                change = Some(next);
-            }
+        match front.converse((choice, saving), first.take(), &mut exits).await {
+            Ok(Some(next)) => change = Some(next),
             Ok(None) => break Ok(()),
             Err(failure) => break Err(failure),
         }
