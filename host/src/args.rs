@@ -251,9 +251,12 @@ pub struct EnvironmentArgs {
 impl EnvironmentArgs {
     /// Returns true if the user chose anything about the environment.
     pub fn is_given(&self) -> bool {
-        let Self { environment, image, container, environment_option } = self;
-        [environment, image, container].iter().any(|it| it.is_some())
-            || !environment_option.is_empty()
+        self.names_environment() || !self.environment_option.is_empty()
+    }
+
+    /// Returns true if the user chose the environment, and not only one of its settings.
+    pub fn names_environment(&self) -> bool {
+        [&self.environment, &self.image, &self.container].iter().any(|it| it.is_some())
     }
 }
 

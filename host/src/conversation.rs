@@ -114,7 +114,10 @@ pub fn start(
         if !args.environment.is_given() {
             environment_options.clone_from(&session.restored.state.environment_options);
         }
-        session.has_new_container = start::has_own_container(runtime, &environment_options);
+        // Other options do not make the same container again.
+        session.has_new_container = environment_options
+            == session.restored.state.environment_options
+            && start::has_own_container(runtime, &environment_options);
         if session.has_new_container {
             report::remark("the session continues in a new container, because its own is gone");
         }

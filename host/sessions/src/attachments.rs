@@ -5,13 +5,17 @@ use std::fs::{self, File};
 use std::io::{self, ErrorKind, Read as _};
 use std::path::{Path, PathBuf};
 
+use jaato_types::{DataPart, Message, Part};
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
 use crate::disk::Disk;
 use crate::error::SessionStoreError;
 use crate::plain::open_plain_in;
-use crate::record::SessionRecord;
+use crate::record::{SessionRecord, record_type};
+
+/// The digits of a SHA-256.
+const NAME_CHARS: usize = 64;
 
 /// Stores a content in a folder, unless it is there. Replaces a damaged file with its name. Returns
 /// its name. The disk has it then.
@@ -61,28 +65,61 @@ pub fn keep_file(disk: &Disk, folder: &Path, file: &Path) -> Result<PathBuf, Ses
     Ok(path)
 }
 
-/// Replaces the path of a folder with contents by that of another one, in the texts of a record. A
-/// model's answer stays as it is, because a provider may have signed it.
+/// Replaces the folder in the paths of contents by another one, in the texts of a record. A model's
+/// answer stays as it is, because a provider may have signed it. So do the rules, because an answer
+/// of the user has a digest of its text.
 pub fn rename_folder(record: &mut SessionRecord, from: &str, to: &str) {
     let is_answer = |entry: &Value| entry["role"] == "model";
-    if !is_answer(&record.data) && !is_answer(&record.data["entry"]) {
+    let is_fixed = record.kind == record_type::RULES
+        || is_answer(&record.data)
+        || is_answer(&record.data["entry"]);
+    if !is_fixed {
         replace_in_texts(&mut record.data, from, to);
     }
 }
 
 fn replace_in_texts(value: &mut Value, from: &str, to: &str) {
     match value {
-        Value::String(text) if text.contains(from) => *text = text.replace(from, to),
+        Value::String(text) => replace_in_paths(text, from, to),
         Value::Array(items) => items.iter_mut().for_each(|it| replace_in_texts(it, from, to)),
         Value::Object(map) => map.values_mut().for_each(|it| replace_in_texts(it, from, to)),
-        Value::String(_) | Value::Null | Value::Bool(_) | Value::Number(_) => {}
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
     }
 }
 
-/// Lists the contents of a folder whose paths are in a text.
-pub fn named_in<'a>(text: &'a str, folder: &str) -> impl Iterator<Item = &'a str> {
-    let after = text.match_indices(folder).map(move |(at, found)| &text[at + found.len()..]);
-    after.filter_map(|rest| rest.get(..64).filter(|name| is_name(name)))
+fn replace_in_paths(text: &mut String, from: &str, to: &str) {
+    let paths = paths_in(text, from);
+    if paths.is_empty() {
+        return;
+    }
+    let (mut replaced, mut end) = (String::with_capacity(text.len()), 0);
+    for (at, _) in paths {
+        replaced += &text[end..at];
+        replaced += to;
+        end = at + from.len();
+    }
+    replaced += &text[end..];
+    *text = replaced;
+}
+
+/// Lists the paths of a folder's contents in a text: where each begins, and the content's name.
+pub fn paths_in<'a>(text: &'a str, folder: &str) -> Vec<(usize, &'a str)> {
+    let folder = format!("{folder}/");
+    let path = |(at, found): (usize, &str)| {
+        let name = text[at + found.len()..].get(..NAME_CHARS)?;
+        is_name(name).then_some((at, name))
+    };
+    text.match_indices(&folder).filter_map(path).collect()
+}
+
+/// Lists the parts of a message whose bytes are attachments of its session.
+pub fn blobs_of(message: &Message) -> impl Iterator<Item = &DataPart> {
+    let data = message.parts.iter().flat_map(|part| match part {
+        Part::Data(data) => std::slice::from_ref(data),
+        Part::ToolResult(result) => result.attachments.as_slice(),
+        _ => &[],
+    });
+    data.filter(|data| data.blob_id().is_some())
 }
 
 /// Reads a content. Returns `None` if it is missing or damaged.
@@ -140,5 +177,5 @@ fn hex(digest: &[u8]) -> String {
 }
 
 fn is_name(name: &str) -> bool {
-    name.len() == 64 && name.bytes().all(|byte| byte.is_ascii_hexdigit())
+    name.len() == NAME_CHARS && name.bytes().all(|byte| byte.is_ascii_hexdigit())
 }

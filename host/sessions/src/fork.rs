@@ -1,5 +1,6 @@
 //! Adds whole sessions: copies of others, and sessions from elsewhere.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use jaato_types::SessionId;
@@ -27,7 +28,7 @@ enum NewAttachments<'a> {
     /// Those in the folder of another session.
     Of(&'a Path),
     /// These contents.
-    Contents(&'a [Vec<u8>]),
+    Contents(&'a BTreeMap<String, Vec<u8>>),
 }
 
 /// Returns the id of a session that another program made. It is the same each time, so a session
@@ -110,7 +111,8 @@ impl SessionStore {
     }
 
     /// Lists the session and those of which it is a copy, of a copy, and so on. Each comes with the
-    /// time of the last record that the copy has of it. A session that was deleted ends the list.
+    /// time of the last record that the first one has of it. A session that was deleted ends the
+    /// list.
     ///
     /// # Errors
     /// If the session cannot be read.
@@ -127,6 +129,8 @@ impl SessionStore {
             let records = reader.and_then(|mut it| it.read_rest()).unwrap_or_default();
             let shared = records.iter().filter(|stored| stored.seq <= last);
             let until_ms = shared.map(|stored| stored.at_ms).max().unwrap_or(i64::MIN);
+            // What a copy does not have, a copy of it does not have either.
+            let until_ms = until_ms.min(lineage[lineage.len() - 1].1);
             // The original may be deleted, but its id is known.
             forked_from = self.read(&original).ok().and_then(|it| it.header().forked_from.clone());
             lineage.push((original, until_ms));
@@ -175,7 +179,7 @@ impl SessionStore {
         match attachments {
             NewAttachments::Of(from) => attachments::share(&self.disk, from, &folder)?,
             NewAttachments::Contents(contents) => {
-                for content in contents {
+                for content in contents.values() {
                     attachments::keep(&self.disk, &folder, content)?;
                 }
             }

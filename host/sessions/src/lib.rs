@@ -36,6 +36,7 @@ mod store;
 mod turns;
 mod writer;
 
+pub use attachments::blobs_of;
 pub use disk::{DiskHook, DiskStep};
 pub use effective::effective_records;
 pub use error::SessionStoreError;

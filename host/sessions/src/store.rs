@@ -54,6 +54,8 @@ pub struct OpenedSession {
     pub records: Vec<StoredRecord>,
     /// Parts of the file without a record.
     pub problems: Vec<ReadProblem>,
+    /// The root of the workspace in which it began, as text.
+    pub workspace: String,
 }
 
 impl SessionStore {
@@ -107,12 +109,13 @@ impl SessionStore {
     ) -> Result<OpenedSession, SessionStoreError> {
         let folder = self.existing_folder(id)?;
         // Before the claim: a file that this program cannot read stays with its owner.
-        SessionReader::open(&self.folder, &folder.join(RECORDS))?;
+        let reader = SessionReader::open(&self.folder, &folder.join(RECORDS))?;
+        let workspace = reader.header().workspace.clone();
         let claim = OwnerClaim::take(&self.disk, &folder, id.as_str(), take_over)?;
         self.mark_changed(id)?;
         let paths = self.writer_paths(id, &folder);
         let (writer, records, problems) = SessionWriter::open(self.disk.clone(), paths, claim)?;
-        Ok(OpenedSession { writer, records, problems })
+        Ok(OpenedSession { writer, records, problems, workspace })
     }
 
     /// Reads a session, which another process may own.
@@ -190,13 +193,9 @@ impl SessionStore {
     }
 
     /// Lists the attachments of a session whose paths are in a text.
-    pub fn outputs_named_in<'a>(
-        &self,
-        id: &SessionId,
-        text: &'a str,
-    ) -> impl Iterator<Item = &'a str> + use<'a> {
-        let folder = format!("{}/", self.attachments_folder(id).display());
-        attachments::named_in(text, &folder).collect::<Vec<_>>().into_iter()
+    pub fn outputs_named_in<'a>(&self, id: &SessionId, text: &'a str) -> Vec<&'a str> {
+        let folder = self.attachments_folder(id).display().to_string();
+        attachments::paths_in(text, &folder).into_iter().map(|(_, name)| name).collect()
     }
 
     /// Stores a large content of a session. Returns its name.

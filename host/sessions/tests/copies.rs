@@ -2,7 +2,9 @@
 
 use std::fs;
 
-use jaato_sessions::{Durability, SessionIndex, SessionStoreError, Transcript};
+use jaato_sessions::{
+    Durability, SessionIndex, SessionRecord, SessionStore, SessionStoreError, Transcript,
+};
 
 use serde_json::json;
 
@@ -49,6 +51,44 @@ fn fork_keeps_the_attachments_after_the_first_session_is_deleted() {
     store.delete(&id("a")).unwrap();
     assert_eq!(store.attachment(&id("b"), &name).unwrap().unwrap(), b"large");
     assert!(!store.folder().join("b/attachments/rest.part").exists());
+}
+
+/// Returns the texts of all records of a session, by their paths in JSON.
+fn texts_at(store: &SessionStore, name: &str, path: &str) -> Vec<String> {
+    let records = store.read(&id(name)).unwrap().read_rest().unwrap();
+    let texts = records.iter().filter_map(|stored| stored.record.data.pointer(path)?.as_str());
+    texts.map(str::to_owned).collect()
+}
+
+#[test]
+fn fork_names_its_own_outputs_but_leaves_answers_rules_and_other_paths() {
+    let (_folder, store) = store();
+    let mut writer = store.create(&id("a"), "/w", None).unwrap();
+    let output = store.keep_attachment(&id("a"), b"whole").unwrap();
+    let folder = |name: &str| store.attachments_folder(&id(name)).display().to_string();
+    let text = |name: &str| format!("{0}/{output} {0}/{output}.", folder(name));
+    let others = format!("{0}-old/{output} {0}/plan.txt {0}", folder("a"));
+    let exact = json!({ "digest": "c91f", "text": text("a") });
+    let rules = json!({ "mode": "ask", "answers": [{ "pattern": { "exact": exact } }] });
+    let rules = SessionRecord::new("rules", rules);
+    let records = [prompt(&text("a")), answer(&text("a")), prompt(&others), rules];
+    writer.append(records, Durability::Written).unwrap();
+    store.fork(&id("a"), &id("b"), None).unwrap();
+    assert_eq!(texts_at(&store, "b", "/parts/0/text"), [text("b"), text("a"), others]);
+    assert_eq!(texts_at(&store, "b", "/answers/0/pattern/exact/text"), [text("a")]);
+}
+
+#[test]
+fn folder_of_a_hostile_export_changes_only_paths_of_contents() {
+    let (_folder, store) = store();
+    for (name, folder) in [("a", "user"), ("b", "text"), ("c", "e"), ("d", "/")] {
+        let transcript =
+            Transcript { attachments_folder: folder.to_owned(), ..Transcript::default() };
+        let record = prompt("the user/e text/e e/e //");
+        store.add(&id(name), &transcript, vec![(1, record.clone())]).unwrap();
+        let records = store.read(&id(name)).unwrap().read_rest().unwrap();
+        assert_eq!(records[0].record, record, "{folder}");
+    }
 }
 
 #[test]
@@ -139,7 +179,7 @@ fn prompts_are_numbered_as_the_conversation_has_them() {
     let mut writer = store.create(&id("a"), "/w", None).unwrap();
     let cut = |length: u64| {
         let data = serde_json::json!({ "change": "cut", "length": length });
-        jaato_sessions::SessionRecord::new("change", data)
+        SessionRecord::new("change", data)
     };
     let records = [prompt("one"), answer("red"), prompt("lost"), cut(2), prompt("two")];
     writer.append(records, Durability::Written).unwrap();
@@ -182,7 +222,10 @@ fn lineage_names_the_originals_and_what_they_share() {
     store.fork(&id("a"), &id("b"), None).unwrap();
     store.fork(&id("b"), &id("c"), Some(1)).unwrap();
     let lineage = store.lineage(&id("c")).unwrap();
-    assert_eq!(lineage, [(id("c"), i64::MAX), (id("b"), first), (id("a"), second)]);
+    // The second copy ends before what the first one has of the original.
+    assert_eq!(lineage, [(id("c"), i64::MAX), (id("b"), first), (id("a"), first)]);
+    let lineage = store.lineage(&id("b")).unwrap();
+    assert_eq!(lineage, [(id("b"), i64::MAX), (id("a"), second)]);
     store.delete(&id("b")).unwrap();
     assert_eq!(store.lineage(&id("c")).unwrap(), [(id("c"), i64::MAX), (id("b"), first)]);
 }

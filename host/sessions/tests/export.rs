@@ -8,6 +8,7 @@ use jaato_sessions::{
 use jaato_types::{DataPart, Message, Part, Role, ToolCall, ToolResult};
 use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd};
 use serde_json::{Value, json};
+use sha2::{Digest as _, Sha256};
 
 use crate::sample::{PIXEL, content, hostile, sample, transcript};
 
@@ -198,13 +199,19 @@ fn through_json_lines(transcript: &Transcript) -> (Transcript, Vec<String>) {
     (imported.transcript, imported.notes)
 }
 
+/// Returns a content with its name.
+fn named(content: &[u8]) -> (String, Vec<u8>) {
+    let digest = Sha256::digest(content);
+    (digest.iter().map(|byte| format!("{byte:02x}")).collect(), content.to_vec())
+}
+
 #[test]
 fn json_lines_bring_back_the_same_transcript() {
     let missing = "The content of 1 attachment is missing, because the export does not contain it.";
     assert_eq!(through_json_lines(&sample()), (sample(), vec![missing.to_owned()]));
     assert_eq!(through_json_lines(&hostile()), (hostile(), Vec::new()));
     let attached = Transcript {
-        attachments: vec![PIXEL.to_vec(), b"one\n".to_vec()],
+        attachments: [PIXEL, b"one\n"].map(named).into(),
         attachments_folder: "/home/ann/sessions/a/attachments".to_owned(),
         ..hostile()
     };
@@ -226,7 +233,7 @@ fn json_lines_bring_back_the_same_transcript() {
 
 #[test]
 fn attachment_whose_content_was_changed_is_left_out() {
-    let transcript = Transcript { attachments: vec![b"one".to_vec()], ..hostile() };
+    let transcript = Transcript { attachments: [named(b"one")].into(), ..hostile() };
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("export.jsonl");
     let changed = to_json_lines(&transcript).replace("b25l", "dHdv");

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use jaato_runtime::saved::read_entry;
 use jaato_runtime::session_loop::{HistoryEntry, MessageMark};
 use jaato_runtime::sessions::{
     ReplayedEntry, ReplayedHistory, SessionReader, StoredRecord, Transcript, TranscriptMessage,
@@ -47,9 +48,7 @@ impl SavedConversation {
         let mut conversation = Self::default();
         let mut history = ReplayedHistory::default();
         for stored in effective_records(records) {
-            let read =
-                |entry: &Value| serde_json::from_value::<Arc<HistoryEntry>>(entry.clone()).ok();
-            conversation.damaged += usize::from(history.apply(&stored, read).is_none());
+            conversation.damaged += usize::from(history.apply(&stored, read_entry).is_none());
             if stored.record.kind == record_type::NAME {
                 conversation.name = stored.record.data["name"].as_str().map(str::to_owned);
             }

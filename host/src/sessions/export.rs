@@ -6,10 +6,10 @@ use std::io::{ErrorKind, Write as _};
 use std::path::Path;
 
 use clap::ValueEnum;
-use jaato_runtime::saved::blobs_of;
-use jaato_runtime::sessions::{Transcript, to_html_with_blobs, to_json_lines, to_markdown};
+use jaato_runtime::sessions::{
+    Transcript, blobs_of, to_html_with_blobs, to_json_lines, to_markdown,
+};
 use jaato_runtime::types::{Part, SessionId};
-use serde_json::Value;
 
 use super::conversation::SavedConversation;
 use super::{Sessions, failure, show};
@@ -106,9 +106,11 @@ fn add_attachments(transcript: &mut Transcript, sessions: &Sessions, id: &Sessio
     for message in transcript.messages.iter().map(|it| &it.message) {
         names.extend(blobs_of(message).filter_map(|data| data.blob_id().map(str::to_owned)));
         let results = message.parts.iter().filter_map(Part::as_tool_result);
-        let texts = results.map(|result| Value::Object(result.content.clone()).to_string());
+        // Maps have text keys, so this cannot fail.
+        let texts = results.map(|it| serde_json::to_string(&it.content).unwrap_or_default());
         for text in texts {
-            names.extend(sessions.store.outputs_named_in(id, &text).map(str::to_owned));
+            let named = sessions.store.outputs_named_in(id, &text);
+            names.extend(named.into_iter().map(str::to_owned));
         }
     }
     let (mut bytes, mut left_out) = (0, Vec::new());
@@ -122,7 +124,7 @@ fn add_attachments(transcript: &mut Transcript, sessions: &Sessions, id: &Sessio
             None => left_out.push(name),
             Some(content) => {
                 bytes = all;
-                transcript.attachments.push(content);
+                transcript.attachments.insert(name, content);
             }
         }
     }

@@ -116,16 +116,17 @@ pub fn return_to_place(
 ) -> Result<bool, CommandFailure> {
     let SessionChoice::Saved(id) = choice else { return Ok(false) };
     let sessions = Sessions::of_setup(setup)?;
-    let SavedState { environment, folder, .. } =
-        last_state(&sessions.store, id).map_err(failure)?;
+    let mut reader = sessions.store.read(id).map_err(failure)?;
+    let SavedState { environment, folder, .. } = last_state(&mut reader).map_err(failure)?;
     let before = (arguments.overrides.environment.clone(), arguments.folder.clone());
-    if !args.is_given() && !environment.is_empty() && environment != setup.config.environment {
+    let is_chosen = args.names_environment();
+    if !is_chosen && !environment.is_empty() && environment != setup.config.environment {
         let named = visible::name(&environment);
         report::remark(&format!("the session continues in environment `{named}`, where it ran"));
         arguments.overrides.environment = Some(environment);
     }
-    let begun_in = sessions.store.read(id).map_err(failure)?.header().workspace.clone();
-    if let Some(folder) = folder.filter(|_| begun_in == sessions.workspace) {
+    let is_own = reader.header().workspace == sessions.workspace;
+    if let Some(folder) = folder.filter(|_| is_own) {
         let workspace = &setup.workspace;
         // A folder of another program's session file could lead out of the workspace.
         let path = workspace.root().join(&folder).canonicalize().unwrap_or_default();
@@ -133,10 +134,20 @@ pub fn return_to_place(
         if is_inside && path != workspace.working_directory() {
             let shown = visible::name(if folder.is_empty() { "." } else { &folder }).into_owned();
             report::remark(&format!("the session works in folder `{shown}` of the workspace"));
+            keep_paths(arguments, workspace.working_directory());
             arguments.folder = Some(path);
         }
     }
     Ok(before != (arguments.overrides.environment.clone(), arguments.folder.clone()))
+}
+
+/// Makes the paths of the command line absolute, because they start at the folder in which the user
+/// typed them.
+fn keep_paths(arguments: &mut SetupArguments, typed_in: &Path) {
+    let SetupArguments { plugin_dirs, config_file, env_file, .. } = arguments;
+    for path in plugin_dirs.iter_mut().chain(config_file).chain(env_file) {
+        *path = typed_in.join(&path);
+    }
 }
 
 /// Opens the chosen session. Problems of its file are reported. A `model` comes before the one of
@@ -192,7 +203,7 @@ fn check_environment(
     state: &SavedState,
 ) -> Result<(), CommandFailure> {
     let (before, now) = (&state.environment, &runtime.setup().config.environment);
-    if before.is_empty() || before == now || args.environment.is_some() {
+    if before.is_empty() || before == now || args.names_environment() {
         return Ok(());
     }
     let text = format!("session {id} last ran in environment `{before}`, but jaato uses `{now}`");
@@ -396,7 +407,8 @@ pub async fn other(
     }
     // An error keeps the session that runs.
     sessions.store.check_free(&id).map_err(failure)?;
-    let state = last_state(&sessions.store, &id).map_err(failure)?;
+    let mut reader = sessions.store.read(&id).map_err(failure)?;
+    let state = last_state(&mut reader).map_err(failure)?;
     check_environment(runtime, &EnvironmentArgs::default(), &id, &state)?;
     Ok(NextSession::Saved(id))
 }

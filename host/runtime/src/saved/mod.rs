@@ -6,14 +6,14 @@ mod start;
 
 use jaato_session::SavedState;
 use jaato_sessions::{
-    ReadProblem, SessionRecord, SessionStore, SessionStoreError, SessionWriter, effective_records,
-    record_type,
+    ReadProblem, SessionReader, SessionRecord, SessionStore, SessionStoreError, SessionWriter,
+    effective_records, record_type,
 };
-use jaato_types::{DataPart, Message, Part, SessionId};
+use jaato_types::SessionId;
 
 use crate::runtime::Runtime;
 use crate::start_session::new_id_source;
-pub use restore::{RestoredSession, restore};
+pub use restore::{RestoredSession, read_entry, restore};
 use saver::clean_texts;
 pub(crate) use saver::{FileSessionSaver, SaveTarget, SaverAccess};
 pub(crate) use start::{SessionSaving, StartedSaver};
@@ -59,7 +59,6 @@ impl OpenSession {
         id: &SessionId,
         take_over: bool,
     ) -> Result<Self, SessionStoreError> {
-        let workspace = store.read(id)?.header().workspace.clone();
         let opened = store.open(id, take_over)?;
         let mut restored = restore(&store, id, &effective_records(opened.records));
         restored.problems.extend(opened.problems.iter().map(problem_text));
@@ -68,7 +67,8 @@ impl OpenSession {
             restored.problems.push(format!("what ran in the background ended with jaato: {ended}"));
         }
         let model = Some(restored.state.model.clone()).filter(|model| !model.is_empty());
-        let (writer, has_new_container) = (opened.writer, false);
+        let (writer, workspace) = (opened.writer, opened.workspace);
+        let has_new_container = false;
         Ok(Self { store, writer, restored, workspace, model, has_new_container })
     }
 
@@ -82,10 +82,10 @@ impl OpenSession {
 /// saved, or it is damaged.
 ///
 /// # Errors
-/// If the session does not exist or cannot be read.
-pub fn last_state(store: &SessionStore, id: &SessionId) -> Result<SavedState, SessionStoreError> {
+/// If the session cannot be read.
+pub fn last_state(reader: &mut SessionReader) -> Result<SavedState, SessionStoreError> {
     // It survives rewinds.
-    let last = store.read(id)?.last_of(record_type::STATE)?;
+    let last = reader.last_of(record_type::STATE)?;
     Ok(last.and_then(|it| serde_json::from_value(it.record.data).ok()).unwrap_or_default())
 }
 
@@ -111,14 +111,4 @@ fn problem_text(problem: &ReadProblem) -> String {
 /// Creates the id of a new session.
 pub fn new_session_id() -> SessionId {
     new_id_source().session()
-}
-
-/// Lists the parts of a message whose bytes are in the session's blob store.
-pub fn blobs_of(message: &Message) -> impl Iterator<Item = &DataPart> {
-    let data = message.parts.iter().flat_map(|part| match part {
-        Part::Data(data) => std::slice::from_ref(data),
-        Part::ToolResult(result) => result.attachments.as_slice(),
-        _ => &[],
-    });
-    data.filter(|data| data.blob_id().is_some())
 }

@@ -36,12 +36,12 @@ pub struct RestoredSession {
 /// Restores a session from its effective records. Attachments come from the store.
 pub fn restore(store: &SessionStore, id: &SessionId, records: &[StoredRecord]) -> RestoredSession {
     let mut restored = RestoredSession::default();
-    let mut entries = ReplayedHistory::<Arc<HistoryEntry>>::default();
+    let mut entries = ReplayedHistory::default();
     let mut damaged = 0;
     for stored in records {
         let attachment = |name: &str| store.attachment(id, name).ok().flatten();
         let applied =
-            entries.apply(stored, read).and_then(|()| restored.apply(stored, &attachment));
+            entries.apply(stored, read_entry).and_then(|()| restored.apply(stored, &attachment));
         damaged += usize::from(applied.is_none());
     }
     let (kept, forgotten) = entries.into_kept_and_forgotten();
@@ -121,6 +121,11 @@ impl RestoredSession {
             _ => Some(()),
         }
     }
+}
+
+/// Reads an entry of a saved history. Returns `None` if it is damaged.
+pub fn read_entry(data: &Value) -> Option<Arc<HistoryEntry>> {
+    read(data)
 }
 
 fn read<T: DeserializeOwned>(data: &Value) -> Option<T> {

@@ -19,7 +19,8 @@ use jaato_session::{
     SharedRules,
 };
 use jaato_sessions::{
-    Durability, SessionRecord, SessionStore, SessionStoreError, SessionWriter, record_type,
+    Durability, SessionRecord, SessionStore, SessionStoreError, SessionWriter, blobs_of,
+    record_type,
 };
 use jaato_types::{
     CallId, Error, ErrorKind, Frame, PluginName, SessionId, ToolCall, ToolName, ToolResult,
@@ -28,8 +29,6 @@ use parking_lot::Mutex;
 use serde::Serialize;
 use serde_json::{Value, json, to_value};
 use tokio::sync::oneshot;
-
-use super::blobs_of;
 
 /// Receives the problem of a disk, once.
 pub(crate) type ReportSaveProblem = Box<dyn Fn(&SessionStoreError) + Send>;
@@ -287,13 +286,16 @@ struct SaverThread {
 
 impl SaverThread {
     fn new(target: SaveTarget, access: SaverAccess, state: Arc<SaveState>) -> Self {
-        let (early, blobs) = (Vec::new(), HashSet::new());
-        let outputs = HashMap::new();
-        let is_begun = false;
-        let mut thread = Self { target, access, state, is_begun, early, blobs, outputs };
-        // The outputs of earlier processes were cleaned by them.
-        thread.outputs = thread.output_lengths().collect();
-        thread
+        Self {
+            target,
+            access,
+            state,
+            is_begun: false,
+            early: Vec::new(),
+            blobs: HashSet::new(),
+            // An earlier process may have been killed before it cleaned its outputs.
+            outputs: HashMap::new(),
+        }
     }
 
     /// Works until the saver is dropped. If nothing can be saved any longer, it still owns the
@@ -582,6 +584,33 @@ mod tests {
         drop(saver);
         let records = store.open(&SessionId::new("a"), false).unwrap().records;
         assert_eq!(records[0].record.data["parts"][0]["text"], "the ********");
+    }
+
+    #[test]
+    fn unfinished_output_of_a_killed_process_is_cleaned() {
+        let (_folder, store) = store();
+        let id = SessionId::new("a");
+        drop(store.create(&id, "/w", None).unwrap());
+        let output = store.outputs_folder(&id).join("1-output.txt");
+        fs::create_dir(store.outputs_folder(&id)).unwrap();
+        fs::write(&output, "the secret").unwrap();
+        let writer = Some(store.open(&id, false).unwrap().writer);
+        let target = SaveTarget { store, id, workspace: "/w".to_owned(), writer };
+        let (cleaned, files) = channel();
+        let access = SaverAccess {
+            clean: Box::new(str::to_owned),
+            clean_file: Box::new(move |path, from| {
+                cleaned.send((path.to_owned(), from)).unwrap();
+                Ok(())
+            }),
+            read_blob: Box::new(|_| None),
+            report: no_problem(),
+        };
+        let saved = LastSaved::default();
+        let saver = FileSessionSaver::start(target, saved, Box::new(|_| {}), access).unwrap();
+        saver.save_now();
+        drop(saver);
+        assert_eq!(files.iter().collect::<Vec<_>>(), [(output, 0)]);
     }
 
     #[test]

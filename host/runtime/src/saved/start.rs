@@ -9,13 +9,11 @@ use jaato_environments::{KeptOutputs, SessionOutputs};
 use jaato_session::{
     EventEmitter, InitialObjects, SavedState, SessionPorts, SessionSaver, SessionSetup, SharedUsage,
 };
-use jaato_sessions::{SessionStore, SessionStoreError};
+use jaato_sessions::{SessionStore, SessionStoreError, blobs_of};
 use jaato_types::{Error, SessionId};
 
 use super::saver::LastSaved;
-use super::{
-    FileSessionSaver, OpenSession, RestoredSession, SaveTarget, SaverAccess, Saving, blobs_of,
-};
+use super::{FileSessionSaver, OpenSession, RestoredSession, SaveTarget, SaverAccess, Saving};
 use crate::host::RuntimeHost;
 use crate::start_session::SessionOptions;
 
@@ -79,6 +77,8 @@ impl SessionSaving {
         let Some(target) = target else { return Ok(None) };
         expire_sessions(host, &target.store);
         let outputs = kept_outputs(host, &target);
+        let is_own_workspace = is_workspace(host, &target.workspace);
+        let mut place = place_of(host, options);
         let mut saved = LastSaved::default();
         if let Some(mut restored) = restored {
             restore_blobs(host, &target, &restored);
@@ -86,8 +86,7 @@ impl SessionSaving {
             setup.interrupted = std::mem::take(&mut restored.interrupted);
             setup.spent = SharedUsage::from_usage(restored.state.usage);
             if let Some(rules) = restored.rules.clone() {
-                let root = host.setup.workspace.root().display().to_string();
-                let is_same_place = root == target.workspace
+                let is_same_place = is_own_workspace
                     && restored.state.environment == host.setup.config.environment
                     && restored.state.environment_options == options.environment_options;
                 let mut now = setup.rules.lock();
@@ -105,10 +104,13 @@ impl SessionSaving {
                 plugins: restored.plugins,
             };
             setup.objects = InitialObjects::Own(restored.objects);
+            if !is_own_workspace {
+                // The folder is one of the workspace in which the session began.
+                place.folder.clone_from(&saved.state.folder);
+            }
         }
         let access = saver_access(host, &id, EventEmitter::new(id.clone(), options.events.clone()));
         let (terminals, session) = (Arc::clone(&host.terminals), id.clone());
-        let place = place_of(host, options);
         let complete = Box::new(move |state: &mut SavedState| {
             state.background.extend(terminals.names_of(&session));
             state.environment.clone_from(&place.environment);
@@ -174,6 +176,8 @@ fn kept_outputs(host: &Arc<RuntimeHost>, target: &SaveTarget) -> KeptOutputs {
     let keep = move |file: &Path| {
         if let Err(error) = services.mask_secrets_in_file(file, 0) {
             log.line(1, "host", &format!("removing secrets from an output: {error}"));
+            // The saver's thread tries again in the folder of unfinished outputs.
+            return None;
         }
         let kept = store.keep_output(&id, file);
         kept.inspect_err(|error| log.line(1, "host", &format!("keeping an output: {error}"))).ok()
@@ -183,6 +187,11 @@ fn kept_outputs(host: &Arc<RuntimeHost>, target: &SaveTarget) -> KeptOutputs {
         keep: Arc::new(keep),
         kept_in: target.store.attachments_folder(&target.id),
     }
+}
+
+/// Returns true if this is the root of the host's workspace.
+fn is_workspace(host: &RuntimeHost, root: &str) -> bool {
+    host.setup.workspace.root().display().to_string() == root
 }
 
 /// Returns the parts of a session's state that say where it works.

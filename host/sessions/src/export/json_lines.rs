@@ -31,8 +31,6 @@ use base64::engine::general_purpose::STANDARD;
 use jaato_types::{Message, SessionId};
 use serde::{Deserialize, Serialize};
 
-use crate::attachments;
-
 use super::transcript::{Transcript, TranscriptMessage};
 
 /// The name of the format, in the header.
@@ -94,8 +92,8 @@ pub fn to_json_lines(transcript: &Transcript) -> String {
         let (model, note) = (model.clone(), note.clone());
         text += &line(&TranscriptLine { at_ms: *at_ms, message: message.clone(), model, note });
     }
-    for content in &transcript.attachments {
-        let (attachment, base64) = (attachments::digest(content), STANDARD.encode(content));
+    for (name, content) in &transcript.attachments {
+        let (attachment, base64) = (name.clone(), STANDARD.encode(content));
         text += &line(&AttachmentLine { attachment, base64 });
     }
     text

@@ -1,5 +1,7 @@
 //! A conversation, independent of how it is stored.
 
+use std::collections::BTreeMap;
+
 use jaato_types::{Message, SessionId};
 
 /// A conversation, independent of how it is stored.
@@ -15,8 +17,9 @@ pub struct Transcript {
     pub begun_ms: i64,
     /// The messages, oldest first.
     pub messages: Vec<TranscriptMessage>,
-    /// The contents that the messages refer to: attached files, and whole outputs of tools.
-    pub attachments: Vec<Vec<u8>>,
+    /// The contents that the messages refer to, by their SHA-256: attached files, and whole outputs
+    /// of tools.
+    pub attachments: BTreeMap<String, Vec<u8>>,
     /// The folder of the attachments, which results name with outputs. Empty if none does.
     pub attachments_folder: String,
 }

@@ -1,12 +1,12 @@
 //! Reads JSON lines that [`to_json_lines`](crate::to_json_lines) wrote, and changes nothing in
 //! them.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use jaato_types::Part;
+use jaato_types::DataPart;
 use serde::Deserialize as _;
 use serde_json::Value;
 
@@ -16,7 +16,7 @@ use super::history_check::{into_pieces, is_history};
 use super::json_line::{JsonLines, JsonObject, SourceLine, text_of};
 use super::notes::ImportNotes;
 use super::{ImportSource, ImportedSession};
-use crate::attachments::digest;
+use crate::attachments::{blobs_of, digest};
 use crate::export::{
     AttachmentLine, TRANSCRIPT_FORMAT, TRANSCRIPT_VERSION, Transcript, TranscriptHeader,
     TranscriptLine, TranscriptMessage,
@@ -28,7 +28,7 @@ pub fn import(path: &Path) -> Result<ImportedSession, ImportError> {
     let mut notes = ImportNotes::default();
     let header = read_header(&mut lines, path)?;
     let TranscriptHeader { id, name, workspace, begun_ms, attachments_folder, .. } = header;
-    let (mut messages, mut attachments) = (Vec::new(), Vec::new());
+    let (mut messages, mut attachments) = (Vec::new(), BTreeMap::new());
     while let Some((number, line)) = lines.next_line()? {
         let SourceLine::Object(line) = line else {
             notes.damaged(number);
@@ -36,7 +36,7 @@ pub fn import(path: &Path) -> Result<ImportedSession, ImportError> {
         };
         if line.contains_key("attachment") {
             match content_of(line) {
-                Some(content) => attachments.push(content),
+                Some((name, content)) => drop(attachments.insert(name, content)),
                 None => notes.damaged(number),
             }
             continue;
@@ -75,25 +75,23 @@ fn read_header(lines: &mut JsonLines, path: &Path) -> Result<TranscriptHeader, I
     TranscriptHeader::deserialize(Value::Object(header)).map_err(|_| refused())
 }
 
-/// Returns the content of an attachment's line, if it is whole.
-fn content_of(line: JsonObject) -> Option<Vec<u8>> {
+/// Returns the name and the content of an attachment's line, if it is whole.
+fn content_of(line: JsonObject) -> Option<(String, Vec<u8>)> {
     let AttachmentLine { attachment, base64 } =
         AttachmentLine::deserialize(Value::Object(line)).ok()?;
     let content = STANDARD.decode(base64).ok()?;
-    (digest(&content) == attachment).then_some(content)
+    (digest(&content) == attachment).then_some((attachment, content))
 }
 
 /// Says how many attached files are missing.
-fn note_missing(messages: &[TranscriptMessage], contents: &[Vec<u8>], notes: &mut ImportNotes) {
-    let there: HashSet<String> = contents.iter().map(|content| digest(content)).collect();
-    let parts = messages.iter().flat_map(|it| &it.message.parts);
-    let data = parts.flat_map(|part| match part {
-        Part::Data(data) => std::slice::from_ref(data),
-        Part::ToolResult(result) => result.attachments.as_slice(),
-        _ => &[],
-    });
-    let missing: HashSet<&str> =
-        data.filter_map(|data| data.blob_id()).filter(|blob| !there.contains(*blob)).collect();
+fn note_missing(
+    messages: &[TranscriptMessage],
+    contents: &BTreeMap<String, Vec<u8>>,
+    notes: &mut ImportNotes,
+) {
+    let data = messages.iter().flat_map(|it| blobs_of(&it.message));
+    let missing: BTreeSet<&str> =
+        data.filter_map(DataPart::blob_id).filter(|blob| !contents.contains_key(*blob)).collect();
     match missing.len() {
         0 => {}
         1 => notes.say("The content of 1 attachment is missing, because the export does not contain it."),

@@ -386,6 +386,64 @@ fn session_continues_in_its_folder_with_its_options_of_the_environment() {
 }
 
 #[test]
+fn paths_of_the_command_line_start_where_the_user_typed_them() {
+    let Some(house) = set_up_house() else { return };
+    let docs = house.workspace().join("docs");
+    for folder in [&docs, &house.workspace().join("more")] {
+        fs::create_dir(folder).unwrap();
+    }
+    house.write("workspace/my.toml", "model = \"openai/mine\"\n");
+    house.write("workspace/my.env", "");
+    let server = Server::start([text_answer("one"), text_answer("two")]);
+    at(&house, &server, &[&RUN[..], &["first"]].concat()).directory(&docs).run().code(0);
+    let files = ["--config", "my.toml", "--env-file", "my.env", "--plugin-dir", "more"];
+    let output = run_all(&house, &server, &[&CONTINUE, &files, &["second"]]).code(0);
+    let told = "the session works in folder `docs` of the workspace\n";
+    assert_eq!((output.stdout.as_str(), output.stderr.contains(told)), ("two\n", true));
+    assert!(!output.stderr.contains("more"), "{output}");
+}
+
+#[test]
+fn session_keeps_the_folder_of_its_own_workspace_while_it_works_in_another() {
+    let Some(house) = set_up_house() else { return };
+    let turn = || [runs("pwd"), text_answer("there")];
+    let server = Server::start((0..3).flat_map(|_| turn()));
+    let (docs, elsewhere) = (house.workspace().join("docs"), house.path().join("elsewhere"));
+    for folder in [&docs, &elsewhere.join(".git"), &elsewhere.join("inner")] {
+        fs::create_dir_all(folder).unwrap();
+    }
+    at(&house, &server, &[&RUN[..], &["where?"]].concat()).directory(&docs).run().code(0);
+    let id = only_id(&house);
+    let words = ["run", "--yes", "--resume", &id, "and now?"];
+    at(&house, &server, &words).directory(&elsewhere.join("inner")).run().code(0);
+    run_all(&house, &server, &[&CONTINUE, &["and back?"]]).code(0);
+    let asked = server.asked();
+    for (request, folder) in [(1, "docs"), (3, "elsewhere/inner"), (5, "workspace/docs")] {
+        let result = results(&asked[request]).pop().unwrap();
+        assert!(result.contains(&format!("/{folder}\\\\n")), "{request}: {result}");
+    }
+}
+
+#[test]
+fn image_or_container_leaves_the_environment_and_only_a_lost_container_is_reported() {
+    let Some(house) = set_up_house() else { return };
+    ship(&house, &["environment_docker"]);
+    let server = Server::start((0..5).map(|_| text_answer("yes")));
+    let lost = "the session continues in a new container, because its own is gone\n";
+    run_all(&house, &server, &[&RUN, &["here"]]).code(0);
+    // The engine is asked with the first command.
+    for (options, is_lost) in [
+        (&["--container", "web"][..], false),
+        (&["--image", "a"], false),
+        (&["--image", "b"], false),
+        (&[], true),
+    ] {
+        let output = run_all(&house, &server, &[&CONTINUE, options, &["go"]]).code(0);
+        assert_eq!(output.stderr.contains(lost), is_lost, "{options:?}: {output}");
+    }
+}
+
+#[test]
 fn session_of_another_environment_is_refused_before_the_chat_leaves_its_own() {
     let Some(house) = set_up_house() else { return };
     house.ship(&fixture("rooms"));
