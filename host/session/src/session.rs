@@ -210,11 +210,18 @@ impl Session {
         let provider = Arc::clone(&ports.provider);
         let objects = setup.objects.shared(&emitter);
         let (clock, hooks) = (Arc::clone(&ports.clock), Arc::clone(&ports.hooks));
-        let hooks = HookAsker::new(hooks, clock, emitter.clone(), facts.clone(), id.clone());
+        let hooks = HookAsker::new(
+            hooks,
+            clock,
+            emitter.clone(),
+            facts.clone(),
+            id.clone(),
+            limits.hook_deadline_ms,
+        );
         let shared = Arc::new(SessionShared {
             id,
             ports,
-            hooks: Arc::new(hooks.with_deadlines_up_to(limits.hook_deadline_ms)),
+            hooks: Arc::new(hooks),
             limits,
             pace: RequestPace::default(),
             emitter,
