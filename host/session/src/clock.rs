@@ -94,7 +94,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn pause_that_begins_and_ends_inside_of_a_short_deadline_does_not_count() {
         let (clock, hold) = (Arc::new(SystemClock::new()), DeadlineHold::default());
-        let begun = tokio::time::Instant::now();
+        let begun = Instant::now();
         let work = async {
             clock.sleep(50).await;
             let pause = hold.pause();

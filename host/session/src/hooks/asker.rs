@@ -13,7 +13,7 @@ use serde_json::Value;
 use super::{HookPlugin, HookScope, Hooks};
 use crate::clock::sleep_while_running;
 use crate::events::EventEmitter;
-use crate::{AnswerDeadline, Cancel, DeadlineHold, SessionClock, SharedFacts};
+use crate::{AnswerDeadline, Cancel, DeadlineHold, SessionClock, SessionPorts, SharedFacts};
 
 /// The number of consecutive failures after which a session no longer asks a plugin, because each
 /// failure can take the whole deadline.
@@ -52,15 +52,21 @@ struct HookFailures {
 
 impl HookAsker {
     pub(crate) fn new(
-        port: Arc<dyn Hooks>,
-        clock: Arc<dyn SessionClock>,
-        emitter: EventEmitter,
-        facts: SharedFacts,
-        session: SessionId,
+        ports: &SessionPorts,
+        emitter: &EventEmitter,
+        facts: &SharedFacts,
+        session: &SessionId,
         deadline_ms_max: u64,
     ) -> Self {
-        let state = Mutex::default();
-        Self { port, clock, emitter, session, facts, deadline_ms_max, state }
+        Self {
+            port: Arc::clone(&ports.hooks),
+            clock: Arc::clone(&ports.clock),
+            emitter: emitter.clone(),
+            session: session.clone(),
+            facts: facts.clone(),
+            deadline_ms_max,
+            state: Mutex::default(),
+        }
     }
 
     /// Lists the plugins that a hook asks, except those that have failed too often.
