@@ -27,7 +27,8 @@ impl Session {
         progress: &mut TurnProgress,
         cancel: &Cancel,
     ) -> Result<bool> {
-        // Without a step or a cap left, the message would reach the model only with the next prompt.
+        // Without a step left, or over a cap, the message would reach the model only with the next
+        // prompt.
         let is_over_cap = self.shared.spent.lock().cap_error(&self.shared.caps).is_some();
         if progress.steps >= self.shared.limits.steps_max || is_over_cap {
             return Ok(false);
