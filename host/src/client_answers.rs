@@ -338,7 +338,7 @@ impl PermissionAsker for AnswerClient {
             let open = self.register_waiting(prompt.call_id.as_str(), session, asked);
             match self.wait_for_answer(&open).await {
                 Ok(ClientAnswer::Decision(answer)) => Ok(answer),
-                Ok(ClientAnswer::Form(_)) => unreachable!("checked by `take`"),
+                Ok(ClientAnswer::Form(_)) => unreachable!("checked by `accept_answer`"),
                 Err(reason) => Err(NoAnswer { reason }),
             }
         })
@@ -352,7 +352,7 @@ impl UserAsker for AnswerClient {
             for left in (0..ANSWERS_MAX).rev() {
                 let answer = match self.wait_for_answer(&open).await {
                     Ok(ClientAnswer::Form(answer)) => answer,
-                    Ok(ClientAnswer::Decision(_)) => unreachable!("checked by `take`"),
+                    Ok(ClientAnswer::Decision(_)) => unreachable!("checked by `accept_answer`"),
                     Err(reason) => return FormAnswer::nobody(reason),
                 };
                 let Err(error) = question.check(&answer) else { return answer };

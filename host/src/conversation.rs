@@ -209,10 +209,9 @@ async fn check_tool_names(runtime: &Runtime, args: &SessionArgs) -> Result<(), C
     let named = named.chain(allowed.iter().map(|allowed| allowed.tool.as_str()));
     let unknown: Vec<String> = named.filter(|name| !is_known(name)).map(str::to_owned).collect();
     // A plugin may set such a tool when it is opened.
-    let offered = match unknown.is_empty() || !unknown.iter().any(|it| runtime.may_be_set_later(it))
-    {
-        true => None,
-        false => Some(tool::list_offered_tools(runtime, unknown).await?),
+    let offered = match unknown.iter().any(|it| runtime.may_be_set_later(it)) {
+        true => Some(tool::list_offered_tools(runtime, unknown).await?),
+        false => None,
     };
     let set = offered.iter().flat_map(|it| it.offer.entries().filter(|tool| tool.is_set));
     let tools: Vec<ToolEntry<'_>> = registry.tools().chain(set).collect();

@@ -10,20 +10,19 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::time::SystemTime;
 
-use jaato_install::{self as install, InstallSource};
+use jaato_install as install;
 use jaato_runtime::config::trust::{
-    DevelopmentFolder, DevelopmentTrust, GrantStore, TrustStore, refuse_inside_session,
+    DevelopmentFolder, GrantStore, TrustStore, refuse_inside_session,
 };
 use jaato_runtime::session_loop::Cancel;
-use jaato_runtime::types::grant::{grant_named, requested_grants};
+use jaato_runtime::types::grant::requested_grants;
 use jaato_runtime::{Runtime, Setup, forget_copy, visible};
 
 use crate::args::GlobalArgs;
 use crate::exit::{CommandFailure, CommandResult, Exit};
 use crate::install as installing;
 use crate::signals::cancel_on_signals;
-use crate::terminal::{self, Dialog, Look, Text};
-use crate::{plugin, report, start, trust};
+use crate::{grant, plugin, report, start, terminal, trust};
 
 /// What the user wants of a development run.
 #[derive(Debug, Clone, Copy)]
@@ -101,16 +100,13 @@ impl DevelopmentRun {
 
     /// Trusts and installs a build. Returns the plugin's name.
     async fn install(&self, runtime: &Runtime, file: &Path) -> Result<String, CommandFailure> {
-        let place = installing::own_folder(&self.setup)?;
-        let source = InstallSource::find(file, &place).map_err(installing::install_failure)?;
+        let installing::CheckedPlugin { source, description, unusable, folder } =
+            installing::check_source(runtime, file).await?;
         let name = source.manifest().name.as_str().to_owned();
-        installing::refuse_shipped_name(&self.setup, source.manifest())?;
-        let description = plugin::describe_plugin(&self.setup, source.file()).await?;
-        let unusable = installing::refuse_conflict(runtime, &source, &description, &place)?;
         let requested = requested_grants(&description).into_iter().map(str::to_owned).collect();
         self.trust(&name, source.file(), requested).await?;
         // Trusted first, so that a running chat never opens the new file in a worker.
-        let installed = install::install(&source, &place).map_err(installing::install_failure)?;
+        let installed = install::install(&source, &folder).map_err(installing::install_failure)?;
         let offered = plugin::describe_offer(source.manifest(), &description);
         report::line(&format!("installed `{name}` {}: {offered}", source.manifest().version))?;
         report::line(&format!("  {}", installed.path.display()))?;
@@ -127,8 +123,9 @@ impl DevelopmentRun {
         file: &Path,
         requested: BTreeSet<String>,
     ) -> Result<(), CommandFailure> {
-        // Its mode may have changed while jaato waited.
+        // Its mode may have changed while jaato waited. cargo may build into another folder.
         check_folder(self.folder.path())?;
+        check_folder(file.parent().unwrap_or(file))?;
         let data = self.setup.folders.data()?;
         let (trusts, grants) = (TrustStore::in_folder(data), GrantStore::in_folder(data));
         let known = trusts.development(&self.folder).map_err(trust::trust_failure)?;
@@ -149,14 +146,16 @@ impl DevelopmentRun {
             .trust_build(&self.folder, (name, &sha256, file), asked, now)
             .and_then(|()| grants.move_to(name, before, &sha256, added, now))
             .map_err(trust::trust_failure)?;
-        self.forget_copy_of(known.as_ref())
+        match before {
+            Some(before) if before != sha256 => self.forget_copy(before),
+            Some(_) | None => Ok(()),
+        }
     }
 
     /// Removes the private copy of the previous build, whose trust has ended.
-    fn forget_copy_of(&self, known: Option<&DevelopmentTrust>) -> Result<(), CommandFailure> {
-        let Some(known) = known else { return Ok(()) };
+    fn forget_copy(&self, before: &str) -> Result<(), CommandFailure> {
         let copies = self.setup.folders.trusted()?;
-        forget_copy(&known.sha256, &copies).map_err(|error| {
+        forget_copy(before, &copies).map_err(|error| {
             let text = format!("cannot remove the copy in `{}`: {error}", copies.display());
             CommandFailure::new(Exit::Plugin, text)
         })
@@ -170,22 +169,15 @@ impl DevelopmentRun {
         if !terminal::can_choose() {
             return Err(refused("no user can be asked whether the builds are trusted"));
         }
-        let name = visible::name(name);
-        let title = format!("Run each build of `{name}` from this folder inside jaato?");
-        let mut dialog = Dialog::choice(&title, vec!["yes".to_owned(), "no".to_owned()]);
+        let title =
+            format!("Run each build of `{}` from this folder inside jaato?", visible::name(name));
         let folder = self.folder.path().display().to_string();
-        let allows = |grant: &String| {
-            let allows = grant_named(grant).map_or("", |known| known.allows);
-            format!("it may {allows} ({grant})")
-        };
+        let allows = |name: &String| format!("it may {} ({name})", grant::describe_grant(name));
         let notes = std::iter::once(visible::name(&folder).into_owned());
         let notes = notes.chain(grants.iter().map(allows));
-        dialog.notes = notes.map(|line| (Look::Plain, line)).collect();
-        match terminal::choose(dialog, |_| Text::new().with(Look::Green, "✓ trusted")).await? {
-            Some(Some(_)) => Ok(()),
-            Some(None) | None => {
-                Err(refused("the builds are not trusted, so nothing was installed"))
-            }
+        match terminal::confirm(&title, notes, "✓ trusted").await? {
+            true => Ok(()),
+            false => Err(refused("the builds are not trusted, so nothing was installed")),
         }
     }
 }

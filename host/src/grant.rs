@@ -170,7 +170,7 @@ fn print_services<'a>(names: impl Iterator<Item = &'a str>) -> Result<(), Comman
     Ok(())
 }
 
-fn describe_grant(name: &str) -> &'static str {
+pub fn describe_grant(name: &str) -> &'static str {
     grant_named(name).map_or("(unknown to this version of jaato)", |grant| grant.allows)
 }
 

@@ -18,13 +18,10 @@ use crate::{plugin, report, start, trust};
 pub async fn install(global: GlobalArgs, what: &Path) -> CommandResult {
     let runtime = start::runtime(start::arguments(global)).await?;
     let setup = runtime.setup();
-    let folder = own_folder(setup)?;
-    let source = InstallSource::find(what, &folder).map_err(install_failure)?;
+    let checked = check_source(&runtime, what).await?;
+    let CheckedPlugin { source, description, unusable, folder } = checked;
     let manifest = source.manifest();
     let name = &manifest.name;
-    refuse_shipped_name(setup, manifest)?;
-    let description = plugin::describe_plugin(setup, source.file()).await?;
-    let unusable = refuse_conflict(&runtime, &source, &description, &folder)?;
     let installed = install::install(&source, &folder).map_err(install_failure)?;
     let instead = match &installed.before {
         Some(before) => format!(", in place of {before}"),
@@ -53,8 +50,34 @@ pub async fn install(global: GlobalArgs, what: &Path) -> CommandResult {
     Ok(Exit::Done)
 }
 
+/// A plugin that may be installed.
+pub struct CheckedPlugin {
+    /// Its file.
+    pub source: InstallSource,
+    /// Its description.
+    pub description: Description,
+    /// A line for each part of it that cannot be used.
+    pub unusable: Vec<String>,
+    /// The folder for it.
+    pub folder: PathBuf,
+}
+
+/// Finds a plugin on this machine, describes it, and checks its names.
+///
+/// # Errors
+/// If it could not be used, or would take a name from a used plugin.
+pub async fn check_source(runtime: &Runtime, what: &Path) -> Result<CheckedPlugin, CommandFailure> {
+    let setup = runtime.setup();
+    let folder = own_folder(setup)?;
+    let source = InstallSource::find(what, &folder).map_err(install_failure)?;
+    refuse_shipped_name(setup, source.manifest())?;
+    let description = plugin::describe_plugin(setup, source.file()).await?;
+    let unusable = refuse_conflict(runtime, &source, &description, &folder)?;
+    Ok(CheckedPlugin { source, description, unusable, folder })
+}
+
 /// Refuses a plugin that has the name of a shipped one.
-pub fn refuse_shipped_name(setup: &Setup, manifest: &Manifest) -> Result<(), CommandFailure> {
+fn refuse_shipped_name(setup: &Setup, manifest: &Manifest) -> Result<(), CommandFailure> {
     let name = &manifest.name;
     let all = placed_plugins(&places(setup));
     let is_it = |plugin: &&PlacedPlugin| {
@@ -88,7 +111,7 @@ fn say_lacking(
 
 /// Refuses a plugin that could not be used at its path, or that would take a name from a used one.
 /// Returns a line for each part of it that cannot be used.
-pub fn refuse_conflict(
+fn refuse_conflict(
     runtime: &Runtime,
     source: &InstallSource,
     description: &Description,
@@ -176,7 +199,7 @@ fn elsewhere(name: &str, plugin: &PlacedPlugin) -> CommandFailure {
         .hint(format!("`jaato plugin disable {name}` leaves it out"))
 }
 
-pub fn own_folder(setup: &Setup) -> Result<PathBuf, CommandFailure> {
+fn own_folder(setup: &Setup) -> Result<PathBuf, CommandFailure> {
     Ok(setup.folders.plugins()?)
 }
 

@@ -168,9 +168,18 @@ impl RuntimeHost {
         let ready = self.ready_model(&named, &options.request, &id)?;
         let core = self.core_budget(&ready);
         let tools = PluginTools::new(Arc::clone(self), id.clone(), true).with_core_budget(core);
-        let of_child = child.as_ref().and_then(|child| child.asked.tools.clone());
-        let tools = tools.restricted_to(of_child.or_else(|| options.tools.take()));
-        tools.check_restriction()?;
+        let tools = match &child {
+            // The opener's toolbox has checked them.
+            Some(child) => {
+                let only = child.asked.tools.clone();
+                tools.restricted_to(only.or_else(|| options.tools.take()))
+            }
+            None => {
+                let tools = tools.restricted_to(options.tools.take());
+                tools.check_restriction()?;
+                tools
+            }
+        };
         let system = self.system_prompt(options.system.clone(), &tools.active())?;
         let mut setup = SessionSetup::new(named.model.clone(), 0, system);
         setup.model = ready.setup;

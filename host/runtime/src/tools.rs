@@ -9,6 +9,7 @@ use jaato_instances::{
     CallAttachments, CallSite, FacetRequest, InstanceLease, StateEffect, delta_callback,
     misbehaved_error, wrong_answer,
 };
+use jaato_policy::AllowedTool;
 use jaato_registry::{ToolEntry, ToolStatus, names_tool};
 use jaato_session::{
     CallScope, KnownTool, LIST_TOOLS, RenewalMoment, ToolRenewal, ToolSet, ToolState, WantedTools,
@@ -31,9 +32,8 @@ pub struct PluginTools {
     session: SessionId,
     /// Whether the session has a model. Only then do `context` and `session` facts exist.
     has_model: bool,
-    /// The names of the session's tools, or beginnings of names before a `*`, each maybe after
-    /// `PLUGIN:`. They are all offered from the start. `None` if it has every tool.
-    only: Option<Vec<ToolName>>,
+    /// The tools of the session, which are all offered from the start. `None` if it has every tool.
+    only: Option<Vec<AllowedTool>>,
     core: CoreBudget,
     openings: PluginOpenings,
     /// Number of tools in the last notice about tools that do not fit.
@@ -52,7 +52,8 @@ impl PluginTools {
     /// Restricts the session to some tools and offers all of them from the start.
     #[must_use]
     pub fn restricted_to(self, only: Option<Vec<ToolName>>) -> Self {
-        Self { only, ..self }
+        let parse = |it: ToolName| AllowedTool::parse(it.as_str());
+        Self { only: only.map(|only| only.into_iter().map(parse).collect()), ..self }
     }
 
     /// Checks that each of the tools to which the session is restricted exists. A pattern may match
@@ -61,13 +62,13 @@ impl PluginTools {
     /// # Errors
     /// Names the first tool that does not exist.
     pub fn check_restriction(&self) -> Result<(), Error> {
+        let Some(only) = &self.only else { return Ok(()) };
         let tools = self.tools();
-        let is_missing = |word: &&ToolName| {
-            let name = word.as_str().rsplit(':').next().unwrap_or_default();
-            !name.ends_with('*') && !tools.iter().any(|tool| tool.spec.name.as_str() == name)
+        let is_missing = |it: &&AllowedTool| {
+            !it.tool.as_str().ends_with('*') && !tools.iter().any(|tool| tool.spec.name == it.tool)
         };
-        let Some(word) = self.only.iter().flatten().find(is_missing) else { return Ok(()) };
-        let text = format!("there is no tool `{word}`");
+        let Some(missing) = only.iter().find(is_missing) else { return Ok(()) };
+        let text = format!("there is no tool `{}`", missing.tool);
         let hint = "a pattern such as `mcp_*` also selects tools that plugins set later";
         Err(Error::new(ErrorKind::Configuration, text).with_hint(hint))
     }
@@ -289,11 +290,10 @@ impl ToolSet for PluginTools {
 }
 
 /// Keeps a tool that was lent to the session, and offers it.
-fn offer_lent_tool(mut tool: KnownTool, only: &[ToolName]) -> Option<KnownTool> {
-    let (name, plugin) = (tool.spec.name.as_str(), tool.plugin.as_str());
-    let is_lent = only.iter().any(|word| match word.as_str().split_once(':') {
-        Some((of, word)) => of == plugin && names_tool(word, name),
-        None => names_tool(word.as_str(), name),
+fn offer_lent_tool(mut tool: KnownTool, only: &[AllowedTool]) -> Option<KnownTool> {
+    let is_lent = only.iter().any(|it| {
+        it.plugin.as_ref().is_none_or(|plugin| *plugin == tool.plugin)
+            && names_tool(it.tool.as_str(), tool.spec.name.as_str())
     });
     let state = match tool.state {
         ToolState::Inactive => ToolState::Active,

@@ -67,9 +67,11 @@ pub(crate) async fn sleep_while_running(clock: Arc<dyn SessionClock>, ms: u64) {
 /// Becomes ready after this many milliseconds in which the process ran and nothing held the
 /// deadline.
 pub(crate) async fn sleep_unheld(clock: Arc<dyn SessionClock>, ms: u64, hold: DeadlineHold) {
+    // A short deadline is counted in shorter pieces, so that a pause inside of it is noticed.
+    let piece_ms_max = PIECE_MS.min((ms / 10).max(1));
     let mut left_ms = ms;
     loop {
-        let piece_ms = left_ms.min(PIECE_MS);
+        let piece_ms = left_ms.min(piece_ms_max);
         let was_held = hold.is_held();
         clock.sleep(piece_ms).await;
         if !was_held && !hold.is_held() {
@@ -83,4 +85,28 @@ pub(crate) async fn sleep_unheld(clock: Arc<dyn SessionClock>, ms: u64, hold: De
 
 fn whole_ms(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn pause_that_begins_and_ends_inside_of_a_short_deadline_does_not_count() {
+        let (clock, hold) = (Arc::new(SystemClock::new()), DeadlineHold::default());
+        let begun = Instant::now();
+        let work = async {
+            clock.sleep(50).await;
+            let pause = hold.pause();
+            clock.sleep(900).await;
+            drop(pause);
+            std::future::pending::<()>().await;
+        };
+        tokio::select! {
+            () = sleep_unheld(clock.clone(), 1_000, hold.clone()) => {}
+            () = work => {}
+        }
+        let waited = begun.elapsed().as_millis();
+        assert!((1_800..2_200).contains(&waited), "{waited}");
+    }
 }

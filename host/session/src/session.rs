@@ -209,12 +209,12 @@ impl Session {
         let emitter = EventEmitter::new(id.clone(), ports.events.clone());
         let provider = Arc::clone(&ports.provider);
         let objects = setup.objects.shared(&emitter);
-        let (clock, hooks) = (Arc::clone(&ports.clock), Arc::clone(&ports.hooks));
-        let hooks = HookAsker::new(hooks, clock, emitter.clone(), facts.clone(), id.clone());
+        let deadline_ms_max = limits.hook_deadline_ms;
+        let hooks = HookAsker::new(&ports, &emitter, &facts, &id, deadline_ms_max);
         let shared = Arc::new(SessionShared {
             id,
             ports,
-            hooks: Arc::new(hooks.with_deadlines_up_to(limits.hook_deadline_ms)),
+            hooks: Arc::new(hooks),
             limits,
             pace: RequestPace::default(),
             emitter,

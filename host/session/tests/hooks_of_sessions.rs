@@ -3,6 +3,8 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
+use std::time::Duration;
+
 use jaato_session::testing::{ScriptedGcAction, ScriptedProviderAction, TestStage};
 use jaato_session::{Cancel, Session, TurnReport};
 use jaato_types::hooks::{Hook, TURN_CONTINUATIONS_MAX};
@@ -50,6 +52,33 @@ async fn refused_prompt_reaches_neither_the_model_nor_the_history() {
     assert_eq!(error.message, "plugin `filter` refused the prompt: it names a customer");
     assert_eq!(session.history().messages().count(), 0);
     assert!(stage.provider.requests().is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn text_of_a_session_start_joins_the_first_prompt_that_is_not_refused() {
+    let stage = TestStage::new([]);
+    stage.hooks.says("notes", Hook::SessionStart, json!({ "text": "buy milk" }));
+    stage.hooks.answers("filter", Hook::BeforePrompt, |asked| async move {
+        let is_refused = asked["prompt"] == "Mr Moon";
+        Ok(json!({ "refusal": if is_refused { "it names a customer" } else { "" } }))
+    });
+    let mut session = stage.start(TestStage::setup()).unwrap();
+    assert_eq!(session.turn("Mr Moon", &Cancel::new()).await.outcome, Outcome::Failed);
+    turn(&stage, &mut session, "one").await;
+    let added = json!({ "added_by_plugin": "notes", "text": "buy milk" });
+    let first = session.history().messages().next().unwrap().parts.clone();
+    assert_eq!(first, [Part::json(added), Part::text("one")]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn end_of_a_session_does_not_wait_longer_than_the_limit_for_a_model() {
+    let stage = TestStage::new([]);
+    stage.hooks.asks_a_model(3_600_000).says("notes", Hook::SessionEnd, json!({}));
+    let mut session = stage.start(TestStage::setup()).unwrap();
+    turn(&stage, &mut session, "one").await;
+    let begun = tokio::time::Instant::now();
+    session.handle().tell_end().await;
+    assert!(begun.elapsed() < Duration::from_secs(120), "{:?}", begun.elapsed());
 }
 
 #[tokio::test(start_paused = true)]

@@ -15,9 +15,8 @@ use super::{Sessions, failure, report_problems, resume};
 use crate::args::{GlobalArgs, OutputForm};
 use crate::exit::{CommandFailure, CommandResult, Exit};
 use crate::signals::cancel_on_signals;
-use crate::terminal::{self, Dialog, Look, Text};
 use crate::view::View;
-use crate::{report, start};
+use crate::{report, start, terminal};
 
 /// The most sessions that a question names.
 const NAMED_MAX: usize = 5;
@@ -80,14 +79,10 @@ async fn agrees(sessions: &Sessions, ids: &[SessionId]) -> Result<bool, CommandF
         [_] => "Delete this session with its attachments?".to_owned(),
         several => format!("Delete these {} sessions with their attachments?", several.len()),
     };
-    let mut dialog = Dialog::choice(&title, vec!["yes".to_owned(), "no".to_owned()]);
     let named = ids.iter().take(NAMED_MAX).map(|id| describe_session(sessions, id));
     let rest = ids.len().saturating_sub(NAMED_MAX);
     let rest = (rest > 0).then(|| format!("and {rest} more"));
-    dialog.notes = named.chain(rest).map(|line| (Look::Plain, line)).collect();
-    let folded = |_| Text::new().with(Look::Green, "✓ delete");
-    let answer = terminal::choose(dialog, folded).await?;
-    Ok(answer.flatten().is_some())
+    terminal::confirm(&title, named.chain(rest), "✓ delete").await
 }
 
 /// Names a session with its beginning.

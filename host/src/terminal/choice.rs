@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use super::{Before, Dialog, Reply, Text, ask, errors_are_terminal, nobody_types, open_question};
+use super::{
+    Before, Dialog, Look, Reply, Text, ask, errors_are_terminal, nobody_types, open_question,
+};
 use crate::exit::{CommandFailure, Exit};
 use crate::signals;
 
@@ -32,6 +34,22 @@ pub async fn choose(
         Ok(Reply::Nobody(_)) => Ok(None),
         Err(error) => Err(CommandFailure::new(Exit::Failed, format!("cannot ask: {error}"))),
     }
+}
+
+/// Asks a question that is answered with yes or no. `notes` are lines below it, and `done` replaces
+/// it after a yes. Returns false if no one can answer.
+///
+/// # Errors
+/// If the terminal is gone.
+pub async fn confirm(
+    title: &str,
+    notes: impl IntoIterator<Item = String>,
+    done: &str,
+) -> Result<bool, CommandFailure> {
+    let mut dialog = Dialog::choice(title, vec!["yes".to_owned(), "no".to_owned()]);
+    dialog.notes = notes.into_iter().map(|line| (Look::Plain, line)).collect();
+    let answer = choose(dialog, |_| Text::new().with(Look::Green, done)).await?;
+    Ok(answer.flatten().is_some())
 }
 
 /// Parses the number of an answer. The one after the offers chooses none.

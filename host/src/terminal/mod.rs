@@ -34,7 +34,7 @@ pub use above_line::{
     work_row,
 };
 pub use answer::{Answer, Output};
-pub use choice::{can_choose, choose};
+pub use choice::{can_choose, choose, confirm};
 pub use idle::{IdlePrompt, Keys, PromptBeside};
 pub use keyboard::{Keyboard, NO_TERMINAL, keyboard, nobody_types};
 pub use keys::{CtrlC, give_terminal_back, read_keys, remember_terminal, stop_here};

@@ -50,7 +50,7 @@ pub(crate) fn run_fenced<T>(work: impl FnOnce() -> T) -> Result<T, Error> {
     catch_unwind(AssertUnwindSafe(work)).map_err(panic_error)
 }
 
-pub(crate) fn panic_error(payload: Box<dyn Any + Send>) -> Error {
+fn panic_error(payload: Box<dyn Any + Send>) -> Error {
     let said = LAST_PANIC.try_with(RefCell::take).ok().flatten();
     let text = said.unwrap_or_else(|| {
         let text = payload.downcast_ref::<&str>().map(|text| (*text).to_owned());

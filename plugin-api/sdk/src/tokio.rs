@@ -12,7 +12,7 @@ use ::tokio::runtime::{Builder, Runtime};
 use ::tokio::task::JoinHandle;
 use jaato_types::{Error, ErrorKind, Result};
 
-use crate::fence::panic_error;
+use crate::fence::Fenced;
 
 /// The threads of a plugin's runtime. They only drive futures, because blocking work has its own.
 const THREADS: usize = 2;
@@ -43,24 +43,20 @@ const THREADS: usize = 2;
 pub async fn run<T: Send + 'static>(
     work: impl Future<Output = Result<T>> + Send + 'static,
 ) -> Result<T> {
-    TokioTask(runtime()?.spawn(work)).await
+    TokioTask(runtime()?.spawn(Fenced::new(work))).await
 }
 
 /// A future on the runtime. Dropping it cancels it.
-struct TokioTask<T>(JoinHandle<Result<T>>);
+struct TokioTask<T>(JoinHandle<Result<Result<T>>>);
 
 impl<T> Future for TokioTask<T> {
     type Output = Result<T>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        Pin::new(&mut self.0).poll(cx).map(|ended| match ended {
-            Ok(answer) => answer,
-            Err(error) => match error.try_into_panic() {
-                Ok(payload) => Err(panic_error(payload)),
-                // No one but this future cancels it.
-                Err(_) => Err(Error::cancelled()),
-            },
-        })
+        // The fence has caught a panic, and no one but this future cancels the task.
+        let cancelled = |_| Err(Error::cancelled());
+        let answer = Pin::new(&mut self.0).poll(cx);
+        answer.map(|ended| ended.unwrap_or_else(cancelled).and_then(|answer| answer))
     }
 }
 

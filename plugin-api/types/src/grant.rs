@@ -76,11 +76,12 @@ pub fn grant_without_call(operation: &str) -> Option<&'static str> {
 
 /// Lists the grants that a plugin requests for its services and hooks, sorted and without
 /// duplicates. Names that need no grant are left out. An operation counts as the grant that it
-/// needs.
+/// needs, in a plugin with hooks also one that runs programs.
 pub fn requested_grants(description: &Description) -> Vec<&'static str> {
     let services = description.services.iter().map(String::as_str);
     let asked = services.chain(description.hooks.iter().map(|hook| hook.name()));
-    let mut asked: Vec<_> = asked.filter_map(grant_of).collect();
+    let of = if description.hooks.is_empty() { grant_of } else { grant_without_call };
+    let mut asked: Vec<_> = asked.filter_map(of).collect();
     asked.sort_unstable();
     asked.dedup();
     asked
@@ -160,6 +161,15 @@ mod tests {
         let hooks = vec![Hook::BeforeTool, Hook::Unknown];
         let description = Description { services, hooks, ..Description::default() };
         assert_eq!(requested_grants(&description), ["ask", "before_tool", "secret"]);
+    }
+
+    #[test]
+    fn programs_are_requested_only_by_plugins_with_hooks() {
+        let services = vec!["process.spawn".to_owned()];
+        let mut description = Description { services, ..Description::default() };
+        assert!(requested_grants(&description).is_empty());
+        description.hooks = vec![Hook::AfterTool];
+        assert_eq!(requested_grants(&description), ["after_tool", "process"]);
     }
 
     #[test]

@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use super::record::{checked_digest, unix_seconds};
 use super::{PluginTrust, RecordedTrust, TrustError, TrustStore};
 
-/// The part of a crate that decides what a build does.
+/// The folder of a crate's sources.
 const SOURCES: &str = "src";
 
 /// A folder that is safe to build a trusted plugin from.

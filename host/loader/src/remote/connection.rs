@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use jaato_types::{Error, Frame};
 use parking_lot::Mutex;
@@ -14,8 +14,8 @@ use super::link::{LinkMessage, LinkReader, WorkerLink};
 use super::wire::{self, Flag, Kind, MalformedLinkMessage};
 use super::{OVERDUE_MAX, WorkerProcess, death};
 use jaato_plugin_engine::{
-    HostContext, HostFuture, HostFutureOutput as _, Misdeed, MisdeedReport, ServiceReply,
-    ServiceReplyResult, check_json, run_host_code,
+    HostContext, HostFuture, HostFutureOutput as _, LONG_BLOCK, Misdeed, MisdeedReport,
+    ServiceReply, ServiceReplyResult, check_json, run_host_code,
 };
 
 /// How long a message may stall in the middle. Shorter than one step of the instance may take, so
@@ -45,6 +45,8 @@ pub(super) struct State {
     asked: HashMap<u64, AbortHandle>,
     /// Waiters for `Ready` (0), `Created`, `Saved` and `Closed`, by the number of the request.
     steps: HashMap<u64, oneshot::Sender<RemoteStepAnswer>>,
+    /// When the worker last reported that the plugin blocks a thread.
+    last_block: Option<Instant>,
     /// Why the connection no longer works.
     ended: Option<Error>,
 }
@@ -282,8 +284,13 @@ impl WorkerConnection {
         Ok(())
     }
 
-    /// Passes on that the plugin blocks a thread of its worker.
+    /// Passes on that the plugin blocks a thread of its worker. A worker that reports it more often
+    /// than it can happen does not fill the user's notices.
     fn report_block(&self, able_to_run: Duration) {
+        let last = self.state.lock().last_block.replace(Instant::now());
+        if last.is_some_and(|last| last.elapsed() < LONG_BLOCK) {
+            return;
+        }
         let (plugin, guest) = (self.core.guest.name().clone(), &self.core.guest);
         let (strikes, disabled) = (guest.strikes(), guest.is_disabled());
         let misdeed = Misdeed::StillBlocked { able_to_run };

@@ -103,7 +103,8 @@ impl EventHooks {
             if listeners.iter().any(|listener| listener.plugin.name == name) {
                 continue;
             }
-            let (plugin, queue) = (hook_plugin(&registry, name), Arc::<EventQueue>::default());
+            let plugin = hook_plugin(&registry, name, Hook::Event);
+            let queue = Arc::<EventQueue>::default();
             let teller = EventReporter {
                 port: PluginHooks::new(Arc::clone(&self.host)),
                 plugin: plugin.clone(),
@@ -276,9 +277,8 @@ impl EventReporter {
         let name = &self.plugin.name;
         let ask = |stop, hold| self.port.ask(name, Hook::Event, request, scope(stop, hold));
         let limit_ms = self.port.host.setup.config.session.hook_deadline_ms;
-        let deadline_ms =
-            Hook::Event.deadline_ms(self.port.deadline_ms(name, Hook::Event), limit_ms);
-        deadline(deadline_ms).wait(ask).await.map(drop)
+        let ms = Hook::Event.deadline_ms(self.plugin.deadline_ms, limit_ms);
+        deadline(ms).wait(ask).await.map(drop)
     }
 
     /// Tells the user once that the plugin does not receive every event.

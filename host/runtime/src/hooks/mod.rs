@@ -110,9 +110,11 @@ fn has_hook(entry: &PluginEntry, hook: Hook) -> bool {
     entry.description().is_some_and(|description| description.hooks.contains(&hook))
 }
 
-fn hook_plugin(registry: &Registry, name: PluginName) -> HookPlugin {
+fn hook_plugin(registry: &Registry, name: PluginName, hook: Hook) -> HookPlugin {
     let source = registry.event_source_name(&name).to_owned();
-    HookPlugin { name, source }
+    let description = registry.plugin(name.as_str()).and_then(PluginEntry::description);
+    let deadline_ms = description.and_then(|it| it.hook_deadlines_ms.get(&hook).copied());
+    HookPlugin { name, source, deadline_ms }
 }
 
 impl Hooks for PluginHooks {
@@ -122,13 +124,7 @@ impl Hooks for PluginHooks {
             Hook::BeforeTool => self.guards(&registry),
             _ => plugins_with_hook(&self.host, &registry, hook).into_iter().collect(),
         };
-        names.into_iter().map(|name| hook_plugin(&registry, name)).collect()
-    }
-
-    fn deadline_ms(&self, plugin: &PluginName, hook: Hook) -> Option<u64> {
-        let registry = self.host.registry();
-        let description = registry.plugin(plugin.as_str())?.description()?;
-        description.hook_deadlines_ms.get(&hook).copied()
+        names.into_iter().map(|name| hook_plugin(&registry, name, hook)).collect()
     }
 
     fn open(&self, plugin: &PluginName, scope: HookScope) -> BoxFuture<'static, Result<(), Error>> {

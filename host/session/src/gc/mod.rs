@@ -36,7 +36,7 @@ pub const OVERFLOWS_MAX: u32 = 4;
 
 /// The number of consecutive failures after which a session asks a gc only if the context is full.
 /// Each failure can make the user wait for the whole deadline.
-pub const GC_FAILURES_MAX: u32 = 2;
+pub(crate) const GC_FAILURES_MAX: u32 = 2;
 
 /// Proposes which messages to remove from a history. The session checks the plan and applies it.
 pub trait Gc: Send + Sync {

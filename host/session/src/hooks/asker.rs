@@ -11,8 +11,9 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::{HookPlugin, HookScope, Hooks};
+use crate::clock::sleep_while_running;
 use crate::events::EventEmitter;
-use crate::{AnswerDeadline, Cancel, DeadlineHold, SessionClock, SharedFacts};
+use crate::{AnswerDeadline, Cancel, DeadlineHold, SessionClock, SessionPorts, SharedFacts};
 
 /// The number of consecutive failures after which a session no longer asks a plugin, because each
 /// failure can take the whole deadline.
@@ -39,6 +40,8 @@ struct State {
     failures: HashMap<(PluginName, Hook), HookFailures>,
     /// Whether the plugins know that the session has started.
     is_started: bool,
+    /// What plugins added at the start to a prompt that was refused. The next prompt gets it.
+    unsent: Vec<(HookPlugin, String)>,
 }
 
 /// A plugin's consecutive failures, and the last error.
@@ -49,19 +52,21 @@ struct HookFailures {
 
 impl HookAsker {
     pub(crate) fn new(
-        port: Arc<dyn Hooks>,
-        clock: Arc<dyn SessionClock>,
-        emitter: EventEmitter,
-        facts: SharedFacts,
-        session: SessionId,
+        ports: &SessionPorts,
+        emitter: &EventEmitter,
+        facts: &SharedFacts,
+        session: &SessionId,
+        deadline_ms_max: u64,
     ) -> Self {
-        let state = Mutex::default();
-        Self { port, clock, emitter, session, facts, deadline_ms_max: 0, state }
-    }
-
-    /// Sets the user's limit on deadlines that plugins ask for. Without it they get the defaults.
-    pub(crate) fn with_deadlines_up_to(self, deadline_ms_max: u64) -> Self {
-        Self { deadline_ms_max, ..self }
+        Self {
+            port: Arc::clone(&ports.hooks),
+            clock: Arc::clone(&ports.clock),
+            emitter: emitter.clone(),
+            session: session.clone(),
+            facts: facts.clone(),
+            deadline_ms_max,
+            state: Mutex::default(),
+        }
     }
 
     /// Lists the plugins that a hook asks, except those that have failed too often.
@@ -122,8 +127,8 @@ impl HookAsker {
             self.state.lock().opened.insert(plugin.name.clone());
         }
         let ask = |stop, hold| self.port.ask(&plugin.name, hook, request, self.scope(stop, hold));
-        let asked_ms = self.port.deadline_ms(&plugin.name, hook);
-        self.deadline(hook.deadline_ms(asked_ms, self.deadline_ms_max), cancel).wait(ask).await
+        let ms = hook.deadline_ms(plugin.deadline_ms, self.deadline_ms_max);
+        self.deadline(ms, cancel).wait(ask).await
     }
 
     /// Notes that the session has started. Returns true the first time.
@@ -134,6 +139,22 @@ impl HookAsker {
     /// Notes that the session has ended. Returns true the first time, if it had started.
     pub(super) fn end_session(&self) -> bool {
         std::mem::take(&mut self.state.lock().is_started)
+    }
+
+    /// Keeps the texts of a start for the next prompt, because this one was refused.
+    pub(super) fn keep_unsent(&self, texts: Vec<(HookPlugin, String)>) {
+        self.state.lock().unsent = texts;
+    }
+
+    /// Takes the texts of a start whose prompt was refused.
+    pub(super) fn take_unsent(&self) -> Vec<(HookPlugin, String)> {
+        std::mem::take(&mut self.state.lock().unsent)
+    }
+
+    /// Becomes ready after the longest time that a question may take, paused or not.
+    pub(super) async fn longest_wait(&self, hook: Hook) {
+        let ms = hook.deadline_ms(Some(u64::MAX), self.deadline_ms_max);
+        sleep_while_running(Arc::clone(&self.clock), ms).await;
     }
 
     fn deadline<'a>(&self, ms: u64, cancel: &'a Cancel) -> AnswerDeadline<'a> {

@@ -37,12 +37,6 @@ pub trait Hooks: Send + Sync {
     /// nothing.
     fn plugins_with_hook(&self, hook: Hook) -> Vec<HookPlugin>;
 
-    /// Returns how long a plugin asks to be waited for, in milliseconds, or `None` if the default
-    /// is enough.
-    fn deadline_ms(&self, _plugin: &PluginName, _hook: Hook) -> Option<u64> {
-        None
-    }
-
     /// Makes sure that a plugin runs, so that starting it does not count against its deadline.
     /// Called once a session.
     fn open(&self, plugin: &PluginName, scope: HookScope) -> BoxFuture<'static, Result<()>>;
@@ -64,6 +58,8 @@ pub struct HookPlugin {
     pub name: PluginName,
     /// Its name in events.
     pub source: String,
+    /// The deadline that it asks for, in milliseconds. `None` if the default is enough.
+    pub deadline_ms: Option<u64>,
 }
 
 /// The context of a question.

@@ -27,8 +27,10 @@ impl Session {
         progress: &mut TurnProgress,
         cancel: &Cancel,
     ) -> Result<bool> {
-        // Without a step left, the message would reach the model only with the next prompt.
-        if progress.steps >= self.shared.limits.steps_max {
+        // Without a step left, or over a cap, the message would reach the model only with the next
+        // prompt.
+        let is_over_cap = self.shared.spent.lock().cap_error(&self.shared.caps).is_some();
+        if progress.steps >= self.shared.limits.steps_max || is_over_cap {
             return Ok(false);
         }
         let asked = self.shared.hooks.turn_end(text, progress.continuations, cancel);
@@ -47,7 +49,7 @@ impl HookAsker {
         cancel: &Cancel,
     ) -> Vec<(HookPlugin, String)> {
         if !self.start_session() {
-            return Vec::new();
+            return self.take_unsent();
         }
         let request = SessionStart::new(is_continued, self.facts.read());
         let plugins = self.plugins_to_ask(Hook::SessionStart);
@@ -56,6 +58,11 @@ impl HookAsker {
             self.ask(plugin, Hook::SessionStart, &request, cancel, take)
         });
         let answers = join_all(answers).await;
+        if cancel.is_cancelled() {
+            // The next prompt begins the session.
+            self.end_session();
+            return Vec::new();
+        }
         let texts = plugins.into_iter().zip(answers);
         texts.filter_map(|(plugin, text)| Some((plugin, text.ok()?))).collect()
     }
@@ -64,7 +71,13 @@ impl HookAsker {
     pub(crate) async fn session_end(&self) {
         if self.end_session() {
             let request = SessionEnd::new(self.facts.read());
-            self.tell(Hook::SessionEnd, &request, &Cancel::new()).await;
+            let cancel = Cancel::new();
+            tokio::select! {
+                biased;
+                () = self.tell(Hook::SessionEnd, &request, &cancel) => {}
+                // A plugin that waits for a model must not keep the session open.
+                () = self.longest_wait(Hook::SessionEnd) => cancel.cancel(),
+            }
         }
     }
 

@@ -79,7 +79,13 @@ impl HookAsker {
             return Ok(Vec::new());
         }
         let mut texts = self.session_start(is_continued, cancel).await;
-        texts.extend(self.before_prompt(prompt, cancel).await?);
+        match self.before_prompt(prompt, cancel).await {
+            Ok(more) => texts.extend(more),
+            Err(refused) => {
+                self.keep_unsent(texts);
+                return Err(refused);
+            }
+        }
         Ok(self.in_bounds(texts))
     }
 

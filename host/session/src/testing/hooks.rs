@@ -68,13 +68,14 @@ impl Hooks for ScriptedHooks {
     fn plugins_with_hook(&self, hook: Hook) -> Vec<HookPlugin> {
         let plugins = self.plugins.lock();
         let asked = plugins.iter().filter(|(_, known, _)| *known == hook);
+        let deadline_ms = self.deadlines_ms.lock().get(&hook).copied();
         asked
-            .map(|(name, ..)| HookPlugin { name: name.clone(), source: name.to_string() })
+            .map(|(name, ..)| HookPlugin {
+                name: name.clone(),
+                source: name.to_string(),
+                deadline_ms,
+            })
             .collect()
-    }
-
-    fn deadline_ms(&self, _plugin: &PluginName, hook: Hook) -> Option<u64> {
-        self.deadlines_ms.lock().get(&hook).copied()
     }
 
     fn open(&self, _plugin: &PluginName, _scope: HookScope) -> BoxFuture<'static, Result<()>> {
