@@ -46,7 +46,7 @@ impl OpenEnvironment {
         let (id, shared) = (new_session_id(), jaato.runtime().environment(name, options)?);
         jaato.runtime().enter_environment(&id, &shared)?;
         let (resources, runtime) = (ResourceRegistry::default(), Some(Handle::current()));
-        // Leaves the environment if the setup fails, or if this future is dropped meanwhile.
+        // Leaves the environment if the setup fails, or if this future is dropped before it ends.
         let mut open =
             Self { jaato, id, shared, facts: EnvironmentFacts::default(), resources, runtime };
         open.facts = open.jaato.runtime().environment_of(&open.id, |_| {}).await?;

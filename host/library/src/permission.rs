@@ -60,8 +60,8 @@ where
 pub(crate) struct WaitingPrompts(Mutex<HashMap<CallId, watch::Sender<Option<PermissionAnswer>>>>);
 
 impl WaitingPrompts {
-    /// Takes an answer from now on. Whoever sees the prompt's event may answer before the session
-    /// waits.
+    /// Takes an answer from now on. The program may answer when it gets the prompt's event, before
+    /// the session waits.
     pub(crate) fn expect(&self, call: &CallId) {
         self.0.lock().insert(call.clone(), watch::Sender::default());
     }

@@ -78,8 +78,8 @@ pub(crate) enum SaveTarget {
     Continued(PathBuf, SessionId),
 }
 
-/// A conversation. It ends some time after it is dropped. [`Session::close`] waits for the end, and
-/// is needed before [`Jaato::resume`] continues the same session.
+/// A conversation. It ends some time after it is dropped. Before [`Jaato::resume`] continues the
+/// same session, await [`Session::close`] and drop its turns.
 pub struct Session {
     state: Arc<SessionState>,
     /// Where a dropped session ends. `None` after [`Session::close`].

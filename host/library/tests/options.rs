@@ -8,7 +8,7 @@ use jaato_library::ports::{
 };
 use jaato_library::testing::ScriptedProviderAction as Say;
 use jaato_library::types::permission_prompt::{PermissionAnswer, PermissionDecision};
-use jaato_library::types::{Event, Part, ToolCall, ToolName, ToolResult};
+use jaato_library::types::{Event, Part, RequestOptions, ToolCall, ToolName, ToolResult};
 use jaato_library::{Configuration, ErrorKind, HistoryEntry, Jaato, PolicyMode, Tool, allow, deny};
 use parking_lot::Mutex;
 use serde_json::json;
@@ -203,6 +203,23 @@ async fn session_is_saved_by_the_program_or_in_a_folder_but_not_both() {
         assert!(error.message.contains("the program's own saver"), "{error}");
     }
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
+}
+
+#[tokio::test]
+async fn changed_model_gets_the_request_options_of_the_session() {
+    let model = script([say("A."), say("B.")]);
+    let jaato = builder(&model).start().await.unwrap();
+    let mut options = RequestOptions::default();
+    options.seed = Some(7);
+    let session = jaato.session().request(options).open().unwrap();
+    session.send("a").await.unwrap();
+    session.change_model("my/other").await.unwrap();
+    assert!(session.change_model("mi/other").await.is_err());
+    session.send("b").await.unwrap();
+    let requests = model.requests().into_iter();
+    let asked: Vec<_> = requests.map(|request| (request.model, request.options.seed)).collect();
+    assert_eq!(asked, [("default".to_owned(), Some(7)), ("other".to_owned(), Some(7))]);
+    assert_eq!(session.handle().facts().model, "my/other");
 }
 
 #[tokio::test]

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
+use std::time::Duration;
 
 use jaato_library::testing::ScriptedProviderAction as Say;
 use jaato_library::types::Event;
@@ -276,7 +277,8 @@ async fn plugin_hears_about_the_end_of_a_dropped_session() {
     drop(session);
     let mut ended = ENDED.subscribe();
     let is_told = |models: &Vec<String>| models.iter().any(|model| model == "my/dropped");
-    drop(ended.wait_for(is_told).await.unwrap());
+    let told = tokio::time::timeout(Duration::from_secs(30), ended.wait_for(is_told));
+    drop(told.await.unwrap().unwrap());
     jaato.close().await;
 }
 
@@ -284,7 +286,10 @@ async fn plugin_hears_about_the_end_of_a_dropped_session() {
 async fn prompt_of_a_session_that_a_plugin_opens_is_an_event_of_the_turn() {
     let delegate = Say::call("1", "delegate", json!({ "question": "What is 2 + 40?" }));
     let model = script([vec![delegate], call_add("2"), say("42."), say("It is 42.")]);
-    let jaato = builder(&model).plugin(crate::__jaato::MODULE).start().await.unwrap();
+    let jaato = builder(&model).plugin(crate::__jaato::MODULE);
+    // Without an answer, the call is denied.
+    let jaato = jaato.configure(|config| config.permissions.answer_ms = 10_000);
+    let jaato = jaato.start().await.unwrap();
     let session = jaato.session().allow("delegate").answer_by_handle().open().unwrap();
     let (handle, mut turn, mut asked) = (session.handle(), session.send("Ask."), Vec::new());
     while let Some(event) = turn.next().await {
