@@ -20,6 +20,7 @@
 
 use std::sync::Arc;
 
+use jaato_runtime::ShutdownReport;
 use jaato_runtime::session_loop::{HistoryEntry, TurnReport, UserPrompt};
 use jaato_runtime::types::{Error, ErrorKind, Event, Result, SessionId};
 use serde_json::{Map, Value};
@@ -125,9 +126,9 @@ impl BlockingJaato {
         &self.inner
     }
 
-    /// Ends everything that runs on the host.
-    pub fn close(&self) {
-        drop(self.runtime.wait(self.inner.close()));
+    /// Ends everything that runs on the host, and returns what could not be ended cleanly.
+    pub fn close(&self) -> ShutdownReport {
+        self.runtime.wait(self.inner.close())
     }
 
     /// Waits for any future of this crate.
@@ -186,7 +187,7 @@ impl BlockingSession {
     /// # Errors
     /// As [`crate::Session::set_agent`].
     pub fn set_agent(&self, agent: Option<&str>) -> Result<()> {
-        self.runtime.wait(self.inner.set_agent(agent))
+        self.inner.set_agent(agent)
     }
 
     /// Ends the session and waits for its end.

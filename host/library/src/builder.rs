@@ -6,7 +6,7 @@ use std::sync::Arc;
 use jaato_plugin_sdk::__private::Module;
 use jaato_runtime::config::{Config, EnvironmentVariables, UserFolders};
 use jaato_runtime::loader::OpenedPlugin;
-use jaato_runtime::session_loop::{Cancel, Provider, WantedTools};
+use jaato_runtime::session_loop::{Cancel, Provider};
 use jaato_runtime::types::{Error, ErrorKind, ModelId, Result, ToolName, ToolSpec};
 use jaato_runtime::{
     PluginFiles, ProgramParts, Runtime, SessionOptions, Setup, SetupArguments, SetupError,
@@ -97,12 +97,13 @@ impl Jaato {
     /// # Errors
     /// If the tool does not exist, its arguments do not match, or it fails.
     pub async fn call(&self, tool: &str, arguments: Value) -> Result<Map<String, Value>> {
-        let events = SessionEvents::new(Vec::new(), None);
+        let events = Arc::<SessionEvents>::default();
         let mut session = self.0.session_for_calls(SessionOptions::unattended(events))?;
+        let closer = self.0.closer(session.id());
         let (name, cancel) = (ToolName::from(tool), Cancel::new());
         session.renew_tools(&cancel).await;
         let output = session.call(&name, arguments, &cancel).await;
-        self.0.close_session(session.id()).await;
+        closer.close().await;
         Ok(output?.content)
     }
 
@@ -111,14 +112,8 @@ impl Jaato {
     /// # Errors
     /// Only by a bug.
     pub async fn tools(&self) -> Result<Vec<ToolSpec>> {
-        let events = SessionEvents::new(Vec::new(), None);
-        let mut session = self.0.session_for_calls(SessionOptions::unattended(events))?;
-        let cancel = Cancel::new();
-        session.renew_tools(&cancel).await;
-        session.await_tools(&WantedTools::all(), &cancel).await;
-        let tools = session.toolbox().tools().map(|tool| tool.spec.clone()).collect();
-        self.0.close_session(session.id()).await;
-        Ok(tools)
+        let events = Arc::<SessionEvents>::default();
+        Ok(self.0.offered_tools(Vec::new(), events, &Cancel::new()).await?.tools)
     }
 
     /// Returns the problems that were found at the start, one each: broken plugin files, unknown

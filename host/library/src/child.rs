@@ -30,9 +30,7 @@ pub fn run_child_if_asked() -> Option<ExitCode> {
     }
     let words: Vec<OsString> = std::env::args_os().skip(1).collect();
     let file = |count: usize| words.get(count).map(Path::new);
-    if words.iter().zip(DESCRIBE_ARGUMENTS).filter(|(word, argument)| *word == argument).count()
-        == DESCRIBE_ARGUMENTS.len()
-    {
+    if words.iter().take(DESCRIBE_ARGUMENTS.len()).eq(DESCRIBE_ARGUMENTS) {
         return Some(jaato_worker::describe_main(file(DESCRIBE_ARGUMENTS.len())?));
     }
     Some(jaato_worker::serve_main(file(SERVE_ARGUMENTS.len())?))

@@ -18,6 +18,7 @@ use jaato_runtime::types::{Error, ErrorKind, Frame, Result, SessionId};
 use parking_lot::Mutex;
 use serde::Serialize;
 use serde_json::{Map, Value};
+use tokio::runtime::Handle;
 
 use crate::builder::Jaato;
 
@@ -32,7 +33,8 @@ pub struct OpenEnvironment {
     shared: SharedEnvironment,
     facts: EnvironmentFacts,
     resources: ResourceRegistry,
-    runtime: tokio::runtime::Handle,
+    /// Where a dropped environment ends. `None` after [`OpenEnvironment::close`].
+    runtime: Option<Handle>,
 }
 
 impl OpenEnvironment {
@@ -41,18 +43,14 @@ impl OpenEnvironment {
         name: &str,
         options: Map<String, Value>,
     ) -> Result<Self> {
-        let runtime = jaato.runtime();
-        let (id, shared) = (new_session_id(), runtime.environment(name, options)?);
-        runtime.enter_environment(&id, &shared)?;
-        let facts = match runtime.environment_of(&id, |_| {}).await {
-            Ok(facts) => facts,
-            Err(error) => {
-                runtime.leave_environment(&id).await;
-                return Err(error);
-            }
-        };
-        let runtime = tokio::runtime::Handle::current();
-        Ok(Self { jaato, id, shared, facts, resources: ResourceRegistry::default(), runtime })
+        let (id, shared) = (new_session_id(), jaato.runtime().environment(name, options)?);
+        jaato.runtime().enter_environment(&id, &shared)?;
+        let (resources, runtime) = (ResourceRegistry::default(), Some(Handle::current()));
+        // Leaves the environment if the setup fails, or if this future is dropped before it ends.
+        let mut open =
+            Self { jaato, id, shared, facts: EnvironmentFacts::default(), resources, runtime };
+        open.facts = open.jaato.runtime().environment_of(&open.id, |_| {}).await?;
+        Ok(open)
     }
 
     /// Returns what is known about it: its folders, its system, its shell.
@@ -79,9 +77,10 @@ impl OpenEnvironment {
     ///
     /// # Errors
     /// The first error of a resource. Everything is closed regardless.
-    pub async fn close(self) -> Result<()> {
+    pub async fn close(mut self) -> Result<()> {
         let closed = self.resources.close_all().await;
         self.jaato.runtime().leave_environment(&self.id).await;
+        self.runtime = None;
         closed
     }
 
@@ -103,9 +102,10 @@ impl OpenEnvironment {
 
 impl Drop for OpenEnvironment {
     fn drop(&mut self) {
+        let Some(runtime) = self.runtime.take() else { return };
         let (jaato, id) = (self.jaato.clone(), self.id.clone());
         let resources = std::mem::take(&mut self.resources);
-        drop(self.runtime.spawn(async move {
+        drop(runtime.spawn(async move {
             // No one is left to hear about an error.
             let _ = resources.close_all().await;
             jaato.runtime().leave_environment(&id).await;

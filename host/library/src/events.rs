@@ -8,12 +8,15 @@ use parking_lot::Mutex;
 use tokio::sync::mpsc::UnboundedSender;
 
 use crate::ledger::LedgerTap;
+use crate::permission::WaitingPrompts;
 
 /// Receives all events of a session, including those of sessions that its plugins open.
+#[derive(Default)]
 pub(crate) struct SessionEvents {
     turn: Mutex<Option<TurnReceiver>>,
     sinks: Vec<Arc<dyn EventSink>>,
     ledger: Option<LedgerTap>,
+    prompts: Option<Arc<WaitingPrompts>>,
 }
 
 /// The receiver of a turn's events.
@@ -26,11 +29,15 @@ struct TurnReceiver {
 pub(crate) struct TurnEvents(Arc<SessionEvents>);
 
 impl SessionEvents {
-    pub(crate) fn new(sinks: Vec<Arc<dyn EventSink>>, ledger: Option<LedgerTap>) -> Arc<Self> {
-        Arc::new(Self { turn: Mutex::new(None), sinks, ledger })
+    pub(crate) fn new(
+        sinks: Vec<Arc<dyn EventSink>>,
+        ledger: Option<LedgerTap>,
+        prompts: Option<Arc<WaitingPrompts>>,
+    ) -> Arc<Self> {
+        Arc::new(Self { turn: Mutex::new(None), sinks, ledger, prompts })
     }
 
-    /// Sends the session's own events to a turn from this point on.
+    /// Sends the session's own events and all permission prompts to a turn from this point on.
     pub(crate) fn send_to(
         self: &Arc<Self>,
         session: SessionId,
@@ -49,6 +56,9 @@ impl Drop for TurnEvents {
 
 impl EventSink for SessionEvents {
     fn event(&self, envelope: EventEnvelope) {
+        if let (Some(prompts), Event::PermissionAsked(prompt)) = (&self.prompts, &envelope.event) {
+            prompts.expect(&prompt.call_id);
+        }
         if let Some(ledger) = &self.ledger {
             ledger.record(&envelope);
         }
@@ -56,12 +66,17 @@ impl EventSink for SessionEvents {
             sink.event(envelope.clone());
         }
         if let Some(turn) = &*self.turn.lock()
-            && turn.session == envelope.session
+            && (turn.session == envelope.session || is_of_prompt(&envelope.event))
         {
             // Without a receiver, the turn is being dropped.
             let _ = turn.to.send(envelope.event);
         }
     }
+}
+
+/// Returns true for events of permission prompts. Sessions that plugins open ask the same user.
+fn is_of_prompt(event: &Event) -> bool {
+    matches!(event, Event::PermissionAsked(_) | Event::PermissionDecided { .. })
 }
 
 /// Calls a function for each event.

@@ -10,7 +10,8 @@ use parking_lot::Mutex;
 /// Receives the ledger's records of a session: requests with their tokens and cost, tool calls,
 /// permission decisions. They contain no text of the conversation.
 pub trait LedgerRecorder: Send + Sync {
-    /// Takes one record. Called from the thread that caused it, so it must return quickly.
+    /// Takes one record. Called from the thread that caused it, so it must return quickly, and must
+    /// not call the session.
     fn record(&self, record: &LedgerRecord);
 }
 

@@ -75,8 +75,8 @@ pub use jaato_runtime::{config, objects, policy};
 pub mod ports {
     pub use jaato_runtime::session_loop::{
         Cancel, DeltaSink, EventSink, FormQuestion, Gate, NoAnswer, PermissionAsker, Provider,
-        SecretAnswer, SecretQuestion, SessionClock, SessionSaver, SystemClock, TypedSecret,
-        UserAsker,
+        SavedState, SecretAnswer, SecretQuestion, SessionClock, SessionSaver, SharedObjects,
+        SharedRules, SystemClock, TypedSecret, UserAsker,
     };
 }
 

@@ -10,7 +10,7 @@ use jaato_runtime::types::permission_prompt::{
 };
 use jaato_runtime::types::{CallId, SessionId};
 use parking_lot::Mutex;
-use tokio::sync::oneshot;
+use tokio::sync::watch;
 
 /// Allows one call.
 pub fn allow() -> PermissionAnswer {
@@ -57,13 +57,24 @@ where
 
 /// Prompts that wait for an answer through the session's handle.
 #[derive(Default)]
-pub(crate) struct WaitingPrompts(Mutex<HashMap<CallId, oneshot::Sender<PermissionAnswer>>>);
+pub(crate) struct WaitingPrompts(Mutex<HashMap<CallId, watch::Sender<Option<PermissionAnswer>>>>);
 
 impl WaitingPrompts {
+    /// Takes an answer from now on. The program may answer when it gets the prompt's event, before
+    /// the session waits.
+    pub(crate) fn expect(&self, call: &CallId) {
+        self.0.lock().insert(call.clone(), watch::Sender::default());
+    }
+
     /// Answers a prompt. Returns false if none waits for this call.
     pub(crate) fn answer(&self, call: &CallId, answer: PermissionAnswer) -> bool {
-        let waiting = self.0.lock().remove(call);
-        waiting.is_some_and(|waiting| waiting.send(answer).is_ok())
+        let prompts = self.0.lock();
+        let keep = |kept: &mut Option<PermissionAnswer>| {
+            let is_first = kept.is_none();
+            kept.get_or_insert(answer);
+            is_first
+        };
+        prompts.get(call).is_some_and(|prompt| prompt.send_if_modified(keep))
     }
 
     /// Waits for the answer to a prompt.
@@ -74,12 +85,20 @@ impl WaitingPrompts {
         self: Arc<Self>,
         call: CallId,
     ) -> impl Future<Output = Result<PermissionAnswer, NoAnswer>> + Send + 'static {
-        let (answer, answered) = oneshot::channel();
-        self.0.lock().insert(call.clone(), answer);
+        let answered = {
+            let mut prompts = self.0.lock();
+            let prompt = prompts.entry(call.clone()).or_default();
+            if prompt.receiver_count() > 0 {
+                *prompt = watch::Sender::default();
+            }
+            prompt.subscribe()
+        };
         let mut waiting = WaitingPrompt { prompts: self, call, answered };
         async move {
-            let answer = (&mut waiting.answered).await;
-            answer.map_err(|_| NoAnswer::new("the program answered another prompt of this call"))
+            let answer = waiting.answered.wait_for(Option::is_some).await;
+            let answer = answer.ok().and_then(|answer| answer.clone());
+            let replaced = "the program answered another prompt of this call";
+            answer.ok_or_else(|| NoAnswer::new(replaced))
         }
     }
 }
@@ -88,15 +107,15 @@ impl WaitingPrompts {
 struct WaitingPrompt {
     prompts: Arc<WaitingPrompts>,
     call: CallId,
-    answered: oneshot::Receiver<PermissionAnswer>,
+    answered: watch::Receiver<Option<PermissionAnswer>>,
 }
 
 impl Drop for WaitingPrompt {
     fn drop(&mut self) {
-        self.answered.close();
-        let mut waiting = self.prompts.0.lock();
-        if waiting.get(&self.call).is_some_and(oneshot::Sender::is_closed) {
-            waiting.remove(&self.call);
+        let mut prompts = self.prompts.0.lock();
+        let is_this = |prompt: &watch::Sender<_>| prompt.subscribe().same_channel(&self.answered);
+        if prompts.get(&self.call).is_some_and(is_this) {
+            prompts.remove(&self.call);
         }
     }
 }
@@ -115,5 +134,15 @@ mod tests {
         assert_eq!(later.await.unwrap(), allow());
         drop(Arc::clone(&prompts).wait(call.clone()));
         assert!(!prompts.answer(&call, allow()), "a dropped prompt is not answered");
+    }
+
+    #[tokio::test]
+    async fn answer_between_the_prompts_event_and_the_wait_is_kept() {
+        let (prompts, call) = (Arc::<WaitingPrompts>::default(), CallId::from("c1"));
+        prompts.expect(&call);
+        assert!(prompts.answer(&call, allow()));
+        assert!(!prompts.answer(&call, deny("twice")));
+        assert_eq!(Arc::clone(&prompts).wait(call.clone()).await.unwrap(), allow());
+        assert!(prompts.0.lock().is_empty());
     }
 }

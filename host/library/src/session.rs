@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::Duration;
 
 use jaato_runtime::saved::{OpenSession, Saving};
 use jaato_runtime::session_loop::{
@@ -19,6 +20,7 @@ use jaato_runtime::types::{
 use jaato_runtime::{SessionOptions, SharedEnvironment, session_loop};
 use parking_lot::Mutex;
 use serde_json::{Map, Value};
+use tokio::runtime::Handle;
 use tokio::sync::mpsc::unbounded_channel;
 
 use crate::builder::Jaato;
@@ -27,6 +29,10 @@ use crate::events::{EventCallback, SessionEvents};
 use crate::ledger::{LedgerRecorder, LedgerTap};
 use crate::permission::{CallbackAsker, WaitingPrompts};
 use crate::turn::Turn;
+
+/// The longest wait for a turn that [`Session::close`] has cancelled. A turn that no one polls does
+/// not end.
+const TURN_END_MAX: Duration = Duration::from_secs(1);
 
 /// Prepares a session. Every option has a default: no tool needs more than its rules allow, no user
 /// is asked, nothing is saved.
@@ -42,7 +48,8 @@ pub struct SessionBuilder {
 #[derive(Clone)]
 struct SessionTemplate {
     asker: Option<Arc<dyn UserAsker>>,
-    prompts: Arc<WaitingPrompts>,
+    /// The prompts that wait for [`SessionHandle::answer`], if they are answered that way.
+    prompts: Option<Arc<WaitingPrompts>>,
     sinks: Vec<Arc<dyn EventSink>>,
     ledger: Option<Arc<dyn LedgerRecorder>>,
     allow: Vec<String>,
@@ -71,10 +78,12 @@ pub(crate) enum SaveTarget {
     Continued(PathBuf, SessionId),
 }
 
-/// A conversation. It ends when it is dropped; [`Session::close`] also waits for the end.
+/// A conversation. It ends some time after it is dropped. Before [`Jaato::resume`] continues the
+/// same session, await [`Session::close`] and drop its turns.
 pub struct Session {
     state: Arc<SessionState>,
-    runtime: tokio::runtime::Handle,
+    /// Where a dropped session ends. `None` after [`Session::close`].
+    runtime: Option<Handle>,
 }
 
 /// Reaches a session from any thread, also while a turn runs. Clones share the session.
@@ -90,8 +99,8 @@ struct SessionState {
     current: Mutex<CurrentSession>,
     running: Mutex<BTreeMap<u64, Cancel>>,
     turns: AtomicU64,
-    /// Whether the next turn must take changed request options.
-    is_changed: Mutex<bool>,
+    /// Whether the next turns stream, if [`SessionHandle::set_streaming`] said so.
+    is_streaming: Mutex<Option<bool>>,
 }
 
 /// The identity of the session, which changes when it is reset.
@@ -105,7 +114,7 @@ impl SessionBuilder {
     pub(crate) fn new(jaato: Jaato, save: SaveTarget) -> Self {
         let template = SessionTemplate {
             asker: None,
-            prompts: Arc::default(),
+            prompts: None,
             sinks: Vec::new(),
             ledger: None,
             allow: Vec::new(),
@@ -167,7 +176,7 @@ impl SessionBuilder {
 
     /// Answers permission prompts by a function. [`allow`](crate::allow) and
     /// [`deny`](crate::deny) make answers, and each of `prompt.answers` is one.
-    pub fn on_permission<F, A>(mut self, answer: F) -> Self
+    pub fn on_permission<F, A>(self, answer: F) -> Self
     where
         F: Fn(PermissionPrompt) -> A + Send + Sync + 'static,
         A: Future<Output = PermissionAnswer> + Send + 'static,
@@ -176,22 +185,23 @@ impl SessionBuilder {
             let answer = answer(prompt);
             async move { Ok(answer.await) }
         };
-        self.template.asker = Some(Arc::new(CallbackAsker(ask)));
-        self
+        self.asker(Arc::new(CallbackAsker(ask)))
     }
 
     /// Leaves permission prompts to [`SessionHandle::answer`]. The prompt is an event of the turn,
-    /// which waits for the answer.
-    pub fn answer_by_handle(mut self) -> Self {
-        let prompts = Arc::clone(&self.template.prompts);
-        let wait = move |prompt: PermissionPrompt| Arc::clone(&prompts).wait(prompt.call_id);
-        self.template.asker = Some(Arc::new(CallbackAsker(wait)));
-        self
+    /// which waits for the answer. Prompts of sessions that plugins open are events of it too.
+    pub fn answer_by_handle(self) -> Self {
+        let prompts = Arc::<WaitingPrompts>::default();
+        let waiting = Arc::clone(&prompts);
+        let wait = move |prompt: PermissionPrompt| Arc::clone(&waiting).wait(prompt.call_id);
+        let mut builder = self.asker(Arc::new(CallbackAsker(wait)));
+        builder.template.prompts = Some(prompts);
+        builder
     }
 
     /// Asks the user in the program's own way: permission prompts, forms, secrets.
     pub fn asker(mut self, asker: Arc<dyn UserAsker>) -> Self {
-        self.template.asker = Some(asker);
+        (self.template.asker, self.template.prompts) = (Some(asker), None);
         self
     }
 
@@ -201,7 +211,9 @@ impl SessionBuilder {
         self
     }
 
-    /// Calls a function for each event, also between turns and of sessions that plugins open.
+    /// Calls a function for each event, also between turns and of sessions that plugins open. It
+    /// must return quickly, and must not call the session or its handle except for
+    /// [`SessionHandle::answer`].
     pub fn on_event(self, receive: impl Fn(EventEnvelope) + Send + Sync + 'static) -> Self {
         self.events(Arc::new(EventCallback(receive)))
     }
@@ -212,7 +224,7 @@ impl SessionBuilder {
         self
     }
 
-    /// Hands the ledger's records to the program, beside the ledger's file if there is one.
+    /// Hands the ledger's records to the program, in addition to the ledger's file if there is one.
     pub fn ledger(mut self, recorder: Arc<dyn LedgerRecorder>) -> Self {
         self.template.ledger = Some(recorder);
         self
@@ -256,9 +268,7 @@ impl SessionBuilder {
 
     /// Names the session in permission prompts, if it is not the main agent.
     pub fn agent(mut self, name: &str, opener: Option<&SessionId>) -> Self {
-        let opener = opener.cloned().unwrap_or_else(|| SessionId::from("program"));
-        self.template.agent =
-            Some(Agent { name: name.to_owned(), opener, hold: DeadlineHold::default() });
+        self.template.agent = Some(to_agent(name, opener));
         self
     }
 
@@ -277,15 +287,26 @@ impl SessionBuilder {
     /// Opens the session. Contacts no server.
     ///
     /// # Errors
-    /// If no provider offers the model, a tool does not exist, or a saved session cannot be
-    /// continued.
+    /// If no provider offers the model, a tool does not exist, a saved session cannot be continued,
+    /// or both a folder and a saver were given.
     pub fn open(self) -> Result<Session> {
-        let Self { jaato, template, history, save } = self;
+        let Self { jaato, mut template, history, save } = self;
+        let is_continued = matches!(save, SaveTarget::Continued(..));
+        if template.saver.is_some() && !matches!(save, SaveTarget::Nothing) {
+            let text = "a session cannot be saved both in a folder and by the program's own saver";
+            return Err(Error::new(ErrorKind::Configuration, text)
+                .with_hint("leave out `saver`, or the folder of `save_in` or `resume`"));
+        }
         let events = template.distribute_events();
         let mut options = template.options(&events);
         options.saving = save.into_saving(&jaato)?;
         let history = to_history(history)?;
         let session = jaato.runtime().session_from(history, options)?;
+        if is_continued {
+            // A reset keeps the model and the mode that the session was saved with.
+            template.model.get_or_insert(session.facts().model);
+            template.mode.get_or_insert(session.rules().lock().mode);
+        }
         let state = SessionState {
             current: Mutex::new(CurrentSession::of(&session)),
             session: tokio::sync::Mutex::new(session),
@@ -294,10 +315,9 @@ impl SessionBuilder {
             events,
             running: Mutex::default(),
             turns: AtomicU64::new(0),
-            is_changed: Mutex::new(false),
+            is_streaming: Mutex::new(None),
         };
-        let runtime = tokio::runtime::Handle::current();
-        Ok(Session { state: Arc::new(state), runtime })
+        Ok(Session { state: Arc::new(state), runtime: Some(Handle::current()) })
     }
 }
 
@@ -305,7 +325,7 @@ impl SessionTemplate {
     fn distribute_events(&self) -> Arc<SessionEvents> {
         let clock = Arc::clone(&self.clock);
         let ledger = self.ledger.clone().map(|to| LedgerTap::new(clock, to));
-        SessionEvents::new(self.sinks.clone(), ledger)
+        SessionEvents::new(self.sinks.clone(), ledger, self.prompts.clone())
     }
 
     fn options(&self, events: &Arc<SessionEvents>) -> SessionOptions {
@@ -366,7 +386,9 @@ impl Session {
         let (to, events) = unbounded_channel();
         let running = Box::pin(async move {
             let mut session = state.session.lock().await;
-            state.apply_changes(&mut session);
+            if let Some(is_streaming) = *state.is_streaming.lock() {
+                session.set_streaming(is_streaming);
+            }
             let events = state.events.send_to(session.id().clone(), to);
             let report = session.turn(prompt, &cancel).await;
             session.written().await;
@@ -392,7 +414,8 @@ impl Session {
     }
 
     /// Begins again with this conversation, as a new session with the same options. Waits for a
-    /// running turn. What the old session saved stays as it is, and the new one is not saved.
+    /// running turn, so poll or drop it. What the old session saved stays as it is, and the new one
+    /// is not saved.
     ///
     /// # Errors
     /// If the entries are not a valid conversation. The session then stays as it is.
@@ -408,7 +431,8 @@ impl Session {
         Ok(())
     }
 
-    /// Answers with another model from the next turn on.
+    /// Answers with another model from the next turn on. Waits for a running turn, so poll or drop
+    /// it.
     ///
     /// # Errors
     /// If no provider offers it.
@@ -420,46 +444,47 @@ impl Session {
         Ok(())
     }
 
-    /// Changes the session's name in permission prompts: `None` for the main agent. Begins again
-    /// with the same conversation, as [`Session::reset`].
+    /// Changes the session's name in permission prompts, from the next one on: `None` for the main
+    /// agent.
     ///
     /// # Errors
-    /// As [`Session::reset`].
-    pub async fn set_agent(&self, agent: Option<&str>) -> Result<()> {
-        self.state.template.lock().agent = agent.map(|name| Agent {
-            name: name.to_owned(),
-            opener: SessionId::from("program"),
-            hold: DeadlineHold::default(),
-        });
-        self.reset(self.history()).await
+    /// If the session has ended.
+    pub fn set_agent(&self, agent: Option<&str>) -> Result<()> {
+        let agent = agent.map(|name| to_agent(name, None));
+        self.state.template.lock().agent.clone_from(&agent);
+        self.state.handle().set_agent(agent)
     }
 
     /// Calls a tool of the session for the program itself: no permission prompt, no entry in the
-    /// history.
+    /// history. Does not wait for a running turn.
     ///
     /// # Errors
     /// If the tool does not exist, its arguments do not match, or it fails.
     pub async fn call(&self, tool: &str, arguments: Value) -> Result<Map<String, Value>> {
-        let session = self.state.session.lock().await;
-        let output = session.call(&ToolName::from(tool), arguments, &Cancel::new()).await?;
-        Ok(output.content)
+        let (handle, tool) = (self.state.handle(), ToolName::from(tool));
+        Ok(handle.call(&tool, arguments, &Cancel::new()).await?.content)
     }
 
-    /// Ends the session and waits until its plugins and programs have ended.
-    pub async fn close(self) {
+    /// Ends the session and waits until its plugins and programs have ended. Cancels a running
+    /// turn.
+    pub async fn close(mut self) {
         self.handle().stop();
-        let id = self.id();
-        self.state.session.lock().await.written().await;
-        self.state.jaato.runtime().close_session(&id).await;
+        // Without an end of the turn, only the history so far is written.
+        drop(tokio::time::timeout(TURN_END_MAX, self.state.session.lock()).await);
+        self.state.handle().written().await;
+        self.state.close().await;
+        self.runtime = None;
     }
 }
 
 impl Drop for Session {
     fn drop(&mut self) {
-        let (id, jaato) = (self.id(), self.state.jaato.clone());
+        let Some(runtime) = self.runtime.take() else { return };
         self.handle().stop();
-        // Nothing remains to be closed after `close`, or on a runtime that has ended.
-        drop(self.runtime.spawn(async move { jaato.runtime().close_session(&id).await }));
+        // The task holds the session, so that plugins still hear about its end.
+        let state = Arc::clone(&self.state);
+        // A runtime that has ended drops the task.
+        drop(runtime.spawn(async move { state.close().await }));
     }
 }
 
@@ -482,16 +507,14 @@ impl SessionHandle {
     /// Answers a permission prompt of a session with [`SessionBuilder::answer_by_handle`]. Returns
     /// false if no prompt waits for this call.
     pub fn answer(&self, call: &CallId, answer: PermissionAnswer) -> bool {
-        self.0.template.lock().prompts.answer(call, answer)
+        let prompts = self.0.template.lock().prompts.clone();
+        prompts.is_some_and(|prompts| prompts.answer(call, answer))
     }
 
-    /// Streams answers, or gets each one whole, from the next turn on.
-    pub fn set_streaming(&self, stream: bool) {
-        let mut template = self.0.template.lock();
-        if template.request.stream.unwrap_or(true) != stream {
-            template.request.stream = Some(stream);
-            *self.0.is_changed.lock() = true;
-        }
+    /// Streams answers, or gets each one whole, from the next turn on. A provider without this
+    /// option keeps its own way.
+    pub fn set_streaming(&self, is_streaming: bool) {
+        *self.0.is_streaming.lock() = Some(is_streaming);
     }
 
     /// Returns the model and its tokens so far.
@@ -504,28 +527,27 @@ impl SessionHandle {
     /// # Errors
     /// If the session has ended.
     pub fn set_mode(&self, mode: PolicyMode) -> Result<()> {
-        self.0.current.lock().handle.set_mode(mode)
+        self.0.handle().set_mode(mode)?;
+        self.0.template.lock().mode = Some(mode);
+        Ok(())
     }
 }
 
 impl SessionState {
+    /// Returns the handle of the session as it is now. No lock is held while it is used.
+    fn handle(&self) -> session_loop::SessionHandle {
+        self.current.lock().handle.clone()
+    }
+
     fn history(&self) -> Vec<HistoryEntry> {
-        let entries = match self.session.try_lock() {
-            Ok(session) => session.history().entries().to_vec(),
-            Err(_) => self.current.lock().handle.record().unwrap_or_default(),
-        };
+        // The state holds the session, which therefore still exists.
+        let entries = self.handle().record().unwrap_or_default();
         entries.iter().map(|entry| HistoryEntry::clone(entry)).collect()
     }
 
-    /// Takes request options that were changed since the last turn.
-    fn apply_changes(&self, session: &mut session_loop::Session) {
-        if !std::mem::take(&mut *self.is_changed.lock()) {
-            return;
-        }
-        let (model, request) = (session.facts().model, self.template.lock().request.clone());
-        // The model answers already, so that only a provider without this option refuses it. It
-        // then does what it always does.
-        let _ = self.jaato.runtime().change_model(session, &model, &request);
+    async fn close(&self) {
+        let id = self.current.lock().id.clone();
+        self.jaato.runtime().close_session(&id).await;
     }
 }
 
@@ -559,6 +581,12 @@ impl Drop for RunningTurn {
             self.cancel.cancel();
         }
     }
+}
+
+/// Returns the identity of a session that the program opens. It has rules of its own.
+fn to_agent(name: &str, opener: Option<&SessionId>) -> Agent {
+    let opener = opener.cloned().unwrap_or_else(|| SessionId::from("program"));
+    Agent { name: name.to_owned(), opener, shares_rules: false, hold: DeadlineHold::default() }
 }
 
 fn to_history(entries: Vec<HistoryEntry>) -> Result<History> {

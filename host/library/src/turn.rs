@@ -57,10 +57,8 @@ impl Turn {
             self.report = Some(report);
             self.guard.end();
         }
-        match self.events.poll_recv(cx) {
-            Poll::Pending if self.running.is_none() => Poll::Ready(None),
-            polled => polled,
-        }
+        // The turn's end closes the channel, behind the last event.
+        self.events.poll_recv(cx)
     }
 }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use jaato_library::testing::{ScriptedProvider, ScriptedProviderAction as Say};
 use jaato_library::types::{Event, Outcome, Role};
-use jaato_library::{Jaato, blocking};
+use jaato_library::{Jaato, Tool, blocking};
 use serde_json::json;
 
 use crate::support::{builder, call_add, events_of, say, script};
@@ -57,6 +57,48 @@ async fn turn_that_fails_ends_with_the_error() {
     let session = jaato.session().open().unwrap();
     let error = session.send("Hello.").await.unwrap_err();
     assert!(error.message.contains("the script has no answer"), "{error}");
+}
+
+#[tokio::test]
+async fn turn_with_many_buffered_events_yields_all_of_them() {
+    // More than tokio lets one task take at once.
+    let deltas = vec![Say::text("x"); 300];
+    let jaato = builder(&script([deltas.clone(), deltas])).start().await.unwrap();
+    let session = jaato.session().open().unwrap();
+    let events = events_of(&mut session.send("Tell me a story.")).await;
+    let pieces = events.iter().filter(|event| matches!(event, Event::TextDelta { .. })).count();
+    assert_eq!(pieces, 300);
+    assert!(matches!(events.last(), Some(Event::TurnFinished { .. })), "{:?}", events.last());
+    assert_eq!(session.send("Again.").await.unwrap().text.len(), 300);
+}
+
+#[tokio::test(start_paused = true)]
+async fn turn_that_no_one_polls_delays_neither_the_end_nor_a_call() {
+    let jaato = builder(&script([vec![Say::text("Once "), Say::Hang]])).start().await.unwrap();
+    let session = jaato.session().open().unwrap();
+    let mut turn = session.send("Tell me a story.");
+    while !matches!(turn.next().await.unwrap(), Event::TextDelta { .. }) {}
+    let sum = session.call("add", json!({ "a": 1, "b": 2 })).await.unwrap();
+    assert_eq!(sum["sum"], 3.0);
+    session.close().await;
+    assert_eq!(turn.await.unwrap().outcome, Outcome::Cancelled);
+}
+
+#[tokio::test]
+async fn function_of_a_tool_calls_its_own_session() {
+    let shared = Arc::<std::sync::OnceLock<jaato_library::Session>>::default();
+    let own = Arc::clone(&shared);
+    let twice = Tool::new("twice", "Adds twice.", json!({ "type": "object" }), move |_, _| {
+        let own = Arc::clone(&own);
+        async move { own.get().unwrap().call("add", json!({ "a": 2, "b": 2 })).await }
+    });
+    let model = script([vec![Say::call("1", "twice", json!({}))], say("Four.")]);
+    let jaato = builder(&model).tool(twice.allowed()).start().await.unwrap();
+    assert!(shared.set(jaato.session().open().unwrap()).is_ok());
+    let session = shared.get().unwrap();
+    assert_eq!(session.send("What is 2 + 2?").await.unwrap().text, "Four.");
+    let said = serde_json::to_string(&session.history()).unwrap();
+    assert!(said.contains("4.0"), "{said}");
 }
 
 #[tokio::test]
@@ -146,7 +188,8 @@ fn program_without_tokio_waits_for_turns() {
     let sum = jaato.call("add", json!({ "a": 1, "b": 2 })).unwrap();
     assert_eq!(sum["sum"], 3.0);
     session.close();
-    jaato.close();
+    let ended = jaato.close();
+    assert!(ended.processes.is_empty() && ended.resources.is_empty());
 }
 
 #[test]

@@ -77,7 +77,8 @@ fn runtime_creates_sessions_with_their_own_tools_and_instructions() {
     let tools = |at: usize| -> Vec<String> {
         requests[at].tools.iter().map(|tool| tool.name.to_string()).collect()
     };
-    assert_eq!((tools(0), tools(1)), (vec!["add".into(), "word_count".into()], vec!["add".into()]));
+    let all = ["add", "delegate", "word_count"].map(str::to_owned).to_vec();
+    assert_eq!((tools(0), tools(1)), (all, vec!["add".to_owned()]));
     assert!(requests[1].system.contains("You review.") && requests[1].model == "other");
     let missing = runtime.create_session("my/m", Some(&["web_search"]), None).err().unwrap();
     assert_eq!(missing.message, "there is no plugin `web_search`");
@@ -125,13 +126,15 @@ fn executor_checks_permission_and_continues_in_the_background() {
 #[test]
 fn provider_streams_and_is_cancelled_by_its_token() {
     let model = script([call_add("1"), say("It is 42."), vec![Say::text("Once "), Say::Hang]]);
-    let jaato = blocking::BlockingJaato::start(builder(&model)).unwrap();
+    let builder = builder(&model).configure(|config| config.session.seed = Some(7));
+    let jaato = blocking::BlockingJaato::start(builder).unwrap();
     let mut provider = ModelProviderPlugin::connect(&jaato, "my/model").unwrap();
     assert!(provider.supports_streaming());
     provider.create_session("Be brief.", vec![add().spec().clone()], Vec::new());
     let token = CancelToken::new();
     let response = provider.send_message_streaming("What is 2 + 40?", |_| {}, &token).unwrap();
     assert_eq!(response.finish_reason, FinishReason::ToolUse);
+    assert_eq!(model.requests()[0].options.seed, Some(7));
     let content = json!({ "sum": 42 }).as_object().cloned().unwrap();
     let result =
         ToolResult { call_id: "1".into(), name: "add".into(), content, ..ToolResult::default() };

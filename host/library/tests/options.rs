@@ -3,11 +3,13 @@
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
-use jaato_library::ports::{Gate, SessionClock};
+use jaato_library::ports::{
+    Gate, SavedState, SessionClock, SessionSaver, SharedObjects, SharedRules,
+};
 use jaato_library::testing::ScriptedProviderAction as Say;
-use jaato_library::types::permission_prompt::PermissionAnswer;
-use jaato_library::types::{Event, ToolName};
-use jaato_library::{Configuration, HistoryEntry, Jaato, Tool, allow, deny};
+use jaato_library::types::permission_prompt::{PermissionAnswer, PermissionDecision};
+use jaato_library::types::{Event, Part, RequestOptions, ToolCall, ToolName, ToolResult};
+use jaato_library::{Configuration, ErrorKind, HistoryEntry, Jaato, PolicyMode, Tool, allow, deny};
 use parking_lot::Mutex;
 use serde_json::json;
 
@@ -135,6 +137,124 @@ async fn saved_session_continues_in_another_host() {
 }
 
 #[tokio::test]
+async fn closed_session_continues_at_once_in_the_same_host() {
+    let folder = tempfile::tempdir().unwrap();
+    let model = script([say("A."), call_add("1"), say("B."), call_add("2"), say("C.")]);
+    let jaato = builder(&model).start().await.unwrap();
+    let session = jaato.session().model("my/other").save_in(folder.path()).open().unwrap();
+    session.send("a").await.unwrap();
+    session.handle().set_mode(PolicyMode::ReadOnly).unwrap();
+    let id = session.id();
+    session.close().await;
+    let session = jaato.resume(folder.path(), id.as_str()).allow_all().open().unwrap();
+    // Lets a task run that would end the session again.
+    tokio::task::yield_now().await;
+    assert_eq!(decision(&session).await, (false, "mode.read_only".to_owned()));
+    assert_eq!(session.handle().facts().model, "my/other");
+    session.reset([]).await.unwrap();
+    assert_eq!(decision(&session).await, (false, "mode.read_only".to_owned()));
+    let models: Vec<_> = model.requests().iter().map(|request| request.model.clone()).collect();
+    assert!(models.iter().all(|model| model == "other"), "{models:?}");
+    session.close().await;
+}
+
+/// Notes that something was saved.
+#[derive(Default)]
+struct Noting(Mutex<usize>);
+
+impl SessionSaver for Noting {
+    fn save_record(&self, entries: &[Arc<HistoryEntry>]) {
+        *self.0.lock() = entries.len();
+    }
+
+    fn save_rules(&self, _: &SharedRules) {}
+
+    fn save_state(&self, _: SavedState, _: &SharedObjects) {}
+
+    fn save_name(&self, _: &str) {}
+
+    fn call_starts<'a>(&'a self, _: &'a ToolCall) -> BoxFuture<'a, jaato_library::Result<()>> {
+        Box::pin(std::future::ready(Ok(())))
+    }
+
+    fn save_now(&self) {}
+
+    fn written(&self) -> BoxFuture<'_, ()> {
+        Box::pin(std::future::ready(()))
+    }
+
+    fn is_saving(&self) -> bool {
+        true
+    }
+
+    fn call_ended(&self, _: &ToolResult) {}
+}
+
+#[tokio::test]
+async fn session_is_saved_by_the_program_or_in_a_folder_but_not_both() {
+    let folder = tempfile::tempdir().unwrap();
+    let jaato = builder(&script([say("A.")])).start().await.unwrap();
+    let saver = Arc::new(Noting::default());
+    let session = jaato.session().saver(Arc::clone(&saver) as _).open().unwrap();
+    session.send("a").await.unwrap();
+    assert_eq!(*saver.0.lock(), 2);
+    for builder in [jaato.session().save_in(folder.path()), jaato.resume(folder.path(), "id")] {
+        let error = builder.saver(Arc::clone(&saver) as _).open().err().unwrap();
+        assert!(error.message.contains("the program's own saver"), "{error}");
+    }
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
+}
+
+#[tokio::test]
+async fn changed_model_gets_the_request_options_of_the_session() {
+    let model = script([say("A."), say("B.")]);
+    let jaato = builder(&model).start().await.unwrap();
+    let mut options = RequestOptions::default();
+    options.seed = Some(7);
+    let session = jaato.session().request(options).open().unwrap();
+    session.send("a").await.unwrap();
+    session.change_model("my/other").await.unwrap();
+    assert!(session.change_model("mi/other").await.is_err());
+    session.send("b").await.unwrap();
+    let requests = model.requests().into_iter();
+    let asked: Vec<_> = requests.map(|request| (request.model, request.options.seed)).collect();
+    assert_eq!(asked, [("default".to_owned(), Some(7)), ("other".to_owned(), Some(7))]);
+    assert_eq!(session.handle().facts().model, "my/other");
+}
+
+#[tokio::test]
+async fn caps_of_a_session_end_its_turns() {
+    let model = script([call_add("1"), say("Never.")]);
+    let jaato = builder(&model).start().await.unwrap();
+    let caps = jaato_library::config::Caps { steps: Some(1), ..Default::default() };
+    let session = jaato.session().allow("add").caps(caps).open().unwrap();
+    assert_eq!(session.send("a").await.unwrap_err().kind, ErrorKind::LimitReached);
+    assert_eq!(model.requests().len(), 1);
+}
+
+#[tokio::test]
+async fn agent_of_the_program_has_a_name_in_prompts_and_answers_of_its_own_turns() {
+    let [a, b, c] = ["1", "2", "3"].map(call_add);
+    let model = script([a, say("A."), b, say("B."), c, say("C.")]);
+    let jaato = builder(&model).start().await.unwrap();
+    let asked = Arc::new(Mutex::new(Vec::new()));
+    let told = Arc::clone(&asked);
+    let session = jaato.session().agent("scout", None).on_permission(move |prompt| {
+        told.lock().push(format!("{} {}", prompt.agent_type, prompt.agent_name));
+        let once = PermissionAnswer::once(PermissionDecision::AllowInTurn);
+        async move { PermissionAnswer { pattern: Some(0), ..once } }
+    });
+    let session = session.open().unwrap();
+    let id = session.id();
+    for agent in [Some("scout"), Some("reviewer"), None] {
+        session.set_agent(agent).unwrap();
+        assert!(decision(&session).await.0);
+    }
+    assert_eq!(*asked.lock(), ["subagent scout", "subagent reviewer", "main "]);
+    assert_eq!((session.id(), session.history().len()), (id, 12));
+}
+
+#[tokio::test]
 async fn conversation_survives_as_json_and_resets_a_session() {
     let model = script([say("One."), say("Two."), say("Three.")]);
     let jaato = builder(&model).start().await.unwrap();
@@ -192,15 +312,32 @@ async fn ledger_events_and_clock_are_the_programs_own() {
 }
 
 #[tokio::test]
-async fn streaming_can_be_switched_between_turns() {
-    let model = script([say("A."), say("B.")]);
+async fn streaming_changes_nothing_else_and_survives_a_reset() {
+    let model = script([
+        vec![Say::Thought("hm".to_owned()), Say::text("A.")],
+        say("B."),
+        say("C."),
+        say("D."),
+    ]);
     let jaato = builder(&model).start().await.unwrap();
-    let session = jaato.session().open().unwrap();
+    let changes = Arc::new(Mutex::new(0));
+    let counted = Arc::clone(&changes);
+    let session = jaato.session().on_event(move |envelope| {
+        *counted.lock() += usize::from(matches!(envelope.event, Event::ModelChanged { .. }));
+    });
+    let session = session.open().unwrap();
     session.send("a").await.unwrap();
     session.handle().set_streaming(false);
     session.send("b").await.unwrap();
+    let thought = &model.requests()[1].messages[1].parts[0];
+    assert!(matches!(thought, Part::Thought { .. }), "{thought:?}");
+    session.reset([]).await.unwrap();
+    session.send("c").await.unwrap();
+    session.handle().set_streaming(true);
+    session.send("d").await.unwrap();
     let asked: Vec<_> = model.requests().iter().map(|request| request.options.stream).collect();
-    assert_eq!(asked, [None, Some(false)]);
+    assert_eq!(asked, [None, Some(false), Some(false), None]);
+    assert_eq!(*changes.lock(), 0);
 }
 
 #[tokio::test]
@@ -242,6 +379,15 @@ async fn key_of_a_provider_that_no_plugin_offers_is_refused() {
     let error = jaato.start().await.err().unwrap();
     assert!(error.message.contains("no plugin has a provider `openai`"), "{error}");
     assert!(!error.to_string().contains("secret-key"));
+}
+
+#[tokio::test]
+async fn model_of_an_unknown_provider_is_refused_with_the_known_ones() {
+    let jaato = builder(&script([])).start().await.unwrap();
+    let error = jaato.session().model("mi/model").open().err().unwrap();
+    let hint = error.hint.unwrap_or_default();
+    assert!(hint.starts_with("plugin files are not searched"), "{hint}");
+    assert!(hint.ends_with("known providers are: my"), "{hint}");
 }
 
 #[tokio::test]

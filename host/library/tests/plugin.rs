@@ -1,10 +1,16 @@
 //! A plugin that is linked into the program: a tool, a provider, a gc, hooks, an environment.
 
 use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
+use std::time::Duration;
 
-use jaato_library::Jaato;
+use jaato_library::testing::ScriptedProviderAction as Say;
 use jaato_library::types::Event;
-use jaato_plugin_sdk::hooks::{BeforePrompt, BeforeTool, GuardAnswer, Hook, Hooks, PromptAddition};
+use jaato_library::{Jaato, allow};
+use jaato_plugin_sdk::child::ChildOpen;
+use jaato_plugin_sdk::hooks::{
+    BeforePrompt, BeforeTool, GuardAnswer, Hook, Hooks, PromptAddition, SessionEnd,
+};
 use jaato_plugin_sdk::prelude::*;
 use jaato_plugin_sdk::process::{ProcessControl, ProcessEvents, Spawn};
 use jaato_plugin_sdk::types::execution::{
@@ -12,8 +18,9 @@ use jaato_plugin_sdk::types::execution::{
 };
 use jaato_plugin_sdk_environment::files::{AllowedFolder, ConfinedFiles, ConfinedFilesSettings};
 use jaato_plugin_sdk_environment::{ExecutionEnvironment, HostFiles, NoTerminals, Shell};
+use tokio::sync::watch;
 
-use crate::support::{builder, events_of, say, script};
+use crate::support::{builder, call_add, events_of, say, script};
 
 /// The plugin's state: the host.
 pub struct Plugin {
@@ -23,6 +30,10 @@ pub struct Plugin {
 impl State for Plugin {
     async fn create(home: &Home, _saved: Option<Value>) -> Result<Self> {
         Ok(Self { home: home.clone() })
+    }
+
+    fn describe(description: &mut Description) {
+        description.services = vec!["session.open".to_owned()];
     }
 }
 
@@ -35,6 +46,21 @@ pub async fn word_count(
 ) -> Result<Output> {
     Ok(Output::json(json!({ "words": text.split_whitespace().count() })))
 }
+
+/// Lets another session answer.
+#[tool_fn]
+pub async fn delegate(
+    cx: &Cx<Plugin>,
+    /// The question.
+    question: String,
+) -> Result<Output> {
+    let open = ChildOpen { name: "helper".to_owned(), ..ChildOpen::default() };
+    let turn = cx.open_session(&open).await?.ask(question).await?;
+    Ok(Output::json(json!({ "answer": turn.text })))
+}
+
+/// The models of the sessions that have ended.
+static ENDED: LazyLock<watch::Sender<Vec<String>>> = LazyLock::new(watch::Sender::default);
 
 /// Says what the user says.
 pub struct Parrot;
@@ -86,7 +112,7 @@ pub struct Careful;
 impl Hooks for Careful {
     type State = Plugin;
 
-    const ASKED: &'static [Hook] = &[Hook::BeforePrompt, Hook::BeforeTool];
+    const ASKED: &'static [Hook] = &[Hook::BeforePrompt, Hook::BeforeTool, Hook::SessionEnd];
 
     async fn before_prompt(_cx: &Cx<Plugin>, asked: BeforePrompt) -> Result<PromptAddition> {
         match asked.prompt.contains("moon") {
@@ -100,6 +126,11 @@ impl Hooks for Careful {
             Some(text) if text.contains("secret") => Ok(GuardAnswer::deny("it is secret")),
             _ => Ok(GuardAnswer::GoOn),
         }
+    }
+
+    async fn session_end(_cx: &Cx<Plugin>, asked: SessionEnd) -> Result<()> {
+        ENDED.send_modify(|models| models.push(asked.context.model));
+        Ok(())
     }
 }
 
@@ -235,4 +266,40 @@ async fn plugin_and_closure_answer_in_one_session() {
     session.send("Hello.").await.unwrap();
     let names: Vec<_> = model.requests()[0].tools.iter().map(|it| it.name.to_string()).collect();
     assert_eq!(names, ["add", "word_count"]);
+}
+
+#[tokio::test]
+async fn plugin_hears_about_the_end_of_a_dropped_session() {
+    let jaato = builder(&script([say("Hello.")])).plugin(crate::__jaato::MODULE);
+    let jaato = jaato.start().await.unwrap();
+    let session = jaato.session().model("my/dropped").open().unwrap();
+    session.send("Hello.").await.unwrap();
+    drop(session);
+    let mut ended = ENDED.subscribe();
+    let is_told = |models: &Vec<String>| models.iter().any(|model| model == "my/dropped");
+    let told = tokio::time::timeout(Duration::from_secs(30), ended.wait_for(is_told));
+    drop(told.await.unwrap().unwrap());
+    jaato.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn prompt_of_a_session_that_a_plugin_opens_is_an_event_of_the_turn() {
+    let delegate = Say::call("1", "delegate", json!({ "question": "What is 2 + 40?" }));
+    let model = script([vec![delegate], call_add("2"), say("42."), say("It is 42.")]);
+    let jaato = builder(&model).plugin(crate::__jaato::MODULE);
+    // Without an answer, the call is denied.
+    let jaato = jaato.configure(|config| config.permissions.answer_ms = 10_000);
+    let jaato = jaato.start().await.unwrap();
+    let session = jaato.session().allow("delegate").answer_by_handle().open().unwrap();
+    let (handle, mut turn, mut asked) = (session.handle(), session.send("Ask."), Vec::new());
+    while let Some(event) = turn.next().await {
+        if let Event::PermissionAsked(prompt) = event {
+            assert!(handle.answer(&prompt.call_id, allow()));
+            asked.push((prompt.tool.to_string(), prompt.agent_name));
+        }
+    }
+    assert_eq!(asked, [("add".to_owned(), "helper".to_owned())]);
+    assert_eq!(turn.await.unwrap().text, "It is 42.");
+    session.close().await;
+    jaato.close().await;
 }

@@ -1,7 +1,6 @@
 //! Opens a plugin file: loads it, checks its version of the boundary, and keeps it loaded forever.
 
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use abi_stable::StableAbi;
 use abi_stable::library::{AbiHeaderRef, LibHeader, LibraryError, RootModule, RootModuleError};
@@ -11,6 +10,7 @@ use jaato_plugin_api::abi::{FactoryBox, LogBox, PluginModuleRef};
 use jaato_plugin_api::{EXPORT_NAME, EXPORT_NAME_C1, c1};
 use jaato_plugin_engine::{Culprit, culprit, run_plugin_code};
 use jaato_types::{Description, Error, ErrorKind, Frame, Manifest, ManifestError};
+use parking_lot::Mutex;
 
 use crate::c_entry::{self, CFunctionTable};
 use crate::error::{LoadError, LoadProblem};
@@ -134,9 +134,12 @@ fn misbehaved_error(opened: &OpenedPlugin, what: impl std::fmt::Display) -> Erro
 /// Gets the factory of a linked plugin. Its sdk replaces the panic hook, which the plugin shares
 /// with the program. Panics outside of plugin code continue to reach the program's own hook.
 fn with_panic_hook_of_program<T>(get_factory: impl FnOnce() -> T) -> T {
-    static FIRST: AtomicBool = AtomicBool::new(true);
-    // All linked plugins share one sdk, which sets its hook only once.
-    if !FIRST.swap(false, Ordering::SeqCst) {
+    static IS_SET: Mutex<bool> = Mutex::new(false);
+    // Held until the hook is complete, because two plugins may start at once.
+    let mut is_set = IS_SET.lock();
+    if *is_set {
+        // All linked plugins share one sdk, which sets its hook only once.
+        drop(is_set);
         return get_factory();
     }
     let of_program = std::panic::take_hook();
@@ -146,6 +149,7 @@ fn with_panic_hook_of_program<T>(get_factory: impl FnOnce() -> T) -> T {
         Culprit::Running(_) => of_plugins(info),
         Culprit::Perhaps(_) | Culprit::Nobody => of_program(info),
     }));
+    *is_set = true;
     made
 }
 

@@ -25,7 +25,7 @@ impl ChildSessionOrigin {
         setup.spent = lent.spent.clone();
         setup.caps = lent.caps.clone();
         let (name, opener, hold) = (asked.name.clone(), self.opener.clone(), lent.hold.clone());
-        setup.agent = Some(Agent { name, opener, hold });
+        setup.agent = Some(Agent { name, opener, shares_rules: true, hold });
         setup.fallbacks.clear();
         if let Some(steps_max) = asked.steps_max {
             setup.limits.steps_max = setup.limits.steps_max.min(steps_max.max(1));

@@ -120,13 +120,18 @@ impl RuntimeHost {
         found.map(|entry| (entry, None)).or_else(preset).ok_or_else(|| {
             let of = model.map(|model| format!(" of the model `{model}`")).unwrap_or_default();
             let text = format!("no plugin offers the provider `{provider}`{of}");
-            let known: Vec<String> = self.provider_names(registry).into_iter().collect();
-            let hint = if let Some(hint) = missing_shipped_hint(&self.setup, registry) {
-                hint
-            } else if known.is_empty() {
-                "no provider plugin was found: `jaato doctor` shows the plugin folders".to_owned()
-            } else {
-                format!("known providers are: {}", known.join(", "))
+            let mut known = self.provider_names(registry);
+            known.extend(self.program.providers.keys().cloned());
+            let known = Vec::from_iter(known).join(", ");
+            let missing = missing_shipped_hint(&self.setup, registry);
+            let hint = match (missing, known.is_empty()) {
+                (Some(missing), true) => missing,
+                (Some(missing), false) => format!("{missing}; known providers are: {known}"),
+                (None, true) => {
+                    "no provider plugin was found: `jaato doctor` shows the plugin folders"
+                        .to_owned()
+                }
+                (None, false) => format!("known providers are: {known}"),
             };
             Error::new(ErrorKind::Configuration, text).with_hint(hint)
         })

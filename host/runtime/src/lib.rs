@@ -126,5 +126,5 @@ pub use prompt::PROMPT_FILE_BYTES_MAX;
 pub use providers::ProviderInfo;
 pub use pull::WeightsSource;
 pub use runtime::{ListedModel, ModelState, Runtime, ShutdownReport};
-pub use session::OfferedTools;
+pub use session::{OfferedTools, SessionCloser};
 pub use start_session::SessionOptions;

@@ -2,9 +2,11 @@
 
 use std::sync::Arc;
 
-use jaato_config::NamedModel;
-use jaato_session::{AnsweringModel, ModelSetup, Provider, Session, SharedFacts, WindowOrigin};
-use jaato_types::{Error, ErrorKind, ModelId, RequestOptions, SessionId, ToolName};
+use jaato_config::{Config, NamedModel};
+use jaato_session::{
+    AnsweringModel, ModelCapabilities, ModelSetup, Provider, Session, SharedFacts, WindowOrigin,
+};
+use jaato_types::{Error, ErrorKind, ModelId, Price, RequestOptions, SessionId, ToolName};
 
 use crate::answers;
 use crate::host::RuntimeHost;
@@ -153,20 +155,9 @@ impl RuntimeHost {
             core_tools,
             ..
         } = self.provider_of(model)?;
-
-        let says = config.settings_for_model(named);
-        let known = says.context_limit.or(context_limit);
-        let mut setup = ModelSetup::new(model.clone(), known.unwrap_or(CONTEXT_LIMIT_ASSUMED));
-        setup.origin = match (says.context_limit, context_limit) {
-            (Some(_), _) => WindowOrigin::Configured,
-            (None, Some(_)) => WindowOrigin::Described,
-            (None, None) => WindowOrigin::Assumed,
-        };
-        setup.options = answers::merge_request_options(config, request, &takes, named)?;
-        setup.takes = takes;
+        let known = KnownModel { takes, context_limit, price };
+        let mut setup = model_setup(config, named, request, known)?;
         setup.has_one_conversation = has_one_conversation;
-        setup.is_price_configured = says.price.is_some();
-        setup.price = says.price.or(price);
         let host = Arc::clone(self);
         let provider = PluginProvider::new(host, plugin, names, model.clone(), session.clone());
         let answers = ReadyProvider::Plugin(Arc::new(provider));
@@ -187,18 +178,12 @@ impl RuntimeHost {
         request: &RequestOptions,
         provider: Arc<dyn Provider>,
     ) -> Result<ReadyModel, Error> {
-        let config = &self.setup.config;
-        let says = config.settings_for_model(named);
-        let window = says.context_limit.unwrap_or(CONTEXT_LIMIT_ASSUMED);
-        let mut setup = ModelSetup::new(named.model.clone(), window);
-        setup.origin = match says.context_limit {
-            Some(_) => WindowOrigin::Configured,
-            None => WindowOrigin::Assumed,
+        let takes = ModelCapabilities {
+            options: REQUEST_OPTIONS.map(str::to_owned).into(),
+            ..ModelCapabilities::default()
         };
-        setup.takes.options = REQUEST_OPTIONS.map(str::to_owned).into();
-        setup.options = answers::merge_request_options(config, request, &setup.takes, named)?;
-        setup.is_price_configured = says.price.is_some();
-        setup.price = says.price;
+        let known = KnownModel { takes, context_limit: None, price: None };
+        let setup = model_setup(&self.setup.config, named, request, known)?;
         let answers = ReadyProvider::Program(provider);
         Ok(ReadyModel { setup, answers, core_tokens_max: None, core_tools: Vec::new() })
     }
@@ -276,6 +261,36 @@ impl RuntimeHost {
     }
 }
 
+/// What is known about a model besides its configuration.
+struct KnownModel {
+    takes: ModelCapabilities,
+    context_limit: Option<u64>,
+    price: Option<Price>,
+}
+
+/// Returns the setup of a model. The configuration overrides what is known.
+fn model_setup(
+    config: &Config,
+    named: &NamedModel,
+    request: &RequestOptions,
+    known: KnownModel,
+) -> Result<ModelSetup, Error> {
+    let KnownModel { takes, context_limit, price } = known;
+    let says = config.settings_for_model(named);
+    let window = says.context_limit.or(context_limit).unwrap_or(CONTEXT_LIMIT_ASSUMED);
+    let mut setup = ModelSetup::new(named.model.clone(), window);
+    setup.origin = match (says.context_limit, context_limit) {
+        (Some(_), _) => WindowOrigin::Configured,
+        (None, Some(_)) => WindowOrigin::Described,
+        (None, None) => WindowOrigin::Assumed,
+    };
+    setup.options = answers::merge_request_options(config, request, &takes, named)?;
+    setup.takes = takes;
+    setup.is_price_configured = says.price.is_some();
+    setup.price = says.price.or(price);
+    Ok(setup)
+}
+
 /// The first word of a model's name: `gemini` of `gemini-2.5-flash`.
 fn family(model: &str) -> &str {
     let end = model.find(|sign: char| !sign.is_ascii_alphabetic()).unwrap_or(model.len());
@@ -284,7 +299,43 @@ fn family(model: &str) -> &str {
 
 #[cfg(test)]
 mod tests {
+    use serde::de::{Deserialize as _, Deserializer, Error as _, Visitor, value};
+
     use super::*;
+
+    /// Gets the names of a struct's fields from its derived code.
+    struct FieldNames<'a>(&'a mut Vec<&'static str>);
+
+    impl<'de> Deserializer<'de> for FieldNames<'_> {
+        type Error = value::Error;
+
+        fn deserialize_any<V: Visitor<'de>>(self, _: V) -> Result<V::Value, value::Error> {
+            Err(value::Error::custom("it is not a struct"))
+        }
+
+        fn deserialize_struct<V: Visitor<'de>>(
+            self,
+            _: &'static str,
+            fields: &'static [&'static str],
+            _: V,
+        ) -> Result<V::Value, value::Error> {
+            self.0.extend(fields);
+            Err(value::Error::custom("only the names are read"))
+        }
+
+        serde::forward_to_deserialize_any! {
+            bool i8 i16 i32 i64 i128 u8 u16 u32 u64 u128 f32 f64 char str string bytes byte_buf
+            option unit unit_struct newtype_struct seq tuple tuple_struct map enum identifier
+            ignored_any
+        }
+    }
+
+    #[test]
+    fn provider_of_the_program_gets_every_option() {
+        let mut names = Vec::new();
+        RequestOptions::deserialize(FieldNames(&mut names)).unwrap_err();
+        assert_eq!(names, REQUEST_OPTIONS);
+    }
 
     #[test]
     fn a_family_is_the_first_word() {

@@ -49,12 +49,12 @@ impl ProgramParts {
         self.tools.iter().map(move |tool| KnownTool::new(tool.spec().clone(), plugin.clone(), true))
     }
 
-    /// Writes keys and base URLs into the variables from which the provider's plugin gets them.
+    /// Moves keys and base URLs into the variables from which the provider's plugin gets them.
     ///
     /// # Errors
     /// If no plugin offers a provider, or its plugin names no variable.
     pub(crate) fn set_variables(
-        &self,
+        &mut self,
         setup: &mut Setup,
         registry: &Registry,
     ) -> Result<(), Error> {
@@ -63,14 +63,14 @@ impl ProgramParts {
         }
         let mut variables: BTreeMap<String, _> =
             setup.variables.iter().map(|(name, value)| (name.to_owned(), value.clone())).collect();
-        for (provider, key) in &self.keys {
-            let name = key_variable(registry, provider)
-                .ok_or_else(|| no_variable_error(provider, "API key"))?;
+        for (provider, key) in std::mem::take(&mut self.keys) {
+            let name = key_variable(registry, &provider)
+                .ok_or_else(|| no_variable_error(&provider, "API key"))?;
             variables.insert(name, key.into());
         }
-        for (provider, url) in &self.base_urls {
-            let name = base_url_variable(registry, provider)
-                .ok_or_else(|| no_variable_error(provider, "base URL"))?;
+        for (provider, url) in std::mem::take(&mut self.base_urls) {
+            let name = base_url_variable(registry, &provider)
+                .ok_or_else(|| no_variable_error(&provider, "base URL"))?;
             variables.insert(name, url.into());
         }
         setup.variables = variables.into_iter().collect::<EnvironmentVariables>();

@@ -96,7 +96,7 @@ impl Runtime {
     ///
     /// # Errors
     /// If a key or a base URL is for a provider that no plugin offers.
-    pub async fn start_with(mut setup: Setup, program: ProgramParts) -> Result<Self, Error> {
+    pub async fn start_with(mut setup: Setup, mut program: ProgramParts) -> Result<Self, Error> {
         let supervisor = supervisor(&setup);
         let discovery = discover(&setup, &supervisor).await;
         program.set_variables(&mut setup, &discovery.registry)?;

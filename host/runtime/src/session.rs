@@ -5,17 +5,46 @@ use std::sync::Arc;
 use jaato_catalog::SessionOffer;
 use jaato_session::{Cancel, EventSink, History, Session, SystemPrompt, WantedTools};
 use jaato_types::tools_set::ToolSource;
-use jaato_types::{Error, ToolSpec};
+use jaato_types::{Error, SessionId, ToolSpec};
+use tokio::runtime::Handle;
 
+use crate::host::RuntimeHost;
 use crate::runtime::Runtime;
 use crate::start_session::SessionOptions;
 
 /// The tools of a session without a model, and why others are missing.
 pub struct OfferedTools {
-    /// The tools.
+    /// The tools of plugins.
     pub offer: SessionOffer,
+    /// The tools of the session, those of the program included.
+    pub tools: Vec<ToolSpec>,
     /// Sources of tools that failed.
     pub missing: Vec<ToolSource>,
+}
+
+/// Closes a session when it is dropped.
+#[must_use = "dropping it closes the session"]
+pub struct SessionCloser {
+    host: Arc<RuntimeHost>,
+    session: SessionId,
+    /// Where a dropped session is closed. `None` after [`SessionCloser::close`].
+    runtime: Option<Handle>,
+}
+
+impl SessionCloser {
+    /// Closes the session and waits for it.
+    pub async fn close(mut self) {
+        self.host.close_session(&self.session).await;
+        self.runtime = None;
+    }
+}
+
+impl Drop for SessionCloser {
+    fn drop(&mut self) {
+        let Some(runtime) = self.runtime.take() else { return };
+        let (host, session) = (Arc::clone(&self.host), self.session.clone());
+        drop(runtime.spawn(async move { host.close_session(&session).await }));
+    }
 }
 
 impl Runtime {
@@ -31,12 +60,22 @@ impl Runtime {
         cancel: &Cancel,
     ) -> Result<OfferedTools, Error> {
         let mut session = self.session_for_calls(SessionOptions::unattended(events))?;
+        let closer = self.closer(session.id());
         session.renew_tools(cancel).await;
         session.await_tools(&WantedTools::named(names), cancel).await;
         let offer = self.host().plugins.plugins.offer(session.id());
-        let missing = session.toolbox().missing_sources().to_vec();
-        self.close_session(session.id()).await;
-        Ok(OfferedTools { offer, missing })
+        let toolbox = session.toolbox();
+        let tools = toolbox.tools().map(|tool| tool.spec.clone()).collect();
+        let missing = toolbox.missing_sources().to_vec();
+        closer.close().await;
+        Ok(OfferedTools { offer, tools, missing })
+    }
+
+    /// Returns a guard that closes a session if its owner's future is dropped before
+    /// [`SessionCloser::close`] ends.
+    pub fn closer(&self, session: &SessionId) -> SessionCloser {
+        let runtime = Some(Handle::current());
+        SessionCloser { host: Arc::clone(self.host()), session: session.clone(), runtime }
     }
 
     /// Builds the system prompt of a session whose requests have these tools.

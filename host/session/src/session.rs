@@ -50,9 +50,6 @@ pub(crate) use omitted_media::{RefusedBlobs, blames_media};
 use side_requests::PluginModelRequests;
 pub use side_requests::{AskingPlugin, PieceSink};
 
-/// Longest wait for the disk before a request, in milliseconds.
-const WRITTEN_MS_MAX: u64 = 200;
-
 /// The setup of a session.
 #[derive(Debug, Clone)]
 pub struct SessionSetup {
@@ -74,7 +71,7 @@ pub struct SessionSetup {
     pub rules: SharedRules,
     /// How long to wait for an answer to a question. `None` leaves that to the front end.
     pub patience_ms: Option<u64>,
-    /// The session's identity, if another session opened it.
+    /// The session's identity, if it is not the main agent.
     pub agent: Option<Agent>,
     /// The gc settings.
     pub gc: GcSettings,
@@ -86,13 +83,15 @@ pub struct SessionSetup {
     pub objects: InitialObjects,
 }
 
-/// The identity of a session that another one opened.
+/// The identity of a session that another one or the program opened.
 #[derive(Debug, Clone)]
 pub struct Agent {
     /// Its name for users.
     pub name: String,
     /// The session that opened it.
     pub opener: SessionId,
+    /// Whether it shares its opener's rules, so that its turns are a part of its opener's turn.
+    pub shares_rules: bool,
     /// Pauses the deadline of the call that opened it while the user is asked.
     pub hold: DeadlineHold,
 }
@@ -221,7 +220,7 @@ impl Session {
             toolbox: Mutex::new(Arc::new(toolbox)),
             rules,
             patience_ms: setup.patience_ms,
-            agent: setup.agent,
+            agent: Mutex::new(setup.agent),
             facts,
             objects,
             tasks: BackgroundTasks::new(),
@@ -270,9 +269,8 @@ impl Session {
         self.forget_old();
         self.tell_record();
         let tools = self.prefix.tools.iter().map(|spec| spec.name.clone()).collect();
-        let agent = self.shared.agent.as_ref();
-        let opener = agent.map(|agent| agent.opener.clone());
-        let agent = agent.map(|agent| agent.name.clone());
+        let agent = self.shared.agent.lock().clone();
+        let (agent, opener) = agent.map(|agent| (agent.name, agent.opener)).unzip();
         let model = self.model.as_str().to_owned();
         self.shared.emitter.emit(Event::SessionStarted { model, tools, agent, opener });
     }
@@ -403,15 +401,7 @@ impl Session {
     /// Waits until everything so far is written, if the session is saved. A disk that does not
     /// answer delays it by at most a fifth of a second.
     pub async fn written(&self) {
-        let ports = &self.shared.ports;
-        if let Some(saver) = &ports.saver {
-            saver.save_rules(&self.shared.rules);
-            tokio::select! {
-                biased;
-                () = saver.written() => {}
-                () = ports.clock.sleep(WRITTEN_MS_MAX) => {}
-            }
-        }
+        self.shared.written().await;
     }
 
     /// Gives the session a name, if it is saved.

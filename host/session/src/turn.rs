@@ -120,10 +120,10 @@ impl Session {
         self.run_turn(TurnStart { woken_by, ..TurnStart::default() }, taken, cancel).await
     }
 
-    /// Forgets the user's permissions for the turn. Only turns that users see count: a turn of a
-    /// session that another one opened is a part of its opener's turn.
+    /// Forgets the user's permissions for the turn. A turn of a session that shares its opener's
+    /// rules is a part of its opener's turn.
     fn end_answers_of_turn(&self) {
-        if self.shared.agent.is_none() {
+        if !self.shared.agent.lock().as_ref().is_some_and(|agent| agent.shares_rules) {
             self.shared.rules.change(jaato_policy::Rules::end_turn);
         }
     }

@@ -7,7 +7,7 @@ use futures_util::future::BoxFuture;
 use jaato_policy::SessionRule;
 use jaato_session::testing::{ScriptedProviderAction, ScriptedTool, TestStage};
 use jaato_session::{
-    AnswerStore, CallOrigin, Cancel, DeadlineHold, NoAnswer, PermissionAsker, Session,
+    Agent, AnswerStore, CallOrigin, Cancel, DeadlineHold, NoAnswer, PermissionAsker, Session,
     SessionRules, SessionSetup, UserAsker,
 };
 use jaato_types::hooks::{Hook, Preview};
@@ -111,6 +111,22 @@ async fn permission_answer_applies_to_its_scope_and_chosen_pattern() {
     assert_eq!(decisions[1], "true session.always");
     assert_eq!(decisions[4], "true person.once host once");
     assert_eq!(decisions[5], "true session.always host session");
+}
+
+#[tokio::test(start_paused = true)]
+async fn answer_for_a_turn_outlives_it_only_in_a_session_that_shares_its_openers_rules() {
+    for (shares_rules, prompts) in [(false, 2), (true, 1)] {
+        let stage = stage();
+        let (name, opener) = ("scout".to_owned(), SessionId::from("program"));
+        let agent = Agent { name, opener, shares_rules, hold: DeadlineHold::default() };
+        let setup = SessionSetup { agent: Some(agent), ..TestStage::setup() };
+        let mut session = stage.start(setup).unwrap();
+        stage.person.answers([like(Is::AllowInTurn, 0), yes()]);
+        for _ in 0..2 {
+            play_calls(&stage, &mut session, &[json!({ "path": "/x/a" })]).await;
+        }
+        assert_eq!(stage.person.questions().len(), prompts);
+    }
 }
 
 #[tokio::test(start_paused = true)]

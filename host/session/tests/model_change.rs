@@ -75,6 +75,26 @@ fn with_fallback(next: &Arc<ScriptedProvider>) -> SessionSetup {
 }
 
 #[tokio::test(start_paused = true)]
+async fn streaming_changes_only_for_models_whose_provider_has_the_option() {
+    for (options, expected) in [(vec!["stream".to_owned()], Some(false)), (Vec::new(), None)] {
+        let (stage, next) = (TestStage::new([]), Arc::<ScriptedProvider>::default());
+        let refused = Error::new(ErrorKind::Provider, "no such model");
+        stage.provider.then([ScriptedProviderAction::Fail(refused)]);
+        next.then([ScriptedProviderAction::text("blue")]);
+        let mut setup = with_fallback(&next);
+        for model in [&mut setup.model, &mut setup.fallbacks[0].model] {
+            model.takes.options.clone_from(&options);
+        }
+        let mut session = stage.start(setup).unwrap();
+        session.set_streaming(false);
+        session.turn("what colour?", &Cancel::new()).await;
+        for provider in [&stage.provider, &next] {
+            assert_eq!(provider.requests()[0].options.stream, expected);
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn permanent_model_failure_switches_to_the_fallback_with_a_notice() {
     let stage = TestStage::new([]);
     stage

@@ -204,7 +204,8 @@ async fn deny_rules_apply_to_child_sessions_and_match_agent_names() {
         let stage = TestStage::new([write_tool()]);
         let lent = opener.handle().lend(&DeadlineHold::default()).unwrap();
         let (name, opener) = (name.to_owned(), opener.id().clone());
-        let agent = Some(Agent { name, opener, hold: DeadlineHold::default() });
+        let (shares_rules, hold) = (true, DeadlineHold::default());
+        let agent = Some(Agent { name, opener, shares_rules, hold });
         let setup = SessionSetup { rules: lent.rules, agent, ..TestStage::setup() };
         let mut child = stage.start(setup).unwrap();
         let arguments = if place.ends_with('3') { forbidden() } else { json!({}) };

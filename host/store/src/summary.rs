@@ -172,7 +172,8 @@ impl LedgerFileSummary {
 }
 
 impl UsageTotals {
-    fn add(&mut self, stage: &LedgerStage) {
+    /// Adds a record's stage.
+    pub fn add(&mut self, stage: &LedgerStage) {
         match stage {
             LedgerStage::Response {
                 prompt_tokens,

@@ -199,11 +199,16 @@ pub fn places(setup: &Setup) -> Vec<PluginSearchFolder> {
 }
 
 /// Explains where jaato looks for the shipped plugins, if it found none there. Programs that embed
-/// jaato often have no plugins next to their executable.
+/// jaato often have no plugins next to their executable, or use no plugin files.
 pub fn missing_shipped_hint(setup: &Setup, registry: &Registry) -> Option<String> {
     let trusts = registry.plugins().iter().map(|entry| &entry.candidate.trust);
     if trusts.into_iter().any(|trust| *trust == PluginFileTrust::Shipped) {
         return None;
+    }
+    if setup.files == PluginFiles::Ignored {
+        let hint = "plugin files are not searched: link the plugin, or let the runtime search for \
+                    plugin files";
+        return Some(hint.to_owned());
     }
     let folders = shipped_places(&setup.executable);
     let folders: Vec<_> =

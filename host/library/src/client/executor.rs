@@ -127,7 +127,7 @@ impl ToolExecutor {
             let jaato = BlockingJaato::start(builder)?;
             let ledger = self.ledger.clone();
             let ledger = ledger.map(|to| LedgerTap::new(Arc::new(SystemClock::new()), to));
-            let events = SessionEvents::new(Vec::new(), ledger);
+            let events = SessionEvents::new(Vec::new(), ledger, None);
             let mut options = SessionOptions::unattended(events);
             if let Some(permission) = &self.permission_plugin {
                 options.asker = Arc::clone(&permission.0);

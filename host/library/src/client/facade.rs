@@ -16,16 +16,12 @@ use crate::{HistoryEntry, SessionBuilder};
 #[derive(Clone, Default)]
 pub struct JaatoClient(Arc<Mutex<ClientState>>);
 
+#[derive(Default)]
 struct ClientState {
     connection: Option<Connection>,
     main: Option<(JaatoRuntime, JaatoSession)>,
-    is_streaming: bool,
-}
-
-impl Default for ClientState {
-    fn default() -> Self {
-        Self { connection: None, main: None, is_streaming: true }
-    }
+    /// The program's choice. `None` leaves it to the configuration.
+    is_streaming: Option<bool>,
 }
 
 /// What `connect` stores.
@@ -81,7 +77,9 @@ impl JaatoClient {
         runtime.configure_plugins(registry, permission_plugin, ledger)?;
         let session = runtime.create_session(&connection.model, None, None)?;
         let mut state = self.0.lock();
-        session.set_streaming_enabled(state.is_streaming);
+        if let Some(is_enabled) = state.is_streaming {
+            session.set_streaming_enabled(is_enabled);
+        }
         state.main = Some((runtime, session));
         Ok(())
     }
@@ -126,7 +124,7 @@ impl JaatoClient {
     /// Streams answers, which is the default, or gets each one whole.
     pub fn set_streaming_enabled(&self, is_enabled: bool) {
         let mut state = self.0.lock();
-        state.is_streaming = is_enabled;
+        state.is_streaming = Some(is_enabled);
         if let Some((_, session)) = &state.main {
             session.set_streaming_enabled(is_enabled);
         }
@@ -285,7 +283,7 @@ impl JaatoSession {
     /// Names the agent in permission prompts: `main`, or `subagent` with its name.
     ///
     /// # Errors
-    /// If the session cannot begin again with its conversation.
+    /// If the session has ended.
     pub fn set_agent_context(&self, agent_type: &str, agent_name: &str) -> Result<()> {
         let name = if agent_name.is_empty() { agent_type } else { agent_name };
         self.0.set_agent((agent_type != "main").then_some(name))

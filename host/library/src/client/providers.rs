@@ -121,6 +121,7 @@ impl ModelProviderPlugin {
         request.messages.push(message.clone());
         request.system.clone_from(&self.system);
         request.tools.clone_from(&self.tools);
+        request.options.clone_from(&self.answering.model.options);
         let said = Arc::new(parking_lot::Mutex::new(String::new()));
         let kept = Arc::clone(&said);
         let receive = move |envelope: EventEnvelope| {

@@ -3,7 +3,7 @@
 use std::io::Write as _;
 use std::path::Path;
 
-use jaato_runtime::store::{LedgerFileSummary, LedgerLine, LedgerRecord};
+use jaato_runtime::store::{LedgerRecord, UsageTotals};
 use parking_lot::Mutex;
 
 use crate::LedgerRecorder;
@@ -15,7 +15,15 @@ const RECORDS_MAX: usize = 100_000;
 
 /// Keeps the ledger's records of the sessions to which it belongs.
 #[derive(Default)]
-pub struct TokenLedger(Mutex<Vec<LedgerRecord>>);
+pub struct TokenLedger(Mutex<LedgerState>);
+
+#[derive(Default)]
+struct LedgerState {
+    records: Vec<LedgerRecord>,
+    /// The number of all records, and their totals, including those that were dropped.
+    count: u64,
+    totals: UsageTotals,
+}
 
 /// Sums over a ledger.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
@@ -28,7 +36,7 @@ pub struct LedgerTotals {
     pub total_output_tokens: u64,
     /// Their sum.
     pub total_tokens: u64,
-    /// Records.
+    /// Records, including those that are no longer kept.
     pub events: u64,
     /// Failed requests, each of which is tried again if its error may pass.
     pub retry_attempts: u64,
@@ -40,30 +48,25 @@ impl TokenLedger {
         Self::default()
     }
 
-    /// Returns the records so far.
+    /// Returns the records that are kept.
     pub fn events(&self) -> Vec<LedgerRecord> {
-        self.0.lock().clone()
+        self.0.lock().records.clone()
     }
 
     /// Sums up the records so far.
     pub fn summarize(&self) -> LedgerTotals {
-        let records = self.0.lock();
-        let mut summary = LedgerFileSummary::new(0, None);
-        for record in records.iter() {
-            summary.take(LedgerLine::Record(Box::new(record.clone())));
-        }
-        let totals = summary.finish().totals;
+        let LedgerState { count, totals, .. } = *self.0.lock();
         LedgerTotals {
             calls: totals.requests - totals.failed_requests,
             total_prompt_tokens: totals.prompt_tokens,
             total_output_tokens: totals.output_tokens,
             total_tokens: totals.prompt_tokens + totals.output_tokens,
-            events: records.len() as u64,
+            events: count,
             retry_attempts: totals.failed_requests,
         }
     }
 
-    /// Appends the records to a file, one line of JSON each.
+    /// Appends the kept records to a file, one line of JSON each.
     ///
     /// # Errors
     /// If the file cannot be written.
@@ -73,7 +76,7 @@ impl TokenLedger {
             Error::new(ErrorKind::Io, text)
         };
         let mut lines = Vec::new();
-        for record in self.0.lock().iter() {
+        for record in self.0.lock().records.iter() {
             lines.extend(record.line().map_err(|error| failed(error.into()))?);
         }
         let mut options = std::fs::File::options();
@@ -84,10 +87,12 @@ impl TokenLedger {
 
 impl LedgerRecorder for TokenLedger {
     fn record(&self, record: &LedgerRecord) {
-        let mut records = self.0.lock();
+        let LedgerState { records, count, totals } = &mut *self.0.lock();
         if records.len() >= RECORDS_MAX {
             records.drain(..RECORDS_MAX / 2);
         }
         records.push(record.clone());
+        *count += 1;
+        totals.add(&record.stage);
     }
 }

@@ -105,7 +105,7 @@ impl CallRunner<'_> {
                 CallInitiator::Person => Caller::Person,
             },
             called_by: self.origin.map(|origin| &origin.plugin),
-            agent: self.agent.map_or(CallingAgent::MAIN, calling_agent),
+            agent: self.agent.as_ref().map_or(CallingAgent::MAIN, calling_agent),
         }
     }
 
@@ -171,7 +171,7 @@ impl CallContext for ToolContext<'_> {
 
     fn pause_deadlines(&self) -> Box<dyn Send> {
         let of_origin = self.runner.origin.map(|origin| origin.hold.pause());
-        Box::new((of_origin, self.runner.agent.map(|agent| agent.hold.pause())))
+        Box::new((of_origin, self.runner.agent.as_ref().map(|agent| agent.hold.pause())))
     }
 }
 

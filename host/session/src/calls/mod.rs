@@ -37,8 +37,8 @@ pub(crate) struct CallRunner<'a> {
     pub(crate) rules: &'a SharedRules,
     /// How long to wait for an answer to a question. `None` leaves that to the front end.
     pub(crate) patience_ms: Option<u64>,
-    /// The session's identity, if another session opened it.
-    pub(crate) agent: Option<&'a Agent>,
+    /// The session's identity, if it is not the main agent.
+    pub(crate) agent: Option<Agent>,
     pub(crate) initiative: CallInitiator,
     /// The plugin that makes the call, if a plugin makes it.
     pub(crate) origin: Option<&'a CallOrigin>,

@@ -112,9 +112,10 @@ impl SessionForms {
         });
         let outcome = FormOutcome::Cancelled;
         let mut announced = AnnouncedForm { shared, form_id: form_id.clone(), source, outcome };
-        let agent = shared.agent.as_ref().map(|agent| agent.name.as_str());
+        let agent = shared.agent.lock().as_ref().map(|agent| agent.name.clone());
         let session = &shared.id;
-        let question = FormQuestion { session, agent, plugin, id: &form_id, form };
+        let question =
+            FormQuestion { session, agent: agent.as_deref(), plugin, id: &form_id, form };
         for _ in 0..ANSWERS_MAX {
             let answer = shared.ports.asker.form(question).await;
             if check_answer(form, &answer).is_ok() {

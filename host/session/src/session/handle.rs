@@ -39,6 +39,9 @@ use crate::{
 /// waiting, because the plugin may itself be running one of these calls.
 pub const PLUGIN_CALLS_MAX: usize = 16;
 
+/// Longest wait for the disk before a request, in milliseconds.
+const WRITTEN_MS_MAX: u64 = 200;
+
 /// The state that a session's calls share.
 pub(crate) struct SessionShared {
     pub(crate) id: SessionId,
@@ -52,8 +55,8 @@ pub(crate) struct SessionShared {
     pub(crate) rules: SharedRules,
     /// How long to wait for an answer to a question.
     pub(crate) patience_ms: Option<u64>,
-    /// The session's identity, if another session opened it.
-    pub(crate) agent: Option<Agent>,
+    /// The session's identity, if it is not the main agent.
+    pub(crate) agent: Mutex<Option<Agent>>,
     pub(crate) facts: SharedFacts,
     pub(crate) objects: SharedObjects,
     pub(crate) tasks: BackgroundTasks,
@@ -134,6 +137,36 @@ impl SessionHandle {
         let mut runner = shared.runner(CallInitiator::Plugin, cancel);
         runner.origin = Some(origin);
         runner.run_whole(&call).await
+    }
+
+    /// Runs a call that the user typed, as [`Session::call`](crate::Session::call).
+    ///
+    /// # Errors
+    /// `unavailable` when the session is over. Also the tool's errors.
+    pub async fn call(
+        &self,
+        name: &ToolName,
+        arguments: serde_json::Value,
+        cancel: &Cancel,
+    ) -> Result<Output> {
+        self.live_session()?.call(name, arguments, CallInitiator::Person, cancel).await
+    }
+
+    /// Waits until everything so far is written, as [`Session::written`](crate::Session::written).
+    pub async fn written(&self) {
+        if let Ok(shared) = self.live_session() {
+            shared.written().await;
+        }
+    }
+
+    /// Changes the session's identity in permission prompts and forms, from the next one on.
+    /// `None` makes it the main agent.
+    ///
+    /// # Errors
+    /// `unavailable` when the session is over.
+    pub fn set_agent(&self, agent: Option<Agent>) -> Result<()> {
+        *self.live_session()?.agent.lock() = agent;
+        Ok(())
     }
 
     /// Starts a call that no turn waits for, after the permission check. Returns its task.
@@ -385,6 +418,19 @@ impl SessionShared {
         self.runner(initiative, cancel).run_whole(&call).await
     }
 
+    /// Waits until everything so far is written, if the session is saved.
+    pub(super) async fn written(&self) {
+        let ports = &self.ports;
+        if let Some(saver) = &ports.saver {
+            saver.save_rules(&self.rules);
+            tokio::select! {
+                biased;
+                () = saver.written() => {}
+                () = ports.clock.sleep(WRITTEN_MS_MAX) => {}
+            }
+        }
+    }
+
     /// Saves rules that the user has changed, if the session is saved.
     fn save_changed_rules(&self) {
         if let Some(saver) = &self.ports.saver {
@@ -422,7 +468,7 @@ impl SessionShared {
             tasks: &self.tasks,
             rules: &self.rules,
             patience_ms: self.patience_ms,
-            agent: self.agent.as_ref(),
+            agent: self.agent.lock().clone(),
             initiative,
             origin: None,
             limits: &self.limits,

@@ -93,6 +93,21 @@ impl Session {
         self.apply_model(setup, provider, None);
     }
 
+    /// Streams answers from the next request on, or gets each one whole. A model whose provider has
+    /// no such option keeps its own way.
+    pub fn set_streaming(&mut self, is_streaming: bool) {
+        let stream = (!is_streaming).then_some(false);
+        if self.takes.honours("stream") {
+            self.prefix.options.stream = stream;
+        }
+        let mut current = self.shared.model.lock();
+        for AnsweringModel { model, .. } in self.fallbacks.iter_mut().chain([&mut *current]) {
+            if model.takes.honours("stream") {
+                model.options.stream = stream;
+            }
+        }
+    }
+
     fn apply_model(
         &mut self,
         setup: ModelSetup,
