@@ -154,8 +154,14 @@ impl TestRun {
             return;
         }
         self.phases.run("format", || {
-            child::run(child::cargo(&self.workspace.root).args(["fmt", "--all", "--check"]))
-                .context("`cargo fmt --all` fixes it")
+            // The examples and the programs that embed jaato are workspaces of their own.
+            for folder in [".", "docs/examples", "docs/examples/embed-chat"] {
+                let folder = self.workspace.root.join(folder);
+                child::run(child::cargo(&folder).args(["fmt", "--all", "--check"])).with_context(
+                    || format!("`cargo fmt --all` in {} fixes it", folder.display()),
+                )?;
+            }
+            Ok(())
         });
         self.phases.run("tidy", || tidy::check(&self.workspace));
     }

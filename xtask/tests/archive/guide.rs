@@ -98,7 +98,7 @@ fn script(author: &Author<'_>, blocks: &[Block]) -> String {
                     );
                 }
             }
-            Use::Snippet | Use::Json | Use::C => {}
+            Use::Snippet | Use::Json | Use::Toml | Use::C => {}
         }
     }
     script
@@ -112,7 +112,7 @@ fn compare(author: &Author<'_>, blocks: &[Block]) {
     for (at, block) in blocks.iter().enumerate() {
         let line = block.line;
         match &block.does {
-            Use::File(_) | Use::Snippet | Use::Json | Use::C => {}
+            Use::File(_) | Use::Snippet | Use::Json | Use::Toml | Use::C => {}
             Use::Same(path) => {
                 let text = read(&at.to_string()).unwrap();
                 assert_eq!(text, block.text, "line {line}: `{path}` is another");
@@ -200,13 +200,17 @@ fn every_step_of_the_guide_s_pages_does_what_it_shows() {
 }
 
 #[test]
-fn every_step_of_the_guide_that_is_json_or_c_can_be_read() {
+fn every_step_of_the_guide_that_is_json_toml_or_c_can_be_read() {
     let Some(installed) = installed() else { return };
     let author = Author::new(installed, "read");
     for document in pages().iter().chain([&guide()]) {
         for block in document.of_use(&Use::Json) {
             let values = serde_json::Deserializer::from_str(&block.text).into_iter();
             let read: Result<Vec<serde_json::Value>, _> = values.collect();
+            assert!(read.is_ok(), "{}, line {}: {read:?}", document.name, block.line);
+        }
+        for block in document.of_use(&Use::Toml) {
+            let read: Result<toml::Table, _> = toml::from_str(&block.text);
             assert!(read.is_ok(), "{}, line {}: {read:?}", document.name, block.line);
         }
         for block in document.of_use(&Use::C) {

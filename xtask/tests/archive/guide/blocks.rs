@@ -21,6 +21,8 @@ pub enum Use {
     Snippet,
     /// Parsed as JSON: a value per line, or one value over all lines.
     Json,
+    /// Parsed as TOML.
+    Toml,
     /// Compiled against the header, but not run.
     C,
 }
@@ -65,6 +67,7 @@ fn does(before: &str, language: &str, at: usize) -> Use {
         "console" => Use::Console,
         "rust" => Use::Snippet,
         "json" => Use::Json,
+        "toml" => Use::Toml,
         "c" => Use::C,
         other => panic!("line {}: nothing tests a block of `{other}` without a file", at + 1),
     }
@@ -82,11 +85,12 @@ pub fn at_home(path: &str) -> String {
 #[test]
 fn each_code_block_gets_its_use() {
     let document = "text\n\n<!-- file: a/b.rs -->\n```rust\nfn a() {}\n\n```\n\n```console\n$ ls\n```\n\
-        ```rust\n```\n<!-- same: c.toml -->\n```toml\n```\n```json\n{}\n```\n```c\n```\n";
+        ```rust\n```\n<!-- same: c.toml -->\n```toml\n```\n```json\n{}\n```\n```toml\n```\n```c\n```\n";
     let blocks = read(document);
     let uses: Vec<&Use> = blocks.iter().map(|block| &block.does).collect();
     let (file, same) = (Use::File("a/b.rs".into()), Use::Same("c.toml".into()));
-    assert_eq!(uses, [&file, &Use::Console, &Use::Snippet, &same, &Use::Json, &Use::C]);
+    let read = [&file, &Use::Console, &Use::Snippet, &same, &Use::Json, &Use::Toml, &Use::C];
+    assert_eq!(uses, read);
     assert_eq!((blocks[0].line, blocks[0].text.as_str()), (4, "fn a() {}\n\n"));
 }
 
