@@ -18,7 +18,7 @@ use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail};
 
-use self::items::SelectedTier;
+use self::items::{SelectedTier, TierItem};
 use self::phases::TestPhases;
 use self::programs::TestProgramSettings;
 use self::tally::TestTally;
@@ -54,11 +54,9 @@ pub fn start(words: Vec<OsString>) -> Result<ExitCode> {
     run.miri();
     run.prepare_external_packages();
     run.tests();
-    let code = run.finish()?;
-    if full && code == ExitCode::SUCCESS {
-        run.tier.record(&run.workspace.root, &run.unable)?;
-    }
-    Ok(code)
+    let skipped = read_log(&run.log)?;
+    run.tier.record(&run.workspace.root, |item| run.has_passed(item, &skipped))?;
+    run.finish()
 }
 
 /// The options of the command line.
@@ -251,6 +249,20 @@ impl TestRun {
                 programs::run_doctests(&self.workspace.root, &setting, &mut self.tally)
             });
         }
+    }
+
+    /// Returns true if the item's tests passed and none was skipped. An item without tests of its
+    /// own is a phase, or runs all tests in another way.
+    fn has_passed(&self, item: &TierItem, skipped: &[String]) -> bool {
+        let failed = self.phases.failed();
+        let is_skipped = |part: &&str| skipped.iter().any(|line| line.contains(part));
+        let is_good = match item.tests {
+            [] if failed.contains(&"tests") => false,
+            [] => !failed.contains(&item.name),
+            parts if parts.iter().any(is_skipped) => false,
+            parts => parts.iter().all(|part| self.tally.passed_all(part)),
+        };
+        is_good && self.built.is_some() && !self.unable.contains(&item.name)
     }
 
     fn finish(&self) -> Result<ExitCode> {

@@ -20,6 +20,8 @@ struct TimedTest {
     took: Duration,
     program: String,
     test: String,
+    /// Whether it passed.
+    good: bool,
 }
 
 impl TestTally {
@@ -36,11 +38,12 @@ impl TestTally {
         else {
             return false;
         };
+        let good = outcome.starts_with("ok");
         if let Some(took) = time_of(outcome) {
             let (program, test) = (program.to_owned(), test.to_owned());
-            self.tests.push(TimedTest { took, program, test });
+            self.tests.push(TimedTest { took, program, test, good });
         }
-        outcome.starts_with("ok") || outcome.starts_with("ignored")
+        good || outcome.starts_with("ignored")
     }
 
     fn read_result(&mut self, result: &str) {
@@ -68,6 +71,12 @@ impl TestTally {
     /// Returns the number of tests that ran.
     pub fn tests_run(&self) -> usize {
         self.passed + self.failed
+    }
+
+    /// Returns true if tests with this part in their names ran and all passed.
+    pub fn passed_all(&self, part: &str) -> bool {
+        let mut tests = self.tests.iter().filter(|test| test.test.contains(part)).peekable();
+        tests.peek().is_some() && tests.all(|test| test.good)
     }
 
     /// Returns a short summary with the total duration of the tests.
@@ -176,6 +185,18 @@ mod tests {
             tally.read("b", "test more ... ok <2.000s>");
         }
         assert_eq!(tally.slowest().lines().count(), SLOWEST);
+    }
+
+    #[test]
+    fn a_group_of_tests_passes_if_one_ran_and_none_failed() {
+        let tally = tally(&[
+            "test a::one ... ok <0.001s>\n",
+            "test a::two ... ok <0.001s>\n",
+            "test b::one ... FAILED <0.001s>\n",
+        ]);
+        assert!(tally.passed_all("a::"));
+        assert!(!tally.passed_all("one"), "one of two failed");
+        assert!(!tally.passed_all("c::"), "none ran");
     }
 
     #[test]
