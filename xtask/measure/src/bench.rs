@@ -95,6 +95,11 @@ const BENCHES: &[Benchmark] = &[
         measure: |workspace| on_linux(agent::sessions, workspace),
     },
     Benchmark {
+        name: "gc",
+        about: "what each gc leaves out of long conversations, and which facts in them the model still gets",
+        measure: |workspace| on_linux(agent::gc, workspace),
+    },
+    Benchmark {
         name: "mcp",
         about: "calls of an MCP server's tools, also side by side, and a start with ten servers of which one hangs",
         measure: |workspace| on_linux(agent::mcp, workspace),

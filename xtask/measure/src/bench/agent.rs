@@ -5,6 +5,7 @@
 mod agents;
 mod cost;
 mod flood;
+mod gc;
 mod interrupt;
 mod mcp;
 mod memory;
@@ -16,6 +17,7 @@ pub mod tree;
 
 pub use cost::cost;
 pub use flood::flood;
+pub use gc::gc;
 pub use interrupt::interrupt;
 pub use mcp::mcp;
 pub use sessions::sessions;

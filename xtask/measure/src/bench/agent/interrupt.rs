@@ -159,7 +159,7 @@ fn script(case: &InterruptCase, file: &Path) -> ModelScript {
             command.replace("FILE", &file.display().to_string()),
         ]));
     }
-    answers.push(if case.hangs { ScriptedAnswer::Hang } else { ScriptedAnswer::LastWords });
+    answers.push(if case.hangs { ScriptedAnswer::Hang } else { ScriptedAnswer::last_words() });
     ModelScript { answers, pause: Duration::ZERO }
 }
 
@@ -195,7 +195,7 @@ mod tests {
         assert_eq!(scripts[0].answers, [ScriptedAnswer::Hang]);
         let call = |command: &str| ScriptedAnswer::Calls(vec![command.to_owned()]);
         let runs = call("echo $$ > /tmp/pid; exec sleep 300");
-        assert_eq!(scripts[1].answers, [runs, ScriptedAnswer::LastWords]);
+        assert_eq!(scripts[1].answers, [runs, ScriptedAnswer::last_words()]);
         assert_eq!(scripts[3].answers[1], ScriptedAnswer::Hang);
     }
 }

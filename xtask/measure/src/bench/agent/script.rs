@@ -2,6 +2,7 @@
 //! stream with the same content.
 
 use std::fmt::Write as _;
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -15,10 +16,15 @@ pub const LAST_WORDS: &str = "all of it is done";
 /// The text before the model hangs.
 pub const BEFORE_HANGING: &str = "let me think";
 
-/// The answers of a conversation, in order.
-#[derive(Debug, Clone)]
+/// Chooses the answer to a request from its body.
+pub type AnswerChooser = Arc<dyn Fn(&Value) -> ScriptedAnswer + Send + Sync>;
+
+/// The answers of a conversation.
+#[derive(Clone)]
 pub struct ModelScript {
+    /// The answers in order, unless there is a chooser.
     pub answers: Vec<ScriptedAnswer>,
+    pub chooser: Option<AnswerChooser>,
     /// The delay of each answer, so that the memory between requests can be observed.
     pub pause: Duration,
 }
@@ -34,7 +40,8 @@ pub enum ScriptedAnswer {
         arguments: Value,
         count: usize,
     },
-    LastWords,
+    /// The last message of a turn.
+    Text(String),
     /// A stream that starts but never continues.
     Hang,
 }
@@ -46,8 +53,8 @@ impl ModelScript {
             .iter()
             .map(|&command| ScriptedAnswer::Calls(vec![command.to_owned()]))
             .collect();
-        answers.push(ScriptedAnswer::LastWords);
-        Self { answers, pause: Duration::ZERO }
+        answers.push(ScriptedAnswer::last_words());
+        Self::of_answers(answers)
     }
 
     /// Returns a script with the same call of another tool, `count` times in parallel in each step,
@@ -56,17 +63,23 @@ impl ModelScript {
         let call =
             ScriptedAnswer::Tool { name: name.to_owned(), arguments: arguments.clone(), count };
         let mut answers = vec![call; steps];
-        answers.push(ScriptedAnswer::LastWords);
-        Self { answers, pause: Duration::ZERO }
+        answers.push(ScriptedAnswer::last_words());
+        Self::of_answers(answers)
     }
 
     /// Returns a script with all calls in one answer, then the last message.
     pub fn together(commands: &[&str]) -> Self {
         let calls = commands.iter().map(|&command| command.to_owned()).collect();
-        Self {
-            answers: vec![ScriptedAnswer::Calls(calls), ScriptedAnswer::LastWords],
-            pause: Duration::ZERO,
-        }
+        Self::of_answers(vec![ScriptedAnswer::Calls(calls), ScriptedAnswer::last_words()])
+    }
+
+    /// Returns a script whose answers depend on the whole request.
+    pub fn of_chooser(chooser: AnswerChooser) -> Self {
+        Self { chooser: Some(chooser), ..Self::of_answers(Vec::new()) }
+    }
+
+    fn of_answers(answers: Vec<ScriptedAnswer>) -> Self {
+        Self { answers, chooser: None, pause: Duration::ZERO }
     }
 
     /// Delays each answer.
@@ -85,31 +98,45 @@ impl ModelScript {
             seen += match answer {
                 ScriptedAnswer::Calls(calls) => calls.len(),
                 ScriptedAnswer::Tool { count, .. } => *count,
-                ScriptedAnswer::LastWords | ScriptedAnswer::Hang => return None,
+                ScriptedAnswer::Text(_) | ScriptedAnswer::Hang => return None,
             };
         }
         None
     }
 }
 
+impl ScriptedAnswer {
+    /// Ends the conversation.
+    pub fn last_words() -> Self {
+        Self::Text(LAST_WORDS.to_owned())
+    }
+}
+
+/// A request as far as its answer depends on it.
+#[derive(Debug, Clone, Copy)]
+pub struct AnsweredRequest {
+    /// Makes the ids of calls unique.
+    pub number: usize,
+    /// Its size, reported as usage.
+    pub tokens: usize,
+}
+
 /// Returns the whole answer as one object, or `None` for an answer that hangs.
-pub fn response_body(answer: &ScriptedAnswer, results: usize) -> Option<String> {
+pub fn response_body(answer: &ScriptedAnswer, request: AnsweredRequest) -> Option<String> {
     let (message, reason) = match answer {
         ScriptedAnswer::Calls(_) | ScriptedAnswer::Tool { .. } => {
-            let calls = calls(answer, results);
+            let calls = calls(answer, request.number);
             (json!({ "role": "assistant", "content": null, "tool_calls": calls }), "tool_calls")
         }
-        ScriptedAnswer::LastWords => {
-            (json!({ "role": "assistant", "content": LAST_WORDS }), "stop")
-        }
+        ScriptedAnswer::Text(text) => (json!({ "role": "assistant", "content": text }), "stop"),
         ScriptedAnswer::Hang => return None,
     };
     let choice = json!({ "index": 0, "message": message, "finish_reason": reason });
-    Some(response_object("chat.completion", &json!([choice]), &usage()).to_string())
+    Some(response_object("chat.completion", &json!([choice]), &usage(request)).to_string())
 }
 
 /// Returns the answer as server-sent events, or the start of an answer that hangs.
-pub fn streamed_body(answer: &ScriptedAnswer, results: usize) -> String {
+pub fn streamed_body(answer: &ScriptedAnswer, request: AnsweredRequest) -> String {
     let mut text = String::new();
     let mut event = |choices: Value, usage: Value| {
         let chunk = response_object("chat.completion.chunk", &choices, &usage);
@@ -120,14 +147,14 @@ pub fn streamed_body(answer: &ScriptedAnswer, results: usize) -> String {
     event(choice(json!({ "role": "assistant", "content": "" }), Value::Null), Value::Null);
     let reason = match answer {
         ScriptedAnswer::Calls(_) | ScriptedAnswer::Tool { .. } => {
-            for (index, mut call) in calls(answer, results).into_iter().enumerate() {
+            for (index, mut call) in calls(answer, request.number).into_iter().enumerate() {
                 call["index"] = json!(index);
                 event(choice(json!({ "tool_calls": [call] }), Value::Null), Value::Null);
             }
             "tool_calls"
         }
-        ScriptedAnswer::LastWords => {
-            event(choice(json!({ "content": LAST_WORDS }), Value::Null), Value::Null);
+        ScriptedAnswer::Text(text) => {
+            event(choice(json!({ "content": text }), Value::Null), Value::Null);
             "stop"
         }
         ScriptedAnswer::Hang => {
@@ -136,15 +163,15 @@ pub fn streamed_body(answer: &ScriptedAnswer, results: usize) -> String {
         }
     };
     event(choice(json!({}), json!(reason)), Value::Null);
-    event(json!([]), usage());
+    event(json!([]), usage(request));
     text.push_str("data: [DONE]\n\n");
     text
 }
 
-fn calls(answer: &ScriptedAnswer, results: usize) -> Vec<Value> {
+fn calls(answer: &ScriptedAnswer, request: usize) -> Vec<Value> {
     let call = |(index, (name, arguments)): (usize, (&str, String))| {
         json!({
-            "id": format!("call_{results}_{index}"),
+            "id": format!("call_{request}_{index}"),
             "type": "function",
             "function": { "name": name, "arguments": arguments },
         })
@@ -157,7 +184,7 @@ fn calls(answer: &ScriptedAnswer, results: usize) -> Vec<Value> {
         ScriptedAnswer::Tool { name, arguments, count } => {
             vec![(name, arguments.to_string()); *count]
         }
-        ScriptedAnswer::LastWords | ScriptedAnswer::Hang => Vec::new(),
+        ScriptedAnswer::Text(_) | ScriptedAnswer::Hang => Vec::new(),
     };
     called.into_iter().enumerate().map(call).collect()
 }
@@ -173,8 +200,9 @@ fn response_object(object: &str, choices: &Value, usage: &Value) -> Value {
     })
 }
 
-fn usage() -> Value {
-    json!({ "prompt_tokens": 100, "completion_tokens": 10, "total_tokens": 110 })
+fn usage(request: AnsweredRequest) -> Value {
+    let prompt = request.tokens;
+    json!({ "prompt_tokens": prompt, "completion_tokens": 10, "total_tokens": prompt + 10 })
 }
 
 #[cfg(test)]
@@ -186,19 +214,20 @@ mod tests {
         let script = ModelScript::one_by_one(&["a", "b"]);
         assert_eq!(script.answer_after(0), Some(&ScriptedAnswer::Calls(vec!["a".to_owned()])));
         assert_eq!(script.answer_after(1), Some(&ScriptedAnswer::Calls(vec!["b".to_owned()])));
-        assert_eq!(script.answer_after(2), Some(&ScriptedAnswer::LastWords));
+        assert_eq!(script.answer_after(2), Some(&ScriptedAnswer::last_words()));
         assert_eq!(script.answer_after(3), None);
         let script = ModelScript::together(&["a", "b"]);
         assert_eq!(script.answer_after(1), None, "one of two results is missing");
-        assert_eq!(script.answer_after(2), Some(&ScriptedAnswer::LastWords));
+        assert_eq!(script.answer_after(2), Some(&ScriptedAnswer::last_words()));
     }
 
     #[test]
     fn whole_and_streamed_answers_say_the_same() {
         let answer = ScriptedAnswer::Calls(vec!["echo 1".to_owned(), "echo \"2\"".to_owned()]);
-        let whole: Value = serde_json::from_str(&response_body(&answer, 3).unwrap()).unwrap();
+        let request = AnsweredRequest { number: 3, tokens: 100 };
+        let whole: Value = serde_json::from_str(&response_body(&answer, request).unwrap()).unwrap();
         let calls = whole["choices"][0]["message"]["tool_calls"].as_array().unwrap();
-        let text = streamed_body(&answer, 3);
+        let text = streamed_body(&answer, request);
         let mut pieces = Vec::new();
         for line in text.lines().filter_map(|line| line.strip_prefix("data: {")) {
             let chunk: Value = serde_json::from_str(&format!("{{{line}")).unwrap();
@@ -214,8 +243,9 @@ mod tests {
 
     #[test]
     fn an_answer_that_hangs_has_a_beginning_and_no_end() {
-        assert_eq!(response_body(&ScriptedAnswer::Hang, 0), None);
-        let text = streamed_body(&ScriptedAnswer::Hang, 0);
+        let request = AnsweredRequest { number: 0, tokens: 100 };
+        assert_eq!(response_body(&ScriptedAnswer::Hang, request), None);
+        let text = streamed_body(&ScriptedAnswer::Hang, request);
         assert!(text.contains(BEFORE_HANGING) && !text.contains("[DONE]"), "{text}");
     }
 }

@@ -5,7 +5,7 @@
 use std::io::{BufRead, BufReader, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -14,10 +14,13 @@ use anyhow::{Context, Result, bail};
 use parking_lot::Mutex;
 use serde_json::Value;
 
-use super::script::{ModelScript, ScriptedAnswer, response_body, streamed_body};
+use super::script::{AnsweredRequest, ModelScript, ScriptedAnswer, response_body, streamed_body};
 
 /// More than any request of a benchmark. A longer request is a bug of the agent.
 const BODY_BYTES_MAX: usize = 64 * 1024 * 1024;
+
+/// Bytes of a request's body that are reported as one token.
+const BYTES_PER_TOKEN: usize = 4;
 
 /// The path of the completions, below the base URL.
 const COMPLETIONS: &str = "/v1/chat/completions";
@@ -52,6 +55,8 @@ struct ScriptedServerState {
     script: Mutex<ModelScript>,
     asked: Mutex<Sender<ModelRequestRecord>>,
     closing: AtomicBool,
+    /// The number of requests so far.
+    requests: AtomicUsize,
     /// When the last answer of the script was sent.
     answered: Mutex<Option<Instant>>,
 }
@@ -66,6 +71,7 @@ impl ScriptedModelServer {
             script: Mutex::new(script),
             asked: Mutex::new(sender),
             closing: AtomicBool::new(false),
+            requests: AtomicUsize::new(0),
             answered: Mutex::new(None),
         });
         let accepting = Arc::clone(&shared);
@@ -137,7 +143,8 @@ fn serve(stream: &TcpStream, shared: &ScriptedServerState) -> Result<()> {
     while let Some(request) = read_request(&mut reader)? {
         let script = shared.script.lock().clone();
         let at = Instant::now();
-        let (reply, asked) = reply(&script, &request, at)?;
+        let number = shared.requests.fetch_add(1, Ordering::SeqCst);
+        let (reply, asked) = reply(&script, &request, at, number)?;
         let hangs = asked.as_ref().is_some_and(|asked| asked.hangs);
         std::thread::sleep(script.pause);
         if let Some(mut asked) = asked {
@@ -203,6 +210,7 @@ fn reply(
     script: &ModelScript,
     request: &ModelHttpRequest,
     at: Instant,
+    number: usize,
 ) -> Result<(Vec<u8>, Option<ModelRequestRecord>)> {
     if request.target != COMPLETIONS {
         let text = format!(r#"{{"error":{{"message":"nothing is at `{}`"}}}}"#, request.target);
@@ -210,7 +218,8 @@ fn reply(
     }
     let body: Value = serde_json::from_slice(&request.body).context("reading a request's body")?;
     let mut asked = request_record(&body, at)?;
-    let Some(answer) = script.answer_after(asked.results) else {
+    let chosen = script.chooser.as_ref().map(|choose| choose(&body));
+    let Some(answer) = chosen.as_ref().or_else(|| script.answer_after(asked.results)) else {
         let text = format!(
             r#"{{"error":{{"message":"the script has no answer after {} results"}}}}"#,
             asked.results
@@ -218,10 +227,11 @@ fn reply(
         return Ok((response("400 Bad Request", "application/json", text.as_bytes()), Some(asked)));
     };
     asked.hangs = *answer == ScriptedAnswer::Hang;
+    let numbered = AnsweredRequest { number, tokens: request.body.len() / BYTES_PER_TOKEN };
     let bytes = if body["stream"] == true {
-        in_chunks(&streamed_body(answer, asked.results), answer)
+        in_chunks(&streamed_body(answer, numbered), answer)
     } else {
-        let text = response_body(answer, asked.results).context("only a stream can hang")?;
+        let text = response_body(answer, numbered).context("only a stream can hang")?;
         response("200 OK", "application/json", text.as_bytes())
     };
     Ok((bytes, Some(asked)))
@@ -254,7 +264,7 @@ fn longest_file(result: &Value) -> u64 {
 }
 
 /// Returns the text of a content, which is a text or a list of parts.
-fn text_of(content: &Value) -> String {
+pub fn text_of(content: &Value) -> String {
     match content {
         Value::String(text) => text.clone(),
         Value::Array(parts) => parts.iter().filter_map(|part| part["text"].as_str()).collect(),
