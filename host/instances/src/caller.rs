@@ -85,7 +85,7 @@ pub enum FacetRequest<'a> {
     PullModel,
     /// Answer a hook that it listed. The host shows no messages.
     Hook(Hook),
-    /// Preview what a call of its tool would change.
+    /// Preview what a call to its tool would change.
     Preview,
     /// List the next words of its own command.
     CompleteWords,

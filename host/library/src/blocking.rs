@@ -29,7 +29,7 @@ use tokio::runtime::{Builder, Handle, Runtime};
 use crate::builder::JaatoBuilder;
 use crate::session::{SessionBuilder, SessionHandle};
 
-/// A host with a tokio runtime of its own, which has one thread beside the callers.
+/// A host with a tokio runtime of its own, which has one thread next to the callers.
 #[derive(Clone)]
 pub struct BlockingJaato {
     // Dropped before the runtime, on which its sessions end.

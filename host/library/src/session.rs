@@ -155,7 +155,7 @@ impl SessionBuilder {
         self
     }
 
-    /// Allows calls of a tool without a permission prompt: `TOOL`, or `PLUGIN:TOOL` for a plugin
+    /// Allows calls to a tool without a permission prompt: `TOOL`, or `PLUGIN:TOOL` for a plugin
     /// from elsewhere.
     pub fn allow(mut self, tool: &str) -> Self {
         self.template.allow.push(tool.to_owned());
@@ -583,7 +583,7 @@ impl Drop for RunningTurn {
     }
 }
 
-/// Returns the identity of a session that the program opens. It has rules of its own.
+/// Returns the identity of a session that the program opens. It has its own rules.
 fn to_agent(name: &str, opener: Option<&SessionId>) -> Agent {
     let opener = opener.cloned().unwrap_or_else(|| SessionId::from("program"));
     Agent { name: name.to_owned(), opener, shares_rules: false, hold: DeadlineHold::default() }

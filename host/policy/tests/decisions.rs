@@ -75,7 +75,7 @@ impl Scene {
 }
 
 /// The answer to a call: a permission for the widest pattern that a shipped tool's prompt offers,
-/// or for exactly this call of other tools, or a denial for the tool.
+/// or for exactly this call to other tools, or a denial for the tool.
 fn answer(call: &str, decision: PermissionDecision) -> SessionRule {
     let scene = Scene::parse(call);
     let call = scene.call();

@@ -144,9 +144,8 @@ impl Runtime {
     }
 }
 
-/// The conformance suite for a plugin file. Each check is a process of its own, whose host services
-/// can access only a folder for temporary files.
-/// They have the plugin's settings.
+/// The conformance suite for a plugin file. Each check is a separate process, whose host services
+/// can access only a folder for temporary files. They have the plugin's settings.
 pub struct Conformance<'a> {
     runtime: &'a Runtime,
     file: &'a Path,

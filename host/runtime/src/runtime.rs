@@ -92,7 +92,7 @@ impl Runtime {
         Self::assemble(setup, supervisor, discovery, ProgramParts::default())
     }
 
-    /// Starts a runtime with parts of the embedding program beside the plugins.
+    /// Starts a runtime with parts of the embedding program next to the plugins.
     ///
     /// # Errors
     /// If a key or a base URL is for a provider that no plugin offers.

@@ -200,7 +200,7 @@ impl ChildSessionTask {
             *self.turn.lock() = cancel.clone();
             self.tells.send_modify(|state| state.is_running = true);
             let inbox = self.session.inbox();
-            // A turn has limits of its own.
+            // A turn has its own limits.
             let held = self.hold.pause();
             let mut is_over = false;
             let report = {

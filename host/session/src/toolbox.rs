@@ -80,7 +80,7 @@ impl Toolbox {
         self.tools_declaring(|spec| spec.available_if.clone())
     }
 
-    /// Lists the tools that run by themselves on a condition.
+    /// Lists the tools that run automatically on a condition.
     pub(crate) fn self_running(&self) -> Vec<(ToolName, Condition)> {
         self.tools_declaring(|spec| spec.run_if.clone())
     }

@@ -1,4 +1,4 @@
-//! Tools that are offered, or run by themselves, when conditions hold.
+//! Tools that are offered, or run automatically, when conditions hold.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use std::sync::Arc;

@@ -95,7 +95,7 @@ impl ExecutionEnvironment for Ready {
 
 export_plugin! { state: Plugin, environment: Ready }
 
-/// Opens the folder in which files may be touched, and a temporary one beside it.
+/// Opens the folder in which files may be touched, and a temporary one next to it.
 fn open(folder: &Path) -> Result<(PathBuf, HostFiles)> {
     let folder = folder.canonicalize().map_err(|error| {
         let text = format!("cannot use the folder `{}`: {error}", folder.display());

@@ -214,7 +214,7 @@ fn login_saves_an_api_key_and_logout_deletes_it() {
     house.run(&["provider", "logout", "../../work"]).code(2);
     let unknown = house.command(&["provider", "login", "moon"]).input("k\n").run();
     assert!(unknown.stderr.contains("no plugin offers the provider `moon`"), "{unknown}");
-    // Whatever its spelling, it is stored under the canonical name.
+    // Regardless of its spelling, it is stored under the canonical name.
     house.command(&["provider", "login", "github_models"]).input("ghp_x\n").run().code(0);
     let kept = house.home().join(".local/share/jaato/keys/github-models.key");
     assert_eq!(fs::read_to_string(&kept).unwrap(), "ghp_x");

@@ -96,7 +96,7 @@ impl StreamingAnswer {
         self.begin_part(Part::thought(""));
     }
 
-    /// Ends the last part. The next piece starts a new one, whatever its kind.
+    /// Ends the last part. The next piece starts a new one, regardless of its kind.
     pub fn end_part(&mut self) {
         self.is_open = false;
     }

@@ -65,7 +65,7 @@ const THROTTLE_PHRASES: [&str; 3] = ["please wait", "rate limit", "throttl"];
 /// Zhipu's code for a conversation that is too long. Its text depends on the language.
 const OVERFLOW_CODE: &str = "1261";
 
-/// Error codes for which waiting does not help, whatever the status.
+/// Error codes for which waiting does not help, regardless of the status.
 const PERMANENT_CODES: [&str; 3] = ["insufficient_quota", "billing_hard_limit_reached", "billing"];
 
 /// The first bytes of gzip data.

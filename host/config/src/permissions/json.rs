@@ -255,7 +255,7 @@ impl PermissionsReader<'_> {
         }
     }
 
-    /// Adds a pattern that allows: one simple command, or every call of a tool.
+    /// Adds a pattern that allows: one simple command, or every call to a tool.
     fn allowed_pattern(&mut self, pattern: &str) {
         if let Some(tool) = tool_of(pattern) {
             let tool = Some(Glob::new(tool));
@@ -409,7 +409,7 @@ impl PermissionsReader<'_> {
     }
 }
 
-/// Returns the tool of `tool(*)`, which means every call of the tool.
+/// Returns the tool of `tool(*)`, which means every call to the tool.
 fn tool_of(pattern: &str) -> Option<&str> {
     let tool = pattern.strip_suffix("(*)")?;
     (!tool.is_empty() && !tool.contains(['*', '?', '[', '(', ' '])).then_some(tool)

@@ -405,7 +405,7 @@ impl SaverThread {
         writer.append(records, durability).map(drop)
     }
 
-    /// Stores the blobs of a message beside the file. A blob that is gone was not sent either.
+    /// Stores the blobs of a message next to the file. A blob that is gone was not sent either.
     fn keep_blobs(&mut self, change: &Change) -> Result<(), SessionStoreError> {
         let Change::Record(RecordChange::Append { entry } | RecordChange::Replace { entry, .. }) =
             change

@@ -91,7 +91,7 @@ impl StreamedOutput {
     }
 
     /// Takes a piece of one text. Returns how many bytes the call has streamed. Waits for the disk.
-    /// A file that cannot be written does not stop the call, but the result says so.
+    /// A file that cannot be written does not stop the call, but the result reports it.
     ///
     /// # Errors
     /// `limit_reached` for too many texts, `invalid_arguments` for a key that is too long.

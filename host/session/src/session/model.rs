@@ -140,7 +140,8 @@ impl Session {
     }
 
     /// Switches to the next model if this one failed permanently before the user saw any of its
-    /// answer, and says so. Returns false if there is none, or if the failure is not the model's.
+    /// answer, and reports it. Returns false if there is none, or if the failure is not the
+    /// model's.
     pub(crate) fn fall_back(&mut self, came: &RequestOutcome) -> bool {
         let RequestOutcome::Failed { partial: None, error } = came else { return false };
         let is_the_models = match error.kind {

@@ -160,8 +160,8 @@ fn resume_life(life: &Life) {
     assert_eq!(life.text("a.txt"), "three\n");
 }
 
-/// Forks the session, takes back an edit in the copy, and exports the copy to `talk.jsonl`. Returns
-/// the id of the copy.
+/// Forks the session, undoes an edit in the copy, and exports the copy to `talk.jsonl`. Returns the
+/// id of the copy.
 #[track_caller]
 fn fork_session(life: &Life) -> String {
     let Life { house, id, .. } = life;

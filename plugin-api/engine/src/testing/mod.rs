@@ -69,7 +69,7 @@ pub trait CallUnderTest {
     /// Cancels the call. Returns after its future was dropped and its context has ended.
     fn cancel(self: Box<Self>);
 
-    /// Waits for the call's end. A host that hangs must fail the test by itself.
+    /// Waits for the call's end. A host that hangs must fail the test on its own.
     fn wait(self: Box<Self>) -> CallResults;
 }
 

@@ -35,7 +35,7 @@ pub trait ExecutionEnvironment: Sized + Send + Sync + 'static {
     /// future is dropped, everything created so far is removed.
     ///
     /// # Errors
-    /// If the setup fails. The error says why and what to do about it.
+    /// If the setup fails. The error explains why and what to do about it.
     fn setup(
         cx: &Cx<Self::State>,
         setup: EnvironmentSetup,

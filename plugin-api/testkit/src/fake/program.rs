@@ -148,7 +148,7 @@ impl RunningFakePrograms {
         let mut left = self.left.lock();
         if left.contains(&group) {
             left.retain(|other| *other != group);
-            // The process may have ended by itself.
+            // The process may have ended on its own.
             let _ = killpg(group, SystemSignal::SIGKILL);
         }
     }
@@ -161,7 +161,7 @@ impl RunningFakePrograms {
         let groups: Vec<Pid> = running.map(|program| program.group).collect();
         let mut left = self.left.lock();
         for group in groups.into_iter().chain(left.drain(..)) {
-            // The process may have ended by itself.
+            // The process may have ended on its own.
             let _ = killpg(group, SystemSignal::SIGKILL);
         }
     }
