@@ -24,7 +24,7 @@ use crate::install as installing;
 use crate::signals::cancel_on_signals;
 use crate::{grant, plugin, report, start, terminal, trust};
 
-/// What the user wants of a development run.
+/// The options of a development run.
 #[derive(Debug, Clone, Copy)]
 pub struct DevOptions {
     /// Build and install once, and end.

@@ -88,7 +88,7 @@ pub fn file_name(name: &str) -> String {
     }
     let mut hasher = DefaultHasher::new();
     name.hash(&mut hasher);
-    // The end of the name says what the file contains.
+    // The end of the name shows the kind of content.
     let end: Vec<char> = name.chars().rev().take(NAME_BYTES_MAX / 2).collect();
     let end = end.into_iter().rev().map(|c| if is_plain(c) { c } else { '_' });
     format!("{:016x}-{}", hasher.finish(), end.collect::<String>())

@@ -60,7 +60,7 @@ pub struct PluginInUse<'a> {
     pub registry: &'a Registry,
 }
 
-/// What a plugin is asked to do.
+/// The operation that a plugin is asked to run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FacetRequest<'a> {
     /// Run a tool.

@@ -44,7 +44,7 @@ pub struct SessionBuilder {
     save: SaveTarget,
 }
 
-/// What a session starts with each time that it is reset.
+/// The state of a session after each reset.
 #[derive(Clone)]
 struct SessionTemplate {
     asker: Option<Arc<dyn UserAsker>>,
@@ -511,7 +511,7 @@ impl SessionHandle {
         prompts.is_some_and(|prompts| prompts.answer(call, answer))
     }
 
-    /// Streams answers, or gets each one whole, from the next turn on. A provider without this
+    /// Streams answers, or gets each one in full, from the next turn on. A provider without this
     /// option keeps its own way.
     pub fn set_streaming(&self, is_streaming: bool) {
         *self.0.is_streaming.lock() = Some(is_streaming);

@@ -8,7 +8,7 @@
 //! it (a home with mode 700), or if the group contains only this user.
 //!
 //! A path that is not safe is not used. The caller continues without it and shows the
-//! [`PlaceError`], whose hint says what to do.
+//! [`PlaceError`], whose hint names a fix.
 //!
 //! This crate also opens files that another user may have put there, without following links and
 //! without blocking.

@@ -30,7 +30,7 @@ const ENTRIES_MAX: usize = 200;
 /// Maximum size of a cache file to read, in bytes: far more than [`ENTRIES_MAX`] entries need.
 const CACHE_BYTES_MAX: u64 = 256 * 1024;
 
-/// What the provider reported about a model, and when.
+/// The facts that the provider reported about a model, and the time.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 struct CachedModelInfo {
     context_limit: Option<u64>,

@@ -64,7 +64,7 @@ pub struct ShutdownReport {
 pub struct ListedModel {
     /// `provider/model`.
     pub id: ModelId,
-    /// What the provider reports about it.
+    /// The facts that the provider reports about it.
     pub info: ModelInfo,
     /// Whether its weights are on this machine.
     pub state: ModelState,

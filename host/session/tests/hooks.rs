@@ -394,7 +394,7 @@ async fn before_prompt_text_is_a_message_part_that_names_its_plugin() {
         let added = json!({ "added_by_plugin": "notes", "text": "buy milk" });
         assert_eq!(parts, &[Part::json(added), Part::text(prompt)]);
     }
-    // What the model has seen stays the same.
+    // The earlier messages stay the same.
     assert_eq!(requests[0].system, requests[1].system);
     assert_eq!(requests[0].messages, requests[1].messages[..1]);
     let line = "notes adds 2 before the prompt, cut false\n";

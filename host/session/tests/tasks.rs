@@ -309,7 +309,7 @@ async fn background_task_still_shows_live_output() {
     session.turn("go", &Cancel::new()).await;
     let shown = |event: &Event| matches!(event, Event::ToolOutput { text, .. } if text == "late");
     assert!(stage.events.events().iter().any(shown));
-    // An outcome is limited like any result, with the whole in a file.
+    // An outcome is limited like any result, with the full text in a file.
     assert!(outcome_of(&session).to_string().len() < 20_000);
     assert_eq!(stage.outputs.files().len(), 1);
 }

@@ -173,7 +173,7 @@ impl SessionStore {
         Ok(self.changed()?.into_iter().filter_map(state).collect())
     }
 
-    /// Returns the folder for outputs of a session's tools that are not whole yet. It need not
+    /// Returns the folder for outputs of a session's tools that are not complete yet. It need not
     /// exist.
     pub fn outputs_folder(&self, id: &SessionId) -> PathBuf {
         self.folder.join(id.as_str()).join("outputs")

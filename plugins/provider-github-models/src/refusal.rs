@@ -1,4 +1,4 @@
-//! Explains the server's errors and says what a user can do. Pure.
+//! Explains the server's errors and suggests a fix. Pure.
 
 use jaato_plugin_sdk::{Error, ErrorKind};
 use jaato_plugin_sdk_provider::chat;

@@ -1,4 +1,4 @@
-//! Explains the server's errors and says what the user can do. Pure.
+//! Explains the server's errors and suggests a fix. Pure.
 
 use jaato_plugin_sdk::serde_json::{self, Value, json};
 use jaato_plugin_sdk::types::Retry;

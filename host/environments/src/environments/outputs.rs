@@ -192,7 +192,7 @@ pub type KeepOutput = Arc<dyn Fn(&Path) -> Option<PathBuf> + Send + Sync>;
 
 /// The files of a session that outlives its process.
 pub struct KeptOutputs {
-    /// The folder of files that are not whole yet.
+    /// The folder of files that are not complete yet.
     pub begun_in: PathBuf,
     /// Moves a whole file into [`KeptOutputs::kept_in`].
     pub keep: KeepOutput,

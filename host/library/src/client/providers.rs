@@ -102,7 +102,7 @@ impl ModelProviderPlugin {
         self.send(Message::tool(results), on_chunk, cancel_token)
     }
 
-    /// Sends a message and returns the response whole.
+    /// Sends a message and returns the response in full.
     ///
     /// # Errors
     /// The provider's.

@@ -31,7 +31,7 @@ pub(crate) struct SessionSaving {
 pub(crate) struct StartedSaver {
     saver: FileSessionSaver,
     outputs: KeptOutputs,
-    /// What ran in the background of the process before.
+    /// The background tasks of the previous process.
     ended: Vec<String>,
     has_new_container: bool,
 }

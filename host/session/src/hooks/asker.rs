@@ -40,7 +40,8 @@ struct State {
     failures: HashMap<(PluginName, Hook), HookFailures>,
     /// Whether the plugins know that the session has started.
     is_started: bool,
-    /// What plugins added at the start to a prompt that was refused. The next prompt gets it.
+    /// The text that plugins added at the session's start to a prompt that was refused. The next
+    /// prompt gets it.
     unsent: Vec<(HookPlugin, String)>,
 }
 

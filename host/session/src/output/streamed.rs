@@ -20,7 +20,7 @@ const DEFAULT_KEY: &str = "output";
 /// The maximum number of texts that one call may stream.
 const STREAMS_MAX: usize = 16;
 
-/// The longest key of a streamed text. Keys are shown whole and must leave room for the texts.
+/// The longest key of a streamed text. Keys are shown in full and must leave room for the texts.
 const KEY_BYTES_MAX: usize = 64;
 
 /// How many bytes wait before they are written to the file, so that a command that prints line by
@@ -166,7 +166,7 @@ impl StreamedOutputInner {
                 StreamFile::Failed(whole) => whole.clone(),
                 StreamFile::None => FullOutputLocation::Nowhere("nothing was printed".to_owned()),
             };
-            // What the tool streams from now on is not part of the result.
+            // Text that the tool streams after this is not part of the result.
             state.file = StreamFile::Failed(whole.clone());
             note_file(&mut content, &whole);
             texts.iter_mut().for_each(|text| text.whole = Some(whole.clone()));

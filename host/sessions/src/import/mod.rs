@@ -45,7 +45,7 @@ use crate::export::Transcript;
 pub struct ImportedSession {
     /// The conversation. Its messages are a valid history.
     pub transcript: Transcript,
-    /// What could not be carried over, and repairs, as sentences for the user.
+    /// The omissions and repairs, as sentences for the user.
     pub notes: Vec<String>,
 }
 

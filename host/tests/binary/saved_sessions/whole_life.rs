@@ -16,7 +16,7 @@ use crate::support::{House, Output, fixture};
 /// The command that the user allows for the session.
 const ALLOWED: &str = "echo one >> made";
 
-/// The part of a message that says what ended with the process before.
+/// The part of a message that lists the tasks that ended with the previous process.
 const ENDED: &str = "What ran in the background ended";
 
 /// The hidden value in the list of objects.

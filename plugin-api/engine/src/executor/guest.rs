@@ -44,7 +44,7 @@ pub struct GuestPlugin {
     repolls: AtomicU32,
     throttled: AtomicBool,
     pub(super) lane: Mutex<PluginJobQueue>,
-    /// What the plugin's contexts hold on the host's side.
+    /// The state of the plugin's contexts on the host's side.
     pub(crate) holdings: PluginResourceCounters,
 }
 

@@ -83,7 +83,7 @@ pub struct CallResults {
 }
 
 impl CallResults {
-    /// Creates the results from what the host returned.
+    /// Creates the results from the host's answer.
     pub fn new(emitted: Vec<Vec<u8>>, answer: Result<Vec<u8>, Error>) -> Self {
         let answer = answer.map_err(|error| body::frame(&error));
         Self { emitted, answer }
