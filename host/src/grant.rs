@@ -49,8 +49,8 @@ pub async fn grant(global: GlobalArgs, name: &str, services: &[String]) -> Comma
     Ok(Exit::Done)
 }
 
-/// Revokes a plugin's services, or all of them if none are named. The plugin need not exist any
-/// longer.
+/// Revokes a plugin's services, or all of them if none are named. The plugin does not have to exist
+/// any longer.
 pub async fn revoke(global: GlobalArgs, name: &str, services: &[String]) -> CommandResult {
     let runtime = start::runtime(start::arguments(global)).await?;
     let setup = runtime.setup();

@@ -105,7 +105,7 @@ impl StreamedOutput {
         if write.live
             && let Some(shown) = state.live.next_shown_text(&text, Instant::now())
         {
-            // The user need not see it, because the output is for the model.
+            // The user does not have to see it, because the output is for the model.
             (self.0.show)(shown);
         }
         state.bytes += bytes.len() as u64;

@@ -112,7 +112,7 @@ impl Session {
     }
 
     /// Removes what the provider may have refused from the request, and puts back what was removed
-    /// before in vain. Returns true if there is anything to try without.
+    /// before without success. Returns true if there is anything to try without.
     pub(crate) fn take_out_refused(&mut self, error: &Error, taken: &mut RefusedBlobs) -> bool {
         let names_media = names_media(error);
         // Other errors get one try. Those with a hint have another reason.
