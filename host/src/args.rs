@@ -16,7 +16,7 @@ const GLOBAL: &str = "Global options";
 /// The help heading of options for each request to the model's provider.
 const REQUEST: &str = "Model options";
 
-/// The help heading of what is saved and continued.
+/// The help heading for saved sessions.
 const SAVED: &str = "Saved sessions";
 
 /// The help heading of the limits of a session.

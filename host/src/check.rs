@@ -16,7 +16,7 @@ use crate::{plugin, report, start};
 /// How long one example may take, because it demonstrates a tool.
 const EXAMPLE_DEADLINE: Duration = Duration::from_secs(20);
 
-/// Up to this many tools, each has its own line, whatever its result.
+/// Up to this many tools, each has its own line, regardless of its result.
 const LINE_EACH_MAX: usize = 20;
 
 /// Checks a plugin file step by step. An invalid declaration is refused with an error. The plugin's

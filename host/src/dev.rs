@@ -24,7 +24,7 @@ use crate::install as installing;
 use crate::signals::cancel_on_signals;
 use crate::{grant, plugin, report, start, terminal, trust};
 
-/// What the user wants of a development run.
+/// The options of a development run.
 #[derive(Debug, Clone, Copy)]
 pub struct DevOptions {
     /// Build and install once, and end.
@@ -57,7 +57,7 @@ pub async fn dev(global: GlobalArgs, folder: &Path, options: DevOptions) -> Comm
             }
             report::failure(failure);
         }
-        report::line("waiting for changes; Ctrl-C ends this")?;
+        report::line("waiting for changes; Ctrl-C stops")?;
         let plugin = name.as_deref().ok();
         let Some(changed) = watch::next_change(&run, &sources, (&mut log, plugin), &cancel).await?
         else {

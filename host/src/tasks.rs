@@ -64,7 +64,7 @@ fn stop_task(session: &SessionHandle, id: &str) -> Result<Exit, Error> {
         return Ok(Exit::Usage);
     }
     for task in meant {
-        // A task that has just ended by itself is fine, too.
+        // A task that has just ended on its own is fine, too.
         let _ = session.cancel_task(&task.facts.task_id);
         report::remark(&format!("{} is ended", exact_line(&task.facts.task_id, TASK_COLUMNS)));
     }

@@ -19,11 +19,11 @@ pub struct Chore {
     pub about: &'static str,
     /// Runs the chore with the words after its name, and returns the exit code.
     pub start: fn(Vec<OsString>) -> Result<ExitCode>,
-    /// What answers `--help` after the chore's name.
+    /// The text that `--help` prints after the chore's name.
     pub help: ChoreHelp,
 }
 
-/// What answers `--help` after a chore's name.
+/// The text that `--help` prints after a chore's name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ChoreHelp {
     /// The table, with the name, the arguments and the description.

@@ -222,7 +222,7 @@ impl ArchiveFolder {
 
 impl Drop for ArchiveFolder {
     fn drop(&mut self) {
-        // What remains is hidden, and its name shows its origin.
+        // The remaining files are hidden, and their names show their origin.
         let _ = fs::remove_dir_all(&self.0);
     }
 }

@@ -152,7 +152,7 @@ impl TestRun {
             return;
         }
         self.phases.run("format", || {
-            // The examples and the programs that embed jaato are workspaces of their own.
+            // The examples and the programs that embed jaato are their own workspaces.
             for folder in [".", "docs/examples", "docs/examples/embed-chat"] {
                 let folder = self.workspace.root.join(folder);
                 child::run(child::cargo(&folder).args(["fmt", "--all", "--check"])).with_context(

@@ -25,7 +25,7 @@ use self::rust_source::RustSource;
 use crate::child;
 use crate::workspace::CargoWorkspace;
 
-/// Beginnings of paths that a terminal program will replace. Their language is not checked.
+/// Prefixes of paths that a terminal program will replace. Their language is not checked.
 const BEING_REPLACED: &[&str] =
     &["host/src/ask", "host/src/chat", "host/src/lines", "host/src/terminal", "host/src/view"];
 

@@ -131,7 +131,7 @@ mod tests {
 
     const ROOT: &str = "/project";
 
-    /// Decides about a call of a tool by the rules in a folder, after the user permanently allowed
+    /// Decides about a call to a tool by the rules in a folder, after the user permanently allowed
     /// such a call with this pattern.
     fn decide_after_permanent_allow(kept: &Value, pattern: usize, call: &Value) -> RuleOutcome {
         decide_with_trust(kept, pattern, call, (ROOT, WorkspaceTrust::Trusted))

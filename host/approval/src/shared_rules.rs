@@ -36,7 +36,7 @@ impl SessionRules {
         Self { rules: Mutex::new(rules), ..Self::default() }
     }
 
-    /// Sets the saver of kept answers. Without it they hold for the session.
+    /// Sets the saver of kept answers. Without it they apply to the session.
     #[must_use]
     pub fn with_answer_store(self, keeper: Arc<dyn AnswerStore>) -> Self {
         Self { keeper: Some(keeper), ..self }

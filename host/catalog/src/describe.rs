@@ -21,7 +21,7 @@ const DESCRIBE_OPEN_FILES: u64 = 64;
 /// Describes one plugin file.
 ///
 /// # Errors
-/// One line that says what happened: the loader refused it, or it panicked, crashed or hung.
+/// One line about the failure: the loader refused it, or it panicked, crashed or hung.
 pub async fn describe(
     supervisor: &Supervisor,
     executable: &Path,

@@ -50,8 +50,7 @@ impl ChildTask<'_> {
     /// Starts the child, waits for its end and returns its answer.
     ///
     /// # Errors
-    /// One line that says what happened: the loader refused the plugin, or it panicked, crashed or
-    /// hung.
+    /// One line about the failure: the loader refused the plugin, or it panicked, crashed or hung.
     pub async fn run<T: DeserializeOwned>(
         &self,
         supervisor: &Supervisor,
@@ -176,5 +175,5 @@ async fn read_printed(from: Option<impl AsyncRead + Unpin>) -> String {
 }
 
 fn no_pipe(error: std::io::Error) -> Error {
-    Error::new(ErrorKind::Io, format!("cannot make a pipe for a child: {error}"))
+    Error::new(ErrorKind::Io, format!("cannot create a pipe for a child process: {error}"))
 }

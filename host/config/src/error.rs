@@ -49,7 +49,7 @@ pub enum ConfigError {
         origin: Box<ValueOrigin>,
         /// The key, dotted.
         key: String,
-        /// What the key takes.
+        /// The type of the key's value.
         wants: String,
         /// The value.
         has: String,

@@ -18,7 +18,7 @@ use crate::{CONFIG_BYTES_MAX, CONFIG_VERSION};
 /// Section whose tables belong to the plugins.
 pub(crate) const PLUGINS: &str = "plugins";
 
-/// Section whose tables are providers that are configured under names of their own.
+/// Section whose tables are providers that are configured under their own names.
 pub(crate) const PROVIDERS: &str = "providers";
 
 /// A configuration file that was read and checked for unknown keys.

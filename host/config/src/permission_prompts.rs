@@ -8,7 +8,7 @@ use jaato_types::mask;
 use crate::setting::{PathBases, Setting, text_of};
 use crate::toml_tree::TomlValue;
 
-/// What a session may do without a permission prompt, apart from the rules.
+/// The actions that a session may take without a permission prompt, apart from the rules.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum PermissionMode {
     /// Each call that no rule allows causes a permission prompt.

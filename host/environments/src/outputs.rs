@@ -88,7 +88,7 @@ pub fn file_name(name: &str) -> String {
     }
     let mut hasher = DefaultHasher::new();
     name.hash(&mut hasher);
-    // The end of the name says what the file contains.
+    // The end of the name shows the kind of content.
     let end: Vec<char> = name.chars().rev().take(NAME_BYTES_MAX / 2).collect();
     let end = end.into_iter().rev().map(|c| if is_plain(c) { c } else { '_' });
     format!("{:016x}-{}", hasher.finish(), end.collect::<String>())
@@ -113,7 +113,7 @@ fn create_locked_folder(parent: &Path) -> io::Result<LockedFolder> {
 }
 
 fn folder_error(path: &Path, error: &io::Error) -> Error {
-    let text = format!("cannot keep an output in `{}`: {error}", path.display());
+    let text = format!("cannot save output in `{}`: {error}", path.display());
     let made = Error::new(ErrorKind::Io, text);
     jaato_places::hint_of(error).into_iter().fold(made, Error::with_hint)
 }
@@ -183,7 +183,7 @@ pub fn too_large_error(bytes_max: u64) -> Error {
 }
 
 fn write_error(error: io::Error) -> Error {
-    Error::new(ErrorKind::Io, format!("cannot keep the call's output: {error}"))
+    Error::new(ErrorKind::Io, format!("cannot save the call's output: {error}"))
 }
 
 #[cfg(test)]

@@ -13,7 +13,7 @@ const METADATA_HOST: &str = "metadata.google.internal";
 pub struct CredentialsFile {
     /// The file.
     pub path: PathBuf,
-    /// What names it, for users: `variable GOOGLE_APPLICATION_CREDENTIALS`.
+    /// Its name, for users: `variable GOOGLE_APPLICATION_CREDENTIALS`.
     pub place: String,
 }
 

@@ -60,7 +60,7 @@ pub struct PluginInUse<'a> {
     pub registry: &'a Registry,
 }
 
-/// What a plugin is asked to do.
+/// The operation that a plugin is asked to run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FacetRequest<'a> {
     /// Run a tool.
@@ -85,7 +85,7 @@ pub enum FacetRequest<'a> {
     PullModel,
     /// Answer a hook that it listed. The host shows no messages.
     Hook(Hook),
-    /// Preview what a call of its tool would change.
+    /// Preview what a call to its tool would change.
     Preview,
     /// List the next words of its own command.
     CompleteWords,

@@ -21,7 +21,7 @@ pub type NetworkActivityCallback = Arc<dyn Fn() + Send + Sync>;
 /// The attachments of a tool call so far.
 pub type CallAttachments = Arc<Mutex<Vec<DataPart>>>;
 
-/// What a call may request from the host.
+/// The host features that a call may use.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum CallAccess {
     /// Everything that the plugin may request.

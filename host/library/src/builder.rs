@@ -196,7 +196,7 @@ impl JaatoBuilder {
         self
     }
 
-    /// Chooses whether plugin files are used: those beside the executable, in the folders of
+    /// Chooses whether plugin files are used: those next to the executable, in the folders of
     /// [`JaatoBuilder::plugin_folder`] and of the configuration. The default is not to.
     pub fn plugin_files(mut self, files: PluginFiles) -> Self {
         self.arguments.files = files;

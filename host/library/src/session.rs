@@ -44,7 +44,7 @@ pub struct SessionBuilder {
     save: SaveTarget,
 }
 
-/// What a session starts with each time that it is reset.
+/// The state of a session after each reset.
 #[derive(Clone)]
 struct SessionTemplate {
     asker: Option<Arc<dyn UserAsker>>,
@@ -155,7 +155,7 @@ impl SessionBuilder {
         self
     }
 
-    /// Allows calls of a tool without a permission prompt: `TOOL`, or `PLUGIN:TOOL` for a plugin
+    /// Allows calls to a tool without a permission prompt: `TOOL`, or `PLUGIN:TOOL` for a plugin
     /// from elsewhere.
     pub fn allow(mut self, tool: &str) -> Self {
         self.template.allow.push(tool.to_owned());
@@ -511,7 +511,7 @@ impl SessionHandle {
         prompts.is_some_and(|prompts| prompts.answer(call, answer))
     }
 
-    /// Streams answers, or gets each one whole, from the next turn on. A provider without this
+    /// Streams answers, or gets each one in full, from the next turn on. A provider without this
     /// option keeps its own way.
     pub fn set_streaming(&self, is_streaming: bool) {
         *self.0.is_streaming.lock() = Some(is_streaming);
@@ -583,7 +583,7 @@ impl Drop for RunningTurn {
     }
 }
 
-/// Returns the identity of a session that the program opens. It has rules of its own.
+/// Returns the identity of a session that the program opens. It has its own rules.
 fn to_agent(name: &str, opener: Option<&SessionId>) -> Agent {
     let opener = opener.cloned().unwrap_or_else(|| SessionId::from("program"));
     Agent { name: name.to_owned(), opener, shares_rules: false, hold: DeadlineHold::default() }

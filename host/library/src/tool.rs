@@ -22,7 +22,7 @@ pub struct Tool {
     function: Arc<ToolFunction>,
 }
 
-/// What a tool's function may use of its call.
+/// The parts of a call that a tool's function may use.
 #[derive(Clone)]
 pub struct ToolContext(CallScope);
 

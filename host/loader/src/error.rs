@@ -46,7 +46,7 @@ pub enum LoadProblem {
         /// The first difference.
         mismatch: LayoutMismatch,
     },
-    /// The function table of a non-Rust plugin cannot be used. The text says why.
+    /// The function table of a non-Rust plugin cannot be used. The text explains why.
     #[error("its export `{name}` cannot be used: {0}", name = EXPORT_NAME_C1)]
     CTable(String),
     /// Its root module could not be created. The text is its own message.

@@ -189,7 +189,7 @@ fn c_table(library: &libloading::Library) -> Result<CFunctionTable, LoadProblem>
 
 fn plugin_root(header: &'static LibHeader) -> Result<PluginModuleRef, LoadProblem> {
     check_header(header)?;
-    // SAFETY: `check` compared the layouts in the direction that holds for these versions.
+    // SAFETY: `check` compared the layouts in the direction that applies to these versions.
     let root = unsafe { header.init_root_module_with_unchecked_layout::<PluginModuleRef>() };
     root.map_err(|error| LoadProblem::Root(root_text(&error)))
 }

@@ -56,7 +56,7 @@ struct State {
     sources: HashMap<String, SourceUsage>,
 }
 
-/// What a source has written recently.
+/// The lines that a source has written recently.
 #[derive(Debug)]
 struct SourceUsage {
     since: Instant,

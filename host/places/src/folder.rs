@@ -38,8 +38,8 @@ pub fn make_own_folder(folder: &Path) -> Result<(), PlaceError> {
     check_mode(&end.path, &end.metadata, &owners)
 }
 
-/// Creates a folder and the missing ones above it, each private to this user whatever the umask,
-/// without any check. For a path that the user named, or one below a folder that
+/// Creates a folder and the missing ones above it, each private to this user regardless of the
+/// umask, without any check. For a path that the user named, or one below a folder that
 /// [`make_own_folder`] made.
 ///
 /// # Errors
@@ -57,7 +57,7 @@ pub fn make_missing(folder: &Path) -> Result<(), PlaceError> {
     }
 }
 
-/// Creates one folder, private to this user whatever the umask, if it is missing, without any
+/// Creates one folder, private to this user regardless of the umask, if it is missing, without any
 /// check.
 ///
 /// # Errors

@@ -1,5 +1,5 @@
-//! Jaato's own folders and files: private whatever the umask, and used only if no other user can
-//! write to them.
+//! Jaato's own folders and files: private regardless of the umask, and used only if no other user
+//! can write to them.
 //!
 //! A path is *safe* if each folder on the way to it, each link that is followed, and the file
 //! at its end belong to this user or to root, and no one else can write to them. A folder on the
@@ -8,7 +8,7 @@
 //! it (a home with mode 700), or if the group contains only this user.
 //!
 //! A path that is not safe is not used. The caller continues without it and shows the
-//! [`PlaceError`], whose hint says what to do.
+//! [`PlaceError`], whose hint names a fix.
 //!
 //! This crate also opens files that another user may have put there, without following links and
 //! without blocking.

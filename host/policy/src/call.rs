@@ -51,7 +51,7 @@ pub struct PolicyCall<'a> {
 }
 
 impl<'a> PolicyCall<'a> {
-    /// Creates a model's call of a tool without any other known facts: by the main agent, of a
+    /// Creates a model's call to a tool without any other known facts: by the main agent, of a
     /// plugin that is not shipped and has no annotations, in an untrusted workspace.
     pub fn new(tool: &'a ToolName, plugin: &'a PluginName, arguments: &'a Value) -> Self {
         Self {
@@ -145,7 +145,7 @@ impl PluginSource {
 }
 
 impl PolicyCall<'_> {
-    /// Returns true if all calls of the tool are similar enough to allow them at once. The effect
+    /// Returns true if all calls to the tool are similar enough to allow them at once. The effect
     /// of a tool that is destructive, or reaches beyond this machine, depends on its arguments.
     pub(crate) fn is_harmless_tool(&self) -> bool {
         let promises = self.annotations;

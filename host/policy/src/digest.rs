@@ -1,4 +1,4 @@
-//! A digest of a JSON value, such as a call's arguments, so that a permission can hold for exactly
+//! A digest of a JSON value, such as a call's arguments, so that a permission can apply to exactly
 //! these.
 
 use std::fmt;

@@ -15,7 +15,7 @@ use crate::{
 /// The longest text of a call that a pattern keeps, in letters.
 const TEXT_LETTERS_MAX: usize = 200;
 
-/// The calls of a tool for which an answer holds.
+/// The calls to a tool for which an answer holds.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CallPattern {
@@ -40,7 +40,7 @@ pub enum CallPattern {
     Host(String),
     /// Calls that type into this terminal of the session.
     Terminal(String),
-    /// Every call of the tool.
+    /// Every call to the tool.
     Tool,
 }
 
@@ -111,7 +111,7 @@ impl CallPattern {
         }
     }
 
-    /// Returns true if a rule in a file can hold for the calls of this pattern. A terminal ends
+    /// Returns true if a rule in a file can apply to the calls of this pattern. A terminal ends
     /// with its session, and rules for programs that run the workspace's code need its trust.
     pub fn can_be_kept(&self, call: &PolicyCall<'_>) -> bool {
         match self {

@@ -237,7 +237,7 @@ impl Rules {
         self.session.iter().any(|rule| rule.allows(facts))
     }
 
-    /// Lists the command patterns that the user has allowed for calls of this tool.
+    /// Lists the command patterns that the user has allowed for calls to this tool.
     pub(crate) fn granted_patterns(
         &self,
         call: &PolicyCall<'_>,

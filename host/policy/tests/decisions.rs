@@ -75,7 +75,7 @@ impl Scene {
 }
 
 /// The answer to a call: a permission for the widest pattern that a shipped tool's prompt offers,
-/// or for exactly this call of other tools, or a denial for the tool.
+/// or for exactly this call to other tools, or a denial for the tool.
 fn answer(call: &str, decision: PermissionDecision) -> SessionRule {
     let scene = Scene::parse(call);
     let call = scene.call();
@@ -276,7 +276,7 @@ fn every_decision_explains_itself() {
     expect![[r#"
         tools.disabled: tool `shell` is disabled by `[tools] disabled`
           hint: remove `shell` from `[tools] disabled`; `jaato config show` shows where it is set
-        session.never: the user denied calls of `shell` like this one for this session
+        session.never: the user denied calls to `shell` like this one for this session
         own_call: the user typed this call
         option.allow: `--allow shell` was given
         option.allow: `--allow tool-x:shell` was given

@@ -16,7 +16,7 @@ fn edits(operations: Value) -> Scene {
     Scene::new("multiFileEdit", json!({ "operations": operations }))
 }
 
-/// A call of a tool that jaato did not write.
+/// A call to a tool that jaato did not write.
 fn foreign(source: PluginSource, arguments: Value) -> Scene {
     let mut scene = Scene::new("mcp__moon__do", arguments);
     scene.plugin = "tool-mcp".into();

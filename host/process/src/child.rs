@@ -171,7 +171,7 @@ pub(crate) struct KeeperConnection {
     news: Notify,
 }
 
-/// What the keeper has reported.
+/// The reports of the keeper.
 #[derive(Debug, Default)]
 struct KeeperReport {
     exit: Option<Exit>,

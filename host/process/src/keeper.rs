@@ -34,7 +34,7 @@ const REPORT_AFTER: Duration = Duration::from_secs(2);
 /// The keeper's name in `ps`.
 pub(crate) const KEEPER_NAME: &CStr = c"jaato-keeper";
 
-/// What a keeper takes over from the guardian.
+/// The state that a keeper takes over from the guardian.
 pub(crate) struct KeeperStart {
     /// The connection to the host, at descriptor 3.
     pub socket: UnixStream,
@@ -135,7 +135,7 @@ enum KeeperPhase {
     Killing { rounds: SignalRounds, report_at: Instant },
 }
 
-/// What keeps the tree alive.
+/// The handles that keep the tree alive.
 #[derive(PartialEq, Eq)]
 enum TreeLifetime {
     /// The host's end of the socket.

@@ -195,7 +195,7 @@ impl Registry {
         registry
     }
 
-    /// Lists all plugins whatever their status, most trusted first.
+    /// Lists all plugins regardless of their status, most trusted first.
     pub fn plugins(&self) -> &[PluginEntry] {
         &self.plugins
     }

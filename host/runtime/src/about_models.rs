@@ -30,7 +30,7 @@ const ENTRIES_MAX: usize = 200;
 /// Maximum size of a cache file to read, in bytes: far more than [`ENTRIES_MAX`] entries need.
 const CACHE_BYTES_MAX: u64 = 256 * 1024;
 
-/// What the provider reported about a model, and when.
+/// The facts that the provider reported about a model, and the time.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 struct CachedModelInfo {
     context_limit: Option<u64>,
@@ -166,7 +166,7 @@ fn now_s() -> u64 {
 
 /// Returns the error for a model that its provider does not list.
 pub fn not_offered(model: &ModelId) -> Error {
-    let text = format!("`{model}` is the configured model, and its provider does not offer it");
+    let text = format!("`{model}` is the configured model, but its provider does not offer it");
     Error::new(ErrorKind::Configuration, text).with_hint("`jaato model list` lists the models")
 }
 

@@ -144,9 +144,8 @@ impl Runtime {
     }
 }
 
-/// The conformance suite for a plugin file. Each check is a process of its own, whose host services
-/// can access only a folder for temporary files.
-/// They have the plugin's settings.
+/// The conformance suite for a plugin file. Each check is a separate process, whose host services
+/// can access only a folder for temporary files. They have the plugin's settings.
 pub struct Conformance<'a> {
     runtime: &'a Runtime,
     file: &'a Path,
@@ -160,7 +159,7 @@ impl<'a> Conformance<'a> {
     /// If the folder cannot be created or written.
     pub fn new(runtime: &'a Runtime, file: &'a Path, settings: &Value) -> Result<Self, Error> {
         let folder = TempDir::with_prefix("jaato-check-").map_err(|error| {
-            let text = format!("cannot make a folder for temporary files: {error}");
+            let text = format!("cannot create a folder for temporary files: {error}");
             Error::new(ErrorKind::Io, text)
         })?;
         let path = folder.path().join(SETTINGS_FILE);

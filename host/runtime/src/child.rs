@@ -12,7 +12,7 @@ pub struct ChildSessionOrigin {
     pub opener: SessionId,
     /// The requested properties.
     pub asked: ChildOpen,
-    /// What the child shares with its opener.
+    /// The state that the child shares with its opener.
     pub lent: LentSessionState,
 }
 

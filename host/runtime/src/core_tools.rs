@@ -12,7 +12,7 @@ use serde_json::json;
 const EDITS_BY_PATCH: &str = "edits_by_patch";
 const EDITS_BY_TEXT: &str = "edits_by_text";
 
-/// What core tools may cost a model.
+/// The token limit for a model's core tools.
 #[derive(Debug, Clone)]
 pub struct CoreBudget {
     /// Approximate tokens for the tools and the instructions of their plugins.

@@ -23,15 +23,15 @@ pub(crate) trait EventTap: Send + Sync {
     /// Provides the parts that exist only once the session does.
     fn begin(&self, emitter: EventEmitter, facts: SharedFacts);
 
-    /// Reports the remaining events, as far as the plugins take them in time, and stops.
+    /// Reports the remaining events until a time limit, and stops.
     fn end(&self) -> BoxFuture<'_, ()>;
 }
 
-/// What sessions and their ports share.
+/// The state that sessions and their ports share.
 pub struct RuntimeHost {
     /// The event tap of each open session.
     pub(crate) taps: Mutex<HashMap<SessionId, Arc<dyn EventTap>>>,
-    /// What the embedding program adds.
+    /// The additions of the embedding program.
     pub(crate) program: ProgramParts,
     pub(crate) setup: Arc<Setup>,
     /// Where calls run. Set by the first session.

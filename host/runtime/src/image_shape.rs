@@ -7,7 +7,7 @@ use jaato_types::media_type::media_type_of;
 const CUT: &str = "the file is damaged: it ends in the middle";
 const NO_SIZE: &str = "the file is damaged: the size of the image is missing";
 
-/// What the bytes of a file contain.
+/// The kind of content in a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ImageShape {
     /// A complete image with this many pixels.

@@ -23,7 +23,7 @@ pub(crate) struct KnownProvider {
     pub(crate) names: Option<ProviderNames>,
     /// The model's context window in tokens, if known.
     pub(crate) context_limit: Option<u64>,
-    /// What the model costs, if known.
+    /// The model's prices, if known.
     pub(crate) price: Option<Price>,
     pub(crate) takes: ModelCapabilities,
     /// Maximum tokens for tools in each request, if the provider declares a limit.

@@ -170,8 +170,8 @@ impl RuntimeHost {
         self.program.providers.get(provider).cloned()
     }
 
-    /// Prepares a model of the embedding program. The provider itself says what it takes, so it
-    /// gets every option.
+    /// Prepares a model of the embedding program. The provider itself reports which input it
+    /// accepts, so it gets every option.
     fn ready_model_of_program(
         &self,
         named: &NamedModel,
@@ -211,7 +211,7 @@ impl RuntimeHost {
                 "`jaato model list` lists the models".to_owned(),
             ),
             [first, ..] => (
-                format!("`{name}` may be a model of {}: say which", candidates.join(", ")),
+                format!("`{name}` may be a model of {}: choose one", candidates.join(", ")),
                 format!("`--model {first}/{name}`, or the key `provider`"),
             ),
         };

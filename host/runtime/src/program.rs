@@ -1,4 +1,4 @@
-//! What an embedding program adds to its runtime without a plugin: tools, providers and keys.
+//! Additions of an embedding program to its runtime without a plugin: tools, providers and keys.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -24,7 +24,7 @@ pub trait ProgramTool: Send + Sync {
     fn call(&self, call: ToolCall, scope: CallScope) -> BoxFuture<'static, Result<Output, Error>>;
 }
 
-/// What an embedding program adds to its runtime.
+/// The additions of an embedding program to its runtime.
 #[derive(Default)]
 pub struct ProgramParts {
     /// Its tools. One with the name of a plugin's tool replaces that tool.

@@ -64,7 +64,7 @@ pub struct ShutdownReport {
 pub struct ListedModel {
     /// `provider/model`.
     pub id: ModelId,
-    /// What the provider reports about it.
+    /// The facts that the provider reports about it.
     pub info: ModelInfo,
     /// Whether its weights are on this machine.
     pub state: ModelState,
@@ -92,7 +92,7 @@ impl Runtime {
         Self::assemble(setup, supervisor, discovery, ProgramParts::default())
     }
 
-    /// Starts a runtime with parts of the embedding program beside the plugins.
+    /// Starts a runtime with parts of the embedding program next to the plugins.
     ///
     /// # Errors
     /// If a key or a base URL is for a provider that no plugin offers.
@@ -366,7 +366,7 @@ impl Runtime {
         self.host.terminals.close().await;
         let processes = self.host.services.shared().processes().living().await;
         if let Err(error) = self.supervisor.end_all().await {
-            self.host.log.line(1, "host", &format!("ending child processes: {error}"));
+            self.host.log.line(1, "host", &format!("cannot end child processes: {error}"));
         }
         let orphans = self.supervisor.take_orphans();
         let Some(ledger) = self.host.ledger.clone() else {

@@ -58,7 +58,7 @@ pub struct SessionOptions {
     pub mode: Option<PolicyMode>,
     /// Options for each model request, over the configuration.
     pub request: RequestOptions,
-    /// Limits on what the session may use, over the configuration.
+    /// The session's resource limits, which override the configuration.
     pub caps: Caps,
     /// The model, by any name that [`Runtime::model_by_name`](crate::Runtime::model_by_name) takes,
     /// or `None` for the configured model.

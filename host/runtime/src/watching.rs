@@ -13,7 +13,7 @@ impl Runtime {
     /// The next call of a replaced plugin uses its new edition, in a worker unless that edition is
     /// trusted. The new instance starts from the state that the previous one saved, and calls in
     /// flight finish on the previous one. Changed tools are offered from the next turn on. An
-    /// unusable file changes nothing. An event (`notice`) and the log say why.
+    /// unusable file changes nothing. An event (`notice`) and the log explain why.
     pub async fn watch_plugins(&self) {
         let host = self.host();
         match host.setup.folders.cache() {
@@ -22,7 +22,11 @@ impl Runtime {
                 host.plugins.plugins.watch().await;
             }
             Err(error) => {
-                host.log.line(2, "host", &format!("plugins are not watched: {error}"));
+                host.log.line(
+                    2,
+                    "host",
+                    &format!("cannot watch the plugin files for changes: {error}"),
+                );
             }
         }
     }

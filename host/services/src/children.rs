@@ -112,7 +112,7 @@ impl ChildSessions {
                 let text = format!("{WAITING_MAX} messages are already waiting for the child");
                 Error::new(ErrorKind::LimitReached, text).temporary()
             })?;
-            // A caller that waits after this waits for this turn.
+            // From here, a waiting caller waits for this turn.
             child.state.send_modify(|state| state.is_running = true);
             Ok(())
         })
@@ -180,7 +180,7 @@ struct ChildSessionTask {
     hold: DeadlineHold,
 }
 
-/// What a child does next.
+/// The next action of a child.
 enum ChildSessionStep {
     Turn(String),
     Woken,
@@ -200,7 +200,7 @@ impl ChildSessionTask {
             *self.turn.lock() = cancel.clone();
             self.tells.send_modify(|state| state.is_running = true);
             let inbox = self.session.inbox();
-            // A turn has limits of its own.
+            // A turn has its own limits.
             let held = self.hold.pause();
             let mut is_over = false;
             let report = {

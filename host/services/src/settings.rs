@@ -54,7 +54,7 @@ pub fn of_plugin(
         credentials.withhold();
     }
     if let (Some(url), Some(values)) = (credentials.base_url(), values.as_object_mut()) {
-        // A variable overrides the files, and the plugin need not know the variable.
+        // A variable overrides the files, and the plugin does not have to know the variable.
         values.insert(BASE_URL.to_owned(), url.into());
     }
     Ok((values, credentials))

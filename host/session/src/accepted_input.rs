@@ -1,4 +1,4 @@
-//! What the model's provider accepts besides text.
+//! The input that the model's provider accepts besides text.
 
 use std::collections::BTreeMap;
 

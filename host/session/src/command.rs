@@ -1,7 +1,7 @@
 //! Runs a user's command: announces it, runs it to its end or its cancellation, and answers.
 //!
 //! The command is the user's own act, so it needs no permission check, and it does not join the
-//! history by itself. If its plugin says so, the model sees the answer with the next request.
+//! history on its own. If its plugin says so, the model sees the answer with the next request.
 
 use std::sync::Arc;
 

@@ -1,7 +1,7 @@
 //! Turns a provider's answer into parts that the history accepts.
 //!
 //! The completion is authoritative, and content beyond the deltas is shown. If it contradicts the
-//! deltas, a notice says so and the whole completion follows. After deltas, an empty completion
+//! deltas, a notice reports it and the whole completion follows. After deltas, an empty completion
 //! represents the text that was shown. Missing, empty and duplicate call ids are replaced. Names
 //! that no provider would accept back are made acceptable, arguments in a string become an object,
 //! and parts that a model cannot produce are dropped.

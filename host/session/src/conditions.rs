@@ -1,4 +1,4 @@
-//! Conditions of tools: which tools are offered with the next request, and which run by themselves
+//! Conditions of tools: which tools are offered with the next request, and which run automatically
 //! before it.
 //!
 //! Conditions are checked right before a request and nowhere else, and only for tools whose spec
@@ -6,9 +6,9 @@
 //! from the session's objects. The session asks a plugin only if the spec says so. A plugin that
 //! fails or is slow does not delay the request: its condition does not hold.
 //!
-//! A tool that runs by itself goes through the same permission check as a model's call, with the
-//! same events. It is not the model's act, so the history has no call for it, and the model gets
-//! the result as data, like a task's.
+//! A tool that runs automatically goes through the same permission check as a model's call, with
+//! the same events. It is not the model's act, so the history has no call for it, and the model
+//! gets the result as data, like a task's.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -32,7 +32,7 @@ pub const CONDITION_MS_MAX: u64 = 5_000;
 /// The session's state of conditions.
 #[derive(Debug, Default)]
 pub(crate) struct ConditionsState {
-    /// The revision of the objects after each tool last ran by itself.
+    /// The revision of the objects after each tool last ran on its own.
     ran: HashMap<ToolName, u64>,
     /// How many tools ran by themselves in this turn.
     runs: u32,
@@ -57,7 +57,7 @@ struct AutomaticToolsOutcome {
 }
 
 impl Session {
-    /// Runs the tools that run by themselves and whose condition holds, then offers the tools whose
+    /// Runs the tools that run automatically and whose condition holds, then offers the tools whose
     /// condition holds. Returns the first refusal because no user could be asked.
     pub(crate) async fn before_request(
         &mut self,
@@ -137,7 +137,9 @@ impl Session {
             // Also recorded before the call, because a turn that is dropped during it has run the
             // tool.
             self.conditions.ran.insert(name.clone(), revision);
-            self.shared.emitter.notice(format!("the tool `{name}` runs by itself: {condition}"));
+            self.shared
+                .emitter
+                .notice(format!("the tool `{name}` runs automatically: {condition}"));
             let arguments = answer.arguments.unwrap_or_else(|| json!({}));
             let call = ToolCall::new(self.shared.ports.ids.call(), name.clone(), arguments);
             let runner = self.shared.runner(CallInitiator::Tool, cancel);

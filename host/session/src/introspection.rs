@@ -121,8 +121,8 @@ pub(crate) fn host_tool(
 }
 
 /// Returns the schema that calls are checked against, if it accepts more than the model sees.
-/// Plugins have categories of their own, which may appear while a session runs, and a single name
-/// is accepted for a list of it.
+/// Plugins have their own categories, which may appear while a session runs, and a single name is
+/// accepted for a list of it.
 pub(crate) fn accepted_spec(spec: &ToolSpec) -> Option<ToolSpec> {
     let mut accepted = spec.clone();
     let properties = &mut accepted.parameters["properties"];

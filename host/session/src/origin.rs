@@ -4,7 +4,7 @@ use jaato_types::{CallId, PluginName};
 
 use crate::DeadlineHold;
 
-/// How deep calls of tools by tools may be nested.
+/// How deep calls to tools by tools may be nested.
 pub const CALL_DEPTH_MAX: u32 = 3;
 
 /// A plugin that calls a tool.

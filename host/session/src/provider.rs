@@ -162,7 +162,7 @@ impl DeltaSink {
         true
     }
 
-    /// Records that bytes of the answer arrived, whatever their content: a comment keeps a
+    /// Records that bytes of the answer arrived, regardless of their content: a comment keeps a
     /// connection alive.
     pub fn record_activity(&self) {
         self.lock().alive_at_ms = self.0.clock.monotonic_ms();

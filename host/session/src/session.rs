@@ -2,7 +2,7 @@
 //!
 //! The session owns the history. It builds the system text and the tools once, when it starts. The
 //! prefix of its requests changes only when a tool is activated or joins, or when plugins were
-//! replaced between two turns, and an event says so.
+//! replaced between two turns, and an event reports it.
 
 mod accepted_media;
 mod counted;

@@ -80,7 +80,7 @@ impl Toolbox {
         self.tools_declaring(|spec| spec.available_if.clone())
     }
 
-    /// Lists the tools that run by themselves on a condition.
+    /// Lists the tools that run automatically on a condition.
     pub(crate) fn self_running(&self) -> Vec<(ToolName, Condition)> {
         self.tools_declaring(|spec| spec.run_if.clone())
     }
@@ -149,8 +149,8 @@ impl Toolbox {
         self.active.iter().map(|&index| &self.tools[index].spec)
     }
 
-    /// Returns false if a plugin has tools and all of them are disabled, because the model need not
-    /// know how to use them.
+    /// Returns false if a plugin has tools and all of them are disabled, because the model does not
+    /// have to know how to use them.
     pub(crate) fn may_use(&self, plugin: &PluginName) -> bool {
         let mut of_plugin = self.tools.iter().filter(|tool| tool.plugin == *plugin).peekable();
         of_plugin.peek().is_none()

@@ -1,4 +1,4 @@
-//! Cancellation: immediate, everywhere, and with a valid history that shows what was seen.
+//! Cancellation: immediate, everywhere, and with a valid history that matches the user's view.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use std::time::Duration;

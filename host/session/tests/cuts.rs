@@ -1,4 +1,4 @@
-//! What stays the same byte for byte between cuts, what a cut removes, and answers that a server
+//! Tests which bytes stay the same between cuts, what a cut removes, and answers that a server
 //! pauses.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 

@@ -102,7 +102,7 @@ async fn turn_waits_briefly_for_the_window_size_before_it_truncates() {
     assert_eq!(texts(&last_request(&stage)), [prompt.as_str()], "it is sent whole");
     assert_eq!(stage.events.notices(), "");
 
-    // A provider that does not answer in time costs that wait once, and a notice says so.
+    // A provider that does not answer in time costs that wait once, and a notice reports it.
     let stage = TestStage::new([]);
     stage.provider.tells_window(400_000, 3_600_000);
     let mut session = stage.start(setup_with_unknown_window(32_768)).unwrap();

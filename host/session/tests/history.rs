@@ -1,4 +1,4 @@
-//! What a history accepts and what it refuses, entry by entry.
+//! Tests which entries a history accepts and which it refuses.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use jaato_session::{History, HistoryEntry, HistoryError, MessageMark};

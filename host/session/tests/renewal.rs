@@ -53,7 +53,7 @@ async fn remaining_tools_keep_their_order_and_new_tools_are_appended() {
         "host: plugin `nose` was replaced\n\
          host: the tools of this conversation changed: new `bite`; changed `smell`; gone `move`\n"
     );
-    // No notice is repeated, and nothing changes by itself.
+    // No notice is repeated, and nothing changes on its own.
     assert_eq!(run_turn(&stage, &mut session, &done).await.tools, after.tools);
     assert_eq!(stage.events.notices().lines().count(), 2);
 }

@@ -249,7 +249,7 @@ async fn cancelled_task_wakes_no_session_and_is_reported_with_the_next_prompt() 
     let messages: Vec<Vec<String>> = session.history().messages().map(parts).collect();
     assert_eq!(messages[4], ["task_1 cancelled", "text and?"]);
     let told = outcome_of(&session)["result"].to_string();
-    assert!(told.contains("the task was ended before it was done"), "{told}");
+    assert!(told.contains("the task was stopped before it finished"), "{told}");
 }
 
 #[tokio::test(start_paused = true)]
@@ -309,7 +309,7 @@ async fn background_task_still_shows_live_output() {
     session.turn("go", &Cancel::new()).await;
     let shown = |event: &Event| matches!(event, Event::ToolOutput { text, .. } if text == "late");
     assert!(stage.events.events().iter().any(shown));
-    // An outcome is limited like any result, with the whole in a file.
+    // An outcome is limited like any result, with the full text in a file.
     assert!(outcome_of(&session).to_string().len() < 20_000);
     assert_eq!(stage.outputs.files().len(), 1);
 }

@@ -116,7 +116,7 @@ impl Disk {
         synced.map_err(failed)
     }
 
-    /// A test with a hook knows by itself what is durable, and a thousand syncs take long.
+    /// A test with a hook knows on its own what is durable, and a thousand syncs take long.
     fn sync_if_real(&self, sync: impl FnOnce() -> io::Result<()>) -> io::Result<()> {
         if self.hook.is_some() { Ok(()) } else { sync() }
     }

@@ -45,7 +45,7 @@ impl SessionStore {
     /// Copies the conversation of a session, up to a record or to its end, into a new session with
     /// the same workspace, name, answers to permission prompts and attachments. The records keep
     /// their numbers and times. Results name the outputs of the copy. The session appears when it
-    /// is whole and durable. Returns the number of the last record of the shared conversation.
+    /// is complete and durable. Returns the number of the last record of the shared conversation.
     ///
     /// # Errors
     /// If there is no such session or record, the new id is taken, or the disk refuses.
@@ -86,7 +86,7 @@ impl SessionStore {
     }
 
     /// Adds the session of a transcript, with these records of its messages and their times. The
-    /// session appears when it is whole and durable.
+    /// session appears when it is complete and durable.
     ///
     /// # Errors
     /// If the id is taken, or the disk refuses.
@@ -129,7 +129,7 @@ impl SessionStore {
             let records = reader.and_then(|mut it| it.read_rest()).unwrap_or_default();
             let shared = records.iter().filter(|stored| stored.seq <= last);
             let until_ms = shared.map(|stored| stored.at_ms).max().unwrap_or(i64::MIN);
-            // What a copy does not have, a copy of it does not have either.
+            // A copy of a copy lacks the same parts.
             let until_ms = until_ms.min(lineage[lineage.len() - 1].1);
             // The original may be deleted, but its id is known.
             forked_from = self.read(&original).ok().and_then(|it| it.header().forked_from.clone());

@@ -1,7 +1,7 @@
 //! Saved sessions: one folder per session with an append-only file of records, the attachments
 //! next to it, and an index over all sessions that can be rebuilt.
 //!
-//! This crate stores records and knows nothing of a running session. A [`SessionStore`] creates,
+//! This crate stores records and knows nothing about a running session. A [`SessionStore`] creates,
 //! lists and deletes sessions. A [`SessionWriter`] owns one session and appends records. A
 //! [`SessionReader`] reads records, also while another process appends. A [`SessionIndex`] finds
 //! sessions by their texts.

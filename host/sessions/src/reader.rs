@@ -113,8 +113,8 @@ impl SessionReader {
     /// If the file cannot be read.
     pub fn read_rest(&mut self) -> Result<Vec<StoredRecord>, SessionStoreError> {
         let failed = |error| SessionStoreError::io("read", &self.path)(error);
-        // An append that fails takes back what it wrote, so it must not be seen before its end.
-        // Without locks, for example on a network disk, this is only less exact.
+        // An append that fails undoes what it wrote, so it must not be seen before its end. Without
+        // locks, for example on a network disk, this is only less exact.
         let locked = self.file.get_ref().lock_shared();
         let length = self.file.get_ref().metadata().map(|found| found.len());
         if locked.is_ok() {

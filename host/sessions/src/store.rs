@@ -173,13 +173,13 @@ impl SessionStore {
         Ok(self.changed()?.into_iter().filter_map(state).collect())
     }
 
-    /// Returns the folder for outputs of a session's tools that are not whole yet. It need not
-    /// exist.
+    /// Returns the folder for outputs of a session's tools that are not complete yet. It does not
+    /// have to exist.
     pub fn outputs_folder(&self, id: &SessionId) -> PathBuf {
         self.folder.join(id.as_str()).join("outputs")
     }
 
-    /// Returns the folder of a session's attachments. It need not exist.
+    /// Returns the folder of a session's attachments. It does not have to exist.
     pub fn attachments_folder(&self, id: &SessionId) -> PathBuf {
         self.folder.join(id.as_str()).join(ATTACHMENTS)
     }

@@ -17,7 +17,7 @@ use tempfile::TempDir;
 
 use crate::{id, prompt, texts};
 
-/// What the disk does at one step.
+/// The behaviour of the disk at one step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Fault {
     /// The step fails, and nothing happens.
@@ -61,7 +61,7 @@ struct DurableName {
     is_folder: bool,
 }
 
-/// What a loss of power does to names and bytes that are not synced.
+/// The effect of a power loss on names and bytes that are not synced.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum PowerLoss {
     /// They are lost.
@@ -183,7 +183,7 @@ fn find_inode(folder: &Path, inode: u64) -> Option<std::path::PathBuf> {
     Some(folder.join(found.name))
 }
 
-/// What the script was promised.
+/// The records that were confirmed to the script.
 #[derive(Debug, Default)]
 struct Promises {
     /// The texts whose append succeeded.
@@ -247,7 +247,7 @@ fn texts_of(store: &SessionStore, name: &str) -> Option<Vec<String>> {
     }
 }
 
-/// Checks that a session has what was promised, in order, and can be continued.
+/// Checks that a session has the confirmed records, in order, and can be continued.
 #[track_caller]
 fn check_session(store: &SessionStore, promised: &[String]) {
     let is_begun = store.list().unwrap().contains(&id("a"));
@@ -271,7 +271,7 @@ fn check_session(store: &SessionStore, promised: &[String]) {
     assert_eq!(index.search("next", None, 10).unwrap().len(), 1);
 }
 
-/// Checks that a copy and a deletion have happened whole or not at all.
+/// Checks that a copy and a deletion have happened completely or not at all.
 #[track_caller]
 fn check_copies(store: &SessionStore, promises: &Promises, promised: &[String]) {
     if let Some(name) = &promises.attachment {

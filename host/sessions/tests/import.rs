@@ -59,7 +59,7 @@ pub fn import(source: ImportSource, path: &Path) -> ImportedSession {
     for note in &session.notes {
         assert!(note.ends_with('.') && note.starts_with(|it: char| !it.is_lowercase()), "{note}");
     }
-    // What was imported is a transcript like any other.
+    // An imported session is a transcript like any other.
     let folder = tempfile::tempdir().unwrap();
     let copy = folder.path().join("copy.jsonl");
     fs::write(&copy, to_json_lines(&session.transcript)).unwrap();

@@ -1,4 +1,4 @@
-//! Waits for changes of a crate's sources, and shows what its plugin logs until then.
+//! Waits for changes in a crate's sources, and shows its plugin's log until then.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};

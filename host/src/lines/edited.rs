@@ -37,7 +37,7 @@ pub struct Editors {
     history: HistoryFile,
 }
 
-/// What an open editor uses of the terminal.
+/// The parts of the terminal that an open editor uses.
 pub struct Screen {
     /// `None` if standard error is not a terminal.
     pub open: Option<OpenQuestion>,

@@ -98,7 +98,7 @@ impl Answer {
                 return String::new();
             }
             Drawing::Visible(visible) => visible.piece(text).into_owned(),
-            // These are whole rows.
+            // These are complete rows.
             Drawing::Markdown(markdown) => return markdown.piece(text, columns()),
         };
         if !text.is_empty() {

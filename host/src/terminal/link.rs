@@ -1,4 +1,5 @@
-//! Lines that consist of one link. They are written whole, so that the user can copy or click them.
+//! Lines that consist of one link. They are written in full, so that the user can copy or click
+//! them.
 
 use super::writer;
 

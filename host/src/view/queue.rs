@@ -231,7 +231,7 @@ fn accompanies(event: &Event) -> bool {
     )
 }
 
-/// Returns true if text output never shows an event, so that the event need not be queued.
+/// Returns true if text output never shows an event, so that the event does not have to be queued.
 fn is_for_machines(event: &Event) -> bool {
     matches!(event, Event::TerminalScreen { .. } | Event::TerminalTyped { .. })
 }

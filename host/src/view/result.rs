@@ -9,7 +9,7 @@ use crate::terminal::Look;
 /// Lines of a text result that are shown.
 const TEXT_LINES_MAX: usize = 6;
 
-/// Lines of an error that are shown. Each says why, or what to do.
+/// Lines of an error that are shown. Each explains why, or what to do.
 const ERROR_LINES_MAX: usize = 20;
 
 /// The shortest duration that is shown.
@@ -52,7 +52,7 @@ pub struct Line {
 pub enum Fit {
     /// It is truncated, because the rest is not worth a row.
     Cut,
-    /// It continues in further rows, because its end says why or what to do.
+    /// It continues in further rows, because its end explains why or what to do.
     Wrapped,
     /// It is written without line breaks, so that the user can copy it.
     Whole,

@@ -28,7 +28,7 @@ use crate::terminal::{self, Answer, Moving, Output, Text, exact_line, one_line};
 /// Columns of plain lines, used without a terminal.
 const PLAIN_COLUMNS: usize = 400;
 
-/// Limit on the columns of a notice, on a terminal, too. Its end says why and what to do, so it
+/// Limit on the columns of a notice, on a terminal, too. Its end explains why and what to do, so it
 /// continues in the next line.
 const NOTICE_COLUMNS: usize = 600;
 

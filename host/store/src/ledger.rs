@@ -69,7 +69,8 @@ struct LedgerTrouble {
 }
 
 impl Ledger {
-    /// Creates a ledger without touching the file. Without a path, the text says why there is none.
+    /// Creates a ledger without touching the file. Without a path, the text explains why there is
+    /// none.
     pub fn new(path: Result<PathBuf, String>, log: LedgerLog) -> Self {
         let shared = LedgerShared {
             lost: AtomicU64::new(0),

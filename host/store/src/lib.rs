@@ -1,6 +1,6 @@
 //! The host's data on disk beyond one process: the ledger of requests, tool calls and decisions.
 //!
-//! This crate reads a session's event stream and knows nothing of the session itself. A
+//! This crate reads a session's event stream and knows nothing about the session itself. A
 //! [`EventRecorder`] turns events into [`LedgerRecord`]s and is pure. A [`Ledger`] writes them on
 //! its own thread. A [`LedgerFileSummary`] reads them again.
 //!

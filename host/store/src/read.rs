@@ -1,4 +1,4 @@
-//! Reads a ledger line by line, whatever its size and content.
+//! Reads a ledger line by line, regardless of its size and content.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read as _};

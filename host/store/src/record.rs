@@ -36,7 +36,7 @@ impl LedgerRecord {
     }
 }
 
-/// What happened. The stages have the names of the original if it has them.
+/// The stage of the record. The stages have the original's names if it has them.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "stage", rename_all = "kebab-case")]
 pub enum LedgerStage {

@@ -47,7 +47,7 @@ impl ExecutionEnvironment for Ready {
         }
     }
 
-    // What cannot work is best refused here, and not at the first command of a model.
+    // Refuse settings that cannot work here, and not at a model's first command.
     async fn setup(cx: &Cx<Plugin>, setup: EnvironmentSetup) -> Result<Self> {
         let folder = PathBuf::from(setup.workspace);
         // Opening folders blocks, and this runs on a thread that all plugins share.
@@ -95,7 +95,7 @@ impl ExecutionEnvironment for Ready {
 
 export_plugin! { state: Plugin, environment: Ready }
 
-/// Opens the folder in which files may be touched, and a temporary one beside it.
+/// Opens the folder in which files may be touched, and a temporary one next to it.
 fn open(folder: &Path) -> Result<(PathBuf, HostFiles)> {
     let folder = folder.canonicalize().map_err(|error| {
         let text = format!("cannot use the folder `{}`: {error}", folder.display());
@@ -136,7 +136,7 @@ impl Shell for FolderShell {
         self.prepared(host, spawn).await.map(Some)
     }
 
-    // What outlives its call.
+    // The state that outlives its call.
     async fn start(
         &self,
         host: &Reporter,

@@ -129,7 +129,7 @@ fn checklist_is_kept_for_a_session_within_its_configured_limit() {
             { "number": 2, "text": "test", "done": false },
         ] })
     );
-    // Another session has its own list.
+    // Each session has its own list.
     let shown = house.run(&["command", "todo"]).code(0);
     assert_eq!(shown.json(), json!({ "result": "nothing is on the list" }));
     house.configure("[plugins.tool-checklist]\nitem_max = 2\n");

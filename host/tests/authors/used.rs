@@ -32,7 +32,7 @@ fn script(house: &House, tool: &str, arguments: &Value) {
     house.script(&json!({ "answers": [{ "steps": [call] }, { "steps": [{ "text": "done" }] }] }));
 }
 
-/// Returns how the first call of a tool ended.
+/// Returns how the first call to a tool ended.
 #[track_caller]
 fn finished_call(lines: &[Value], tool: &str) -> Value {
     let is_it = |it: &&Value| it["event"] == "tool_call_finished" && it["name"] == tool;

@@ -18,7 +18,8 @@ fn c_plugin_runs_in_a_worker_and_inside_jaato_once_trusted() {
     let listed = plugins.iter().find(|plugin| plugin["name"] == "tool-moon-c").unwrap();
     assert_eq!(listed["version"], "0.1.0", "{list:#}");
 
-    // It works at once, outside of jaato. Its requests and waits cross the process boundary too.
+    // The change applies immediately, without a restart of jaato. Its requests and waits cross the
+    // process boundary too.
     let output = house.run(&PHASE).code(0);
     assert_eq!(output.json(), json!({ "phase": "full" }));
     assert!(output.stderr.contains("it runs in a worker"), "{output}");

@@ -125,7 +125,7 @@ fn pasted_mentions_attach_no_outside_or_hidden_files() {
             assert!(told.contains(&line) && told.contains("--attach"), "{file}: {told}");
         }
     }
-    // The user may still name them, and sees what was attached.
+    // The user may still name them, and sees the attached files.
     let words = [MODEL.as_slice(), &["--attach", ".env", "see @notes.txt"]].concat();
     let (sent, told) = sent_and_told(&house, &words, "");
     assert!(sent.contains("TOP-SECRET") && sent.contains("buy milk"), "{sent}");

@@ -83,7 +83,7 @@ fn repository_repair_is_interrupted_and_continued_in_one_conversation() {
 
     running.write(b"Leave that. What is the status?\r");
     running.wait_for_question();
-    // The model knows what it has done, what was denied, and what was stopped.
+    // The model knows its finished, denied and stopped calls.
     let messages = server.asked().pop().unwrap().json()["messages"].clone();
     let messages = messages.as_array().unwrap();
     let [.., stopped, marked, asked] = messages.as_slice() else { panic!("{messages:#?}") };

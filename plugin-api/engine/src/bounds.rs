@@ -1,4 +1,4 @@
-//! Limits on what one plugin may hold on the host's side, and on the cost of one piece of its JSON.
+//! Limits on a plugin's state on the host's side, and on the cost of one piece of its JSON.
 //!
 //! The limits apply to plugins in the host and in a worker. A plugin that sends requests without
 //! waiting for answers would use memory and descriptors that other plugins need. The host refuses

@@ -52,7 +52,7 @@ impl InstanceObjects {
     }
 }
 
-/// An instance of a plugin. Share it in an `Arc`. Close it, or drop it if it need not save.
+/// An instance of a plugin. Share it in an `Arc`. Close it, or drop it if it does not have to save.
 pub struct PluginInstance {
     core: Arc<HostContext>,
     calls: Arc<InstanceCalls>,

@@ -66,7 +66,7 @@ pub trait ByteStream: Send + 'static {
         self.poll_piece(cx).map(|piece| piece.map(|piece| piece.map(FrameBytes::from)))
     }
 
-    /// Returns true if each piece is a frame, which is passed on whole.
+    /// Returns true if each piece is a frame, which is passed on in full.
     fn gives_frames(&self) -> bool {
         false
     }

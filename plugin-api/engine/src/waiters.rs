@@ -52,7 +52,7 @@ impl WakeSignal {
         woken.for_each(Waker::wake);
     }
 
-    /// Waits until `is_so` returns true. Every change of what it checks must call
+    /// Waits until `is_so` returns true. Every change of the checked state must call
     /// [`WakeSignal::notify`].
     pub(crate) fn until<F: Fn() -> bool>(&self, is_so: F) -> SignalFuture<'_, F> {
         SignalFuture { signal: self, is_so, number: None }

@@ -25,7 +25,7 @@ const KNOWN: &str = "state: TYPE, tools (or tools: dynamic), provider: TYPE, gc:
 pub struct PluginExportInput {
     state: Type,
     has_tools: bool,
-    /// Whether the plugin may set tools while it runs, so that it need not declare any.
+    /// Whether the plugin may set tools while it runs, so that it does not have to declare any.
     has_dynamic_tools: bool,
     /// The manifest's words for the kinds, in source order.
     kinds: Vec<String>,

@@ -55,9 +55,9 @@ impl StreamingAnswer {
         Some(Delta::text(piece))
     }
 
-    /// Adds reasoning. Returns `None` for an empty piece. The signature is what the server needs
-    /// back with the reasoning, and stays with the part for later requests. A signature without
-    /// text signs the open thought, or an empty new one if no thought is open.
+    /// Adds reasoning. Returns `None` for an empty piece. The signature contains the data that the
+    /// server needs back with the reasoning, and stays with the part for later requests. A
+    /// signature without text signs the open thought, or an empty new one if no thought is open.
     pub fn thought(&mut self, piece: &str, signature: Option<&str>) -> Option<Delta> {
         if piece.is_empty() {
             let signature = signature?;
@@ -96,7 +96,7 @@ impl StreamingAnswer {
         self.begin_part(Part::thought(""));
     }
 
-    /// Ends the last part. The next piece starts a new one, whatever its kind.
+    /// Ends the last part. The next piece starts a new one, regardless of its kind.
     pub fn end_part(&mut self) {
         self.is_open = false;
     }

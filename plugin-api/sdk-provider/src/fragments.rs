@@ -266,7 +266,7 @@ impl PartialCall {
     }
 }
 
-/// Tracks the JSON of arguments, so that it need not be parsed again for each fragment.
+/// Tracks the JSON of arguments, so that it does not have to be parsed again for each fragment.
 #[derive(Debug, Default)]
 struct JsonProgress {
     depth: usize,

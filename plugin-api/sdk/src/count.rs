@@ -9,7 +9,7 @@ impl Reporter {
     jaato_types::count_operations!(methods []);
 
     /// Counts the tokens of a text for the session's model. If the model's provider cannot count,
-    /// the answer is an estimate and says so.
+    /// the answer is an estimate and reports it.
     ///
     /// ```
     /// # use jaato_plugin_sdk::prelude::*;

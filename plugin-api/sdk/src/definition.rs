@@ -58,7 +58,7 @@ impl<S: State> Definition<S> {
         }
     }
 
-    /// Sets whether the plugin may set tools while it runs. If so, it need not declare any.
+    /// Sets whether the plugin may set tools while it runs. If so, it does not have to declare any.
     #[must_use]
     pub fn dynamic(self, is_dynamic: bool) -> Self {
         Self { is_dynamic, ..self }

@@ -1,7 +1,7 @@
 //! Runs futures of libraries that need tokio, such as database clients. Needs the feature `tokio`.
 //!
 //! The host polls a plugin on its own executor, where tokio has no runtime. [`run`] moves a future
-//! to a runtime that belongs to the plugin alone, and waits for it there.
+//! to a runtime that belongs only to the plugin, and waits for it there.
 
 use std::future::Future;
 use std::pin::Pin;

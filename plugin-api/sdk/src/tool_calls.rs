@@ -1,4 +1,4 @@
-//! Calls of other tools, and detached tasks.
+//! Calls to other tools, and detached tasks.
 
 use jaato_types::tasks::{
     TaskCancel, TaskFacts, TaskRead, TaskReadAnswer, TaskStart, TaskStartAnswer, TasksAnswer,

@@ -1,4 +1,4 @@
-//! What a request to a model may contain, by the model's name. Pure.
+//! Describes the allowed content of a request, by the model's name. Pure.
 //!
 //! An unlisted Claude model is treated as the newest, because the vendor adds models more often
 //! than it changes the rules.
@@ -20,7 +20,7 @@ pub(crate) enum AnthropicThinking {
     Always,
 }
 
-/// What a request to a model may contain.
+/// The allowed content of a request to a model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct AnthropicModelFacts {
     pub(crate) thinking: AnthropicThinking,

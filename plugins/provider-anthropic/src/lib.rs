@@ -5,7 +5,7 @@
 //! their changes, `history` for the messages, `content` for their blocks, `ids` for call ids, and
 //! `cache` for the cache marks. `reply` reads a streamed or a complete answer, with `usage` for the
 //! tokens and `reason` for the finish reason. `refusal` adds hints to errors, `models` reads the
-//! list of models, `facts` knows what a request to a model may contain, and `endpoint` joins URLs.
+//! list of models, `facts` describes the allowed content of a request, and `endpoint` joins URLs.
 //!
 //! `plugin` connects them to the host, which owns the connection and the key. `state` contains the
 //! settings, and `exchange` sends requests with the user's credential.

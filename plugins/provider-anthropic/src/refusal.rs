@@ -1,4 +1,4 @@
-//! Explains the server's errors and says what the user can do. Pure.
+//! Explains the server's errors and suggests a fix. Pure.
 
 use jaato_plugin_sdk::Error;
 use jaato_plugin_sdk::serde_json::{Value, json};
@@ -46,7 +46,7 @@ pub(crate) fn hint(status: u16, body: &[u8], key: Option<AnthropicCredential>) -
         401 => match key {
             Some(AnthropicCredential::Key) => format!("check the key in `{KEY}`"),
             Some(AnthropicCredential::Token) => format!("check the token in `{TOKEN}`"),
-            None => format!("the server wants a key: set `{KEY}`, or a token in `{TOKEN}`"),
+            None => format!("the server requires a key: set `{KEY}`, or a token in `{TOKEN}`"),
         },
         404 if says("model") => LIST.to_owned(),
         404 | 405 => CHECK_URL.to_owned(),

@@ -2,7 +2,7 @@
 //!
 //! If a model supports changes during a conversation, the list stays as it was first sent, and each
 //! change appears at its position in the history. For other models, added tools follow the list,
-//! and removed tools stay listed. The host answers a call of a removed tool with the reason.
+//! and removed tools stay listed. The host answers a call to a removed tool with the reason.
 
 use std::collections::BTreeSet;
 

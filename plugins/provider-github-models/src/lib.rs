@@ -1,7 +1,7 @@
 //! Plugin `provider-github-models`: chat completions in the API of GitHub Models.
 //!
-//! GitHub retired the service on 2026-07-30, and answers each request with one line that says so.
-//! The plugin remains for a replacement server, which `JAATO_GITHUB_ENDPOINT` names.
+//! GitHub retired the service on 2026-07-30, and answers each request with one line that reports
+//! it. The plugin remains for a replacement server, which `JAATO_GITHUB_ENDPOINT` names.
 //!
 //! The mapping comes from `jaato-plugin-sdk-provider`. `endpoint` finds the URL, and `refusal` adds
 //! hints to errors. Both are pure. The host owns the connection and the token.

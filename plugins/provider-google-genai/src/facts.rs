@@ -1,4 +1,4 @@
-//! What a request to a model may contain, by the model's name. Pure.
+//! Describes the allowed content of a request, by the model's name. Pure.
 //!
 //! Older families are known by name. An unlisted model is treated as the newest, because the vendor
 //! adds models more often than it changes the rules.
@@ -36,7 +36,7 @@ pub(crate) enum GoogleMediaSupport {
     ImagesAndFiles,
 }
 
-/// What a request to a model may contain.
+/// The allowed content of a request to a model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct GoogleModelFacts {
     pub(crate) thinking: GoogleThinking,

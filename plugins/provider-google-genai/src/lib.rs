@@ -5,7 +5,7 @@
 //! their schemas, `history` for the messages, `content` for their parts, and `names` for tool
 //! names. `reply` reads a streamed or a complete answer, with `usage` for the tokens and `reason`
 //! for the finish reason. `refusal` adds hints to errors, and `quota` reads when to retry. `models`
-//! reads the list of models, `facts` knows what a request to a model may contain, and `habits`
+//! reads the list of models, `facts` describes the allowed content of a request, and `habits`
 //! contains requirements that a server revealed. `endpoint` chooses between AI Studio and Vertex
 //! AI, `credentials` lists their credentials, and `config` contains the settings.
 //!

@@ -144,7 +144,7 @@ fn history_without_its_signatures_is_accepted() {
     for model in MODELS {
         let mut talk = talk_to(model, turns());
         let first = talk.ask(Message::user("look"));
-        // As after a cut in the middle of a turn.
+        // This is the form of a history after a cut in the middle of a turn.
         for part in &mut talk.request.messages[1].parts {
             if let Some(place) = part.signature_mut() {
                 *place = None;

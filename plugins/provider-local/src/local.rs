@@ -428,7 +428,7 @@ fn prompt_of(request: &CompletionRequest, tokenizer: &ModelTokenizer) -> Result<
     render(request, &shown.iter().collect::<Vec<_>>(), ExampleExchanges::Shown, tokenizer)
 }
 
-/// Returns the tool's name if the answer repeats a call that was already made in vain.
+/// Returns the tool's name if the answer repeats a call that was already made without success.
 fn repeated_call_tool(request: &CompletionRequest, answer: &LocalModelAnswer) -> Option<String> {
     let (name, arguments) = answer.call.as_ref()?;
     is_repeated(&request.messages, name, arguments).then(|| name.clone())

@@ -37,7 +37,7 @@ const LINE_BYTES_MAX: usize = 8 * 1024 * 1024;
 /// The purpose of a request, which determines its time limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum RequestPurpose {
-    /// A query of what the server knows.
+    /// A query about the server's models.
     Look,
     /// A completion.
     Work,

@@ -1,4 +1,4 @@
-//! What a server reports about a model. Pure.
+//! The facts that a server reports about a model. Pure.
 
 use jaato_plugin_sdk::serde_json::Value;
 

@@ -1,4 +1,4 @@
-//! Explains the server's errors and says what to do about them. Pure.
+//! Explains the server's errors and suggests a fix. Pure.
 
 use jaato_plugin_sdk::prelude::*;
 use jaato_plugin_sdk::serde_json;

@@ -18,7 +18,7 @@ pub(crate) const KEY: &str = "OLLAMA_API_KEY";
 /// The maximum number of models to remember. No one uses more at once.
 const REMEMBERED_MAX: usize = 256;
 
-/// What the plugin knows about a model on a server.
+/// The known facts about a model on a server.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct KnownOllamaModel {
     pub(crate) facts: OllamaModelFacts,

@@ -31,7 +31,7 @@ impl Default for Config {
     }
 }
 
-/// What a server is asked by.
+/// The API of a server.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(crate = "serde", rename_all = "lowercase")]
 #[schemars(crate = "schemars")]

@@ -71,7 +71,7 @@ struct GrepContent {
     include_ignored: bool,
 }
 
-/// What an answer holds.
+/// The content of an answer.
 #[tool_type]
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[serde(rename_all = "snake_case")]

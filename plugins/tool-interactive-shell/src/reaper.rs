@@ -41,7 +41,7 @@ fn reap(shells: &Arc<ShellRegistry>, session: Arc<ShellSession>, now: Instant) {
     let host = shells.home.clone();
     // Runs in a separate task, because a program may take a second to end.
     shells.home.spawn(async move {
-        // If the program ended by itself, its result listed the processes that it left running.
+        // If the program ended on its own, its result listed the processes that it left running.
         // They continue.
         if session.is_alive() {
             // If this fails, the processes end with the host.

@@ -174,7 +174,7 @@ impl ShellSession {
         (session, queue)
     }
 
-    /// Returns the control of the program.
+    /// Returns the handle that controls the program.
     pub fn control(&self) -> &dyn BackendControl {
         &*self.control
     }

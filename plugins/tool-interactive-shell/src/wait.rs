@@ -31,7 +31,7 @@ pub enum WaitCondition {
     Shown(Regex),
 }
 
-/// The silence that ends a wait.
+/// The duration of silence that ends a wait.
 #[derive(Debug, Clone, Copy)]
 pub struct SilencePolicy {
     /// Its duration.

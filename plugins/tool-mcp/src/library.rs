@@ -189,7 +189,7 @@ impl McpClientManager {
             return Err(not_connected(name));
         };
         let close = async move {
-            // The connection is closed, whatever the result.
+            // The connection is closed, regardless of the result.
             let _ = connected.opened.running.close().await;
         };
         self.runtime.spawner().run(close).await

@@ -1,7 +1,7 @@
 //! Manages all servers of a user and what they offer.
 //!
-//! No server starts by itself. A session with a model starts all of them, and a call starts only
-//! those that it needs.
+//! No server starts automatically. A session with a model starts all of them, and a call starts
+//! only those that it needs.
 
 use std::path::PathBuf;
 use std::sync::Arc;

@@ -57,7 +57,7 @@ pub struct Prompt {
     pub source: PromptSource,
     /// The folder of a skill.
     pub skill_path: Option<PathBuf>,
-    /// Whether the model may use the prompt by itself.
+    /// Whether the model may use the prompt on its own.
     pub is_for_model: bool,
     /// Whether the prompt is a command.
     pub is_for_people: bool,

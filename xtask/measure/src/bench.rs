@@ -42,7 +42,7 @@ enum BenchmarkOutcome {
         figures: Vec<BenchmarkFigure>,
         why: String,
     },
-    /// It cannot run here. The line says why and what to do.
+    /// It cannot run here. The line explains why and what to do.
     Skipped(String),
 }
 

@@ -22,7 +22,7 @@ pub const RECORD: &str = "xtask/full-tier.txt";
 pub struct TierItem {
     /// One word.
     pub name: &'static str,
-    /// A one-line description of what it tests.
+    /// A one-line description of the test.
     pub about: &'static str,
     /// The files and folders below the root on which it depends. Folders end with `/`.
     files: &'static [&'static str],

@@ -26,7 +26,7 @@ struct TimedTest {
 
 impl TestTally {
     /// Parses one line of a test program's output. Returns true for the line of a passed or ignored
-    /// test, which need not be printed.
+    /// test, which does not have to be printed.
     pub fn read(&mut self, program: &str, line: &str) -> bool {
         let line = line.trim();
         if let Some(result) = line.strip_prefix("test result: ") {

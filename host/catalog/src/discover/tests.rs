@@ -44,7 +44,7 @@ async fn plugin_file_replaced_after_the_trust_check_is_not_read() {
     let (root, plugin) = trusted_with(&name, "good");
     let setup = setup(&root);
     assert!(setup.trusted_workspace().is_some());
-    // Between the check of the workspace and the search.
+    // The change happens between the check of the workspace and the search.
     fs::write(&plugin, "evil").unwrap();
     let added = plugin.with_file_name(format!("added{}", std::env::consts::DLL_SUFFIX));
     fs::write(&added, "evil").unwrap();

@@ -1,7 +1,7 @@
 //! Folders of plugin crates whose builds the user trusts while they develop the plugin.
 //!
 //! The trust is bound to the folder's path and owner, and holds only for a folder that no one else
-//! can write to. It never trusts a file by itself: each build is trusted by its content, and the
+//! can write to. It never trusts a file on its own: each build is trusted by its content, and the
 //! trust in the previous build ends.
 
 use std::collections::BTreeSet;

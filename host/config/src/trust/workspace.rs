@@ -137,7 +137,7 @@ impl Workspace {
     }
 
     /// Returns true if the named file is a `CLAUDE.md` that does not count, because there is an
-    /// `AGENTS.md` next to it. Below `.jaato` each file counts, whatever its name.
+    /// `AGENTS.md` next to it. Below `.jaato` each file counts, regardless of its name.
     pub(super) fn is_replaced(&self, name: &str) -> bool {
         let folder = name.strip_suffix(CLAUDE_FILE).filter(|it| it.is_empty() || it.ends_with('/'));
         let inside = Path::new(name).starts_with(WORKSPACE_FOLDER);

@@ -163,7 +163,7 @@ impl EnvironmentMember {
         }
         let folder = facts.temporary_directory.ok_or_else(|| {
             let text = format!(
-                "the execution environment `{}` has no temporary folder to keep an output in",
+                "the execution environment `{}` has no temporary folder to save output in",
                 facts.name
             );
             Error::new(ErrorKind::Unavailable, text)
@@ -173,7 +173,7 @@ impl EnvironmentMember {
 }
 
 fn place_error(error: &PlaceError) -> Error {
-    let made = Error::new(ErrorKind::Io, format!("cannot keep the call's output: {error}"));
+    let made = Error::new(ErrorKind::Io, format!("cannot save the call's output: {error}"));
     error.hint().into_iter().fold(made, Error::with_hint)
 }
 
@@ -192,7 +192,7 @@ pub type KeepOutput = Arc<dyn Fn(&Path) -> Option<PathBuf> + Send + Sync>;
 
 /// The files of a session that outlives its process.
 pub struct KeptOutputs {
-    /// The folder of files that are not whole yet.
+    /// The folder of files that are not complete yet.
     pub begun_in: PathBuf,
     /// Moves a whole file into [`KeptOutputs::kept_in`].
     pub keep: KeepOutput,

@@ -118,7 +118,7 @@ impl DockerEnvironment {
     }
 }
 
-/// What a program uses of an environment, without a session.
+/// The parts of an environment that a program uses without a session.
 pub struct AgentContext<'a> {
     /// Its files.
     pub file_operator: FileOperator<'a>,

@@ -121,7 +121,7 @@ impl JaatoClient {
         self.get_session().is_ok_and(|session| session.is_running())
     }
 
-    /// Streams answers, which is the default, or gets each one whole.
+    /// Streams answers, which is the default, or gets each one in full.
     pub fn set_streaming_enabled(&self, is_enabled: bool) {
         let mut state = self.0.lock();
         state.is_streaming = Some(is_enabled);
@@ -301,7 +301,7 @@ impl JaatoSession {
         self.0.handle().is_processing()
     }
 
-    /// Streams answers, or gets each one whole.
+    /// Streams answers, or gets each one in full.
     pub fn set_streaming_enabled(&self, is_enabled: bool) {
         self.0.handle().set_streaming(is_enabled);
     }

@@ -39,7 +39,7 @@ pub fn raise_if_cancelled(token: &Cancel) -> std::result::Result<(), CancelledEx
     if token.is_cancelled() { Err(CancelledException) } else { Ok(()) }
 }
 
-/// A model with a conversation of its own. Runs no tools: the caller sends their results.
+/// A model with a separate conversation. Runs no tools: the caller sends their results.
 pub struct ModelProviderPlugin {
     jaato: BlockingJaato,
     answering: AnsweringModel,
@@ -102,7 +102,7 @@ impl ModelProviderPlugin {
         self.send(Message::tool(results), on_chunk, cancel_token)
     }
 
-    /// Sends a message and returns the response whole.
+    /// Sends a message and returns the response in full.
     ///
     /// # Errors
     /// The provider's.

@@ -36,7 +36,7 @@ type BeginFunction = unsafe extern "C" fn(
 ) -> *mut c_void;
 
 impl CFunctionTable {
-    /// Reads a plugin's table. The error says what is wrong with it.
+    /// Reads a plugin's table. The error describes the fault.
     ///
     /// # Safety
     /// `table` is the address of what a plugin exports as its C entry: it begins with a size, as

@@ -46,7 +46,7 @@ struct CPluginInstance {
     kinds: Vec<PluginKind>,
 }
 
-/// Represents all facets, because a number says what the host asks.
+/// Represents all facets, because a number selects the operation.
 struct CPluginFacet(Arc<CInstanceHandle>);
 
 impl FactoryAbi for CPluginFactory {

@@ -231,7 +231,7 @@ impl WorkerConnection {
         }
     }
 
-    /// Handles a message. The error says why the message is invalid.
+    /// Handles a message. The error explains why the message is invalid.
     fn handle_message(self: &Arc<Self>, message: LinkMessage) -> Result<(), String> {
         let LinkMessage { kind, flag, id, payload } = message;
         match kind {

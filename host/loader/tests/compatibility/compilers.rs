@@ -19,7 +19,7 @@ pub struct Compiler {
 }
 
 /// Finds the compiler of a release such as `1.85`: the one that `cargo xtask setup` unpacked, or
-/// one of rustup's. The error says how to get it.
+/// one of rustup's. The error explains how to get it.
 pub fn of_release(release: &str) -> Result<Compiler, String> {
     let unpacked = target().join(format!("compilers/debian-{release}/usr"));
     let rustc = unpacked.join("bin/rustc");
@@ -36,7 +36,8 @@ pub fn of_release(release: &str) -> Result<Compiler, String> {
     })
 }
 
-/// Finds the newest compiler, if it is newer than the workspace's. The error says how to get one.
+/// Finds the newest compiler, if it is newer than the workspace's. The error explains how to get
+/// one.
 pub fn newest() -> Result<Compiler, String> {
     let house = Compiler {
         rustc: std::env::var_os("RUSTC").map_or("rustc".into(), PathBuf::from),

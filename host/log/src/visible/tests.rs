@@ -1,4 +1,4 @@
-//! What stays and what is escaped, character by character.
+//! Tests which characters stay and which are escaped.
 
 use super::*;
 

@@ -62,7 +62,7 @@ pub(crate) fn useful_words(command: &SimpleCommand) -> Option<(String, Vec<Strin
     let known = programs::find_program(name)?;
     let words = match (known.nature, known.subcommands.is_empty()) {
         (WordTreatment::Interprets, _) if words.first().is_some_and(|word| word.text == "-m") => {
-            // What another module does with its options is unknown.
+            // The effect of another module's options is unknown.
             let module = text(2)?;
             if names_unittest(name, &module) { module } else { text(words.len())? }
         }

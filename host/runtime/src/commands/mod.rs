@@ -166,9 +166,9 @@ async fn run(
 /// Runs the gc on a conversation, if the session has one.
 async fn run_gc(session: &mut Session, cancel: &Cancel) -> Result<Output, Error> {
     if session.facts().model.is_empty() {
-        let text = "`gc` makes room in a conversation, and there is none here";
+        let text = "`gc` works only in a conversation, and there is none here";
         return Err(Error::new(ErrorKind::Unavailable, text)
-            .with_hint("`jaato run` makes room by itself when the context is full"));
+            .with_hint("`jaato run` runs the gc automatically when the context is full"));
     }
     let GcReport {
         messages_removed,
@@ -227,7 +227,7 @@ fn validate_arguments(spec: &CommandSpec, arguments: &Value) -> Result<(), Error
 }
 
 fn typed_command(spec: &CommandSpec) -> String {
-    format!("it is given as `{}`, or with one JSON object", words::usage(spec))
+    format!("write it as `{}`, or with one JSON object", words::usage(spec))
 }
 
 /// Returns empty arguments.

@@ -39,7 +39,7 @@ pub enum Saving {
 pub struct OpenSession {
     store: SessionStore,
     writer: SessionWriter,
-    /// What the file holds.
+    /// The contents of the file.
     pub restored: RestoredSession,
     /// The root of the workspace in which it began, as text.
     pub workspace: String,

@@ -29,7 +29,7 @@ pub struct RestoredSession {
     pub plugins: HashMap<PluginName, Vec<u8>>,
     /// What is known of open calls.
     pub interrupted: InterruptedCalls,
-    /// What could not be restored, one line each.
+    /// The items that could not be restored, one line each.
     pub problems: Vec<String>,
 }
 
@@ -75,7 +75,7 @@ impl RestoredSession {
         if let Some(Some(HistoryChange::Append(entry))) = stored.record.history_change()
             && read(&entry["role"]) == Some(Role::Model)
         {
-            // What was known is about the calls of earlier answers.
+            // The known outcomes belong to the calls of earlier answers.
             self.interrupted = InterruptedCalls::default();
         }
         match stored.record.kind.as_str() {

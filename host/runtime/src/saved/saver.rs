@@ -45,7 +45,7 @@ pub(crate) type CleanFile = Box<dyn Fn(&Path, u64) -> io::Result<()> + Send>;
 /// Adds what the host knows to the state that a session saves.
 pub(crate) type CompleteState = Box<dyn Fn(&mut SavedState) + Send + Sync>;
 
-/// What the thread needs of the host.
+/// The host state that the thread needs.
 pub(crate) struct SaverAccess {
     pub(crate) clean: CleanText,
     pub(crate) clean_file: CleanFile,
@@ -72,7 +72,7 @@ pub(crate) struct FileSessionSaver {
     state: Arc<SaveState>,
 }
 
-/// What was saved last, to save only changes.
+/// The last saved state, to save only changes.
 #[derive(Default)]
 pub(crate) struct LastSaved {
     pub(crate) record: SavedRecord,
@@ -127,7 +127,7 @@ impl SaveState {
 }
 
 impl FileSessionSaver {
-    /// Saves into a file. `saved` is what the file holds already.
+    /// Saves into a file. `saved` is the file's current content.
     ///
     /// # Errors
     /// If the system refuses a thread.
@@ -352,7 +352,7 @@ impl SaverThread {
         })
     }
 
-    /// Overwrites secrets in what the output files have more than before. A file that cannot be
+    /// Overwrites secrets in the parts that were added to the output files. A file that cannot be
     /// changed is left: it is as private as the records.
     fn clean_outputs(&mut self) {
         for (path, length) in self.output_lengths() {
@@ -405,7 +405,7 @@ impl SaverThread {
         writer.append(records, durability).map(drop)
     }
 
-    /// Stores the blobs of a message beside the file. A blob that is gone was not sent either.
+    /// Stores the blobs of a message next to the file. A blob that is gone was not sent either.
     fn keep_blobs(&mut self, change: &Change) -> Result<(), SessionStoreError> {
         let Change::Record(RecordChange::Append { entry } | RecordChange::Replace { entry, .. }) =
             change

@@ -18,8 +18,8 @@ fn set(
     content: Vec<u8>,
 ) -> Result<ServiceFuture<WorkspaceFileSetAnswer>, Error> {
     let unavailable = |text: &str| Error::new(ErrorKind::Unavailable, text);
-    // A tool call of the model must not change files that the user trusts.
-    // Only tool calls have a place for attachments, commands do not.
+    // A tool call by the model must not change files that the user trusts. Only tool calls have a
+    // place for attachments, commands do not.
     let is_command = call.site.call.is_some() && call.site.attachments.is_none();
     if !is_command {
         return Err(unavailable(

@@ -175,7 +175,7 @@ impl CallRunner<'_> {
     /// Waits until the disk has it that a call starts, if the call may change something.
     async fn save_start(&self, admitted: &AdmittedCall<'_>) -> Result<(), Error> {
         let Some(saver) = &self.ports.saver else { return Ok(()) };
-        // What another program says of its own tool may be wrong.
+        // Another program's claims about its own tool may be wrong.
         let only_reads = |tool: &KnownTool| tool.spec.annotations.read_only && !tool.spec.foreign;
         if admitted.tool.is_some_and(only_reads) {
             return Ok(());

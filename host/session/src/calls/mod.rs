@@ -55,7 +55,7 @@ pub(crate) enum CallInitiator {
     Model,
     /// The user, who typed the call.
     Person,
-    /// A tool that runs by itself, whether it is offered or not.
+    /// A tool that runs automatically, whether it is offered or not.
     Tool,
     /// A plugin, which waits for the result.
     Plugin,

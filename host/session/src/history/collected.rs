@@ -19,7 +19,7 @@ impl HistoryEntry {
         self.sent.as_ref().unwrap_or(&self.message)
     }
 
-    /// Returns true if a gc took it out of what the model receives.
+    /// Returns true if a gc removed it from the model's requests.
     pub(crate) fn is_collected(&self) -> bool {
         self.mark == Some(MessageMark::Collected)
     }

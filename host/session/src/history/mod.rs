@@ -46,7 +46,7 @@ pub enum MessageMark {
     /// A prompt whose request failed before its first delta: kept, not sent, and free to be sent
     /// again.
     Unsent,
-    /// An answer that broke off: the part that the user saw, and a text part that says so.
+    /// An answer that broke off: the part that the user saw, and a text part that reports it.
     Partial,
     /// A message that a gc collected, or an answer that the user asked to replace: kept, and no
     /// longer sent.

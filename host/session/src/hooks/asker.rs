@@ -40,7 +40,8 @@ struct State {
     failures: HashMap<(PluginName, Hook), HookFailures>,
     /// Whether the plugins know that the session has started.
     is_started: bool,
-    /// What plugins added at the start to a prompt that was refused. The next prompt gets it.
+    /// The text that plugins added at the session's start to a prompt that was refused. The next
+    /// prompt gets it.
     unsent: Vec<(HookPlugin, String)>,
 }
 
@@ -97,12 +98,13 @@ impl HookAsker {
         take: impl FnOnce(A) -> Result<T>,
     ) -> Result<T> {
         let answer = self.answer_of_plugin(plugin, hook, request, cancel).await;
-        let taken = answer.and_then(|answer| {
-            let read = serde_json::from_value(answer);
-            take(
-                read.map_err(|error| misbehaviour_error(&format!("its answer is wrong: {error}")))?,
-            )
-        });
+        let taken =
+            answer.and_then(|answer| {
+                let read = serde_json::from_value(answer);
+                take(read.map_err(|error| {
+                    misbehaviour_error(&format!("its answer is invalid: {error}"))
+                })?)
+            });
         match &taken {
             Ok(_) => drop(self.state.lock().failures.remove(&(plugin.name.clone(), hook))),
             Err(error) if error.kind == ErrorKind::Cancelled && cancel.is_cancelled() => {}

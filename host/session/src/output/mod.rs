@@ -3,7 +3,7 @@
 //! A tool returns its whole output, or it streams output that may be long ([`StreamedOutput`]). If
 //! the result's JSON is larger than `session.output_bytes_max`, the model gets the head and the
 //! tail of each long text. Between them a note says how much is left out and which file has the
-//! whole text. A result without a long text is shown as the head and tail of its JSON.
+//! full text text. A result without a long text is shown as the head and tail of its JSON.
 //!
 //! Invariant: no result is larger than the limit, and texts are cut between characters.
 
@@ -65,7 +65,7 @@ pub trait OutputWriter: Send {
     /// written.
     fn write<'a>(&'a mut self, bytes: &'a [u8]) -> BoxFuture<'a, Result<()>>;
 
-    /// Ends the file, which is whole. Returns its path, which may be a new one.
+    /// Ends the file, which is complete. Returns its path, which may be a new one.
     fn finish<'a>(&'a mut self) -> BoxFuture<'a, String> {
         Box::pin(std::future::ready(self.path()))
     }

@@ -20,7 +20,7 @@ const DEFAULT_KEY: &str = "output";
 /// The maximum number of texts that one call may stream.
 const STREAMS_MAX: usize = 16;
 
-/// The longest key of a streamed text. Keys are shown whole and must leave room for the texts.
+/// The longest key of a streamed text. Keys are shown in full and must leave room for the texts.
 const KEY_BYTES_MAX: usize = 64;
 
 /// How many bytes wait before they are written to the file, so that a command that prints line by
@@ -91,7 +91,7 @@ impl StreamedOutput {
     }
 
     /// Takes a piece of one text. Returns how many bytes the call has streamed. Waits for the disk.
-    /// A file that cannot be written does not stop the call, but the result says so.
+    /// A file that cannot be written does not stop the call, but the result reports it.
     ///
     /// # Errors
     /// `limit_reached` for too many texts, `invalid_arguments` for a key that is too long.
@@ -105,7 +105,7 @@ impl StreamedOutput {
         if write.live
             && let Some(shown) = state.live.next_shown_text(&text, Instant::now())
         {
-            // The user need not see it, because the output is for the model.
+            // The user does not have to see it, because the output is for the model.
             (self.0.show)(shown);
         }
         state.bytes += bytes.len() as u64;
@@ -166,7 +166,7 @@ impl StreamedOutputInner {
                 StreamFile::Failed(whole) => whole.clone(),
                 StreamFile::None => FullOutputLocation::Nowhere("nothing was printed".to_owned()),
             };
-            // What the tool streams from now on is not part of the result.
+            // Text that the tool streams after this is not part of the result.
             state.file = StreamFile::Failed(whole.clone());
             note_file(&mut content, &whole);
             texts.iter_mut().for_each(|text| text.whole = Some(whole.clone()));

@@ -26,7 +26,7 @@ pub struct ModelSetup {
     /// The settings of every request, as they are sent. The code that wires the session has made
     /// sure that the provider honours them.
     pub options: RequestOptions,
-    /// What the provider accepts besides text.
+    /// The input that the provider accepts besides text.
     pub takes: ModelCapabilities,
     /// Its price, if that is known.
     pub price: Option<Price>,
@@ -93,8 +93,8 @@ impl Session {
         self.apply_model(setup, provider, None);
     }
 
-    /// Streams answers from the next request on, or gets each one whole. A model whose provider has
-    /// no such option keeps its own way.
+    /// Streams answers from the next request on, or gets each one in full. A model whose provider
+    /// has no such option keeps its own way.
     pub fn set_streaming(&mut self, is_streaming: bool) {
         let stream = (!is_streaming).then_some(false);
         if self.takes.honours("stream") {
@@ -140,7 +140,8 @@ impl Session {
     }
 
     /// Switches to the next model if this one failed permanently before the user saw any of its
-    /// answer, and says so. Returns false if there is none, or if the failure is not the model's.
+    /// answer, and reports it. Returns false if there is none, or if the failure is not the
+    /// model's.
     pub(crate) fn fall_back(&mut self, came: &RequestOutcome) -> bool {
         let RequestOutcome::Failed { partial: None, error } = came else { return false };
         let is_the_models = match error.kind {

@@ -112,7 +112,7 @@ impl Session {
     }
 
     /// Removes what the provider may have refused from the request, and puts back what was removed
-    /// before in vain. Returns true if there is anything to try without.
+    /// before without success. Returns true if there is anything to try without.
     pub(crate) fn take_out_refused(&mut self, error: &Error, taken: &mut RefusedBlobs) -> bool {
         let names_media = names_media(error);
         // Other errors get one try. Those with a hint have another reason.
@@ -293,7 +293,7 @@ mod tests {
         }
         for other in [
             "`http://h/images/v1` answered 400 (bad request): messages: too few",
-            "`http://h/images/v1` answered with nothing",
+            "`http://h/images/v1` sent an empty answer",
             "the image is gone",
         ] {
             assert!(!names_media(&error(other)), "{other}");

@@ -77,7 +77,7 @@ impl PluginModelRequests {
         let is_other = other.is_some();
         let model = other.unwrap_or_else(|| shared.model.lock().clone());
         let request = build_request(&asked, &model, is_other, shared)?;
-        // How long a model needs is not the plugin's doing. The request has limits of its own.
+        // How long a model needs is not the plugin's doing. The request has its own limits.
         let _held = asker.hold.pause();
         let _permit = self.wait_for_slot(shared, &model, cancel).await?;
         let completion_id = format!("completion_{}", self.asked.fetch_add(1, Relaxed) + 1);

@@ -210,8 +210,8 @@ fn is_cancelled(error: Option<&Error>) -> bool {
 }
 
 fn taken_back() -> Error {
-    Error::new(ErrorKind::Cancelled, "the task was ended before it was done")
-        .with_hint("some of its effects may have happened")
+    Error::new(ErrorKind::Cancelled, "the task was stopped before it finished")
+        .with_hint("it may have had some effects")
 }
 
 fn status(error: Option<&Error>) -> TaskStatus {
@@ -240,7 +240,7 @@ pub(crate) fn task_handle_output(number: u64, running: (&str, &str), threshold_m
     }))
 }
 
-/// Seconds with three decimals. `10.0` if they are whole.
+/// Seconds with three decimals. `10.0` if they are complete.
 fn seconds(ms: u64) -> f64 {
     std::time::Duration::from_millis(ms).as_secs_f64()
 }

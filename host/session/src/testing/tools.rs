@@ -134,7 +134,7 @@ impl ScriptedTool {
         self
     }
 
-    /// Lets it run by itself on a condition.
+    /// Lets it run automatically on a condition.
     #[must_use]
     pub fn run_if(mut self, condition: Condition) -> Self {
         self.known.spec.run_if = Some(condition);

@@ -3,7 +3,7 @@
 //!
 //! Invariants of the result: a user message comes first, and a user message follows each answer
 //! without calls. Each call has one result, in call order, in the message after it. Call ids are
-//! unique. No message is empty. All this also holds for the messages that are still sent.
+//! unique. No message is empty. All this also applies to the messages that are still sent.
 
 use std::collections::{HashMap, HashSet};
 

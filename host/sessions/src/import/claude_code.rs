@@ -76,7 +76,7 @@ enum RecordKind {
     Other,
 }
 
-/// What the whole file says.
+/// The facts from the whole file.
 #[derive(Default)]
 struct ClaudeFile {
     transcript: Transcript,

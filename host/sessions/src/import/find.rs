@@ -130,7 +130,7 @@ fn list_files(folder: &Path, depth: usize, files: &mut Vec<PathBuf>) {
     }
 }
 
-/// What the first lines of a session say.
+/// The facts from the first lines of a session.
 #[derive(Default)]
 struct SessionHead {
     id: String,

@@ -360,7 +360,7 @@ fn tool_result(block: &JsonObject, notes: &mut ImportNotes) -> ConversationPiece
         Some(Value::Object(value)) => {
             (content_text(value.get("content"), notes), is_set(value, "isError"))
         }
-        // Before MCP's results were kept whole, the value was its content.
+        // Before MCP's results were kept in full, the value was its content.
         Some(blocks) => (content_text(Some(blocks), notes), false),
         None => (text_of(result, "error").to_owned(), true),
     };

@@ -75,7 +75,7 @@ fn read_header(lines: &mut JsonLines, path: &Path) -> Result<TranscriptHeader, I
     TranscriptHeader::deserialize(Value::Object(header)).map_err(|_| refused())
 }
 
-/// Returns the name and the content of an attachment's line, if it is whole.
+/// Returns the name and the content of an attachment's line, if it is complete.
 fn content_of(line: JsonObject) -> Option<(String, Vec<u8>)> {
     let AttachmentLine { attachment, base64 } =
         AttachmentLine::deserialize(Value::Object(line)).ok()?;

@@ -3,7 +3,7 @@
 //! A reader per program turns its records into pieces of a conversation, and [`assemble`] turns
 //! these into messages that jaato accepts as a history. [`ImportNotes`] collects what could not be
 //! carried over. The formats of other programs change without notice, so a reader takes the fields
-//! that it needs, skips records that it does not know, and says so.
+//! that it needs, skips records that it does not know, and reports it.
 //!
 //! Invariants: nothing is written next to a source. Bad input is an error or a note.
 //!
@@ -45,7 +45,7 @@ use crate::export::Transcript;
 pub struct ImportedSession {
     /// The conversation. Its messages are a valid history.
     pub transcript: Transcript,
-    /// What could not be carried over, and repairs, as sentences for the user.
+    /// The omissions and repairs, as sentences for the user.
     pub notes: Vec<String>,
 }
 

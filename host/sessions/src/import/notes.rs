@@ -1,4 +1,4 @@
-//! What an import could not carry over, as sentences for the user.
+//! The omissions of an import, as sentences for the user.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! The calls of a model in a run, and their results, for the trace of the run.
+//! The calls by a model in a run, and their results, for the trace of the run.
 
 use jaato_runtime::session_loop::EventSink;
 use jaato_runtime::types::{Event, EventEnvelope};

@@ -223,7 +223,7 @@ impl ShownTerminal {
     }
 }
 
-/// Returns the time until which the next event must wait, or `None` if it need not.
+/// Returns the time until which the next event must wait, or `None` if it does not have to.
 fn next_event_time(last: Option<Instant>, every: Duration) -> Option<Instant> {
     last.map(|last| last + every).filter(|until| *until > Instant::now())
 }

@@ -219,7 +219,7 @@ impl SharedTerminals {
         }
     }
 
-    /// Opens a stream of what users do with a plugin's terminals. It begins with the users who
+    /// Opens a stream of users' actions in a plugin's terminals. It begins with the users who
     /// already look at them.
     ///
     /// # Errors

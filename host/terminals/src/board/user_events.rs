@@ -1,4 +1,4 @@
-//! What users do with a plugin's terminals, as a stream for the plugin.
+//! Users' actions in a plugin's terminals, as a stream for the plugin.
 //!
 //! The stream has no queue. It keeps only the number of watchers per terminal, and the amount of
 //! input since the last report.

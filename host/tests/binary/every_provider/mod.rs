@@ -171,7 +171,7 @@ pub enum Turn {
 pub enum Said {
     Thought(&'static str),
     Text(&'static str),
-    /// A call of a tool with its arguments.
+    /// A call to a tool with its arguments.
     Call(&'static str, Value),
 }
 

@@ -82,7 +82,7 @@ fn damaged_line_is_skipped_with_one_warning() {
     let Some((house, file)) = saved_session(&server) else { return };
     run_all(&house, &server, &[&CONTINUE, &["second"]]).code(0);
     let text = fs::read_to_string(&file).unwrap();
-    // A record in the middle that is not a message: the conversation stays whole.
+    // A record in the middle that is not a message: the conversation stays in full.
     let lines: Vec<&str> = text.split_inclusive('\n').collect();
     let at = lines.iter().position(|line| line.contains(r#""type":"state""#)).unwrap();
     let damaged = lines[at].replacen("model", "moder", 1);
@@ -222,7 +222,7 @@ fn file_at_its_size_limit_is_reported_once_and_the_run_continues() {
         assert_eq!(count_in_output(&output, NOTICE), 1, "{limit}: {output}");
         assert_eq!(server.asked().len(), 6, "{limit}");
     }
-    // What was saved can be continued.
+    // The saved part can be continued.
     let server = Server::start([text_answer("well")]);
     let newest = ids(&house).pop().unwrap();
     run_all(&house, &server, &[&["run", "--resume", &newest, "please continue"]]).code(0);

@@ -16,7 +16,7 @@ use crate::support::{House, Output, fixture};
 /// The command that the user allows for the session.
 const ALLOWED: &str = "echo one >> made";
 
-/// The part of a message that says what ended with the process before.
+/// The part of a message that lists the tasks that ended with the previous process.
 const ENDED: &str = "What ran in the background ended";
 
 /// The hidden value in the list of objects.
@@ -160,8 +160,8 @@ fn resume_life(life: &Life) {
     assert_eq!(life.text("a.txt"), "three\n");
 }
 
-/// Forks the session, takes back an edit in the copy, and exports the copy to `talk.jsonl`. Returns
-/// the id of the copy.
+/// Forks the session, undoes an edit in the copy, and exports the copy to `talk.jsonl`. Returns the
+/// id of the copy.
 #[track_caller]
 fn fork_session(life: &Life) -> String {
     let Life { house, id, .. } = life;
@@ -189,7 +189,7 @@ fn rewind(life: &Life) {
     let Life { house, id, .. } = life;
     house.write("workspace/b.txt", "mine\n");
     let rewound = house.run(&["session", "rewind", id, "--to", "2", "--files"]).code(0);
-    assert_eq!(rewound.stdout, "took back message 2 and all after it\n");
+    assert_eq!(rewound.stdout, "took back message 2 and everything after it\n");
     assert!(rewound.stderr.contains("undid changes in: a.txt\n"), "{rewound}");
     assert!(rewound.stderr.contains("b.txt has changed since"), "{rewound}");
     assert_eq!(life.text("a.txt") + &life.text("b.txt"), "one\nmine\n");

@@ -35,7 +35,7 @@ pub(super) struct OpenStreams {
 /// One stream. Locked while its source is polled.
 pub(super) struct StreamSlot {
     source: Option<Box<dyn ByteStream>>,
-    /// Whether the pieces are frames, which are returned whole.
+    /// Whether the pieces are frames, which are returned in full.
     gives_frames: bool,
     /// Bytes from the source that `next` has not yet returned, from `read` on.
     rest: Vec<u8>,

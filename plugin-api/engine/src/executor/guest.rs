@@ -44,7 +44,7 @@ pub struct GuestPlugin {
     repolls: AtomicU32,
     throttled: AtomicBool,
     pub(super) lane: Mutex<PluginJobQueue>,
-    /// What the plugin's contexts hold on the host's side.
+    /// The state of the plugin's contexts on the host's side.
     pub(crate) holdings: PluginResourceCounters,
 }
 
@@ -149,7 +149,7 @@ impl GuestPlugin {
         };
         let text = format!("the plugin `{}` is disabled: {why}", self.name);
         Error::new(ErrorKind::PluginDisabled, text).with_hint(
-            "restart jaato and report this to the plugin's author; `[plugins] disabled` keeps the plugin out",
+            "restart jaato and report this to the plugin's author; `[plugins] disabled` disables the plugin",
         )
     }
 

@@ -45,7 +45,7 @@ pub(super) fn kept_contexts_refuse(host: &dyn HostUnderTest) {
     context.close(handle);
 }
 
-/// What the body waits for when it is cancelled.
+/// The operation that the body waits for when it is cancelled.
 #[derive(Clone, Copy, Debug)]
 enum CancelledWait {
     Sleep,

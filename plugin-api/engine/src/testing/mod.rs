@@ -69,7 +69,7 @@ pub trait CallUnderTest {
     /// Cancels the call. Returns after its future was dropped and its context has ended.
     fn cancel(self: Box<Self>);
 
-    /// Waits for the call's end. A host that hangs must fail the test by itself.
+    /// Waits for the call's end. A host that hangs must fail the test on its own.
     fn wait(self: Box<Self>) -> CallResults;
 }
 
@@ -83,7 +83,7 @@ pub struct CallResults {
 }
 
 impl CallResults {
-    /// Creates the results from what the host returned.
+    /// Creates the results from the host's answer.
     pub fn new(emitted: Vec<Vec<u8>>, answer: Result<Vec<u8>, Error>) -> Self {
         let answer = answer.map_err(|error| body::frame(&error));
         Self { emitted, answer }

@@ -1,4 +1,4 @@
-//! Checks of the services `store.*`: values belong to the plugin, are stored whole, are limited,
+//! Checks of the services `store.*`: values belong to the plugin, are stored in full, are limited,
 //! and are replaced only if the expected one exists.
 
 use jaato_types::service::FolderAnswer;

@@ -23,7 +23,7 @@ pub struct CallLimits {
     named: HashMap<PathBuf, usize>,
 }
 
-/// What an operation does to a path.
+/// The effect of an operation on a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum PathOperation {
     Read,

@@ -86,8 +86,8 @@ pub(crate) struct FileContentSearch<F: SearchableFolder> {
     is_over: bool,
 }
 
-/// Starts to search texts. If the path names a file, it is searched whatever its name and size. In
-/// folders, only regular files are searched, and links are not followed.
+/// Starts to search texts. If the path names a file, it is searched regardless of its name and
+/// size. In folders, only regular files are searched, and links are not followed.
 pub(crate) fn search<S: SearchableFiles>(
     files: &S,
     request: &FileSearch,

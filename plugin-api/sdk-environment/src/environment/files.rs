@@ -190,7 +190,7 @@ pub trait Files: Send + Sync + 'static {
     }
 
     /// Starts to search the content of files. By default uses [`Files::list`] and [`Files::read`].
-    /// An implementation of your own builds its pages with [`PageFiller`].
+    /// Your own implementation builds its pages with [`PageFiller`].
     ///
     /// [`PageFiller`]: crate::PageFiller
     ///

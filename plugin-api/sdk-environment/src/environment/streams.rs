@@ -179,7 +179,7 @@ impl<F: Files + ?Sized, P: Serialize + Send + 'static> NextFrame<F> for PageStre
 impl<F: Files + ?Sized> NextFrame<F> for PieceStream<F> {
     fn next<'a>(&'a mut self, files: &'a F, host: &'a Reporter) -> StreamStep<'a, Option<Vec<u8>>> {
         Box::pin(async move {
-            // Start with the frame's head, so that the bytes need not be moved later.
+            // Start with the frame's head, so that the bytes do not have to be moved later.
             let head = Frame::empty();
             let length = head.len();
             let piece = self.0.next(files, host, head).await?;

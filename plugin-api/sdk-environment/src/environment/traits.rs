@@ -35,7 +35,7 @@ pub trait ExecutionEnvironment: Sized + Send + Sync + 'static {
     /// future is dropped, everything created so far is removed.
     ///
     /// # Errors
-    /// If the setup fails. The error says why and what to do about it.
+    /// If the setup fails. The error explains why and what to do about it.
     fn setup(
         cx: &Cx<Self::State>,
         setup: EnvironmentSetup,
@@ -80,7 +80,7 @@ pub fn settings<T: DeserializeOwned>(config: &Value, options: &Map<String, Value
     let mut all = config.as_object().cloned().unwrap_or_default();
     all.extend(options.clone());
     serde_json::from_value(Value::Object(all)).map_err(|error| {
-        let text = format!("the settings of the execution environment are wrong: {error}");
+        let text = format!("the settings of the execution environment are invalid: {error}");
         Error::new(ErrorKind::Configuration, text)
     })
 }

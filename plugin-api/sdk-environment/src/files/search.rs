@@ -69,8 +69,8 @@ impl ConfinedFiles {
         ConfinedSearchPages::new(|cancel| Ok(Box::new(engine::find(self, request, cancel)?)))
     }
 
-    /// Starts to search texts. If the path names a file, it is searched whatever its name and size.
-    /// In folders, only regular files are searched, and links are not followed.
+    /// Starts to search texts. If the path names a file, it is searched regardless of its name and
+    /// size. In folders, only regular files are searched, and links are not followed.
     pub fn search(&self, request: &FileSearch) -> Result<ConfinedSearchPages<SearchedPage>> {
         ConfinedSearchPages::new(|cancel| Ok(Box::new(engine::search(self, request, cancel)?)))
     }

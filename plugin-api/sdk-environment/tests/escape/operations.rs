@@ -8,7 +8,7 @@ use jaato_types::files::*;
 pub struct Operation {
     pub name: &'static str,
     pub run: fn(&ConfinedFiles, &str) -> Result<String>,
-    /// What the operation does with a link at the end of the path.
+    /// How the operation treats a link at the end of the path.
     pub link: Link,
 }
 

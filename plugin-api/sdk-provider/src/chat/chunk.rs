@@ -21,7 +21,7 @@ pub(crate) fn is_said(error: Option<&Value>) -> bool {
     }
 }
 
-/// Returns the choice to read. A single choice counts whatever its index, because some servers
+/// Returns the choice to read. A single choice counts regardless of its index, because some servers
 /// number the chunks.
 pub(crate) fn choice_of(chunk: &Value) -> Option<&Value> {
     match chunk["choices"].as_array()?.as_slice() {

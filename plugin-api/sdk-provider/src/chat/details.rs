@@ -52,7 +52,7 @@ impl ReasoningDetails {
         let id = |entry: &Map<String, Value>| entry.get("id").filter(|id| !id.is_null()).cloned();
         let is_other = id(piece).is_some_and(|new| id(known).is_some_and(|old| old != new));
         let is_ended = is_given(known, SIGNATURE) && TEXTS.iter().any(|key| is_given(piece, key));
-        // Encrypted entries arrive whole.
+        // Encrypted entries arrive in full.
         let has_text = TEXTS.iter().any(|key| known.contains_key(*key));
         (is_same(known, "type") && has_text && !is_other && !is_ended).then_some(at)
     }

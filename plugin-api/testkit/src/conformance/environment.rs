@@ -273,7 +273,7 @@ pub fn a_teardown_ends_what_runs(suite: &ConformanceSuite, host: &FakeHost) -> C
     Ok(())
 }
 
-/// An unknown operation fails with an error that says so.
+/// An unknown operation fails with an error that reports it.
 pub fn unknown_operations_of_it_are_named(
     suite: &ConformanceSuite,
     host: &FakeHost,

@@ -233,7 +233,7 @@ macro_rules! conformance {
         $crate::conformance!($($plugin)::+ : $($kind),+; |suite| suite);
     };
     ($($plugin:ident)::+ : $($kind:ident),+; $prepare:expr) => {
-        /// What every plugin must do.
+        /// The checks for every plugin.
         mod conformance {
             #[allow(unused_imports)]
             use super::*;

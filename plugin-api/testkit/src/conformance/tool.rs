@@ -146,7 +146,7 @@ pub(super) fn run_examples(
     Ok(())
 }
 
-/// A call of an unknown tool is answered with `unknown_tool`.
+/// A call to an unknown tool is answered with `unknown_tool`.
 pub fn unknown_tools_are_named(_: &ConformanceSuite, host: &FakeHost) -> ConformanceVerdict {
     let instance = host.instance().map_err(error_in("an instance"))?;
     for name in ["no_such_tool", "", "../x", "é"] {

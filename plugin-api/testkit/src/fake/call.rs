@@ -41,7 +41,7 @@ impl<T> FinishedCall<T> {
     }
 }
 
-/// What a call has sent to the host for its result.
+/// The data that a call has sent to the host for its result.
 pub(crate) struct CallSideOutput {
     pub(crate) attachments: Vec<DataPart>,
     /// Texts by key.

@@ -1,4 +1,4 @@
-//! What the fake host answers when a plugin asks a service.
+//! The fake host's answers to service requests.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -66,7 +66,7 @@ impl ServiceRequest {
     }
 }
 
-/// What a fake service answers.
+/// The answer of a fake service.
 #[derive(Clone)]
 pub enum FakeServiceReply {
     /// JSON.
@@ -115,7 +115,7 @@ struct FakeServicesState {
     grants: FakeGrants,
     stores: FakeStores,
     secrets: FakeSecrets,
-    /// What the session lends.
+    /// The facts that the session provides.
     lent: FakeSessionParts,
     session: Option<SessionFacts>,
     config: Value,
@@ -125,9 +125,9 @@ struct FakeServicesState {
     puts: BTreeMap<(u64, u64), FakeServiceBlob>,
     /// Bodies of requests that are put together, by context and number.
     bodies: BTreeMap<(u64, u64), Vec<u8>>,
-    /// What calls read, where that is larger than a frame.
+    /// The input of calls, if it is larger than a frame.
     requests: BTreeMap<u64, Vec<u8>>,
-    /// Keys and pieces of what contexts have streamed.
+    /// Keys and pieces of the texts that contexts have streamed.
     outputs: BTreeMap<u64, Vec<(String, Vec<u8>)>>,
     /// What tool calls have attached.
     attachments: BTreeMap<u64, Vec<DataPart>>,
@@ -140,7 +140,7 @@ struct FakeServicesState {
     tools: BTreeMap<u64, String>,
     /// Contexts in which a plugin is asked something, and only reads.
     reading: BTreeSet<u64>,
-    /// Contexts of hooks, which only read except for what is granted.
+    /// Contexts of hooks, which only read unless a grant allows more.
     hooks: BTreeSet<u64>,
     /// Contexts of calls. Any other is that of an instance.
     calls: BTreeSet<u64>,
@@ -180,7 +180,7 @@ impl FakeServicesState {
     fn put_blob(&mut self, request: &ServiceRequest) -> Result<FakeServiceReply> {
         let BlobPut { mime_type, put, more, .. } = request.read()?;
         let lost = |number: u64| {
-            let text = format!("this call has not begun a blob of number {number}");
+            let text = format!("this call has not begun blob number {number}");
             Error::new(ErrorKind::NotFound, text)
         };
         let mut blob = match put {
@@ -296,7 +296,7 @@ impl FakeServicesState {
     }
 
     fn read_request(&self, request: &ServiceRequest) -> Result<FakeServiceReply> {
-        let text = "the call already contains its whole request";
+        let text = "the call already contains its complete request";
         let json = self.requests.get(&request.context);
         let json = json.ok_or_else(|| Error::new(ErrorKind::Unavailable, text))?;
         Ok(FakeServiceReply::Stream(FakeStream::of(json.chunks(REQUEST_PIECE_BYTES))))
@@ -361,12 +361,12 @@ impl FakeServices {
         self.lock().attachments.insert(context, Vec::new());
     }
 
-    /// What a tool call has attached.
+    /// The attachments of a tool call.
     pub(crate) fn attachments(&self, context: u64) -> Vec<DataPart> {
         self.lock().attachments.get(&context).cloned().unwrap_or_default()
     }
 
-    /// What tools have put in front of the model.
+    /// The objects that tools have shown to the model.
     pub(crate) fn objects(&self) -> ObjectEnvironment {
         self.lock().objects.clone()
     }
@@ -406,7 +406,7 @@ impl FakeServices {
         self.lock().asked.clone()
     }
 
-    /// What a context has written with the service `output`.
+    /// The values that a context has written with the service `output`.
     pub(crate) fn written_bytes(&self, context: u64) -> Vec<u8> {
         let state = self.lock();
         let pieces = state.outputs.get(&context).into_iter().flatten();
@@ -549,7 +549,7 @@ impl FakeServices {
     fn answer_objects(&self, request: &ServiceRequest) -> Result<FakeServiceReply> {
         let state = &mut *self.lock();
         let Some(tool) = state.tools.get(&request.context) else {
-            let text = "only tools and commands reach the session's objects";
+            let text = "only tools and commands can access the session's objects";
             return Err(Error::new(ErrorKind::Unavailable, text));
         };
         let bug =
@@ -590,7 +590,7 @@ fn no_service(operation: &str) -> Error {
 }
 
 fn no_body(number: u64) -> Error {
-    let text = format!("this call has no body of number {number} that can be used");
+    let text = format!("this call has no body number {number} that can be used");
     Error::new(ErrorKind::NotFound, text)
 }
 

@@ -201,7 +201,7 @@ fn check_schema(schema: &Value) -> AnthropicCheckResult {
     named.chain(words.get("items")).try_for_each(check_schema)
 }
 
-/// Refuses fields that the newer version of the API removed, whatever their value.
+/// Refuses fields that the newer version of the API removed, regardless of their value.
 pub(super) fn check_nothing_samples(body: &Map<String, Value>) -> AnthropicCheckResult {
     match ["temperature", "top_p", "top_k"].iter().find(|name| body.contains_key(**name)) {
         Some(name) => Err(invalid_request(format!("{name}: Extra inputs are not permitted"))),

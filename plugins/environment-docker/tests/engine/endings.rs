@@ -205,7 +205,7 @@ fn engine_loss_during_a_command_leaves_no_container() {
         let error = container.start(sh("echo")).await.map(|_| ()).unwrap_err();
         assert_eq!(error.kind, ErrorKind::Unavailable, "{error}");
         assert!(container.close().await.is_err());
-        // The first process has lost its connection, so the container ended by itself.
+        // The first process has lost its connection, so the container ended on its own.
         lab.until_gone(&name).await;
     });
 }

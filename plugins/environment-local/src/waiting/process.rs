@@ -208,7 +208,7 @@ impl ProcessStat {
 }
 
 /// Reads a file of `/proc`. Most of them fit into one read, while the standard library first asks
-/// for length and position, then reads in growing steps and once more for the end.
+/// for length and position, then reads in growing steps and again for the end.
 fn read_proc_file(path: &str) -> io::Result<String> {
     let file = open(path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?;
     let mut piece = [0; PIECE_BYTES];

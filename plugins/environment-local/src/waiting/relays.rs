@@ -166,7 +166,7 @@ impl RelayedTerminal {
 
 impl RelayCache {
     /// Finds a relay's own terminals. The result for a relay with a single terminal is cached while
-    /// a process is on that terminal, so that its descriptors need not be searched each time.
+    /// a process is on that terminal, so that its descriptors do not have to be searched each time.
     fn find_relayed_terminals(
         &mut self,
         relay: &ProcessStat,

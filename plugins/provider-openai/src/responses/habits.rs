@@ -1,4 +1,4 @@
-//! What a server's refusals reveal about its Responses API, and how requests adapt. Pure.
+//! Learns the limits of a server's Responses API from its refusals, and adapts requests. Pure.
 
 use std::collections::BTreeSet;
 

@@ -30,7 +30,7 @@ pub struct ChunkEdit {
 pub struct ChunkMismatch {
     /// The reason.
     pub what: String,
-    /// What helps the model.
+    /// A hint for the model.
     pub hint: Option<String>,
 }
 

@@ -51,7 +51,7 @@ pub struct ServerEntry {
     pub timeout: Duration,
     /// The time limit of the server's start. `None` means the default for its kind of program.
     pub startup_timeout: Option<Duration>,
-    /// Whether calls of all its tools may run in parallel.
+    /// Whether calls to all its tools may run in parallel.
     pub parallel: bool,
     /// The names of the tools to offer. `None` means all tools.
     pub tools: Option<Vec<String>>,

@@ -25,7 +25,7 @@ pub struct AccuracyProgram {
     pub folder: String,
     /// The names and contents of the folder's files.
     pub files: Vec<(String, String)>,
-    /// What a shell runs there first and last.
+    /// The first and last commands of a shell there.
     pub setup: Option<String>,
     pub teardown: Option<String>,
     /// Whether only root can run it.

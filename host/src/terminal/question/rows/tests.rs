@@ -163,7 +163,7 @@ fn a_question_never_has_more_rows_than_the_screen() {
             );
             assert!(shown[0].starts_with("Run count"), "{shown:#?}");
             assert!(shown.iter().any(|row| row == "  1 Yes"), "{shown:#?}");
-            // If lines are omitted, a note says so, and the user can show them.
+            // If lines are omitted, a note reports it, and the user can show them.
             let is_cut = shown.iter().any(|row| row.trim_start().starts_with("… "));
             assert_eq!(is_cut, shown.iter().any(|row| row.starts_with("  s ")), "{shown:#?}");
             let whole = question.body((rows, columns), Extent::Whole).unwrap();

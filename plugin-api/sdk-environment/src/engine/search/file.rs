@@ -20,9 +20,9 @@ use crate::errors;
 
 /// A file is binary if this many of its first bytes contain a zero.
 const BINARY_LOOK_BYTES: usize = 8 * 1024;
-/// Files up to this size are read whole. Larger files are read through a buffer.
+/// Files up to this size are read in full. Larger files are read through a buffer.
 const WHOLE_BYTES_MAX: u64 = 1024 * 1024;
-/// The longest line, with its context, in a file that is not read whole.
+/// The longest line, with its context, in a file that is not read in full.
 const LINE_BYTES_MAX: usize = 16 * 1024 * 1024;
 /// The approximate bytes of lines that are passed on at once.
 const PIECE_BYTES: usize = 64 * 1024;

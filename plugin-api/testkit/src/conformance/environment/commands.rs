@@ -24,7 +24,7 @@ const SHORT_MS: u64 = 1000;
 /// A deadline that is never reached.
 const LONG_MS: u64 = 300_000;
 
-/// What runs a command.
+/// The way to run a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum CommandRunner {
     /// The environment, which streams the output.

@@ -34,7 +34,7 @@ pub struct ModelScript {
 pub enum ScriptedAnswer {
     /// Parallel calls of the shell.
     Calls(Vec<String>),
-    /// This many parallel calls of another tool.
+    /// This many parallel calls to another tool.
     Tool {
         name: String,
         arguments: Value,
@@ -57,7 +57,7 @@ impl ModelScript {
         Self::of_answers(answers)
     }
 
-    /// Returns a script with the same call of another tool, `count` times in parallel in each step,
+    /// Returns a script with the same call to another tool, `count` times in parallel in each step,
     /// then the last message.
     pub fn of_tool(name: &str, arguments: &Value, count: usize, steps: usize) -> Self {
         let call =
