@@ -497,7 +497,7 @@ async fn command(
             Some(text) if is_prompt(runtime, name) => Ok(Done::Says(text.to_owned())),
             Some(text) => report::line(text).map(|()| Done::Shown(Exit::Done)),
             // The view has shown the result as a sentence.
-            None if name == GC && view.is_seen() => Ok(Done::Shown(Exit::Done)),
+            None if name == GC && words.is_empty() && view.is_seen() => Ok(Done::Shown(Exit::Done)),
             None => report::json(&Value::Object(output.content)).map(Done::Shown),
         },
         Err(error) => {

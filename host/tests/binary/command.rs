@@ -111,7 +111,7 @@ fn invalid_command_is_refused_and_a_panic_fails_only_that_command() {
         1,
         &[&["gc"]],
         expect![[r#"
-            error: `gc` makes room in a conversation, and there is none here
+            error: `gc` needs a conversation, and there is none here
             hint: `jaato run` makes room by itself when the context is full
         "#]],
     );

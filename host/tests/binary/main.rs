@@ -80,6 +80,7 @@ mod providers;
 mod question_keys;
 mod question_screens;
 mod questions;
+mod recall;
 mod reload;
 mod reload_by_hand;
 mod reload_embedded;

@@ -83,6 +83,7 @@ impl SessionSaving {
         if let Some(mut restored) = restored {
             restore_blobs(host, &target, &restored);
             setup.history = std::mem::take(&mut restored.history);
+            setup.before_collection = restored.before_collection.take();
             setup.interrupted = std::mem::take(&mut restored.interrupted);
             setup.spent = SharedUsage::from_usage(restored.state.usage);
             if let Some(rules) = restored.rules.clone() {

@@ -14,10 +14,12 @@ use crate::{AnswerDeadline, Cancel, MessageMark, Session};
 /// The longest gc note that is passed on, in characters. The user sees it as one line.
 const NOTE_CHARS_MAX: usize = 400;
 
-/// The note that replaces turns that a gc removed, for the model. It never varies, because the
-/// request must stay the same until the next cut.
-const TURNS_REMOVED: &str = "[Earlier turns of this conversation were removed here to save room. \
-    If you need them, ask the user or use tools again.]\n\n";
+/// The beginning of the note that replaces turns that a gc removed, for the model. The note varies
+/// only with the tools, because the request must stay the same until the next cut.
+const TURNS_REMOVED: &str = "[Earlier turns of this conversation were removed here to save room. ";
+
+/// The beginning of the note after a summary, which identifies it later.
+const SUMMARY_NOTE: &str = "[The summary above replaces earlier turns. ";
 
 impl Session {
     /// Collects because the user asked. Works between turns, even if the settings turn automatic
@@ -27,6 +29,7 @@ impl Session {
     /// When the session has no gc, or the gc fails or proposes an invalid plan. Nothing has changed
     /// then. Either way, an event reports the outcome.
     pub async fn gc(&mut self, cancel: &Cancel) -> Result<GcReport> {
+        self.end_collection();
         match self.collect(GcReason::Manual, cancel).await {
             Ok(mut report) => {
                 (self.gc.told, self.gc.failures) = (None, 0);
@@ -129,9 +132,13 @@ impl Session {
         let checked = plan::check(&request.messages, &plan, &pinned).map_err(plan_error)?;
         let summary = plan.summary.map(|summary| summary.parts);
         let is_summarised = summary.is_some();
+        self.begin_collection();
         let applied = self.history.replace_with_summary(&plan.drop, summary);
         applied.map_err(|error| plan_error(PlanError::History(error)))?;
-        if !is_summarised {
+        self.settle_collected();
+        if is_summarised {
+            self.note_summary();
+        } else {
             let gone = plan.drop.iter().map(|at| json_bytes(&request.messages[*at])).sum();
             self.note_removed_turns(gone);
         }
@@ -155,13 +162,27 @@ impl Session {
             is_sent && at.checked_sub(1).is_some_and(is_collected)
         };
         let places: Vec<usize> = (0..entries.len()).filter(follows).collect();
-        let bytes = json_bytes(&Part::text(TURNS_REMOVED)).saturating_mul(places.len() as u64);
-        if bytes >= gone {
+        let note = Part::text(match self.tool_for_collected() {
+            Some(tool) => format!("{TURNS_REMOVED}`{tool}` finds what they contain.]\n\n"),
+            None => {
+                format!("{TURNS_REMOVED}If you need them, ask the user or use tools again.]\n\n")
+            }
+        });
+        if json_bytes(&note).saturating_mul(places.len() as u64) >= gone {
             return;
         }
         for at in places {
-            self.put_in_front(at, Part::text(TURNS_REMOVED), |text| text == TURNS_REMOVED);
+            self.put_in_front(at, note.clone(), |text| text.starts_with(TURNS_REMOVED));
         }
+    }
+
+    /// Says after a summary which tool returns the messages that it replaces.
+    fn note_summary(&mut self) {
+        let entries = self.history.entries();
+        let first = entries.iter().position(|entry| entry.is_sent());
+        let (Some(tool), Some(first)) = (self.tool_for_collected(), first) else { return };
+        let note = format!("{SUMMARY_NOTE}`{tool}` finds what they contain.]\n\n");
+        self.put_in_front(first, Part::text(note), |text| text.starts_with(SUMMARY_NOTE));
     }
 
     /// Puts a note in front of a prompt, and removes an older one of its kind.

@@ -1,0 +1,91 @@
+//! The built-in commands: about the context of a conversation, and its objects.
+
+use jaato_session::{Cancel, GcReport, GcUndone, Session};
+use jaato_types::{CommandSpec, Error, ErrorKind, Output};
+use serde_json::{Value, json};
+
+/// The command that frees space in a conversation's context.
+pub(super) const GC: &str = "gc";
+
+/// The command that shows the objects that tools have given the model.
+pub(super) const OBJECTS: &str = "objects";
+
+/// Lists the built-in commands.
+pub(super) fn specs() -> [CommandSpec; 2] {
+    let spec = |name: &str, description: &str, parameters| CommandSpec {
+        name: name.to_owned(),
+        description: description.to_owned(),
+        parameters,
+        ..CommandSpec::default()
+    };
+    let hidden = choice("show", &["hidden"], "`hidden`: also what the model never sees.");
+    let action =
+        choice("action", &["undo"], "`undo`: takes the last collection back, if its messages fit.");
+    [
+        spec(GC, "Makes room in the conversation: the oldest turns are sent no more.", action),
+        spec(OBJECTS, "Shows the objects that tools have found in the conversation.", hidden),
+    ]
+}
+
+/// Runs a built-in command.
+///
+/// # Errors
+/// If the session has no model, or what the command does fails.
+pub(super) async fn run(
+    name: &str,
+    arguments: &Value,
+    session: &mut Session,
+    cancel: &Cancel,
+) -> Result<Output, Error> {
+    if name == OBJECTS {
+        return Ok(Output::json(session.objects_json(arguments["show"] == "hidden")));
+    }
+    if session.facts().model.is_empty() {
+        let text = format!("`{name}` needs a conversation, and there is none here");
+        return Err(Error::new(ErrorKind::Unavailable, text)
+            .with_hint("`jaato run` makes room by itself when the context is full"));
+    }
+    match arguments["action"].as_str() {
+        Some("undo") => undo(session),
+        _ => collect(session, cancel).await,
+    }
+}
+
+async fn collect(session: &mut Session, cancel: &Cancel) -> Result<Output, Error> {
+    let GcReport {
+        messages_removed,
+        messages_cut,
+        turns_removed,
+        tokens_before,
+        tokens_after,
+        note,
+    } = session.gc(cancel).await?;
+    Ok(Output::json(json!({
+        "messages_removed": messages_removed,
+        "messages_cut": messages_cut,
+        "turns_removed": turns_removed,
+        "tokens_before": tokens_before,
+        "tokens_after": tokens_after,
+        "note": note,
+    })))
+}
+
+fn undo(session: &mut Session) -> Result<Output, Error> {
+    let GcUndone { messages_restored, messages_whole, tokens_before, tokens_after } =
+        session.undo_gc()?;
+    Ok(Output::json(json!({
+        "messages_restored": messages_restored,
+        "messages_whole": messages_whole,
+        "tokens_before": tokens_before,
+        "tokens_after": tokens_after,
+    })))
+}
+
+/// Returns the schema of one optional parameter with some values.
+fn choice(name: &str, values: &[&str], description: &str) -> Value {
+    json!({
+        "type": "object",
+        "properties": { name: { "type": "string", "enum": values, "description": description } },
+        "additionalProperties": false,
+    })
+}
