@@ -113,11 +113,12 @@ async fn collection_that_does_not_fit_is_not_taken_back() {
     let stage = stage();
     stage.gc.does([ScriptedGcAction::keeping(1)]);
     let mut session = stage.start(TestStage::setup()).unwrap();
-    stage.provider.then([ScriptedProviderAction::text("so"), used(7_000)]);
-    turn(&mut session, &"long ".repeat(5_000)).await;
-    stage.provider.then([ScriptedProviderAction::text("so"), used(8_100)]);
-    turn(&mut session, "prompt 1").await;
-    say(&stage, &mut session, "prompt 2").await;
+    for tokens in [4_300, 8_600] {
+        stage.provider.then([ScriptedProviderAction::text("so"), used(tokens)]);
+        turn(&mut session, &"long ".repeat(3_400)).await;
+    }
+    stage.provider.then([ScriptedProviderAction::text("so"), used(400)]);
+    turn(&mut session, "prompt 2").await;
     let collected = session.request();
     let error = session.undo_gc().unwrap_err();
     assert_eq!(error.kind, ErrorKind::LimitReached);

@@ -139,3 +139,42 @@ fn collection_is_taken_back_in_a_chat_and_after_a_restart() {
     assert!(!tools(&asked[3]).contains(&"recall".to_owned()), "nothing is left out");
     house.nothing_lives();
 }
+
+#[test]
+fn plan_says_what_would_go_and_changes_nothing() {
+    let Some(house) = set_up_house() else { return };
+    let server = Server::start(["one", "two", "three"].map(text_answer));
+    let words = ["chat", "--model", "openai/test"];
+    let output = at(&house, &server, &words).input("The first.\nb\n/gc plan\nc\n").run().code(0);
+    let shown = "\"begins\": \"The first.\"";
+    assert!(output.stdout.contains(shown), "{output}");
+    let record = || {
+        let mut folders = vec![house.home()];
+        while let Some(folder) = folders.pop() {
+            for entry in std::fs::read_dir(folder).unwrap().flatten() {
+                match entry.path() {
+                    path if path.ends_with("session.jsonl") => return std::fs::read(path).unwrap(),
+                    path if path.is_dir() => folders.push(path),
+                    _ => {}
+                }
+            }
+        }
+        panic!("no session is saved");
+    };
+    let before = record();
+    let plan = at(&house, &server, &["gc", "plan", "--json"]).run().code(0).json();
+    let freed = plan["tokens_freed"].as_u64().unwrap();
+    assert_eq!(plan["tokens_before"].as_u64().unwrap() - freed, plan["tokens_after"], "{plan}");
+    assert!(freed > 0 && plan["gc"] == "truncate", "{plan}");
+    let turns: Vec<&Value> = plan["turns"].as_array().unwrap().iter().collect();
+    assert_eq!(turns.len(), 2, "{plan}");
+    assert_eq!((&turns[0]["turn"], &turns[0]["messages"]), (&json!(1), &json!(2)));
+    assert_eq!(turns[0]["why"], "old turn: 2 turns came after it");
+    let output = at(&house, &server, &["gc", "plan"]).run().code(0);
+    assert!(output.stdout.contains("The first."), "{output}");
+    assert!(record() == before, "nothing has changed");
+    let unknown = at(&house, &server, &["gc", "plan", "--resume", "xxxx"]).run();
+    assert_eq!((unknown.code, unknown.stdout.as_str()), (1, ""), "{unknown}");
+    assert_eq!(server.asked().len(), 3, "no model was asked");
+    house.nothing_lives();
+}

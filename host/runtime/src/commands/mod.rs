@@ -5,6 +5,7 @@ mod own;
 mod words;
 
 pub use complete::{WORD_CHOICES_MAX, WordCompleter};
+pub use own::preview_json;
 
 use std::sync::Arc;
 

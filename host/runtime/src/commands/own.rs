@@ -1,6 +1,6 @@
 //! The built-in commands: about the context of a conversation, and its objects.
 
-use jaato_session::{Cancel, GcReport, GcUndone, Session};
+use jaato_session::{Cancel, GcPreview, GcReport, GcUndone, PlannedTurn, Session};
 use jaato_types::{CommandSpec, Error, ErrorKind, Output};
 use serde_json::{Value, json};
 
@@ -19,8 +19,11 @@ pub(super) fn specs() -> [CommandSpec; 2] {
         ..CommandSpec::default()
     };
     let hidden = choice("show", &["hidden"], "`hidden`: also what the model never sees.");
-    let action =
-        choice("action", &["undo"], "`undo`: takes the last collection back, if its messages fit.");
+    let action = choice(
+        "action",
+        &["plan", "undo"],
+        "`plan`: shows what would go. `undo`: takes the last collection back, if it fits.",
+    );
     [
         spec(GC, "Makes room in the conversation: the oldest turns are sent no more.", action),
         spec(OBJECTS, "Shows the objects that tools have found in the conversation.", hidden),
@@ -46,6 +49,7 @@ pub(super) async fn run(
             .with_hint("`jaato run` makes room by itself when the context is full"));
     }
     match arguments["action"].as_str() {
+        Some("plan") => Ok(Output::json(preview_json(&session.preview_gc(cancel).await?))),
         Some("undo") => undo(session),
         _ => collect(session, cancel).await,
     }
@@ -68,6 +72,29 @@ async fn collect(session: &mut Session, cancel: &Cancel) -> Result<Output, Error
         "tokens_after": tokens_after,
         "note": note,
     })))
+}
+
+/// Writes what a gc would do.
+pub fn preview_json(preview: &GcPreview) -> Value {
+    let turn = |turn: &PlannedTurn| {
+        json!({
+            "turn": turn.turn,
+            "messages": turn.messages,
+            "tokens": turn.tokens,
+            "why": turn.why,
+            "begins": turn.begins,
+        })
+    };
+    json!({
+        "gc": preview.source,
+        "context_limit": preview.context_limit,
+        "threshold_percent": preview.threshold_percent,
+        "tokens_before": preview.tokens_before,
+        "tokens_after": preview.tokens_after,
+        "tokens_freed": preview.tokens_before.saturating_sub(preview.tokens_after),
+        "is_summarised": preview.is_summarised,
+        "turns": preview.turns.iter().map(turn).collect::<Vec<_>>(),
+    })
 }
 
 fn undo(session: &mut Session) -> Result<Output, Error> {

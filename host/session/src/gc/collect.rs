@@ -110,12 +110,7 @@ impl Session {
         let Some(gc) = self.shared.ports.gc.clone() else { return Err(no_gc()) };
         self.shared.hooks.before_gc(reason, cancel).await;
         let (tokens_before, bytes_before) = (self.tokens_in_use(), self.bytes_in_use());
-        let pinned = self.pinned_places();
-        let messages: Vec<Message> = self.history.messages().cloned().collect();
-        let mut request = GcRequest::new(reason, messages);
-        request.context_limit = self.gc.limit;
-        request.total_tokens = tokens_before;
-        request.settings = settings::for_request(&self.gc.settings, &pinned);
+        let (request, pinned) = self.gc_request(reason);
         let GcPlan { drop, summary, note, .. } = self.ask_for_plan(&*gc, &request, cancel).await?;
         let mut report = GcReport {
             messages_removed: drop.len() as u64,
@@ -204,6 +199,32 @@ impl Session {
         }
     }
 
+    /// Asks for a plan and checks it.
+    pub(super) async fn checked_plan(
+        &self,
+        reason: GcReason,
+        cancel: &Cancel,
+    ) -> Result<(GcPlan, GcRequest)> {
+        let Some(gc) = self.shared.ports.gc.clone() else { return Err(no_gc()) };
+        let (request, pinned) = self.gc_request(reason);
+        let plan = self.ask_for_plan(&*gc, &request, cancel).await?;
+        if !plan.drop.is_empty() || plan.summary.is_some() {
+            plan::check(&request.messages, &plan, &pinned).map_err(plan_error)?;
+        }
+        Ok((plan, request))
+    }
+
+    /// Creates the request for a plan. Returns the positions of the pinned turns in it, too.
+    fn gc_request(&self, reason: GcReason) -> (GcRequest, Vec<usize>) {
+        let pinned = self.pinned_places();
+        let messages: Vec<Message> = self.history.messages().cloned().collect();
+        let mut request = GcRequest::new(reason, messages);
+        request.context_limit = self.gc.limit;
+        request.total_tokens = self.tokens_in_use();
+        request.settings = settings::for_request(&self.gc.settings, &pinned);
+        (request, pinned)
+    }
+
     async fn ask_for_plan(
         &self,
         gc: &dyn Gc,
@@ -254,7 +275,7 @@ impl Session {
         });
     }
 
-    fn gc_source(&self) -> String {
+    pub(super) fn gc_source(&self) -> String {
         self.shared.ports.gc.as_ref().map_or(HOST, |gc| gc.source()).to_owned()
     }
 }

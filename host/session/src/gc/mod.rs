@@ -14,6 +14,7 @@ mod cut;
 mod make_room;
 mod pairs;
 mod plan;
+mod preview;
 mod settings;
 mod undo;
 mod window;
@@ -32,6 +33,7 @@ use window::WindowState;
 
 pub(crate) use count::{estimate_tokens, is_possible_output, json_bytes};
 pub(crate) use settings::facts;
+pub use preview::{GcPreview, PlannedTurn};
 pub use undo::GcUndone;
 pub use window::{WINDOW_WAIT_MS, WindowOrigin};
 

@@ -254,12 +254,12 @@ mod tests {
         let mut history = history(6);
         history.replace_with_summary(&[0, 1, 2, 3, 4, 5, 6, 7], None).unwrap();
         let two = 2 * crate::gc::json_bytes(&history.entries()[0].message);
-        assert!(history.forget_collected(two) && !history.forget_collected(two));
+        assert!(history.forget_collected(two, None) && !history.forget_collected(two, None));
         // A prompt has as many bytes as an answer, or one less.
         assert_eq!(history.entries().len(), 6);
         assert_eq!((history.turn_count(), history.sent_turn_numbers()), (6, vec![4, 5]));
         assert_eq!(texts(&history)[0], "prompt 4");
-        history.forget_collected(0);
+        history.forget_collected(0, None);
         assert_eq!((history.entries().len(), history.turn_count()), (4, 6));
     }
 }

@@ -1,0 +1,109 @@
+//! Shows what a gc would do, without doing it.
+
+use std::collections::BTreeSet;
+
+use jaato_types::text::{one_line, truncate_chars};
+use jaato_types::{GcPlan, GcReason, Message, Result, Role};
+
+use super::json_bytes;
+use crate::{Cancel, Session};
+
+/// The beginning of a turn that is shown, in characters.
+const BEGINNING_CHARS_MAX: usize = 60;
+
+/// What a gc would do if the user asked for room.
+#[derive(Debug, Clone, PartialEq)]
+pub struct GcPreview {
+    /// The gc's name.
+    pub source: String,
+    /// The context window in tokens.
+    pub context_limit: u64,
+    /// How full it may be, in percent, before jaato asks the gc by itself. `None` if it does not.
+    pub threshold_percent: Option<f64>,
+    /// Tokens in use, estimated if no provider has counted them.
+    pub tokens_before: u64,
+    /// Tokens in use after the plan, estimated.
+    pub tokens_after: u64,
+    /// The turns of which something goes.
+    pub turns: Vec<PlannedTurn>,
+    /// Whether a summary takes the place of what goes.
+    pub is_summarised: bool,
+}
+
+/// A turn of which messages would go.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PlannedTurn {
+    /// The number of the turn, counted from 1 since the session began.
+    pub turn: u64,
+    /// How many of its messages would go.
+    pub messages: u64,
+    /// Their tokens, estimated.
+    pub tokens: u64,
+    /// Why they would go.
+    pub why: String,
+    /// The beginning of the first of them.
+    pub begins: String,
+}
+
+impl Session {
+    /// Asks the gc what it would leave out, and changes nothing.
+    ///
+    /// # Errors
+    /// As [`Session::gc`].
+    pub async fn preview_gc(&mut self, cancel: &Cancel) -> Result<GcPreview> {
+        let (plan, request) = self.checked_plan(GcReason::Manual, cancel).await?;
+        let settings = &self.gc.settings;
+        let (tokens_before, bytes) = (self.tokens_in_use(), self.bytes_in_use().max(1));
+        let share = |of: u64| {
+            let tokens = u128::from(tokens_before) * u128::from(of) / u128::from(bytes);
+            u64::try_from(tokens).unwrap_or(u64::MAX)
+        };
+        let gone: u64 = plan.drop.iter().map(|at| json_bytes(&request.messages[*at])).sum();
+        let added = plan.summary.as_ref().map_or(0, json_bytes);
+        Ok(GcPreview {
+            source: self.gc_source(),
+            context_limit: self.gc.limit,
+            threshold_percent: settings.auto_trigger.then(|| settings.threshold_percent.get()),
+            tokens_before,
+            tokens_after: tokens_before.saturating_sub(share(gone.saturating_sub(added))),
+            turns: self.planned_turns(&plan, &request.messages, share),
+            is_summarised: plan.summary.is_some(),
+        })
+    }
+
+    fn planned_turns(
+        &self,
+        plan: &GcPlan,
+        messages: &[Message],
+        share: impl Fn(u64) -> u64,
+    ) -> Vec<PlannedTurn> {
+        let dropped: BTreeSet<usize> = plan.drop.iter().copied().collect();
+        let numbers = self.history.sent_turn_numbers();
+        let turns = super::plan::turns(messages);
+        let of_turn = |(range, number): (std::ops::Range<usize>, u64)| {
+            let going: Vec<&Message> =
+                range.clone().filter(|at| dropped.contains(at)).map(|at| &messages[at]).collect();
+            let first = going.iter().find(|it| it.role == Role::User).or(going.first())?;
+            let is_whole = going.len() == range.len();
+            Some(PlannedTurn {
+                turn: number + 1,
+                messages: going.len() as u64,
+                tokens: share(going.iter().map(json_bytes).sum()),
+                why: why(is_whole, plan.summary.is_some(), turns.len() - 1, number, &numbers),
+                begins: truncate_chars(&one_line(&first.text()), BEGINNING_CHARS_MAX),
+            })
+        };
+        turns.iter().cloned().zip(numbers.iter().copied()).filter_map(of_turn).collect()
+    }
+}
+
+fn why(is_whole: bool, is_summarised: bool, last: usize, number: u64, numbers: &[u64]) -> String {
+    let place = numbers.iter().position(|known| *known == number).unwrap_or(0);
+    let age = match last.saturating_sub(place) {
+        1 => "1 turn came after it".to_owned(),
+        later => format!("{later} turns came after it"),
+    };
+    let what = if is_whole { "old turn" } else { "part of an old turn" };
+    let summary = if is_summarised { "; a summary takes its place" } else { "" };
+    format!("{what}: {age}{summary}")
+}
