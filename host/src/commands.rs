@@ -11,9 +11,9 @@ use jaato_runtime::config::ListChange;
 use crate::args::{EnvironmentArgs, GlobalArgs, OutputForm, key_and_value};
 use crate::exit::CommandResult;
 use crate::{
-    bench, call, chat, check, command, config, dev, doctor, environment, gc, grant, install, ledger,
-    login, mcp, model, new_plugin, permission, plugin, provider, reload, run, sessions, shell,
-    switch, tool, trust, undo,
+    bench, call, chat, check, command, config, dev, doctor, environment, gc, grant, install,
+    ledger, login, mcp, model, new_plugin, permission, plugin, provider, reload, run, sessions,
+    shell, switch, tool, trust, undo,
 };
 
 /// Run AI agents in your terminal: a model proposes tool calls, jaato runs them under your rules.

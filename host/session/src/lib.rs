@@ -62,7 +62,10 @@ pub use conditions::{CONDITION_MS_MAX, RUNS_BY_THEMSELVES_MAX};
 pub use deadline_pause::{AnswerDeadline, DeadlineHold, DeadlinePause};
 pub use events::{EventEmitter, EventSink};
 pub use facts::{SharedFacts, estimate_tokens, percent_used};
-pub use gc::{Gc, GcPreview, GcReport, GcUndone, PlannedTurn, OVERFLOWS_MAX, WINDOW_WAIT_MS, WindowOrigin};
+pub use gc::{
+    ContextCounter, ContextPart, ContextUsage, Gc, GcPreview, GcReport, GcUndone, OVERFLOWS_MAX,
+    PlannedTurn, WINDOW_WAIT_MS, WindowOrigin,
+};
 pub use history::{COLLECTED_BYTES_MAX, History, HistoryEntry, HistoryError, MessageMark};
 pub use hooks::{
     ADDITION_TOKENS_MAX, ADDITIONS_TOKENS_MAX, ARGUMENTS_SHOWN_BYTES_MAX, HOOK_FAILURES_MAX,

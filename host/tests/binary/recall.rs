@@ -178,3 +178,46 @@ fn plan_says_what_would_go_and_changes_nothing() {
     assert_eq!(server.asked().len(), 3, "no model was asked");
     house.nothing_lives();
 }
+
+#[test]
+fn context_lists_what_fills_the_window_as_get_environment_reports_it() {
+    let Some(house) = set_up_house() else { return };
+    house.configure_more(
+        "pinned_turn_indices = [0]\n[models.\"openai/test\"]\ncontext_limit = 9000\n",
+    );
+    let server = Server::start([
+        Answer::calls(&[("get_environment", json!({ "aspect": "context" }))]),
+        Answer::text_of_prompt("one", 3_000),
+        Answer::text_of_prompt("two", 3_100),
+    ]);
+    let words = ["chat", "--model", "openai/test"];
+    let output = at(&house, &server, &words).input("a\nb\n/context\n").run().code(0);
+    let from = output.stdout.find('{').unwrap();
+    let shown: Value = serde_json::from_str(&output.stdout[from..]).unwrap();
+    let told = result(&server.asked()[1]);
+    for field in ["model", "provider", "context_limit", "gc"] {
+        assert_eq!(shown[field], told[field], "{field}");
+    }
+    assert_eq!((&shown["model"], &shown["provider"]), (&json!("test"), &json!("openai")));
+    assert_eq!(shown["counted_by"], "last usage", "{shown}");
+    let total = shown["total_tokens"].as_u64().unwrap();
+    assert!((3_100..3_200).contains(&total), "{shown}");
+    assert_eq!(shown["tokens_remaining"], 9_000 - total);
+    let parts = shown["parts"].as_array().unwrap();
+    let sum: u64 = parts.iter().map(|part| part["tokens"].as_u64().unwrap()).sum();
+    assert!(sum <= total && sum + parts.len() as u64 >= total, "the parts add up: {shown}");
+    let has =
+        |part: &str, name: &str| parts.iter().any(|it| it["part"] == part && it["name"] == name);
+    for (part, name) in [
+        ("system prompt", "built-in"),
+        ("tools", "tool-cli"),
+        ("tools", "tool-environment"),
+        ("history", "user"),
+        ("history", "assistant"),
+        ("history", "tool results"),
+    ] {
+        assert!(has(part, name), "{part} {name}: {shown}");
+    }
+    assert!(shown["pinned_tokens"].as_u64().unwrap() > 0, "{shown}");
+    house.nothing_lives();
+}

@@ -105,7 +105,7 @@ impl Runtime {
     ) -> Result<Output, Error> {
         if let Some(spec) = own::specs().iter().find(|spec| spec.name == name) {
             validate_arguments(spec, &arguments)?;
-            return own::run(name, &arguments, session, cancel).await;
+            return own::run(self.host(), (name, &arguments), session, cancel).await;
         }
         // Nothing runs between turns, so the conversation can take the current tools.
         session.renew_tools(cancel).await;
@@ -129,7 +129,7 @@ impl Runtime {
             Error::new(ErrorKind::InvalidArguments, format!("there is no command `{name}`"));
         let registry = self.registry();
         let known = registry.commands().map(|entry| entry.spec.name.as_str());
-        match nearest(name, known.chain([own::GC, own::OBJECTS])) {
+        match nearest(name, known.chain([own::CONTEXT, own::GC, own::OBJECTS])) {
             Some(near) => error.with_hint(format!("did you mean `{near}`?")),
             None => error.with_hint("`jaato command` lists them"),
         }

@@ -1,8 +1,13 @@
 //! The built-in commands: about the context of a conversation, and its objects.
 
+use std::time::Duration;
+
 use jaato_session::{Cancel, GcPreview, GcReport, GcUndone, PlannedTurn, Session};
+use jaato_types::count::{COUNT_WAIT_MS, ModelInput, TokenCountInput};
 use jaato_types::{CommandSpec, Error, ErrorKind, Output};
 use serde_json::{Value, json};
+
+use crate::host::RuntimeHost;
 
 /// The command that frees space in a conversation's context.
 pub(super) const GC: &str = "gc";
@@ -10,8 +15,11 @@ pub(super) const GC: &str = "gc";
 /// The command that shows the objects that tools have given the model.
 pub(super) const OBJECTS: &str = "objects";
 
+/// The command that shows what fills a conversation's context.
+pub(super) const CONTEXT: &str = "context";
+
 /// Lists the built-in commands.
-pub(super) fn specs() -> [CommandSpec; 2] {
+pub(super) fn specs() -> [CommandSpec; 3] {
     let spec = |name: &str, description: &str, parameters| CommandSpec {
         name: name.to_owned(),
         description: description.to_owned(),
@@ -26,6 +34,7 @@ pub(super) fn specs() -> [CommandSpec; 2] {
     );
     [
         spec(GC, "Makes room in the conversation: the oldest turns are sent no more.", action),
+        spec(CONTEXT, "Shows what fills the context, and how much of it is free.", Value::Null),
         spec(OBJECTS, "Shows the objects that tools have found in the conversation.", hidden),
     ]
 }
@@ -35,8 +44,8 @@ pub(super) fn specs() -> [CommandSpec; 2] {
 /// # Errors
 /// If the session has no model, or what the command does fails.
 pub(super) async fn run(
-    name: &str,
-    arguments: &Value,
+    host: &RuntimeHost,
+    (name, arguments): (&str, &Value),
     session: &mut Session,
     cancel: &Cancel,
 ) -> Result<Output, Error> {
@@ -47,6 +56,9 @@ pub(super) async fn run(
         let text = format!("`{name}` needs a conversation, and there is none here");
         return Err(Error::new(ErrorKind::Unavailable, text)
             .with_hint("`jaato run` makes room by itself when the context is full"));
+    }
+    if name == CONTEXT {
+        return Ok(Output::json(context(host, session, cancel).await));
     }
     match arguments["action"].as_str() {
         Some("plan") => Ok(Output::json(preview_json(&session.preview_gc(cancel).await?))),
@@ -72,6 +84,31 @@ async fn collect(session: &mut Session, cancel: &Cancel) -> Result<Output, Error
         "tokens_after": tokens_after,
         "note": note,
     })))
+}
+
+/// Says what fills the context. The provider counts the request, if it can.
+async fn context(host: &RuntimeHost, session: &mut Session, cancel: &Cancel) -> Value {
+    let request = session.request();
+    let input =
+        ModelInput { system: request.system, tools: request.tools, messages: request.messages };
+    let model = session.facts().model;
+    let asked = TokenCountInput { request: Some(input), ..TokenCountInput::default() };
+    let counting = host.services.shared().sessions().count(&model, &asked, session.id());
+    let wait = Duration::from_millis(COUNT_WAIT_MS);
+    // A provider that cannot count leaves the session's own count.
+    let counted = match counting {
+        Ok(counting) => tokio::select! {
+            biased;
+            () = cancel.cancelled() => None,
+            counted = tokio::time::timeout(wait, counting.tokens) => {
+                counted.ok().and_then(Result::ok).filter(|tokens| *tokens > 0)
+            }
+        },
+        Err(_) => None,
+    };
+    let usage = session.context_usage(counted);
+    let preview = session.preview_gc(cancel).await.ok();
+    usage.to_json(preview.map(|it| it.tokens_before.saturating_sub(it.tokens_after)))
 }
 
 /// Writes what a gc would do.

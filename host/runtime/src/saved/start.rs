@@ -13,7 +13,9 @@ use jaato_sessions::{SessionStore, SessionStoreError, blobs_of};
 use jaato_types::{Error, SessionId};
 
 use super::saver::LastSaved;
-use super::{FileSessionSaver, OpenSession, ReadSession, RestoredSession, SaveTarget, SaverAccess, Saving};
+use super::{
+    FileSessionSaver, OpenSession, ReadSession, RestoredSession, SaveTarget, SaverAccess, Saving,
+};
 use crate::host::RuntimeHost;
 use crate::start_session::SessionOptions;
 

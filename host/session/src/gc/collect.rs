@@ -199,14 +199,15 @@ impl Session {
         }
     }
 
-    /// Asks for a plan and checks it.
-    pub(super) async fn checked_plan(
+    /// Asks for a plan that only shows what would go, and checks it.
+    pub(super) async fn plan_for_preview(
         &self,
         reason: GcReason,
         cancel: &Cancel,
     ) -> Result<(GcPlan, GcRequest)> {
         let Some(gc) = self.shared.ports.gc.clone() else { return Err(no_gc()) };
-        let (request, pinned) = self.gc_request(reason);
+        let (mut request, pinned) = self.gc_request(reason);
+        request.is_preview = true;
         let plan = self.ask_for_plan(&*gc, &request, cancel).await?;
         if !plan.drop.is_empty() || plan.summary.is_some() {
             plan::check(&request.messages, &plan, &pinned).map_err(plan_error)?;

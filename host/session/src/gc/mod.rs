@@ -17,6 +17,7 @@ mod plan;
 mod preview;
 mod settings;
 mod undo;
+mod usage;
 mod window;
 
 use std::sync::Arc;
@@ -32,9 +33,10 @@ use undo::LastCollection;
 use window::WindowState;
 
 pub(crate) use count::{estimate_tokens, is_possible_output, json_bytes};
-pub(crate) use settings::facts;
 pub use preview::{GcPreview, PlannedTurn};
+pub(crate) use settings::facts;
 pub use undo::GcUndone;
+pub use usage::{ContextCounter, ContextPart, ContextUsage};
 pub use window::{WINDOW_WAIT_MS, WindowOrigin};
 
 /// How often a session makes room and resends one request that the provider refuses as too large.

@@ -51,7 +51,7 @@ impl Session {
     /// # Errors
     /// As [`Session::gc`].
     pub async fn preview_gc(&mut self, cancel: &Cancel) -> Result<GcPreview> {
-        let (plan, request) = self.checked_plan(GcReason::Manual, cancel).await?;
+        let (plan, request) = self.plan_for_preview(GcReason::Manual, cancel).await?;
         let settings = &self.gc.settings;
         let (tokens_before, bytes) = (self.tokens_in_use(), self.bytes_in_use().max(1));
         let share = |of: u64| {
