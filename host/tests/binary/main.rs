@@ -71,6 +71,7 @@ mod permission;
 mod places;
 mod plan_mode;
 mod plugin_in_c;
+mod prefix_cache;
 mod prepared;
 mod private;
 mod prompt;
