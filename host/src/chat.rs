@@ -4,6 +4,7 @@
 //! that point. A line that begins with `/` is for jaato, not for the model. Lines that the user
 //! types while the model works are read, too.
 
+mod context;
 mod model;
 pub mod slash;
 mod typed_ahead;
@@ -37,6 +38,9 @@ const WOKEN_TURNS_MAX: u32 = 100;
 
 /// The command that frees space in the conversation. An event shows its result.
 const GC: &str = "gc";
+
+/// The command that shows what fills the context, drawn with a bar.
+const CONTEXT: &str = "context";
 
 /// The help about keys, after jaato's own commands.
 const KEYS_HELP: &str = "\
@@ -497,7 +501,10 @@ async fn command(
             Some(text) if is_prompt(runtime, name) => Ok(Done::Says(text.to_owned())),
             Some(text) => report::line(text).map(|()| Done::Shown(Exit::Done)),
             // The view has shown the result as a sentence.
-            None if name == GC && view.is_seen() => Ok(Done::Shown(Exit::Done)),
+            None if name == GC && words.is_empty() && view.is_seen() => Ok(Done::Shown(Exit::Done)),
+            None if name == CONTEXT && terminal::output_is_terminal() => {
+                context::draw(&output.content).map(|()| Done::Shown(Exit::Done))
+            }
             None => report::json(&Value::Object(output.content)).map(Done::Shown),
         },
         Err(error) => {

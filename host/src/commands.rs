@@ -11,9 +11,9 @@ use jaato_runtime::config::ListChange;
 use crate::args::{EnvironmentArgs, GlobalArgs, OutputForm, key_and_value};
 use crate::exit::CommandResult;
 use crate::{
-    bench, call, chat, check, command, config, dev, doctor, environment, grant, install, ledger,
-    login, mcp, model, new_plugin, permission, plugin, provider, reload, run, sessions, shell,
-    switch, tool, trust, undo,
+    bench, call, chat, check, command, config, dev, doctor, environment, gc, grant, install,
+    ledger, login, mcp, model, new_plugin, permission, plugin, provider, reload, run, sessions,
+    shell, switch, tool, trust, undo,
 };
 
 /// Run AI agents in your terminal: a model proposes tool calls, jaato runs them under your rules.
@@ -90,6 +90,12 @@ commands! {
     Session {
         #[command(subcommand)]
         command: SessionCommand,
+    } |global| command.run(global).await;
+
+    /// Show what a gc would leave out of a full context
+    Gc {
+        #[command(subcommand)]
+        command: GcCommand,
     } |global| command.run(global).await;
 
     /// Run a command of a plugin, or list these commands
@@ -297,6 +303,16 @@ commands! {
 
     /// Make the index of all sessions again, for example after you copied session files
     Reindex |global| sessions::reindex(global);
+}
+
+commands! {
+    GcCommand:
+
+    /// Show what would go from a saved session, why, and how much that frees; changes nothing
+    Plan {
+        #[command(flatten)]
+        args: gc::GcPlanArgs,
+    } |global| gc::plan(global, args).await;
 }
 
 commands! {

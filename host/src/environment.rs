@@ -197,7 +197,7 @@ fn input() -> Option<mpsc::Receiver<Vec<u8>>> {
 }
 
 /// No one follows the session, because the command itself prints.
-struct DiscardingEventSink;
+pub struct DiscardingEventSink;
 
 impl EventSink for DiscardingEventSink {
     fn event(&self, _envelope: EventEnvelope) {}

@@ -21,6 +21,7 @@ mod environment;
 mod exit;
 mod find;
 mod first_start;
+mod gc;
 mod grant;
 mod input_lines;
 mod install;

@@ -541,8 +541,8 @@ impl SessionState {
 
     fn history(&self) -> Vec<HistoryEntry> {
         // The state holds the session, which therefore still exists.
-        let entries = self.handle().record().unwrap_or_default();
-        entries.iter().map(|entry| HistoryEntry::clone(entry)).collect()
+        let record = self.handle().record().unwrap_or_default();
+        record.entries.iter().map(|entry| HistoryEntry::clone(entry)).collect()
     }
 
     async fn close(&self) {

@@ -35,5 +35,5 @@ pub const RESERVED_TOOLS: [&str; 2] = ["get_tool_schemas", "list_tools"];
 
 /// Command names reserved for the host: its own commands, and those by which users expect to get
 /// help and to quit.
-pub const RESERVED_COMMANDS: [&str; 8] =
-    ["exit", "gc", "help", "mode", "model", "permissions", "plugin", "quit"];
+pub const RESERVED_COMMANDS: [&str; 9] =
+    ["context", "exit", "gc", "help", "mode", "model", "permissions", "plugin", "quit"];

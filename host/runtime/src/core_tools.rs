@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use jaato_registry::{Registry, ToolEntry, ToolStatus};
 use jaato_session::{estimate_tokens, tools_that_find};
-use jaato_types::{Availability, PluginName, ToolName, ToolSpec, touches};
+use jaato_types::{Availability, Condition, Offer, PluginName, ToolName, ToolSpec, touches};
 use serde_json::json;
 
 /// Traits of tools that do the same job in two forms. A model gets the form that it knows.
@@ -65,13 +65,16 @@ impl CoreBudget {
         registry: &Registry,
         first: &[String],
     ) -> BTreeSet<ToolName> {
-        let tools: Vec<ToolEntry<'_>> =
-            tools.filter(|tool| tool.status == ToolStatus::Enabled).collect();
+        let enabled = tools.filter(|tool| tool.status == ToolStatus::Enabled);
+        // They cost nothing before a collection, and what it frees is more.
+        let (collected, tools): (Vec<_>, Vec<ToolEntry<'_>>) =
+            enabled.partition(|tool| is_core_after_collection(tool.spec));
+        let collected = collected.into_iter().map(|tool| tool.spec.name.clone());
         let names = tools.iter().map(|tool| &tool.spec.name);
         let named: BTreeSet<ToolName> =
             names.filter(|name| self.named.contains(name)).cloned().collect();
         if !named.is_empty() {
-            return named;
+            return named.into_iter().chain(collected).collect();
         }
         let place = |tool: &ToolEntry<'_>| {
             let name = tool.spec.name.as_str();
@@ -102,8 +105,15 @@ impl CoreBudget {
             instructed.insert(tool.plugin);
             fitting.insert(tool.spec.name.clone());
         }
+        fitting.extend(collected);
         fitting
     }
+}
+
+/// Returns true for a core tool that is offered only once messages were collected.
+fn is_core_after_collection(tool: &ToolSpec) -> bool {
+    let waits = |offer: &Offer| offer.condition == Condition::MessagesCollected;
+    tool.availability == Availability::Core && tool.available_if.as_ref().is_some_and(waits)
 }
 
 /// Returns a plugin's instructions to the model while one of its tools is in requests.

@@ -99,7 +99,7 @@ pub use jaato_types as types;
 pub use attach::TEXT_BYTES_MAX;
 pub use channels::{ANSWER_MS, FolderAsker, SplitAsker, WebhookAsker};
 pub use check::{Conformance, conformance_checks};
-pub use commands::{ListedCommand, WORD_CHOICES_MAX, WordCompleter};
+pub use commands::{ListedCommand, WORD_CHOICES_MAX, WordCompleter, preview_json};
 pub use gate::{call_place, rule_files};
 pub use jaato_assets::{AssetReporter as AssetReport, VerifiedAsset as FoundAsset};
 pub use jaato_catalog::{

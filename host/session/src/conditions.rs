@@ -15,7 +15,7 @@ use std::sync::Arc;
 
 use jaato_types::{
     Condition, ConditionAnswer, ConditionDecision, ConditionRequest, Error, ErrorKind, Offer, Part,
-    Result, ToolCall, ToolName,
+    Result, ToolCall, ToolName, ToolSpec,
 };
 use serde_json::{Value, json};
 
@@ -106,6 +106,30 @@ impl Session {
         self.send_tools();
     }
 
+    /// Offers and withholds the tools that depend on collected messages. Called at a cut, so that
+    /// the beginning of requests changes only once.
+    pub(crate) fn settle_collected(&mut self) {
+        let holds = self.history.has_collected();
+        for (name, offer) in self.shared.tools().conditional_tools() {
+            if offer.condition == Condition::MessagesCollected {
+                self.shared.change_tools(|toolbox| match holds {
+                    true => toolbox.offer(&name),
+                    false => toolbox.withhold(&name, offer.reason),
+                });
+            }
+        }
+    }
+
+    /// Returns a tool that reads collected messages, if the model is offered one.
+    pub(crate) fn tool_for_collected(&self) -> Option<ToolName> {
+        let tools = self.shared.tools();
+        let reads = |spec: &&ToolSpec| {
+            let offer = spec.available_if.as_ref();
+            offer.is_some_and(|offer| offer.condition == Condition::MessagesCollected)
+        };
+        tools.active().find(reads).map(|spec| spec.name.clone())
+    }
+
     fn offer_where_it_holds(&mut self, offers: Vec<(ToolName, Offer)>) {
         for (name, offer) in offers {
             if self.evaluate_declared_condition(&offer.condition) == Some(true) {
@@ -166,6 +190,10 @@ impl Session {
         // for.
         let is_first_request = self.history.entries().len() <= 1;
         for (name, offer) in self.shared.tools().conditional_tools() {
+            // These tools join and leave with the cut that a collection makes.
+            if offer.condition == Condition::MessagesCollected {
+                continue;
+            }
             if matches!(offer.condition, Condition::ModelSees { .. })
                 && self.shared.tools().is_wanted(&name)
             {
@@ -242,6 +270,7 @@ impl Session {
             Condition::ModelSees { what, .. } => {
                 Some(self.takes.media_types.iter().any(|media_type| what.has(media_type)))
             }
+            Condition::MessagesCollected => Some(self.history.has_collected()),
             Condition::Asked => None,
             Condition::Unknown => Some(false),
         }

@@ -62,7 +62,10 @@ pub use conditions::{CONDITION_MS_MAX, RUNS_BY_THEMSELVES_MAX};
 pub use deadline_pause::{AnswerDeadline, DeadlineHold, DeadlinePause};
 pub use events::{EventEmitter, EventSink};
 pub use facts::{SharedFacts, estimate_tokens, percent_used};
-pub use gc::{Gc, GcReport, OVERFLOWS_MAX, WINDOW_WAIT_MS, WindowOrigin};
+pub use gc::{
+    ContextCounter, ContextPart, ContextUsage, Gc, GcPreview, GcReport, GcUndone, OVERFLOWS_MAX,
+    PlannedTurn, WINDOW_WAIT_MS, WindowOrigin,
+};
 pub use history::{COLLECTED_BYTES_MAX, History, HistoryEntry, HistoryError, MessageMark};
 pub use hooks::{
     ADDITION_TOKENS_MAX, ADDITIONS_TOKENS_MAX, ARGUMENTS_SHOWN_BYTES_MAX, HOOK_FAILURES_MAX,
@@ -92,7 +95,7 @@ pub use saver::{
 };
 pub use session::{
     Agent, AnsweringModel, AskingPlugin, InitialObjects, LentSessionState, ModelSetup,
-    PLUGIN_CALLS_MAX, PieceSink, Session, SessionHandle, SessionSetup,
+    PLUGIN_CALLS_MAX, PieceSink, PublishedRecord, Session, SessionHandle, SessionSetup,
 };
 pub use tasks::{RunningTask, WakeWaiter};
 pub use toolbox::{CallableTool, Toolbox};

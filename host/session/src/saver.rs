@@ -16,6 +16,12 @@ pub trait SessionSaver: Send + Sync {
     /// Saves the record as it is now.
     fn save_record(&self, entries: &[Arc<HistoryEntry>]);
 
+    /// Saves the record as it is now, and that a collection changes it next. A saver that does not
+    /// do the latter cannot take that collection back after a restart.
+    fn save_collection(&self, entries: &[Arc<HistoryEntry>]) {
+        self.save_record(entries);
+    }
+
     /// Saves the approval mode and the user's answers.
     fn save_rules(&self, rules: &SharedRules);
 

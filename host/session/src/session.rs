@@ -36,14 +36,15 @@ use crate::output::SessionOutputFiles;
 use crate::pace::RequestPace;
 use crate::tasks::BackgroundTasks;
 use crate::{
-    COLLECTED_BYTES_MAX, Cancel, Caps, DeadlineHold, GcSettings, History, HistoryError, Inbox,
-    InterruptedCalls, Limits, ModelCapabilities, Provider, SessionPorts, SessionUsage, SharedFacts,
-    SharedObjects, SharedRules, SharedUsage, SystemPrompt, Toolbox, WakeWaiter,
+    COLLECTED_BYTES_MAX, Cancel, Caps, DeadlineHold, GcSettings, History, HistoryEntry,
+    HistoryError, Inbox, InterruptedCalls, Limits, ModelCapabilities, Provider, SessionPorts,
+    SessionUsage, SharedFacts, SharedObjects, SharedRules, SharedUsage, SystemPrompt, Toolbox,
+    WakeWaiter,
 };
 use accepted_media::MediaTypeState;
 use forms::SessionForms;
 pub(crate) use handle::SessionShared;
-pub use handle::{LentSessionState, PLUGIN_CALLS_MAX, SessionHandle};
+pub use handle::{LentSessionState, PLUGIN_CALLS_MAX, PublishedRecord, SessionHandle};
 pub use model::{AnsweringModel, ModelSetup};
 use omitted_media::OmittedMedia;
 pub(crate) use omitted_media::{RefusedBlobs, blames_media, part_data};
@@ -77,6 +78,8 @@ pub struct SessionSetup {
     pub gc: GcSettings,
     /// The history, if the session continues.
     pub history: History,
+    /// The record before the last collection, if the session continues and had one.
+    pub before_collection: Option<Vec<Arc<HistoryEntry>>>,
     /// The state of the history's open calls.
     pub interrupted: InterruptedCalls,
     /// The objects that tools had shown to the model, if the session continues.
@@ -145,6 +148,7 @@ impl SessionSetup {
             agent: None,
             gc: GcSettings::default(),
             history: History::new(),
+            before_collection: None,
             interrupted: InterruptedCalls::default(),
             objects: InitialObjects::default(),
         }
@@ -240,7 +244,7 @@ impl Session {
             history,
             conditions: ConditionsState::default(),
             answers: Mutex::default(),
-            gc: GcState::new(gc, context_limit, origin),
+            gc: GcState::new(gc, context_limit, origin).after(setup.before_collection),
             system,
             prefix,
             options_asked: None,
@@ -375,14 +379,17 @@ impl Session {
         if self.shared.ports.saver.is_some() {
             self.shared.save_state();
         }
-        *self.shared.record.lock() = self.history.entries().to_vec();
+        *self.shared.record.lock() = PublishedRecord {
+            entries: self.history.entries().to_vec(),
+            turns_forgotten: self.history.turns_forgotten(),
+        };
     }
 
     /// Forgets the oldest collected messages. A saved session keeps them, because the saver gets
     /// their marks first.
     pub(crate) fn forget_old(&mut self) {
         self.save_record();
-        if self.history.forget_collected(COLLECTED_BYTES_MAX) {
+        if self.forget_collected(COLLECTED_BYTES_MAX) {
             self.save_record();
         }
     }

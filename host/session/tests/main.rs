@@ -5,6 +5,7 @@ mod asking;
 mod calls;
 mod cancel;
 mod caps;
+mod collected;
 mod collecting;
 mod command;
 mod conditions;

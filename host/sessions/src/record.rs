@@ -17,6 +17,8 @@ pub mod record_type {
     /// …}`, `{"change": "cut", "length": N}` removes the entries from an index on, and
     /// `{"change": "forget", "index": N, "count": N}` counts some entries no longer.
     pub const CHANGE: &str = "change";
+    /// A gc changes the history next: `{}`. That can be taken back.
+    pub const COLLECTION: &str = "collection";
     /// A call that may change something is about to run: `{"call_id": …, "name": …}`.
     pub const CALL_STARTED: &str = "call_started";
     /// The result of a call, while other calls of the same answer still run: a `ToolResult`.

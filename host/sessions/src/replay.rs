@@ -116,6 +116,14 @@ impl<T> ReplayedHistory<T> {
         Some(())
     }
 
+    /// Returns copies of the entries that are not forgotten.
+    pub fn kept(&self) -> Vec<T>
+    where
+        T: Clone,
+    {
+        self.kept.iter().map(|at| self.entries[*at].entry.clone()).collect()
+    }
+
     /// Returns all entries, with the forgotten ones at their places.
     pub fn into_entries(self) -> Vec<ReplayedEntry<T>> {
         self.entries

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use jaato_runtime::policy::PolicyMode;
-use jaato_runtime::saved::{OpenSession, Saving, last_state};
+use jaato_runtime::saved::{OpenSession, ReadSession, Saving, last_state};
 use jaato_runtime::session_loop::{Cancel, SavedState, Session};
 use jaato_runtime::sessions::{IndexedSession, NumberedPrompt};
 use jaato_runtime::types::{Role, SessionId};
@@ -183,6 +183,14 @@ pub fn open(
             Ok(Saving::Continue(Box::new(opened)))
         }
     }
+}
+
+/// Reads a saved session, without claiming it.
+///
+/// # Errors
+/// If it cannot be read.
+pub fn read(runtime: &Runtime, id: &SessionId) -> Result<ReadSession, CommandFailure> {
+    ReadSession::read(&Sessions::of_runtime(runtime)?.store, id).map_err(failure)
 }
 
 /// Says that a session belongs to another workspace, if it does.

@@ -130,7 +130,8 @@ fn tools_can_query_session_and_context_usage() {
         })
         .collect();
     let context = json!({
-        "model": "scripted/test",
+        "model": "test",
+        "provider": "scripted",
         "context_limit": 32768,
         "total_tokens": 128,
         "prompt_tokens": 100,

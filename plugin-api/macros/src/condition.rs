@@ -113,6 +113,9 @@ impl Parse for ConditionItem {
                 Self::What(ConditionKind::Plain(variant("ObjectsPresent")))
             }
             ("no_objects", None) => Self::What(ConditionKind::Plain(variant("NoObjects"))),
+            ("messages_collected", None) => {
+                Self::What(ConditionKind::Plain(variant("MessagesCollected")))
+            }
             ("asked", None) => Self::What(ConditionKind::Plain(variant(ASKED))),
             ("objects_of" | "no_objects_of", Some(tool)) => {
                 Self::What(ConditionKind::Of(key, tool))
@@ -124,7 +127,7 @@ impl Parse for ConditionItem {
             _ => {
                 let known = "objects_present, no_objects, objects_of = \"TOOL\", \
                              no_objects_of = \"TOOL\", environment_has = \"PART\", \
-                             model_sees = \"KIND\", asked, reason = \"…\"";
+                             model_sees = \"KIND\", messages_collected, asked, reason = \"…\"";
                 let text = format!("unknown condition `{key}`, expected one of: {known}");
                 return Err(Error::new(key.span(), text));
             }

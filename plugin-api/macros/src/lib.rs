@@ -40,9 +40,9 @@ use syn::{DeriveInput, Item, parse_macro_input};
 ///   permission check as a call by the model.
 ///
 /// A CONDITION is one of `objects_present`, `no_objects`, `objects_of = "TOOL"`,
-/// `no_objects_of = "TOOL"`, `environment_has = "PART"`, `model_sees = "KIND"`, for which the host
-/// does not open the plugin, or `asked`, for which it calls the tool's own method
-/// (`Tool::available_if`, `Tool::run_if`).
+/// `no_objects_of = "TOOL"`, `environment_has = "PART"`, `model_sees = "KIND"`,
+/// `messages_collected`, for which the host does not open the plugin, or `asked`, for which it
+/// calls the tool's own method (`Tool::available_if`, `Tool::run_if`).
 #[proc_macro_derive(ToolInput, attributes(tool, serde, schemars))]
 pub fn derive_tool_input(input: TokenStream) -> TokenStream {
     let input = parse_macro_input!(input as DeriveInput);

@@ -116,6 +116,11 @@ impl<'a> Draft<'a> {
         }
     }
 
+    /// Returns true if the user only wants to see the plan.
+    pub fn is_preview(&self) -> bool {
+        self.request.is_preview
+    }
+
     /// Returns the settings.
     pub fn settings(&self) -> &PlanSettings {
         self.settings

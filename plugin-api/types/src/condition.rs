@@ -47,6 +47,9 @@ pub enum Condition {
         /// The kind.
         what: SeenKind,
     },
+    /// A gc has left out messages of the session, or shortened them. The tool joins and leaves
+    /// requests together with such a change, because their beginning changes then anyway.
+    MessagesCollected,
     /// The host asks the plugin each time that the condition matters.
     #[default]
     Asked,
@@ -124,6 +127,7 @@ impl fmt::Display for Condition {
                 write!(f, "the session's execution environment has {part}")
             }
             Self::ModelSees { what, .. } => write!(f, "the session's model accepts {what}"),
+            Self::MessagesCollected => f.write_str("messages of the session were left out"),
             Self::Asked => f.write_str("its plugin says so"),
             Self::Unknown => {
                 f.write_str("a condition holds that this version of jaato does not know")

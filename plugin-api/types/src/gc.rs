@@ -39,6 +39,10 @@ pub struct GcRequest {
     /// The settings of `[gc]`. `pinned_turn_indices` counts the turns in `messages`.
     #[serde(default)]
     pub settings: Value,
+    /// Whether the user only wants to see what would go. Then do nothing that costs something: do
+    /// not ask a model for a summary, for example, and leave it out.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_preview: bool,
 }
 
 impl GcRequest {
@@ -54,6 +58,7 @@ impl GcRequest {
             context_limit: 0,
             total_tokens: 0,
             settings: Value::Null,
+            is_preview: false,
         }
     }
 }

@@ -20,6 +20,10 @@ pub struct HistoryRead {
     /// The maximum number of messages, counted from the end. If absent, all messages.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last: Option<u64>,
+    /// Whether to read only messages that the model no longer gets as they were said: those that a
+    /// gc left out or shortened.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub only_collected: bool,
 }
 
 /// The answer before the first message.
@@ -40,11 +44,18 @@ pub struct HistoryAnswer {
 pub struct HistoryMessage {
     /// The number of the message, counted from 0.
     pub number: u64,
+    /// The number of its turn, counted from 1 since the session began. 0 from an older host, and
+    /// for messages before the first prompt.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub turn: u64,
     /// The message as it was said. If it is larger than a frame, its largest parts are missing.
     pub message: Message,
     /// Whether a gc removed it from the messages that the model gets.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub is_collected: bool,
+    /// Whether the model gets a shorter form of it.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub is_shortened: bool,
     /// Whether the model never got it because its request failed.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub is_unsent: bool,
@@ -53,7 +64,7 @@ pub struct HistoryMessage {
 impl HistoryMessage {
     /// Creates a message. Only the host needs this.
     pub fn new(number: u64, message: Message) -> Self {
-        Self { number, message, is_collected: false, is_unsent: false }
+        Self { number, message, ..Self::default() }
     }
 }
 

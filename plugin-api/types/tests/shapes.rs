@@ -253,6 +253,7 @@ fn tools(shapes: &mut Shapes) {
         Condition::no_objects_of("look"),
         Condition::environment_has(EnvironmentPart::Shell),
         Condition::model_sees(SeenKind::Images),
+        Condition::MessagesCollected,
         Condition::Asked,
         Condition::Unknown,
     ] {

@@ -119,10 +119,11 @@ mod tests {
                 arch.processor = "x86_64"
                 context.context_limit = 1048576
                 context.gc = null
-                context.model = "gemini/gemini-2.5-flash"
+                context.model = "gemini-2.5-flash"
                 context.output_tokens = 3234
                 context.percent_used = 1.45
                 context.prompt_tokens = 12000
+                context.provider = "gemini"
                 context.tokens_remaining = 1033342
                 context.total_tokens = 15234
                 context.turns = 5

@@ -24,8 +24,11 @@ pub(crate) fn session(facts: &SessionFacts) -> Option<Map<String, Value>> {
 
 fn usage(facts: &ContextFacts) -> Map<String, Value> {
     let total = facts.prompt_tokens.saturating_add(facts.output_tokens);
+    // A name without a provider is whole.
+    let (provider, model) = facts.model.split_once('/').unwrap_or(("", &facts.model));
     Map::from_iter([
-        ("model".to_owned(), json!(facts.model)),
+        ("model".to_owned(), json!(model)),
+        ("provider".to_owned(), json!(provider)),
         ("context_limit".to_owned(), json!(facts.context_limit)),
         ("total_tokens".to_owned(), json!(total)),
         ("prompt_tokens".to_owned(), json!(facts.prompt_tokens)),
@@ -90,10 +93,11 @@ mod tests {
             expect![[r#"
                 context_limit = 1048576
                 gc = null
-                model = "gemini/gemini-2.5-flash"
+                model = "gemini-2.5-flash"
                 output_tokens = 3234
                 percent_used = 1.45
                 prompt_tokens = 12000
+                provider = "gemini"
                 tokens_remaining = 1033342
                 total_tokens = 15234
                 turns = 5

@@ -9,7 +9,7 @@ use jaato_session::{AnswerDeadline, Cancel, Session, SharedFacts, SystemClock};
 use jaato_types::hooks::{CompleteWords, HOOK_MS_MAX, WordChoice, WordChoices};
 use jaato_types::{CommandSpec, Error, ErrorKind, Frame, PluginName, SessionId};
 
-use super::{built_in_commands, words};
+use super::{own, words};
 use crate::host::RuntimeHost;
 use crate::runtime::Runtime;
 
@@ -44,7 +44,7 @@ impl WordCompleter {
         let set = self.host.plugins.plugins.set_commands(Some(&self.session));
         let set = set.into_iter().map(|(_, spec)| spec);
         let mut specs: Vec<CommandSpec> =
-            built_in_commands().into_iter().chain(of_plugins).chain(set).collect();
+            own::specs().into_iter().chain(of_plugins).chain(set).collect();
         specs.retain(|spec| !spec.unlisted);
         specs.sort_by(|a, b| a.name.cmp(&b.name));
         let choices = specs.into_iter().map(|it| WordChoice::new(it.name, it.description));
@@ -71,7 +71,7 @@ impl WordCompleter {
     }
 
     fn find(&self, command: &str) -> Option<(CommandSpec, Option<PluginName>)> {
-        if let Some(spec) = built_in_commands().into_iter().find(|spec| spec.name == command) {
+        if let Some(spec) = own::specs().into_iter().find(|spec| spec.name == command) {
             return Some((spec, None));
         }
         let registry = self.host.registry();

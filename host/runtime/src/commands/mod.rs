@@ -1,26 +1,22 @@
 //! User commands: lists them, parses their words, and runs them in a session.
 
 mod complete;
+mod own;
 mod words;
 
 pub use complete::{WORD_CHOICES_MAX, WordCompleter};
+pub use own::preview_json;
 
 use std::sync::Arc;
 
 use jaato_instances::{CallSite, FacetRequest, delta_callback, wrong_answer};
 use jaato_registry::{CommandStatus, nearest};
-use jaato_session::{ArgumentChecks, CallScope, Cancel, CommandCall, GcReport, Session};
+use jaato_session::{ArgumentChecks, CallScope, Cancel, CommandCall, Session};
 use jaato_types::{CommandSpec, Error, ErrorKind, Frame, Output, PluginName, SessionId, ToolSpec};
 use serde_json::{Map, Value, json};
 
 use crate::host::RuntimeHost;
 use crate::runtime::Runtime;
-
-/// The built-in command that frees space in a conversation's context.
-const GC: &str = "gc";
-
-/// The built-in command that shows the objects that tools have given the model.
-const OBJECTS: &str = "objects";
 
 /// A command in the list.
 #[derive(Debug, Clone)]
@@ -50,7 +46,7 @@ impl Runtime {
             status: entry.status,
         };
         let registry = self.registry();
-        let own = built_in_commands().map(|spec| ListedCommand {
+        let own = own::specs().map(|spec| ListedCommand {
             spec,
             plugin: None,
             status: CommandStatus::Enabled,
@@ -75,7 +71,7 @@ impl Runtime {
     /// # Errors
     /// `invalid_arguments` if the command does not exist, or a word cannot be parsed.
     pub fn command_arguments(&self, name: &str, words: &[String]) -> Result<Value, Error> {
-        if let Some(spec) = built_in_commands().iter().find(|spec| spec.name == name) {
+        if let Some(spec) = own::specs().iter().find(|spec| spec.name == name) {
             return words::arguments_from_words(spec, words);
         }
         let (_, spec) = self.command_of_plugin(name, None)?;
@@ -107,12 +103,9 @@ impl Runtime {
         arguments: Value,
         cancel: &Cancel,
     ) -> Result<Output, Error> {
-        if let Some(spec) = built_in_commands().iter().find(|spec| spec.name == name) {
+        if let Some(spec) = own::specs().iter().find(|spec| spec.name == name) {
             validate_arguments(spec, &arguments)?;
-            return match name {
-                OBJECTS => Ok(Output::json(session.objects_json(arguments["show"] == "hidden"))),
-                _ => run_gc(session, cancel).await,
-            };
+            return own::run(self.host(), (name, &arguments), session, cancel).await;
         }
         // Nothing runs between turns, so the conversation can take the current tools.
         session.renew_tools(cancel).await;
@@ -136,7 +129,7 @@ impl Runtime {
             Error::new(ErrorKind::InvalidArguments, format!("there is no command `{name}`"));
         let registry = self.registry();
         let known = registry.commands().map(|entry| entry.spec.name.as_str());
-        match nearest(name, known.chain([GC, OBJECTS])) {
+        match nearest(name, known.chain([own::CONTEXT, own::GC, own::OBJECTS])) {
             Some(near) => error.with_hint(format!("did you mean `{near}`?")),
             None => error.with_hint("`jaato command` lists them"),
         }
@@ -161,54 +154,6 @@ async fn run(
     let parsed = Frame::parse(&answer).map_err(wrong_answer(plugin))?;
     let (content, bytes) = (parsed.json().map_err(wrong_answer(plugin))?, parsed.bytes.to_vec());
     Ok(Output { content, bytes, ..Output::default() })
-}
-
-/// Runs the gc on a conversation, if the session has one.
-async fn run_gc(session: &mut Session, cancel: &Cancel) -> Result<Output, Error> {
-    if session.facts().model.is_empty() {
-        let text = "`gc` works only in a conversation, and there is none here";
-        return Err(Error::new(ErrorKind::Unavailable, text)
-            .with_hint("`jaato run` runs the gc automatically when the context is full"));
-    }
-    let GcReport {
-        messages_removed,
-        messages_cut,
-        turns_removed,
-        tokens_before,
-        tokens_after,
-        note,
-    } = session.gc(cancel).await?;
-    Ok(Output::json(json!({
-        "messages_removed": messages_removed,
-        "messages_cut": messages_cut,
-        "turns_removed": turns_removed,
-        "tokens_before": tokens_before,
-        "tokens_after": tokens_after,
-        "note": note,
-    })))
-}
-
-/// The built-in commands.
-fn built_in_commands() -> [CommandSpec; 2] {
-    let spec = |name: &str, description: &str, parameters| CommandSpec {
-        name: name.to_owned(),
-        description: description.to_owned(),
-        parameters,
-        ..CommandSpec::default()
-    };
-    let hidden = json!({
-        "type": "object",
-        "properties": { "show": {
-            "type": "string",
-            "enum": ["hidden"],
-            "description": "`hidden`: also what the model never sees.",
-        } },
-        "additionalProperties": false,
-    });
-    [
-        spec(GC, "Makes room in the conversation: the oldest turns are sent no more.", Value::Null),
-        spec(OBJECTS, "Shows the objects that tools have found in the conversation.", hidden),
-    ]
 }
 
 /// Validates arguments like those of a tool, before a plugin sees them.

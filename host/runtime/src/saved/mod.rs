@@ -33,6 +33,29 @@ pub enum Saving {
     },
     /// It continues a saved session.
     Continue(Box<OpenSession>),
+    /// It has the conversation of a saved session, and saves nothing.
+    Look(Box<ReadSession>),
+}
+
+/// A saved session as it was read. Another process may have it open.
+pub struct ReadSession {
+    /// What the file holds.
+    pub restored: RestoredSession,
+    /// The model that answered last, or `None` for the configured one.
+    pub model: Option<String>,
+}
+
+impl ReadSession {
+    /// Reads a saved session.
+    ///
+    /// # Errors
+    /// If there is no such session, or it cannot be read.
+    pub fn read(store: &SessionStore, id: &SessionId) -> Result<Self, SessionStoreError> {
+        let records = store.read(id)?.read_rest()?;
+        let restored = restore(store, id, &effective_records(records));
+        let model = Some(restored.state.model.clone()).filter(|model| !model.is_empty());
+        Ok(Self { restored, model })
+    }
 }
 
 /// A saved session that this process owns, with everything that it needs to continue.

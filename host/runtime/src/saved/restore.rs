@@ -19,6 +19,8 @@ pub struct RestoredSession {
     pub record: SavedRecord,
     /// The conversation without turns that break an invariant, which only a damaged file has.
     pub history: History,
+    /// The record before the last collection, without what was forgotten or cut off since.
+    pub before_collection: Option<Vec<Arc<HistoryEntry>>>,
     /// The approval mode and the user's answers. `None` if they were never saved.
     pub rules: Option<SavedRules>,
     /// The model and the usage.
@@ -43,6 +45,11 @@ pub fn restore(store: &SessionStore, id: &SessionId, records: &[StoredRecord]) -
         let applied =
             entries.apply(stored, read_entry).and_then(|()| restored.apply(stored, &attachment));
         damaged += usize::from(applied.is_none());
+        if stored.record.kind == record_type::COLLECTION {
+            restored.before_collection = Some(entries.kept());
+        } else if applied.is_some() {
+            restored.follow_collection(stored);
+        }
     }
     let (kept, forgotten) = entries.into_kept_and_forgotten();
     restored.record = SavedRecord::of(kept);
@@ -51,6 +58,10 @@ pub fn restore(store: &SessionStore, id: &SessionId, records: &[StoredRecord]) -
         restored.problems.push(format!("{damaged} {records} damaged and were skipped"));
     }
     let (history, lost) = History::restore_whole_turns(restored.record.entries());
+    if lost > 0 {
+        // The places of its entries are others.
+        restored.before_collection = None;
+    }
     let is_turn = |entry: &&Arc<HistoryEntry>| {
         entry.message.is_prompt() && entry.mark != Some(MessageMark::Unsent)
     };
@@ -65,6 +76,19 @@ pub fn restore(store: &SessionStore, id: &SessionId, records: &[StoredRecord]) -
 }
 
 impl RestoredSession {
+    /// Removes entries from the record before the last collection that a later change removes.
+    fn follow_collection(&mut self, stored: &StoredRecord) {
+        let Some(before) = &mut self.before_collection else { return };
+        match stored.record.history_change().flatten() {
+            Some(HistoryChange::Forget { index, count }) => {
+                let end = index.saturating_add(count).min(before.len());
+                before.drain(index.min(end)..end);
+            }
+            Some(HistoryChange::Cut { length }) => before.truncate(length),
+            Some(HistoryChange::Append(_) | HistoryChange::Replace { .. }) | None => {}
+        }
+    }
+
     /// Applies a record to everything but the history. Returns `None` if it does not fit.
     fn apply(
         &mut self,

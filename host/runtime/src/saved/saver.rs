@@ -87,6 +87,8 @@ pub(crate) struct LastSaved {
 /// Something to write.
 enum Change {
     Record(RecordChange),
+    /// The next changes of the record are a collection.
+    Collection,
     Rules(SavedRules),
     State(SavedState),
     Objects(Value, Vec<u8>),
@@ -190,6 +192,11 @@ impl SessionSaver for FileSessionSaver {
     fn save_record(&self, entries: &[Arc<HistoryEntry>]) {
         let changes = self.saved.lock().record.changes_to(entries);
         self.send(changes.into_iter().map(Change::Record).collect());
+    }
+
+    fn save_collection(&self, entries: &[Arc<HistoryEntry>]) {
+        let changes = self.saved.lock().record.changes_to(entries);
+        self.send(changes.into_iter().map(Change::Record).chain([Change::Collection]).collect());
     }
 
     fn save_rules(&self, rules: &SharedRules) {
@@ -427,6 +434,7 @@ impl SaverThread {
             Change::Now => return Ok(None),
             Change::Record(RecordChange::Append { entry }) => record(record_type::MESSAGE, &*entry),
             Change::Record(change) => record(record_type::CHANGE, change),
+            Change::Collection => record(record_type::COLLECTION, json!({})),
             Change::Rules(rules) => record(record_type::RULES, rules),
             Change::State(state) => record(record_type::STATE, state),
             Change::Objects(json, bytes) => {

@@ -13,7 +13,9 @@ use jaato_sessions::{SessionStore, SessionStoreError, blobs_of};
 use jaato_types::{Error, SessionId};
 
 use super::saver::LastSaved;
-use super::{FileSessionSaver, OpenSession, RestoredSession, SaveTarget, SaverAccess, Saving};
+use super::{
+    FileSessionSaver, OpenSession, ReadSession, RestoredSession, SaveTarget, SaverAccess, Saving,
+};
 use crate::host::RuntimeHost;
 use crate::start_session::SessionOptions;
 
@@ -55,6 +57,10 @@ impl SessionSaving {
                 let (target, restored) = (Some(target), Some(restored));
                 Self { id, target, restored, model, has_new_container }
             }
+            Saving::Look(read) => {
+                let ReadSession { restored, model } = *read;
+                Self { restored: Some(restored), model, ..new }
+            }
         }
     }
 
@@ -74,7 +80,14 @@ impl SessionSaving {
         options: &SessionOptions,
     ) -> Result<Option<StartedSaver>, Error> {
         let Self { id, target, restored, has_new_container, .. } = self;
-        let Some(target) = target else { return Ok(None) };
+        let Some(target) = target else {
+            if let Some(restored) = restored {
+                setup.history = restored.history;
+                setup.interrupted = restored.interrupted;
+                setup.objects = InitialObjects::Own(restored.objects);
+            }
+            return Ok(None);
+        };
         expire_sessions(host, &target.store);
         let outputs = kept_outputs(host, &target);
         let is_own_workspace = is_workspace(host, &target.workspace);
@@ -83,6 +96,7 @@ impl SessionSaving {
         if let Some(mut restored) = restored {
             restore_blobs(host, &target, &restored);
             setup.history = std::mem::take(&mut restored.history);
+            setup.before_collection = restored.before_collection.take();
             setup.interrupted = std::mem::take(&mut restored.interrupted);
             setup.spent = SharedUsage::from_usage(restored.state.usage);
             if let Some(rules) = restored.rules.clone() {

@@ -22,17 +22,28 @@ jaato_types::history_operations!(bodies);
 fn history(call: &Call, asked: Option<HistoryRead>) -> Result<EngineServiceAnswer, Error> {
     let asked = asked.unwrap_or_default();
     let record = call.shared.sessions.find(&call.site.session)?.record()?;
-    let messages = record.len() as u64;
+    let messages = record.entries.len() as u64;
     let first = asked.from.max(asked.last.map_or(0, |last| messages.saturating_sub(last)));
-    let numbered = (0..).zip(record).skip_while(move |(number, _)| *number < first);
-    let frames = stream::iter(numbered).map(|(number, entry)| frame_of(number, &entry));
+    let mut turn = record.turns_forgotten;
+    let numbered = (0..).zip(record.entries).map(move |(number, entry)| {
+        let is_unsent = entry.mark == Some(MessageMark::Unsent);
+        turn += u64::from(entry.message.is_prompt() && !is_unsent);
+        (number, turn, entry)
+    });
+    let is_asked = move |(number, _, entry): &(u64, u64, Arc<HistoryEntry>)| {
+        *number >= first && (!asked.only_collected || entry.is_collected() || entry.is_shortened())
+    };
+    let frames = stream::iter(numbered.filter(is_asked))
+        .map(|(number, turn, entry)| frame_of(number, turn, &entry));
     let head = Map::from_iter([("messages".to_owned(), json!(messages))]);
     Ok(EngineServiceAnswer::StreamWith(head, Box::new(FrameStream(frames))))
 }
 
-fn frame_of(number: u64, entry: &Arc<HistoryEntry>) -> Result<Vec<u8>, Error> {
+fn frame_of(number: u64, turn: u64, entry: &HistoryEntry) -> Result<Vec<u8>, Error> {
     let mut told = HistoryMessage::new(number, entry.message.clone());
-    told.is_collected = entry.mark == Some(MessageMark::Collected);
+    told.turn = turn;
+    told.is_collected = entry.is_collected();
+    told.is_shortened = entry.is_shortened();
     told.is_unsent = entry.mark == Some(MessageMark::Unsent);
     let frame = Frame::write(&told).or_else(|error| match error {
         FrameError::TooLarge { .. } => {

@@ -16,10 +16,12 @@ use crate::{AnswerDeadline, Cancel, MessageMark, Session};
 /// The longest gc note that is passed on, in characters. The user sees it as one line.
 const NOTE_CHARS_MAX: usize = 400;
 
-/// The note that replaces turns that a gc removed, for the model. It never varies, because the
-/// request must stay the same until the next cut.
-const TURNS_REMOVED: &str = "[Earlier turns of this conversation were removed here to save room. \
-    If you need them, ask the user or use tools again.]\n\n";
+/// The beginning of the note that replaces turns that a gc removed, for the model. The note varies
+/// only with the tools, because the request must stay the same until the next cut.
+const TURNS_REMOVED: &str = "[Earlier turns of this conversation were removed here to save room. ";
+
+/// The beginning of the note after a summary, which identifies it later.
+const SUMMARY_NOTE: &str = "[The summary above replaces earlier turns. ";
 
 impl Session {
     /// Collects because the user asked. Works between turns, even if the settings turn automatic
@@ -29,6 +31,7 @@ impl Session {
     /// When the session has no gc, or the gc fails or proposes an invalid plan. Nothing has changed
     /// then. Either way, an event reports the outcome.
     pub async fn gc(&mut self, cancel: &Cancel) -> Result<GcReport> {
+        self.end_collection();
         match self.collect(GcReason::Manual, cancel).await {
             Ok(mut report) => {
                 (self.gc.told, self.gc.failures) = (None, 0);
@@ -110,12 +113,7 @@ impl Session {
         let Some(gc) = self.shared.ports.gc.clone() else { return Err(no_gc()) };
         self.shared.hooks.before_gc(reason, cancel).await;
         let (tokens_before, weight_before) = (self.tokens_in_use(), self.weight_in_use());
-        let pinned = self.pinned_places();
-        let messages: Vec<Message> = self.history.messages().cloned().collect();
-        let mut request = GcRequest::new(reason, messages);
-        request.context_limit = self.gc.limit;
-        request.total_tokens = tokens_before;
-        request.settings = settings::for_request(&self.gc.settings, &pinned);
+        let (request, pinned) = self.gc_request(reason);
         let mut plan = self.ask_for_plan(&*gc, &request, cancel).await?;
         let mut report = GcReport {
             messages_removed: 0,
@@ -161,8 +159,12 @@ impl Session {
         let is_summarised = plan.summary.is_some();
         let summary = plan.summary.map(|summary| summary.parts);
         history.replace_with_summary(&plan.drop, summary).map_err(invalid)?;
+        self.begin_collection();
         self.history = history;
-        if !is_summarised && !plan.drop.is_empty() {
+        self.settle_collected();
+        if is_summarised {
+            self.note_summary();
+        } else if !plan.drop.is_empty() {
             let gone = plan.drop.iter().map(|at| json_bytes(&messages[*at])).sum();
             self.note_removed_turns(gone);
         }
@@ -199,13 +201,27 @@ impl Session {
             is_sent && at.checked_sub(1).is_some_and(is_collected)
         };
         let places: Vec<usize> = (0..entries.len()).filter(follows).collect();
-        let bytes = json_bytes(&Part::text(TURNS_REMOVED)).saturating_mul(places.len() as u64);
-        if bytes >= gone {
+        let note = Part::text(match self.tool_for_collected() {
+            Some(tool) => format!("{TURNS_REMOVED}`{tool}` finds what they contain.]\n\n"),
+            None => {
+                format!("{TURNS_REMOVED}If you need them, ask the user or use tools again.]\n\n")
+            }
+        });
+        if json_bytes(&note).saturating_mul(places.len() as u64) >= gone {
             return;
         }
         for at in places {
-            self.put_in_front(at, Part::text(TURNS_REMOVED), |text| text == TURNS_REMOVED);
+            self.put_in_front(at, note.clone(), |text| text.starts_with(TURNS_REMOVED));
         }
+    }
+
+    /// Says after a summary which tool returns the messages that it replaces.
+    fn note_summary(&mut self) {
+        let entries = self.history.entries();
+        let first = entries.iter().position(|entry| entry.is_sent());
+        let (Some(tool), Some(first)) = (self.tool_for_collected(), first) else { return };
+        let note = format!("{SUMMARY_NOTE}`{tool}` finds what they contain.]\n\n");
+        self.put_in_front(first, Part::text(note), |text| text.starts_with(SUMMARY_NOTE));
     }
 
     /// Puts a note in front of a prompt, and removes an older one of its kind.
@@ -225,6 +241,33 @@ impl Session {
             let emitter = &self.shared.emitter;
             emitter.notice(format!("cannot tell the model what is left out: {error}"));
         }
+    }
+
+    /// Asks for a plan that only shows what would go, and checks it.
+    pub(super) async fn plan_for_preview(
+        &self,
+        reason: GcReason,
+        cancel: &Cancel,
+    ) -> Result<(GcPlan, GcRequest)> {
+        let Some(gc) = self.shared.ports.gc.clone() else { return Err(no_gc()) };
+        let (mut request, pinned) = self.gc_request(reason);
+        request.is_preview = true;
+        let plan = self.ask_for_plan(&*gc, &request, cancel).await?;
+        if !plan.drop.is_empty() || plan.summary.is_some() || !plan.edits.is_empty() {
+            plan::check(&request.messages, &plan, &pinned).map_err(plan_error)?;
+        }
+        Ok((plan, request))
+    }
+
+    /// Creates the request for a plan. Returns the positions of the pinned turns in it, too.
+    fn gc_request(&self, reason: GcReason) -> (GcRequest, Vec<usize>) {
+        let pinned = self.pinned_places();
+        let messages: Vec<Message> = self.history.messages().cloned().collect();
+        let mut request = GcRequest::new(reason, messages);
+        request.context_limit = self.gc.limit;
+        request.total_tokens = self.tokens_in_use();
+        request.settings = settings::for_request(&self.gc.settings, &pinned);
+        (request, pinned)
     }
 
     async fn ask_for_plan(
@@ -277,7 +320,7 @@ impl Session {
         });
     }
 
-    fn gc_source(&self) -> String {
+    pub(super) fn gc_source(&self) -> String {
         self.shared.ports.gc.as_ref().map_or(HOST, |gc| gc.source()).to_owned()
     }
 }

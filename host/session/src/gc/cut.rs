@@ -57,6 +57,7 @@ impl Session {
             else {
                 continue;
             };
+            self.begin_collection();
             // The calls, results and role are the same. If the history refuses the message, that is
             // a bug, and the message stays as it is.
             match self.history.send_instead(at, shorter) {

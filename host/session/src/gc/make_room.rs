@@ -26,7 +26,7 @@ const SUSPECT_STATUSES: [&str; 2] = [" answered 400", " answered 422"];
 
 /// How full the window may be, in percent, before results of the open turn are truncated. Without
 /// room the answer would be cut off, or the provider would silently forget the beginning.
-const FULL_PERCENT: u64 = 95;
+pub(super) const FULL_PERCENT: u64 = 95;
 
 impl Session {
     /// Sends the next request, in a context that has room for it.
@@ -38,6 +38,7 @@ impl Session {
         if step == 1 {
             self.gc.asked = GcAnswer::Helpful;
         }
+        self.end_collection();
         self.leave_out_too_large().await;
         self.make_room(cancel).await;
         // The window as it was known before a refusal counted as one because of the size.
@@ -93,6 +94,7 @@ impl Session {
     /// Makes room after a turn, if the settings say so.
     pub(crate) async fn make_room_after_turn(&mut self, cancel: &Cancel) {
         if !self.gc.settings.check_before_send && !cancel.is_cancelled() {
+            self.end_collection();
             self.collect_if_due(cancel).await;
         }
     }

@@ -15,20 +15,29 @@ mod edits;
 mod make_room;
 mod pairs;
 mod plan;
+mod preview;
 mod settings;
+mod undo;
+mod usage;
 mod window;
+
+use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
 use jaato_types::{Error, GcPlan, GcRequest, Result};
 use parking_lot::Mutex;
 
-use crate::{Cancel, DeadlineHold, GcSettings};
+use crate::{Cancel, DeadlineHold, GcSettings, HistoryEntry};
 use count::{CountedTokens, EntrySize};
 use cut::PART_BYTES_MIN;
+use undo::LastCollection;
 use window::WindowState;
 
 pub(crate) use count::{estimate_tokens, is_possible_output, json_bytes};
+pub use preview::{GcPreview, PlannedTurn};
 pub(crate) use settings::facts;
+pub use undo::GcUndone;
+pub use usage::{ContextCounter, ContextPart, ContextUsage};
 pub use window::{WINDOW_WAIT_MS, WindowOrigin};
 
 /// How often a session makes room and resends one request that the provider refuses as too large.
@@ -91,6 +100,7 @@ pub(crate) struct GcState {
     told: Option<Error>,
     /// How often it has failed in a row.
     failures: u32,
+    last: LastCollection,
 }
 
 /// The result of asking the gc within the turn.
@@ -120,6 +130,17 @@ impl GcState {
             asked: GcAnswer::Helpful,
             told,
             failures: 0,
+            last: LastCollection::default(),
         }
+    }
+
+    /// Sets the record before the last collection of a session that continues.
+    pub(crate) fn after(self, before: Option<Vec<Arc<HistoryEntry>>>) -> Self {
+        Self { last: LastCollection::restored(before), ..self }
+    }
+
+    /// Forgets what the gc answered, because the messages are others now.
+    fn forget_answers(&mut self) {
+        (self.asked, self.told, self.failures) = (GcAnswer::Helpful, None, 0);
     }
 }

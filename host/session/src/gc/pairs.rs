@@ -45,12 +45,14 @@ impl Session {
         }
         let (tokens_before, weight_before) = (self.tokens_in_use(), self.weight_in_use());
         let places: Vec<usize> = drop.iter().flat_map(|at| [*at, at + 1]).collect();
+        self.begin_collection();
         // Removing whole pairs keeps the roles in order. If the history refuses that, it is a bug,
         // and nothing changes.
         if let Err(error) = self.history.replace_with_summary(&places, None) {
             self.shared.emitter.notice(format!("the oldest calls of this turn stay: {error}"));
             return false;
         }
+        self.settle_collected();
         self.note_what_is_left_out();
         self.cut();
         self.shared.objects.show_again();
@@ -103,7 +105,12 @@ impl Session {
         let collected = self.history.entries()[turn.clone()].iter();
         let collected = collected.filter(|entry| entry.mark == Some(MessageMark::Collected));
         let results = collected.flat_map(|entry| entry.message.tool_results());
-        let note = Part::text(count_calls_note(results.map(|result| &result.name)));
+        let mut note = count_calls_note(results.map(|result| &result.name));
+        note.push_str(&match self.tool_for_collected() {
+            Some(tool) => format!(" `{tool}` finds their results.]\n\n"),
+            None => "]\n\n".to_owned(),
+        });
+        let note = Part::text(note);
         self.put_in_front(turn.start, note, |text| text.starts_with(NOTE_BEGIN));
     }
 }
@@ -157,7 +164,7 @@ fn count_calls_note<'a>(names: impl Iterator<Item = &'a ToolName>) -> String {
     if counts.len() > TOOLS_NAMED_MAX {
         text.push_str(", …");
     }
-    text.push_str("). They ran: continue from here and do not start again.]\n\n");
+    text.push_str("). They ran: continue from here and do not start again.");
     text
 }
 
@@ -174,7 +181,7 @@ mod tests {
         assert_eq!(
             count_calls_note(names.iter()),
             "[Left out here to save room: 3 calls that this turn began with, and the results (b: 2, \
-             a: 1). They ran: continue from here and do not start again.]\n\n"
+             a: 1). They ran: continue from here and do not start again."
         );
         let named = |count: usize| {
             let names: Vec<_> = (0..count).map(|n| ToolName::new(format!("tool{n}"))).collect();

@@ -20,8 +20,17 @@ impl HistoryEntry {
     }
 
     /// Returns true if a gc removed it from the model's requests.
-    pub(crate) fn is_collected(&self) -> bool {
+    pub fn is_collected(&self) -> bool {
         self.mark == Some(MessageMark::Collected)
+    }
+
+    /// Returns true if the model receives a shorter form of it, not counting what is sent in front.
+    pub fn is_shortened(&self) -> bool {
+        let Some(sent) = &self.sent else { return false };
+        // A cut takes thoughts and signatures out of answers, which are never shortened.
+        self.message.role != Role::Model
+            && self.is_sent()
+            && self.own_parts().map(|(_, part)| part).ne(sent.parts.iter().skip(self.in_front()))
     }
 
     pub(crate) fn is_sent(&self) -> bool {
@@ -106,9 +115,54 @@ impl History {
         numbers
     }
 
-    /// Forgets the oldest collected messages beyond this many bytes. Returns true if there were
-    /// any.
-    pub(crate) fn forget_collected(&mut self, bytes_max: u64) -> bool {
+    /// Returns true if the model no longer receives some messages as they were said, because a gc
+    /// or the session has left them out or shortened them. Answers that the user asked to replace
+    /// do not count.
+    pub(crate) fn has_collected(&self) -> bool {
+        let is_collected = |entry: &Arc<HistoryEntry>| {
+            let message = &entry.message;
+            let may_be_replaced =
+                message.role == Role::Model && message.tool_calls().next().is_none();
+            (entry.is_collected() && !may_be_replaced) || entry.is_shortened()
+        };
+        self.turns_forgotten > 0 || self.entries.iter().any(is_collected)
+    }
+
+    /// Returns this record with each entry sent as in an earlier state of it. Later entries stay.
+    /// Fails if the messages no longer fit together.
+    pub(crate) fn with_entries_of(
+        &self,
+        earlier: &[Arc<HistoryEntry>],
+    ) -> Result<Self, HistoryError> {
+        let mut entries = self.entries.clone();
+        for (entry, was) in entries.iter_mut().zip(earlier) {
+            if Arc::ptr_eq(entry, was) {
+                continue;
+            }
+            let is_collected = entry.is_collected() && !was.is_collected();
+            // Events may have been added to a message since.
+            let has_grown = entry.message != was.message;
+            let entry = Arc::make_mut(entry);
+            if is_collected {
+                entry.mark = was.mark;
+            }
+            if !has_grown || was.sent.is_none() {
+                entry.sent.clone_from(&was.sent);
+            }
+        }
+        let mut restored = Self::restore(entries)?;
+        restored.call_ids.extend(self.call_ids.iter().cloned());
+        restored.turns_forgotten = self.turns_forgotten;
+        Ok(restored)
+    }
+
+    /// Forgets the oldest collected messages beyond this many bytes, also in an `earlier` state of
+    /// the record. Returns true if there were any.
+    pub(crate) fn forget_collected(
+        &mut self,
+        bytes_max: u64,
+        earlier: Option<&mut Vec<Arc<HistoryEntry>>>,
+    ) -> bool {
         let mut bytes = 0;
         let mut first_kept = 0;
         for (at, entry) in self.entries.iter().enumerate().rev() {
@@ -123,15 +177,14 @@ impl History {
         if first_kept == 0 {
             return false;
         }
-        let mut at = 0;
-        let mut turns = 0;
-        self.entries.retain(|entry| {
-            let goes = at < first_kept && entry.is_collected();
-            turns += u64::from(goes && entry.message.is_prompt());
-            at += 1;
-            !goes
-        });
-        self.turns_forgotten += turns;
+        let goes: Vec<bool> =
+            self.entries[..first_kept].iter().map(|it| it.is_collected()).collect();
+        let gone = self.entries.iter().zip(&goes).filter(|(_, goes)| **goes);
+        self.turns_forgotten += gone.filter(|(entry, _)| entry.message.is_prompt()).count() as u64;
+        for entries in [Some(&mut self.entries), earlier].into_iter().flatten() {
+            let mut goes = goes.iter();
+            entries.retain(|_| !goes.next().is_some_and(|goes| *goes));
+        }
         true
     }
 }
@@ -207,12 +260,12 @@ mod tests {
         let mut history = history(6);
         history.replace_with_summary(&[0, 1, 2, 3, 4, 5, 6, 7], None).unwrap();
         let two = 2 * crate::gc::json_bytes(&history.entries()[0].message);
-        assert!(history.forget_collected(two) && !history.forget_collected(two));
+        assert!(history.forget_collected(two, None) && !history.forget_collected(two, None));
         // A prompt has as many bytes as an answer, or one less.
         assert_eq!(history.entries().len(), 6);
         assert_eq!((history.turn_count(), history.sent_turn_numbers()), (6, vec![4, 5]));
         assert_eq!(texts(&history)[0], "prompt 4");
-        history.forget_collected(0);
+        history.forget_collected(0, None);
         assert_eq!((history.entries().len(), history.turn_count()), (4, 6));
     }
 }

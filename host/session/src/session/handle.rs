@@ -75,9 +75,18 @@ pub(crate) struct SessionShared {
     /// The plugins' requests to models.
     pub(crate) beside: PluginModelRequests,
     /// The record as it was last published.
-    pub(crate) record: Mutex<Vec<Arc<HistoryEntry>>>,
+    pub(crate) record: Mutex<PublishedRecord>,
     /// The number of plugin calls that run.
     pub(crate) plugin_calls: AtomicUsize,
+}
+
+/// The record of a session, as calls and front ends read it while a turn runs.
+#[derive(Debug, Clone, Default)]
+pub struct PublishedRecord {
+    /// The entries.
+    pub entries: Vec<Arc<HistoryEntry>>,
+    /// The number of turns whose entries the record keeps no longer.
+    pub turns_forgotten: u64,
 }
 
 /// The state that a session shares with sessions that it opens.
@@ -375,7 +384,7 @@ impl SessionHandle {
     ///
     /// # Errors
     /// `unavailable` when the session is over.
-    pub fn record(&self) -> Result<Vec<Arc<HistoryEntry>>> {
+    pub fn record(&self) -> Result<PublishedRecord> {
         Ok(self.live_session()?.record.lock().clone())
     }
 

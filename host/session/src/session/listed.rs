@@ -28,6 +28,7 @@ impl Session {
     /// before it are removed, and the tools are listed again.
     pub(crate) fn cut(&mut self) {
         self.history.cut();
+        self.settle_collected();
         self.sent_entries = 0;
         self.list_tools();
     }

@@ -10,6 +10,7 @@ use jaato_plugin_api::abi::{Answer, ContextBox, LogBox};
 use jaato_plugin_engine::{EnginePlugin, Executor, GuestPlugin, LiveObjectCounts};
 use jaato_types::ask::{Form, FormAnswer};
 use jaato_types::child::{ChildOpen, ChildTurn};
+use jaato_types::history::HistoryMessage;
 use jaato_types::model::ModelComplete;
 use jaato_types::service::{AssetAnswer, SessionFacts};
 use jaato_types::tools_set::ToolsSet;
@@ -182,7 +183,23 @@ impl FakeHost {
     /// Sets the conversation that `session.history` reads.
     #[must_use]
     pub fn with_history(self, messages: Vec<Message>) -> Self {
-        self.shared.services.with_session_parts(|lent| lent.set_history(messages));
+        self.with_collected_history(messages, 0)
+    }
+
+    /// Sets the conversation that `session.history` reads. A gc has left out this many of its first
+    /// messages.
+    #[must_use]
+    pub fn with_collected_history(self, messages: Vec<Message>, collected: usize) -> Self {
+        let mut turn = 0;
+        let record = (0..).zip(messages).map(|(number, message)| {
+            turn += u64::from(message.is_prompt());
+            let mut entry = HistoryMessage::new(number, message);
+            entry.turn = turn;
+            entry.is_collected = number < collected as u64;
+            entry
+        });
+        let record = record.collect();
+        self.shared.services.with_session_parts(|lent| lent.set_record(record));
         self
     }
 

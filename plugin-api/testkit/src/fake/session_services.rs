@@ -23,7 +23,7 @@ use jaato_types::tasks::{
 use jaato_types::tool_calls::{TOOLS_CALL, ToolsCall, ToolsCallAnswer};
 use jaato_types::tools_list::{TOOLS_LIST, ToolFacts, ToolsListAnswer};
 use jaato_types::tools_set::{TOOLS_SET, ToolsSet, ToolsSetAnswer};
-use jaato_types::{Completion, Delta, Error, ErrorKind, Message, Output, Part, Result};
+use jaato_types::{Completion, Delta, Error, ErrorKind, Output, Part, Result};
 use serde_json::{Value, json};
 
 use super::services::{FakeServiceReply, ServiceRequest};
@@ -41,7 +41,7 @@ pub(crate) struct FakeSessionParts {
     model: Option<FakeSessionModel>,
     person: Option<FakeSessionUser>,
     child: Option<FakeChildHandler>,
-    history: Vec<Message>,
+    record: Vec<HistoryMessage>,
     notified: Vec<String>,
     set: Option<ToolsSet>,
     tasks: Vec<TaskFacts>,
@@ -79,8 +79,8 @@ impl FakeSessionParts {
         self.child = Some(child);
     }
 
-    pub(super) fn set_history(&mut self, history: Vec<Message>) {
-        self.history = history;
+    pub(super) fn set_record(&mut self, record: Vec<HistoryMessage>) {
+        self.record = record;
     }
 
     pub(super) fn notifications(&self) -> Vec<String> {
@@ -157,11 +157,13 @@ impl FakeSessionParts {
 
     fn read_history(&self, request: &ServiceRequest) -> Result<FakeServiceReply> {
         let asked: HistoryRead = request.read::<Option<_>>()?.unwrap_or_default();
-        let all = self.history.len() as u64;
+        let all = self.record.len() as u64;
         let first = asked.from.max(asked.last.map_or(0, |last| all.saturating_sub(last)));
         let stream = FakeStream::open();
-        for (number, message) in (0..).zip(&self.history).skip_while(|(at, _)| *at < first) {
-            stream.push_frame(&HistoryMessage::new(number, message.clone()), &[]);
+        for message in self.record.iter().filter(|message| message.number >= first) {
+            if !asked.only_collected || message.is_collected || message.is_shortened {
+                stream.push_frame(message, &[]);
+            }
         }
         stream.finish();
         Ok(FakeServiceReply::StreamWith(json!({ "messages": all }), stream))

@@ -120,10 +120,11 @@ fn models(shapes: &mut Shapes) {
     shapes.add(&answer);
     shapes.add(&ModelPiece::delta(Delta::text("yes")));
     shapes.add(&ModelPiece::answer(answer));
-    shapes.add(&HistoryRead { from: 2, last: Some(3) });
+    shapes.add(&HistoryRead { from: 2, last: Some(3), only_collected: true });
     shapes.add(&HistoryAnswer::default());
     let mut message = HistoryMessage::new(2, Message::user("is it full?"));
     (message.is_collected, message.is_unsent) = (true, true);
+    (message.is_shortened, message.turn) = (true, 1);
     shapes.add(&message);
     shapes.add(&NotifyRequest { text: "it rises".to_owned() });
     shapes.add(&NotifyAnswer::default());

@@ -135,11 +135,26 @@ impl ConversationResult {
         vec![
             figure("collections", self.collections as f64, "", least(COLLECTIONS_MIN, is_long)),
             figure("time", self.seconds, "s", FigureTarget::None),
-            figure("history that is sent at the end", sent, "%", most(SENT_PERCENT_MAX, is_hybrid && is_long)),
+            figure(
+                "history that is sent at the end",
+                sent,
+                "%",
+                most(SENT_PERCENT_MAX, is_hybrid && is_long),
+            ),
             figure("constraints in the request", constraints, "%", least(100.0, keeps_constraints)),
-            figure("facts in the request", percent(seen.facts_sent, seen.facts), "%", FigureTarget::None),
+            figure(
+                "facts in the request",
+                percent(seen.facts_sent, seen.facts),
+                "%",
+                FigureTarget::None,
+            ),
             figure("facts with one recall", facts, "%", least(FACTS_PERCENT_MIN, is_hybrid)),
-            figure("calls that run again", seen.calls_again as f64, "", most(0.0, keeps_constraints)),
+            figure(
+                "calls that run again",
+                seen.calls_again as f64,
+                "",
+                most(0.0, keeps_constraints),
+            ),
         ]
     }
 }

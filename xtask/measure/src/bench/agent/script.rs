@@ -35,11 +35,7 @@ pub enum ScriptedAnswer {
     /// Parallel calls of the shell.
     Calls(Vec<String>),
     /// This many parallel calls to another tool.
-    Tool {
-        name: String,
-        arguments: Value,
-        count: usize,
-    },
+    Tool { name: String, arguments: Value, count: usize },
     /// The last message of a turn.
     Text(String),
     /// A stream that starts but never continues.

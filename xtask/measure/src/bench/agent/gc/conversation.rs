@@ -9,7 +9,8 @@ const TOPICS: [&str; 12] = [
 /// The words of the text around facts.
 const WORDS: [&str; 24] = [
     "please", "look", "at", "the", "module", "and", "then", "tell", "me", "about", "its", "tests",
-    "because", "we", "want", "to", "ship", "soon", "with", "good", "notes", "for", "every", "reader",
+    "because", "we", "want", "to", "ship", "soon", "with", "good", "notes", "for", "every",
+    "reader",
 ];
 
 /// The texts that state a constraint. Only some of them have a word such as "never".
@@ -215,7 +216,8 @@ mod tests {
     #[test]
     fn facts_and_constraints_are_unique() {
         for conversation in PlantedConversation::all() {
-            let mut texts: Vec<&String> = conversation.facts.iter().map(|fact| &fact.text).collect();
+            let mut texts: Vec<&String> =
+                conversation.facts.iter().map(|fact| &fact.text).collect();
             texts.extend(&conversation.constraints);
             let count = texts.len();
             texts.sort();

@@ -74,7 +74,8 @@ impl ForgetfulModel {
         let Some(prompt) = prompt else {
             return ScriptedAnswer::Text("This request has no prompt.".to_owned());
         };
-        let is_system = |message: &Value| message["role"] == "system" || message["role"] == "developer";
+        let is_system =
+            |message: &Value| message["role"] == "system" || message["role"] == "developer";
         let before: Vec<&str> = (0..prompt)
             .filter(|&at| !is_system(&messages[at]))
             .map(|at| texts[at].as_str())
@@ -83,7 +84,13 @@ impl ForgetfulModel {
         self.step(&texts[prompt], &before.join("\n"), results, has_recall(body))
     }
 
-    fn step(&self, prompt: &str, before: &str, results: &[String], recalls: bool) -> ScriptedAnswer {
+    fn step(
+        &self,
+        prompt: &str,
+        before: &str,
+        results: &[String],
+        recalls: bool,
+    ) -> ScriptedAnswer {
         let Some(turn) = self.conversation.turn_of(prompt) else {
             return ScriptedAnswer::Text(String::new());
         };

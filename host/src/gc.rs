@@ -1,0 +1,98 @@
+//! `jaato gc`: what a gc would leave out of a saved session.
+
+use std::sync::Arc;
+
+use clap::Args;
+use jaato_runtime::saved::Saving;
+use jaato_runtime::session_loop::{Cancel, GcPreview, PlannedTurn, Session};
+use jaato_runtime::{Runtime, SessionOptions, preview_json, visible};
+
+use crate::args::{GlobalArgs, SavingArgs};
+use crate::environment::DiscardingEventSink;
+use crate::exit::{CommandFailure, CommandResult, Exit};
+use crate::sessions::resume::{self, SessionChoice};
+use crate::{report, start};
+
+/// The arguments of `gc plan`.
+#[derive(Debug, Args)]
+pub struct GcPlanArgs {
+    /// The session, as `jaato session show` takes it; defaults to the newest of this workspace
+    #[arg(long, value_name = "ID")]
+    pub resume: Option<String>,
+
+    /// The newest session of this workspace (the default)
+    #[arg(long = "continue", conflicts_with = "resume")]
+    pub newest: bool,
+
+    /// Plan for this model instead of the one that answered last
+    #[arg(long, value_name = "PROVIDER/MODEL")]
+    pub model: Option<String>,
+
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Shows what a gc would leave out of a saved session, and changes nothing.
+pub async fn plan(global: GlobalArgs, args: GcPlanArgs) -> CommandResult {
+    let runtime = start::runtime(start::arguments(global)).await?;
+    let planned = plan_in(&runtime, &args).await;
+    start::close(runtime).await;
+    let preview = planned?;
+    if args.json {
+        return report::exact_json(&preview_json(&preview));
+    }
+    show(&preview)?;
+    Ok(Exit::Done)
+}
+
+async fn plan_in(runtime: &Runtime, args: &GcPlanArgs) -> Result<GcPreview, CommandFailure> {
+    let mut session = open(runtime, args).await?;
+    let preview = session.preview_gc(&Cancel::new()).await;
+    runtime.close_session(session.id()).await;
+    Ok(preview?)
+}
+
+/// Starts a session with the conversation of the saved one. Nothing is saved.
+async fn open(runtime: &Runtime, args: &GcPlanArgs) -> Result<Session, CommandFailure> {
+    let saving = SavingArgs {
+        resume: args.resume.clone().map(Some),
+        newest: args.resume.is_none(),
+        ..SavingArgs::default()
+    };
+    let SessionChoice::Saved(id) = resume::choose(runtime.setup(), &saving).await? else {
+        unreachable!("one of both was asked for")
+    };
+    let read = resume::read(runtime, &id)?;
+    report::problems(&read.restored.problems);
+    let options = SessionOptions {
+        model: args.model.clone(),
+        saving: Saving::Look(Box::new(read)),
+        ..SessionOptions::unattended(Arc::new(DiscardingEventSink))
+    };
+    Ok(runtime.session(options)?)
+}
+
+fn show(preview: &GcPreview) -> Result<(), CommandFailure> {
+    let GcPreview { source, context_limit, tokens_before, tokens_after, .. } = preview;
+    report::line(&format!(
+        "{}: about {tokens_before} -> {tokens_after} of {context_limit} tokens{}",
+        visible::name(source),
+        if preview.is_summarised { ", with a summary" } else { "" },
+    ))?;
+    if preview.turns.is_empty() {
+        return report::line("nothing would go");
+    }
+    let row = |turn: &PlannedTurn| {
+        vec![
+            turn.turn.to_string(),
+            turn.messages.to_string(),
+            turn.parts_shortened.to_string(),
+            turn.tokens.to_string(),
+            turn.why.clone(),
+            visible::name(&turn.begins).into_owned(),
+        ]
+    };
+    let rows: Vec<Vec<String>> = preview.turns.iter().map(row).collect();
+    report::table(&["turn", "messages", "shortened", "tokens", "why", "begins"], &rows)
+}
