@@ -39,6 +39,7 @@ mod first_start;
 mod forms;
 mod gate_rules;
 mod gc;
+mod gc_plugins;
 mod github_models;
 mod google;
 mod granted;
