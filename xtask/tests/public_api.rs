@@ -224,7 +224,7 @@ fn without_private(lines: &mut Vec<String>) {
 
 #[test]
 fn public_api_matches_the_committed_list() {
-    for name in ["types", "sdk", "sdk-provider", "sdk-environment", "testkit"] {
+    for name in ["types", "sdk", "sdk-provider", "sdk-gc", "sdk-environment", "testkit"] {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../plugin-api").join(name);
         let mut lines = Vec::new();
         for source in sources(&folder.join("src")) {

@@ -39,14 +39,9 @@ pub(crate) struct ConfigFile {
 }
 
 impl ConfigFile {
-    pub(crate) fn parse(
-        layer: ConfigLayer,
-        path: &Path,
-        base: &Path,
-        text: &str,
-    ) -> Result<Self, ConfigError> {
-        let mut entries = toml_tree::parse(path, text)?;
-        let mut file = Self {
+    /// Creates a file that sets nothing.
+    pub(crate) fn empty(layer: ConfigLayer, path: &Path, base: &Path) -> Self {
+        Self {
             layer,
             path: path.to_owned(),
             base: base.to_owned(),
@@ -56,7 +51,17 @@ impl ConfigFile {
             models: Vec::new(),
             warnings: Vec::new(),
             is_newer: false,
-        };
+        }
+    }
+
+    pub(crate) fn parse(
+        layer: ConfigLayer,
+        path: &Path,
+        base: &Path,
+        text: &str,
+    ) -> Result<Self, ConfigError> {
+        let mut entries = toml_tree::parse(path, text)?;
+        let mut file = Self::empty(layer, path, base);
         if let Some(at) = entries.iter().position(|(name, _)| name == "version") {
             let (_, node) = entries.remove(at);
             file.check_version(&node)?;

@@ -510,9 +510,12 @@ keys! {
         plugin: String = "gc-truncate".to_owned(), row();
         /// How full the context window must be, in percent, for the gc to run.
         threshold_percent: Percent = Percent::from(80), row().variables(&["JAATO_GC_THRESHOLD"]).limits(1, 100);
-        /// How full the context should be, in percent, after recent turns had to be removed or
-        /// shortened too.
+        /// How full the context should be, in percent, after results were shortened, or after
+        /// recent turns had to be removed or shortened too.
         target_percent: u64 = 60, row().variables(&["JAATO_GC_TARGET"]).limits(1, 100);
+        /// From which fill, in percent, `gc-budget` removes recent turns too. 0 is the continuous
+        /// mode: every gc runs above `target_percent`, and `gc-budget` keeps recent turns.
+        pressure_percent: u64 = 90, row().variables(&["JAATO_GC_PRESSURE"]).limits(0, 100);
         /// Run the gc automatically. A context that is full, or that the provider refuses, is made
         /// smaller even if this is false.
         auto_trigger: bool = true, row();
@@ -520,6 +523,12 @@ keys! {
         check_before_send: bool = true, row();
         /// Number of recent finished turns that the gc keeps.
         preserve_recent_turns: u64 = 5, row().limits(0, 100_000);
+        /// Number of turns before the recent ones that `gc-hybrid` summarises; it removes older
+        /// ones without a summary.
+        summarize_middle_turns: u64 = 10, row().limits(0, 100_000);
+        /// Model that writes summaries. If empty, the session's model. An embedded model writes
+        /// none unless it is named here.
+        summary_model: String = String::new(), row();
         /// Turns that the gc always keeps; the first turn of the session is 0.
         pinned_turn_indices: Vec<u64> = Vec::new(), row();
         /// Maximum number of turns sent to the model; the gc runs if there are more. 0 means no

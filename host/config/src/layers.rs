@@ -8,6 +8,7 @@ use crate::env_file::EnvFile;
 use crate::error::{ConfigError, ConfigWarning};
 use crate::file::{ConfigFile, PLUGINS, PROVIDERS, decode_text, read_text};
 use crate::folders::UserFolders;
+use crate::gc_file::{self, GC_FILE};
 use crate::keys::{Config, KEYS, KeyInfo, KeyOwner, KeyPrecedence, LayerMerge, Overrides};
 use crate::model_settings::{self, ModelSettings};
 use crate::origin::{ConfigLayer, ValueOrigin};
@@ -93,6 +94,13 @@ impl<'a> ConfigLayers<'a> {
         if let Some((path, text)) = user {
             let base = path.parent().unwrap_or(&path).to_owned();
             self.files.push(ConfigFile::parse(ConfigLayer::User, &path, &base, &text)?);
+        }
+        if let Some(workspace) = sources.workspace
+            && let Some(bytes) = workspace.read(GC_FILE)?
+        {
+            let (path, root) = (workspace.root().join(GC_FILE), workspace.root());
+            let text = decode_text(&path, bytes)?;
+            self.files.push(gc_file::parse(ConfigLayer::Workspace, &path, root, &text)?);
         }
         if let Some(workspace) = sources.workspace
             && let Some(bytes) = workspace.read(CONFIG_FILE)?

@@ -13,6 +13,7 @@ mod env_file;
 mod error;
 mod file;
 mod folders;
+mod gc_file;
 mod keys;
 mod layers;
 mod mask;

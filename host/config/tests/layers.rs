@@ -74,9 +74,12 @@ fn later_layers_win_and_each_value_names_its_origin() {
         gc.plugin = "gc-truncate"                     # built-in
         gc.threshold_percent = 80                     # built-in
         gc.target_percent = 60                        # built-in
+        gc.pressure_percent = 90                      # built-in
         gc.auto_trigger = true                        # built-in
         gc.check_before_send = true                   # built-in
         gc.preserve_recent_turns = 5                  # built-in
+        gc.summarize_middle_turns = 10                # built-in
+        gc.summary_model = ""                         # built-in
         gc.pinned_turn_indices = []                   # built-in
         gc.max_turns = 0                              # built-in
         gc.notify_on_gc = true                        # built-in

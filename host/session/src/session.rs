@@ -47,7 +47,7 @@ pub(crate) use handle::SessionShared;
 pub use handle::{LentSessionState, PLUGIN_CALLS_MAX, PublishedRecord, SessionHandle};
 pub use model::{AnsweringModel, ModelSetup};
 use omitted_media::OmittedMedia;
-pub(crate) use omitted_media::{RefusedBlobs, blames_media};
+pub(crate) use omitted_media::{RefusedBlobs, blames_media, part_data};
 use side_requests::PluginModelRequests;
 pub use side_requests::{AskingPlugin, PieceSink};
 

@@ -54,7 +54,7 @@ async fn failing_gc_changes_nothing_and_is_reported_once() {
         ),
         (
             ScriptedGcAction::Plan(summary),
-            "the gc's plan is not valid: it does not free space: it drops 113 bytes and adds 1050 \
+            "the gc's plan is not valid: it does not free space: it frees 113 bytes and adds 1050 \
              bytes of summary",
         ),
     ];

@@ -13,6 +13,7 @@ mod cuts;
 mod deltas;
 mod gc;
 mod gc_cut;
+mod gc_edits;
 mod gc_plans;
 mod gc_window;
 mod handle;

@@ -181,8 +181,9 @@ pub mod process {
 /// The items that most plugins need: `use jaato_plugin_sdk::prelude::*;`.
 pub mod prelude {
     pub use crate::types::{
-        Completion, CompletionRequest, ConditionAnswer, Delta, Description, FinishReason, GcPlan,
-        GcRequest, Message, ModelInfo, Part, ProviderSpec, Role, ToolCall, ToolSpec, Usage,
+        Completion, CompletionRequest, ConditionAnswer, Delta, Description, FinishReason, GcChange,
+        GcEdit, GcPlan, GcRequest, Message, ModelInfo, Part, ProviderSpec, Role, ToolCall,
+        ToolSpec, Usage,
     };
     pub use crate::{
         Cx, Error, ErrorKind, Gc, Home, LogLevel, Output, Provider, Reporter, Result, State,

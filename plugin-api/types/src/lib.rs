@@ -91,7 +91,7 @@ pub use error::{Error, ErrorKind, Result, Retry};
 pub use event::{Event, EventEnvelope, Outcome, SecretOutcome};
 pub use fitting::{arguments_as_object, fit_arguments};
 pub use frame::{FRAME_BYTES_MAX, Frame, FrameError};
-pub use gc::{GcPlan, GcReason, GcRequest};
+pub use gc::{GcChange, GcEdit, GcPlan, GcReason, GcRequest};
 pub use glob::{Glob, PathGlob};
 pub use id::{CallId, ModelId, PluginName, SessionId, ToolName};
 pub use manifest::{

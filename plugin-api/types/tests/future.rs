@@ -61,6 +61,14 @@ fn unknown_history_parts_are_kept_unchanged() {
 }
 
 #[test]
+fn unknown_gc_edit_is_skipped() {
+    reads(
+        json!({ "message": 1, "part": 2, "change": WORD, "more": 3 }),
+        GcEdit::new(1, 2, GcChange::Unknown),
+    );
+}
+
+#[test]
 fn unknown_class_value_is_read_as_other_or_unknown() {
     reads(json!(WORD), ErrorKind::Other);
     reads(json!(WORD), Retry::Other);

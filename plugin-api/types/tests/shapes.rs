@@ -407,6 +407,12 @@ fn gcs(shapes: &mut Shapes) {
         v: GcPlan::VERSION,
         drop: vec![0, 1],
         summary: Some(Message::user("before")),
+        edits: vec![
+            GcEdit::new(2, 0, GcChange::Shorten { bytes_max: 1024 }),
+            GcEdit::new(4, 1, GcChange::Repeated { by: "2".into() }),
+            GcEdit::new(6, 0, GcChange::Describe { attachment: Some(0), text: "a cat".to_owned() }),
+            GcEdit::new(8, 0, GcChange::Remove),
+        ],
         note: Some("two dropped".to_owned()),
     });
 }

@@ -4,12 +4,11 @@
 #![forbid(unsafe_code)]
 
 mod plan;
-mod settings;
 
 use jaato_plugin_sdk::prelude::*;
+pub use jaato_plugin_sdk_gc::PlanSettings;
 
 pub use plan::plan;
-pub use settings::TruncateSettings;
 
 /// The gc plugin.
 struct TruncatePlugin;
@@ -18,7 +17,7 @@ impl Gc for TruncatePlugin {
     type State = ();
 
     async fn plan(_cx: &Cx, request: GcRequest) -> Result<GcPlan> {
-        let settings = TruncateSettings::read(&request.settings)?;
+        let settings = PlanSettings::read(&request.settings)?;
         Ok(plan(&request, &settings))
     }
 }

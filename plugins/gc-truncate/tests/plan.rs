@@ -1,10 +1,10 @@
 //! Tests which turns the plan removes: examples, random histories, and the conformance suite.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
-use gc_truncate::{TruncateSettings, plan};
+use gc_truncate::{PlanSettings, plan};
 use jaato_plugin_sdk::prelude::*;
 use jaato_plugin_sdk::types::{GcReason, ToolResult};
-use jaato_plugin_testkit::conformance::check_plan;
+use jaato_plugin_testkit::conformance::{apply_plan, check_plan};
 
 jaato_plugin_testkit::conformance!(gc_truncate: gc);
 
@@ -55,7 +55,7 @@ fn request(messages: Vec<Message>, total_tokens: u64) -> GcRequest {
 }
 
 #[track_caller]
-fn check(finished: usize, open: bool, settings: &TruncateSettings, dropped_turns: &[usize]) {
+fn check(finished: usize, open: bool, settings: &PlanSettings, dropped_turns: &[usize]) {
     let messages = history(finished, open);
     let planned = plan(&request(messages.clone(), 800), settings);
     check_plan(&messages, &planned).unwrap();
@@ -65,7 +65,7 @@ fn check(finished: usize, open: bool, settings: &TruncateSettings, dropped_turns
 
 #[test]
 fn the_last_five_finished_turns_stay() {
-    let settings = TruncateSettings::default();
+    let settings = PlanSettings::default();
     check(10, false, &settings, &[0, 1, 2, 3, 4]);
     check(10, true, &settings, &[0, 1, 2, 3, 4]);
     check(5, true, &settings, &[]);
@@ -75,10 +75,8 @@ fn the_last_five_finished_turns_stay() {
 
 #[test]
 fn number_of_kept_turns_follows_the_setting() {
-    let keep = |preserve_recent_turns| TruncateSettings {
-        preserve_recent_turns,
-        ..TruncateSettings::default()
-    };
+    let keep =
+        |preserve_recent_turns| PlanSettings { preserve_recent_turns, ..PlanSettings::default() };
     check(3, true, &keep(1), &[0, 1]);
     check(3, true, &keep(0), &[0, 1, 2]);
     check(3, false, &keep(0), &[0, 1]);
@@ -87,10 +85,10 @@ fn number_of_kept_turns_follows_the_setting() {
 
 #[test]
 fn pinned_turns_stay() {
-    let settings = TruncateSettings {
+    let settings = PlanSettings {
         preserve_recent_turns: 1,
         pinned_turn_indices: vec![1, 99],
-        ..TruncateSettings::default()
+        ..PlanSettings::default()
     };
     check(4, true, &settings, &[0, 2]);
 }
@@ -99,7 +97,7 @@ fn pinned_turns_stay() {
 fn recent_turns_are_dropped_only_if_the_request_overflows() {
     // Each turn has about a hundred tokens.
     let messages: Vec<Message> = (0..6).flat_map(|n| turn(n, 0, 300)).collect();
-    let settings = TruncateSettings { pinned_turn_indices: vec![1], ..TruncateSettings::default() };
+    let settings = PlanSettings { pinned_turn_indices: vec![1], ..PlanSettings::default() };
     let dropped = |reason, total_tokens| {
         let mut request = request(messages.clone(), total_tokens);
         request.reason = reason;
@@ -120,7 +118,7 @@ fn recent_turns_are_dropped_only_if_the_request_overflows() {
 
 #[test]
 fn manual_gc_frees_space_even_if_all_turns_are_recent() {
-    let dropped = |finished, open, settings: &TruncateSettings| {
+    let dropped = |finished, open, settings: &PlanSettings| {
         let messages = history(finished, open);
         let mut request = request(messages.clone(), 10);
         request.reason = GcReason::Manual;
@@ -128,27 +126,23 @@ fn manual_gc_frees_space_even_if_all_turns_are_recent() {
         check_plan(&messages, &planned).unwrap();
         planned.drop.iter().map(|at| at / 2).step_by(2).collect::<Vec<_>>()
     };
-    let settings = TruncateSettings::default();
+    let settings = PlanSettings::default();
     assert_eq!(dropped(5, true, &settings), [0, 1, 2]);
     assert_eq!(dropped(4, false, &settings), [0, 1], "the last turn stays");
     assert_eq!(dropped(2, false, &settings), [0]);
     assert_eq!(dropped(1, false, &settings), [0; 0]);
     assert_eq!(dropped(8, true, &settings), [0, 1, 2], "removing old turns is enough");
-    let pinned =
-        TruncateSettings { pinned_turn_indices: vec![0, 2], ..TruncateSettings::default() };
+    let pinned = PlanSettings { pinned_turn_indices: vec![0, 2], ..PlanSettings::default() };
     assert_eq!(dropped(4, true, &pinned), [1]);
 }
 
 #[test]
 fn note_to_the_user_follows_the_notify_setting() {
-    let told = |settings: &TruncateSettings| plan(&request(history(8, true), 800), settings).note;
+    let told = |settings: &PlanSettings| plan(&request(history(8, true), 800), settings).note;
     let expected = "Context cleaned: removed 3 old turns, kept 5 recent turns.";
-    assert_eq!(told(&TruncateSettings::default()).as_deref(), Some(expected));
-    assert_eq!(
-        told(&TruncateSettings { notify_on_gc: false, ..TruncateSettings::default() }),
-        None
-    );
-    assert_eq!(plan(&request(history(2, true), 800), &TruncateSettings::default()).note, None);
+    assert_eq!(told(&PlanSettings::default()).as_deref(), Some(expected));
+    assert_eq!(told(&PlanSettings { notify_on_gc: false, ..PlanSettings::default() }), None);
+    assert_eq!(plan(&request(history(2, true), 800), &PlanSettings::default()).note, None);
 }
 
 #[test]
@@ -158,7 +152,7 @@ fn host_message_inside_a_turn_does_not_start_a_turn() {
     messages.push(Message::model(vec![Part::text("the task is done")]));
     messages.extend(turn(1, 0, 10));
     messages.extend(turn(2, 0, 10));
-    let settings = TruncateSettings { preserve_recent_turns: 1, ..TruncateSettings::default() };
+    let settings = PlanSettings { preserve_recent_turns: 1, ..PlanSettings::default() };
     let planned = plan(&request(messages.clone(), 800), &settings);
     assert_eq!(planned.drop, (0..8).collect::<Vec<_>>());
 }
@@ -176,11 +170,12 @@ fn random_histories_lose_only_whole_turns_that_may_be_dropped() {
         if dice.below(2) == 0 {
             messages.pop();
         }
-        let settings = TruncateSettings {
+        let settings = PlanSettings {
             preserve_recent_turns: dice.below(7) as usize,
             pinned_turn_indices: (0..dice.below(3)).map(|_| dice.below(13) as usize).collect(),
             target_percent: dice.below(101),
             notify_on_gc: dice.below(2) == 0,
+            ..PlanSettings::default()
         };
         let reason = reasons[dice.below(4) as usize];
         let mut request = request(messages.clone(), dice.below(2_000));
@@ -198,4 +193,70 @@ fn random_histories_lose_only_whole_turns_that_may_be_dropped() {
             at = end;
         }
     }
+}
+
+#[test]
+fn long_results_are_shortened_before_any_turn_goes() {
+    let mut messages: Vec<Message> = (0..3).flat_map(|n| turn(n, 1, 3_000)).collect();
+    messages.push(Message::user("and now?"));
+    let settings = PlanSettings { preserve_recent_turns: 1, ..PlanSettings::default() };
+    let planned = |total_tokens| {
+        let mut request = request(messages.clone(), total_tokens);
+        request.context_limit = 10_000;
+        let planned = plan(&request, &settings);
+        check_plan(&messages, &planned).unwrap();
+        planned
+    };
+    let enough = planned(7_000);
+    assert_eq!((enough.drop.len(), enough.edits.len()), (0, 2));
+    assert_eq!(enough.note.as_deref(), Some("Shortened 2 old results."));
+    assert_eq!(planned(9_000).drop, (0..8).collect::<Vec<_>>(), "that would not be enough");
+}
+
+/// Returns the constraint of a turn.
+fn constraint(number: usize) -> String {
+    format!("In module {number}, keep the name `blue_{number}` and port {}.", 8_000 + number)
+}
+
+#[test]
+fn user_statements_and_finished_calls_survive_twenty_collections() {
+    let settings = PlanSettings { preserve_recent_turns: 1, ..PlanSettings::default() };
+    let mut messages: Vec<Message> = Vec::new();
+    for number in 0..40 {
+        let mut next = turn(number, 1, 800);
+        next[0] = Message::user(constraint(number));
+        messages.extend(next);
+        if number % 2 == 0 {
+            continue;
+        }
+        let mut request = request(messages.clone(), 9_000);
+        request.context_limit = 16_000;
+        request.reason = GcReason::TurnLimit;
+        let planned = plan(&request, &settings);
+        check_plan(&messages, &planned).unwrap();
+        assert!(!planned.drop.is_empty() && planned.summary.is_some(), "{planned:?}");
+        messages = apply_plan(&messages, &planned);
+    }
+    let text: String = messages.iter().map(Message::text).collect();
+    for number in 0..40 {
+        assert!(text.contains(&constraint(number)), "{number} is lost: {text}");
+    }
+    let finished = text.matches("look {} → {\"text\":\"xxx").count();
+    assert!(finished >= 1, "{text}");
+    assert_eq!(text.matches("[End Context Summary]").count(), 1);
+}
+
+#[test]
+fn statements_that_no_longer_fit_are_reported() {
+    let long = |n: usize| format!("Never forget rule {n}: {}", "y".repeat(400));
+    let mut messages: Vec<Message> = (0..6)
+        .flat_map(|n| [Message::user(long(n)), Message::model(vec![Part::text("z".repeat(900))])])
+        .collect();
+    messages.push(Message::user("and now?"));
+    let settings = PlanSettings { preserve_recent_turns: 0, ..PlanSettings::default() };
+    let planned = plan(&request(messages.clone(), 1_900), &settings);
+    check_plan(&messages, &planned).unwrap();
+    let note = planned.note.unwrap();
+    let lost = "3 statements of yours no longer fit and are only in the session's file.";
+    assert!(note.ends_with(lost), "{note}");
 }

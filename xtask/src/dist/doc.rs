@@ -18,6 +18,7 @@ const CRATES: &[(&str, &str)] = &[
     ("jaato-plugin-sdk", "what every plugin uses"),
     ("jaato-types", "what the fields of descriptions, requests, answers and events mean"),
     ("jaato-plugin-sdk-provider", "what providers share"),
+    ("jaato-plugin-sdk-gc", "what gcs share"),
     ("jaato-plugin-sdk-environment", "what execution environments are made of"),
     ("jaato-plugin-testkit", "a host in memory and the conformance suites, for tests"),
 ];

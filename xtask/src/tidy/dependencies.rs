@@ -41,6 +41,7 @@ const TABLE: &[AllowedDependencies] = &[
     row("jaato-plugin-macros", &[], &[]),
     row("jaato-plugin-sdk", &["jaato-types", "jaato-plugin-api", "jaato-plugin-macros"], &[]),
     row("jaato-plugin-sdk-provider", &["jaato-plugin-sdk"], &[]),
+    row("jaato-plugin-sdk-gc", &["jaato-plugin-sdk"], &[]),
     row("jaato-plugin-sdk-environment", &["jaato-types", "jaato-plugin-sdk"], &[]),
     row("jaato-plugin-testkit", &[
         "jaato-types", "jaato-objects", "jaato-plugin-api", "jaato-plugin-engine", "jaato-plugin-sdk",
@@ -110,7 +111,12 @@ const TABLE: &[AllowedDependencies] = &[
 /// The row of all plugins. A new plugin needs no line here.
 const PLUGIN: AllowedDependencies = row(
     "a plugin",
-    &["jaato-plugin-sdk", "jaato-plugin-sdk-environment", "jaato-plugin-sdk-provider"],
+    &[
+        "jaato-plugin-sdk",
+        "jaato-plugin-sdk-environment",
+        "jaato-plugin-sdk-gc",
+        "jaato-plugin-sdk-provider",
+    ],
     FAKES,
 );
 

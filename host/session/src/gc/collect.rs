@@ -3,13 +3,15 @@
 use std::sync::Arc;
 
 use jaato_types::{
-    Error, ErrorKind, Event, GcPlan, GcReason, GcRequest, Message, Part, Result, Role,
+    Error, ErrorKind, Event, GcChange, GcEdit, GcPlan, GcReason, GcRequest, Message, Part, Result,
+    Role,
 };
 
+use super::edits::EditedMessage;
 use super::plan::{self, PlanError};
 use super::{GC_FAILURES_MAX, Gc, GcAnswer, GcReport, json_bytes, settings};
 use crate::events::HOST;
-use crate::{AnswerDeadline, Cancel, MessageMark, Session};
+use crate::{AnswerDeadline, Cancel, HistoryEntry, MessageMark, Session};
 
 /// The longest gc note that is passed on, in characters. The user sees it as one line.
 const NOTE_CHARS_MAX: usize = 400;
@@ -33,7 +35,7 @@ impl Session {
         match self.collect(GcReason::Manual, cancel).await {
             Ok(mut report) => {
                 (self.gc.told, self.gc.failures) = (None, 0);
-                let is_empty = report.messages_removed == 0;
+                let is_empty = report.messages_removed + report.messages_cut == 0;
                 if is_empty && self.wants_less() {
                     (report.messages_removed, report.messages_cut) = self.halve_last_turn().await;
                     report.tokens_after = self.tokens_in_use();
@@ -59,11 +61,12 @@ impl Session {
             || last.is_some_and(|entry| entry.mark == Some(MessageMark::Unsent))
     }
 
-    /// Collects because the context is too full. Returns true if anything was removed.
+    /// Collects because the context is too full. Returns true if anything was
+    /// removed or shortened.
     pub(super) async fn collect_by_itself(&mut self, reason: GcReason, cancel: &Cancel) -> bool {
         match self.collect(reason, cancel).await {
             Ok(report) => {
-                let helped = report.messages_removed > 0;
+                let helped = report.messages_removed + report.messages_cut > 0;
                 self.gc.asked = match reason {
                     _ if helped => GcAnswer::Helpful,
                     GcReason::ContextLimit => GcAnswer::InVainWhenFull,
@@ -109,41 +112,81 @@ impl Session {
     async fn collect(&mut self, reason: GcReason, cancel: &Cancel) -> Result<GcReport> {
         let Some(gc) = self.shared.ports.gc.clone() else { return Err(no_gc()) };
         self.shared.hooks.before_gc(reason, cancel).await;
-        let (tokens_before, bytes_before) = (self.tokens_in_use(), self.bytes_in_use());
+        let (tokens_before, weight_before) = (self.tokens_in_use(), self.weight_in_use());
         let (request, pinned) = self.gc_request(reason);
-        let GcPlan { drop, summary, note, .. } = self.ask_for_plan(&*gc, &request, cancel).await?;
+        let mut plan = self.ask_for_plan(&*gc, &request, cancel).await?;
         let mut report = GcReport {
-            messages_removed: drop.len() as u64,
+            messages_removed: 0,
             messages_cut: 0,
             turns_removed: 0,
             tokens_before,
             tokens_after: tokens_before,
-            note: note.map(|note| note.chars().take(NOTE_CHARS_MAX).collect()),
+            note: plan.note.take().map(|note| note.chars().take(NOTE_CHARS_MAX).collect()),
         };
-        if drop.is_empty() && summary.is_none() {
+        if plan.drop.is_empty() && plan.summary.is_none() && plan.edits.is_empty() {
             return Ok(report);
         }
-        let plan = GcPlan { drop, summary, ..GcPlan::default() };
         let checked = plan::check(&request.messages, &plan, &pinned).map_err(plan_error)?;
-        let summary = plan.summary.map(|summary| summary.parts);
-        let is_summarised = summary.is_some();
-        self.begin_collection();
-        let applied = self.history.replace_with_summary(&plan.drop, summary);
-        applied.map_err(|error| plan_error(PlanError::History(error)))?;
-        self.settle_collected();
-        if is_summarised {
-            self.note_summary();
-        } else {
-            let gone = plan.drop.iter().map(|at| json_bytes(&request.messages[*at])).sum();
-            self.note_removed_turns(gone);
+        self.check_removals(&plan.edits).map_err(plan_error)?;
+        let edited = self.edited_messages(&plan.edits, &self.history.sent_places()).await;
+        if edited.is_empty() && plan.drop.is_empty() && plan.summary.is_none() {
+            return Ok(report);
         }
-        self.cut();
-        self.shared.objects.show_again();
-        self.recount(tokens_before, bytes_before);
-        self.forget_old();
+        let freed = edited.iter().map(|message| message.freed).sum();
+        plan::check_gain(&request.messages, &plan, freed).map_err(plan_error)?;
+        report.messages_removed = plan.drop.len() as u64;
+        report.messages_cut = edited.len() as u64;
         report.turns_removed = checked.turns_removed;
+        self.apply(plan, edited, &request.messages)?;
+        self.recount(tokens_before, weight_before);
+        self.forget_old();
         report.tokens_after = self.tokens_in_use();
         Ok(report)
+    }
+
+    /// Applies a checked plan, as a whole or not at all.
+    fn apply(
+        &mut self,
+        plan: GcPlan,
+        edited: Vec<EditedMessage>,
+        messages: &[Message],
+    ) -> Result<()> {
+        let invalid = |error| plan_error(PlanError::History(error));
+        let mut history = self.history.clone();
+        for EditedMessage { at, sent, .. } in edited {
+            history.send_instead(at, sent).map_err(invalid)?;
+        }
+        let summary = plan.summary.map(|summary| summary.parts);
+        history.replace_with_summary(&plan.drop, summary.clone()).map_err(invalid)?;
+        self.begin_collection();
+        self.history = history;
+        self.settle_collected();
+        if let Some(summary) = summary {
+            self.note_summary(&summary);
+        } else if !plan.drop.is_empty() {
+            let gone = plan.drop.iter().map(|at| json_bytes(&messages[*at])).sum();
+            self.note_removed_turns(gone);
+        }
+        self.mark_objects_outdated();
+        self.cut();
+        self.shared.objects.show_again();
+        Ok(())
+    }
+
+    /// Checks that a plan removes only texts that were put in front of a message.
+    fn check_removals(&self, edits: &[GcEdit]) -> std::result::Result<(), PlanError> {
+        let places = self.history.sent_places();
+        let is_own = |edit: &GcEdit| {
+            let entry = places.get(edit.message).and_then(|at| self.history.entries().get(*at));
+            entry.is_some_and(|entry| edit.part < entry.in_front())
+        };
+        let mut removals = edits.iter().filter(|edit| edit.change == GcChange::Remove);
+        match removals.find(|edit| !is_own(edit)) {
+            Some(&GcEdit { message: index, part, .. }) => {
+                Err(PlanError::EditPart { index, part, why: "it is not a summary" })
+            }
+            None => Ok(()),
+        }
     }
 
     /// Adds a note for the model where turns are missing, in front of the prompt that follows.
@@ -172,9 +215,11 @@ impl Session {
     }
 
     /// Says after a summary which tool returns the messages that it replaces.
-    fn note_summary(&mut self) {
-        let entries = self.history.entries();
-        let first = entries.iter().position(|entry| entry.is_sent());
+    fn note_summary(&mut self, summary: &[Part]) {
+        let has_it = |entry: &Arc<HistoryEntry>| {
+            entry.is_sent() && entry.sent_message().parts.starts_with(summary)
+        };
+        let first = self.history.entries().iter().position(has_it);
         let (Some(tool), Some(first)) = (self.tool_for_collected(), first) else { return };
         let note = format!("{SUMMARY_NOTE}`{tool}` finds what they contain.]\n\n");
         self.put_in_front(first, Part::text(note), |text| text.starts_with(SUMMARY_NOTE));
@@ -209,9 +254,7 @@ impl Session {
         let (mut request, pinned) = self.gc_request(reason);
         request.is_preview = true;
         let plan = self.ask_for_plan(&*gc, &request, cancel).await?;
-        if !plan.drop.is_empty() || plan.summary.is_some() {
-            plan::check(&request.messages, &plan, &pinned).map_err(plan_error)?;
-        }
+        plan::check(&request.messages, &plan, &pinned).map_err(plan_error)?;
         Ok((plan, request))
     }
 
@@ -253,7 +296,7 @@ impl Session {
             source: self.gc_source(),
             messages_removed: report.messages_removed,
             turns_removed: report.turns_removed,
-            messages_cut: 0,
+            messages_cut: report.messages_cut,
             tokens_before: report.tokens_before,
             tokens_after: report.tokens_after,
             note: report.note.clone(),

@@ -3,11 +3,12 @@
 use std::io;
 use std::sync::Arc;
 
-use jaato_types::{Part, Role, Usage};
+use jaato_types::{Message, Part, Role, Usage};
 use serde::Serialize;
 
 use crate::Session;
 use crate::history::HistoryEntry;
+use crate::session::part_data;
 
 /// How many bytes count as one token without a better estimate.
 pub(super) const BYTES_PER_TOKEN: u64 = 4;
@@ -18,6 +19,10 @@ const SERVERS_OWN_TOKENS: u64 = 16_384;
 
 /// The maximum number of tokens of one image or file in addition to its bytes.
 const IMAGE_TOKENS_MAX: u64 = 65_536;
+
+/// The bytes that an image or file counts as when the effect of a collection is estimated: about
+/// 1,000 tokens.
+const MEDIA_BYTES: u64 = 4_096;
 
 /// The highest plausible token count of one answer: more than any model produces.
 const OUTPUT_TOKENS_MAX: u64 = 2_000_000;
@@ -85,6 +90,12 @@ impl Session {
         json_bytes(&self.prefix) + self.message_bytes().iter().sum::<u64>()
     }
 
+    /// Returns the bytes of the whole request, with images and files at their estimated size.
+    pub(super) fn weight_in_use(&self) -> u64 {
+        let (media, _) = self.shown_bytes();
+        self.bytes_in_use().saturating_add(media.saturating_mul(MEDIA_BYTES))
+    }
+
     /// Returns the bytes of each message that the model receives. Counts only those that have
     /// changed since the last time, because long conversations would be counted several times with
     /// each request.
@@ -104,13 +115,14 @@ impl Session {
         sizes.iter().filter(|(entry, _)| entry.is_sent()).map(|(_, bytes)| *bytes).collect()
     }
 
-    /// Recounts after the request has changed, at the previous ratio of tokens to bytes.
-    pub(super) fn recount(&mut self, tokens_before: u64, bytes_before: u64) {
+    /// Recounts after the request has changed, at the previous ratio of tokens to bytes
+    /// (`weight_in_use`).
+    pub(super) fn recount(&mut self, tokens_before: u64, weight_before: u64) {
         if self.gc.counted.is_none() {
             return;
         }
-        let bytes = u128::from(self.bytes_in_use());
-        let tokens = u128::from(tokens_before) * bytes / u128::from(bytes_before.max(1));
+        let weight = u128::from(self.weight_in_use());
+        let tokens = u128::from(tokens_before) * weight / u128::from(weight_before.max(1));
         self.count_as(u64::try_from(tokens).unwrap_or(u64::MAX));
     }
 
@@ -153,6 +165,12 @@ pub(crate) fn is_possible_output(usage: &Usage, answer: &[Part]) -> bool {
 fn answer_tokens_max(answer: &[Part]) -> u64 {
     let images = answer.iter().filter(|part| matches!(part, Part::Data(_))).count() as u64;
     json_bytes(&answer).saturating_add(images.saturating_mul(IMAGE_TOKENS_MAX))
+}
+
+/// Returns the size of a message, with images and files at their estimated size.
+pub(super) fn message_weight(message: &Message) -> u64 {
+    let media = message.parts.iter().flat_map(part_data).filter(|data| data.blob_id().is_some());
+    json_bytes(message).saturating_add((media.count() as u64).saturating_mul(MEDIA_BYTES))
 }
 
 pub(crate) fn estimate_tokens(bytes: u64) -> u64 {

@@ -8,6 +8,7 @@ use std::ops::Range;
 use jaato_types::{CallId, DataContent, DataPart, Message, Part, Role};
 use serde_json::Value;
 
+use super::edits::with_descriptions_of;
 use super::json_bytes;
 use crate::Session;
 use crate::output::{self, ResultLimit, largest_share};
@@ -26,11 +27,11 @@ pub(super) struct TruncationResult {
 }
 
 /// The position of a part, for the names of files.
-struct PartPosition<'a> {
+pub(super) struct PartPosition<'a> {
     /// The index of the message within its turn.
-    message: usize,
-    part: usize,
-    turn: &'a CallId,
+    pub(super) message: usize,
+    pub(super) part: usize,
+    pub(super) turn: &'a CallId,
 }
 
 impl Session {
@@ -106,6 +107,7 @@ impl Session {
             }
             let place = PartPosition { message, part, turn };
             let (shorter, told) = self.shorter_part(whole, place, most).await;
+            let shorter = with_descriptions_of(shown, shorter);
             if json_bytes(&shorter) < bytes {
                 *shown = shorter;
                 notes.push(told);
@@ -115,7 +117,8 @@ impl Session {
         changed.then_some(sent)
     }
 
-    async fn shorter_part(
+    /// Returns the head and tail of a part, of about `most` bytes, and the note for the user.
+    pub(super) async fn shorter_part(
         &self,
         whole: &Part,
         place: PartPosition<'_>,

@@ -104,7 +104,7 @@ impl Session {
             return;
         }
         self.look_at_window();
-        if self.is_above(self.gc.settings.threshold_percent) || self.last_is_too_large() {
+        if self.is_due_by_size() || self.last_is_too_large() {
             self.wait_for_window(cancel).await;
         }
         self.shorten_last_message().await;
@@ -131,7 +131,7 @@ impl Session {
     async fn collect_if_due(&mut self, cancel: &Cancel) {
         let settings = &self.gc.settings;
         let turns = self.history.sent_turn_numbers().len() as u64;
-        let reason = if self.is_above(settings.threshold_percent) {
+        let reason = if self.is_due_by_size() {
             GcReason::Threshold
         } else if settings.max_turns > 0 && turns > settings.max_turns {
             GcReason::TurnLimit
@@ -145,6 +145,14 @@ impl Session {
             self.say_limit();
             self.collect_by_itself(reason, cancel).await;
         }
+    }
+
+    /// Returns true if the context is so full that the gc should run.
+    fn is_due_by_size(&self) -> bool {
+        let settings = &self.gc.settings;
+        let is_continuous = settings.pressure_percent == 0;
+        self.is_above(settings.threshold_percent)
+            || (is_continuous && self.is_above(settings.target_percent))
     }
 
     /// Makes room after a refusal. The provider knows better than any count: the refused request at
@@ -235,13 +243,13 @@ impl Session {
 
     /// Returns how many messages became shorter.
     async fn shorten(&mut self, places: Range<usize>, bytes_max: u64, reason: GcReason) -> u64 {
-        let (tokens_before, bytes_before) = (self.tokens_in_use(), self.bytes_in_use());
+        let (tokens_before, weight_before) = (self.tokens_in_use(), self.weight_in_use());
         let TruncationResult { messages, note } = self.send_head_and_tail(places, bytes_max).await;
         if messages == 0 {
             return 0;
         }
         self.say_limit();
-        self.recount(tokens_before, bytes_before);
+        self.recount(tokens_before, weight_before);
         self.shared.emitter.emit(Event::Gc {
             reason,
             source: HOST.to_owned(),

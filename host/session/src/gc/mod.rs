@@ -11,6 +11,7 @@
 mod collect;
 mod count;
 mod cut;
+mod edits;
 mod make_room;
 mod pairs;
 mod plan;
@@ -73,7 +74,7 @@ pub trait Gc: Send + Sync {
 pub struct GcReport {
     /// Messages that the gc removed from later requests.
     pub messages_removed: u64,
-    /// Messages that are sent truncated.
+    /// Messages of which a part is sent truncated, described or not at all.
     pub messages_cut: u64,
     /// Turns that the gc removed from later requests as a whole.
     pub turns_removed: u64,

@@ -24,7 +24,7 @@ const PARTS_KEPT: u64 = 4;
 const TOOLS_NAMED_MAX: usize = 8;
 
 /// The beginning of the note, which identifies it later.
-const NOTE_BEGIN: &str = "[Left out here to save room: ";
+pub(super) const NOTE_BEGIN: &str = "[Left out here to save room: ";
 
 /// One or several calls of one answer, and their results.
 struct CallResultPair {
@@ -43,7 +43,7 @@ impl Session {
         if drop.is_empty() || self.is_last_turn_pinned() {
             return false;
         }
-        let (tokens_before, bytes_before) = (self.tokens_in_use(), self.bytes_in_use());
+        let (tokens_before, weight_before) = (self.tokens_in_use(), self.weight_in_use());
         let places: Vec<usize> = drop.iter().flat_map(|at| [*at, at + 1]).collect();
         self.begin_collection();
         // Removing whole pairs keeps the roles in order. If the history refuses that, it is a bug,
@@ -56,7 +56,7 @@ impl Session {
         self.note_what_is_left_out();
         self.cut();
         self.shared.objects.show_again();
-        self.recount(tokens_before, bytes_before);
+        self.recount(tokens_before, weight_before);
         self.forget_old();
         let calls = if drop.len() == 1 { "call" } else { "calls" };
         self.shared.emitter.emit(Event::Gc {

@@ -3,13 +3,16 @@
 use std::collections::BTreeSet;
 
 use jaato_types::text::{one_line, truncate_chars};
-use jaato_types::{GcPlan, GcReason, Message, Result, Role};
+use jaato_types::{GcChange, GcEdit, GcPlan, GcReason, Message, Result, Role};
 
 use super::json_bytes;
 use crate::{Cancel, Session};
 
 /// The beginning of a turn that is shown, in characters.
 const BEGINNING_CHARS_MAX: usize = 60;
+
+/// About the size of the line that is sent in place of a repeated result, in bytes.
+const REPEATED_BYTES: u64 = 200;
 
 /// What a gc would do if the user asked for room.
 #[derive(Debug, Clone, PartialEq)]
@@ -58,7 +61,9 @@ impl Session {
             let tokens = u128::from(tokens_before) * u128::from(of) / u128::from(bytes);
             u64::try_from(tokens).unwrap_or(u64::MAX)
         };
-        let gone: u64 = plan.drop.iter().map(|at| json_bytes(&request.messages[*at])).sum();
+        let dropped = plan.drop.iter().map(|at| json_bytes(&request.messages[*at]));
+        let edited = plan.edits.iter().map(|edit| freed_by(edit, &request.messages));
+        let gone: u64 = dropped.chain(edited).sum();
         let added = plan.summary.as_ref().map_or(0, json_bytes);
         Ok(GcPreview {
             source: self.gc_source(),
@@ -90,11 +95,56 @@ impl Session {
                 messages: going.len() as u64,
                 tokens: share(going.iter().map(json_bytes).sum()),
                 why: why(is_whole, plan.summary.is_some(), turns.len() - 1, number, &numbers),
-                begins: truncate_chars(&one_line(&first.text()), BEGINNING_CHARS_MAX),
+                begins: beginning(first),
             })
         };
-        turns.iter().cloned().zip(numbers.iter().copied()).filter_map(of_turn).collect()
+        let whole = turns.iter().cloned().zip(numbers.iter().copied()).filter_map(of_turn);
+        let of_edit = |edit: &GcEdit| {
+            let place = turns.iter().position(|turn| turn.contains(&edit.message))?;
+            let freed = freed_by(edit, messages);
+            (freed > 0).then(|| PlannedTurn {
+                turn: numbers.get(place).map_or(0, |number| number + 1),
+                messages: 1,
+                tokens: share(freed),
+                why: why_edited(&edit.change).to_owned(),
+                begins: beginning(&messages[edit.message]),
+            })
+        };
+        let mut planned: Vec<PlannedTurn> = whole.collect();
+        planned.extend(plan.edits.iter().filter_map(of_edit));
+        planned.sort_by_key(|planned| planned.turn);
+        planned
     }
+}
+
+/// Returns the bytes that an edit frees, as the gc proposes it.
+fn freed_by(edit: &GcEdit, messages: &[Message]) -> u64 {
+    let part = messages.get(edit.message).and_then(|message| message.parts.get(edit.part));
+    let bytes = part.map_or(0, json_bytes);
+    let left = match &edit.change {
+        GcChange::Shorten { bytes_max } => *bytes_max,
+        GcChange::Describe { text, .. } => text.len() as u64,
+        GcChange::Repeated { .. } => REPEATED_BYTES,
+        GcChange::Remove => 0,
+        GcChange::Unknown => bytes,
+    };
+    bytes.saturating_sub(left)
+}
+
+fn why_edited(change: &GcChange) -> &'static str {
+    match change {
+        GcChange::Shorten { .. } => "sent as head and tail",
+        GcChange::Describe { .. } => "sent as its description",
+        GcChange::Repeated { .. } => "a later call returned it again",
+        GcChange::Remove => "an earlier summary",
+        GcChange::Unknown => "an unknown change",
+    }
+}
+
+fn beginning(message: &Message) -> String {
+    let result = message.tool_results().next().map(|result| format!("result of {}", result.name));
+    let text = result.unwrap_or_else(|| one_line(&message.text()));
+    truncate_chars(&text, BEGINNING_CHARS_MAX)
 }
 
 fn why(is_whole: bool, is_summarised: bool, last: usize, number: u64, numbers: &[u64]) -> String {

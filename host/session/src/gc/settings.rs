@@ -19,6 +19,9 @@ pub(super) fn for_request(settings: &GcSettings, pinned: &[usize]) -> Value {
     json!({
         "threshold_percent": settings.threshold_percent.get(),
         "target_percent": settings.target_percent,
+        "pressure_percent": settings.pressure_percent,
+        "summarize_middle_turns": settings.summarize_middle_turns,
+        "summary_model": (!settings.summary_model.is_empty()).then_some(&settings.summary_model),
         "auto_trigger": settings.auto_trigger,
         "check_before_send": settings.check_before_send,
         "preserve_recent_turns": settings.preserve_recent_turns,

@@ -60,10 +60,10 @@ impl Session {
         if messages_restored + messages_whole == 0 {
             return Err(nothing());
         }
-        let (tokens_before, bytes_before) = (self.tokens_in_use(), self.bytes_in_use());
+        let (tokens_before, weight_before) = (self.tokens_in_use(), self.weight_in_use());
         let (collected, counted) =
             (std::mem::replace(&mut self.history, restored), self.gc.counted);
-        self.recount(tokens_before, bytes_before);
+        self.recount(tokens_before, weight_before);
         if let Err(error) = self.check_fits() {
             (self.history, self.gc.counted) = (collected, counted);
             return Err(error);

@@ -101,6 +101,8 @@ fn is_like(message: &Message, sent: &Message) -> bool {
             (&one.call_id, &one.name, one.is_error) == (&other.call_id, &other.name, other.is_error)
         }
         (Part::Text { .. }, Part::Text { .. }) | (Part::Data(_), Part::Data(_)) => true,
+        // A description of an image or file.
+        (Part::Data(data), Part::Text { .. }) => data.blob_id().is_some(),
         (part, sent) => part == sent,
     };
     message.role == sent.role

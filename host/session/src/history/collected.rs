@@ -39,24 +39,25 @@ impl HistoryEntry {
 }
 
 impl History {
-    /// Stops sending some messages, and puts a summary in front of the remaining ones. A cut
-    /// follows. `drop` are indices among the messages that are sent. If a check fails, nothing
-    /// changes.
+    /// Stops sending some messages, and puts a summary in their place: in front of the first prompt
+    /// that remains after the first of them. A cut follows. `drop` are ascending indices among the
+    /// messages that are sent. If a check fails, nothing changes.
     pub(crate) fn replace_with_summary(
         &mut self,
         drop: &[usize],
         summary: Option<Vec<Part>>,
     ) -> Result<(), HistoryError> {
-        let sent: Vec<usize> =
-            (0..self.entries.len()).filter(|at| self.entries[*at].is_sent()).collect();
+        let sent = self.sent_places();
         let gone: HashSet<usize> = drop.iter().filter_map(|at| sent.get(*at).copied()).collect();
         let mut entries = self.entries.clone();
         for at in &gone {
             Arc::make_mut(&mut entries[*at]).mark = Some(MessageMark::Collected);
         }
         if let Some(mut parts) = summary {
-            let first = entries.iter_mut().find(|entry| entry.is_sent());
-            let Some(first) = first.filter(|entry| entry.message.role == Role::User) else {
+            let from = gone.iter().copied().min().unwrap_or(0);
+            let is_place =
+                |entry: &&mut Arc<HistoryEntry>| entry.is_sent() && entry.message.is_prompt();
+            let Some(first) = entries[from..].iter_mut().find(is_place) else {
                 return Err(HistoryError::Summary);
             };
             parts.extend(first.sent_message().parts.iter().cloned());
@@ -69,6 +70,11 @@ impl History {
         collected.turns_forgotten = self.turns_forgotten;
         *self = collected;
         Ok(())
+    }
+
+    /// Returns the indices in the record of the messages that are sent.
+    pub(crate) fn sent_places(&self) -> Vec<usize> {
+        (0..self.entries.len()).filter(|at| self.entries[*at].is_sent()).collect()
     }
 
     /// Sends another message instead of the one at this index of the record, with the same role,

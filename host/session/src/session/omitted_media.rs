@@ -244,7 +244,8 @@ fn sets_to_try(shown: &[HistoryMedia], names_media: bool) -> Vec<Vec<String>> {
     sets
 }
 
-fn part_data(part: &Part) -> &[DataPart] {
+/// Returns the images, files and values of a part.
+pub(crate) fn part_data(part: &Part) -> &[DataPart] {
     match part {
         Part::Data(data) => std::slice::from_ref(data),
         Part::ToolResult(result) => &result.attachments,

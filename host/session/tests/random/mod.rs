@@ -5,8 +5,8 @@ use jaato_session::{GcSettings, NoAnswer, Random, SeededRandom, ToolState};
 use jaato_types::objects::ObjectsAdd;
 use jaato_types::permission_prompt::{PermissionAnswer, PermissionDecision as Is};
 use jaato_types::{
-    Condition, Delta, Error, ErrorKind, FinishReason, GcPlan, GcRequest, Message, Output, Part,
-    Usage,
+    CallId, Condition, Delta, Error, ErrorKind, FinishReason, GcChange, GcEdit, GcPlan, GcRequest,
+    Message, Output, Part, Usage,
 };
 use serde_json::{Map, Value, json};
 
@@ -120,7 +120,39 @@ pub fn any_plan(random: &SeededRandom, request: &GcRequest) -> GcPlan {
         1 => Some(Message::model(vec![Part::text("what was said before")])),
         _ => None,
     };
-    GcPlan { v: 1, drop, summary, note: None }
+    GcPlan { drop, summary, edits: any_edits(random, request), ..GcPlan::default() }
+}
+
+/// Creates arbitrary edits, mostly none.
+fn any_edits(random: &SeededRandom, request: &GcRequest) -> Vec<GcEdit> {
+    let count = if random.below(3) == 0 { random.below(3) } else { 0 };
+    let edit = |_| {
+        let change = match random.below(4) {
+            0 => GcChange::Shorten { bytes_max: random.below(2_000) },
+            1 => GcChange::Repeated { by: CallId::from("1") },
+            2 => GcChange::Describe { attachment: None, text: "an image".to_owned() },
+            _ => GcChange::Remove,
+        };
+        GcEdit::new(index(random, request.messages.len() + 1), index(random, 2), change)
+    };
+    (0..count).map(edit).collect()
+}
+
+/// Creates edits that shorten some results of finished turns that stay.
+fn fitting_edits(random: &SeededRandom, request: &GcRequest, kept: usize) -> Vec<GcEdit> {
+    let starts = request.messages.iter().enumerate().filter(|(_, message)| message.is_prompt());
+    let starts: Vec<usize> = starts.map(|(at, _)| at).collect();
+    let from = starts.get(kept).copied().unwrap_or(0);
+    let to = starts.last().copied().unwrap_or(0);
+    let mut edits = Vec::new();
+    for at in from..to {
+        for (part, one) in request.messages[at].parts.iter().enumerate() {
+            if matches!(one, Part::ToolResult(_)) && random.below(2) == 0 {
+                edits.push(GcEdit::new(at, part, GcChange::Shorten { bytes_max: 600 }));
+            }
+        }
+    }
+    edits
 }
 
 /// Creates a plan that drops some of the first turns completely.
@@ -130,7 +162,8 @@ fn whole_turns(random: &SeededRandom, request: &GcRequest) -> GcPlan {
     let kept = index(random, starts.len().max(1));
     let drop = (0..starts.get(kept).copied().unwrap_or(0)).collect();
     let summary = (random.below(3) == 0).then(|| Message::user("before: much"));
-    GcPlan { v: 1, drop, summary, note: Some("cleaned".to_owned()) }
+    let note = Some("cleaned".to_owned());
+    GcPlan { drop, summary, edits: fitting_edits(random, request, kept), note, ..GcPlan::default() }
 }
 
 /// Creates random gc settings.

@@ -18,7 +18,7 @@ use jaato_types::service::{ContextFacts, SessionFacts};
 use jaato_types::{Error, ErrorKind, PluginKind, ToolSpec};
 use serde_json::Value;
 
-pub use plan::check_plan;
+pub use plan::{apply_plan, check_plan};
 
 use crate::{FakeHost, LiveObjectCounts, PluginUnderTest};
 

@@ -2,13 +2,14 @@
 
 use std::collections::BTreeSet;
 
-use jaato_types::{GcPlan, Message, Role};
+use jaato_types::{GcChange, GcPlan, Message, Part, Role};
+use serde_json::{Map, Value};
 
 use super::{ConformanceVerdict, ensure};
 
 /// Checks that a plan can be applied to a history: the indices ascend and are in range, calls and
-/// results stay paired, the roles stay in order starting with a user message, and the last turn is
-/// complete.
+/// results stay paired, the roles stay in order starting with a user message, edits change parts
+/// that stay, and the last turn is complete.
 ///
 /// # Errors
 /// A description of the fault.
@@ -37,7 +38,74 @@ pub fn check_plan(messages: &[Message], plan: &GcPlan) -> ConformanceVerdict {
     let last = messages.iter().rposition(Message::is_prompt).unwrap_or(0);
     let lost = dropped.range(last..).next();
     ensure(lost.is_none(), || format!("message {lost:?} of the last turn is dropped"))?;
+    for edit in &plan.edits {
+        let (message, part) = (edit.message, edit.part);
+        let is_there = messages.get(message).is_some_and(|it| part < it.parts.len());
+        ensure(is_there && !dropped.contains(&message), || {
+            format!("the plan changes part {part} of message {message}, which does not stay")
+        })?;
+        ensure(message < last || edit.change == GcChange::Remove, || {
+            format!("the plan changes message {message} of the last turn")
+        })?;
+    }
     roles(messages.iter().enumerate().filter(|(at, _)| !dropped.contains(at)).map(|(_, it)| it))
+}
+
+/// Applies a plan that [`check_plan`] accepts, about as a session does, and returns the messages
+/// for the model. A shortened part becomes the beginning of its JSON.
+pub fn apply_plan(messages: &[Message], plan: &GcPlan) -> Vec<Message> {
+    let mut kept: Vec<Option<Message>> = messages.iter().cloned().map(Some).collect();
+    for edit in plan.edits.iter().filter(|edit| edit.change != GcChange::Remove) {
+        let message = kept.get_mut(edit.message).and_then(Option::as_mut);
+        if let Some(part) = message.and_then(|message| message.parts.get_mut(edit.part)) {
+            apply_change(part, &edit.change);
+        }
+    }
+    let mut removals: Vec<(usize, usize)> = plan
+        .edits
+        .iter()
+        .filter(|edit| edit.change == GcChange::Remove)
+        .map(|edit| (edit.message, edit.part))
+        .collect();
+    removals.sort_unstable();
+    for (message, part) in removals.into_iter().rev() {
+        if let Some(message) = kept.get_mut(message).and_then(Option::as_mut) {
+            message.parts.remove(part);
+        }
+    }
+    for at in &plan.drop {
+        kept[*at] = None;
+    }
+    if let Some(summary) = &plan.summary {
+        let from = plan.drop.first().copied().unwrap_or(0);
+        let prompt = kept[from..].iter_mut().flatten().find(|message| message.is_prompt());
+        if let Some(prompt) = prompt {
+            prompt.parts.splice(0..0, summary.parts.iter().cloned());
+        }
+    }
+    kept.into_iter().flatten().collect()
+}
+
+fn apply_change(part: &mut Part, change: &GcChange) {
+    let short = |text: String, bytes_max: usize| -> Map<String, Value> {
+        let text: String = text.chars().take(bytes_max / 2).collect();
+        Map::from_iter([("json".to_owned(), Value::String(text))])
+    };
+    match (change, part) {
+        (GcChange::Shorten { bytes_max }, Part::ToolResult(result)) => {
+            let json = Value::Object(std::mem::take(&mut result.content)).to_string();
+            result.content = short(json, usize::try_from(*bytes_max).unwrap_or(usize::MAX));
+        }
+        (GcChange::Repeated { by }, Part::ToolResult(result)) => {
+            result.content = short(format!("see {by}"), 100);
+        }
+        (GcChange::Describe { attachment: Some(at), text }, Part::ToolResult(result)) => {
+            result.attachments.remove(*at);
+            result.content.insert("attachment".to_owned(), Value::String(text.clone()));
+        }
+        (GcChange::Describe { text, .. }, part) => *part = Part::text(text.as_str()),
+        _ => {}
+    }
 }
 
 /// Checks that the first message is the user's, and that each answer without calls is followed by a
@@ -110,6 +178,20 @@ mod tests {
         check(&[3, 0], Err("do not ascend"));
         check(&[0, 0], Err("do not ascend"));
         check(&[8], Err("of 8"));
+    }
+
+    #[test]
+    fn plan_that_edits_a_missing_part_or_the_last_turn_is_refused() {
+        let check = |message: usize, part: usize, expected: &str| {
+            let change = GcChange::Shorten { bytes_max: 600 };
+            let edits = vec![jaato_types::GcEdit::new(message, part, change)];
+            let found = check_plan(&history(2), &GcPlan { edits, ..GcPlan::default() });
+            assert_eq!(found.err().unwrap_or_default(), expected);
+        };
+        check(2, 0, "");
+        check(2, 1, "the plan changes part 1 of message 2, which does not stay");
+        check(9, 0, "the plan changes part 0 of message 9, which does not stay");
+        check(6, 0, "the plan changes message 6 of the last turn");
     }
 
     #[test]
