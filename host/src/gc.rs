@@ -87,12 +87,11 @@ fn show(preview: &GcPreview) -> Result<(), CommandFailure> {
         vec![
             turn.turn.to_string(),
             turn.messages.to_string(),
-            turn.parts_shortened.to_string(),
             turn.tokens.to_string(),
             turn.why.clone(),
             visible::name(&turn.begins).into_owned(),
         ]
     };
     let rows: Vec<Vec<String>> = preview.turns.iter().map(row).collect();
-    report::table(&["turn", "messages", "shortened", "tokens", "why", "begins"], &rows)
+    report::table(&["turn", "messages", "tokens", "why", "begins"], &rows)
 }

@@ -43,6 +43,11 @@ pub struct Draft<'a> {
 }
 
 impl<'a> Draft<'a> {
+    /// Returns true if the user only wants to see what would go, so that nothing may cost anything.
+    pub fn is_preview(&self) -> bool {
+        self.request.is_preview
+    }
+
     /// Creates a plan that changes nothing.
     pub fn new(request: &'a GcRequest, settings: &'a PlanSettings) -> Self {
         Self {
@@ -114,11 +119,6 @@ impl<'a> Draft<'a> {
             *self.freed_by_edits.entry(edit.edit.message).or_default() += edit.freed;
             self.edits.push(edit);
         }
-    }
-
-    /// Returns true if the user only wants to see the plan.
-    pub fn is_preview(&self) -> bool {
-        self.request.is_preview
     }
 
     /// Returns the settings.

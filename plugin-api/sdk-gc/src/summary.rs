@@ -59,8 +59,8 @@ impl State for SummaryAccess {
 pub struct SummaryFailure(pub String);
 
 /// Asks a model for a summary of some turns: the model that `[gc] summary_model` names, or the
-/// session's. Returns `None` if there is nothing to summarise, if the user only wants to see the
-/// plan, or if no model is configured and the session's is an embedded one.
+/// session's. Returns `None` if there is nothing to summarise, or if no model is configured and the
+/// session's is an embedded one.
 pub async fn summarize_turns(
     host: &Reporter,
     draft: &Draft<'_>,

@@ -117,7 +117,6 @@ pub fn preview_json(preview: &GcPreview) -> Value {
         json!({
             "turn": turn.turn,
             "messages": turn.messages,
-            "parts_shortened": turn.parts_shortened,
             "tokens": turn.tokens,
             "why": turn.why,
             "begins": turn.begins,

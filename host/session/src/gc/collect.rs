@@ -11,7 +11,7 @@ use super::edits::EditedMessage;
 use super::plan::{self, PlanError};
 use super::{GC_FAILURES_MAX, Gc, GcAnswer, GcReport, json_bytes, settings};
 use crate::events::HOST;
-use crate::{AnswerDeadline, Cancel, MessageMark, Session};
+use crate::{AnswerDeadline, Cancel, HistoryEntry, MessageMark, Session};
 
 /// The longest gc note that is passed on, in characters. The user sees it as one line.
 const NOTE_CHARS_MAX: usize = 400;
@@ -156,14 +156,13 @@ impl Session {
         for EditedMessage { at, sent, .. } in edited {
             history.send_instead(at, sent).map_err(invalid)?;
         }
-        let is_summarised = plan.summary.is_some();
         let summary = plan.summary.map(|summary| summary.parts);
-        history.replace_with_summary(&plan.drop, summary).map_err(invalid)?;
+        history.replace_with_summary(&plan.drop, summary.clone()).map_err(invalid)?;
         self.begin_collection();
         self.history = history;
         self.settle_collected();
-        if is_summarised {
-            self.note_summary();
+        if let Some(summary) = summary {
+            self.note_summary(&summary);
         } else if !plan.drop.is_empty() {
             let gone = plan.drop.iter().map(|at| json_bytes(&messages[*at])).sum();
             self.note_removed_turns(gone);
@@ -216,9 +215,11 @@ impl Session {
     }
 
     /// Says after a summary which tool returns the messages that it replaces.
-    fn note_summary(&mut self) {
-        let entries = self.history.entries();
-        let first = entries.iter().position(|entry| entry.is_sent());
+    fn note_summary(&mut self, summary: &[Part]) {
+        let has_it = |entry: &Arc<HistoryEntry>| {
+            entry.is_sent() && entry.sent_message().parts.starts_with(summary)
+        };
+        let first = self.history.entries().iter().position(has_it);
         let (Some(tool), Some(first)) = (self.tool_for_collected(), first) else { return };
         let note = format!("{SUMMARY_NOTE}`{tool}` finds what they contain.]\n\n");
         self.put_in_front(first, Part::text(note), |text| text.starts_with(SUMMARY_NOTE));
@@ -253,9 +254,7 @@ impl Session {
         let (mut request, pinned) = self.gc_request(reason);
         request.is_preview = true;
         let plan = self.ask_for_plan(&*gc, &request, cancel).await?;
-        if !plan.drop.is_empty() || plan.summary.is_some() || !plan.edits.is_empty() {
-            plan::check(&request.messages, &plan, &pinned).map_err(plan_error)?;
-        }
+        plan::check(&request.messages, &plan, &pinned).map_err(plan_error)?;
         Ok((plan, request))
     }
 

@@ -146,7 +146,7 @@ fn attachment_of(edit: &GcEdit) -> Option<usize> {
     }
 }
 
-pub(super) fn part_weight(part: &Part) -> u64 {
+fn part_weight(part: &Part) -> u64 {
     message_weight(&Message { parts: vec![part.clone()], ..Message::default() })
 }
 

@@ -5,12 +5,14 @@ use std::collections::BTreeSet;
 use jaato_types::text::{one_line, truncate_chars};
 use jaato_types::{GcChange, GcEdit, GcPlan, GcReason, Message, Result, Role};
 
-use super::count::message_weight;
-use super::edits::part_weight;
+use super::json_bytes;
 use crate::{Cancel, Session};
 
 /// The beginning of a turn that is shown, in characters.
 const BEGINNING_CHARS_MAX: usize = 60;
+
+/// About the size of the line that is sent in place of a repeated result, in bytes.
+const REPEATED_BYTES: u64 = 200;
 
 /// What a gc would do if the user asked for room.
 #[derive(Debug, Clone, PartialEq)]
@@ -31,20 +33,18 @@ pub struct GcPreview {
     pub is_summarised: bool,
 }
 
-/// A turn of which something would go.
+/// A turn of which messages would go.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PlannedTurn {
     /// The number of the turn, counted from 1 since the session began.
     pub turn: u64,
     /// How many of its messages would go.
     pub messages: u64,
-    /// How many parts of its other messages would be sent shorter, or not at all.
-    pub parts_shortened: u64,
-    /// The tokens that would go, estimated.
+    /// Their tokens, estimated.
     pub tokens: u64,
     /// Why they would go.
     pub why: String,
-    /// The beginning of the first message of which something would go.
+    /// The beginning of the first of them.
     pub begins: String,
 }
 
@@ -56,21 +56,21 @@ impl Session {
     pub async fn preview_gc(&mut self, cancel: &Cancel) -> Result<GcPreview> {
         let (plan, request) = self.plan_for_preview(GcReason::Manual, cancel).await?;
         let settings = &self.gc.settings;
-        let (tokens_before, weight) = (self.tokens_in_use(), self.weight_in_use().max(1));
+        let (tokens_before, bytes) = (self.tokens_in_use(), self.bytes_in_use().max(1));
         let share = |of: u64| {
-            let tokens = u128::from(tokens_before) * u128::from(of) / u128::from(weight);
+            let tokens = u128::from(tokens_before) * u128::from(of) / u128::from(bytes);
             u64::try_from(tokens).unwrap_or(u64::MAX)
         };
-        let gone = |at: &usize| request.messages.get(*at).map_or(0, message_weight);
-        let freed: u64 = plan.drop.iter().map(gone).sum::<u64>()
-            + plan.edits.iter().map(|edit| freed_by(edit, &request.messages)).sum::<u64>();
-        let added = plan.summary.as_ref().map_or(0, message_weight);
+        let dropped = plan.drop.iter().map(|at| json_bytes(&request.messages[*at]));
+        let edited = plan.edits.iter().map(|edit| freed_by(edit, &request.messages));
+        let gone: u64 = dropped.chain(edited).sum();
+        let added = plan.summary.as_ref().map_or(0, json_bytes);
         Ok(GcPreview {
             source: self.gc_source(),
             context_limit: self.gc.limit,
             threshold_percent: settings.auto_trigger.then(|| settings.threshold_percent.get()),
             tokens_before,
-            tokens_after: tokens_before.saturating_sub(share(freed.saturating_sub(added))),
+            tokens_after: tokens_before.saturating_sub(share(gone.saturating_sub(added))),
             turns: self.planned_turns(&plan, &request.messages, share),
             is_summarised: plan.summary.is_some(),
         })
@@ -85,56 +85,75 @@ impl Session {
         let dropped: BTreeSet<usize> = plan.drop.iter().copied().collect();
         let numbers = self.history.sent_turn_numbers();
         let turns = super::plan::turns(messages);
-        let last = turns.len().saturating_sub(1);
-        let of_turn = |(place, (range, number)): (usize, (std::ops::Range<usize>, u64))| {
-            let going: Vec<usize> = range.clone().filter(|at| dropped.contains(at)).collect();
-            let edits = || {
-                let edits = plan.edits.iter();
-                edits.filter(|edit| range.contains(&edit.message) && !going.contains(&edit.message))
-            };
-            let mut changed: Vec<usize> =
-                going.iter().copied().chain(edits().map(|edit| edit.message)).collect();
-            changed.sort_unstable();
-            let is_prompt = |at: &&usize| messages[**at].role == Role::User;
-            let first = changed.iter().find(is_prompt).or(changed.first())?;
-            let freed = going.iter().map(|at| message_weight(&messages[*at])).sum::<u64>()
-                + edits().map(|edit| freed_by(edit, messages)).sum::<u64>();
+        let of_turn = |(range, number): (std::ops::Range<usize>, u64)| {
+            let going: Vec<&Message> =
+                range.clone().filter(|at| dropped.contains(at)).map(|at| &messages[at]).collect();
+            let first = going.iter().find(|it| it.role == Role::User).or(going.first())?;
+            let is_whole = going.len() == range.len();
             Some(PlannedTurn {
                 turn: number + 1,
                 messages: going.len() as u64,
-                parts_shortened: edits().count() as u64,
-                tokens: share(freed),
-                why: why((going.len(), range.len()), plan.summary.is_some(), last - place),
-                begins: truncate_chars(&one_line(&messages[*first].text()), BEGINNING_CHARS_MAX),
+                tokens: share(going.iter().map(json_bytes).sum()),
+                why: why(is_whole, plan.summary.is_some(), turns.len() - 1, number, &numbers),
+                begins: beginning(first),
             })
         };
-        let turns = turns.iter().cloned().zip(numbers.iter().copied());
-        turns.enumerate().filter_map(of_turn).collect()
+        let whole = turns.iter().cloned().zip(numbers.iter().copied()).filter_map(of_turn);
+        let of_edit = |edit: &GcEdit| {
+            let place = turns.iter().position(|turn| turn.contains(&edit.message))?;
+            let freed = freed_by(edit, messages);
+            (freed > 0).then(|| PlannedTurn {
+                turn: numbers.get(place).map_or(0, |number| number + 1),
+                messages: 1,
+                tokens: share(freed),
+                why: why_edited(&edit.change).to_owned(),
+                begins: beginning(&messages[edit.message]),
+            })
+        };
+        let mut planned: Vec<PlannedTurn> = whole.collect();
+        planned.extend(plan.edits.iter().filter_map(of_edit));
+        planned.sort_by_key(|planned| planned.turn);
+        planned
     }
 }
 
-/// Estimates how much smaller an edit makes its part.
+/// Returns the bytes that an edit frees, as the gc proposes it.
 fn freed_by(edit: &GcEdit, messages: &[Message]) -> u64 {
     let part = messages.get(edit.message).and_then(|message| message.parts.get(edit.part));
-    let whole = part.map_or(0, part_weight);
-    match &edit.change {
-        GcChange::Shorten { bytes_max } => whole.saturating_sub(*bytes_max),
-        GcChange::Describe { text, .. } => whole.saturating_sub(text.len() as u64),
-        _ => whole,
+    let bytes = part.map_or(0, json_bytes);
+    let left = match &edit.change {
+        GcChange::Shorten { bytes_max } => *bytes_max,
+        GcChange::Describe { text, .. } => text.len() as u64,
+        GcChange::Repeated { .. } => REPEATED_BYTES,
+        GcChange::Remove => 0,
+        GcChange::Unknown => bytes,
+    };
+    bytes.saturating_sub(left)
+}
+
+fn why_edited(change: &GcChange) -> &'static str {
+    match change {
+        GcChange::Shorten { .. } => "sent as head and tail",
+        GcChange::Describe { .. } => "sent as its description",
+        GcChange::Repeated { .. } => "a later call returned it again",
+        GcChange::Remove => "an earlier summary",
+        GcChange::Unknown => "an unknown change",
     }
 }
 
-/// Explains why this many of a turn's messages would go, or parts of them.
-fn why((going, all): (usize, usize), is_summarised: bool, later: usize) -> String {
-    let age = match later {
+fn beginning(message: &Message) -> String {
+    let result = message.tool_results().next().map(|result| format!("result of {}", result.name));
+    let text = result.unwrap_or_else(|| one_line(&message.text()));
+    truncate_chars(&text, BEGINNING_CHARS_MAX)
+}
+
+fn why(is_whole: bool, is_summarised: bool, last: usize, number: u64, numbers: &[u64]) -> String {
+    let place = numbers.iter().position(|known| *known == number).unwrap_or(0);
+    let age = match last.saturating_sub(place) {
         1 => "1 turn came after it".to_owned(),
         later => format!("{later} turns came after it"),
     };
-    let what = match going {
-        0 => "long results and repeated reads of an old turn",
-        going if going == all => "old turn",
-        _ => "part of an old turn",
-    };
-    let summary = if is_summarised && going > 0 { "; a summary takes its place" } else { "" };
+    let what = if is_whole { "old turn" } else { "part of an old turn" };
+    let summary = if is_summarised { "; a summary takes its place" } else { "" };
     format!("{what}: {age}{summary}")
 }
