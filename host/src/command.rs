@@ -5,8 +5,8 @@ use std::sync::Arc;
 use clap::Args;
 use jaato_runtime::registry::CommandStatus;
 use jaato_runtime::session_loop::Cancel;
-use jaato_runtime::types::Output;
 use jaato_runtime::types::hooks::WordChoice;
+use jaato_runtime::types::{Error, Output};
 use jaato_runtime::{ListedCommand, Runtime, SessionOptions, visible};
 use serde_json::{Value, json};
 
@@ -183,4 +183,28 @@ async fn run_plugin_command(
     conversation::end_tasks(&session, view).await;
     runtime.close_session(session.id()).await;
     Ok(answer?)
+}
+
+/// Runs a command without a user, for `doctor`, and returns its text or its error. Returns `None`
+/// if no plugin offers the command.
+pub async fn answer_text(
+    runtime: &Runtime,
+    name: &str,
+    arguments: Value,
+) -> Result<Option<Result<String, Error>>, CommandFailure> {
+    if runtime.registry().command(name).is_none() {
+        return Ok(None);
+    }
+    let cancel = Cancel::new();
+    let view = View::start(OutputForm::Text, cancel.clone());
+    let options = SessionOptions::unattended(Arc::clone(&view) as _);
+    let mut session = runtime.session_for_calls(options)?;
+    let answer = runtime.command(&mut session, name, arguments, &cancel).await;
+    let shown = view.finish(&cancel).await;
+    runtime.close_session(session.id()).await;
+    shown?;
+    Ok(Some(answer.map(|answer| {
+        let text = answer.content.get("result").and_then(Value::as_str);
+        text.unwrap_or_default().to_owned()
+    })))
 }

@@ -5,16 +5,20 @@ use std::time::Duration;
 use jaato_runtime::registry::PluginStatus;
 use jaato_runtime::types::{API_VERSION, Error};
 use jaato_runtime::{ModelState, Runtime, places, visible};
+use serde_json::json;
 
 use crate::args::GlobalArgs;
 use crate::exit::{CommandFailure, CommandResult, Exit, exit_of};
-use crate::{grant, mcp, report, start};
+use crate::{command, grant, mcp, report, start};
 
 /// The memory needed to load the default model, in bytes.
 const MEMORY_WANTED_BYTES: u64 = 6 << 30;
 
 /// The longest wait for a model's server. The user is waiting, and a working server is faster.
 const SERVER_WAIT: Duration = Duration::from_secs(5);
+
+/// The command of the shipped plugin that searches the web.
+const WEB_SEARCH: &str = "web-search";
 
 /// Reports what is found and what is missing. Fails if the configured model could not do a task.
 pub async fn doctor(global: GlobalArgs) -> CommandResult {
@@ -25,6 +29,9 @@ pub async fn doctor(global: GlobalArgs) -> CommandResult {
     plugins(&runtime)?;
     for (at, line) in mcp::states(&runtime).await?.iter().enumerate() {
         print_finding(if at == 0 { "mcp servers" } else { "" }, line.trim_start_matches("MCP: "))?;
+    }
+    for (at, line) in web_search(&runtime).await?.iter().enumerate() {
+        print_finding(if at == 0 { "web search" } else { "" }, line)?;
     }
     let checked = models(&runtime).await?;
     programs()?;
@@ -102,6 +109,15 @@ fn plugins(runtime: &Runtime) -> Result<(), CommandFailure> {
         }
     }
     Ok(())
+}
+
+/// Names the search service in use, and how to get a better one. Empty without the plugin.
+async fn web_search(runtime: &Runtime) -> Result<Vec<String>, CommandFailure> {
+    let text = match command::answer_text(runtime, WEB_SEARCH, json!({})).await? {
+        None => return Ok(Vec::new()),
+        Some(answer) => answer.unwrap_or_else(|error| format!("it failed: {}", error.message)),
+    };
+    Ok(text.lines().map(str::to_owned).collect())
 }
 
 /// Lists the models, and checks whether the configured one can be used.

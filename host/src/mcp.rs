@@ -1,17 +1,13 @@
 //! `jaato mcp`: the command `mcp` of the plugin for servers, with its answer as text.
 
-use std::sync::Arc;
-
-use jaato_runtime::session_loop::Cancel;
-use jaato_runtime::{Runtime, SessionOptions};
+use jaato_runtime::Runtime;
 use jaato_template::shell_word;
-use serde_json::{Value, json};
+use serde_json::json;
 
-use crate::args::{GlobalArgs, OutputForm};
+use crate::args::GlobalArgs;
 use crate::command::{self, AnswerForm};
 use crate::exit::{CommandFailure, CommandResult};
 use crate::terminal;
-use crate::view::View;
 
 /// The plugin's command.
 const COMMAND: &str = "mcp";
@@ -36,23 +32,12 @@ pub async fn mcp(global: GlobalArgs, words: &[String]) -> CommandResult {
 /// Returns the state of each server for `doctor`, one line each. Empty without servers.
 /// Servers that are down are started first, with a short wait.
 pub async fn states(runtime: &Runtime) -> Result<Vec<String>, CommandFailure> {
-    if runtime.registry().command(COMMAND).is_none() {
-        return Ok(Vec::new());
-    }
-    let cancel = Cancel::new();
-    let view = View::start(OutputForm::Text, cancel.clone());
-    let options = SessionOptions::unattended(Arc::clone(&view) as _);
-    let mut session = runtime.session_for_calls(options)?;
     let asked = json!({ "action": "status" });
-    let answer = runtime.command(&mut session, COMMAND, asked, &cancel).await;
-    let shown = view.finish(&cancel).await;
-    runtime.close_session(session.id()).await;
-    shown?;
-    let content = match answer {
-        Ok(answer) => answer.content,
-        Err(error) => return Ok(vec![format!("the MCP plugin failed: {}", error.message)]),
+    let text = match command::answer_text(runtime, COMMAND, asked).await? {
+        None => return Ok(Vec::new()),
+        Some(Ok(text)) => text,
+        Some(Err(error)) => return Ok(vec![format!("the MCP plugin failed: {}", error.message)]),
     };
-    let text = content.get("result").and_then(Value::as_str).unwrap_or_default();
     let lines: Vec<String> = text.lines().map(|line| line.trim().to_owned()).collect();
     // The first line counts them.
     let has_some = lines.len() > 1;

@@ -96,7 +96,17 @@ fn title_and_subject(
     match preview.map(|preview| preview.changes.as_slice()) {
         Some([change]) => (edit_title(change), PromptSubject::Edit),
         Some(changes @ [_, ..]) => (edits_title(changes), PromptSubject::Edit),
-        Some([]) | None => (format!("Use `{tool}`?"), PromptSubject::Arguments),
+        Some([]) | None => (arguments_title(facts), PromptSubject::Arguments),
+    }
+}
+
+/// Names the host of a call that reads from one host.
+fn arguments_title(facts: &PolicyCall<'_>) -> String {
+    let is_plain =
+        |host: &str| host.bytes().all(|it| it.is_ascii_alphanumeric() || b".-:".contains(&it));
+    match facts.hosts().as_slice() {
+        [host] if facts.annotations.read_only && is_plain(host) => format!("Read from {host}?"),
+        _ => format!("Use `{}`?", facts.tool),
     }
 }
 

@@ -547,6 +547,12 @@ keys! {
         path: Option<PathBuf> = None, row().variables(&["LEDGER_PATH"]).users_own();
     }
 
+    section web: WebSettings, "What plugins may read from the web." {
+        /// Hosts that plugins may read although their addresses are not public: names or addresses,
+        /// without ports.
+        private_hosts: Vec<String> = Vec::new(), row().users_own();
+    }
+
     section terminals: TerminalSettings, "Who may see the terminals of models." {
         /// Let the same user see a model's terminals and type into them (`jaato shell`).
         join: bool = true, row().users_own();

@@ -37,7 +37,7 @@ fn unknown_key_without_a_similar_key_lists_the_known_keys() {
             unknown key `tools.colour` (user ROOT/user/config/config.toml:2)
             hint: known here: `enabled`, `offered`, `disabled`, `first`, `core_tokens_max`, `cli.pass`
             unknown key `colour` (user ROOT/user/config/config.toml:1)
-            hint: known here: `model`, `provider`, `fallback`, `offline`, `environment`, `plugin_dirs`, `local`, `plugins`, `tools`, `session`, `sessions`, `permissions`, `caps`, `gc`, `ledger`, `terminals`, `prompt`, `models`, `providers`"#]],
+            hint: known here: `model`, `provider`, `fallback`, `offline`, `environment`, `plugin_dirs`, `local`, `plugins`, `tools`, `session`, `sessions`, `permissions`, `caps`, `gc`, `ledger`, `web`, `terminals`, `prompt`, `models`, `providers`"#]],
     );
 }
 

@@ -86,6 +86,7 @@ fn later_layers_win_and_each_value_names_its_origin() {
         gc.deadline_ms = 10000                        # built-in
         ledger.enabled = true                         # built-in
         ledger.path = (not set)                       # built-in
+        web.private_hosts = []                        # built-in
         terminals.join = true                         # built-in
         prompt.file = "/p.md"                         # variable JAATO_PROMPT_FILE
     "#]].assert_eq(&shown.concat());

@@ -99,7 +99,12 @@ fn post(url: &str) -> Result<OutgoingRequest, Error> {
         return Err(unusable(&"it names a server without encryption"));
     }
     request.redirects = RedirectPolicy::Refuse;
-    request.limits = ExchangeLimits { answer: WAIT, idle: WAIT, body_bytes_max: ANSWER_BYTES_MAX };
+    request.limits = ExchangeLimits {
+        answer: WAIT,
+        idle: WAIT,
+        body_bytes_max: ANSWER_BYTES_MAX,
+        ..ExchangeLimits::default()
+    };
     Ok(request)
 }
 

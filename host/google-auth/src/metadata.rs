@@ -36,7 +36,12 @@ pub(crate) async fn request_machine_token(
     };
     request.headers.insert(FLAVOR, HeaderValue::from_static("Google"));
     request.redirects = RedirectPolicy::Refuse;
-    request.limits = ExchangeLimits { answer: WAIT, idle: WAIT, body_bytes_max: ANSWER_BYTES_MAX };
+    request.limits = ExchangeLimits {
+        answer: WAIT,
+        idle: WAIT,
+        body_bytes_max: ANSWER_BYTES_MAX,
+        ..ExchangeLimits::default()
+    };
     let proxies = Proxies::none();
     let client =
         Client::new(HttpClientSettings { network, proxies, ..HttpClientSettings::default() });

@@ -3,6 +3,7 @@
 use std::error::Error;
 use std::io;
 
+use crate::servers::NotPublicError;
 use crate::{HttpError, MaskedUrl, is_loopback};
 
 /// Converts an error that occurred before any answer.
@@ -24,6 +25,9 @@ pub(crate) fn error_before_answer(
     if error.is_timeout() {
         let phase = crate::RequestPhase::Connect;
         return HttpError::Timeout { url, phase, after: connect_timeout };
+    }
+    if let Some(NotPublicError(address)) = find_cause(&error) {
+        return HttpError::NotPublic { url, address: Some(*address) };
     }
     if chain(&error).any(|cause| cause.to_string() == "dns error") {
         return HttpError::Lookup { url, proxy };

@@ -7,11 +7,14 @@ use std::time::Duration;
 use reqwest::header::{self, HeaderMap, HeaderName};
 use reqwest::{Method, Url};
 use tokio::sync::OnceCell;
+use tokio::time::Instant;
 
 use crate::proxy::ProxyRoute;
+use crate::response::wait_until;
+use crate::servers::CheckingResolver;
 use crate::{
-    HttpError, MaskedUrl, OutgoingRequest, Proxies, RedirectPolicy, RedirectProblem, RequestPhase,
-    Response, cause, tls,
+    HttpError, MaskedUrl, OutgoingRequest, Proxies, ReachableServers, RedirectPolicy,
+    RedirectProblem, RequestPhase, Response, cause, tls,
 };
 
 /// Longest wait for a connection (name, address, proxy and TLS together). A host that does not
@@ -46,16 +49,32 @@ pub struct HttpClientSettings {
     pub proxies: Proxies,
     /// Longest wait for a connection.
     pub connect_timeout: Duration,
+    /// The servers that it may reach.
+    pub servers: ReachableServers,
+    /// Whether it checks the certificates of servers.
+    pub certificates: CertificateCheck,
+}
+
+/// Whether a client checks the certificates of servers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CertificateCheck {
+    /// Only certificates that the system trusts are accepted.
+    System,
+    /// Any certificate is accepted. For requests without secrets, if the user agreed.
+    Skipped,
 }
 
 impl Default for HttpClientSettings {
-    /// Online, `jaato/VERSION`, proxies from the process's variables, 5 s to connect.
+    /// Online, `jaato/VERSION`, proxies from the process's variables, 5 s to connect, any server,
+    /// with a check of its certificate.
     fn default() -> Self {
         Self {
             user_agent: concat!("jaato/", env!("CARGO_PKG_VERSION")).to_owned(),
             network: NetworkAccess::Online,
             proxies: Proxies::from_variables(|name| std::env::var(name).ok()),
             connect_timeout: CONNECT_TIMEOUT,
+            servers: ReachableServers::Any,
+            certificates: CertificateCheck::System,
         }
     }
 }
@@ -102,13 +121,17 @@ impl Client {
         }
         let mut headers = request.all_headers();
         let mut visited = vec![request.url.clone()];
+        let deadline = request.limits.total.map(|total| (Instant::now() + total, total));
         loop {
             let url = &visited[visited.len() - 1];
-            let answer = self.exchange(&request, url, headers.clone()).await?;
+            if let ReachableServers::Public(servers) = &self.inner.settings.servers {
+                servers.check_url(url, &self.inner.settings.proxies.route()?)?;
+            }
+            let answer = self.exchange(&request, url, headers.clone(), deadline).await?;
             let refuse =
                 |problem| HttpError::Redirect { url: MaskedUrl::new(&request.url), problem };
             let Some(target) = target(&request, url, &answer).map_err(refuse)? else {
-                return Response::new(answer, request.limits);
+                return Response::new(answer, &request, deadline);
             };
             if visited.contains(&target) {
                 return Err(refuse(RedirectProblem::Loop));
@@ -128,6 +151,7 @@ impl Client {
         request: &OutgoingRequest,
         url: &Url,
         headers: HeaderMap,
+        deadline: Option<(Instant, Duration)>,
     ) -> Result<reqwest::Response, HttpError> {
         let engine = self.engine(url).await?;
         let mut builder = engine.client.request(request.method.clone(), url.clone());
@@ -138,9 +162,9 @@ impl Client {
             builder = builder.body(request.body.clone());
         }
         let masked = MaskedUrl::new(url);
-        let Ok(answer) = tokio::time::timeout(request.limits.answer, builder.send()).await else {
-            let (phase, after) = (RequestPhase::Answer, request.limits.answer);
-            return Err(HttpError::Timeout { url: masked, phase, after });
+        let (wait, after) = wait_until(deadline, request.limits.answer);
+        let Ok(answer) = tokio::time::timeout(wait, builder.send()).await else {
+            return Err(HttpError::Timeout { url: masked, phase: RequestPhase::Answer, after });
         };
         answer.map_err(|error| {
             let proxy = engine.route.proxy_of(url).map(|proxy| MaskedUrl::new(&proxy));
@@ -161,6 +185,10 @@ impl Client {
         if !needs_tls {
             let make = async || HttpEngine::new(&inner.settings, tls::without_roots()?);
             return inner.plain.get_or_try_init(make).await;
+        }
+        if inner.settings.certificates == CertificateCheck::Skipped {
+            let make = async || HttpEngine::new(&inner.settings, tls::without_checks()?);
+            return inner.secure.get_or_try_init(make).await;
         }
         let make = async || {
             let roots = tokio::task::spawn_blocking(tls::with_system_roots).await;
@@ -188,6 +216,10 @@ impl HttpEngine {
             .redirect(reqwest::redirect::Policy::none())
             .retry(reqwest::retry::never())
             .no_proxy();
+        if let ReachableServers::Public(servers) = &settings.servers {
+            let (servers, route) = (servers.clone(), route.clone());
+            builder = builder.dns_resolver(CheckingResolver { servers, route });
+        }
         for proxy in route.reqwest_proxies().map_err(set_up)? {
             builder = builder.proxy(proxy);
         }
@@ -216,7 +248,10 @@ fn target(
     }
     let mut to = from.join(&location).map_err(|_| bad())?;
     to.set_fragment(None);
+    let is_elsewhere =
+        request.redirects == RedirectPolicy::SameHost && to.host_str() != from.host_str();
     match (from.scheme(), to.scheme()) {
+        ("http" | "https", "http" | "https") if is_elsewhere => return Ok(None),
         (_, "https") | ("http", "http") => {}
         ("https", "http") => return Err(RedirectProblem::Downgrade(MaskedUrl::new(&to))),
         _ => return Err(bad()),

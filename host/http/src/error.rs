@@ -1,6 +1,7 @@
 //! Errors of requests: kinds, retry classes, texts and hints.
 
 use std::fmt;
+use std::net::IpAddr;
 use std::time::Duration;
 
 use jaato_types::Retry;
@@ -42,6 +43,13 @@ pub enum HttpError {
         url: MaskedUrl,
         /// The proxy on the way, if any.
         proxy: Option<MaskedUrl>,
+    },
+    /// The host is not on the public internet, and the client may only reach public servers.
+    NotPublic {
+        /// The requested URL.
+        url: MaskedUrl,
+        /// The address that was refused, if the name was looked up.
+        address: Option<IpAddr>,
     },
     /// No connection could be established.
     Connect {
@@ -120,6 +128,7 @@ pub enum HttpErrorKind {
     BadProxy,
     SetUp,
     Lookup,
+    NotPublic,
     Connect,
     Tls,
     Timeout,
@@ -173,6 +182,7 @@ impl HttpError {
             Self::BadProxy { .. } => HttpErrorKind::BadProxy,
             Self::SetUp { .. } => HttpErrorKind::SetUp,
             Self::Lookup { .. } => HttpErrorKind::Lookup,
+            Self::NotPublic { .. } => HttpErrorKind::NotPublic,
             Self::Connect { .. } => HttpErrorKind::Connect,
             Self::Tls { .. } => HttpErrorKind::Tls,
             Self::Timeout { .. } => HttpErrorKind::Timeout,
@@ -202,6 +212,7 @@ impl HttpError {
             | Self::BadUrl { .. }
             | Self::BadProxy { .. }
             | Self::SetUp { .. }
+            | Self::NotPublic { .. }
             | Self::Tls { .. }
             | Self::Redirect { .. }
             | Self::Status { .. }
@@ -223,6 +234,10 @@ impl HttpError {
             }
             Self::Lookup { .. } => {
                 "check the network and the name; behind a proxy set `HTTPS_PROXY`"
+            }
+            Self::NotPublic { .. } => {
+                "if it should be reached, the user adds the host to `private_hosts` under `[web]` in \
+                 their own `config.toml`"
             }
             Self::Connect { .. } => "check that the server runs; behind a proxy set `HTTPS_PROXY`",
             Self::Tls { .. } => {
@@ -264,6 +279,12 @@ impl fmt::Display for HttpError {
             }
             Self::Lookup { url, proxy: None } => {
                 write!(f, "cannot reach `{url}`: no address is known for its host")
+            }
+            Self::NotPublic { url, address: Some(address) } => {
+                write!(f, "cannot reach `{url}`: its address {address} is not public")
+            }
+            Self::NotPublic { url, address: None } => {
+                write!(f, "cannot reach `{url}`: its host is not public")
             }
             Self::Connect { url, proxy: Some(proxy), reason, .. } => {
                 write!(f, "cannot connect to `{url}` through the proxy `{proxy}`: {reason}")

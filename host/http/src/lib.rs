@@ -7,6 +7,8 @@
 //! - Creating a [`Client`] takes microseconds. Certificates are read at the first `https` request.
 //! - A client with [`NetworkAccess::Offline`] refuses each request before any name is looked up.
 //! - No error text contains a URL's user, password or query ([`MaskedUrl`]).
+//! - A client for [`ReachableServers::Public`] connects only to addresses that it checked, even
+//!   after redirects.
 //! - Dropping a future or a [`Response`] ends the exchange.
 //!
 //! ```
@@ -28,23 +30,27 @@
 mod body;
 mod cause;
 mod client;
+mod decode;
 mod error;
 mod mask;
 mod own_machine;
 mod proxy;
+mod public_addresses;
 mod request;
 mod response;
+mod servers;
 mod tls;
 
 pub use body::FileBody;
 pub use bytes::Bytes;
-pub use client::{Client, HttpClientSettings, NetworkAccess};
+pub use client::{CertificateCheck, Client, HttpClientSettings, NetworkAccess};
 pub use error::{HttpError, HttpErrorKind, RedirectProblem, RequestPhase};
 pub use jaato_types::Retry;
 pub use mask::MaskedUrl;
 pub use own_machine::is_loopback;
 pub use proxy::Proxies;
-pub use request::{ByteRange, ExchangeLimits, OutgoingRequest, RedirectPolicy};
+pub use request::{BodyDecoding, ByteRange, ExchangeLimits, OutgoingRequest, RedirectPolicy};
 pub use reqwest::header::{self, HeaderMap, HeaderName, HeaderValue};
 pub use reqwest::{Method, StatusCode, Url};
 pub use response::{ContentRange, Response};
+pub use servers::{NameLookup, NameLookupFuture, PublicServers, ReachableServers};

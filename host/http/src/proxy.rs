@@ -138,6 +138,12 @@ impl ProxyRoute {
         both.map(|proxy| Ok(proxy?.no_proxy(direct.clone()))).collect()
     }
 
+    /// Returns true if a proxy runs on this host.
+    pub(crate) fn is_proxy(&self, host: &str) -> bool {
+        let is_host = |url: &Url| url.host_str().is_some_and(|it| it.eq_ignore_ascii_case(host));
+        [&self.http, &self.https].into_iter().flatten().any(is_host)
+    }
+
     /// Returns the proxy for a request, by the same rules as the library.
     pub(crate) fn proxy_of(&self, url: &Url) -> Option<Url> {
         let proxy = if url.scheme() == "https" { &self.https } else { &self.http };

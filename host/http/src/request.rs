@@ -4,7 +4,7 @@ use std::fmt;
 use std::time::Duration;
 
 use bytes::Bytes;
-use reqwest::header::{HeaderMap, HeaderValue, RANGE};
+use reqwest::header::{ACCEPT_ENCODING, HeaderMap, HeaderValue, RANGE};
 use reqwest::{Method, Url};
 
 use crate::{FileBody, HttpError, MaskedUrl};
@@ -26,6 +26,8 @@ pub struct OutgoingRequest {
     pub range: ByteRange,
     /// The handling of redirects.
     pub redirects: RedirectPolicy,
+    /// The handling of compressed bodies.
+    pub decoding: BodyDecoding,
     /// The limits on time and size.
     pub limits: ExchangeLimits,
 }
@@ -37,6 +39,19 @@ pub enum RedirectPolicy {
     Follow,
     /// A redirect is an error, for requests whose URL or headers hold a secret for one server.
     Refuse,
+    /// Redirects of plain reads are followed on the same host. A redirect to another host is the
+    /// answer, so that the caller can decide about the host.
+    SameHost,
+}
+
+/// Whether a compressed body is decompressed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum BodyDecoding {
+    /// The body is returned as the server sent it.
+    AsSent,
+    /// The client asks for gzip, and returns the decompressed body. The limit on its size counts
+    /// decompressed bytes.
+    Decompress,
 }
 
 /// A part of a resource, in bytes from 0.
@@ -57,17 +72,20 @@ pub struct ExchangeLimits {
     pub answer: Duration,
     /// Longest wait for the next bytes of the body.
     pub idle: Duration,
+    /// Longest time for the whole exchange, with redirects and the body.
+    pub total: Option<Duration>,
     /// Maximum bytes of a body.
     pub body_bytes_max: u64,
 }
 
 impl Default for ExchangeLimits {
-    /// 60 s for an answer, 30 s of silence, 16 MiB. Enough for APIs, and larger downloads set their
-    /// own limits.
+    /// 60 s for an answer, 30 s of silence, 16 MiB, no limit in total. Enough for APIs, and larger
+    /// downloads set their own limits.
     fn default() -> Self {
         Self {
             answer: Duration::from_secs(60),
             idle: Duration::from_secs(30),
+            total: None,
             body_bytes_max: 16 * 1024 * 1024,
         }
     }
@@ -89,6 +107,7 @@ impl OutgoingRequest {
             file: None,
             range: ByteRange::Whole,
             redirects: RedirectPolicy::Follow,
+            decoding: BodyDecoding::AsSent,
             limits: ExchangeLimits::default(),
         })
     }
@@ -101,6 +120,9 @@ impl OutgoingRequest {
     /// Returns the headers to send.
     pub(crate) fn all_headers(&self) -> HeaderMap {
         let mut headers = self.headers.clone();
+        if self.decoding == BodyDecoding::Decompress {
+            headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("gzip"));
+        }
         let range = match self.range {
             ByteRange::Whole => return headers,
             ByteRange::From(first) => format!("bytes={first}-"),

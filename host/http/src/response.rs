@@ -1,24 +1,32 @@
 //! A response: status, headers and a body that is read piece by piece.
 
+use std::fmt;
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
-use reqwest::header::{CONTENT_RANGE, HeaderMap, RETRY_AFTER};
+use reqwest::header::{CONTENT_ENCODING, CONTENT_RANGE, HeaderMap, RETRY_AFTER};
 use reqwest::{StatusCode, Url};
+use tokio::time::Instant;
 
-use crate::{ExchangeLimits, HttpError, MaskedUrl, RequestPhase, cause};
+use crate::decode::{BodyDecoder, DecodeProblem};
+use crate::{
+    BodyDecoding, ExchangeLimits, HttpError, MaskedUrl, OutgoingRequest, RequestPhase, cause,
+};
 
 /// Longest wait to accept from a server's `retry-after`. More is a mistake or an attack.
 const RETRY_AFTER_MAX: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// A response with an unread body. Dropping it ends the connection.
-#[derive(Debug)]
 pub struct Response {
     inner: reqwest::Response,
     url: MaskedUrl,
     limits: ExchangeLimits,
     received: u64,
     expected: Option<u64>,
+    decoder: BodyDecoder,
+    /// When the whole exchange must be over, and the time that it had.
+    deadline: Option<(Instant, Duration)>,
+    is_finished: bool,
 }
 
 /// The part of the resource in a `206` response.
@@ -32,16 +40,31 @@ pub struct ContentRange {
     pub total: Option<u64>,
 }
 
+impl fmt::Debug for Response {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Response").field("inner", &self.inner).finish_non_exhaustive()
+    }
+}
+
 impl Response {
     /// Creates a response. Rejects a body whose announced length exceeds the limit, before reading
     /// any of it.
-    pub(crate) fn new(inner: reqwest::Response, limits: ExchangeLimits) -> Result<Self, HttpError> {
-        let url = MaskedUrl::new(inner.url());
+    pub(crate) fn new(
+        inner: reqwest::Response,
+        request: &OutgoingRequest,
+        deadline: Option<(Instant, Duration)>,
+    ) -> Result<Self, HttpError> {
+        let (url, limits) = (MaskedUrl::new(inner.url()), request.limits);
         let expected = inner.content_length();
         if expected.is_some_and(|bytes| bytes > limits.body_bytes_max) {
             return Err(HttpError::TooLarge { url, bytes_max: limits.body_bytes_max });
         }
-        Ok(Self { inner, url, limits, received: 0, expected })
+        let decoder = match request.decoding {
+            BodyDecoding::AsSent => BodyDecoder::Plain,
+            BodyDecoding::Decompress => decoder_for(&inner, &url, limits)?,
+        };
+        let (received, is_finished) = (0, false);
+        Ok(Self { inner, url, limits, received, expected, decoder, deadline, is_finished })
     }
 
     /// Returns the status. Any status is an answer.
@@ -85,13 +108,37 @@ impl Response {
         Err(HttpError::Status { url: self.url, status, retry_after })
     }
 
-    /// Reads the next bytes of the body as sent (without decompression), or `None` at its end.
-    /// Dropping a waiting `chunk` loses nothing.
+    /// Reads the next bytes of the body, or `None` at its end. Dropping a waiting `chunk` loses
+    /// nothing.
     pub async fn chunk(&mut self) -> Result<Option<Bytes>, HttpError> {
-        let next = tokio::time::timeout(self.limits.idle, self.inner.chunk()).await;
-        let Ok(next) = next else {
-            let (phase, after) = (RequestPhase::Body, self.limits.idle);
-            return Err(HttpError::Timeout { url: self.url.clone(), phase, after });
+        loop {
+            let Some(sent) = self.next_sent().await? else {
+                // The body of a `HEAD` is empty, however it is encoded.
+                if std::mem::replace(&mut self.is_finished, true) || self.received == 0 {
+                    return Ok(None);
+                }
+                let rest = self.decoder.finish().map_err(|problem| self.decode_error(problem))?;
+                return Ok((!rest.is_empty()).then(|| rest.into()));
+            };
+            if matches!(self.decoder, BodyDecoder::Plain) {
+                return Ok(Some(sent));
+            }
+            let piece = self.decoder.push(&sent).map_err(|problem| self.decode_error(problem))?;
+            if !piece.is_empty() {
+                return Ok(Some(piece.into()));
+            }
+        }
+    }
+
+    /// Reads the next bytes of the body as sent.
+    async fn next_sent(&mut self) -> Result<Option<Bytes>, HttpError> {
+        let (wait, after) = wait_until(self.deadline, self.limits.idle);
+        let Ok(next) = tokio::time::timeout(wait, self.inner.chunk()).await else {
+            return Err(HttpError::Timeout {
+                url: self.url.clone(),
+                phase: RequestPhase::Body,
+                after,
+            });
         };
         let chunk = next.map_err(|error| {
             cause::error_in_body(error, self.url.clone(), self.received, self.expected)
@@ -100,10 +147,21 @@ impl Response {
             self.received += chunk.len() as u64;
         }
         if self.received > self.limits.body_bytes_max {
-            let bytes_max = self.limits.body_bytes_max;
-            return Err(HttpError::TooLarge { url: self.url.clone(), bytes_max });
+            return Err(self.decode_error(DecodeProblem::TooLarge));
         }
         Ok(chunk)
+    }
+
+    fn decode_error(&self, problem: DecodeProblem) -> HttpError {
+        let url = self.url.clone();
+        match problem {
+            DecodeProblem::TooLarge => {
+                HttpError::TooLarge { url, bytes_max: self.limits.body_bytes_max }
+            }
+            DecodeProblem::Invalid(reason) => {
+                HttpError::Transfer { url, reason: format!("cannot decompress the body: {reason}") }
+            }
+        }
     }
 
     /// Reads the whole body into memory, within the request's limit.
@@ -113,6 +171,36 @@ impl Response {
             body.extend_from_slice(&chunk);
         }
         Ok(body.freeze())
+    }
+}
+
+/// Returns the decoder for the encoding that the server used.
+fn decoder_for(
+    inner: &reqwest::Response,
+    url: &MaskedUrl,
+    limits: ExchangeLimits,
+) -> Result<BodyDecoder, HttpError> {
+    let encoding = inner.headers().get(CONTENT_ENCODING);
+    let encoding = String::from_utf8_lossy(encoding.map_or(b"", |value| value.as_bytes()));
+    BodyDecoder::for_encoding(&encoding, limits.body_bytes_max).ok_or_else(|| {
+        let encoding: String = encoding.chars().filter(|it| !it.is_control()).take(40).collect();
+        let reason = format!("the body has the encoding `{encoding}`, which was not requested");
+        HttpError::Transfer { url: url.clone(), reason }
+    })
+}
+
+/// Returns how long to wait: at most `longest`, and not beyond the deadline. The second value is
+/// the time to name in an error.
+pub(crate) fn wait_until(
+    deadline: Option<(Instant, Duration)>,
+    longest: Duration,
+) -> (Duration, Duration) {
+    match deadline {
+        Some((at, total)) => {
+            let rest = at.saturating_duration_since(Instant::now());
+            if rest < longest { (rest, total) } else { (longest, longest) }
+        }
+        None => (longest, longest),
     }
 }
 

@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use rustls::{ClientConfig, RootCertStore};
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+use rustls::{ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme};
 use rustls_platform_verifier::BuilderVerifierExt;
 
 use crate::HttpError;
@@ -18,6 +20,53 @@ pub(crate) fn with_system_roots() -> Result<ClientConfig, HttpError> {
 /// loopback works on a machine without any certificates.
 pub(crate) fn without_roots() -> Result<ClientConfig, HttpError> {
     Ok(builder()?.with_root_certificates(RootCertStore::empty()).with_no_client_auth())
+}
+
+/// Accepts any certificate. Reads nothing.
+pub(crate) fn without_checks() -> Result<ClientConfig, HttpError> {
+    let config = builder()?.dangerous().with_custom_certificate_verifier(Arc::new(AnyCertificate));
+    Ok(config.with_no_client_auth())
+}
+
+/// Accepts every certificate and every signature.
+#[derive(Debug)]
+struct AnyCertificate;
+
+impl ServerCertVerifier for AnyCertificate {
+    fn verify_server_cert(
+        &self,
+        _: &CertificateDer<'_>,
+        _: &[CertificateDer<'_>],
+        _: &ServerName<'_>,
+        _: &[u8],
+        _: UnixTime,
+    ) -> Result<ServerCertVerified, rustls::Error> {
+        Ok(ServerCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        _: &[u8],
+        _: &CertificateDer<'_>,
+        _: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        Ok(HandshakeSignatureValid::assertion())
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        _: &[u8],
+        _: &CertificateDer<'_>,
+        _: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        Ok(HandshakeSignatureValid::assertion())
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        rustls::crypto::ring::default_provider()
+            .signature_verification_algorithms
+            .supported_schemes()
+    }
 }
 
 fn builder() -> Result<rustls::ConfigBuilder<ClientConfig, rustls::WantsVerifier>, HttpError> {

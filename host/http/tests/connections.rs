@@ -187,7 +187,7 @@ const CERTIFICATE: &str = include_str!("support/localhost.pem");
 const KEY: &str = include_str!("support/localhost.key.pem");
 
 /// Starts a server with that certificate.
-fn secure_server() -> u16 {
+pub(crate) fn secure_server() -> u16 {
     let certificate = CertificateDer::from_pem_slice(CERTIFICATE.as_bytes()).unwrap();
     let key = PrivateKeyDer::from_pem_slice(KEY.as_bytes()).unwrap();
     let provider = Arc::new(rustls::crypto::ring::default_provider());

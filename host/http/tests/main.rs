@@ -5,3 +5,4 @@ mod connections;
 mod exchange;
 mod redirects;
 mod support;
+mod web;

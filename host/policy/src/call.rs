@@ -7,6 +7,12 @@ use serde_json::Value;
 
 use crate::{PathsResolved, ToolDefinition};
 
+/// The shipped tool that reads from the web.
+const WEB_FETCH: &str = "web_fetch";
+
+/// The arguments with which it skips a check.
+const UNCHECKED_ARGUMENTS: [&str; 2] = ["insecure", "no_proxy"];
+
 /// The facts of one call.
 #[derive(Debug, Clone, Copy)]
 pub struct PolicyCall<'a> {
@@ -150,5 +156,13 @@ impl PolicyCall<'_> {
     pub(crate) fn is_harmless_tool(&self) -> bool {
         let promises = self.annotations;
         promises.read_only || !(promises.destructive || promises.open_world)
+    }
+
+    /// Returns true if the call reads from the web without the check of the server's certificate,
+    /// or without the user's proxy. No answer or rule about its host allows that.
+    pub(crate) fn skips_web_checks(&self) -> bool {
+        let is_set = |name| self.arguments.get(name).and_then(Value::as_bool) == Some(true);
+        let is_fetch = self.source == PluginSource::Shipped && self.tool.as_str() == WEB_FETCH;
+        is_fetch && UNCHECKED_ARGUMENTS.into_iter().any(is_set)
     }
 }

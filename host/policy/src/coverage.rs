@@ -70,7 +70,8 @@ pub(crate) fn covers_whole(when: &RuleConditions, facts: &PolicyFacts<'_>) -> bo
     // anything with its arguments.
     let is_known = facts.call.source == PluginSource::Shipped
         && facts.touched.is_complete()
-        && facts.call.has_known_paths();
+        && facts.call.has_known_paths()
+        && !facts.call.skips_web_checks();
     if !is_known || facts.shell.is_some() {
         return false;
     }

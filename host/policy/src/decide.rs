@@ -14,13 +14,14 @@ pub fn decide(rules: &Rules, call: &PolicyCall<'_>) -> Decision {
 }
 
 pub(crate) fn deciding_rule(rules: &Rules, facts: &PolicyFacts<'_>) -> RuleRef {
-    let steps: [fn(&Rules, &PolicyFacts<'_>) -> Option<RuleRef>; 7] = [
+    let steps: [fn(&Rules, &PolicyFacts<'_>) -> Option<RuleRef>; 8] = [
         denying_rule,
         typed_call_rule,
         unclear_call_rule,
         plan_start_rule,
         session_grant_rule,
         file_rule,
+        web_read_rule,
         annotation_rule,
     ];
     let mut steps = steps.iter();
@@ -122,6 +123,21 @@ fn file_rule(rules: &Rules, facts: &PolicyFacts<'_>) -> Option<RuleRef> {
             let accepts = rules.mode == PolicyMode::AcceptEdits && edits::is_inside_edit(facts);
             accepts.then(|| RuleRef::unwritten(RuleId::ModeAcceptEdits))
         })
+}
+
+/// Asks before a shipped tool, which needs no permission otherwise, reads from a host that the user
+/// has not allowed, or reads without the usual checks. A page can tell a model to send data to any
+/// host as a part of a URL.
+fn web_read_rule(_: &Rules, facts: &PolicyFacts<'_>) -> Option<RuleRef> {
+    if facts.call.source != PluginSource::Shipped || facts.touched.hosts.is_empty() {
+        return None;
+    }
+    let id = match facts.call.skips_web_checks() {
+        true => RuleId::UncheckedRead,
+        false => RuleId::NewHost,
+    };
+    let needs_permission = !(facts.call.annotations.read_only || facts.call.auto_approval);
+    (!needs_permission).then(|| RuleRef::unwritten(id))
 }
 
 /// Allows shipped tools by their annotations.

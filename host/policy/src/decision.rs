@@ -45,6 +45,14 @@ impl Decision {
             RuleId::ModeAcceptEdits => {
                 "mode `accept-edits` allows changes to files in the workspace".to_owned()
             }
+            RuleId::UncheckedRead => {
+                "the call skips the check of the server's certificate, or the user's proxy"
+                    .to_owned()
+            }
+            RuleId::NewHost => format!(
+                "{} is new in this session, and a page may tell a model to send data there",
+                quote_all(&call.hosts())
+            ),
             RuleId::ReadOnly => {
                 format!("tool `{tool}` is read-only, and plugin `{plugin}` is shipped with jaato")
             }
@@ -116,6 +124,11 @@ impl Decision {
             }
         }
     }
+}
+
+fn quote_all(names: &[String]) -> String {
+    let quoted: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
+    quoted.join(", ")
 }
 
 /// Explains a rule of a file: its text, its place, and the part of the call that it matched.

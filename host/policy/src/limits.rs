@@ -42,6 +42,8 @@ pub fn file_limits(
             | RuleId::FileUnclear
             | RuleId::ModeStartPlan
             | RuleId::FileAsk
+            | RuleId::UncheckedRead
+            | RuleId::NewHost
             | RuleId::FileDefaultDeny
             | RuleId::FileDefaultAsk
             | RuleId::UnprovenPromise

@@ -104,7 +104,10 @@ impl CallPattern {
             }
             Self::Host(host) => {
                 let TouchedNames { paths, hosts } = TouchedNames::from_facts(facts);
-                paths.is_empty() && !hosts.is_empty() && hosts.iter().all(|named| named == host)
+                paths.is_empty()
+                    && !facts.call.skips_web_checks()
+                    && !hosts.is_empty()
+                    && hosts.iter().all(|named| named == host)
             }
             Self::Terminal(name) => terminal_of(facts.call) == Some(name),
             Self::Tool => true,

@@ -48,6 +48,10 @@ pub enum RuleId {
     FileAllow,
     /// The session's mode allows changes of files inside the workspace.
     ModeAcceptEdits,
+    /// The call reads from the web without a check that usually protects it.
+    UncheckedRead,
+    /// The call reads from a host for which the user has not been asked in this session.
+    NewHost,
     /// The tool is read-only and of a shipped plugin.
     ReadOnly,
     /// The tool asks to run without a prompt and is of a shipped plugin.
@@ -103,6 +107,8 @@ impl RuleId {
             Self::FileAsk => "file.ask",
             Self::FileAllow => "file.allow",
             Self::ModeAcceptEdits => "mode.accept_edits",
+            Self::UncheckedRead => "ask.unchecked_read",
+            Self::NewHost => "ask.new_host",
             Self::ReadOnly => "shipped.read_only",
             Self::AutoApproval => "shipped.auto_approval",
             Self::FileDefaultDeny => "file.default_deny",
@@ -135,6 +141,8 @@ impl RuleId {
             Self::FileUnclear
             | Self::ModeStartPlan
             | Self::FileAsk
+            | Self::UncheckedRead
+            | Self::NewHost
             | Self::FileDefaultAsk
             | Self::UnprovenPromise
             | Self::Silence => RuleOutcome::Ask,
@@ -160,6 +168,8 @@ impl RuleId {
             | Self::FileDefaultAsk
             | Self::FileDefaultAllow
             | Self::OwnCall
+            | Self::UncheckedRead
+            | Self::NewHost
             | Self::ReadOnly
             | Self::AutoApproval
             | Self::UnprovenPromise

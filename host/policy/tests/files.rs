@@ -105,6 +105,7 @@ fn schema() -> Value {
             "path": string(json!("write")), "source_path": string(json!("write")),
             "destination_path": string(json!("write")), "root": string(json!("search_root")),
             "pattern": string(json!("pattern")), "url": string(json!("host")),
+            "insecure": { "type": "boolean" }, "no_proxy": { "type": "boolean" },
             "command": string(json!("command")), "args": many("command"),
             "input": string(json!("command")), "session_id": text(), "text": text(),
             "operations": { "type": "array", "items": operation },
@@ -329,6 +330,47 @@ fn path_rules_deny_paths_in_commands_but_never_allow_commands() {
         check(&rules, &Scene::shell(unclear), "ask file.unclear user.toml:1");
     }
     check(&rules, &Scene::shell("ls ~"), "allow option.yes");
+}
+
+/// A call of the shipped tool that reads from the web.
+fn web_fetch(arguments: Value) -> Scene {
+    let annotations = Annotations { read_only: true, ..Annotations::default() };
+    Scene { annotations, ..Scene::new("web_fetch", arguments) }
+}
+
+#[test]
+fn host_that_is_new_to_the_session_asks_until_the_user_allows_it() {
+    let fetch = |url: &str| web_fetch(json!({ "url": url }));
+    let mut rules = user("allow host docs.rs\ndeny host evil.org");
+    check(&rules, &fetch("https://docs.rs/x"), "allow file.allow user.toml:1");
+    check(&rules, &fetch("https://evil.org/x"), "deny file.deny user.toml:2");
+    check(&rules, &fetch("https://a.example/x"), "ask ask.new_host");
+    let scene = fetch("https://a.example/x");
+    let [exact, host] = &proposals(&rules, &scene.call())[..] else { panic!() };
+    assert!(matches!(exact, CallPattern::Exact { .. }));
+    assert_eq!(*host, CallPattern::Host("a.example".to_owned()));
+    let answer = PermissionDecision::AllowInSession;
+    rules.remember(SessionRule::new(&scene.call(), answer, host.clone()));
+    check(&rules, &fetch("https://a.example/other?x=1"), "allow session.always");
+    check(&rules, &fetch("https://b.example/"), "ask ask.new_host");
+    rules.allow_all = true;
+    check(&rules, &fetch("https://b.example/"), "allow option.yes");
+}
+
+#[test]
+fn web_read_without_checks_asks_whatever_is_allowed_about_its_host() {
+    let mut rules = user("allow host docs.rs");
+    let plain = web_fetch(json!({ "url": "https://docs.rs/" }));
+    let host = CallPattern::Host("docs.rs".to_owned());
+    rules.remember(SessionRule::new(&plain.call(), PermissionDecision::AllowInSession, host));
+    check(&rules, &plain, "allow session.always");
+    for argument in ["insecure", "no_proxy"] {
+        let unchecked = web_fetch(json!({ "url": "https://docs.rs/", argument: true }));
+        check(&rules, &unchecked, "ask ask.unchecked_read");
+        assert_eq!(proposals(&rules, &unchecked.call()).len(), 1);
+        let checked = web_fetch(json!({ "url": "https://docs.rs/", argument: false }));
+        check(&rules, &checked, "allow session.always");
+    }
 }
 
 #[test]

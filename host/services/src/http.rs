@@ -14,7 +14,7 @@ use jaato_http::{
 };
 use jaato_instances::NetworkActivityCallback;
 use jaato_loader::EngineServiceAnswer;
-use jaato_types::http::HttpRequest;
+use jaato_types::http::{HttpPurpose, HttpRequest};
 use jaato_types::{Error, ErrorKind, Frame, PluginName};
 use parking_lot::Mutex;
 use serde_json::{Map, Value};
@@ -26,6 +26,7 @@ use crate::credentials::{
 use crate::key_commands::KeyCommands;
 use crate::request_bodies::RequestBodies;
 use crate::scrub::SecretScrubber;
+use crate::web::WebClients;
 
 /// Default time to wait for the answer's head and for each further piece.
 const WAIT: Duration = Duration::from_secs(120);
@@ -64,12 +65,16 @@ impl RunningHttpRequests {
 }
 
 /// What a request needs from the host and from its call.
-type HttpRequestContext<'a> =
-    (&'a Client, &'a RunningHttpRequests, &'a Arc<RequestBodies>, &'a Arc<KeyCommands>);
+type HttpRequestContext<'a> = (
+    (&'a Client, &'a WebClients),
+    &'a RunningHttpRequests,
+    &'a Arc<RequestBodies>,
+    &'a Arc<KeyCommands>,
+);
 
 /// Answers one request of a plugin. The waiting call is kept alive by each piece that arrives.
 pub fn answer_request(
-    (client, requests, bodies, commands): HttpRequestContext<'_>,
+    ((client, web), requests, bodies, commands): HttpRequestContext<'_>,
     plugin: &PluginName,
     credentials: &Arc<PluginCredentials>,
     frame: &[u8],
@@ -77,12 +82,22 @@ pub fn answer_request(
 ) -> BoxFuture<'static, Result<EngineServiceAnswer, Error>> {
     let asked = parse_request(frame);
     let begun = requests.begin(plugin);
-    let (client, bodies, credentials) =
-        (client.clone(), Arc::clone(bodies), Arc::clone(credentials));
+    let (client, web, bodies, credentials) =
+        (client.clone(), web.clone(), Arc::clone(bodies), Arc::clone(credentials));
     let commands = Arc::clone(commands);
     Box::pin(async move {
         let (asked, bytes) = asked?;
         let place = begun?;
+        if asked.purpose == HttpPurpose::Web {
+            let response = web.send(&asked, &bytes).await?;
+            let mut head = response_head(&response, false, None);
+            head.insert("url".to_owned(), response.url().as_str().into());
+            return Ok(stream_answer(head, (response, place), None, alive));
+        }
+        if asked.purpose != HttpPurpose::Api || asked.insecure || asked.no_proxy {
+            let text = "`insecure` and `no_proxy` need the purpose `web`";
+            return Err(bad_request(&text));
+        }
         let (variable, is_required) = (asked.credential.clone(), asked.credential_required);
         let run = |line: String, whose: String| {
             let commands = Arc::clone(&commands);
@@ -110,18 +125,25 @@ pub fn answer_request(
         }
         let scrubber =
             grant.as_ref().and_then(|grant| SecretScrubber::for_secret(grant.secret.reveal()));
-        if let Some(alive) = &alive {
-            alive();
-        }
         let head = response_head(&response, grant.is_some(), scrubber.as_ref());
         let is_failure = response.status().as_u16() >= FIRST_FAILURE;
         let scrubber = scrubber.filter(|_| is_failure);
-        let held = (response, place);
-        Ok(EngineServiceAnswer::StreamWith(
-            head,
-            Box::new(Box::pin(response_body_stream(held, scrubber, alive))),
-        ))
+        Ok(stream_answer(head, (response, place), scrubber, alive))
     })
+}
+
+/// Returns the answer with the body as a stream.
+fn stream_answer(
+    head: Map<String, Value>,
+    held: (Response, OwnedSemaphorePermit),
+    scrubber: Option<SecretScrubber>,
+    alive: Option<NetworkActivityCallback>,
+) -> EngineServiceAnswer {
+    if let Some(alive) = &alive {
+        alive();
+    }
+    let body = response_body_stream(held, scrubber, alive);
+    EngineServiceAnswer::StreamWith(head, Box::new(Box::pin(body)))
 }
 
 /// Parses a request and its body, if the body came with it.
@@ -172,7 +194,8 @@ fn build_request(
         None => request.body = bytes.into(),
     }
     let wait = asked.timeout_ms.map_or(WAIT, |ms| Duration::from_millis(ms).min(WAIT_MAX));
-    request.limits = ExchangeLimits { answer: wait, idle: wait, body_bytes_max: BODY_BYTES_MAX };
+    let body_bytes_max = BODY_BYTES_MAX;
+    request.limits = ExchangeLimits { answer: wait, idle: wait, total: None, body_bytes_max };
     if asked.credential.is_some() {
         request.redirects = RedirectPolicy::Refuse;
     }
@@ -196,7 +219,7 @@ fn add_credential(
     Ok(grant)
 }
 
-fn header(name: &str, value: &str) -> Result<(HeaderName, HeaderValue), Error> {
+pub(crate) fn header(name: &str, value: &str) -> Result<(HeaderName, HeaderValue), Error> {
     let wrong = |what: &str| bad_request(&format!("the header `{name}` {what}"));
     let known = HeaderName::from_bytes(name.as_bytes()).map_err(|_| wrong("has no usable name"))?;
     if HOST_HEADERS.contains(&known.as_str()) {
@@ -289,16 +312,17 @@ fn response_body_stream(
     })
 }
 
-fn bad_request(what: &dyn std::fmt::Display) -> Error {
+pub(crate) fn bad_request(what: &dyn std::fmt::Display) -> Error {
     Error::new(ErrorKind::InvalidArguments, what.to_string())
 }
 
-fn to_error(error: &HttpError) -> Error {
+pub(crate) fn to_error(error: &HttpError) -> Error {
     let kind = match error.kind() {
         HttpErrorKind::BadUrl => ErrorKind::InvalidArguments,
         HttpErrorKind::BadProxy | HttpErrorKind::SetUp => ErrorKind::Configuration,
         HttpErrorKind::Timeout => ErrorKind::Timeout,
         HttpErrorKind::TooLarge => ErrorKind::LimitReached,
+        HttpErrorKind::NotPublic => ErrorKind::PermissionDenied,
         HttpErrorKind::Offline
         | HttpErrorKind::Lookup
         | HttpErrorKind::Connect

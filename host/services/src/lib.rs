@@ -37,6 +37,7 @@ mod shared;
 mod store;
 mod stored_keys;
 mod unfinished_work;
+mod web;
 mod workspace_trust;
 mod wrong_type;
 

@@ -19,6 +19,7 @@ use crate::key_commands::KeyCommands;
 use crate::secrets::PluginSecrets;
 use crate::sessions::OpenSessions;
 use crate::store::PluginStores;
+use crate::web::WebClients;
 use crate::workspace_trust::WorkspaceTrust;
 
 /// The state that every call of every plugin may use.
@@ -27,8 +28,10 @@ pub struct SharedServices {
     pub(crate) folders: UserFolders,
     /// The grants of plugins.
     pub(crate) grants: Arc<GrantTable>,
-    /// The HTTP client for all requests of plugins.
+    /// The HTTP client for requests of plugins.
     pub(crate) http: Client,
+    /// The HTTP clients for their reads from the web.
+    pub(crate) web: WebClients,
     /// The open sessions.
     pub(crate) sessions: OpenSessions,
     /// The running requests of plugins.
@@ -74,6 +77,7 @@ impl SharedServices {
         let network =
             if setup.config.offline { NetworkAccess::Offline } else { NetworkAccess::Online };
         let http = Client::new(HttpSettings { network, ..HttpSettings::default() });
+        let web = WebClients::new(network, &setup.config.web.private_hosts);
         let key_commands = Arc::new(KeyCommands::new(supervisor.clone(), &setup.variables));
         let session_id = setup.variables.get("JAATO_SESSION_ID");
         Self {
@@ -81,6 +85,7 @@ impl SharedServices {
             grants: Arc::clone(&setup.grants),
             assets: Assets::new(setup, supervisor, http.clone()).ok(),
             http,
+            web,
             sessions: OpenSessions::default(),
             counts: CountsInWork::default(),
             requests: RunningHttpRequests::default(),

@@ -174,6 +174,7 @@ fn each_value_is_shown_with_the_layer_that_it_came_from() {
         gc.deadline_ms = 10000                        # built-in
         ledger.enabled = true                         # built-in
         ledger.path = (not set)                       # built-in
+        web.private_hosts = []                        # built-in
         terminals.join = true                         # built-in
         prompt.file = (not set)                       # built-in
     "#]].assert_eq(&house.clean(&output.stdout));

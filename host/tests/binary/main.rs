@@ -115,6 +115,8 @@ mod unusual;
 mod unwritable;
 mod vendors;
 mod view_image;
+mod web_fetch;
+mod web_search;
 mod widths;
 mod woken;
 mod work;

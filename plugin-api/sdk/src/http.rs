@@ -5,7 +5,8 @@ use std::fmt;
 use std::time::Duration;
 
 use jaato_types::http::{
-    HTTP_BODY, HTTP_REQUEST, HttpAnswer, HttpBody, HttpBodyAnswer, HttpRequest,
+    HTTP_BODY, HTTP_CREDENTIAL, HTTP_REQUEST, HttpAnswer, HttpBody, HttpBodyAnswer, HttpCredential,
+    HttpCredentialAnswer, HttpPurpose, HttpRequest,
 };
 use jaato_types::{Error, ErrorKind, FRAME_BYTES_MAX, Result};
 
@@ -48,6 +49,24 @@ impl Reporter {
             HttpRequest { method: method.to_owned(), url: url.into(), ..HttpRequest::default() };
         HttpRequestBuilder { host: self.clone(), request, body: Vec::new(), parts: Vec::new() }
     }
+
+    /// Returns true if the user has set a credential of the plugin's description, named by its
+    /// variable, and the plugin may use it.
+    ///
+    /// # Errors
+    /// `invalid_arguments` if the description has no such credential.
+    pub async fn has_credential(&self, variable: &str) -> Result<bool> {
+        let request = HttpCredential { variable: variable.to_owned() };
+        Ok(self.service::<HttpCredentialAnswer>(HTTP_CREDENTIAL, &request).await?.is_set)
+    }
+
+    /// Creates a read from anywhere on the public web, with the restrictions of
+    /// [`HttpPurpose::Web`]. [`HttpRequestBuilder::timeout`] limits the whole exchange.
+    pub fn web(&self, url: impl Into<String>) -> HttpRequestBuilder {
+        let mut builder = self.http("GET", url);
+        builder.request.purpose = HttpPurpose::Web;
+        builder
+    }
 }
 
 impl HttpRequestBuilder {
@@ -73,6 +92,19 @@ impl HttpRequestBuilder {
     pub fn required_credential(mut self, variable: &str) -> Self {
         self.request.credential_required = true;
         self.credential(variable)
+    }
+
+    /// Accepts any certificate of the server. Only for [`Reporter::web`], and only if the user
+    /// agreed.
+    pub fn insecure(mut self) -> Self {
+        self.request.insecure = true;
+        self
+    }
+
+    /// Goes to the server directly, without the user's proxy. Only for [`Reporter::web`].
+    pub fn no_proxy(mut self) -> Self {
+        self.request.no_proxy = true;
+        self
     }
 
     /// Sets the maximum wait for the response's head, and for each piece of its body.
@@ -182,6 +214,12 @@ impl HttpResponse {
     /// Returns all headers. Their names are in lower case.
     pub fn headers(&self) -> &[(String, String)] {
         &self.head.headers
+    }
+
+    /// Returns the URL that answered, after redirects. Empty unless the request was made by
+    /// [`Reporter::web`].
+    pub fn url(&self) -> &str {
+        &self.head.url
     }
 
     /// Returns true if the host sent the requested credential with the request.

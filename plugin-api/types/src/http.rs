@@ -12,10 +12,16 @@ crate::operations::service_operations! { $ http_operations, None, passed_on;
     request HTTP_REQUEST "http.request": HttpRequest + bytes => HttpAnswer + stream;
     /// Assembles a request body piece by piece, for a request that names it.
     body HTTP_BODY "http.body": HttpBody + bytes => HttpBodyAnswer;
+    /// Returns whether the user has set a credential of the plugin's description.
+    [reads] credential HTTP_CREDENTIAL "http.credential": HttpCredential => HttpCredentialAnswer;
 }
 
 /// The maximum size of an assembled body, in bytes: 200 MiB, which is two blobs.
 pub const HTTP_BODY_BYTES_MAX: u64 = 200 * 1024 * 1024;
+
+/// The maximum size of a response with the purpose [`HttpPurpose::Web`], in bytes after
+/// decompression: 10 MiB.
+pub const HTTP_WEB_BYTES_MAX: u64 = 10 * 1024 * 1024;
 
 /// The maximum number of bodies that one context may have begun and not sent. They take up disk
 /// space.
@@ -49,6 +55,24 @@ pub struct HttpBodyAnswer {
 
 crate::operations::made_by_host!(HttpBodyAnswer(body: u64, bytes: u64));
 
+/// A credential of the plugin's description.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HttpCredential {
+    /// Its variable.
+    pub variable: String,
+}
+
+/// Whether a credential can be used.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct HttpCredentialAnswer {
+    /// Whether the user has set it, and the plugin may use it.
+    #[serde(default)]
+    pub is_set: bool,
+}
+
+crate::operations::made_by_host!(HttpCredentialAnswer(is_set: bool));
+
 /// An HTTP request. A response with any status is a success. Only a missing response is an error.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HttpRequest {
@@ -75,6 +99,39 @@ pub struct HttpRequest {
     /// The number of the assembled body to send instead of the bytes of the frame.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub body: Option<u64>,
+    /// Which servers the request may reach, and what it may contain.
+    #[serde(default, skip_serializing_if = "HttpPurpose::is_api")]
+    pub purpose: HttpPurpose,
+    /// Whether any certificate of the server is accepted. Only with the purpose `web`.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub insecure: bool,
+    /// Whether the request goes to the server directly, without the user's proxy. Only with the
+    /// purpose `web`.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub no_proxy: bool,
+}
+
+/// The purpose of a request.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum HttpPurpose {
+    /// A request to a server that the plugin or the user's configuration names.
+    #[default]
+    Api,
+    /// A read from anywhere on the public web: a `GET` or `HEAD` without body, credential, cookies
+    /// and referrer. The host refuses addresses that are not public, unless the user named the
+    /// host, and checks the address again after each redirect. It decompresses the body. It follows
+    /// redirects on the same host only: a redirect to another host is the response. The timeout
+    /// limits the whole exchange, and a response has at most [`HTTP_WEB_BYTES_MAX`].
+    Web,
+}
+
+impl HttpPurpose {
+    /// Returns true for [`HttpPurpose::Api`].
+    pub fn is_api(&self) -> bool {
+        *self == Self::Api
+    }
 }
 
 /// The head of a response. Its body is the stream with this handle.
@@ -89,6 +146,10 @@ pub struct HttpAnswer {
     /// Whether the host knew the requested credential and sent it.
     #[serde(default)]
     pub with_credential: bool,
+    /// The URL that answered, after redirects. Empty unless the purpose is `web`, because other
+    /// URLs may contain a key.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub url: String,
     /// The stream of the body.
     pub handle: u64,
 }

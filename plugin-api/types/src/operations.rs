@@ -224,6 +224,7 @@ mod tests {
             "blob.get",
             "store.get",
             "store.list",
+            "http.credential",
             "count",
             "session.history",
             "environment.describe",

@@ -25,9 +25,61 @@ pub fn truncate_bytes(text: &str, bytes_max: usize) -> String {
     format!("{}…", text[..end].trim_end())
 }
 
+/// Removes characters without a visible form, which can hide instructions or change the order of
+/// the text. Joiners stay between letters of scripts that need them.
+pub fn without_invisible(text: &str) -> String {
+    let mut visible = String::with_capacity(text.len());
+    for letter in text.chars() {
+        let is_kept = match letter {
+            '\n' | '\t' => true,
+            '\u{200c}' | '\u{200d}' => visible.chars().next_back().is_some_and(takes_joiner),
+            other => !is_invisible(other),
+        };
+        if is_kept {
+            visible.push(letter);
+        }
+    }
+    visible
+}
+
+/// Returns true if a joiner may follow a letter: not in Latin scripts, and not a second one.
+fn takes_joiner(letter: char) -> bool {
+    letter as u32 > 0x2ff && !matches!(letter, '\u{200c}' | '\u{200d}')
+}
+
+fn is_invisible(letter: char) -> bool {
+    letter.is_control()
+        || matches!(letter,
+            // Soft hyphen, joiners, marks and overrides of the direction, invisible operators.
+            '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}'..='\u{1160}' | '\u{17b4}'..='\u{17b5}'
+            | '\u{180b}'..='\u{180f}' | '\u{200b}' | '\u{200e}'..='\u{200f}'
+            | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{3164}' | '\u{feff}'
+            | '\u{ffa0}' | '\u{fff9}'..='\u{fffb}'
+            // Tags, and selectors that can encode a hidden text.
+            | '\u{e0000}'..='\u{e0fff}')
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn invisible_characters_are_removed() {
+        assert_eq!(
+            without_invisible("a\u{200b}b\u{202e}c\u{2066}d\u{feff}e\u{ad}f\u{1b}[31m\n\tg"),
+            "abcdef[31m\n\tg"
+        );
+        let tags: String =
+            "ignore".chars().map(|it| char::from_u32(0xe0000 + it as u32).unwrap()).collect();
+        assert_eq!(without_invisible(&format!("x{tags}y\u{e0100}")), "xy");
+    }
+
+    #[test]
+    fn joiners_stay_only_where_scripts_need_them() {
+        assert_eq!(without_invisible("می\u{200c}خواهم"), "می\u{200c}خواهم");
+        assert_eq!(without_invisible("a\u{200c}b\u{200d}c"), "abc");
+        assert_eq!(without_invisible("می\u{200c}\u{200c}\u{200d}خ"), "می\u{200c}خ");
+    }
 
     #[test]
     fn one_line_collapses_spaces_and_removes_control_characters() {

@@ -11,6 +11,7 @@ use jaato_types::execution::EnvironmentPart;
 use jaato_types::file_change::{FileChangeKind, HunkLineKind};
 use jaato_types::files::*;
 use jaato_types::hooks::{GuardAnswer, Hook, ToolCallOrigin};
+use jaato_types::http::HttpPurpose;
 use jaato_types::large::LargeRequestKind;
 use jaato_types::model::ObjectVisibility;
 use jaato_types::permission_prompt::{PermissionDecision, PromptSubject};
@@ -122,6 +123,7 @@ fn unknown_instructions_are_refused_with_the_known_words() {
     is_refused::<StoreOwner>(json!(WORD), "`person` or `workspace`");
     is_refused::<OutputStream>(json!(WORD), "`stdout` or `stderr`");
     is_refused::<PermissionDecision>(json!(WORD), "`allow_once`");
+    is_refused::<HttpPurpose>(json!(WORD), "`api` or `web`");
 }
 
 #[test]

@@ -520,6 +520,9 @@ fn other_services(shapes: &mut Shapes) {
     shapes.add(&AttachRequest { mime_type, blob: "00".to_owned(), name });
     shapes.add(&AttachAnswer::new(1));
     writeln!(shapes.text, "{} {}", http::HTTP_REQUEST, http::HTTP_BODY).unwrap();
+    writeln!(shapes.text, "{}", http::HTTP_CREDENTIAL).unwrap();
+    shapes.add(&http::HttpCredential { variable: "MOON_KEY".to_owned() });
+    shapes.add(&http::HttpCredentialAnswer::new(true));
     shapes.add(&HttpBody { body: Some(1), blob: Some("00".to_owned()), base64: true });
     shapes.add(&HttpBodyAnswer::new(1, 4));
     shapes.add(&HttpRequest {
@@ -530,11 +533,15 @@ fn other_services(shapes: &mut Shapes) {
         credential: Some("MOON_KEY".to_owned()),
         credential_required: true,
         body: Some(1),
+        purpose: http::HttpPurpose::Web,
+        insecure: true,
+        no_proxy: true,
     });
     let mut answer = HttpAnswer::default();
     answer.status = 200;
     answer.headers = vec![("server".to_owned(), "m".to_owned())];
     answer.with_credential = true;
+    answer.url = "https://moon.example/".to_owned();
     answer.handle = 2;
     shapes.add(&answer);
 }

@@ -79,7 +79,12 @@ impl ApprovalWebhook {
         request.redirects = RedirectPolicy::Refuse;
         let patience = Duration::from_millis(prompt.patience_ms.unwrap_or(ANSWER_MS)) + BEYOND;
         let body_bytes_max = wire::ANSWER_BYTES_MAX;
-        request.limits = ExchangeLimits { answer: patience, idle: patience, body_bytes_max };
+        request.limits = ExchangeLimits {
+            answer: patience,
+            idle: patience,
+            body_bytes_max,
+            ..ExchangeLimits::default()
+        };
         let response = self.client.send(request).await.map_err(|error| error.to_string())?;
         let status = response.status();
         if status != StatusCode::OK {

@@ -302,6 +302,22 @@ impl PluginCredentials {
         CredentialAccess { server, keys: keys.collect() }
     }
 
+    /// Returns true if the user has set a credential and the plugin may use it.
+    ///
+    /// # Errors
+    /// `invalid_arguments` if the plugin declares no such credential.
+    pub fn is_set(&self, variable: &str) -> Result<bool, Error> {
+        let credential = self.declared(variable)?;
+        Ok(!credential.keys.is_empty() && !self.is_withheld)
+    }
+
+    fn declared(&self, variable: &str) -> Result<&ConfiguredCredential, Error> {
+        self.all.iter().find(|one| one.spec.variable == variable).ok_or_else(|| {
+            let text = format!("the plugin's description declares no credential `{variable}`");
+            Error::new(ErrorKind::InvalidArguments, text)
+        })
+    }
+
     /// Decides which credential to add to a request for this URL. Returns `None` if the key is
     /// missing and not needed.
     ///
@@ -309,10 +325,7 @@ impl PluginCredentials {
     /// `not_found` if a required key is missing, `configuration` if a key exists but is not for
     /// this URL, `invalid_arguments` if the plugin declares no such credential.
     pub fn grant(&self, variable: &str, url: &Url) -> Result<Option<CredentialGrant>, Error> {
-        let Some(credential) = self.all.iter().find(|one| one.spec.variable == variable) else {
-            let text = format!("the plugin's description declares no credential `{variable}`");
-            return Err(Error::new(ErrorKind::InvalidArguments, text));
-        };
+        let credential = self.declared(variable)?;
         if let Some(MissingKeyVariable { name, place }) =
             credential.missing.as_ref().filter(|_| credential.keys.is_empty())
         {

@@ -4,7 +4,10 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use jaato_types::http::{HTTP_BODY, HTTP_REQUEST, HttpBody, HttpBodyAnswer};
+use jaato_types::http::{
+    HTTP_BODY, HTTP_CREDENTIAL, HTTP_REQUEST, HttpBody, HttpBodyAnswer, HttpCredential,
+    HttpCredentialAnswer,
+};
 use jaato_types::{Error, Frame};
 
 use super::{Body, ServiceAnswer, bad_request, frame, ready_answer};
@@ -25,15 +28,26 @@ pub(super) fn body(operation: &str) -> Option<Body> {
     match operation {
         HTTP_REQUEST => Some(request),
         HTTP_BODY => Some(append),
+        HTTP_CREDENTIAL => Some(credential),
         _ => None,
     }
 }
 
 fn request(call: &Call, _operation: &str, request: Vec<u8>) -> ServiceAnswer {
     let shared = &call.shared;
-    let lent = (&shared.http, &shared.requests, &call.bodies, &shared.key_commands);
+    let clients = (&shared.http, &shared.web);
+    let lent = (clients, &shared.requests, &call.bodies, &shared.key_commands);
     let alive = call.site.alive.clone();
     http::answer_request(lent, &call.plugin, &call.credentials, &request, alive)
+}
+
+fn credential(call: &Call, _operation: &str, request: Vec<u8>) -> ServiceAnswer {
+    let parsed = Frame::parse(&request).map_err(bad_request).and_then(|frame| {
+        let HttpCredential { variable } = frame.json().map_err(bad_request)?;
+        Ok(variable)
+    });
+    let is_set = parsed.and_then(|variable| call.credentials.is_set(&variable));
+    ready_answer(is_set.and_then(|is_set| frame(HttpCredentialAnswer::new(is_set))))
 }
 
 fn append(call: &Call, _operation: &str, request: Vec<u8>) -> ServiceAnswer {

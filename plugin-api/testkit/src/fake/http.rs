@@ -1,7 +1,7 @@
 //! The service `http.request` of a fake host. The test answers each request, and nothing leaves the
 //! process.
 
-use jaato_types::http::{HTTP_REQUEST, HttpRequest};
+use jaato_types::http::{HTTP_REQUEST, HttpPurpose, HttpRequest};
 use jaato_types::{Error, Result};
 use serde_json::json;
 
@@ -24,6 +24,7 @@ pub struct FakeHttpAnswer {
     status: u16,
     headers: Vec<(String, String)>,
     with_credential: bool,
+    url: Option<String>,
     body: FakeStream,
 }
 
@@ -31,7 +32,7 @@ impl FakeHttpAnswer {
     /// Creates an answer with this status, without headers and body.
     pub fn status(status: u16) -> Self {
         let body = FakeStream::of(Vec::<Vec<u8>>::new());
-        Self { status, headers: Vec::new(), with_credential: false, body }
+        Self { status, headers: Vec::new(), with_credential: false, url: None, body }
     }
 
     /// Adds a header. Write its name in lower case, as the host returns it.
@@ -47,6 +48,13 @@ impl FakeHttpAnswer {
         Self { with_credential: true, ..self }
     }
 
+    /// Sets the URL that answered, if it differs from that of the request. Plugins see it only if
+    /// the purpose is `web`.
+    #[must_use]
+    pub fn url(self, url: &str) -> Self {
+        Self { url: Some(url.to_owned()), ..self }
+    }
+
     /// Sets a body that arrives in one piece.
     #[must_use]
     pub fn body(self, body: impl Into<Vec<u8>>) -> Self {
@@ -59,10 +67,13 @@ impl FakeHttpAnswer {
         Self { body, ..self }
     }
 
-    fn into_reply(self) -> FakeServiceReply {
-        let Self { status, headers, with_credential, body } = self;
-        let head =
+    fn into_reply(self, asked: &FakeHttpRequest) -> FakeServiceReply {
+        let Self { status, headers, with_credential, url, body } = self;
+        let mut head =
             json!({ "status": status, "headers": headers, "with_credential": with_credential });
+        if asked.head.purpose == HttpPurpose::Web {
+            head["url"] = url.unwrap_or_else(|| asked.head.url.clone()).into();
+        }
         FakeServiceReply::StreamWith(head, body)
     }
 }
@@ -78,7 +89,8 @@ impl FakeHost {
         answer: impl Fn(&FakeHttpRequest) -> Result<FakeHttpAnswer, Error> + Send + Sync + 'static,
     ) -> Self {
         self.with_service(HTTP_REQUEST, move |request| {
-            answer(&parse_request(request)?).map(FakeHttpAnswer::into_reply)
+            let asked = parse_request(request)?;
+            answer(&asked).map(|answer| answer.into_reply(&asked))
         })
     }
 
