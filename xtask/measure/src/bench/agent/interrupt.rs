@@ -160,7 +160,7 @@ fn script(case: &InterruptCase, file: &Path) -> ModelScript {
         ]));
     }
     answers.push(if case.hangs { ScriptedAnswer::Hang } else { ScriptedAnswer::last_words() });
-    ModelScript { answers, pause: Duration::ZERO }
+    ModelScript::of_answers(answers)
 }
 
 /// Returns the process id that the command wrote, if there is one.

@@ -34,7 +34,7 @@ pub struct ModelScript {
 pub enum ScriptedAnswer {
     /// Parallel calls of the shell.
     Calls(Vec<String>),
-    /// This many parallel calls to another tool.
+    /// This many parallel calls of another tool.
     Tool { name: String, arguments: Value, count: usize },
     /// The last message of a turn.
     Text(String),
@@ -53,7 +53,7 @@ impl ModelScript {
         Self::of_answers(answers)
     }
 
-    /// Returns a script with the same call to another tool, `count` times in parallel in each step,
+    /// Returns a script with the same call of another tool, `count` times in parallel in each step,
     /// then the last message.
     pub fn of_tool(name: &str, arguments: &Value, count: usize, steps: usize) -> Self {
         let call =
@@ -74,7 +74,8 @@ impl ModelScript {
         Self { chooser: Some(chooser), ..Self::of_answers(Vec::new()) }
     }
 
-    fn of_answers(answers: Vec<ScriptedAnswer>) -> Self {
+    /// Returns a script with these answers.
+    pub fn of_answers(answers: Vec<ScriptedAnswer>) -> Self {
         Self { answers, chooser: None, pause: Duration::ZERO }
     }
 
