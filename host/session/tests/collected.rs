@@ -3,7 +3,7 @@
 
 use crate::collecting::*;
 use jaato_session::testing::{ScriptedGcAction, ScriptedProviderAction, ScriptedTool, TestStage};
-use jaato_session::{Cancel, GcSettings, History, Session, SessionSetup};
+use jaato_session::{Cancel, History, Session, SessionSetup};
 use jaato_types::{CompletionRequest, Condition, ErrorKind, GcPlan, Message};
 
 fn stage() -> TestStage {

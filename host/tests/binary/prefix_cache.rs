@@ -188,7 +188,13 @@ fn position(asked: &Asked) -> (usize, bool) {
 /// Checks that more than nine tenths of all tokens are read from the cache, outside of collections.
 #[track_caller]
 fn check(requests: &[Asked], counted: &[(usize, usize)]) {
-    assert!(requests.len() >= 2 * TURNS, "{}", requests.len());
+    assert_eq!(requests.len(), 2 * TURNS);
+    // Each turn has a request with its prompt and one with the result of its call.
+    let last = |turn: usize| blocks(&requests[2 * turn - 1]).pop().unwrap().text;
+    assert!(last(15).contains("full"), "the server has joined: {}", last(15));
+    assert!(!last(20).contains("full"), "the server has ended: {}", last(20));
+    assert!(last(35).contains("full") && last(40).contains("full"), "it is back: {}", last(35));
+    assert!(blocks(&requests[89]).iter().any(|it| it.text.contains("recall")), "a gc has run");
     let is_outside = |at: &usize| position(&requests[*at]) != (45, false);
     let outside: Vec<(usize, usize)> =
         (0..requests.len()).filter(is_outside).map(|at| counted[at]).collect();
