@@ -3,7 +3,7 @@
 
 use crate::collecting::*;
 use jaato_session::testing::{ScriptedGcAction, ScriptedProviderAction, ScriptedTool, TestStage};
-use jaato_session::{Cancel, GcSettings, History, Session, SessionSetup};
+use jaato_session::{Cancel, History, Session, SessionSetup};
 use jaato_types::{CompletionRequest, Condition, ErrorKind, GcPlan, Message};
 
 fn stage() -> TestStage {
@@ -117,7 +117,7 @@ async fn collection_that_does_not_fit_is_not_taken_back() {
         stage.provider.then([ScriptedProviderAction::text("so"), used(tokens)]);
         turn(&mut session, &"long ".repeat(3_400)).await;
     }
-    stage.provider.then([ScriptedProviderAction::text("so"), used(400)]);
+    stage.provider.then([ScriptedProviderAction::text("so"), used(600)]);
     turn(&mut session, "prompt 2").await;
     let collected = session.request();
     let error = session.undo_gc().unwrap_err();

@@ -64,7 +64,7 @@ fn host_commands_in_a_chat_are_not_sent_to_the_model() {
         house.command(&["chat"]).input("/help\n/attach\n/moon x\n/quit\nnever\n").run().code(2);
     assert!(output.stderr.contains("/again"), "{output}");
     assert!(
-        output.stderr.contains("/gc                     Makes room in the conversation"),
+        output.stderr.contains("/gc [plan|undo]         Makes room in the conversation"),
         "{output}"
     );
     assert!(output.stderr.contains("error: /attach needs a file"), "{output}");

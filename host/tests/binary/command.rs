@@ -18,8 +18,9 @@ fn command_list_shows_usage_and_the_reason_for_a_refusal() {
         exit 0
         --- stdout
         COMMAND                  PLUGIN            STATUS   DESCRIPTION
+        context                  jaato             enabled  Shows what fills the context, and how much of it is free.
         count                    fixture-commands  enabled  Counts the notes of this session.
-        gc                       jaato             enabled  Makes room in the conversation: the oldest turns are sent no more.
+        gc [plan|undo]           jaato             enabled  Makes room in the conversation: the oldest turns are sent no more.
         note <priority> <text…>  fixture-commands  enabled  Keeps a note.
         objects [hidden]         jaato             enabled  Shows the objects that tools have found in the conversation.
         panic                    fixture-commands  enabled  Panics.
@@ -103,8 +104,8 @@ fn invalid_command_is_refused_and_a_panic_fails_only_that_command() {
             hint: did you mean `note`?
             error: there is no command `xyz`
             hint: `jaato command` lists them
-            error: cannot parse the command `gc`: unexpected word: `now`
-            hint: write it as `gc`, or with one JSON object
+            error: the arguments of `gc` do not match its schema: at `/action`: `"now"` is not one of the allowed values: `plan`, `undo`
+            hint: write it as `gc [plan|undo]`, or with one JSON object
         "#]],
     );
     assert_refused(

@@ -39,7 +39,7 @@ for line in sys.stdin:
     elif method == "tools/call" and (params.get("arguments") or {}).get("ends"):
         sys.exit(1)
     elif method == "tools/call":
-        answer = {"content": [{"type": "text", "text": "full"}]}
+        answer = {"content": [{"type": "text", "text": "gibbous"}]}
     else:
         answer = {}
     print(json.dumps({"jsonrpc": "2.0", "id": asked["id"], "result": answer}), flush=True)
@@ -188,7 +188,15 @@ fn position(asked: &Asked) -> (usize, bool) {
 /// Checks that more than nine tenths of all tokens are read from the cache, outside of collections.
 #[track_caller]
 fn check(requests: &[Asked], counted: &[(usize, usize)]) {
-    assert!(requests.len() >= 2 * TURNS, "{}", requests.len());
+    assert_eq!(requests.len(), 2 * TURNS);
+    // Each turn has a request with its prompt and one with the result of its call.
+    let phases = |turn: usize| {
+        let blocks = blocks(&requests[2 * turn - 1]);
+        blocks.iter().filter(|block| block.text.contains("gibbous")).count()
+    };
+    let found = [14, 15, 20, 35, 40].map(phases);
+    assert_eq!(found, [0, 1, 1, 2, 3], "the server joins, ends in turn 20 and comes back");
+    assert!(blocks(&requests[89]).iter().any(|it| it.text.contains("recall")), "a gc has run");
     let is_outside = |at: &usize| position(&requests[*at]) != (45, false);
     let outside: Vec<(usize, usize)> =
         (0..requests.len()).filter(is_outside).map(|at| counted[at]).collect();

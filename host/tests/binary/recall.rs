@@ -108,7 +108,8 @@ fn results_of_tools_are_found_by_path_after_a_restart() {
 fn call_before_anything_was_left_out_says_why_it_is_not_available() {
     let Some(house) = set_up_house() else { return };
     let server = Server::start([recalls(json!({ "query": "port" })), text_answer("well")]);
-    at(&house, &server, &["run", "--model", "openai/test", "hello"]).run().code(0);
+    // The only call of the run has failed.
+    at(&house, &server, &["run", "--model", "openai/test", "hello"]).run().code(1);
     let refused = result(&server.asked()[1])["error"]["message"].clone();
     let why = "the tool `recall` is not available: once earlier messages were removed to save room";
     assert_eq!(refused, why);
@@ -174,7 +175,7 @@ fn plan_says_what_would_go_and_changes_nothing() {
     assert!(output.stdout.contains("The first."), "{output}");
     assert!(record() == before, "nothing has changed");
     let unknown = at(&house, &server, &["gc", "plan", "--resume", "xxxx"]).run();
-    assert_eq!((unknown.code, unknown.stdout.as_str()), (1, ""), "{unknown}");
+    assert_eq!((unknown.code, unknown.stdout.as_str()), (2, ""), "{unknown}");
     assert_eq!(server.asked().len(), 3, "no model was asked");
     house.nothing_lives();
 }

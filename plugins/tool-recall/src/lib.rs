@@ -41,17 +41,18 @@ const RECALL: &str = "recall";
             "query": { "type": "string", TOUCHES: { "text": "words to search by" }, "description": "Words to find, for example a question. Best matches first." },
             "turn": { "type": "integer", "minimum": 1, "description": "Only this turn, in order if there is no query." },
             "path": { "type": "string", TOUCHES: { "text": "a path that messages mention" }, "description": "Only what concerns this file, newest first if there is no query." },
-            "page": { "type": "integer", "minimum": 1, "default": 1 },
+            "page": { "type": "integer", "minimum": 1, "default": 1, "description": "Which page of the answer." },
         },
     })
 )]
 async fn recall(
     cx: &Cx<Recall>,
     #[serde(default)] query: String,
-    #[serde(default)] turn: Option<u64>,
+    #[serde(default)] turn: u64,
     #[serde(default)] path: String,
     #[serde(default = "first_page")] page: u64,
 ) -> Result<Output> {
+    let turn = Some(turn).filter(|turn| *turn > 0);
     let wanted = Wanted { query, turn, path: path.trim().to_owned() };
     if wanted.is_empty() {
         let text = "name what to find: `query`, `turn` or `path`";
