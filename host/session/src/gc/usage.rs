@@ -73,8 +73,8 @@ impl ContextCounter {
 }
 
 impl Session {
-    /// Says what fills the context. `counted` is the provider's count of [`Session::request`], which
-    /// the session then keeps.
+    /// Says what fills the context. `counted` is the provider's count of [`Session::request`]. The
+    /// session then keeps it.
     pub fn context_usage(&mut self, counted: Option<u64>) -> ContextUsage {
         let counted_by = match (counted, self.is_counted()) {
             (Some(tokens), _) => {
