@@ -78,7 +78,7 @@ fn text_of(part: &Part, role: Role) -> Option<(String, String, Option<CallId>)> 
 
 /// Writes a result with its texts as they are, because escaped lines are hard to read.
 fn text_of_result(content: &Map<String, Value>) -> String {
-    let texts = content.iter().filter(|(_, value)| **value != Value::from(""));
+    let texts = content.iter().filter(|(_, value)| value.as_str() != Some(""));
     let lines = texts.map(|(key, value)| match value {
         Value::String(text) if text.contains('\n') => format!("{key}:\n{text}"),
         Value::String(text) => format!("{key}: {text}"),
