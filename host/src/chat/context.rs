@@ -89,13 +89,13 @@ mod tests {
     #[test]
     fn bar_shows_each_part_by_its_share_of_the_window() {
         let part = |part: &str, tokens: u64| json!({ "part": part, "name": "x", "tokens": tokens });
-        let bar = |parts: Value, limit: u64| {
+        let drawn = |parts: Value, limit: u64| {
             let usage = json!({ "parts": parts });
-            super::bar(usage.as_object().unwrap(), limit)
+            bar(usage.as_object().unwrap(), limit)
         };
         let parts = json!([part("system prompt", 10), part("tools", 20), part("history", 25)]);
-        assert_eq!(bar(parts.clone(), 100), "[SSSSTTTTTTTTHHHHHHHHHH..................]");
-        assert_eq!(bar(parts, 10), format!("[{}]", "S".repeat(40)));
-        assert_eq!(bar(json!([]), 0), format!("[{}]", ".".repeat(40)));
+        assert_eq!(drawn(parts.clone(), 100), "[SSSSTTTTTTTTHHHHHHHHHH..................]");
+        assert_eq!(drawn(parts, 10), format!("[{}]", "S".repeat(40)));
+        assert_eq!(drawn(json!([]), 0), format!("[{}]", ".".repeat(40)));
     }
 }
