@@ -68,12 +68,12 @@ impl KeyStore {
         let folder = self.folder.as_ref().ok_or_else(|| {
             Error::new(
                 ErrorKind::Configuration,
-                "the user's home folder is unknown, so no key can be saved",
+                "the system does not name a home folder to keep a key in",
             )
         })?;
         let stored = key_location(folder, provider).store(commands, key.as_bytes()).await;
         stored.map_err(|error| {
-            let text = format!("the key of `{provider}` cannot be saved: {error}");
+            let text = format!("the key of `{provider}` cannot be kept: {error}");
             Error::new(ErrorKind::Configuration, text)
         })
     }

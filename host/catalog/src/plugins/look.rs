@@ -71,10 +71,7 @@ impl Plugins {
     ) -> Result<Vec<String>, Error> {
         if !self.is_watched() {
             // Without copies, a linker would return the old code for the new file.
-            return Err(Error::new(
-                ErrorKind::Unavailable,
-                "this process does not watch plugin files",
-            ));
+            return Err(Error::new(ErrorKind::Unavailable, "plugins are not watched here"));
         }
         let mut seen = self.seen.lock().await;
         let mut told = self.state().journal.current_position();
