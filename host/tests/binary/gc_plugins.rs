@@ -87,10 +87,13 @@ fn constraints_and_finished_calls_stay_in_the_request_after_twenty_collections()
     }
 }
 
+/// A failure, with the answer of the server.
+type SummaryCase = (&'static str, fn() -> Answer);
+
 #[test]
 fn summary_that_fails_is_reported_in_one_event_and_the_conversation_continues() {
     let busy = || Answer::error(429, "Rate limit reached").header("retry-after", "0");
-    let cases: [(&str, fn() -> Answer); 3] = [
+    let cases: [SummaryCase; 3] = [
         ("Rate limit reached", busy),
         ("the model answered with nothing", || Answer::text(&[" "])),
         ("it is longer than what it replaces", || Answer::text(&[&"long ".repeat(2_000)])),
