@@ -35,7 +35,7 @@ fn config_errors_name_the_place_and_the_expected_value() {
             error: unknown key `session.step_max` (user $HOUSE/home/.config/jaato/config.toml:2)
             hint: did you mean `session.steps_max`?
             error: unknown key `zzz` (user $HOUSE/home/.config/jaato/config.toml:1)
-            hint: known here: `model`, `provider`, `fallback`, `offline`, `environment`, `plugin_dirs`, `local`, `plugins`, `tools`, `session`, `sessions`, `permissions`, `caps`, `gc`, `ledger`, `terminals`, `prompt`, `models`, `providers`
+            hint: known here: `model`, `provider`, `fallback`, `offline`, `environment`, `plugin_dirs`, `local`, `plugins`, `tools`, `session`, `sessions`, `permissions`, `caps`, `gc`, `ledger`, `web`, `terminals`, `prompt`, `models`, `providers`
             error: `offline` takes true or false, but is the text `yes please` (user $HOUSE/home/.config/jaato/config.toml:1)
             hint: see `offline` in docs/configuration.md
             error: `tools.disabled` takes a list of names, but is the number `3` (user $HOUSE/home/.config/jaato/config.toml:3)
@@ -72,7 +72,7 @@ fn a_newer_version_makes_unknown_keys_a_warning() {
         &["version = 1\nmoon = true\n"],
         expect![[r#"
             error: unknown key `moon` (user $HOUSE/home/.config/jaato/config.toml:2)
-            hint: known here: `model`, `provider`, `fallback`, `offline`, `environment`, `plugin_dirs`, `local`, `plugins`, `tools`, `session`, `sessions`, `permissions`, `caps`, `gc`, `ledger`, `terminals`, `prompt`, `models`, `providers`
+            hint: known here: `model`, `provider`, `fallback`, `offline`, `environment`, `plugin_dirs`, `local`, `plugins`, `tools`, `session`, `sessions`, `permissions`, `caps`, `gc`, `ledger`, `web`, `terminals`, `prompt`, `models`, `providers`
         "#]],
     );
 }
@@ -165,9 +165,12 @@ fn each_value_is_shown_with_the_layer_that_it_came_from() {
         gc.plugin = "gc-truncate"                     # built-in
         gc.threshold_percent = 80                     # built-in
         gc.target_percent = 60                        # built-in
+        gc.pressure_percent = 90                      # built-in
         gc.auto_trigger = true                        # built-in
         gc.check_before_send = true                   # built-in
         gc.preserve_recent_turns = 5                  # built-in
+        gc.summarize_middle_turns = 10                # built-in
+        gc.summary_model = ""                         # built-in
         gc.pinned_turn_indices = []                   # built-in
         gc.max_turns = 0                              # built-in
         gc.notify_on_gc = true                        # built-in
