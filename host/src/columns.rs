@@ -183,7 +183,7 @@ pub fn wrapped(text: &str, columns: usize) -> Vec<String> {
 
 /// Breaks prose at blanks, so that a terminal breaks no word. Further rows are indented more than
 /// their line, or aligned with the text after its name, if a gap shows that there is one. Text in
-/// backticks, and a word that is too long, stays in full, so that it can be copied.
+/// backticks, and a word that is too long, stays whole, so that it can be copied.
 pub fn prose(text: &str, columns: usize) -> String {
     text.split('\n').map(|line| wrap_line(line, columns)).collect::<Vec<_>>().join("\n")
 }

@@ -20,10 +20,6 @@ pub struct GcPlanArgs {
     #[arg(long, value_name = "ID")]
     pub resume: Option<String>,
 
-    /// The newest session of this workspace (the default)
-    #[arg(long = "continue", conflicts_with = "resume")]
-    pub newest: bool,
-
     /// Plan for this model instead of the one that answered last
     #[arg(long, value_name = "PROVIDER/MODEL")]
     pub model: Option<String>,
@@ -61,7 +57,7 @@ async fn open(runtime: &Runtime, args: &GcPlanArgs) -> Result<Session, CommandFa
         ..SavingArgs::default()
     };
     let SessionChoice::Saved(id) = resume::choose(runtime.setup(), &saving).await? else {
-        unreachable!("one of both was asked for")
+        unreachable!("a session was asked for")
     };
     let read = resume::read(runtime, &id)?;
     report::problems(&read.restored.problems);

@@ -136,8 +136,8 @@ fn web_read_rule(_: &Rules, facts: &PolicyFacts<'_>) -> Option<RuleRef> {
         true => RuleId::UncheckedRead,
         false => RuleId::NewHost,
     };
-    let needs_permission = !(facts.call.annotations.read_only || facts.call.auto_approval);
-    (!needs_permission).then(|| RuleRef::unwritten(id))
+    let needs_no_permission = facts.call.annotations.read_only || facts.call.auto_approval;
+    needs_no_permission.then(|| RuleRef::unwritten(id))
 }
 
 /// Allows shipped tools by their annotations.

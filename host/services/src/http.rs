@@ -94,7 +94,7 @@ pub fn answer_request(
             head.insert("url".to_owned(), response.url().as_str().into());
             return Ok(stream_answer(head, (response, place), None, alive));
         }
-        if asked.purpose != HttpPurpose::Api || asked.insecure || asked.no_proxy {
+        if asked.insecure || asked.no_proxy {
             let text = "`insecure` and `no_proxy` need the purpose `web`";
             return Err(bad_request(&text));
         }

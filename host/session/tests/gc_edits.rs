@@ -129,7 +129,7 @@ async fn summary_takes_the_place_of_the_removed_turns_and_can_be_replaced() {
     let expected = ["prompt 0", "so", "prompt 2", "so", "[one and two] prompt 4", "so"];
     assert_eq!(texts_now(&session), expected);
     let error = session.gc(&Cancel::new()).await.unwrap_err();
-    assert!(error.message.ends_with("but there is no such part"), "{error}");
+    assert!(error.message.ends_with("but that part does not exist"), "{error}");
     let has_event = |event: &Event| matches!(event, Event::Gc { error: Some(_), .. });
     assert_eq!(stage.events.events().iter().filter(|event| has_event(event)).count(), 1);
 }

@@ -392,7 +392,7 @@ mod tests {
             keys.note(key);
             assert_eq!(keys.has_more(), has_more, "{key:?}");
         }
-        // A paste tells its end automatically.
+        // The terminal marks the end of a paste.
         keys.seen.lock().typed_ahead = 1000;
         keys.note(KeyEvent(KeyCode::BracketedPasteStart, none));
         assert!(!keys.has_more());

@@ -1,11 +1,13 @@
 //! A line for each finished call that is removed, so that no model runs it again. Pure.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap};
 
 use jaato_plugin_sdk::prelude::*;
 use jaato_plugin_sdk::serde_json;
 use jaato_plugin_sdk::types::text::{one_line, truncate_chars};
 use jaato_plugin_sdk::types::{CallId, ToolResult};
+
+use crate::lines::{drop_oldest, keep_last_of_equal};
 
 /// How much of a call's arguments its line shows, in characters.
 const ARGUMENTS_CHARS: usize = 120;
@@ -62,17 +64,8 @@ impl FinishedCalls {
     /// Counts the oldest calls instead of showing them, until the lines fit. Equal lines become
     /// one, the last.
     pub(crate) fn fit(&mut self, bytes_max: u64) {
-        let mut seen = HashSet::new();
-        let mut lines: Vec<String> =
-            self.lines.drain(..).rev().filter(|line| seen.insert(line.clone())).collect();
-        lines.reverse();
-        let mut bytes: u64 = lines.iter().map(|line| line.len() as u64).sum();
-        for line in lines {
-            if bytes <= bytes_max {
-                self.lines.push(line);
-                continue;
-            }
-            bytes -= line.len() as u64;
+        keep_last_of_equal(&mut self.lines);
+        for line in drop_oldest(&mut self.lines, bytes_max, |_| true) {
             let name = line.split_whitespace().next().unwrap_or_default();
             *self.counts.entry(name.to_owned()).or_default() += 1;
         }

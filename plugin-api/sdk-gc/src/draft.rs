@@ -3,14 +3,15 @@
 //! Invariants: the last turn and pinned turns stay. Calls and their results go together. What the
 //! user said, and which calls have finished, stays in the context when their messages go.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 use jaato_plugin_sdk::prelude::*;
-use jaato_plugin_sdk::types::GcReason;
+use jaato_plugin_sdk::types::{CallId, GcReason};
 
 use crate::block::Block;
 use crate::edits::{ProposedEdit, proposed_edits};
 use crate::facts;
+use crate::lines::{drop_oldest, keep_last_of_equal};
 use crate::statements::{fit, statements, user_texts};
 use crate::transcript;
 use crate::turns::{Turn, is_open, json_bytes, message_bytes, part_bytes, split_turns};
@@ -18,7 +19,7 @@ use crate::{PlanSettings, SummaryFailure};
 
 /// How much of the window, in percent, recent turns may fill before they are changed too. A fuller
 /// window leaves too little room for an answer.
-pub const FULL_PERCENT: u64 = 95;
+const FULL_PERCENT: u64 = 95;
 
 /// Shares of the window, in percent, for what is carried over. Statements that seem to bind have
 /// more room than others.
@@ -43,11 +44,6 @@ pub struct Draft<'a> {
 }
 
 impl<'a> Draft<'a> {
-    /// Returns true if the user only wants to see what would go, so that nothing may cost anything.
-    pub fn is_preview(&self) -> bool {
-        self.request.is_preview
-    }
-
     /// Creates a plan that changes nothing.
     pub fn new(request: &'a GcRequest, settings: &'a PlanSettings) -> Self {
         Self {
@@ -61,18 +57,13 @@ impl<'a> Draft<'a> {
         }
     }
 
-    /// Returns the turns, oldest first.
-    pub fn turns(&self) -> &[Turn] {
-        &self.turns
-    }
-
     /// Returns the indices of the turns that may go and are not recent, oldest first.
     pub fn old_turns(&self) -> Vec<usize> {
         self.turn_indices(|turn| turn.is_free && !turn.is_recent)
     }
 
     /// Returns the indices of the recent turns that may go if they must, oldest first.
-    pub fn recent_turns(&self) -> Vec<usize> {
+    fn recent_turns(&self) -> Vec<usize> {
         self.turn_indices(|turn| turn.is_free && turn.is_recent)
     }
 
@@ -94,7 +85,7 @@ impl<'a> Draft<'a> {
 
     /// Returns true if recent turns must be changed too: the provider has refused the request, or
     /// the context is still full.
-    pub fn must_fit(&self) -> bool {
+    fn must_fit(&self) -> bool {
         self.request.reason == GcReason::ContextLimit || self.is_above(FULL_PERCENT)
     }
 
@@ -119,6 +110,11 @@ impl<'a> Draft<'a> {
             *self.freed_by_edits.entry(edit.edit.message).or_default() += edit.freed;
             self.edits.push(edit);
         }
+    }
+
+    /// Returns true if the user only wants to see what would go, so that nothing may cost anything.
+    pub fn is_preview(&self) -> bool {
+        self.request.is_preview
     }
 
     /// Returns the settings.
@@ -211,13 +207,8 @@ impl<'a> Draft<'a> {
         let earlier = earlier.filter(|summary| !summary.is_empty());
         let earlier = earlier.map(|summary| format!("EARLIER SUMMARY: {summary}"));
         let messages = turns.iter().flat_map(|turn| self.turns[*turn].messages.clone());
-        let entries = messages.flat_map(|at| {
-            let message = &self.request.messages[at];
-            let block = Block::read(message).map_or(0..0, |(_, parts)| parts);
-            let parts = message.parts.iter().enumerate().filter(|(at, _)| !block.contains(at));
-            let parts = parts.map(|(_, part)| part.clone()).collect();
-            transcript::entries(&Message { parts, role: message.role })
-        });
+        let entries =
+            messages.flat_map(|at| transcript::entries(&without_block(&self.request.messages[at])));
         earlier.chain(entries).collect()
     }
 
@@ -292,11 +283,7 @@ impl<'a> Draft<'a> {
     fn carry_over(&self, block: &mut Block) {
         let messages = || self.dropped.iter().map(|at| &self.request.messages[*at]);
         for message in messages() {
-            let earlier = Block::read(message).map_or(0..0, |(_, parts)| parts);
-            let parts = message.parts.iter().enumerate();
-            let own = parts.filter(|(at, _)| !earlier.contains(at)).map(|(_, part)| part.clone());
-            let own = Message { parts: own.collect(), role: message.role };
-            for text in user_texts(&own) {
+            for text in user_texts(&without_block(message)) {
                 block.statements.extend(statements(text));
                 block.facts.extend(facts::facts(text));
             }
@@ -310,40 +297,30 @@ impl<'a> Draft<'a> {
             let tokens = self.request.context_limit.saturating_mul(percent) / 100;
             tokens.saturating_mul(BYTES_PER_TOKEN)
         };
-        let mut seen = std::collections::HashSet::new();
-        // The newest of equal statements stays, where it was said last.
-        block.statements.reverse();
-        block.statements.retain(|statement| seen.insert(statement.clone()));
-        block.statements.reverse();
+        keep_last_of_equal(&mut block.statements);
         let lost = fit(&mut block.statements, share(STATEMENTS_PERCENT), share(BINDING_PERCENT));
         block.calls.fit(share(CALLS_PERCENT));
         let text = format!("{}\n{}", block.summary, block.statements.join("\n"));
-        let mut seen = std::collections::HashSet::new();
+        let mut seen = HashSet::new();
         block.facts.retain(|fact| !facts::is_in(fact, &text) && seen.insert(fact.clone()));
-        let mut bytes: u64 = block.facts.iter().map(|fact| fact.len() as u64).sum();
-        block.facts.retain(|fact| {
-            let goes = bytes > share(FACTS_PERCENT);
-            bytes -= if goes { fact.len() as u64 } else { 0 };
-            !goes
-        });
+        drop_oldest(&mut block.facts, share(FACTS_PERCENT), |_| true);
         lost
     }
 
     fn plan_of(&self, summary: Option<Message>, removals: Vec<GcEdit>, lost: usize) -> GcPlan {
         let edits = self.edits.iter().map(|proposed| proposed.edit.clone());
         let edits = edits.filter(|edit| !self.dropped.contains(&edit.message));
-        let edits: Vec<GcEdit> =
-            edits.filter(|edit| self.has_target(edit)).chain(removals).collect();
+        let dropped = self.dropped.iter().flat_map(|at| self.request.messages[*at].tool_results());
+        let dropped: HashSet<&CallId> = dropped.map(|result| &result.call_id).collect();
+        // An edit must not refer to a later result that goes.
+        let has_target = |edit: &GcEdit| match &edit.change {
+            GcChange::Repeated { by } => !dropped.contains(by),
+            _ => true,
+        };
+        let edits: Vec<GcEdit> = edits.filter(has_target).chain(removals).collect();
         let drop: Vec<usize> = self.dropped.iter().copied().collect();
         let note = self.note(summary.is_some(), &edits, lost);
         GcPlan { v: GcPlan::VERSION, drop, summary, edits, note }
-    }
-
-    /// Returns true unless an edit refers to a later result that goes.
-    fn has_target(&self, edit: &GcEdit) -> bool {
-        let GcChange::Repeated { by } = &edit.change else { return true };
-        let dropped = self.dropped.iter().flat_map(|at| self.request.messages[*at].tool_results());
-        dropped.into_iter().all(|result| result.call_id != *by)
     }
 
     /// Returns the note for the user. Lost statements are always reported.
@@ -384,4 +361,11 @@ impl<'a> Draft<'a> {
         let is_said = |statement: &String| statement.split_whitespace().nth(2).is_some();
         texts.any(|text| statements(text).iter().any(is_said))
     }
+}
+
+/// Returns a message without the block of an earlier collection.
+fn without_block(message: &Message) -> Message {
+    let block = Block::read(message).map_or(0..0, |(_, parts)| parts);
+    let parts = message.parts.iter().enumerate().filter(|(at, _)| !block.contains(at));
+    Message { parts: parts.map(|(_, part)| part.clone()).collect(), role: message.role }
 }

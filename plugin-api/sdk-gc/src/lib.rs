@@ -2,7 +2,7 @@
 //!
 //! A plan is made in a [`Draft`]: first it shortens results, then it removes turns. When it is
 //! finished, it carries over what the model must not lose from the removed messages: the user's own
-//! words, and a line for each finished call. [`summarize`] asks a model for a summary of them.
+//! words, and a line for each finished call. [`summarize_turns`] asks a model for a summary of them.
 //!
 //! The plugins decide which turns to shorten, to remove and to summarise, and in which order.
 #![forbid(unsafe_code)]
@@ -12,13 +12,13 @@ mod calls;
 mod draft;
 mod edits;
 mod facts;
+mod lines;
 mod settings;
 mod statements;
 mod summary;
 mod transcript;
 mod turns;
 
-pub use draft::{Draft, FULL_PERCENT};
+pub use draft::Draft;
 pub use settings::PlanSettings;
-pub use summary::{SummaryAccess, SummaryFailure, summarize, summarize_turns};
-pub use turns::Turn;
+pub use summary::{SummaryAccess, SummaryFailure, summarize_turns};

@@ -3,6 +3,8 @@
 
 use jaato_plugin_sdk::prelude::*;
 
+use crate::lines::drop_oldest;
+
 /// Messages of at most this many characters are kept whole.
 const WHOLE_CHARS: usize = 600;
 
@@ -113,16 +115,9 @@ pub(crate) fn is_binding(statement: &str) -> bool {
 /// `soft_bytes`, then any beyond `hard_bytes`. Of each kind, the oldest go first. Returns how many
 /// were removed.
 pub(crate) fn fit(statements: &mut Vec<String>, soft_bytes: u64, hard_bytes: u64) -> usize {
-    let before = statements.len();
-    let mut bytes: u64 = statements.iter().map(|it| it.len() as u64).sum();
-    for (may_go, bytes_max) in [(false, soft_bytes), (true, hard_bytes)] {
-        statements.retain(|statement| {
-            let goes = bytes > bytes_max && (may_go || !is_binding(statement));
-            bytes -= if goes { statement.len() as u64 } else { 0 };
-            !goes
-        });
-    }
-    before - statements.len()
+    let soft = drop_oldest(statements, soft_bytes, |statement| !is_binding(statement));
+    let hard = drop_oldest(statements, hard_bytes, |_| true);
+    soft.len() + hard.len()
 }
 
 /// Splits a text into sentences and lines, without fenced code.

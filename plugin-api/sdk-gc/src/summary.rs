@@ -87,7 +87,7 @@ pub async fn summarize_turns(
 ///
 /// # Errors
 /// If the model fails, has no room for even a small part, or answers with nothing.
-pub async fn summarize(
+async fn summarize(
     host: &Reporter,
     model: Option<&str>,
     context_limit: u64,

@@ -4,6 +4,8 @@ use jaato_plugin_sdk::prelude::*;
 use jaato_plugin_sdk::serde_json;
 use jaato_plugin_sdk::types::text::truncate_chars;
 
+use crate::lines::drop_oldest;
+
 /// How much of each result a transcript shows, in characters.
 const RESULT_CHARS: usize = 800;
 
@@ -39,12 +41,9 @@ pub(crate) fn fit(entries: &mut Vec<String>, bytes_max: usize) {
             *entry = truncate_chars(entry, chars);
         }
     }
-    let mut excess = total(entries).saturating_sub(bytes_max);
-    entries.retain(|entry| {
-        let goes = excess > 0;
-        excess = if goes { excess.saturating_sub(entry.len() + 1) } else { 0 };
-        !goes
-    });
+    // Each entry is followed by a line end.
+    let bytes_max = bytes_max.saturating_sub(entries.len()) as u64;
+    drop_oldest(entries, bytes_max, |_| true);
 }
 
 /// Joins entries to texts of at most `bytes_max` bytes. A longer entry is split.

@@ -13,13 +13,13 @@ const MEDIA_BYTES: u64 = 4_096;
 
 /// A turn: its messages, and whether a plan may change it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Turn {
+pub(crate) struct Turn {
     /// The indices of its messages.
-    pub messages: Range<usize>,
+    pub(crate) messages: Range<usize>,
     /// Whether it is finished and not pinned, and another turn follows.
-    pub is_free: bool,
+    pub(crate) is_free: bool,
     /// Whether it is one of the recent turns that should stay.
-    pub is_recent: bool,
+    pub(crate) is_recent: bool,
 }
 
 /// Splits a history into turns. Messages before the first prompt belong to the first turn.

@@ -56,7 +56,7 @@ impl Reporter {
     /// # Errors
     /// `invalid_arguments` if the description has no such credential.
     pub async fn has_credential(&self, variable: &str) -> Result<bool> {
-        let request = HttpCredential { variable: variable.to_owned() };
+        let request = HttpCredential { variable: variable.to_owned(), ..HttpCredential::default() };
         Ok(self.service::<HttpCredentialAnswer>(HTTP_CREDENTIAL, &request).await?.is_set)
     }
 

@@ -25,6 +25,11 @@ pub fn truncate_bytes(text: &str, bytes_max: usize) -> String {
     format!("{}…", text[..end].trim_end())
 }
 
+/// Returns the visible text in one line, cut to at most this many characters.
+pub fn visible_line(text: &str, chars_max: usize) -> String {
+    truncate_chars(&one_line(&without_invisible(text)), chars_max)
+}
+
 /// Removes characters without a visible form, which can hide instructions or change the order of
 /// the text. Joiners stay between letters of scripts that need them.
 pub fn without_invisible(text: &str) -> String {
@@ -72,6 +77,12 @@ mod tests {
         let tags: String =
             "ignore".chars().map(|it| char::from_u32(0xe0000 + it as u32).unwrap()).collect();
         assert_eq!(without_invisible(&format!("x{tags}y\u{e0100}")), "xy");
+    }
+
+    #[test]
+    fn visible_line_is_short_and_single() {
+        assert_eq!(visible_line(" a\n b\u{200b} ", 10), "a b");
+        assert_eq!(visible_line("abcdef", 3), "abc…");
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use dom_query::{Document, Selection};
 use jaato_plugin_sdk::prelude::*;
+use jaato_plugin_sdk::types::text::visible_line;
 use url::Url;
 
 use crate::nesting::is_too_nested;
@@ -94,7 +95,7 @@ fn is_shown(url: &Url) -> bool {
 /// Returns the text of the first element that matches, in one line.
 pub fn text_of(selection: &Selection<'_>) -> String {
     let text = selection.text();
-    crate::untrusted::visible_line(&text, 500)
+    visible_line(&text, 500)
 }
 
 #[cfg(test)]

@@ -5,9 +5,9 @@ use std::collections::BTreeSet;
 use dom_query::{Document, NodeRef, Selection};
 use jaato_plugin_sdk::prelude::*;
 use jaato_plugin_sdk::serde_json;
+use jaato_plugin_sdk::types::text::visible_line;
 
 use crate::html::text_of;
-use crate::untrusted::visible_line;
 
 /// Limits on the parts, as in the original.
 const LINKS_MAX: usize = 100;

@@ -7,7 +7,7 @@ use dom_query::Document;
 use jaato_plugin_sdk::prelude::*;
 use jaato_plugin_sdk::serde_json;
 use jaato_plugin_sdk::types::media_type::media_type_of;
-use jaato_plugin_sdk::types::text::without_invisible;
+use jaato_plugin_sdk::types::text::{visible_line, without_invisible};
 use url::Url;
 
 use crate::WebFetchState;
@@ -20,7 +20,7 @@ use crate::markdown::{page_to_markdown, selection_to_markdown};
 use crate::paging::part_of;
 use crate::settings::WebFetchSettings;
 use crate::structured::{self, PagePart, extract_parts};
-use crate::untrusted::{NOTICE, marked, visible_line};
+use crate::untrusted::{NOTICE, marked};
 
 /// Headers of an answer that tell something about the page.
 const SHOWN_HEADERS: [&str; 8] = [

@@ -3,10 +3,10 @@
 use dom_query::{Document, Matcher};
 use jaato_plugin_sdk::prelude::*;
 use jaato_plugin_sdk::serde_json;
+use jaato_plugin_sdk::types::text::visible_line;
 use url::Url;
 
 use crate::backend::Backend;
-use crate::visible_line;
 
 /// The longest text of a result, in characters.
 const SNIPPET_LETTERS_MAX: usize = 500;
@@ -113,7 +113,7 @@ fn read_json(backend: &Backend, text: &str) -> Result<Vec<SearchResult>, SearchF
 }
 
 fn read_page(backend: &Backend, html: &str) -> Result<Vec<SearchResult>, SearchFailure> {
-    // A service sends a small page, so a deep one is not its own.
+    // The user chose the service, so the depth of its pages is not checked.
     let document = Document::from(html);
     let selects = |selector: &str| {
         Matcher::new(selector)

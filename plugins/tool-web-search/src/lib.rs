@@ -16,7 +16,6 @@ use std::time::Instant;
 
 use jaato_plugin_sdk::prelude::*;
 use jaato_plugin_sdk::types::CredentialSpec;
-use jaato_plugin_sdk::types::text::{one_line, truncate_chars, without_invisible};
 use parking_lot::Mutex;
 
 use choose::{BASE_URL, KEYS, WebSearchSettings};
@@ -56,11 +55,6 @@ impl State for WebSearchState {
         }
         user_command::answer(cx).await.map(Output::text)
     }
-}
-
-/// Returns visible text in one line, at most this many characters.
-fn visible_line(text: &str, letters_max: usize) -> String {
-    truncate_chars(&one_line(&without_invisible(text)), letters_max)
 }
 
 jaato_plugin_sdk::export_plugin! { state: WebSearchState, tools }

@@ -4,12 +4,12 @@ use std::time::{Duration, Instant};
 
 use jaato_plugin_sdk::object_environment::ObjectsAdd;
 use jaato_plugin_sdk::prelude::*;
+use jaato_plugin_sdk::types::text::visible_line;
 
 use crate::WebSearchState;
 use crate::answer::{ANSWER_BYTES_MAX, SearchFailure, SearchResult, read_answer};
 use crate::backend::QUERY_LETTERS_MAX;
 use crate::choose::{ChosenBackend, WebSearchSettings, choose};
-use crate::visible_line;
 
 /// Longest wait for a backend.
 const WAIT: Duration = Duration::from_secs(10);

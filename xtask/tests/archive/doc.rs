@@ -5,9 +5,10 @@ use std::path::{Path, PathBuf};
 
 use super::installed::installed;
 
-const CRATES: [&str; 5] = [
+const CRATES: [&str; 6] = [
     "jaato_plugin_sdk",
     "jaato_plugin_sdk_environment",
+    "jaato_plugin_sdk_gc",
     "jaato_plugin_sdk_provider",
     "jaato_plugin_testkit",
     "jaato_types",

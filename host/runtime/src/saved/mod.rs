@@ -49,7 +49,7 @@ impl ReadSession {
     /// Reads a saved session.
     ///
     /// # Errors
-    /// If there is no such session, or it cannot be read.
+    /// If the session does not exist, or cannot be read.
     pub fn read(store: &SessionStore, id: &SessionId) -> Result<Self, SessionStoreError> {
         let records = store.read(id)?.read_rest()?;
         let restored = restore(store, id, &effective_records(records));

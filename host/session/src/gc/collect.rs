@@ -1,5 +1,6 @@
 //! Asks the gc for a plan, checks it, and applies all of it or nothing.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use jaato_types::{
@@ -61,8 +62,7 @@ impl Session {
             || last.is_some_and(|entry| entry.mark == Some(MessageMark::Unsent))
     }
 
-    /// Collects because the context is too full. Returns true if anything was
-    /// removed or shortened.
+    /// Collects because the context is too full. Returns true if anything was removed or shortened.
     pub(super) async fn collect_by_itself(&mut self, reason: GcReason, cancel: &Cancel) -> bool {
         match self.collect(reason, cancel).await {
             Ok(report) => {
@@ -245,13 +245,9 @@ impl Session {
     }
 
     /// Asks for a plan that only shows what would go, and checks it.
-    pub(super) async fn plan_for_preview(
-        &self,
-        reason: GcReason,
-        cancel: &Cancel,
-    ) -> Result<(GcPlan, GcRequest)> {
+    pub(super) async fn plan_for_preview(&self, cancel: &Cancel) -> Result<(GcPlan, GcRequest)> {
         let Some(gc) = self.shared.ports.gc.clone() else { return Err(no_gc()) };
-        let (mut request, pinned) = self.gc_request(reason);
+        let (mut request, pinned) = self.gc_request(GcReason::Manual);
         request.is_preview = true;
         let plan = self.ask_for_plan(&*gc, &request, cancel).await?;
         plan::check(&request.messages, &plan, &pinned).map_err(plan_error)?;
@@ -280,6 +276,12 @@ impl Session {
         let late = format!("the gc took longer than {} s for its plan", ms.div_ceil(1_000));
         let deadline = AnswerDeadline { clock, cancel, ms, late };
         deadline.wait(|stop, hold| gc.plan(request, stop, hold)).await
+    }
+
+    /// Returns the indices of the messages of pinned turns among those that are sent.
+    pub(super) fn pinned_messages(&self) -> HashSet<usize> {
+        let turns = plan::turns(self.history.messages());
+        self.pinned_places().into_iter().filter_map(|at| turns.get(at).cloned()).flatten().collect()
     }
 
     /// Finds the positions of the pinned turns among the turns that are sent.

@@ -102,21 +102,15 @@ impl Session {
     /// replaced end this way. The open turn and pinned turns stay.
     pub(super) fn mark_objects_outdated(&mut self) {
         let open = self.history.open_turn().start;
-        let messages: Vec<Message> = self.history.messages().cloned().collect();
-        let turns = super::plan::turns(&messages);
-        let pinned = self.pinned_places();
-        let is_pinned = |message: usize| {
-            pinned.iter().filter_map(|at| turns.get(*at)).any(|turn| turn.contains(&message))
-        };
-        for (message, at) in self.history.sent_places().into_iter().enumerate() {
-            let Some(sent) = messages.get(message).filter(|_| at < open && !is_pinned(message))
-            else {
-                continue;
-            };
-            if !sent.parts.iter().any(shows_objects) {
-                continue;
-            }
-            let mut sent = sent.clone();
+        let pinned = self.pinned_messages();
+        let places = self.history.sent_places().into_iter().enumerate();
+        let free = places.filter(|(message, at)| *at < open && !pinned.contains(message));
+        let changed: Vec<(usize, Message)> = free
+            .map(|(_, at)| (at, self.history.entries()[at].sent_message()))
+            .filter(|(_, sent)| sent.parts.iter().any(shows_objects))
+            .map(|(at, sent)| (at, sent.clone()))
+            .collect();
+        for (at, mut sent) in changed {
             for part in sent.parts.iter_mut().filter(|part| shows_objects(part)) {
                 if let Part::Data(data) = part {
                     data.content = DataContent::json(json!({
@@ -139,14 +133,16 @@ fn shows_objects(part: &Part) -> bool {
         && json.keys().all(|key| key == "environment" || key == "more_objects")
 }
 
-fn attachment_of(edit: &GcEdit) -> Option<usize> {
+/// Returns the attachment that an edit describes.
+pub(super) fn attachment_of(edit: &GcEdit) -> Option<usize> {
     match &edit.change {
         GcChange::Describe { attachment, .. } => *attachment,
         _ => None,
     }
 }
 
-fn part_weight(part: &Part) -> u64 {
+/// Returns the size of a part, with images and files at their estimated size.
+pub(super) fn part_weight(part: &Part) -> u64 {
     message_weight(&Message { parts: vec![part.clone()], ..Message::default() })
 }
 
@@ -167,8 +163,9 @@ fn repeated(result: &ToolResult, by: &CallId) -> ToolResult {
 
 /// Returns a result made from the original, with the descriptions that replaced its attachments.
 pub(super) fn with_descriptions_of(shown: &Part, made: Part) -> Part {
-    let (Part::ToolResult(shown), Part::ToolResult(mut made)) = (shown, made.clone()) else {
-        return made;
+    let (shown, mut made) = match (shown, made) {
+        (Part::ToolResult(shown), Part::ToolResult(made)) => (shown, made),
+        (_, made) => return made,
     };
     if made.attachments.len() > shown.attachments.len() {
         made.attachments.clone_from(&shown.attachments);

@@ -9,6 +9,7 @@ use std::ops::Range;
 
 use jaato_types::{DataPart, GcChange, GcEdit, GcPlan, Message, Part, Role};
 
+use super::edits::attachment_of;
 use super::json_bytes;
 use super::pairs::NOTE_BEGIN;
 use crate::HistoryError;
@@ -46,10 +47,15 @@ pub(super) struct CheckedPlan {
 }
 
 /// Splits messages into turns, by index. Messages before the first prompt belong to the first turn.
-pub(super) fn turns(messages: &[Message]) -> Vec<Range<usize>> {
-    let is_start = |at: &usize| *at == 0 || messages[*at].is_prompt();
-    let starts: Vec<usize> = (0..messages.len()).filter(is_start).collect();
-    let ends = starts.iter().skip(1).copied().chain([messages.len()]);
+pub(super) fn turns<'a>(messages: impl IntoIterator<Item = &'a Message>) -> Vec<Range<usize>> {
+    let (mut starts, mut count) = (Vec::new(), 0);
+    for (at, message) in messages.into_iter().enumerate() {
+        if at == 0 || message.is_prompt() {
+            starts.push(at);
+        }
+        count += 1;
+    }
+    let ends = starts.iter().skip(1).copied().chain([count]);
     starts.iter().zip(ends).map(|(&start, end)| start..end).collect()
 }
 
@@ -125,11 +131,7 @@ fn check_edits(
         if !is_own && pinned.iter().any(|turn| turn.contains(&index)) {
             return refuse("it belongs to a pinned turn");
         }
-        let attachment = match &edit.change {
-            GcChange::Describe { attachment, .. } => *attachment,
-            _ => None,
-        };
-        if !seen.insert((index, edit.part, attachment)) {
+        if !seen.insert((index, edit.part, attachment_of(edit))) {
             return refuse("it changes one part of it twice");
         }
         if let Some(why) = edit_problem(messages, plan, message, edit) {
@@ -147,7 +149,7 @@ fn edit_problem(
     message: &Message,
     edit: &GcEdit,
 ) -> Option<&'static str> {
-    let Some(part) = message.parts.get(edit.part) else { return Some("there is no such part") };
+    let Some(part) = message.parts.get(edit.part) else { return Some("that part does not exist") };
     if message.role == Role::Model {
         return Some("it is the model's");
     }
@@ -328,7 +330,7 @@ mod tests {
         check_edit(0, 1, shorten(), Err(&type_misfit(0, 1)));
         check_edit(0, 0, shorten(), Err(&type_misfit(0, 0)));
         check_edit(2, 0, describe(Some(0), "a cat"), Err(&type_misfit(2, 0)));
-        check_edit(2, 1, shorten(), Err(&misfit(2, 1, "there is no such part")));
+        check_edit(2, 1, shorten(), Err(&misfit(2, 1, "that part does not exist")));
         check_edit(1, 0, shorten(), Err(&misfit(1, 0, "it is the model's")));
         check_edit(0, 1, describe(None, " "), Err(&misfit(0, 1, "the description is empty")));
     }

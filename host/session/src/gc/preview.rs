@@ -3,9 +3,10 @@
 use std::collections::BTreeSet;
 
 use jaato_types::text::{one_line, truncate_chars};
-use jaato_types::{GcChange, GcEdit, GcPlan, GcReason, Message, Result, Role};
+use jaato_types::{GcChange, GcEdit, GcPlan, Message, Part, Result, Role};
 
-use super::json_bytes;
+use super::count::message_weight;
+use super::edits::{attachment_of, part_weight};
 use crate::{Cancel, Session};
 
 /// The beginning of a turn that is shown, in characters.
@@ -54,17 +55,17 @@ impl Session {
     /// # Errors
     /// As [`Session::gc`].
     pub async fn preview_gc(&mut self, cancel: &Cancel) -> Result<GcPreview> {
-        let (plan, request) = self.plan_for_preview(GcReason::Manual, cancel).await?;
+        let (plan, request) = self.plan_for_preview(cancel).await?;
         let settings = &self.gc.settings;
-        let (tokens_before, bytes) = (self.tokens_in_use(), self.bytes_in_use().max(1));
+        let (tokens_before, weight) = (self.tokens_in_use(), self.weight_in_use().max(1));
         let share = |of: u64| {
-            let tokens = u128::from(tokens_before) * u128::from(of) / u128::from(bytes);
+            let tokens = u128::from(tokens_before) * u128::from(of) / u128::from(weight);
             u64::try_from(tokens).unwrap_or(u64::MAX)
         };
-        let dropped = plan.drop.iter().map(|at| json_bytes(&request.messages[*at]));
+        let dropped = plan.drop.iter().map(|at| message_weight(&request.messages[*at]));
         let edited = plan.edits.iter().map(|edit| freed_by(edit, &request.messages));
         let gone: u64 = dropped.chain(edited).sum();
-        let added = plan.summary.as_ref().map_or(0, json_bytes);
+        let added = plan.summary.as_ref().map_or(0, message_weight);
         Ok(GcPreview {
             source: self.gc_source(),
             context_limit: self.gc.limit,
@@ -85,7 +86,8 @@ impl Session {
         let dropped: BTreeSet<usize> = plan.drop.iter().copied().collect();
         let numbers = self.history.sent_turn_numbers();
         let turns = super::plan::turns(messages);
-        let of_turn = |(range, number): (std::ops::Range<usize>, u64)| {
+        let last = turns.len().saturating_sub(1);
+        let of_turn = |(place, (range, number)): (usize, (std::ops::Range<usize>, u64))| {
             let going: Vec<&Message> =
                 range.clone().filter(|at| dropped.contains(at)).map(|at| &messages[at]).collect();
             let first = going.iter().find(|it| it.role == Role::User).or(going.first())?;
@@ -93,12 +95,13 @@ impl Session {
             Some(PlannedTurn {
                 turn: number + 1,
                 messages: going.len() as u64,
-                tokens: share(going.iter().map(json_bytes).sum()),
-                why: why(is_whole, plan.summary.is_some(), turns.len() - 1, number, &numbers),
+                tokens: share(going.iter().map(|message| message_weight(message)).sum()),
+                why: why(is_whole, plan.summary.is_some(), last - place),
                 begins: beginning(first),
             })
         };
-        let whole = turns.iter().cloned().zip(numbers.iter().copied()).filter_map(of_turn);
+        let numbered = turns.iter().cloned().zip(numbers.iter().copied());
+        let whole = numbered.enumerate().filter_map(of_turn);
         let of_edit = |edit: &GcEdit| {
             let place = turns.iter().position(|turn| turn.contains(&edit.message))?;
             let freed = freed_by(edit, messages);
@@ -120,15 +123,26 @@ impl Session {
 /// Returns the bytes that an edit frees, as the gc proposes it.
 fn freed_by(edit: &GcEdit, messages: &[Message]) -> u64 {
     let part = messages.get(edit.message).and_then(|message| message.parts.get(edit.part));
-    let bytes = part.map_or(0, json_bytes);
-    let left = match &edit.change {
-        GcChange::Shorten { bytes_max } => *bytes_max,
-        GcChange::Describe { text, .. } => text.len() as u64,
-        GcChange::Repeated { .. } => REPEATED_BYTES,
-        GcChange::Remove => 0,
-        GcChange::Unknown => bytes,
+    let Some(part) = part else { return 0 };
+    let (before, after) = match &edit.change {
+        GcChange::Shorten { bytes_max } => (part_weight(part), *bytes_max),
+        GcChange::Describe { text, .. } => {
+            let file = described_file(edit, part);
+            (file.map_or(0, |file| part_weight(&file)), text.len() as u64)
+        }
+        GcChange::Repeated { .. } => (part_weight(part), REPEATED_BYTES),
+        GcChange::Remove => (part_weight(part), 0),
+        GcChange::Unknown => (0, 0),
     };
-    bytes.saturating_sub(left)
+    before.saturating_sub(after)
+}
+
+/// Returns the file that an edit describes, as a part of its own.
+fn described_file(edit: &GcEdit, part: &Part) -> Option<Part> {
+    match (part, attachment_of(edit)) {
+        (Part::ToolResult(result), Some(at)) => result.attachments.get(at).cloned().map(Part::Data),
+        (part, _) => Some(part.clone()),
+    }
 }
 
 fn why_edited(change: &GcChange) -> &'static str {
@@ -147,9 +161,8 @@ fn beginning(message: &Message) -> String {
     truncate_chars(&text, BEGINNING_CHARS_MAX)
 }
 
-fn why(is_whole: bool, is_summarised: bool, last: usize, number: u64, numbers: &[u64]) -> String {
-    let place = numbers.iter().position(|known| *known == number).unwrap_or(0);
-    let age = match last.saturating_sub(place) {
+fn why(is_whole: bool, is_summarised: bool, later: usize) -> String {
+    let age = match later {
         1 => "1 turn came after it".to_owned(),
         later => format!("{later} turns came after it"),
     };

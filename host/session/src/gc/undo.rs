@@ -48,8 +48,8 @@ impl Session {
     /// `limit_reached` if the messages do not fit into the context. Nothing has changed then.
     pub fn undo_gc(&mut self) -> Result<GcUndone> {
         let nothing = || {
-            Error::new(ErrorKind::NotFound, "there is no collection that could be taken back")
-                .with_hint("only the last one can be taken back, once")
+            Error::new(ErrorKind::NotFound, "there is no collection to undo")
+                .with_hint("only the last collection can be undone, and only once")
         };
         let before = self.gc.last.before.as_deref().ok_or_else(nothing)?;
         let restored = self.history.with_entries_of(before).map_err(|error| {
@@ -93,8 +93,8 @@ impl Session {
         }
     }
 
-    /// Forgets the oldest collected messages in the record, and where a collection could be taken
-    /// back.
+    /// Forgets the oldest collected messages, in the record and in the state before the last
+    /// collection.
     pub(crate) fn forget_collected(&mut self, bytes_max: u64) -> bool {
         let before = self.gc.last.before.as_mut();
         self.history.forget_collected(bytes_max, before)

@@ -141,10 +141,9 @@ impl Session {
     }
 
     fn pinned_bytes(&self) -> u64 {
-        let messages: Vec<Message> = self.history.messages().cloned().collect();
-        let turns = super::plan::turns(&messages);
-        let pinned = self.pinned_places().into_iter().filter_map(|place| turns.get(place));
-        pinned.flat_map(|turn| turn.clone().map(|at| json_bytes(&messages[at]))).sum()
+        let pinned = self.pinned_messages();
+        let messages = self.history.messages().enumerate();
+        messages.filter(|(at, _)| pinned.contains(at)).map(|(_, message)| json_bytes(message)).sum()
     }
 }
 

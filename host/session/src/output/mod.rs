@@ -3,7 +3,7 @@
 //! A tool returns its whole output, or it streams output that may be long ([`StreamedOutput`]). If
 //! the result's JSON is larger than `session.output_bytes_max`, the model gets the head and the
 //! tail of each long text. Between them a note says how much is left out and which file has the
-//! full text text. A result without a long text is shown as the head and tail of its JSON.
+//! whole text. A result without a long text is shown as the head and tail of its JSON.
 //!
 //! Invariant: no result is larger than the limit, and texts are cut between characters.
 

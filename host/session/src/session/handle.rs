@@ -85,7 +85,7 @@ pub(crate) struct SessionShared {
 pub struct PublishedRecord {
     /// The entries.
     pub entries: Vec<Arc<HistoryEntry>>,
-    /// The number of turns whose entries the record keeps no longer.
+    /// The number of turns whose entries the record no longer keeps.
     pub turns_forgotten: u64,
 }
 

@@ -240,7 +240,7 @@ pub(crate) fn task_handle_output(number: u64, running: (&str, &str), threshold_m
     }))
 }
 
-/// Seconds with three decimals. `10.0` if they are complete.
+/// Seconds with three decimals. `10.0` if they are whole.
 fn seconds(ms: u64) -> f64 {
     std::time::Duration::from_millis(ms).as_secs_f64()
 }

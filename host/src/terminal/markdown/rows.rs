@@ -126,8 +126,8 @@ impl Place {
     }
 }
 
-/// Breaks a line into rows of at most `columns` columns. A longer piece without a break stays in
-/// full, so that the user can copy it, and the terminal breaks it.
+/// Breaks a line into rows of at most `columns` columns. A longer piece without a break stays
+/// whole, so that the user can copy it, and the terminal breaks it.
 pub(super) fn broken(line: Vec<Word>, columns: usize) -> Vec<Vec<Word>> {
     let (mut rows, mut row, mut taken) = (Vec::new(), Vec::new(), 0);
     let mut words = line.into_iter().peekable();

@@ -82,7 +82,7 @@ fn damaged_line_is_skipped_with_one_warning() {
     let Some((house, file)) = saved_session(&server) else { return };
     run_all(&house, &server, &[&CONTINUE, &["second"]]).code(0);
     let text = fs::read_to_string(&file).unwrap();
-    // A record in the middle that is not a message: the conversation stays in full.
+    // A record in the middle that is not a message: the conversation stays whole.
     let lines: Vec<&str> = text.split_inclusive('\n').collect();
     let at = lines.iter().position(|line| line.contains(r#""type":"state""#)).unwrap();
     let damaged = lines[at].replacen("model", "moder", 1);
