@@ -2,7 +2,8 @@
 //!
 //! A plan is made in a [`Draft`]: first it shortens results, then it removes turns. When it is
 //! finished, it carries over what the model must not lose from the removed messages: the user's own
-//! words, and a line for each finished call. [`summarize_turns`] asks a model for a summary of them.
+//! words, and a line for each finished call. [`summarize_turns`] asks a model for a summary of
+//! them.
 //!
 //! The plugins decide which turns to shorten, to remove and to summarise, and in which order.
 #![forbid(unsafe_code)]
