@@ -2,7 +2,7 @@
 //!
 //! Shown text waits in the host for a slow terminal, so it is limited: a burst, then a rate.
 
-use std::time::Instant;
+use tokio::time::Instant;
 
 /// The bytes that are shown at once.
 const BURST_BYTES: u64 = 64 * 1024;

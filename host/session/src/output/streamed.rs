@@ -1,12 +1,12 @@
 //! Output that a call streams: every byte goes to a file, and memory holds two ends of each text.
 
 use std::sync::Arc;
-use std::time::Instant;
 
 use jaato_types::service::OutputWrite;
 use jaato_types::{CallId, Error, ErrorKind, Result};
 use serde_json::{Map, Value};
 use tokio::sync::Mutex;
+use tokio::time::Instant;
 
 use super::cut::{FullOutputLocation, LongText, escaped_len};
 use super::live::LiveOutputLimit;
