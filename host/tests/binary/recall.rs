@@ -122,7 +122,7 @@ fn collection_is_taken_back_in_a_chat_and_after_a_restart() {
     let words = ["chat", "--model", "openai/test"];
     let lines = "/gc undo\na\nb\n/gc\n/gc undo\nc\n/gc\n";
     let output = at(&house, &server, &words).input(lines).run().code(1);
-    let nothing = "error: there is no collection to undo";
+    let nothing = "error: nothing to undo";
     assert!(output.stderr.contains(nothing), "{output}");
     assert!(output.stdout.contains("\"messages_restored\": 2"), "{output}");
     let words = ["chat", "--continue"];

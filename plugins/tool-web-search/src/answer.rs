@@ -113,7 +113,7 @@ fn read_json(backend: &Backend, text: &str) -> Result<Vec<SearchResult>, SearchF
 }
 
 fn read_page(backend: &Backend, html: &str) -> Result<Vec<SearchResult>, SearchFailure> {
-    // The user chose the service, so the depth of its pages is not checked.
+    // The depth is not checked, because no model chooses where this page comes from.
     let document = Document::from(html);
     let selects = |selector: &str| {
         Matcher::new(selector)

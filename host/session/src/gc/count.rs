@@ -3,7 +3,7 @@
 use std::io;
 use std::sync::Arc;
 
-use jaato_types::{Message, Part, Role, Usage};
+use jaato_types::{DataPart, Message, Part, Role, Usage};
 use serde::Serialize;
 
 use crate::Session;
@@ -169,8 +169,17 @@ fn answer_tokens_max(answer: &[Part]) -> u64 {
 
 /// Returns the size of a message, with images and files at their estimated size.
 pub(super) fn message_weight(message: &Message) -> u64 {
-    let media = message.parts.iter().flat_map(part_data).filter(|data| data.blob_id().is_some());
-    json_bytes(message).saturating_add((media.count() as u64).saturating_mul(MEDIA_BYTES))
+    weight(message, message.parts.iter().flat_map(part_data))
+}
+
+/// Returns the size of a part, with images and files at their estimated size.
+pub(super) fn part_weight(part: &Part) -> u64 {
+    weight(part, part_data(part))
+}
+
+fn weight<'a>(value: &impl Serialize, data: impl IntoIterator<Item = &'a DataPart>) -> u64 {
+    let media = data.into_iter().filter(|data| data.blob_id().is_some()).count() as u64;
+    json_bytes(value).saturating_add(media.saturating_mul(MEDIA_BYTES))
 }
 
 pub(crate) fn estimate_tokens(bytes: u64) -> u64 {

@@ -9,7 +9,7 @@ use jaato_types::{CallId, DataContent, GcChange, GcEdit, Message, Part, ToolResu
 use serde_json::{Value, json};
 
 use super::PART_BYTES_MIN;
-use super::count::message_weight;
+use super::count::{message_weight, part_weight};
 use super::cut::PartPosition;
 use crate::Session;
 use crate::history::HistoryEntry;
@@ -139,11 +139,6 @@ pub(super) fn attachment_of(edit: &GcEdit) -> Option<usize> {
         GcChange::Describe { attachment, .. } => *attachment,
         _ => None,
     }
-}
-
-/// Returns the size of a part, with images and files at their estimated size.
-pub(super) fn part_weight(part: &Part) -> u64 {
-    message_weight(&Message { parts: vec![part.clone()], ..Message::default() })
 }
 
 fn with_result(part: &Part, change: impl FnOnce(&ToolResult) -> ToolResult) -> Part {

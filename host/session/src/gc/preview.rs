@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use jaato_types::text::{one_line, truncate_chars};
 use jaato_types::{GcChange, GcEdit, GcPlan, Message, Part, Result, Role};
 
-use super::count::message_weight;
-use super::edits::{attachment_of, part_weight};
+use super::count::{message_weight, part_weight};
+use super::edits::attachment_of;
 use crate::{Cancel, Session};
 
 /// The beginning of a turn that is shown, in characters.

@@ -48,7 +48,7 @@ impl Session {
     /// `limit_reached` if the messages do not fit into the context. Nothing has changed then.
     pub fn undo_gc(&mut self) -> Result<GcUndone> {
         let nothing = || {
-            Error::new(ErrorKind::NotFound, "there is no collection to undo")
+            Error::new(ErrorKind::NotFound, "nothing to undo")
                 .with_hint("only the last collection can be undone, and only once")
         };
         let before = self.gc.last.before.as_deref().ok_or_else(nothing)?;
