@@ -20,7 +20,7 @@ use crate::gather::gather;
 use crate::workspace::{CargoWorkspace, WorkspacePackage};
 
 /// The duration of a release build from scratch on two cores.
-const FIRST_BUILD_MINUTES: u32 = 8;
+const FIRST_BUILD_MINUTES: u32 = 15;
 
 /// Allows jaato to download the weights of its own model.
 const DOWNLOAD: &str = "JAATO_LOCAL_DOWNLOAD";
