@@ -144,9 +144,10 @@ impl Command {
         self
     }
 
-    /// Waits longer than others need.
+    /// Waits longer than others need. A turn waits for each call, however slow the machine is.
     pub fn patient(mut self) -> Self {
         self.deadline = PATIENT_DEADLINE;
+        self.command.env("JAATO_SESSION_AUTO_BACKGROUND_THRESHOLD_MS", "0");
         self
     }
 
