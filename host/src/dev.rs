@@ -57,7 +57,7 @@ pub async fn dev(global: GlobalArgs, folder: &Path, options: DevOptions) -> Comm
             }
             report::failure(failure);
         }
-        report::line("waiting for changes; Ctrl-C ends this")?;
+        report::line("waiting for changes; Ctrl-C stops")?;
         let plugin = name.as_deref().ok();
         let Some(changed) = watch::next_change(&run, &sources, (&mut log, plugin), &cancel).await?
         else {

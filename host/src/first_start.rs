@@ -110,6 +110,6 @@ fn save_model_choice(runtime: &Runtime, model: &ModelId) {
 
 fn none_chosen() -> CommandFailure {
     CommandFailure::new(Exit::Configuration, "no model was chosen").hint(
-        "`--model` names one, `jaato provider list` lists providers, `jaato model pull` downloads the local one",
+        "choose one with `--model`; `jaato provider list` lists providers, `jaato model pull` downloads the local model",
     )
 }

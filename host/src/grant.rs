@@ -34,7 +34,7 @@ pub async fn grant(global: GlobalArgs, name: &str, services: &[String]) -> Comma
     let holder = GrantHolder::from_entry(entry);
     let Some(digest) = holder.digest() else {
         report::sentence(&format!(
-            "plugin `{name}` is shipped with jaato: it has what it asks for"
+            "plugin `{name}` is shipped with jaato, so it already has its grants"
         ))?;
         return Ok(Exit::Done);
     };
@@ -44,7 +44,7 @@ pub async fn grant(global: GlobalArgs, name: &str, services: &[String]) -> Comma
     report::sentence(&format!("plugin `{name}` may now:"))?;
     print_services(wanted.iter().copied())?;
     report::sentence(&format!(
-        "this holds for this content of its file, sha256 {digest}; to take it back:\n  jaato plugin revoke {name}"
+        "the grant applies to this content of its file, sha256 {digest}; to revoke it:\n  jaato plugin revoke {name}"
     ))?;
     Ok(Exit::Done)
 }
@@ -69,9 +69,9 @@ pub async fn revoke(global: GlobalArgs, name: &str, services: &[String]) -> Comm
     let entry = find::plugin(&runtime, &registry, name)?;
     let asked = setup.grants.requested_grants(entry);
     if asked.iter().any(|(_, standing)| *standing == GrantStanding::Shipped) {
-        let text = format!("plugin `{name}` is shipped with jaato and has what it asks for");
+        let text = format!("plugin `{name}` is shipped with jaato and always has its grants");
         return Err(CommandFailure::new(Exit::Plugin, text)
-            .hint(format!("`jaato plugin disable {name}` leaves it out")));
+            .hint(format!("`jaato plugin disable {name}` disables it")));
     }
     report::sentence(&format!("plugin `{name}` had none of these grants"))?;
     Ok(Exit::Done)
@@ -86,7 +86,7 @@ pub fn carry_over(data: &Path, name: &str, digest: &str) -> Result<(), CommandFa
     }
     report::sentence("it keeps the grants of its earlier file and may:")?;
     print_services(carried.iter().map(String::as_str))?;
-    report::line(&format!("to take that back:\n  jaato plugin revoke {name}"))
+    report::line(&format!("to revoke them:\n  jaato plugin revoke {name}"))
 }
 
 /// Prints the services that a plugin requests, in `plugin show`.

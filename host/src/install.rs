@@ -32,10 +32,10 @@ pub async fn install(global: GlobalArgs, what: &Path) -> CommandResult {
     report::line(&format!("  {}", installed.path.display()))?;
     if !unusable.is_empty() {
         let lines: Vec<_> = unusable.iter().map(|line| visible::name(line)).collect();
-        report::line(&format!("not all of it can be used:\n  {}", lines.join("\n  ")))?;
+        report::line(&format!("some parts cannot be used:\n  {}", lines.join("\n  ")))?;
     }
     if setup.config.plugins_disabled.iter().any(|disabled| disabled == name.as_str()) {
-        report::line(&format!("it is disabled: `jaato plugin enable {name}` lets it run"))?;
+        report::line(&format!("it is disabled: `jaato plugin enable {name}` enables it"))?;
     }
     say_lacking(setup, &source, &description, &installed.path)?;
     if is_trusted(setup, &installed.path)? {
@@ -43,7 +43,7 @@ pub async fn install(global: GlobalArgs, what: &Path) -> CommandResult {
         return Ok(Exit::Done);
     }
     report::line(&format!(
-        "it is not trusted: it runs in a worker, which is no sandbox, and is given no key. To have it run inside \
+        "it is not trusted: it runs in a worker without keys (a worker is not a sandbox). To have it run inside \
          jaato:\n  {}",
         trust_line(&installed.path, &digest(&installed.path)?)
     ))?;
@@ -85,7 +85,7 @@ fn refuse_shipped_name(setup: &Setup, manifest: &Manifest) -> Result<(), Command
     };
     let Some(shipped) = all.iter().find(is_it) else { return Ok(()) };
     let path = shipped.file.path.display();
-    let text = format!("plugin `{name}` is shipped with jaato: `{path}` has the name");
+    let text = format!("plugin `{name}` has the name of a shipped plugin: `{path}`");
     Err(CommandFailure::new(Exit::Plugin, text).hint("give your plugin another name"))
 }
 
@@ -140,12 +140,12 @@ fn refuse_conflict(
         Err(install::PluginConflict::Refused(why)) => {
             format!("plugin `{name}` could not be used, so it is not installed: {why}")
         }
-        Err(install::PluginConflict::Displaces(other, why)) => format!(
-            "plugin `{name}` would keep `{other}` from being used, so it is not installed: of that, {why}"
-        ),
+        Err(install::PluginConflict::Displaces(other, why)) => {
+            format!("plugin `{name}` is not installed, because `{other}` would stop working: {why}")
+        }
     };
     Err(CommandFailure::new(Exit::Plugin, text)
-        .hint("give its plugin and tools names of their own, or remove the other plugin first"))
+        .hint("give the plugin and its tools unique names, or remove the other plugin first"))
 }
 
 /// Removes a plugin from the user's own folder.
@@ -196,7 +196,7 @@ fn elsewhere(name: &str, plugin: &PlacedPlugin) -> CommandFailure {
         }
     };
     CommandFailure::new(Exit::Plugin, format!("plugin `{name}` {what}: `{path}`"))
-        .hint(format!("`jaato plugin disable {name}` leaves it out"))
+        .hint(format!("`jaato plugin disable {name}` disables it"))
 }
 
 fn own_folder(setup: &Setup) -> Result<PathBuf, CommandFailure> {

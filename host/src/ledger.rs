@@ -183,7 +183,7 @@ fn sums(summary: &LedgerFileSummary) -> String {
         format_count("request", requests, failed_requests),
         format!("{prompt_tokens} tokens in ({cached_tokens} of them cached)"),
         format!("{output_tokens} tokens out"),
-        format!("${} where a price is known", Dollars::of_micros(cost_micro_usd)),
+        format!("${} if a price is known", Dollars::of_micros(cost_micro_usd)),
         format_count("tool call", tool_calls, failed_tool_calls),
         format!("{denied} denied"),
     ];

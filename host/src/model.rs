@@ -130,7 +130,11 @@ async fn fetch_weights(runtime: Runtime, asset: Asset) -> CommandResult {
             Err(CommandFailure { exit: Exit::Failed, message: error.message, hint: error.hint })
         }
         Some(Ok(found)) => {
-            report::sentence(&format!("{} is here: {}", asset.id, found.path.display()))?;
+            report::sentence(&format!(
+                "{} is on this machine: {}",
+                asset.id,
+                found.path.display()
+            ))?;
             Ok(Exit::Done)
         }
     }
@@ -163,7 +167,7 @@ pub async fn import(global: GlobalArgs, file: &Path, name: Option<String>) -> Co
         message: error.message,
         hint: error.hint,
     })?;
-    report::sentence(&format!("{name} is here: {}", found.path.display()))?;
+    report::sentence(&format!("{name} is on this machine: {}", found.path.display()))?;
     Ok(Exit::Done)
 }
 
@@ -206,7 +210,7 @@ fn no_weights(wanted: &ModelId, declared: &[Asset]) -> CommandFailure {
     let failure =
         CommandFailure::new(Exit::Usage, format!("no weights to download for `{wanted}`"));
     match known.as_slice() {
-        [] => failure.hint("no plugin declares any; `jaato plugin list` lists the plugins"),
+        [] => failure.hint("no plugin declares a model; `jaato plugin list` lists the plugins"),
         known => failure.hint(format!("there are some for {}", known.join(", "))),
     }
 }

@@ -190,7 +190,7 @@ pub async fn untrust(global: GlobalArgs, what: &str) -> CommandResult {
             PluginFileTrust::Shipped | PluginFileTrust::WorkspaceNot => {
                 let text = format!("plugin `{what}` is not trusted by its content");
                 return Err(CommandFailure::new(Exit::Plugin, text)
-                    .hint(format!("`jaato plugin disable {what}` leaves it out")));
+                    .hint(format!("`jaato plugin disable {what}` disables it")));
             }
         }
     } else {

@@ -298,7 +298,7 @@ async fn run_check_turn(runtime: &Runtime, model: &ModelId, cancel: &Cancel) -> 
     };
     print_named_line("tool call", &line)?;
     let works = *seen.called.lock() == Some(true);
-    report::sentence(if works { "it works" } else { "it answers, and calls no tools" })?;
+    report::sentence(if works { "it works" } else { "it answers, but calls no tools" })?;
     Ok(if works { Exit::Done } else { Exit::Failed })
 }
 

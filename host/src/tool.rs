@@ -196,7 +196,7 @@ fn status_with_conditions(tool: &ToolEntry<'_>) -> String {
         text.push_str(&format!(", if {}", offer.condition));
     }
     if let Some(condition) = &tool.spec.run_if {
-        text.push_str(&format!(", runs by itself if {condition}"));
+        text.push_str(&format!(", runs automatically if {condition}"));
     }
     text
 }
@@ -205,10 +205,10 @@ fn status_with_conditions(tool: &ToolEntry<'_>) -> String {
 fn conditions(tool: &ToolEntry<'_>) -> Vec<String> {
     let offer = tool.spec.available_if.as_ref().map(|offer| {
         let Offer { condition, reason } = offer;
-        format!("a model is offered it if {condition} ({reason})")
+        format!("it is offered to a model if {condition} ({reason})")
     });
     let run = tool.spec.run_if.as_ref();
-    let run = run.map(|condition| format!("it runs by itself if {condition}"));
+    let run = run.map(|condition| format!("it runs automatically if {condition}"));
     offer.into_iter().chain(run).collect()
 }
 

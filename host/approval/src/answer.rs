@@ -132,14 +132,14 @@ impl AnswerRecorder<'_> {
             }
             Some(Err(error)) => {
                 let text =
-                    format!("cannot save the answer, it applies to this session only: {error}");
+                    format!("cannot save the answer, so it applies only to this session: {error}");
                 notice(self.context, text);
                 in_session
             }
             None => {
                 let why = "this program saves no answers";
                 let text =
-                    format!("cannot save the answer, it applies to this session only: {why}");
+                    format!("cannot save the answer, so it applies only to this session: {why}");
                 notice(self.context, text);
                 in_session
             }

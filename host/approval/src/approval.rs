@@ -93,7 +93,7 @@ impl SessionApproval<'_> {
                     if let Err(error) =
                         replace_arguments(candidate.call, arguments, &mut changed, context)
                     {
-                        let text = format!("the arguments cannot be used: {}", error.message);
+                        let text = format!("the arguments are invalid: {}", error.message);
                         notice(context, text);
                     }
                 }

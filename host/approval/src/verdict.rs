@@ -162,7 +162,7 @@ impl CallVerdict {
     }
 
     pub(crate) fn denied(facts: &PolicyCall<'_>, decision: &Decision) -> Self {
-        let text = format!("the call of `{}` is denied: {}", facts.tool, decision.explain(facts));
+        let text = format!("the call to `{}` is denied: {}", facts.tool, decision.explain(facts));
         let place = decision.rule.place();
         Self { place, ..Self::refuse(text, decision.rule.name(), decision.hint(facts), None) }
     }
@@ -178,8 +178,8 @@ impl CallVerdict {
             None => USER_DENIED,
         };
         let text = match &comment {
-            Some(comment) => format!("the user denied the call of `{}`: {comment}", facts.tool),
-            None => format!("the user denied the call of `{}`", facts.tool),
+            Some(comment) => format!("the user denied the call to `{}`: {comment}", facts.tool),
+            None => format!("the user denied the call to `{}`", facts.tool),
         };
         let hint = "respect the answer: do not make the same call again";
         Self::refuse(text, rule, Some(hint.to_owned()), comment).with_answer(channel, remembered)
@@ -187,7 +187,7 @@ impl CallVerdict {
 
     pub(crate) fn denied_not_offered(facts: &PolicyCall<'_>, channel: &str) -> Self {
         let why = "the prompt does not offer this answer";
-        let text = format!("the call of `{}` is denied: {why}", facts.tool);
+        let text = format!("the call to `{}` is denied: {why}", facts.tool);
         Self::refuse(text, USER_NOT_OFFERED, None, Some(why.to_owned())).with_answer(channel, None)
     }
 
@@ -203,7 +203,7 @@ impl CallVerdict {
         why: &str,
     ) -> Self {
         let text = format!(
-            "the call of `{}` is denied: {}, and no user can be asked ({why})",
+            "the call to `{}` is denied: {}, and no user can be asked ({why})",
             facts.tool, reason.why
         );
         let comment = Some(format!("no user can be asked: {why}"));
@@ -214,7 +214,7 @@ impl CallVerdict {
     pub(crate) fn denied_late(facts: &PolicyCall<'_>, patience_ms: u64) -> Self {
         let seconds = patience_ms.div_ceil(1_000);
         let text = format!(
-            "the call of `{}` is denied: no answer came to the permission prompt within {seconds} s",
+            "the call to `{}` is denied: no answer came to the permission prompt within {seconds} s",
             facts.tool
         );
         let hint = "continue without this call, or try again later".to_owned();
@@ -224,14 +224,14 @@ impl CallVerdict {
 
     pub(crate) fn denied_after_edits(tool: &ToolName, edits_max: usize) -> Self {
         let text = format!(
-            "the call of `{tool}` is denied: its arguments were changed more than {edits_max} times"
+            "the call to `{tool}` is denied: its arguments were changed more than {edits_max} times"
         );
         Self::refuse(text, USER_EDITS, None, None)
     }
 
     pub(crate) fn denied_after_changes(tool: &ToolName) -> Self {
         let text = format!(
-            "the call of `{tool}` is denied: its files kept changing while the user was asked"
+            "the call to `{tool}` is denied: its files kept changing while the user was asked"
         );
         Self::refuse(text, USER_CHANGES, None, None)
     }

@@ -216,7 +216,7 @@ impl AssetError {
             Self::NoSpace { .. } => {
                 "free some space and try again: what has arrived is kept".to_owned()
             }
-            Self::Busy { .. } => "end the other jaato, or wait for it".to_owned(),
+            Self::Busy { .. } => "stop the other jaato process, or wait for it".to_owned(),
             Self::Missing { .. } | Self::NotAFile { .. } | Self::Empty { .. } => {
                 "give the path of a model file: `jaato model import FILE`".to_owned()
             }

@@ -24,12 +24,12 @@ impl fmt::Display for AssetError {
             }
             Self::WrongDigest { path, wants, has } => write!(
                 f,
-                "`{}` is not the file that is pinned: sha-256 `{has}`, expected `{wants}`",
+                "`{}` does not match the pinned file: sha-256 `{has}`, expected `{wants}`",
                 path.display()
             ),
             Self::WrongSize { path, wants, has } => write!(
                 f,
-                "`{}` is not the file that is pinned: {has} bytes, expected {wants}",
+                "`{}` does not match the pinned file: {has} bytes, expected {wants}",
                 path.display()
             ),
             Self::Changed { path } => {
@@ -48,7 +48,7 @@ impl fmt::Display for AssetError {
             }
             Self::Busy { path, waited } => write!(
                 f,
-                "another jaato holds `{}` and has made no progress for {} s",
+                "another jaato process uses `{}` and has made no progress for {} s",
                 path.display(),
                 waited.as_secs()
             ),
@@ -60,7 +60,7 @@ impl fmt::Display for AssetError {
             }
             Self::WrongArchitecture { path, wants, has } => write!(
                 f,
-                "`{}` is a model of the architecture `{has}`, and only `{wants}` can be run",
+                "`{}` has the architecture `{has}`, but jaato runs only `{wants}`",
                 path.display()
             ),
             Self::BadName { name, reason } => {

@@ -98,7 +98,7 @@ impl fmt::Display for AssetEvent {
                 path.display()
             ),
             Self::Waiting { path } => {
-                write!(f, "another jaato holds `{}`; waiting for it", path.display())
+                write!(f, "another jaato process uses `{}`; waiting for it", path.display())
             }
             Self::Progress { done, total } => {
                 write!(f, "{} of {}", ByteSize(*done), ByteSize(*total))

@@ -327,6 +327,6 @@ async fn simultaneous_fetches_of_one_file_make_one_request() {
     let (one, two) = tokio::join!(one.fetch(&asset, &report), two.fetch(&asset, &other));
     assert_eq!(one.unwrap(), two.unwrap());
     assert_eq!(server.seen().len(), 1);
-    let waiting = "another jaato holds `DIR/small.gguf.lock`; waiting for it".to_owned();
+    let waiting = "another jaato process uses `DIR/small.gguf.lock`; waiting for it".to_owned();
     assert!(place.lines().contains(&waiting), "{:?}", place.lines());
 }

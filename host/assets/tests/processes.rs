@@ -109,7 +109,7 @@ async fn a_second_process_waits_for_the_first_and_fetches_nothing() {
     });
     place.fetcher(no_python).fetch(&asset, &report).await.unwrap();
     let (first, rest) = tokio::task::spawn_blocking(|| other.join().unwrap()).await.unwrap();
-    let waiting = "another jaato holds `DIR/small.gguf.lock`; waiting for it";
+    let waiting = "another jaato process uses `DIR/small.gguf.lock`; waiting for it";
     assert_eq!(place.plain(&first), waiting);
     assert_eq!(rest, ["done"]);
     assert_eq!(server.seen().len(), 1);

@@ -34,7 +34,7 @@ fn a_verified_file_is_not_hashed_again_until_it_changes() {
     assert_eq!(
         place.plain(&error.to_string()),
         format!(
-            "`DIR/small.gguf` is not the file that is pinned: sha-256 `{has}`, expected `{}`",
+            "`DIR/small.gguf` does not match the pinned file: sha-256 `{has}`, expected `{}`",
             asset.sha256
         )
     );
@@ -130,13 +130,13 @@ fn import_of_a_wrong_file_is_refused_with_expected_and_found_value() {
     check_refused_import(|file| fs::write(file, b"").unwrap(), "`FILE` is empty");
     check_refused_import(
         |file| fs::write(file, b"short").unwrap(),
-        "`FILE` is not the file that is pinned: 5 bytes, expected 10000",
+        "`FILE` does not match the pinned file: 5 bytes, expected 10000",
     );
     let wrong = [7; LENGTH];
     check_refused_import(
         |file| fs::write(file, wrong).unwrap(),
         &format!(
-            "`FILE` is not the file that is pinned: sha-256 `{}`, expected `{}`",
+            "`FILE` does not match the pinned file: sha-256 `{}`, expected `{}`",
             crate::support::digest(&wrong),
             crate::support::digest(&content(LENGTH))
         ),
@@ -202,7 +202,7 @@ fn a_model_that_cannot_be_run_is_refused() {
     };
     assert_eq!(
         refusal(&gguf("llama")),
-        "`FILE` is a model of the architecture `llama`, and only `qwen2` can be run"
+        "`FILE` has the architecture `llama`, but jaato runs only `qwen2`"
     );
     assert_eq!(
         refusal(b"PK\x03\x04"),

@@ -175,5 +175,5 @@ async fn read_printed(from: Option<impl AsyncRead + Unpin>) -> String {
 }
 
 fn no_pipe(error: std::io::Error) -> Error {
-    Error::new(ErrorKind::Io, format!("cannot make a pipe for a child: {error}"))
+    Error::new(ErrorKind::Io, format!("cannot create a pipe for a child process: {error}"))
 }

@@ -2,7 +2,7 @@
 
 use jaato_process::Exit;
 
-/// Describes how a process ended: `exited with 3`, `was ended by signal 6 (abort)`.
+/// Describes how a process ended: `exited with 3`, `was killed by signal 6 (abort)`.
 pub fn exit_text(exit: Exit) -> String {
     let signal = match exit {
         Exit::Code(code) => return format!("exited with {code}"),
@@ -18,5 +18,5 @@ pub fn exit_text(exit: Exit) -> String {
         24 => " (processor time)",
         _ => "",
     };
-    format!("was ended by signal {signal}{name}")
+    format!("was killed by signal {signal}{name}")
 }

@@ -12,7 +12,7 @@ use sha2::{Digest as _, Sha256};
 #[derive(Debug, thiserror::Error)]
 pub enum CopyError {
     /// Reading or writing failed.
-    #[error("cannot copy plugin `{}` to where it is opened: {error}", .0.display(), error = .1)]
+    #[error("cannot make a private copy of plugin `{}`: {error}", .0.display(), error = .1)]
     Io(PathBuf, io::Error),
     /// The file is not the trusted one.
     #[error(

@@ -56,7 +56,7 @@ impl FromStr for Temperature {
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let number = text.trim().parse().ok();
-        number.and_then(Self::new).ok_or("a temperature is a number from 0 to 2")
+        number.and_then(Self::new).ok_or("a temperature must be a number from 0 to 2")
     }
 }
 

@@ -192,17 +192,17 @@ fn errors_in_a_permissions_file_name_the_line() {
         text.push('\n');
     }
     expect![[r#"
-        broken, line 1: `x` is unknown; known are version, default, shipped_rules, rules
+        broken, line 1: `x` is unknown; use one of version, default, shipped_rules, rules
         broken, line 1: `version` is the number `2`, this jaato knows 1
-        broken, line 1: `default` is `perhaps`; it is `allow`, `ask` or `deny`
+        broken, line 1: `default` is `perhaps`; it must be `allow`, `ask` or `deny`
         broken, line 3: `comand` is unknown; did you mean `command`?
         broken, line 2: the rule has no `decision`
         broken, line 2: a rule that allows must say what it allows; `default` is for all calls
         broken, line 2: a rule cannot allow a command by `path` or `host`: a program reaches further
         broken, line 2: a rule that allows a command names its words; only the last may be `*`
         broken, line 2: `compound` and `outside` are for rules that ask or deny
-        broken, line 2: `options` says what may follow a `command`, and there is none
-        broken, line 3: `~ann/x` names a home that is not known
+        broken, line 2: `options` needs a `command`
+        broken, line 3: `~ann/x` needs the home folder, which is unknown
         broken, line 3: `tool` is empty
         broken, line 1: unclosed array table, expected `]`
         broken, line 1: `rules` is the number `1`; write `[[rules]]` above each

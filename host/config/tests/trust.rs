@@ -173,7 +173,7 @@ fn trust_record_and_its_folder_are_private_to_their_owner() {
         &bench,
         &store.read().unwrap_err(),
         expect![[r#"
-            the record of trust proves nothing: `ROOT/user/data/trust.json` is not used: users other than its owner can write to it (mode 660)
+            the record of trust cannot be used: `ROOT/user/data/trust.json` is not used: users other than its owner can write to it (mode 660)
             hint: nothing is trusted until this is fixed: check whether another user changed it; chmod go-w 'ROOT/user/data/trust.json'"#]],
     );
 }

@@ -113,7 +113,7 @@ fn create_locked_folder(parent: &Path) -> io::Result<LockedFolder> {
 }
 
 fn folder_error(path: &Path, error: &io::Error) -> Error {
-    let text = format!("cannot keep an output in `{}`: {error}", path.display());
+    let text = format!("cannot save output in `{}`: {error}", path.display());
     let made = Error::new(ErrorKind::Io, text);
     jaato_places::hint_of(error).into_iter().fold(made, Error::with_hint)
 }
@@ -183,7 +183,7 @@ pub fn too_large_error(bytes_max: u64) -> Error {
 }
 
 fn write_error(error: io::Error) -> Error {
-    Error::new(ErrorKind::Io, format!("cannot keep the call's output: {error}"))
+    Error::new(ErrorKind::Io, format!("cannot save the call's output: {error}"))
 }
 
 #[cfg(test)]

@@ -12,7 +12,7 @@ use crate::system::target_triple;
 #[derive(Debug, thiserror::Error)]
 pub enum InstallError {
     /// The source is an address.
-    #[error("`{0}` is an address; jaato installs only files of this machine")]
+    #[error("`{0}` is a URL; jaato installs only local files")]
     Address(String),
     /// The source cannot be read.
     #[error("cannot read `{}`: {error}", .0.display(), error = .1)]
@@ -46,7 +46,7 @@ pub enum InstallError {
     #[error("cannot unpack `{}`: {error}", .0.display(), error = .1)]
     Archive(PathBuf, String),
     /// There is something else at the plugin's path.
-    #[error("cannot install plugin `{name}` at `{}`, because something else has this path", path.display())]
+    #[error("cannot install plugin `{name}` at `{}`, because another file or folder is in the way", path.display())]
     Taken {
         /// The path.
         path: PathBuf,
@@ -74,7 +74,7 @@ impl InstallError {
                 "jaato looks for one library, at the top level or in `lib/{}`",
                 target_triple()
             )),
-            Self::Several(..) => Some("install them one by one, by their files".into()),
+            Self::Several(..) => Some("install each of these files separately".into()),
             Self::OtherSystems { .. } => Some("ask the author for a build for this system".into()),
             Self::Archive(..) => Some(format!(
                 "use a .tar or .tar.gz with at most {ARCHIVE_FILES_MAX} entries and {UNPACKED_BYTES_MAX} bytes, \

@@ -77,7 +77,7 @@ impl Workers {
         let WorkerRequest { file, manifest, .. } = asked;
         let failed = |what: String| Error::new(ErrorKind::Io, what);
         let no_socket =
-            |error: std::io::Error| failed(format!("cannot make a socket for a worker: {error}"));
+            |error: std::io::Error| failed(format!("cannot create a socket for a worker: {error}"));
         let (socket, theirs) = UnixStream::pair().map_err(no_socket)?;
         let mut command = ChildCommand::new(&self.executable, folder_of_children());
         command.args = SERVE_ARGUMENTS.iter().map(Into::into).collect();

@@ -57,7 +57,7 @@ struct OwnRuntime(Option<Runtime>);
 impl OwnRuntime {
     fn start() -> Result<Self> {
         if Handle::try_current().is_ok() {
-            let text = "the blocking library was called from a tokio task, which must not wait";
+            let text = "the blocking library was called from a tokio task, which must not block";
             return Err(Error::new(ErrorKind::Configuration, text)
                 .with_hint("use `jaato_library::Jaato` in a program with tokio"));
         }

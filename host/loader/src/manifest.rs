@@ -54,7 +54,7 @@ pub enum FileProblem {
     #[error("it is not a dynamic library")]
     NotALibrary,
     /// In another system's format.
-    #[error("it is a {has} file, this system wants {wants}")]
+    #[error("it is a {has} file, but this system needs {wants}")]
     WrongFormat {
         /// The file's format.
         has: &'static str,
@@ -62,7 +62,7 @@ pub enum FileProblem {
         wants: &'static str,
     },
     /// For another processor.
-    #[error("it is built for {has}, this machine is {wants}")]
+    #[error("it is built for {has}, but this machine is {wants}")]
     WrongArchitecture {
         /// The file's architecture.
         has: String,
@@ -88,7 +88,7 @@ pub enum FileProblem {
         has: String,
     },
     /// This host knows none of its kinds.
-    #[error("this host knows none of its kinds")]
+    #[error("this host supports none of its kinds")]
     UnknownKind,
 }
 
@@ -97,7 +97,7 @@ impl FileProblem {
     pub fn hint(&self) -> Option<String> {
         match self {
             Self::WrongFormat { .. } | Self::WrongArchitecture { .. } => {
-                Some("build the plugin for this machine, or take the author's build for it".into())
+                Some("build the plugin for this machine, or get the author's build for it".into())
             }
             Self::NoManifest => Some(
                 "a plugin calls `export_plugin!` of jaato-plugin-sdk at its crate's root".into(),

@@ -24,7 +24,7 @@ impl Decision {
         match self.rule.id {
             RuleId::Disabled => format!("tool `{tool}` is disabled by `[tools] disabled`"),
             RuleId::SessionNever => {
-                format!("the user denied calls of `{tool}` like this one for this session")
+                format!("the user denied calls to `{tool}` like this one for this session")
             }
             RuleId::ModeReadOnly => format!(
                 "mode `read-only` allows no changes, and tool `{tool}` may change something"

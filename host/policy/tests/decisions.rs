@@ -276,7 +276,7 @@ fn every_decision_explains_itself() {
     expect![[r#"
         tools.disabled: tool `shell` is disabled by `[tools] disabled`
           hint: remove `shell` from `[tools] disabled`; `jaato config show` shows where it is set
-        session.never: the user denied calls of `shell` like this one for this session
+        session.never: the user denied calls to `shell` like this one for this session
         own_call: the user typed this call
         option.allow: `--allow shell` was given
         option.allow: `--allow tool-x:shell` was given

@@ -80,7 +80,7 @@ pub enum ProcessError {
     },
     /// The process that was started as the guardian ended at once, because its program does not
     /// support that role.
-    #[error("`{program} {}` ended at once instead of becoming the guardian", words(.args))]
+    #[error("`{program} {}` exited immediately instead of becoming the guardian", words(.args))]
     NoGuardian {
         /// The guardian's program.
         program: PathBuf,

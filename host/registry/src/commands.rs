@@ -46,8 +46,8 @@ pub enum CommandRefusal {
 impl fmt::Display for CommandRefusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Held(path) => write!(f, "the name is held by `{}`", path.display()),
-            Self::Reserved => f.write_str("the name is one of jaato's own"),
+            Self::Held(path) => write!(f, "the name is taken by `{}`", path.display()),
+            Self::Reserved => f.write_str("jaato itself uses the name"),
             Self::BadName => f.write_str(
                 "a name has 1 to 64 letters, digits, `_` and `-`, and does not begin with `-`",
             ),

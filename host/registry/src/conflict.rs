@@ -48,10 +48,10 @@ impl NameRefusal {
             Self::OfferedName { kind, name, held_by } => (
                 word_of(*kind),
                 name.as_str(),
-                format!("the name is held by `{}`", held_by.display()),
+                format!("the name is taken by `{}`", held_by.display()),
             ),
             Self::ReservedTool(name) => {
-                ("tool", name.as_str(), "the name is one of jaato's own".to_owned())
+                ("tool", name.as_str(), "jaato itself uses the name".to_owned())
             }
             Self::PluginName { name, .. } | Self::Label(name) => {
                 ("plugin", name.as_str(), self.to_string())
@@ -65,11 +65,11 @@ impl fmt::Display for NameRefusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::PluginName { name, held_by } => {
-                write!(f, "the plugin name `{name}` is held by `{}`", held_by.display())
+                write!(f, "the plugin name `{name}` is taken by `{}`", held_by.display())
             }
             Self::OfferedName { kind, name, held_by } => {
                 let what = name_of_a(*kind);
-                write!(f, "its {what} `{name}` is held by `{}`", held_by.display())
+                write!(f, "its {what} `{name}` is taken by `{}`", held_by.display())
             }
             Self::Label(name) => {
                 write!(
@@ -78,7 +78,7 @@ impl fmt::Display for NameRefusal {
                 )
             }
             Self::ReservedTool(name) => {
-                write!(f, "its tool name `{name}` is one of jaato's own")
+                write!(f, "jaato itself uses its tool name `{name}`")
             }
         }
     }

@@ -98,7 +98,9 @@ fn wrong_in(schema: &Value, depth: usize) -> Option<String> {
     map.iter().find_map(|(key, value)| match (key.as_str(), value) {
         ("type", Value::String(name)) if TYPES.contains(&name.as_str()) => None,
         ("type", Value::Array(names)) if !names.is_empty() && names.iter().all(is_type) => None,
-        ("type", other) => Some(format!("there is no type {}", truncate_json(&other.to_string()))),
+        ("type", other) => {
+            Some(format!("the type {} does not exist", truncate_json(&other.to_string())))
+        }
         ("required", Value::Array(names)) if names.iter().all(is_text) => None,
         ("required", _) => Some("`required` is not a list of names".to_owned()),
         ("enum", Value::Array(_)) => None,

@@ -166,7 +166,7 @@ fn now_s() -> u64 {
 
 /// Returns the error for a model that its provider does not list.
 pub fn not_offered(model: &ModelId) -> Error {
-    let text = format!("`{model}` is the configured model, and its provider does not offer it");
+    let text = format!("`{model}` is the configured model, but its provider does not offer it");
     Error::new(ErrorKind::Configuration, text).with_hint("`jaato model list` lists the models")
 }
 

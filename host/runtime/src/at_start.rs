@@ -74,7 +74,7 @@ async fn open(
     let quiet: DeltaCallback = Arc::new(|_| {});
     let site = host.environments.site(&session);
     if let Err(error) = host.plugins.instance(plugin.as_str(), site, &quiet).await {
-        host.log.line(2, "host", &format!("opening `{plugin}` with its session: {error}"));
+        host.log.line(2, "host", &format!("cannot open `{plugin}` with its session: {error}"));
         return;
     }
     if let Some(awaited) = awaited {

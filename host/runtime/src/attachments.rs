@@ -28,7 +28,7 @@ impl Runtime {
     ) -> Result<PathBuf, Error> {
         let blobs = self.host().services.shared().blobs().session_blobs(session)?;
         let id = attachment.blob_id().ok_or_else(|| {
-            let text = "this version of jaato does not know the place of the attachment";
+            let text = "this version of jaato cannot find where the attachment is stored";
             Error::new(ErrorKind::NotFound, text)
         })?;
         let from = blobs.find(id)?.path;
@@ -49,7 +49,7 @@ impl Runtime {
         });
         let kept = kept.await.map_err(|error| Error::new(ErrorKind::HostBug, error.to_string()))?;
         kept.map_err(|why| {
-            Error::new(ErrorKind::Io, format!("cannot keep an attachment in a file: {why}"))
+            Error::new(ErrorKind::Io, format!("cannot save an attachment to a file: {why}"))
         })
     }
 }

@@ -67,7 +67,7 @@ impl RuntimeHost {
             // The plugin lacks this operation, so there is nothing to wait for.
             Err(error) if error.kind == ErrorKind::UnknownOperation => ToolsMissing::default(),
             Err(error) => {
-                self.log.line(2, plugin.as_str(), &format!("waiting for its tools: {error}"));
+                self.log.line(2, plugin.as_str(), &format!("cannot wait for its tools: {error}"));
                 ToolsMissing::default()
             }
         }

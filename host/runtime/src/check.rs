@@ -159,7 +159,7 @@ impl<'a> Conformance<'a> {
     /// If the folder cannot be created or written.
     pub fn new(runtime: &'a Runtime, file: &'a Path, settings: &Value) -> Result<Self, Error> {
         let folder = TempDir::with_prefix("jaato-check-").map_err(|error| {
-            let text = format!("cannot make a folder for temporary files: {error}");
+            let text = format!("cannot create a folder for temporary files: {error}");
             Error::new(ErrorKind::Io, text)
         })?;
         let path = folder.path().join(SETTINGS_FILE);

@@ -211,7 +211,7 @@ impl RuntimeHost {
                 "`jaato model list` lists the models".to_owned(),
             ),
             [first, ..] => (
-                format!("`{name}` may be a model of {}: say which", candidates.join(", ")),
+                format!("`{name}` may be a model of {}: choose one", candidates.join(", ")),
                 format!("`--model {first}/{name}`, or the key `provider`"),
             ),
         };

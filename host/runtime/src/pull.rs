@@ -45,7 +45,7 @@ impl Runtime {
         cancel: &Cancel,
     ) -> Result<(), Error> {
         let Some((provider, name)) = model.split() else {
-            let text = format!("`{model}` names no provider");
+            let text = format!("`{model}` does not name a provider");
             return Err(Error::new(ErrorKind::UnknownOperation, text));
         };
         let registry = self.registry();

@@ -366,7 +366,7 @@ impl Runtime {
         self.host.terminals.close().await;
         let processes = self.host.services.shared().processes().living().await;
         if let Err(error) = self.supervisor.end_all().await {
-            self.host.log.line(1, "host", &format!("ending child processes: {error}"));
+            self.host.log.line(1, "host", &format!("cannot end child processes: {error}"));
         }
         let orphans = self.supervisor.take_orphans();
         let Some(ledger) = self.host.ledger.clone() else {

@@ -22,7 +22,11 @@ impl Runtime {
                 host.plugins.plugins.watch().await;
             }
             Err(error) => {
-                host.log.line(2, "host", &format!("plugins are not watched: {error}"));
+                host.log.line(
+                    2,
+                    "host",
+                    &format!("cannot watch the plugin files for changes: {error}"),
+                );
             }
         }
     }

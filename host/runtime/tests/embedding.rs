@@ -33,7 +33,7 @@ fn program_that_ignores_the_guardian_argument_is_started_only_once_more() {
         .unwrap();
     let told = String::from_utf8(output.stderr).unwrap();
     let expected = format!(
-        "`{} guardian` ended at once instead of becoming the guardian\n",
+        "`{} guardian` exited immediately instead of becoming the guardian\n",
         program.display()
     );
     assert!(told.starts_with(&expected), "{told}");

@@ -168,12 +168,13 @@ impl Call {
     pub fn count_made_call(&self) -> Result<(), Error> {
         let (is_counted, most) = match self.is_instance {
             false => {
-                let text = format!("a call may call tools {CALLS_PER_CALL_MAX} times");
+                let text = format!("one call may call tools at most {CALLS_PER_CALL_MAX} times");
                 (self.made_calls.take_of(CALLS_PER_CALL_MAX), text)
             }
             true => {
-                let text =
-                    format!("a plugin may by itself call {CALLS_PER_MINUTE_MAX} tools a minute");
+                let text = format!(
+                    "outside of its calls, a plugin may call at most {CALLS_PER_MINUTE_MAX} tools per minute"
+                );
                 (self.made_calls.take_in_minute(CALLS_PER_MINUTE_MAX), text)
             }
         };

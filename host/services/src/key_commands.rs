@@ -45,7 +45,7 @@ impl KeyCommands {
     /// `timeout`.
     pub async fn run(&self, line: &str, whose: &str) -> Result<String, Error> {
         let wrong = |what: String| {
-            let text = format!("the command of {whose} {what}");
+            let text = format!("the key command of {whose} {what}");
             Error::new(ErrorKind::Configuration, text)
                 .with_hint("run it in a shell: it must print only the key")
         };
@@ -57,7 +57,7 @@ impl KeyCommands {
             }
             Err(MissingExitReason::Late) => {
                 let text =
-                    format!("the command of {whose} took longer than {} s", DEADLINE.as_secs());
+                    format!("the key command of {whose} took longer than {} s", DEADLINE.as_secs());
                 return Err(Error::new(ErrorKind::Timeout, text));
             }
         };
@@ -65,7 +65,7 @@ impl KeyCommands {
             Ok(Exit::Code(0)) => {}
             Ok(Exit::Code(code)) => return Err(wrong(format!("ended with {code}"))),
             Ok(Exit::Signal(signal)) => {
-                return Err(wrong(format!("was ended by signal {signal}")));
+                return Err(wrong(format!("was killed by signal {signal}")));
             }
             Err(error) => return Err(wrong(format!("cannot be waited for: {error}"))),
         }

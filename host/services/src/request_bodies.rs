@@ -134,13 +134,13 @@ impl AssembledBody {
 }
 
 fn not_written(error: &std::io::Error) -> Error {
-    Error::new(ErrorKind::Io, format!("cannot put a body together: {error}"))
+    Error::new(ErrorKind::Io, format!("cannot assemble the request body: {error}"))
 }
 
 fn body_error(why: UnfinishedItemError, number: u64) -> Error {
     match why {
         UnfinishedItemError::Unknown => {
-            let text = format!("this call has no body of number {number}");
+            let text = format!("this call has no body number {number}");
             Error::new(ErrorKind::NotFound, text)
                 .with_hint("a body can be sent with only one request")
         }

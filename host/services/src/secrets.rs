@@ -58,7 +58,7 @@ impl PluginSecrets {
             Some(FoundSecret::Here(value)) => value,
             Some(FoundSecret::InTool) => {
                 place.run_lookup(&self.commands).await.ok_or_else(|| {
-                    let text = format!("the system's tool for secrets does not give `{name}`");
+                    let text = format!("the system's tool for secrets does not return `{name}`");
                     Error::new(ErrorKind::Unavailable, text).with_hint(
                         "it may be locked; otherwise remove the secret and store it again",
                     )
@@ -154,7 +154,7 @@ impl PluginSecrets {
             return Err(Error::new(ErrorKind::InvalidArguments, text));
         }
         let Some(folder) = &self.folder else {
-            let text = "the system does not say where the user's home is, so no secret can be kept";
+            let text = "the user's home folder is unknown, so no secret can be saved";
             return Err(Error::new(ErrorKind::Unavailable, text).with_hint("set HOME"));
         };
         Ok(SecretLocation {
@@ -172,7 +172,7 @@ fn lock(place: &SecretLocation) -> Result<std::fs::File, Error> {
     let held = jaato_places::lock_own_file(&place.folder.join("lock"), LOCK_WAIT);
     let held = held.map_err(|error| secret_error("used", &error.to_string()))?;
     held.ok_or_else(|| {
-        let text = "another process changes the plugin's secrets";
+        let text = "another process is changing the plugin's secrets";
         Error::new(ErrorKind::Unavailable, text)
     })
 }

@@ -209,7 +209,7 @@ impl OpenSessions {
         };
         let limit = |text: String| Err(Error::new(ErrorKind::LimitReached, text));
         if depth >= CHILD_DEPTH_MAX {
-            return limit(format!("sessions open sessions at most {CHILD_DEPTH_MAX} deep"));
+            return limit(format!("sessions can be nested at most {CHILD_DEPTH_MAX} deep"));
         }
         if children >= CHILDREN_MAX {
             return limit(format!("{CHILDREN_MAX} child sessions are already open"));

@@ -35,7 +35,7 @@ pub fn resolve_paths(
         for text in texts {
             let Value::String(path) = text else { continue };
             *path = resolve_path(path, home, base.as_deref()).ok_or_else(|| {
-                let text = format!("`{key}` is `{path}`, and the system names no home folder");
+                let text = format!("`{key}` is `{path}`, but the user's home folder is unknown");
                 Error::new(ErrorKind::Configuration, text)
             })?;
         }
@@ -115,7 +115,7 @@ mod tests {
     fn home_path_without_a_known_home_is_an_error() {
         let mut values = Map::from_iter([("root".to_owned(), json!("~/x"))]);
         let error = resolve_paths(&mut values, &schema(), None, |_| None).unwrap_err();
-        assert_eq!(error.message, "`root` is `~/x`, and the system names no home folder");
+        assert_eq!(error.message, "`root` is `~/x`, but the user's home folder is unknown");
     }
 
     #[test]

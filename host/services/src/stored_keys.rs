@@ -68,12 +68,12 @@ impl KeyStore {
         let folder = self.folder.as_ref().ok_or_else(|| {
             Error::new(
                 ErrorKind::Configuration,
-                "the system does not name a home folder to keep a key in",
+                "the user's home folder is unknown, so no key can be saved",
             )
         })?;
         let stored = key_location(folder, provider).store(commands, key.as_bytes()).await;
         stored.map_err(|error| {
-            let text = format!("the key of `{provider}` cannot be kept: {error}");
+            let text = format!("the key of `{provider}` cannot be saved: {error}");
             Error::new(ErrorKind::Configuration, text)
         })
     }

@@ -161,7 +161,9 @@ impl Session {
             // Also recorded before the call, because a turn that is dropped during it has run the
             // tool.
             self.conditions.ran.insert(name.clone(), revision);
-            self.shared.emitter.notice(format!("the tool `{name}` runs by itself: {condition}"));
+            self.shared
+                .emitter
+                .notice(format!("the tool `{name}` runs automatically: {condition}"));
             let arguments = answer.arguments.unwrap_or_else(|| json!({}));
             let call = ToolCall::new(self.shared.ports.ids.call(), name.clone(), arguments);
             let runner = self.shared.runner(CallInitiator::Tool, cancel);

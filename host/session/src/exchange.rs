@@ -214,7 +214,7 @@ fn unknown_finish(word: Option<&str>) -> String {
 
 fn too_long(limits: &Limits) -> Error {
     let text = format!("the model's answer is longer than {} bytes", limits.answer_bytes_max);
-    Error::new(ErrorKind::LimitReached, text).with_hint("ask for less at once")
+    Error::new(ErrorKind::LimitReached, text).with_hint("ask for a shorter answer")
 }
 
 /// Adds a hint if a server refuses a request because of its tools.

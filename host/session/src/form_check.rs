@@ -28,7 +28,10 @@ pub(crate) fn check_form(form: &Form) -> Result<()> {
     for field in &form.fields {
         check_field(field)?;
         if !names.insert(&field.name) {
-            return Err(invalid_form_error(format!("the form has two fields `{}`", field.name)));
+            return Err(invalid_form_error(format!(
+                "the form has two fields named `{}`",
+                field.name
+            )));
         }
     }
     Ok(())
@@ -38,7 +41,9 @@ fn check_text(text: &str) -> Result<()> {
     if text.len() <= FORM_TEXT_BYTES_MAX {
         return Ok(());
     }
-    Err(invalid_form_error(format!("a text of a form has at most {FORM_TEXT_BYTES_MAX} bytes")))
+    Err(invalid_form_error(format!(
+        "a text in a form may have at most {FORM_TEXT_BYTES_MAX} bytes"
+    )))
 }
 
 fn check_field(field: &FormField) -> Result<()> {

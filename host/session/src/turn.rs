@@ -187,7 +187,7 @@ impl Session {
     ) -> Result<()> {
         if prompt.text.trim().is_empty() {
             let error = Error::new(ErrorKind::InvalidArguments, "the prompt is empty");
-            return Err(error.with_hint("say what is to be done"));
+            return Err(error.with_hint("say what to do"));
         }
         self.close_open_turn().map_err(host_bug)?;
         // Outcomes from a prompt that was never sent go with this one.
@@ -580,11 +580,11 @@ impl Session {
         progress.empty_answers += 1;
         let times = progress.empty_answers;
         if times < self.shared.limits.empty_answers_max {
-            self.shared.emitter.notice("the model answered nothing: asking again");
+            self.shared.emitter.notice("the model sent an empty answer: asking again");
             return Ok(StepFlow::Continue(()));
         }
         let error =
-            Error::new(ErrorKind::Provider, format!("the model answered nothing, {times} times"))
+            Error::new(ErrorKind::Provider, format!("the model sent {times} empty answers"))
                 .with_hint("rephrase the task, or use another model");
         // In an empty answer, only thoughts have content.
         let is_thought = |part: &Part| matches!(part, Part::Thought { .. });
@@ -639,7 +639,7 @@ impl Session {
             _ => "at the output limit",
         };
         let text = format!("it did not run: the answer was cut off {limit}, and this call with it");
-        let error = Error::new(ErrorKind::LimitReached, text).with_hint("ask for less at once");
+        let error = Error::new(ErrorKind::LimitReached, text).with_hint("ask for a shorter answer");
         let results = calls.iter().map(|call| calls::failed_result(call, &error)).collect();
         self.history.append_results(results, Vec::new()).map_err(host_bug)?;
         let text = self.append_cut_short(Vec::new(), mark_of_cut(reason))?;
@@ -709,7 +709,7 @@ impl TurnEnd {
             ),
             _ => (
                 "the model reached its output limit: its answer is truncated",
-                "say `continue`, ask for less at once, or raise the limit at the model's server",
+                "say `continue`, ask for a shorter answer, or raise the limit at the model's server",
             ),
         };
         let error = Error::new(ErrorKind::LimitReached, what).with_hint(hint);

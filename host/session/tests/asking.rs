@@ -213,7 +213,7 @@ async fn unanswered_permission_prompt_is_denied_after_its_timeout() {
     let mut session = stage.start(setup).unwrap();
     stage.person.answers([]);
     let results = play_calls(&stage, &mut session, &[json!({})]).await;
-    let message = "the call of `write` is denied: no answer came to the permission prompt within 30 s (rule `person.late`)";
+    let message = "the call to `write` is denied: no answer came to the permission prompt within 30 s (rule `person.late`)";
     assert_eq!(results[0]["error"]["message"], message);
     assert_eq!(decisions(&stage), ["false person.late"]);
     let patience = |event| match event {
@@ -320,7 +320,7 @@ impl AnswerStore for Kept {
 
 #[tokio::test(start_paused = true)]
 async fn permanent_answer_is_saved_or_else_applies_to_the_session() {
-    let failed = "cannot save the answer, it applies to this session only: the disk is full";
+    let failed = "cannot save the answer, so it applies only to this session: the disk is full";
     for (fails, scope, notice) in
         [(false, "always", "written into `/rules`"), (true, "session", failed)]
     {

@@ -191,7 +191,7 @@ async fn call_that_needs_permission_without_a_user_is_denied() {
     let calls = vec![("write", json!({})), ("look", json!({}))];
     let (results, report) = play_calls(&stage, TestStage::setup(), calls).await;
     expect![[r#"
-        error {"error":{"kind":"permission_denied","message":"the call of `write` is denied: tool `write` needs permission, and no user can be asked (standard input is not a terminal) (rule `ask.silence`)","hint":"allow it with `--allow write`, or everything with `--yes`"}}
+        error {"error":{"kind":"permission_denied","message":"the call to `write` is denied: tool `write` needs permission, and no user can be asked (standard input is not a terminal) (rule `ask.silence`)","hint":"allow it with `--allow write`, or everything with `--yes`"}}
         {"echo":{}}
     "#]]
     .assert_eq(&show(&results));

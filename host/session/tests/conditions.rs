@@ -217,7 +217,7 @@ async fn self_running_tool_passes_the_same_checks_as_a_model_call() {
     let told = ran(&stage.provider.requests()[0]);
     let error = |at: usize| told[at]["result"]["error"]["message"].as_str().unwrap().to_owned();
     assert!(error(0).contains("`how`"), "{told:?}");
-    assert_eq!(error(1), "the user denied the call of `write`: not now (rule `person.denied`)");
+    assert_eq!(error(1), "the user denied the call to `write`: not now (rule `person.denied`)");
     let events = stage.events.events();
     let called = events.iter().filter_map(|event| match event {
         Event::PermissionDecided { name, allowed: false, .. } => Some(format!("denied {name}")),

@@ -65,7 +65,7 @@ async fn nested_call_is_checked_under_the_name_of_the_called_tool() {
     assert!(result.is_error);
     assert_eq!(result.content["error"]["kind"], "permission_denied");
     let text = result.content["error"]["message"].as_str().unwrap();
-    assert!(text.starts_with("the call of `inner` is denied"), "{text}");
+    assert!(text.starts_with("the call to `inner` is denied"), "{text}");
 }
 
 #[tokio::test(start_paused = true)]

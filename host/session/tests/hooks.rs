@@ -140,7 +140,7 @@ async fn first_guard_that_denies_stops_the_check_and_is_named() {
     let deny = json!({ "decision": "deny", "reason": "not on a Friday" });
     stage.hooks.says("a", Hook::BeforeTool, deny).says("b", Hook::BeforeTool, go_on());
     let expected = expect![[r#"
-        {"error":{"kind":"permission_denied","message":"plugin `a` denied the call of `write`: not on a Friday (rule `guard.denied`)"}}
+        {"error":{"kind":"permission_denied","message":"plugin `a` denied the call to `write`: not on a Friday (rule `guard.denied`)"}}
         allowed false by guard.denied plugin `a`
         started {"text":"a"}
     "#]];
@@ -162,7 +162,7 @@ async fn guard_can_require_a_prompt_for_an_allowed_call() {
     let (result, _) = call_write(&stage, &mut session, "1").await;
     assert_eq!(
         result["error"]["message"],
-        "the user denied the call of `write` (rule `person.denied`)"
+        "the user denied the call to `write` (rule `person.denied`)"
     );
     let question = "write {\"text\":\"a\"}: plugin `a` wants you to decide: it is Friday";
     assert_eq!(stage.person.questions(), [question, question]);
@@ -178,7 +178,7 @@ async fn guard_that_requires_a_prompt_denies_the_call_without_a_user() {
     let mut session = stage.start(allowing()).unwrap();
     let (result, report) = call_write(&stage, &mut session, "0").await;
     assert_eq!(report.outcome, Outcome::Denied);
-    let message = "the call of `write` is denied: plugin `a` wants you to decide: Friday, and no user \
+    let message = "the call to `write` is denied: plugin `a` wants you to decide: Friday, and no user \
                    can be asked (standard input is not a terminal) (rule `guard.asks`)";
     assert_eq!(result["error"]["message"], message);
 }
@@ -223,8 +223,7 @@ async fn invalid_guard_answer_denies_the_call() {
             continue;
         };
         let message = result["error"]["message"].as_str().unwrap();
-        let begins =
-            "the call of `write` is denied: plugin `guard`, which is asked before each call";
+        let begins = "the call to `write` is denied because the guard plugin `guard` failed";
         assert!(message.starts_with(begins) && message.contains(expected), "{answer}: {message}");
         assert_eq!(result["error"]["hint"], "`jaato plugin disable guard` disables the plugin");
         assert_eq!(stage.tools.seats().len(), 0);
@@ -282,7 +281,7 @@ async fn guard_sees_calls_by_users_plugins_and_self_running_tools() {
     let refused = session.call(&name, arguments.clone(), &Cancel::new()).await.unwrap_err();
     assert_eq!(
         refused.message,
-        "plugin `guard` denied the call of `write`: no (rule `guard.denied`)"
+        "plugin `guard` denied the call to `write`: no (rule `guard.denied`)"
     );
     let origin = CallOrigin::outside_of_calls("tool-sun".into());
     session.handle().call_tool(&name, arguments, &origin, &Cancel::new()).await.unwrap_err();
@@ -357,7 +356,7 @@ async fn failing_after_tool_hook_is_skipped_and_reported() {
         allowed true by option.allow 
         started {"text":"a"}
         plugin `a` is skipped: `after_tool`: it did not answer within 1000 ms
-        plugin `b` is skipped: `after_tool`: its answer is wrong: invalid type: integer `7`, expected a map
+        plugin `b` is skipped: `after_tool`: its answer is invalid: invalid type: integer `7`, expected a map
         c changes the result
     "#]];
     check_call(&stage, expected).await;
@@ -498,8 +497,8 @@ async fn before_request_hook_that_changes_other_fields_is_skipped() {
     session.turn("x", &Cancel::new()).await;
     let expected = expect![[r#"
         plugin `a` is skipped: `before_request`: its answer changes `messages`, but may change only `options` and `text`
-        plugin `b` is skipped: `before_request`: the option `session_key` is not to be changed here; known are: max_output_tokens, temperature
-        plugin `c` is skipped: `before_request`: the option `seed` is not to be changed here; known are: max_output_tokens, temperature
+        plugin `b` is skipped: `before_request`: a hook cannot change the option `session_key`; it can change: max_output_tokens, temperature
+        plugin `c` is skipped: `before_request`: a hook cannot change the option `seed`; it can change: max_output_tokens, temperature
     "#]];
     expected.assert_eq(&recorded_events(&stage));
     let request = &stage.provider.requests()[0];

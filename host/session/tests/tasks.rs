@@ -249,7 +249,7 @@ async fn cancelled_task_wakes_no_session_and_is_reported_with_the_next_prompt() 
     let messages: Vec<Vec<String>> = session.history().messages().map(parts).collect();
     assert_eq!(messages[4], ["task_1 cancelled", "text and?"]);
     let told = outcome_of(&session)["result"].to_string();
-    assert!(told.contains("the task was ended before it was done"), "{told}");
+    assert!(told.contains("the task was stopped before it finished"), "{told}");
 }
 
 #[tokio::test(start_paused = true)]

@@ -452,7 +452,7 @@ async fn empty_answer_is_retried_once_and_then_the_turn_fails() {
         .then([ScriptedProviderAction::text("too late")]);
     let (session, report) = play_turn(&stage, TestStage::setup(), "x").await;
     assert_eq!(report.outcome, Outcome::Failed);
-    assert_eq!(report.error.unwrap().message, "the model answered nothing, 2 times");
+    assert_eq!(report.error.unwrap().message, "the model sent 2 empty answers");
     assert_eq!(outline(session.history()), ["User: \"x\" Unsent"]);
 }
 

@@ -107,7 +107,7 @@ pub static COMMANDS: [SlashCommand; 14] = [
     SlashCommand {
         name: "rewind",
         arguments: "[NUMBER] [files]",
-        help: "takes back your message with that number and all after it; `files` undoes edits too",
+        help: "takes back your message with that number and everything after it; `files` undoes edits too",
         run: Run::AfterTurn(|chat, words| Box::pin(chat.rewind(words))),
     },
     SlashCommand {

@@ -93,7 +93,7 @@ fn describe_session(sessions: &Sessions, id: &SessionId) -> String {
     format!("{id}  {}", visible::name(&name))
 }
 
-/// Takes back a message of the user and all after it.
+/// Takes back a message of the user and everything after it.
 pub async fn rewind(global: GlobalArgs, text: &str, number: u64, files: bool) -> CommandResult {
     let setup = start::setup(start::arguments(global))?;
     let sessions = Sessions::of_setup(&setup)?;
@@ -107,7 +107,7 @@ pub async fn rewind(global: GlobalArgs, text: &str, number: u64, files: bool) ->
         undone?;
     }
     opened.finish().map_err(failure)?;
-    report::line(&format!("took back message {number} and all after it"))?;
+    report::line(&format!("took back message {number} and everything after it"))?;
     report::remark(&format!("`jaato chat --resume {id}` continues the session"));
     Ok(Exit::Done)
 }

@@ -147,7 +147,7 @@ fn write_new(file: &Path, bytes: &[u8]) -> Result<(), CommandFailure> {
     let written = created.and_then(|mut created| created.write_all(bytes));
     written.map_err(|error| match error.kind() {
         ErrorKind::AlreadyExists => {
-            CommandFailure::new(Exit::Usage, format!("`{shown}` exists already"))
+            CommandFailure::new(Exit::Usage, format!("`{shown}` already exists"))
                 .hint("give another name, or remove it first")
         }
         _ => CommandFailure::new(Exit::Failed, format!("cannot write `{shown}`: {error}")),

@@ -98,7 +98,7 @@ impl FollowedSession {
         match self.output {
             OutputForm::Json => report::json_line(&json!({ "rewound_to": number })),
             OutputForm::Text => {
-                report::line(&format!("\nmessage {number} and all after it were taken back"))
+                report::line(&format!("\nmessage {number} and everything after it were taken back"))
             }
         }
     }

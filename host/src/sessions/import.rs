@@ -99,7 +99,8 @@ fn nothing_found(args: &ImportArgs) -> CommandFailure {
         true => CommandFailure::new(Exit::Failed, format!("no session of {program} was found")),
         false => {
             let text = format!("no session of {program} in this workspace was found");
-            CommandFailure::new(Exit::Failed, text).hint("`--all` imports those of all workspaces")
+            CommandFailure::new(Exit::Failed, text)
+                .hint("`--all` imports sessions from all workspaces")
         }
     }
 }
@@ -170,7 +171,7 @@ fn named_file(text: &str, from: Option<ImportSource>) -> Result<SessionFile, Com
         }
         ref several => {
             let text = format!("`{text}` matches {} sessions", several.len());
-            Err(CommandFailure::new(Exit::Usage, text).hint("give the whole id, or add --from"))
+            Err(CommandFailure::new(Exit::Usage, text).hint("give the full id, or add --from"))
         }
     }
 }
@@ -201,7 +202,7 @@ fn import_one(
     let count = transcript.messages.len();
     match sessions.store.add(&id, &transcript, records) {
         Err(SessionStoreError::AlreadyExists(_)) => {
-            let text = format!("session `{id}` exists already, so it was not imported again");
+            let text = format!("session `{id}` already exists, so it was not imported again");
             return Err(CommandFailure::new(Exit::Failed, text)
                 .hint(format!("to replace it, run `jaato session delete {id}` first")));
         }

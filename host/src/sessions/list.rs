@@ -71,7 +71,9 @@ pub fn list(global: GlobalArgs, args: &ListArgs) -> CommandResult {
     if listed.is_empty() {
         report::line(match args.all {
             true => "no saved sessions yet: `jaato chat` starts one",
-            false => "no saved sessions in this workspace; `--all` lists those of others",
+            false => {
+                "no saved sessions in this workspace; `--all` lists sessions from other workspaces"
+            }
         })?;
         return Ok(Exit::Done);
     }

@@ -67,7 +67,7 @@ fn newest(setup: &Setup) -> Result<SessionId, CommandFailure> {
 
 fn no_session_failure() -> CommandFailure {
     CommandFailure::new(Exit::Failed, "this workspace has no saved session")
-        .hint("`jaato session list --all` lists those of other workspaces")
+        .hint("`jaato session list --all` lists sessions from other workspaces")
 }
 
 fn listed(setup: &Setup, limit: u32) -> Result<Vec<IndexedSession>, CommandFailure> {
@@ -224,7 +224,7 @@ fn check_environment(
 pub enum NextSession {
     /// Another saved one.
     Saved(SessionId),
-    /// The same one, without a message of the user and all after it.
+    /// The same one, without a message of the user and everything after it.
     Rewound { id: SessionId, number: u64 },
     /// A copy of it, up to a message of the user or to its end.
     Forked { id: SessionId, number: Option<u64> },
@@ -432,7 +432,7 @@ pub fn list_messages(runtime: &Runtime, session: &Session) -> CommandResult {
     for NumberedPrompt { number, text, .. } in prompts {
         report::line(&format!("{number:>4}  {}", terminal::one_line(&text, room)))?;
     }
-    report::remark("`/rewind NUMBER` takes back that message and all after it");
+    report::remark("`/rewind NUMBER` takes back that message and everything after it");
     Ok(Exit::Done)
 }
 

@@ -35,7 +35,7 @@ impl fmt::Display for TemplateError {
                     "`{name}` cannot be a plugin's name: it has another meaning in Rust or the sdk"
                 )
             }
-            Self::Exists(path) => write!(f, "`{}` exists already", path.display()),
+            Self::Exists(path) => write!(f, "`{}` already exists", path.display()),
             Self::NoSdk(path) => {
                 write!(f, "`{}` has no sdk: its folder has no `../share/jaato/sdk`", path.display())
             }

@@ -55,7 +55,9 @@ fn fill_template(template: &str, name: &str, kind: TemplateKind) -> String {
         TemplateKind::Gc => {
             "a gc that drops the oldest turns when the context gets full".to_owned()
         }
-        TemplateKind::Provider => format!("the provider `{short}`, which says what was said to it"),
+        TemplateKind::Provider => {
+            format!("the provider `{short}`, which repeats the user's message")
+        }
         TemplateKind::Environment => {
             format!("the execution environment `{short}`, a folder of this machine")
         }

@@ -1,4 +1,4 @@
-//! `template-name`: a model that says what was said to it.
+//! `template-name`: a model that repeats the user's message.
 #![forbid(unsafe_code)]
 use jaato_plugin_sdk::prelude::*;
 
@@ -10,7 +10,7 @@ impl Provider for TemplateName {
     fn spec() -> ProviderSpec {
         ProviderSpec {
             name: "template-short".to_owned(),
-            title: "says what was said to it".to_owned(),
+            title: "repeats the user's message".to_owned(),
             default_model: "echo".to_owned(),
             models: vec![ModelInfo {
                 title: "for trying out".to_owned(),

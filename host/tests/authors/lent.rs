@@ -128,7 +128,7 @@ fn second_opinion_asks_another_model_and_errors_say_what_is_missing() {
         }
         let denied = error(&["--allow", "tool-second-opinion:second_opinion", "go"]);
         let message = denied["message"].as_str().unwrap();
-        let begins = "the change was not looked at: the call of `cli_based_tool` is denied";
+        let begins = "the change was not looked at: the call to `cli_based_tool` is denied";
         assert!(message.starts_with(begins), "{place:?}: {message}");
         if place == Place::Granted {
             house.run(&["plugin", "revoke", "tool-second-opinion", "model.complete"]).code(0);

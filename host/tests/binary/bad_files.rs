@@ -54,8 +54,8 @@ fn files_that_are_not_plugins_for_this_machine_are_reported() {
         &house,
         expect![[r#"
         note: cannot use `$HOUSE/given/empty.so` as a plugin: it is not a dynamic library
-        note: cannot use `$HOUSE/given/foreign.so` as a plugin: it is built for aarch64, this machine is x86_64
-        hint: build the plugin for this machine, or take the author's build for it
+        note: cannot use `$HOUSE/given/foreign.so` as a plugin: it is built for aarch64, but this machine is x86_64
+        hint: build the plugin for this machine, or get the author's build for it
         note: cannot use `$HOUSE/given/huge.so` as a plugin: its manifest has 20080 bytes, but the limit is 16384
         note: cannot use `$HOUSE/given/program.so` as a plugin: it is a library without a jaato manifest
         hint: a plugin calls `export_plugin!` of jaato-plugin-sdk at its crate's root
@@ -190,7 +190,7 @@ fn invalid_manifest_is_reported() {
         note: cannot use `$HOUSE/given/f-api.so` as a plugin: its manifest has the plugin-api version `one`, not `1.2.3`
         note: cannot use `$HOUSE/given/g-utf8.so` as a plugin: its manifest cannot be read: invalid unicode code point at line 1 column 16
         note: cannot use `$HOUSE/given/h-deep.so` as a plugin: its manifest cannot be read: invalid type: sequence, expected u32 at line 1 column 1
-        note: cannot use `$HOUSE/given/i-kinds.so` as a plugin: this host knows none of its kinds
+        note: cannot use `$HOUSE/given/i-kinds.so` as a plugin: this host supports none of its kinds
         hint: update jaato
     "#]],
     );

@@ -53,7 +53,7 @@ fn plugin_that_aborts_in_describe_is_listed_as_failed() {
             fixture-aborts    0.1.0    shipped  failed  -
             tool-environment  0.1.0    shipped  active  inside jaato  get_environment
 
-            fixture-aborts ($HOUSE/plugins/libfixture_aborts.so): describing it failed: its process was ended by signal 6 (abort)
+            fixture-aborts ($HOUSE/plugins/libfixture_aborts.so): describing it failed: its process was killed by signal 6 (abort)
         "#]],
     );
 }
@@ -135,7 +135,7 @@ fn plugin_that_exceeds_its_memory_in_describe_fails() {
             fixture-grows     0.1.0    shipped  failed  -
             tool-environment  0.1.0    shipped  active  inside jaato  get_environment
 
-            fixture-grows ($HOUSE/plugins/libfixture_grows.so): describing it failed: its process was ended by signal 6 (abort); it printed: memory allocation of 16777216 bytes failed ⏎ note: run with `RUST_BACKTRACE=1` environment variable to display a backtrace
+            fixture-grows ($HOUSE/plugins/libfixture_grows.so): describing it failed: its process was killed by signal 6 (abort); it printed: memory allocation of 16777216 bytes failed ⏎ note: run with `RUST_BACKTRACE=1` environment variable to display a backtrace
         "#]],
     );
 }

@@ -190,8 +190,8 @@ fn a_deadline_ends_a_call_that_waits_for_ever() {
         exit 1
         --- stderr
           fixture-probe │ waiting
-        error: the call of `wait` took longer than 1 s
-        hint: some of its effects may have happened
+        error: the call to `wait` took longer than 1 s
+        hint: it may have had some effects
     "#]]
     .assert_eq(&output.to_string());
 }

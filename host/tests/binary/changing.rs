@@ -46,7 +46,7 @@ fn plugin_can_set_at_most_1000_tools_and_only_once_a_second() {
     // A hundred changes take as long as the machine needs. One per second is accepted, and hardly
     // more.
     assert!((1..=20).contains(&taken), "{fast:#}");
-    assert_eq!(fast["refused"], "a plugin sets its tools at most once a second");
+    assert_eq!(fast["refused"], "a plugin can set its tools at most once per second");
     house.nothing_lives();
 }
 
@@ -108,7 +108,7 @@ fn dynamic_tools_commands_and_instructions_apply_from_the_next_step() {
     assert_eq!(errors.matches("✓ ran own").count(), 2, "{errors}");
     // Its schema is enforced, but its promises do not count.
     assert!(errors.contains("extra"), "{errors}");
-    assert!(errors.contains("the call of `theirs` is denied"), "{errors}");
+    assert!(errors.contains("the call to `theirs` is denied"), "{errors}");
     assert!(errors.contains("it is gone by now"), "{errors}");
     assert!(chat.stdout.contains("the command late ran"), "{}", chat.stdout);
     assert!(chat.stdout.contains("second"), "{}", chat.stdout);

@@ -151,10 +151,10 @@ fn failing_command_does_not_end_the_chat() {
         one
         --- stderr
         error: the arguments of `note` do not match its schema: at `/priority`: 0 is less than the minimum of 1
-        hint: it is given as `note <priority> <text…>`, or with one JSON object
+        hint: write it as `note <priority> <text…>`, or with one JSON object
         error: plugin `fixture-commands`: panicked at commands/src/lib.rs:LINE: boom in a command
-        error: the command `count` was not understood: one word too many: `x`
-        hint: it is given as `count`, or with one JSON object
+        error: cannot parse the command `count`: unexpected word: `x`
+        hint: write it as `count`, or with one JSON object
           fixture-commands │ writing
     "#]].assert_eq(&output.to_string());
     let output = house.command(&["chat"]).input("a\n/panic\n").run().code(4);

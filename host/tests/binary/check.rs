@@ -21,12 +21,12 @@ fn plugin_check_runs_examples_in_a_worker_and_reports_each_result() {
         instance     ok: it starts in a worker
         tool add     ok: 2 examples ran
         tool ask_server  left out: it may reach beyond this machine
-        tool die_in_example  failed: example "die of it": the worker of the plugin `fixture-examples` was ended by signal 6 (abort); it printed: last words 1
+        tool die_in_example  failed: example "die of it": the worker of the plugin `fixture-examples` was killed by signal 6 (abort); it printed: last words 1
                      try again: the next call starts a new worker; report the crash to the plugin's author
         tool fail_in_example  failed: example "fail": no luck with 1
                      try another
         tool remove_all  left out: it may change things
-        conformance  failed: an instance saves what the next begins with (plugin); nothing is left behind (plugin); examples work (tool); read only examples change nothing (tool); wrong arguments are refused (tool); a cancelled call ends (tool); instances are apart (tool): the check failed: its process was ended by signal 6 (abort); it printed: last words 1
+        conformance  failed: an instance saves what the next begins with (plugin); nothing is left behind (plugin); examples work (tool); read only examples change nothing (tool); wrong arguments are refused (tool); a cancelled call ends (tool); instances are apart (tool): the check failed: its process was killed by signal 6 (abort); it printed: last words 1
         conformance  14 of 21 checks hold
         --- stderr
         error: 9 checks of `$HOUSE/given/examples.so` failed

@@ -28,7 +28,7 @@ fn command_list_shows_usage_and_the_reason_for_a_refusal() {
         gc                       fixture-commands  refused  A name that jaato keeps for itself.
         two words                fixture-commands  refused  A name that nobody can type.
         --- stderr
-        note: command `gc` of plugin `fixture-commands` is refused: the name is one of jaato's own
+        note: command `gc` of plugin `fixture-commands` is refused: jaato itself uses the name
         note: command `two words` of plugin `fixture-commands` is refused: a name has 1 to 64 letters, digits, `_` and `-`, and does not begin with `-`
     "#]].assert_eq(&house.run(&["command"]).code(0).to_string());
     let list = house.run(&["command", "--json"]).code(0).json();
@@ -90,22 +90,22 @@ fn invalid_command_is_refused_and_a_panic_fails_only_that_command() {
             &["gc", "now"],
         ],
         expect![[r#"
-            error: the command `note` was not understood: `priority` takes a whole number, not `high`
-            hint: it is given as `note <priority> <text…>`, or with one JSON object
+            error: cannot parse the command `note`: `priority` takes a whole number, not `high`
+            hint: write it as `note <priority> <text…>`, or with one JSON object
             error: the arguments of `note` do not match its schema: at `/priority`: 0 is less than the minimum of 1
-            hint: it is given as `note <priority> <text…>`, or with one JSON object
+            hint: write it as `note <priority> <text…>`, or with one JSON object
             error: the arguments of `note` do not match its schema: the required property `text` is missing
-            hint: it is given as `note <priority> <text…>`, or with one JSON object
-            error: the command `note` was not understood: the arguments are not JSON: EOF while parsing an object at line 1 column 1
-            hint: it is given as `note <priority> <text…>`, or with one JSON object
-            error: the command `count` was not understood: one word too many: `x`
-            hint: it is given as `count`, or with one JSON object
+            hint: write it as `note <priority> <text…>`, or with one JSON object
+            error: cannot parse the command `note`: the arguments are not JSON: EOF while parsing an object at line 1 column 1
+            hint: write it as `note <priority> <text…>`, or with one JSON object
+            error: cannot parse the command `count`: unexpected word: `x`
+            hint: write it as `count`, or with one JSON object
             error: there is no command `notte`
             hint: did you mean `note`?
             error: there is no command `xyz`
             hint: `jaato command` lists them
             error: the arguments of `gc` do not match its schema: at `/action`: `"now"` is not one of the allowed values: `plan`, `undo`
-            hint: it is given as `gc [plan|undo]`, or with one JSON object
+            hint: write it as `gc [plan|undo]`, or with one JSON object
         "#]],
     );
     assert_refused(

@@ -79,7 +79,7 @@ fn permission_rules_apply_to_nested_tool_calls() {
     let error = &result_of(&events, "call_other")["error"];
     assert_eq!(error["kind"], "permission_denied", "{error:#}");
     let message = error["message"].as_str().unwrap();
-    assert!(message.starts_with("the call of `change` is denied"), "{message}");
+    assert!(message.starts_with("the call to `change` is denied"), "{message}");
 }
 
 #[test]
@@ -106,8 +106,8 @@ fn nested_calls_are_limited_in_depth_and_number() {
         .filter(is_outer)
         .filter_map(|it| it["result"]["error"]["message"].as_str())
         .collect();
-    assert_eq!(errors.first(), Some(&"tools call tools at most 3 deep"));
-    assert_eq!(errors.last(), Some(&"a call may call tools 200 times"));
+    assert_eq!(errors.first(), Some(&"tool calls can be nested at most 3 deep"));
+    assert_eq!(errors.last(), Some(&"one call may call tools at most 200 times"));
 }
 
 #[test]
@@ -286,7 +286,7 @@ fn child_sessions_are_limited_in_number_depth_and_tools() {
         .filter(|it| it["event"] == "tool_call_finished" && it["name"] == "open_child")
         .filter_map(|it| it["result"]["error"]["message"].as_str())
         .collect();
-    assert_eq!(errors[0], "sessions open sessions at most 2 deep", "{errors:#?}");
+    assert_eq!(errors[0], "sessions can be nested at most 2 deep", "{errors:#?}");
     assert!(errors[1].contains("no_such_tool"), "{errors:#?}");
 }
 

@@ -81,12 +81,12 @@ fn user_sees_tool_conditions_and_can_call_the_tool_anyway() {
     let list = house.run(&["tool", "list"]).code(0).stdout;
     assert!(list.contains("enabled, if there are objects of `catch_fish`"), "{list}");
     assert!(
-        list.contains("enabled, runs by itself if there are objects of `catch_fish`"),
+        list.contains("enabled, runs automatically if there are objects of `catch_fish`"),
         "{list}"
     );
     let show = house.run(&["tool", "show", "warn_of_weight"]).code(0).stdout;
     assert!(show.contains("a model is offered it if its plugin says so (never)\n"), "{show}");
-    assert!(show.contains("it runs by itself if its plugin says so\n"), "{show}");
+    assert!(show.contains("it runs automatically if its plugin says so\n"), "{show}");
     let json = house.run(&["tool", "show", "fry_fish", "--json"]).code(0).json();
     let offer = json!({
         "when": "objects_of",

@@ -212,7 +212,7 @@ fn failed_environment_cleanup_is_reported_and_keeps_the_exit_code() {
         .command(&["call", "--environment", "rooms", "--batch"])
         .input(service_line("environment.describe", Value::Null))
         .run();
-    let line = "note: the execution environment `rooms` was not taken down: the room is locked";
+    let line = "note: the execution environment `rooms` could not be shut down: the room is locked";
     assert!(told.stderr.contains(line), "{told}");
     assert_eq!(told.code, 0, "the request succeeds: {told}");
     house.nothing_lives();
@@ -242,7 +242,7 @@ fn temporary_folder_that_cannot_be_removed_is_reported() {
         command
     };
     let told = command.run().code(0);
-    let begin = "note: the execution environment `local` was not taken down: ";
+    let begin = "note: the execution environment `local` could not be shut down: ";
     let line = told.stderr.lines().find(|line| line.starts_with(begin));
     assert!(line.is_some_and(|line| line.contains("jaato-environment-")), "{told}");
 }

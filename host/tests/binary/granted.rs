@@ -48,7 +48,7 @@ fn plugin_cannot_use_a_service_until_the_user_grants_it() {
         plugin `fixture-wants` may now:
           host_process     run programs on this machine, outside of the session's environment
           secret           keep secrets of its own in your system's key store
-        this holds for this content of its file, sha256 DIGEST; to take it back:
+        the grant applies to this content of its file, sha256 DIGEST; to take it back:
           jaato plugin revoke fixture-wants
     "#]]
     .assert_eq(&granted.to_string());
@@ -86,7 +86,10 @@ fn shipped_plugin_has_exactly_the_services_it_lists() {
     let denied = ask_service(&house, "session.history", &json!({})).code(6);
     assert!(denied.stderr.contains("does not list it among `services`"), "{denied}");
     let grant = house.run(&["plugin", "grant", "fixture-wants"]).silent();
-    assert!(grant.stdout.contains("is shipped with jaato: it has what it asks for"), "{grant}");
+    assert!(
+        grant.stdout.contains("is shipped with jaato, so it already has its grants"),
+        "{grant}"
+    );
     let revoke = house.run(&["plugin", "revoke", "fixture-wants"]).code(4);
     assert!(revoke.stderr.contains("jaato plugin disable fixture-wants"), "{revoke}");
     assert!(!record(&house).exists());

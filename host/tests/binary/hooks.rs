@@ -52,21 +52,18 @@ fn guard_plugin_rewrites_denies_or_allows_a_call() {
     check_call("before_tool = \"rewrite\"", ran);
     check_call(
         "before_tool = \"deny\"",
-        "plugin `fixture-hooks` denied the call of `keep_text`: not tonight",
+        "plugin `fixture-hooks` denied the call to `keep_text`: not tonight",
     );
 }
 
 #[test]
 fn failing_guard_plugin_denies_the_call_and_is_named() {
-    let named = "is denied: plugin `fixture-hooks`, which is asked before each call, fails: ";
+    let named = "is denied because the guard plugin `fixture-hooks` failed: ";
     let ways = [
         ("fail", "no moon tonight"),
         ("panic", ""),
         ("hang", "it did not answer within 1000 ms"),
-        (
-            "lie",
-            "its arguments cannot be used: the arguments of `keep_text` do not match its schema",
-        ),
+        ("lie", "its arguments are invalid: the arguments of `keep_text` do not match its schema"),
         ("huge", ""),
         ("write", "`files.write` is not available in a hook"),
         ("fetch", "`http.request` is not available in a hook"),
@@ -106,9 +103,7 @@ fn a_guard_whose_worker_died_is_asked_again() {
 fn guard_that_cannot_be_described_denies_calls() {
     let house = house!(ships "broken_guard");
     house.ship(&fixture("hooks"));
-    house.script(&calls_once(
-        "plugin `fixture-broken-guard`, which is asked before each call, fails",
-    ));
+    house.script(&calls_once("the guard plugin `fixture-broken-guard` failed"));
     house.run(&["run", "--yes", "go"]).code(0);
     let called = house.run(&["call", "keep_text", r#"{"text": "t"}"#]).code(6);
     assert!(called.stderr.contains("jaato plugin disable fixture-broken-guard"), "{called}");
@@ -161,9 +156,9 @@ fn guard_can_require_a_prompt_that_shows_a_preview() {
 #[test]
 fn failing_or_huge_preview_does_not_block_the_prompt() {
     for (settings, row) in [
-        ("preview = \"hang\"", "cannot preview the call of `keep_text`"),
-        ("preview = \"panic\"", "cannot preview the call of `keep_text`"),
-        ("preview = \"write\"", "cannot preview the call of `keep_text`"),
+        ("preview = \"hang\"", "cannot preview the call to `keep_text`"),
+        ("preview = \"panic\"", "cannot preview the call to `keep_text`"),
+        ("preview = \"write\"", "cannot preview the call to `keep_text`"),
         ("preview = \"huge\"", "more lines"),
     ] {
         let script = calls_once("\"kept\":\"t\"");

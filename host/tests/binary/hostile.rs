@@ -88,8 +88,8 @@ fn panic_while_a_timed_out_call_is_dropped_fails_only_the_call() {
     house.configure_more("[session]\ncall_deadline_ms = 100\n");
     expect![[r#"
         [fixture-probe] panic drop
-          fixture-probe │ ✗ the call of `panic` took longer than 1 s
-          fixture-probe │   hint: some of its effects may have happened
+          fixture-probe │ ✗ the call to `panic` took longer than 1 s
+          fixture-probe │   hint: it may have had some effects
     "#]]
     .assert_eq(&shown_output(&house));
 }
@@ -104,8 +104,8 @@ fn blocking_poll_ends_at_the_deadline_of_its_call() {
     expect![[r#"
         [fixture-probe] block how: sleep, until: $HOUSE/never
           fixture-probe │ blocking
-          fixture-probe │ ✗ the call of `block` took longer than 1 s
-          fixture-probe │   hint: some of its effects may have happened
+          fixture-probe │ ✗ the call to `block` took longer than 1 s
+          fixture-probe │   hint: it may have had some effects
     "#]]
     .assert_eq(&shown_output(&house));
 }
@@ -167,10 +167,10 @@ fn a_plugin_that_blocks_polls_again_and_again_is_disabled() {
         [fixture-probe] block how: sleep, until: $HOUSE/end-3
           fixture-probe │ blocking
           fixture-probe │ ✗ the plugin `fixture-probe` is disabled: it blocked or flooded the plugin executor 3 times
-          fixture-probe │   hint: restart jaato and report this to the plugin's author; `[plugins] disabled` keeps the plugin out
+          fixture-probe │   hint: restart jaato and report this to the plugin's author; `[plugins] disabled` disables the plugin
         [fixture-probe] echo t
           fixture-probe │ ✗ the plugin `fixture-probe` is disabled: it blocked or flooded the plugin executor 3 times
-          fixture-probe │   hint: restart jaato and report this to the plugin's author; `[plugins] disabled` keeps the plugin out
+          fixture-probe │   hint: restart jaato and report this to the plugin's author; `[plugins] disabled` disables the plugin
         [environment] get_environment cwd
           environment │ ✓ cwd $HOUSE/workspace
     "#]].assert_eq(&without_block_notice(&output.to_string()));
@@ -205,7 +205,7 @@ fn malformed_answer_error_or_event_fails_only_the_call() {
         ],
         expect![[r#"
             [fixture-liar] not_json
-              fixture-liar │ ✗ plugin `fixture-liar`: the answer is wrong: a frame's JSON cannot be read: key must be a string at line 1 column 2
+              fixture-liar │ ✗ plugin `fixture-liar`: the answer is invalid: a frame's JSON cannot be read: key must be a string at line 1 column 2
             [fixture-liar] empty
               fixture-liar │ ✗ the plugin `fixture-liar` misbehaved: its answer is not a valid frame: a frame of 0 bytes is too short: it needs 4
             [fixture-liar] short

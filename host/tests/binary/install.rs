@@ -49,7 +49,7 @@ fn a_file_is_installed_works_at_once_and_is_trusted_by_the_printed_command() {
         --- stdout
         installed `fixture-echo` 0.1.0: tools count_bytes_echo
           $HOUSE/home/.local/share/jaato/plugins/libfixture_echo.so
-        it is not trusted: it runs in a worker, which is no sandbox, and is given no key. To have it run inside jaato:
+        it is not trusted: it runs in a worker without keys (a worker is not a sandbox). To have it run inside jaato:
           jaato plugin trust '$HOUSE/home/.local/share/jaato/plugins/libfixture_echo.so' --sha256 DIGEST
     "#]].assert_eq(&output.to_string());
     check_folder(&house, &["libfixture_echo.so"]);
@@ -158,7 +158,7 @@ fn unusable_plugin_is_refused_with_the_error_of_plugin_check() {
         "https://example.org/moon.so",
         2,
         expect![[r#"
-        error: `https://example.org/moon.so` is an address; jaato installs only files of this machine
+        error: `https://example.org/moon.so` is a URL; jaato installs only local files
         hint: download it, check its source, then run `jaato plugin install FILE`
     "#]],
     );
@@ -247,9 +247,9 @@ fn refused_commands_are_reported_and_the_rest_is_installed() {
         installed `fixture-commands` 0.1.0: tools repeat
           $HOUSE/home/.local/share/jaato/plugins/libfixture_commands.so
         not all of it can be used:
-          command `gc` is refused: the name is one of jaato's own
+          command `gc` is refused: jaato itself uses the name
           command `two words` is refused: a name has 1 to 64 letters, digits, `_` and `-`, and does not begin with `-`
-        it is not trusted: it runs in a worker, which is no sandbox, and is given no key. To have it run inside jaato:
+        it is not trusted: it runs in a worker without keys (a worker is not a sandbox). To have it run inside jaato:
           jaato plugin trust '$HOUSE/home/.local/share/jaato/plugins/libfixture_commands.so' --sha256 DIGEST
     "#]].assert_eq(&output.to_string());
     // The same file under another plugin's name would take its commands.
@@ -273,8 +273,8 @@ fn a_plugin_whose_names_are_taken_is_not_installed() {
     expect![[r#"
         exit 4
         --- stderr
-        error: plugin `another-echo` would keep `fixture-echo` from being used, so it is not installed: of that, its tool name `count_bytes_echo` is held by `$HOUSE/home/.local/share/jaato/plugins/libanother_echo.so`
-        hint: give its plugin and tools names of their own, or remove the other plugin first
+        error: plugin `another-echo` is not installed, because `fixture-echo` would stop working: its tool name `count_bytes_echo` is taken by `$HOUSE/home/.local/share/jaato/plugins/libanother_echo.so`
+        hint: give the plugin and its tools unique names, or remove the other plugin first
     "#]].assert_eq(&output.to_string());
     check_folder(&house, &["libfixture_echo.so"]);
 
@@ -288,8 +288,8 @@ fn a_plugin_whose_names_are_taken_is_not_installed() {
     expect![[r#"
         exit 4
         --- stderr
-        error: plugin `another-echo` could not be used, so it is not installed: its tool name `count_bytes_echo` is held by `$HOUSE/home/.local/share/jaato/plugins/libfixture_echo.so`
-        hint: give its plugin and tools names of their own, or remove the other plugin first
+        error: plugin `another-echo` could not be used, so it is not installed: its tool name `count_bytes_echo` is taken by `$HOUSE/home/.local/share/jaato/plugins/libfixture_echo.so`
+        hint: give the plugin and its tools unique names, or remove the other plugin first
     "#]].assert_eq(&output.to_string());
     check_folder(&house, &["libfixture_echo.so"]);
 }

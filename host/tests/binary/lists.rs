@@ -295,7 +295,7 @@ fn model_without_declared_weights_cannot_be_pulled() {
         exit 2
         --- stderr
         error: no weights to download for `local/qwen2.5-coder-1.5b`
-        hint: no plugin declares any; `jaato plugin list` lists the plugins
+        hint: no plugin declares a model; `jaato plugin list` lists the plugins
     "#]]
     .assert_eq(&output.to_string());
 }

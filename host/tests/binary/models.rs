@@ -67,7 +67,7 @@ fn model_name_without_provider_resolves_by_family_or_available_key() {
         .variable("ANTHROPIC_API_KEY", SECRET)
         .run()
         .code(3);
-    let said = "`my-tuned-one` may be a model of anthropic, openai: say which";
+    let said = "`my-tuned-one` may be a model of anthropic, openai: choose one";
     assert!(both.stderr.contains(said), "{both}");
     let failed = house.run(&["run", "--model", "my-tuned-one", "x"]).code(3);
     assert!(failed.stderr.contains("the provider of model `my-tuned-one` is unknown"), "{failed}");

@@ -29,7 +29,7 @@ fn plugin_name_belongs_to_the_more_trusted_source() {
         tool-environment  0.1.0    shipped       active   inside jaato  get_environment
         tool-environment  0.1.0    --plugin-dir  refused  -             get_environment
 
-        tool-environment ($HOUSE/given/another.so): the plugin name `tool-environment` is held by `$HOUSE/plugins/libtool_environment.so`
+        tool-environment ($HOUSE/given/another.so): the plugin name `tool-environment` is taken by `$HOUSE/plugins/libtool_environment.so`
     "#]].assert_eq(&output.to_string());
     // The plugin that owns the name works.
     house.run(&["call", "get_environment", "--plugin-dir", &folder]).code(0);
@@ -65,12 +65,12 @@ fn plugin_with_taken_names_keeps_the_rest_and_lists_their_owner() {
     let list = house.run(&["plugin", "list"]).code(0);
     let row = list.stdout.lines().find(|line| line.starts_with("second-probes")).unwrap();
     assert!(row.contains("active") && row.ends_with("gc second-probes"), "{list}");
-    let taken = "note: plugin `second-probes`: tool `ask` is left out: the name is held by `";
+    let taken = "note: plugin `second-probes`: tool `ask` is left out: the name is taken by `";
     assert!(list.stderr.contains(taken), "{list}");
     let shown = house.run(&["plugin", "show", "second-probes"]).code(0);
     for name in ["tool `ask`", "provider `probe`"] {
         let owner = house.shipped().join(library_name("fixture_probe"));
-        let line = format!("  left out    {name}: the name is held by `{}`", owner.display());
+        let line = format!("  left out    {name}: the name is taken by `{}`", owner.display());
         assert!(shown.stdout.contains(&line), "{shown}");
     }
 }
@@ -89,7 +89,7 @@ fn plugin_whose_only_name_is_taken_is_refused() {
         tool-environment  0.1.0    shipped  active   inside jaato  get_environment
         zzzzzzz-echo      0.1.0    shipped  refused  -             count_bytes_echo
 
-        zzzzzzz-echo ($HOUSE/plugins/zz.so): its tool name `count_bytes_echo` is held by `$HOUSE/plugins/libfixture_echo.so`
+        zzzzzzz-echo ($HOUSE/plugins/zz.so): its tool name `count_bytes_echo` is taken by `$HOUSE/plugins/libfixture_echo.so`
     "#]].assert_eq(&output.to_string());
     let output = house.run(&["tool", "list"]).code(0);
     assert!(!output.stdout.contains("zzzzzzz-echo"), "{output}");
@@ -111,6 +111,6 @@ fn a_reserved_tool_name_is_refused() {
         tool-environment  0.1.0    shipped  active   inside jaato  get_environment
         fixture-echo      0.1.0    shipped  refused  -             get_tool_schemas
 
-        fixture-echo ($HOUSE/plugins/reserved.so): its tool name `get_tool_schemas` is one of jaato's own
+        fixture-echo ($HOUSE/plugins/reserved.so): jaato itself uses its tool name `get_tool_schemas`
     "#]].assert_eq(&output.to_string());
 }

@@ -129,8 +129,8 @@ fn check_refused(house: &House, words: &[&str], expected: &str) {
 fn new_plugin_refuses_existing_folders_and_invalid_names() {
     let house = house!(give_sdk);
     fs::create_dir(house.workspace().join("moon")).unwrap();
-    check_refused(&house, &["moon"], "`moon` exists already\nhint: remove it");
-    check_refused(&house, &["other", "--path", "moon"], "`moon` exists already");
+    check_refused(&house, &["moon"], "`moon` already exists\nhint: remove it");
+    check_refused(&house, &["other", "--path", "moon"], "`moon` already exists");
     check_refused(&house, &["Moon Phase"], "cannot be a plugin's name\nhint: lower-case letters");
     check_refused(&house, &["tool-fn"], "it has another meaning in Rust or the sdk");
     let kinds = "possible values: tool, gc, provider, environment, hook, c";

@@ -93,7 +93,7 @@ fn user_sees_found_objects_and_lists_them_with_the_objects_command() {
     hidden["hidden_environment"] = json!({ "raw": { "bytes": 3 } });
     assert_eq!(output.stdout, format!("a frog\n{shown:#}\n{hidden:#}\n"), "{output}");
     assert!(output.stderr.contains("fixture-finds │ frog 1\n"), "{output}");
-    assert!(output.stderr.contains("it is given as `objects [hidden]`"), "{output}");
+    assert!(output.stderr.contains("write it as `objects [hidden]`"), "{output}");
 }
 
 #[test]

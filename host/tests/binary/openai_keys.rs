@@ -25,7 +25,7 @@ fn server_without_authentication_gets_no_key() {
     let output = command().run().code(5);
     assert!(output.stderr.contains("answered 401 (unauthorized): who are you?"), "{output}");
     assert!(
-        output.stderr.ends_with("hint: the server wants a key: set `OPENAI_API_KEY`\n"),
+        output.stderr.ends_with("hint: the server requires a key: set `OPENAI_API_KEY`\n"),
         "{output}"
     );
     assert!(server.asked().iter().all(|asked| asked.header("authorization").is_none()));

@@ -115,7 +115,7 @@ fn denied_plan_keeps_plan_mode() {
     house.script(&json!({ "answers": [
         create_plan(),
         call("startPlan", json!({})),
-        told("tool_result", "the user denied the call of `startPlan`", edit_call("one", "two")),
+        told("tool_result", "the user denied the call to `startPlan`", edit_call("one", "two")),
         told("tool_result", "(rule `mode.plan`)", says("done")),
     ] }));
     let mut running = house.command(&RUN).start();

@@ -151,7 +151,7 @@ fn trust_record_and_plugins_of_another_user_are_not_used() {
     chown(&record, Some(STRANGER), None).unwrap();
     assert!(!inside().contains("inside jaato"));
     let output = house.run(&["tool", "list"]);
-    assert!(output.stderr.contains("the record of trust proves nothing: "), "{output}");
+    assert!(output.stderr.contains("the record of trust cannot be used: "), "{output}");
     chown(&record, Some(0), None).unwrap();
     assert!(inside().contains("inside jaato"));
 

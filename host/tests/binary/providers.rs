@@ -55,7 +55,7 @@ fn errors_in_a_providers_section_name_their_location() {
     let work = told("work/one");
     assert!(work.contains("`WORK_KEY`, which `api_key_env` names ("), "{work}");
     let home = told("home/one");
-    assert!(home.contains("the command of `api_key_command` ("), "{home}");
+    assert!(home.contains("the key command of `api_key_command` ("), "{home}");
     assert!(home.contains(") ended with 3\n"), "{home}");
     let odd = told("odd/one");
     assert!(odd.contains("`[providers.odd]` does not name a provider plugin ("), "{odd}");
@@ -167,7 +167,7 @@ fn failed_provider_check_explains_the_reason() {
     assert!(refused.stdout.contains("key        none; looked for `OPENAI_API_KEY`"), "{refused}");
     assert!(refused.stderr.contains("invalid api key"), "{refused}");
     let no_calls = check("work/m").code(1);
-    assert!(no_calls.stdout.ends_with("it answers, and calls no tools\n"), "{no_calls}");
+    assert!(no_calls.stdout.ends_with("it answers, but calls no tools\n"), "{no_calls}");
     let vendor = check("openai/gpt-5-mini").code(3);
     assert!(vendor.stdout.contains("server     https://api.openai.com"), "{vendor}");
     assert!(vendor.stderr.contains("there is no key for `https://api.openai.com`"), "{vendor}");

@@ -192,7 +192,7 @@ fn replacement_of_a_trusted_file_runs_in_a_worker_until_trusted() {
     let stderr = chat.end(&house);
     let lines = [
         "plugin `fixture-editions` 0.1.0 was replaced: it is not trusted, so it runs in a worker",
-        "it runs in a worker, which is no sandbox, and is given no key",
+        "it runs in a worker without keys (a worker is not a sandbox)",
         "plugin `fixture-editions` 0.1.0 restarts: it is trusted",
         "plugin `fixture-editions` 0.1.0 restarts: it is not trusted, so it runs in a worker",
     ];

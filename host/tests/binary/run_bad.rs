@@ -184,8 +184,8 @@ fn empty_model_answer_is_retried_once() {
     expect![[r#"
         exit 5
         --- stderr
-        host: the model answered nothing: asking again
-        error: the model answered nothing, 2 times
+        host: the model sent an empty answer: asking again
+        error: the model sent 2 empty answers
         hint: rephrase the task, or use another model
     "#]]
     .assert_eq(&output.to_string());

@@ -37,7 +37,7 @@ fn call_is_denied_when_no_user_can_be_asked() {
         done
         --- stderr
         [fixture-probe] count
-          fixture-probe │ ✗ the call of `count` is denied: tool `count` needs permission, and no user can be asked (standard input is not a terminal) (rule `ask.silence`)
+          fixture-probe │ ✗ the call to `count` is denied: tool `count` needs permission, and no user can be asked (standard input is not a terminal) (rule `ask.silence`)
           fixture-probe │   hint: allow it with `--allow count`, or everything with `--yes`
         a call was denied because no user could be asked
     "#]].assert_eq(&output.to_string());

@@ -104,7 +104,10 @@ fn list_has_the_sessions_of_the_workspace_and_says_which_are_open() {
 fn commands_without_a_session_say_so_and_create_nothing() {
     let Some(house) = House::without_plugins() else { return };
     for (words, said) in [
-        (&["list"][..], "no saved sessions in this workspace; `--all` lists those of others\n"),
+        (
+            &["list"][..],
+            "no saved sessions in this workspace; `--all` lists sessions from other workspaces\n",
+        ),
         (&["list", "--all"], "no saved sessions yet: `jaato chat` starts one\n"),
         (&["list", "--output", "json"], "[]\n"),
         (
@@ -191,7 +194,7 @@ fn rename_rewind_and_fork_change_what_is_listed() {
     let copy = copy.trim();
     assert_eq!(texts(&house, copy), ["Where is the moon?", "Behind the cloud."]);
     let rewound = house.run(&["session", "rewind", ONE, "--to", "1"]).code(0);
-    assert_eq!(rewound.stdout, "took back message 1 and all after it\n");
+    assert_eq!(rewound.stdout, "took back message 1 and everything after it\n");
     assert_eq!(rewound.stderr, format!("`jaato chat --resume {ONE}` continues the session\n"));
     assert_eq!(texts(&house, ONE), Vec::<String>::new());
     let listed = house.run(&["session", "list", "--output", "json"]).silent().json();
@@ -302,7 +305,7 @@ fn follow_prints_new_messages_until_the_session_ends() {
         scripted/test:
           second
 
-        message 2 and all after it were taken back
+        message 2 and everything after it were taken back
 
         [2] you:
           three
@@ -342,7 +345,7 @@ fn exported_session_is_imported_into_another_home() {
         assert!(text.starts_with(begin) && text.contains("It is too bright."), "{text}");
     }
     let refused = house.run(&["session", "export", ONE, "a.md"]).code(2);
-    assert!(refused.stderr.starts_with("error: `a.md` exists already\n"), "{refused}");
+    assert!(refused.stderr.starts_with("error: `a.md` already exists\n"), "{refused}");
     let printed = house.run(&["session", "export", ONE, "--format", "json"]).silent().stdout;
     let exported = house.workspace().join("a.jsonl");
     assert_eq!(printed, fs::read_to_string(&exported).unwrap());
@@ -390,7 +393,7 @@ fn sessions_of_other_programs_are_listed_and_imported_by_their_ids() {
     assert_eq!(texts(&house, id), ["Where is Mars?", "There."]);
     // Imports all sessions of the program. This one already exists.
     let again = house.run(&["session", "import", "--from", "claude-code"]).code(1);
-    assert!(again.stderr.contains(&format!("session `{id}` exists already")), "{again}");
+    assert!(again.stderr.contains(&format!("session `{id}` already exists")), "{again}");
     let missing = house.run(&["session", "import", "--from", "pi"]).code(1);
     assert!(missing.stderr.contains("no session of pi in this workspace"), "{missing}");
     house.write("workspace/notes.txt", "no session");

@@ -97,5 +97,5 @@ fn install_of_a_disabled_plugin_reports_that_it_is_disabled() {
     house.run(&["plugin", "install", &given]).silent();
     house.run(&["plugin", "disable", "fixture-echo"]).silent();
     let output = house.run(&["plugin", "install", &given]).silent();
-    assert!(output.stdout.contains("`jaato plugin enable fixture-echo` lets it run"), "{output}");
+    assert!(output.stdout.contains("`jaato plugin enable fixture-echo` enables it"), "{output}");
 }

@@ -78,7 +78,7 @@ fn a_notice_is_shown_to_its_end_however_narrow_the_terminal_is() {
     let line = format!("stty -echo cols 40; exec '{}' run --yes go", house.binary().display());
     let Some(running) = shell_on_terminal(&house, &line, unchanged_command) else { return };
     let output = running.wait_with_open_input().code(0);
-    assert!(output.stdout.contains("no sandbox, and is given no key"), "{output}");
+    assert!(output.stdout.contains("a worker is not a sandbox"), "{output}");
 }
 
 #[test]

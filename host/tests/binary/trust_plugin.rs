@@ -48,7 +48,7 @@ fn dropped_in_plugin_runs_in_a_worker_until_trusted() {
     let output = house.run(&COUNT_BYTES).code(0);
     assert_eq!(output.json(), json!({ "bytes": 3 }));
     expect![[r#"
-        fixture-echo: plugin `fixture-echo` is not trusted: it runs in a worker, which is no sandbox, and is given no key
+        fixture-echo: plugin `fixture-echo` is not trusted: it runs in a worker without keys (a worker is not a sandbox)
     "#]]
     .assert_eq(&output.stderr);
     let shown = house.run(&["plugin", "show", "fixture-echo"]).silent();

@@ -387,7 +387,7 @@ fn unwritable_history_is_reported_once_and_otherwise_harmless() {
         running.wait_for_text(answer);
     }
     let shown = quits(running, &house);
-    assert_eq!(shown.matches("the lines that you type are not kept").count(), 1, "{shown}");
+    assert_eq!(shown.matches("cannot save the lines that you type").count(), 1, "{shown}");
 }
 
 #[test]

@@ -55,17 +55,17 @@ fn panic_in_a_worker_fails_only_the_call() {
 
 #[test]
 fn abort_in_a_worker_fails_the_call_and_reports_its_stderr() {
-    assert_survives("abort", "was ended by signal 6 (abort); it printed: about to abort");
+    assert_survives("abort", "was killed by signal 6 (abort); it printed: about to abort");
 }
 
 #[test]
 fn segmentation_fault_in_a_worker_fails_only_the_call() {
-    assert_survives("segfault", "was ended by signal 11 (segmentation fault)");
+    assert_survives("segfault", "was killed by signal 11 (segmentation fault)");
 }
 
 #[test]
 fn stack_overflow_in_a_worker_fails_only_the_call() {
-    assert_survives("overflow", "was ended by signal 6 (abort)");
+    assert_survives("overflow", "was killed by signal 6 (abort)");
 }
 
 #[test]
@@ -80,7 +80,7 @@ fn answer_of_a_worker_above_the_size_limit_fails_only_the_call() {
 
 #[test]
 fn worker_death_within_a_message_fails_only_the_call() {
-    assert_survives("torn", "was ended by signal 6 (abort)");
+    assert_survives("torn", "was killed by signal 6 (abort)");
 }
 
 #[test]
@@ -96,7 +96,7 @@ fn worker_that_sends_invalid_messages_is_ended() {
 
 #[test]
 fn plugin_is_disabled_after_five_worker_crashes() {
-    let abort = "was ended by signal 6";
+    let abort = "was killed by signal 6";
     let Some(house) = house_of(&[
         (die("abort"), abort),
         (die("abort"), abort),
@@ -118,7 +118,7 @@ fn plugin_is_disabled_after_five_worker_crashes() {
 fn untrusted_plugin_is_reported_once_despite_worker_restarts() {
     let Some(house) = House::new() else { return };
     house.drop_in(&fixture("hostile"));
-    let expect = json!({ "tool_result": "was ended by signal 6" });
+    let expect = json!({ "tool_result": "was killed by signal 6" });
     house.script(&json!({ "answers": [
         { "steps": [die("abort")] },
         { "expect": expect, "steps": [die("abort")] },
@@ -172,7 +172,7 @@ fn untrusted_worker_aborts_at_its_memory_limit() {
     let Some(house) = House::new() else { return };
     house.drop_in(&fixture("hostile"));
     let hog = json!({ "steps": [die("hog")] });
-    let told = json!({ "tool_result": "was ended by signal 6 (abort)" });
+    let told = json!({ "tool_result": "was killed by signal 6 (abort)" });
     house.script(&json!({ "answers": [hog, { "expect": told, "steps": [{ "text": "done" }] }] }));
     house.run(&["run", "--yes", "go"]).code(1);
 }
@@ -245,17 +245,17 @@ fn session_survives_every_kind_of_worker_death() {
     let Some(house) = House::new() else { return };
     let ways = [
         ("panic", "of the fixture"),
-        ("abort", "was ended by signal 6 (abort)"),
+        ("abort", "was killed by signal 6 (abort)"),
         ("exit", "exited with 7"),
-        ("segfault", "was ended by signal 11"),
-        ("overflow", "was ended by signal 6"),
+        ("segfault", "was killed by signal 11"),
+        ("overflow", "was killed by signal 6"),
         ("loop", "took longer than"),
         ("deadlock", "took longer than"),
         ("endless", "took longer than"),
         ("children", "took longer than"),
-        ("hog", "was ended by signal 6"),
+        ("hog", "was killed by signal 6"),
         ("large", "limit_reached"),
-        ("torn", "was ended by signal 6"),
+        ("torn", "was killed by signal 6"),
         ("huge", "sent an invalid message"),
         ("nonsense", "sent an invalid message"),
         ("garbage", "printed"),

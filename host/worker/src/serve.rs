@@ -51,7 +51,7 @@ pub fn serve_main(plugin: &Path) -> ExitCode {
     match served {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("the worker cannot go on: {error}");
+            eprintln!("the worker cannot continue: {error}");
             ExitCode::FAILURE
         }
     }

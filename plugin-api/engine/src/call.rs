@@ -147,7 +147,8 @@ impl<B: CallStarter, K> Future for CallFuture<B, K> {
             match run_plugin_code(|| begin(core.lend())) {
                 Ok(Some(future)) => this.stage = CallStage::Running(future),
                 Ok(None) => {
-                    let error = core.guest.misbehavior_error("it does not offer what was called");
+                    let error =
+                        core.guest.misbehavior_error("it does not offer the called operation");
                     return this.finish(Err(error));
                 }
                 Err(text) => return this.finish(Err(panic_error(&core.guest, &text))),

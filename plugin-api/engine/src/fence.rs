@@ -14,8 +14,9 @@ pub fn run_host_code<T>(work: impl FnOnce() -> T) -> Result<T, Error> {
     catch_unwind(AssertUnwindSafe(work)).map_err(|payload| {
         let text = format!("a service of the host panicked: {}", panic_message(payload.as_ref()));
         drop_payload(payload);
-        Error::new(ErrorKind::HostBug, text)
-            .with_hint("report it: the plugin is not to blame".to_owned())
+        Error::new(ErrorKind::HostBug, text).with_hint(
+            "report it to jaato's developers, because the plugin did not cause it".to_owned(),
+        )
     })
 }
 

@@ -77,7 +77,7 @@ impl fmt::Display for MisdeedReport {
             )?,
             Misdeed::PollsWithoutEnd => write!(
                 f,
-                "the plugin `{plugin}` wakes itself without end; it was held back for the rest of the second"
+                "the plugin `{plugin}` polls in a busy loop; it was throttled for the rest of the second"
             )?,
             Misdeed::IgnoresCancel { lost } => write!(
                 f,

@@ -115,7 +115,7 @@ pub fn of_event(url: &str, data: &str) -> Error {
 }
 
 fn error_from_words(url: &str, report: &ServerErrorReport) -> Error {
-    let said = report.said.as_deref().unwrap_or("it does not say why");
+    let said = report.said.as_deref().unwrap_or("it gave no reason");
     let message = format!("`{}` reports an error: {said}", shown_url(url));
     // A status of 400 or above is the request's fault unless it is temporary. A missing status is
     // the server's fault.
@@ -129,9 +129,9 @@ fn error_from_words(url: &str, report: &ServerErrorReport) -> Error {
 pub fn of_cut(url: &str, has_begun: bool) -> Error {
     let url = shown_url(url);
     let text = if has_begun {
-        format!("the answer of `{url}` ended in the middle")
+        format!("the answer from `{url}` ended early")
     } else {
-        format!("`{url}` answered with nothing")
+        format!("`{url}` sent an empty answer")
     };
     Error::new(ErrorKind::Provider, text).temporary()
 }
@@ -145,7 +145,7 @@ pub fn of_unreadable(url: &str, data: &str, error: &serde_json::Error) -> Error 
 
 /// Returns the error of an unreadable answer that is not streamed.
 pub fn of_no_json(url: &str, error: &serde_json::Error) -> Error {
-    let text = format!("the answer of `{}` is not valid JSON: {error}", shown_url(url));
+    let text = format!("the answer from `{}` is not valid JSON: {error}", shown_url(url));
     Error::new(ErrorKind::Provider, text).temporary()
 }
 

@@ -216,7 +216,7 @@ fn x_should_retry_header_decides_the_retry_class() {
 fn truncated_and_unreadable_answers_are_temporary_errors() {
     let [begun, nothing] = [true, false].map(|has_begun| of_cut("http://u:p@h/v1", has_begun));
     assert_eq!(begun.message, "the answer of `http://…@h/v1` ended in the middle");
-    assert_eq!(nothing.message, "`http://…@h/v1` answered with nothing");
+    assert_eq!(nothing.message, "`http://…@h/v1` sent an empty answer");
     let data = "x".repeat(200);
     let error = serde_json::from_str::<Value>(&data).unwrap_err();
     let unreadable = of_unreadable("http://h", &data, &error);

@@ -339,7 +339,7 @@ impl Reporter {
     /// As [`Reporter::attach`]; `not_found` if the session does not have the blob.
     pub async fn attach_data(&self, data: &DataPart) -> Result<()> {
         let Some(blob) = data.blob_id() else {
-            let text = "what is attached is a blob: put it first";
+            let text = "only a blob can be attached: put it first";
             return Err(Error::new(ErrorKind::InvalidArguments, text));
         };
         let (mime_type, blob) = (data.mime_type.clone(), blob.to_owned());

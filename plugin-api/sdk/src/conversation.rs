@@ -132,7 +132,7 @@ impl ModelStream {
     /// As [`Reporter::model`].
     pub async fn answer(mut self) -> Result<ModelAnswer> {
         while self.next().await?.is_some() {}
-        let cut = || Error::new(ErrorKind::Provider, "the answer ended before it was whole");
+        let cut = || Error::new(ErrorKind::Provider, "the answer ended before it was complete");
         self.answer.ok_or_else(cut)
     }
 }

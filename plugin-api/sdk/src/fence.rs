@@ -104,7 +104,7 @@ impl<F: Future> Future for Fenced<F> {
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let mut this = self.project();
         let Some(inner) = this.inner.as_mut().as_pin_mut() else {
-            let text = "a future was polled after its end";
+            let text = "a future was polled after it finished";
             return Poll::Ready(Err(Error::new(ErrorKind::HostBug, text)));
         };
         let polled = match run_fenced(|| inner.poll(cx)) {

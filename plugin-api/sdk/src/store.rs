@@ -205,7 +205,7 @@ impl ExpectedValue<'_> {
 
 fn read_value<T: DeserializeOwned>(key: &str, bytes: &[u8]) -> Result<T> {
     serde_json::from_slice(bytes).map_err(|error| {
-        Error::failed(format!("the stored value of `{key}` is of another shape: {error}"))
+        Error::failed(format!("the stored value of `{key}` has an unexpected format: {error}"))
     })
 }
 

@@ -185,10 +185,10 @@ fn io_kind(error: &EngineError) -> Option<io::ErrorKind> {
 /// Returns the error for a folder of this machine that cannot be created.
 pub fn folder_creation_failed(what: &str, error: &io::Error) -> Error {
     if error.kind() == io::ErrorKind::StorageFull {
-        let text = format!("cannot make {what}: the disk is full");
+        let text = format!("cannot create {what}: the disk is full");
         return Error::new(ErrorKind::Io, text).with_hint("free some space");
     }
-    Error::new(ErrorKind::Io, format!("cannot make {what}: {error}"))
+    Error::new(ErrorKind::Io, format!("cannot create {what}: {error}"))
 }
 
 #[cfg(test)]

@@ -96,7 +96,7 @@ fn existing_folder(folder: &Path, what: &str) -> Result<PathBuf> {
 
 fn invalid_mount_error(mount: &str, why: &str) -> Error {
     let text = format!("the mount `{mount}` cannot be used: {why}");
-    let hint = "`/data:/data:ro` shows the container the folder `/data`, to be read";
+    let hint = "`/data:/data:ro` mounts the folder `/data` read-only";
     Error::new(ErrorKind::Configuration, text).with_hint(hint)
 }
 

@@ -106,9 +106,9 @@ pub fn start_error(bytes: &[u8]) -> Error {
     let said = one_line(&String::from_utf8_lossy(bytes));
     if said.contains("\"sh\"") {
         let text = format!("the container has no `sh`, or no permission to run it: {said}");
-        return Error::failed(text).with_hint("commands need a shell: take an image that has one");
+        return Error::failed(text).with_hint("commands need a shell: use an image that has one");
     }
-    let said = if said.is_empty() { "it said nothing".to_owned() } else { said };
+    let said = if said.is_empty() { "it printed nothing".to_owned() } else { said };
     Error::failed(format!("the command did not start in the container: {said}"))
 }
 
@@ -122,7 +122,7 @@ pub fn missing_folder_error(folder: &Path) -> Error {
 pub fn missing_program_error(words: &[String]) -> Error {
     let program = words.first().map_or("", String::as_str);
     let text = format!("no program `{program}` in the container");
-    Error::new(ErrorKind::NotFound, text).with_hint("the image must have it")
+    Error::new(ErrorKind::NotFound, text).with_hint("use an image that contains it")
 }
 
 #[cfg(test)]

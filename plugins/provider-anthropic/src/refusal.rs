@@ -46,7 +46,7 @@ pub(crate) fn hint(status: u16, body: &[u8], key: Option<AnthropicCredential>) -
         401 => match key {
             Some(AnthropicCredential::Key) => format!("check the key in `{KEY}`"),
             Some(AnthropicCredential::Token) => format!("check the token in `{TOKEN}`"),
-            None => format!("the server wants a key: set `{KEY}`, or a token in `{TOKEN}`"),
+            None => format!("the server requires a key: set `{KEY}`, or a token in `{TOKEN}`"),
         },
         404 if says("model") => LIST.to_owned(),
         404 | 405 => CHECK_URL.to_owned(),

@@ -68,7 +68,7 @@ fn missing_credentials_error_names_the_variables_to_set() {
     assert_eq!(vendor.instance().unwrap().models().unwrap_err().kind, ErrorKind::NotFound);
     let error = host(GATEWAY, &[]).complete(&request()).result.unwrap_err();
     let hint =
-        "the server wants a key: set `ANTHROPIC_API_KEY`, or a token in `ANTHROPIC_AUTH_TOKEN`";
+        "the server requires a key: set `ANTHROPIC_API_KEY`, or a token in `ANTHROPIC_AUTH_TOKEN`";
     assert_eq!(error.hint.as_deref(), Some(hint));
 }
 

@@ -69,7 +69,7 @@ pub(crate) fn explained(
             kind.map(|kind| format!("the limit `{kind}` was reached"))
         }
         401 if had_key => Some(format!("check the token in `{TOKEN}`")),
-        401 => Some(format!("the server wants a token: set `{TOKEN}`")),
+        401 => Some(format!("the server requires a token: set `{TOKEN}`")),
         403 => Some(forbidden_hint(config)),
         404 | 405 if !names_model => Some(CHECK_ENDPOINT.to_owned()),
         // The service has no list of models.

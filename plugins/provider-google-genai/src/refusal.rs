@@ -122,11 +122,11 @@ impl GoogleErrorAnswer<'_> {
     fn wants(&self, variable: &str) -> String {
         match self.backend {
             GoogleBackend::Studio | GoogleBackend::Express => {
-                format!("the server wants a key: set `{variable}`")
+                format!("the server requires a key: set `{variable}`")
             }
             GoogleBackend::Vertex { .. } => {
                 format!(
-                    "the server wants a token: run `gcloud auth application-default login`, or \
+                    "the server requires a token: run `gcloud auth application-default login`, or \
                      set `{variable}` to the key file of a service account"
                 )
             }

@@ -68,11 +68,11 @@ fn missing_key_error_names_the_first_variable() {
 #[test]
 fn unauthorized_error_hints_at_the_missing_key_or_token() {
     for (config, status, expected) in [
-        (json!({ "base_url": "http://h" }), 403, "the server wants a key: set `GOOGLE_API_KEY`"),
+        (json!({ "base_url": "http://h" }), 403, "the server requires a key: set `GOOGLE_API_KEY`"),
         (
             json!({ "base_url": "http://h", "project": "p" }),
             401,
-            "the server wants a token: run `gcloud auth application-default login`, or set \
+            "the server requires a token: run `gcloud auth application-default login`, or set \
              `GOOGLE_APPLICATION_CREDENTIALS` to the key file of a service account",
         ),
     ] {

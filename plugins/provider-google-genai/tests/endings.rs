@@ -96,7 +96,7 @@ fn stream_without_a_finish_reason_is_truncated() {
     check(
         "",
         expect![
-            "! Provider Temporary `http://h/v1beta/models/m:streamGenerateContent?…` answered with nothing"
+            "! Provider Temporary `http://h/v1beta/models/m:streamGenerateContent?…` sent an empty answer"
         ],
     );
     // Cut within the last event, which is then incomplete.

@@ -89,7 +89,7 @@ pub fn check(
     let needed = kernels.needed_bytes(weights_bytes);
     if available < needed {
         let text = format!(
-            "the local model needs about {} of memory, {} are available",
+            "the local model needs about {} of memory, but only {} are available",
             gib(needed),
             gib(available)
         );

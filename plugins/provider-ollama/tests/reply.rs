@@ -73,7 +73,7 @@ fn answer_that_ends_before_its_last_line_is_truncated() {
     for at in 0..body.len() - 1 {
         let error = read_pieces(&[&body[..at]]).unwrap_err();
         assert_eq!(error.kind, ErrorKind::Provider, "{at}");
-        let text = if at > last { "ended in the middle" } else { "e" };
+        let text = if at > last { "ended early" } else { "" };
         assert!(error.message.contains(text), "{at}: {error}");
         assert_eq!(error.retry, jaato_plugin_sdk::types::Retry::Temporary, "{at}: {error}");
     }

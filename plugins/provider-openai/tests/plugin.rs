@@ -151,7 +151,7 @@ fn refused_key_and_missing_key_have_different_hints() {
     assert_eq!(error.hint.as_deref(), Some("check the key in `OPENAI_API_KEY`"));
     assert_eq!(
         error_of(401, "").hint.as_deref(),
-        Some("the server wants a key: set `OPENAI_API_KEY`")
+        Some("the server requires a key: set `OPENAI_API_KEY`")
     );
 }
 

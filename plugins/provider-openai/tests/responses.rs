@@ -321,7 +321,7 @@ fn stream_without_its_final_event_is_a_temporary_error() {
         text "Grü"
         ! Provider Temporary the answer of `http://h/v1/responses` ended in the middle"#]],
     );
-    check(&[], expect!["! Provider Temporary `http://h/v1/responses` answered with nothing"]);
+    check(&[], expect!["! Provider Temporary `http://h/v1/responses` sent an empty answer"]);
 }
 
 #[test]

@@ -53,9 +53,9 @@ pub async fn recover_unfinished_changes(cx: &Cx<Editor>) -> Result<Vec<String>> 
                  have changed since: {}",
                 left_alone.join(", ")
             ),
-            Err(error) => format!(
-                "an interrupted {tool} of {files} cannot be rolled back at this moment: {error}"
-            ),
+            Err(error) => {
+                format!("an interrupted {tool} of {files} cannot be rolled back now: {error}")
+            }
         };
         cx.notice(&line);
         told.push(line);

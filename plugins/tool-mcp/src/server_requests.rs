@@ -134,7 +134,7 @@ async fn ask_to_open(host: &Reporter, server: &str, params: &Value) -> Value {
         label: label.to_owned(),
         ..FieldOption::default()
     };
-    let text = format!("open this page of `{place}` in your browser, then say so:\n{url}");
+    let text = format!("open this page of `{place}` in your browser, then confirm it:\n{url}");
     let form = Form {
         title: title(server, &params["message"]),
         fields: vec![FormField {

@@ -74,7 +74,7 @@ impl EventFilter {
         match self.event_types.iter().find(|kind| !EVENT_TYPES.contains(&kind.as_str())) {
             None => Ok(()),
             Some(kind) => {
-                let hint = format!("known are: {}", EVENT_TYPES.join(", "));
+                let hint = format!("use one of: {}", EVENT_TYPES.join(", "));
                 Err(invalid(&format!("Invalid event type: {kind}")).with_hint(hint))
             }
         }

@@ -67,7 +67,7 @@ impl Hooks for Guard {
         }
         Ok(match rules.judge(&asked.arguments) {
             Verdict::GoOn => GuardAnswer::GoOn,
-            Verdict::Deny(rule) => GuardAnswer::deny(format!("`{rule}` is not to be run here")),
+            Verdict::Deny(rule) => GuardAnswer::deny(format!("`{rule}` must not run here")),
             Verdict::Ask(rule) => GuardAnswer::ask(format!("it has `{rule}`")),
             Verdict::Rewrite(arguments) => GuardAnswer::rewrite(arguments),
         })

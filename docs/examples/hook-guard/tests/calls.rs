@@ -19,7 +19,7 @@ fn default_rules_stop_dangerous_commands() {
     check(
         json!({}),
         "rm -rf / --no-preserve-root",
-        GuardAnswer::deny("`rm -rf /` is not to be run here"),
+        GuardAnswer::deny("`rm -rf /` must not run here"),
     );
     check(json!({}), "rm -rf target", GuardAnswer::ask("it has `rm -rf`"));
     let dry = GuardAnswer::rewrite(json!({ "command": "npm publish --dry-run" }));
@@ -29,13 +29,13 @@ fn default_rules_stop_dangerous_commands() {
 #[test]
 fn user_rules_replace_the_default_rules_of_their_kind() {
     let config = json!({ "deny": ["ls"], "ask": [], "dry_run": [] });
-    check(config.clone(), "ls", GuardAnswer::deny("`ls` is not to be run here"));
+    check(config.clone(), "ls", GuardAnswer::deny("`ls` must not run here"));
     check(config, "rm -rf target", GuardAnswer::GoOn);
 }
 
 #[test]
 fn rules_apply_only_to_the_listed_tools() {
     check(json!({ "deny": ["ls"], "tools": ["shell_input"] }), "ls", GuardAnswer::GoOn);
-    let denied = GuardAnswer::deny("`ls` is not to be run here");
+    let denied = GuardAnswer::deny("`ls` must not run here");
     check(json!({ "deny": ["ls"], "tools": ["cli_based_tool"] }), "ls", denied);
 }

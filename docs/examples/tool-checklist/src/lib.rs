@@ -117,7 +117,7 @@ async fn todo_list(cx: &Cx<Todo>) -> Result<Output> {
 fn explained(refused: Refused) -> Error {
     match refused {
         Refused::Empty => Error::new(ErrorKind::InvalidArguments, "an item needs a text")
-            .with_hint("say what is to be done"),
+            .with_hint("say what to do"),
         Refused::Full(items_max) => Error::failed(format!("the list is full: {items_max} items"))
             .with_hint("join small steps into one item"),
         Refused::NoSuchItem { number, count } => {

@@ -399,7 +399,7 @@ fn store_descriptions(files: &[PluginReadResult], cache: &mut DescriptionCache) 
     }
     let written = cache.write().err();
     written.map(|error| {
-        format!("cannot keep the plugins' descriptions, the next start is slower: {error}")
+        format!("cannot cache the plugins' descriptions, so the next start will be slower: {error}")
     })
 }
 

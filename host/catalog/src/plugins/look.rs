@@ -71,7 +71,10 @@ impl Plugins {
     ) -> Result<Vec<String>, Error> {
         if !self.is_watched() {
             // Without copies, a linker would return the old code for the new file.
-            return Err(Error::new(ErrorKind::Unavailable, "plugins are not watched here"));
+            return Err(Error::new(
+                ErrorKind::Unavailable,
+                "this process does not watch plugin files",
+            ));
         }
         let mut seen = self.seen.lock().await;
         let mut told = self.state().journal.current_position();

@@ -181,7 +181,7 @@ impl Plugins {
         let before = state.set.iter().find(|it| it.is_set_by(plugin, owner));
         let burst = before.filter(|it| now - it.at < interval).map_or(0, |it| it.burst + 1);
         if burst >= TOOLS_SET_BURST {
-            let text = "a plugin sets its tools at most once a second";
+            let text = "a plugin can set its tools at most once per second";
             return Err(Error::new(ErrorKind::LimitReached, text).temporary());
         }
         let others = state.set.iter().filter(|it| {
@@ -211,7 +211,10 @@ impl Plugins {
             let is_taken = registry.command(&command.name).is_some()
                 || RESERVED_COMMANDS.contains(&command.name.as_str());
             if is_taken {
-                refused.push(RefusedTool::new(&command.name, "a command with this name exists"));
+                refused.push(RefusedTool::new(
+                    &command.name,
+                    "a command with this name already exists",
+                ));
             }
             !is_taken
         });

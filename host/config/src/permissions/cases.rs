@@ -80,7 +80,9 @@ fn parse_case(entries: &[(String, TomlNode)], line: usize) -> Result<RuleCase, S
     }
     let expected = expected.ok_or_else(|| format!("line {line}: the case has no `expect`"))?;
     if !["allow", "ask", "deny"].contains(&expected.as_str()) {
-        return Err(format!("line {line}: `expect` is `{expected}`; it is allow, ask or deny"));
+        return Err(format!(
+            "line {line}: `expect` is `{expected}`; it must be allow, ask or deny"
+        ));
     }
     let mut of_command = Map::new();
     let (tool, arguments) = match (tool, command, arguments) {

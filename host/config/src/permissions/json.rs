@@ -156,7 +156,7 @@ impl PermissionsReader<'_> {
             return Err((self.line_of_value("version"), "its version is not 1".to_owned()));
         }
         if file.cwd.is_some() {
-            self.warn("cwd", "`cwd` means nothing here: paths start at the workspace's root");
+            self.warn("cwd", "`cwd` has no effect: paths are relative to the workspace's root");
         }
         let Some(policy) = &file.default_policy else { return Ok(()) };
         let line = self.line_of_value("defaultPolicy");
@@ -171,7 +171,7 @@ impl PermissionsReader<'_> {
             (other, _) => {
                 return Err((
                     line,
-                    format!("`defaultPolicy` is `{other}`; it is allow, ask or deny"),
+                    format!("`defaultPolicy` is `{other}`; it must be allow, ask or deny"),
                 ));
             }
         };
@@ -369,7 +369,7 @@ impl PermissionsReader<'_> {
         if !(scope.block_absolute && scope.block_parent_traversal && scope.resolve_symlinks) {
             self.warn(
                 "path_scope",
-                "`path_scope` holds for every way to write a path: its `block_…` and `resolve_symlinks` are taken for true",
+                "`path_scope` applies to every spelling of a path: its `block_…` and `resolve_symlinks` are always true",
             );
         }
         let mut roots = scope.allowed_roots.clone();

@@ -116,7 +116,7 @@ pub fn load_rules(sources: &RuleSources<'_>) -> RuleFiles {
         let origin = RuleFileOrigin { layer, path: &path, home: sources.home, root: sources.root };
         match jaato_places::read_own_file(&path, CONFIG_BYTES_MAX) {
             Ok(None) if sources.named == Some(&path) => {
-                let what = format!("it is not there, and `{ORIGINAL_VARIABLE}` names it");
+                let what = format!("it does not exist, but `{ORIGINAL_VARIABLE}` names it");
                 add(broken_file(&origin, 0, what));
             }
             Ok(None) => {}
@@ -227,7 +227,9 @@ impl RuleFileOrigin<'_> {
         let path = match (written.strip_prefix('~'), self.home) {
             (Some(""), Some(home)) => home.to_owned(),
             (Some(rest), Some(home)) if rest.starts_with('/') => home.join(&rest[1..]),
-            (Some(_), _) => return Err(format!("`{written}` names a home that is not known")),
+            (Some(_), _) => {
+                return Err(format!("`{written}` needs the home folder, which is unknown"));
+            }
             (None, _) => self.root.join(written),
         };
         let mut whole = PathBuf::new();

@@ -169,10 +169,10 @@ fn parse_rule(
         let pattern = CommandPattern::parse(command, rest);
         when.command = Some(pattern.ok_or_else(|| wrong("`command` is empty"))?);
     } else if options.is_some() {
-        return Err(wrong("`options` says what may follow a `command`, and there is none"));
+        return Err(wrong("`options` needs a `command`"));
     }
     if call.is_some() && digest.is_none() {
-        return Err(wrong("`call` describes the call of `exactly`, and there is none"));
+        return Err(wrong("`call` needs `exactly`"));
     }
     when.exactly = digest.map(|digest| ExactCall { digest, text: call });
     check_allow(outcome, &when).map_err(wrong)?;
@@ -217,7 +217,7 @@ fn parse_outcome(value: &TomlValue, name: &str) -> Result<RuleOutcome, String> {
     let written = parse_text(value, name)?;
     let all = [RuleOutcome::Allow, RuleOutcome::Ask, RuleOutcome::Deny];
     let found = all.into_iter().find(|outcome| outcome.name() == written);
-    found.ok_or_else(|| format!("`{name}` is `{written}`; it is `allow`, `ask` or `deny`"))
+    found.ok_or_else(|| format!("`{name}` is `{written}`; it must be `allow`, `ask` or `deny`"))
 }
 
 fn parse_rest(value: &TomlValue) -> Result<RestOfCommand, String> {
@@ -226,7 +226,7 @@ fn parse_rest(value: &TomlValue) -> Result<RestOfCommand, String> {
         "any" => Ok(RestOfCommand::AnyOptions),
         "none" => Ok(RestOfCommand::Nothing),
         "read" => Ok(RestOfCommand::Reading),
-        other => Err(format!("`options` is `{other}`; it is `safe`, `read`, `any` or `none`")),
+        other => Err(format!("`options` is `{other}`; it must be `safe`, `read`, `any` or `none`")),
     }
 }
 
@@ -252,6 +252,6 @@ fn parse_flag(value: &TomlValue, name: &str) -> Result<bool, String> {
 fn unknown_key_message<const N: usize>(name: &str, known: [&str; N]) -> String {
     match nearest(name, known.into_iter()) {
         Some(near) => format!("`{name}` is unknown; did you mean `{near}`?"),
-        None => format!("`{name}` is unknown; known are {}", known.join(", ")),
+        None => format!("`{name}` is unknown; use one of {}", known.join(", ")),
     }
 }

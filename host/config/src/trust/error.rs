@@ -42,7 +42,7 @@ pub enum TrustError {
         knows: u64,
     },
     /// Another user may have written the record, so it proves nothing.
-    #[error("the {record} proves nothing: {why}")]
+    #[error("the {record} cannot be used: {why}")]
     NotBelieved {
         /// Which record.
         record: RecordKind,

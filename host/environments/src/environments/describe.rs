@@ -166,7 +166,7 @@ impl Environments {
         match member.call(host, &asker, operation, (frame, None), quiet).await? {
             EngineServiceAnswer::Frame(answer) => Ok(answer),
             EngineServiceAnswer::Stream(_) | EngineServiceAnswer::StreamWith(..) => {
-                let text = format!("`{operation}` answers with a stream");
+                let text = format!("`{operation}` returns a stream");
                 Err(Error::new(ErrorKind::UnknownOperation, text))
             }
         }

@@ -163,7 +163,7 @@ impl EnvironmentMember {
         }
         let folder = facts.temporary_directory.ok_or_else(|| {
             let text = format!(
-                "the execution environment `{}` has no temporary folder to keep an output in",
+                "the execution environment `{}` has no temporary folder to save output in",
                 facts.name
             );
             Error::new(ErrorKind::Unavailable, text)
@@ -173,7 +173,7 @@ impl EnvironmentMember {
 }
 
 fn place_error(error: &PlaceError) -> Error {
-    let made = Error::new(ErrorKind::Io, format!("cannot keep the call's output: {error}"));
+    let made = Error::new(ErrorKind::Io, format!("cannot save the call's output: {error}"));
     error.hint().into_iter().fold(made, Error::with_hint)
 }
 

@@ -261,13 +261,14 @@ impl EnvironmentScope {
             let quiet: DeltaCallback = Arc::new(|_| {});
             let ended = ready.call(TEARDOWN, Frame::empty(), &quiet);
             let ended = tokio::time::timeout(TEARDOWN_MAX, ended).await.unwrap_or_else(|_| {
-                let text = format!("the teardown did not end within {} s", TEARDOWN_MAX.as_secs());
+                let text =
+                    format!("the shutdown did not finish within {} s", TEARDOWN_MAX.as_secs());
                 Err(Error::new(ErrorKind::Timeout, text))
             });
             if let Err(error) = ended {
                 let name = self.name();
                 let text =
-                    format!("the execution environment `{name}` was not taken down: {error}");
+                    format!("the execution environment `{name}` could not be shut down: {error}");
                 host.record(vec![text]);
             }
         }

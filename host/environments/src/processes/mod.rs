@@ -110,7 +110,8 @@ impl ProgramRegistry {
         let mut running = self.lock_running();
         let count = running.entry(session.clone()).or_default();
         if *count >= RUNNING_PER_SESSION_MAX {
-            let text = format!("the session has {RUNNING_PER_SESSION_MAX} programs running");
+            let text =
+                format!("the session already has {RUNNING_PER_SESSION_MAX} running programs");
             return Err(Error::new(ErrorKind::LimitReached, text)
                 .with_hint("wait until some have ended")
                 .temporary());

@@ -260,10 +260,7 @@ fn connect_terminal(path: &Path, command: &mut ChildCommand) -> Result<(), Error
 
 async fn write_all(pipe: &ChildInput, mut bytes: &[u8]) -> Result<(), Error> {
     let broken = |error: io::Error| {
-        Error::new(
-            ErrorKind::Io,
-            format!("the program does not read its input any longer: {error}"),
-        )
+        Error::new(ErrorKind::Io, format!("the program no longer reads its input: {error}"))
     };
     while !bytes.is_empty() {
         pipe.writable().await.map_err(broken)?;
@@ -287,7 +284,7 @@ fn has_room(
     if alive < running_max {
         return Ok(());
     }
-    let text = format!("the call has {running_max} programs running");
+    let text = format!("the call already has {running_max} running programs");
     Err(Error::new(ErrorKind::LimitReached, text).with_hint("end some first"))
 }
 
@@ -299,7 +296,7 @@ fn find_program(
 }
 
 fn program_ended_error(process: u64) -> Error {
-    let text = format!("this call runs no program {process}");
+    let text = format!("this call has no running program {process}");
     Error::new(ErrorKind::NotFound, text).with_hint("it has ended or belongs to another call")
 }
 

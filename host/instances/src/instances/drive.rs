@@ -28,7 +28,7 @@ pub async fn drive_call(
 
 /// Returns the error for an answer that cannot be parsed.
 pub fn misbehaved_error(error: FrameError) -> Error {
-    Error::new(ErrorKind::PluginMisbehaved, format!("the answer is wrong: {error}"))
+    Error::new(ErrorKind::PluginMisbehaved, format!("the answer is invalid: {error}"))
 }
 
 /// Returns the error for an answer of a plugin that cannot be parsed.

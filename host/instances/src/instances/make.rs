@@ -200,7 +200,7 @@ impl Instances {
         if let PluginFileTrust::No(digest) = &entry.candidate.trust {
             if self.is_news(digest) {
                 services.notice(format!(
-                    "plugin `{name}` is not trusted: it runs in a worker, which is no sandbox, and is given no key"
+                    "plugin `{name}` is not trusted: it runs in a worker without keys (a worker is not a sandbox)"
                 ));
             }
         } else if why_in_worker(wanted.setup, entry).is_none() {
@@ -309,7 +309,7 @@ async fn file_to_open(
 }
 
 fn copy_error(path: &Path, error: &std::io::Error) -> Error {
-    let text = format!("cannot copy plugin `{}` to where it is opened: {error}", path.display());
+    let text = format!("cannot make a private copy of plugin `{}`: {error}", path.display());
     Error::new(ErrorKind::Io, text)
 }
 

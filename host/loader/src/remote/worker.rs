@@ -28,7 +28,7 @@ pub const OVERDUE_MAX: Duration = Duration::from_secs(2);
 
 /// A worker's process, provided by the crate that starts processes.
 pub trait WorkerProcess: Send + Sync + 'static {
-    /// Waits for its end and describes it: `was ended by signal 11`, `exited with 3`.
+    /// Waits for its end and describes it: `was killed by signal 11`, `exited with 3`.
     fn ended(&self) -> BoxFuture<'_, String>;
 
     /// Ends it and all its descendants. Returns once all have ended. May be called again.

@@ -129,7 +129,7 @@ fn plugin_with_only_unknown_kinds_is_refused_before_loading() {
     let (_folder, path) = of_kind("oven");
     let Err(error) = PluginLibrary::open(&path) else { panic!("it was opened") };
     assert_eq!(error.problem, LoadProblem::File(FileProblem::UnknownKind));
-    assert!(error.to_string().ends_with("this host knows none of its kinds"));
+    assert!(error.to_string().ends_with("this host supports none of its kinds"));
 }
 
 /// Builds a plugin, opens it, calls it, and lets it refuse a call.

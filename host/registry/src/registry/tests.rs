@@ -66,10 +66,10 @@ fn taken_tool_name_is_left_out_and_plugin_without_other_tools_refused() {
         &RegistryRules::default(),
         &[
             "/a/moon.so: Active",
-            "/b/moon.so: the plugin name `moon` is held by `/a/moon.so`",
+            "/b/moon.so: the plugin name `moon` is taken by `/a/moon.so`",
             "/b/sun.so: Active",
-            "/b/stars.so: its tool name `phase` is held by `/a/moon.so`",
-            "/b/thief.so: its tool name `list_tools` is one of jaato's own",
+            "/b/stars.so: its tool name `phase` is taken by `/a/moon.so`",
+            "/b/thief.so: jaato itself uses its tool name `list_tools`",
             "/b/dawn.so: Active",
         ],
     );
@@ -81,8 +81,8 @@ fn taken_tool_name_is_left_out_and_plugin_without_other_tools_refused() {
     assert_eq!(
         told,
         [
-            "tool `phase` is left out: the name is held by `/a/moon.so`",
-            "tool `list_tools` is left out: the name is one of jaato's own",
+            "tool `phase` is left out: the name is taken by `/a/moon.so`",
+            "tool `list_tools` is left out: jaato itself uses the name",
         ]
     );
 }
@@ -113,7 +113,7 @@ fn taken_name_leaves_the_other_offers_of_its_plugin() {
             "/a/moon.so: Active",
             "/b/first.so: Active",
             "/b/second.so: Active",
-            "/b/third.so: its provider name `sky` is held by `/b/first.so`",
+            "/b/third.so: its provider name `sky` is taken by `/b/first.so`",
             "/b/guard.so: Active",
             "/b/late.so: Active",
         ],
@@ -122,7 +122,7 @@ fn taken_name_leaves_the_other_offers_of_its_plugin() {
     let second = registry.plugin("second").unwrap();
     assert!(second.description().unwrap().provider.is_none());
     let told: Vec<_> = second.left_out.iter().map(ToString::to_string).collect();
-    assert_eq!(told, ["provider `sky` is left out: the name is held by `/b/first.so`"]);
+    assert_eq!(told, ["provider `sky` is left out: the name is taken by `/b/first.so`"]);
 }
 
 #[test]
@@ -218,7 +218,7 @@ fn a_plugin_that_could_not_be_described_holds_its_name_and_says_why() {
         &RegistryRules::default(),
         &[
             "/a/moon.so: failed: it hangs",
-            "/b/moon.so: the plugin name `moon` is held by `/a/moon.so`",
+            "/b/moon.so: the plugin name `moon` is taken by `/a/moon.so`",
         ],
     );
 }
@@ -256,9 +256,9 @@ fn command_with_a_taken_name_is_refused_but_its_plugin_is_kept() {
     let refused: Vec<_> = registry.refused_commands().map(line).collect();
     let bad_name = CommandRefusal::BadName;
     let expected = [
-        "new: the name is held by `/a/moon.so`".to_owned(),
-        "full: the name is held by `/a/moon.so`".to_owned(),
-        "gc: the name is one of jaato's own".to_owned(),
+        "new: the name is taken by `/a/moon.so`".to_owned(),
+        "full: the name is taken by `/a/moon.so`".to_owned(),
+        "gc: jaato itself uses the name".to_owned(),
         format!("-x: {bad_name}"),
         format!("a b: {bad_name}"),
         format!(": {bad_name}"),

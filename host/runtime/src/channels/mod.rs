@@ -208,11 +208,11 @@ fn configured_channel(setup: &Setup) -> Result<Option<PermissionOnlyAsker>, Erro
         }
         (PermissionChannel::Webhook, Some(PromptEndpoint::Folder(_)) | None) => {
             let text = "the channel `webhook` of permissions needs a URL";
-            return wrong(text, "`endpoint = \"https://…\"` in `[permissions]` names one");
+            return wrong(text, "set `endpoint = \"https://…\"` in `[permissions]`");
         }
         (PermissionChannel::File, Some(PromptEndpoint::Url(_)) | None) => {
             let text = "the channel `file` of permissions needs a folder";
-            return wrong(text, "`endpoint = \"/…\"` in `[permissions]` names one");
+            return wrong(text, "set `endpoint = \"/…\"` in `[permissions]`");
         }
     };
     Ok(Some(PermissionOnlyAsker { calls, patience_ms }))

@@ -139,11 +139,11 @@ async fn whatever_is_wrong_with_a_webhook_denies_the_call() {
     assert!(result["error"]["message"].as_str().unwrap().contains("not here"), "{result}");
     assert_eq!(decided, "person.denied webhook once not here");
     for (status, answer, why) in [
-        (500, json!({ "decision": "allow" }), "the webhook answers with status 500"),
-        (201, json!({ "decision": "allow" }), "the webhook answers with status 201"),
+        (500, json!({ "decision": "allow" }), "the webhook answered with status 500"),
+        (201, json!({ "decision": "allow" }), "the webhook answered with status 201"),
         (302, json!({ "decision": "allow" }), "redirects to"),
         (200, json!({ "allow": true }), "the answer is not a JSON object with a text `decision`"),
-        (200, json!({ "decision": "all" }), "`decision` is not one that is known"),
+        (200, json!({ "decision": "all" }), "`decision` is not a known value"),
         (200, json!({ "decision": "x".repeat(70_000) }), "more than the 65536 bytes"),
     ] {
         let (result, decided, _) = by_webhook(status, answer).await;

@@ -88,7 +88,7 @@ impl ApprovalWebhook {
         let response = self.client.send(request).await.map_err(|error| error.to_string())?;
         let status = response.status();
         if status != StatusCode::OK {
-            return Err(format!("the webhook answers with status {}", status.as_u16()));
+            return Err(format!("the webhook answered with status {}", status.as_u16()));
         }
         let bytes = response.bytes().await.map_err(|error| error.to_string())?;
         wire::parse_answer(&bytes, &id, prompt)

@@ -165,7 +165,7 @@ pub fn parse_answer(
         None => None,
         Some(text) => match prompt.patterns.iter().position(|offered| offered == text) {
             Some(index) => Some(index),
-            None => return Err("`remember_pattern` is not one that was offered".to_owned()),
+            None => return Err("`remember_pattern` is not one of the offered patterns".to_owned()),
         },
     };
     let comment = response.reason.filter(|reason| !reason.trim().is_empty());
@@ -174,7 +174,7 @@ pub fn parse_answer(
     }
     let decision = response.decision.trim().to_ascii_lowercase();
     let mut decision = parse_decision(&decision, response.remember)
-        .ok_or_else(|| "`decision` is not one that is known".to_owned())?;
+        .ok_or_else(|| "`decision` is not a known value".to_owned())?;
     // jaato cannot end a remembered decision at a set time, so it does not remember this one.
     if decision.can_run() && response.expires_at.is_some() {
         decision = PermissionDecision::AllowOnce;
@@ -195,7 +195,7 @@ pub fn parse_answer(
     };
     match prompt.allows(&answer) {
         true => Ok(answer),
-        false => Err("the answer is not one that the prompt allows".to_owned()),
+        false => Err("the prompt does not allow this answer".to_owned()),
     }
 }
 
@@ -304,7 +304,7 @@ mod tests {
 
     #[test]
     fn an_answer_that_was_not_offered_is_refused() {
-        let refused = Err("the answer is not one that the prompt allows");
+        let refused = Err("the prompt does not allow this answer");
         check(json!({ "decision": "allow_always" }), refused.clone());
         check(json!({ "decision": "allow", "mode": "accept-edits" }), refused);
     }
@@ -312,14 +312,14 @@ mod tests {
     #[test]
     fn invalid_channel_response_is_refused_with_the_reason() {
         check(json!([]), Err("the answer is not a JSON object with a text `decision`"));
-        check(json!({ "decision": "all" }), Err("`decision` is not one that is known"));
-        check(json!({ "decision": "" }), Err("`decision` is not one that is known"));
+        check(json!({ "decision": "all" }), Err("`decision` is not a known value"));
+        check(json!({ "decision": "" }), Err("`decision` is not a known value"));
         check(json!({ "decision": "edit" }), Err("`edit` requires `arguments`"));
         let response = json!({ "decision": "allow", "request_id": "2" });
         check(response, Err("the answer is for another prompt"));
         let response =
             json!({ "decision": "allow", "remember": true, "remember_pattern": "git *" });
-        check(response, Err("`remember_pattern` is not one that was offered"));
+        check(response, Err("`remember_pattern` is not one of the offered patterns"));
         let long = "x".repeat(COMMENT_BYTES_MAX + 1);
         check(
             json!({ "decision": "n", "reason": long }),

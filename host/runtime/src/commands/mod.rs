@@ -172,7 +172,7 @@ fn validate_arguments(spec: &CommandSpec, arguments: &Value) -> Result<(), Error
 }
 
 fn typed_command(spec: &CommandSpec) -> String {
-    format!("it is given as `{}`, or with one JSON object", words::usage(spec))
+    format!("write it as `{}`, or with one JSON object", words::usage(spec))
 }
 
 /// Returns empty arguments.

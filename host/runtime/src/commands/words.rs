@@ -83,7 +83,7 @@ fn in_order(spec: &CommandSpec, words: &[String]) -> Result<Value, Error> {
     let mut rest = words;
     while let [word, more @ ..] = rest {
         let Some((name, schema)) = properties.next() else {
-            return Err(invalid_word_error(spec, format!("one word too many: `{word}`")));
+            return Err(invalid_word_error(spec, format!("unexpected word: `{word}`")));
         };
         if takes_rest(schema) {
             arguments.insert(name.clone(), rest.join(" ").into());
@@ -134,7 +134,7 @@ fn integer(word: &str) -> Option<Value> {
 }
 
 fn invalid_word_error(spec: &CommandSpec, what: String) -> Error {
-    let text = format!("the command `{}` was not understood: {what}", spec.name);
+    let text = format!("cannot parse the command `{}`: {what}", spec.name);
     Error::new(ErrorKind::InvalidArguments, text).with_hint(typed_command(spec))
 }
 
@@ -161,8 +161,8 @@ mod tests {
     #[track_caller]
     fn check(spec: &CommandSpec, words: &[&str], expected: Result<Value, &str>) {
         let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
-        let expected = expected
-            .map_err(|what| format!("the command `{}` was not understood: {what}", spec.name));
+        let expected =
+            expected.map_err(|what| format!("cannot parse the command `{}`: {what}", spec.name));
         assert_eq!(arguments_from_words(spec, &words).map_err(|error| error.message), expected);
     }
 
@@ -218,7 +218,7 @@ mod tests {
     fn a_command_without_parameters_takes_no_word() {
         let bare = CommandSpec { parameters: Value::Null, ..note() };
         check(&bare, &[], Ok(json!({})));
-        check(&bare, &["x"], Err("one word too many: `x`"));
+        check(&bare, &["x"], Err("unexpected word: `x`"));
     }
 
     #[test]
@@ -230,6 +230,6 @@ mod tests {
         let odd = CommandSpec { parameters, ..note() };
         check(&odd, &["1", "2"], Ok(json!({ "n": 1, "any": 2 })));
         check(&odd, &["1", "two"], Ok(json!({ "n": 1, "any": "two" })));
-        check(&odd, &["1", "2", "3"], Err("one word too many: `3`"));
+        check(&odd, &["1", "2", "3"], Err("unexpected word: `3`"));
     }
 }

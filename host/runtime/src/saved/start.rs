@@ -189,12 +189,13 @@ fn kept_outputs(host: &Arc<RuntimeHost>, target: &SaveTarget) -> KeptOutputs {
     let (services, log) = (Arc::clone(&host.services), host.log.clone());
     let keep = move |file: &Path| {
         if let Err(error) = services.mask_secrets_in_file(file, 0) {
-            log.line(1, "host", &format!("removing secrets from an output: {error}"));
+            log.line(1, "host", &format!("cannot remove secrets from an output: {error}"));
             // The saver's thread tries again in the folder of unfinished outputs.
             return None;
         }
         let kept = store.keep_output(&id, file);
-        kept.inspect_err(|error| log.line(1, "host", &format!("keeping an output: {error}"))).ok()
+        kept.inspect_err(|error| log.line(1, "host", &format!("cannot save an output: {error}")))
+            .ok()
     };
     KeptOutputs {
         begun_in: target.store.outputs_folder(&target.id),
@@ -237,7 +238,7 @@ fn expire_sessions(host: &Arc<RuntimeHost>, store: &SessionStore) {
             Err(error) => vec![error],
         };
         for error in failures {
-            log.line(1, "host", &format!("deleting an old session: {error}"));
+            log.line(1, "host", &format!("cannot delete an old session: {error}"));
         }
     };
     // Without a thread, the next session tries again.
@@ -257,7 +258,7 @@ fn restore_blobs(host: &Arc<RuntimeHost>, target: &SaveTarget, restored: &Restor
             upload.finish()
         });
         if let Err(error) = stored {
-            host.log.line(1, "host", &format!("restoring an attachment: {error}"));
+            host.log.line(1, "host", &format!("cannot restore an attachment: {error}"));
         }
     }
 }

@@ -89,7 +89,7 @@ fn continue_upload(
 fn upload_error(why: UnfinishedItemError, number: u64) -> Error {
     match why {
         UnfinishedItemError::Unknown => {
-            let text = format!("this call has not begun a blob of number {number}");
+            let text = format!("this call has not begun blob number {number}");
             Error::new(ErrorKind::NotFound, text)
         }
         UnfinishedItemError::Busy => {

@@ -59,6 +59,8 @@ async fn count_tokens_for_model(
         Ok(Ok(tokens)) => TokenCountAnswer::exact(tokens, counting.model),
         Ok(Err(error)) if error.kind == ErrorKind::UnknownOperation => estimate(None),
         Ok(Err(error)) => estimate(Some(error.message)),
-        Err(_) => estimate(Some(format!("the provider did not count within {COUNT_WAIT_MS} ms"))),
+        Err(_) => estimate(Some(format!(
+            "the provider did not count the tokens within {COUNT_WAIT_MS} ms"
+        ))),
     })
 }

@@ -14,7 +14,7 @@ pub(super) fn body(operation: &str) -> Option<Body> {
 
 fn answer_objects_call(call: &Call, operation: &str, request: Vec<u8>) -> ServiceAnswer {
     let Some(all) = &call.site.objects else {
-        let text = "only tools and commands reach the session's objects";
+        let text = "only tools and commands can access the session's objects";
         return ready_answer(Err(Error::new(ErrorKind::Unavailable, text)));
     };
     let own = call.own_tools.as_deref();

@@ -15,7 +15,7 @@ const PIECE_BYTES_MAX: usize = 1024 * 1024;
 jaato_types::request_operations!(bodies);
 
 fn request(call: &Call) -> Result<EngineServiceAnswer, Error> {
-    let text = "the call already contains its whole request";
+    let text = "the call already contains its complete request";
     let json = call.site.request.as_ref().map(|json| stream_json(Arc::clone(json)));
     json.ok_or_else(|| Error::new(ErrorKind::Unavailable, text))
 }

@@ -58,7 +58,7 @@ impl PluginStores {
     /// `unavailable` if the system reports no home directory.
     pub fn place(&self, plugin: &PluginName, of: StoreOwner) -> Result<PluginStore, Error> {
         let Some(folder) = &self.folder else {
-            let text = "the system does not say where the user's home is, so nothing can be kept";
+            let text = "the user's home folder is unknown, so nothing can be saved";
             return Err(
                 Error::new(ErrorKind::Unavailable, text).with_hint("set HOME, or XDG_DATA_HOME")
             );

@@ -53,7 +53,7 @@ impl CallRunner<'_> {
             Err(_) if self.cancel.is_cancelled() => None,
             Err(error) => {
                 let name = &call.name;
-                self.emitter.notice(format!("cannot preview the call of `{name}`: {error}"));
+                self.emitter.notice(format!("cannot preview the call to `{name}`: {error}"));
                 None
             }
         }

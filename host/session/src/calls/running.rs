@@ -77,8 +77,8 @@ impl RunningToolCall {
 
     fn too_slow(&self) -> Error {
         let (name, seconds) = (&self.call.name, self.deadline_ms.div_ceil(1_000));
-        let text = format!("the call of `{name}` took longer than {seconds} s");
-        Error::new(ErrorKind::Timeout, text).with_hint("some of its effects may have happened")
+        let text = format!("the call to `{name}` took longer than {seconds} s");
+        Error::new(ErrorKind::Timeout, text).with_hint("it may have had some effects")
     }
 
     /// Closes its output before setting its flag, so that no output after that is shown.
@@ -96,5 +96,5 @@ impl Drop for RunningToolCall {
 
 fn interrupted_error() -> Error {
     Error::new(ErrorKind::Cancelled, "the user cancelled this call while it ran")
-        .with_hint("some of its effects may have happened")
+        .with_hint("it may have had some effects")
 }

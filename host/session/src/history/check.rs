@@ -30,7 +30,7 @@ pub enum HistoryError {
     #[error("a tool call has an empty id")]
     EmptyCallId,
     /// A call's id is taken.
-    #[error("the id `{0}` of a tool call is taken")]
+    #[error("the id `{0}` of a tool call is already used")]
     DuplicateCallId(CallId),
     /// The results do not match the calls, one each and in order.
     #[error(

@@ -98,12 +98,13 @@ impl HookAsker {
         take: impl FnOnce(A) -> Result<T>,
     ) -> Result<T> {
         let answer = self.answer_of_plugin(plugin, hook, request, cancel).await;
-        let taken = answer.and_then(|answer| {
-            let read = serde_json::from_value(answer);
-            take(
-                read.map_err(|error| misbehaviour_error(&format!("its answer is wrong: {error}")))?,
-            )
-        });
+        let taken =
+            answer.and_then(|answer| {
+                let read = serde_json::from_value(answer);
+                take(read.map_err(|error| {
+                    misbehaviour_error(&format!("its answer is invalid: {error}"))
+                })?)
+            });
         match &taken {
             Ok(_) => drop(self.state.lock().failures.remove(&(plugin.name.clone(), hook))),
             Err(error) if error.kind == ErrorKind::Cancelled && cancel.is_cancelled() => {}

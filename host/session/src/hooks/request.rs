@@ -106,7 +106,7 @@ fn parse_change(
         return Err(misbehaviour_error(&text));
     }
     let answer: RequestChange = serde_json::from_value(answer)
-        .map_err(|error| misbehaviour_error(&format!("its answer is wrong: {error}")))?;
+        .map_err(|error| misbehaviour_error(&format!("its answer is invalid: {error}")))?;
     let host_bug = |error: serde_json::Error| Error::failed(error.to_string());
     let Value::Object(mut all) = serde_json::to_value(options).map_err(host_bug)? else {
         return Err(Error::failed("options are not an object"));
@@ -115,7 +115,7 @@ fn parse_change(
     for (name, value) in &answer.options {
         if !may_change.contains(name) {
             let known = may_change.join(", ");
-            let text = format!("the option `{name}` is not to be changed here; known are: {known}");
+            let text = format!("a hook cannot change the option `{name}`; it can change: {known}");
             return Err(misbehaviour_error(&text));
         }
         let before = if value.is_null() {
@@ -128,7 +128,7 @@ fn parse_change(
         }
     }
     let wrong =
-        |error: serde_json::Error| misbehaviour_error(&format!("an option is wrong: {error}"));
+        |error: serde_json::Error| misbehaviour_error(&format!("an option is invalid: {error}"));
     let read: RequestOptions = serde_json::from_value(Value::Object(all)).map_err(wrong)?;
     let written = serde_json::to_value(&read).map_err(host_bug)?;
     for (name, value) in answer.options.iter().filter(|(_, value)| value.is_string()) {
@@ -176,7 +176,7 @@ mod tests {
             json!({ "messages": [] }),
             Err("its answer changes `messages`, but may change only `options` and `text`"),
         );
-        let known = "known are: effort, max_output_tokens, temperature";
+        let known = "it can change: effort, max_output_tokens, temperature";
         for name in ["extra_headers", "session_key", "stop", "moonlight"] {
             let text = format!("the option `{name}` is not to be changed here; {known}");
             check(json!({ "options": { name: {} } }), Err(&text));
@@ -185,7 +185,7 @@ mod tests {
             json!({ "options": { "effort": "huge" } }),
             Err("the option `effort` is not \"huge\""),
         );
-        let wrong = "an option is wrong: invalid type: string \"many\", expected u32";
+        let wrong = "an option is invalid: invalid type: string \"many\", expected u32";
         check(json!({ "options": { "max_output_tokens": "many" } }), Err(wrong));
     }
 }

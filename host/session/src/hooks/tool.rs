@@ -129,14 +129,14 @@ fn parse_guard_answer(
         GuardAnswer::GoOn => GuardVerdict::GoOn,
         GuardAnswer::Rewrite { arguments, .. } => {
             check(&arguments).map_err(|error| {
-                misbehaviour_error(&format!("its arguments cannot be used: {}", error.message))
+                misbehaviour_error(&format!("its arguments are invalid: {}", error.message))
             })?;
             GuardVerdict::Rewrite(arguments)
         }
         GuardAnswer::Deny { reason, .. } => GuardVerdict::Deny(truncate_reason(reason)),
         GuardAnswer::Ask { reason, .. } => GuardVerdict::Ask(truncate_reason(reason)),
         GuardAnswer::Unknown => {
-            return Err(misbehaviour_error("its answer has a word that jaato does not know"));
+            return Err(misbehaviour_error("its answer has an unknown value"));
         }
     })
 }
@@ -147,7 +147,7 @@ fn truncate_reason(mut reason: String) -> String {
 }
 
 fn denied_error(call: &ToolCall, plugin: &HookPlugin, reason: &str) -> Error {
-    let text = format!("plugin `{}` denied the call of `{}`: {reason}", plugin.name, call.name);
+    let text = format!("plugin `{}` denied the call to `{}`: {reason}", plugin.name, call.name);
     Error::new(ErrorKind::PermissionDenied, text)
 }
 
@@ -157,7 +157,7 @@ fn guard_failure_error(call: &ToolCall, plugin: &HookPlugin, error: &Error) -> E
     }
     let (name, tool) = (&plugin.name, &call.name);
     let text = format!(
-        "the call of `{tool}` is denied: plugin `{name}`, which is asked before each call, fails: {}",
+        "the call to `{tool}` is denied because the guard plugin `{name}` failed: {}",
         error.message
     );
     Error::new(ErrorKind::PermissionDenied, text)

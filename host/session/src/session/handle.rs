@@ -137,7 +137,7 @@ impl SessionHandle {
     ) -> Result<Output> {
         let shared = self.live_session()?;
         if origin.depth > CALL_DEPTH_MAX {
-            let text = format!("tools call tools at most {CALL_DEPTH_MAX} deep");
+            let text = format!("tool calls can be nested at most {CALL_DEPTH_MAX} deep");
             return Err(Error::new(ErrorKind::LimitReached, text));
         }
         let _running = shared.count_plugin_call()?;

@@ -294,7 +294,7 @@ mod tests {
         }
         for other in [
             "`http://h/images/v1` answered 400 (bad request): messages: too few",
-            "`http://h/images/v1` answered with nothing",
+            "`http://h/images/v1` sent an empty answer",
             "the image is gone",
         ] {
             assert!(!names_media(&error(other)), "{other}");

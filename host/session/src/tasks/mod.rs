@@ -210,8 +210,8 @@ fn is_cancelled(error: Option<&Error>) -> bool {
 }
 
 fn taken_back() -> Error {
-    Error::new(ErrorKind::Cancelled, "the task was ended before it was done")
-        .with_hint("some of its effects may have happened")
+    Error::new(ErrorKind::Cancelled, "the task was stopped before it finished")
+        .with_hint("it may have had some effects")
 }
 
 fn status(error: Option<&Error>) -> TaskStatus {

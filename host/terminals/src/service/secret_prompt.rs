@@ -87,7 +87,10 @@ pub(crate) async fn ask_user(asked: TerminalQuestion) -> Result<TerminalAskOutco
         return Err(Error::new(ErrorKind::Conflict, text).with_hint("the program got no input"));
     }
     if !secret.push(LINE_END) {
-        return Err(Error::new(ErrorKind::HostBug, "what was typed has no room for its line end"));
+        return Err(Error::new(
+            ErrorKind::HostBug,
+            "the typed text leaves no room for the line end",
+        ));
     }
     let bytes = secret.bytes().to_vec();
     drop(secret);
@@ -112,14 +115,12 @@ fn is_same_reader(before: &TerminalState, after: &TerminalState) -> bool {
 fn shown_how(state: &TerminalState) -> Option<&'static str> {
     match (state.reads_lines, state.echoes) {
         (Some(true), Some(false)) => None,
-        (_, Some(true)) => {
-            Some("the terminal shows what is typed, so nothing secret is typed there")
-        }
+        (_, Some(true)) => Some("the terminal shows typed text, so jaato types no secret there"),
         (Some(false), Some(false)) => Some(
-            "the program reads key by key and may show what is typed, so nothing secret is typed there",
+            "the program reads key by key and may show what is typed, so jaato types no secret there",
         ),
         (None, _) | (_, None) => Some(
-            "it is unknown whether the terminal shows what is typed, so nothing secret is typed there",
+            "it is unknown whether the terminal shows typed text, so jaato types no secret there",
         ),
     }
 }

@@ -189,7 +189,7 @@ fn rewind(life: &Life) {
     let Life { house, id, .. } = life;
     house.write("workspace/b.txt", "mine\n");
     let rewound = house.run(&["session", "rewind", id, "--to", "2", "--files"]).code(0);
-    assert_eq!(rewound.stdout, "took back message 2 and all after it\n");
+    assert_eq!(rewound.stdout, "took back message 2 and everything after it\n");
     assert!(rewound.stderr.contains("undid changes in: a.txt\n"), "{rewound}");
     assert!(rewound.stderr.contains("b.txt has changed since"), "{rewound}");
     assert_eq!(life.text("a.txt") + &life.text("b.txt"), "one\nmine\n");

@@ -402,5 +402,5 @@ fn open_context_stream(
 }
 
 fn not_a_frame_error(error: &FrameError) -> Error {
-    Error::new(ErrorKind::HostBug, format!("a service's answer cannot cross: {error}"))
+    Error::new(ErrorKind::HostBug, format!("a service's answer cannot be encoded: {error}"))
 }

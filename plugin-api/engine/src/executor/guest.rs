@@ -149,7 +149,7 @@ impl GuestPlugin {
         };
         let text = format!("the plugin `{}` is disabled: {why}", self.name);
         Error::new(ErrorKind::PluginDisabled, text).with_hint(
-            "restart jaato and report this to the plugin's author; `[plugins] disabled` keeps the plugin out",
+            "restart jaato and report this to the plugin's author; `[plugins] disabled` disables the plugin",
         )
     }
 

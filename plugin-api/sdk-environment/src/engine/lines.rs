@@ -81,7 +81,7 @@ pub fn wrong_regex(pattern: &str, error: impl std::fmt::Display) -> Error {
     let pattern = truncate_chars(pattern, PATTERN_CHARS_MAX);
     let text = format!("`{pattern}` is not a valid regular expression: {reason}");
     Error::new(ErrorKind::InvalidArguments, text)
-        .with_hint("the syntax is that of Rust: no look-around, no back-references")
+        .with_hint("use Rust's regex syntax: no look-around, no back-references")
 }
 
 /// Returns a line without `\n` or `\r\n` at its end.

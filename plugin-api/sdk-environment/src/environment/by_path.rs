@@ -80,7 +80,7 @@ impl<'a, F: Files + ?Sized> LimitedFiles<'a, F> {
                     whole.display()
                 );
                 let error = Error::new(ErrorKind::PermissionDenied, text);
-                return Err(error.with_hint("name the path that the link leads to"));
+                return Err(error.with_hint("use the path that the link points to"));
             }
         }
         let whole = ResolvedPathPair::new(whole.clone(), whole);

@@ -80,7 +80,7 @@ pub fn settings<T: DeserializeOwned>(config: &Value, options: &Map<String, Value
     let mut all = config.as_object().cloned().unwrap_or_default();
     all.extend(options.clone());
     serde_json::from_value(Value::Object(all)).map_err(|error| {
-        let text = format!("the settings of the execution environment are wrong: {error}");
+        let text = format!("the settings of the execution environment are invalid: {error}");
         Error::new(ErrorKind::Configuration, text)
     })
 }

@@ -53,7 +53,7 @@ impl SelfRemovingFolder {
                 other => std::io::Error::from(other).kind().to_string(),
             };
             let text =
-                format!("cannot make a temporary folder in `{}`: {reason}", base_path.display());
+                format!("cannot create a temporary folder in `{}`: {reason}", base_path.display());
             Error::new(ErrorKind::Configuration, text)
         };
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;

@@ -126,6 +126,6 @@ fn invalid_folder_settings_are_refused() {
     let temporary = Some(TemporarySettings { base: Some(ground.path("none")), shown: None });
     check(
         ConfinedFilesSettings { temporary, ..ground.settings() },
-        "cannot make a temporary folder in",
+        "cannot create a temporary folder in",
     );
 }

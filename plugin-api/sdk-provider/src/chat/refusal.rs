@@ -16,7 +16,7 @@ pub fn hint(status: u16, body: &[u8], had_key: bool, key: &str) -> Option<String
     let option = refused_option(&words).filter(|_| matches!(status, 400 | 422));
     Some(match (status, option) {
         (401, _) if had_key => format!("check the key in `{key}`"),
-        (401, _) => format!("the server wants a key: set `{key}`"),
+        (401, _) => format!("the server requires a key: set `{key}`"),
         (400 | 404 | 422 | 500, _) if refuses_tools(&words) => {
             "choose a model that can use tools, or run without them: `--tools none`".to_owned()
         }

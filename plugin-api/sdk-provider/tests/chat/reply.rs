@@ -399,7 +399,7 @@ fn stream_that_ends_early_is_an_error() {
     );
     check(
         ": only a comment\n\n",
-        expect!["! Provider Temporary `http://h/v1/chat/completions` answered with nothing"],
+        expect!["! Provider Temporary `http://h/v1/chat/completions` sent an empty answer"],
     );
 }
 

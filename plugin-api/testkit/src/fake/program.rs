@@ -77,7 +77,7 @@ impl RunningFakePrograms {
         };
         let running = self.programs.iter().filter(is_running).count();
         if running >= RUNNING_PER_CALL_MAX {
-            let text = format!("the call has {RUNNING_PER_CALL_MAX} programs running");
+            let text = format!("the call already has {RUNNING_PER_CALL_MAX} running programs");
             return Err(Error::new(ErrorKind::LimitReached, text));
         }
         let is_piped = prepared.spawn.stdin == Stdin::Piped && prepared.terminal.is_none();
@@ -121,7 +121,7 @@ impl RunningFakePrograms {
     pub(crate) fn act(&self, request: &ServiceRequest) -> Result<FakeServiceReply> {
         let ProcessRef { process, .. } = request.read()?;
         let found = self.programs.get(&(request.context, process)).ok_or_else(|| {
-            Error::new(ErrorKind::NotFound, format!("this call runs no program {process}"))
+            Error::new(ErrorKind::NotFound, format!("this call has no running program {process}"))
         })?;
         match request.operation.as_str() {
             SIGNAL => {

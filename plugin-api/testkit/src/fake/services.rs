@@ -180,7 +180,7 @@ impl FakeServicesState {
     fn put_blob(&mut self, request: &ServiceRequest) -> Result<FakeServiceReply> {
         let BlobPut { mime_type, put, more, .. } = request.read()?;
         let lost = |number: u64| {
-            let text = format!("this call has not begun a blob of number {number}");
+            let text = format!("this call has not begun blob number {number}");
             Error::new(ErrorKind::NotFound, text)
         };
         let mut blob = match put {
@@ -296,7 +296,7 @@ impl FakeServicesState {
     }
 
     fn read_request(&self, request: &ServiceRequest) -> Result<FakeServiceReply> {
-        let text = "the call already contains its whole request";
+        let text = "the call already contains its complete request";
         let json = self.requests.get(&request.context);
         let json = json.ok_or_else(|| Error::new(ErrorKind::Unavailable, text))?;
         Ok(FakeServiceReply::Stream(FakeStream::of(json.chunks(REQUEST_PIECE_BYTES))))
@@ -549,7 +549,7 @@ impl FakeServices {
     fn answer_objects(&self, request: &ServiceRequest) -> Result<FakeServiceReply> {
         let state = &mut *self.lock();
         let Some(tool) = state.tools.get(&request.context) else {
-            let text = "only tools and commands reach the session's objects";
+            let text = "only tools and commands can access the session's objects";
             return Err(Error::new(ErrorKind::Unavailable, text));
         };
         let bug =
@@ -590,7 +590,7 @@ fn no_service(operation: &str) -> Error {
 }
 
 fn no_body(number: u64) -> Error {
-    let text = format!("this call has no body of number {number} that can be used");
+    let text = format!("this call has no body number {number} that can be used");
     Error::new(ErrorKind::NotFound, text)
 }
 

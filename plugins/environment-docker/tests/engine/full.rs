@@ -96,7 +96,7 @@ fn full_temporary_folder_is_reported_before_a_container_is_created() {
         assert_eq!(error.kind, ErrorKind::Io);
         let text = error.message;
         let place = disk.path().display();
-        let expected = format!("cannot make a temporary folder in `{place}`: the disk is full");
+        let expected = format!("cannot create a temporary folder in `{place}`: the disk is full");
         assert_eq!(text, expected);
     });
 }

@@ -233,6 +233,6 @@ async fn check_same(cx: &Reporter, path: &str, version: Option<&str>) -> Result<
     if is_same {
         return Ok(());
     }
-    let text = format!("`{path}` has been changed in the meantime");
+    let text = format!("`{path}` was changed in the meantime");
     Err(Error::new(ErrorKind::Conflict, text).with_hint("read it again, then repeat the change"))
 }

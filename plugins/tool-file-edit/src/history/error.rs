@@ -19,7 +19,7 @@ pub enum HistoryError {
         source: io::Error,
     },
     /// Another process holds the history for too long.
-    #[error("the history of changes is held by another process (`{}`)", .0.display())]
+    #[error("another process uses the history of changes (`{}`)", .0.display())]
     Busy(PathBuf),
     /// Another process applies a change of the same file.
     #[error("`{0}` is being changed by another call")]

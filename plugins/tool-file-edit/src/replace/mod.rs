@@ -217,6 +217,6 @@ mod tests {
             wrong("a", r"\g<x>"),
             r"`\g<x>` in the replacement is not a group of the pattern"
         );
-        assert_eq!(wrong("a", r"\q"), r"`\q` in the replacement means nothing: write `\\q`");
+        assert_eq!(wrong("a", r"\q"), r"`\q` in the replacement is not valid: write `\\q`");
     }
 }

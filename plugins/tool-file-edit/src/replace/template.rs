@@ -120,7 +120,7 @@ fn parse_backslash(text: &str, regex: &Regex) -> Result<(ReplacementPiece, usize
             }
         }
         first if first.is_ascii_alphabetic() => {
-            Err(format!("`\\{first}` in the replacement means nothing: write `\\\\{first}`"))
+            Err(format!("`\\{first}` in the replacement is not valid: write `\\\\{first}`"))
         }
         first => literal(&text[..1 + first.len_utf8()], 1 + first.len_utf8()),
     }

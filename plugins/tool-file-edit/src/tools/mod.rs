@@ -141,7 +141,7 @@ async fn check_seen(cx: &Cx<Editor>, plan: &EditPlan, number: usize) -> Result<(
     let (path, diff) = cx.blocking(refused).await?;
     let Some(diff) = diff else { return Ok(()) };
     let text = format!("{path} has changed since you read it, so nothing was done");
-    let hint = format!("{diff}it counts as read: call again if the change is still right");
+    let hint = format!("{diff}this counts as a read: call again if the change is still right");
     Err(Error::new(ErrorKind::Conflict, text).with_hint(hint))
 }
 

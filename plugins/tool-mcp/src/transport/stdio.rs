@@ -85,7 +85,7 @@ async fn read_output(
                 errors.end();
                 let how = match (exit.code, exit.signal) {
                     (Some(code), _) => format!("it ended with code {code}"),
-                    (None, Some(signal)) => format!("it was ended by signal {signal}"),
+                    (None, Some(signal)) => format!("it was killed by signal {signal}"),
                     (None, None) => "it ended".to_owned(),
                 };
                 log.line(&how);

@@ -30,7 +30,7 @@ pub fn find(jaato: &Path) -> Result<Option<PathBuf>> {
 }
 
 fn path_in(text: &str) -> Option<PathBuf> {
-    let path = text.lines().find_map(|line| line.split_once(" is here: "))?.1;
+    let path = text.lines().find_map(|line| line.split_once(" is on this machine: "))?.1;
     Some(PathBuf::from(path))
 }
 
@@ -40,7 +40,7 @@ mod tests {
 
     #[test]
     fn model_path_is_read_from_the_line_that_names_it() {
-        let text = "a notice\nqwen is here: /home/me/a b.gguf\n";
+        let text = "a notice\nqwen is on this machine: /home/me/a b.gguf\n";
         assert_eq!(path_in(text), Some(PathBuf::from("/home/me/a b.gguf")));
         assert_eq!(path_in("nothing"), None);
     }
