@@ -35,7 +35,7 @@ pub async fn mcp(global: GlobalArgs, words: &[String]) -> CommandResult {
 
 /// Returns the state of each server for `doctor`, one line each. Empty without servers.
 /// Servers that are down are started first, with a short wait.
-pub async fn states(runtime: &Runtime) -> Result<Vec<String>, CommandFailure> {
+pub async fn server_states(runtime: &Runtime) -> Result<Vec<String>, CommandFailure> {
     if runtime.registry().command(COMMAND).is_none() {
         return Ok(Vec::new());
     }

@@ -26,7 +26,7 @@ mod lock;
 mod partial;
 mod remembered;
 mod run;
-mod space;
+mod free_space;
 mod store;
 mod url;
 mod wheels;

@@ -69,7 +69,7 @@ impl GrantHolder {
         }
     }
 
-    fn standing(&self, grants: &RecordedGrants, grant: &str) -> GrantState {
+    fn grant_state(&self, grants: &RecordedGrants, grant: &str) -> GrantState {
         if self.trust == PluginFileTrust::Shipped {
             return GrantState::Shipped;
         }

@@ -11,7 +11,7 @@
 
 mod describe;
 mod discover;
-mod errand;
+mod one_answer_child;
 mod exit;
 mod grants;
 mod plugins;
@@ -21,9 +21,9 @@ mod trusted;
 pub use describe::{DESCRIBE_DEADLINE, describe};
 pub use discover::{
     Discovery, PluginFileCandidate, PluginSearch, PluginStamps, RereadFiles, SearchedPlugins,
-    discover, missing_shipped_hint, places, problem_line, rules, search,
+    discover, missing_shipped_hint, list_search_folders, problem_line, registry_rules, search,
 };
-pub use errand::{ChildTask, folder_of_children};
+pub use one_answer_child::{ChildTask, folder_of_children};
 pub use exit::exit_text;
 pub use grants::{GrantHolder, GrantState, GrantTable};
 pub use plugins::{

@@ -155,7 +155,7 @@ impl OutputFile {
     }
 
     /// Returns the number of bytes written.
-    pub fn bytes(&self) -> u64 {
+    pub fn written_bytes(&self) -> u64 {
         self.bytes
     }
 

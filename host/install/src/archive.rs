@@ -167,7 +167,7 @@ fn too_long() -> io::Error {
 }
 
 /// Returns the path if it has only plain names, and not too many.
-fn plain(path: &Path) -> Option<PathBuf> {
+fn plain_path(path: &Path) -> Option<PathBuf> {
     let mut plain = PathBuf::new();
     let mut depth = 0;
     for part in path.components() {

@@ -21,7 +21,7 @@ use crate::instances::{
     AcquiredInstance, CallServices, InstanceLease, InstanceRequest, Instances, drive_call,
     name_fault,
 };
-use crate::site::{CallSite, DeltaCallback};
+use crate::call_site::{CallSite, DeltaCallback};
 
 /// How often a file may change while it is being opened.
 const CHANGES_MAX: u32 = 5;
@@ -151,7 +151,7 @@ impl PluginCaller {
     ///
     /// # Errors
     /// If the plugin cannot be called.
-    pub async fn reach<'a>(
+    pub async fn prepare_call<'a>(
         &'a self,
         plugin: &str,
         facet: FacetRequest<'a>,
@@ -385,7 +385,7 @@ impl FacetRequest<'_> {
     }
 
     /// Returns true if the plugin's messages are shown. Questions show none.
-    fn is_told(self) -> bool {
+    fn shows_messages(self) -> bool {
         match self {
             Self::Condition
             | Self::Hook(_)

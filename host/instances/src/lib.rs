@@ -14,7 +14,7 @@ mod caller;
 mod copies;
 mod given_names;
 mod instances;
-mod site;
+mod call_site;
 mod workers;
 
 pub use caller::{
@@ -26,7 +26,7 @@ pub use instances::{
     AskingInstance, CONTENTS_INSIDE_MAX, CallServices, InstanceLease, Instances, StateFollower,
     WeakLease, drive_call, misbehaved_error, name_fault, why_in_worker, wrong_answer,
 };
-pub use site::{
+pub use call_site::{
     CallAccess, CallAttachments, CallObjects, CallSite, DeltaCallback, EnvironmentAccess,
     EnvironmentRequest, NetworkActivityCallback, delta_callback,
 };

@@ -138,7 +138,7 @@ impl DescriptionCache {
     /// Removes and returns the entry for a file in its current state. A caller that writes the
     /// cache later must put the entry back. Copying all entries would cost a start with many
     /// plugins more than reading them.
-    pub fn take(&mut self, path: &Path, stamp: &PluginFileStamp) -> Option<DescriptionEntry> {
+    pub fn take_entry(&mut self, path: &Path, stamp: &PluginFileStamp) -> Option<DescriptionEntry> {
         let path = path.to_str()?;
         if self.entries.get(path)?.stamp != *stamp {
             return None;
@@ -147,7 +147,7 @@ impl DescriptionCache {
     }
 
     /// Stores an entry. A path that is not UTF-8 cannot be a JSON key and is not stored.
-    pub fn put(&mut self, path: &Path, entry: DescriptionEntry) {
+    pub fn store_entry(&mut self, path: &Path, entry: DescriptionEntry) {
         let Some(path) = path.to_str() else { return };
         self.is_changed = true;
         self.entries.insert(path.to_owned(), entry);

@@ -40,9 +40,9 @@
 //! }
 //! ```
 
-mod about_models;
+mod model_queries;
 mod answers;
-mod at_start;
+mod plugin_openings;
 mod attach;
 mod attachments;
 mod awaiting;
@@ -51,7 +51,7 @@ mod check;
 mod child;
 mod commands;
 mod core_tools;
-mod crossing;
+mod large_requests;
 mod environments;
 mod gate;
 mod gc;

@@ -22,7 +22,7 @@ use jaato_types::{
     ToolCall, ToolName,
 };
 
-use crate::at_start::PluginOpenings;
+use crate::plugin_openings::PluginOpenings;
 use crate::core_tools::CoreBudget;
 use crate::host::RuntimeHost;
 

@@ -49,7 +49,7 @@ impl HostServices {
     }
 
     /// Returns the state that the calls of all plugins share.
-    pub fn shared(&self) -> &SharedServices {
+    pub fn shared_services(&self) -> &SharedServices {
         &self.shared
     }
 

@@ -57,7 +57,7 @@ fn is_media_type(media_type: &str, known: &str) -> bool {
 impl ModelCapabilities {
     /// Replaces content that the model cannot look at, and blobs that are left out for the given
     /// reasons, with words. The words never vary, so that earlier requests stay the same.
-    pub(crate) fn in_words(&self, message: &mut Message, left_out: &BTreeMap<String, String>) {
+    pub(crate) fn replace_with_descriptions(&self, message: &mut Message, left_out: &BTreeMap<String, String>) {
         for part in &mut message.parts {
             match part {
                 Part::Data(data) => {

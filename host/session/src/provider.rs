@@ -168,7 +168,7 @@ impl DeltaSink {
         self.lock().alive_at_ms = self.0.clock.monotonic_ms();
     }
 
-    fn take(&self, seen: &mut ReceivedDeltas, delta: Delta) -> Option<Event> {
+    fn accept_delta(&self, seen: &mut ReceivedDeltas, delta: Delta) -> Option<Event> {
         let source = || self.0.source.clone();
         match delta {
             Delta::Text { text, .. } => (!text.is_empty()).then(|| {
@@ -256,7 +256,7 @@ impl DeltaSink {
 
 /// Returns true if a delta is more than a sign of life. An empty text only means that a call
 /// continues.
-fn says_something(delta: &Delta) -> bool {
+fn has_content(delta: &Delta) -> bool {
     match delta {
         Delta::Text { .. }
         | Delta::Thought { .. }

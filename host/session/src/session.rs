@@ -5,7 +5,7 @@
 //! replaced between two turns, and an event reports it.
 
 mod accepted_media;
-mod counted;
+mod limited_count;
 mod forms;
 mod handle;
 mod interrupted;
@@ -106,7 +106,7 @@ pub enum InitialObjects {
 }
 
 impl InitialObjects {
-    fn shared(self, emitter: &EventEmitter) -> SharedObjects {
+    fn into_shared(self, emitter: &EventEmitter) -> SharedObjects {
         match self {
             Self::Own(environment) => SharedObjects::new(environment, emitter.clone()),
             Self::Shared(objects) => objects.for_another(),
@@ -400,7 +400,7 @@ impl Session {
 
     /// Waits until everything so far is written, if the session is saved. A disk that does not
     /// answer delays it by at most a fifth of a second.
-    pub async fn written(&self) {
+    pub async fn wait_until_written(&self) {
         self.shared.written().await;
     }
 

@@ -312,7 +312,7 @@ impl Session {
     }
 
     /// Ends the turn if a cap is reached, or cannot be enforced.
-    async fn look_at_caps(&mut self, cancel: &Cancel) -> Result<Option<TurnEnd>> {
+    async fn check_caps(&mut self, cancel: &Cancel) -> Result<Option<TurnEnd>> {
         let reached = self.shared.spent.lock().cap_error(&self.shared.caps);
         if let Some(error) = reached {
             let paused = completion::without_calls(std::mem::take(&mut self.paused));
@@ -716,7 +716,7 @@ impl TurnEnd {
         Self { outcome: Outcome::Limit, text, error: Some(error) }
     }
 
-    fn failed(error: Error) -> Self {
+    fn from_error(error: Error) -> Self {
         Self { outcome: Outcome::Failed, text: String::new(), error: Some(error) }
     }
 

@@ -27,7 +27,7 @@ fn stage() -> TestStage {
     ])
 }
 
-/// Runs a turn whose first answer makes these calls of `write`. Returns their results.
+/// Runs a turn whose first answer makes these calls to `write`. Returns their results.
 async fn play_calls(stage: &TestStage, session: &mut Session, calls: &[Value]) -> Vec<Value> {
     let beat = |(id, arguments): (usize, &Value)| {
         ScriptedProviderAction::call(&id.to_string(), "write", arguments.clone())

@@ -290,7 +290,7 @@ async fn call_typed_by_the_user_is_not_prompted_and_not_in_history() {
 #[tokio::test(start_paused = true)]
 async fn safe_calls_run_in_parallel_and_results_keep_call_order() {
     let stage =
-        TestStage::new([ScriptedTool::sleeper("read"), ScriptedTool::sleeper("write").writing()]);
+        TestStage::new([ScriptedTool::sleeping("read"), ScriptedTool::sleeping("write").writing()]);
     let setup = TestStage::setup();
     setup.rules.lock().allow_all = true;
     let ms = |ms: u64| json!({ "ms": ms });
@@ -314,7 +314,7 @@ async fn safe_calls_run_in_parallel_and_results_keep_call_order() {
 #[tokio::test(start_paused = true)]
 async fn eight_calls_run_side_by_side_and_the_ninth_waits() {
     for (count, duration_ms) in [(8, 100), (9, 200)] {
-        let stage = TestStage::new([ScriptedTool::sleeper("read")]);
+        let stage = TestStage::new([ScriptedTool::sleeping("read")]);
         let calls = (0..count).map(|_| ("read", json!({ "ms": 100 }))).collect();
         let (_, report) = play_calls(&stage, TestStage::setup(), calls).await;
         assert_eq!(report.duration_ms, duration_ms, "{count} calls");
@@ -518,7 +518,7 @@ async fn text_between_calls_stays_where_the_model_put_it() {
 
 #[tokio::test(start_paused = true)]
 async fn call_runs_while_the_next_call_waits_for_permission() {
-    let mut touch = ScriptedTool::sleeper("touch").writing();
+    let mut touch = ScriptedTool::sleeping("touch").writing();
     touch.known.spec.annotations.parallel_safe = true;
     let stage = TestStage::new([touch]);
     // The second prompt is never answered.

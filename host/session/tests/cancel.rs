@@ -86,7 +86,7 @@ async fn cancel_ends_the_wait_for_a_retry() {
 #[tokio::test(start_paused = true)]
 async fn cancel_while_tools_run_gives_each_open_call_a_result() {
     let stage =
-        TestStage::new([ScriptedTool::sleeper("read"), ScriptedTool::sleeper("write").writing()]);
+        TestStage::new([ScriptedTool::sleeping("read"), ScriptedTool::sleeping("write").writing()]);
     let ms = |ms: u64| json!({ "ms": ms });
     stage.provider.then([
         ScriptedProviderAction::text("working"),
@@ -163,7 +163,7 @@ async fn response_that_completes_at_the_moment_of_the_cancel_is_kept() {
 
 #[tokio::test(start_paused = true)]
 async fn session_continues_after_a_turn_future_is_dropped() {
-    let stage = TestStage::new([ScriptedTool::sleeper("read")]);
+    let stage = TestStage::new([ScriptedTool::sleeping("read")]);
     stage.provider.then([ScriptedProviderAction::call("1", "read", json!({ "ms": 1_000 }))]);
     let mut session = stage.start(TestStage::setup()).unwrap();
     let cancel = Cancel::new();

@@ -104,7 +104,7 @@ async fn cost_cap_with_an_unknown_price_fails_the_turn() {
 async fn provider_price_is_used_if_no_price_is_configured() {
     for (configured, expected) in [(None, 2), (Some(Price::nothing()), 0)] {
         let stage = TestStage::new([]);
-        stage.provider.tells_price(Price { input: 1.0, output: 0.0, ..Price::default() });
+        stage.provider.set_price(Price { input: 1.0, output: 0.0, ..Price::default() });
         stage.provider.then([ScriptedProviderAction::text("done"), usage_action(2, 1)]);
         let caps = Caps { cost: Dollars::new(1.0), ..Caps::default() };
         let is_configured = configured.is_some();

@@ -111,7 +111,7 @@ async fn new_tool_causes_a_cut_unless_the_provider_can_add_tools() {
 #[tokio::test(start_paused = true)]
 async fn gc_causes_a_cut_and_sends_a_new_tool_list() {
     let stage = TestStage::new([ScriptedTool::echo("look"), ScriptedTool::echo("dig")]);
-    stage.gc.does([ScriptedGcAction::dropping([0, 1])]);
+    stage.gc.does([ScriptedGcAction::drop_messages([0, 1])]);
     let mut session = stage.start(TestStage::setup()).unwrap();
     stage.provider.then([ScriptedProviderAction::text("first")]);
     stage.provider.then(signed_actions());

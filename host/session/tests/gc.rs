@@ -19,7 +19,7 @@ use serde_json::json;
 #[tokio::test(start_paused = true)]
 async fn gc_at_the_threshold_removes_old_turns_but_the_record_keeps_them() {
     let stage = TestStage::new([]);
-    stage.gc.does([ScriptedGcAction::keeping(1)]);
+    stage.gc.does([ScriptedGcAction::keep_last_turns(1)]);
     let mut session = after_turns(&stage, TestStage::setup(), 2).await;
     assert!(stage.gc.requests().is_empty(), "nothing is asked before it is needed");
     // 7,990 and 10, and a few for the next prompt.
@@ -47,7 +47,7 @@ async fn gc_at_the_threshold_removes_old_turns_but_the_record_keeps_them() {
 #[tokio::test(start_paused = true)]
 async fn gc_does_not_run_below_the_threshold() {
     let stage = TestStage::new([]);
-    stage.gc.does([ScriptedGcAction::keeping(1)]);
+    stage.gc.does([ScriptedGcAction::keep_last_turns(1)]);
     let mut session = after_turns(&stage, TestStage::setup(), 2).await;
     stage
         .provider
@@ -61,7 +61,7 @@ async fn gc_does_not_run_below_the_threshold() {
 #[tokio::test(start_paused = true)]
 async fn missing_token_count_is_estimated_as_a_quarter_of_the_bytes() {
     let stage = TestStage::new([]);
-    stage.gc.does([ScriptedGcAction::keeping(1)]);
+    stage.gc.does([ScriptedGcAction::keep_last_turns(1)]);
     let mut session = stage.start(TestStage::setup()).unwrap();
     for _ in 0..3 {
         stage.provider.then([ScriptedProviderAction::text("so")]);
@@ -76,7 +76,7 @@ async fn missing_token_count_is_estimated_as_a_quarter_of_the_bytes() {
 #[tokio::test(start_paused = true)]
 async fn gc_runs_when_the_turn_limit_is_exceeded() {
     let stage = TestStage::new([]);
-    stage.gc.does([ScriptedGcAction::keeping(2)]);
+    stage.gc.does([ScriptedGcAction::keep_last_turns(2)]);
     let settings = GcSettings { max_turns: 3, ..GcSettings::default() };
     after_turns(&stage, setup(settings), 5).await;
     let reasons: Vec<_> = stage.gc.requests().iter().map(|asked| asked.reason).collect();
@@ -88,7 +88,7 @@ async fn gc_runs_when_the_turn_limit_is_exceeded() {
 async fn gc_does_not_run_automatically_if_auto_trigger_is_off() {
     let settings = GcSettings { auto_trigger: false, ..GcSettings::default() };
     let stage = TestStage::new([]);
-    stage.gc.does([ScriptedGcAction::keeping(1)]);
+    stage.gc.does([ScriptedGcAction::keep_last_turns(1)]);
     let mut session = after_turns(&stage, setup(settings), 2).await;
     stage
         .provider
@@ -107,7 +107,7 @@ async fn gc_does_not_run_automatically_if_auto_trigger_is_off() {
 async fn gc_can_run_after_a_turn_instead_of_before_a_request() {
     let settings = GcSettings { check_before_send: false, ..GcSettings::default() };
     let stage = TestStage::new([]);
-    stage.gc.does([ScriptedGcAction::keeping(1)]);
+    stage.gc.does([ScriptedGcAction::keep_last_turns(1)]);
     let mut session = after_turns(&stage, setup(settings), 2).await;
     stage.provider.then([ScriptedProviderAction::text("so"), used(9_000)]);
     turn(&mut session, "x").await;
@@ -120,7 +120,7 @@ async fn gc_can_run_after_a_turn_instead_of_before_a_request() {
 #[tokio::test(start_paused = true)]
 async fn refused_request_is_sent_again_after_a_gc() {
     let stage = TestStage::new([]);
-    stage.gc.does([ScriptedGcAction::keeping(1)]);
+    stage.gc.does([ScriptedGcAction::keep_last_turns(1)]);
     let mut session = after_turns(&stage, TestStage::setup(), 3).await;
     stage.provider.then([overflow()]).then([ScriptedProviderAction::text("done"), used(50)]);
     let report = turn(&mut session, "now").await;
@@ -139,7 +139,7 @@ async fn refused_request_is_sent_again_after_a_gc() {
 #[tokio::test(start_paused = true)]
 async fn repeated_overflow_is_retried_up_to_the_limit() {
     let stage = TestStage::new([]);
-    stage.gc.does([ScriptedGcAction::keeping(1)]);
+    stage.gc.does([ScriptedGcAction::keep_last_turns(1)]);
     let mut session = after_turns(&stage, TestStage::setup(), 3).await;
     let before = stage.provider.requests().len();
     for _ in 0..20 {
@@ -175,7 +175,7 @@ async fn overflow_with_nothing_to_remove_fails_at_once() {
 #[tokio::test(start_paused = true)]
 async fn overflow_after_partial_output_is_not_retried() {
     let stage = TestStage::new([]);
-    stage.gc.does([ScriptedGcAction::keeping(1)]);
+    stage.gc.does([ScriptedGcAction::keep_last_turns(1)]);
     let mut session = after_turns(&stage, TestStage::setup(), 3).await;
     stage.provider.then([ScriptedProviderAction::text("so "), overflow()]);
     let report = turn(&mut session, "now").await;
@@ -232,7 +232,7 @@ async fn tools_can_read_the_gc_settings() {
 #[tokio::test(start_paused = true)]
 async fn assumed_window_is_reported_once_when_it_matters() {
     let stage = TestStage::new([]);
-    stage.gc.does([ScriptedGcAction::keeping(1)]);
+    stage.gc.does([ScriptedGcAction::keep_last_turns(1)]);
     let mut setup = TestStage::setup();
     setup.model.origin = WindowOrigin::Assumed;
     let mut session = after_turns(&stage, setup, 2).await;
@@ -251,7 +251,7 @@ async fn assumed_window_is_reported_once_when_it_matters() {
 #[tokio::test(start_paused = true)]
 async fn assumed_window_shrinks_to_the_refused_size() {
     let stage = TestStage::new([]);
-    stage.gc.does([ScriptedGcAction::keeping(1)]);
+    stage.gc.does([ScriptedGcAction::keep_last_turns(1)]);
     let mut setup = TestStage::setup();
     setup.model.origin = WindowOrigin::Assumed;
     let mut session = after_turns(&stage, setup, 2).await;
@@ -273,7 +273,7 @@ async fn finished_turns_are_removed_before_the_open_turn_is_changed() {
     let stage = TestStage::new([ScriptedTool::echo("look")]);
     // At its threshold the gc keeps everything. When it is asked again because the window is full,
     // it helps.
-    stage.gc.does([ScriptedGcAction::Plan(GcPlan::default()), ScriptedGcAction::keeping(1)]);
+    stage.gc.does([ScriptedGcAction::Plan(GcPlan::default()), ScriptedGcAction::keep_last_turns(1)]);
     let mut session = after_turns(&stage, TestStage::setup(), 2).await;
     stage.provider.then([ScriptedProviderAction::text("so"), used(8_500)]);
     turn(&mut session, "prompt 2").await;
@@ -296,7 +296,7 @@ async fn finished_turns_are_removed_before_the_open_turn_is_changed() {
 #[tokio::test(start_paused = true)]
 async fn note_about_removed_turns_is_sent_once_and_keeps_its_place() {
     let stage = TestStage::new([]);
-    stage.gc.does([ScriptedGcAction::keeping(1)]);
+    stage.gc.does([ScriptedGcAction::keep_last_turns(1)]);
     let mut session = after_turns(&stage, TestStage::setup(), 2).await;
     stage
         .provider
@@ -325,7 +325,7 @@ async fn note_about_removed_turns_is_sent_once_and_keeps_its_place() {
 #[tokio::test(start_paused = true)]
 async fn impossible_token_counts_are_ignored() {
     let stage = TestStage::new([]);
-    stage.gc.does([ScriptedGcAction::keeping(1)]);
+    stage.gc.does([ScriptedGcAction::keep_last_turns(1)]);
     let mut session = stage.start(TestStage::setup_of(1_000_000)).unwrap();
     for prompt_tokens in [5_000_000, u64::MAX] {
         stage.provider.then([ScriptedProviderAction::text("so"), used(prompt_tokens)]);
@@ -350,7 +350,7 @@ fn used_by_output(
 async fn impossible_output_counts_neither_remove_turns_nor_reach_a_cap() {
     for (output, reasoning) in [(u64::MAX, 0), (1_900_000, 0), (u64::MAX, u64::MAX - 5)] {
         let stage = TestStage::new([]);
-        stage.gc.does([ScriptedGcAction::keeping(1)]);
+        stage.gc.does([ScriptedGcAction::keep_last_turns(1)]);
         let mut setup = TestStage::setup_of(32_000);
         setup.caps.tokens = Some(1_000);
         let mut session = after_turns(&stage, setup, 2).await;
@@ -371,7 +371,7 @@ async fn impossible_output_counts_neither_remove_turns_nor_reach_a_cap() {
 async fn hidden_reasoning_removes_no_turns_but_is_paid_for() {
     for reasoning in [49_990, 0] {
         let stage = TestStage::new([]);
-        stage.gc.does([ScriptedGcAction::keeping(1)]);
+        stage.gc.does([ScriptedGcAction::keep_last_turns(1)]);
         let mut session = stage.start(TestStage::setup_of(128_000)).unwrap();
         for _ in 0..2 {
             let used = used_by_output(60_000, 50_000, reasoning);
@@ -422,7 +422,7 @@ impl SessionSaver for RecordedChanges {
 #[tokio::test(start_paused = true)]
 async fn saved_session_gets_each_mark_before_the_message_is_forgotten() {
     let stage = TestStage::new([]);
-    stage.gc.does([ScriptedGcAction::keeping(1)]);
+    stage.gc.does([ScriptedGcAction::keep_last_turns(1)]);
     let saver = Arc::<RecordedChanges>::default();
     let ports = SessionPorts { saver: Some(saver.clone()), ..stage.ports() };
     let mut session = Session::start(TestStage::setup_of(u64::from(u32::MAX)), ports).unwrap();

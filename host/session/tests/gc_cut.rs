@@ -132,7 +132,7 @@ async fn full_window_truncates_results_but_not_model_text() {
 #[tokio::test(start_paused = true)]
 async fn requests_share_their_beginning_except_after_gc_events() {
     let stage = TestStage::new([loud("loud")]);
-    stage.gc.does([ScriptedGcAction::keeping(2)]);
+    stage.gc.does([ScriptedGcAction::keep_last_turns(2)]);
     let mut session = stage.start(TestStage::setup()).unwrap();
     let mut changed = Vec::new();
     let (mut before, mut told): (Option<CompletionRequest>, usize) = (None, 0);

@@ -28,7 +28,7 @@ async fn misbehaving(beat: ScriptedGcAction, settings: GcSettings) -> Vec<String
 
 #[tokio::test(start_paused = true)]
 async fn failing_gc_changes_nothing_and_is_reported_once() {
-    let plan = |drop: &[usize]| ScriptedGcAction::dropping(drop.iter().copied());
+    let plan = |drop: &[usize]| ScriptedGcAction::drop_messages(drop.iter().copied());
     let summary = GcPlan {
         summary: Some(Message::user("x".repeat(999))),
         drop: vec![0, 1],
@@ -106,7 +106,7 @@ async fn deadline_of_a_gc_is_paused_while_it_waits_for_a_model() {
 async fn gc_that_fails_twice_is_asked_again_only_after_it_succeeded() {
     let stage = TestStage::new([]);
     let fail = || ScriptedGcAction::Fail(Error::failed("out of ideas"));
-    stage.gc.does([fail(), fail(), ScriptedGcAction::keeping(1)]);
+    stage.gc.does([fail(), fail(), ScriptedGcAction::keep_last_turns(1)]);
     let mut session = after_turns(&stage, setup(GcSettings::default()), 3).await;
     for _ in 0..5 {
         stage.provider.then([ScriptedProviderAction::text("so"), used(9_000)]);
@@ -143,7 +143,7 @@ async fn a_cancel_while_the_gc_thinks_ends_the_turn_at_once() {
 #[tokio::test(start_paused = true)]
 async fn pinned_turns_stay_pinned_after_other_turns_are_removed() {
     let stage = TestStage::new([]);
-    stage.gc.does([ScriptedGcAction::dropping([0, 1, 2, 3]), ScriptedGcAction::dropping([0, 1])]);
+    stage.gc.does([ScriptedGcAction::drop_messages([0, 1, 2, 3]), ScriptedGcAction::drop_messages([0, 1])]);
     let settings = GcSettings { pinned_turn_indices: vec![2], ..GcSettings::default() };
     let mut session = after_turns(&stage, setup(settings), 5).await;
     session.gc(&Cancel::new()).await.unwrap();

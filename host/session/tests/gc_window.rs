@@ -31,8 +31,8 @@ async fn after_asking(stage: &TestStage, setup: SessionSetup) -> Session {
 async fn window_size_from_the_provider_applies_from_the_next_request() {
     for origin in [WindowOrigin::Assumed, WindowOrigin::Described] {
         let stage = TestStage::new([]);
-        stage.gc.does([ScriptedGcAction::keeping(1)]);
-        stage.provider.tells_window(2_048, 300);
+        stage.gc.does([ScriptedGcAction::keep_last_turns(1)]);
+        stage.provider.set_window(2_048, 300);
         let mut setup = setup_with_unknown_window(32_768);
         setup.model.origin = origin;
         let mut session = after_asking(&stage, setup).await;
@@ -53,8 +53,8 @@ async fn window_size_from_the_provider_applies_from_the_next_request() {
 #[tokio::test(start_paused = true)]
 async fn a_larger_window_than_the_guess_is_used_too() {
     let stage = TestStage::new([]);
-    stage.gc.does([ScriptedGcAction::keeping(1)]);
-    stage.provider.tells_window(400_000, 300);
+    stage.gc.does([ScriptedGcAction::keep_last_turns(1)]);
+    stage.provider.set_window(400_000, 300);
     let mut session = after_asking(&stage, setup_with_unknown_window(32_768)).await;
     stage
         .provider
@@ -68,12 +68,12 @@ async fn a_larger_window_than_the_guess_is_used_too() {
 #[tokio::test(start_paused = true)]
 async fn window_is_not_queried_if_configured_or_in_short_conversations() {
     let stage = TestStage::new([]);
-    stage.provider.tells_window(2_048, 0);
+    stage.provider.set_window(2_048, 0);
     after_asking(&stage, TestStage::setup()).await;
     assert_eq!(stage.provider.window_asked(), 0);
 
     let stage = TestStage::new([]);
-    stage.provider.tells_window(2_048, 0);
+    stage.provider.set_window(2_048, 0);
     after_turns(&stage, setup_with_unknown_window(32_768), 2).await;
     assert_eq!(stage.provider.window_asked(), 0);
 }
@@ -81,7 +81,7 @@ async fn window_is_not_queried_if_configured_or_in_short_conversations() {
 #[tokio::test(start_paused = true)]
 async fn turn_does_not_wait_for_the_window_size_while_there_is_room() {
     let stage = TestStage::new([]);
-    stage.provider.tells_window(2_048, 3_600_000);
+    stage.provider.set_window(2_048, 3_600_000);
     let mut session = stage.start(setup_with_unknown_window(32_768)).unwrap();
     for prompt_tokens in [1_100, 1_200, 1_300] {
         stage.provider.then([ScriptedProviderAction::text("so"), used(prompt_tokens)]);
@@ -94,7 +94,7 @@ async fn turn_does_not_wait_for_the_window_size_while_there_is_room() {
 async fn turn_waits_briefly_for_the_window_size_before_it_truncates() {
     let prompt = "word ".repeat(30_000);
     let stage = TestStage::new([]);
-    stage.provider.tells_window(400_000, WINDOW_WAIT_MS - 1);
+    stage.provider.set_window(400_000, WINDOW_WAIT_MS - 1);
     stage.provider.then([ScriptedProviderAction::text("so")]);
     let mut session = stage.start(setup_with_unknown_window(32_768)).unwrap();
     let report = turn(&mut session, &prompt).await;
@@ -104,7 +104,7 @@ async fn turn_waits_briefly_for_the_window_size_before_it_truncates() {
 
     // A provider that does not answer in time costs that wait once, and a notice reports it.
     let stage = TestStage::new([]);
-    stage.provider.tells_window(400_000, 3_600_000);
+    stage.provider.set_window(400_000, 3_600_000);
     let mut session = stage.start(setup_with_unknown_window(32_768)).unwrap();
     for wait_ms in [WINDOW_WAIT_MS, 0] {
         stage.provider.then([ScriptedProviderAction::text("so")]);
@@ -117,13 +117,13 @@ async fn turn_waits_briefly_for_the_window_size_before_it_truncates() {
 #[tokio::test(start_paused = true)]
 async fn invalid_window_sizes_are_ignored_and_a_refusal_overrides_a_known_size() {
     let stage = TestStage::new([]);
-    stage.provider.tells_window(0, 0);
+    stage.provider.set_window(0, 0);
     let session = after_asking(&stage, setup_with_unknown_window(32_768)).await;
     assert_eq!(session.facts().context_limit, 32_768);
 
     let stage = TestStage::new([]);
-    stage.gc.does([ScriptedGcAction::keeping(1)]);
-    stage.provider.tells_window(131_072, 0);
+    stage.gc.does([ScriptedGcAction::keep_last_turns(1)]);
+    stage.provider.set_window(131_072, 0);
     let mut session = after_asking(&stage, setup_with_unknown_window(32_768)).await;
     assert_eq!(session.facts().context_limit, 131_072);
     stage.provider.then([overflow()]).then([ScriptedProviderAction::text("so"), used(500)]);
@@ -143,7 +143,7 @@ fn refusal() -> ScriptedProviderAction {
 #[tokio::test(start_paused = true)]
 async fn unclear_refusal_near_the_window_limit_is_retried_once_after_a_gc() {
     let stage = TestStage::new([]);
-    stage.gc.does([ScriptedGcAction::keeping(1)]);
+    stage.gc.does([ScriptedGcAction::keep_last_turns(1)]);
     let mut session = after_turns(&stage, TestStage::setup(), 3).await;
     stage.provider.then([ScriptedProviderAction::text("so"), used(6_000)]);
     turn(&mut session, "x").await;
@@ -168,7 +168,7 @@ async fn unclear_refusal_near_the_window_limit_is_retried_once_after_a_gc() {
 #[tokio::test(start_paused = true)]
 async fn assumed_window_stays_if_a_smaller_request_is_refused_too() {
     let stage = TestStage::new([]);
-    stage.gc.does([ScriptedGcAction::keeping(1)]);
+    stage.gc.does([ScriptedGcAction::keep_last_turns(1)]);
     let mut session = after_turns(&stage, setup_with_unknown_window(32_768), 3).await;
     stage.provider.then([ScriptedProviderAction::text("so"), used(3_000)]);
     turn(&mut session, "x").await;
@@ -189,7 +189,7 @@ async fn assumed_window_stays_if_a_smaller_request_is_refused_too() {
 #[tokio::test(start_paused = true)]
 async fn refusal_far_below_the_window_limit_starts_no_gc() {
     let stage = TestStage::new([]);
-    stage.gc.does([ScriptedGcAction::keeping(1)]);
+    stage.gc.does([ScriptedGcAction::keep_last_turns(1)]);
     let mut session = after_turns(&stage, TestStage::setup(), 3).await;
     stage.provider.then([ScriptedProviderAction::text("so"), used(4_000)]);
     turn(&mut session, "x").await;
@@ -209,7 +209,7 @@ async fn refusal_far_below_the_window_limit_starts_no_gc() {
 async fn manual_gc_frees_room_after_a_refusal_or_in_a_full_window() {
     let loud = ScriptedTool::new("loud", |_, _| async { Ok(Output::text("x".repeat(8_000))) });
     let stage = TestStage::new([loud]);
-    stage.gc.does([ScriptedGcAction::dropping([])]);
+    stage.gc.does([ScriptedGcAction::drop_messages([])]);
     let mut session = stage.start(TestStage::setup()).unwrap();
     for number in 0..3 {
         stage.provider.then([ScriptedProviderAction::call(

@@ -414,7 +414,7 @@ async fn before_prompt_text_is_limited_per_plugin_and_in_total() {
     let all = tokens(session.additions_to("x", &Cancel::new()).await.unwrap());
     assert_eq!(all, [ADDITION_TOKENS_MAX, 2_000, 2_000, 2_000, 0, 0]);
     assert_eq!(all.iter().sum::<u64>(), ADDITIONS_TOKENS_MAX);
-    // At most a quarter of a small window.
+    // A text may fill at most a quarter of a small window.
     session = stage.start(TestStage::setup_of(4_000)).unwrap();
     assert_eq!(
         tokens(session.additions_to("x", &Cancel::new()).await.unwrap()).iter().sum::<u64>(),

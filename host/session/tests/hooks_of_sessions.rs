@@ -118,7 +118,7 @@ async fn turn_that_is_cancelled_is_not_continued() {
 #[tokio::test(start_paused = true)]
 async fn plugins_act_before_the_gc_does() {
     let stage = TestStage::new([]);
-    stage.gc.does([ScriptedGcAction::keeping(1)]);
+    stage.gc.does([ScriptedGcAction::keep_last_turns(1)]);
     stage.hooks.says("notes", Hook::BeforeGc, json!({}));
     let mut session = stage.start(TestStage::setup()).unwrap();
     turn(&stage, &mut session, "one").await;

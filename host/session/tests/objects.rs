@@ -224,7 +224,7 @@ async fn view_environment_is_offered_once_objects_exist_and_filters_them() {
 #[tokio::test(start_paused = true)]
 async fn objects_removed_by_a_gc_are_shown_to_the_model_again() {
     let stage = TestStage::new([finder()]);
-    stage.gc.does([ScriptedGcAction::dropping(0..4)]);
+    stage.gc.does([ScriptedGcAction::drop_messages(0..4)]);
     let mut session = stage.start(TestStage::setup()).unwrap();
     stage.provider.then([ScriptedProviderAction::call(
         "1",

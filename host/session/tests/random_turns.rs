@@ -1,4 +1,4 @@
-//! Random sessions from one seed, in simulated time. Every invariant holds for any events in any
+//! Random sessions from one seed, in simulated time. Every invariant applies to any events in any
 //! order.
 //!
 //! A failure prints its seed; `JAATO_SEED=N cargo test -p jaato-session --test it random_turns`
@@ -86,7 +86,7 @@ async fn play_seed(seed: u64) -> Played {
         setup.gc = random::gc_settings(&random);
         if random.below(3) == 0 {
             setup.model.origin = WindowOrigin::Assumed;
-            stage.provider.tells_window(1_000 + random.below(9_000), random.below(3_000));
+            stage.provider.set_window(1_000 + random.below(9_000), random.below(3_000));
         }
     }
     let takes_changes = setup.model.takes.honours(TOOLS_CHANGED);

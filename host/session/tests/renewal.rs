@@ -142,7 +142,7 @@ async fn calls_and_lists_wait_for_a_missing_tool_source_and_explain_it() {
     stage.provider.then([ScriptedProviderAction::text("done")]);
     session.turn("continue", &Cancel::new()).await;
     let awaited: Vec<_> = stage.tools.awaited();
-    assert_eq!(awaited, [WantedTools::named(vec!["sea__swim".to_owned()]), WantedTools::all()]);
+    assert_eq!(awaited, [WantedTools::only_named(vec!["sea__swim".to_owned()]), WantedTools::all()]);
     let results = serde_json::to_string(&stage.provider.requests()[3].messages).unwrap();
     assert!(results.contains("there is no tool `sea__swim`: the sea is dry"), "{results}");
     assert!(results.contains("wait for rain"), "{results}");

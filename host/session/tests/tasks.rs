@@ -20,7 +20,7 @@ fn work(ms: u64) -> ScriptedProviderAction {
 }
 
 fn stage() -> TestStage {
-    TestStage::new([ScriptedTool::sleeper("work").background(), ScriptedTool::sleeper("read")])
+    TestStage::new([ScriptedTool::sleeping("work").background(), ScriptedTool::sleeping("read")])
 }
 
 /// Lists the parts of a message.

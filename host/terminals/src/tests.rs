@@ -310,7 +310,7 @@ async fn streams_of_user_actions_per_plugin_are_limited() {
 }
 
 fn folders(root: &Path) -> UserFolders {
-    UserFolders::below(root)
+    UserFolders::under_root(root)
 }
 
 #[tokio::test]

@@ -9,7 +9,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use jaato_loader::PluginLibrary;
-use jaato_plugin_testkit::conformance::{ConformanceSuite, checks};
+use jaato_plugin_testkit::conformance::{ConformanceSuite, list_checks};
 use jaato_plugin_testkit::{FakeHost, PluginUnderTest};
 use jaato_types::{Error, ErrorKind, PluginKind};
 use serde_json::Value;
@@ -27,7 +27,7 @@ const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Lists the names of the checks for plugins of these kinds: `tool::examples_work`.
 pub fn conformance_checks(kinds: &[PluginKind]) -> Vec<String> {
-    checks(kinds).into_iter().map(|(group, name, _)| format!("{group}::{name}")).collect()
+    list_checks(kinds).into_iter().map(|(group, name, _)| format!("{group}::{name}")).collect()
 }
 
 /// Runs a check and writes the violation to descriptor 3, or nothing if there is none.
@@ -46,7 +46,7 @@ fn conform(wanted: &str, settings: Option<&Path>, plugin: &Path) -> Result<Optio
     let manifest = opened.manifest().clone();
     let kinds = manifest.kinds.clone();
     let is_wanted = |group: &str, name: &str| wanted.split_once("::") == Some((group, name));
-    let found = checks(&kinds).into_iter().find(|(group, name, _)| is_wanted(group, name));
+    let found = list_checks(&kinds).into_iter().find(|(group, name, _)| is_wanted(group, name));
     let Some((_, _, check)) = found else {
         return Err(Error::new(ErrorKind::HostBug, format!("there is no check `{wanted}`")));
     };

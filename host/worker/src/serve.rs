@@ -385,7 +385,7 @@ impl Drop for HostStream {
 struct HostLogLink(Arc<WorkerLink>);
 
 impl HostLogLink {
-    fn line(&self, level: u8, text: &str) {
+    fn write_line(&self, level: u8, text: &str) {
         let end = text.floor_char_boundary(LINE_BYTES_MAX);
         self.0.send(Kind::Log, Flag::Frame, 0, &[level], &text.as_bytes()[..end]);
     }
@@ -420,7 +420,7 @@ impl EngineObserver for HostLogLink {
 #[cfg(test)]
 mod tests;
 #[cfg(test)]
-mod unusual;
+mod unusual_plugins;
 #[cfg(test)]
 #[path = "../../loader/tests/support/workers.rs"]
 mod workers;

@@ -16,7 +16,7 @@ mod draft;
 mod edit;
 mod facts;
 mod folder;
-mod kept_off;
+mod excluded_folders;
 mod limits;
 mod list;
 mod move_files;

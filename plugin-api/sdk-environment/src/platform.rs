@@ -2,12 +2,12 @@
 //! and the layout of file metadata.
 
 #[cfg(not(target_os = "linux"))]
-mod elsewhere;
+mod other_unix;
 #[cfg(target_os = "linux")]
 mod linux;
 
 #[cfg(not(target_os = "linux"))]
-pub(crate) use elsewhere::{
+pub(crate) use other_unix::{
     PASS_THROUGH, copy_attributes, open_beneath, read_at_once, read_folder,
 };
 #[cfg(target_os = "linux")]

@@ -35,7 +35,7 @@ mod reader;
 pub mod shown;
 mod sse;
 mod stream;
-mod yielding;
+mod cooperative;
 
 pub use answer::{EVENTS_MAX, PARTS_MAX, StreamingAnswer};
 pub use fragments::{ARGUMENTS_BYTES_MAX, CALLS_MAX, CallFragment, CallFragments};
@@ -45,4 +45,4 @@ pub use protocol::ModelProtocol;
 pub use reader::AnswerReader;
 pub use sse::{EVENT_BYTES_MAX, ServerEvent, ServerEventReader};
 pub use stream::strip_byte_order_mark;
-pub use yielding::yield_now;
+pub use cooperative::yield_now;

@@ -5,7 +5,7 @@ use jaato_plugin_sdk::serde_json::{self, Value, json};
 use jaato_plugin_sdk::types::Retry;
 use jaato_plugin_sdk::{Error, ErrorKind};
 use jaato_plugin_sdk_provider::failure::{
-    is_compressed, is_context_overflow, of_answer, of_cut, of_event, of_exchange, of_report,
+    is_compressed, is_context_overflow, answer_error, cut_answer_error, event_error, of_exchange, of_report,
     of_unreadable, retry_after_ms, shown_url,
 };
 
@@ -13,7 +13,7 @@ const URL: &str = "http://me:hunter2@h:1/v1/chat/completions?key=hunter2";
 const SHOWN: &str = "http://…@h:1/v1/chat/completions?…";
 
 fn error_for_answer(status: u16, body: &str) -> Error {
-    of_answer(URL, status, |_| None, body.as_bytes())
+    answer_error(URL, status, |_| None, body.as_bytes())
 }
 
 /// Checks the kind, the retry class, and the text after the URL.
@@ -167,7 +167,7 @@ fn error_event_may_hold_plain_text() {
 
 #[test]
 fn compressed_error_body_is_not_shown() {
-    let error = of_answer(URL, 500, |_| None, b"\x1f\x8b\x08\x00too many tokens");
+    let error = answer_error(URL, 500, |_| None, b"\x1f\x8b\x08\x00too many tokens");
     assert_eq!(error.message, format!("`{SHOWN}` answered 500 (internal server error)"));
     assert!(is_compressed(b"\x1f\x8b") && !is_compressed(b"\x1f"));
 }
@@ -190,8 +190,8 @@ fn retry_delay_is_read_from_every_header_format() {
     }
     assert_eq!(wait(&[("retry-after", "1e30")]), Some(86_400_000));
     let of = |name: &str| (name == "retry-after").then_some("7");
-    assert_eq!(of_answer(URL, 429, of, b"").retry_after_ms, Some(7_000));
-    assert_eq!(of_answer(URL, 401, of, b"").retry_after_ms, None);
+    assert_eq!(answer_error(URL, 429, of, b"").retry_after_ms, Some(7_000));
+    assert_eq!(answer_error(URL, 401, of, b"").retry_after_ms, None);
 }
 
 #[test]
@@ -202,7 +202,7 @@ fn x_should_retry_header_decides_the_retry_class() {
             "retry-after" => Some("2"),
             _ => None,
         };
-        let error = of_answer("http://h", status, header, b"");
+        let error = answer_error("http://h", status, header, b"");
         (error.retry, error.retry_after_ms)
     };
     assert_eq!(of(500, "false"), (Retry::Permanent, None));
@@ -214,7 +214,7 @@ fn x_should_retry_header_decides_the_retry_class() {
 
 #[test]
 fn truncated_and_unreadable_answers_are_temporary_errors() {
-    let [begun, nothing] = [true, false].map(|has_begun| of_cut("http://u:p@h/v1", has_begun));
+    let [begun, nothing] = [true, false].map(|has_begun| cut_answer_error("http://u:p@h/v1", has_begun));
     assert_eq!(begun.message, "the answer of `http://…@h/v1` ended in the middle");
     assert_eq!(nothing.message, "`http://…@h/v1` sent an empty answer");
     let data = "x".repeat(200);

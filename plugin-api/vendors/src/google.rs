@@ -115,7 +115,7 @@ impl FakeGoogle {
     }
 
     /// Returns the bodies of the accepted requests, in order.
-    pub fn accepted(&self) -> Vec<Value> {
+    pub fn accepted_requests(&self) -> Vec<Value> {
         let bodies = self.accepted.lock();
         let read = |body: &Vec<u8>| serde_json::from_slice(body).ok().map(names::named);
         bodies.iter().filter_map(read).collect()
@@ -128,7 +128,7 @@ impl FakeGoogle {
             let counted = self.count_tokens(asked, &format!("{model}:generateContent"));
             return counted.unwrap_or_else(|refused| answer_format::refusal(&refused));
         }
-        let answered = match (asked.method.as_str(), GoogleRequestTarget::of(path)) {
+        let answered = match (asked.method.as_str(), GoogleRequestTarget::parse_path(path)) {
             ("POST", Some(place)) => self.generate(asked, &place),
             ("GET", None) if ["/v1beta/models", "/v1/models"].contains(&path) => {
                 request_target::check_key(asked).map(|()| answer_format::json(&models::list()))
@@ -210,7 +210,7 @@ impl FakeGoogle {
     ) -> GoogleCheckResult<VendorAnswer> {
         let not_found =
             || GoogleRequestFault::new(404, "NOT_FOUND", "Requested entity was not found.");
-        let place = GoogleRequestTarget::of(generate).ok_or_else(not_found)?;
+        let place = GoogleRequestTarget::parse_path(generate).ok_or_else(not_found)?;
         place.check_credential(asked)?;
         let body: Value = serde_json::from_slice(&asked.body)
             .map_err(|error| invalid_request(format!("Invalid JSON payload received. {error}")))?;

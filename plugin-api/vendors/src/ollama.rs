@@ -89,7 +89,7 @@ impl FakeOllama {
     }
 
     /// Returns the bodies of the accepted chats, in order.
-    pub fn accepted(&self) -> Vec<Value> {
+    pub fn accepted_requests(&self) -> Vec<Value> {
         self.accepted.lock().clone()
     }
 

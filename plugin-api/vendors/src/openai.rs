@@ -68,7 +68,7 @@ pub enum StreamErrorPlacement {
 
 impl OpenAiTurn {
     /// Creates an answer with these pieces, and the stop reason that follows from them.
-    pub fn says(said: impl IntoIterator<Item = OpenAiAnswerPiece>) -> Self {
+    pub fn with_pieces(said: impl IntoIterator<Item = OpenAiAnswerPiece>) -> Self {
         Self { said: said.into_iter().collect(), ..Self::default() }
     }
 
@@ -79,7 +79,7 @@ impl OpenAiTurn {
 
     /// Marks the answer as incomplete for this reason: `max_output_tokens`, `content_filter`.
     #[must_use]
-    pub fn stopping(self, word: &str) -> Self {
+    pub fn with_stop_reason(self, word: &str) -> Self {
         Self { stop: Some(word.to_owned()), ..self }
     }
 
@@ -91,7 +91,7 @@ impl OpenAiTurn {
 
     /// Reports an error at the point where the stream ends.
     #[must_use]
-    pub fn failing(self, code: &str, message: &str, nesting: StreamErrorPlacement) -> Self {
+    pub fn with_stream_error(self, code: &str, message: &str, nesting: StreamErrorPlacement) -> Self {
         Self { error: Some((code.to_owned(), message.to_owned(), nesting)), ..self }
     }
 
@@ -182,7 +182,7 @@ impl FakeOpenAi {
     }
 
     /// Returns the bodies of the accepted requests, in order.
-    pub fn accepted(&self) -> Vec<Value> {
+    pub fn accepted_requests(&self) -> Vec<Value> {
         self.asked.lock().iter().map(|(_, body)| body.clone()).collect()
     }
 

@@ -261,7 +261,7 @@ fn current_models_require_their_signatures_back() {
     let calls =
         || ["a", "b"].map(|at| GoogleAnswerPiece::Call("look".to_owned(), json!({ "at": at })));
     let vendor = FakeGoogle::new([
-        GoogleTurn::says(calls()),
+        GoogleTurn::with_pieces(calls()),
         GoogleTurn::text("done"),
         GoogleTurn::text("done"),
     ]);

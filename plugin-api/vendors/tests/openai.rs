@@ -159,7 +159,7 @@ fn invalid_chat_completions_requests_are_refused() {
 fn reasoning_is_accepted_only_from_its_model_before_its_answer() {
     let said =
         [OpenAiAnswerPiece::Reasoning("hm".to_owned()), OpenAiAnswerPiece::Text("so".to_owned())];
-    let turn = || OpenAiTurn::says(said.clone());
+    let turn = || OpenAiTurn::with_pieces(said.clone());
     let vendor = FakeOpenAi::new([turn(), turn(), turn()]);
     let first = body_of(&vendor.answer(&vendor_request("/v1/responses", &responses())));
     let mut reasoning = first["output"][0].clone();

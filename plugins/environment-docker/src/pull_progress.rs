@@ -26,7 +26,7 @@ pub struct ImageDownloadProgress {
 
 impl ImageDownload {
     /// Adds the engine's report about a layer. Returns the progress if it should be reported.
-    pub fn note(&mut self, step: &CreateImageInfo) -> Option<ImageDownloadProgress> {
+    pub fn add_layer_report(&mut self, step: &CreateImageInfo) -> Option<ImageDownloadProgress> {
         let layer = self.layers.entry(step.id.clone()?).or_default();
         let detail = step.progress_detail.clone().unwrap_or_default();
         let bytes = |number: Option<i64>| number.and_then(|number| u64::try_from(number).ok());
@@ -37,7 +37,7 @@ impl ImageDownload {
                 layer.0 = bytes(detail.current).unwrap_or(layer.0).min(layer.1);
             }
             Some("Download complete" | "Pull complete") => layer.0 = layer.1,
-            // Unpacking counts from the beginning again and is fast, so it is ignored.
+            // Unpacking counts from the start again and is fast, so it is ignored.
             _ => return None,
         }
         let sum = |part: fn(&(u64, u64)) -> u64| self.layers.values().map(part).sum();

@@ -8,7 +8,7 @@ const ENDS: [&str; 3] = ["/v1/messages", "/messages", "/v1"];
 
 /// Joins a base URL and an API path. Keeps a query, which some gateways need, and tolerates
 /// trailing slashes, `/v1` and the full URL of the messages endpoint.
-pub fn below(base: &str, path: &str) -> String {
+pub fn join_api_path(base: &str, path: &str) -> String {
     let base = base.trim();
     let (base, query) = base.split_at(base.find('?').unwrap_or(base.len()));
     let base = base.trim_end_matches('/');

@@ -171,7 +171,7 @@ const OTHERS: AnthropicModelFacts = AnthropicModelFacts {
 };
 
 /// Returns what a request to the model with this name may contain.
-pub(crate) fn of(model: &str) -> AnthropicModelFacts {
+pub(crate) fn facts_of_model(model: &str) -> AnthropicModelFacts {
     let model = model.to_lowercase();
     let Some((_, name)) = model.split_once("claude") else { return OTHERS };
     let (family, version) = parse_family_and_version(name);

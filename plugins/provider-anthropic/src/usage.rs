@@ -15,7 +15,7 @@ pub(crate) struct AnthropicUsageCounts {
 
 impl AnthropicUsageCounts {
     /// Reads the counts of an event.
-    pub(crate) fn take(&mut self, usage: &Value) {
+    pub(crate) fn add_counts(&mut self, usage: &Value) {
         let set = |place: &mut u64, path: &str| {
             if let Some(count) = usage.pointer(path).and_then(Value::as_u64) {
                 *place = count;

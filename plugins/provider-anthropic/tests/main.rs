@@ -2,7 +2,7 @@
 //! fake of the vendor.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
-mod bad;
+mod bad_servers;
 mod count;
 mod credentials;
 mod history;
@@ -14,4 +14,4 @@ mod request;
 mod settings;
 mod vendor;
 mod vendor_cache;
-mod whole;
+mod complete_answers;

@@ -20,7 +20,7 @@ mod credentials;
 pub mod endpoint;
 mod exchange;
 mod facts;
-mod habits;
+mod request_style;
 mod history;
 pub mod models;
 mod names;

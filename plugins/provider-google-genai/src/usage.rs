@@ -15,7 +15,7 @@ pub(crate) struct GoogleUsageCounts {
 
 impl GoogleUsageCounts {
     /// Reads the counts of a chunk.
-    pub(crate) fn take(&mut self, usage: &Value) {
+    pub(crate) fn add_counts(&mut self, usage: &Value) {
         let set = |place: &mut u64, key: &str| {
             if let Some(count) = usage[key].as_u64() {
                 *place = count;

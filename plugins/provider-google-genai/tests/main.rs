@@ -2,7 +2,7 @@
 //! fake of the vendor.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
-mod bad;
+mod bad_answers;
 mod count;
 mod credentials;
 mod endings;
@@ -16,4 +16,4 @@ mod settings;
 mod vendor;
 mod vendor_bad;
 mod vertex;
-mod whole;
+mod complete_answers;

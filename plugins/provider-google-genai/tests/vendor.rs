@@ -59,19 +59,19 @@ pub fn call(input: Value) -> GoogleAnswerPiece {
     GoogleAnswerPiece::Call("look".to_owned(), input)
 }
 
-/// Returns three turns: thoughts before calls, several calls at once, and a text that ends with a
-/// signature.
+/// Returns three turns: thoughts before calls, several calls at the same time, and a text that ends
+/// with a signature.
 pub fn turns() -> [GoogleTurn; 5] {
     [
-        GoogleTurn::says([
+        GoogleTurn::with_pieces([
             thought("I should look."),
             text("I look."),
             call(json!({ "at": "a" })),
             call(json!({})),
         ]),
-        GoogleTurn::says([thought("Again."), call(json!({ "at": "é" }))]),
-        GoogleTurn::says([thought("so"), text("one"), text("two \n")]),
-        GoogleTurn::says([thought("again"), text("You are welcome.")]),
+        GoogleTurn::with_pieces([thought("Again."), call(json!({ "at": "é" }))]),
+        GoogleTurn::with_pieces([thought("so"), text("one"), text("two \n")]),
+        GoogleTurn::with_pieces([thought("again"), text("You are welcome.")]),
         GoogleTurn::text("Bye."),
     ]
 }
@@ -159,7 +159,7 @@ fn history_without_its_signatures_is_accepted() {
 fn history_of_another_provider_is_accepted() {
     for model in MODELS {
         let mut talk =
-            talk_to(model, [GoogleTurn::says([thought("hm"), text("a")]), GoogleTurn::text("b")]);
+            talk_to(model, [GoogleTurn::with_pieces([thought("hm"), text("a")]), GoogleTurn::text("b")]);
         talk.request.messages = strange_history();
         talk.ask(Message::user("and you?"));
         talk.ask(Message::user("sure?"));
@@ -169,7 +169,7 @@ fn history_of_another_provider_is_accepted() {
 #[test]
 fn vendor_accepts_images_in_messages_and_results() {
     for model in MODELS {
-        let looked = GoogleTurn::says([thought("hm"), call(json!({})), call(json!({ "at": "b" }))]);
+        let looked = GoogleTurn::with_pieces([thought("hm"), call(json!({})), call(json!({ "at": "b" }))]);
         let mut talk =
             talk_to(model, [looked, GoogleTurn::text("A cat."), GoogleTurn::text("Yes.")]);
         let image = || DataPart::blob("image/png", "b-1");

@@ -20,7 +20,7 @@ impl StopTexts {
     }
 
     /// Returns the length of the longest suffix of the output that may be the start of a stop text.
-    pub fn begun(&self, output: &[u8]) -> usize {
+    pub fn stop_prefix_length(&self, output: &[u8]) -> usize {
         let longest = self.texts.iter().map(Vec::len).max().unwrap_or(0);
         let from = output.len().saturating_sub(longest);
         let begins = |start: &usize| self.texts.iter().any(|it| it.starts_with(&output[*start..]));

@@ -27,7 +27,7 @@ fn body() -> Vec<u8> {
         OllamaAnswerPiece::Call("look".to_owned(), json!({ "x": { "y": [1, "ü"] } })),
         OllamaAnswerPiece::Call("look".to_owned(), json!({})),
     ];
-    let server = FakeOllama::new([OllamaTurn::says(said)]);
+    let server = FakeOllama::new([OllamaTurn::with_pieces(said)]);
     let tool = json!({ "type": "function", "function": { "name": "look", "description": "",
         "parameters": { "type": "object", "properties": {} } } });
     let body = json!({ "model": "qwen3:8b", "messages": [{ "role": "user", "content": "hi" }],

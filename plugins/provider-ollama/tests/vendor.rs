@@ -42,14 +42,14 @@ fn call(arguments: Value) -> OllamaAnswerPiece {
 
 fn turns() -> [OllamaTurn; 4] {
     [
-        OllamaTurn::says([
+        OllamaTurn::with_pieces([
             thought("I should look."),
             text("I look."),
             call(json!({ "at": "a" })),
             call(json!({})),
         ]),
-        OllamaTurn::says([thought("again"), call(json!({ "at": "é" }))]),
-        OllamaTurn::says([thought("so"), text("one, 漢字")]),
+        OllamaTurn::with_pieces([thought("again"), call(json!({ "at": "é" }))]),
+        OllamaTurn::with_pieces([thought("so"), text("one, 漢字")]),
         OllamaTurn::text("Bye."),
     ]
 }
@@ -168,7 +168,7 @@ fn fully_read_request_gives_no_truncation_notice() {
 fn image_is_sent_to_vision_models_and_described_to_others() {
     let image = || DataPart::blob("image/png", "b-1");
     for (model, sees) in [("qwen3-vl:8b", true), ("qwen3:8b", false)] {
-        let turns = [OllamaTurn::says([call(json!({}))]), OllamaTurn::text("A cat.")];
+        let turns = [OllamaTurn::with_pieces([call(json!({}))]), OllamaTurn::text("A cat.")];
         let mut talk = with_tool(talk_to(model, turns));
         let parts = vec![
             Part::text("What is it?"),
@@ -209,7 +209,7 @@ fn history_of_another_provider_is_accepted() {
 #[test]
 fn call_ids_are_unique_across_the_conversation() {
     let turns =
-        [OllamaTurn::says([call(json!({})), call(json!({}))]), OllamaTurn::says([call(json!({}))])];
+        [OllamaTurn::with_pieces([call(json!({})), call(json!({}))]), OllamaTurn::with_pieces([call(json!({}))])];
     let mut talk = with_tool(talk_to("qwen3:8b", turns));
     let first = talk.ask(Message::user("look"));
     let second = talk.answer(&first);

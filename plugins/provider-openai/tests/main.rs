@@ -13,5 +13,5 @@ mod responses_request;
 mod responses_whole;
 mod vendor;
 mod vendor_bad;
-mod whole;
+mod complete_answers;
 mod window;

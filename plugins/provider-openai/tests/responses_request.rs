@@ -11,7 +11,7 @@ use jaato_plugin_sdk_provider::shown::BlobContents;
 use provider_openai::responses::{ResponsesRequestSettings, ResponsesRequestStyle, body};
 
 fn encode_request(request: &CompletionRequest) -> String {
-    let habits = ResponsesRequestStyle::of_model(&request.model, true);
+    let habits = ResponsesRequestStyle::for_model(&request.model, true);
     let asking = ResponsesRequestSettings {
         system_role: "developer",
         max_effort: "xhigh",
@@ -120,7 +120,7 @@ fn message_with_an_unknown_role_is_refused() {
     let mut message = Message::user("a");
     message.role = Role::Unknown;
     let request = request(vec![message]);
-    let habits = ResponsesRequestStyle::of_model("m", true);
+    let habits = ResponsesRequestStyle::for_model("m", true);
     let asking = ResponsesRequestSettings {
         system_role: "system",
         max_effort: "high",

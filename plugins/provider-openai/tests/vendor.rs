@@ -50,16 +50,16 @@ pub fn call(arguments: &str) -> OpenAiAnswerPiece {
 /// once.
 pub fn turns() -> [OpenAiTurn; 5] {
     [
-        OpenAiTurn::says([
+        OpenAiTurn::with_pieces([
             thought("I should look."),
             phase("commentary", "I look."),
             call("{ \"at\": \"a\" }"),
             thought(""),
             call("{}"),
         ]),
-        OpenAiTurn::says([thought(""), call("{\"at\":\"é\"}")]),
-        OpenAiTurn::says([thought("so"), phase("final_answer", "It is full. \n")]),
-        OpenAiTurn::says([thought("again"), text("You are welcome.")]),
+        OpenAiTurn::with_pieces([thought(""), call("{\"at\":\"é\"}")]),
+        OpenAiTurn::with_pieces([thought("so"), phase("final_answer", "It is full. \n")]),
+        OpenAiTurn::with_pieces([thought("again"), text("You are welcome.")]),
         OpenAiTurn::text("Bye."),
     ]
 }
@@ -175,7 +175,7 @@ fn conversation_continues_in_the_other_protocol() {
 #[test]
 fn history_of_another_provider_is_accepted_by_openai() {
     for config in [json!({}), json!({ "api": "chat" })] {
-        let turns = [OpenAiTurn::says([thought("hm"), text("a")]), OpenAiTurn::text("b")];
+        let turns = [OpenAiTurn::with_pieces([thought("hm"), text("a")]), OpenAiTurn::text("b")];
         let mut talk = talk_with("gpt-5.2", config, FakeOpenAi::new(turns));
         talk.request.messages = strange_history();
         let image = Part::Data(DataPart::blob("image/png", "b"));
@@ -189,7 +189,7 @@ fn history_of_another_provider_is_accepted_by_openai() {
 fn images_and_files_are_sent_also_inside_tool_results() {
     for config in [json!({}), json!({ "api": "chat" })] {
         let turns =
-            [OpenAiTurn::says([call("{}")]), OpenAiTurn::text("A cat."), OpenAiTurn::text("Yes.")];
+            [OpenAiTurn::with_pieces([call("{}")]), OpenAiTurn::text("A cat."), OpenAiTurn::text("Yes.")];
         let mut talk = talk_with("gpt-5.2", config.clone(), FakeOpenAi::new(turns));
         let image = || DataPart::blob("image/png", "b-1");
         let file = || DataPart::blob("application/pdf", "b-2").with_name("cat.pdf");

@@ -8,11 +8,11 @@ use jaato_plugin_sdk::types::service::SessionFacts;
 use jiff::Zoned;
 use sysinfo::System;
 
-use crate::elsewhere::CommandLocation;
+use crate::other_environment::CommandLocation;
 use crate::facts::{LocalMoment, MachineFacts, ProgramPresence, ReadableVariables};
 
 /// Gathers this machine's current facts, together with the host's facts about the session.
-pub(crate) fn gather(session: SessionFacts, place: CommandLocation) -> MachineFacts {
+pub(crate) fn gather_facts(session: SessionFacts, place: CommandLocation) -> MachineFacts {
     MachineFacts {
         os: env::consts::OS.to_owned(),
         kernel_version: System::kernel_version().ok(),

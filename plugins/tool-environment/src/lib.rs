@@ -6,7 +6,7 @@
 
 mod aspect;
 mod clock;
-mod elsewhere;
+mod other_environment;
 mod facts;
 mod gather;
 mod machine;

@@ -5,7 +5,7 @@ use jaato_plugin_sdk::types::service::{ContextFacts, SessionFacts, TerminalFacts
 use jiff::Timestamp;
 use jiff::tz::Offset;
 
-use crate::elsewhere::CommandLocation;
+use crate::other_environment::CommandLocation;
 use crate::facts::{LocalMoment, MachineFacts, ProgramPresence, ReadableVariables};
 
 /// Writes one `path = value` per line, sorted, so that the order of maps does not matter.

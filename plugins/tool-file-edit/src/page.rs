@@ -67,7 +67,7 @@ impl LinePage {
     }
 
     /// Adds a chunk. Lines after a full page are only counted.
-    pub fn take(&mut self, mut piece: &str) {
+    pub fn add_chunk(&mut self, mut piece: &str) {
         if self.is_ahead() || self.is_full {
             let wanted = if self.is_full { u64::MAX } else { self.first - 1 - self.passed };
             piece = self.skip_lines(piece, wanted);

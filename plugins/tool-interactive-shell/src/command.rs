@@ -35,7 +35,7 @@ pub fn parse_command_line(line: &str) -> Option<ParsedCommandLine> {
 
 impl ParsedCommandLine {
     /// Returns the words to start, including the shell for a line.
-    pub fn words(self, shell: &str) -> Vec<String> {
+    pub fn start_words(self, shell: &str) -> Vec<String> {
         match self {
             Self::Program(words) => words,
             Self::Line(line) => vec![shell.to_owned(), "-c".to_owned(), line],

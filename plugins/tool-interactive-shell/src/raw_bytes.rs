@@ -34,7 +34,7 @@ impl RawOutputBuffer {
     }
 
     /// Returns the oldest unread bytes, up to `bytes_max`.
-    pub fn take(&mut self, bytes_max: usize) -> RawOutputPiece {
+    pub fn take_oldest(&mut self, bytes_max: usize) -> RawOutputPiece {
         let mut count = self.kept.len().min(bytes_max);
         // Avoids splitting a character, which would give two invalid ones.
         let is_middle =

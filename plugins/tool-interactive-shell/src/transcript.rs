@@ -66,7 +66,7 @@ impl SessionTranscript {
     }
 
     /// Takes the whole text.
-    pub fn take(&mut self) -> String {
+    pub fn take_text(&mut self) -> String {
         self.take_with_note(String::new())
     }
 

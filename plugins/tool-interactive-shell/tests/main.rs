@@ -1,7 +1,7 @@
 //! The screen, the shells, and the conformance suite.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
-mod any_stream;
+mod random_streams;
 mod conformance;
 mod differential;
 mod screen;

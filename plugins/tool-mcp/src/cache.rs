@@ -80,7 +80,7 @@ impl McpServerCache {
 
     /// Stores a server's description, or that it was started without one. Blocks on the file if
     /// anything changed.
-    pub fn keep(&self, fingerprint: &str, described: Option<ServerDescription>) {
+    pub fn store_description(&self, fingerprint: &str, described: Option<ServerDescription>) {
         let mut kept = self.kept.lock();
         let known = kept.servers.get(fingerprint);
         if known.is_some_and(|known| described.is_none() || known.described == described) {

@@ -27,7 +27,7 @@ pub mod server;
 pub mod server_description;
 pub mod server_requests;
 pub mod servers;
-pub mod site;
+pub mod call_context;
 pub mod state;
 pub mod transport;
 mod user_commands;

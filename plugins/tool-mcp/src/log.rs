@@ -113,7 +113,7 @@ impl ServerLogStore {
     }
 
     /// Returns the newest line of a server in this process.
-    fn last(&self, server: &str) -> Option<String> {
+    fn newest_line(&self, server: &str) -> Option<String> {
         let own = self.own.lock();
         own.iter().rev().find(|line| line.server == server).map(|line| line.text.clone())
     }
@@ -132,7 +132,7 @@ impl ServerLogStore {
 
 impl ServerLog {
     /// Sets the texts to hide in every line, longest first.
-    pub fn hiding(mut self, secrets: Vec<String>) -> Self {
+    pub fn with_secrets(mut self, secrets: Vec<String>) -> Self {
         self.secrets = secrets.into();
         self
     }
@@ -154,7 +154,7 @@ impl ServerLog {
     }
 
     /// Adds a line.
-    pub fn line(&self, text: &str) {
+    pub fn add_line(&self, text: &str) {
         let text = safe(&self.scrub_secrets(text));
         let at = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |it| it.as_secs());
         self.lines.push(ServerLogLine { at, server: self.server.to_string(), text });
@@ -162,24 +162,24 @@ impl ServerLog {
 
     /// Adds a line that the server printed.
     pub fn record_printed(&self, text: &str) {
-        self.line(text);
+        self.add_line(text);
         *self.printed.lock() = Some(safe(&self.scrub_secrets(text)));
     }
 
-    /// Returns the server's last printed line since [`ServerLog::begin`].
+    /// Returns the server's last printed line since [`ServerLog::forget_last_line`].
     pub fn last_printed(&self) -> Option<String> {
         self.printed.lock().clone()
     }
 
     /// Forgets the last printed line, before the server is started again.
-    pub fn begin(&self) {
+    pub fn forget_last_line(&self) {
         *self.printed.lock() = None;
     }
 
     /// Explains why the server ended: `what`, its last printed line, and the last line of its log.
     pub fn last_words(&self, what: &str) -> String {
         let printed = self.last_printed();
-        let last = self.lines.last(&self.server).filter(|last| Some(last) != printed.as_ref());
+        let last = self.lines.newest_line(&self.server).filter(|last| Some(last) != printed.as_ref());
         let printed = printed.map(|it| format!(": {it}")).unwrap_or_default();
         let last = last.map(|it| format!(" ({it})")).unwrap_or_default();
         format!("{what}{last}{printed}")

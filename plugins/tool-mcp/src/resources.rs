@@ -14,7 +14,7 @@ use crate::call::{self, McpRequest};
 use crate::content::McpContent;
 use crate::server::McpServer;
 use crate::server_description::{plain_text, take_member};
-use crate::site::McpCallContext;
+use crate::call_context::McpCallContext;
 
 /// The name of the tool that lists resources.
 pub const LIST: &str = "mcp_list_resources";

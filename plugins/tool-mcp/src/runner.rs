@@ -61,7 +61,7 @@ pub struct PackageInstallRegistration {
 
 impl PackageInstalls {
     /// Registers a package runner that starts.
-    pub fn begin(self: &Arc<Self>, server: &str, is_known: bool) -> PackageInstallRegistration {
+    pub fn register_runner(self: &Arc<Self>, server: &str, is_known: bool) -> PackageInstallRegistration {
         let mut running = self.running.lock();
         let number = running.last_key_value().map_or(0, |(number, _)| number + 1);
         let install = PackageInstall { server: server.to_owned(), since: Instant::now(), is_known };

@@ -16,7 +16,7 @@ use rmcp::model::{ErrorCode, ErrorData, ProgressNotificationParam};
 
 use crate::names::tool_name;
 use crate::server_description::plain_text;
-use crate::site::McpCallContext;
+use crate::call_context::McpCallContext;
 
 /// The minimum time between two progress reports of a call.
 const PROGRESS_PAUSE: Duration = Duration::from_millis(50);

@@ -4,7 +4,7 @@
 mod conformance;
 mod hostile;
 mod http;
-mod keeping;
+mod server_uptime;
 mod logins;
 mod programs;
 mod schemas;

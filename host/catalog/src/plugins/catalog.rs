@@ -71,7 +71,7 @@ pub struct CatalogRenewal<'a> {
 
 impl Catalog {
     /// Creates the first catalog.
-    pub fn first(registry: Registry) -> Self {
+    pub fn from_first_registry(registry: Registry) -> Self {
         Self { registry: Arc::new(registry), ..Self::default() }
     }
 
@@ -217,14 +217,14 @@ impl Catalog {
         let name = &entry.candidate.manifest.name;
         let edition = self.editions.get(name)?;
         let before = &self.registry.plugin(name.as_str())?.candidate;
-        let (has, had) = (digest(&entry.candidate), digest(before));
+        let (has, had) = (candidate_digest(&entry.candidate), candidate_digest(before));
         // A file whose content is unchanged counts as the same.
         let is_same = edition.stamp == slot.stamp || (has.is_some() && has == had);
         (is_same && before.path == entry.candidate.path).then_some(edition.content)
     }
 
     /// Returns the differences from before.
-    fn news(&self, before: &Self) -> Vec<PluginNews> {
+    fn changes_since(&self, before: &Self) -> Vec<PluginNews> {
         let mut news = Vec::new();
         for entry in self.registry.plugins() {
             let name = &entry.candidate.manifest.name;
@@ -315,7 +315,7 @@ impl CatalogCandidate {
 }
 
 /// Lists the plugins that own their name.
-fn named(registry: &Registry) -> impl Iterator<Item = &PluginEntry> {
+fn list_name_owners(registry: &Registry) -> impl Iterator<Item = &PluginEntry> {
     registry.plugins().iter().filter(|entry| is_named(registry, entry))
 }
 
@@ -325,7 +325,7 @@ fn is_named(registry: &Registry, entry: &PluginEntry) -> bool {
 }
 
 /// Returns why a file cannot replace one that is in use.
-fn unusable(candidate: &PluginCandidate) -> Option<String> {
+fn unusable_reason(candidate: &PluginCandidate) -> Option<String> {
     match &candidate.description {
         Some(Err(error)) => {
             let hint = error.hint.as_ref().map(|hint| format!("\nhint: {hint}"));
@@ -338,7 +338,7 @@ fn unusable(candidate: &PluginCandidate) -> Option<String> {
     }
 }
 
-fn digest(candidate: &PluginCandidate) -> Option<&str> {
+fn candidate_digest(candidate: &PluginCandidate) -> Option<&str> {
     match &candidate.trust {
         PluginFileTrust::ByHash(digest) | PluginFileTrust::No(digest) => Some(digest),
         PluginFileTrust::Shipped | PluginFileTrust::WorkspaceNot => None,

@@ -115,7 +115,7 @@ impl Environments {
     }
 
     /// Ends what a session has in its environment. The last session also ends the environment.
-    pub async fn leave(self: &Arc<Self>, session: &SessionId) {
+    pub async fn leave_environment(self: &Arc<Self>, session: &SessionId) {
         let member = self.lock().remove(session);
         if let Some(member) = member {
             member.leave(self).await;

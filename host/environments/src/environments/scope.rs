@@ -117,7 +117,7 @@ impl EnvironmentScope {
     }
 
     /// Removes a session. The last one takes the environment down.
-    pub(super) async fn leave(&self, host: &Arc<Environments>) {
+    pub(super) async fn remove_session(&self, host: &Arc<Environments>) {
         let is_last = {
             let mut members = self.members.lock();
             *members -= 1;
@@ -291,7 +291,7 @@ impl ReadyEnvironment {
     }
 
     /// Starts an operation.
-    pub(super) fn begin(
+    pub(super) fn begin_operation(
         &self,
         operation: &str,
         frame: Vec<u8>,

@@ -45,7 +45,7 @@ pub(super) struct SpawnedProgram {
 }
 
 /// Creates the stream of its frames.
-pub(super) fn frames(begun: SpawnedProgram) -> impl ByteStream {
+pub(super) fn frame_stream(begun: SpawnedProgram) -> impl ByteStream {
     // A deadline beyond the range of the clock is ignored.
     let after = begun.deadline_ms.map(Duration::from_millis);
     let deadline = after.and_then(|after| Instant::now().checked_add(after));

@@ -8,7 +8,7 @@
 //! one's saved state. If that fails, the current one stays.
 
 mod drive;
-mod living;
+mod living_instance;
 mod make;
 mod slot;
 
@@ -26,7 +26,7 @@ use tokio::sync::{Mutex, OnceCell};
 use crate::copies::PluginCopies;
 use crate::workers::Workers;
 pub use drive::{drive_call, misbehaved_error, name_fault, wrong_answer};
-pub use living::{InstanceLease, WeakLease};
+pub use living_instance::{InstanceLease, WeakLease};
 use make::InstanceCreationError;
 use slot::{InstanceSlot, InstanceSource};
 
@@ -354,7 +354,7 @@ impl Instances {
         self.told.lock().insert(what.to_owned())
     }
 
-    fn place(&self, key: InstanceKey) -> Arc<InstanceCell> {
+    fn instance_cell(&self, key: InstanceKey) -> Arc<InstanceCell> {
         Arc::clone(self.places.lock().entry(key).or_default())
     }
 }

@@ -53,7 +53,7 @@ impl BlobUpload {
     }
 
     /// Returns the number of bytes written.
-    pub fn bytes(&self) -> u64 {
+    pub fn written_bytes(&self) -> u64 {
         self.room.bytes()
     }
 

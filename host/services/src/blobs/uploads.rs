@@ -29,7 +29,7 @@ impl BlobUploads {
     /// Writes a piece.
     ///
     /// # Errors
-    /// As [`SessionBlobs::begin`], [`BlobUpload::write`] and [`BlobUpload::finish`], after which
+    /// As [`SessionBlobs::begin_upload`], [`BlobUpload::write`] and [`BlobUpload::finish`], after which
     /// the upload is lost. `not_found` if this context has no upload with this number.
     pub async fn write(
         self: Arc<Self>,
@@ -37,7 +37,7 @@ impl BlobUploads {
         piece: BlobPiece,
     ) -> Result<PieceWriteResult, Error> {
         let BlobPiece { number, mime_type, bytes, more } = piece;
-        // A blob in a single piece is written at once and needs no number.
+        // A blob in a single piece is written directly and needs no number.
         let (place, begun) = match (number, more) {
             (Some(number), _) => {
                 let (place, upload) =

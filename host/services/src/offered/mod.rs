@@ -170,7 +170,7 @@ fn answer<T: 'static>(
     }
 }
 
-fn unknown(operation: &str) -> Error {
+fn unknown_service_error(operation: &str) -> Error {
     let text = format!("this host has no service `{operation}`");
     Error::new(ErrorKind::UnknownOperation, text)
 }

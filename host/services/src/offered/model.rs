@@ -49,7 +49,7 @@ impl ModelQuestion {
         Ok(Self { session, asker, request, other })
     }
 
-    fn begin(self, take: PieceSink) -> DetachedWork<ModelAnswer> {
+    fn start_request(self, take: PieceSink) -> DetachedWork<ModelAnswer> {
         let Self { session, asker, request, other } = self;
         DetachedWork::start(|cancel| async move {
             session.complete(&asker, request, other, take, &cancel).await

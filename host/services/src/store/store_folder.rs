@@ -59,7 +59,7 @@ impl PluginStore {
     /// `io`.
     pub fn folder(&self) -> Result<PathBuf, Error> {
         let folder = self.folder_path();
-        jaato_places::make_own_folder(&folder).map_err(|error| not_usable(&error))?;
+        jaato_places::make_own_folder(&folder).map_err(|error| unusable_store_error(&error))?;
         Ok(folder)
     }
 
@@ -71,7 +71,7 @@ impl PluginStore {
         check_key(key)?;
         let path = self.file(key);
         let read = jaato_places::read_own_file(&path, VALUE_BYTES_MAX as u64 + HEAD_BYTES_MAX);
-        let Some(file) = read.map_err(|error| not_usable(&error))? else { return Ok(None) };
+        let Some(file) = read.map_err(|error| unusable_store_error(&error))? else { return Ok(None) };
         let damaged = || {
             let text = format!("the value of `{key}` is damaged: `{}`", path.display());
             Error::new(ErrorKind::Io, text).with_hint("remove the file, or write the value again")
@@ -174,10 +174,10 @@ impl PluginStore {
     }
 
     fn lock(&self) -> Result<File, Error> {
-        jaato_places::make_own_folder(&self.values()).map_err(|error| not_usable(&error))?;
+        jaato_places::make_own_folder(&self.values()).map_err(|error| unusable_store_error(&error))?;
         let path = self.folder.join("lock");
         let held =
-            jaato_places::lock_own_file(&path, LOCK_WAIT).map_err(|error| not_usable(&error))?;
+            jaato_places::lock_own_file(&path, LOCK_WAIT).map_err(|error| unusable_store_error(&error))?;
         held.ok_or_else(|| {
             let text = "another process keeps writing to the plugin's store";
             Error { retry: Retry::Temporary, ..Error::new(ErrorKind::Unavailable, text) }
@@ -257,7 +257,7 @@ fn store_error(doing: &str, key: &str, error: &std::io::Error) -> Error {
     jaato_places::hint_of(error).into_iter().fold(made, Error::with_hint)
 }
 
-fn not_usable(error: &PlaceError) -> Error {
+fn unusable_store_error(error: &PlaceError) -> Error {
     let made = Error::new(ErrorKind::Io, format!("the plugin's store cannot be used: {error}"));
     error.hint().into_iter().fold(made, Error::with_hint)
 }

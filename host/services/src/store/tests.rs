@@ -10,7 +10,7 @@ use tempfile::TempDir;
 use super::*;
 
 fn place(folder: &TempDir) -> PluginStore {
-    let stores = PluginStores::new(&UserFolders::below(folder.path()), Path::new("/w"));
+    let stores = PluginStores::new(&UserFolders::under_root(folder.path()), Path::new("/w"));
     stores.place(&PluginName::from("moon"), StoreOwner::Person).unwrap()
 }
 
@@ -36,7 +36,7 @@ fn stored_files_are_private_to_the_user() {
 #[test]
 fn stores_of_plugins_and_workspaces_are_separate() {
     let folder = tempfile::tempdir().unwrap();
-    let folders = UserFolders::below(folder.path());
+    let folders = UserFolders::under_root(folder.path());
     let set = |workspace: &str, plugin: &str, of| {
         let stores = PluginStores::new(&folders, Path::new(workspace));
         let place = stores.place(&PluginName::from(plugin), of).unwrap();

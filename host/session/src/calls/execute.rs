@@ -18,7 +18,7 @@ use crate::{
 
 impl CallRunner<'_> {
     /// Returns the call's one result.
-    pub(super) async fn settle(&self, admitted: AdmittedCall<'_>) -> ToolResult {
+    pub(super) async fn run_to_result(&self, admitted: AdmittedCall<'_>) -> ToolResult {
         let call = admitted.call;
         let Some(begun) = self.announce_call(&admitted) else {
             return failed_result(call, &never_began());
@@ -51,7 +51,7 @@ impl CallRunner<'_> {
         let (content, is_error) = match &mut outcome {
             Ok(output) => {
                 let content = std::mem::take(&mut output.content);
-                let owner = introspection::owner(admitted.tool);
+                let owner = introspection::tool_owner(admitted.tool);
                 let after =
                     self.hooks.after_tool(admitted.effective_call(), &owner, content, false);
                 output.content = after.await.content;
@@ -74,7 +74,7 @@ impl CallRunner<'_> {
         is_error: bool,
     ) -> Map<String, Value> {
         let call = admitted.effective_call();
-        let owner = introspection::owner(admitted.tool);
+        let owner = introspection::tool_owner(admitted.tool);
         let after = self.hooks.after_tool(call, &owner, content, is_error);
         let HookedResult { mut content, is_changed } = after.await;
         if is_changed {
@@ -141,7 +141,7 @@ impl CallRunner<'_> {
             Ok(found) if introspection::is_own(found.tool) => {
                 return match call.name.as_str() {
                     VIEW_ENVIRONMENT => self.objects.answer_view_call(call),
-                    _ => introspection::answer(&self.toolbox, call),
+                    _ => introspection::answer_call(&self.toolbox, call),
                 };
             }
             Ok(found) => self.may_go_on_as_a_task(found.tool),
@@ -246,7 +246,7 @@ impl CallRunner<'_> {
         BackgroundTaskContext {
             emitter: self.emitter.clone(),
             hooks: Arc::clone(self.hooks),
-            owner: introspection::owner(tool),
+            owner: introspection::tool_owner(tool),
             outputs: self.ports.outputs.clone(),
             output_bytes_max: self.limits.output_bytes_max,
         }
@@ -322,7 +322,7 @@ impl CallRunner<'_> {
 
 impl AdmittedCall<'_> {
     /// Notes in the result if the call ran with other arguments than the model gave.
-    fn note(&self, content: &mut Map<String, Value>) {
+    fn note_changed_arguments(&self, content: &mut Map<String, Value>) {
         if let (Some(changed), CallDecision::Run(_)) = (&self.changed, &self.fate) {
             note_change(changed, content);
         }
@@ -344,7 +344,7 @@ struct AnnouncedCall {
     at_ms: u64,
 }
 
-fn result(call: &ToolCall, content: Map<String, Value>) -> ToolResult {
+fn tool_result(call: &ToolCall, content: Map<String, Value>) -> ToolResult {
     let (call_id, name) = (call.id.clone(), call.name.clone());
     ToolResult::new(call_id, name, content)
 }

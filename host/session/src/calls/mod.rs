@@ -123,7 +123,7 @@ impl CallRunner<'_> {
         let calls: Vec<ToolCall> = calls.iter().map(|call| self.fit_arguments(call)).collect();
         let mut done = CallsOutcome::default();
         let (runnable, excess) = calls.split_at(calls.len().min(self.limits.calls_per_step_max));
-        for batch in batch::batches(runnable, &self.toolbox) {
+        for batch in batch::split_into_batches(runnable, &self.toolbox) {
             self.run_batch(batch, runnable, &mut done).await;
         }
         let most = self.limits.calls_per_step_max;

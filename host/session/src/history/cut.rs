@@ -41,7 +41,7 @@ impl History {
 
 impl HistoryEntry {
     /// Counts the parts that are sent in front of the message's own.
-    pub(crate) fn in_front(&self) -> usize {
+    pub(crate) fn count_leading_parts(&self) -> usize {
         self.sent_message().parts.len().saturating_sub(self.own_parts().count())
     }
 

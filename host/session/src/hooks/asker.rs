@@ -78,7 +78,7 @@ impl HookAsker {
     }
 
     /// Returns why a hook no longer asks a plugin.
-    pub(crate) fn given_up(&self, plugin: &HookPlugin, hook: Hook) -> Option<Error> {
+    pub(crate) fn disabled_reason(&self, plugin: &HookPlugin, hook: Hook) -> Option<Error> {
         let state = self.state.lock();
         let failures = state.failures.get(&(plugin.name.clone(), hook))?;
         (failures.count >= HOOK_FAILURES_MAX).then(|| failures.last.clone())

@@ -8,7 +8,7 @@
 //! the call.
 
 mod asker;
-mod moments;
+mod session_moments;
 mod prompt;
 mod request;
 mod result;

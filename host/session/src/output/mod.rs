@@ -12,7 +12,7 @@ mod live;
 mod plain;
 mod session_files;
 mod streamed;
-mod text_ends;
+mod head_and_tail;
 
 use futures_util::future::BoxFuture;
 use jaato_types::{CallId, Error, Output, Result};
@@ -131,7 +131,7 @@ pub fn note_bytes(content: &mut Map<String, Value>, note: Value) {
 }
 
 /// Returns the content itself if it fits, or as much of it as the limit allows.
-pub(crate) async fn fit(
+pub(crate) async fn fit_to_limit(
     mut content: Map<String, Value>,
     fitting: ResultLimit<'_>,
 ) -> Map<String, Value> {

@@ -48,7 +48,7 @@ impl TaskOutput {
     }
 
     /// Counts all bytes, kept or not.
-    pub(crate) fn bytes(&self) -> u64 {
+    pub(crate) fn total_bytes(&self) -> u64 {
         let kept = self.kept.lock();
         kept.before + kept.text.len() as u64
     }
@@ -76,7 +76,7 @@ impl TaskOutput {
     }
 
     /// Becomes ready when there are more than this many bytes, or no more will come.
-    pub(crate) async fn more_than(&self, bytes: u64) {
+    pub(crate) async fn wait_for_more_than(&self, bytes: u64) {
         let more = self.more.notified();
         tokio::pin!(more);
         // Registers before it checks, so that it does not miss output between the two.

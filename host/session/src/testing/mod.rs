@@ -7,7 +7,7 @@
 mod gc;
 mod hooks;
 mod outside;
-mod person;
+mod scripted_user;
 mod provider;
 mod stage;
 mod tools;
@@ -15,7 +15,7 @@ mod tools;
 pub use gc::{ScriptedGc, ScriptedGcAction};
 pub use hooks::ScriptedHooks;
 pub use outside::{CountingIds, MemoryOutputStore, RecordedEvents, SimulatedClock};
-pub use person::ScriptedUser;
+pub use scripted_user::ScriptedUser;
 pub use provider::{ScriptedProvider, ScriptedProviderAction};
 pub use stage::TestStage;
 pub use tools::{ConcurrentCallRecord, ScriptedTool, ScriptedTools};

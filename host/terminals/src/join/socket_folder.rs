@@ -42,7 +42,7 @@ impl SocketFolders {
     ///
     /// # Errors
     /// If none of the folders can be used. The error has the reason for each.
-    pub(crate) fn make(&self) -> io::Result<&Path> {
+    pub(crate) fn open_or_create(&self) -> io::Result<&Path> {
         let mut why = Vec::new();
         for folder in &self.folders {
             match create_private_folder(folder) {

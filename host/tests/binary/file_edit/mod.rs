@@ -4,7 +4,7 @@ mod agents;
 mod bad_input;
 mod history;
 mod kills;
-mod people;
+mod edit_prompts;
 mod tools;
 
 use std::fs;

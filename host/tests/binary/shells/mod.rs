@@ -4,11 +4,11 @@ mod jobs;
 mod limits;
 mod model;
 mod outputs;
-mod people;
+mod user_terminals;
 mod programs;
 mod screens;
 mod sessions;
 mod settings;
-mod unread;
+mod unread_input;
 
 pub use crate::support::shells::*;

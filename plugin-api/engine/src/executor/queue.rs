@@ -9,7 +9,7 @@ use jaato_types::PluginName;
 use parking_lot::{Condvar, Mutex};
 
 use super::PluginTaskMetadata;
-use super::guest::{DisableReason, GuestPlugin};
+use super::plugin_record::{DisableReason, GuestPlugin};
 use super::jobs::{JOBS_LOST_MAX, JobPool, JobState};
 use super::slot::ExecutorThread;
 use super::watchdog::{self, WatchdogWaker};

@@ -14,7 +14,7 @@
 mod chunk;
 mod content;
 mod details;
-mod habits;
+mod request_style;
 mod ids;
 mod messages;
 mod quirks;
@@ -27,22 +27,22 @@ mod schema;
 mod settings;
 mod think;
 mod usage;
-mod wrapped;
+mod wrapped_calls;
 
 pub use content::{BLOB_BYTES_MAX, FILE_NAME, data_url, wanted_blobs};
-pub use habits::{
-    ChatRequestStyle, ChatSchemaStyle, OutcomePlacement, ReasoningReplay, says_behind,
-    tells_outcomes,
+pub use request_style::{
+    ChatRequestStyle, ChatSchemaStyle, OutcomePlacement, ReasoningReplay, has_content_after_results,
+    has_content_after_any_results,
 };
 pub use ids::{CallIdFormat, plain_name};
-pub use messages::{INVALID_ARGUMENTS, whose};
+pub use messages::{INVALID_ARGUMENTS, attachment_heading};
 pub use quirks::{ChatServerQuirks, is_of_family};
-pub use reason::{is_given as is_reason_given, of_word as reason_of_word};
-pub use refusal::{CHECK_URL, ChatRequestChange, hint, wish};
+pub use reason::{is_given as is_reason_given, finish_reason as reason_of_word};
+pub use refusal::{CHECK_URL, ChatRequestChange, refusal_hint, requested_change};
 pub use reply::{ChatReply, REASONING};
-pub use request::body;
+pub use request::request_body;
 pub use schema::is_strict;
-pub use settings::{OPTIONS, SCHEMA_NAME, begin_of_key, choice_word, decimal, effort_word};
+pub use settings::{OPTIONS, SCHEMA_NAME, begin_of_key, choice_word, write_decimal, effort_word};
 pub use think::{ThinkPiece, ThinkTags};
 pub use usage::{micro_usd, output_tokens};
-pub use wrapped::unwrap_calls;
+pub use wrapped_calls::unwrap_calls;

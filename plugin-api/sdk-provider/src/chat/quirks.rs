@@ -1,6 +1,6 @@
 //! Differences between servers of chat completions, as data.
 
-use super::habits::ChatRequestStyle;
+use super::request_style::ChatRequestStyle;
 use super::ids::CallIdFormat;
 
 /// How a server differs from most others. A plugin keeps a table of them:

@@ -37,12 +37,12 @@ pub fn check_plan(messages: &[Message], plan: &GcPlan) -> ConformanceVerdict {
     let last = messages.iter().rposition(Message::is_prompt).unwrap_or(0);
     let lost = dropped.range(last..).next();
     ensure(lost.is_none(), || format!("message {lost:?} of the last turn is dropped"))?;
-    roles(messages.iter().enumerate().filter(|(at, _)| !dropped.contains(at)).map(|(_, it)| it))
+    check_roles(messages.iter().enumerate().filter(|(at, _)| !dropped.contains(at)).map(|(_, it)| it))
 }
 
 /// Checks that the first message is the user's, and that each answer without calls is followed by a
 /// user message.
-fn roles<'a>(kept: impl Iterator<Item = &'a Message>) -> ConformanceVerdict {
+fn check_roles<'a>(kept: impl Iterator<Item = &'a Message>) -> ConformanceVerdict {
     let mut before: Option<&Message> = None;
     for message in kept {
         let expected = match before {
@@ -73,12 +73,12 @@ fn kept_message<'a>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::conformance::gc::history;
+    use crate::conformance::gc::sample_history;
 
     #[track_caller]
     fn check(drop: &[usize], expected: Result<(), &str>) {
         let plan = GcPlan { drop: drop.to_vec(), ..GcPlan::default() };
-        let found = check_plan(&history(2), &plan);
+        let found = check_plan(&sample_history(2), &plan);
         match expected {
             Ok(()) => assert_eq!(found, Ok(())),
             Err(part) => assert!(found.clone().is_err_and(|text| text.contains(part)), "{found:?}"),

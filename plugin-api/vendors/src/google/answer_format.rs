@@ -33,7 +33,7 @@ fn build_answer(content_type: &str, body: String) -> VendorAnswer {
 }
 
 /// Formats an answer that is not streamed.
-pub(super) fn whole_answer(
+pub(super) fn complete_answer(
     turn: &GoogleTurn,
     parts: &[Value],
     counted: GoogleTokenCounts,
@@ -127,7 +127,7 @@ fn group_parts(parts: &[Value]) -> Vec<Vec<Value>> {
     groups
 }
 
-fn pieces(part: &Value) -> Vec<Vec<Value>> {
+fn split_part(part: &Value) -> Vec<Vec<Value>> {
     let text = part["text"].as_str().unwrap_or_default();
     let half = (1..=text.len() / 2).rev().find(|at| text.is_char_boundary(*at));
     let Some(half) = half.filter(|_| part.get("thoughtSignature").is_none()) else {

@@ -36,7 +36,7 @@ pub(super) struct CheckedContent<'a> {
 
 impl<'a> CheckedContent<'a> {
     /// Returns the values of a key.
-    pub(super) fn each(&self, key: &'a str) -> impl Iterator<Item = &'a Value> {
+    pub(super) fn values_of_key(&self, key: &'a str) -> impl Iterator<Item = &'a Value> {
         self.parts.iter().filter_map(move |part| part.get(key))
     }
 
@@ -56,7 +56,7 @@ pub(super) fn check<'a>(
     model: &FakeGoogleModel,
     place: &GoogleRequestTarget<'_>,
 ) -> GoogleCheckResult<Vec<CheckedContent<'a>>> {
-    if body.contains_key("tools") && !model.takes_tools() {
+    if body.contains_key("tools") && !model.accepts_tools() {
         return Err(invalid_request(format!(
             "Function calling is not enabled for models/{}",
             model.name

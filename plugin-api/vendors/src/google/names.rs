@@ -8,7 +8,7 @@ const FREE: [&str; 6] =
     ["args", "labels", "parametersJsonSchema", "properties", "response", "responseJsonSchema"];
 
 /// Renames every field to its first name.
-pub(super) fn named(body: Value) -> Value {
+pub(super) fn rename_fields(body: Value) -> Value {
     match body {
         Value::Object(fields) => Value::Object(fields.into_iter().map(named_field).collect()),
         Value::Array(all) => all.into_iter().map(named).collect(),

@@ -78,7 +78,7 @@ impl IssuedSignatures {
     }
 }
 
-fn plain(part: &Value) -> Value {
+fn without_signature(part: &Value) -> Value {
     let mut plain = part.clone();
     if let Some(fields) = plain.as_object_mut() {
         fields.shift_remove("thoughtSignature");

@@ -52,7 +52,7 @@ pub(super) fn pull(is_there: bool) -> VendorAnswer {
 }
 
 /// Formats an answer that is not streamed.
-pub(super) fn whole_answer(turn: &OllamaTurn, message: &OllamaAnswerMessage<'_>) -> VendorAnswer {
+pub(super) fn complete_answer(turn: &OllamaTurn, message: &OllamaAnswerMessage<'_>) -> VendorAnswer {
     if let Some(error) = &turn.error {
         return refusal(&OllamaRequestFault { status: 500, message: error.clone() });
     }
@@ -113,13 +113,13 @@ pub(super) fn stream(turn: &OllamaTurn, message: &OllamaAnswerMessage<'_>) -> Ve
     build_answer("application/x-ndjson", json_lines(&lines))
 }
 
-fn line(model: &FakeOllamaModel, message: Value) -> Value {
+fn format_line(model: &FakeOllamaModel, message: Value) -> Value {
     json!({ "model": model.name, "created_at": "2026-11-23T13:00:00.0Z", "message": message,
         "done": false })
 }
 
 /// Returns the last line: the stop reason and the usage.
-fn last(turn: &OllamaTurn, message: &OllamaAnswerMessage<'_>, said: Value) -> Value {
+fn last_line(turn: &OllamaTurn, message: &OllamaAnswerMessage<'_>, said: Value) -> Value {
     let mut last = line(message.model, said);
     let said = message.said.iter().map(|said| match said {
         OllamaAnswerPiece::Thought(text) | OllamaAnswerPiece::Text(text) => text.len(),

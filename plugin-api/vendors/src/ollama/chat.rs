@@ -42,7 +42,7 @@ pub(super) fn check(body: &Map<String, Value>, model: &FakeOllamaModel) -> Ollam
 }
 
 /// Returns true if the model thinks about this request.
-pub(super) fn thinks(body: &Map<String, Value>, model: &FakeOllamaModel) -> bool {
+pub(super) fn may_think(body: &Map<String, Value>, model: &FakeOllamaModel) -> bool {
     model.can("thinking") && body.get("think") != Some(&Value::Bool(false))
 }
 
@@ -57,7 +57,7 @@ pub(super) fn tokens(body: &Map<String, Value>) -> u64 {
     ((words.sum::<usize>() + tools) / TOKEN_BYTES) as u64
 }
 
-fn unread(what: &str, wanted: &str) -> super::OllamaRequestFault {
+fn invalid_type_fault(what: &str, wanted: &str) -> super::OllamaRequestFault {
     invalid_request(format!(
         "json: cannot unmarshal into Go struct field ChatRequest.{what} of type {wanted}"
     ))

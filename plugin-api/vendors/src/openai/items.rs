@@ -25,7 +25,7 @@ impl EncryptedReasoning {
         text
     }
 
-    fn holds(&self, text: &str, model: &str) -> bool {
+    fn contains_text(&self, text: &str, model: &str) -> bool {
         self.given.contains(text) && text.ends_with(&format!("-{model}"))
     }
 }

@@ -4,7 +4,7 @@ use environment_docker::{Container, DockerSettings};
 use jaato_plugin_sdk::types::ErrorKind;
 use jaato_plugin_sdk::types::files::{FileRead, FileWrite};
 
-use super::brought::running;
+use super::user_containers::running;
 use super::support::{Lab, settings, stdout, with_engine, workspace};
 
 fn write_file(container: &Container, path: &str, text: &str) {

@@ -1,7 +1,7 @@
 //! Tests with a real engine: containers, commands, terminals and errors.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
-mod brought;
+mod user_containers;
 mod commands;
 mod conformance;
 mod endings;
@@ -9,6 +9,6 @@ mod errors;
 mod files;
 mod full;
 mod left_behind;
-mod made;
+mod session_containers;
 mod support;
 mod terminals;

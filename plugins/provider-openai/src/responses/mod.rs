@@ -12,7 +12,7 @@
 //! would not find again.
 
 mod content;
-mod habits;
+mod request_style;
 mod input;
 mod items;
 mod reply;
@@ -21,7 +21,7 @@ mod request;
 mod settings;
 mod usage;
 
-pub use habits::{ResponsesRequestChange, ResponsesRequestStyle, wish};
+pub use request_style::{ResponsesRequestChange, ResponsesRequestStyle, requested_change};
 pub use reply::ResponsesReply;
-pub use request::{ResponsesRequestSettings, body, reasoning_marks};
-pub(crate) use settings::not_taken;
+pub use request::{ResponsesRequestSettings, request_body, reasoning_marks};
+pub(crate) use settings::list_unsupported_options;

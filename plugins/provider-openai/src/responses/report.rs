@@ -6,14 +6,14 @@ use jaato_plugin_sdk_provider::failure;
 
 /// Converts an error that arrives inside a successful answer. The error's code gives the status
 /// that it would have had. The error is flat in the vendor's types but nested on the wire.
-pub(super) fn of_report(url: &str, report: &Value) -> Error {
+pub(super) fn reported_error(url: &str, report: &Value) -> Error {
     let inner = report.get("error").filter(|error| !error.is_null()).unwrap_or(report);
     let mut inner = inner.clone();
     let status = ["code", "type"].iter().find_map(|key| status_of(inner[*key].as_str()?));
     if let (Some(status), Some(fields)) = (status, inner.as_object_mut()) {
         fields.insert("status".to_owned(), json!(status));
     }
-    failure::of_report(url, &json!({ "error": inner }))
+    failure::reported_error(url, &json!({ "error": inner }))
 }
 
 fn status_of(code: &str) -> Option<u16> {

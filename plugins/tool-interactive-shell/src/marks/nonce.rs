@@ -21,7 +21,7 @@ impl MarkNonce {
     }
 
     /// Returns the parameter in a mark: `jaato=…`.
-    pub(super) fn parameter(&self) -> String {
+    pub(super) fn mark_parameter(&self) -> String {
         format!("jaato={}", self.0)
     }
 }

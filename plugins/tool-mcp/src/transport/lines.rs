@@ -41,7 +41,7 @@ impl StdioLineSplitter {
     }
 
     /// Adds a chunk.
-    pub fn take(&mut self, mut piece: &[u8]) {
+    pub fn add_chunk(&mut self, mut piece: &[u8]) {
         while let Some(end) = piece.iter().position(|&byte| byte == b'\n') {
             self.buffer_partial_line(&piece[..end]);
             piece = &piece[end + 1..];

@@ -202,7 +202,7 @@ impl HttpClient {
 
     /// Takes a permit for a request. Answers and notifications need no permit, because they may
     /// belong to a call that already has one.
-    async fn place(&self, message: &ClientJsonRpcMessage) -> Option<OwnedSemaphorePermit> {
+    async fn request_permit(&self, message: &ClientJsonRpcMessage) -> Option<OwnedSemaphorePermit> {
         match message {
             ClientJsonRpcMessage::Request(_) => {
                 // The semaphore is never closed.
@@ -289,7 +289,7 @@ impl StreamableHttpClient for HttpClient {
         custom_headers: HashMap<HeaderName, HeaderValue>,
         limits: StreamableHttpResponseLimits,
     ) -> HttpPostResult {
-        let place = self.place(&message).await;
+        let place = self.request_permit(&message).await;
         let exchange = McpHttpRequest::new("POST", &uri, SILENCE_MAX)
             .header("accept", &format!("{JSON}, {EVENTS}"))
             .header("content-type", JSON);

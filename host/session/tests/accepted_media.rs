@@ -139,7 +139,7 @@ fn images(request: &CompletionRequest) -> usize {
 #[tokio::test(start_paused = true)]
 async fn text_only_model_gets_text_instead_of_an_image_with_a_notice() {
     let stage = TestStage::new([]);
-    stage.provider.tells_sight(&[]);
+    stage.provider.set_accepted_media(&[]);
     let mut session = stage.start(setup()).unwrap();
     let request = show(&stage, &mut session, "what is it?").await;
     assert_eq!((images(&request), stage.provider.window_asked()), (0, 1));
@@ -155,7 +155,7 @@ async fn text_only_model_gets_text_instead_of_an_image_with_a_notice() {
 #[tokio::test(start_paused = true)]
 async fn image_support_is_not_queried_in_a_conversation_without_images() {
     let stage = TestStage::new([]);
-    stage.provider.tells_sight(&[]);
+    stage.provider.set_accepted_media(&[]);
     stage.provider.then([ScriptedProviderAction::text("well")]);
     let mut session = stage.start(setup()).unwrap();
     let prompt = UserPrompt::from("hello").with_text("a.txt", "a");
@@ -166,8 +166,8 @@ async fn image_support_is_not_queried_in_a_conversation_without_images() {
 #[tokio::test(start_paused = true)]
 async fn late_image_support_answer_does_not_change_sent_messages() {
     let stage = TestStage::new([]);
-    stage.provider.tells_sight(&[]);
-    stage.provider.tells_window(4_096, WINDOW_WAIT_MS + 1);
+    stage.provider.set_accepted_media(&[]);
+    stage.provider.set_window(4_096, WINDOW_WAIT_MS + 1);
     let mut session = stage.start(setup()).unwrap();
     let first = show(&stage, &mut session, "what is it?").await;
     assert_eq!(images(&first), 1);
@@ -214,13 +214,13 @@ async fn image_viewing_tool_is_offered_only_to_models_that_accept_images() {
 #[tokio::test(start_paused = true)]
 async fn image_support_is_queried_only_if_an_image_tool_is_active() {
     let stage = TestStage::new([view()]);
-    stage.provider.tells_sight(&[]);
+    stage.provider.set_accepted_media(&[]);
     let mut session = stage.start(setup()).unwrap();
     assert_eq!(names(&stage, &mut session).await, [""; 0]);
     assert_eq!(stage.provider.window_asked(), 1);
     // The provider is not asked for a tool that no request has.
     let stage = TestStage::new([view().state(ToolState::Inactive)]);
-    stage.provider.tells_sight(&[]);
+    stage.provider.set_accepted_media(&[]);
     let mut session = stage.start(setup()).unwrap();
     assert!(!names(&stage, &mut session).await.contains(&"view".to_owned()));
     assert_eq!(stage.provider.window_asked(), 0);
