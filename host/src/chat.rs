@@ -552,7 +552,10 @@ fn help(runtime: &Runtime) {
         if command.status == CommandStatus::Enabled && !is_own {
             let (usage, description) = (command.usage(), &command.spec.description);
             let usage = visible::visible_name(&usage).into_owned();
-            report::print_remark(&format!("/{usage:<22} {}", report::indent_further_lines(description)));
+            report::print_remark(&format!(
+                "/{usage:<22} {}",
+                report::indent_further_lines(description)
+            ));
         }
     }
 }

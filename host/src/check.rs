@@ -34,7 +34,10 @@ pub async fn check(
     let setup = start::read_setup(start::setup_arguments(global))?;
     let description = plugin::describe_plugin(&setup, file).await?;
     report::print_line("layout       ok: it fits this host")?;
-    report::print_line(&format!("description  ok: {}", plugin::describe_offer(&manifest, &description)))?;
+    report::print_line(&format!(
+        "description  ok: {}",
+        plugin::describe_offer(&manifest, &description)
+    ))?;
     let file = file.canonicalize().unwrap_or_else(|_| file.to_owned());
     let made = Runtime::start_for_check(setup, &file, manifest, description, settings).await;
     let runtime = made.map_err(|error| {
@@ -195,7 +198,9 @@ async fn run_conformance(
         print_check_result("conformance", &Err(Error { message, ..error }))?;
     }
     if left_out > 0 {
-        report::print_line(&format!("conformance  left out: the {left_out} checks after one that hung"))?;
+        report::print_line(&format!(
+            "conformance  left out: the {left_out} checks after one that hung"
+        ))?;
     }
     report::print_line(&format!("conformance  {held} of {} checks hold{needing}", checks.len()))?;
     Ok(failed)

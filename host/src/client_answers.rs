@@ -225,7 +225,7 @@ impl AnswerClient {
             }
             if problems == PROBLEMS_TOLD_MAX {
                 report::print_problems(&[
-                    "jaato does not report further lines that are not answers".to_owned()
+                    "jaato does not report further lines that are not answers".to_owned(),
                 ]);
             }
         }
@@ -418,7 +418,10 @@ fn parse_decision(
     Ok(PermissionAnswer { pattern, mode, comment, arguments, ..PermissionAnswer::once(decision) })
 }
 
-fn parse_form_answer(answer: &Map<String, Value>, wrong: impl Fn(&str) -> Error) -> Result<FormAnswer, Error> {
+fn parse_form_answer(
+    answer: &Map<String, Value>,
+    wrong: impl Fn(&str) -> Error,
+) -> Result<FormAnswer, Error> {
     let values = match answer.get("values") {
         None | Some(Value::Null) => Map::new(),
         Some(Value::Object(values)) => values.clone(),

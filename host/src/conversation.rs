@@ -119,7 +119,9 @@ pub fn start(
             == session.restored.state.environment_options
             && start::has_own_container(runtime, &environment_options);
         if session.has_new_container {
-            report::print_remark("the session continues in a new container, because its own is gone");
+            report::print_remark(
+                "the session continues in a new container, because its own is gone",
+            );
         }
     }
     let asker = match watch.asker.channel() {

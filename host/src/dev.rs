@@ -108,7 +108,10 @@ impl DevelopmentRun {
         // Trusted first, so that a running chat never opens the new file in a worker.
         let installed = install::install(&source, &folder).map_err(installing::install_failure)?;
         let offered = plugin::describe_offer(source.manifest(), &description);
-        report::print_line(&format!("installed `{name}` {}: {offered}", source.manifest().version))?;
+        report::print_line(&format!(
+            "installed `{name}` {}: {offered}",
+            source.manifest().version
+        ))?;
         report::print_line(&format!("  {}", installed.path.display()))?;
         for line in unusable {
             report::print_line(&format!("  cannot be used: {}", visible::visible_name(&line)))?;
@@ -169,8 +172,10 @@ impl DevelopmentRun {
         if !terminal::can_choose() {
             return Err(refused("no user can be asked whether the builds are trusted"));
         }
-        let title =
-            format!("Run each build of `{}` from this folder inside jaato?", visible::visible_name(name));
+        let title = format!(
+            "Run each build of `{}` from this folder inside jaato?",
+            visible::visible_name(name)
+        );
         let folder = self.folder.path().display().to_string();
         let allows = |name: &String| format!("it may {} ({name})", grant::describe_grant(name));
         let notes = std::iter::once(visible::visible_name(&folder).into_owned());

@@ -280,7 +280,10 @@ mod tests {
     #[test]
     fn carriage_returns_are_shown_where_they_differ() {
         let same = sample_change(vec![hunk(1, 1, "-a\r|+b\r")]);
-        assert_eq!(change_heading(&same, ChangeTense::Made), "changed a.txt (+1 -1, lines end in CRLF)");
+        assert_eq!(
+            change_heading(&same, ChangeTense::Made),
+            "changed a.txt (+1 -1, lines end in CRLF)"
+        );
         assert_eq!(change_lines(&same)[0].1, "1 - a");
         let other = sample_change(vec![hunk(1, 1, "-a\r|+a")]);
         assert_eq!(change_heading(&other, ChangeTense::Made), "changed a.txt (+1 -1)");

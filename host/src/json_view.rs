@@ -26,7 +26,10 @@ pub fn draw_object(content: &Map<String, Value>, columns: usize) -> Vec<String> 
 }
 
 fn draw_fields(content: &Map<String, Value>, columns: usize) -> Vec<String> {
-    content.iter().flat_map(|(name, value)| draw_entry(&readable_name(name), value, columns)).collect()
+    content
+        .iter()
+        .flat_map(|(name, value)| draw_entry(&readable_name(name), value, columns))
+        .collect()
 }
 
 /// Returns a name as users read it: `messages_removed` is a program's form.
@@ -49,7 +52,10 @@ fn draw_entry(name: &str, value: &Value, columns: usize) -> Vec<String> {
         Value::Array(items) => draw_list(items, room),
         Value::String(text) => {
             let lines = visible::visible_text(text);
-            lines.lines().flat_map(|line| columns::wrap_lines(line, room.saturating_sub(1))).collect()
+            lines
+                .lines()
+                .flat_map(|line| columns::wrap_lines(line, room.saturating_sub(1)))
+                .collect()
         }
         Value::Null | Value::Bool(_) | Value::Number(_) => Vec::new(),
     };

@@ -99,7 +99,10 @@ pub fn print(runtime: &Runtime, name: &str) -> CommandResult {
     report::print_line(&format!("{} {}", manifest.name, visible::visible_name(&manifest.version)))?;
     report::print_line(&format!("  file        {}", visible::visible_name(&plugin_path(entry))))?;
     report::print_line(&format!("  from        {}", entry.candidate.place))?;
-    report::print_line(&format!("  plugin-api  {} (this host speaks {API_VERSION})", manifest.api))?;
+    report::print_line(&format!(
+        "  plugin-api  {} (this host speaks {API_VERSION})",
+        manifest.api
+    ))?;
     report::print_line(&format!("  trusted     {}", trust_text(entry)))?;
     report::print_line(&format!("  runs        {}", run_location(runtime, entry)))?;
     if let Some(command) = trust_command(entry) {
@@ -118,7 +121,10 @@ pub fn print(runtime: &Runtime, name: &str) -> CommandResult {
     }
     let Some(description) = entry.description() else { return Ok(Exit::Done) };
     for tool in &description.tools {
-        report::print_line(&format!("  tool        {}", visible::visible_name(tool.name.as_str())))?;
+        report::print_line(&format!(
+            "  tool        {}",
+            visible::visible_name(tool.name.as_str())
+        ))?;
     }
     for OfferedFacet { kind, name, title } in others_of(manifest, description) {
         report::print_line(format!("  {kind:<11} {name} {title}").trim_end())?;
@@ -171,7 +177,10 @@ pub fn trust(global: GlobalArgs, file: &Path, sha256: &str) -> CommandResult {
     TrustStore::in_folder(data)
         .trust_plugin(&has, manifest.name.as_str(), &file, SystemTime::now())
         .map_err(workspace_trust::trust_failure)?;
-    report::print_sentence(&format!("plugin `{}` is trusted with this content: {has}", manifest.name))?;
+    report::print_sentence(&format!(
+        "plugin `{}` is trusted with this content: {has}",
+        manifest.name
+    ))?;
     grant::carry_over(data, manifest.name.as_str(), &has)?;
     Ok(Exit::Done)
 }

@@ -34,7 +34,10 @@ pub async fn reload(global: GlobalArgs, name: Option<&str>) -> CommandResult {
             // a failure.
             (Ok(entry), Some((why, _))) if is_left_out(entry) => {
                 let manifest = &entry.candidate.manifest;
-                report::print_line(&format!("{} {}: left out, {why}", manifest.name, manifest.version))?;
+                report::print_line(&format!(
+                    "{} {}: left out, {why}",
+                    manifest.name, manifest.version
+                ))?;
             }
             (Ok(entry), Some((why, hint))) => {
                 let name = &entry.candidate.manifest.name;

@@ -19,7 +19,8 @@ pub fn print_failure(failure: &CommandFailure) {
 
 /// Formats an error and its hint.
 pub fn format_error(message: &str, hint: Option<&str>) -> Text {
-    let hint = hint.map(|hint| format!("\nhint: {}", indent_further_lines(hint))).unwrap_or_default();
+    let hint =
+        hint.map(|hint| format!("\nhint: {}", indent_further_lines(hint))).unwrap_or_default();
     format_headed_text(Look::Red, "error:", &format!(" {}{hint}", indent_further_lines(message)))
 }
 
@@ -118,7 +119,7 @@ pub fn print_line(text: &str) -> Result<(), CommandFailure> {
     check_write(terminal::print(&format!("{text}\n")))
 }
 
-/// Prints sentences like [`line`]. On a terminal, long lines are broken between words.
+/// Prints sentences like [`print_line`]. On a terminal, long lines are broken between words.
 pub fn print_sentence(text: &str) -> Result<(), CommandFailure> {
     match terminal::output_is_terminal() {
         true => print_line(&columns::wrap_prose(text, terminal::size_of(Channel::Output).1)),
@@ -128,8 +129,9 @@ pub fn print_sentence(text: &str) -> Result<(), CommandFailure> {
 
 fn check_write(written: io::Result<()>) -> Result<(), CommandFailure> {
     // A closed reader (`| head -1`) is not a failure to report.
-    written
-        .map_err(|error| output_failure(error).unwrap_or_else(|| CommandFailure::new(Exit::Failed, "")))
+    written.map_err(|error| {
+        output_failure(error).unwrap_or_else(|| CommandFailure::new(Exit::Failed, ""))
+    })
 }
 
 /// Returns the failure for an unwritable standard output. Returns `None` if its reader is closed,

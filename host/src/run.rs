@@ -172,14 +172,18 @@ fn print_prompt(
         let tokens = estimate_tokens(&text);
         total += tokens;
         let name = visible::visible_name(plugin.as_str());
-        report::print_line(&format!("--- with the first message, by {name} (about {tokens} tokens)"))?;
+        report::print_line(&format!(
+            "--- with the first message, by {name} (about {tokens} tokens)"
+        ))?;
         report::print_line(&text)?;
     }
     for HookPromptAddition { plugin, text, tokens, is_cut } in additions {
         total += tokens;
         let cut = if *is_cut { ", cut" } else { "" };
         let name = visible::visible_name(plugin.name.as_str());
-        report::print_line(&format!("--- before the task, by {name} (about {tokens} tokens{cut})"))?;
+        report::print_line(&format!(
+            "--- before the task, by {name} (about {tokens} tokens{cut})"
+        ))?;
         report::print_line(text)?;
     }
     report::print_line(&format!("--- in all about {total} tokens before the task"))?;

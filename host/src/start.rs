@@ -172,7 +172,8 @@ pub fn workspace_line(setup: &Setup) -> Option<String> {
 }
 
 fn join_names(names: &[String]) -> String {
-    let quoted: Vec<_> = names.iter().map(|name| format!("`{}`", visible::visible_name(name))).collect();
+    let quoted: Vec<_> =
+        names.iter().map(|name| format!("`{}`", visible::visible_name(name))).collect();
     first_few(&quoted).join(", ")
 }
 

@@ -26,7 +26,9 @@ pub fn tasks(session: &SessionHandle, words: &str) -> Result<Exit, Error> {
         ["stop", id] => stop_task(session, id),
         _ => {
             let text = format!("unknown: `/tasks {}`", words.join(" "));
-            report::print_failure(&CommandFailure::new(Exit::Usage, text).hint(slash::hint("tasks")));
+            report::print_failure(
+                &CommandFailure::new(Exit::Usage, text).hint(slash::hint("tasks")),
+            );
             Ok(Exit::Usage)
         }
     }
@@ -66,7 +68,10 @@ fn stop_task(session: &SessionHandle, id: &str) -> Result<Exit, Error> {
     for task in meant {
         // A task that has just ended on its own is fine, too.
         let _ = session.cancel_task(&task.facts.task_id);
-        report::print_remark(&format!("{} is ended", exact_line(&task.facts.task_id, TASK_COLUMNS)));
+        report::print_remark(&format!(
+            "{} is ended",
+            exact_line(&task.facts.task_id, TASK_COLUMNS)
+        ));
     }
     Ok(Exit::Done)
 }

@@ -45,7 +45,9 @@ pub fn trust_workspace(global: GlobalArgs, no_variables: bool) -> CommandResult 
         ))?;
         return Ok(Exit::Done);
     }
-    report::print_line(&format!("workspace `{root}` is trusted with the current state of these files:"))?;
+    report::print_line(&format!(
+        "workspace `{root}` is trusted with the current state of these files:"
+    ))?;
     for name in seen.names() {
         report::print_line(&format!("  {}", visible::visible_name(name)))?;
     }

@@ -217,7 +217,8 @@ mod tests {
     #[test]
     fn missing_source_file_is_an_error_and_leaves_no_files() {
         let house = House::new();
-        let error = gather_plugins(&[house.folder.path().join("no.so")], &house.dest()).unwrap_err();
+        let error =
+            gather_plugins(&[house.folder.path().join("no.so")], &house.dest()).unwrap_err();
         assert!(error.to_string().starts_with("copying `"), "{error}");
         assert_eq!(house.names(), Vec::<String>::new());
     }

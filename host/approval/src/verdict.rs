@@ -188,7 +188,8 @@ impl CallVerdict {
     pub(crate) fn denied_not_offered(facts: &PolicyCall<'_>, channel: &str) -> Self {
         let why = "the prompt does not offer this answer";
         let text = format!("the call to `{}` is denied: {why}", facts.tool);
-        Self::deny_call(text, USER_NOT_OFFERED, None, Some(why.to_owned())).with_answer(channel, None)
+        Self::deny_call(text, USER_NOT_OFFERED, None, Some(why.to_owned()))
+            .with_answer(channel, None)
     }
 
     pub(crate) fn denied_by_guard(plugin: &PluginName, error: Error) -> Self {

@@ -77,7 +77,12 @@ mod tests {
     #[track_caller]
     fn check(line: &str, expected: Option<&str>) {
         let analysis = analyse(&CommandLine::Shell(line.to_owned()));
-        assert_eq!(command_warning(&analysis).as_deref(), expected, "{line}: {:?}", analysis.doubts);
+        assert_eq!(
+            command_warning(&analysis).as_deref(),
+            expected,
+            "{line}: {:?}",
+            analysis.doubts
+        );
     }
 
     #[test]

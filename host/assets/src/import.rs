@@ -12,7 +12,7 @@ use crate::event::ProgressMeter;
 use crate::lock::AssetLock;
 use crate::remembered::DigestRecord;
 use crate::store::{AssetPaths, VerifiedAsset, create_folder, remove_file};
-use crate::{AssetError, AssetEvent, AssetReporter, AssetStore, digest, gguf, free_space};
+use crate::{AssetError, AssetEvent, AssetReporter, AssetStore, digest, free_space, gguf};
 
 /// The requirement on an imported file.
 enum ImportRequirement<'a> {

@@ -335,8 +335,10 @@ impl<'a> ConfigLayers<'a> {
         for name in key.variables {
             for layer in &self.variables {
                 let Some((text, origin)) = layer.values.get(name) else { continue };
-                let given =
-                    key.in_seconds.filter(|seconds| seconds == name).map(|_| seconds_to_milliseconds(text));
+                let given = key
+                    .in_seconds
+                    .filter(|seconds| seconds == name)
+                    .map(|_| seconds_to_milliseconds(text));
                 // A value that is not a number of seconds is reported as written.
                 let read = given.as_deref().unwrap_or(text);
                 match T::of_text(read, self.bases(self.working_directory)) {

@@ -22,7 +22,8 @@ fn name_similarity(name: &str, candidate: &str) -> f64 {
     let whole = strsim::normalized_damerau_levenshtein(&name, &candidate);
     // Slightly less than the whole name, so that `tools.disabled` beats `plugins.disabled` for
     // `tool.disabled`.
-    let part = strsim::normalized_damerau_levenshtein(last_segment(&name), last_segment(&candidate)) * 0.9;
+    let part =
+        strsim::normalized_damerau_levenshtein(last_segment(&name), last_segment(&candidate)) * 0.9;
     whole.max(part)
 }
 

@@ -54,7 +54,8 @@ pub(crate) async fn request_user_token(
     client: &Client,
     user: &AuthorizedUser,
 ) -> Result<MintedToken, Error> {
-    let mut form = Url::parse("https://form.invalid").map_err(|error| unusable_file_error(&error))?;
+    let mut form =
+        Url::parse("https://form.invalid").map_err(|error| unusable_file_error(&error))?;
     form.query_pairs_mut()
         .append_pair("grant_type", "refresh_token")
         .append_pair("client_id", &user.client_id)
@@ -81,8 +82,8 @@ pub(crate) async fn request_impersonated_token(
         access_token: String,
     }
     let mut request = start_post(&account.service_account_impersonation_url)?;
-    let mut bearer =
-        HeaderValue::from_str(&format!("Bearer {own}")).map_err(|error| unusable_file_error(&error))?;
+    let mut bearer = HeaderValue::from_str(&format!("Bearer {own}"))
+        .map_err(|error| unusable_file_error(&error))?;
     bearer.set_sensitive(true);
     request.headers.insert("authorization", bearer);
     request.headers.insert("content-type", HeaderValue::from_static("application/json"));
@@ -94,7 +95,8 @@ pub(crate) async fn request_impersonated_token(
 }
 
 fn start_post(url: &str) -> Result<OutgoingRequest, Error> {
-    let mut request = OutgoingRequest::new(Method::POST, url).map_err(|error| unusable_file_error(&error))?;
+    let mut request =
+        OutgoingRequest::new(Method::POST, url).map_err(|error| unusable_file_error(&error))?;
     if request.url.scheme() != "https" && !is_loopback(&request.url) {
         return Err(unusable_file_error(&"it names a server without encryption"));
     }
@@ -187,7 +189,10 @@ mod tests {
 
     #[test]
     fn token_url_must_be_https_or_loopback() {
-        assert!(start_post("https://h.example/token").is_ok() && start_post("http://127.0.0.1:1/t").is_ok());
+        assert!(
+            start_post("https://h.example/token").is_ok()
+                && start_post("http://127.0.0.1:1/t").is_ok()
+        );
         for url in ["http://h.example/token", "http://127.0.0.1.h.example/t", "file:///etc"] {
             assert_eq!(start_post(url).unwrap_err().kind, ErrorKind::Configuration, "{url}");
         }

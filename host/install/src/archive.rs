@@ -100,7 +100,7 @@ fn unpack_tar(stream: impl Read, folder: &Path) -> io::Result<()> {
                     Some(name) => name,
                     None => entry.header().path()?.into_owned(),
                 };
-                if let Some(path) = plain(&named) {
+                if let Some(path) = plain_path(&named) {
                     unpack_file(&mut entry, &path, folder, &mut folders)?;
                 }
             }

@@ -59,7 +59,9 @@ pub fn find_conflicts(
     });
     match displaced {
         Some(conflict) => Err(conflict),
-        None => Ok(entry.map(|entry| unusable(entry, registry, &after)).unwrap_or_default()),
+        None => {
+            Ok(entry.map(|entry| list_unusable_parts(entry, registry, &after)).unwrap_or_default())
+        }
     }
 }
 

@@ -8,7 +8,7 @@ use abi_stable::sabi_types::VersionNumber;
 use abi_stable::std_types::{RResult, RVec};
 use jaato_plugin_api::abi::{FactoryBox, LogBox, PluginModuleRef};
 use jaato_plugin_api::{EXPORT_NAME, EXPORT_NAME_C1, c1};
-use jaato_plugin_engine::{Culprit, running_plugin, run_plugin_code};
+use jaato_plugin_engine::{Culprit, run_plugin_code, running_plugin};
 use jaato_types::{Description, Error, ErrorKind, Frame, Manifest, ManifestError};
 use parking_lot::Mutex;
 

@@ -2,7 +2,7 @@
 
 use jaato_types::touches::ToolCallTargets;
 
-use crate::coverage::{pattern_covers, covers_whole};
+use crate::coverage::{covers_whole, pattern_covers};
 use crate::decide::deciding_rule;
 use crate::facts::PolicyFacts;
 use crate::matching::{RuleMatch, match_rule};

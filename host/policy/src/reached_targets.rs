@@ -22,7 +22,8 @@ pub(crate) fn match_path(wanted: &PathPattern, facts: &PolicyFacts<'_>) -> RuleM
         return RuleMatch::Yes(Some(format!("`{}`", path.display())));
     }
     let names = facts.shell_paths.iter();
-    let in_line = names.fold(RuleMatch::No, |so_far, name| so_far.or_match(|| wanted.match_name(name)));
+    let in_line =
+        names.fold(RuleMatch::No, |so_far, name| so_far.or_match(|| wanted.match_name(name)));
     in_line.or_match(|| match_unclear(facts)).or_match(|| wanted.match_undeclared(facts))
 }
 

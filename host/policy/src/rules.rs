@@ -165,7 +165,9 @@ impl SessionRule {
     /// Returns true if it allows a call, whose tool must have the same definition as when the user
     /// answered.
     fn allows(&self, facts: &PolicyFacts<'_>) -> bool {
-        self.decision.can_run() && self.definition == facts.call.definition && self.covers_call(facts)
+        self.decision.can_run()
+            && self.definition == facts.call.definition
+            && self.covers_call(facts)
     }
 
     /// Returns the place in which the user answered.

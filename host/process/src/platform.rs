@@ -4,18 +4,18 @@
 //! There, a command's process group is ended but not what left it, and the loops poll every
 //! [`POLL_MS_WITHOUT_SIGNALS`] milliseconds.
 
-#[cfg(not(target_os = "linux"))]
-mod without_proc;
 #[cfg(target_os = "linux")]
 mod linux;
-
 #[cfg(not(target_os = "linux"))]
-pub(crate) use without_proc::{
-    list_children, children_named, marked_children, name_if_alive, parent_pid, with_descendants,
-};
+mod without_proc;
+
 #[cfg(target_os = "linux")]
 pub(crate) use linux::{
-    list_children, children_named, marked_children, name_if_alive, parent_pid, with_descendants,
+    children_named, list_children, marked_children, name_if_alive, parent_pid, with_descendants,
+};
+#[cfg(not(target_os = "linux"))]
+pub(crate) use without_proc::{
+    children_named, list_children, marked_children, name_if_alive, parent_pid, with_descendants,
 };
 
 use std::io::{self, IoSlice, IoSliceMut};

@@ -107,7 +107,11 @@ pub fn keep_usable(description: &mut Description, check: SchemaCheck) -> Vec<Des
     if let Some(environment) = &description.environment
         && let Some(why) = why_no_name(&environment.name)
     {
-        left_out.push(DescriptionOmission::for_unusable_name("environment", &environment.name, why));
+        left_out.push(DescriptionOmission::for_unusable_name(
+            "environment",
+            &environment.name,
+            why,
+        ));
         description.environment = None;
     }
     let instructions = description.instructions.as_deref().unwrap_or_default();

@@ -204,7 +204,8 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let cache = folder.path().join("not/there/models.json");
         let (plugin, model) = (PluginName::from("provider-x"), ModelId::from("x/y"));
-        let key_at = |url: &str| cache_key(&plugin, &model, &json!({ "base_url": url, "k": "secret" }));
+        let key_at =
+            |url: &str| cache_key(&plugin, &model, &json!({ "base_url": url, "k": "secret" }));
         let accepts = Some(vec!["image/png".to_owned()]);
         let price = Some(Price { input: 1.0, output: 2.5, ..Price::default() });
         let told =

@@ -36,8 +36,9 @@ pub fn collect_prompt_parts(
         Some(workspace) => agents_files(setup, workspace)?,
         None => Vec::new(),
     };
-    let plugins =
-        editing_instructions(registry, tools).into_iter().chain(plugin_instructions(registry, tools));
+    let plugins = editing_instructions(registry, tools)
+        .into_iter()
+        .chain(plugin_instructions(registry, tools));
     Ok(PromptParts { user_file, agents_files, plugins: plugins.collect(), system })
 }
 

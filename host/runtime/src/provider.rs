@@ -12,9 +12,9 @@ use jaato_types::{
     SessionId,
 };
 
-use crate::model_queries;
-use crate::large_requests;
 use crate::host::RuntimeHost;
+use crate::large_requests;
+use crate::model_queries;
 
 /// The provider of one session.
 pub struct PluginProvider {

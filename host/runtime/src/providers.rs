@@ -9,8 +9,8 @@ use jaato_registry::PluginStatus;
 use jaato_services::KeyInfo;
 use jaato_types::{Error, ErrorKind, ModelId, ModelInfo, PluginName};
 
-use crate::model_queries;
 use crate::host::RuntimeHost;
+use crate::model_queries;
 use crate::runtime::Runtime;
 
 /// A provider as the user configured it.

@@ -23,12 +23,12 @@ use jaato_types::{Asset, Error, ErrorKind, ModelId, ModelInfo, PluginName, Sessi
 use parking_lot::Mutex;
 use serde_json::Map;
 
-use crate::model_queries;
 use crate::gate::{call_place, expand_in, is_plain_in};
 use crate::gc;
 use crate::host::RuntimeHost;
 use crate::ledger::ledger_of;
 use crate::maker::HostSessionMaker;
+use crate::model_queries;
 use crate::program::ProgramParts;
 use crate::prompt::notes_on_files;
 

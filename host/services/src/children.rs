@@ -131,7 +131,7 @@ impl ChildSessions {
     /// # Errors
     /// `not_found`.
     pub fn follow_events(&self, number: u64) -> Result<mpsc::Receiver<EventEnvelope>> {
-        self.with_child(number, |child| Ok(child.followers.follow()))
+        self.with_child(number, |child| Ok(child.followers.subscribe()))
     }
 
     /// Cancels a child's running turn.

@@ -258,7 +258,7 @@ fn given_base_url(
 }
 
 /// Lists the plugin settings from variables for display, which `jaato config show` adds to those
-/// from files. [`problems`] reports those that cannot be parsed.
+/// from files. [`list_problems`] reports those that cannot be parsed.
 pub fn given_entries(
     registry: &Registry,
     config: &Config,
@@ -309,7 +309,7 @@ pub fn list_problems(
     variables: &EnvironmentVariables,
 ) -> Vec<SettingProblem> {
     let slips = unknown_plugin_names(registry, config).into_iter();
-    let mut problems: Vec<SettingProblem> = slips.map(SettingProblem::note).collect();
+    let mut problems: Vec<SettingProblem> = slips.map(SettingProblem::from_note).collect();
     for name in config.provider_settings.keys() {
         let section = SettingsSection::Provider(name.as_str().into());
         match named_plugin(registry, config, name) {
@@ -370,7 +370,7 @@ fn section_problems(
     let Some((settings, told)) = allowed_settings(entry, section, description, config) else {
         return Vec::new();
     };
-    let mut told: Vec<SettingProblem> = told.into_iter().map(SettingProblem::note).collect();
+    let mut told: Vec<SettingProblem> = told.into_iter().map(SettingProblem::from_note).collect();
     let specs = &description.credentials;
     let preset = section.preset(config, description);
     let settings = Some(&settings);

@@ -99,7 +99,8 @@ pub(crate) async fn exchange(
         if !pace.wait(limits.request_interval_ms, &*ports.clock, cancel).await {
             return RequestOutcome::Cancelled { partial: Vec::new() };
         }
-        let (result, seen) = attempt_request(request, (provider, ports), emitter, limits, cancel).await;
+        let (result, seen) =
+            attempt_request(request, (provider, ports), emitter, limits, cancel).await;
         let error = match result {
             AttemptOutcome::Complete(completion) => {
                 // The server itself enforces a longer wait, and it may have capacity sooner.

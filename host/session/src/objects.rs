@@ -179,7 +179,11 @@ impl SharedObjects {
 /// Returns all of the host's own tools, for lists. Each is in requests only while there is
 /// something to find or to look at.
 pub fn own_tools() -> Vec<ToolSpec> {
-    introspection::introspection_tools().into_iter().chain([view_tool()]).map(KnownTool::into_spec).collect()
+    introspection::introspection_tools()
+        .into_iter()
+        .chain([view_tool()])
+        .map(KnownTool::into_spec)
+        .collect()
 }
 
 /// Creates the tool.

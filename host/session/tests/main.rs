@@ -1,6 +1,7 @@
 //! Whole sessions with a scripted provider, tools and user.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
+mod accepted_media;
 mod asking;
 mod calls;
 mod cancel;
@@ -21,14 +22,13 @@ mod hooks_of_sessions;
 mod introspection;
 mod model_change;
 mod objects;
-mod user_forms;
 mod plan_mode;
 mod random;
 mod random_turns;
 mod renewal;
 mod same_gate;
-mod accepted_media;
 mod silence;
 mod streamed;
 mod tasks;
 mod turn;
+mod user_forms;

@@ -22,7 +22,11 @@ const NAME_CHARS: usize = 64;
 ///
 /// # Errors
 /// If the disk refuses.
-pub fn store_content(disk: &Disk, folder: &Path, content: &[u8]) -> Result<String, SessionStoreError> {
+pub fn store_content(
+    disk: &Disk,
+    folder: &Path,
+    content: &[u8],
+) -> Result<String, SessionStoreError> {
     let name = content_digest(content);
     let path = folder.join(&name);
     let has_length = |found: fs::Metadata| found.len() == content.len() as u64;

@@ -107,7 +107,11 @@ impl SessionStore {
         let header = (*begun_ms, header_record(id, workspace, None));
         let records = [header].into_iter().chain(records);
         let stored = |(seq, (at_ms, record))| StoredRecord { seq, at_ms, epoch: 0, record };
-        self.create_in_place(id, (0..).zip(records).map(stored), NewAttachments::Contents(attachments))
+        self.create_in_place(
+            id,
+            (0..).zip(records).map(stored),
+            NewAttachments::Contents(attachments),
+        )
     }
 
     /// Lists the session and those of which it is a copy, of a copy, and so on. Each comes with the

@@ -90,9 +90,10 @@ fn flatten_below(value: &Value, levels: usize) -> Value {
     match value {
         Value::Array(_) | Value::Object(_) if levels == 0 => Value::String(value.to_string()),
         Value::Array(items) => items.iter().map(|item| flatten_below(item, levels - 1)).collect(),
-        Value::Object(fields) => {
-            fields.iter().map(|(key, field)| (key.clone(), flatten_below(field, levels - 1))).collect()
-        }
+        Value::Object(fields) => fields
+            .iter()
+            .map(|(key, field)| (key.clone(), flatten_below(field, levels - 1)))
+            .collect(),
         other => other.clone(),
     }
 }

@@ -204,7 +204,9 @@ impl SessionWriter {
 }
 
 /// Returns a function that converts the error of a record for a session.
-pub(crate) fn unwritable_record_error(id: &str) -> impl FnOnce(UnwritableRecord) -> SessionStoreError {
+pub(crate) fn unwritable_record_error(
+    id: &str,
+) -> impl FnOnce(UnwritableRecord) -> SessionStoreError {
     let id = id.to_owned();
     move |why| SessionStoreError::Unwritable { id, why }
 }

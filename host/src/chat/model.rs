@@ -27,7 +27,10 @@ pub async fn change(
 ) -> Result<Exit, CommandFailure> {
     if name.is_empty() {
         let model = session.facts().model;
-        report::print_remark(&format!("{}; `/model NAME` changes it", visible::visible_name(&model)));
+        report::print_remark(&format!(
+            "{}; `/model NAME` changes it",
+            visible::visible_name(&model)
+        ));
         return Ok(Exit::Done);
     }
     runtime.change_model(session, name, &args.request.options()?)?;

@@ -240,7 +240,8 @@ impl<'a> Meanwhile<'a> {
 
     async fn print_line(&self, what: &str, line: &str) {
         let room = size().1.saturating_sub(SAID_COLUMNS).max(SAID_COLUMNS);
-        self.aside(|| report::print_remark(&format!("{what}{}", exact_line(line.trim(), room)))).await;
+        self.aside(|| report::print_remark(&format!("{what}{}", exact_line(line.trim(), room))))
+            .await;
     }
 }
 

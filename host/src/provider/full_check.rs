@@ -644,6 +644,8 @@ impl<'a> ProviderChecks<'a> {
         };
         let version = env!("CARGO_PKG_VERSION");
         let (model, plugin, tokens) = (self.model, &provider.plugin, self.tokens);
-        report::print_sentence(&format!("jaato {version}, {plugin}, {model}: {tokens} tokens, {cost}"))
+        report::print_sentence(&format!(
+            "jaato {version}, {plugin}, {model}: {tokens} tokens, {cost}"
+        ))
     }
 }

@@ -11,7 +11,7 @@ use jaato_runtime::{Runtime, SessionOptions, visible};
 use serde_json::json;
 
 use super::conversation::SavedConversation;
-use super::{Sessions, store_failure, report_problems, resume};
+use super::{Sessions, report_problems, resume, store_failure};
 use crate::args::{GlobalArgs, OutputForm};
 use crate::exit::{CommandFailure, CommandResult, Exit};
 use crate::signals::cancel_on_signals;

@@ -12,7 +12,7 @@ use jaato_runtime::sessions::{
 use jaato_runtime::types::{Part, SessionId};
 
 use super::conversation::SavedConversation;
-use super::{Sessions, store_failure, show};
+use super::{Sessions, show, store_failure};
 use crate::args::GlobalArgs;
 use crate::exit::{CommandFailure, CommandResult, Exit};
 use crate::report;
@@ -55,7 +55,9 @@ pub fn export(
     let id = sessions.find(text)?;
     match file {
         Some(file) => write_file(&sessions, &id, form, file)?,
-        None => print_document(&export_document(&sessions, &id, form.unwrap_or(ExportForm::Markdown))?)?,
+        None => {
+            print_document(&export_document(&sessions, &id, form.unwrap_or(ExportForm::Markdown))?)?
+        }
     }
     Ok(Exit::Done)
 }

@@ -8,7 +8,7 @@ use serde_json::json;
 use tokio::time::MissedTickBehavior;
 
 use super::conversation::{NumberedEntry, SavedConversation, to_json};
-use super::{Sessions, store_failure, show};
+use super::{Sessions, show, store_failure};
 use crate::args::{GlobalArgs, OutputForm};
 use crate::exit::{CommandFailure, CommandResult, Exit};
 use crate::report;
@@ -97,9 +97,9 @@ impl FollowedSession {
         let Some(number) = gone.filter_map(|entry| entry.number).min() else { return Ok(()) };
         match self.output {
             OutputForm::Json => report::json_line(&json!({ "rewound_to": number })),
-            OutputForm::Text => {
-                report::print_line(&format!("\nmessage {number} and everything after it were taken back"))
-            }
+            OutputForm::Text => report::print_line(&format!(
+                "\nmessage {number} and everything after it were taken back"
+            )),
         }
     }
 

@@ -133,7 +133,9 @@ fn print_found_sessions(found: &[FoundSession]) -> CommandResult {
     };
     let rows: Vec<_> = found.iter().map(row).collect();
     report::print_table(&["program", "id", "changed", "title", "workspace"], &rows)?;
-    report::print_remark("`jaato session import ID` imports one, `--from PROGRAM` all of a program");
+    report::print_remark(
+        "`jaato session import ID` imports one, `--from PROGRAM` all of a program",
+    );
     Ok(Exit::Done)
 }
 
@@ -148,7 +150,8 @@ fn named_file(text: &str, from: Option<ImportSource>) -> Result<SessionFile, Com
     let path = Path::new(text);
     if path.exists() {
         let source = from.or_else(|| detect(path)).ok_or_else(|| {
-            let text = format!("`{}` is not a session of a known program", visible::visible_name(text));
+            let text =
+                format!("`{}` is not a session of a known program", visible::visible_name(text));
             CommandFailure::new(Exit::Failed, text).hint("name its program with `--from`")
         })?;
         return Ok(SessionFile { source, path: path.to_owned(), id: None });

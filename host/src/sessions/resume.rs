@@ -49,7 +49,10 @@ impl SessionChoice {
 ///
 /// # Errors
 /// If there is no such session, or the user chooses none.
-pub async fn choose_session(setup: &Setup, args: &SavingArgs) -> Result<SessionChoice, CommandFailure> {
+pub async fn choose_session(
+    setup: &Setup,
+    args: &SavingArgs,
+) -> Result<SessionChoice, CommandFailure> {
     match &args.resume {
         Some(Some(id)) if !id.is_empty() => {
             Sessions::from_setup(setup)?.find(id).map(SessionChoice::Saved)
@@ -122,7 +125,9 @@ pub fn return_to_place(
     let is_chosen = args.names_environment();
     if !is_chosen && !environment.is_empty() && environment != setup.config.environment {
         let named = visible::visible_name(&environment);
-        report::print_remark(&format!("the session continues in environment `{named}`, where it ran"));
+        report::print_remark(&format!(
+            "the session continues in environment `{named}`, where it ran"
+        ));
         arguments.overrides.environment = Some(environment);
     }
     let is_own = reader.header().workspace == sessions.workspace;
@@ -132,8 +137,11 @@ pub fn return_to_place(
         let path = workspace.root().join(&folder).canonicalize().unwrap_or_default();
         let is_inside = path.is_dir() && path.starts_with(workspace.root());
         if is_inside && path != workspace.working_directory() {
-            let shown = visible::visible_name(if folder.is_empty() { "." } else { &folder }).into_owned();
-            report::print_remark(&format!("the session works in folder `{shown}` of the workspace"));
+            let shown =
+                visible::visible_name(if folder.is_empty() { "." } else { &folder }).into_owned();
+            report::print_remark(&format!(
+                "the session works in folder `{shown}` of the workspace"
+            ));
             keep_paths(arguments, workspace.working_directory());
             arguments.folder = Some(path);
         }
@@ -170,9 +178,12 @@ pub fn open(
             Err(_) => Saving::Off,
         }),
         SessionChoice::Saved(id) => {
-            let mut opened =
-                OpenSession::open(Sessions::from_runtime(runtime)?.store, id, args.saving.take_over)
-                    .map_err(store_failure)?;
+            let mut opened = OpenSession::open(
+                Sessions::from_runtime(runtime)?.store,
+                id,
+                args.saving.take_over,
+            )
+            .map_err(store_failure)?;
             if model.is_some() || args.model.is_some() {
                 // It comes before the model that answered last.
                 opened.model = model.map(str::to_owned);
@@ -240,7 +251,8 @@ impl NextSession {
         };
         let number = number.parse().map_err(|_| usage_failure("rewind"))?;
         let id = saved_id(session)?;
-        let prompt = Sessions::from_runtime(runtime)?.store.prompt(&id, number).map_err(store_failure)?;
+        let prompt =
+            Sessions::from_runtime(runtime)?.store.prompt(&id, number).map_err(store_failure)?;
         if files {
             undo_since(runtime, session, &id, &prompt, cancel).await?;
         }
@@ -476,7 +488,10 @@ pub fn show_end(session: &Session) {
 /// Says how to come back to a session that is saved.
 pub fn tell_how_to_continue(session: &Session) {
     if session.is_saved() && !session.history().entries().is_empty() {
-        report::print_remark(&format!("`jaato chat --resume {}` continues this session", session.id()));
+        report::print_remark(&format!(
+            "`jaato chat --resume {}` continues this session",
+            session.id()
+        ));
     }
 }
 

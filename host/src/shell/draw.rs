@@ -50,8 +50,9 @@ impl DrawnScreen {
         }
         let height = room.rows.saturating_sub(1);
         let (top, left) = top_left_cell(room, frame.cursor);
-        let mut lines: Vec<String> =
-            (0..height).map(|row| format_row(frame.screen, top + row, left, room.columns)).collect();
+        let mut lines: Vec<String> = (0..height)
+            .map(|row| format_row(frame.screen, top + row, left, room.columns))
+            .collect();
         lines.push(status_line(frame.status, room.columns));
         for (at, line) in lines.iter().enumerate() {
             if self.lines.get(at) != Some(line) {

@@ -20,7 +20,7 @@ use super::agents::{Agents, Shown};
 use super::calls::{Calls, Ended, ShownEffect};
 use super::plan::Plans;
 use super::result::{self, Ending, Fit};
-use crate::columns::{wrap_prose, wrap_lines};
+use crate::columns::{wrap_lines, wrap_prose};
 use crate::diff::{self, ChangeTense};
 use crate::report;
 use crate::terminal::{self, Answer, Moving, Output, Text, exact_line, one_line};

@@ -15,7 +15,11 @@ const TEMPLATE_TOOL: &str = "template_short";
 const TEMPLATE_INCLUDE: &str = "template-include";
 
 /// Returns every file with its path inside the crate.
-pub(crate) fn template_files(name: &str, kind: TemplateKind, sdk: &SdkSources) -> Vec<(String, String)> {
+pub(crate) fn template_files(
+    name: &str,
+    kind: TemplateKind,
+    sdk: &SdkSources,
+) -> Vec<(String, String)> {
     let fill = |template: &str| fill_template(template, name, kind);
     let source = match kind {
         TemplateKind::Tool => include_str!("../templates/tool.rs"),

@@ -2,6 +2,7 @@
 #![allow(dead_code, unused_imports, unused_macros)]
 
 pub mod answers;
+mod cached_descriptions;
 pub mod cli;
 pub mod command;
 pub mod elf;
@@ -12,7 +13,6 @@ pub mod openai;
 pub mod screen;
 pub mod server;
 pub mod shells;
-mod cached_descriptions;
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};

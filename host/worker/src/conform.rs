@@ -14,7 +14,7 @@ use jaato_plugin_testkit::{FakeHost, PluginUnderTest};
 use jaato_types::{Error, ErrorKind, PluginKind};
 use serde_json::Value;
 
-use crate::{ChildAnswer, answer_main, refusal};
+use crate::{ChildAnswer, answer_main, load_refusal};
 
 /// The arguments before the check's name and the file.
 pub const CONFORM_ARGUMENTS: [&str; 2] = ["plugin-worker", "--conform"];
@@ -42,7 +42,7 @@ pub fn conform_main(check: &str, settings: Option<&Path>, plugin: &Path) -> Exit
 
 fn conform(wanted: &str, settings: Option<&Path>, plugin: &Path) -> Result<Option<String>, Error> {
     let settings = settings.map(read_settings).transpose()?;
-    let opened = PluginLibrary::open(plugin).map_err(|error| refusal(&error))?;
+    let opened = PluginLibrary::open(plugin).map_err(|error| load_refusal(&error))?;
     let manifest = opened.manifest().clone();
     let kinds = manifest.kinds.clone();
     let is_wanted = |group: &str, name: &str| wanted.split_once("::") == Some((group, name));

@@ -94,7 +94,7 @@ async fn handle_messages(link: Arc<WorkerLink>, plugin: StartedPlugin) -> std::i
 }
 
 async fn open(executor: &Executor, file: &Path) -> Result<StartedPlugin, Error> {
-    let opened = PluginLibrary::open(file).map_err(|error| crate::refusal(&error))?;
+    let opened = PluginLibrary::open(file).map_err(|error| crate::load_refusal(&error))?;
     StartedPlugin::start(executor, &opened).await
 }
 
@@ -396,7 +396,7 @@ const LINE_BYTES_MAX: usize = 64 * 1024;
 
 impl EngineObserver for HostLogLink {
     fn log(&self, _plugin: &PluginName, level: u8, text: &str) {
-        self.line(level, text);
+        self.write_line(level, text);
     }
 
     fn misbehaved(&self, report: &MisdeedReport) {
@@ -407,13 +407,13 @@ impl EngineObserver for HostLogLink {
                 self.0.send(Kind::StillBlocked, Flag::Frame, 0, &[], &time.to_le_bytes());
             }
             Misdeed::Blocked { .. } | Misdeed::PollsWithoutEnd | Misdeed::IgnoresCancel { .. } => {
-                self.line(2, &report.to_string());
+                self.write_line(2, &report.to_string());
             }
         }
     }
 
     fn trouble(&self, text: &str) {
-        self.line(1, text);
+        self.write_line(1, text);
     }
 }
 

@@ -17,7 +17,12 @@ pub(crate) struct Waiters {
 impl Waiters {
     /// Keeps the waker for a number, or for a new number. Returns false if `max` wakers are kept
     /// already.
-    pub(crate) fn store_waker(&mut self, number: &mut Option<u64>, waker: &Waker, max: usize) -> bool {
+    pub(crate) fn store_waker(
+        &mut self,
+        number: &mut Option<u64>,
+        waker: &Waker,
+        max: usize,
+    ) -> bool {
         if number.is_none() && self.wakers.len() >= max {
             return false;
         }

@@ -234,7 +234,9 @@ mod tests {
             length(json!(placed.item.metadata)) + objects.sum::<usize>()
         });
         let keys = store.hidden_changes.keys_since(0).map(str::len).sum::<usize>();
-        items.sum::<usize>() + keys + store.hidden.values().map(HiddenValue::size_bytes).sum::<usize>()
+        items.sum::<usize>()
+            + keys
+            + store.hidden.values().map(HiddenValue::size_bytes).sum::<usize>()
     }
 
     #[test]

@@ -297,7 +297,8 @@ mod tests {
             tool: "query",
             reach: if is_trusted { ObjectsAccess::All } else { own },
         };
-        let answer = answer_operation(environment, &asker, operation, &Frame::write(&request).unwrap())?;
+        let answer =
+            answer_operation(environment, &asker, operation, &Frame::write(&request).unwrap())?;
         Ok(Frame::read(&answer).unwrap())
     }
 

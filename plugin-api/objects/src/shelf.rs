@@ -5,7 +5,9 @@ use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
 use serde_json::{Map, Value};
 
-use crate::item::{content_hash, entry_hash, has_same_content, is_same_map, map_hash, object_reference};
+use crate::item::{
+    content_hash, entry_hash, has_same_content, is_same_map, map_hash, object_reference,
+};
 use crate::{EnvironmentItem, ItemFilter, Object, REFERENCE_KEY};
 
 /// The items of one tool.
@@ -109,7 +111,8 @@ impl ToolItems {
     /// Assigns references to objects that replace those of an item. References of the item's own
     /// objects are kept.
     pub(crate) fn with_kept_references(&mut self, at: usize, objects: Vec<Object>) -> Vec<Object> {
-        let known = self.items[at].item.objects.iter().filter_map(object_reference).map(str::to_owned);
+        let known =
+            self.items[at].item.objects.iter().filter_map(object_reference).map(str::to_owned);
         let mut known: HashSet<String> = known.collect();
         let mut placed = Vec::with_capacity(objects.len());
         for object in objects {

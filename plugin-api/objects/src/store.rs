@@ -154,7 +154,8 @@ impl ObjectEnvironment {
         for &at in &matching {
             let placed = self.tools[shelf].with_kept_references(at, objects.clone());
             if references.is_empty() {
-                references = placed.iter().filter_map(object_reference).map(str::to_owned).collect();
+                references =
+                    placed.iter().filter_map(object_reference).map(str::to_owned).collect();
             }
             self.change(shelf, at, revision, |item| item.set(placed, revision));
         }

@@ -33,7 +33,7 @@ const ACCEPT_WHOLE: &str = "application/json, text/event-stream";
 /// The largest list of models, and the largest answer that is not streamed.
 pub const WHOLE_BYTES_MAX: usize = 8 * 1024 * 1024;
 
-/// The options that this module handles. A provider that uses [`serialize_body`] and [`post`] adds
+/// The options that this module handles. A provider that uses [`serialize_body`] and [`start_completion_request`] adds
 /// them to its list of options.
 pub const EXTRA_OPTIONS: [&str; 2] = ["extra_body", "extra_headers"];
 
@@ -63,7 +63,11 @@ impl ExpectedResponse {
 }
 
 /// Starts the request for a completion.
-pub fn start_completion_request(host: &Reporter, url: &str, wanted: &ExpectedResponse) -> HttpRequestBuilder {
+pub fn start_completion_request(
+    host: &Reporter,
+    url: &str,
+    wanted: &ExpectedResponse,
+) -> HttpRequestBuilder {
     let accept = if wanted.streams { ACCEPT_STREAM } else { ACCEPT_WHOLE };
     post_accepting(host, url, wanted, accept)
 }
@@ -164,8 +168,15 @@ pub async fn receive_answer<R: AnswerReader>(
     let content_type = head.get("content-type").map(str::to_owned);
     match form {
         ResponseFormat::Stream => {
-            let ended =
-                stream::read_answer_events(host, url, first, response, &mut reader, &mut characters).await?;
+            let ended = stream::read_answer_events(
+                host,
+                url,
+                first,
+                response,
+                &mut reader,
+                &mut characters,
+            )
+            .await?;
             match ended {
                 ProviderStreamEnd::AsStream => finish_answer(host, reader, &head, characters),
                 ProviderStreamEnd::AsSomethingElse => {

@@ -51,7 +51,9 @@ impl ModelProtocol {
 /// Returns an error if the first event of a stream belongs to another protocol than the reader's.
 pub(crate) fn check<R: AnswerReader>(url: &str, data: &str) -> Result<()> {
     let event: Option<Value> = serde_json::from_str(data).ok();
-    let (Some(own), Some(other)) = (R::PROTOCOL, event.as_ref().and_then(ModelProtocol::from_event)) else {
+    let (Some(own), Some(other)) =
+        (R::PROTOCOL, event.as_ref().and_then(ModelProtocol::from_event))
+    else {
         return Ok(());
     };
     if own == other {

@@ -22,8 +22,9 @@ pub fn is_media_type(text: &str) -> bool {
         let is_plain = |it: u8| it.is_ascii_alphanumeric() || b"!#$&-^_.+".contains(&it);
         !word.is_empty() && word.bytes().all(is_plain)
     };
-    let is_type =
-        without_parameters(text).split_once('/').is_some_and(|(of, sub)| is_word(of) && is_word(sub));
+    let is_type = without_parameters(text)
+        .split_once('/')
+        .is_some_and(|(of, sub)| is_word(of) && is_word(sub));
     let is_printable = text.bytes().all(|it| (b' '..=b'~').contains(&it));
     is_type && is_printable && text.len() <= MEDIA_TYPE_BYTES_MAX
 }

@@ -81,7 +81,7 @@ impl AnthropicTurn {
 
     /// Creates an answer with one text.
     pub fn text(text: &str) -> Self {
-        Self::says([AnthropicAnswerPiece::Text(text.to_owned())])
+        Self::with_pieces([AnthropicAnswerPiece::Text(text.to_owned())])
     }
 
     /// Sets another stop reason.
@@ -271,7 +271,7 @@ impl FakeAnthropic {
         model: &FakeAnthropicModel,
         messages: &[messages::JoinedMessage],
     ) -> Vec<Value> {
-        let thinks = settings::thinks(body, model);
+        let thinks = settings::may_think(body, model);
         let shows = settings::shows_thoughts(body, model);
         let mut blocks = Vec::new();
         for said in &turn.said {

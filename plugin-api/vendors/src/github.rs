@@ -49,7 +49,10 @@ impl FakeGitHub {
 
     /// Sets the treatment of the next requests.
     #[must_use]
-    pub fn with_request_handling(self, ways: impl IntoIterator<Item = GitHubRequestHandling>) -> Self {
+    pub fn with_request_handling(
+        self,
+        ways: impl IntoIterator<Item = GitHubRequestHandling>,
+    ) -> Self {
         let mut ways: Vec<GitHubRequestHandling> = ways.into_iter().collect();
         ways.reverse();
         Self { ways: Mutex::new(ways), ..self }
@@ -57,7 +60,7 @@ impl FakeGitHub {
 
     /// Returns the bodies of the accepted requests, in order.
     pub fn accepted_requests(&self) -> Vec<Value> {
-        self.models.accepted()
+        self.models.accepted_requests()
     }
 
     /// Returns the paths of the requests.

@@ -82,7 +82,7 @@ impl<V: FakeVendor + 'static> ModelConversation<V> {
     /// Adds a tool.
     #[must_use]
     pub fn with_tool(mut self, name: &str, parameters: Value) -> Self {
-        self.request.tools = vec![look(name, parameters)];
+        self.request.tools = vec![tool_spec(name, parameters)];
         self
     }
 

@@ -359,8 +359,15 @@ impl Container {
             format!("{first}{AGAIN}{made}")
         };
         let (engine, user) = (&ended.engine, ended.user.as_deref());
-        let made =
-            create_container::create_and_start(engine, &self.settings, image, &name, user, &self.paths).await?;
+        let made = create_container::create_and_start(
+            engine,
+            &self.settings,
+            image,
+            &name,
+            user,
+            &self.paths,
+        )
+        .await?;
         let CreatedContainer { id, guardian, removal } = made;
         *self.removal.lock().await = Some(removal);
         let Some(guardian) = guardian else {

@@ -76,34 +76,37 @@ mod tests {
     fn download_progress_sums_the_layers_and_skips_small_steps() {
         let mut fetched = ImageDownload::default();
         let progress = |done, total| Some(ImageDownloadProgress { done, total });
-        assert_eq!(fetched.note(&pull_step("12", "Pulling from library/debian", 0, 0)), None);
-        assert_eq!(fetched.note(&pull_step("a", "Downloading", 1, 8 * MIB)), None);
         assert_eq!(
-            fetched.note(&pull_step("a", "Downloading", 2 * MIB, 8 * MIB)),
+            fetched.add_layer_report(&pull_step("12", "Pulling from library/debian", 0, 0)),
+            None
+        );
+        assert_eq!(fetched.add_layer_report(&pull_step("a", "Downloading", 1, 8 * MIB)), None);
+        assert_eq!(
+            fetched.add_layer_report(&pull_step("a", "Downloading", 2 * MIB, 8 * MIB)),
             progress(2 * MIB, 8 * MIB)
         );
         assert_eq!(
-            fetched.note(&pull_step("b", "Downloading", MIB, 2 * MIB)),
+            fetched.add_layer_report(&pull_step("b", "Downloading", MIB, 2 * MIB)),
             progress(3 * MIB, 10 * MIB)
         );
-        assert_eq!(fetched.note(&pull_step("a", "Extracting", 1, 8 * MIB)), None);
+        assert_eq!(fetched.add_layer_report(&pull_step("a", "Extracting", 1, 8 * MIB)), None);
         assert_eq!(
-            fetched.note(&pull_step("b", "Download complete", 0, 0)),
+            fetched.add_layer_report(&pull_step("b", "Download complete", 0, 0)),
             progress(4 * MIB, 10 * MIB)
         );
         assert_eq!(
-            fetched.note(&pull_step("a", "Pull complete", 0, 0)),
+            fetched.add_layer_report(&pull_step("a", "Pull complete", 0, 0)),
             progress(10 * MIB, 10 * MIB)
         );
-        assert_eq!(fetched.note(&pull_step("a", "Pull complete", 0, 0)), None);
+        assert_eq!(fetched.add_layer_report(&pull_step("a", "Pull complete", 0, 0)), None);
     }
 
     #[test]
     fn small_download_is_reported_at_its_end_with_capped_numbers() {
         let mut fetched = ImageDownload::default();
-        assert_eq!(fetched.note(&pull_step("a", "Downloading", 50, 100)), None);
+        assert_eq!(fetched.add_layer_report(&pull_step("a", "Downloading", 50, 100)), None);
         let end = Some(ImageDownloadProgress { done: 100, total: 100 });
-        assert_eq!(fetched.note(&pull_step("a", "Downloading", 900, 100)), end);
-        assert_eq!(fetched.note(&CreateImageInfo::default()), None);
+        assert_eq!(fetched.add_layer_report(&pull_step("a", "Downloading", 900, 100)), end);
+        assert_eq!(fetched.add_layer_report(&CreateImageInfo::default()), None);
     }
 }

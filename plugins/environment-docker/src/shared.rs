@@ -70,8 +70,10 @@ impl SharedFolders {
         users: FolderUser,
     ) -> Result<Self> {
         let workspace = workspace.into();
-        let folder =
-            TemporaryFolder::create_folder(&workspace.folder.host, temporary_folder::HIDDEN_PREFIX)?;
+        let folder = TemporaryFolder::create_folder(
+            &workspace.folder.host,
+            temporary_folder::HIDDEN_PREFIX,
+        )?;
         let name = folder.path().file_name().unwrap_or_default();
         let shown = workspace.folder.container.join(name).join(LINK);
         let shared = Self::open(folder, (workspace, access), Vec::new(), shown)?;

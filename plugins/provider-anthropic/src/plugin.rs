@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use jaato_plugin_sdk::prelude::*;
 use jaato_plugin_sdk_provider::exchange::{
-    ExpectedResponse, WHOLE_BYTES_MAX, is_success, start_completion_request, receive_answer,
+    ExpectedResponse, WHOLE_BYTES_MAX, is_success, receive_answer, start_completion_request,
 };
 use jaato_plugin_sdk_provider::failure;
 use jaato_plugin_sdk_provider::shown::{IMAGES, PDF, fetch_blobs};

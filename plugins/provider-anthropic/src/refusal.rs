@@ -39,7 +39,11 @@ fn status_of(kind: &str) -> Option<u16> {
 }
 
 /// Returns a hint for an error, based on its status and body.
-pub(crate) fn refusal_hint(status: u16, body: &[u8], key: Option<AnthropicCredential>) -> Option<String> {
+pub(crate) fn refusal_hint(
+    status: u16,
+    body: &[u8],
+    key: Option<AnthropicCredential>,
+) -> Option<String> {
     let words = String::from_utf8_lossy(body).to_lowercase();
     let says = |phrase: &str| words.contains(phrase);
     Some(match status {
@@ -135,16 +139,16 @@ mod tests {
             ("request_too_large", Retry::Permanent, ErrorKind::ContextOverflow),
         ] {
             let error = json!({ "type": kind, "message": "No" });
-            let error = of_report("http://h", &json!({ "type": "error", "error": error }));
+            let error = reported_error("http://h", &json!({ "type": "error", "error": error }));
             assert_eq!((error.retry, error.kind), (retry, expected), "{kind}");
             assert_eq!(error.message, "`http://h` reports an error: No");
         }
         let long =
             json!({ "type": "invalid_request_error", "message": "prompt is too long: 9 > 8" });
-        let error = of_report("http://h", &json!({ "error": long }));
+        let error = reported_error("http://h", &json!({ "error": long }));
         assert_eq!(error.kind, ErrorKind::ContextOverflow);
         for odd in [json!({ "error": "busy" }), json!({ "error": 7 }), json!({ "error": [1] })] {
-            assert_eq!(of_report("http://h", &odd).retry, Retry::Temporary, "{odd}");
+            assert_eq!(reported_error("http://h", &odd).retry, Retry::Temporary, "{odd}");
         }
     }
 }

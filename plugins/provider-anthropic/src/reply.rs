@@ -238,7 +238,9 @@ impl AnthropicReply {
     fn count_bytes(&mut self, bytes: usize) -> Result<()> {
         self.other_bytes += bytes;
         if self.other_bytes > ARGUMENTS_BYTES_MAX {
-            return Err(failure::answer_limit_error(&format!("{ARGUMENTS_BYTES_MAX} bytes of blocks")));
+            return Err(failure::answer_limit_error(&format!(
+                "{ARGUMENTS_BYTES_MAX} bytes of blocks"
+            )));
         }
         Ok(())
     }
@@ -318,8 +320,8 @@ impl AnswerReader for AnthropicReply {
     }
 
     fn whole(&mut self, url: &str, body: &[u8]) -> Result<Vec<Delta>> {
-        let message: Value =
-            serde_json::from_slice(body).map_err(|error| failure::invalid_json_error(url, &error))?;
+        let message: Value = serde_json::from_slice(body)
+            .map_err(|error| failure::invalid_json_error(url, &error))?;
         if message["type"] == ERROR_EVENT || !message["error"].is_null() {
             return Err(refusal::reported_error(url, &message));
         }

@@ -65,7 +65,10 @@ fn thinking_off(word: &str) -> AnthropicThinkingSettings {
 
 /// Returns settings for adaptive thinking. They request a summary of the thoughts, because
 /// otherwise the user would see nothing for minutes.
-fn adaptive_settings(facts: &AnthropicModelFacts, effort: Option<Effort>) -> AnthropicThinkingSettings {
+fn adaptive_settings(
+    facts: &AnthropicModelFacts,
+    effort: Option<Effort>,
+) -> AnthropicThinkingSettings {
     let mut thinking = json!({ "type": "adaptive", "display": "summarized" });
     let mut betas = Vec::new();
     if facts.binds_thoughts {

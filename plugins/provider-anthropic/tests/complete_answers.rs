@@ -62,7 +62,7 @@ fn unstreamed_answer_equals_the_streamed_one_for_vendor_blocks() {
                 "input": { "query": "moon" } })),
             block(json!({ "type": "web_search_tool_result", "tool_use_id": "s", "content": [] })),
         ])
-        .stopping("pause_turn"),
+        .with_stop_reason("pause_turn"),
     );
 }
 
@@ -72,8 +72,8 @@ fn unstreamed_answer_equals_the_streamed_one_for_every_stop_reason() {
     {
         check(
             AnthropicTurn::with_pieces([text("so"), call(json!({ "x": 1 }))])
-                .stopping(word)
-                .explained("No."),
+                .with_stop_reason(word)
+                .with_explanation("No."),
         );
     }
 }

@@ -8,7 +8,7 @@ use jaato_plugin_sdk::types::{
     ToolsChanged,
 };
 use jaato_vendors::anthropic::{AnthropicAnswerPiece, AnthropicTurn, FakeAnthropic};
-use jaato_vendors::{ModelConversation, look, strange_history};
+use jaato_vendors::{ModelConversation, strange_history, tool_spec};
 
 pub const MODELS: [&str; 6] = [
     "claude-haiku-4-5",
@@ -34,7 +34,7 @@ pub fn talk_with(model: &str, vendor: FakeAnthropic) -> ModelConversation<FakeAn
 }
 
 pub fn tool(name: &str) -> ToolSpec {
-    look(name, no_arguments())
+    tool_spec(name, no_arguments())
 }
 
 fn no_arguments() -> Value {
@@ -87,7 +87,7 @@ fn vendor_accepts_thoughts_and_calls_of_earlier_turns() {
             assert_eq!(third.finish_reason, FinishReason::Stop);
             talk.ask(Message::user("thanks"));
             talk.ask(Message::user("bye"));
-            assert_eq!(talk.vendor.accepted().len(), 5, "{model} {effort:?}");
+            assert_eq!(talk.vendor.accepted_requests().len(), 5, "{model} {effort:?}");
         }
     }
 }
@@ -208,10 +208,14 @@ fn truncated_or_refused_answer_is_accepted_back() {
         ("claude-opus-5-5", "model_context_window_exceeded", FinishReason::ContextExceeded),
     ] {
         for said in [vec![thought("hm")], vec![thought("hm"), text("so ")], vec![]] {
-            let cut = AnthropicTurn::with_pieces(said).stopping(stop);
+            let cut = AnthropicTurn::with_pieces(said).with_stop_reason(stop);
             let mut talk = talk_to(
                 model,
-                [cut, AnthropicTurn::with_pieces([thought("hm"), text("done")]), AnthropicTurn::text("b")],
+                [
+                    cut,
+                    AnthropicTurn::with_pieces([thought("hm"), text("done")]),
+                    AnthropicTurn::text("b"),
+                ],
             );
             talk.request.options.effort = Some(Effort::High);
             assert_eq!(talk.ask(Message::user("hi")).finish_reason, expected);
@@ -231,7 +235,7 @@ fn paused_answer_can_be_continued() {
         AnthropicAnswerPiece::Block(found),
     ]);
     let turns = [
-        paused.stopping("pause_turn"),
+        paused.with_stop_reason("pause_turn"),
         AnthropicTurn::with_pieces([thought("so"), text("It is full.")]),
         AnthropicTurn::text("b"),
     ];

@@ -96,5 +96,5 @@ fn each_step_of_a_long_loop_reads_the_cache() {
         assert_eq!(next.usage.cached_tokens, last.usage.prompt_tokens);
         last = next;
     }
-    assert_eq!(talk.vendor.accepted().len(), 26);
+    assert_eq!(talk.vendor.accepted_requests().len(), 26);
 }

@@ -145,7 +145,8 @@ impl Provider for GitHubModelsProvider {
         loop {
             // Writing a long history would block the executor for too long.
             let written = Arc::clone(&asked);
-            let write = move |_: &Reporter| chat::request_body(&written.0, quirks, habits, &written.1);
+            let write =
+                move |_: &Reporter| chat::request_body(&written.0, quirks, habits, &written.1);
             let body = cx.blocking(write).await??;
             let sent = exchange::post_accepting(cx, &url, &ExpectedResponse::of(&asked.0), ACCEPT)
                 .header("x-github-api-version", VERSION)

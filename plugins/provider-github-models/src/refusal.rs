@@ -101,7 +101,7 @@ mod tests {
     }
 
     fn hint(status: u16, body: &str, config: &Config) -> String {
-        explained(refused_answer(status, body), GitHubRateLimit::default(), config)
+        add_hints(refused_answer(status, body), GitHubRateLimit::default(), config)
             .hint
             .unwrap_or_default()
     }
@@ -135,7 +135,7 @@ mod tests {
     fn rate_limit_is_named_and_sets_the_retry_delay() {
         let of = |seconds| {
             let limit = (Some("UserByMinute".to_owned()), seconds);
-            explained(refused_answer(429, ""), limit, &Config::default())
+            add_hints(refused_answer(429, ""), limit, &Config::default())
         };
         let limited = of(Some(7));
         assert_eq!(limited.retry_after_ms, Some(7_000));

@@ -290,7 +290,10 @@ mod tests {
         {
             let (project, location) = (project.to_owned(), location.to_owned());
             let config = Config { project, location, ..Config::default() };
-            assert_eq!(GoogleEndpoint::from_config(&config).unwrap_err().kind, ErrorKind::Configuration);
+            assert_eq!(
+                GoogleEndpoint::from_config(&config).unwrap_err().kind,
+                ErrorKind::Configuration
+            );
         }
     }
 }

@@ -52,5 +52,8 @@ pub(crate) async fn refusal_error(
     let (status, had_key) = (refusal.status, refusal.had_key);
     let variable = cx.state().variables_for(backend)[0];
     let answered = GoogleErrorAnswer { status, body: &refusal.body, had_key, backend, variable };
-    GoogleErrorResponse { wish: answered.requested_change(), error: answered.explain(refusal.error) }
+    GoogleErrorResponse {
+        wish: answered.requested_change(),
+        error: answered.explain(refusal.error),
+    }
 }

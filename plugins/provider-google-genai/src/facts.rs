@@ -108,7 +108,9 @@ pub(crate) fn facts_of_model(model: &str) -> GoogleModelFacts {
             ..OLDER
         },
         Some((1, _)) if is("pro") => GoogleModelFacts { context_limit: Some(2 * WINDOW), ..OLDER },
-        Some((2, 5..)) => GoogleModelFacts { thinking: thinking_budget(is_flash, is("lite")), ..OLDER },
+        Some((2, 5..)) => {
+            GoogleModelFacts { thinking: thinking_budget(is_flash, is("lite")), ..OLDER }
+        }
         Some((..3, _)) => OLDER,
         Some((3, minor)) => {
             // Flash has no `MINIMAL` since 3.7, and the first Pro had no `MEDIUM`.
@@ -214,14 +216,14 @@ mod tests {
             ("gemma-3-27b-it", GoogleThinking::Unsaid),
             ("moon", level(false, true)),
         ] {
-            assert_eq!(of(name).thinking, expected, "{name}");
+            assert_eq!(facts_of_model(name).thinking, expected, "{name}");
         }
     }
 
     #[test]
     fn other_model_facts_follow_from_the_model_name() {
         let of = |name: &str| {
-            let facts = of(name);
+            let facts = facts_of_model(name);
             (facts.checks_signatures, facts.takes_system, facts.schemas, facts.context_limit)
         };
         let million = Some(1_048_576);
@@ -247,7 +249,7 @@ mod tests {
             of("gemma-4-31b-it"),
             (false, true, SchemaConstraintSupport::WithoutTools, None)
         );
-        let sees = |name: &str| super::of(name).sees;
+        let sees = |name: &str| super::facts_of_model(name).sees;
         assert_eq!(
             (sees("gemma-3-1b-it"), sees("gemma-2-9b")),
             (GoogleMediaSupport::Nothing, GoogleMediaSupport::Nothing)
@@ -261,10 +263,10 @@ mod tests {
     #[test]
     fn models_that_are_not_for_chat_are_left_out() {
         for name in ["gemini-3.8-flash", "gemma-3-27b-it", "gemini-3-pro-image"] {
-            assert!(converses(name), "{name}");
+            assert!(is_conversation_model(name), "{name}");
         }
         for name in ["gemini-embedding-001", "imagen-4.0", "gemini-live-2.5-flash", "veo-3"] {
-            assert!(!converses(name), "{name}");
+            assert!(!is_conversation_model(name), "{name}");
         }
     }
 }

@@ -88,7 +88,8 @@ fn add_model(
     message: &Message,
     writing: &GooglePartWriter<'_>,
 ) {
-    let mut parts: Vec<Value> = message.parts.iter().filter_map(|part| writing.write_model_part(part)).collect();
+    let mut parts: Vec<Value> =
+        message.parts.iter().filter_map(|part| writing.write_model_part(part)).collect();
     if parts.is_empty() {
         return;
     }

@@ -60,7 +60,8 @@ mod tests {
             assert_eq!(format_name(name), expected, "{name}");
         }
         let tool = |name: &str| ToolSpec { name: name.into(), ..ToolSpec::default() };
-        let names = GoogleToolNames::from_tools(&[tool("look"), tool("7up"), tool("default_api.own")]);
+        let names =
+            GoogleToolNames::from_tools(&[tool("look"), tool("7up"), tool("default_api.own")]);
         for (called, expected) in [
             ("look", "look"),
             ("_7up", "7up"),
@@ -71,7 +72,7 @@ mod tests {
             ("default_apilook", "default_apilook"),
             ("moon", "moon"),
         ] {
-            assert_eq!(names.own(called), expected);
+            assert_eq!(names.original_name(called), expected);
         }
     }
 }

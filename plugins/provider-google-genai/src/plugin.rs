@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use jaato_plugin_sdk::prelude::*;
 use jaato_plugin_sdk_provider::exchange::{
-    ExpectedResponse, WHOLE_BYTES_MAX, is_success, start_completion_request, receive_answer,
+    ExpectedResponse, WHOLE_BYTES_MAX, is_success, receive_answer, start_completion_request,
 };
 use jaato_plugin_sdk_provider::failure;
 use jaato_plugin_sdk_provider::shown::{fetch_blobs, media_limits};
@@ -55,14 +55,16 @@ impl Provider for GoogleProvider {
         loop {
             // Writing a long history would block the executor for too long.
             let written = Arc::clone(&asked);
-            let write =
-                move |_: &Reporter| request::request_body(&written.0, &written.1, habits, &written.2);
+            let write = move |_: &Reporter| {
+                request::request_body(&written.0, &written.1, habits, &written.2)
+            };
             let body = cx.blocking(write).await??;
             let make = || start_completion_request(cx, &url, &wanted).body(body.as_slice());
             let sent = send(cx, &endpoint.backend, make).await;
             let response = sent.map_err(failure::exchange_error)?;
             if is_success(&response) {
-                return receive_answer(cx, &url, response, GoogleReply::new(&url, &request.tools)).await;
+                return receive_answer(cx, &url, response, GoogleReply::new(&url, &request.tools))
+                    .await;
             }
             let refused = refusal_error(cx, &endpoint.backend, &url, response).await;
             let other = refused.wish.and_then(|wish| habits.adapt(wish, request));
@@ -78,7 +80,8 @@ impl Provider for GoogleProvider {
         let blobs = fetch_blobs(cx, content::wanted_blobs(&request)).await?;
         let habits = cx.state().habits_of(&endpoint.generate(&request.model, true)?);
         let backend = endpoint.backend.clone();
-        let write = move |_: &Reporter| count::count_request_body(&request, &endpoint, habits, &blobs);
+        let write =
+            move |_: &Reporter| count::count_request_body(&request, &endpoint, habits, &blobs);
         let body = cx.blocking(write).await??;
         let make = || {
             let request = cx.http("POST", url.as_str()).timeout(COUNT_WAIT);

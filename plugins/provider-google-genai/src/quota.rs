@@ -19,7 +19,8 @@ pub(crate) fn wait_ms(report: &Value) -> Option<u64> {
 /// Returns true if the limit that was reached does not pass soon, regardless of the wait: a daily
 /// limit, or a limit of zero.
 pub(crate) fn is_used_up(report: &Value) -> bool {
-    let violations = error_details(report).filter_map(|detail| detail["violations"].as_array()).flatten();
+    let violations =
+        error_details(report).filter_map(|detail| detail["violations"].as_array()).flatten();
     let is_lasting = |violation: &Value| {
         let id = violation["quotaId"].as_str().unwrap_or_default();
         id.contains(BY_THE_DAY) || violation["quotaValue"] == "0"
@@ -66,7 +67,10 @@ mod tests {
             quota_report(json!("x")),
             quota_report(json!([1])),
         ] {
-            assert_eq!((wait_ms(&odd), is_used_up(&odd), specific_reason(&odd)), (None, false, None));
+            assert_eq!(
+                (wait_ms(&odd), is_used_up(&odd), specific_reason(&odd)),
+                (None, false, None)
+            );
         }
     }
 

@@ -298,8 +298,8 @@ impl AnswerReader for GoogleReply {
     }
 
     fn whole(&mut self, url: &str, body: &[u8]) -> Result<Vec<Delta>> {
-        let value: Value =
-            serde_json::from_slice(body).map_err(|error| failure::invalid_json_error(url, &error))?;
+        let value: Value = serde_json::from_slice(body)
+            .map_err(|error| failure::invalid_json_error(url, &error))?;
         // A stream that was not requested as an event stream is a list of chunks.
         let chunks = match value {
             Value::Array(chunks) => chunks,

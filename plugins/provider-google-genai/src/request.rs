@@ -13,8 +13,8 @@ use jaato_plugin_sdk_provider::shown::BlobContents;
 
 use crate::content::GooglePartWriter;
 use crate::endpoint::GoogleEndpoint;
-pub use crate::request_style::{DefaultThinkingField, GoogleRequestStyle, GoogleSchemaForm};
 pub use crate::history::UNSIGNED;
+pub use crate::request_style::{DefaultThinkingField, GoogleRequestStyle, GoogleSchemaForm};
 use crate::settings::{GenerationConfig, enforces_answer_schema, tool_config};
 use crate::{facts, history, tools};
 

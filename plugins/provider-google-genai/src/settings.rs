@@ -68,7 +68,8 @@ impl<'a> GenerationConfig<'a> {
         if facts.thinking == GoogleThinking::Unsaid && options.effort.is_some_and(effort_thinks) {
             return Err(unsupported_option_error(request, "effort"));
         }
-        let held = options.output_schema.as_ref().filter(|_| enforces_answer_schema(request, facts));
+        let held =
+            options.output_schema.as_ref().filter(|_| enforces_answer_schema(request, facts));
         let held = held.map(schema::fit_schema);
         let (json_schema, open_schema) = match (&held, habits.schemas) {
             (None, _) => (None, None),
@@ -98,7 +99,10 @@ impl<'a> GenerationConfig<'a> {
 
 /// Returns true if the vendor enforces the answer's schema. Otherwise the prompt asks the model to
 /// follow it.
-pub(crate) fn enforces_answer_schema(request: &CompletionRequest, facts: &GoogleModelFacts) -> bool {
+pub(crate) fn enforces_answer_schema(
+    request: &CompletionRequest,
+    facts: &GoogleModelFacts,
+) -> bool {
     match facts.schemas {
         SchemaConstraintSupport::Never => false,
         SchemaConstraintSupport::WithoutTools => request.tools.is_empty(),

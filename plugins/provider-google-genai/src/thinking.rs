@@ -80,7 +80,8 @@ mod tests {
 
     #[track_caller]
     fn check(model: &str, effort: Option<Effort>, expected: &str) {
-        let config = thinking_config(&facts::of(model), effort, DefaultThinkingField::Shown);
+        let config =
+            thinking_config(&facts::facts_of_model(model), effort, DefaultThinkingField::Shown);
         assert_eq!(config.map_or_else(String::new, |config| config.to_string()), expected);
     }
 
@@ -116,7 +117,7 @@ mod tests {
 
     #[test]
     fn thinking_config_is_left_out_by_default_after_a_refusal() {
-        let facts = facts::of("gemini-4-argon");
+        let facts = facts::facts_of_model("gemini-4-argon");
         assert_eq!(thinking_config(&facts, None, DefaultThinkingField::Unsaid), None);
         assert!(thinking_config(&facts, Some(Effort::Low), DefaultThinkingField::Unsaid).is_some());
     }

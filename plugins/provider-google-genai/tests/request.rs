@@ -123,11 +123,13 @@ fn unsupported_output_schema_is_described_in_the_system_text() {
 fn successive_requests_share_a_common_prefix() {
     let mut longer = request("gemini-4-argon");
     let first =
-        request_body(&longer, &studio(), GoogleRequestStyle::default(), &BlobContents::new()).unwrap();
+        request_body(&longer, &studio(), GoogleRequestStyle::default(), &BlobContents::new())
+            .unwrap();
     longer.messages.push(Message::model(vec![jaato_plugin_sdk::types::Part::text("hello")]));
     longer.messages.push(Message::user("bye"));
     let second =
-        request_body(&longer, &studio(), GoogleRequestStyle::default(), &BlobContents::new()).unwrap();
+        request_body(&longer, &studio(), GoogleRequestStyle::default(), &BlobContents::new())
+            .unwrap();
     assert!(second.starts_with(first.strip_suffix(b"]}").unwrap()));
 }
 
@@ -136,18 +138,21 @@ fn body_above_the_limit_is_a_context_overflow() {
     let mut large =
         CompletionRequest::new("m", vec![Message::user("x".repeat(HTTP_BODY_BYTES_MAX as usize))]);
     let error =
-        request_body(&large, &studio(), GoogleRequestStyle::default(), &BlobContents::new()).unwrap_err();
+        request_body(&large, &studio(), GoogleRequestStyle::default(), &BlobContents::new())
+            .unwrap_err();
     assert_eq!(error.kind, ErrorKind::ContextOverflow);
     large.messages = vec![Message { role: Role::Unknown, ..Message::default() }];
     let error =
-        request_body(&large, &studio(), GoogleRequestStyle::default(), &BlobContents::new()).unwrap_err();
+        request_body(&large, &studio(), GoogleRequestStyle::default(), &BlobContents::new())
+            .unwrap_err();
     assert_eq!(error.kind, ErrorKind::UnknownOperation);
 }
 
 #[test]
 fn same_request_gives_the_same_bytes() {
     let write = || {
-        request_body(&request("m"), &vertex(), GoogleRequestStyle::default(), &BlobContents::new()).unwrap()
+        request_body(&request("m"), &vertex(), GoogleRequestStyle::default(), &BlobContents::new())
+            .unwrap()
     };
     let value: Value = serde_json::from_slice(&write()).unwrap();
     assert_eq!(write(), write());

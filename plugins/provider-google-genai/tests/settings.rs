@@ -19,7 +19,8 @@ fn request(model: &str, options: Value) -> CompletionRequest {
 }
 
 fn encode_request(request: &CompletionRequest) -> jaato_plugin_sdk::Result<Value> {
-    let body = request_body(request, &studio(), GoogleRequestStyle::default(), &BlobContents::new())?;
+    let body =
+        request_body(request, &studio(), GoogleRequestStyle::default(), &BlobContents::new())?;
     Ok(serde_json::from_slice(&body).unwrap())
 }
 

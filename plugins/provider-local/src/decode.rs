@@ -221,7 +221,8 @@ impl DecodingRun<'_> {
         self.send_up_to(start.min(may_stop), sink)?;
         if begun >= sure {
             let written = String::from_utf8_lossy(&self.output[start..]).into_owned();
-            self.matcher = Some(self.decoding.grammar.start_matcher(self.decoding.format, &written)?);
+            self.matcher =
+                Some(self.decoding.grammar.start_matcher(self.decoding.format, &written)?);
             self.call_start = Some(start);
         }
         Ok(())

@@ -186,7 +186,10 @@ async fn drain_response(cx: &Cx<OllamaState>, response: &mut HttpResponse) {
 }
 
 /// Waits for `work`. Returns `None` if `limit` is ready first.
-async fn run_until<T, L: Future>(mut limit: Pin<&mut L>, work: impl Future<Output = T>) -> Option<T> {
+async fn run_until<T, L: Future>(
+    mut limit: Pin<&mut L>,
+    work: impl Future<Output = T>,
+) -> Option<T> {
     let mut work = pin!(work);
     poll_fn(|task| match work.as_mut().poll(task) {
         Poll::Ready(done) => Poll::Ready(Some(done)),

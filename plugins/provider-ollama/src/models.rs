@@ -24,7 +24,11 @@ pub fn parse_installed(url: &str, body: &[u8]) -> Result<Vec<InstalledModel>> {
     let models = parse_model_list(url, body)?;
     let read = |model: &Value| {
         let name = name_of(model)?.to_owned();
-        Some(InstalledModel { name, title: model_title(model), capabilities: read_capabilities(model) })
+        Some(InstalledModel {
+            name,
+            title: model_title(model),
+            capabilities: read_capabilities(model),
+        })
     };
     Ok(models.iter().filter_map(read).collect())
 }
@@ -32,7 +36,7 @@ pub fn parse_installed(url: &str, body: &[u8]) -> Result<Vec<InstalledModel>> {
 /// Reads the answer of `GET /api/ps`: the context size of each loaded model, by name.
 ///
 /// # Errors
-/// The errors of [`installed`].
+/// The errors of [`parse_installed`].
 pub fn parse_loaded(url: &str, body: &[u8]) -> Result<Vec<(String, u64)>> {
     let models = parse_model_list(url, body)?;
     let read = |model: &Value| {

@@ -83,7 +83,8 @@ impl ModelPull {
         if !line["error"].is_null() {
             return Err(not_pulled(failure::reported_error(&self.url, line)));
         }
-        let status = line["status"].as_str().ok_or_else(|| refusal::foreign_server_error(&self.url))?;
+        let status =
+            line["status"].as_str().ok_or_else(|| refusal::foreign_server_error(&self.url))?;
         if status == SUCCESS {
             self.is_done = true;
             return Ok(None);

@@ -165,7 +165,8 @@ impl OllamaReply {
     }
 
     fn call(&mut self, function: &Value) -> Result<ToolCall> {
-        let name = function["name"].as_str().ok_or_else(|| refusal::foreign_server_error(&self.url))?;
+        let name =
+            function["name"].as_str().ok_or_else(|| refusal::foreign_server_error(&self.url))?;
         let mut number = self.ids.len() + 1;
         while self.ids.contains(&format!("call-{number}")) {
             number += 1;

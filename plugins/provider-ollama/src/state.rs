@@ -48,7 +48,11 @@ fn model_key(server: &OllamaServer, model: &str) -> (String, String) {
 }
 
 impl OllamaState {
-    pub(crate) fn known_model(&self, server: &OllamaServer, model: &str) -> Option<KnownOllamaModel> {
+    pub(crate) fn known_model(
+        &self,
+        server: &OllamaServer,
+        model: &str,
+    ) -> Option<KnownOllamaModel> {
         self.0.lock().models.get(&model_key(server, model)).cloned()
     }
 

@@ -34,7 +34,10 @@ mod tests {
     fn user_setting_overrides_modelfile_and_window_as_context_size() {
         let large = facts(Some(262_144), None);
         assert_eq!(context_size(Some(65_536), &large, None), 65_536);
-        assert_eq!(context_size(Some(4_096), &facts(Some(262_144), Some(8_192)), Some(9_999)), 4_096);
+        assert_eq!(
+            context_size(Some(4_096), &facts(Some(262_144), Some(8_192)), Some(9_999)),
+            4_096
+        );
         assert_eq!(context_size(None, &facts(Some(262_144), Some(8_192)), Some(9_999)), 8_192);
         assert_eq!(context_size(None, &large, None), TOKENS_BY_DEFAULT);
         assert_eq!(context_size(None, &facts(Some(2_048), None), None), 2_048);

@@ -118,15 +118,16 @@ mod tests {
         let count = |types: Option<Vec<String>>| types.map(|types| types.len());
         for (sees, expected) in [(true, Some(4)), (false, Some(0))] {
             let props = json!({ "modalities": { "vision": sees, "audio": false } });
-            assert_eq!(count(of_props(&props, "m")), expected);
+            assert_eq!(count(media_from_props(&props, "m")), expected);
         }
-        let show = |abilities: Value| count(of_show(&json!({ "capabilities": abilities }), "m"));
+        let show =
+            |abilities: Value| count(media_from_show(&json!({ "capabilities": abilities }), "m"));
         assert_eq!(show(json!(["completion", "vision"])), Some(4));
         assert_eq!((show(json!(["completion"])), show(Value::Null)), (Some(0), None));
         let list = json!({ "data": [{ "id": "m", "type": "vlm" }, { "id": "n", "type": "llm" }] });
-        let listed = |model| count(of_lm_studio(&list, model));
+        let listed = |model| count(media_from_lm_studio(&list, model));
         assert_eq!((listed("m"), listed("n"), listed("o")), (Some(4), Some(0), None));
-        assert_eq!((count(of_props(&json!({}), "m")), show(json!("vision"))), (None, None));
+        assert_eq!((count(media_from_props(&json!({}), "m")), show(json!("vision"))), (None, None));
     }
 
     #[test]

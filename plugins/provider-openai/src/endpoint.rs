@@ -41,7 +41,9 @@ pub fn is_vendors(base: &str) -> bool {
 /// Returns the dialect of a base URL's server, unless the settings name one.
 pub fn dialect_of_server(base: &str, said: OpenAiDialect) -> OpenAiDialect {
     match said {
-        OpenAiDialect::Auto => https_host(base).map_or(OpenAiDialect::Common, OpenAiDialect::from_host),
+        OpenAiDialect::Auto => {
+            https_host(base).map_or(OpenAiDialect::Common, OpenAiDialect::from_host)
+        }
         said => said,
     }
 }
@@ -98,10 +100,10 @@ mod tests {
             " http://h:1/v1/chat/completions/ ",
             "http://h:1/v1/responses",
         ] {
-            assert_eq!(below(base, "chat/completions"), "http://h:1/v1/chat/completions");
-            assert_eq!(below(base, "models"), "http://h:1/v1/models");
+            assert_eq!(join_api_path(base, "chat/completions"), "http://h:1/v1/chat/completions");
+            assert_eq!(join_api_path(base, "models"), "http://h:1/v1/models");
         }
-        assert_eq!(below("https://h/x?v=1", "models"), "https://h/x/models?v=1");
+        assert_eq!(join_api_path("https://h/x?v=1", "models"), "https://h/x/models?v=1");
     }
 
     #[test]

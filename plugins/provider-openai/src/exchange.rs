@@ -21,7 +21,8 @@ pub(crate) async fn refusal_error(
     let mut refusal = exchange::read_refusal(cx, url, response).await;
     let (status, body) = (refusal.status, &refusal.body);
     let key = presets::variable_of(config.base_url.trim(), KEY);
-    let of_azure = endpoint::dialect_of_server(&config.base_url, config.dialect) == OpenAiDialect::Azure;
+    let of_azure =
+        endpoint::dialect_of_server(&config.base_url, config.dialect) == OpenAiDialect::Azure;
     let azures = (of_azure && status == 401 && refusal.had_key).then(|| azure_key_hint(&key));
     let hint = azures.or_else(|| settings_hint(url, status, body));
     let hint = hint.or_else(|| chat::refusal_hint(status, body, refusal.had_key, &key));

@@ -6,7 +6,7 @@ use std::time::Duration;
 use jaato_plugin_sdk::prelude::*;
 use jaato_plugin_sdk::serde_json;
 use jaato_plugin_sdk_provider::exchange::{
-    ExpectedResponse, WHOLE_BYTES_MAX, is_success, start_completion_request, receive_answer,
+    ExpectedResponse, WHOLE_BYTES_MAX, is_success, receive_answer, start_completion_request,
 };
 use jaato_plugin_sdk_provider::shown::{BlobContents, IMAGES, fetch_blobs, media_limits};
 use jaato_plugin_sdk_provider::{chat, failure};
@@ -85,13 +85,16 @@ async fn complete_chat(
     let url = endpoint::join_api_path(&config.base_url, "chat/completions");
     let quirks = &endpoint::dialect_of_server(&config.base_url, config.dialect).server().quirks;
     let request = &asked.0;
-    let mut habits = cx.state().chat.find_requirement(&url, &request.model).unwrap_or(quirks.habits);
+    let mut habits =
+        cx.state().chat.find_requirement(&url, &request.model).unwrap_or(quirks.habits);
     loop {
         // Writing a long history would block the executor for too long.
         let written = Arc::clone(&asked);
         let write = move |_: &Reporter| chat::request_body(&written.0, quirks, habits, &written.1);
         let body = cx.blocking(write).await??;
-        let sent = start_completion_request(cx, &url, &ExpectedResponse::of(request)).credential(KEY).body(body);
+        let sent = start_completion_request(cx, &url, &ExpectedResponse::of(request))
+            .credential(KEY)
+            .body(body);
         let response = sent.send().await.map_err(failure::exchange_error)?;
         if is_success(&response) {
             return receive_answer(cx, &url, response, chat::ChatReply::new(&url)).await;
@@ -113,8 +116,10 @@ async fn complete_responses(
     let url = endpoint::join_api_path(&config.base_url, "responses");
     let server = endpoint::dialect_of_server(&config.base_url, config.dialect).server();
     let request = &asked.0;
-    let first = || responses::ResponsesRequestStyle::for_model(&request.model, server.has_summaries);
-    let mut habits = cx.state().responses.find_requirement(&url, &request.model).unwrap_or_else(first);
+    let first =
+        || responses::ResponsesRequestStyle::for_model(&request.model, server.has_summaries);
+    let mut habits =
+        cx.state().responses.find_requirement(&url, &request.model).unwrap_or_else(first);
     loop {
         let (written, asking_habits) = (Arc::clone(&asked), habits.clone());
         let write = move |_: &Reporter| {
@@ -127,7 +132,9 @@ async fn complete_responses(
             responses::request_body(&written.0, &asking, &written.1)
         };
         let body = cx.blocking(write).await??;
-        let sent = start_completion_request(cx, &url, &ExpectedResponse::of(request)).credential(KEY).body(body);
+        let sent = start_completion_request(cx, &url, &ExpectedResponse::of(request))
+            .credential(KEY)
+            .body(body);
         let response = sent.send().await.map_err(failure::exchange_error)?;
         if is_success(&response) {
             return receive_answer(cx, &url, response, responses::ResponsesReply::new(&url)).await;

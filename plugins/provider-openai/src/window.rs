@@ -84,7 +84,8 @@ pub(crate) fn window_from_show(answer: &Value, _model: &str) -> Option<u64> {
 pub(crate) fn window_from_lm_studio(answer: &Value, model: &str) -> Option<u64> {
     let is_it = |listed: &&Value| listed["id"].as_str() == Some(model);
     let found = answer["data"].as_array()?.iter().find(is_it)?;
-    read_tokens(&found["loaded_context_length"]).or_else(|| read_tokens(&found["max_context_length"]))
+    read_tokens(&found["loaded_context_length"])
+        .or_else(|| read_tokens(&found["max_context_length"]))
 }
 
 fn read_tokens(value: &Value) -> Option<u64> {
@@ -140,17 +141,20 @@ mod tests {
     #[test]
     fn context_window_is_read_from_each_servers_own_field() {
         assert_eq!(
-            of_props(&json!({ "default_generation_settings": { "n_ctx": 4096 } }), "m"),
+            window_from_props(&json!({ "default_generation_settings": { "n_ctx": 4096 } }), "m"),
             Some(4096)
         );
         let loaded = json!({ "models": [
             { "name": "other:1b", "model": "other:1b", "context_length": 1 },
             { "name": "m:latest", "model": "m:latest", "context_length": 8192 },
         ] });
-        assert_eq!((window_from_loaded_models(&loaded, "m"), window_from_loaded_models(&loaded, "n")), (Some(8192), None));
+        assert_eq!(
+            (window_from_loaded_models(&loaded, "m"), window_from_loaded_models(&loaded, "n")),
+            (Some(8192), None)
+        );
         let facts = json!({ "general.x": 1, "llama.context_length": 131_072 });
         let show = |parameters: &str| {
-            of_show(&json!({ "parameters": parameters, "model_info": facts }), "m")
+            window_from_show(&json!({ "parameters": parameters, "model_info": facts }), "m")
         };
         assert_eq!(show("stop \"x\"\nnum_ctx      16384\n"), Some(16_384));
         assert_eq!(show("stop \"num_ctx\"\n"), Some(131_072));
@@ -159,7 +163,7 @@ mod tests {
             { "id": "n", "max_context_length": 32_768 },
         ] });
         assert_eq!(
-            (of_lm_studio(&studio, "m"), of_lm_studio(&studio, "n")),
+            (window_from_lm_studio(&studio, "m"), window_from_lm_studio(&studio, "n")),
             (Some(4096), Some(32_768))
         );
     }

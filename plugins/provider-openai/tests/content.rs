@@ -9,8 +9,8 @@ use jaato_plugin_sdk::types::{
 };
 use jaato_plugin_sdk::{Error, ErrorKind};
 use jaato_plugin_sdk_provider::chat::{
-    ChatRequestStyle, ChatServerQuirks, OutcomePlacement, body, has_content_after_any_results,
-    wanted_blobs as wanted,
+    ChatRequestStyle, ChatServerQuirks, OutcomePlacement, has_content_after_any_results,
+    request_body, wanted_blobs as wanted,
 };
 use jaato_plugin_sdk_provider::shown::BlobContents;
 use jaato_plugin_testkit::{FakeHost, FakeHttpAnswer, FakeServiceReply, FakeStream};
@@ -34,9 +34,13 @@ fn result(id: &str, attachments: Vec<DataPart>) -> ToolResult {
 /// Checks the messages, one per line.
 #[track_caller]
 fn check(habits: ChatRequestStyle, messages: Vec<Message>, expected: Expect) {
-    let body =
-        body(&CompletionRequest::new("m", messages), &ChatServerQuirks::COMMON, habits, &blobs())
-            .unwrap();
+    let body = request_body(
+        &CompletionRequest::new("m", messages),
+        &ChatServerQuirks::COMMON,
+        habits,
+        &blobs(),
+    )
+    .unwrap();
     let body: Value = serde_json::from_slice(&body).unwrap();
     let lines: Vec<_> = body["messages"].as_array().unwrap().iter().map(Value::to_string).collect();
     expected.assert_eq(&lines.join("\n"));

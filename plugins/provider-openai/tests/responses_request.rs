@@ -8,7 +8,7 @@ use jaato_plugin_sdk::types::{
     CompletionRequest, DataPart, Message, Part, Role, ToolCall, ToolResult, ToolSpec,
 };
 use jaato_plugin_sdk_provider::shown::BlobContents;
-use provider_openai::responses::{ResponsesRequestSettings, ResponsesRequestStyle, body};
+use provider_openai::responses::{ResponsesRequestSettings, ResponsesRequestStyle, request_body};
 
 fn encode_request(request: &CompletionRequest) -> String {
     let habits = ResponsesRequestStyle::for_model(&request.model, true);
@@ -18,7 +18,7 @@ fn encode_request(request: &CompletionRequest) -> String {
         has_session_key: true,
         habits: &habits,
     };
-    String::from_utf8(body(request, &asking, &BlobContents::new()).unwrap()).unwrap()
+    String::from_utf8(request_body(request, &asking, &BlobContents::new()).unwrap()).unwrap()
 }
 
 fn request(messages: Vec<Message>) -> CompletionRequest {
@@ -127,6 +127,6 @@ fn message_with_an_unknown_role_is_refused() {
         has_session_key: false,
         habits: &habits,
     };
-    let error = body(&request, &asking, &BlobContents::new()).unwrap_err();
+    let error = request_body(&request, &asking, &BlobContents::new()).unwrap_err();
     assert_eq!(error.kind, ErrorKind::UnknownOperation);
 }

@@ -81,6 +81,6 @@ fn streamed_vendor_items_equal_the_complete_answer() {
 fn streamed_refusal_and_stop_reasons_equal_the_complete_answer() {
     check(OpenAiTurn::with_pieces([OpenAiAnswerPiece::Refusal("I cannot.".to_owned())]));
     for word in ["max_output_tokens", "content_filter"] {
-        check(OpenAiTurn::with_pieces([text("so"), call("{\"x\":1}")]).stopping(word));
+        check(OpenAiTurn::with_pieces([text("so"), call("{\"x\":1}")]).with_stop_reason(word));
     }
 }

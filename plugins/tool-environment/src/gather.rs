@@ -8,8 +8,8 @@ use jaato_plugin_sdk::types::service::SessionFacts;
 use jiff::Zoned;
 use sysinfo::System;
 
-use crate::other_environment::CommandLocation;
 use crate::facts::{LocalMoment, MachineFacts, ProgramPresence, ReadableVariables};
+use crate::other_environment::CommandLocation;
 
 /// Gathers this machine's current facts, together with the host's facts about the session.
 pub(crate) fn gather_facts(session: SessionFacts, place: CommandLocation) -> MachineFacts {
@@ -60,7 +60,7 @@ mod tests {
 
     #[test]
     fn this_machine_has_a_kernel_a_name_and_a_clock() {
-        let facts = gather(SessionFacts::default(), CommandLocation::default());
+        let facts = gather_facts(SessionFacts::default(), CommandLocation::default());
         assert_eq!(facts.os, env::consts::OS);
         assert!(facts.kernel_version.is_some_and(|version| !version.is_empty()));
         assert!(!facts.machine.is_empty() && !facts.moment.zone.is_empty());

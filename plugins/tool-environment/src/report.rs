@@ -6,7 +6,7 @@ use jaato_plugin_sdk::types::{Error, ErrorKind};
 
 use crate::aspect::ReportAspect;
 use crate::facts::MachineFacts;
-use crate::{clock, other_environment, machine, network, session, shell, terminal};
+use crate::{clock, machine, network, other_environment, session, shell, terminal};
 
 /// Reports one aspect or all.
 ///
@@ -39,8 +39,14 @@ pub(crate) fn report(
 fn all_aspects(facts: &MachineFacts) -> Map<String, Value> {
     Map::from_iter([
         ("os".to_owned(), json!(location_aspect(facts, other_environment::os, machine::os).ok())),
-        ("shell".to_owned(), json!(location_aspect(facts, other_environment::shell, shell::shell).ok())),
-        ("arch".to_owned(), json!(location_aspect(facts, other_environment::arch, machine::arch).ok())),
+        (
+            "shell".to_owned(),
+            json!(location_aspect(facts, other_environment::shell, shell::shell).ok()),
+        ),
+        (
+            "arch".to_owned(),
+            json!(location_aspect(facts, other_environment::arch, machine::arch).ok()),
+        ),
         ("cwd".to_owned(), json!(working_directory(facts))),
         ("terminal".to_owned(), json!(terminal::terminal(facts))),
         ("context".to_owned(), json!(session::context(&facts.session))),

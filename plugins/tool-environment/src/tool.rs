@@ -5,8 +5,8 @@ use jaato_plugin_sdk::prelude::*;
 use jaato_plugin_sdk::types::service::SessionFacts;
 
 use crate::aspect::ReportAspect;
-use crate::other_environment::CommandLocation;
 use crate::gather::gather_facts;
+use crate::other_environment::CommandLocation;
 use crate::report::report;
 
 /// Get facts about this computer, its terminal and this session. Do not guess them.

@@ -143,7 +143,8 @@ async fn write_drafts(
     let written = |number: &usize| !plan.is_pure_move(*number) && !further.contains(number);
     for number in plan.changed_numbers().filter(written) {
         // For new files, the folders are created later, when their turn comes.
-        let (Some(before), Some(bytes)) = (&plan.files[number].before, plan.planned_bytes(number)) else {
+        let (Some(before), Some(bytes)) = (&plan.files[number].before, plan.planned_bytes(number))
+        else {
             continue;
         };
         if files::is_large(bytes) && drafts.len() < DRAFTS_MAX {

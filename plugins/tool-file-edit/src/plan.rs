@@ -274,7 +274,8 @@ impl EditPlan {
             (None, Some(_), None) => FileChangeKind::Deleted,
             (None, Some(_), Some(_)) => FileChangeKind::Changed,
         };
-        let (old, new) = (text(before.map(|before| &*before.bytes)), text(self.planned_bytes(number)));
+        let (old, new) =
+            (text(before.map(|before| &*before.bytes)), text(self.planned_bytes(number)));
         let texts = FileTexts { old: old.as_deref(), new: new.as_deref() };
         let moved_from = source.map(|source| source.path.clone());
         FileChange { moved_from, ..change(&file.path, kind, texts) }
@@ -359,7 +360,7 @@ mod tests {
     fn edits_of_one_file_are_one_change() {
         let mut plan = plan(&["1", "-"]);
         plan.write(0, b"2".to_vec()).unwrap();
-        assert_eq!(plan.bytes(0), Some(&b"2"[..]));
+        assert_eq!(plan.planned_bytes(0), Some(&b"2"[..]));
         plan.write(0, b"3".to_vec()).unwrap();
         plan.write(1, b"new".to_vec()).unwrap();
         check(&plan, &["a:3", "b:new"]);

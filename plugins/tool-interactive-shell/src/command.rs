@@ -122,7 +122,7 @@ mod tests {
         ] {
             line(given);
         }
-        let words = parse_command_line("a | b").unwrap().words("/bin/sh");
+        let words = parse_command_line("a | b").unwrap().start_words("/bin/sh");
         assert_eq!(words, ["/bin/sh", "-c", "a | b"]);
     }
 

@@ -29,7 +29,7 @@ impl<'a> OutputStreaming<'a> {
         Self { session, bytes: 0 }
     }
 
-    /// Streams the older part of a long text, which [`surplus`] returned.
+    /// Streams the older part of a long text, which [`take_surplus_text`] returned.
     ///
     /// # Errors
     /// `cancelled`, or the reason why the host does not accept the text.

@@ -143,13 +143,16 @@ impl ShellRegistry {
             Ok(started) => started,
             Err(error) => {
                 // The error message contains the whole command, so it is left out.
-                self.trace.write_line(format_args!("spawn: cmd={program}, error={}", error.kind.name()));
+                self.trace
+                    .write_line(format_args!("spawn: cmd={program}, error={}", error.kind.name()));
                 return Err(start::missing_program_error(error, command));
             }
         };
         let id = self.name(name);
-        self.trace
-            .write_line(format_args!("spawn: id={id}, cmd={program}, backend={}", backend.as_str()));
+        self.trace.write_line(format_args!(
+            "spawn: id={id}, cmd={program}, backend={}",
+            backend.as_str()
+        ));
         let (session, replies) =
             ShellSession::new(id, command.to_owned(), backend, control, size, &self.nonce);
         let session = Arc::new(session);

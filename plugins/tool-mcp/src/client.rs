@@ -20,8 +20,8 @@ use rmcp::model::{
 use rmcp::service::{NotificationContext, RequestContext, RoleClient};
 use tokio::sync::Notify;
 
-use crate::log::ServerLog;
 use crate::call_context::McpCallContext;
+use crate::log::ServerLog;
 
 /// The maximum number of a server's requests that are answered at a time. Further requests are
 /// refused.

@@ -18,11 +18,11 @@ use rmcp::service::{
 use rmcp::transport::Transport;
 use rmcp::transport::streamable_http_client::StreamableHttpError;
 
+use crate::call_context::McpCallContext;
 use crate::client::{CallRegistration, McpClient};
 use crate::log::safe;
 use crate::runtime::McpSpawner;
 use crate::server_description::plain_text;
-use crate::call_context::McpCallContext;
 use crate::transport::http::{HttpFailure, failure, sessions};
 
 /// The protocol era of a server.

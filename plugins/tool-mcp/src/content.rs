@@ -362,7 +362,9 @@ mod tests {
     #[test]
     fn failed_call_reports_the_reason_from_the_server() {
         let failed = |content: Value| {
-            McpContent::from_call_response(json!({ "isError": true, "content": content })).error().message
+            McpContent::from_call_response(json!({ "isError": true, "content": content }))
+                .error()
+                .message
         };
         assert_eq!(failed(json!([{ "type": "text", "text": "no such issue" }])), "no such issue");
         assert_eq!(failed(json!([])), "the tool failed without giving a reason");

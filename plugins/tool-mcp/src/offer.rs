@@ -151,7 +151,9 @@ fn state(server: &McpServer) -> Option<String> {
             parts.push(format!("down: {why}{}", hint.unwrap_or_default()));
         }
         McpConnectionStatus::Stopped => parts.push("disconnected by the user".to_owned()),
-        McpConnectionStatus::Starting if parts.is_empty() && server.time_since_start().is_some() => {
+        McpConnectionStatus::Starting
+            if parts.is_empty() && server.time_since_start().is_some() =>
+        {
             parts.push("starting".to_owned());
         }
         McpConnectionStatus::Starting
@@ -194,7 +196,9 @@ fn notices(server: &McpServer) -> Vec<String> {
         | McpConnectionStatus::Stopped
         | McpConnectionStatus::Disabled => {}
     }
-    if let Some(described) = server.known_description().filter(|it| it.left_out > 0 && server.is_fresh()) {
+    if let Some(described) =
+        server.known_description().filter(|it| it.left_out > 0 && server.is_fresh())
+    {
         let (count, first) = (described.left_out, described.lines.first());
         let first = first.map(|line| format!(" ({})", safe(line))).unwrap_or_default();
         lines.push(format!(

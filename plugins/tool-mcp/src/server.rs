@@ -431,7 +431,8 @@ impl McpServer {
     /// Connects. A server that ends during the probe of its era is started again and treated as one
     /// of the legacy era.
     async fn open(&self, client: &McpClient) -> Result<OpenConnection> {
-        let known = self.known_description().map_or(ProtocolEra::Unknown, |described| described.era);
+        let known =
+            self.known_description().map_or(ProtocolEra::Unknown, |described| described.era);
         let first = self.attempt(client, known).await;
         let second = match (&first, known) {
             (Err(ConnectFailure::Spoken(_)), ProtocolEra::Unknown) => ProtocolEra::Legacy,

@@ -415,7 +415,11 @@ fn why_missing(server: &McpServer, names: &[String]) -> Option<(String, Option<S
             Some(("is disconnected".to_owned(), Some(hint)))
         }
         McpConnectionStatus::Disabled => Some(("is disabled by its entry".to_owned(), None)),
-        McpConnectionStatus::Starting if names.is_empty() && server.known_description().is_some() => None,
+        McpConnectionStatus::Starting
+            if names.is_empty() && server.known_description().is_some() =>
+        {
+            None
+        }
         McpConnectionStatus::Starting => {
             let hint = Some(MORE_TIME.to_owned());
             Some((format!("is still starting{}", last_printed_suffix(server)), hint))

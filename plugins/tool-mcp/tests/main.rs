@@ -4,8 +4,8 @@
 mod conformance;
 mod hostile;
 mod http;
-mod server_uptime;
 mod logins;
 mod programs;
 mod schemas;
+mod server_uptime;
 mod support;

@@ -235,7 +235,7 @@ mod tests {
 
     fn scan_folder(root: &Path, source: PromptSource, wanted: PromptFileKind) -> PromptScan {
         let mut walk = PromptScan::default();
-        walk.over(&PromptFolder { folder: root.to_owned(), source, wanted });
+        walk.scan_folder(&PromptFolder { folder: root.to_owned(), source, wanted });
         walk
     }
 

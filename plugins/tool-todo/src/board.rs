@@ -12,7 +12,7 @@ use jaato_plugin_sdk::types::work_plan::{PlanStatus, PlanStepStatus as Status};
 
 use crate::events::TodoEvents;
 use crate::plan::{
-    OUTPUT_BYTES_MAX, TodoPlan, TodoStep, UnblockedSteps, invalid, is_open, current_time, text,
+    OUTPUT_BYTES_MAX, TodoPlan, TodoStep, UnblockedSteps, current_time, invalid, is_open, text,
 };
 use crate::plan_format;
 

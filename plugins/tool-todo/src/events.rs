@@ -169,7 +169,8 @@ impl TodoEvents {
         let start = after.and_then(|after| {
             self.happened.iter().position(|event| event["event_id"] == after).map(|it| it + 1)
         });
-        let found = self.happened.iter().skip(start.unwrap_or(0)).filter(|it| filter.matches_event(it));
+        let found =
+            self.happened.iter().skip(start.unwrap_or(0)).filter(|it| filter.matches_event(it));
         let found: Vec<&Value> = found.collect();
         let skipped = if limit == 0 { 0 } else { found.len().saturating_sub(limit) };
         found[skipped..].iter().map(|&event| event.clone()).collect()

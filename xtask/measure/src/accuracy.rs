@@ -70,8 +70,10 @@ impl AccuracyOptions {
 /// Runs the chore.
 pub fn start(words: Vec<OsString>) -> Result<ExitCode> {
     let options = AccuracyOptions::parse(words)?;
-    let programs: Vec<AccuracyProgram> =
-        programs::read_programs()?.into_iter().filter(|program| options.is_selected(program)).collect();
+    let programs: Vec<AccuracyProgram> = programs::read_programs()?
+        .into_iter()
+        .filter(|program| options.is_selected(program))
+        .collect();
     if options.list {
         for program in &programs {
             println!("{} ({} steps)", program.name, program.steps.len());

@@ -236,7 +236,8 @@ pub fn registry_rules(setup: &Setup) -> RegistryRules {
 /// Makes a one-line problem of a text that may contain untrusted words (such as a file name), with
 /// its hint on a separate line. A name cannot inject a hint.
 pub fn problem_line(text: &str, hint: Option<&str>) -> String {
-    let hint = hint.map(|hint| format!("\nhint: {}", visible::visible_name(hint))).unwrap_or_default();
+    let hint =
+        hint.map(|hint| format!("\nhint: {}", visible::visible_name(hint))).unwrap_or_default();
     format!("{}{hint}", visible::visible_name(text))
 }
 
@@ -281,7 +282,7 @@ fn read_plugin_file(
         })?),
         None => None,
     };
-    let known = cache.and_then(|cache| cache.take(&file.path, &stamp)).filter(|_| !is_fresh);
+    let known = cache.and_then(|cache| cache.take_entry(&file.path, &stamp)).filter(|_| !is_fresh);
     // The cached entry must have exactly the trusted content.
     let known = known.filter(|known| covered.is_none() || known.sha256.as_deref() == covered);
     let is_new = known.is_none();
@@ -395,7 +396,7 @@ fn store_descriptions(files: &[PluginReadResult], cache: &mut DescriptionCache) 
         return None;
     }
     for file in files.iter().flatten().filter(is_telling) {
-        cache.put(&file.file.path, file.entry.clone());
+        cache.store_entry(&file.file.path, file.entry.clone());
     }
     let written = cache.write().err();
     written.map(|error| {

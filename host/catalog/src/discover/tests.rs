@@ -26,7 +26,8 @@ fn trusted_with(name: &str, content: &str) -> (TempDir, PathBuf) {
 }
 
 fn setup(root: &TempDir) -> Setup {
-    let (folders, variables) = (UserFolders::under_root(root.path()), EnvironmentVariables::default());
+    let (folders, variables) =
+        (UserFolders::under_root(root.path()), EnvironmentVariables::default());
     let work = root.path().join("work");
     let executable = root.path().join("bin/jaato");
     Setup::read(SetupArguments::default(), executable, folders, variables, &work).unwrap()

@@ -77,7 +77,7 @@ impl Catalog {
 
     /// Records the state of the files, and the problems that the user was already told.
     pub fn watched(&self, seen: &PluginStamps, problems: Vec<String>) -> Self {
-        let editions = named(&self.registry).map(|entry| {
+        let editions = list_name_owners(&self.registry).map(|entry| {
             let stamp = seen.files.get(&entry.candidate.path).cloned();
             (entry.candidate.manifest.name.clone(), Edition { stamp, ..Edition::default() })
         });
@@ -134,13 +134,13 @@ impl Catalog {
             next.editions.insert(name.clone(), edition);
         }
         next.registry = Arc::new(registry);
-        let news = next.news(self);
+        let news = next.changes_since(self);
         (next, news)
     }
 
     /// Returns the entry of a file whose plugin is in use.
     fn in_use(&self, path: &Path) -> Option<&PluginEntry> {
-        named(&self.registry)
+        list_name_owners(&self.registry)
             .find(|entry| entry.candidate.path == path && entry.status == PluginStatus::Active)
     }
 
@@ -157,7 +157,7 @@ impl Catalog {
                 return None;
             }
             (Err(problem), Some(_)) => Some(problem.clone()),
-            (Ok(candidate), Some(_)) => unusable(candidate),
+            (Ok(candidate), Some(_)) => unusable_reason(candidate),
             (Ok(_), None) => None,
         };
         if let (Some(why), Some(before)) = (why, before) {
@@ -252,7 +252,9 @@ impl Catalog {
                 news.push(PluginNews::new(Some(name), WARN, text));
             }
         }
-        for entry in named(&before.registry).filter(|entry| entry.status == PluginStatus::Active) {
+        for entry in
+            list_name_owners(&before.registry).filter(|entry| entry.status == PluginStatus::Active)
+        {
             let name = &entry.candidate.manifest.name;
             if self.registry.plugin(name.as_str()).is_none() {
                 let path = entry.candidate.path.display();

@@ -189,7 +189,11 @@ fn collect_covered_names(
     Ok(())
 }
 
-fn digest_file(root: &Path, name: &str, bytes_left: &mut u64) -> Result<Option<String>, TrustError> {
+fn digest_file(
+    root: &Path,
+    name: &str,
+    bytes_left: &mut u64,
+) -> Result<Option<String>, TrustError> {
     let path = root.join(name);
     let Some(metadata) = metadata_if_exists(&path)? else { return Ok(None) };
     let link = if metadata.is_symlink() {

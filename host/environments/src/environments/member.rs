@@ -223,7 +223,7 @@ impl EnvironmentMember {
         let own = Arc::downgrade(self);
         StreamEndHook::new(move || {
             over.cancel();
-            board.forget(&session, number);
+            board.remove_terminal(&session, number);
             if let Some(own) = own.upgrade() {
                 own.terminals.lock().record_terminal_end(number);
             }
@@ -310,7 +310,7 @@ impl EnvironmentMember {
             self.scope.end_if_ready(FORGET, request).await;
         }
         self.scope.resources.mark_session_ended(&self.session);
-        self.scope.leave(host).await;
+        self.scope.remove_session(host).await;
     }
 }
 

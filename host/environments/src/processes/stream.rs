@@ -253,7 +253,7 @@ impl ProgramStream {
         if !left_running.is_empty() {
             let pipes = [self.stdout.receiver.take(), self.stderr.receiver.take()];
             let child = Arc::clone(&self.child);
-            self.processes.left.keep(child, pipes, &self.label);
+            self.processes.left.add_program(child, pipes, &self.label);
         }
         let exit = ProcessExit { code, signal, timed_out: self.timed_out, left_running };
         event_frame(&ProcessEvent::Exited(exit), &[])

@@ -157,7 +157,8 @@ fn layouts_of_field(field: &TLField) -> Vec<Layout> {
 
 impl TableMethod {
     fn from_field(field: &TLField) -> Self {
-        let signatures: Vec<_> = field.function_range().iter().map(|it| function_signature(&it)).collect();
+        let signatures: Vec<_> =
+            field.function_range().iter().map(|it| function_signature(&it)).collect();
         Self { name: field.name(), signature: signatures.join(" | ") }
     }
 }

@@ -54,7 +54,12 @@ fn every_zero_width_character_is_a_combining_mark_or_escaped() {
         assert!(!is_shown || sign.width().is_some(), "{:04X}", u32::from(sign));
         // Without a base character, not even a mark is shown.
         if sign.width() == Some(0) {
-            assert_ne!(escape_lines(&sign.to_string()), sign.to_string(), "{:04X}", u32::from(sign));
+            assert_ne!(
+                escape_lines(&sign.to_string()),
+                sign.to_string(),
+                "{:04X}",
+                u32::from(sign)
+            );
         }
     }
 }
@@ -93,7 +98,8 @@ fn combining_marks_are_kept_on_letters_up_to_a_limit() {
 fn characters_like_the_prompt_mark_are_escaped() {
     let looks = LOOKS_LIKE_THE_MARK.iter().collect::<String>();
     assert!(
-        !visible_text(&looks).contains(LOOKS_LIKE_THE_MARK) && !escape_lines(&looks).contains(LOOKS_LIKE_THE_MARK)
+        !visible_text(&looks).contains(LOOKS_LIKE_THE_MARK)
+            && !escape_lines(&looks).contains(LOOKS_LIKE_THE_MARK)
     );
     assert_unchanged("│ | ┃ ▌");
 }

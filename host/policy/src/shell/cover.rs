@@ -184,7 +184,11 @@ fn runs_named_script(name: &str) -> bool {
 
 /// Returns true if a program takes only harmless words. After `--`, some programs pass the words to
 /// another program. For those, `--` does not end the options here.
-fn takes_only_harmless_words(program: &ProgramRow, words: &[ShellWord], ends_options: bool) -> bool {
+fn takes_only_harmless_words(
+    program: &ProgramRow,
+    words: &[ShellWord],
+    ends_options: bool,
+) -> bool {
     let mut are_operands = false;
     words.iter().all(|word| {
         if are_operands {

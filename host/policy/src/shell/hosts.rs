@@ -59,7 +59,8 @@ fn unclear_hosts(command: &SimpleCommand) -> Option<&'static str> {
     };
     let mut words = command.words.iter().skip(1);
     let is_unclear = is_network(command)
-        && words.any(|word| word.kind != ShellWordKind::Literal || is_odd(url_authority(&word.text)));
+        && words
+            .any(|word| word.kind != ShellWordKind::Literal || is_odd(url_authority(&word.text)));
     is_unclear.then_some(UNCLEAR_HOST)
 }
 

@@ -245,7 +245,9 @@ fn nested_in_shell(words: &[ShellWord]) -> NestedCommands {
                         ..NestedCommands::default()
                     }
                 }
-                _ => NestedCommands::with_doubt("the script of this shell is known only at run time"),
+                _ => {
+                    NestedCommands::with_doubt("the script of this shell is known only at run time")
+                }
             };
         }
     }
@@ -327,7 +329,9 @@ fn nested_in_cd(words: &[ShellWord]) -> NestedCommands {
         {
             NestedCommands::default()
         }
-        _ => NestedCommands::with_doubt("the folder of the next commands is known only at run time"),
+        _ => {
+            NestedCommands::with_doubt("the folder of the next commands is known only at run time")
+        }
     }
 }
 

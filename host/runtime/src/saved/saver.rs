@@ -425,7 +425,9 @@ impl SaverThread {
     fn record_of(&self, change: Change) -> Result<Option<SessionRecord>, SessionStoreError> {
         Ok(Some(match change {
             Change::Now => return Ok(None),
-            Change::Record(RecordChange::Append { entry }) => new_record(record_type::MESSAGE, &*entry),
+            Change::Record(RecordChange::Append { entry }) => {
+                new_record(record_type::MESSAGE, &*entry)
+            }
             Change::Record(change) => new_record(record_type::CHANGE, change),
             Change::Rules(rules) => new_record(record_type::RULES, rules),
             Change::State(state) => new_record(record_type::STATE, state),

@@ -95,7 +95,7 @@ impl SessionBlobs {
         match File::open(&kept.path) {
             Ok(file) => Ok((kept, file)),
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                self.forget(id);
+                self.forget_blob(id);
                 Err(not_found(id))
             }
             Err(error) => Err(cannot("read", &error)),

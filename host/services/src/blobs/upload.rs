@@ -54,7 +54,7 @@ impl BlobUpload {
 
     /// Returns the number of bytes written.
     pub fn written_bytes(&self) -> u64 {
-        self.room.bytes()
+        self.room.reserved_bytes()
     }
 
     /// Turns the upload into a blob of the session. Blocks on the file.

@@ -50,7 +50,7 @@ impl BlobUploads {
         let (upload, put) = run_blocking(move || {
             let mut upload = match begun {
                 Some(upload) => upload,
-                None => Box::new(blobs.begin(&mime_type)?),
+                None => Box::new(blobs.begin_upload(&mime_type)?),
             };
             upload.write(&bytes)?;
             if more { Ok((Some(upload), None)) } else { Ok((None, Some(upload.finish()?))) }
@@ -82,7 +82,7 @@ fn continue_upload(
     place: ReservedItem<Box<BlobUpload>>,
     upload: Box<BlobUpload>,
 ) -> PieceWriteResult {
-    let bytes = upload.bytes();
+    let bytes = upload.written_bytes();
     PieceWriteResult::Begun { number: place.put_back(upload), bytes }
 }
 

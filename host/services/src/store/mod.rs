@@ -49,7 +49,12 @@ impl PluginStores {
         let folder = folders.plugin_data().ok();
         let root = workspace.as_os_str().as_encoded_bytes();
         let requests = Semaphore::new(REQUESTS_MAX);
-        Self { folder, workspace: hex_digest(&Sha256::digest(root)), requests, used: Arc::default() }
+        Self {
+            folder,
+            workspace: hex_digest(&Sha256::digest(root)),
+            requests,
+            used: Arc::default(),
+        }
     }
 
     /// Returns the place of a plugin's store.

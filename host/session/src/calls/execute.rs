@@ -32,13 +32,15 @@ impl CallRunner<'_> {
                 (output::output_content(output, fitting).await, attachments, false)
             }
             // Attachments that a call made before it failed are dropped.
-            Err(error) => (output::fit(error_content(&error), fitting).await, Vec::new(), true),
+            Err(error) => {
+                (output::fit_to_limit(error_content(&error), fitting).await, Vec::new(), true)
+            }
         };
         if ran {
             content = self.apply_result_hooks(&admitted, content, is_error).await;
         }
         self.finish(call, begun, content.clone(), is_error);
-        ToolResult { is_error, attachments, ..result(call, content) }
+        ToolResult { is_error, attachments, ..tool_result(call, content) }
     }
 
     /// Runs a call for the user or a plugin. Returns the whole output; only streamed texts are
@@ -55,7 +57,7 @@ impl CallRunner<'_> {
                 let after =
                     self.hooks.after_tool(admitted.effective_call(), &owner, content, false);
                 output.content = after.await.content;
-                admitted.note(&mut output.content);
+                admitted.note_changed_arguments(&mut output.content);
                 (output.content.clone(), false)
             }
             // The content is not used here, because the caller gets the error itself.
@@ -78,9 +80,9 @@ impl CallRunner<'_> {
         let after = self.hooks.after_tool(call, &owner, content, is_error);
         let HookedResult { mut content, is_changed } = after.await;
         if is_changed {
-            content = output::fit(content, self.result_limit(call)).await;
+            content = output::fit_to_limit(content, self.result_limit(call)).await;
         }
-        admitted.note(&mut content);
+        admitted.note_changed_arguments(&mut content);
         content
     }
 
@@ -351,7 +353,7 @@ fn tool_result(call: &ToolCall, content: Map<String, Value>) -> ToolResult {
 
 /// Returns the result of a call that did not run.
 pub(crate) fn failed_result(call: &ToolCall, error: &Error) -> ToolResult {
-    ToolResult { is_error: true, ..result(call, error_content(error)) }
+    ToolResult { is_error: true, ..tool_result(call, error_content(error)) }
 }
 
 fn never_began() -> Error {

@@ -78,7 +78,9 @@ pub(super) fn check_entry(history: &History, entry: &HistoryEntry) -> Result<(),
             check_calls(history, message)
         }
         // Its calls may have been collected as well, and may be anywhere before it.
-        Role::Tool if is_collected => check_parts(message, |part| !matches!(part, Part::ToolCall(_))),
+        Role::Tool if is_collected => {
+            check_parts(message, |part| !matches!(part, Part::ToolCall(_)))
+        }
         Role::Tool => check_results(history, message),
         Role::Unknown => Err(HistoryError::UnknownRole),
     }

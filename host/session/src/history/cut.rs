@@ -162,7 +162,7 @@ mod tests {
         let mut history = history();
         let sent = |history: &History| {
             let entry = &history.entries()[0];
-            (entry.in_front(), entry.own_parts().count())
+            (entry.count_leading_parts(), entry.own_parts().count())
         };
         assert_eq!(sent(&history), (0, 2));
         history.cut();

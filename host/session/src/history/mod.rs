@@ -8,8 +8,8 @@
 //! hold for the messages that are sent.
 
 mod check;
-mod gc_changes;
 mod cut;
+mod gc_changes;
 
 use std::collections::HashSet;
 use std::sync::Arc;

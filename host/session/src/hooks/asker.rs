@@ -73,7 +73,7 @@ impl HookAsker {
     /// Lists the plugins that a hook asks, except those that have failed too often.
     pub(crate) fn plugins_to_ask(&self, hook: Hook) -> Vec<HookPlugin> {
         let mut plugins = self.port.plugins_with_hook(hook);
-        plugins.retain(|plugin| self.given_up(plugin, hook).is_none());
+        plugins.retain(|plugin| self.disabled_reason(plugin, hook).is_none());
         plugins
     }
 

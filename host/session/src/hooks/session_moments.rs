@@ -75,7 +75,7 @@ impl HookAsker {
             let cancel = Cancel::new();
             tokio::select! {
                 biased;
-                () = self.tell(Hook::SessionEnd, &request, &cancel) => {}
+                () = self.notify_hook(Hook::SessionEnd, &request, &cancel) => {}
                 // A plugin that waits for a model must not keep the session open.
                 () = self.longest_wait(Hook::SessionEnd) => cancel.cancel(),
             }
@@ -85,7 +85,7 @@ impl HookAsker {
     /// Tells all plugins at the same time that a gc follows.
     pub(crate) async fn before_gc(&self, reason: GcReason, cancel: &Cancel) {
         let request = BeforeGc::new(reason, self.facts.read());
-        self.tell(Hook::BeforeGc, &request, cancel).await;
+        self.notify_hook(Hook::BeforeGc, &request, cancel).await;
     }
 
     /// Asks the plugins one after the other whether the turn ends. Returns the message of the first

@@ -127,7 +127,9 @@ pub(crate) fn head_and_tail<'a>(
         &rest[rest.len() - count_fitting_bytes(from_behind, json_bytes - escaped_len(head))..];
     let is_line = tail.len() == rest.len() || rest[..rest.len() - tail.len()].ends_with('\n');
     match tail.find('\n') {
-        Some(end) if !is_line && keeps_most_bytes(tail.len() - end - 1, tail) => (head, &tail[end + 1..]),
+        Some(end) if !is_line && keeps_most_bytes(tail.len() - end - 1, tail) => {
+            (head, &tail[end + 1..])
+        }
         _ => (head, tail),
     }
 }

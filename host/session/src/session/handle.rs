@@ -20,8 +20,8 @@ use jaato_types::{
 };
 use parking_lot::Mutex;
 
-use super::limited_count::CountedItem;
 use super::forms::SessionForms;
+use super::limited_count::CountedItem;
 use super::side_requests::{AskingPlugin, PieceSink, PluginModelRequests};
 use crate::calls::{CallInitiator, CallRunner};
 use crate::events::EventEmitter;
@@ -155,7 +155,7 @@ impl SessionHandle {
     /// Waits until everything so far is written, as [`Session::wait_until_written`](crate::Session::written).
     pub async fn wait_until_written(&self) {
         if let Ok(shared) = self.live_session() {
-            shared.written().await;
+            shared.wait_until_written().await;
         }
     }
 

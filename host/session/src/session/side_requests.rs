@@ -126,7 +126,7 @@ impl PluginModelRequests {
             permit = self.at_once.acquire() => permit,
         };
         let permit = permit.map_err(|error| Error::new(ErrorKind::HostBug, error.to_string()))?;
-        self.look_at_caps(shared, model)?;
+        self.check_caps(shared, model)?;
         Ok(permit)
     }
 
@@ -203,7 +203,7 @@ fn build_request(
     request
         .messages
         .iter_mut()
-        .for_each(|message| model.model.takes.in_words(message, &BTreeMap::new()));
+        .for_each(|message| model.model.takes.replace_with_descriptions(message, &BTreeMap::new()));
     Ok(request)
 }
 
@@ -233,8 +233,9 @@ fn request_options(asked: &ModelComplete, model: &AnsweringModel) -> Result<Requ
 /// Returns the session's objects. Returns `None` if there are none, or none are wanted.
 fn visible_objects(wanted: ObjectVisibility, shared: &SessionShared) -> Option<Part> {
     let tokens_max = shared.limits.objects_tokens_max;
-    let full =
-        |shared: &SessionShared| shared.objects.with(|objects| objects.render(0, tokens_max));
+    let full = |shared: &SessionShared| {
+        shared.objects.with_objects(|objects| objects.render(0, tokens_max))
+    };
     match wanted {
         ObjectVisibility::None => None,
         ObjectVisibility::Full => full(shared).map(Part::json),

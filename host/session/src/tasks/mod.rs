@@ -192,7 +192,9 @@ async fn outcome_content(
     let fitting = ResultLimit { call: &call.id, bytes_max, store };
     let (content, error) = match outcome {
         Ok(output) => (tool_output::output_content(output, fitting).await, None),
-        Err(error) => (tool_output::fit(error_content(&error), fitting).await, Some(error)),
+        Err(error) => {
+            (tool_output::fit_to_limit(error_content(&error), fitting).await, Some(error))
+        }
     };
     if is_cancelled(error.as_ref()) {
         return (content, error);
@@ -200,7 +202,7 @@ async fn outcome_content(
     let after = around.hooks.after_tool(call, &around.owner, content, error.is_some());
     let HookedResult { mut content, is_changed } = after.await;
     if is_changed {
-        content = tool_output::fit(content, fitting).await;
+        content = tool_output::fit_to_limit(content, fitting).await;
     }
     (content, error)
 }

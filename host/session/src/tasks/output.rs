@@ -82,7 +82,7 @@ impl TaskOutput {
         // Registers before it checks, so that it does not miss output between the two.
         more.as_mut().enable();
         let is_whole = self.kept.lock().is_whole;
-        if !is_whole && self.bytes() <= bytes {
+        if !is_whole && self.total_bytes() <= bytes {
             more.await;
         }
     }
@@ -121,6 +121,6 @@ mod tests {
         output.push(&"x".repeat(TASK_OUTPUT_BYTES_MAX - 2));
         let piece = output.read(0, 1);
         assert_eq!((piece.text.as_str(), piece.offset, piece.lost_bytes), ("b", 4, 3));
-        assert_eq!(output.bytes(), TASK_OUTPUT_BYTES_MAX as u64 + 2);
+        assert_eq!(output.total_bytes(), TASK_OUTPUT_BYTES_MAX as u64 + 2);
     }
 }

@@ -309,7 +309,7 @@ impl ToolSet for ScriptedTools {
                 return Err(Error::failed(format!("the test has no tool `{}`", call.name)));
             };
             let result = (tool.behaviour)(call, scope).await;
-            seat.ended();
+            seat.record_end();
             result
         }
         .boxed()

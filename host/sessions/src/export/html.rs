@@ -14,8 +14,8 @@ use serde_json::Value;
 
 use super::answer_html::markdown_html;
 use super::blocks::{
-    PairedResults, TextBlock, attachment_line, data_value, json_block, object_blocks, describe_sender,
-    tools_line, unknown_line, value_blocks,
+    PairedResults, TextBlock, attachment_line, data_value, describe_sender, json_block,
+    object_blocks, tools_line, unknown_line, value_blocks,
 };
 use super::transcript::{Transcript, TranscriptMessage};
 use super::visible::{format_time, visible_text};
@@ -169,7 +169,10 @@ impl PageWriter<'_> {
         let bytes = data.blob_id().and_then(|id| (self.blob)(id));
         match bytes.as_deref().and_then(image_url) {
             Some(url) => {
-                format!("<p class=\"image\"><img src=\"{url}\" alt=\"{}\"></p>\n", format_line(&name))
+                format!(
+                    "<p class=\"image\"><img src=\"{url}\" alt=\"{}\"></p>\n",
+                    format_line(&name)
+                )
             }
             None => format_aside(&name),
         }

@@ -90,7 +90,8 @@ pub fn to_json_lines(transcript: &Transcript) -> String {
     let mut text = format_line(&header);
     for TranscriptMessage { at_ms, message, model, note } in &transcript.messages {
         let (model, note) = (model.clone(), note.clone());
-        text += &format_line(&TranscriptLine { at_ms: *at_ms, message: message.clone(), model, note });
+        text +=
+            &format_line(&TranscriptLine { at_ms: *at_ms, message: message.clone(), model, note });
     }
     for (name, content) in &transcript.attachments {
         let (attachment, base64) = (name.clone(), STANDARD.encode(content));

@@ -8,8 +8,8 @@ use jaato_types::{DataPart, Part, ToolCall, ToolResult};
 use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd};
 
 use super::blocks::{
-    PairedResults, TextBlock, attachment_line, data_value, json_block, object_blocks, describe_sender,
-    tools_line, unknown_line, value_blocks,
+    PairedResults, TextBlock, attachment_line, data_value, describe_sender, json_block,
+    object_blocks, tools_line, unknown_line, value_blocks,
 };
 use super::transcript::{Transcript, TranscriptMessage};
 use super::visible::{format_time, visible_text};

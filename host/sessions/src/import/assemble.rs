@@ -55,7 +55,10 @@ pub enum ConversationPiece {
 pub type TimedPiece = (i64, ConversationPiece);
 
 /// Builds the messages.
-pub fn assemble_messages(pieces: Vec<TimedPiece>, notes: &mut ImportNotes) -> Vec<TranscriptMessage> {
+pub fn assemble_messages(
+    pieces: Vec<TimedPiece>,
+    notes: &mut ImportNotes,
+) -> Vec<TranscriptMessage> {
     let mut assembly = Assembly {
         drafts: Vec::new(),
         collected: 0,
@@ -252,7 +255,8 @@ impl Assembly<'_> {
 
     /// Marks all messages as no longer sent.
     fn collect(&mut self, at_ms: i64) {
-        let is_complete = self.last_draft().is_none_or(|it| it.role == Role::Model && !it.has_calls());
+        let is_complete =
+            self.last_draft().is_none_or(|it| it.role == Role::Model && !it.has_calls());
         if !is_complete {
             self.add_missing_answer(at_ms);
         }

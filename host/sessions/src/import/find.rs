@@ -75,17 +75,21 @@ impl SourcePlaces<'_> {
     }
 
     fn claude_code(&self) -> PathBuf {
-        let folder = self.folder_from_variable("CLAUDE_CONFIG_DIR").unwrap_or_else(|| self.home.join(".claude"));
+        let folder = self
+            .folder_from_variable("CLAUDE_CONFIG_DIR")
+            .unwrap_or_else(|| self.home.join(".claude"));
         folder.join("projects")
     }
 
     fn codex(&self) -> [PathBuf; 2] {
-        let folder = self.folder_from_variable("CODEX_HOME").unwrap_or_else(|| self.home.join(".codex"));
+        let folder =
+            self.folder_from_variable("CODEX_HOME").unwrap_or_else(|| self.home.join(".codex"));
         [folder.join("sessions"), folder.join("archived_sessions")]
     }
 
     fn pi(&self) -> PathBuf {
-        let agent = || self.folder_from_variable("PI_CODING_AGENT_DIR").map(|it| it.join("sessions"));
+        let agent =
+            || self.folder_from_variable("PI_CODING_AGENT_DIR").map(|it| it.join("sessions"));
         let sessions = self.folder_from_variable("PI_CODING_AGENT_SESSION_DIR").or_else(agent);
         sessions.unwrap_or_else(|| self.home.join(".pi/agent/sessions"))
     }
@@ -94,10 +98,13 @@ impl SourcePlaces<'_> {
         if let Some(root) = self.folder_from_variable("GOOSE_PATH_ROOT") {
             return vec![root.join("data/sessions")];
         }
-        let data = self.folder_from_variable("XDG_DATA_HOME").unwrap_or_else(|| self.home.join(".local/share"));
+        let data = self
+            .folder_from_variable("XDG_DATA_HOME")
+            .unwrap_or_else(|| self.home.join(".local/share"));
         let mut folders = vec![data.join("goose/sessions")];
         // Windows, and older versions on macOS.
-        let windows = self.folder_from_variable("APPDATA").map(|it| it.join("Block/goose/data/sessions"));
+        let windows =
+            self.folder_from_variable("APPDATA").map(|it| it.join("Block/goose/data/sessions"));
         folders.extend(windows);
         folders
     }

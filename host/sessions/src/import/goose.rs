@@ -16,8 +16,8 @@ use super::content::{attachment_text, content_text};
 use super::error::ImportError;
 use super::goose_database::{GooseDatabase, SQLITE_START};
 use super::json_line::{
-    JsonLines, JsonObject, SourceLine, is_set, to_milliseconds, object_of, open_source_file, text_of,
-    time_of,
+    JsonLines, JsonObject, SourceLine, is_set, object_of, open_source_file, text_of, time_of,
+    to_milliseconds,
 };
 use super::notes::{ImportLoss, ImportNotes};
 use super::{ForeignSession, ImportSource};
@@ -250,7 +250,11 @@ fn read_lines(
 }
 
 /// Reads an export, which is one JSON object.
-fn read_export(export: &JsonObject, conversation: &Value, notes: &mut ImportNotes) -> ForeignSession {
+fn read_export(
+    export: &JsonObject,
+    conversation: &Value,
+    notes: &mut ImportNotes,
+) -> ForeignSession {
     let messages = conversation.as_array().into_iter().flatten().filter_map(Value::as_object);
     let names = ["name", "description"].map(|name| text_of(export, name));
     let transcript = Transcript {

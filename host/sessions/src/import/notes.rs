@@ -123,8 +123,12 @@ impl ImportNotes {
     pub fn into_sentences(self) -> Vec<String> {
         let Self { losses, repairs, unknown_types, mut sentences, .. } = self;
         sentences.extend(damaged_sentence(&self.damaged_lines, self.damaged_count));
-        sentences.extend(losses.into_iter().map(|(loss, count)| format_sentence(loss.sentence_words(), count)));
-        sentences.extend(repairs.into_iter().map(|(it, count)| format_sentence(it.sentence_words(), count)));
+        sentences.extend(
+            losses.into_iter().map(|(loss, count)| format_sentence(loss.sentence_words(), count)),
+        );
+        sentences.extend(
+            repairs.into_iter().map(|(it, count)| format_sentence(it.sentence_words(), count)),
+        );
         for (name, count) in unknown_types {
             let records = count_with_noun(count, "record", "records");
             sentences

@@ -153,7 +153,11 @@ fn remove(database: &Connection, id: &SessionId) -> Result<(), SessionStoreError
 }
 
 /// Removes the messages from a position on, except forgotten ones.
-fn remove_from(database: &Connection, id: &SessionId, position: i64) -> Result<(), SessionStoreError> {
+fn remove_from(
+    database: &Connection,
+    id: &SessionId,
+    position: i64,
+) -> Result<(), SessionStoreError> {
     for table in [
         "delete from texts where rowid in (select number from messages
              where session = ?1 and position >= ?2 and not is_forgotten)",

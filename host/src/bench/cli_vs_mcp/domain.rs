@@ -147,8 +147,9 @@ impl BenchDomain {
             .collect();
         let Some(folder) = folder.map(|folder| folder.join(self.name)) else { return Ok(all) };
         for name in names_in(&folder.join(BenchSide::Cli.name())) {
-            let read =
-                |side: BenchSide| read_template(&folder.join(side.name()).join(format!("{name}.txt")));
+            let read = |side: BenchSide| {
+                read_template(&folder.join(side.name()).join(format!("{name}.txt")))
+            };
             let both = [read(BenchSide::Cli)?, read(BenchSide::Mcp)?];
             all.insert(name, both);
         }

@@ -165,7 +165,8 @@ fn plan_runs(
     domain::check_server(&server)?;
     let time = now.strftime("%Y-%m-%d_%H-%M-%S").to_string();
     let folder = args.trace_dir.join(time).join(domain.name);
-    let folder = std::path::absolute(&folder).map_err(|error| unwritable_file_failure(&folder, &error))?;
+    let folder =
+        std::path::absolute(&folder).map_err(|error| unwritable_file_failure(&folder, &error))?;
     Ok(BenchPlan { arguments, domain, server, prompts, folder })
 }
 
@@ -209,7 +210,12 @@ fn print_run(run: &BenchRun<'_>, measured: &RunMeasurement) -> Result<(), Comman
         Some(error) => format!("failed: {error}"),
         None => format!("{} tokens, {} turns", measured.tokens(), measured.turns),
     };
-    report::print_line(&format!("{} {} run {}: {came_to}", run.scenario, run.side.name(), run.number))
+    report::print_line(&format!(
+        "{} {} run {}: {came_to}",
+        run.scenario,
+        run.side.name(),
+        run.number
+    ))
 }
 
 /// Writes a file, and its folder.

@@ -75,7 +75,10 @@ fn read_body(path: &Path) -> Result<String, String> {
 ///
 /// # Errors
 /// The keys that have no value.
-pub fn fill_template(template: &str, values: &BTreeMap<String, String>) -> Result<String, CommandFailure> {
+pub fn fill_template(
+    template: &str,
+    values: &BTreeMap<String, String>,
+) -> Result<String, CommandFailure> {
     let mut filled = String::new();
     let mut missing: Vec<&str> = Vec::new();
     let mut rest = template;

@@ -12,7 +12,10 @@ pub fn print(summary: &BenchSummary) -> Result<(), CommandFailure> {
     for (scenario, [cli, mcp]) in &summary.scenarios {
         let (cli, mcp) = (RunAverages::from_runs(cli), RunAverages::from_runs(mcp));
         report::print_line(&format!("\n{scenario}"))?;
-        report::print_table(&["Metric", "CLI", "MCP", "Diff", "Winner"], &comparison_rows(&cli, &mcp))?;
+        report::print_table(
+            &["Metric", "CLI", "MCP", "Diff", "Winner"],
+            &comparison_rows(&cli, &mcp),
+        )?;
         report::print_line(&overall_verdict(&cli, &mcp))?;
     }
     Ok(())
@@ -100,6 +103,9 @@ mod tests {
         let none = "Overall: nothing to compare, as all runs of a side failed";
         assert_eq!(overall_verdict(&averages(1.0, 1.0, 1.0), &failed), none);
         let half = RunAverages { runs: 2, errors: 1, ..averages(1.0, 1.0, 1.0) };
-        assert!(overall_verdict(&half, &averages(2.0, 2.0, 1.0)).ends_with("(without 1 runs that failed)"));
+        assert!(
+            overall_verdict(&half, &averages(2.0, 2.0, 1.0))
+                .ends_with("(without 1 runs that failed)")
+        );
     }
 }

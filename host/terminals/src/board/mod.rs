@@ -344,7 +344,7 @@ impl SharedTerminals {
         *server = match TerminalServer::start(door, Arc::downgrade(self), &self.runtime) {
             Ok(server) => JoinAvailability::On(server),
             Err(error) => {
-                self.log.line(1, "host", &format!("terminals cannot be joined: {error}"));
+                self.log.write_line(1, "host", &format!("terminals cannot be joined: {error}"));
                 JoinAvailability::Off
             }
         };

@@ -4,11 +4,11 @@ mod jobs;
 mod limits;
 mod model;
 mod outputs;
-mod user_terminals;
 mod programs;
 mod screens;
 mod sessions;
 mod settings;
 mod unread_input;
+mod user_terminals;
 
 pub use crate::support::shells::*;

@@ -9,8 +9,8 @@
 //! Invariant: only a thread named `jaato-plugin-N` drops the values that a plugin created.
 
 mod clock;
-mod plugin_record;
 mod jobs;
+mod plugin_record;
 mod queue;
 mod slot;
 mod watchdog;
@@ -26,9 +26,9 @@ use crate::live::{LiveObjectCounters, LiveObjectCounts};
 use crate::runtime::PluginRuntime;
 use crate::watch::EngineObserver;
 
-pub use plugin_record::{GuestPlugin, REPOLLS_PER_SECOND_MAX, STRIKES_MAX};
 pub(crate) use jobs::{BlockingJob, JobState};
 pub use jobs::{JOB_OVERDUE_MAX, JOBS_LOST_MAX, JOBS_PER_PLUGIN_MAX, JOBS_WAITING_MAX};
+pub use plugin_record::{GuestPlugin, REPOLLS_PER_SECOND_MAX, STRIKES_MAX};
 use queue::ExecutorState;
 pub use slot::HostCodeGuard;
 pub use watchdog::{ABLE_TO_RUN_MAX, WALL_CLOCK_MAX};

@@ -9,15 +9,15 @@
 //!
 //! Available with the feature `testing`, for tests of this crate and its dependents.
 
-mod call_end;
 mod blobs;
 mod bodies;
 mod body;
+mod call_end;
 mod host;
 mod programs;
+mod running_call;
 mod secret;
 mod store;
-mod running_call;
 
 use jaato_plugin_api::abi::{Answer, ContextBox};
 use jaato_types::Error;
@@ -25,34 +25,34 @@ use jaato_types::Error;
 pub use bodies::{BODIES_MANIFEST, BodyPlugin};
 pub use host::{EngineHost, SilentObserver, TestServices};
 
+use blobs::{
+    a_blob_of_another_call_is_there, an_empty_blob_is_one, blobs_are_named_by_their_content,
+    invalid_media_type_is_refused, large_blobs_come_in_pieces, too_large_blobs_are_refused,
+    unfinished_blob_ends_with_its_call, unknown_blob_is_reported,
+};
 use call_end::{
     a_cancel_drops, kept_contexts_refuse, polls_and_drops_are_elsewhere, streams_are_closed,
     waits_end_in_refusal,
 };
-use blobs::{
-    a_blob_of_another_call_is_there, an_empty_blob_is_one, blobs_are_named_by_their_content,
-    large_blobs_come_in_pieces, too_large_blobs_are_refused, unknown_blob_is_reported,
-    invalid_media_type_is_refused, unfinished_blob_ends_with_its_call,
-};
 use programs::{
     a_call_follows_the_exit_and_not_the_pipes, a_deadline_ends_a_program,
     a_program_gets_what_was_said, all_that_was_printed_is_read, input_is_closed_or_a_pipe,
-    outputs_and_exits_are_told, programs_are_signalled_and_ended, programs_end_with_their_call,
-    programs_of_another_call_are_out_of_reach, too_many_programs_are_refused,
-    leftover_processes_can_be_ended, start_failure_is_reported,
-};
-use secret::{
-    a_plugin_has_so_many_secrets, secrets_are_kept_and_forgotten, invalid_secret_is_refused,
-};
-use store::{
-    a_full_store_takes_no_more_and_loses_nothing, a_value_is_replaced_where_it_is_the_expected_one,
-    any_text_is_a_key, person_and_workspace_are_apart, too_large_values_are_refused,
-    values_are_kept_and_taken_away, invalid_key_is_refused,
+    leftover_processes_can_be_ended, outputs_and_exits_are_told, programs_are_signalled_and_ended,
+    programs_end_with_their_call, programs_of_another_call_are_out_of_reach,
+    start_failure_is_reported, too_many_programs_are_refused,
 };
 use running_call::{
     a_dropped_next_loses_nothing, a_head_comes_with_its_stream, a_panic_is_the_hosts,
     answers_arrive, bad_emits_are_refused, calls_spawn_nothing, emits_come_first, jobs_run,
     services_answer, streams_end,
+};
+use secret::{
+    a_plugin_has_so_many_secrets, invalid_secret_is_refused, secrets_are_kept_and_forgotten,
+};
+use store::{
+    a_full_store_takes_no_more_and_loses_nothing, a_value_is_replaced_where_it_is_the_expected_one,
+    any_text_is_a_key, invalid_key_is_refused, person_and_workspace_are_apart,
+    too_large_values_are_refused, values_are_kept_and_taken_away,
 };
 
 /// The body that replaces a plugin's call. It is polled and dropped like a plugin's future.

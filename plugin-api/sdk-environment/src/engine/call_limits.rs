@@ -214,7 +214,10 @@ mod tests {
         assert_eq!(kept("/w/.env", PathOperation::Write), Some(PathRefusalReason::Asked));
         assert_eq!(kept("/w/plain", PathOperation::Write), None);
         let mapped = ResolvedPathPair::new("/workspace/secret".into(), "/w/secret".into());
-        assert_eq!(limits.exclusion_reason(&mapped, PathOperation::Read), Some(PathRefusalReason::Denied));
+        assert_eq!(
+            limits.exclusion_reason(&mapped, PathOperation::Read),
+            Some(PathRefusalReason::Denied)
+        );
         assert!(limits.may_keep_off_below(&resolved_pair("/w"), PathOperation::Read));
         assert!(!limits.may_keep_off_below(&resolved_pair("/v"), PathOperation::Read));
         assert!(limits.may_keep_off_below(&resolved_pair("/v"), PathOperation::Write));

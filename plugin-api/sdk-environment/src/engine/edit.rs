@@ -52,7 +52,9 @@ fn apply_edit(shown: &Path, which: &str, text: &[u8], edit: &TextEdit) -> Result
     let Some(first) = finder.find(text) else {
         let text_there = format!("{which}the text was not found");
         let error = errors::refused_error(FileOperationVerb::Edit, shown, &text_there);
-        return Err(Error { kind: ErrorKind::NotFound, ..error }.with_hint(missing_text_hint(text, edit)));
+        return Err(
+            Error { kind: ErrorKind::NotFound, ..error }.with_hint(missing_text_hint(text, edit))
+        );
     };
     if !edit.all && finder.find(&text[first + 1..]).is_some() {
         return Err(ambiguous_text_error(shown, which, text, &finder));
@@ -75,7 +77,12 @@ fn apply_edit(shown: &Path, which: &str, text: &[u8], edit: &TextEdit) -> Result
     Ok((result, count))
 }
 
-fn ambiguous_text_error(shown: &Path, which: &str, text: &[u8], finder: &memmem::Finder<'_>) -> Error {
+fn ambiguous_text_error(
+    shown: &Path,
+    which: &str,
+    text: &[u8],
+    finder: &memmem::Finder<'_>,
+) -> Error {
     let (mut lines, mut from, mut count) = (String::new(), 0, 0);
     while let Some(start) = finder.find(&text[from..]) {
         let at = from + start;

@@ -206,7 +206,9 @@ impl<F: SearchableFolder> TreeWalk<F> {
             return true;
         }
         let (said, is_in_repository) = match &self.ignored {
-            Some(ignored) => (ignored.verdict_for(&self.path, is_folder), ignored.is_in_repository()),
+            Some(ignored) => {
+                (ignored.verdict_for(&self.path, is_folder), ignored.is_in_repository())
+            }
             None => (IgnoreVerdict::Nothing, true),
         };
         let path = &self.path[self.start..];

@@ -135,7 +135,8 @@ impl<F: Files + ?Sized> NextPiece<F> for RangedFileReader {
             if length == 0 {
                 return Ok(buffer);
             }
-            let (_, bytes) = files.read(host, range_request(&self.path, self.offset, length)).await?;
+            let (_, bytes) =
+                files.read(host, range_request(&self.path, self.offset, length)).await?;
             self.offset += bytes.len() as u64;
             self.left = self.left.saturating_sub(bytes.len() as u64);
             buffer.extend(bytes);

@@ -13,7 +13,9 @@ use jaato_types::process::ProcessEvent;
 use jaato_types::terminal::TerminalEvent;
 use jaato_types::{Error, ErrorKind, Result};
 
-use super::frames::{empty_answer, encode_frame, parse_frame, unknown_handle_error, unknown_operation};
+use super::frames::{
+    empty_answer, encode_frame, parse_frame, unknown_handle_error, unknown_operation,
+};
 use super::handle_table::{EnvironmentHandleTable, OpenEnvironmentHandle};
 use super::shell::{Program, ProgramEvents};
 use super::terminals::{Terminal, TerminalEvents};
@@ -40,7 +42,9 @@ pub(super) async fn answer_operation<E: ExecutionEnvironment>(
             desk.close(stream);
             empty_answer()
         }
-        files if files.starts_with("files.") => file_calls::answer_file_operation(cx, desk, files, frame).await,
+        files if files.starts_with("files.") => {
+            file_calls::answer_file_operation(cx, desk, files, frame).await
+        }
         process if process.starts_with("process.") => {
             program_calls::answer_process_operation(cx, desk, process, frame).await
         }
@@ -113,11 +117,13 @@ async fn next_item<E: ExecutionEnvironment>(
             Some(ProcessUpdate::Exited(exit)) => value_frame(&ProcessEvent::Exited(exit)),
             None => end_frame(),
         },
-        OpenEnvironmentHandle::Terminal { events, .. } => match events.try_borrow()?.next().await? {
-            Some(TerminalUpdate::Output(bytes)) => encode_frame(&TerminalEvent::Output, &bytes),
-            Some(TerminalUpdate::Exited(exit)) => value_frame(&TerminalEvent::Exited(exit)),
-            None => end_frame(),
-        },
+        OpenEnvironmentHandle::Terminal { events, .. } => {
+            match events.try_borrow()?.next().await? {
+                Some(TerminalUpdate::Output(bytes)) => encode_frame(&TerminalEvent::Output, &bytes),
+                Some(TerminalUpdate::Exited(exit)) => value_frame(&TerminalEvent::Exited(exit)),
+                None => end_frame(),
+            }
+        }
         OpenEnvironmentHandle::Stream(stream) => {
             let environment = desk.environment()?;
             let files = file_calls::files_of(&*environment)?;

@@ -19,7 +19,8 @@ use super::by_path::{FinalLinkHandling, LimitedFiles};
 use super::exclusive_value::ExclusiveValue;
 use super::files::Files;
 use super::frames::{
-    empty_answer, encode_frame, parse_frame, read_with_bytes, unknown_handle_error, unknown_operation,
+    empty_answer, encode_frame, parse_frame, read_with_bytes, unknown_handle_error,
+    unknown_operation,
 };
 use super::handle_table::{EnvironmentHandleTable, OpenEnvironmentHandle};
 use super::streams::NextFrame;
@@ -139,7 +140,9 @@ async fn answer_freely<E: ExecutionEnvironment>(
         LIST => value_frame(&files.list(cx, parse_frame(frame)?).await?),
         RESOLVE => value_frame(&files.resolve(cx, parse_frame(frame)?).await?),
         STAT => value_frame(&files.stat(cx, parse_frame(frame)?).await?),
-        MAKE_FOLDER => files.make_folder(cx, parse_frame(frame)?).await.and_then(|()| empty_answer()),
+        MAKE_FOLDER => {
+            files.make_folder(cx, parse_frame(frame)?).await.and_then(|()| empty_answer())
+        }
         MOVE => files.rename(cx, parse_frame(frame)?).await.and_then(|()| empty_answer()),
         COPY => files.copy(cx, parse_frame(frame)?).await.and_then(|()| empty_answer()),
         WALK => {

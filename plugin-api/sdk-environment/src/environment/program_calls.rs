@@ -19,7 +19,8 @@ use serde_json::json;
 use super::background::BackgroundProgram;
 use super::exclusive_value::ExclusiveValue;
 use super::frames::{
-    empty_answer, encode_frame, parse_frame, read_with_bytes, unknown_handle_error, unknown_operation,
+    empty_answer, encode_frame, parse_frame, read_with_bytes, unknown_handle_error,
+    unknown_operation,
 };
 use super::handle_table::{EnvironmentHandleTable, EnvironmentProgram, OpenEnvironmentHandle};
 use super::shell::{Program, Shell};
@@ -83,7 +84,11 @@ pub(super) async fn answer_process_operation<E: ExecutionEnvironment>(
         }
         SIGNAL => {
             let ProcessSignal { process, signal, .. } = parse_frame(frame)?;
-            find_running_program(desk, process)?.program().signal(signal).await.and_then(|()| empty_answer())
+            find_running_program(desk, process)?
+                .program()
+                .signal(signal)
+                .await
+                .and_then(|()| empty_answer())
         }
         END => {
             let ProcessRef { process, .. } = parse_frame(frame)?;

@@ -93,7 +93,12 @@ impl engine::SearchableFiles for RemoteFiles {
     fn top(&self, path: &str) -> Result<SearchStartFolder<RemoteFolder>> {
         let folder = self.folder(path.to_owned());
         let limits = self.limits.clone();
-        Ok(SearchStartFolder { above: self.ignoring_folders_above(path), folder, shown: path.into(), limits })
+        Ok(SearchStartFolder {
+            above: self.ignoring_folders_above(path),
+            folder,
+            shown: path.into(),
+            limits,
+        })
     }
 
     fn open(&self, path: &str) -> Result<(RemoteFile, u64)> {

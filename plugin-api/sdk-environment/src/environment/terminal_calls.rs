@@ -13,7 +13,9 @@ use jaato_types::{Error, ErrorKind, Result};
 use serde_json::json;
 
 use super::exclusive_value::ExclusiveValue;
-use super::frames::{empty_answer, parse_frame, read_with_bytes, unknown_handle_error, unknown_operation};
+use super::frames::{
+    empty_answer, parse_frame, read_with_bytes, unknown_handle_error, unknown_operation,
+};
 use super::handle_table::{EnvironmentHandleTable, OpenEnvironmentHandle};
 use super::terminals::{Terminal, Terminals};
 use super::traits::ExecutionEnvironment;

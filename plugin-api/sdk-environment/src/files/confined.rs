@@ -34,7 +34,8 @@ impl ConfinedFiles {
     /// Opens the allowed folders, creates the temporary folder, and removes temporary folders that
     /// killed hosts left behind.
     pub fn open(settings: &ConfinedFilesSettings) -> Result<Self> {
-        let temporary = settings.temporary.as_ref().map(SelfRemovingFolder::create_folder).transpose()?;
+        let temporary =
+            settings.temporary.as_ref().map(SelfRemovingFolder::create_folder).transpose()?;
         let mut roots = settings.roots.clone();
         let is_machine = roots.iter().all(|root| root.host == root.shown);
         roots.extend(temporary.as_ref().map(SelfRemovingFolder::root));

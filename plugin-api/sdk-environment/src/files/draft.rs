@@ -52,7 +52,11 @@ impl DraftFile {
     }
 
     /// Copies the owner and permission bits of the file to replace.
-    pub(crate) fn copy_permissions(&self, old: &FileMetadata, fresh: &FileMetadata) -> rustix::io::Result<()> {
+    pub(crate) fn copy_permissions(
+        &self,
+        old: &FileMetadata,
+        fresh: &FileMetadata,
+    ) -> rustix::io::Result<()> {
         if (old.user, old.group) != (fresh.user, fresh.group) {
             let (user, group) = (Uid::from_raw(old.user), Gid::from_raw(old.group));
             fchown(&self.file, Some(user), Some(group))?;

@@ -39,9 +39,8 @@ fn read_names(folder: impl AsFd, sorted: NameOrder) -> rustix::io::Result<Folder
     read_folder(folder, |name, kind| {
         let kind = match kind {
             // Some file systems do not report types with names.
-            FileType::Unknown => {
-                entry_metadata(folder, OsStr::from_bytes(name)).map_or(FileKind::Other, |facts| facts.kind)
-            }
+            FileType::Unknown => entry_metadata(folder, OsStr::from_bytes(name))
+                .map_or(FileKind::Other, |facts| facts.kind),
             known => kind_of(known),
         };
         if names.add(name, kind) { Ok(()) } else { Err(Errno::OVERFLOW) }

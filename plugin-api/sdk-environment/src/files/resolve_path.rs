@@ -95,8 +95,8 @@ impl OpenRoots {
         last: FinalLinkPolicy,
         verb: FileOperationVerb,
     ) -> Result<PathTarget> {
-        let place =
-            PathResolution::new(self, asked, verb, MissingFolderPolicy::Fail).resolve_target(last)?;
+        let place = PathResolution::new(self, asked, verb, MissingFolderPolicy::Fail)
+            .resolve_target(last)?;
         let does = if matches!(verb, FileOperationVerb::Delete | FileOperationVerb::Move) {
             PathOperation::Write
         } else {
@@ -240,8 +240,8 @@ impl OpenRoots {
         verb: FileOperationVerb,
     ) -> Result<PathTarget> {
         self.check_way(asked, missing, verb)?;
-        let place =
-            PathResolution::new(self, asked, verb, missing).resolve_target(FinalLinkPolicy::Follow)?;
+        let place = PathResolution::new(self, asked, verb, missing)
+            .resolve_target(FinalLinkPolicy::Follow)?;
         self.check_limits(asked, &place, PathOperation::Write, verb)?;
         self.check_writable(verb, &place)?;
         Ok(place)

@@ -134,7 +134,12 @@ impl SearchableFiles for ConfinedFiles {
             .map_err(|errno| errors::operation_error(FileOperationVerb::Search, &shown, errno))?;
         let limits = asked.limits.as_ref();
         let limits = limits.map(|limits| TreeCallLimits::new(limits, self.roots.names_of(&place)));
-        Ok(SearchStartFolder { above: self.ignoring_folders_above(&place), folder: Arc::new(folder), shown, limits })
+        Ok(SearchStartFolder {
+            above: self.ignoring_folders_above(&place),
+            folder: Arc::new(folder),
+            shown,
+            limits,
+        })
     }
 
     fn open(&self, path: &str) -> Result<(File, u64)> {

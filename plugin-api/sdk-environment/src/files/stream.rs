@@ -169,7 +169,9 @@ impl ConfinedFileWriter {
         if self.taken == ExistingNamePolicy::Replaced {
             return self.target.install_draft(self.draft, FileOperationVerb::Write);
         }
-        self.draft.rename_into_place(place.name(FileOperationVerb::Write)?, self.taken).map_err(failed)?;
+        self.draft
+            .rename_into_place(place.name(FileOperationVerb::Write)?, self.taken)
+            .map_err(failed)?;
         let stat = fstat(&self.draft.file).map_err(failed)?;
         Ok(FileMetadata::from(&stat).file_facts(&place.shown))
     }

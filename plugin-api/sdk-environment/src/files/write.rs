@@ -63,7 +63,11 @@ impl ConfinedFiles {
     }
 
     /// Parses the path of a file.
-    pub(crate) fn parse_file_path(&self, path: &str, verb: FileOperationVerb) -> Result<RequestedPath> {
+    pub(crate) fn parse_file_path(
+        &self,
+        path: &str,
+        verb: FileOperationVerb,
+    ) -> Result<RequestedPath> {
         let asked = self.requested_path(path)?;
         if asked.wants_folder {
             let reason = "a path with this ending names a folder, not a file";
@@ -143,7 +147,9 @@ impl ConfinedFiles {
                 Err(Errno::NOENT) if expected.is_some() => {
                     return Err(errors::changed_file_error(&place.shown));
                 }
-                Err(errno) => return Err(open_for_write_error(&place, errno, FileOperationVerb::Write)),
+                Err(errno) => {
+                    return Err(open_for_write_error(&place, errno, FileOperationVerb::Write));
+                }
                 Ok(file) => {
                     let facts = FileMetadata::from(&fstat(&file).map_err(failed)?);
                     check_is_file(&facts, &place, FileOperationVerb::Write)?;
@@ -320,7 +326,11 @@ fn check_is_file(facts: &FileMetadata, place: &PathTarget, verb: FileOperationVe
 }
 
 /// Returns a better error if the file is a pipe without a reader, which cannot be opened.
-fn open_for_write_error(place: &PathTarget, errno: Errno, verb: FileOperationVerb) -> jaato_types::Error {
+fn open_for_write_error(
+    place: &PathTarget,
+    errno: Errno,
+    verb: FileOperationVerb,
+) -> jaato_types::Error {
     match place.facts() {
         Ok(facts) if errno == Errno::NXIO => errors::no_file(verb, &place.shown, facts.kind),
         _ => errors::operation_error(verb, &place.shown, errno),

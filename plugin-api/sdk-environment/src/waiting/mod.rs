@@ -11,8 +11,8 @@ use jaato_types::terminal::TerminalWait;
 
 pub use call::{SystemCallNumbers, SystemCallTimeout, ThreadActivity, WaitingSystemCall};
 pub use descriptor_sets::{
-    DESCRIPTORS_MAX, POLL_ENTRY_BYTES, TIME_BYTES, to_milliseconds, epoll_descriptors, poll_descriptors, select_descriptors,
-    select_bytes, terminal_index,
+    DESCRIPTORS_MAX, POLL_ENTRY_BYTES, TIME_BYTES, epoll_descriptors, poll_descriptors,
+    select_bytes, select_descriptors, terminal_index, to_milliseconds,
 };
 pub use wait_history::TerminalWaitHistory;
 

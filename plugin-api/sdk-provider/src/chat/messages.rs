@@ -7,10 +7,12 @@ use jaato_plugin_sdk::types::{CompletionRequest, Message, Part, Role, ToolCall, 
 use super::chunk::kept_of;
 use super::content::{ChatContent, join_text};
 use super::details::{self, DETAILS};
-use super::request_style::{ChatRequestStyle, OutcomePlacement, ReasoningReplay, has_content_after_results};
 use super::ids::plain_name;
 use super::quirks::ChatServerQuirks;
 use super::reply::REASONING;
+use super::request_style::{
+    ChatRequestStyle, OutcomePlacement, ReasoningReplay, has_content_after_results,
+};
 use crate::shown::{BlobContents, describe_data};
 
 /// Replaces arguments that were not a JSON object. Servers parse the arguments of earlier calls
@@ -68,7 +70,11 @@ pub fn attachment_heading(result: &ToolResult) -> String {
 
 /// Writes a model's message. The protocol cannot express the order of text and calls, or images
 /// that a model created.
-fn write_model_message(message: &Message, quirks: &ChatServerQuirks, sent: ReasoningReplay) -> Value {
+fn write_model_message(
+    message: &Message,
+    quirks: &ChatServerQuirks,
+    sent: ReasoningReplay,
+) -> Value {
     let calls: Vec<Value> = message.tool_calls().map(|one| encode_call(one, quirks)).collect();
     let text = join_text(&message.parts);
     // Null instead of an empty text, which some servers reject next to calls.
@@ -150,7 +156,10 @@ fn write_results(
 fn content_after_results(message: &Message) -> String {
     let attached = message.tool_results().flat_map(|result| {
         let words = result.attachments.iter().map(describe_data);
-        (!result.attachments.is_empty()).then(|| attachment_heading(result)).into_iter().chain(words)
+        (!result.attachments.is_empty())
+            .then(|| attachment_heading(result))
+            .into_iter()
+            .chain(words)
     });
     let lines = attached.chain([join_text(&message.parts)]).filter(|line| !line.is_empty());
     lines.collect::<Vec<_>>().join("\n")

@@ -208,7 +208,11 @@ mod tests {
             r#"{"type":"invalid_request_message_order"}"#,
             "Conversation roles must alternate user/assistant/user/assistant/...",
         ] {
-            assert_eq!(requested_change(400, body.as_bytes()), Some(ChatRequestChange::ResultsLast), "{body}");
+            assert_eq!(
+                requested_change(400, body.as_bytes()),
+                Some(ChatRequestChange::ResultsLast),
+                "{body}"
+            );
             assert_eq!(requested_change(401, body.as_bytes()), None, "{body}");
         }
         assert_eq!(requested_change(400, b"bad request"), None);
@@ -221,7 +225,11 @@ mod tests {
                parameters.properties[1].value': Proto field is not repeating, cannot start list."}}]"#,
             "parameters.properties.a.type Input should be 'TYPE_UNSPECIFIED', 'STRING' or 'NULL'",
         ] {
-            assert_eq!(requested_change(400, body.as_bytes()), Some(ChatRequestChange::SingleTypes), "{body}");
+            assert_eq!(
+                requested_change(400, body.as_bytes()),
+                Some(ChatRequestChange::SingleTypes),
+                "{body}"
+            );
         }
         assert_eq!(requested_change(400, b"unknown type"), None);
     }
@@ -232,14 +240,22 @@ mod tests {
             "The `reasoning_content` in the thinking mode must be passed back to the API.",
             "thinking is enabled but reasoning_content is missing in assistant tool call message",
         ] {
-            assert_eq!(requested_change(400, body.as_bytes()), Some(ChatRequestChange::Reasoning), "{body}");
+            assert_eq!(
+                requested_change(400, body.as_bytes()),
+                Some(ChatRequestChange::Reasoning),
+                "{body}"
+            );
         }
         for body in [
             "'messages.2' : for 'role:assistant' the following must be satisfied[('messages.2' : \
              property 'reasoning_content' is unsupported)]",
             r#"{"loc":["body","messages",1,"reasoning_content"],"msg":"Extra inputs are not permitted"}"#,
         ] {
-            assert_eq!(requested_change(400, body.as_bytes()), Some(ChatRequestChange::NoReasoning), "{body}");
+            assert_eq!(
+                requested_change(400, body.as_bytes()),
+                Some(ChatRequestChange::NoReasoning),
+                "{body}"
+            );
         }
         for body in ["the model is missing", "reasoning_content is long", "unknown field"] {
             assert_eq!(requested_change(400, body.as_bytes()), None, "{body}");

@@ -10,7 +10,7 @@ use jaato_plugin_sdk::Result;
 use jaato_plugin_sdk::serde_json::{self, Value};
 use jaato_plugin_sdk::types::{Completion, Delta, FinishReason};
 
-use super::chunk::{ChunkTextFields, choice_of, is_report, is_error_reported};
+use super::chunk::{ChunkTextFields, choice_of, is_error_reported, is_report};
 use super::details::ReasoningDetails;
 use super::think::{ThinkPiece, ThinkTags};
 use super::wrapped_calls::unwrap_calls;

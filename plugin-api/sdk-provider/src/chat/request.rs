@@ -10,9 +10,9 @@ use jaato_plugin_sdk::serde_json::{Map, Value, json};
 use jaato_plugin_sdk::types::http::HTTP_BODY_BYTES_MAX;
 use jaato_plugin_sdk::types::{CompletionRequest, ToolSpec};
 
-use super::request_style::{ChatRequestStyle, ChatSchemaStyle};
 use super::messages::write_messages;
 use super::quirks::ChatServerQuirks;
+use super::request_style::{ChatRequestStyle, ChatSchemaStyle};
 use super::schema::single_typed;
 use super::settings::request_settings;
 use crate::exchange;

@@ -86,7 +86,10 @@ impl ChatRequestStyle {
 
 /// Returns true if any content follows tool results in a request.
 pub fn has_content_after_any_results(request: &CompletionRequest) -> bool {
-    request.messages.iter().any(|message| message.role == Role::Tool && has_content_after_results(message))
+    request
+        .messages
+        .iter()
+        .any(|message| message.role == Role::Tool && has_content_after_results(message))
 }
 
 /// Returns true if a message of tool results contains other content.

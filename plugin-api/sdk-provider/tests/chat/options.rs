@@ -30,7 +30,8 @@ fn request(options: Value) -> CompletionRequest {
 }
 
 fn encode_request(request: &CompletionRequest, quirks: ChatServerQuirks) -> Value {
-    let bytes = request_body(request, &quirks, ChatRequestStyle::default(), &BlobContents::new()).unwrap();
+    let bytes =
+        request_body(request, &quirks, ChatRequestStyle::default(), &BlobContents::new()).unwrap();
     serde_json::from_slice(&bytes).unwrap()
 }
 

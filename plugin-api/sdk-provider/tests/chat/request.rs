@@ -10,8 +10,8 @@ use jaato_plugin_sdk::types::{
     ToolCall, ToolResult, ToolSpec,
 };
 use jaato_plugin_sdk_provider::chat::{
-    CallIdFormat, ChatRequestStyle, ChatServerQuirks, OutcomePlacement, ReasoningReplay, request_body,
-    has_content_after_any_results,
+    CallIdFormat, ChatRequestStyle, ChatServerQuirks, OutcomePlacement, ReasoningReplay,
+    has_content_after_any_results, request_body,
 };
 use jaato_plugin_sdk_provider::shown::BlobContents;
 
@@ -244,9 +244,13 @@ fn unknown_part_is_left_out_and_unknown_role_is_refused() {
     let mut message = Message::model(vec![Part::Unknown(smell), Part::text("a")]);
     check(vec![message.clone()], expect![[r#"{"role":"assistant","content":"a"}"#]]);
     message.role = Role::Unknown;
-    let error =
-        request_body(&request(vec![message]), &COMMON, ChatRequestStyle::default(), &BlobContents::new())
-            .unwrap_err();
+    let error = request_body(
+        &request(vec![message]),
+        &COMMON,
+        ChatRequestStyle::default(),
+        &BlobContents::new(),
+    )
+    .unwrap_err();
     assert_eq!(error.kind, ErrorKind::UnknownOperation);
     assert_eq!(error.message, "a message has a role that this provider does not know");
 }

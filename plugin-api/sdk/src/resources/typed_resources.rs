@@ -250,7 +250,10 @@ mod tests {
         let new = resources.register("a", Arc::new(Sun));
         assert_eq!((new.kind, new.about), (None, Some("shines".to_owned())));
         assert!(resources.get::<Sun>("a").is_some());
-        assert!(resources.take_resource(old.number).is_some() && resources.take_resource(old.number).is_none());
+        assert!(
+            resources.take_resource(old.number).is_some()
+                && resources.take_resource(old.number).is_none()
+        );
         assert!(resources.get::<Sun>("a").is_some());
         assert!(resources.by_number(new.number, "a").is_ok());
     }

@@ -33,22 +33,22 @@ use super::{
 use crate::{FakeHost, FakeInstance};
 
 pub use commands::{
-    a_command_is_ended, a_deadline_ends_a_command, commands_run, its_own_deadline_holds,
-    host_commands_are_prepared,
+    a_command_is_ended, a_deadline_ends_a_command, commands_run, host_commands_are_prepared,
+    its_own_deadline_holds,
 };
 pub use files::{
     edits_are_made_whole_or_not_at_all, files_are_copied_and_moved, files_come_and_go_in_pieces,
     texts_are_read_in_ranges, trees_are_gone_through,
 };
 pub use limits::{
-    searches_leave_out_what_is_denied, file_changed_after_its_check_is_refused,
-    denied_files_are_out_of_reach, protected_files_are_not_changed,
+    denied_files_are_out_of_reach, file_changed_after_its_check_is_refused,
+    protected_files_are_not_changed, searches_leave_out_what_is_denied,
 };
 pub use searches::{files_are_found_with_their_facts, texts_are_searched};
 pub use terminals::{
     a_terminal_is_ended, bad_requests_of_terminals_are_refused,
-    terminals_have_a_size_and_take_what_is_typed, terminals_signal_their_foreground,
-    processes_left_by_a_terminal_are_ended,
+    processes_left_by_a_terminal_are_ended, terminals_have_a_size_and_take_what_is_typed,
+    terminals_signal_their_foreground,
 };
 
 /// An environment that is set up.

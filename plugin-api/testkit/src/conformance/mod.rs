@@ -324,7 +324,7 @@ macro_rules! __conformance {
         texts_are_searched,
         denied_files_are_out_of_reach,
         searches_leave_out_what_is_denied,
-        what_is_protected_is_not_changed,
+        protected_files_are_not_changed,
         file_changed_after_its_check_is_refused,
         files_come_and_go_in_pieces,
         commands_run,

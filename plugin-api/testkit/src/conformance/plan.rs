@@ -37,7 +37,9 @@ pub fn check_plan(messages: &[Message], plan: &GcPlan) -> ConformanceVerdict {
     let last = messages.iter().rposition(Message::is_prompt).unwrap_or(0);
     let lost = dropped.range(last..).next();
     ensure(lost.is_none(), || format!("message {lost:?} of the last turn is dropped"))?;
-    check_roles(messages.iter().enumerate().filter(|(at, _)| !dropped.contains(at)).map(|(_, it)| it))
+    check_roles(
+        messages.iter().enumerate().filter(|(at, _)| !dropped.contains(at)).map(|(_, it)| it),
+    )
 }
 
 /// Checks that the first message is the user's, and that each answer without calls is followed by a

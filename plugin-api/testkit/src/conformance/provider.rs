@@ -85,7 +85,10 @@ pub fn the_same_request_can_be_sent_again(
     ensure(first == second, || format!("the first time {first:?}, the second time {second:?}"))
 }
 
-fn check_finished(request: &CompletionRequest, finished: &FinishedCall<Completion>) -> ConformanceVerdict {
+fn check_finished(
+    request: &CompletionRequest,
+    finished: &FinishedCall<Completion>,
+) -> ConformanceVerdict {
     match &finished.result {
         Ok(completion) => check_completion(request, &finished.deltas, completion),
         Err(error) => clear_error("a simple request", error),

@@ -139,7 +139,8 @@ impl FakeInstance {
     /// # Errors
     /// The provider's error.
     pub fn count_tokens(&self, request: &CompletionRequest) -> Result<u64> {
-        let call = self.start_operation(read_answer::<TokenCount>, COUNT_TOKENS, encode_frame(request)?);
+        let call =
+            self.start_operation(read_answer::<TokenCount>, COUNT_TOKENS, encode_frame(request)?);
         call.wait().result.map(|counted| counted.tokens)
     }
 
@@ -215,7 +216,8 @@ impl FakeInstance {
         request: &impl Serialize,
     ) -> Result<A> {
         let (facet, frame) = (Facet::Operation, encode_frame(request)?);
-        let only_reads = |services: &FakeServices, context| services.record_read_only_context(context);
+        let only_reads =
+            |services: &FakeServices, context| services.record_read_only_context(context);
         self.start_on(read_answer, facet, operation, frame, only_reads).wait().result
     }
 

@@ -113,7 +113,10 @@ impl RunningFakePrograms {
             watched.watch();
             drop(held);
         };
-        std::thread::Builder::new().name("fake-program".to_owned()).spawn(work).map_err(io_error)?;
+        std::thread::Builder::new()
+            .name("fake-program".to_owned())
+            .spawn(work)
+            .map_err(io_error)?;
         Ok(FakeServiceReply::StreamWith(json!({ "process": number, "pid": pid }), stream))
     }
 
@@ -261,7 +264,8 @@ impl NonBlockingOutput {
     fn from_pipe(pipe: Option<impl Into<OwnedFd>>) -> Result<Self> {
         let file = pipe.map(|pipe| File::from(pipe.into()));
         if let Some(file) = &file {
-            fcntl(file, FcntlArg::F_SETFL(OFlag::O_NONBLOCK)).map_err(|errno| io_error(errno.into()))?;
+            fcntl(file, FcntlArg::F_SETFL(OFlag::O_NONBLOCK))
+                .map_err(|errno| io_error(errno.into()))?;
         }
         Ok(Self { file, drained: 0 })
     }
@@ -312,7 +316,8 @@ impl WatchedFakeProgram {
         };
         self.drain(&mut buffer);
         self.program.has_ended.store(true, SeqCst);
-        let left_running = if self.timed_out { Vec::new() } else { list_group_members(self.program.group) };
+        let left_running =
+            if self.timed_out { Vec::new() } else { list_group_members(self.program.group) };
         if !left_running.is_empty() {
             let mut left = self.left.lock();
             left.push(self.program.group);

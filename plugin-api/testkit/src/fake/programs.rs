@@ -88,7 +88,11 @@ pub(crate) struct PreparedProgram {
 }
 
 /// Returns the session's working directory, or the host's own folder without a session.
-fn working_directory(spawn: &Spawn, session: Option<&SessionFacts>, folder: &Path) -> Result<PathBuf> {
+fn working_directory(
+    spawn: &Spawn,
+    session: Option<&SessionFacts>,
+    folder: &Path,
+) -> Result<PathBuf> {
     let working = session.map(|facts| PathBuf::from(&facts.working_directory));
     let working = working.filter(|path| path.is_absolute()).unwrap_or_else(|| folder.to_owned());
     let directory = spawn.directory.as_ref().map(|path| working.join(path)).unwrap_or(working);

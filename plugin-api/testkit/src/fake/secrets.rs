@@ -48,7 +48,9 @@ impl FakeSecrets {
                 self.0.insert(name, request.bytes.clone());
                 FakeServiceReply::from_value(&SecretSetAnswer::new(false))
             }
-            _ => FakeServiceReply::from_value(&SecretDeleteAnswer::new(self.0.remove(&name).is_some())),
+            _ => FakeServiceReply::from_value(&SecretDeleteAnswer::new(
+                self.0.remove(&name).is_some(),
+            )),
         }
     }
 }

@@ -57,7 +57,8 @@ impl ServiceRequest {
     /// # Errors
     /// `invalid_arguments`, as the host answers it.
     pub fn read<T: DeserializeOwned>(&self) -> Result<T> {
-        serde_json::from_value(self.json.clone()).map_err(|error| self.unreadable_request_error(&error))
+        serde_json::from_value(self.json.clone())
+            .map_err(|error| self.unreadable_request_error(&error))
     }
 
     fn unreadable_request_error(&self, error: &serde_json::Error) -> Error {
@@ -519,7 +520,11 @@ impl FakeServices {
                 }
                 let session = self.lock().session.as_ref().and_then(|it| it.context.clone());
                 let model = asked.model.clone().or(session.map(|context| context.model));
-                FakeServiceReply::from_value(&TokenCountAnswer::estimate(asked.estimate(), model, None))
+                FakeServiceReply::from_value(&TokenCountAnswer::estimate(
+                    asked.estimate(),
+                    model,
+                    None,
+                ))
             }
             other if FakeSessionParts::has(other) => self.lock().lent.answer(request),
             other if FakeSecrets::has(other) => self.lock().secrets.answer(request),
@@ -581,7 +586,9 @@ pub(super) fn default_answer(request: &ServiceRequest) -> Result<FakeServiceRepl
     let operation = operation_named(&request.operation);
     let default = operation.and_then(|operation| operation.default_answer);
     let default = default.ok_or_else(|| no_service(&request.operation))?;
-    default(&request.json).map(FakeServiceReply::Json).map_err(|error| request.unreadable_request_error(&error))
+    default(&request.json)
+        .map(FakeServiceReply::Json)
+        .map_err(|error| request.unreadable_request_error(&error))
 }
 
 fn no_service(operation: &str) -> Error {

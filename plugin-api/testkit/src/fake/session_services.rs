@@ -107,7 +107,9 @@ impl FakeSessionParts {
                     facts.source = "fake".to_owned();
                     facts
                 };
-                FakeServiceReply::from_value(&ToolsListAnswer::new(self.tools.keys().map(facts).collect()))
+                FakeServiceReply::from_value(&ToolsListAnswer::new(
+                    self.tools.keys().map(facts).collect(),
+                ))
             }
             TOOLS_SET => {
                 let set: ToolsSet = request.read()?;

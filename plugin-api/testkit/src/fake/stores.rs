@@ -38,14 +38,19 @@ impl FakeStores {
                 let Some(value) = self.0.get(&(of, key)) else {
                     return FakeServiceReply::from_value(&StoreValue::default());
                 };
-                Ok(FakeServiceReply::Bytes(json!(StoreValue::found(value_digest(value))), value.clone()))
+                Ok(FakeServiceReply::Bytes(
+                    json!(StoreValue::found(value_digest(value))),
+                    value.clone(),
+                ))
             }
             SET => self.set_value(request),
             DELETE => {
                 let StoreDelete { key, of, expected, .. } = parse_request(request)?;
                 check_key(&key)?;
                 self.check_expected(of, &key, expected.as_deref())?;
-                FakeServiceReply::from_value(&StoreDeleteAnswer::new(self.0.remove(&(of, key)).is_some()))
+                FakeServiceReply::from_value(&StoreDeleteAnswer::new(
+                    self.0.remove(&(of, key)).is_some(),
+                ))
             }
             LIST => {
                 let StoreList { prefix, of, .. } = parse_request(request)?;

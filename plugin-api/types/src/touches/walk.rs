@@ -139,7 +139,9 @@ impl<'a> SchemaWalk<'a> {
             }
             if let Some(reference) = place.keyword("$ref").and_then(Value::as_str) {
                 let target = reference.strip_prefix('#');
-                open.push(place.nested_position(target.and_then(|pointer| self.root.pointer(pointer))));
+                open.push(
+                    place.nested_position(target.and_then(|pointer| self.root.pointer(pointer))),
+                );
             }
             found.push(place);
         }
@@ -191,7 +193,8 @@ impl<'a> SchemaWalk<'a> {
         places: &[SchemaPosition<'a>],
         find: impl Fn(&SchemaPosition<'a>) -> Option<&'a Value>,
     ) -> Vec<SchemaPosition<'a>> {
-        let found = places.iter().filter_map(|place| Some(place.nested_position(Some(find(place)?))));
+        let found =
+            places.iter().filter_map(|place| Some(place.nested_position(Some(find(place)?))));
         let found: Vec<_> = found.flat_map(|place| self.places(place)).collect();
         if found.is_empty() {
             return places.iter().map(|place| place.nested_position(None)).collect();
@@ -284,7 +287,12 @@ impl<'a> SchemaWalk<'a> {
         }
         match place.free_property() {
             Some(schema) => {
-                self.visit_schema(&named("*"), &place.nested_position(Some(schema)), depth + 1, found);
+                self.visit_schema(
+                    &named("*"),
+                    &place.nested_position(Some(schema)),
+                    depth + 1,
+                    found,
+                );
             }
             None => _ = found.insert((named("*"), place.kind.clone())),
         }

@@ -221,7 +221,7 @@ fn check_temperature(
     if !model.samples && !is_neutral {
         return Err(invalid_request("`temperature` is deprecated for this model."));
     }
-    if thinks(body, model) && !is_neutral {
+    if may_think(body, model) && !is_neutral {
         return Err(invalid_request(
             "`temperature` may only be set to 1 when thinking is enabled.",
         ));

@@ -121,7 +121,7 @@ fn group_parts(parts: &[Value]) -> Vec<Vec<Value>> {
     for part in parts {
         match groups.last_mut() {
             Some(last) if is_call(part) && last.iter().all(is_call) => last.push(part.clone()),
-            _ => groups.extend(pieces(part)),
+            _ => groups.extend(split_part(part)),
         }
     }
     groups

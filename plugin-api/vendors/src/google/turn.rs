@@ -49,12 +49,12 @@ impl GoogleTurn {
 
     /// Creates an answer with one text.
     pub fn text(text: &str) -> Self {
-        Self::says([GoogleAnswerPiece::Text(text.to_owned())])
+        Self::with_pieces([GoogleAnswerPiece::Text(text.to_owned())])
     }
 
     /// Creates an empty answer, because the prompt is blocked.
     pub fn blocked_prompt(word: &str) -> Self {
-        Self { block: Some(word.to_owned()), ..Self::says([]) }
+        Self { block: Some(word.to_owned()), ..Self::with_pieces([]) }
     }
 
     /// Sets another stop reason.

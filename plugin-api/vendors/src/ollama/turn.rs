@@ -31,7 +31,7 @@ impl OllamaTurn {
 
     /// Creates an answer with one text.
     pub fn text(text: &str) -> Self {
-        Self::says([OllamaAnswerPiece::Text(text.to_owned())])
+        Self::with_pieces([OllamaAnswerPiece::Text(text.to_owned())])
     }
 
     /// Sets another stop reason.

@@ -1,7 +1,6 @@
 //! Tests with a real engine: containers, commands, terminals and errors.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
-mod user_containers;
 mod commands;
 mod conformance;
 mod endings;
@@ -12,3 +11,4 @@ mod left_behind;
 mod session_containers;
 mod support;
 mod terminals;
+mod user_containers;

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use jaato_plugin_sdk_environment::waiting::WaitingProcess;
 
 use super::group::{ForegroundGroup, WaitEvidence, foreground_members};
-use super::process::{ProcessStat, TerminalDevice, list_terminal_holders, is_terminal_descriptor};
+use super::process::{ProcessStat, TerminalDevice, is_terminal_descriptor, list_terminal_holders};
 
 /// Programs that relay input. Their own wait does not show which program gets the input.
 pub(super) const RELAYS: [&str; 10] = [
@@ -203,7 +203,8 @@ impl RelayCache {
             return None;
         }
         self.searched = Some(Instant::now());
-        self.server = list_terminal_holders(name, terminal).into_iter().find(|(pid, _)| *pid != client);
+        self.server =
+            list_terminal_holders(name, terminal).into_iter().find(|(pid, _)| *pid != client);
         self.server.map(|(server, _)| server)
     }
 }

@@ -202,8 +202,11 @@ fn flat_rules(
         // If nothing is written yet, the last property cannot be skipped, because `{}` has its own
         // rule.
         let skip_first = !required && !is_last;
-        let first =
-            optional_alternatives(&format!("{item}{then}"), skip_first, &format!("{name}_a{}", index + 1));
+        let first = optional_alternatives(
+            &format!("{item}{then}"),
+            skip_first,
+            &format!("{name}_a{}", index + 1),
+        );
         let may_start = properties[..index].iter().all(|&(_, _, required)| !required);
         if may_start {
             write_rule(rules, &format!("{name}_a{index}"), &first);
@@ -297,12 +300,12 @@ mod tests {
             ("```json\n{\"age\"", 0),
             ("````json", 7),
         ] {
-            assert_eq!(format.begun(text.as_bytes()), begun, "{text:?}");
+            assert_eq!(format.call_prefix_length(text.as_bytes()), begun, "{text:?}");
         }
     }
 
     #[test]
     fn text_never_starts_a_call_without_tools() {
-        assert_eq!(format(&[]).begun(b"```json\n{"), 0);
+        assert_eq!(format(&[]).call_prefix_length(b"```json\n{"), 0);
     }
 }

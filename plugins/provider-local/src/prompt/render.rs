@@ -164,7 +164,10 @@ impl PromptWriter<'_> {
         for part in &message.parts {
             if let Part::ToolResult(result) = part {
                 let failed = is_failed_result(result);
-                parts.push(result_text(&cut_middle(&plain_result_text(result), self.tokenizer)?, failed));
+                parts.push(result_text(
+                    &cut_middle(&plain_result_text(result), self.tokenizer)?,
+                    failed,
+                ));
                 self.failures = if failed { self.failures + 1 } else { 0 };
                 has_result = true;
             } else {
@@ -216,7 +219,9 @@ const UNREAD: [&str; 4] = ["additionalProperties", "minimum", "maximum", "defaul
 
 /// Writes the parameters of a tool. A plain text parameter is written as its description.
 fn short_parameters(schema: &Value) -> Value {
-    let Some(Value::Object(properties)) = schema.get("properties") else { return shorten_schema(schema) };
+    let Some(Value::Object(properties)) = schema.get("properties") else {
+        return shorten_schema(schema);
+    };
     let short = |schema: &Value| match (schema.get("type"), schema.get("description")) {
         (Some(Value::String(kind)), Some(Value::String(text)))
             if kind == "string" && schema.get("enum").is_none() =>
@@ -234,9 +239,10 @@ fn shorten_schema(schema: &Value) -> Value {
     let kept = object.iter().filter(|(key, _)| !UNREAD.contains(&key.as_str()));
     let kept = kept.map(|(key, value)| {
         let value = match (key.as_str(), value) {
-            ("properties", Value::Object(properties)) => {
-                properties.iter().map(|(name, schema)| (name.clone(), shorten_schema(schema))).collect()
-            }
+            ("properties", Value::Object(properties)) => properties
+                .iter()
+                .map(|(name, schema)| (name.clone(), shorten_schema(schema)))
+                .collect(),
             ("items", items) => shorten_schema(items),
             // An optional value does not have to be null.
             ("type", Value::Array(types)) => match types.as_slice() {
@@ -290,6 +296,6 @@ mod tests {
                 "words": { "type": "array", "items": { "type": "string" } },
             },
         });
-        assert_eq!(terse(&schema), expected);
+        assert_eq!(shorten_schema(&schema), expected);
     }
 }

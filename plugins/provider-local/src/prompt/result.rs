@@ -81,7 +81,7 @@ mod tests {
     fn check(content: Value, is_error: bool, expected: (&str, bool)) {
         let content = content.as_object().unwrap().clone();
         let result = ToolResult { content, is_error, ..ToolResult::default() };
-        assert_eq!((plain(&result).as_str(), is_failed_result(&result)), expected);
+        assert_eq!((plain_result_text(&result).as_str(), is_failed_result(&result)), expected);
     }
 
     #[test]

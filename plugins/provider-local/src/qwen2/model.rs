@@ -195,7 +195,11 @@ fn model_error(error: &candle_core::Error) -> Error {
 ///
 /// They are computed for every chunk, because a table for the whole context would be larger and not
 /// faster.
-fn position_rotations(shape: &ModelShape, start: usize, tokens: usize) -> CandleResult<(Tensor, Tensor)> {
+fn position_rotations(
+    shape: &ModelShape,
+    start: usize,
+    tokens: usize,
+) -> CandleResult<(Tensor, Tensor)> {
     let half = shape.head_width / 2;
     let angles: Vec<f64> = (start..start + tokens)
         .flat_map(|position| {

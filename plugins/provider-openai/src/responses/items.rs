@@ -181,7 +181,11 @@ fn call_parts(item: &Value, came: ItemCompleteness) -> Vec<Part> {
 
 /// Writes the parts of an answer as items. `is_sent` returns true if the server accepts reasoning
 /// with this hash. Trailing reasoning is left out, because the server refuses it.
-pub(super) fn write_items(parts: &[Part], model: &str, is_sent: impl Fn(u64) -> bool) -> Vec<Value> {
+pub(super) fn write_items(
+    parts: &[Part],
+    model: &str,
+    is_sent: impl Fn(u64) -> bool,
+) -> Vec<Value> {
     let mut items = Vec::new();
     let mut at = 0;
     while let Some(part) = parts.get(at) {
@@ -194,7 +198,8 @@ pub(super) fn write_items(parts: &[Part], model: &str, is_sent: impl Fn(u64) -> 
             Part::ToolCall(one) => items.push(encode_call(one)),
             Part::Opaque(opaque) => {
                 let item = own_item(opaque, model);
-                items.extend(item.filter(|item| reasoning_hash(item).is_none_or(&is_sent)).cloned());
+                items
+                    .extend(item.filter(|item| reasoning_hash(item).is_none_or(&is_sent)).cloned());
             }
             Part::Data(data) => {
                 let words = jaato_plugin_sdk_provider::shown::describe_data(data);
@@ -216,7 +221,12 @@ fn output_message(text: &str) -> Value {
 
 /// Writes a text with its item's other fields. Returns the number of following parts that belong to
 /// the same item.
-fn write_text_item(text: &str, signature: Option<&str>, behind: &[Part], items: &mut Vec<Value>) -> usize {
+fn write_text_item(
+    text: &str,
+    signature: Option<&str>,
+    behind: &[Part],
+    items: &mut Vec<Value>,
+) -> usize {
     let skeleton = signature.and_then(|text| serde_json::from_str::<Value>(text).ok());
     let Some(mut item) = skeleton.filter(|item| item["type"] == "message") else {
         if !text.is_empty() {
@@ -305,7 +315,7 @@ mod tests {
     /// Converts an item to parts and back.
     #[track_caller]
     fn round_trip(item: &Value) -> Vec<Value> {
-        written(&item_parts(item, ItemCompleteness::Whole), "m", |_| true)
+        write_items(&item_parts(item, ItemCompleteness::Whole), "m", |_| true)
     }
 
     fn call_item(arguments: &str) -> Value {
@@ -338,7 +348,7 @@ mod tests {
         // If a piece was dropped, only the texts are written.
         let mut fewer = item_parts(&sent, ItemCompleteness::Whole);
         fewer.remove(1);
-        assert_eq!(written(&fewer, "m", |_| true), [output_message("a")]);
+        assert_eq!(write_items(&fewer, "m", |_| true), [output_message("a")]);
     }
 
     #[test]
@@ -388,10 +398,10 @@ mod tests {
             "summary": [{ "type": "summary_text", "text": "a" }, { "text": "b" }],
             "encrypted_content": "xyz" });
         assert_eq!(parts, [Part::thought("a\n\nb"), Part::opaque(kept.clone())]);
-        assert!(written(&parts, "m", |_| true).is_empty());
+        assert!(write_items(&parts, "m", |_| true).is_empty());
         parts.push(Part::text("so"));
-        assert_eq!(written(&parts, "m", |_| true), [kept.clone(), output_message("so")]);
-        assert_eq!(written(&parts, "m", |_| false), [output_message("so")]);
+        assert_eq!(write_items(&parts, "m", |_| true), [kept.clone(), output_message("so")]);
+        assert_eq!(write_items(&parts, "m", |_| false), [output_message("so")]);
         assert_eq!(reasoning_hashes(&parts).count(), 1);
         let of = |provider: &str, model: &str| {
             let opaque = OpaqueData {
@@ -400,7 +410,7 @@ mod tests {
                 item: kept.clone(),
                 ..OpaqueData::default()
             };
-            written(&[Part::Opaque(opaque), Part::text("so")], "m", |_| true).len()
+            write_items(&[Part::Opaque(opaque), Part::text("so")], "m", |_| true).len()
         };
         assert_eq!((of("openai", "m"), of("openai", "n"), of("anthropic", "m")), (2, 1, 1));
     }

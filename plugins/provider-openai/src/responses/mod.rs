@@ -12,16 +12,16 @@
 //! would not find again.
 
 mod content;
-mod request_style;
 mod input;
 mod items;
 mod reply;
 mod report;
 mod request;
+mod request_style;
 mod settings;
 mod usage;
 
-pub use request_style::{ResponsesRequestChange, ResponsesRequestStyle, requested_change};
 pub use reply::ResponsesReply;
-pub use request::{ResponsesRequestSettings, request_body, reasoning_marks};
+pub use request::{ResponsesRequestSettings, reasoning_marks, request_body};
+pub use request_style::{ResponsesRequestChange, ResponsesRequestStyle, requested_change};
 pub(crate) use settings::list_unsupported_options;

@@ -280,7 +280,9 @@ impl ResponsesReply {
         self.other_bytes += bytes;
         // The item arrives three times: at its start, in pieces, and when it is done.
         if self.other_bytes > 3 * ARGUMENTS_BYTES_MAX {
-            return Err(failure::answer_limit_error(&format!("{ARGUMENTS_BYTES_MAX} bytes of items")));
+            return Err(failure::answer_limit_error(&format!(
+                "{ARGUMENTS_BYTES_MAX} bytes of items"
+            )));
         }
         Ok(())
     }
@@ -352,8 +354,8 @@ impl AnswerReader for ResponsesReply {
     }
 
     fn whole(&mut self, url: &str, body: &[u8]) -> Result<Vec<Delta>> {
-        let response: Value =
-            serde_json::from_slice(body).map_err(|error| failure::invalid_json_error(url, &error))?;
+        let response: Value = serde_json::from_slice(body)
+            .map_err(|error| failure::invalid_json_error(url, &error))?;
         if !response["error"].is_null() {
             return Err(reported_error(url, &response));
         }
@@ -412,7 +414,9 @@ impl AnswerReader for ResponsesReply {
                 Part::ToolCall(call) => {
                     calls += 1;
                     if calls > CALLS_MAX {
-                        return Err(failure::answer_limit_error(&format!("{CALLS_MAX} tool calls")));
+                        return Err(failure::answer_limit_error(&format!(
+                            "{CALLS_MAX} tool calls"
+                        )));
                     }
                     deltas.push(answer.call(call));
                 }

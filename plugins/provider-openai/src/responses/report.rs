@@ -51,14 +51,14 @@ mod tests {
             ("context_length_exceeded", Retry::Permanent, ErrorKind::ContextOverflow),
         ] {
             let inner = json!({ "type": "error", "code": code, "message": "No", "param": null });
-            let flat = of_report("http://h", &inner);
-            let nested = of_report("http://h", &json!({ "type": "error", "error": inner }));
+            let flat = reported_error("http://h", &inner);
+            let nested = reported_error("http://h", &json!({ "type": "error", "error": inner }));
             assert_eq!(flat, nested);
             assert_eq!((flat.retry, flat.kind), (retry, kind), "{code}");
             assert_eq!(flat.message, "`http://h` reports an error: No");
         }
         for odd in [json!({ "error": "busy" }), json!({ "error": 7 }), json!({}), json!([1])] {
-            assert_eq!(of_report("http://h", &odd).retry, Retry::Temporary, "{odd}");
+            assert_eq!(reported_error("http://h", &odd).retry, Retry::Temporary, "{odd}");
         }
     }
 }

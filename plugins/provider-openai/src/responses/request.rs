@@ -13,9 +13,9 @@ use jaato_plugin_sdk::{Error, ErrorKind, Result};
 use jaato_plugin_sdk_provider::exchange;
 use jaato_plugin_sdk_provider::shown::BlobContents;
 
-use super::request_style::ResponsesRequestStyle;
 use super::input::write_input;
 use super::items;
+use super::request_style::ResponsesRequestStyle;
 use super::settings::{list_unsupported_options, request_settings, write_tool};
 
 /// The field that asks for reasoning in a form that can go back.

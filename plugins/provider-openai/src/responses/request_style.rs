@@ -176,7 +176,7 @@ mod tests {
             ResponsesRequestChange::NoReasoning,
         ] {
             let other = habits.adapt(wish, [7]).unwrap();
-            assert_eq!(other.follow(wish, [7]), None, "{wish:?}");
+            assert_eq!(other.adapt(wish, [7]), None, "{wish:?}");
         }
         assert_eq!(habits.adapt(ResponsesRequestChange::NoReasoning, []), None);
     }

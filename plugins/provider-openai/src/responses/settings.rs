@@ -3,7 +3,7 @@
 use jaato_plugin_sdk::serde_json::{Map, Value, json};
 use jaato_plugin_sdk::types::{CompletionRequest, ToolSpec};
 use jaato_plugin_sdk_provider::chat::{
-    SCHEMA_NAME, begin_of_key, choice_word, write_decimal, effort_word, is_strict,
+    SCHEMA_NAME, begin_of_key, choice_word, effort_word, is_strict, write_decimal,
 };
 
 use super::request::ResponsesRequestSettings;

@@ -300,7 +300,13 @@ impl FoldedText {
 
     /// Returns true if a position is valid for a text that lost blanks at its start or end: a line
     /// must begin or end there.
-    fn is_valid_position(&self, place: usize, folded: &str, wanted: &str, step: FoldingStep) -> bool {
+    fn is_valid_position(
+        &self,
+        place: usize,
+        folded: &str,
+        wanted: &str,
+        step: FoldingStep,
+    ) -> bool {
         let (before, after) = (&self.text[..place], &self.text[place + folded.len()..]);
         let had_indent = blanks(wanted) > 0 && step >= FoldingStep::Indents;
         let had_end =

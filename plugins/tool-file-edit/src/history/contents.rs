@@ -294,7 +294,7 @@ mod tests {
 
     fn store_content(contents: &ContentStore, bytes: &[u8]) -> ContentId {
         let id = ContentId::from_bytes(bytes);
-        contents.keep(bytes, &id).unwrap();
+        contents.store_content(bytes, &id).unwrap();
         id
     }
 

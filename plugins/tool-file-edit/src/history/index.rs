@@ -45,9 +45,11 @@ impl ChangeIndex {
                 self.add_change(change);
                 Vec::new()
             }
-            JournalEntry::Forget(steps) => {
-                steps.iter().filter_map(|(id, path)| self.remove_effect(*id, path)).flatten().collect()
-            }
+            JournalEntry::Forget(steps) => steps
+                .iter()
+                .filter_map(|(id, path)| self.remove_effect(*id, path))
+                .flatten()
+                .collect(),
             JournalEntry::Next(id) => {
                 self.next = self.next.max(id.0);
                 Vec::new()

@@ -251,7 +251,7 @@ mod tests {
     #[track_caller]
     fn check(bytes: &[u8], text: &str, remark: Option<&str>) {
         let decoded = decode(bytes).unwrap();
-        assert_eq!((&*decoded.text, decoded.charset.remark().as_deref()), (text, remark));
+        assert_eq!((&*decoded.text, decoded.charset.encoding_note().as_deref()), (text, remark));
         assert_eq!(decoded.charset.encode(decoded.text).as_deref(), Ok(bytes));
     }
 
@@ -287,7 +287,7 @@ mod tests {
             "\u{10FFFF}",
             Some("UTF-8 with BOM with other bytes, shown as � and kept"),
         );
-        let shown_text = shown(decode(b"na\xC3\xAFve caf\xE9 x").unwrap().text);
+        let shown_text = display_text(decode(b"na\xC3\xAFve caf\xE9 x").unwrap().text);
         assert_eq!(shown_text, "naïve caf\u{FFFD} x");
         for (encoding, text) in [
             (encoding_rs::GBK, "配置文件路径"),

@@ -5,13 +5,15 @@ use jaato_plugin_sdk::prelude::*;
 
 use super::{require_argument, seen_file_of};
 use crate::editor::Editor;
-use crate::files::{CHANGED_BYTES_MAX, FileSnapshot, check_is_file, fetch, not_text_error, read_facts};
+use crate::files::{
+    CHANGED_BYTES_MAX, FileSnapshot, check_is_file, fetch, not_text_error, read_facts,
+};
 use crate::page::{LinePage, PageContent};
 use crate::plan::{absolute, resolve};
 use crate::recover_changes::recover_unfinished_changes;
 use crate::seen_files::SeenFile;
 use crate::similar_names::{find_lookalike_path, missing_file_error};
-use crate::text::{DecodedText, decode, image_type, display_text as in_view};
+use crate::text::{DecodedText, decode, display_text as in_view, image_type};
 
 /// The default and the maximum number of lines shown.
 const LINES: u64 = 2000;
@@ -322,7 +324,12 @@ impl ReadExcerpt {
 }
 
 /// Reads a chunk of a file. Returns true if more follows.
-async fn read_chunk(cx: &Reporter, path: &str, offset: u64, length: u64) -> Result<(Vec<u8>, bool)> {
+async fn read_chunk(
+    cx: &Reporter,
+    path: &str,
+    offset: u64,
+    length: u64,
+) -> Result<(Vec<u8>, bool)> {
     let (path, length) = (path.to_owned(), Some(length));
     let read = FileRead { path, offset, length, ..FileRead::default() };
     let (told, bytes) = cx.files().read(read).await?;

@@ -180,7 +180,7 @@ mod tests {
         for shell in
             [MarkableShell::Bash, MarkableShell::Zsh, MarkableShell::Fish, MarkableShell::Posix]
         {
-            let line = shell.line(&nonce);
+            let line = shell.setup_line(&nonce);
             assert!(line.starts_with(' ') && !line.contains(char::is_control), "{line:?}");
             // A terminal in line mode accepts 4095 bytes per line.
             assert!(line.len() < 2048, "{}", line.len());

@@ -87,7 +87,7 @@ mod tests {
         let mut guard = LetterGuard::default();
         let mut out = Vec::new();
         for piece in pieces {
-            guard.pass(piece, |bytes| out.push(bytes.to_vec()));
+            guard.pass_whole_letters(piece, |bytes| out.push(bytes.to_vec()));
         }
         out
     }

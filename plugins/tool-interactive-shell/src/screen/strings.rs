@@ -94,7 +94,7 @@ mod tests {
         let mut guard = StringGuard::default();
         let mut out = Vec::new();
         for piece in pieces {
-            guard.pass(piece, |bytes| out.extend_from_slice(bytes));
+            guard.pass_strings(piece, |bytes| out.extend_from_slice(bytes));
         }
         out
     }

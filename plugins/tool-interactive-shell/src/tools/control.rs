@@ -107,7 +107,9 @@ impl Tool for ShellControl {
         match (self.key, self.signal) {
             (None, Some(signal)) => {
                 let signal = Signal::from(signal);
-                shells.trace.write_line(format_args!("control: id={}, signal={signal:?}", session.id));
+                shells
+                    .trace
+                    .write_line(format_args!("control: id={}, signal={signal:?}", session.id));
             }
             (key, _) => {
                 let key = key.unwrap_or_default();

@@ -83,7 +83,9 @@ impl Tool for ShellInput {
         let is_asked = self.ask_user == Some(true);
         let text = match (self.input, is_asked, self.mark_prompts) {
             (Some(input), false, None) => input,
-            (None, false, Some(shell)) => MarkableShell::from(shell).setup_line(&shells.nonce) + "\n",
+            (None, false, Some(shell)) => {
+                MarkableShell::from(shell).setup_line(&shells.nonce) + "\n"
+            }
             (None, true, None) => String::new(),
             (None, false, None) => {
                 let text = "shell_input: input is required";

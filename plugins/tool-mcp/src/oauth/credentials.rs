@@ -88,8 +88,9 @@ async fn log_in_with_key(
         Some(scope) => scope.split_whitespace().map(str::to_owned).collect(),
         None => scopes,
     };
-    let tokens = StoredCredentials::new(client_id.to_owned(), Some(given), granted, Some(unix_seconds()))
-        .with_issuer(Some(issuer));
+    let tokens =
+        StoredCredentials::new(client_id.to_owned(), Some(given), granted, Some(unix_seconds()))
+            .with_issuer(Some(issuer));
     login.shelf.change(|kept| kept.tokens = Some(tokens)).await
 }
 

@@ -29,7 +29,8 @@ pub fn assertion(pem: &str, client_id: &str, audience: &str, now: u64) -> Result
         JwtSigningKey::Ecdsa(_) => "ES256",
         JwtSigningKey::Rsa(_) => "RS256",
     };
-    let unique: [u8; 16] = ring::rand::generate(&random).map_err(|_| unusable_key_error())?.expose();
+    let unique: [u8; 16] =
+        ring::rand::generate(&random).map_err(|_| unusable_key_error())?.expose();
     let header = json!({ "alg": algorithm, "typ": "JWT" });
     let claims = json!({
         "iss": client_id, "sub": client_id, "aud": audience, "iat": now, "exp": now + SECONDS,
@@ -38,9 +39,11 @@ pub fn assertion(pem: &str, client_id: &str, audience: &str, now: u64) -> Result
     let encoded = |text: String| URL_SAFE_NO_PAD.encode(text);
     let signed = format!("{}.{}", encoded(header.to_string()), encoded(claims.to_string()));
     let signature = match &key {
-        JwtSigningKey::Ecdsa(key) => {
-            key.sign(&random, signed.as_bytes()).map_err(|_| unusable_key_error())?.as_ref().to_vec()
-        }
+        JwtSigningKey::Ecdsa(key) => key
+            .sign(&random, signed.as_bytes())
+            .map_err(|_| unusable_key_error())?
+            .as_ref()
+            .to_vec(),
         JwtSigningKey::Rsa(key) => {
             let mut signature = vec![0; key.public().modulus_len()];
             key.sign(&RSA_PKCS1_SHA256, &random, signed.as_bytes(), &mut signature)

@@ -151,7 +151,8 @@ impl OAuthLogin {
         *self.refusal.lock() = challenge.clone();
         let _busy = self.busy.lock().await;
         let kept = self.shelf.get_again().await;
-        let token = kept.access_token().filter(|it| sent != Some(it) && !kept.is_ending(unix_seconds()));
+        let token =
+            kept.access_token().filter(|it| sent != Some(it) && !kept.is_ending(unix_seconds()));
         if let Some(token) = token {
             return Ok(token);
         }

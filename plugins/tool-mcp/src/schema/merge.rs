@@ -18,7 +18,9 @@ pub fn merge_all(into: &mut Map<String, Value>, other: Map<String, Value>) {
             continue;
         };
         match (key.as_str(), known, value) {
-            ("required", Value::Array(known), Value::Array(names)) => add_missing_values(known, names),
+            ("required", Value::Array(known), Value::Array(names)) => {
+                add_missing_values(known, names)
+            }
             ("type", known, value) => {
                 if let Some(both) = both_types(known, &value) {
                     *known = both;

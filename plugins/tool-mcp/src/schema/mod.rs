@@ -282,7 +282,9 @@ impl<'a> SchemaLowering<'a> {
         let mut lowered = Map::new();
         for (name, schema) in named {
             let is_pattern = key == "patternProperties";
-            if self.nodes > NODES_MAX || (is_pattern && !self.accepts_keyword(key, &json!({ name: {} }))) {
+            if self.nodes > NODES_MAX
+                || (is_pattern && !self.accepts_keyword(key, &json!({ name: {} })))
+            {
                 self.is_cut = true;
                 continue;
             }

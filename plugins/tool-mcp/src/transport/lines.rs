@@ -86,7 +86,7 @@ mod tests {
     fn lines(pieces: &[&[u8]]) -> Vec<StdioLine> {
         let mut lines = StdioLineSplitter::with_bytes_max(4);
         for piece in pieces {
-            lines.take(piece);
+            lines.add_chunk(piece);
         }
         std::iter::from_fn(|| lines.next_line()).collect()
     }

@@ -48,7 +48,9 @@ pub fn read<S: BuildHasher>(text: &[u8], open: &HashSet<RequestId, S>) -> Parsed
         Ok(Value::Array(values)) if values.len() > BATCH_MAX => {
             heard.noise.push(format!("a batch of {} messages was dropped", values.len()));
         }
-        Ok(Value::Array(values)) => values.into_iter().for_each(|value| heard.add_value(value, open)),
+        Ok(Value::Array(values)) => {
+            values.into_iter().for_each(|value| heard.add_value(value, open))
+        }
         Ok(value) => heard.add_value(value, open),
         Err(_) => heard.take_unreadable(&text, "sent a line that is not a message", open),
     }
@@ -56,7 +58,10 @@ pub fn read<S: BuildHasher>(text: &[u8], open: &HashSet<RequestId, S>) -> Parsed
 }
 
 /// Parses a well-formed text, which is the common case.
-fn parse_well_formed<S: BuildHasher>(text: &[u8], open: &HashSet<RequestId, S>) -> Option<IncomingMessage> {
+fn parse_well_formed<S: BuildHasher>(
+    text: &[u8],
+    open: &HashSet<RequestId, S>,
+) -> Option<IncomingMessage> {
     let message: IncomingMessage = serde_json::from_slice(text).ok()?;
     let is_awaited = match &message {
         JsonRpcMessage::Request(_) | JsonRpcMessage::Notification(_) => true,

@@ -127,7 +127,9 @@ impl LineTransport {
                     let read = move || repair::read(&line, &open);
                     self.reading = Some(tokio::task::spawn_blocking(read));
                 }
-                Some(StdioLine::TooLong(ends)) => self.add_parsed(repair::read_ends(&ends, &self.open)),
+                Some(StdioLine::TooLong(ends)) => {
+                    self.add_parsed(repair::read_ends(&ends, &self.open))
+                }
                 None => {
                     let piece = self.heard.recv().await?;
                     self.lines.add_chunk(&piece);

@@ -182,7 +182,9 @@ fn parse_add_command(words: Vec<String>) -> Result<Option<ParsedAddCommand>, Str
             }
             Long("client-id") => set(&mut oauth, "clientId", value(&mut parser)?),
             Long("client-secret") => set(&mut oauth, "clientSecret", value(&mut parser)?),
-            Long("callback-port") => set(&mut oauth, "callbackPort", parse_number(&value(&mut parser)?)?),
+            Long("callback-port") => {
+                set(&mut oauth, "callbackPort", parse_number(&value(&mut parser)?)?)
+            }
             Word(word) if name.is_none() => name = Some(word.string().map_err(text)?),
             Word(word) => {
                 let word = word.string().map_err(text)?;

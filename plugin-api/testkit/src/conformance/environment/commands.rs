@@ -174,10 +174,7 @@ pub fn commands_run(suite: &ConformanceSuite, host: &FakeHost) -> ConformanceVer
 
 /// A prepared command keeps what the host and the tool set: its input, its variables, its deadline,
 /// and its label for the user.
-pub fn host_commands_are_prepared(
-    suite: &ConformanceSuite,
-    host: &FakeHost,
-) -> ConformanceVerdict {
+pub fn host_commands_are_prepared(suite: &ConformanceSuite, host: &FakeHost) -> ConformanceVerdict {
     let Some(ready) = PreparedEnvironment::set_up(suite, host)? else { return Ok(()) };
     if ready.command_runners().contains(&CommandRunner::Host) {
         let asked =

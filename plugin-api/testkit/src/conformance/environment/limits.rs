@@ -50,7 +50,10 @@ fn path_below(path: &str) -> String {
 
 /// A denied file cannot be read, listed or changed, and the folders above it cannot be moved,
 /// copied or deleted.
-pub fn denied_files_are_out_of_reach(suite: &ConformanceSuite, host: &FakeHost) -> ConformanceVerdict {
+pub fn denied_files_are_out_of_reach(
+    suite: &ConformanceSuite,
+    host: &FakeHost,
+) -> ConformanceVerdict {
     let Some(ready) = PreparedEnvironment::set_up(suite, host)? else { return Ok(()) };
     let has = ready.has_files(READ, &FILES)?;
     if has {

@@ -139,7 +139,10 @@ pub fn terminals_have_a_size_and_take_what_is_typed(
         let mut screen = TerminalProgramScreen::run(&ready, line)?;
         screen.read_until("33 101\r\n")?;
         ensure(screen.has("on xterm-256color\r\n"), || {
-            format!("its streams are not a terminal, or `TERM` is wrong: {:?}", display_text(&screen.seen))
+            format!(
+                "its streams are not a terminal, or `TERM` is wrong: {:?}",
+                display_text(&screen.seen)
+            )
         })?;
         screen.run_operation(RESIZE, json!({ "rows": 5, "columns": 70 }))?;
         let state: TerminalState = ready
@@ -263,7 +266,8 @@ pub fn bad_requests_of_terminals_are_refused(
 /// Starts a program on a terminal and leaves it running.
 pub(super) fn leave_one(ready: &PreparedEnvironment<'_>) -> ConformanceVerdict {
     if has_terminals(ready) {
-        TerminalProgramScreen::run(ready, "trap '' HUP; echo up; sleep 300")?.read_until("up\r\n")?;
+        TerminalProgramScreen::run(ready, "trap '' HUP; echo up; sleep 300")?
+            .read_until("up\r\n")?;
     }
     Ok(())
 }

@@ -96,7 +96,9 @@ pub async fn interpret_reply(reply: McpHttpResponse, sent: SentMessage<'_>) -> H
     }
     let body = read_body(reply, sent.limits.max_json_response_size).await?;
     match answer_in(body, &id).await {
-        Ok(JsonRpcMessage::Error(error)) if sessions::is_over(&error.error) && sent.needs_new_session() => {
+        Ok(JsonRpcMessage::Error(error))
+            if sessions::is_over(&error.error) && sent.needs_new_session() =>
+        {
             Err(StreamableHttpError::SessionExpired)
         }
         Ok(message) => Ok(StreamableHttpPostResponse::Json(message, session)),
@@ -128,7 +130,9 @@ async fn interpret_failure(
         },
         None => None,
     };
-    if sessions::may_be_over(status, &text, error.as_ref(), wait.is_some()) && sent.needs_new_session() {
+    if sessions::may_be_over(status, &text, error.as_ref(), wait.is_some())
+        && sent.needs_new_session()
+    {
         return Err(StreamableHttpError::SessionExpired);
     }
     let refuses = (400..500).contains(&status) && ![401, 403, 429].contains(&status);

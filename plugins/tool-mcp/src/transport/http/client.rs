@@ -485,14 +485,14 @@ mod tests {
         };
         let mut held = Vec::new();
         for _ in 0..REQUESTS_MAX {
-            held.push(client.place(&request()).await);
+            held.push(client.request_permit(&request()).await);
         }
         let one_more = request();
-        assert!(client.place(&one_more).now_or_never().is_none());
+        assert!(client.request_permit(&one_more).now_or_never().is_none());
         let error = ErrorData::new(ErrorCode::METHOD_NOT_FOUND, "", None);
         let answer = ClientJsonRpcMessage::error(error, Some(RequestId::Number(2)));
-        assert!(client.place(&answer).now_or_never().is_some());
+        assert!(client.request_permit(&answer).now_or_never().is_some());
         held.pop();
-        assert!(client.place(&one_more).now_or_never().is_some());
+        assert!(client.request_permit(&one_more).now_or_never().is_some());
     }
 }

@@ -206,7 +206,7 @@ mod tests {
     #[track_caller]
     fn check(pieces: &[&str], bytes_max: usize, fits: bool) {
         let mut size = EventSize::new(bytes_max);
-        let taken = pieces.iter().try_for_each(|piece| size.take(piece.as_bytes()));
+        let taken = pieces.iter().try_for_each(|piece| size.count_chunk(piece.as_bytes()));
         assert_eq!(taken.is_ok(), fits, "{pieces:?}");
     }
 

@@ -59,7 +59,8 @@ pub fn mcp(workspace: &CargoWorkspace) -> Result<BenchmarkOutcome> {
         }
         call = call.min(median_call(&agents.run(AgentKind::Jaato, &calls)?)?);
     }
-    let naps = ModelScript::with_tool_calls("mcp__s0__nap", &json!({ "ms": NAP_MS }), BESIDE, STEPS);
+    let naps =
+        ModelScript::with_tool_calls("mcp__s0__nap", &json!({ "ms": NAP_MS }), BESIDE, STEPS);
     let beside = run_duration(&agents.run(AgentKind::Jaato, &naps)?)?;
     let figure = |what, measured, target| {
         BenchmarkFigure::new(&format!("MCP servers: {what}"), measured, "ms", target)

@@ -307,7 +307,8 @@ mod tests {
 
     #[test]
     fn one_connection_serves_a_conversation_and_requests_are_recorded() {
-        let server = ScriptedModelServer::start(ModelScript::one_command_per_step(&["echo 1"])).unwrap();
+        let server =
+            ScriptedModelServer::start(ModelScript::one_command_per_step(&["echo 1"])).unwrap();
         let text = talk(
             &server,
             &[
