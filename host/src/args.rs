@@ -196,7 +196,7 @@ impl RequestArgs {
         options.stop.clone_from(&self.stop);
         options.seed = self.seed;
         options.stream = self.no_streaming.then_some(false);
-        options.output_schema = self.output_schema.as_deref().map(schema).transpose()?;
+        options.output_schema = self.output_schema.as_deref().map(read_schema).transpose()?;
         options.service_tier.clone_from(&self.service_tier);
         options.extra_body = self.extra_body.clone().unwrap_or_default();
         options.extra_headers = self.extra_header.iter().cloned().collect();
@@ -208,12 +208,12 @@ fn json_object(text: &str) -> Result<JsonObject, String> {
     serde_json::from_str(text).map_err(|error| format!("not a JSON object: {error}"))
 }
 
-fn effort(word: &str) -> Result<Effort, String> {
+fn parse_effort(word: &str) -> Result<Effort, String> {
     parse_effort(word).ok_or_else(|| "use none, minimal, low, medium, high or max".to_owned())
 }
 
 /// Reads a JSON Schema.
-fn schema(path: &Path) -> Result<Value, CommandFailure> {
+fn read_schema(path: &Path) -> Result<Value, CommandFailure> {
     let shown = path.display();
     let refused = |text: String| CommandFailure::new(Exit::Usage, text);
     let text = std::fs::read_to_string(path)

@@ -127,7 +127,7 @@ impl Stage {
         match timeout(DRAFT_LOOK, &mut taken_later).await {
             Ok(taken) => taken,
             Err(_) => {
-                report::remark(QUESTION_WAITS);
+                report::print_remark(QUESTION_WAITS);
                 taken_later.await
             }
         }

@@ -61,11 +61,11 @@ pub async fn attach_files(
                 Some(format!("`@{shown}` is not attached: {why}\nhint: {hint}"))
             });
         match refusal {
-            Some(refusal) => report::problems(&[refusal]),
+            Some(refusal) => report::print_problems(&[refusal]),
             None => files.push(file),
         }
     }
-    report::problems(unattached_note(&prompt.text).as_slice());
+    report::print_problems(unattached_note(&prompt.text).as_slice());
     let attached = runtime.attach(session.id(), prompt, &files).await;
     let attached = attached.map_err(|error| CommandFailure {
         exit: Exit::Usage,
@@ -74,7 +74,7 @@ pub async fn attach_files(
     })?;
     for file in &files {
         let bytes = file.metadata().map_or(0, |facts| facts.len());
-        report::remark(&format!("attached {}, {bytes} bytes", file.display()));
+        report::print_remark(&format!("attached {}, {bytes} bytes", file.display()));
     }
     Ok(attached)
 }

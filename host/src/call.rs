@@ -38,16 +38,16 @@ pub struct CallArgs {
 }
 
 /// Calls one tool, or those on standard input.
-pub async fn call(global: GlobalArgs, args: CallArgs) -> CommandResult {
+pub async fn call_tool(global: GlobalArgs, args: CallArgs) -> CommandResult {
     terminal::reserve();
     let arguments = match &args.tool {
         Some(_) => Some(parse_arguments(&args.arguments)?),
         None => None,
     };
-    let mut start_arguments = start::arguments(global);
+    let mut start_arguments = start::setup_arguments(global);
     start::add_environment(&mut start_arguments, &args.environment);
-    let runtime = start::runtime(start_arguments).await?;
-    report::problems(runtime.setting_problems());
+    let runtime = start::start_runtime(start_arguments).await?;
+    report::print_problems(runtime.setting_problems());
     let cancel = Cancel::new();
     cancel_on_signals(cancel.clone());
     let view = View::start(OutputForm::Text, cancel.clone());
@@ -69,7 +69,7 @@ pub async fn call(global: GlobalArgs, args: CallArgs) -> CommandResult {
             view.settle().await;
             call_one_tool(&runtime, &session, &tool, called).await
         }
-        _ => batch(&runtime, &session, &cancel).await,
+        _ => run_batch(&runtime, &session, &cancel).await,
     };
     conversation::end_tasks(&session, &view).await;
     let shown = view.finish(&cancel).await;
@@ -93,7 +93,7 @@ async fn call_one_tool(
         Err(error) => {
             if error.kind == ErrorKind::UnknownTool {
                 // The tool may be in a plugin that could not be used.
-                report::problems(&start::problems(runtime));
+                report::print_problems(&start::list_problems(runtime));
                 if let Some(failure) = not_used(runtime, tool) {
                     return Err(failure);
                 }
@@ -145,7 +145,7 @@ fn kind_of(value: &Value) -> &'static str {
 }
 
 /// Runs each line of standard input as it arrives, and answers it at once.
-async fn batch(runtime: &Runtime, session: &Session, cancel: &Cancel) -> CommandResult {
+async fn run_batch(runtime: &Runtime, session: &Session, cancel: &Cancel) -> CommandResult {
     let mut lines = read_lines();
     let mut failed = false;
     while let Some(line) = tokio::select! {

@@ -79,7 +79,7 @@ enum Wish<'a> {
 pub async fn chat(global: GlobalArgs, args: ChatArgs) -> CommandResult {
     terminal::reserve();
     let ChatArgs { message, session: given } = args;
-    let (runtime, choice) = conversation::runtime(global, &given, true).await?;
+    let (runtime, choice) = conversation::start_runtime(global, &given, true).await?;
     runtime.watch_plugins().await;
     let over = Cancel::new();
     let turn = CurrentTurn::default();
@@ -99,7 +99,7 @@ pub async fn chat(global: GlobalArgs, args: ChatArgs) -> CommandResult {
             Err(failure) => match change.and_then(SessionChange::back) {
                 // The conversation that ran continues.
                 Some(back) => {
-                    report::failure(&failure);
+                    report::print_failure(&failure);
                     change = Some(back);
                     continue;
                 }
@@ -239,7 +239,7 @@ impl Chat<'_> {
                     woken_turns += 1;
                     if woken_turns == WOKEN_TURNS_MAX {
                         self.view.settle().await;
-                        report::problems(&[format!(
+                        report::print_problems(&[format!(
                             "{WOKEN_TURNS_MAX} turns ran without a message from you; more wait for your next line"
                         )]);
                     }
@@ -301,7 +301,7 @@ impl Chat<'_> {
         let attached = attach::attach_files(self.runtime, &self.session, before, &files).await;
         let done = attached.map(|prompt| {
             self.attached = prompt;
-            report::remark("your next message will include it");
+            report::print_remark("your next message will include it");
             Exit::Done
         });
         self.count(done);
@@ -338,7 +338,7 @@ impl Chat<'_> {
     }
 
     async fn resume(&mut self, id: &str) {
-        let next = resume::other(self.runtime, &self.session, id).await;
+        let next = resume::session_to_resume(self.runtime, &self.session, id).await;
         self.go_on_with(next);
     }
 
@@ -386,7 +386,7 @@ impl Chat<'_> {
         match done? {
             Done::Shown(exit) => self.exits.command(exit),
             Done::Says(text) => {
-                report::remark(&format_text_size(name, &text));
+                report::print_remark(&format_text_size(name, &text));
                 let prompt = std::mem::take(&mut self.attached).replacing_text(&text);
                 self.run_turn(async |session, cancel| session.turn(prompt, cancel).await).await;
             }
@@ -397,7 +397,7 @@ impl Chat<'_> {
     /// Records how a command ended, and shows the error if it failed.
     fn count(&mut self, ended: Result<Exit, CommandFailure>) {
         self.exits.command(ended.unwrap_or_else(|failure| {
-            report::failure(&failure);
+            report::print_failure(&failure);
             failure.exit
         }));
     }
@@ -499,13 +499,13 @@ async fn command(
     match answer {
         Ok(output) => match text_alone(&output.content) {
             Some(text) if is_prompt(runtime, name) => Ok(Done::Says(text.to_owned())),
-            Some(text) => report::line(text).map(|()| Done::Shown(Exit::Done)),
+            Some(text) => report::print_line(text).map(|()| Done::Shown(Exit::Done)),
             // The view has shown the result as a sentence.
             None if name == GC && words.is_empty() && view.is_seen() => Ok(Done::Shown(Exit::Done)),
             None if name == CONTEXT && terminal::output_is_terminal() => {
                 context::draw(&output.content).map(|()| Done::Shown(Exit::Done))
             }
-            None => report::json(&Value::Object(output.content)).map(Done::Shown),
+            None => report::print_json(&Value::Object(output.content)).map(Done::Shown),
         },
         Err(error) => {
             let mut failure = CommandFailure::from(error);
@@ -513,7 +513,7 @@ async fn command(
             if !commands.iter().any(|command| command.spec.name == name) {
                 failure.hint = Some(hint_for(&commands, name));
             }
-            report::failure(&failure);
+            report::print_failure(&failure);
             Ok(Done::Shown(failure.exit))
         }
     }
@@ -527,7 +527,7 @@ fn hint_for(commands: &[ListedCommand], name: &str) -> String {
     }
     let plugins = commands.iter().map(|command| command.spec.name.as_str());
     match nearest(name, slash::COMMANDS.iter().map(|own| own.name).chain(plugins)) {
-        Some(near) => format!("did you mean `/{}`? /help lists all", visible::name(near)),
+        Some(near) => format!("did you mean `/{}`? /help lists all", visible::visible_name(near)),
         None => "/help lists them".to_owned(),
     }
 }
@@ -541,7 +541,7 @@ fn is_prompt(runtime: &Runtime, name: &str) -> bool {
 fn format_text_size(name: &str, text: &str) -> String {
     let lines = text.lines().count();
     let lines = if lines == 1 { "1 line".to_owned() } else { format!("{lines} lines") };
-    format!("/{} says {lines} to the model", visible::name(name))
+    format!("/{} says {lines} to the model", visible::visible_name(name))
 }
 
 /// Returns the text of an answer that contains nothing else, so that the user sees text instead of
@@ -552,14 +552,17 @@ fn text_alone(content: &Map<String, Value>) -> Option<&str> {
 
 fn help(runtime: &Runtime) {
     let own = slash::COMMANDS.iter().map(|own| format!("/{:<22} {}\n", own.usage(), own.help));
-    report::remark(&format!("{}{KEYS_HELP}", own.collect::<String>()));
+    report::print_remark(&format!("{}{KEYS_HELP}", own.collect::<String>()));
     for command in runtime.commands() {
         // Jaato's own commands take precedence over a plugin's command with the same name.
         let is_own = slash::find(&command.spec.name).is_some();
         if command.status == CommandStatus::Enabled && !is_own {
             let (usage, description) = (command.usage(), &command.spec.description);
-            let usage = visible::name(&usage).into_owned();
-            report::remark(&format!("/{usage:<22} {}", report::indented(description)));
+            let usage = visible::visible_name(&usage).into_owned();
+            report::print_remark(&format!(
+                "/{usage:<22} {}",
+                report::indent_further_lines(description)
+            ));
         }
     }
 }
@@ -578,8 +581,8 @@ fn print_greeting(session: &Session, choice: &SessionChoice) {
     let model = session.facts().model;
     let unasked = session.handle().rules().is_ok_and(|rules| rules.lock().allow_all);
     let unasked = if unasked { ", --yes" } else { "" };
-    let model = visible::name(&model);
-    report::remark(&format!("{model}, {tools}{unasked}; /help lists what else there is"));
+    let model = visible::visible_name(&model);
+    report::print_remark(&format!("{model}, {tools}{unasked}; /help lists what else there is"));
     if *choice != SessionChoice::New {
         resume::show_end(session);
     }

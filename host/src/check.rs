@@ -27,16 +27,19 @@ pub async fn check(
     settings: &[(String, String)],
 ) -> CommandResult {
     let manifest = plugin::read_manifest(file)?;
-    report::line(&format!(
+    report::print_line(&format!(
         "manifest     ok: {} {}, plugin-api {}",
         manifest.name, manifest.version, manifest.api
     ))?;
-    let setup = start::setup(start::arguments(global))?;
+    let setup = start::read_setup(start::setup_arguments(global))?;
     let description = plugin::describe_plugin(&setup, file).await?;
-    report::line("layout       ok: it fits this host")?;
-    report::line(&format!("description  ok: {}", plugin::describe_offer(&manifest, &description)))?;
+    report::print_line("layout       ok: it fits this host")?;
+    report::print_line(&format!(
+        "description  ok: {}",
+        plugin::describe_offer(&manifest, &description)
+    ))?;
     let file = file.canonicalize().unwrap_or_else(|_| file.to_owned());
-    let made = Runtime::of_one(setup, &file, manifest, description, settings).await;
+    let made = Runtime::start_for_check(setup, &file, manifest, description, settings).await;
     let runtime = made.map_err(|error| {
         let text = format!("cannot use `{}` as a plugin: {}", file.display(), error.message);
         CommandFailure::new(Exit::Plugin, text).maybe_hint(error.hint)
@@ -51,7 +54,7 @@ pub async fn check(
     let mut told = run_checks(&runtime, &session).await;
     runtime.close_session(session.id()).await;
     if let Ok(failed) = &mut told {
-        *failed += conformance(&runtime, &file, &settings).await?;
+        *failed += run_conformance(&runtime, &file, &settings).await?;
     }
     start::close(runtime).await;
     match told? {
@@ -75,8 +78,8 @@ async fn run_checks(runtime: &Runtime, session: &Session) -> Result<usize, Comma
         }
         Err(error) if error.kind == ErrorKind::Configuration => {
             let why = error.message;
-            report::line(&format!("instance     left out: it needs a setting: {why}"))?;
-            report::line("             `--setting KEY=VALUE` sets one")?;
+            report::print_line(&format!("instance     left out: it needs a setting: {why}"))?;
+            report::print_line("             `--setting KEY=VALUE` sets one")?;
             is_usable = false;
         }
         Err(error) => {
@@ -102,8 +105,8 @@ async fn run_checks(runtime: &Runtime, session: &Session) -> Result<usize, Comma
             None => format!("tool {}", tool.name),
         };
         match skip_reason(tool) {
-            Some(why) => report::line(&format!("{what:<11}  left out: {why}"))?,
-            None => failed += print_check_result(&what, &examples(session, tool).await)?,
+            Some(why) => report::print_line(&format!("{what:<11}  left out: {why}"))?,
+            None => failed += print_check_result(&what, &run_examples(session, tool).await)?,
         }
     }
     let manifest = &entry.candidate.manifest;
@@ -116,7 +119,7 @@ async fn run_checks(runtime: &Runtime, session: &Session) -> Result<usize, Comma
         let what = format!("gc {}", manifest.name.source());
         match told {
             // A gc may need settings that the user has not configured yet.
-            Err(error) if !is_broken(&error) => report::line(&format!(
+            Err(error) if !is_broken(&error) => report::print_line(&format!(
                 "{what:<11}  left out: it makes no plan with this configuration: {}",
                 error.message
             ))?,
@@ -126,7 +129,7 @@ async fn run_checks(runtime: &Runtime, session: &Session) -> Result<usize, Comma
     if let Some(provider) = entry.description().and_then(|it| it.provider.as_ref()) {
         let name = &provider.name;
         let what = format!("provider {name}");
-        report::line(&format!("{what:<11}  left out: an answer may cost something"))?;
+        report::print_line(&format!("{what:<11}  left out: an answer may cost something"))?;
     }
     Ok(failed)
 }
@@ -146,7 +149,7 @@ fn is_broken(error: &Error) -> bool {
 }
 
 /// Runs the conformance suite, and counts the failures.
-async fn conformance(
+async fn run_conformance(
     runtime: &Runtime,
     file: &Path,
     settings: &Value,
@@ -195,9 +198,11 @@ async fn conformance(
         print_check_result("conformance", &Err(Error { message, ..error }))?;
     }
     if left_out > 0 {
-        report::line(&format!("conformance  left out: the {left_out} checks after one that hung"))?;
+        report::print_line(&format!(
+            "conformance  left out: the {left_out} checks after one that hung"
+        ))?;
     }
-    report::line(&format!("conformance  {held} of {} checks hold{needing}", checks.len()))?;
+    report::print_line(&format!("conformance  {held} of {} checks hold{needing}", checks.len()))?;
     Ok(failed)
 }
 
@@ -222,7 +227,7 @@ fn skip_reason(tool: &ToolSpec) -> Option<&'static str> {
 
 /// Runs a tool's examples up to the first failure. An example that needs something that is not
 /// here, such as a session with a model, is not the plugin's fault.
-async fn examples(session: &Session, tool: &ToolSpec) -> Result<String, Error> {
+async fn run_examples(session: &Session, tool: &ToolSpec) -> Result<String, Error> {
     let (mut ran, mut wanting) = (0_usize, Vec::new());
     for example in &tool.examples {
         let arguments = Value::Object(example.arguments.clone());
@@ -280,11 +285,11 @@ where
 /// Prints the result of one check. Returns 1 if it failed.
 fn print_check_result(what: &str, told: &Result<String, Error>) -> Result<usize, CommandFailure> {
     match told {
-        Ok(text) => report::line(&format!("{what:<11}  ok: {text}"))?,
+        Ok(text) => report::print_line(&format!("{what:<11}  ok: {text}"))?,
         Err(error) => {
-            report::line(&format!("{what:<11}  failed: {}", error.message))?;
+            report::print_line(&format!("{what:<11}  failed: {}", error.message))?;
             if let Some(hint) = &error.hint {
-                report::line(&format!("             {hint}"))?;
+                report::print_line(&format!("             {hint}"))?;
             }
         }
     }

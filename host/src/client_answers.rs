@@ -224,8 +224,8 @@ impl AnswerClient {
                 self.refuse(None, Some(number), error);
             }
             if problems == PROBLEMS_TOLD_MAX {
-                report::problems(&[
-                    "jaato does not report further lines that are not answers".to_owned()
+                report::print_problems(&[
+                    "jaato does not report further lines that are not answers".to_owned(),
                 ]);
             }
         }
@@ -238,7 +238,7 @@ impl AnswerClient {
         let names =
             |key: &OpenQuestionKey| key.0 == id && session.as_ref().is_none_or(|it| *it == key.1);
         let mut state = self.0.state.lock();
-        let shown = exact_line(&visible::name(&id), ID_COLUMNS);
+        let shown = exact_line(&visible::visible_name(&id), ID_COLUMNS);
         let is_over = state.over.iter().any(names);
         let mut found: Vec<&mut PendingQuestion> =
             state.open.iter_mut().filter(|(key, _)| names(key)).map(|(_, slot)| slot).collect();
@@ -292,7 +292,7 @@ impl AnswerClient {
 
 fn report_answer_error(text: &str, error: &Error) {
     let hint = error.hint.as_ref().map(|hint| format!("\nhint: {hint}")).unwrap_or_default();
-    report::problems(&[format!("{text}{hint}")]);
+    report::print_problems(&[format!("{text}{hint}")]);
 }
 
 impl PendingQuestion {
@@ -357,7 +357,7 @@ impl UserAsker for AnswerClient {
                 };
                 let Err(error) = question.check(&answer) else { return answer };
                 let id = &open.key.0;
-                report::problems(&[format!(
+                report::print_problems(&[format!(
                     "the answer to `{id}` does not fit the form ({left} more may come): {error}"
                 )]);
                 self.refuse(Some(id), None, error);
@@ -377,14 +377,14 @@ fn parse_answer_line(line: &[u8]) -> Result<AddressedAnswer, Error> {
     };
     let text = |key: &str| answer.get(key).and_then(Value::as_str);
     let (id, given) = match (text("call_id"), text("form_id")) {
-        (Some(id), None) => (id, ClientAnswer::Decision(decision(answer, wrong)?)),
+        (Some(id), None) => (id, ClientAnswer::Decision(parse_decision(answer, wrong)?)),
         (None, Some(id)) => (id, ClientAnswer::Form(form(answer, wrong)?)),
         _ => return Err(wrong("`answer` has either a text `call_id` or a text `form_id`")),
     };
     Ok(AddressedAnswer { id: id.to_owned(), session: text("session").map(SessionId::from), given })
 }
 
-fn decision(
+fn parse_decision(
     answer: &Map<String, Value>,
     wrong: impl Fn(&str) -> Error,
 ) -> Result<PermissionAnswer, Error> {
@@ -418,7 +418,10 @@ fn decision(
     Ok(PermissionAnswer { pattern, mode, comment, arguments, ..PermissionAnswer::once(decision) })
 }
 
-fn form(answer: &Map<String, Value>, wrong: impl Fn(&str) -> Error) -> Result<FormAnswer, Error> {
+fn parse_form_answer(
+    answer: &Map<String, Value>,
+    wrong: impl Fn(&str) -> Error,
+) -> Result<FormAnswer, Error> {
     let values = match answer.get("values") {
         None | Some(Value::Null) => Map::new(),
         Some(Value::Object(values)) => values.clone(),

@@ -30,32 +30,32 @@ pub struct TableLayout {
 
 /// Lays out aligned rows in their full width. The last column may be longer.
 pub fn lay_out_full_width(head: &[String], rows: &[Vec<String>]) -> TableLayout {
-    side_by_side(head, rows, &natural(head, rows))
+    side_by_side(head, rows, &natural_widths(head, rows))
 }
 
 /// Returns the widths of columns that fit together. Returns `None` if too little of them would be
 /// left.
-pub fn widths(head: &[String], rows: &[Vec<String>], room: usize) -> Option<Vec<usize>> {
-    shrink_widths(&natural(head, rows), &longest_words(head, rows), room)
+pub fn column_widths(head: &[String], rows: &[Vec<String>], room: usize) -> Option<Vec<usize>> {
+    shrink_widths(&natural_widths(head, rows), &longest_words(head, rows), room)
 }
 
 /// Lays out rows so that no line is wider than `columns`.
 pub fn lay_out_fitting(head: &[String], rows: &[Vec<String>], columns: usize) -> TableLayout {
     // The last column stays free, because on some terminals a full row continues on the next one.
     let columns = columns.saturating_sub(1).max(NARROWEST);
-    let natural = natural(head, rows);
+    let natural = natural_widths(head, rows);
     let gaps = GAP * head.len().saturating_sub(1);
     let room = columns.saturating_sub(gaps);
     if natural.iter().sum::<usize>() <= room {
         return side_by_side(head, rows, &natural);
     }
-    match widths(head, rows, room).filter(|_| columns + 1 >= STACKED_BELOW) {
+    match column_widths(head, rows, room).filter(|_| columns + 1 >= STACKED_BELOW) {
         Some(widths) => side_by_side(head, rows, &widths),
         None => stacked_layout(head, rows, columns),
     }
 }
 
-fn natural(head: &[String], rows: &[Vec<String>]) -> Vec<usize> {
+fn natural_widths(head: &[String], rows: &[Vec<String>]) -> Vec<usize> {
     let mut widths = vec![0; head.len()];
     for row in rows.iter().map(Vec::as_slice).chain([head]) {
         for (width, cell) in widths.iter_mut().zip(row) {
@@ -95,7 +95,7 @@ fn longest_words(head: &[String], rows: &[Vec<String>]) -> Vec<usize> {
         row.iter().map(longest).collect()
     };
     let rows: Vec<Vec<String>> = rows.iter().map(|row| words(row)).collect();
-    natural(&words(head), &rows)
+    natural_widths(&words(head), &rows)
 }
 
 fn side_by_side(head: &[String], rows: &[Vec<String>], widths: &[usize]) -> TableLayout {
@@ -103,7 +103,7 @@ fn side_by_side(head: &[String], rows: &[Vec<String>], widths: &[usize]) -> Tabl
     let mut head_lines = 0;
     for (index, row) in std::iter::once(head).chain(rows.iter().map(Vec::as_slice)).enumerate() {
         let cells: Vec<Vec<String>> =
-            row.iter().zip(widths).map(|(cell, width)| wrapped(cell, *width)).collect();
+            row.iter().zip(widths).map(|(cell, width)| wrap_lines(cell, *width)).collect();
         let height = cells.iter().map(Vec::len).max().unwrap_or(1).max(1);
         for at in 0..height {
             let mut line = String::new();
@@ -129,7 +129,7 @@ fn stacked_layout(head: &[String], rows: &[Vec<String>], columns: usize) -> Tabl
             lines.push(String::new());
         }
         for (name, cell) in head.iter().zip(row).filter(|(_, cell)| !cell.trim().is_empty()) {
-            lines.extend(named(&name.to_lowercase(), cell, columns));
+            lines.extend(format_named_value(&name.to_lowercase(), cell, columns));
         }
     }
     TableLayout { head_lines: 0, lines }
@@ -137,17 +137,17 @@ fn stacked_layout(head: &[String], rows: &[Vec<String>], columns: usize) -> Tabl
 
 /// Formats a value after its name, with an indent on further lines. A value without a name gets no
 /// prefix.
-pub fn named(name: &str, value: &str, columns: usize) -> Vec<String> {
+pub fn format_named_value(name: &str, value: &str, columns: usize) -> Vec<String> {
     let text = if name.is_empty() { value.to_owned() } else { format!("{name}: {value}") };
     if measure_text_width(&text) <= columns {
         return vec![text];
     }
     // With single blanks between words, the length of a line is that of its parts.
     let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    let first = wrapped(&text, columns).into_iter().next().unwrap_or_default();
+    let first = wrap_lines(&text, columns).into_iter().next().unwrap_or_default();
     let rest = text.get(first.len()..).unwrap_or_default().trim_start();
     let indent = " ".repeat(STACKED_INDENT);
-    let more = wrapped(rest, columns.saturating_sub(STACKED_INDENT).max(1));
+    let more = wrap_lines(rest, columns.saturating_sub(STACKED_INDENT).max(1));
     let more = more.into_iter().filter(|line| !line.is_empty());
     std::iter::once(first).chain(more.map(|line| format!("{indent}{line}"))).collect()
 }
@@ -155,7 +155,7 @@ pub fn named(name: &str, value: &str, columns: usize) -> Vec<String> {
 /// Breaks a text into lines of at most this many columns. Breaks at blanks, and breaks a longer
 /// word after a symbol or before a capital, else anywhere, so that nothing is lost. A text that
 /// fits stays unchanged.
-pub fn wrapped(text: &str, columns: usize) -> Vec<String> {
+pub fn wrap_lines(text: &str, columns: usize) -> Vec<String> {
     let columns = columns.max(1);
     if measure_text_width(text) <= columns {
         return vec![text.to_owned()];
@@ -184,7 +184,7 @@ pub fn wrapped(text: &str, columns: usize) -> Vec<String> {
 /// Breaks prose at blanks, so that a terminal breaks no word. Further rows are indented more than
 /// their line, or aligned with the text after its name, if a gap shows that there is one. Text in
 /// backticks, and a word that is too long, stays whole, so that it can be copied.
-pub fn prose(text: &str, columns: usize) -> String {
+pub fn wrap_prose(text: &str, columns: usize) -> String {
     text.split('\n').map(|line| wrap_line(line, columns)).collect::<Vec<_>>().join("\n")
 }
 
@@ -207,7 +207,7 @@ fn wrap_line(line: &str, columns: usize) -> String {
         Some(_) | None => (taken + STACKED_INDENT).min(columns / 2),
     };
     let mut is_first = true;
-    for unit in units(rest) {
+    for unit in split_unbreakable(rest) {
         let width = measure_text_width(unit);
         if is_first {
             is_first = false;
@@ -227,7 +227,7 @@ fn wrap_line(line: &str, columns: usize) -> String {
 }
 
 /// Returns the words of a line. Text between two backticks is one word.
-fn units(line: &str) -> Vec<&str> {
+fn split_unbreakable(line: &str) -> Vec<&str> {
     let mut quotes_left = line.matches('`').count();
     // With an odd number, the last one quotes nothing.
     quotes_left -= quotes_left % 2;
@@ -293,21 +293,21 @@ mod tests {
     #[test]
     fn text_wraps_only_between_words() {
         let said = "error: a line that is longer\n  hint: run `jaato trust /a/very/long/path` then";
-        assert_eq!(prose(said, 200), said);
+        assert_eq!(wrap_prose(said, 200), said);
         let expected = "error: a line that\n  is longer\n  hint: run\n    `jaato trust /a/very/long/path`\n    then";
-        assert_eq!(prose(said, 20), expected);
+        assert_eq!(wrap_prose(said, 20), expected);
         // A single backtick quotes nothing.
-        assert_eq!(prose("a`b c d", 5), "a`b\n  c\n  d");
-        assert_eq!(prose("`a b` it`s c", 8), "`a b`\n  it`s\n  c");
-        assert_eq!(prose("", 4), "");
-        assert_eq!(prose("日本 日本 日本", 8), "日本\n  日本\n  日本");
-        assert_eq!(prose("name  some words", 12), "name  some\n      words");
+        assert_eq!(wrap_prose("a`b c d", 5), "a`b\n  c\n  d");
+        assert_eq!(wrap_prose("`a b` it`s c", 8), "`a b`\n  it`s\n  c");
+        assert_eq!(wrap_prose("", 4), "");
+        assert_eq!(wrap_prose("日本 日本 日本", 8), "日本\n  日本\n  日本");
+        assert_eq!(wrap_prose("name  some words", 12), "name  some\n      words");
     }
 
     #[test]
     fn deeply_indented_text_wraps_to_a_bounded_length() {
         let said = " ".repeat(50_000) + &"word ".repeat(25_000);
-        assert!(prose(&said, 80).len() < said.len() * 3);
+        assert!(wrap_prose(&said, 80).len() < said.len() * 3);
     }
 
     #[track_caller]
@@ -394,10 +394,10 @@ mod tests {
         let text = "one   two 日本語日本語 ./a/path/without/blanks end";
         let letters = |text: &str| text.chars().filter(|c| !c.is_whitespace()).collect::<String>();
         for columns in 2..60 {
-            let lines = wrapped(text, columns);
+            let lines = wrap_lines(text, columns);
             assert_eq!(letters(&lines.concat()), letters(text), "{columns}");
             assert!(lines.iter().all(|line| measure_text_width(line) <= columns), "{lines:?}");
-            let behind = named("name", text, columns.max(8));
+            let behind = format_named_value("name", text, columns.max(8));
             assert_eq!(letters(&behind.concat()), letters(&format!("name:{text}")), "{columns}");
         }
     }

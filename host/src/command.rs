@@ -40,7 +40,7 @@ pub struct CommandArgs {
 }
 
 /// Runs a command, or lists them all.
-pub async fn command(global: GlobalArgs, args: CommandArgs) -> CommandResult {
+pub async fn run_command(global: GlobalArgs, args: CommandArgs) -> CommandResult {
     terminal::reserve();
     match args.name {
         Some(name) if args.complete => complete_command(global, &name, &args.arguments).await,
@@ -50,10 +50,10 @@ pub async fn command(global: GlobalArgs, args: CommandArgs) -> CommandResult {
 }
 
 async fn list_commands(global: GlobalArgs, as_json: bool) -> CommandResult {
-    let runtime = start::lasting_runtime(start::arguments(global)).await?;
-    report::problems(&start::problems(runtime));
+    let runtime = start::lasting_runtime(start::setup_arguments(global)).await?;
+    report::print_problems(&start::list_problems(runtime));
     let commands = runtime.commands();
-    report::problems(&commands.iter().filter_map(refusal).collect::<Vec<_>>());
+    report::print_problems(&commands.iter().filter_map(refusal_reason).collect::<Vec<_>>());
     if as_json {
         return report::exact_json(&commands.iter().map(command_to_json).collect());
     }
@@ -64,16 +64,16 @@ async fn list_commands(global: GlobalArgs, as_json: bool) -> CommandResult {
             vec![
                 command.usage(),
                 plugin.to_owned(),
-                status(command).to_owned(),
+                command_status(command).to_owned(),
                 command.spec.description.clone(),
             ]
         })
         .collect();
-    report::table(&["command", "plugin", "status", "description"], &rows)?;
+    report::print_table(&["command", "plugin", "status", "description"], &rows)?;
     Ok(Exit::Done)
 }
 
-fn status(command: &ListedCommand) -> &'static str {
+fn command_status(command: &ListedCommand) -> &'static str {
     match &command.status {
         CommandStatus::Enabled => "enabled",
         CommandStatus::Refused(_) => "refused",
@@ -81,7 +81,7 @@ fn status(command: &ListedCommand) -> &'static str {
 }
 
 /// Returns why a command is refused, if it is.
-fn refusal(command: &ListedCommand) -> Option<String> {
+fn refusal_reason(command: &ListedCommand) -> Option<String> {
     let CommandStatus::Refused(refusal) = &command.status else { return None };
     let (name, plugin) = (&command.spec.name, command.plugin.as_ref()?);
     Some(format!("command `{name}` of plugin `{plugin}` is refused: {refusal}"))
@@ -95,12 +95,12 @@ fn command_to_json(command: &ListedCommand) -> Value {
         "share_with_model": command.spec.share_with_model,
         "usage": command.usage(),
         "plugin": command.plugin,
-        "status": status(command),
+        "status": command_status(command),
     })
 }
 
 async fn complete_command(global: GlobalArgs, name: &str, words: &[String]) -> CommandResult {
-    let runtime = start::runtime(start::arguments(global)).await?;
+    let runtime = start::start_runtime(start::setup_arguments(global)).await?;
     let view = View::start(OutputForm::Text, Cancel::new());
     let session = runtime.session_for_calls(SessionOptions::unattended(Arc::clone(&view) as _))?;
     let (begun, whole) = words.split_last().map_or(("", &[][..]), |(last, rest)| (last, rest));
@@ -111,7 +111,7 @@ async fn complete_command(global: GlobalArgs, name: &str, words: &[String]) -> C
     shown?;
     for WordChoice { text, description } in choices {
         let gap = if description.is_empty() { "" } else { "\t" };
-        report::line(&format!("{text}{gap}{}", visible::name(&description)))?;
+        report::print_line(&format!("{text}{gap}{}", visible::visible_name(&description)))?;
     }
     Ok(Exit::Done)
 }
@@ -132,8 +132,8 @@ pub async fn run(
     words: &[String],
     form: AnswerForm,
 ) -> CommandResult {
-    let runtime = start::runtime(start::arguments(global)).await?;
-    report::problems(runtime.setting_problems());
+    let runtime = start::start_runtime(start::setup_arguments(global)).await?;
+    report::print_problems(runtime.setting_problems());
     if runtime.registry().command(name).is_none() && runtime.may_be_set_later(name) {
         // Commands appear together with the tools of their source.
         tool::list_offered_tools(&runtime, vec![name.to_owned()]).await?;
@@ -143,7 +143,7 @@ pub async fn run(
         Err(error) => {
             if runtime.registry().command(name).is_none() {
                 // The command may be in a plugin that could not be used.
-                report::problems(&start::problems(&runtime));
+                report::print_problems(&start::list_problems(&runtime));
             }
             return Err(error.into());
         }
@@ -161,10 +161,10 @@ pub async fn run(
     let content = answer?.content;
     match (form, content.get("result").and_then(Value::as_str)) {
         (AnswerForm::Text, Some(text)) => {
-            text.lines().try_for_each(|line| report::line(&visible::name(line)))?;
+            text.lines().try_for_each(|line| report::print_line(&visible::visible_name(line)))?;
             Ok(Exit::Done)
         }
-        (AnswerForm::Text | AnswerForm::Json, _) => report::json(&Value::Object(content)),
+        (AnswerForm::Text | AnswerForm::Json, _) => report::print_json(&Value::Object(content)),
     }
 }
 

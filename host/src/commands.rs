@@ -84,7 +84,7 @@ commands! {
     Call {
         #[command(flatten)]
         args: call::CallArgs,
-    } |global| call::call(global, args).await;
+    } |global| call::call_tool(global, args).await;
 
     /// List, show, search, change and export saved sessions
     Session {
@@ -103,7 +103,7 @@ commands! {
     Offered {
         #[command(flatten)]
         args: command::CommandArgs,
-    } |global| command::command(global, args).await;
+    } |global| command::run_command(global, args).await;
 
     /// Undo a change of the file tools: shows the diff and asks first, unless you pass --yes
     Undo {
@@ -178,7 +178,7 @@ commands! {
         no_variables: bool,
     } |global| match remove {
         true => trust::remove(global),
-        false => trust::workspace(global, no_variables),
+        false => trust::trust_workspace(global, no_variables),
     };
 
     /// Show the configuration and where each value came from
@@ -370,7 +370,7 @@ commands! {
     Test {
         /// The file: `[[cases]]` with `command`, or `tool` and `arguments`, and `expect`
         file: PathBuf,
-    } |global| permission::test(global, &file).await;
+    } |global| permission::test_rules(global, &file).await;
 }
 
 commands! {
@@ -565,13 +565,13 @@ commands! {
     Enable {
         /// The plugin
         plugin: String,
-    } |global| switch::switch(global, &plugin, ListChange::Out);
+    } |global| switch::switch_plugin(global, &plugin, ListChange::Out);
 
     /// Disable a plugin: adds it to `[plugins] disabled` in your config.toml
     Disable {
         /// The plugin
         plugin: String,
-    } |global| switch::switch(global, &plugin, ListChange::In);
+    } |global| switch::switch_plugin(global, &plugin, ListChange::In);
 }
 
 commands! {
@@ -603,7 +603,7 @@ commands! {
         /// The program and its arguments; a single word is run by the shell
         #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true)]
         command: Vec<String>,
-    } |global| environment::exec(global, &environment, directory, &command).await;
+    } |global| environment::run_in_environment(global, &environment, directory, &command).await;
 }
 
 commands! {

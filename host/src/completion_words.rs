@@ -112,7 +112,7 @@ fn parse_input(line: &str) -> Option<TextBeforeCursor<'_>> {
 
 /// Finds the path that is typed at the end of a line: a word that contains a `/`, or that follows
 /// an `@`.
-fn path(line: &str) -> Option<&str> {
+fn path_at_end(line: &str) -> Option<&str> {
     let word = line.rsplit(char::is_whitespace).next()?;
     if word.len() == line.len() && line.starts_with('/') {
         // One slash begins a command. Of two slashes, the model gets one.
@@ -127,7 +127,7 @@ fn path(line: &str) -> Option<&str> {
 
 /// Lists the files whose paths begin this way. A name with a blank is a word only between quotes,
 /// which `@` accepts.
-fn files(begun: &str, is_mention: bool) -> Vec<Pair> {
+fn list_matching_files(begun: &str, is_mention: bool) -> Vec<Pair> {
     let (folder, name) = begun.split_at(begun.rfind('/').map_or(0, |at| at + 1));
     let at_home = folder.strip_prefix("~/").and_then(|rest| {
         let home = std::env::home_dir()?;
@@ -156,7 +156,7 @@ fn files(begun: &str, is_mention: bool) -> Vec<Pair> {
     let pair = |(file, end): (String, &str)| {
         let quote = if file.contains(char::is_whitespace) { "\"" } else { "" };
         let replacement = format!("{quote}{folder}{file}{quote}{end}");
-        Pair { display: format!("{}{}", visible::name(&file), end.trim_end()), replacement }
+        Pair { display: format!("{}{}", visible::visible_name(&file), end.trim_end()), replacement }
     };
     found.into_iter().map(pair).collect()
 }
@@ -174,15 +174,15 @@ impl Completer for LineEditorHelper {
         let is_one_row = !line.contains('\n') && columns < terminal::size().1;
         self.drawing.is_one_row.store(is_one_row, Relaxed);
         let line = line.get(..pos).unwrap_or_default();
-        if let Some(path) = path(line) {
+        if let Some(path) = path_at_end(line) {
             let start = pos - path.len();
-            let files = files(path, line[..start].ends_with('@'));
+            let files = list_matching_files(path, line[..start].ends_with('@'));
             self.drawing.undrawn.store(files.len(), Relaxed);
             return Ok((start, files));
         }
         let Some(typed) = parse_input(line) else { return Ok((pos, Vec::new())) };
         let pairs = self.choices(&typed).into_iter().map(|choice| Pair {
-            display: display(&choice),
+            display: display_choice(&choice),
             replacement: format!("{} ", choice.text),
         });
         let pairs: Vec<_> = pairs.collect();
@@ -191,12 +191,12 @@ impl Completer for LineEditorHelper {
     }
 }
 
-fn display(choice: &WordChoice) -> String {
-    let text = visible::name(&choice.text);
+fn display_choice(choice: &WordChoice) -> String {
+    let text = visible::visible_name(&choice.text);
     if choice.description.is_empty() {
         return text.into();
     }
-    let line = format!("{text}  {}", visible::name(&choice.description));
+    let line = format!("{text}  {}", visible::visible_name(&choice.description));
     exact_line(&line, DISPLAY_COLUMNS)
 }
 
@@ -293,7 +293,7 @@ mod tests {
             ("/no", None),
             ("hello", None),
         ] {
-            assert_eq!(path(line), found, "{line}");
+            assert_eq!(path_at_end(line), found, "{line}");
         }
     }
 
@@ -306,7 +306,7 @@ mod tests {
         std::fs::create_dir(folder.path().join("novels")).unwrap();
         let begun = format!("{}/", folder.path().display());
         let offered_as = |name: &str, is_mention| -> Vec<String> {
-            let files = files(&format!("{begun}{name}"), is_mention);
+            let files = list_matching_files(&format!("{begun}{name}"), is_mention);
             files.into_iter().map(|pair| pair.replacement).collect()
         };
         let offered = |name| offered_as(name, false);
@@ -319,7 +319,7 @@ mod tests {
     #[test]
     fn completion_text_is_sanitized_and_limited_in_width() {
         let choice = WordChoice::new("milk", format!("\u{1b}[2J{}", "x".repeat(100)));
-        let shown = display(&choice);
+        let shown = display_choice(&choice);
         assert!(!shown.contains('\u{1b}') && shown.chars().count() == DISPLAY_COLUMNS, "{shown}");
     }
 }

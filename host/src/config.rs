@@ -13,14 +13,14 @@ use crate::{report, start};
 /// Prints each value with its layer.
 pub async fn show(global: GlobalArgs) -> CommandResult {
     // Plugins define which variables set their settings.
-    let runtime = start::lasting_runtime(start::arguments(global)).await?;
+    let runtime = start::lasting_runtime(start::setup_arguments(global)).await?;
     let setup = runtime.setup();
-    report::problems(&start::workspace_line(setup).into_iter().collect::<Vec<_>>());
+    report::print_problems(&start::workspace_line(setup).into_iter().collect::<Vec<_>>());
     let warnings: Vec<_> =
         setup.config.warnings.iter().map(|warning| warning.text.clone()).collect();
-    report::problems(&warnings);
-    report::problems(runtime.setting_problems());
-    report::line(setup.config.show_text_with(runtime.given_settings()).trim_end())?;
+    report::print_problems(&warnings);
+    report::print_problems(runtime.setting_problems());
+    report::print_line(setup.config.show_text_with(runtime.given_settings()).trim_end())?;
     Ok(Exit::Done)
 }
 
@@ -35,7 +35,7 @@ struct ConfigFileCandidate {
 /// is read.
 pub fn path(global: GlobalArgs, as_json: bool) -> CommandResult {
     let named = global.config.clone();
-    let setup = start::setup(start::arguments(global))?;
+    let setup = start::read_setup(start::setup_arguments(global))?;
     let places = config_file_candidates(&setup, named)?;
     if as_json {
         let listed = places.iter().map(|place| {
@@ -51,7 +51,7 @@ pub fn path(global: GlobalArgs, as_json: bool) -> CommandResult {
             vec![place.layer.to_owned(), place.state.to_owned(), path]
         })
         .collect();
-    report::table(&["layer", "state", "file"], &rows)?;
+    report::print_table(&["layer", "state", "file"], &rows)?;
     Ok(Exit::Done)
 }
 

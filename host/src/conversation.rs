@@ -22,12 +22,12 @@ use crate::{first_start, report, start, tool, trust};
 
 /// Finds the plugins, and chooses the session. If a user reads the output, reports the plugins that
 /// could not be used and asks about the workspace.
-pub async fn runtime(
+pub async fn start_runtime(
     global: GlobalArgs,
     args: &SessionArgs,
     is_read: bool,
 ) -> Result<(Runtime, SessionChoice), CommandFailure> {
-    let mut arguments = start::arguments(global);
+    let mut arguments = start::setup_arguments(global);
     if let Some(model) = &args.model {
         let name = config::parse_model_name(model).map_or_else(
             || {
@@ -40,13 +40,13 @@ pub async fn runtime(
     }
     start::add_environment(&mut arguments, &args.environment);
     arguments.tools_only = args.tools.clone();
-    let mut setup = start::setup(arguments.clone())?;
+    let mut setup = start::read_setup(arguments.clone())?;
     if is_read && trust::ask_once(&setup).await? {
-        setup = start::setup(arguments.clone())?;
+        setup = start::read_setup(arguments.clone())?;
     }
-    let session = resume::choose(&setup, &args.saving).await?;
+    let session = resume::choose_session(&setup, &args.saving).await?;
     if resume::return_to_place(&session, &setup, &args.environment, &mut arguments)? {
-        setup = start::setup(arguments.clone())?;
+        setup = start::read_setup(arguments.clone())?;
     }
     let mut runtime = start::start_runtime_with(setup).await;
     // A session that continues has a model.
@@ -54,15 +54,15 @@ pub async fn runtime(
     if asks && let Some(choice) = first_start::ask(&runtime).await? {
         start::close(runtime).await;
         arguments.overrides.model = Some(choice.model);
-        let mut setup = start::setup(arguments)?;
+        let mut setup = start::read_setup(arguments)?;
         setup.config.local_download |= choice.may_download;
         runtime = start::start_runtime_with(setup).await;
     }
     check_tool_names(&runtime, args).await?;
     if is_read {
-        report::problems(&start::problems(&runtime));
+        report::print_problems(&start::list_problems(&runtime));
     } else {
-        report::problems(runtime.setting_problems());
+        report::print_problems(runtime.setting_problems());
     }
     Ok((runtime, session))
 }
@@ -119,7 +119,9 @@ pub fn start(
             == session.restored.state.environment_options
             && start::has_own_container(runtime, &environment_options);
         if session.has_new_container {
-            report::remark("the session continues in a new container, because its own is gone");
+            report::print_remark(
+                "the session continues in a new container, because its own is gone",
+            );
         }
     }
     let asker = match watch.asker.channel() {
@@ -147,12 +149,12 @@ pub fn start(
 /// lists the missing ones, with reasons.
 pub async fn await_tools(session: &mut Session, args: &SessionArgs, cancel: &Cancel) {
     let only = args.tools.clone().unwrap_or_default();
-    session.await_tools(&WantedTools::named(only.clone()), cancel).await;
+    session.await_tools(&WantedTools::only_named(only.clone()), cancel).await;
     tell_missing(session, &only);
     let allowed: Vec<String> =
         args.allow.iter().map(|text| AllowedTool::parse(text).tool.to_string()).collect();
     if !allowed.is_empty() {
-        session.await_tools(&WantedTools::named(allowed.clone()), cancel).await;
+        session.await_tools(&WantedTools::only_named(allowed.clone()), cancel).await;
         tell_missing(session, &allowed);
     }
 }
@@ -181,12 +183,12 @@ pub async fn end_tasks(session: &Session, view: &View) {
     }
     view.settle().await;
     let (what, named) = (if named.len() == 1 { "task" } else { "tasks" }, named.join(", "));
-    report::problems(&[format!("ended with the session, background {what}: {named}")]);
+    report::print_problems(&[format!("ended with the session, background {what}: {named}")]);
 }
 
 fn task_name(task: &TaskFacts) -> String {
     let by = task.by.as_ref().map(|by| format!(" started by {by}")).unwrap_or_default();
-    visible::name(&format!("{} ({}{by})", task.task_id, task.tool)).into_owned()
+    visible::visible_name(&format!("{} ({}{by})", task.task_id, task.tool)).into_owned()
 }
 
 /// Refuses a name in `--tools` or `--allow` that no tool has, because it is probably a typo.
@@ -202,7 +204,7 @@ async fn check_tool_names(runtime: &Runtime, args: &SessionArgs) -> Result<(), C
     let allowed: Vec<_> = args.allow.iter().map(|text| AllowedTool::parse(text)).collect();
     let registry = runtime.registry();
     let is_known = |name: &&str| {
-        setter(&registry, name).is_some()
+        plugin_that_may_set(&registry, name).is_some()
             || registry.tools().any(|it| names_tool(name, it.spec.name.as_str()))
     };
     let named = only.iter().map(String::as_str);
@@ -215,7 +217,7 @@ async fn check_tool_names(runtime: &Runtime, args: &SessionArgs) -> Result<(), C
     };
     let set = offered.iter().flat_map(|it| it.offer.entries().filter(|tool| tool.is_set));
     let tools: Vec<ToolEntry<'_>> = registry.tools().chain(set).collect();
-    for name in only.iter().filter(|name| setter(&registry, name).is_none()) {
+    for name in only.iter().filter(|name| plugin_that_may_set(&registry, name).is_none()) {
         if !tools.iter().any(|it| names_tool(name, it.spec.name.as_str())) {
             return Err(unknown_tool(runtime, name, &tools));
         }
@@ -224,7 +226,7 @@ async fn check_tool_names(runtime: &Runtime, args: &SessionArgs) -> Result<(), C
 }
 
 /// Finds the plugin that may set a tool with this name and has not done so.
-fn setter<'a>(registry: &'a Registry, name: &str) -> Option<&'a PluginEntry> {
+fn plugin_that_may_set<'a>(registry: &'a Registry, name: &str) -> Option<&'a PluginEntry> {
     let plugins = registry.plugins().iter();
     plugins
         .filter(|it| it.status == PluginStatus::Active)
@@ -232,7 +234,7 @@ fn setter<'a>(registry: &'a Registry, name: &str) -> Option<&'a PluginEntry> {
 }
 
 fn unknown_tool(runtime: &Runtime, name: &str, tools: &[ToolEntry<'_>]) -> CommandFailure {
-    report::problems(&start::problems(runtime));
+    report::print_problems(&start::list_problems(runtime));
     CommandFailure::unknown("tool", name, tools.iter().map(|tool| tool.spec.name.as_str()))
 }
 
@@ -243,7 +245,7 @@ fn check_allowed(
     allowed: &AllowedTool,
     tools: &[ToolEntry<'_>],
 ) -> Result<(), CommandFailure> {
-    let by = setter(registry, allowed.tool.as_str()).map(|entry| &entry.candidate);
+    let by = plugin_that_may_set(registry, allowed.tool.as_str()).map(|entry| &entry.candidate);
     let is_covered = |by: &PluginCandidate| {
         let source = PluginSource::from_origin(by.trust == PluginFileTrust::Shipped, false);
         allowed.covers(&allowed.tool, &by.manifest.name, source)

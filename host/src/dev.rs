@@ -37,7 +37,7 @@ pub struct DevOptions {
 
 /// Builds and installs the plugin of a folder, and again after each change until Ctrl-C.
 pub async fn dev(global: GlobalArgs, folder: &Path, options: DevOptions) -> CommandResult {
-    let setup = start::setup(start::arguments(global.clone()))?;
+    let setup = start::read_setup(start::setup_arguments(global.clone()))?;
     refuse_inside_session(&setup.variables).map_err(trust::trust_failure)?;
     let folder = check_folder(folder)?;
     let cancel = Cancel::new();
@@ -55,9 +55,9 @@ pub async fn dev(global: GlobalArgs, folder: &Path, options: DevOptions) -> Comm
             if cancel.is_cancelled() {
                 return Ok(Exit::Done);
             }
-            report::failure(failure);
+            report::print_failure(failure);
         }
-        report::line("waiting for changes; Ctrl-C stops")?;
+        report::print_line("waiting for changes; Ctrl-C stops")?;
         let plugin = name.as_deref().ok();
         let Some(changed) = watch::next_change(&run, &sources, (&mut log, plugin), &cancel).await?
         else {
@@ -92,7 +92,7 @@ impl DevelopmentRun {
     /// Builds and installs once. Returns the plugin's name.
     async fn build_and_install(&self, cancel: &Cancel) -> Result<String, CommandFailure> {
         let file = build::build(self, cancel).await?;
-        let runtime = start::runtime(start::arguments(self.global.clone())).await?;
+        let runtime = start::start_runtime(start::setup_arguments(self.global.clone())).await?;
         let installed = self.install(&runtime, &file).await;
         start::close(runtime).await;
         installed
@@ -108,10 +108,13 @@ impl DevelopmentRun {
         // Trusted first, so that a running chat never opens the new file in a worker.
         let installed = install::install(&source, &folder).map_err(installing::install_failure)?;
         let offered = plugin::describe_offer(source.manifest(), &description);
-        report::line(&format!("installed `{name}` {}: {offered}", source.manifest().version))?;
-        report::line(&format!("  {}", installed.path.display()))?;
+        report::print_line(&format!(
+            "installed `{name}` {}: {offered}",
+            source.manifest().version
+        ))?;
+        report::print_line(&format!("  {}", installed.path.display()))?;
         for line in unusable {
-            report::line(&format!("  cannot be used: {}", visible::name(&line)))?;
+            report::print_line(&format!("  cannot be used: {}", visible::visible_name(&line)))?;
         }
         Ok(name)
     }
@@ -169,11 +172,13 @@ impl DevelopmentRun {
         if !terminal::can_choose() {
             return Err(refused("no user can be asked whether the builds are trusted"));
         }
-        let title =
-            format!("Run each build of `{}` from this folder inside jaato?", visible::name(name));
+        let title = format!(
+            "Run each build of `{}` from this folder inside jaato?",
+            visible::visible_name(name)
+        );
         let folder = self.folder.path().display().to_string();
         let allows = |name: &String| format!("it may {} ({name})", grant::describe_grant(name));
-        let notes = std::iter::once(visible::name(&folder).into_owned());
+        let notes = std::iter::once(visible::visible_name(&folder).into_owned());
         let notes = notes.chain(grants.iter().map(allows));
         match terminal::confirm(&title, notes, "✓ trusted").await? {
             true => Ok(()),

@@ -22,7 +22,7 @@ pub enum ChangeTense {
 }
 
 /// Describes in one line what happens to a file.
-pub fn heading(change: &FileChange, tense: ChangeTense) -> String {
+pub fn change_heading(change: &FileChange, tense: ChangeTense) -> String {
     let what = match change.kind {
         FileChangeKind::Changed | FileChangeKind::Unknown => "change",
         FileChangeKind::Created => "create",
@@ -40,14 +40,14 @@ pub fn heading(change: &FileChange, tense: ChangeTense) -> String {
 }
 
 /// Says how many files change, and by how many lines.
-pub fn summary(changes: &[FileChange]) -> String {
+pub fn summarize_changes(changes: &[FileChange]) -> String {
     let sum = |count: fn(&FileChange) -> u64| changes.iter().map(count).sum::<u64>();
     let (added, removed) = (sum(|it| it.lines_added), sum(|it| it.lines_removed));
     format!("{} files (+{added} -{removed})", changes.len())
 }
 
 /// Returns all lines of a change, each with its number.
-pub fn lines(change: &FileChange) -> Vec<(Look, String)> {
+pub fn change_lines(change: &FileChange) -> Vec<(Look, String)> {
     let drawing = DiffFormat::for_change(change);
     let mut lines = Vec::new();
     for (number, hunk) in change.hunks.iter().enumerate() {
@@ -95,7 +95,7 @@ fn lines_with_context(change: &FileChange, context: usize) -> Vec<(Look, String)
 
 /// Returns the changed lines with their neighbours, at most `lines_max`. The last line may count
 /// the rest.
-pub fn short(change: &FileChange, lines_max: usize) -> Vec<(Look, String)> {
+pub fn short_change_lines(change: &FileChange, lines_max: usize) -> Vec<(Look, String)> {
     let mut lines = lines_with_context(change, 1);
     if lines.len() > lines_max || change.is_cut {
         let left_out = lines.len().saturating_sub(lines_max.saturating_sub(1));
@@ -228,9 +228,9 @@ mod tests {
         let mut change =
             sample_change(vec![hunk(8, 8, " a|-b|+B|+C| d"), hunk(120, 121, " x|-y| z")]);
         change.hunks[1].lines[2].is_unended = true;
-        assert_eq!(heading(&change, ChangeTense::ToCome), "changes a.txt (+2 -2)");
+        assert_eq!(change_heading(&change, ChangeTense::ToCome), "changes a.txt (+2 -2)");
         check(
-            &lines(&change),
+            &change_lines(&change),
             expect![[r#"
                 Dim|  8   a
                 Red|  9 - b
@@ -251,7 +251,7 @@ mod tests {
         let long =
             sample_change(vec![hunk(1, 1, " a| b| c|-d|+D| e| f| g|-h"), hunk(20, 20, "+i")]);
         check(
-            &short(&long, 12),
+            &short_change_lines(&long, 12),
             expect![[r#"
                 Dim| 3   c
                 Red| 4 - d
@@ -263,9 +263,9 @@ mod tests {
                 Green|20 + i
             "#]],
         );
-        assert_eq!(short(&long, 8).len(), 8);
+        assert_eq!(short_change_lines(&long, 8).len(), 8);
         check(
-            &short(&long, 3),
+            &short_change_lines(&long, 3),
             expect![[r#"
                 Dim| 3   c
                 Red| 4 - d
@@ -273,38 +273,41 @@ mod tests {
             "#]],
         );
         let cut = FileChange { is_cut: true, ..long };
-        assert_eq!(short(&cut, 3).last().unwrap().1, "… and more");
-        assert_eq!(lines(&cut).last().unwrap().1, "[… the rest is left out]");
+        assert_eq!(short_change_lines(&cut, 3).last().unwrap().1, "… and more");
+        assert_eq!(change_lines(&cut).last().unwrap().1, "[… the rest is left out]");
     }
 
     #[test]
     fn carriage_returns_are_shown_where_they_differ() {
         let same = sample_change(vec![hunk(1, 1, "-a\r|+b\r")]);
-        assert_eq!(heading(&same, ChangeTense::Made), "changed a.txt (+1 -1, lines end in CRLF)");
-        assert_eq!(lines(&same)[0].1, "1 - a");
+        assert_eq!(
+            change_heading(&same, ChangeTense::Made),
+            "changed a.txt (+1 -1, lines end in CRLF)"
+        );
+        assert_eq!(change_lines(&same)[0].1, "1 - a");
         let other = sample_change(vec![hunk(1, 1, "-a\r|+a")]);
-        assert_eq!(heading(&other, ChangeTense::Made), "changed a.txt (+1 -1)");
-        assert_eq!(lines(&other)[0].1, "1 - a\r");
+        assert_eq!(change_heading(&other, ChangeTense::Made), "changed a.txt (+1 -1)");
+        assert_eq!(change_lines(&other)[0].1, "1 - a\r");
     }
 
     #[test]
     fn change_without_lines_shows_a_note_instead() {
         let kind = |kind: FileChangeKind| FileChange { kind, ..sample_change(Vec::new()) };
-        assert_eq!(lines(&kind(FileChangeKind::Changed))[0].1, "(its lines are not shown)");
+        assert_eq!(change_lines(&kind(FileChangeKind::Changed))[0].1, "(its lines are not shown)");
         let new = FileChange { new: Some(String::new()), ..kind(FileChangeKind::Created) };
-        assert_eq!(lines(&new)[0].1, "(an empty file)");
+        assert_eq!(change_lines(&new)[0].1, "(an empty file)");
         let moved = FileChange { moved_from: Some("b".to_owned()), ..kind(FileChangeKind::Moved) };
         assert_eq!(
-            (heading(&moved, ChangeTense::Made).as_str(), lines(&moved).len()),
+            (change_heading(&moved, ChangeTense::Made).as_str(), change_lines(&moved).len()),
             ("moved b → a.txt (+0 -0)", 0)
         );
-        assert_eq!(short(&moved, 12), []);
+        assert_eq!(short_change_lines(&moved, 12), []);
     }
 
     #[test]
     fn extreme_line_numbers_and_embedded_newlines_are_shown() {
         let wild = sample_change(vec![hunk(u64::MAX, 0, "-a\nb|+c| d")]);
-        assert_eq!(lines(&wild)[0].1, format!("{} - a␊b", u64::MAX));
-        assert_eq!(summary(&[wild.clone(), wild]), "2 files (+2 -2)");
+        assert_eq!(change_lines(&wild)[0].1, format!("{} - a␊b", u64::MAX));
+        assert_eq!(summarize_changes(&[wild.clone(), wild]), "2 files (+2 -2)");
     }
 }

@@ -22,21 +22,21 @@ const WEB_SEARCH: &str = "web-search";
 
 /// Reports what is found and what is missing. Fails if the configured model could not do a task.
 pub async fn doctor(global: GlobalArgs) -> CommandResult {
-    let runtime = start::runtime(start::arguments(global)).await?;
-    report::line(&format!("jaato {} (plugin-api {API_VERSION})", env!("CARGO_PKG_VERSION")))?;
+    let runtime = start::start_runtime(start::setup_arguments(global)).await?;
+    report::print_line(&format!("jaato {} (plugin-api {API_VERSION})", env!("CARGO_PKG_VERSION")))?;
     print_finding("executable", &runtime.setup().executable.display().to_string())?;
-    folders(&runtime)?;
-    plugins(&runtime)?;
-    for (at, line) in mcp::states(&runtime).await?.iter().enumerate() {
+    check_folders(&runtime)?;
+    check_plugins(&runtime)?;
+    for (at, line) in mcp::server_states(&runtime).await?.iter().enumerate() {
         print_finding(if at == 0 { "mcp servers" } else { "" }, line.trim_start_matches("MCP: "))?;
     }
-    for (at, line) in web_search(&runtime).await?.iter().enumerate() {
+    for (at, line) in web_search_state(&runtime).await?.iter().enumerate() {
         print_finding(if at == 0 { "web search" } else { "" }, line)?;
     }
-    let checked = models(&runtime).await?;
-    programs()?;
-    memory()?;
-    report::problems(runtime.problems());
+    let checked = check_models(&runtime).await?;
+    check_programs()?;
+    check_memory()?;
+    report::print_problems(runtime.problems());
     let has_no_provider = runtime.registry().providers().next().is_none();
     let has_broken_settings = runtime.has_broken_settings();
     runtime.close().await;
@@ -45,7 +45,7 @@ pub async fn doctor(global: GlobalArgs) -> CommandResult {
             let text = "a plugin cannot be used because its settings are wrong (see above)";
             return Err(CommandFailure::new(Exit::Configuration, text));
         }
-        report::line("\nready: jaato run \"What operating system am I running on?\"")?;
+        report::print_line("\nready: jaato run \"What operating system am I running on?\"")?;
         return Ok(Exit::Done);
     };
     if has_no_provider {
@@ -63,10 +63,10 @@ pub async fn doctor(global: GlobalArgs) -> CommandResult {
 }
 
 fn print_finding(what: &str, text: &str) -> Result<(), CommandFailure> {
-    report::sentence(&format!("{what:<12} {}", visible::name(text)))
+    report::print_sentence(&format!("{what:<12} {}", visible::visible_name(text)))
 }
 
-fn folders(runtime: &Runtime) -> Result<(), CommandFailure> {
+fn check_folders(runtime: &Runtime) -> Result<(), CommandFailure> {
     let setup = runtime.setup();
     let folders = &setup.folders;
     match folders.config_file() {
@@ -86,7 +86,7 @@ fn folders(runtime: &Runtime) -> Result<(), CommandFailure> {
     }
 }
 
-fn plugins(runtime: &Runtime) -> Result<(), CommandFailure> {
+fn check_plugins(runtime: &Runtime) -> Result<(), CommandFailure> {
     for place in places(runtime.setup()) {
         let state = if place.folder.is_dir() { "" } else { " (does not exist)" };
         print_finding(
@@ -112,7 +112,7 @@ fn plugins(runtime: &Runtime) -> Result<(), CommandFailure> {
 }
 
 /// Names the search service in use, and how to get a better one. Empty without the plugin.
-async fn web_search(runtime: &Runtime) -> Result<Vec<String>, CommandFailure> {
+async fn web_search_state(runtime: &Runtime) -> Result<Vec<String>, CommandFailure> {
     let text = match command::answer_text(runtime, WEB_SEARCH, json!({})).await? {
         None => return Ok(Vec::new()),
         Some(answer) => answer.unwrap_or_else(|error| format!("it failed: {}", error.message)),
@@ -121,7 +121,7 @@ async fn web_search(runtime: &Runtime) -> Result<Vec<String>, CommandFailure> {
 }
 
 /// Lists the models, and checks whether the configured one can be used.
-async fn models(runtime: &Runtime) -> Result<Result<(), Error>, CommandFailure> {
+async fn check_models(runtime: &Runtime) -> Result<Result<(), Error>, CommandFailure> {
     let default = &runtime.model();
     let (checked, (models, problems)) =
         tokio::join!(runtime.check_model(SERVER_WAIT), runtime.models_within(SERVER_WAIT));
@@ -147,7 +147,7 @@ async fn models(runtime: &Runtime) -> Result<Result<(), Error>, CommandFailure> 
     Ok(checked.map(|_| ()))
 }
 
-fn programs() -> Result<(), CommandFailure> {
+fn check_programs() -> Result<(), CommandFailure> {
     let found = |name: &str| {
         let path = std::env::var_os("PATH").unwrap_or_default();
         std::env::split_paths(&path).any(|folder| folder.join(name).is_file())
@@ -162,7 +162,7 @@ fn programs() -> Result<(), CommandFailure> {
     }
 }
 
-fn memory() -> Result<(), CommandFailure> {
+fn check_memory() -> Result<(), CommandFailure> {
     // Only Linux reports it in a file. Elsewhere the model's own check must be enough.
     let Ok(text) = std::fs::read_to_string("/proc/meminfo") else { return Ok(()) };
     let available = text
@@ -176,14 +176,14 @@ fn memory() -> Result<(), CommandFailure> {
             "memory",
             &format!(
                 "{:.1} GiB free, low for the default model; MISTRALRS_FORCE_AVX2=1 saves 1.3 GiB",
-                gib(bytes)
+                to_gib(bytes)
             ),
         ),
-        Some(bytes) => print_finding("memory", &format!("{:.1} GiB free", gib(bytes))),
+        Some(bytes) => print_finding("memory", &format!("{:.1} GiB free", to_gib(bytes))),
         None => Ok(()),
     }
 }
 
-fn gib(bytes: u64) -> f64 {
+fn to_gib(bytes: u64) -> f64 {
     bytes as f64 / f64::from(1 << 30)
 }

@@ -35,8 +35,8 @@ const CONFINEMENT: &str = "tools can access only files in the allowed folders; j
 
 /// Lists the environments.
 pub async fn list(global: GlobalArgs, as_json: bool) -> CommandResult {
-    let runtime = start::lasting_runtime(start::arguments(global)).await?;
-    report::problems(&start::problems(runtime));
+    let runtime = start::lasting_runtime(start::setup_arguments(global)).await?;
+    report::print_problems(&start::list_problems(runtime));
     let environments = runtime.environments();
     if as_json {
         let listed = environments.iter().map(|it| {
@@ -50,7 +50,7 @@ pub async fn list(global: GlobalArgs, as_json: bool) -> CommandResult {
         return report::exact_json(&listed.collect());
     }
     if environments.is_empty() {
-        report::line("no execution environments")?;
+        report::print_line("no execution environments")?;
         return Ok(Exit::Done);
     }
     let rows: Vec<_> = environments
@@ -61,17 +61,17 @@ pub async fn list(global: GlobalArgs, as_json: bool) -> CommandResult {
             vec![name, plugin, default.to_owned(), it.spec.title.clone()]
         })
         .collect();
-    report::table(&["environment", "plugin", "", "what"], &rows)?;
-    report::notes(CONFINEMENT);
+    report::print_table(&["environment", "plugin", "", "what"], &rows)?;
+    report::print_notes(CONFINEMENT);
     Ok(Exit::Done)
 }
 
 /// Sets up an environment and describes it.
 pub async fn show(global: GlobalArgs, args: &EnvironmentArgs, as_json: bool) -> CommandResult {
-    let (runtime, session) = session(global, args).await?;
+    let (runtime, session) = environment_session(global, args).await?;
     let cancel = Cancel::new();
     cancel_on_signals(cancel.clone());
-    let notice = |text: String| report::notes(&text);
+    let notice = |text: String| report::print_notes(&text);
     let facts = tokio::select! {
         () = cancel.cancelled() => Err(Error::cancelled()),
         facts = runtime.environment_of(session.id(), notice) => facts,
@@ -81,7 +81,7 @@ pub async fn show(global: GlobalArgs, args: &EnvironmentArgs, as_json: bool) -> 
     if as_json {
         return report::exact_json(&json!(facts));
     }
-    report::line(&describe_environment(&facts))?;
+    report::print_line(&describe_environment(&facts))?;
     Ok(Exit::Done)
 }
 
@@ -118,18 +118,18 @@ fn environment_location(facts: &EnvironmentFacts) -> &'static str {
 }
 
 /// Runs a command in an environment.
-pub async fn exec(
+pub async fn run_in_environment(
     global: GlobalArgs,
     args: &EnvironmentArgs,
     directory: Option<String>,
     command: &[String],
 ) -> CommandResult {
-    let (runtime, session) = session(global, args).await?;
+    let (runtime, session) = environment_session(global, args).await?;
     let cancel = Cancel::new();
     cancel_on_signals(cancel.clone());
     let spawn = Spawn { directory, ..spawn_for_command(command) }.deadline_ms(EXEC_DEADLINE_MS);
     let mut failed = None;
-    let ran = runtime.execute(session.id(), &spawn, input(), &cancel, |stream, bytes| {
+    let ran = runtime.execute(session.id(), &spawn, read_input(), &cancel, |stream, bytes| {
         let channel = match stream {
             OutputStream::Stdout => Channel::Output,
             OutputStream::Stderr => Channel::Errors,
@@ -165,7 +165,7 @@ fn spawn_for_command(command: &[String]) -> Spawn {
 /// Exits with the command's own code.
 fn exit_with_process(exit: &ProcessExit) -> CommandResult {
     for left in &exit.left_running {
-        report::notes(&format!("ended process {} ({}), left running", left.pid, left.name));
+        report::print_notes(&format!("ended process {} ({}), left running", left.pid, left.name));
     }
     match (exit.code, exit.signal) {
         (Some(0), _) => Ok(Exit::Done),
@@ -178,7 +178,7 @@ fn exit_with_process(exit: &ProcessExit) -> CommandResult {
 }
 
 /// Reads standard input on its own thread, unless it is a terminal.
-fn input() -> Option<mpsc::Receiver<Vec<u8>>> {
+fn read_input() -> Option<mpsc::Receiver<Vec<u8>>> {
     if terminal::input_is_terminal() {
         return None;
     }
@@ -203,13 +203,13 @@ impl EventSink for DiscardingEventSink {
     fn event(&self, _envelope: EventEnvelope) {}
 }
 
-async fn session(
+async fn environment_session(
     global: GlobalArgs,
     args: &EnvironmentArgs,
 ) -> Result<(Runtime, Session), CommandFailure> {
-    let mut arguments = start::arguments(global);
+    let mut arguments = start::setup_arguments(global);
     start::add_environment(&mut arguments, args);
-    let runtime = start::runtime(arguments).await?;
+    let runtime = start::start_runtime(arguments).await?;
     let mut options = SessionOptions::unattended(Arc::new(DiscardingEventSink));
     options.environment_options = start::environment_options(&runtime, args)?;
     let session = runtime.session_for_calls(options)?;

@@ -7,7 +7,7 @@ use crate::exit::CommandFailure;
 use crate::report;
 
 /// Finds a plugin by its name.
-pub fn plugin<'a>(
+pub fn find_plugin<'a>(
     runtime: &Runtime,
     registry: &'a Registry,
     name: &str,
@@ -15,7 +15,7 @@ pub fn plugin<'a>(
     if let Some(entry) = registry.plugin(name) {
         return Ok(entry);
     }
-    report::problems(runtime.problems());
+    report::print_problems(runtime.problems());
     let known = registry.plugins().iter().map(|entry| entry.candidate.manifest.name.as_str());
     Err(CommandFailure::unknown("plugin", name, known))
 }

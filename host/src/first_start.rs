@@ -53,7 +53,7 @@ pub async fn ask(runtime: &Runtime) -> Result<Option<ModelChoice>, CommandFailur
     let answer =
         terminal::choose(model_question(&offered), |at| folded_answer(&offered[at])).await?;
     let Some(answer) = answer else { return Ok(None) };
-    let choice = offered.swap_remove(answer.ok_or_else(none_chosen)?).choice;
+    let choice = offered.swap_remove(answer.ok_or_else(no_model_chosen_failure)?).choice;
     if is_default {
         save_model_choice(runtime, &choice.model);
     }
@@ -105,10 +105,10 @@ fn save_model_choice(runtime: &Runtime, model: &ModelId) {
         Ok(()) => format!("the model is saved in `{}`", path.display()),
         Err(error) => format!("the model is not saved, jaato will ask again: {error}"),
     };
-    report::problems(&[line]);
+    report::print_problems(&[line]);
 }
 
-fn none_chosen() -> CommandFailure {
+fn no_model_chosen_failure() -> CommandFailure {
     CommandFailure::new(Exit::Configuration, "no model was chosen").hint(
         "choose one with `--model`; `jaato provider list` lists providers, `jaato model pull` downloads the local model",
     )

@@ -16,10 +16,10 @@ use crate::{find, report, start, trust};
 
 /// Grants a plugin requested services, or all of them if none are named.
 pub async fn grant(global: GlobalArgs, name: &str, services: &[String]) -> CommandResult {
-    let runtime = start::runtime(start::arguments(global)).await?;
+    let runtime = start::start_runtime(start::setup_arguments(global)).await?;
     let (setup, registry) = (runtime.setup(), runtime.registry());
     refuse_inside_session(&setup.variables).map_err(trust::trust_failure)?;
-    let entry = find::plugin(&runtime, &registry, name)?;
+    let entry = find::find_plugin(&runtime, &registry, name)?;
     if entry.description().is_none() {
         let (why, hint) = entry.why_not().unwrap_or_default();
         let text = format!("cannot ask plugin `{name}` for its grants: {why}");
@@ -28,22 +28,22 @@ pub async fn grant(global: GlobalArgs, name: &str, services: &[String]) -> Comma
     let asked = setup.grants.requested_grants(entry);
     let wanted = check_requested(entry, &asked, services)?;
     if wanted.is_empty() {
-        report::sentence(&format!("plugin `{name}` asks for nothing that needs a grant"))?;
+        report::print_sentence(&format!("plugin `{name}` asks for nothing that needs a grant"))?;
         return Ok(Exit::Done);
     }
     let holder = GrantHolder::from_entry(entry);
     let Some(digest) = holder.digest() else {
-        report::sentence(&format!(
+        report::print_sentence(&format!(
             "plugin `{name}` is shipped with jaato, so it already has its grants"
         ))?;
         return Ok(Exit::Done);
     };
-    store(setup)?
+    grant_store(setup)?
         .grant(name, digest, wanted.iter().copied(), SystemTime::now())
         .map_err(trust::trust_failure)?;
-    report::sentence(&format!("plugin `{name}` may now:"))?;
+    report::print_sentence(&format!("plugin `{name}` may now:"))?;
     print_services(wanted.iter().copied())?;
-    report::sentence(&format!(
+    report::print_sentence(&format!(
         "the grant applies to this content of its file, sha256 {digest}; to revoke it:\n  jaato plugin revoke {name}"
     ))?;
     Ok(Exit::Done)
@@ -52,28 +52,28 @@ pub async fn grant(global: GlobalArgs, name: &str, services: &[String]) -> Comma
 /// Revokes a plugin's services, or all of them if none are named. The plugin does not have to exist
 /// any longer.
 pub async fn revoke(global: GlobalArgs, name: &str, services: &[String]) -> CommandResult {
-    let runtime = start::runtime(start::arguments(global)).await?;
+    let runtime = start::start_runtime(start::setup_arguments(global)).await?;
     let setup = runtime.setup();
     refuse_inside_session(&setup.variables).map_err(trust::trust_failure)?;
     for service in services {
         check_grant_name(service)?;
     }
     let names: Vec<_> = services.iter().map(String::as_str).collect();
-    let taken = store(setup)?.revoke(name, &names).map_err(trust::trust_failure)?;
+    let taken = grant_store(setup)?.revoke(name, &names).map_err(trust::trust_failure)?;
     if !taken.is_empty() {
-        report::sentence(&format!("plugin `{name}` may no longer:"))?;
+        report::print_sentence(&format!("plugin `{name}` may no longer:"))?;
         print_services(taken.iter().map(String::as_str))?;
         return Ok(Exit::Done);
     }
     let registry = runtime.registry();
-    let entry = find::plugin(&runtime, &registry, name)?;
+    let entry = find::find_plugin(&runtime, &registry, name)?;
     let asked = setup.grants.requested_grants(entry);
     if asked.iter().any(|(_, standing)| *standing == GrantStanding::Shipped) {
         let text = format!("plugin `{name}` is shipped with jaato and always has its grants");
         return Err(CommandFailure::new(Exit::Plugin, text)
             .hint(format!("`jaato plugin disable {name}` disables it")));
     }
-    report::sentence(&format!("plugin `{name}` had none of these grants"))?;
+    report::print_sentence(&format!("plugin `{name}` had none of these grants"))?;
     Ok(Exit::Done)
 }
 
@@ -84,19 +84,19 @@ pub fn carry_over(data: &Path, name: &str, digest: &str) -> Result<(), CommandFa
     if carried.is_empty() {
         return Ok(());
     }
-    report::sentence("it keeps the grants of its earlier file and may:")?;
+    report::print_sentence("it keeps the grants of its earlier file and may:")?;
     print_services(carried.iter().map(String::as_str))?;
-    report::line(&format!("to revoke them:\n  jaato plugin revoke {name}"))
+    report::print_line(&format!("to revoke them:\n  jaato plugin revoke {name}"))
 }
 
 /// Prints the services that a plugin requests, in `plugin show`.
 pub fn print(runtime: &Runtime, entry: &PluginEntry) -> Result<(), CommandFailure> {
     for (name, standing) in runtime.setup().grants.requested_grants(entry) {
         let allows = describe_grant(name);
-        report::line(&format!("  asks for    {name}: {allows} ({})", standing.name()))?;
+        report::print_line(&format!("  asks for    {name}: {allows} ({})", standing.name()))?;
     }
     match runtime.setup().grants.command(entry) {
-        Some(command) => report::line(&format!("              {command}")),
+        Some(command) => report::print_line(&format!("              {command}")),
         None => Ok(()),
     }
 }
@@ -165,7 +165,7 @@ fn check_grant_name(service: &str) -> Result<(), CommandFailure> {
 
 fn print_services<'a>(names: impl Iterator<Item = &'a str>) -> Result<(), CommandFailure> {
     for name in names {
-        report::line(&format!("  {name:<16} {}", describe_grant(name)))?;
+        report::print_line(&format!("  {name:<16} {}", describe_grant(name)))?;
     }
     Ok(())
 }
@@ -174,6 +174,6 @@ pub fn describe_grant(name: &str) -> &'static str {
     grant_named(name).map_or("(unknown to this version of jaato)", |grant| grant.allows)
 }
 
-fn store(setup: &Setup) -> Result<GrantStore, CommandFailure> {
+fn grant_store(setup: &Setup) -> Result<GrantStore, CommandFailure> {
     Ok(GrantStore::in_folder(setup.folders.data()?))
 }

@@ -16,7 +16,7 @@ use crate::{plugin, report, start, trust};
 
 /// Installs a plugin from this machine.
 pub async fn install(global: GlobalArgs, what: &Path) -> CommandResult {
-    let runtime = start::runtime(start::arguments(global)).await?;
+    let runtime = start::start_runtime(start::setup_arguments(global)).await?;
     let setup = runtime.setup();
     let checked = check_source(&runtime, what).await?;
     let CheckedPlugin { source, description, unusable, folder } = checked;
@@ -28,24 +28,24 @@ pub async fn install(global: GlobalArgs, what: &Path) -> CommandResult {
         None => String::new(),
     };
     let offered = plugin::describe_offer(manifest, &description);
-    report::line(&format!("installed `{name}` {}{instead}: {offered}", manifest.version))?;
-    report::line(&format!("  {}", installed.path.display()))?;
+    report::print_line(&format!("installed `{name}` {}{instead}: {offered}", manifest.version))?;
+    report::print_line(&format!("  {}", installed.path.display()))?;
     if !unusable.is_empty() {
-        let lines: Vec<_> = unusable.iter().map(|line| visible::name(line)).collect();
-        report::line(&format!("some parts cannot be used:\n  {}", lines.join("\n  ")))?;
+        let lines: Vec<_> = unusable.iter().map(|line| visible::visible_name(line)).collect();
+        report::print_line(&format!("some parts cannot be used:\n  {}", lines.join("\n  ")))?;
     }
     if setup.config.plugins_disabled.iter().any(|disabled| disabled == name.as_str()) {
-        report::line(&format!("it is disabled: `jaato plugin enable {name}` enables it"))?;
+        report::print_line(&format!("it is disabled: `jaato plugin enable {name}` enables it"))?;
     }
     say_lacking(setup, &source, &description, &installed.path)?;
     if is_trusted(setup, &installed.path)? {
-        report::line("this content is already trusted: it runs inside jaato")?;
+        report::print_line("this content is already trusted: it runs inside jaato")?;
         return Ok(Exit::Done);
     }
-    report::line(&format!(
+    report::print_line(&format!(
         "it is not trusted: it runs in a worker without keys (a worker is not a sandbox). To have it run inside \
          jaato:\n  {}",
-        trust_line(&installed.path, &digest(&installed.path)?)
+        trust_line(&installed.path, &digest_file(&installed.path)?)
     ))?;
     Ok(Exit::Done)
 }
@@ -97,14 +97,14 @@ fn say_lacking(
     path: &Path,
 ) -> Result<(), CommandFailure> {
     let asked = requested_grants(description);
-    let (name, digest) = (source.manifest().name.as_str(), digest(path)?);
+    let (name, digest) = (source.manifest().name.as_str(), digest_file(path)?);
     let granted = setup.grants.granted_services(name, &digest);
     let lacking: Vec<_> = asked.into_iter().filter(|grant| !granted.contains(*grant)).collect();
     if lacking.is_empty() {
         return Ok(());
     }
     let lacking = lacking.join("`, `");
-    report::line(&format!(
+    report::print_line(&format!(
         "it asks for `{lacking}`; to grant it that:\n  jaato plugin grant {name}"
     ))
 }
@@ -120,7 +120,7 @@ fn refuse_conflict(
     let setup = runtime.setup();
     let name = &source.manifest().name;
     let (path, before) = install::find_plugin_path(name, folder);
-    let digest = digest(source.file())?;
+    let digest = digest_file(source.file())?;
     let trust = if is_trusted(setup, source.file())? {
         PluginFileTrust::ByHash(digest)
     } else {
@@ -150,7 +150,7 @@ fn refuse_conflict(
 
 /// Removes a plugin from the user's own folder.
 pub fn remove(global: GlobalArgs, name: &str) -> CommandResult {
-    let setup = start::setup(start::arguments(global))?;
+    let setup = start::read_setup(start::setup_arguments(global))?;
     own_folder(&setup)?;
     let all = placed_plugins(&places(&setup));
     let named: Vec<_> = all.iter().filter(|plugin| plugin.manifest.name.as_str() == name).collect();
@@ -158,13 +158,13 @@ pub fn remove(global: GlobalArgs, name: &str) -> CommandResult {
     let own: Vec<_> = named.iter().filter(is_own).collect();
     if own.is_empty() {
         return Err(match named.first() {
-            Some(other) => elsewhere(name, other),
-            None => unknown(name, &all),
+            Some(other) => placed_elsewhere_failure(name, other),
+            None => unknown_plugin_failure(name, &all),
         });
     }
     for plugin in own {
         let path = &plugin.file.path;
-        let trusted = if is_trusted(&setup, path)? { Some(digest(path)?) } else { None };
+        let trusted = if is_trusted(&setup, path)? { Some(digest_file(path)?) } else { None };
         std::fs::remove_file(path).map_err(|error| {
             CommandFailure::new(
                 Exit::Plugin,
@@ -172,9 +172,9 @@ pub fn remove(global: GlobalArgs, name: &str) -> CommandResult {
             )
         })?;
         let version = &plugin.manifest.version;
-        report::line(&format!("removed `{name}` {version}: {}", path.display()))?;
+        report::print_line(&format!("removed `{name}` {version}: {}", path.display()))?;
         if let Some(digest) = trusted {
-            report::line(&format!(
+            report::print_line(&format!(
                 "its content is still trusted if you install it again; to revoke that:\n  jaato plugin untrust {digest}"
             ))?;
         }
@@ -183,11 +183,11 @@ pub fn remove(global: GlobalArgs, name: &str) -> CommandResult {
 }
 
 /// Returns the failure for an unknown plugin name, with the most similar known name.
-pub fn unknown(name: &str, all: &[PlacedPlugin]) -> CommandFailure {
+pub fn unknown_plugin_failure(name: &str, all: &[PlacedPlugin]) -> CommandFailure {
     CommandFailure::unknown("plugin", name, all.iter().map(|plugin| plugin.manifest.name.as_str()))
 }
 
-fn elsewhere(name: &str, plugin: &PlacedPlugin) -> CommandFailure {
+fn placed_elsewhere_failure(name: &str, plugin: &PlacedPlugin) -> CommandFailure {
     let path = plugin.file.path.display();
     let what = match plugin.file.place {
         PlaceKind::Shipped => "is shipped with jaato",
@@ -205,13 +205,13 @@ fn own_folder(setup: &Setup) -> Result<PathBuf, CommandFailure> {
 
 fn is_trusted(setup: &Setup, file: &Path) -> Result<bool, CommandFailure> {
     let Ok(data) = setup.folders.data() else { return Ok(false) };
-    match TrustStore::in_folder(data).is_plugin_trusted(&digest(file)?) {
+    match TrustStore::in_folder(data).is_plugin_trusted(&digest_file(file)?) {
         Err(error) if error.is_of_record() => Ok(false),
         told => told.map_err(trust::trust_failure),
     }
 }
 
-pub fn digest(file: &Path) -> Result<String, CommandFailure> {
+pub fn digest_file(file: &Path) -> Result<String, CommandFailure> {
     sha256_of(file).map_err(|error| {
         CommandFailure::new(Exit::Plugin, format!("cannot read `{}`: {error}", file.display()))
     })

@@ -18,38 +18,44 @@ const ROOM_MIN: usize = 20;
 const TABLE_COLUMNS_MAX: usize = 8;
 
 /// Draws an object so that no line is wider than the terminal.
-pub fn lines(content: &Map<String, Value>, columns: usize) -> Vec<String> {
+pub fn draw_object(content: &Map<String, Value>, columns: usize) -> Vec<String> {
     if content.is_empty() {
         return vec!["nothing".to_owned()];
     }
-    object(content, columns)
+    draw_fields(content, columns)
 }
 
-fn object(content: &Map<String, Value>, columns: usize) -> Vec<String> {
-    content.iter().flat_map(|(name, value)| entry(&words(name), value, columns)).collect()
+fn draw_fields(content: &Map<String, Value>, columns: usize) -> Vec<String> {
+    content
+        .iter()
+        .flat_map(|(name, value)| draw_entry(&readable_name(name), value, columns))
+        .collect()
 }
 
 /// Returns a name as users read it: `messages_removed` is a program's form.
-fn words(name: &str) -> String {
-    exact(&name.replace('_', " "))
+fn readable_name(name: &str) -> String {
+    exact_text(&name.replace('_', " "))
 }
 
-fn exact(text: &str) -> String {
-    visible::exact(text).into_owned()
+fn exact_text(text: &str) -> String {
+    visible::escape_lines(text).into_owned()
 }
 
-fn entry(name: &str, value: &Value, columns: usize) -> Vec<String> {
+fn draw_entry(name: &str, value: &Value, columns: usize) -> Vec<String> {
     if let Some(text) = short_value(value) {
-        return columns::named(name, &text, columns.saturating_sub(1));
+        return columns::format_named_value(name, &text, columns.saturating_sub(1));
     }
     let room = columns.saturating_sub(INDENT).max(ROOM_MIN);
     let mut drawn = vec![format!("{name}:")];
     let inner = match value {
-        Value::Object(content) => object(content, room),
+        Value::Object(content) => draw_fields(content, room),
         Value::Array(items) => draw_list(items, room),
         Value::String(text) => {
-            let lines = visible::text(text);
-            lines.lines().flat_map(|line| columns::wrapped(line, room.saturating_sub(1))).collect()
+            let lines = visible::visible_text(text);
+            lines
+                .lines()
+                .flat_map(|line| columns::wrap_lines(line, room.saturating_sub(1)))
+                .collect()
         }
         Value::Null | Value::Bool(_) | Value::Number(_) => Vec::new(),
     };
@@ -68,7 +74,7 @@ fn short_value(value: &Value) -> Option<String> {
         Value::Bool(is) => Some(if *is { "yes" } else { "no" }.to_owned()),
         Value::Number(number) => Some(number.to_string()),
         Value::String(text) if text.is_empty() => Some("-".to_owned()),
-        Value::String(text) => (!text.contains('\n')).then(|| exact(text)),
+        Value::String(text) => (!text.contains('\n')).then(|| exact_text(text)),
         Value::Object(content) if content.is_empty() => Some("none".to_owned()),
         Value::Array(items) if items.is_empty() => Some("none".to_owned()),
         Value::Array(items) => {
@@ -82,17 +88,17 @@ fn short_value(value: &Value) -> Option<String> {
 }
 
 fn draw_list(items: &[Value], columns: usize) -> Vec<String> {
-    if let Some((head, rows)) = table(items) {
+    if let Some((head, rows)) = list_as_table(items) {
         return columns::lay_out_fitting(&head, &rows, columns).lines;
     }
     let room = columns.saturating_sub(INDENT).max(ROOM_MIN);
     let mut drawn = Vec::new();
     for item in items {
         let lines = match (item, short_value(item)) {
-            (Value::Object(content), None) => object(content, room),
+            (Value::Object(content), None) => draw_fields(content, room),
             (Value::Array(items), None) => draw_list(items, room),
-            (_, Some(text)) => columns::wrapped(&text, room.saturating_sub(1)),
-            (_, None) => entry("text", item, room),
+            (_, Some(text)) => columns::wrap_lines(&text, room.saturating_sub(1)),
+            (_, None) => draw_entry("text", item, room),
         };
         let marked = lines.into_iter().enumerate().map(|(at, line)| match at {
             0 => format!("- {line}"),
@@ -104,7 +110,7 @@ fn draw_list(items: &[Value], columns: usize) -> Vec<String> {
 }
 
 /// Converts a list of objects with only short values to a table.
-fn table(items: &[Value]) -> Option<(Vec<String>, Vec<Vec<String>>)> {
+fn list_as_table(items: &[Value]) -> Option<(Vec<String>, Vec<Vec<String>>)> {
     let objects: Vec<&Map<String, Value>> =
         items.iter().map(Value::as_object).collect::<Option<_>>()?;
     let mut keys: Vec<&String> = Vec::new();
@@ -122,7 +128,7 @@ fn table(items: &[Value]) -> Option<(Vec<String>, Vec<Vec<String>>)> {
     };
     let rows = objects.iter().map(|object| keys.iter().map(|key| cell(object, key)).collect());
     let rows: Option<Vec<Vec<String>>> = rows.collect();
-    let head = keys.iter().map(|key| words(key).to_uppercase()).collect();
+    let head = keys.iter().map(|key| readable_name(key).to_uppercase()).collect();
     rows.map(|rows| (head, rows))
 }
 
@@ -136,7 +142,7 @@ mod tests {
     #[track_caller]
     fn check(value: Value, columns: usize, expected: Expect) {
         let Value::Object(content) = value else { panic!("no object") };
-        let lines = lines(&content, columns);
+        let lines = draw_object(&content, columns);
         for line in &lines {
             assert!(console::measure_text_width(line) < columns, "{line:?}");
         }
@@ -243,7 +249,7 @@ mod tests {
     fn control_characters_are_removed_from_drawn_values() {
         let value = json!({ "a\u{1b}[2J": "b\u{1b}]0;evil\u{7}", "c": ["d\u{200b}\n\u{1b}[1m"] });
         let Value::Object(content) = value else { panic!("no object") };
-        let drawn = lines(&content, 80).concat();
+        let drawn = draw_object(&content, 80).concat();
         assert!(!drawn.contains(['\u{1b}', '\u{7}', '\u{200b}']), "{drawn:?}");
     }
 

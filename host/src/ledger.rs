@@ -30,7 +30,7 @@ pub struct LedgerShowArgs {
 
 /// Shows the ledger turn by turn, and its totals.
 pub fn show(global: GlobalArgs, args: LedgerShowArgs) -> CommandResult {
-    let setup = start::setup(start::arguments(global))?;
+    let setup = start::read_setup(start::setup_arguments(global))?;
     let path = ledger_path(&setup)?;
     let failed = |error: io::Error| {
         let text = format!("cannot read the ledger `{}`: {error}", path.display());
@@ -55,7 +55,7 @@ pub fn show(global: GlobalArgs, args: LedgerShowArgs) -> CommandResult {
             path.display(),
             if count == 1 { "line" } else { "lines" }
         );
-        report::problems(&[text]);
+        report::print_problems(&[text]);
     }
     if args.json {
         let json = serde_json::to_value(&summary).map_err(|error| {
@@ -69,10 +69,10 @@ pub fn show(global: GlobalArgs, args: LedgerShowArgs) -> CommandResult {
             (true, Some(session)) => format!("no session `{session}` in the ledger"),
             (true, None) => "nothing in the ledger yet".to_owned(),
         };
-        report::line(&text)?;
+        report::print_line(&text)?;
         return Ok(Exit::Done);
     }
-    table(&summary)
+    print_summary_table(&summary)
 }
 
 const HEAD: [&str; 13] = [
@@ -91,22 +91,22 @@ const HEAD: [&str; 13] = [
     "outcome",
 ];
 
-fn table(summary: &LedgerFileSummary) -> CommandResult {
-    let rows: Vec<_> = summary.turns.iter().map(row).collect();
-    report::table(&HEAD, &rows)?;
+fn print_summary_table(summary: &LedgerFileSummary) -> CommandResult {
+    let rows: Vec<_> = summary.turns.iter().map(turn_row).collect();
+    report::print_table(&HEAD, &rows)?;
     let listed = summary.turns.iter().filter(|row| row.turn > 0).count() as u64;
     if summary.turns_read > listed {
         let earlier = summary.turns_read - listed;
-        report::sentence(&format!(
+        report::print_sentence(&format!(
             "(and {} earlier; `--last N` lists more)",
             format_turn_count(earlier)
         ))?;
     }
-    report::sentence(&format!("\nin all: {}", sums(summary)))?;
+    report::print_sentence(&format!("\nin all: {}", format_sums(summary)))?;
     Ok(Exit::Done)
 }
 
-fn row(row: &TurnRow) -> Vec<String> {
+fn turn_row(row: &TurnRow) -> Vec<String> {
     let totals = &row.totals;
     let turn = if row.turn == 0 { "-".to_owned() } else { row.turn.to_string() };
     // The table shows whole seconds, although the records have more precise times.
@@ -124,29 +124,29 @@ fn row(row: &TurnRow) -> Vec<String> {
         totals.prompt_tokens.to_string(),
         totals.cached_tokens.to_string(),
         totals.output_tokens.to_string(),
-        cost(totals),
+        format_cost(totals),
         calls,
         totals.denied.to_string(),
         totals.gcs.to_string(),
-        outcome(row),
+        format_outcome(row),
     ]
 }
 
 /// Formats a known cost: `$0.012`, `-` if none is known, with a `+` if some is unknown.
-fn cost(totals: &UsageTotals) -> String {
+fn format_cost(totals: &UsageTotals) -> String {
     let is_unknown = totals.cost_micro_usd == 0 && totals.answers_without_cost > 0;
     if is_unknown || totals.requests == totals.failed_requests {
         return "-".to_owned();
     }
     let more = if totals.answers_without_cost > 0 { "+" } else { "" };
-    format!("${}{more}", Dollars::of_micros(totals.cost_micro_usd))
+    format!("${}{more}", Dollars::from_micros(totals.cost_micro_usd))
 }
 
 fn with_failed(all: u64, failed: u64) -> String {
     if failed == 0 { all.to_string() } else { format!("{all} ({failed} failed)") }
 }
 
-fn outcome(row: &TurnRow) -> String {
+fn format_outcome(row: &TurnRow) -> String {
     let word = match row.outcome {
         Some(TurnOutcome::Done) => "done",
         Some(TurnOutcome::Denied) => "denied",
@@ -163,7 +163,7 @@ fn outcome(row: &TurnRow) -> String {
     }
 }
 
-fn sums(summary: &LedgerFileSummary) -> String {
+fn format_sums(summary: &LedgerFileSummary) -> String {
     let UsageTotals {
         requests,
         failed_requests,
@@ -183,7 +183,7 @@ fn sums(summary: &LedgerFileSummary) -> String {
         format_count("request", requests, failed_requests),
         format!("{prompt_tokens} tokens in ({cached_tokens} of them cached)"),
         format!("{output_tokens} tokens out"),
-        format!("${} if a price is known", Dollars::of_micros(cost_micro_usd)),
+        format!("${} if a price is known", Dollars::from_micros(cost_micro_usd)),
         format_count("tool call", tool_calls, failed_tool_calls),
         format!("{denied} denied"),
     ];

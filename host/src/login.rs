@@ -13,17 +13,17 @@ const KEY_BYTES_MAX: u64 = 64 * 1024;
 
 /// Takes a key for a provider: typed without echo, or from a pipe.
 pub async fn login(global: GlobalArgs, name: String) -> CommandResult {
-    let runtime = start::runtime(start::arguments(global)).await?;
+    let runtime = start::start_runtime(start::setup_arguments(global)).await?;
     let found = runtime.provider(&name);
     let setup = runtime.setup();
-    let (stored, commands) = (KeyStore::new(&setup.folders), commands(setup));
+    let (stored, commands) = (KeyStore::new(&setup.folders), key_commands(setup));
     runtime.close().await;
     let provider = found.map_err(CommandFailure::from)?;
     if provider.keys.is_empty() {
         let text = format!("the provider `{name}` does not use an API key");
         return Err(CommandFailure::new(Exit::Usage, text));
     }
-    let key = key(&name)?;
+    let key = read_key(&name)?;
     if key.is_empty() || key.contains(char::is_whitespace) {
         let text = "nothing was saved: an API key cannot be empty or contain spaces";
         return Err(CommandFailure::new(Exit::Usage, text));
@@ -35,20 +35,20 @@ pub async fn login(global: GlobalArgs, name: String) -> CommandResult {
         SecretStorageKind::Tool => "the system's secret tool",
         SecretStorageKind::File => "a file that only you can read",
     };
-    report::line(&format!(
+    report::print_line(&format!(
         "saved the API key for `{name}` in {place}; `jaato provider check {name}` tests it"
     ))?;
     let before = provider.keys.first().and_then(|key| key.found.clone());
     if let Some(place) = before.filter(|place| !place.starts_with("`jaato provider login")) {
-        report::remark(&format!("{place} takes precedence"));
+        report::print_remark(&format!("{place} takes precedence"));
     }
     Ok(Exit::Done)
 }
 
 /// Deletes a key.
 pub async fn logout(global: GlobalArgs, name: String) -> CommandResult {
-    let setup = start::setup(start::arguments(global))?;
-    let (stored, commands) = (KeyStore::new(&setup.folders), commands(&setup));
+    let setup = start::read_setup(start::setup_arguments(global))?;
+    let (stored, commands) = (KeyStore::new(&setup.folders), key_commands(&setup));
     let is_name = name.chars().all(|sign| sign.is_ascii_alphanumeric() || "-_".contains(sign));
     let dashed = name.replace('_', "-");
     let mut removed = false;
@@ -60,16 +60,16 @@ pub async fn logout(global: GlobalArgs, name: String) -> CommandResult {
         return Err(CommandFailure::new(Exit::Usage, text)
             .hint("remove a key in a variable or in config.toml yourself"));
     }
-    report::line(&format!("removed the API key for `{name}`"))?;
+    report::print_line(&format!("removed the API key for `{name}`"))?;
     Ok(Exit::Done)
 }
 
 /// Returns the commands of the system's tool for secrets.
-fn commands(setup: &Setup) -> KeyCommands {
+fn key_commands(setup: &Setup) -> KeyCommands {
     KeyCommands::new(supervisor(setup), &setup.variables)
 }
 
-fn key(name: &str) -> Result<String, CommandFailure> {
+fn read_key(name: &str) -> Result<String, CommandFailure> {
     let failed = |error: io::Error| {
         CommandFailure::new(Exit::Failed, format!("cannot read the key: {error}"))
     };

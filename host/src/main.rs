@@ -78,10 +78,10 @@ fn main() -> ExitCode {
         Ok(cli) => cli,
         Err(error) => {
             let exit = if error.use_stderr() { Exit::Usage } else { Exit::Done };
-            return match report::usage(&error) {
+            return match report::print_usage(&error) {
                 Ok(()) => exit.into(),
                 Err(failure) => {
-                    report::failure(&failure);
+                    report::print_failure(&failure);
                     failure.exit.into()
                 }
             };
@@ -100,7 +100,7 @@ fn main() -> ExitCode {
     // a command leaves by ending its guardian are affected.
     let _ = jaato_process::prepare_host();
     let exit = run_in_runtime(cli).unwrap_or_else(|failure| {
-        report::failure(&failure);
+        report::print_failure(&failure);
         failure.exit
     });
     jaato_runtime::loader::mark_work_done(exit as i32);

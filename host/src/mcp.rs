@@ -31,7 +31,7 @@ pub async fn mcp(global: GlobalArgs, words: &[String]) -> CommandResult {
 
 /// Returns the state of each server for `doctor`, one line each. Empty without servers.
 /// Servers that are down are started first, with a short wait.
-pub async fn states(runtime: &Runtime) -> Result<Vec<String>, CommandFailure> {
+pub async fn server_states(runtime: &Runtime) -> Result<Vec<String>, CommandFailure> {
     let asked = json!({ "action": "status" });
     let text = match command::answer_text(runtime, COMMAND, asked).await? {
         None => return Ok(Vec::new()),

@@ -21,7 +21,7 @@ const IMPORTED_ARCHITECTURE: &str = "qwen2";
 
 /// Lists the models that can be used.
 pub async fn list(global: GlobalArgs, as_json: bool) -> CommandResult {
-    let runtime = start::runtime(start::arguments(global)).await?;
+    let runtime = start::start_runtime(start::setup_arguments(global)).await?;
     let (models, problems) = runtime.models().await;
     let default = runtime.model();
     if as_json {
@@ -44,15 +44,15 @@ pub async fn list(global: GlobalArgs, as_json: bool) -> CommandResult {
         runtime.close().await;
         return report::exact_json(&json!({ "models": models, "problems": problems }));
     }
-    report::problems(&start::problems(&runtime));
-    report::problems(&problems);
+    report::print_problems(&start::list_problems(&runtime));
+    report::print_problems(&problems);
     let rows: Vec<_> = models
         .iter()
         .map(|model| {
             let weights = match model.state {
                 ModelState::Remote => String::new(),
                 ModelState::Here => "here".to_owned(),
-                ModelState::Missing { bytes } => format!("to fetch, {}", size(bytes)),
+                ModelState::Missing { bytes } => format!("to fetch, {}", format_size(bytes)),
             };
             let mark = if model.id == default { "*" } else { "" };
             vec![mark.to_owned(), model.id.to_string(), weights, model.info.title.clone()]
@@ -60,16 +60,16 @@ pub async fn list(global: GlobalArgs, as_json: bool) -> CommandResult {
         .collect();
     runtime.close().await;
     if rows.is_empty() {
-        report::line("no models")?;
+        report::print_line("no models")?;
     } else {
-        report::table(&["", "model", "weights", "about"], &rows)?;
+        report::print_table(&["", "model", "weights", "about"], &rows)?;
     }
     Ok(Exit::Done)
 }
 
 /// Fetches a model's weights, or lets its provider's server fetch them.
 pub async fn pull(global: GlobalArgs, model: Option<String>) -> CommandResult {
-    let mut setup = start::setup(start::arguments(global))?;
+    let mut setup = start::read_setup(start::setup_arguments(global))?;
     // The command asks for exactly that.
     setup.config.local_download = true;
     let runtime = start::start_runtime_with(setup).await;
@@ -92,7 +92,7 @@ async fn pull_to_server(runtime: Runtime, model: ModelId) -> CommandResult {
     shown?;
     match pulled {
         Ok(()) => {
-            report::sentence(&format!("{model} is on its server"))?;
+            report::print_sentence(&format!("{model} is on its server"))?;
             Ok(Exit::Done)
         }
         Err(error) if error.kind == ErrorKind::Cancelled => Ok(Exit::Cancelled),
@@ -112,11 +112,11 @@ async fn pull_to_server(runtime: Runtime, model: ModelId) -> CommandResult {
 }
 
 async fn fetch_weights(runtime: Runtime, asset: Asset) -> CommandResult {
-    let assets = assets(&runtime)?;
+    let assets = list_assets(&runtime)?;
     let cancel = Cancel::new();
     cancel_on_signals(cancel.clone());
     let view = View::start(OutputForm::Text, cancel.clone());
-    let report = reporter(&view);
+    let report = asset_reporter(&view);
     let fetched = tokio::select! {
         () = cancel.cancelled() => None,
         fetched = assets.get(&asset.id, std::slice::from_ref(&asset), &report) => Some(fetched),
@@ -130,7 +130,7 @@ async fn fetch_weights(runtime: Runtime, asset: Asset) -> CommandResult {
             Err(CommandFailure { exit: Exit::Failed, message: error.message, hint: error.hint })
         }
         Some(Ok(found)) => {
-            report::sentence(&format!(
+            report::print_sentence(&format!(
                 "{} is on this machine: {}",
                 asset.id,
                 found.path.display()
@@ -142,11 +142,11 @@ async fn fetch_weights(runtime: Runtime, asset: Asset) -> CommandResult {
 
 /// Imports weights from a file.
 pub async fn import(global: GlobalArgs, file: &Path, name: Option<String>) -> CommandResult {
-    let runtime = start::runtime(start::arguments(global)).await?;
-    let (declared, assets) = (runtime.declared_assets(), assets(&runtime)?.clone());
+    let runtime = start::start_runtime(start::setup_arguments(global)).await?;
+    let (declared, assets) = (runtime.declared_assets(), list_assets(&runtime)?.clone());
     let cancel = Cancel::new();
     let view = View::start(OutputForm::Text, cancel.clone());
-    let report = reporter(&view);
+    let report = asset_reporter(&view);
     let file = file.to_owned();
     let imported = tokio::task::spawn_blocking(move || match name {
         Some(name) => {
@@ -167,7 +167,7 @@ pub async fn import(global: GlobalArgs, file: &Path, name: Option<String>) -> Co
         message: error.message,
         hint: error.hint,
     })?;
-    report::sentence(&format!("{name} is on this machine: {}", found.path.display()))?;
+    report::print_sentence(&format!("{name} is on this machine: {}", found.path.display()))?;
     Ok(Exit::Done)
 }
 
@@ -195,7 +195,7 @@ fn import_declared(
         .with_hint("`--name NAME` imports it under your own name"))
 }
 
-fn assets(runtime: &Runtime) -> Result<&Assets, CommandFailure> {
+fn list_assets(runtime: &Runtime) -> Result<&Assets, CommandFailure> {
     runtime.assets().ok_or_else(|| {
         CommandFailure::new(
             Exit::Configuration,
@@ -216,7 +216,7 @@ fn no_weights(wanted: &ModelId, declared: &[Asset]) -> CommandFailure {
 }
 
 /// Shows the events of a fetch or an import as a session would.
-fn reporter(view: &Arc<View>) -> jaato_runtime::AssetReport {
+fn asset_reporter(view: &Arc<View>) -> jaato_runtime::AssetReport {
     let tell = delta_printer(view);
     Arc::new(move |event| tell(delta_of(&event)))
 }
@@ -245,6 +245,6 @@ fn delta_printer(view: &Arc<View>) -> DeltaCallback {
     })
 }
 
-fn size(bytes: u64) -> String {
+fn format_size(bytes: u64) -> String {
     format!("{:.2} GB", bytes as f64 / 1e9)
 }

@@ -52,7 +52,9 @@ pub fn write(
     let sdk = sdk.map_err(refused)?;
     write_crate(&folder, name, kind, &sdk).map_err(refused)?;
     let (written, sources) = (folder.display(), sdk.folder().display());
-    report::line(&format!("written to `{written}`, against the sdk in `{sources}`; next:\n"))?;
-    report::line(&next_steps(&folder, name, kind, "jaato"))?;
+    report::print_line(&format!(
+        "written to `{written}`, against the sdk in `{sources}`; next:\n"
+    ))?;
+    report::print_line(&next_steps(&folder, name, kind, "jaato"))?;
     Ok(Exit::Done)
 }

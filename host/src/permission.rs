@@ -53,14 +53,14 @@ pub struct ExplainArgs {
 
 /// Lists the rules of all files, highest precedence first.
 pub fn list(global: GlobalArgs, as_json: bool, shipped: bool) -> CommandResult {
-    let setup = start::setup(start::arguments(global))?;
+    let setup = start::read_setup(start::setup_arguments(global))?;
     let RuleFiles { files, warnings, .. } = rule_files(&setup);
-    report::problems(&warnings);
+    report::print_problems(&warnings);
     let broken: Vec<String> = files
         .iter()
         .filter_map(|file| {
             let (line, what) = file.broken.as_ref()?;
-            let path = visible::name(&file.path).into_owned();
+            let path = visible::visible_name(&file.path).into_owned();
             Some(format!("`{path}:{line}` cannot be parsed, so every call is denied: {what}"))
         })
         .collect();
@@ -90,14 +90,14 @@ pub fn list(global: GlobalArgs, as_json: bool, shipped: bool) -> CommandResult {
     if broken.is_empty() {
         return Ok(Exit::Done);
     }
-    report::problems(&broken);
+    report::print_problems(&broken);
     Ok(Exit::Configuration)
 }
 
 fn print_rules(setup: &Setup, files: &[RuleFile], shipped: bool) -> Result<(), CommandFailure> {
     let mut rows = Vec::new();
     for file in files {
-        let path = visible::name(&file.path).into_owned();
+        let path = visible::visible_name(&file.path).into_owned();
         if file.layer == RuleLayer::Shipped && !shipped {
             let count = file.rules.len();
             let text = format!("allow {count} commands that only read; `--shipped` lists them");
@@ -106,9 +106,9 @@ fn print_rules(setup: &Setup, files: &[RuleFile], shipped: bool) -> Result<(), C
             continue;
         }
         for (at, rule) in file.rules.iter().enumerate() {
-            let why = rule.why.as_deref().map(visible::name).unwrap_or_default();
+            let why = rule.why.as_deref().map(visible::visible_name).unwrap_or_default();
             let place = format!("{path}:{}", rule.line);
-            let text = visible::name(&rule.to_string()).into_owned();
+            let text = visible::visible_name(&rule.to_string()).into_owned();
             rows.push(vec![
                 file.layer.name().to_owned(),
                 (at + 1).to_string(),
@@ -129,15 +129,15 @@ fn print_rules(setup: &Setup, files: &[RuleFile], shipped: bool) -> Result<(), C
         }
     }
     if !rows.is_empty() {
-        report::table(&["layer", "number", "rule", "place", "why"], &rows)?;
+        report::print_table(&["layer", "number", "rule", "place", "why"], &rows)?;
     }
     let root = setup.workspace.root();
     let names = ["permissions.toml", "permissions.json"];
     let unread = names.iter().map(|name| root.join(".jaato").join(name)).find(|path| path.exists());
     match (unread, setup.trusted_workspace()) {
-        (Some(path), None) => report::line(&format!(
+        (Some(path), None) => report::print_line(&format!(
             "`{}` is not used: the workspace is not trusted",
-            visible::name(&path.display().to_string())
+            visible::visible_name(&path.display().to_string())
         )),
         _ => Ok(()),
     }
@@ -148,10 +148,10 @@ pub async fn explain(global: GlobalArgs, args: ExplainArgs) -> CommandResult {
     let arguments: Value = serde_json::from_str(&args.arguments).map_err(|error| {
         CommandFailure::new(Exit::Usage, format!("the arguments are not valid JSON: {error}"))
     })?;
-    let runtime = start::lasting_runtime(start::arguments(global)).await?;
+    let runtime = start::lasting_runtime(start::setup_arguments(global)).await?;
     let files = rule_files(runtime.setup());
-    report::problems(&files.warnings);
-    let rules = rules(runtime.setup(), files, &args);
+    report::print_problems(&files.warnings);
+    let rules = rules_with_options(runtime.setup(), files, &args);
     let asked =
         ExplainedCall { tool: &args.tool, arguments: &arguments, agent: CallingAgent::MAIN };
     let answer = asked.evaluate_call(runtime, |call| {
@@ -170,13 +170,13 @@ pub async fn explain(global: GlobalArgs, args: ExplainArgs) -> CommandResult {
         OutputForm::Json => report::exact_json(&evaluation_to_json(&evaluation, &why)),
         OutputForm::Text => {
             let text = format_evaluation(&evaluation, &why, hint);
-            report::sentence(visible::text(&text).trim_end())?;
+            report::print_sentence(visible::visible_text(&text).trim_end())?;
             Ok(Exit::Done)
         }
     }
 }
 
-fn rules(setup: &Setup, files: RuleFiles, args: &ExplainArgs) -> Rules {
+fn rules_with_options(setup: &Setup, files: RuleFiles, args: &ExplainArgs) -> Rules {
     let mut rules = Rules::default();
     let disabled = setup.config.tools_disabled.iter();
     rules.disabled = disabled.map(|name| ToolName::from(name.as_str())).collect();
@@ -307,7 +307,7 @@ fn format_evaluation(evaluation: &Evaluation, why: &str, hint: Option<String>) -
         };
         let rule = one.rule.written.as_ref().map_or("", |written| written.rule.as_str());
         let place = one.rule.place().unwrap_or_default();
-        text += &format!("  {matched:8} {rule}   ({}, {place})\n", layer(one.rule.layer));
+        text += &format!("  {matched:8} {rule}   ({}, {place})\n", layer_name(one.rule.layer));
     }
     let others = tried.iter().filter(|one| is_other(one)).count();
     if others > 0 {
@@ -319,17 +319,17 @@ fn format_evaluation(evaluation: &Evaluation, why: &str, hint: Option<String>) -
     text
 }
 
-fn layer(layer: RuleLayer) -> &'static str {
+fn layer_name(layer: RuleLayer) -> &'static str {
     layer.name()
 }
 
 /// Runs the cases of a file against the rules, and prints those with an unexpected decision.
-pub async fn test(global: GlobalArgs, file: &Path) -> CommandResult {
+pub async fn test_rules(global: GlobalArgs, file: &Path) -> CommandResult {
     let failed = |error| CommandFailure::new(Exit::Configuration, format!("{error}"));
     let cases = read_cases(file).map_err(failed)?;
-    let runtime = start::lasting_runtime(start::arguments(global)).await?;
+    let runtime = start::lasting_runtime(start::setup_arguments(global)).await?;
     let files = rule_files(runtime.setup());
-    report::problems(&files.warnings);
+    report::print_problems(&files.warnings);
     let mut rules = Rules::default();
     let disabled = runtime.setup().config.tools_disabled.iter();
     rules.disabled = disabled.map(|name| ToolName::from(name.as_str())).collect();
@@ -352,9 +352,9 @@ pub async fn test(global: GlobalArgs, file: &Path) -> CommandResult {
             wrong.push(format!("line {line}: {} and not {expected}: {why}", ruling_name(outcome)));
         }
     }
-    report::problems(&wrong);
+    report::print_problems(&wrong);
     let (all, bad) = (cases.len(), wrong.len());
-    report::sentence(&format!(
+    report::print_sentence(&format!(
         "{} of {all} calls get the decision that the file expects",
         all - bad
     ))?;

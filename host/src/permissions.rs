@@ -27,13 +27,13 @@ pub fn parse_mode(name: &str) -> Result<PolicyMode, String> {
 /// If the session is over.
 pub fn mode(session: &SessionHandle, name: &str) -> Result<Exit, Error> {
     if name.is_empty() {
-        report::remark(&mode_line(&session.rules()?.lock()));
+        report::print_remark(&mode_line(&session.rules()?.lock()));
         return Ok(Exit::Done);
     }
     Ok(match parse_mode(name) {
         Ok(mode) => {
             session.set_mode(mode)?;
-            report::remark(&mode_line(&session.rules()?.lock()));
+            report::print_remark(&mode_line(&session.rules()?.lock()));
             Exit::Done
         }
         Err(text) => print_with_hint(text, "/mode shows the current mode"),
@@ -50,13 +50,13 @@ pub fn permissions(session: &SessionHandle, words: &str) -> Result<Exit, Error> 
     Ok(match words.as_slice() {
         [] | ["list"] => {
             let lines = format_answers(&rules.lock());
-            report::remark(&lines);
+            report::print_remark(&lines);
             Exit::Done
         }
         ["remove", "all"] => {
             let is_kept = rules.lock().answers().iter().any(is_kept);
             session.change_rules(Rules::forget_answers)?;
-            report::remark("Removed all answers: jaato will ask again.");
+            report::print_remark("Removed all answers: jaato will ask again.");
             remark_kept(is_kept);
             Exit::Done
         }
@@ -69,7 +69,7 @@ pub fn permissions(session: &SessionHandle, words: &str) -> Result<Exit, Error> 
             match taken {
                 Some(rule) => {
                     let text = rule.pattern().text(rule.tool());
-                    report::remark(&format!("removed: {}", visible::name(&text)));
+                    report::print_remark(&format!("removed: {}", visible::visible_name(&text)));
                     remark_kept(is_kept(&rule));
                     Exit::Done
                 }
@@ -94,7 +94,7 @@ fn is_kept(rule: &SessionRule) -> bool {
 /// Tells the user that the rule of a removed answer is still in the file.
 fn remark_kept(is_kept: bool) {
     if is_kept {
-        report::remark(
+        report::print_remark(
             "The rule in your permissions.toml still holds in later sessions: `jaato permission list` \
              shows its number, `jaato permission remove NUMBER` removes it.",
         );
@@ -115,7 +115,7 @@ fn format_answers(rules: &Rules) -> String {
             "always" => "in this folder",
             _ => "in this session",
         };
-        let (plugin, text) = (rule.plugin(), visible::name(&text));
+        let (plugin, text) = (rule.plugin(), visible::visible_name(&text));
         lines.push(format!("{number:>3}  {what} {scope}: {text} ({plugin})"));
     }
     if !rules.answers().is_empty() {
@@ -142,7 +142,7 @@ fn mode_line(rules: &Rules) -> String {
 }
 
 fn print_with_hint(text: String, hint: &str) -> Exit {
-    report::failure(&CommandFailure::new(Exit::Usage, text).hint(hint));
+    report::print_failure(&CommandFailure::new(Exit::Usage, text).hint(hint));
     Exit::Usage
 }
 

@@ -27,15 +27,15 @@ const TOOLS_NAMED_OF_MANY: usize = 5;
 
 /// Lists the plugins, including those that could not be used.
 pub async fn list(global: GlobalArgs, as_json: bool) -> CommandResult {
-    let runtime = start::runtime(start::arguments(global)).await?;
+    let runtime = start::start_runtime(start::setup_arguments(global)).await?;
     if as_json {
         let registry = runtime.registry();
         let plugins = registry.plugins().iter();
         let plugins: Vec<_> = plugins.map(|entry| plugin_to_json(&runtime, entry)).collect();
         return report::exact_json(&json!({ "plugins": plugins, "problems": runtime.problems() }));
     }
-    report::problems(&start::workspace_line(runtime.setup()).into_iter().collect::<Vec<_>>());
-    report::problems(runtime.problems());
+    report::print_problems(&start::workspace_line(runtime.setup()).into_iter().collect::<Vec<_>>());
+    report::print_problems(runtime.problems());
     print_list(&runtime)
 }
 
@@ -44,22 +44,22 @@ pub fn print_list(runtime: &Runtime) -> CommandResult {
     let registry = runtime.registry();
     let plugins = registry.plugins();
     if plugins.is_empty() {
-        report::line("no plugins")?;
+        report::print_line("no plugins")?;
         return Ok(Exit::Done);
     }
-    let rows: Vec<_> = plugins.iter().map(|entry| row(runtime, entry)).collect();
-    report::table(&["plugin", "version", "from", "status", "runs", "offers"], &rows)?;
+    let rows: Vec<_> = plugins.iter().map(|entry| plugin_row(runtime, entry)).collect();
+    report::print_table(&["plugin", "version", "from", "status", "runs", "offers"], &rows)?;
     let mut hints = Vec::new();
     for entry in plugins {
         if let Some((why, hint)) = entry.why_not() {
-            let (name, path) = (&entry.candidate.manifest.name, path(entry));
-            hints.push(visible::name(&format!("{name} ({path}): {why}")).into_owned());
-            hints.extend(hint.map(|hint| format!("  {}", visible::name(&hint))));
+            let (name, path) = (&entry.candidate.manifest.name, plugin_path(entry));
+            hints.push(visible::visible_name(&format!("{name} ({path}): {why}")).into_owned());
+            hints.extend(hint.map(|hint| format!("  {}", visible::visible_name(&hint))));
         } else if let Some(command) = trust_command(entry) {
             let name = &entry.candidate.manifest.name;
-            let path = path(entry);
-            hints.push(format!("{name} ({}): not trusted", visible::name(&path)));
-            hints.push(format!("  {}", visible::name(&command)));
+            let path = plugin_path(entry);
+            hints.push(format!("{name} ({}): not trusted", visible::visible_name(&path)));
+            hints.push(format!("  {}", visible::visible_name(&command)));
         }
         if let Some(lacking) =
             grant::missing_grants_line(runtime.setup(), entry).filter(|_| is_used(entry))
@@ -70,22 +70,22 @@ pub fn print_list(runtime: &Runtime) -> CommandResult {
         hints.extend(kept_version_reason(runtime, entry));
     }
     if !hints.is_empty() {
-        report::sentence(&format!("\n{}", hints.join("\n")))?;
+        report::print_sentence(&format!("\n{}", hints.join("\n")))?;
     }
     if plugins.iter().any(|entry| trust_command(entry).is_some()) {
-        report::sentence(&format!("\n{TRUST_WARNING}"))?;
+        report::print_sentence(&format!("\n{TRUST_WARNING}"))?;
     }
     Ok(Exit::Done)
 }
 
 /// Shows one plugin.
 pub async fn show(global: GlobalArgs, name: &str, as_json: bool) -> CommandResult {
-    let runtime = start::runtime(start::arguments(global)).await?;
+    let runtime = start::start_runtime(start::setup_arguments(global)).await?;
     if as_json {
         let registry = runtime.registry();
         return report::exact_json(&plugin_to_json(
             &runtime,
-            find::plugin(&runtime, &registry, name)?,
+            find::find_plugin(&runtime, &registry, name)?,
         ));
     }
     print(&runtime, name)
@@ -94,37 +94,43 @@ pub async fn show(global: GlobalArgs, name: &str, as_json: bool) -> CommandResul
 /// Prints the current facts about one plugin.
 pub fn print(runtime: &Runtime, name: &str) -> CommandResult {
     let registry = runtime.registry();
-    let entry = find::plugin(runtime, &registry, name)?;
+    let entry = find::find_plugin(runtime, &registry, name)?;
     let manifest = &entry.candidate.manifest;
-    report::line(&format!("{} {}", manifest.name, visible::name(&manifest.version)))?;
-    report::line(&format!("  file        {}", visible::name(&path(entry))))?;
-    report::line(&format!("  from        {}", entry.candidate.place))?;
-    report::line(&format!("  plugin-api  {} (this host speaks {API_VERSION})", manifest.api))?;
-    report::line(&format!("  trusted     {}", trust_text(entry)))?;
-    report::line(&format!("  runs        {}", run_location(runtime, entry)))?;
+    report::print_line(&format!("{} {}", manifest.name, visible::visible_name(&manifest.version)))?;
+    report::print_line(&format!("  file        {}", visible::visible_name(&plugin_path(entry))))?;
+    report::print_line(&format!("  from        {}", entry.candidate.place))?;
+    report::print_line(&format!(
+        "  plugin-api  {} (this host speaks {API_VERSION})",
+        manifest.api
+    ))?;
+    report::print_line(&format!("  trusted     {}", trust_text(entry)))?;
+    report::print_line(&format!("  runs        {}", run_location(runtime, entry)))?;
     if let Some(command) = trust_command(entry) {
-        report::line(&format!("              {}", visible::name(&command)))?;
+        report::print_line(&format!("              {}", visible::visible_name(&command)))?;
     }
     if let Some(why) = runtime.kept_edition_reason(name) {
-        report::line(&format!(
+        report::print_line(&format!(
             "  kept        its file was replaced by one that cannot be used: {why}"
         ))?;
     }
     if let Some((why, hint)) = entry.why_not() {
-        report::line(&format!("  not used    {}", visible::name(&why)))?;
+        report::print_line(&format!("  not used    {}", visible::visible_name(&why)))?;
         if let Some(hint) = hint {
-            report::line(&format!("              {}", visible::name(&hint)))?;
+            report::print_line(&format!("              {}", visible::visible_name(&hint)))?;
         }
     }
     let Some(description) = entry.description() else { return Ok(Exit::Done) };
     for tool in &description.tools {
-        report::line(&format!("  tool        {}", visible::name(tool.name.as_str())))?;
+        report::print_line(&format!(
+            "  tool        {}",
+            visible::visible_name(tool.name.as_str())
+        ))?;
     }
     for OfferedFacet { kind, name, title } in others_of(manifest, description) {
-        report::line(format!("  {kind:<11} {name} {title}").trim_end())?;
+        report::print_line(format!("  {kind:<11} {name} {title}").trim_end())?;
     }
     for left_out in &entry.left_out {
-        report::line(&format!("  left out    {}: {}", left_out.what, left_out.why))?;
+        report::print_line(&format!("  left out    {}: {}", left_out.what, left_out.why))?;
     }
     for credential in &description.credentials {
         let CredentialSpec { variable, origin, base_url_variable, .. } = credential;
@@ -134,27 +140,27 @@ pub fn print(runtime: &Runtime, name: &str) -> CommandResult {
             format!(", or for the server that `{base_url_variable}` names")
         };
         let server = if origin.is_empty() { "the `base_url` that you set" } else { origin };
-        report::line(&format!("  key         {variable} for {server}{or}"))?;
+        report::print_line(&format!("  key         {variable} for {server}{or}"))?;
     }
     for asset in &description.assets {
-        report::line(&format!(
+        report::print_line(&format!(
             "  asset       {} ({} bytes, {})",
             asset.id, asset.bytes, asset.license
         ))?;
     }
     for command in &description.commands {
-        report::line(&format!("  command     {}: {}", command.name, command.description))?;
+        report::print_line(&format!("  command     {}: {}", command.name, command.description))?;
     }
     grant::print(runtime, entry)?;
     if let Some(schema) = &description.config_schema {
-        report::line(&format!("  settings of [plugins.{}]:\n{schema:#}", manifest.name))?;
+        report::print_line(&format!("  settings of [plugins.{}]:\n{schema:#}", manifest.name))?;
     }
     Ok(Exit::Done)
 }
 
 /// Trusts a plugin file by its content.
 pub fn trust(global: GlobalArgs, file: &Path, sha256: &str) -> CommandResult {
-    let setup = start::setup(start::arguments(global))?;
+    let setup = start::read_setup(start::setup_arguments(global))?;
     refuse_inside_session(&setup.variables).map_err(workspace_trust::trust_failure)?;
     let manifest = read_manifest(file)?;
     let has = sha256_of(file).map_err(|error| {
@@ -171,14 +177,17 @@ pub fn trust(global: GlobalArgs, file: &Path, sha256: &str) -> CommandResult {
     TrustStore::in_folder(data)
         .trust_plugin(&has, manifest.name.as_str(), &file, SystemTime::now())
         .map_err(workspace_trust::trust_failure)?;
-    report::sentence(&format!("plugin `{}` is trusted with this content: {has}", manifest.name))?;
+    report::print_sentence(&format!(
+        "plugin `{}` is trusted with this content: {has}",
+        manifest.name
+    ))?;
     grant::carry_over(data, manifest.name.as_str(), &has)?;
     Ok(Exit::Done)
 }
 
 /// Revokes the trust in a plugin's content: by a file, a digest, or the name of an existing plugin.
 pub async fn untrust(global: GlobalArgs, what: &str) -> CommandResult {
-    let runtime = start::runtime(start::arguments(global)).await?;
+    let runtime = start::start_runtime(start::setup_arguments(global)).await?;
     let (setup, registry) = (runtime.setup(), runtime.registry());
     refuse_inside_session(&setup.variables).map_err(workspace_trust::trust_failure)?;
     let is_digest = what.len() == 64 && what.bytes().all(|byte| byte.is_ascii_hexdigit());
@@ -212,7 +221,7 @@ pub async fn untrust(global: GlobalArgs, what: &str) -> CommandResult {
         CommandFailure::new(Exit::Plugin, text)
     })?;
     let text = if was_trusted { "is no longer trusted" } else { "was not trusted" };
-    report::sentence(&format!("the content {digest} {text}"))?;
+    report::print_sentence(&format!("the content {digest} {text}"))?;
     Ok(Exit::Done)
 }
 
@@ -281,8 +290,8 @@ pub fn read_manifest(file: &Path) -> Result<Manifest, CommandFailure> {
 fn kept_version_reason(runtime: &Runtime, entry: &PluginEntry) -> Option<String> {
     let name = &entry.candidate.manifest.name;
     let why = runtime.kept_edition_reason(name.as_str())?.replace("\nhint: ", "\n  ");
-    let path = path(entry);
-    let path = visible::name(&path);
+    let path = plugin_path(entry);
+    let path = visible::visible_name(&path);
     Some(format!("{name} ({path}): stays as it was, its file can no longer be used: {why}"))
 }
 
@@ -290,11 +299,11 @@ fn is_used(entry: &PluginEntry) -> bool {
     entry.status == PluginStatus::Active
 }
 
-fn path(entry: &PluginEntry) -> String {
+fn plugin_path(entry: &PluginEntry) -> String {
     entry.candidate.path.display().to_string()
 }
 
-fn row(runtime: &Runtime, entry: &PluginEntry) -> Vec<String> {
+fn plugin_row(runtime: &Runtime, entry: &PluginEntry) -> Vec<String> {
     let manifest = &entry.candidate.manifest;
     let runs = match (&entry.status, runtime.why_in_worker(entry)) {
         (PluginStatus::Active, None) => "inside jaato",
@@ -305,13 +314,13 @@ fn row(runtime: &Runtime, entry: &PluginEntry) -> Vec<String> {
         manifest.name.to_string(),
         manifest.version.clone(),
         entry.candidate.place.to_owned(),
-        status(entry).to_owned(),
+        plugin_status(entry).to_owned(),
         runs.to_owned(),
-        offers(entry),
+        describe_offers(entry),
     ]
 }
 
-fn status(entry: &PluginEntry) -> &'static str {
+fn plugin_status(entry: &PluginEntry) -> &'static str {
     match &entry.status {
         PluginStatus::Active if matches!(entry.candidate.trust, PluginFileTrust::No(_)) => {
             "not trusted"
@@ -324,7 +333,7 @@ fn status(entry: &PluginEntry) -> &'static str {
     }
 }
 
-fn offers(entry: &PluginEntry) -> String {
+fn describe_offers(entry: &PluginEntry) -> String {
     let Some(description) = entry.description() else { return String::new() };
     let tools = description.tools.iter().map(|tool| tool.name.to_string());
     let others = others_of(&entry.candidate.manifest, description);
@@ -374,9 +383,9 @@ fn plugin_to_json(runtime: &Runtime, entry: &PluginEntry) -> Value {
         "name": entry.candidate.manifest.name,
         "version": entry.candidate.manifest.version,
         "api": entry.candidate.manifest.api,
-        "path": path(entry),
+        "path": plugin_path(entry),
         "from": entry.candidate.place,
-        "status": status(entry).replace(' ', "_"),
+        "status": plugin_status(entry).replace(' ', "_"),
         "why": why,
         "hint": hint.flatten().or_else(|| trust_command(entry)),
         "runs": run_location(runtime, entry),

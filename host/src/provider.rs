@@ -38,11 +38,11 @@ const LIST_WAIT: Duration = Duration::from_secs(15);
 
 /// Lists the providers.
 pub async fn list(global: GlobalArgs, as_json: bool) -> CommandResult {
-    let runtime = start::runtime(start::arguments(global)).await?;
+    let runtime = start::start_runtime(start::setup_arguments(global)).await?;
     let providers = runtime.providers();
     let default = runtime.model();
     let is_default = |name: &str| default.split().is_some_and(|(provider, _)| provider == name);
-    report::problems(&start::problems(&runtime));
+    report::print_problems(&start::list_problems(&runtime));
     runtime.close().await;
     if as_json {
         let providers: Vec<_> = providers
@@ -74,17 +74,17 @@ pub async fn list(global: GlobalArgs, as_json: bool) -> CommandResult {
                 .to_vec()
         })
         .collect();
-    report::table(&["", "provider", "server", "key", "plugin"], &rows)?;
+    report::print_table(&["", "provider", "server", "key", "plugin"], &rows)?;
     if !unused.is_empty() {
         let names: Vec<_> = unused.iter().map(|provider| provider.name.as_str()).collect();
-        report::sentence(&format!("also known by name: {}", names.join(", ")))?;
+        report::print_sentence(&format!("also known by name: {}", names.join(", ")))?;
     }
     Ok(Exit::Done)
 }
 
 /// Lists the models of a provider.
 pub async fn models(global: GlobalArgs, name: Option<String>, as_json: bool) -> CommandResult {
-    let runtime = start::runtime(start::arguments(global)).await?;
+    let runtime = start::start_runtime(start::setup_arguments(global)).await?;
     let configured = runtime.model().split().map(|(provider, _)| provider.to_owned());
     let name = name.or(configured).unwrap_or_default();
     let listed = runtime.models_of_provider(&name, LIST_WAIT).await;
@@ -114,7 +114,7 @@ pub async fn models(global: GlobalArgs, name: Option<String>, as_json: bool) -> 
         );
     }
     if facts.is_empty() {
-        report::sentence(&format!("the provider `{name}` lists no model"))?;
+        report::print_sentence(&format!("the provider `{name}` lists no model"))?;
         return Ok(Exit::Done);
     }
     let number = |number: Option<u64>| number.map_or_else(|| "-".to_owned(), |it| it.to_string());
@@ -126,19 +126,19 @@ pub async fn models(global: GlobalArgs, name: Option<String>, as_json: bool) -> 
                 Some(price) => format!("{} / {}", price.input, price.output),
             };
             let (window, answer) = (number(facts.context_limit), number(facts.output_limit));
-            vec![facts.id.clone(), window, answer, price, abilities(facts)]
+            vec![facts.id.clone(), window, answer, price, list_abilities(facts)]
         })
         .collect();
-    report::table(&["model", "window", "answer", "$ per million, in / out", "can"], &rows)?;
+    report::print_table(&["model", "window", "answer", "$ per million, in / out", "can"], &rows)?;
     let date = model_facts_source().date;
-    report::remark(&format!(
+    report::print_remark(&format!(
         "data that the provider does not report comes from models.dev, {date}"
     ));
     Ok(Exit::Done)
 }
 
 /// Lists the known abilities of a model: `tools, reasoning, image`.
-fn abilities(facts: &ModelFacts) -> String {
+fn list_abilities(facts: &ModelFacts) -> String {
     let own = [(facts.tools, "tools"), (facts.reasoning, "reasoning")];
     let own = own.into_iter().filter(|(can, _)| *can).map(|(_, word)| word);
     let all: Vec<&str> = own.chain(facts.input.iter().map(String::as_str)).collect();
@@ -160,9 +160,9 @@ fn key_source(provider: &ProviderInfo) -> String {
 /// Asks a provider for a word and for a tool call, and reports the answers and their duration. Or
 /// runs all checks.
 pub async fn check(global: GlobalArgs, name: Option<String>, full: bool) -> CommandResult {
-    let mut arguments = start::arguments(global);
+    let mut arguments = start::setup_arguments(global);
     arguments.tools_only = Some(vec![TOOL.to_owned()]);
-    let runtime = start::runtime(arguments).await?;
+    let runtime = start::start_runtime(arguments).await?;
     let checked = ask_provider(&runtime, name.as_deref(), full).await;
     runtime.close().await;
     checked
@@ -197,7 +197,7 @@ async fn ask_provider(runtime: &Runtime, name: Option<&str>, full: bool) -> Comm
 }
 
 fn print_named_line(name: &str, text: &str) -> Result<(), CommandFailure> {
-    report::sentence(&format!("{name:<NAME_COLUMNS$} {text}"))
+    report::print_sentence(&format!("{name:<NAME_COLUMNS$} {text}"))
 }
 
 /// Prints the known facts before anything is sent.
@@ -282,7 +282,7 @@ async fn run_check_turn(runtime: &Runtime, model: &ModelId, cancel: &Cancel) -> 
     )?;
     if let Some(cost) = usage.cost_micro_usd {
         let source = if usage.cost_is_estimate { " by the price that is known" } else { "" };
-        print_named_line("cost", &format!("${}{source}", Dollars::of_micros(cost)))?;
+        print_named_line("cost", &format!("${}{source}", Dollars::from_micros(cost)))?;
     }
     let called = session.turn(CALL, cancel).await;
     if called.outcome == TurnOutcome::Cancelled {
@@ -298,7 +298,7 @@ async fn run_check_turn(runtime: &Runtime, model: &ModelId, cancel: &Cancel) -> 
     };
     print_named_line("tool call", &line)?;
     let works = *seen.called.lock() == Some(true);
-    report::sentence(if works { "it works" } else { "it answers, but calls no tools" })?;
+    report::print_sentence(if works { "it works" } else { "it answers, but calls no tools" })?;
     Ok(if works { Exit::Done } else { Exit::Failed })
 }
 

@@ -17,7 +17,7 @@ tools with the next message";
 
 /// Describes plugins again, and reports what changed.
 pub async fn reload(global: GlobalArgs, name: Option<&str>) -> CommandResult {
-    let setup = start::setup(start::arguments(global))?;
+    let setup = start::read_setup(start::setup_arguments(global))?;
     let described = describe_again(&setup, name).await;
     if let Some(name) = name.filter(|_| described.is_empty()) {
         return Err(CommandFailure::new(Exit::Usage, format!("there is no plugin `{name}`"))
@@ -28,13 +28,16 @@ pub async fn reload(global: GlobalArgs, name: Option<&str>) -> CommandResult {
         match (&file.now, file.now.as_ref().ok().and_then(PluginEntry::why_not)) {
             (Ok(entry), None) => {
                 useful += 1;
-                report::line(&line(&file, entry))?;
+                report::print_line(&describe_reload(&file, entry))?;
             }
             // The user knows that they disabled it, or have not trusted its workspace, so it is not
             // a failure.
             (Ok(entry), Some((why, _))) if is_left_out(entry) => {
                 let manifest = &entry.candidate.manifest;
-                report::line(&format!("{} {}: left out, {why}", manifest.name, manifest.version))?;
+                report::print_line(&format!(
+                    "{} {}: left out, {why}",
+                    manifest.name, manifest.version
+                ))?;
             }
             (Ok(entry), Some((why, hint))) => {
                 let name = &entry.candidate.manifest.name;
@@ -45,9 +48,9 @@ pub async fn reload(global: GlobalArgs, name: Option<&str>) -> CommandResult {
             (Err(problem), _) => failures.push(problem.clone()),
         }
     }
-    report::problems(&failures);
+    report::print_problems(&failures);
     if useful > 0 {
-        report::line(RUNNING)?;
+        report::print_line(RUNNING)?;
     }
     Ok(if failures.is_empty() { Exit::Done } else { Exit::Plugin })
 }
@@ -56,7 +59,7 @@ fn is_left_out(entry: &PluginEntry) -> bool {
     matches!(entry.status, PluginStatus::Disabled | PluginStatus::NotTrusted)
 }
 
-fn line(file: &RedescribedFile, entry: &PluginEntry) -> String {
+fn describe_reload(file: &RedescribedFile, entry: &PluginEntry) -> String {
     let manifest = &entry.candidate.manifest;
     let Some((before, old)) = &file.before else {
         return format!("{} {}: described", manifest.name, manifest.version);
@@ -69,7 +72,7 @@ fn line(file: &RedescribedFile, entry: &PluginEntry) -> String {
         changes.push(format!("was version {}", before.version));
     }
     let new = entry.description();
-    changes.extend(changed_tools(tools(old.as_ref()), tools(new)));
+    changes.extend(changed_tools(described_tools(old.as_ref()), described_tools(new)));
     if changes.is_empty() && old.as_ref() != new {
         changes.push("has a new description".to_owned());
     }
@@ -77,7 +80,7 @@ fn line(file: &RedescribedFile, entry: &PluginEntry) -> String {
     format!("{} {}: {changes}", manifest.name, manifest.version)
 }
 
-fn tools(description: Option<&Description>) -> &[ToolSpec] {
+fn described_tools(description: Option<&Description>) -> &[ToolSpec] {
     description.map_or(&[], |description| &description.tools)
 }
 
@@ -143,7 +146,7 @@ async fn reload_in_chat(
     session.renew_tools(cancel).await;
     view.settle().await;
     if changes.is_empty() {
-        report::line("no plugin changed")?;
+        report::print_line("no plugin changed")?;
     }
     Ok(Exit::Done)
 }

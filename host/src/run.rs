@@ -76,12 +76,12 @@ pub async fn run(global: GlobalArgs, args: RunArgs) -> CommandResult {
         let text = "`--answers` is for programs and needs JSON output";
         return Err(CommandFailure::new(Exit::Usage, text).hint("`--output json` prints them"));
     }
-    let (runtime, choice) = conversation::runtime(global, &args.session, is_text).await?;
+    let (runtime, choice) = conversation::start_runtime(global, &args.session, is_text).await?;
     let cancel = Cancel::new();
     if args.show_prompt {
         return show_prompt(runtime, &choice, args, &cancel).await;
     }
-    let (words, piped) = task(&args).await?;
+    let (words, piped) = read_task(&args).await?;
     let saving = resume::open(&runtime, &choice, &args.session, None)?;
     cancel_on_signals(cancel.clone());
     let view = View::start(args.output, cancel.clone());
@@ -111,7 +111,7 @@ pub async fn run(global: GlobalArgs, args: RunArgs) -> CommandResult {
         // On its own line among the events, and readable for users below an answer.
         match args.output {
             OutputForm::Json => report::json_line(&objects)?,
-            OutputForm::Text => _ = report::json(&objects)?,
+            OutputForm::Text => _ = report::print_json(&objects)?,
         }
     }
     finish_turn(&report, args.output).map(|exit| shown.exit(exit))
@@ -153,16 +153,16 @@ fn print_prompt(
     let mut total = 0;
     for (label, tokens) in system.estimates(&request.tools) {
         total += tokens;
-        report::line(&format!("--- {label} (about {tokens} tokens)"))?;
+        report::print_line(&format!("--- {label} (about {tokens} tokens)"))?;
         let part = system.parts().iter().find(|part| part.label == label);
         let tool = || {
             let name = label.strip_prefix("tool ")?;
             request.tools.iter().find(|tool| tool.name.as_str() == name)
         };
         match (part, tool()) {
-            (Some(part), _) => report::line(&part.text)?,
+            (Some(part), _) => report::print_line(&part.text)?,
             (None, Some(tool)) => {
-                report::line(&tool.description)?;
+                report::print_line(&tool.description)?;
                 report::json_line(&tool.parameters)?;
             }
             (None, None) => {}
@@ -171,23 +171,27 @@ fn print_prompt(
     for (plugin, text) in session.instructions_to_tell() {
         let tokens = estimate_tokens(&text);
         total += tokens;
-        let name = visible::name(plugin.as_str());
-        report::line(&format!("--- with the first message, by {name} (about {tokens} tokens)"))?;
-        report::line(&text)?;
+        let name = visible::visible_name(plugin.as_str());
+        report::print_line(&format!(
+            "--- with the first message, by {name} (about {tokens} tokens)"
+        ))?;
+        report::print_line(&text)?;
     }
     for HookPromptAddition { plugin, text, tokens, is_cut } in additions {
         total += tokens;
         let cut = if *is_cut { ", cut" } else { "" };
-        let name = visible::name(plugin.name.as_str());
-        report::line(&format!("--- before the task, by {name} (about {tokens} tokens{cut})"))?;
-        report::line(text)?;
+        let name = visible::visible_name(plugin.name.as_str());
+        report::print_line(&format!(
+            "--- before the task, by {name} (about {tokens} tokens{cut})"
+        ))?;
+        report::print_line(text)?;
     }
-    report::line(&format!("--- in all about {total} tokens before the task"))?;
+    report::print_line(&format!("--- in all about {total} tokens before the task"))?;
     Ok(Exit::Done)
 }
 
 /// Combines the task from the command line and standard input.
-async fn task(args: &RunArgs) -> Result<(String, Option<String>), CommandFailure> {
+async fn read_task(args: &RunArgs) -> Result<(String, Option<String>), CommandFailure> {
     let given = args.task.join(" ");
     let reads_input = !args.answers && should_read_input(given.trim().is_empty());
     let piped = if reads_input { read_input().await? } else { None };
@@ -226,7 +230,7 @@ async fn read_input() -> Result<Option<String>, CommandFailure> {
     let read = tokio::select! {
         read = &mut reading => read,
         () = tokio::time::sleep(INPUT_PATIENCE) => {
-            report::problems(&["waiting for the end of standard input".to_owned()]);
+            report::print_problems(&["waiting for the end of standard input".to_owned()]);
             reading.await
         }
     };

@@ -40,31 +40,31 @@ struct Sessions {
 
 impl Sessions {
     /// Uses the sessions of this user.
-    fn of_user(global: GlobalArgs) -> Result<Self, CommandFailure> {
-        Self::of_setup(&start::setup(start::arguments(global))?)
+    fn for_user(global: GlobalArgs) -> Result<Self, CommandFailure> {
+        Self::from_setup(&start::read_setup(start::setup_arguments(global))?)
     }
 
     /// Uses the sessions of a runtime's user.
-    fn of_runtime(runtime: &Runtime) -> Result<Self, CommandFailure> {
-        Self::of_setup(runtime.setup())
+    fn from_runtime(runtime: &Runtime) -> Result<Self, CommandFailure> {
+        Self::from_setup(runtime.setup())
     }
 
-    fn of_setup(setup: &Setup) -> Result<Self, CommandFailure> {
+    fn from_setup(setup: &Setup) -> Result<Self, CommandFailure> {
         let store = SessionStore::new(setup.folders.sessions()?);
         Ok(Self { store, workspace: setup.workspace.root().display().to_string() })
     }
 
     /// Copies a session, up to a message of the user or to its end. Returns the id of the copy.
     fn fork(&self, id: &SessionId, before: Option<u64>) -> Result<SessionId, CommandFailure> {
-        let up_to = self.store.seq_before(id, before).map_err(failure)?;
+        let up_to = self.store.seq_before(id, before).map_err(store_failure)?;
         let copy = new_session_id();
-        self.store.fork(id, &copy, up_to).map_err(failure)?;
+        self.store.fork(id, &copy, up_to).map_err(store_failure)?;
         Ok(copy)
     }
 
     /// Finds the session that the user typed.
     fn find(&self, text: &str) -> Result<SessionId, CommandFailure> {
-        self.store.find(text).map_err(failure)
+        self.store.find(text).map_err(store_failure)
     }
 
     /// Opens the index. Returns `None` if there are no sessions, so that nothing is created for
@@ -73,7 +73,7 @@ impl Sessions {
         if !self.store.folder().exists() {
             return Ok(None);
         }
-        let (index, problems) = SessionIndex::open(&self.store).map_err(failure)?;
+        let (index, problems) = SessionIndex::open(&self.store).map_err(store_failure)?;
         report_problems(&problems);
         Ok(Some(index))
     }
@@ -83,11 +83,11 @@ fn report_problems(problems: &[IndexProblem]) {
     let line = |problem: &IndexProblem| {
         format!("cannot read session `{}`: {}", problem.session, problem.error)
     };
-    report::problems(&problems.iter().map(line).collect::<Vec<_>>());
+    report::print_problems(&problems.iter().map(line).collect::<Vec<_>>());
 }
 
 /// Converts an error of the store.
-fn failure(error: SessionStoreError) -> CommandFailure {
+fn store_failure(error: SessionStoreError) -> CommandFailure {
     let (exit, hint) = match &error {
         SessionStoreError::NotFound(_)
         | SessionStoreError::InvalidId(_)
@@ -143,10 +143,10 @@ mod tests {
             path: "/s/a".into(),
             error: ErrorKind::StorageFull.into(),
         };
-        let hint = failure(full).hint.unwrap();
+        let hint = store_failure(full).hint.unwrap();
         assert_eq!(hint, "free some space, then run the command again");
         let missing = SessionStoreError::NoRecord { id: "a".to_owned(), seq: 7 };
-        let hint = failure(missing).hint.unwrap();
+        let hint = store_failure(missing).hint.unwrap();
         assert_eq!(hint, "`jaato session show a` shows the conversation");
     }
 }

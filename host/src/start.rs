@@ -13,7 +13,7 @@ use crate::exit::{CommandFailure, Exit};
 use crate::{report, terminal};
 
 /// Converts the options that every command takes.
-pub fn arguments(global: GlobalArgs) -> SetupArguments {
+pub fn setup_arguments(global: GlobalArgs) -> SetupArguments {
     let mut overrides = Overrides::default();
     if global.offline {
         overrides.offline = Some(true);
@@ -77,14 +77,14 @@ fn short_options(environment: &EnvironmentArgs) -> impl Iterator<Item = (&'stati
 }
 
 /// Reads folders, trust and configuration.
-pub fn setup(arguments: SetupArguments) -> Result<Setup, CommandFailure> {
+pub fn read_setup(arguments: SetupArguments) -> Result<Setup, CommandFailure> {
     Setup::from_process(arguments)
         .map_err(|error| CommandFailure::new(Exit::Configuration, &error).maybe_hint(error.hint()))
 }
 
 /// Finds the plugins.
-pub async fn runtime(arguments: SetupArguments) -> Result<Runtime, CommandFailure> {
-    Ok(start_runtime_with(setup(arguments)?).await)
+pub async fn start_runtime(arguments: SetupArguments) -> Result<Runtime, CommandFailure> {
+    Ok(start_runtime_with(read_setup(arguments)?).await)
 }
 
 /// Finds the plugins of a setup, and prepares for plugins that misbehave inside this process.
@@ -103,29 +103,29 @@ pub async fn start_runtime_with(setup: Setup) -> Runtime {
 pub async fn lasting_runtime(
     arguments: SetupArguments,
 ) -> Result<&'static Runtime, CommandFailure> {
-    Ok(Box::leak(Box::new(runtime(arguments).await?)))
+    Ok(Box::leak(Box::new(start_runtime(arguments).await?)))
 }
 
 /// Ends everything that runs, and reports processes that commands had left running, and an
 /// incomplete ledger.
 pub async fn close(runtime: Runtime) {
-    let told = |line: String| report::problems(&[line]);
+    let told = |line: String| report::print_problems(&[line]);
     tokio::select! {
         () = runtime.finish(&told) => {}
         // A user who presses Ctrl-C now does not want to wait longer.
         _ = tokio::signal::ctrl_c() => {}
     }
     let ending = runtime.close().await;
-    report::problems(&ending.processes.iter().map(ToString::to_string).collect::<Vec<_>>());
-    report::problems(&ending.orphans.iter().map(ToString::to_string).collect::<Vec<_>>());
-    report::problems(&ending.resources);
-    report::problems(&ending.ledger);
+    report::print_problems(&ending.processes.iter().map(ToString::to_string).collect::<Vec<_>>());
+    report::print_problems(&ending.orphans.iter().map(ToString::to_string).collect::<Vec<_>>());
+    report::print_problems(&ending.resources);
+    report::print_problems(&ending.ledger);
 }
 
 /// Lists the problems, for commands that do not list the plugins themselves: that the workspace is
 /// not trusted, and a line for each plugin file that failed or whose names are taken. A plugin that
 /// only waits for trust is not a problem.
-pub fn problems(runtime: &Runtime) -> Vec<String> {
+pub fn list_problems(runtime: &Runtime) -> Vec<String> {
     let mut problems = Vec::from_iter(workspace_line(runtime.setup()));
     problems.extend_from_slice(runtime.problems());
     for entry in runtime.registry().plugins() {
@@ -144,7 +144,7 @@ pub fn problems(runtime: &Runtime) -> Vec<String> {
 /// Describes the workspace's state of trust in one line, if there is something to report.
 pub fn workspace_line(setup: &Setup) -> Option<String> {
     let root = setup.workspace.root().display().to_string();
-    let root = visible::name(&root);
+    let root = visible::visible_name(&root);
     match &setup.workspace_state {
         WorkspaceState::Nothing | WorkspaceState::Trusted(_) => None,
         WorkspaceState::Untrusted { found } => Some(format!(
@@ -160,24 +160,25 @@ pub fn workspace_line(setup: &Setup) -> Option<String> {
                         TrustedFileChange::Changed => "changed",
                         TrustedFileChange::Removed => "was removed",
                     };
-                    format!("`{}` {what}", visible::name(&file.name))
+                    format!("`{}` {what}", visible::visible_name(&file.name))
                 })
                 .collect();
             Some(format!(
                 "workspace `{root}` is no longer trusted: {}; run `jaato trust` to trust it again",
-                few(&changes).join(", ")
+                first_few(&changes).join(", ")
             ))
         }
     }
 }
 
 fn join_names(names: &[String]) -> String {
-    let quoted: Vec<_> = names.iter().map(|name| format!("`{}`", visible::name(name))).collect();
-    few(&quoted).join(", ")
+    let quoted: Vec<_> =
+        names.iter().map(|name| format!("`{}`", visible::visible_name(name))).collect();
+    first_few(&quoted).join(", ")
 }
 
 /// Names the first few and counts the rest.
-fn few(names: &[String]) -> Vec<String> {
+fn first_few(names: &[String]) -> Vec<String> {
     const SHOWN_MAX: usize = 4;
     let mut shown: Vec<_> = names.iter().take(SHOWN_MAX).cloned().collect();
     if names.len() > SHOWN_MAX {

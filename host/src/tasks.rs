@@ -20,13 +20,15 @@ pub fn tasks(session: &SessionHandle, words: &str) -> Result<Exit, Error> {
     let words: Vec<&str> = words.split_whitespace().collect();
     match words.as_slice() {
         [] | ["list"] => {
-            report::remark(&format_tasks(&session.running_tasks()?, size().1));
+            report::print_remark(&format_tasks(&session.running_tasks()?, size().1));
             Ok(Exit::Done)
         }
         ["stop", id] => stop_task(session, id),
         _ => {
             let text = format!("unknown: `/tasks {}`", words.join(" "));
-            report::failure(&CommandFailure::new(Exit::Usage, text).hint(slash::hint("tasks")));
+            report::print_failure(
+                &CommandFailure::new(Exit::Usage, text).hint(slash::hint("tasks")),
+            );
             Ok(Exit::Usage)
         }
     }
@@ -60,13 +62,16 @@ fn stop_task(session: &SessionHandle, id: &str) -> Result<Exit, Error> {
             "all" => "nothing runs in the background".to_owned(),
             id => format!("no task `{id}` runs in the background"),
         };
-        report::failure(&CommandFailure::new(Exit::Usage, text).hint(slash::hint("tasks")));
+        report::print_failure(&CommandFailure::new(Exit::Usage, text).hint(slash::hint("tasks")));
         return Ok(Exit::Usage);
     }
     for task in meant {
         // A task that has just ended on its own is fine, too.
         let _ = session.cancel_task(&task.facts.task_id);
-        report::remark(&format!("{} is ended", exact_line(&task.facts.task_id, TASK_COLUMNS)));
+        report::print_remark(&format!(
+            "{} is ended",
+            exact_line(&task.facts.task_id, TASK_COLUMNS)
+        ));
     }
     Ok(Exit::Done)
 }
@@ -81,7 +86,7 @@ fn format_tasks(running: &[RunningTask], columns: usize) -> String {
         let facts = &task.facts;
         let (id, tool) = (&facts.task_id, facts.tool.as_str());
         let seconds = facts.duration_ms / 1000;
-        let title = one_line(&title(&task.arguments), room);
+        let title = one_line(&call_title(&task.arguments), room);
         let head = format!("{id}  {seconds:>4} s  {tool}  {title}");
         lines.push(exact_line(&head, columns.max(TASK_COLUMNS)));
         if !task.last_line.is_empty() {
@@ -93,7 +98,7 @@ fn format_tasks(running: &[RunningTask], columns: usize) -> String {
 }
 
 /// Returns the title of a call: its command if it has one, else all its arguments.
-fn title(arguments: &Value) -> String {
+fn call_title(arguments: &Value) -> String {
     match arguments.get("command").and_then(Value::as_str) {
         Some(command) => command.to_owned(),
         None => arguments.to_string(),

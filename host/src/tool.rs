@@ -45,8 +45,8 @@ impl HostTools {
 
 /// Lists the tools.
 pub async fn list(global: GlobalArgs, as_json: bool) -> CommandResult {
-    let runtime = start::lasting_runtime(start::arguments(global)).await?;
-    report::problems(&start::problems(runtime));
+    let runtime = start::lasting_runtime(start::setup_arguments(global)).await?;
+    report::print_problems(&start::list_problems(runtime));
     let offered = list_offered_tools(runtime, Vec::new()).await?;
     let own = HostTools::new();
     let mut tools: Vec<_> = offered.offer.entries().collect();
@@ -56,12 +56,12 @@ pub async fn list(global: GlobalArgs, as_json: bool) -> CommandResult {
         tools.extend(own.entries());
     }
     let missing = offered.missing.iter().map(missing_line);
-    report::problems(&missing.collect::<Vec<_>>());
+    report::print_problems(&missing.collect::<Vec<_>>());
     if as_json {
         return report::exact_json(&tools.iter().map(tool_to_json).collect());
     }
     if tools.is_empty() {
-        report::line("no tools")?;
+        report::print_line("no tools")?;
         return Ok(Exit::Done);
     }
     let rows: Vec<_> = tools
@@ -71,18 +71,18 @@ pub async fn list(global: GlobalArgs, as_json: bool) -> CommandResult {
                 tool.spec.name.to_string(),
                 tool.plugin.to_string(),
                 status_with_conditions(tool),
-                promises(tool.spec.annotations),
+                describe_annotations(tool.spec.annotations),
                 first_sentence(&tool.spec.description).to_owned(),
             ]
         })
         .collect();
-    report::table(&["tool", "plugin", "status", "promises", "description"], &rows)?;
+    report::print_table(&["tool", "plugin", "status", "promises", "description"], &rows)?;
     Ok(Exit::Done)
 }
 
 /// Shows one tool.
 pub async fn show(global: GlobalArgs, name: &str, as_json: bool) -> CommandResult {
-    let runtime = start::runtime(start::arguments(global)).await?;
+    let runtime = start::start_runtime(start::setup_arguments(global)).await?;
     let registry = runtime.registry();
     let own = HostTools::new();
     let of_host = || own.entries().find(|tool| tool.spec.name.as_str() == name);
@@ -93,7 +93,7 @@ pub async fn show(global: GlobalArgs, name: &str, as_json: bool) -> CommandResul
     let set = || offered.as_ref().and_then(|offered| offered.offer.tool(name));
     let found = registry.tool(name).or_else(of_host).or_else(set);
     let Some(tool) = found else {
-        report::problems(&start::problems(&runtime));
+        report::print_problems(&start::list_problems(&runtime));
         if let Some(source) = offered.as_ref().and_then(|offered| offered.missing.first()) {
             return Err(missing_tool_failure(name, source));
         }
@@ -110,14 +110,14 @@ pub async fn show(global: GlobalArgs, name: &str, as_json: bool) -> CommandResul
         "{} of {} ({}, {}; {})\n\n{}\n\narguments:\n{:#}\n",
         spec.name,
         tool.plugin,
-        status(&tool),
-        availability(&tool),
-        promises(spec.annotations),
+        tool_status(&tool),
+        describe_availability(&tool),
+        describe_annotations(spec.annotations),
         spec.description,
         touches::without_keyword(&spec.parameters)
     );
-    text.push_str(&declarations(&tool));
-    for line in conditions(&tool) {
+    text.push_str(&describe_declarations(&tool));
+    for line in describe_conditions(&tool) {
         text.push_str(&format!("\n{line}\n"));
     }
     if !spec.examples.is_empty() {
@@ -130,7 +130,7 @@ pub async fn show(global: GlobalArgs, name: &str, as_json: bool) -> CommandResul
             example.phrase, spec.name
         ));
     }
-    report::line(text.trim_end())?;
+    report::print_line(text.trim_end())?;
     Ok(Exit::Done)
 }
 
@@ -162,7 +162,7 @@ fn missing_line(source: &ToolSource) -> String {
 }
 
 /// Describes what a shipped tool does with its string arguments.
-fn declarations(tool: &ToolEntry<'_>) -> String {
+fn describe_declarations(tool: &ToolEntry<'_>) -> String {
     let is_known = tool.is_shipped && !tool.spec.foreign;
     let mut text = String::new();
     for (place, kind) in
@@ -181,7 +181,7 @@ fn declarations(tool: &ToolEntry<'_>) -> String {
     }
 }
 
-fn status(tool: &ToolEntry<'_>) -> &'static str {
+fn tool_status(tool: &ToolEntry<'_>) -> &'static str {
     match tool.status {
         ToolStatus::Enabled => "enabled",
         ToolStatus::Disabled => "disabled",
@@ -191,7 +191,7 @@ fn status(tool: &ToolEntry<'_>) -> &'static str {
 
 /// Returns the status for a list. A model is not always offered a tool that has a condition.
 fn status_with_conditions(tool: &ToolEntry<'_>) -> String {
-    let mut text = status(tool).to_owned();
+    let mut text = tool_status(tool).to_owned();
     if let Some(offer) = &tool.spec.available_if {
         text.push_str(&format!(", if {}", offer.condition));
     }
@@ -202,7 +202,7 @@ fn status_with_conditions(tool: &ToolEntry<'_>) -> String {
 }
 
 /// Returns a sentence for each condition.
-fn conditions(tool: &ToolEntry<'_>) -> Vec<String> {
+fn describe_conditions(tool: &ToolEntry<'_>) -> Vec<String> {
     let offer = tool.spec.available_if.as_ref().map(|offer| {
         let Offer { condition, reason } = offer;
         format!("it is offered to a model if {condition} ({reason})")
@@ -212,7 +212,7 @@ fn conditions(tool: &ToolEntry<'_>) -> Vec<String> {
     offer.into_iter().chain(run).collect()
 }
 
-fn availability(tool: &ToolEntry<'_>) -> &'static str {
+fn describe_availability(tool: &ToolEntry<'_>) -> &'static str {
     match tool.spec.availability {
         _ if tool.plugin.as_str() == HostTools::PLUGIN => {
             "while there is something to find with it"
@@ -222,7 +222,7 @@ fn availability(tool: &ToolEntry<'_>) -> &'static str {
     }
 }
 
-fn promises(annotations: Annotations) -> String {
+fn describe_annotations(annotations: Annotations) -> String {
     let promises = [
         (annotations.read_only, "read-only"),
         (!annotations.read_only && annotations.destructive, "destructive"),
@@ -241,6 +241,6 @@ fn first_sentence(text: &str) -> &str {
 fn tool_to_json(tool: &ToolEntry<'_>) -> Value {
     let mut value = serde_json::to_value(tool.spec).unwrap_or_default();
     value["plugin"] = json!(tool.plugin);
-    value["status"] = json!(status(tool).replace(' ', "_"));
+    value["status"] = json!(tool_status(tool).replace(' ', "_"));
     value
 }

@@ -25,59 +25,61 @@ pub fn remove(global: GlobalArgs) -> CommandResult {
     let (setup, store) = open_trust_store(global)?;
     let was_trusted = store.untrust_workspace(&setup.workspace).map_err(trust_failure)?;
     let said = if was_trusted { "is no longer trusted" } else { "was not trusted" };
-    report::line(&format!("workspace `{}` {said}", root(&setup)))?;
+    report::print_line(&format!("workspace `{}` {said}", workspace_root(&setup)))?;
     Ok(Exit::Done)
 }
 
 /// Trusts the workspace in its current state, and lists what that enables.
-pub fn workspace(global: GlobalArgs, no_variables: bool) -> CommandResult {
+pub fn trust_workspace(global: GlobalArgs, no_variables: bool) -> CommandResult {
     let (setup, store) = open_trust_store(global)?;
-    let root = root(&setup);
+    let root = workspace_root(&setup);
     let seen = store.read_candidate(&setup.workspace).map_err(trust_failure)?;
     let listed = variables_of(&seen);
     let variables = if no_variables { Vec::new() } else { listed.clone() };
     let now = SystemTime::now();
     store.trust_as_seen(&setup.workspace, &seen, variables, now).map_err(trust_failure)?;
     if seen.names().next().is_none() {
-        report::line(&format!(
+        report::print_line(&format!(
             "workspace `{root}` is trusted: your rules may allow commands that run its code (git, cargo, make)\n\
              it has no files that jaato reads; if you add one, the trust ends"
         ))?;
         return Ok(Exit::Done);
     }
-    report::line(&format!("workspace `{root}` is trusted with the current state of these files:"))?;
+    report::print_line(&format!(
+        "workspace `{root}` is trusted with the current state of these files:"
+    ))?;
     for name in seen.names() {
-        report::line(&format!("  {}", visible::name(name)))?;
+        report::print_line(&format!("  {}", visible::visible_name(name)))?;
     }
     for part in trusted_features(&setup, &seen) {
-        report::line(&format!("{}:", part.what))?;
+        report::print_line(&format!("{}:", part.what))?;
         for line in part.lines() {
-            report::line(&format!("  {line}"))?;
+            report::print_line(&format!("  {line}"))?;
         }
     }
     if !listed.is_empty() {
-        report::line(match no_variables {
+        report::print_line(match no_variables {
             true => {
                 "no variables are sent, so these servers do not start; `jaato trust` sends them"
             }
             false => "`jaato trust --no-variables` trusts the files but sends no variables",
         })?;
     }
-    report::line(
+    report::print_line(
         "if one of them changes, the trust ends; each plugin among them needs `jaato plugin trust`",
     )?;
     Ok(Exit::Done)
 }
 
 fn open_trust_store(global: GlobalArgs) -> Result<(Setup, TrustStore), CommandFailure> {
-    let setup = start::setup(start::arguments(global))?;
+    let setup = start::read_setup(start::setup_arguments(global))?;
     refuse_inside_session(&setup.variables).map_err(trust_failure)?;
     let store = TrustStore::in_folder(setup.folders.data()?);
     Ok((setup, store))
 }
 
-fn root(setup: &Setup) -> String {
-    visible::name(&setup.workspace.root().display().to_string()).into_owned()
+fn workspace_root(setup: &Setup) -> String {
+    visible::visible_name(&setup.workspace.root().display().to_string()).into_owned()
 }
 
 /// Asks the user at the terminal whether to trust a workspace that never was trusted, or that has

@@ -8,7 +8,7 @@ use anyhow::{Result, bail};
 
 use crate::artifacts::{self, BuildSelection, PassthroughBuildObserver};
 use crate::child;
-use crate::gather::gather;
+use crate::gather::gather_plugins;
 use crate::workspace::CargoWorkspace;
 
 /// The binary's package and target.
@@ -31,7 +31,7 @@ pub fn start(words: Vec<OsString>) -> Result<ExitCode> {
     let built =
         artifacts::build(&workspace, &options.profile, selection, &mut PassthroughBuildObserver)?;
     let folder = options.folder.unwrap_or_else(|| workspace.target.join("plugins"));
-    let files = gather(&built.plugins(&workspace)?, &folder)?;
+    let files = gather_plugins(&built.plugins(&workspace)?, &folder)?;
     for file in &files {
         println!("{}", file.display());
     }

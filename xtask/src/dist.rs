@@ -7,7 +7,7 @@
 
 mod archive;
 mod doc;
-mod needs;
+mod needed_libraries;
 mod npm;
 mod release;
 pub mod sdk;
@@ -20,7 +20,7 @@ use std::process::{Command, ExitCode};
 
 use anyhow::{Context, Result, bail};
 
-use self::needs::GlibcVersion;
+use self::needed_libraries::GlibcVersion;
 use self::release::ReleaseTree;
 use crate::artifacts::{self, BuildSelection, PassthroughBuildObserver};
 use crate::build_plugins::{HOST, check_all};
@@ -155,7 +155,7 @@ fn lay_out_archive(
     for plugin in &programs.plugins {
         placed.push(copy_into(plugin, &tree.join(PLUGINS))?);
     }
-    let glibc = needs::check(&placed)?;
+    let glibc = needed_libraries::check(&placed)?;
     for page in PAGES.iter().chain(&release::LICENSES) {
         copy_into(&workspace.root.join(page), tree)?;
     }

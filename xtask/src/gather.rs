@@ -19,7 +19,7 @@ const COMPARE_BYTES: usize = 64 * 1024;
 
 /// Copies `files` into `folder`, and removes files of an earlier call that `files` does not
 /// contain. Returns the paths in `folder`.
-pub fn gather(files: &[PathBuf], folder: &Path) -> Result<Vec<PathBuf>> {
+pub fn gather_plugins(files: &[PathBuf], folder: &Path) -> Result<Vec<PathBuf>> {
     fs::create_dir_all(folder).with_context(|| format!("making `{}`", folder.display()))?;
     close_to_others(folder)?;
     let mut names = BTreeSet::new();
@@ -155,12 +155,12 @@ mod tests {
     fn changed_file_is_replaced_by_a_rename() {
         let house = House::new();
         let a = house.file("a.so", "one");
-        let gathered = gather(std::slice::from_ref(&a), &house.dest()).unwrap();
+        let gathered = gather_plugins(std::slice::from_ref(&a), &house.dest()).unwrap();
         assert_eq!(gathered, [house.dest().join("a.so")]);
         // A process that has the file open keeps reading the old content.
         let mut open = File::open(&gathered[0]).unwrap();
         house.file("a.so", "another");
-        gather(&[a], &house.dest()).unwrap();
+        gather_plugins(&[a], &house.dest()).unwrap();
         let mut old = String::new();
         open.read_to_string(&mut old).unwrap();
         assert_eq!(old, "one");
@@ -172,10 +172,10 @@ mod tests {
     fn the_same_bytes_are_not_written_again() {
         let house = House::new();
         let a = house.file("a.so", "one");
-        let place = gather(std::slice::from_ref(&a), &house.dest()).unwrap().remove(0);
+        let place = gather_plugins(std::slice::from_ref(&a), &house.dest()).unwrap().remove(0);
         let stamp = std::time::SystemTime::UNIX_EPOCH;
         File::options().write(true).open(&place).unwrap().set_modified(stamp).unwrap();
-        gather(&[a], &house.dest()).unwrap();
+        gather_plugins(&[a], &house.dest()).unwrap();
         assert_eq!(fs::metadata(&place).unwrap().modified().unwrap(), stamp);
     }
 
@@ -183,9 +183,9 @@ mod tests {
     fn only_previously_gathered_files_are_removed() {
         let house = House::new();
         let (a, b) = (house.file("a.so", "a"), house.file("b.so", "b"));
-        gather(&[a.clone(), b], &house.dest()).unwrap();
+        gather_plugins(&[a.clone(), b], &house.dest()).unwrap();
         fs::write(house.dest().join("mine.so"), "put there by a user").unwrap();
-        gather(&[a], &house.dest()).unwrap();
+        gather_plugins(&[a], &house.dest()).unwrap();
         assert_eq!(house.names(), [LIST, "a.so", "mine.so"]);
     }
 
@@ -193,9 +193,9 @@ mod tests {
     fn list_entries_outside_the_folder_are_not_removed() {
         let house = House::new();
         let outside = house.file("outside.so", "precious");
-        gather(&[], &house.dest()).unwrap();
+        gather_plugins(&[], &house.dest()).unwrap();
         fs::write(house.dest().join(LIST), "../outside.so\n/etc/hostname\n..\n").unwrap();
-        gather(&[], &house.dest()).unwrap();
+        gather_plugins(&[], &house.dest()).unwrap();
         assert!(outside.exists());
     }
 
@@ -208,7 +208,7 @@ mod tests {
         fs::set_permissions(&a, fs::Permissions::from_mode(0o777)).unwrap();
         fs::create_dir(house.dest()).unwrap();
         fs::set_permissions(house.dest(), fs::Permissions::from_mode(0o777)).unwrap();
-        let place = gather(&[a], &house.dest()).unwrap().remove(0);
+        let place = gather_plugins(&[a], &house.dest()).unwrap().remove(0);
         for path in [place, house.dest()] {
             assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o755);
         }
@@ -217,7 +217,8 @@ mod tests {
     #[test]
     fn missing_source_file_is_an_error_and_leaves_no_files() {
         let house = House::new();
-        let error = gather(&[house.folder.path().join("no.so")], &house.dest()).unwrap_err();
+        let error =
+            gather_plugins(&[house.folder.path().join("no.so")], &house.dest()).unwrap_err();
         assert!(error.to_string().starts_with("copying `"), "{error}");
         assert_eq!(house.names(), Vec::<String>::new());
     }

@@ -16,7 +16,7 @@ use anyhow::{Context, Result};
 use crate::artifacts::{self, BuildObserver, BuildSelection};
 use crate::build_plugins::HOST;
 use crate::child;
-use crate::gather::gather;
+use crate::gather::gather_plugins;
 use crate::workspace::{CargoWorkspace, WorkspacePackage};
 
 /// The duration of a release build from scratch on two cores.
@@ -86,7 +86,7 @@ fn build_and_collect(workspace: &CargoWorkspace, plugins: &[&str]) -> Result<Pat
     let built = artifacts::build(workspace, "release", selection, &mut progress)?;
     let jaato = built.binary(HOST)?;
     let files = plugins.iter().map(|name| built.plugin(workspace, name));
-    gather(&files.collect::<Result<Vec<_>>>()?, &plugins_beside(jaato, workspace))?;
+    gather_plugins(&files.collect::<Result<Vec<_>>>()?, &plugins_beside(jaato, workspace))?;
     Ok(jaato.to_path_buf())
 }
 
@@ -108,12 +108,12 @@ impl BuildProgress {
         let mut progress =
             Self { first_time, counted: 0, terminal: std::io::stderr().is_terminal() };
         if first_time {
-            progress.say();
+            progress.print_progress();
         }
         progress
     }
 
-    fn say(&mut self) {
+    fn print_progress(&mut self) {
         eprintln!("{}", opening(self.first_time));
     }
 }
@@ -135,7 +135,7 @@ impl BuildObserver for BuildProgress {
 
     fn compiled(&mut self) {
         if self.counted == 0 && !self.first_time {
-            self.say();
+            self.print_progress();
         }
         self.counted += 1;
         if self.terminal {

@@ -33,7 +33,7 @@ struct RequiredProgram {
     name: &'static str,
     /// Commands of which one succeeds if the item is installed and works.
     probes: &'static [&'static [&'static str]],
-    /// What does not work without it.
+    /// The features that do not work without it.
     without: &'static str,
     /// Its package on Debian, or `None` if the user must decide about the installation.
     package: Option<&'static str>,

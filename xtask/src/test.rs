@@ -24,7 +24,7 @@ use self::programs::TestProgramSettings;
 use self::tally::TestTally;
 use crate::artifacts::{self, BuildSelection, PassthroughBuildObserver, TestProgram};
 use crate::build_plugins::{HOST, check_all};
-use crate::gather::{gather, place_file};
+use crate::gather::{gather_plugins, place_file};
 use crate::setup::TestContainerEngine;
 use crate::workspace::CargoWorkspace;
 use crate::{child, setup, tidy};
@@ -123,8 +123,8 @@ impl TestRun {
         fs::create_dir_all(&house).with_context(|| format!("making `{}`", house.display()))?;
         fs::write(&log, "").with_context(|| format!("emptying `{}`", log.display()))?;
         let tier = match (full, &filter) {
-            (true, _) => SelectedTier::full(&workspace.root)?,
-            (false, None) => SelectedTier::of_what_changed(&workspace.root)?,
+            (true, _) => SelectedTier::all_items(&workspace.root)?,
+            (false, None) => SelectedTier::changed_items(&workspace.root)?,
             // A filter selects only those tests and no items.
             (false, Some(_)) => SelectedTier::default(),
         };
@@ -183,7 +183,7 @@ impl TestRun {
     }
 
     fn miri(&mut self) {
-        if !self.tier.includes("miri") {
+        if !self.tier.includes_item("miri") {
             return;
         }
         self.phases.run("miri", || {
@@ -197,13 +197,13 @@ impl TestRun {
     }
 
     fn prepare_external_packages(&mut self) {
-        if !OUTSIDE_ITEMS.iter().any(|name| self.tier.includes(name)) {
+        if !OUTSIDE_ITEMS.iter().any(|name| self.tier.includes_item(name)) {
             return;
         }
         self.phases.run("outside", || {
             let lines = match child::is_ci() {
                 true => setup::outside::fetch(&self.workspace.target),
-                false => setup::outside::missing(&self.workspace.target),
+                false => setup::outside::list_missing_packages(&self.workspace.target),
             };
             if !lines.is_empty() {
                 self.unable.extend(OUTSIDE_ITEMS);
@@ -234,7 +234,7 @@ impl TestRun {
             (SKIP_LOG_VARIABLE, self.log.clone().into_os_string()),
         ];
         variables.extend(engine.as_ref().and_then(TestContainerEngine::variable));
-        if self.tier.includes("fuzz") && std::env::var_os(FUZZ_VARIABLE).is_none() {
+        if self.tier.includes_item("fuzz") && std::env::var_os(FUZZ_VARIABLE).is_none() {
             variables.push((FUZZ_VARIABLE, FUZZ_TIMES_IN_FULL.into()));
         }
         let setting = TestProgramSettings {
@@ -243,7 +243,7 @@ impl TestRun {
             variables,
         };
         self.phases.run("tests", || programs::run(programs, &setting, &mut self.tally));
-        if self.tier.includes("isolated") {
+        if self.tier.includes_item("isolated") {
             self.phases
                 .run("isolated", || programs::run_isolated(programs, &setting, &mut self.tally));
         }
@@ -283,7 +283,7 @@ impl TestRun {
         for line in &skipped {
             println!("SKIPPED: {line}");
         }
-        let verdict = tally::verdict(&self.tally, self.phases.failed(), skipped.len());
+        let verdict = tally::verdict(&self.tally, self.phases.failed_phases(), skipped.len());
         println!("{}", verdict.line);
         Ok(if verdict.good { ExitCode::SUCCESS } else { ExitCode::FAILURE })
     }
@@ -299,7 +299,7 @@ fn build_house(workspace: &CargoWorkspace, house: &Path) -> Result<(TestBuild, u
     fs::create_dir_all(&bin).with_context(|| format!("making `{}`", bin.display()))?;
     let jaato = bin.join(binary.file_name().context("the binary has no name")?);
     place_file(binary, &jaato)?;
-    let plugins = gather(&built.plugins(workspace)?, &house.join("plugins"))?;
+    let plugins = gather_plugins(&built.plugins(workspace)?, &house.join("plugins"))?;
     check_all(&jaato, &plugins)?;
     let programs = built.test_programs(workspace);
     Ok((TestBuild { jaato, programs }, built.warnings))

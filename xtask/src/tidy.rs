@@ -109,7 +109,7 @@ pub fn check(workspace: &CargoWorkspace) -> Result<()> {
 fn find_violations(workspace: &CargoWorkspace, files: &[TextFile]) -> Vec<TidyFinding> {
     let (sources, mut findings) = rust_sources(files);
     findings.extend(dependencies::check(&workspace.packages));
-    findings.extend(dependencies::unused(&workspace.packages));
+    findings.extend(dependencies::find_unused_rows(&workspace.packages));
     findings.extend(layout::check(files));
     findings.extend(phrases::check(files));
     findings.extend(wording::check(files));

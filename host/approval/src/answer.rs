@@ -6,7 +6,7 @@ use jaato_policy::{CallPattern, JsonDigest, PathsResolved, PolicyCall, PolicyMod
 use jaato_types::permission_prompt::{PermissionAnswer, PermissionDecision};
 use jaato_types::{Event, PluginName, ToolName};
 
-use crate::approval::notice;
+use crate::approval::emit_notice;
 use crate::offer::OfferedAnswers;
 use crate::verdict::RememberedScope;
 use crate::{CallContext, CallVerdict, SessionApproval};
@@ -127,20 +127,20 @@ impl AnswerRecorder<'_> {
         };
         match self.approval.rules.answer_store().map(|keeper| keeper.save_answer(rule)) {
             Some(Ok(written)) => {
-                notice(self.context, written);
+                emit_notice(self.context, written);
                 decision
             }
             Some(Err(error)) => {
                 let text =
                     format!("cannot save the answer, so it applies only to this session: {error}");
-                notice(self.context, text);
+                emit_notice(self.context, text);
                 in_session
             }
             None => {
                 let why = "this program saves no answers";
                 let text =
                     format!("cannot save the answer, so it applies only to this session: {why}");
-                notice(self.context, text);
+                emit_notice(self.context, text);
                 in_session
             }
         }

@@ -94,7 +94,7 @@ impl SessionApproval<'_> {
                         replace_arguments(candidate.call, arguments, &mut changed, context)
                     {
                         let text = format!("the arguments are invalid: {}", error.message);
-                        notice(context, text);
+                        emit_notice(context, text);
                     }
                 }
             }
@@ -140,7 +140,7 @@ impl SessionApproval<'_> {
 }
 
 /// Emits a notice of the host.
-pub(crate) fn notice(context: &dyn CallContext, text: impl Into<String>) {
+pub(crate) fn emit_notice(context: &dyn CallContext, text: impl Into<String>) {
     context.emit(Event::Notice { source: "host".to_owned(), text: text.into() });
 }
 

@@ -92,7 +92,8 @@ impl ApprovalAttempt<'_> {
         let mut facts = self.facts(&place);
         let resolved = self.approval.resolve(&facts).await;
         facts.resolved = resolved.as_ref();
-        facts.repository_is_plain = facts.runs("git") && self.approval.gate.repository_is_plain();
+        facts.repository_is_plain =
+            facts.runs_program("git") && self.approval.gate.repository_is_plain();
         let mut decision = self.decision(&facts);
         let resolved_again;
         let mut preview = None;

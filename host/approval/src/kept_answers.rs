@@ -47,7 +47,7 @@ impl AnswerStore for FileAnswerStore {
             replace_file(&path, &text).map_err(|error| wrong(error.to_string()))?;
         }
         let written = format!("saved in `{}` for this workspace", path.display());
-        Ok(match rule.place().waits_for_trust {
+        Ok(match rule.answer_place().waits_for_trust {
             true => written + "; it applies after you run `jaato trust`",
             false => written,
         })
@@ -95,7 +95,7 @@ fn rule_for_file(rule: &SessionRule) -> Result<NewRule, Error> {
         keys.push((DEFINITION_KEY.to_owned(), definition.to_string()));
     }
     let root = rule
-        .place()
+        .answer_place()
         .root
         .as_deref()
         .ok_or_else(|| cannot_save_error("a call outside this machine"))?;
@@ -121,7 +121,7 @@ mod tests {
     use jaato_config::permissions::{RuleSources, load_rules};
     use jaato_policy::{
         PluginSource, PolicyCall, RuleOutcome, Rules, ToolDefinition, WorkspaceTrust,
-        changes_since_allowed, decide, proposals,
+        changes_since_allowed, decide, propose_patterns,
     };
     use jaato_types::permission_prompt::PermissionDecision;
     use jaato_types::{PluginName, ToolName, ToolSpec};
@@ -154,7 +154,7 @@ mod tests {
         let call_of = |arguments| call_at(arguments, ROOT, WorkspaceTrust::Trusted);
         let folder = tempfile::tempdir().unwrap();
         let place = folder.path().join("jaato");
-        let pattern = proposals(&Rules::default(), &call_of(kept)).swap_remove(pattern);
+        let pattern = propose_patterns(&Rules::default(), &call_of(kept)).swap_remove(pattern);
         let rule = SessionRule::new(&call_of(kept), PermissionDecision::AllowAlways, pattern);
         let keeper = FileAnswerStore::in_folder(place.clone());
         // Saving twice has no further effect.

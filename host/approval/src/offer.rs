@@ -1,6 +1,6 @@
 //! The answers that a prompt offers, as text.
 
-use jaato_policy::{CallPattern, PluginSource, PolicyCall, PolicyMode, Rules, proposals};
+use jaato_policy::{CallPattern, PluginSource, PolicyCall, PolicyMode, Rules, propose_patterns};
 use jaato_types::file_change::{FileChange, FileChangeKind};
 use jaato_types::hooks::Preview;
 use jaato_types::permission_prompt::{AllowedAnswer, PermissionDecision, PromptSubject};
@@ -17,7 +17,7 @@ pub(crate) struct OfferedAnswers {
 
 impl OfferedAnswers {
     pub(crate) fn for_call(rules: &Rules, facts: &PolicyCall<'_>, is_each: bool) -> Self {
-        let patterns = if is_each { Vec::new() } else { proposals(rules, facts) };
+        let patterns = if is_each { Vec::new() } else { propose_patterns(rules, facts) };
         let is_plain_edit = !is_each && PolicyMode::AcceptEdits.allows(facts);
         Self { patterns, is_plain_edit, allows_all: rules.allow_all }
     }

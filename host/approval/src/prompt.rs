@@ -9,7 +9,7 @@ use jaato_types::permission_prompt::{PermissionPrompt, PromptSubject};
 use crate::attempt::ApprovalAttempt;
 use crate::offer::OfferedAnswers;
 use crate::verdict::PromptReason;
-use crate::warning::warning;
+use crate::warning::command_warning;
 
 /// The shipped tool that types into a terminal.
 const TYPING_TOOL: &str = "shell_input";
@@ -46,7 +46,7 @@ pub(crate) fn permission_prompt(parts: PromptParts<'_>) -> PermissionPrompt {
     prompt.environment = environment;
     prompt.warning = match (&reason.changed, &subject) {
         (Some(changed), _) => changed.clone(),
-        (None, PromptSubject::Command { .. }) => warning(&analysis).unwrap_or_default(),
+        (None, PromptSubject::Command { .. }) => command_warning(&analysis).unwrap_or_default(),
         (None, _) => String::new(),
     };
     prompt.title = title;
@@ -83,7 +83,7 @@ fn title_and_subject(
         PluginSource::Shipped => {}
     }
     if tool == TYPING_TOOL {
-        return typing(facts, preview);
+        return typing_title(facts, preview);
     }
     if let Some(line) = line {
         let line = format_command_line(line, analysis);
@@ -110,7 +110,7 @@ fn arguments_title(facts: &PolicyCall<'_>) -> String {
     }
 }
 
-fn typing(facts: &PolicyCall<'_>, preview: Option<&Preview>) -> (String, PromptSubject) {
+fn typing_title(facts: &PolicyCall<'_>, preview: Option<&Preview>) -> (String, PromptSubject) {
     let argument = |name: &str| facts.arguments.get(name).and_then(|value| value.as_str());
     let text = argument("input").unwrap_or_default().to_owned();
     let reader = preview.map(|preview| preview.reader.clone()).unwrap_or_default();

@@ -87,7 +87,7 @@ impl PromptReason {
     pub(crate) fn rule(facts: &PolicyCall<'_>, decision: &Decision) -> Self {
         Self {
             rule: decision.rule.name(),
-            place: decision.rule.place(),
+            place: decision.rule.file_and_line(),
             why: decision.explain(facts),
             is_silence: decision.rule.id == RuleId::Silence,
             hint: decision.hint(facts),
@@ -139,7 +139,7 @@ impl CallVerdict {
             | RuleLayer::CommandLine
             | RuleLayer::Session => true,
         };
-        let (rule, place) = (decision.rule.name(), decision.rule.place());
+        let (rule, place) = (decision.rule.name(), decision.rule.file_and_line());
         Self { rule, place, is_permitted, ..Self::default() }
     }
 
@@ -163,8 +163,8 @@ impl CallVerdict {
 
     pub(crate) fn denied(facts: &PolicyCall<'_>, decision: &Decision) -> Self {
         let text = format!("the call to `{}` is denied: {}", facts.tool, decision.explain(facts));
-        let place = decision.rule.place();
-        Self { place, ..Self::refuse(text, decision.rule.name(), decision.hint(facts), None) }
+        let place = decision.rule.file_and_line();
+        Self { place, ..Self::deny_call(text, decision.rule.name(), decision.hint(facts), None) }
     }
 
     pub(crate) fn denied_by_user(
@@ -182,19 +182,20 @@ impl CallVerdict {
             None => format!("the user denied the call to `{}`", facts.tool),
         };
         let hint = "respect the answer: do not make the same call again";
-        Self::refuse(text, rule, Some(hint.to_owned()), comment).with_answer(channel, remembered)
+        Self::deny_call(text, rule, Some(hint.to_owned()), comment).with_answer(channel, remembered)
     }
 
     pub(crate) fn denied_not_offered(facts: &PolicyCall<'_>, channel: &str) -> Self {
         let why = "the prompt does not offer this answer";
         let text = format!("the call to `{}` is denied: {why}", facts.tool);
-        Self::refuse(text, USER_NOT_OFFERED, None, Some(why.to_owned())).with_answer(channel, None)
+        Self::deny_call(text, USER_NOT_OFFERED, None, Some(why.to_owned()))
+            .with_answer(channel, None)
     }
 
     pub(crate) fn denied_by_guard(plugin: &PluginName, error: Error) -> Self {
         let comment = Some(format!("plugin `{plugin}`"));
         let Error { message, hint, .. } = error;
-        Self::refuse(message, GUARD_DENIED, hint, comment)
+        Self::deny_call(message, GUARD_DENIED, hint, comment)
     }
 
     pub(crate) fn denied_without_user(
@@ -207,7 +208,7 @@ impl CallVerdict {
             facts.tool, reason.why
         );
         let comment = Some(format!("no user can be asked: {why}"));
-        let refused = Self::refuse(text, reason.rule, reason.hint.clone(), comment);
+        let refused = Self::deny_call(text, reason.rule, reason.hint.clone(), comment);
         Self { place: reason.place.clone(), lacks_user: true, ..refused }
     }
 
@@ -219,21 +220,21 @@ impl CallVerdict {
         );
         let hint = "continue without this call, or try again later".to_owned();
         let comment = Some(format!("no answer within {seconds} s"));
-        Self { lacks_user: true, ..Self::refuse(text, USER_LATE, Some(hint), comment) }
+        Self { lacks_user: true, ..Self::deny_call(text, USER_LATE, Some(hint), comment) }
     }
 
     pub(crate) fn denied_after_edits(tool: &ToolName, edits_max: usize) -> Self {
         let text = format!(
             "the call to `{tool}` is denied: its arguments were changed more than {edits_max} times"
         );
-        Self::refuse(text, USER_EDITS, None, None)
+        Self::deny_call(text, USER_EDITS, None, None)
     }
 
     pub(crate) fn denied_after_changes(tool: &ToolName) -> Self {
         let text = format!(
             "the call to `{tool}` is denied: its files kept changing while the user was asked"
         );
-        Self::refuse(text, USER_CHANGES, None, None)
+        Self::deny_call(text, USER_CHANGES, None, None)
     }
 
     pub(crate) fn refused_by_preview(error: Error) -> Self {
@@ -250,7 +251,7 @@ impl CallVerdict {
         }
     }
 
-    fn refuse(
+    fn deny_call(
         text: String,
         rule: &'static str,
         hint: Option<String>,

@@ -26,7 +26,7 @@ const WARNINGS: [(DoubtCause, &str); 11] = [
 ];
 
 /// Returns the warning about a command line, if there is one.
-pub(crate) fn warning(analysis: &ShellAnalysis) -> Option<String> {
+pub(crate) fn command_warning(analysis: &ShellAnalysis) -> Option<String> {
     if let Some(text) = downloaded_script(analysis) {
         return Some(text.to_owned());
     }
@@ -77,7 +77,12 @@ mod tests {
     #[track_caller]
     fn check(line: &str, expected: Option<&str>) {
         let analysis = analyse(&CommandLine::Shell(line.to_owned()));
-        assert_eq!(warning(&analysis).as_deref(), expected, "{line}: {:?}", analysis.doubts);
+        assert_eq!(
+            command_warning(&analysis).as_deref(),
+            expected,
+            "{line}: {:?}",
+            analysis.doubts
+        );
     }
 
     #[test]

@@ -45,7 +45,7 @@ pub(crate) fn file_digest(
         hasher.update(block);
         Ok(())
     })?;
-    Ok(hex(hasher))
+    Ok(hex_digest(hasher))
 }
 
 /// Copies a file and returns the digest of the written bytes.
@@ -65,11 +65,11 @@ pub(crate) fn copy(
         progress(done);
         Ok(())
     })?;
-    Ok(hex(hasher))
+    Ok(hex_digest(hasher))
 }
 
 /// Returns a finished digest as text.
-pub(crate) fn hex(hasher: Sha256) -> String {
+pub(crate) fn hex_digest(hasher: Sha256) -> String {
     let mut text = String::with_capacity(64);
     for byte in hasher.finalize() {
         // Writing to a `String` cannot fail.

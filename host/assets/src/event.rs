@@ -132,6 +132,6 @@ impl ProgressMeter {
 }
 
 /// Returns an asset's name for the user.
-pub(crate) fn title(asset: &Asset) -> String {
+pub(crate) fn asset_title(asset: &Asset) -> String {
     if asset.title.is_empty() { format!("`{}`", asset.file_name) } else { asset.title.clone() }
 }

@@ -7,13 +7,13 @@ use std::time::Duration;
 use jaato_http::{Client, NetworkAccess};
 use jaato_types::{Asset, AssetSource};
 
-use crate::event::title;
+use crate::event::asset_title;
 use crate::lock::AssetLock;
 use crate::partial::PartialFile;
 use crate::store::create_folder;
 use crate::{
     AssetError, AssetEvent, AssetReporter, AssetStore, ProgramRunner, VerifiedAsset, blocking,
-    check, space, url, wheels,
+    check, free_space, url, wheels,
 };
 
 /// Whether files may be downloaded.
@@ -117,7 +117,7 @@ impl Fetcher {
         let copy = asset.clone();
         let open = move |cancelled: &_| PartialFile::open(paths, &copy, lock, cancelled);
         let mut partial = blocking::run(open).await??;
-        if partial.missing() == 0 && !partial.is_verified() {
+        if partial.missing_bytes() == 0 && !partial.is_verified() {
             report(AssetEvent::Restarted { path: partial.paths.part.clone() });
             partial.restart()?;
         }
@@ -136,7 +136,7 @@ impl Fetcher {
 
     /// Returns the error if the network must not be used.
     fn refusal(&self, asset: &Asset) -> Option<AssetError> {
-        let (title, path) = (title(asset), self.store.paths(asset).file);
+        let (title, path) = (asset_title(asset), self.store.paths(asset).file);
         match (self.client.network(), self.settings.download) {
             (NetworkAccess::Offline, _) => Some(AssetError::Offline { title, path }),
             (NetworkAccess::Online, DownloadPolicy::Off) => {
@@ -159,11 +159,11 @@ impl Fetcher {
         let mut failures = Vec::new();
         let mut is_first = true;
         for source in &asset.sources {
-            let from = label(source);
-            announce(asset, &partial, &from, &mut is_first, report, self.store.folder());
+            let from = source_label(source);
+            report_next_step(asset, &partial, &from, &mut is_first, report, self.store.folder());
             let extra = wheels::extra_bytes(source, asset.bytes);
-            let needs = partial.missing() + extra;
-            space::require_space(&partial.paths.part, self.store.folder(), needs)?;
+            let needs = partial.missing_bytes() + extra;
+            free_space::require_space(&partial.paths.part, self.store.folder(), needs)?;
             let (given_back, result) = self.try_source(source, asset, partial, report).await;
             match (given_back, result) {
                 (Some(right), Ok(())) => return Ok(right),
@@ -180,7 +180,7 @@ impl Fetcher {
         if failures.is_empty() {
             failures.push("the plugin declares no source".to_owned());
         }
-        Err(AssetError::NoSource { title: title(asset), failures, kept: partial.length() })
+        Err(AssetError::NoSource { title: asset_title(asset), failures, kept: partial.length() })
     }
 
     /// Downloads all bytes from one source and verifies them. Starts over once if earlier data was
@@ -228,7 +228,7 @@ impl Fetcher {
 }
 
 /// Reports the next step: everything the first time, then only the source.
-fn announce(
+fn report_next_step(
     asset: &Asset,
     partial: &PartialFile,
     from: &str,
@@ -241,7 +241,7 @@ fn announce(
         return report(AssetEvent::Trying { from });
     }
     report(AssetEvent::Started {
-        title: title(asset),
+        title: asset_title(asset),
         license: asset.license.clone(),
         bytes: asset.bytes,
         kept: partial.length(),
@@ -251,9 +251,9 @@ fn announce(
 }
 
 /// Returns a source's name for the user.
-fn label(source: &AssetSource) -> String {
+fn source_label(source: &AssetSource) -> String {
     match source {
-        AssetSource::Url { url, .. } => url::label(url),
+        AssetSource::Url { url, .. } => url::url_label(url),
         AssetSource::Wheels { package_pattern, version, parts, .. } => {
             let first = check::expand(package_pattern, 1);
             format!("{parts} Python packages (`{first}` {version} and so on, by pip)")

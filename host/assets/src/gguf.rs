@@ -23,7 +23,7 @@ const STRING: u32 = 8;
 const ARRAY: u32 = 9;
 
 /// Returns a model's architecture according to its header.
-pub(crate) fn architecture(path: &Path) -> Result<String, AssetError> {
+pub(crate) fn read_architecture(path: &Path) -> Result<String, AssetError> {
     let file = File::open(path).map_err(|error| AssetError::io("open", path, error))?;
     let mut header = GgufHeader { inner: BufReader::new(file).take(HEADER_BYTES_MAX) };
     header.architecture().map_err(|problem| match problem {
@@ -56,7 +56,7 @@ struct GgufHeader<R> {
 
 impl<R: Read> GgufHeader<R> {
     fn architecture(&mut self) -> Result<String, GgufProblem> {
-        if self.bytes::<4>()? != *b"GGUF" {
+        if self.read_array::<4>()? != *b"GGUF" {
             return Err(header_problem("it does not begin with `GGUF`"));
         }
         let version = self.number_u32()?;
@@ -83,7 +83,7 @@ impl<R: Read> GgufHeader<R> {
     }
 
     fn skip_value(&mut self, kind: u32, depth: u32) -> Result<(), GgufProblem> {
-        match (width(kind), kind) {
+        match (value_size(kind), kind) {
             (Some(bytes), _) => self.skip_bytes(bytes),
             (None, STRING) => {
                 let length = self.number_u64()?;
@@ -92,7 +92,7 @@ impl<R: Read> GgufHeader<R> {
             (None, ARRAY) if depth < DEPTH_MAX => {
                 let inner = self.number_u32()?;
                 let count = self.number_u64()?;
-                if let Some(bytes) = width(inner) {
+                if let Some(bytes) = value_size(inner) {
                     return self.skip_bytes(count.saturating_mul(bytes));
                 }
                 // Limited by the bytes of the header, because each step reads some or fails.
@@ -127,23 +127,23 @@ impl<R: Read> GgufHeader<R> {
         String::from_utf8(bytes).map_err(|_| header_problem("it has a name that is not text"))
     }
 
-    fn bytes<const N: usize>(&mut self) -> Result<[u8; N], GgufProblem> {
+    fn read_array<const N: usize>(&mut self) -> Result<[u8; N], GgufProblem> {
         let mut bytes = [0; N];
         self.inner.read_exact(&mut bytes)?;
         Ok(bytes)
     }
 
     fn number_u32(&mut self) -> Result<u32, GgufProblem> {
-        Ok(u32::from_le_bytes(self.bytes()?))
+        Ok(u32::from_le_bytes(self.read_array()?))
     }
 
     fn number_u64(&mut self) -> Result<u64, GgufProblem> {
-        Ok(u64::from_le_bytes(self.bytes()?))
+        Ok(u64::from_le_bytes(self.read_array()?))
     }
 }
 
 /// Returns the size of a value of a plain kind.
-fn width(kind: u32) -> Option<u64> {
+fn value_size(kind: u32) -> Option<u64> {
     match kind {
         0 | 1 | 7 => Some(1),
         2 | 3 => Some(2),

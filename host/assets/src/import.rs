@@ -12,7 +12,7 @@ use crate::event::ProgressMeter;
 use crate::lock::AssetLock;
 use crate::remembered::DigestRecord;
 use crate::store::{AssetPaths, VerifiedAsset, create_folder, remove_file};
-use crate::{AssetError, AssetEvent, AssetReporter, AssetStore, digest, gguf, space};
+use crate::{AssetError, AssetEvent, AssetReporter, AssetStore, digest, free_space, gguf};
 
 /// The requirement on an imported file.
 enum ImportRequirement<'a> {
@@ -37,7 +37,7 @@ impl AssetStore {
         }
         create_folder(self.folder())?;
         let paths = self.paths(asset);
-        let lock = AssetLock::take(&paths.lock)?;
+        let lock = AssetLock::acquire(&paths.lock)?;
         let found = copy_into_store(
             file,
             &paths,
@@ -68,7 +68,7 @@ impl AssetStore {
             return taken("a model that ships with jaato has this name".to_owned());
         }
         let bytes = size_of_importable(file)?;
-        let has = gguf::architecture(file)?;
+        let has = gguf::read_architecture(file)?;
         if has != architecture {
             let (path, wants) = (file.to_owned(), architecture.to_owned());
             let has = has.escape_debug().take(80).collect();
@@ -76,7 +76,7 @@ impl AssetStore {
         }
         create_folder(&self.custom_folder())?;
         let paths = self.custom_paths(name);
-        let _lock = AssetLock::take(&paths.lock)?;
+        let _lock = AssetLock::acquire(&paths.lock)?;
         if paths.file.exists() {
             return taken(format!("`{}` has this name; remove it first", paths.file.display()));
         }
@@ -125,7 +125,7 @@ fn try_copy_into_store(
     report: &AssetReporter,
 ) -> Result<VerifiedAsset, AssetError> {
     let folder = paths.import.parent().unwrap_or(Path::new("."));
-    space::require_space(&paths.import, folder, bytes)?;
+    free_space::require_space(&paths.import, folder, bytes)?;
     let source = File::open(from).map_err(|error| AssetError::io("open", from, error))?;
     let on_write = |error| AssetError::io("write", &paths.import, error).with_needs(bytes);
     let mut options = OpenOptions::new();

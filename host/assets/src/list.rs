@@ -67,7 +67,7 @@ impl AssetStore {
     /// records but no content.
     pub fn list(&self, assets: &[Asset]) -> Result<Vec<AssetEntry>, AssetError> {
         let mut entries: Vec<AssetEntry> = assets.iter().map(|asset| self.entry(asset)).collect();
-        for (name, metadata) in files(&self.custom_folder())? {
+        for (name, metadata) in list_regular_files(&self.custom_folder())? {
             let path = self.custom_folder().join(&name);
             let Some(name) = name.strip_suffix(".gguf") else { continue };
             let note = DigestRecord::read_matching(&path, &metadata);
@@ -82,7 +82,7 @@ impl AssetStore {
         }
         let declared: BTreeSet<&str> =
             assets.iter().map(|asset| asset.file_name.as_str()).collect();
-        for (name, metadata) in files(self.folder())? {
+        for (name, metadata) in list_regular_files(self.folder())? {
             let owner = name.strip_suffix(".part").unwrap_or(&name);
             if declared.contains(owner) || is_note(&name) {
                 continue;
@@ -125,7 +125,7 @@ fn is_note(name: &str) -> bool {
 }
 
 /// Returns the regular files of a folder by name. A missing folder has no files.
-fn files(folder: &Path) -> Result<Vec<(String, Metadata)>, AssetError> {
+fn list_regular_files(folder: &Path) -> Result<Vec<(String, Metadata)>, AssetError> {
     let fail = |error| AssetError::io("read", folder, error);
     let entries = match fs::read_dir(folder) {
         Ok(entries) => entries,

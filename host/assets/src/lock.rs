@@ -34,8 +34,8 @@ impl AssetLock {
         }
     }
 
-    /// Takes the lock or fails at once.
-    pub(crate) fn take(path: &Path) -> Result<Self, AssetError> {
+    /// Takes the lock or fails immediately.
+    pub(crate) fn acquire(path: &Path) -> Result<Self, AssetError> {
         let busy = || AssetError::Busy { path: path.to_owned(), waited: Duration::ZERO };
         Self::try_take(path)?.ok_or_else(busy)
     }
@@ -56,7 +56,7 @@ impl AssetLock {
             if let Some(lock) = Self::try_take(&paths.lock)? {
                 return Ok(lock);
             }
-            let done = length(&paths.part);
+            let done = file_length(&paths.part);
             if done == seen {
                 stalled += POLL;
             } else {
@@ -68,6 +68,6 @@ impl AssetLock {
     }
 }
 
-fn length(path: &PathBuf) -> u64 {
+fn file_length(path: &PathBuf) -> u64 {
     std::fs::metadata(path).map_or(0, |metadata| metadata.len())
 }

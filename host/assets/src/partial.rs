@@ -9,7 +9,7 @@ use jaato_types::Asset;
 use sha2::{Digest, Sha256};
 
 use crate::AssetError;
-use crate::digest::{self, hex};
+use crate::digest::{self, hex_digest};
 use crate::lock::AssetLock;
 use crate::remembered::DigestRecord;
 use crate::store::{AssetPaths, VerifiedAsset, remove_file};
@@ -88,7 +88,7 @@ impl PartialFile {
     }
 
     /// Returns the number of missing bytes.
-    pub(crate) fn missing(&self) -> u64 {
+    pub(crate) fn missing_bytes(&self) -> u64 {
         self.total - self.length
     }
 
@@ -97,13 +97,13 @@ impl PartialFile {
     pub(crate) fn write(&mut self, at: u64, bytes: &[u8]) -> Result<(), WriteRefusal> {
         let known = usize::try_from(self.length.saturating_sub(at)).unwrap_or(usize::MAX);
         let fresh = bytes.get(known..).unwrap_or_default();
-        if fresh.len() as u64 > self.missing() {
+        if fresh.len() as u64 > self.missing_bytes() {
             return Err(WriteRefusal::TooMuch);
         }
         let written = self.file.write_all(fresh);
         written.map_err(|error| {
             let error = AssetError::io("write", &self.paths.part, error);
-            WriteRefusal::Disk(error.with_needs(self.missing()))
+            WriteRefusal::Disk(error.with_needs(self.missing_bytes()))
         })?;
         self.hasher.update(fresh);
         self.length += fresh.len() as u64;
@@ -122,12 +122,12 @@ impl PartialFile {
 
     /// Returns the digest of the received data.
     pub(crate) fn digest(&self) -> String {
-        hex(self.hasher.clone())
+        hex_digest(self.hasher.clone())
     }
 
     /// Returns true if the file is complete and correct.
     pub(crate) fn is_verified(&self) -> bool {
-        self.missing() == 0 && self.digest() == self.wants
+        self.missing_bytes() == 0 && self.digest() == self.wants
     }
 
     /// Renames the file to its final name. Only for a file that [`PartialFile::is_verified`].

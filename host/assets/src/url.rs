@@ -21,7 +21,7 @@ const TRIES_MAX: u32 = 100;
 const QUEUE_BLOCKS: usize = 16;
 
 /// Returns a URL's name for the user: its host.
-pub(crate) fn label(url: &str) -> String {
+pub(crate) fn url_label(url: &str) -> String {
     let request = OutgoingRequest::get(url);
     let host = request.ok().and_then(|request| request.url.host_str().map(str::to_owned));
     host.unwrap_or_else(|| "a url".to_owned())
@@ -51,7 +51,7 @@ pub(crate) async fn fetch(
         if fruitless >= FRUITLESS_TRIES_MAX {
             return (Some(partial), Err(SourceFailure::Source(error.to_string())));
         }
-        report(AssetEvent::Interrupted { from: label(url), reason: error.to_string() });
+        report(AssetEvent::Interrupted { from: url_label(url), reason: error.to_string() });
         tokio::time::sleep(fetcher.settings.retry_wait * 2_u32.pow(fruitless - 1)).await;
     }
     let reason = format!("the connection broke {TRIES_MAX} times");
@@ -123,7 +123,7 @@ async fn request_bytes(
         DownloadProblem::Source(format!("its file has {bytes} bytes, expected {}", asset.bytes))
     };
     match response.status().as_u16() {
-        // A server without ranges starts at the beginning, and existing data is skipped.
+        // A server without ranges starts at the start, and existing data is skipped.
         200 => match response.content_length() {
             Some(bytes) if bytes != asset.bytes => Err(wrong(bytes)),
             _ => Ok((response, 0)),
@@ -193,7 +193,7 @@ async fn write_body(
             Err(DownloadProblem::Source(format!("its file has more than {total} bytes")))
         }
         (Ok(()), Err(error)) => Err(DownloadProblem::from_http(error)),
-        (Ok(()), Ok(())) if partial.missing() > 0 => {
+        (Ok(()), Ok(())) if partial.missing_bytes() > 0 => {
             Err(DownloadProblem::Source(format!("its file has {came} bytes, expected {total}")))
         }
         (Ok(()), Ok(())) => Ok(()),

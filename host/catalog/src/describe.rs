@@ -7,7 +7,7 @@ use jaato_process::Supervisor;
 use jaato_types::{Description, Error};
 use jaato_worker::DESCRIBE_ARGUMENTS;
 
-use crate::errand::{ChildTask, folder_of_children};
+use crate::one_answer_child::{ChildTask, folder_of_children};
 
 /// How long a description may take. It only lists what the plugin offers.
 pub const DESCRIBE_DEADLINE: Duration = Duration::from_secs(5);

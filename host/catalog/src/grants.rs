@@ -69,7 +69,7 @@ impl GrantHolder {
         }
     }
 
-    fn standing(&self, grants: &RecordedGrants, grant: &str) -> GrantState {
+    fn grant_state(&self, grants: &RecordedGrants, grant: &str) -> GrantState {
         if self.trust == PluginFileTrust::Shipped {
             return GrantState::Shipped;
         }
@@ -110,7 +110,7 @@ impl GrantTable {
             let denied = Error::new(ErrorKind::PermissionDenied, text);
             error.hint().into_iter().fold(denied, Error::with_hint)
         })?;
-        match holder.standing(&grants, grant) {
+        match holder.grant_state(&grants, grant) {
             GrantState::Shipped | GrantState::Granted => Ok(()),
             GrantState::NotGranted => Err(grant_missing_error(&holder.name, grant)),
         }
@@ -121,7 +121,7 @@ impl GrantTable {
     pub fn requested_grants(&self, entry: &PluginEntry) -> Vec<(&'static str, GrantState)> {
         let holder = GrantHolder::from_entry(entry);
         let grants = self.current_grants().unwrap_or_default();
-        let standing = |grant: &&'static str| (*grant, holder.standing(&grants, grant));
+        let standing = |grant: &&'static str| (*grant, holder.grant_state(&grants, grant));
         holder.asked.iter().map(standing).collect()
     }
 

@@ -11,9 +11,9 @@
 
 mod describe;
 mod discover;
-mod errand;
 mod exit;
 mod grants;
+mod one_answer_child;
 mod plugins;
 mod setup;
 mod trusted;
@@ -21,11 +21,11 @@ mod trusted;
 pub use describe::{DESCRIBE_DEADLINE, describe};
 pub use discover::{
     Discovery, PluginFileCandidate, PluginSearch, PluginStamps, RereadFiles, SearchedPlugins,
-    discover, missing_shipped_hint, places, problem_line, rules, search,
+    discover, list_search_folders, missing_shipped_hint, problem_line, registry_rules, search,
 };
-pub use errand::{ChildTask, folder_of_children};
 pub use exit::exit_text;
 pub use grants::{GrantHolder, GrantState, GrantTable};
+pub use one_answer_child::{ChildTask, folder_of_children};
 pub use plugins::{
     Catalog, Edition, Plugins, RedescribedFile, ScanInputs, SessionOffer, StartState,
     describe_again,

@@ -134,7 +134,7 @@ impl Setup {
         Self::read(
             arguments,
             executable,
-            UserFolders::of_user(),
+            UserFolders::for_user(),
             EnvironmentVariables::from_process(),
             &directory,
         )

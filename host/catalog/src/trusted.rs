@@ -37,7 +37,7 @@ pub fn sha256_of(path: &Path) -> io::Result<String> {
     let mut hash = Sha256::new();
     // Opening a pipe instead of a file would block.
     copy_hashing(&mut jaato_places::open_plain(path)?, &mut io::sink(), &mut hash)?;
-    Ok(hex(&hash.finalize()))
+    Ok(hex_digest(&hash.finalize()))
 }
 
 /// Copies a file to the private folder while hashing the written bytes, and returns the copy's
@@ -57,7 +57,7 @@ pub fn private_copy(path: &Path, trusted: &str, folder: &Path) -> Result<PathBuf
     let written = jaato_places::open_plain(path)
         .map_err(io::Error::from)
         .and_then(|mut from| copy_hashing(&mut from, &mut create(&beside)?, &mut hash));
-    let has = hex(&hash.finalize());
+    let has = hex_digest(&hash.finalize());
     let placed = match written {
         Err(error) => Err(io(error)),
         Ok(()) if has != trusted => {
@@ -130,7 +130,7 @@ fn create(path: &Path) -> io::Result<File> {
     options.open(path)
 }
 
-fn hex(bytes: &[u8]) -> String {
+fn hex_digest(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 

@@ -8,12 +8,12 @@ pub fn keys_as_markdown() -> String {
         "| key | takes | built-in | variable | option | a trusted workspace | what it does |\n|---|---|---|---|---|---|---|\n",
     );
     for key in KEYS {
-        table.push_str(&row(key));
+        table.push_str(&format_key_row(key));
     }
     table
 }
 
-fn row(key: &KeyInfo) -> String {
+fn format_key_row(key: &KeyInfo) -> String {
     let variables: Vec<_> = key.variables.iter().map(|name| format!("`{name}`")).collect();
     let option = key.option.map(|option| format!("`{option}`")).unwrap_or_default();
     let adds = match key.merge {

@@ -74,7 +74,7 @@ fn with_list_change(text: &str, name: &str, listing: ListChange) -> Result<Optio
     let before = disabled.len();
     let at = disabled.iter().position(|value| value.as_str() == Some(name));
     match (listing, at) {
-        (ListChange::In, None) => push(disabled, name),
+        (ListChange::In, None) => append_name(disabled, name),
         (ListChange::Out, Some(_)) => remove_name(disabled, name),
         (ListChange::In, Some(_)) | (ListChange::Out, None) => {}
     }
@@ -87,7 +87,7 @@ fn with_list_change(text: &str, name: &str, listing: ListChange) -> Result<Optio
 
 /// Adds a name in the style of the others: after the last one, and on its own line if each of them
 /// has one.
-fn push(list: &mut Array, name: &str) {
+fn append_name(list: &mut Array, name: &str) {
     let mut value = Value::from(name);
     let last = list.len().checked_sub(1).and_then(|last| list.get(last));
     if let Some(prefix) = last.and_then(|value| value.decor().prefix()?.as_str()) {

@@ -30,7 +30,7 @@ pub struct EnvFileVariable<'a> {
 }
 
 impl EnvFile {
-    pub(crate) fn keep(&mut self, path: &Path, one: Assignment) {
+    pub(crate) fn store_assignment(&mut self, path: &Path, one: Assignment) {
         let origin =
             ValueOrigin::EnvFile { path: path.to_owned(), line: one.line, name: one.name.clone() };
         self.values.insert(one.name, (one.value, origin));

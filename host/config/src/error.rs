@@ -3,7 +3,7 @@
 use std::fmt;
 use std::path::PathBuf;
 
-use crate::mask::shorten;
+use crate::mask::shorten_value;
 use crate::origin::ValueOrigin;
 use crate::trust::TrustError;
 
@@ -43,7 +43,7 @@ pub enum ConfigError {
         known: Vec<String>,
     },
     /// A value of the wrong type, or out of its range.
-    #[error("`{key}` takes {wants}, but is {} ({origin})", shorten(.has))]
+    #[error("`{key}` takes {wants}, but is {} ({origin})", shorten_value(.has))]
     WrongValue {
         /// The place of the value.
         origin: Box<ValueOrigin>,

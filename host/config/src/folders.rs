@@ -28,7 +28,7 @@ pub struct NoHomeFolder;
 impl UserFolders {
     /// Returns the folders of this user: XDG on Linux (its variables are honoured), the system's
     /// locations elsewhere.
-    pub fn of_user() -> Self {
+    pub fn for_user() -> Self {
         let places = directories::ProjectDirs::from("", "", "jaato").map(|dirs| UserFolderPaths {
             config: dirs.config_dir().to_owned(),
             data: dirs.data_dir().to_owned(),
@@ -39,7 +39,7 @@ impl UserFolders {
     }
 
     /// Returns folders below one root, for tests and for embedders that keep everything together.
-    pub fn below(root: &Path) -> Self {
+    pub fn under_root(root: &Path) -> Self {
         let places = UserFolderPaths {
             config: root.join("config"),
             data: root.join("data"),
@@ -155,7 +155,7 @@ mod tests {
 
     #[test]
     fn user_folders_below_one_root_do_not_overlap() {
-        let folders = UserFolders::below(Path::new("/r"));
+        let folders = UserFolders::under_root(Path::new("/r"));
         assert_eq!(folders.config_file(), Ok(PathBuf::from("/r/config/config.toml")));
         assert_eq!(folders.plugins(), Ok(PathBuf::from("/r/data/plugins")));
         assert_eq!(folders.trusted(), Ok(PathBuf::from("/r/data/trusted")));

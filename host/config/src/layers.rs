@@ -188,7 +188,7 @@ impl<'a> ConfigLayers<'a> {
             let Some(name) = documented_variable(&one.name) else {
                 let place = format!("{}:{}", path.display(), one.line);
                 self.warn_of_typo(&one.name, &place);
-                self.env_file.keep(path, one);
+                self.env_file.store_assignment(path, one);
                 continue;
             };
             if one.looks_expanded {
@@ -343,8 +343,10 @@ impl<'a> ConfigLayers<'a> {
         for name in key.variables {
             for layer in &self.variables {
                 let Some((text, origin)) = layer.values.get(name) else { continue };
-                let given =
-                    key.in_seconds.filter(|seconds| seconds == name).map(|_| milliseconds(text));
+                let given = key
+                    .in_seconds
+                    .filter(|seconds| seconds == name)
+                    .map(|_| seconds_to_milliseconds(text));
                 // A value that is not a number of seconds is reported as written.
                 let read = given.as_deref().unwrap_or(text);
                 match T::of_text(read, self.bases(self.working_directory)) {
@@ -443,7 +445,7 @@ fn missing_file_error(path: &Path) -> ConfigError {
 }
 
 /// Converts seconds, with a fraction, to whole milliseconds. Other texts stay as they are.
-fn milliseconds(text: &OsStr) -> OsString {
+fn seconds_to_milliseconds(text: &OsStr) -> OsString {
     let seconds = text.to_str().and_then(|text| text.trim().parse::<f64>().ok());
     let seconds = seconds.filter(|it| (0.0..1e12).contains(it));
     seconds.map_or_else(|| text.to_owned(), |it| format!("{:.0}", it * 1_000.0).into())

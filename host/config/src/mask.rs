@@ -33,7 +33,7 @@ pub(crate) fn is_secret_number(name: &str) -> bool {
 }
 
 /// Truncates a value to fit into one line of an error.
-pub(crate) fn shorten(text: &str) -> String {
+pub(crate) fn shorten_value(text: &str) -> String {
     truncate_chars(&one_line(text), QUOTED_CHARS_MAX)
 }
 

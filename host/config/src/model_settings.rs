@@ -74,7 +74,7 @@ pub struct ModelSettings {
 impl ModelSettings {
     /// Fills in missing settings from `other`.
     #[must_use]
-    pub fn or(self, other: &Self) -> Self {
+    pub fn or_settings(self, other: &Self) -> Self {
         let other = other.clone();
         Self {
             model: self.model.or(other.model),

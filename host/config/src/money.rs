@@ -24,7 +24,7 @@ impl Dollars {
     }
 
     /// Creates a sum of millionths.
-    pub fn of_micros(micros: u64) -> Self {
+    pub fn from_micros(micros: u64) -> Self {
         Self(micros)
     }
 

@@ -8,7 +8,7 @@ const LIKENESS_MIN: f64 = 0.7;
 pub(crate) fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     let mut best: Option<(f64, &str)> = None;
     for candidate in known {
-        let likeness = likeness(name, candidate);
+        let likeness = name_similarity(name, candidate);
         if likeness >= LIKENESS_MIN && best.is_none_or(|(most, _)| likeness > most) {
             best = Some((likeness, candidate));
         }
@@ -16,17 +16,18 @@ pub(crate) fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> O
     best.map(|(_, candidate)| candidate)
 }
 
-fn likeness(name: &str, candidate: &str) -> f64 {
+fn name_similarity(name: &str, candidate: &str) -> f64 {
     let name = name.to_lowercase();
     let candidate = candidate.to_lowercase();
     let whole = strsim::normalized_damerau_levenshtein(&name, &candidate);
     // Slightly less than the whole name, so that `tools.disabled` beats `plugins.disabled` for
     // `tool.disabled`.
-    let part = strsim::normalized_damerau_levenshtein(last(&name), last(&candidate)) * 0.9;
+    let part =
+        strsim::normalized_damerau_levenshtein(last_segment(&name), last_segment(&candidate)) * 0.9;
     whole.max(part)
 }
 
-fn last(name: &str) -> &str {
+fn last_segment(name: &str) -> &str {
     name.rsplit('.').next().unwrap_or(name)
 }
 

@@ -26,7 +26,7 @@ impl Percent {
     }
 
     /// Returns this percentage of an amount, rounded down.
-    pub fn of(self, amount: u64) -> u64 {
+    pub fn percent_of(self, amount: u64) -> u64 {
         let part = u128::from(amount) * u128::from(self.0) / u128::from(100 * HUNDREDTHS);
         u64::try_from(part).unwrap_or(u64::MAX)
     }
@@ -82,9 +82,9 @@ mod tests {
         let percent = Percent::new(82.5).unwrap();
         assert_eq!(percent.to_string(), "82.5");
         assert_eq!(Percent::from(80).to_string(), "80");
-        assert_eq!(percent.of(1000), 825);
+        assert_eq!(percent.percent_of(1000), 825);
         assert!(percent.is_reached(825, 1000) && !percent.is_reached(824, 1000));
-        assert_eq!(Percent::from(u64::MAX).of(u64::MAX), u64::MAX);
+        assert_eq!(Percent::from(u64::MAX).percent_of(u64::MAX), u64::MAX);
     }
 
     #[test]

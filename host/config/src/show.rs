@@ -96,7 +96,7 @@ fn format_setting(name: &str, value: &Json) -> String {
 
 impl ConfigEntry {
     /// Creates the entry of a plugin's setting.
-    pub fn of_plugin(plugin: &str, name: &str, value: &Json, origin: ValueOrigin) -> Self {
+    pub fn for_plugin(plugin: &str, name: &str, value: &Json, origin: ValueOrigin) -> Self {
         Self::new(&format!("{PLUGINS}.{plugin}.{name}"), format_setting(name, value), &[origin])
     }
 
@@ -116,7 +116,7 @@ fn mask_value(name: &str, value: &Json) -> Json {
         Json::Null | Json::Bool(_) => false,
         Json::Number(_) => is_secret_number(name),
         Json::String(_) | Json::Array(_) | Json::Object(_) => {
-            is_secret_name(name) && holds_text(value)
+            is_secret_name(name) && contains_text(value)
         }
     };
     if is_secret {
@@ -171,11 +171,11 @@ fn mask_words<'a>(name: &str, words: impl Iterator<Item = &'a str>) -> Vec<Strin
 
 /// Returns true if a value contains a text. A table may hold limits (`max_tokens = { prompt = 5
 /// }`), but a secret is a text, or next to one.
-fn holds_text(value: &Json) -> bool {
+fn contains_text(value: &Json) -> bool {
     match value {
         Json::Null | Json::Bool(_) | Json::Number(_) => false,
         Json::String(_) => true,
-        Json::Array(items) => items.iter().any(holds_text),
-        Json::Object(entries) => entries.values().any(holds_text),
+        Json::Array(items) => items.iter().any(contains_text),
+        Json::Object(entries) => entries.values().any(contains_text),
     }
 }

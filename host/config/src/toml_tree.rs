@@ -40,7 +40,7 @@ pub(crate) fn parse(path: &Path, text: &str) -> Result<Vec<(String, TomlNode)>, 
             message: error.message().to_owned(),
         }
     })?;
-    Ok(entries(table.get_ref(), &lines))
+    Ok(table_entries(table.get_ref(), &lines))
 }
 
 impl TomlValue {
@@ -82,11 +82,11 @@ impl TomlValue {
     }
 }
 
-fn entries(table: &DeTable<'_>, lines: &TomlLineStarts) -> Vec<(String, TomlNode)> {
+fn table_entries(table: &DeTable<'_>, lines: &TomlLineStarts) -> Vec<(String, TomlNode)> {
     let mut entries: Vec<_> = table
         .iter()
         .map(|(key, value)| {
-            let line = lines.line(key.span().start);
+            let line = lines.line_of_byte(key.span().start);
             (key.get_ref().to_string(), TomlNode { line, value: convert_value(value, lines) })
         })
         .collect();
@@ -111,12 +111,12 @@ fn convert_value(value: &Spanned<DeValue<'_>>, lines: &TomlLineStarts) -> TomlVa
             items
                 .iter()
                 .map(|item| TomlNode {
-                    line: lines.line(item.span().start),
+                    line: lines.line_of_byte(item.span().start),
                     value: convert_value(item, lines),
                 })
                 .collect(),
         ),
-        DeValue::Table(table) => TomlValue::Table(entries(table, lines)),
+        DeValue::Table(table) => TomlValue::Table(table_entries(table, lines)),
     }
 }
 
@@ -132,13 +132,13 @@ impl TomlLineStarts {
     }
 
     /// Returns the line of a byte, from 1.
-    fn line(&self, at: usize) -> usize {
+    fn line_of_byte(&self, at: usize) -> usize {
         self.starts.partition_point(|start| *start <= at)
     }
 
     /// Returns the line and column of a byte, both from 1. The column counts characters.
     fn position(&self, text: &str, at: usize) -> (usize, usize) {
-        let line = self.line(at);
+        let line = self.line_of_byte(at);
         let start = self.starts.get(line.saturating_sub(1)).copied().unwrap_or(0);
         let column = text.get(start..at.min(text.len())).map_or(0, |part| part.chars().count());
         (line, column + 1)

@@ -155,7 +155,7 @@ impl OutputFile {
     }
 
     /// Returns the number of bytes written.
-    pub fn bytes(&self) -> u64 {
+    pub fn written_bytes(&self) -> u64 {
         self.bytes
     }
 
@@ -252,10 +252,13 @@ mod tests {
         let error = file.write(b"6789").await.unwrap_err();
         assert_eq!(error.kind, ErrorKind::LimitReached);
         assert_eq!(error.message, "the call's output has more than 8 bytes");
-        assert_eq!((file.bytes(), std::fs::read(&path).unwrap()), (5, b"12345".to_vec()));
+        assert_eq!((file.written_bytes(), std::fs::read(&path).unwrap()), (5, b"12345".to_vec()));
         file.write(b"678").await.unwrap();
         assert_eq!(file.write(b"9").await.unwrap_err().kind, ErrorKind::LimitReached);
-        assert_eq!((file.bytes(), std::fs::read(&path).unwrap()), (8, b"12345678".to_vec()));
+        assert_eq!(
+            (file.written_bytes(), std::fs::read(&path).unwrap()),
+            (8, b"12345678".to_vec())
+        );
     }
 
     #[tokio::test]

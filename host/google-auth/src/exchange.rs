@@ -54,13 +54,14 @@ pub(crate) async fn request_user_token(
     client: &Client,
     user: &AuthorizedUser,
 ) -> Result<MintedToken, Error> {
-    let mut form = Url::parse("https://form.invalid").map_err(|error| unusable(&error))?;
+    let mut form =
+        Url::parse("https://form.invalid").map_err(|error| unusable_file_error(&error))?;
     form.query_pairs_mut()
         .append_pair("grant_type", "refresh_token")
         .append_pair("client_id", &user.client_id)
         .append_pair("client_secret", &user.client_secret)
         .append_pair("refresh_token", &user.refresh_token);
-    let mut request = post(&user.token_uri)?;
+    let mut request = start_post(&user.token_uri)?;
     let kind = HeaderValue::from_static("application/x-www-form-urlencoded");
     request.headers.insert("content-type", kind);
     request.body = form.query().unwrap_or_default().to_owned().into();
@@ -80,9 +81,9 @@ pub(crate) async fn request_impersonated_token(
     struct ImpersonationResponse {
         access_token: String,
     }
-    let mut request = post(&account.service_account_impersonation_url)?;
-    let mut bearer =
-        HeaderValue::from_str(&format!("Bearer {own}")).map_err(|error| unusable(&error))?;
+    let mut request = start_post(&account.service_account_impersonation_url)?;
+    let mut bearer = HeaderValue::from_str(&format!("Bearer {own}"))
+        .map_err(|error| unusable_file_error(&error))?;
     bearer.set_sensitive(true);
     request.headers.insert("authorization", bearer);
     request.headers.insert("content-type", HeaderValue::from_static("application/json"));
@@ -93,10 +94,11 @@ pub(crate) async fn request_impersonated_token(
     Ok(MintedToken::new(answer.access_token, LIFETIME, account.quota_project_id.clone()))
 }
 
-fn post(url: &str) -> Result<OutgoingRequest, Error> {
-    let mut request = OutgoingRequest::new(Method::POST, url).map_err(|error| unusable(&error))?;
+fn start_post(url: &str) -> Result<OutgoingRequest, Error> {
+    let mut request =
+        OutgoingRequest::new(Method::POST, url).map_err(|error| unusable_file_error(&error))?;
     if request.url.scheme() != "https" && !is_loopback(&request.url) {
-        return Err(unusable(&"it names a server without encryption"));
+        return Err(unusable_file_error(&"it names a server without encryption"));
     }
     request.redirects = RedirectPolicy::Refuse;
     request.limits = ExchangeLimits {
@@ -108,7 +110,7 @@ fn post(url: &str) -> Result<OutgoingRequest, Error> {
     Ok(request)
 }
 
-fn unusable(what: &dyn std::fmt::Display) -> Error {
+fn unusable_file_error(what: &dyn std::fmt::Display) -> Error {
     let text = format!("the file of Google credentials cannot be used: {what}");
     Error::new(ErrorKind::Configuration, text)
 }
@@ -192,9 +194,12 @@ mod tests {
 
     #[test]
     fn token_url_must_be_https_or_loopback() {
-        assert!(post("https://h.example/token").is_ok() && post("http://127.0.0.1:1/t").is_ok());
+        assert!(
+            start_post("https://h.example/token").is_ok()
+                && start_post("http://127.0.0.1:1/t").is_ok()
+        );
         for url in ["http://h.example/token", "http://127.0.0.1.h.example/t", "file:///etc"] {
-            assert_eq!(post(url).unwrap_err().kind, ErrorKind::Configuration, "{url}");
+            assert_eq!(start_post(url).unwrap_err().kind, ErrorKind::Configuration, "{url}");
         }
     }
 }

@@ -100,7 +100,7 @@ fn unpack_tar(stream: impl Read, folder: &Path) -> io::Result<()> {
                     Some(name) => name,
                     None => entry.header().path()?.into_owned(),
                 };
-                if let Some(path) = plain(&named) {
+                if let Some(path) = plain_path(&named) {
                     unpack_file(&mut entry, &path, folder, &mut folders)?;
                 }
             }
@@ -167,7 +167,7 @@ fn too_long() -> io::Error {
 }
 
 /// Returns the path if it has only plain names, and not too many.
-fn plain(path: &Path) -> Option<PathBuf> {
+fn plain_path(path: &Path) -> Option<PathBuf> {
     let mut plain = PathBuf::new();
     let mut depth = 0;
     for part in path.components() {

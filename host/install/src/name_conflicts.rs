@@ -33,7 +33,7 @@ pub fn find_conflicts(
     let others = registry.plugins().iter().map(|entry| &entry.candidate);
     let others = others.filter(|other| other.path != replaced && other.path != path);
     let mut all: Vec<PluginCandidate> = others.cloned().chain([newcomer]).collect();
-    all.sort_by(|one, other| key(one).cmp(&key(other)));
+    all.sort_by(|one, other| search_order_key(one).cmp(&search_order_key(other)));
     let after = Registry::build(all, rules);
     let is_new = |entry: &&PluginEntry| entry.candidate.path == path;
     let entry = after.plugins().iter().find(is_new);
@@ -59,12 +59,14 @@ pub fn find_conflicts(
     });
     match displaced {
         Some(conflict) => Err(conflict),
-        None => Ok(entry.map(|entry| unusable(entry, registry, &after)).unwrap_or_default()),
+        None => {
+            Ok(entry.map(|entry| list_unusable_parts(entry, registry, &after)).unwrap_or_default())
+        }
     }
 }
 
 /// Lists the parts of a plugin that cannot be used, and the commands that it takes from others.
-fn unusable(newcomer: &PluginEntry, before: &Registry, after: &Registry) -> Vec<String> {
+fn list_unusable_parts(newcomer: &PluginEntry, before: &Registry, after: &Registry) -> Vec<String> {
     let name = &newcomer.candidate.manifest.name;
     let left_out = newcomer.left_out.iter().map(ToString::to_string);
     let refused = after.refused_commands().filter_map(|command| {
@@ -80,7 +82,7 @@ fn unusable(newcomer: &PluginEntry, before: &Registry, after: &Registry) -> Vec<
 }
 
 /// Returns the sort key of a searched file: by place, trusted ones first, then by name.
-fn key(candidate: &PluginCandidate) -> (usize, bool, &Path) {
+fn search_order_key(candidate: &PluginCandidate) -> (usize, bool, &Path) {
     let places = [
         PlaceKind::Shipped,
         PlaceKind::CommandLine,

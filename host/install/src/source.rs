@@ -66,7 +66,7 @@ fn is_address(text: &str) -> bool {
 /// Returns the plugin of an unpacked archive, which may contain everything below one folder named
 /// like the archive.
 fn find_in_unpacked(folder: &Path, given: &Path) -> Result<PathBuf, InstallError> {
-    let (files, folders) = entries(folder, given)?;
+    let (files, folders) = list_entries(folder, given)?;
     match folders.as_slice() {
         [only] if files.is_empty() && only != "lib" => find_in_folder(&folder.join(only), given),
         _ => find_in_folder(folder, given),
@@ -83,7 +83,7 @@ fn find_in_folder(folder: &Path, given: &Path) -> Result<PathBuf, InstallError> 
     let found = only_library(folder, given);
     let Err(InstallError::NoLibrary(_)) = &found else { return found };
     if lib.is_dir() {
-        let (_, has) = entries(&lib, given)?;
+        let (_, has) = list_entries(&lib, given)?;
         if !has.is_empty() {
             return Err(InstallError::OtherSystems { path: given.to_owned(), has });
         }
@@ -95,7 +95,7 @@ fn find_in_folder(folder: &Path, given: &Path) -> Result<PathBuf, InstallError> 
 }
 
 fn only_library(folder: &Path, given: &Path) -> Result<PathBuf, InstallError> {
-    let (mut files, _) = entries(folder, given)?;
+    let (mut files, _) = list_entries(folder, given)?;
     files.retain(|name| name.ends_with(DLL_SUFFIX) && !name.starts_with('.'));
     match files.as_slice() {
         [] => Err(InstallError::NoLibrary(given.to_owned())),
@@ -105,7 +105,7 @@ fn only_library(folder: &Path, given: &Path) -> Result<PathBuf, InstallError> {
 }
 
 /// Returns the names of the files and of the folders in a folder, sorted.
-fn entries(folder: &Path, given: &Path) -> Result<(Vec<String>, Vec<String>), InstallError> {
+fn list_entries(folder: &Path, given: &Path) -> Result<(Vec<String>, Vec<String>), InstallError> {
     let read = |error| InstallError::Read(given.to_owned(), error);
     let (mut files, mut folders) = (Vec::new(), Vec::new());
     for entry in fs::read_dir(folder).map_err(read)? {

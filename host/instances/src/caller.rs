@@ -16,12 +16,12 @@ use jaato_types::resources::RESOURCE;
 use jaato_types::tools_set::AWAIT_TOOLS;
 use jaato_types::{CONDITION, Delta, Error, ErrorKind, PULL_MODEL, SessionId};
 
+use crate::call_site::{CallSite, DeltaCallback};
 use crate::given_names::clean_delta;
 use crate::instances::{
     AcquiredInstance, CallServices, InstanceLease, InstanceRequest, Instances, drive_call,
     name_fault,
 };
-use crate::site::{CallSite, DeltaCallback};
 
 /// How often a file may change while it is being opened.
 const CHANGES_MAX: u32 = 5;
@@ -144,14 +144,14 @@ impl PluginCaller {
         tell: &DeltaCallback,
         cancel: &Cancel,
     ) -> Result<Vec<u8>, Error> {
-        self.reach(plugin, facet, site, tell).await?.ask(request, cancel).await
+        self.prepare_call(plugin, facet, site, tell).await?.ask(request, cancel).await
     }
 
     /// Prepares a call, so that the caller can inspect it first.
     ///
     /// # Errors
     /// If the plugin cannot be called.
-    pub async fn reach<'a>(
+    pub async fn prepare_call<'a>(
         &'a self,
         plugin: &str,
         facet: FacetRequest<'a>,
@@ -220,7 +220,13 @@ impl PluginCaller {
             };
             if let Some(error) = refused {
                 let name = lease.plugin();
-                self.plugins.refuse(&session, name, &catalog, lease.catalog(), &error.to_string());
+                self.plugins.record_refusal(
+                    &session,
+                    name,
+                    &catalog,
+                    lease.catalog(),
+                    &error.to_string(),
+                );
             }
             services.bind(lease.downgrade());
             return Ok((lease, services));
@@ -260,14 +266,14 @@ impl PluginCaller {
             return;
         }
         if let Some(text) = self.instances.save(instance).await {
-            self.log.line(2, "host", &text);
+            self.log.write_line(2, "host", &text);
             tell(Delta::notice(text));
         }
     }
 
     /// Shows a call's followers the news about its plugin.
     fn show_plugin_news(&self, session: &SessionId, plugin: &str, tell: &DeltaCallback) {
-        for text in self.plugins.news(session, Some(plugin)) {
+        for text in self.plugins.unseen_news(session, Some(plugin)) {
             tell(Delta::notice(text));
         }
     }
@@ -339,7 +345,7 @@ impl PreparedCall<'_> {
     pub async fn ask(self, request: Vec<u8>, cancel: &Cancel) -> Result<Vec<u8>, Error> {
         let Self { caller, facet, session, lease, services, tell } = self;
         let running = facet.begin(&lease, request, services)?;
-        let is_told = facet.is_told();
+        let is_told = facet.shows_messages();
         let plugin = lease.plugin().as_str();
         let clean = |text: &str| caller.without_secrets(plugin, text);
         let take = |mut delta| {
@@ -385,7 +391,7 @@ impl FacetRequest<'_> {
     }
 
     /// Returns true if the plugin's messages are shown. Questions show none.
-    fn is_told(self) -> bool {
+    fn shows_messages(self) -> bool {
         match self {
             Self::Condition
             | Self::Hook(_)

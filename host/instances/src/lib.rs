@@ -10,13 +10,17 @@
 //! - A plugin is opened once per process, and only to call it.
 //! - An instance's saved state is passed to its successor.
 
+mod call_site;
 mod caller;
 mod copies;
 mod given_names;
 mod instances;
-mod site;
 mod workers;
 
+pub use call_site::{
+    CallAccess, CallAttachments, CallObjects, CallSite, DeltaCallback, EnvironmentAccess,
+    EnvironmentRequest, NetworkActivityCallback, delta_callback,
+};
 pub use caller::{
     FacetRequest, PluginCaller, PluginInUse, PreparedCall, ServiceFactory, StateEffect,
 };
@@ -25,9 +29,5 @@ pub use given_names::{clean_completion, clean_model};
 pub use instances::{
     AskingInstance, CONTENTS_INSIDE_MAX, CallServices, InstanceLease, Instances, StateFollower,
     WeakLease, drive_call, misbehaved_error, name_fault, why_in_worker, wrong_answer,
-};
-pub use site::{
-    CallAccess, CallAttachments, CallObjects, CallSite, DeltaCallback, EnvironmentAccess,
-    EnvironmentRequest, NetworkActivityCallback, delta_callback,
 };
 pub use workers::{WORKER_MEMORY_BYTES, WORKER_OPEN_FILES, Workers, log_printed};

@@ -230,7 +230,7 @@ impl WorkerOutputLogger {
     fn log_line(&self, line: &mut Vec<u8>) {
         if !line.is_empty() {
             let text = String::from_utf8_lossy(line);
-            self.log.line(3, self.plugin.as_str(), &format!("printed: {text}"));
+            self.log.write_line(3, self.plugin.as_str(), &format!("printed: {text}"));
             line.clear();
         }
     }

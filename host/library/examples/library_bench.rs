@@ -67,7 +67,8 @@ fn peak_mib() -> f64 {
     line.split_whitespace().nth(1).unwrap().parse::<f64>().unwrap() / 1024.0
 }
 
-/// Runs work for all sessions at once. Returns the share of a core that it took, and the pieces.
+/// Runs work for all sessions at the same time. Returns the share of a core that it took, and the
+/// pieces.
 async fn share_of_core<F>(work: impl Fn() -> F) -> (f64, u64)
 where
     F: Future<Output = u64> + Send + 'static,

@@ -264,8 +264,8 @@ impl JaatoBuilder {
         };
         let (folders, own) = match self.configuration {
             Configuration::None => (UserFolders::none(), true),
-            Configuration::OfUser => (UserFolders::of_user(), false),
-            Configuration::In(folder) => (UserFolders::below(&folder), true),
+            Configuration::OfUser => (UserFolders::for_user(), false),
+            Configuration::In(folder) => (UserFolders::under_root(&folder), true),
         };
         let process = std::env::vars_os().filter_map(|(name, value)| {
             let name = name.into_string().ok()?;

@@ -84,7 +84,7 @@ impl OpenEnvironment {
         closed
     }
 
-    pub(crate) fn shared(&self) -> SharedEnvironment {
+    pub(crate) fn shared_environment(&self) -> SharedEnvironment {
         self.shared.clone()
     }
 
@@ -310,7 +310,7 @@ fn parse<T: serde::de::DeserializeOwned>(frame: &[u8]) -> Result<T> {
     Frame::read(frame).map_err(misbehaved)
 }
 
-fn misbehaved(error: impl std::fmt::Display) -> Error {
+fn invalid_answer_error(error: impl std::fmt::Display) -> Error {
     let text = format!("the environment's answer is not valid: {error}");
     Error::new(ErrorKind::PluginMisbehaved, text)
 }

@@ -308,7 +308,7 @@ impl SessionBuilder {
             template.mode.get_or_insert(session.rules().lock().mode);
         }
         let state = SessionState {
-            current: Mutex::new(CurrentSession::of(&session)),
+            current: Mutex::new(CurrentSession::from_session(&session)),
             session: tokio::sync::Mutex::new(session),
             jaato,
             template: Mutex::new(template),
@@ -371,7 +371,7 @@ impl SaveTarget {
 }
 
 impl CurrentSession {
-    fn of(session: &session_loop::Session) -> Self {
+    fn from_session(session: &session_loop::Session) -> Self {
         let (id, facts) = (session.id().clone(), session.shared_facts());
         Self { id, handle: session.handle(), facts }
     }
@@ -424,7 +424,7 @@ impl Session {
         let mut session = self.state.session.lock().await;
         let options = self.state.template.lock().options(&self.state.events);
         let begun = self.state.jaato.runtime().session_from(history, options)?;
-        *self.state.current.lock() = CurrentSession::of(&begun);
+        *self.state.current.lock() = CurrentSession::from_session(&begun);
         let old = std::mem::replace(&mut *session, begun);
         // The new session has entered a shared environment by now, so that it stays open.
         self.state.jaato.runtime().close_session(old.id()).await;

@@ -1,4 +1,4 @@
-//! Turns: streamed, reported, stopped, dropped, many at once.
+//! Turns: streamed, reported, stopped, dropped, many at the same time.
 
 use std::sync::Arc;
 

@@ -15,7 +15,7 @@ use serde_json::json;
 
 use crate::support::{builder, call_add, events_of, say, script};
 
-/// Sends a prompt that leads to a call of `add`, and returns whether it was allowed and which rule
+/// Sends a prompt that leads to a call to `add`, and returns whether it was allowed and which rule
 /// decided.
 async fn decision(session: &jaato_library::Session) -> (bool, String) {
     let mut turn = session.send("What is 2 + 40?");

@@ -138,7 +138,7 @@ impl DescriptionCache {
     /// Removes and returns the entry for a file in its current state. A caller that writes the
     /// cache later must put the entry back. Copying all entries would cost a start with many
     /// plugins more than reading them.
-    pub fn take(&mut self, path: &Path, stamp: &PluginFileStamp) -> Option<DescriptionEntry> {
+    pub fn take_entry(&mut self, path: &Path, stamp: &PluginFileStamp) -> Option<DescriptionEntry> {
         let path = path.to_str()?;
         if self.entries.get(path)?.stamp != *stamp {
             return None;
@@ -147,7 +147,7 @@ impl DescriptionCache {
     }
 
     /// Stores an entry. A path that is not UTF-8 cannot be a JSON key and is not stored.
-    pub fn put(&mut self, path: &Path, entry: DescriptionEntry) {
+    pub fn store_entry(&mut self, path: &Path, entry: DescriptionEntry) {
         let Some(path) = path.to_str() else { return };
         self.is_changed = true;
         self.entries.insert(path.to_owned(), entry);
@@ -214,14 +214,17 @@ mod tests {
         let mut cache = DescriptionCache::read(path.clone(), "1");
         let mut entry = DescriptionEntry::new(stamp.clone(), manifest());
         entry.described = Some(DescribeOutcome::Failed(Error::failed("it hangs")));
-        cache.put(&plugin, entry.clone());
+        cache.store_entry(&plugin, entry.clone());
         cache.write().unwrap();
 
-        assert_eq!(DescriptionCache::read(path.clone(), "1").take(&plugin, &stamp), Some(entry));
-        assert_eq!(DescriptionCache::read(path.clone(), "2").take(&plugin, &stamp), None);
+        assert_eq!(
+            DescriptionCache::read(path.clone(), "1").take_entry(&plugin, &stamp),
+            Some(entry)
+        );
+        assert_eq!(DescriptionCache::read(path.clone(), "2").take_entry(&plugin, &stamp), None);
         fs::write(&plugin, "three").unwrap();
         let changed = PluginFileStamp::read_stamp(&plugin).unwrap();
-        assert_eq!(DescriptionCache::read(path, "1").take(&plugin, &changed), None);
+        assert_eq!(DescriptionCache::read(path, "1").take_entry(&plugin, &changed), None);
     }
 
     #[test]
@@ -234,7 +237,7 @@ mod tests {
         let stamp = PluginFileStamp::read_stamp(&plugin).unwrap();
         let entry = DescriptionEntry::new(stamp.clone(), manifest());
         let mut cache = DescriptionCache::read(path.clone(), "1");
-        cache.put(&plugin, entry.clone());
+        cache.store_entry(&plugin, entry.clone());
         cache.write().unwrap();
         assert!(cache.problem().is_none());
         let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
@@ -242,10 +245,10 @@ mod tests {
 
         fs::set_permissions(&path, fs::Permissions::from_mode(0o620)).unwrap();
         let mut cache = DescriptionCache::read(path.clone(), "1");
-        assert_eq!(cache.take(&plugin, &stamp), None);
+        assert_eq!(cache.take_entry(&plugin, &stamp), None);
         assert!(cache.problem().unwrap().to_string().contains("(mode 620)"));
         let before = fs::read(&path).unwrap();
-        cache.put(&plugin, DescriptionEntry { sha256: Some("0".into()), ..entry });
+        cache.store_entry(&plugin, DescriptionEntry { sha256: Some("0".into()), ..entry });
         cache.write().unwrap();
         assert_eq!(fs::read(&path).unwrap(), before);
     }
@@ -259,9 +262,9 @@ mod tests {
         fs::write(&plugin, "one").unwrap();
         let stamp = PluginFileStamp::read_stamp(&plugin).unwrap();
         let mut cache = DescriptionCache::read(path.clone(), "1");
-        cache.put(&plugin, DescriptionEntry::new(stamp.clone(), manifest()));
+        cache.store_entry(&plugin, DescriptionEntry::new(stamp.clone(), manifest()));
         fs::remove_file(&plugin).unwrap();
         cache.write().unwrap();
-        assert_eq!(DescriptionCache::read(path, "1").take(&plugin, &stamp), None);
+        assert_eq!(DescriptionCache::read(path, "1").take_entry(&plugin, &stamp), None);
     }
 }

@@ -26,8 +26,8 @@ impl Executor {
     /// Runs an empty future on the executor and waits for it, to measure the cost of a hop. For
     /// benchmarks.
     #[doc(hidden)]
-    pub async fn hop(&self) {
-        self.0.hop().await;
+    pub async fn run_empty_future(&self) {
+        self.0.run_empty_future().await;
     }
 
     /// Returns how many objects held by contexts are alive. For leak tests.

@@ -73,8 +73,8 @@ impl Instance {
     }
 
     /// Returns why every further call fails if the worker is gone, or `None` while it runs.
-    pub fn ended(&self) -> Option<Error> {
-        self.worker()?.ended()
+    pub fn end_error(&self) -> Option<Error> {
+        self.worker()?.end_error()
     }
 
     /// Returns the number of calls in flight, including cancelled calls that the plugin has not

@@ -1,4 +1,4 @@
-//! Reports which plugin was running when it ends the process by a crash or a call of `exit`.
+//! Reports which plugin was running when it ends the process by a crash or a call to `exit`.
 //!
 //! For programs that are only hosts. It changes how the process ends in one way: a plugin that
 //! calls `exit` ends it with [`EXIT_CODE`], never with a code that means success. After a crash the
@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicI32, Ordering::SeqCst};
 
 use libc::{SIGABRT, SIGBUS, SIGFPE, SIGILL, SIGSEGV, siginfo_t};
 
-use jaato_plugin_engine::{Culprit, culprit};
+use jaato_plugin_engine::{Culprit, running_plugin};
 
 /// The exit code of a process that a plugin inside it ended: the code for a broken plugin.
 pub const EXIT_CODE: c_int = 4;
@@ -120,7 +120,7 @@ extern "C" fn at_exit() {
 
 /// Writes the report, unless no plugin has run in this process.
 fn write_report(what: &CStr, place: &[u8]) {
-    let (who, name): (&[u8], &CStr) = match culprit() {
+    let (who, name): (&[u8], &CStr) = match running_plugin() {
         Culprit::Running(name) => (b" plugin `", name),
         Culprit::Perhaps(name) => (b" a thread that runs no call; called last was plugin `", name),
         Culprit::Nobody => return,

@@ -157,7 +157,7 @@ struct BoundedFile<'a> {
 }
 
 impl BoundedFile<'_> {
-    fn take(self, bytes: u64) -> Result<(), ()> {
+    fn reserve_bytes(self, bytes: u64) -> Result<(), ()> {
         let left = self.left.get().checked_sub(bytes).ok_or(())?;
         self.left.set(left);
         Ok(())
@@ -170,14 +170,14 @@ impl<'a> ReadRef<'a> for BoundedFile<'a> {
     }
 
     fn read_bytes_at(self, offset: u64, size: u64) -> Result<&'a [u8], ()> {
-        self.take(size)?;
+        self.reserve_bytes(size)?;
         self.cache.read_bytes_at(offset, size)
     }
 
     fn read_bytes_at_until(self, range: Range<u64>, delimiter: u8) -> Result<&'a [u8], ()> {
         let end = range.end.min(range.start.saturating_add(NAME_BYTES_MAX));
         let name = self.cache.read_bytes_at_until(range.start..end, delimiter)?;
-        self.take(name.len() as u64)?;
+        self.reserve_bytes(name.len() as u64)?;
         Ok(name)
     }
 }

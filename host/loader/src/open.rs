@@ -8,7 +8,7 @@ use abi_stable::sabi_types::VersionNumber;
 use abi_stable::std_types::{RResult, RVec};
 use jaato_plugin_api::abi::{FactoryBox, LogBox, PluginModuleRef};
 use jaato_plugin_api::{EXPORT_NAME, EXPORT_NAME_C1, c1};
-use jaato_plugin_engine::{Culprit, culprit, run_plugin_code};
+use jaato_plugin_engine::{Culprit, run_plugin_code, running_plugin};
 use jaato_types::{Description, Error, ErrorKind, Frame, Manifest, ManifestError};
 use parking_lot::Mutex;
 
@@ -145,7 +145,7 @@ fn with_panic_hook_of_program<T>(get_factory: impl FnOnce() -> T) -> T {
     let of_program = std::panic::take_hook();
     let made = get_factory();
     let of_plugins = std::panic::take_hook();
-    std::panic::set_hook(Box::new(move |info| match culprit() {
+    std::panic::set_hook(Box::new(move |info| match running_plugin() {
         Culprit::Running(_) => of_plugins(info),
         Culprit::Perhaps(_) | Culprit::Nobody => of_program(info),
     }));
@@ -196,7 +196,7 @@ fn plugin_root(header: &'static LibHeader) -> Result<PluginModuleRef, LoadProble
 
 unsafe fn open_library(path: &Path) -> Result<libloading::Library, libloading::Error> {
     use libloading::os::unix::{Library, RTLD_LOCAL, RTLD_NOW};
-    // SAFETY: as the caller says.
+    // SAFETY: the caller guarantees it.
     unsafe { Library::open(Some(path), RTLD_NOW | RTLD_LOCAL) }.map(Into::into)
 }
 

@@ -11,4 +11,4 @@ mod compatibility;
 mod moon;
 mod open;
 mod support;
-mod unusual;
+mod unusual_plugins;

@@ -126,7 +126,7 @@ impl Log {
     }
 
     /// Writes one line. `source` is a plugin's name or `host`.
-    pub fn line(&self, level: u8, source: &str, text: &str) {
+    pub fn write_line(&self, level: u8, source: &str, text: &str) {
         let Some(path) = &self.0.path else { return };
         let text = make_log_text_visible(text);
         let mut state = self.0.state.lock();
@@ -154,7 +154,7 @@ fn format_log_line(level: u8, source: &str, text: &str) -> String {
     let level = LEVELS.get(usize::from(level)).unwrap_or(&LEVELS[0]);
     let seconds =
         std::time::SystemTime::UNIX_EPOCH.elapsed().map_or(0.0, |time| time.as_secs_f64());
-    format!("{seconds:.3} {level} {}: {text}\n", visible::name(source))
+    format!("{seconds:.3} {level} {}: {text}\n", visible::visible_name(source))
 }
 
 fn open_log_file(path: &Path) -> Option<File> {
@@ -171,7 +171,7 @@ fn make_log_text_visible(text: &str) -> String {
         end -= 1;
     }
     // A log may be read at a terminal.
-    visible::name(&text[..end].replace(['\n', '\r'], " ⏎ ")).into_owned()
+    visible::visible_name(&text[..end].replace(['\n', '\r'], " ⏎ ")).into_owned()
 }
 
 #[cfg(test)]
@@ -182,7 +182,7 @@ mod tests {
     fn log_contains_no_terminal_control_characters() {
         let folder = tempfile::tempdir().unwrap();
         let log = Log::in_folder(Some(folder.path()));
-        log.line(1, "tool-x\u{202e}", "a\u{1b}]0;owned\u{7}\nb\u{9b}31m\u{200b}");
+        log.write_line(1, "tool-x\u{202e}", "a\u{1b}]0;owned\u{7}\nb\u{9b}31m\u{200b}");
         let logged = std::fs::read_to_string(folder.path().join("jaato.log")).unwrap();
         let (_, line) = logged.split_once(' ').unwrap();
         let shown = "a<U+001B>]0;owned<U+0007> ⏎ b<U+009B>31m<U+200B>";
@@ -194,8 +194,8 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let log = Log::in_folder(Some(folder.path()));
         let line = "x".repeat(LINE_BYTES_MAX);
-        (0..4096).for_each(|_| log.line(3, "flood", &line));
-        log.line(3, "other", "is heard");
+        (0..4096).for_each(|_| log.write_line(3, "flood", &line));
+        log.write_line(3, "other", "is heard");
         let text = std::fs::read_to_string(log.path().unwrap()).unwrap();
         assert!(text.len() as u64 <= SOURCE_BYTES_MAX + 4096, "{}", text.len());
         assert_eq!(text.matches("`flood` has written 524288 bytes within 60 s").count(), 1);
@@ -218,10 +218,10 @@ mod tests {
         let (log, beside) =
             (Log::in_folder(Some(folder.path())), Log::in_folder(Some(folder.path())));
         let line = "x".repeat(LINE_BYTES_MAX);
-        log.line(3, "host", "the first line");
+        log.write_line(3, "host", "the first line");
         for number in 0..2_000 {
-            log.line(3, &format!("source {}", number % 40), &line);
-            beside.line(3, &format!("source {}", number % 40), &line);
+            log.write_line(3, &format!("source {}", number % 40), &line);
+            beside.write_line(3, &format!("source {}", number % 40), &line);
         }
         let length = |name: &str| std::fs::metadata(folder.path().join(name)).unwrap().len();
         let most = LOG_BYTES_MAX + 4 * LOOK_EVERY_BYTES;

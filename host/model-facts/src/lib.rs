@@ -86,16 +86,16 @@ pub fn edits_by_patch(model: &str) -> bool {
 pub fn vendors_of(model: &str) -> Vec<String> {
     let is_it = |facts: &ModelFacts| facts.id.split_once('/').is_some_and(|it| it.1 == model);
     let vendor = |facts: ModelFacts| facts.id.split_once('/').map(|it| it.0.to_owned());
-    all().filter(is_it).filter_map(vendor).collect()
+    all_models().filter(is_it).filter_map(vendor).collect()
 }
 
 /// Lists all facts, sorted by vendor and model.
-pub fn all() -> impl Iterator<Item = ModelFacts> {
+pub fn all_models() -> impl Iterator<Item = ModelFacts> {
     SNAPSHOT.lines().skip(1).filter_map(parse_facts)
 }
 
 /// Returns the source of the snapshot.
-pub fn source() -> SnapshotSource {
+pub fn snapshot_source() -> SnapshotSource {
     let first = SNAPSHOT.lines().next().and_then(|line| serde_json::from_str(line).ok());
     let Some(source) = first else { unreachable!("a test reads the first line") };
     source
@@ -112,7 +112,7 @@ mod tests {
     #[test]
     fn each_snapshot_line_is_parsed_and_found_by_its_model_name() {
         let lines = SNAPSHOT.lines().count() - 1;
-        let all: Vec<_> = all().collect();
+        let all: Vec<_> = all_models().collect();
         assert_eq!(all.len(), lines);
         for facts in &all {
             let (vendor, model) = facts.id.split_once('/').unwrap();
@@ -125,7 +125,7 @@ mod tests {
 
     #[test]
     fn the_snapshot_says_where_it_is_from() {
-        let source = source();
+        let source = snapshot_source();
         assert_eq!((source.source.as_str(), source.licence.as_str()), ("models.dev", "MIT"));
         assert_eq!(source.date.len(), "2026-07-02".len());
     }

@@ -8,7 +8,7 @@ use std::path::Path;
 use crate::error::{PathProblem, PlaceError};
 use crate::folder::{OTHERS, make_own_folder};
 use crate::owners::{TrustedOwners, this_user};
-use crate::walk::{WalkEnd, check_mode, check_owner, walk};
+use crate::walk::{WalkEnd, check_mode, check_owner, walk_path};
 
 /// The mode of every file of jaato.
 const PRIVATE: u32 = 0o600;
@@ -18,7 +18,7 @@ const PRIVATE: u32 = 0o600;
 /// # Errors
 /// The problem with the file, or with a folder above it.
 pub fn check_file(path: &Path, owners: &TrustedOwners) -> Result<(), PlaceError> {
-    let WalkEnd { path, metadata } = walk(path, owners)?;
+    let WalkEnd { path, metadata } = walk_path(path, owners)?;
     check_found(&path, &metadata, owners)
 }
 

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use crate::error::{PathProblem, PlaceError};
 use crate::owners::{TrustedOwners, this_user};
-use crate::walk::{check_mode, walk};
+use crate::walk::{check_mode, walk_path};
 
 /// The mode of every folder of jaato.
 const PRIVATE: u32 = 0o700;
@@ -23,7 +23,7 @@ pub(crate) const OTHERS: u32 = 0o077;
 pub fn make_own_folder(folder: &Path) -> Result<(), PlaceError> {
     make_missing(folder)?;
     let owners = TrustedOwners::this_user_and_root();
-    let end = walk(folder, &owners)?;
+    let end = walk_path(folder, &owners)?;
     if !end.metadata.is_dir() {
         return Err(PlaceError::new(folder, PathProblem::NotAFolder));
     }
@@ -81,7 +81,7 @@ pub fn make_one(folder: &Path) -> Result<(), PlaceError> {
 /// # Errors
 /// The problem with the folder, or with a folder above it.
 pub fn check_folder(folder: &Path, owners: &TrustedOwners) -> Result<(), PlaceError> {
-    let end = walk(folder, owners)?;
+    let end = walk_path(folder, owners)?;
     if !end.metadata.is_dir() {
         return Err(PlaceError::new(folder, PathProblem::NotAFolder));
     }

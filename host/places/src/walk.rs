@@ -34,21 +34,21 @@ pub(crate) struct WalkEnd {
 
 /// Walks to a path, through links. Checks each folder and link on the way, and the owner of the
 /// file at the end, but not its mode.
-pub(crate) fn walk(path: &Path, owners: &TrustedOwners) -> Result<WalkEnd, PlaceError> {
+pub(crate) fn walk_path(path: &Path, owners: &TrustedOwners) -> Result<WalkEnd, PlaceError> {
     let absolute = std::path::absolute(path).map_err(PlaceError::from_io(path))?;
-    let mut rest = parts(&absolute);
+    let mut rest = reversed_parts(&absolute);
     let mut way = WalkPosition::at_root()?;
     let mut links = 0;
     while let Some(part) = rest.pop() {
         if part == ".." {
-            way.up();
+            way.ascend();
             continue;
         }
         way.check_folder_on_path(owners)?;
         let next = way.path.join(&part);
         let found = fs::symlink_metadata(&next).map_err(PlaceError::from_io(&next))?;
         if !found.is_symlink() {
-            way.down(next, found);
+            way.descend(next, found);
             continue;
         }
         check_owner(&next, &found, owners)?;
@@ -60,7 +60,7 @@ pub(crate) fn walk(path: &Path, owners: &TrustedOwners) -> Result<WalkEnd, Place
         if target.is_absolute() {
             way = WalkPosition::at_root()?;
         }
-        rest.extend(parts(&target));
+        rest.extend(reversed_parts(&target));
     }
     let WalkPosition { path, metadata, .. } = way;
     check_owner(&path, &metadata, owners)?;
@@ -126,7 +126,7 @@ impl WalkPosition {
         })
     }
 
-    fn down(&mut self, path: PathBuf, metadata: Metadata) {
+    fn descend(&mut self, path: PathBuf, metadata: Metadata) {
         let may_enter = self.is_open && self.metadata.mode() & OTHERS_ENTER != 0;
         let passed = std::mem::replace(&mut self.metadata, metadata);
         self.above.push((self.is_open, passed));
@@ -134,7 +134,7 @@ impl WalkPosition {
         self.is_open = may_enter;
     }
 
-    fn up(&mut self) {
+    fn ascend(&mut self) {
         if let Some((was_open, metadata)) = self.above.pop() {
             self.path.pop();
             (self.is_open, self.metadata) = (was_open, metadata);
@@ -143,7 +143,7 @@ impl WalkPosition {
 }
 
 /// Returns the parts of a path, the last one first.
-fn parts(path: &Path) -> Vec<OsString> {
+fn reversed_parts(path: &Path) -> Vec<OsString> {
     let named = path.components().rev().filter_map(|part| match part {
         Component::Normal(name) => Some(name.to_owned()),
         Component::ParentDir => Some("..".into()),

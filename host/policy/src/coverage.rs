@@ -8,7 +8,7 @@ use jaato_types::PathGlob;
 use crate::edits::protected_files;
 use crate::facts::PolicyFacts;
 use crate::matching::{match_annotations, match_arguments, matches_names};
-use crate::reach::host_glob;
+use crate::reached_targets::host_glob;
 use crate::shell::{self, NameReach, SimpleCommand};
 use crate::{
     CommandLine, CommandPattern, Glob, PluginSource, RestOfCommand, Rule, RuleConditions, RuleFile,
@@ -122,7 +122,7 @@ fn covering_rule<'a>(
     command: &SimpleCommand,
     facts: &PolicyFacts<'_>,
 ) -> Option<(&'a RuleFile, &'a Rule)> {
-    allow_rules(rules).find(|(_, rule)| covers(&rule.when, command, facts))
+    allow_rules(rules).find(|(_, rule)| pattern_covers(&rule.when, command, facts))
 }
 
 fn is_granted(rules: &Rules, command: &SimpleCommand, facts: &PolicyFacts<'_>) -> bool {
@@ -150,11 +150,11 @@ pub(crate) fn needs_trust(facts: &PolicyFacts<'_>) -> bool {
 }
 
 /// Returns true if rules for commands that only read cover the whole call.
-pub(crate) fn only_reads(rules: &Rules, facts: &PolicyFacts<'_>) -> bool {
+pub(crate) fn is_read_only_call(rules: &Rules, facts: &PolicyFacts<'_>) -> bool {
     let Some(analysis) = &facts.shell else { return false };
     let is_read = |command: &SimpleCommand| {
         let mut covering =
-            allow_rules(rules).filter(|(_, rule)| covers(&rule.when, command, facts));
+            allow_rules(rules).filter(|(_, rule)| pattern_covers(&rule.when, command, facts));
         covering.any(|(_, rule)| {
             let pattern = rule.when.command.as_ref();
             pattern.is_some_and(|pattern| pattern.rest == RestOfCommand::Reading)
@@ -165,7 +165,7 @@ pub(crate) fn only_reads(rules: &Rules, facts: &PolicyFacts<'_>) -> bool {
         && analysis.commands.iter().all(is_read)
 }
 
-pub(crate) fn covers(
+pub(crate) fn pattern_covers(
     when: &RuleConditions,
     command: &SimpleCommand,
     facts: &PolicyFacts<'_>,
@@ -213,7 +213,7 @@ fn reads_inside(command: &SimpleCommand, facts: &PolicyFacts<'_>) -> bool {
     };
     let matches_inside = |pattern: &Path| {
         resolved.knows_patterns()
-            && !expansion::goes_up(pattern)
+            && !expansion::may_leave_folder(pattern)
             && resolved.targets_matching(pattern).all(|it| is_inside(Path::new(&it.path)))
     };
     let mut folders = command.folders.iter().filter(|folder| !folder.is_empty());

@@ -61,7 +61,7 @@ fn forbidding_mode(rules: &Rules, facts: &PolicyFacts<'_>) -> Option<RuleId> {
         PolicyMode::Plan => RuleId::ModePlan,
         PolicyMode::ReadOnly => RuleId::ModeReadOnly,
     };
-    let reads = || is_proven_read_only(call) || coverage::only_reads(rules, facts);
+    let reads = || is_proven_read_only(call) || coverage::is_read_only_call(rules, facts);
     (call.caller == Caller::Model && !reads()).then_some(rule)
 }
 

@@ -37,12 +37,12 @@ pub(crate) fn may_reach(pattern: &Path, wanted: &Path) -> bool {
 /// Returns true if a pattern may lead to any folder.
 fn leads_anywhere(pattern: &Path) -> bool {
     let mut parts = pattern.components().map(|part| part.as_os_str().to_string_lossy());
-    parts.any(|part| is_pattern(&part) && part.contains("**")) || goes_up(pattern)
+    parts.any(|part| is_pattern(&part) && part.contains("**")) || may_leave_folder(pattern)
 }
 
 /// Returns true if a pattern may lead out of the folders that it names. A name that `*` matches may
 /// be a link, so `*/..` can be any folder, and in many shells `.*` matches `..`.
-pub(crate) fn goes_up(pattern: &Path) -> bool {
+pub(crate) fn may_leave_folder(pattern: &Path) -> bool {
     let is_plain = |part: &Component<'_>| !is_pattern(&part.as_os_str().to_string_lossy());
     pattern.components().skip_while(is_plain).any(|part| {
         let text = part.as_os_str().to_string_lossy();

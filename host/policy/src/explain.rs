@@ -2,7 +2,7 @@
 
 use jaato_types::touches::ToolCallTargets;
 
-use crate::coverage::{covers, covers_whole};
+use crate::coverage::{covers_whole, pattern_covers};
 use crate::decide::deciding_rule;
 use crate::facts::PolicyFacts;
 use crate::matching::{RuleMatch, match_rule};
@@ -92,7 +92,7 @@ fn allow_result(
     }
     let shell = facts.shell.iter().filter(|shell| shell.is_plain());
     let mut commands = shell.flat_map(|shell| &shell.commands);
-    let covered = commands.find(|command| covers(&rule.when, command, facts));
+    let covered = commands.find(|command| pattern_covers(&rule.when, command, facts));
     (Some(covered.is_some()), covered.map(|command| format!("`{}`", command.text())))
 }
 

@@ -165,7 +165,7 @@ impl PolicyCall<'_> {
     }
 
     /// Returns true if its command line runs a program, as far as it is understood.
-    pub fn runs(&self, program: &str) -> bool {
+    pub fn runs_program(&self, program: &str) -> bool {
         let shell = PolicyFacts::from_call(self).shell;
         shell.is_some_and(|shell| {
             shell.commands.iter().any(|command| command.program_name() == program)
@@ -221,7 +221,7 @@ impl PolicyCall<'_> {
         match name.reach {
             NameReach::Pattern => {
                 let joined = self.join_path(&name.text);
-                let known = self.resolved.filter(|_| !expansion::goes_up(&joined));
+                let known = self.resolved.filter(|_| !expansion::may_leave_folder(&joined));
                 match known.and_then(|it| it.target_of(&joined)) {
                     Some(it) if has_dots(&joined) => PathBuf::from(&it.path),
                     _ => expansion::without_dots_before(&joined),

@@ -17,7 +17,7 @@ pub fn file_limits(
     allowed_by: Option<&RuleRef>,
 ) -> FileLimits {
     let denied = match rules.deny_rules {
-        DenyRules::Hold => patterns(rules, call, RuleOutcome::Deny, |_| true),
+        DenyRules::Hold => rule_patterns(rules, call, RuleOutcome::Deny, |_| true),
         DenyRules::Ignored => Vec::new(),
     };
     let asked = match allowed_by.map(|rule| rule.id) {
@@ -25,7 +25,7 @@ pub fn file_limits(
         // The user allowed everything that such a call does, except what the machine's file asks
         // about.
         Some(RuleId::AllowOption | RuleId::YesOption | RuleId::SessionAlways) => {
-            patterns(rules, call, RuleOutcome::Ask, |layer| layer == RuleLayer::Enterprise)
+            rule_patterns(rules, call, RuleOutcome::Ask, |layer| layer == RuleLayer::Enterprise)
         }
         Some(
             RuleId::FileAllow
@@ -48,7 +48,7 @@ pub fn file_limits(
             | RuleId::FileDefaultAsk
             | RuleId::UnprovenPromise
             | RuleId::Silence,
-        ) => patterns(rules, call, RuleOutcome::Ask, |_| true),
+        ) => rule_patterns(rules, call, RuleOutcome::Ask, |_| true),
     };
     let is_narrow = allowed_by.is_some_and(|rule| {
         rule.id == RuleId::ModeAcceptEdits || rule.layer == RuleLayer::Workspace
@@ -81,7 +81,7 @@ pub fn folder_of_pattern(pattern: &str) -> &str {
 
 /// Returns the paths of the rules with this outcome that may apply to the call, whatever it
 /// touches.
-fn patterns(
+fn rule_patterns(
     rules: &Rules,
     call: &PolicyCall<'_>,
     outcome: RuleOutcome,

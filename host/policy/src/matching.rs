@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use jaato_types::PathGlob;
 
 use crate::facts::PolicyFacts;
-use crate::reach::{match_host, match_path, match_unclear};
+use crate::reached_targets::{match_host, match_path, match_unclear};
 use crate::shell::{self, DoubtCause, ShellWordKind, SimpleCommand};
 use crate::{
     AnnotationKind, CommandPattern, Glob, JsonDigest, PluginSource, PolicyCall, Rule,
@@ -58,7 +58,7 @@ impl RuleMatch {
     }
 
     /// Returns a match if at least one matches.
-    pub(crate) fn or(self, other: impl FnOnce() -> Self) -> Self {
+    pub(crate) fn or_match(self, other: impl FnOnce() -> Self) -> Self {
         match self {
             Self::Yes(about) => Self::Yes(about),
             Self::No => other(),
@@ -158,14 +158,14 @@ fn match_command(wanted: &CommandPattern, facts: &PolicyFacts<'_>) -> RuleMatch 
     let of_line = facts.shell.as_ref().map_or(RuleMatch::No, |analysis| {
         let commands = facts.distinct.iter().map(|&at| &analysis.commands[at]);
         let found = commands.fold(RuleMatch::No, |so_far, command| {
-            so_far.or(|| match_simple_command(wanted, command))
+            so_far.or_match(|| match_simple_command(wanted, command))
         });
-        found.or(|| match analysis.hidden_program_doubt() {
+        found.or_match(|| match analysis.hidden_program_doubt() {
             Some(doubt) => RuleMatch::Perhaps(doubt.what.clone()),
             None => RuleMatch::No,
         })
     });
-    of_line.or(|| {
+    of_line.or_match(|| {
         let mut commands = facts.undeclared_lines().iter().flat_map(|line| &line.commands);
         let found = commands.find(|command| match_simple_command(wanted, command).is_possible());
         let about = found.map(describe_undeclared);
@@ -188,7 +188,7 @@ pub(crate) fn match_unread(facts: &PolicyFacts<'_>) -> RuleMatch {
 /// As [`match_unread`], also for an undeclared text that is longer, or nested deeper, than the
 /// command lines that jaato reads.
 pub(crate) fn match_unread_lines(facts: &PolicyFacts<'_>) -> RuleMatch {
-    match_unread(facts).or(|| {
+    match_unread(facts).or_match(|| {
         let mut lines = facts.undeclared_lines().iter();
         match lines.any(|line| line.has(DoubtCause::Bound)) {
             true => RuleMatch::Perhaps("it has a longer text than jaato reads".to_owned()),

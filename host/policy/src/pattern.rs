@@ -88,7 +88,7 @@ impl CallPattern {
     }
 
     /// Returns true if it covers a call.
-    pub(crate) fn covers(&self, facts: &PolicyFacts<'_>) -> bool {
+    pub(crate) fn covers_call(&self, facts: &PolicyFacts<'_>) -> bool {
         match self {
             Self::Exact { digest, .. } => *digest == JsonDigest::from_json(facts.call.arguments),
             Self::Command { .. } => facts.shell.as_ref().is_some_and(|analysis| {
@@ -179,7 +179,7 @@ fn terminal_of<'a>(call: &PolicyCall<'a>) -> Option<&'a str> {
 ///
 /// Commands of a pipeline that rules in files allow need no answer, so the pattern covers the
 /// others.
-pub fn proposals(rules: &Rules, call: &PolicyCall<'_>) -> Vec<CallPattern> {
+pub fn propose_patterns(rules: &Rules, call: &PolicyCall<'_>) -> Vec<CallPattern> {
     let facts = PolicyFacts::from_call(call);
     let mut proposals = vec![CallPattern::exact_facts(&facts)];
     // Only its author knows the meaning of a foreign tool's arguments, so only the whole tool can
@@ -204,7 +204,7 @@ pub fn proposals(rules: &Rules, call: &PolicyCall<'_>) -> Vec<CallPattern> {
         ([], [host]) => proposals.push(CallPattern::Host(host.clone())),
         _ => {}
     }
-    proposals.into_iter().filter(|pattern| pattern.covers(&facts)).collect()
+    proposals.into_iter().filter(|pattern| pattern.covers_call(&facts)).collect()
 }
 
 /// Returns the pattern for the first command of a plain line that no rule in a file allows, if it

@@ -76,7 +76,7 @@ impl RuleRef {
     }
 
     /// Returns its place, as `FILE:LINE`.
-    pub fn place(&self) -> Option<String> {
+    pub fn file_and_line(&self) -> Option<String> {
         self.written.as_ref().map(|written| format!("{}:{}", written.file, written.line))
     }
 }

@@ -65,7 +65,7 @@ impl AllowedTool {
 
     /// Returns true if it allows a tool. The name alone allows only tools that jaato ships or
     /// passes on, because another plugin could take the name.
-    pub fn covers(&self, tool: &ToolName, plugin: &PluginName, source: PluginSource) -> bool {
+    pub fn allows_tool(&self, tool: &ToolName, plugin: &PluginName, source: PluginSource) -> bool {
         let is_this_plugin = match (&self.plugin, source) {
             (Some(named), _) => named == plugin,
             // The name of a tool that is passed on contains the server's.
@@ -158,18 +158,20 @@ impl SessionRule {
         Self { decision, ..self }
     }
 
-    fn covers(&self, facts: &PolicyFacts<'_>) -> bool {
-        self.is_about(facts.call) && self.pattern.covers(facts)
+    fn covers_call(&self, facts: &PolicyFacts<'_>) -> bool {
+        self.is_about(facts.call) && self.pattern.covers_call(facts)
     }
 
     /// Returns true if it allows a call, whose tool must have the same definition as when the user
     /// answered.
     fn allows(&self, facts: &PolicyFacts<'_>) -> bool {
-        self.decision.can_run() && self.definition == facts.call.definition && self.covers(facts)
+        self.decision.can_run()
+            && self.definition == facts.call.definition
+            && self.covers_call(facts)
     }
 
     /// Returns the place in which the user answered.
-    pub fn place(&self) -> &AnswerPlace {
+    pub fn answer_place(&self) -> &AnswerPlace {
         &self.place
     }
 
@@ -229,7 +231,7 @@ impl Rules {
     }
 
     pub(crate) fn is_allowed(&self, call: &PolicyCall<'_>) -> bool {
-        self.allowed.iter().any(|allowed| allowed.covers(call.tool, call.plugin, call.source))
+        self.allowed.iter().any(|allowed| allowed.allows_tool(call.tool, call.plugin, call.source))
     }
 
     /// Returns true if the user has allowed calls like this one.
@@ -249,7 +251,7 @@ impl Rules {
 
     /// Returns true if the user has denied calls like this one.
     pub(crate) fn is_refused(&self, facts: &PolicyFacts<'_>) -> bool {
-        self.session.iter().any(|rule| !rule.decision.can_run() && rule.covers(facts))
+        self.session.iter().any(|rule| !rule.decision.can_run() && rule.covers_call(facts))
     }
 
     /// Returns true if the user allowed exactly this call, and therefore saw all of it.
@@ -264,7 +266,7 @@ pub fn changes_since_allowed(rules: &Rules, call: &PolicyCall<'_>) -> Vec<&'stat
     let Some(now) = call.definition else { return Vec::new() };
     let facts = PolicyFacts::from_call(call);
     let answers =
-        rules.session.iter().filter(|rule| rule.decision.can_run() && rule.covers(&facts));
+        rules.session.iter().filter(|rule| rule.decision.can_run() && rule.covers_call(&facts));
     let kept = rules.files.iter().flat_map(|file| &file.rules).filter_map(|rule| {
         let before = rule.when.definition.filter(|_| rule.outcome == RuleOutcome::Allow)?;
         let when = RuleConditions { definition: Some(now), ..rule.when.clone() };

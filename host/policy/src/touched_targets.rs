@@ -161,18 +161,18 @@ fn reach_of(root: &str, pattern: &str) -> Vec<String> {
 
 /// Returns the words of a text that may be hosts, normalized.
 pub(crate) fn possible_hosts(text: &str) -> impl Iterator<Item = String> {
-    words(text).filter_map(declared_host)
+    split_words(text).filter_map(declared_host)
 }
 
 /// Returns true if an undeclared text is, or contains, a host that programs may parse differently.
 pub(crate) fn may_be_ambiguous_host(text: &str) -> bool {
     let is_host = |text: &str| text.contains(['.', '%', '\u{3002}', '\u{ff0e}', '\u{ff61}']);
     let is_word = !text.trim().contains(char::is_whitespace) && is_host(text);
-    let mut urls = words(text).filter(|word| host_of(word).is_some());
+    let mut urls = split_words(text).filter(|word| host_of(word).is_some());
     is_word && is_ambiguous(text) || urls.any(is_ambiguous)
 }
 
-fn words(text: &str) -> impl Iterator<Item = &str> {
+fn split_words(text: &str) -> impl Iterator<Item = &str> {
     let is_between = |sign: char| sign.is_whitespace() || "\"'`<>()[]{},;|=&\\".contains(sign);
     text.split(is_between)
 }

@@ -3,7 +3,7 @@
 use expect_test::{Expect, expect};
 use jaato_policy::{
     AllowedTool, CallPattern, Caller, CallingAgent, Decision, PluginSource, PolicyCall, Rules,
-    SessionRule, WorkspaceTrust, decide, proposals,
+    SessionRule, WorkspaceTrust, decide, propose_patterns,
 };
 use jaato_types::permission_prompt::PermissionDecision;
 use jaato_types::{Annotations, PluginName, ToolName};
@@ -80,7 +80,7 @@ fn answer(call: &str, decision: PermissionDecision) -> SessionRule {
     let scene = Scene::parse(call);
     let call = scene.call();
     let pattern = match (decision.can_run(), call.source) {
-        (true, PluginSource::Shipped) => proposals(&Rules::default(), &call).pop().unwrap(),
+        (true, PluginSource::Shipped) => propose_patterns(&Rules::default(), &call).pop().unwrap(),
         (true, PluginSource::Relayed | PluginSource::Elsewhere) => CallPattern::exact_call(&call),
         (false, _) => CallPattern::Tool,
     };

@@ -6,7 +6,7 @@ use jaato_policy::{
     AllowedTool, AnnotationKind, CallPattern, Caller, CallingAgent, CommandPattern, Decision,
     DenyRules, Glob, PathPattern, PathsResolved, PluginSource, PolicyCall, PolicyMode,
     RestOfCommand, Rule, RuleConditions, RuleFile, RuleLayer, RuleOutcome, Rules, SessionRule,
-    TypedInto, WorkspaceTrust, decide, evaluate, proposals,
+    TypedInto, WorkspaceTrust, decide, evaluate, propose_patterns,
 };
 use jaato_types::files::{FileIdentity, RESOLVE_PATHS_MAX, ResolvedPath};
 use jaato_types::permission_prompt::PermissionDecision;
@@ -161,7 +161,7 @@ pub fn user(text: &str) -> Rules {
 pub fn check(rules: &Rules, scene: &Scene, expected: &str) {
     let call = scene.call();
     let decision = decide(rules, &call);
-    let place = decision.rule.place().unwrap_or_default();
+    let place = decision.rule.file_and_line().unwrap_or_default();
     let shown = format!("{} {} {place}", decision.outcome.name(), decision.rule);
     assert_eq!(shown.trim_end(), expected, "{}", decision.explain(&call));
     assert_eq!(evaluate(rules, &call).decision, decision);
@@ -553,7 +553,7 @@ fn an_answer_for_a_turn_ends_with_it() {
 fn check_proposals(rules: &Rules, scene: &Scene, expected: &[&str]) {
     let call = scene.call();
     let shown: Vec<String> =
-        proposals(rules, &call).iter().map(|pattern| pattern.text(call.tool)).collect();
+        propose_patterns(rules, &call).iter().map(|pattern| pattern.text(call.tool)).collect();
     assert_eq!(shown, expected);
 }
 
@@ -605,7 +605,7 @@ fn a_pattern_leaves_out_the_commands_of_a_pipeline_that_rules_allow() {
     check_command_proposal(&rules, line, Some("any `python3 -m unittest`"));
     let scene = Scene::shell(line);
     check(&rules, &scene, "ask ask.silence");
-    let pattern = proposals(&rules, &scene.call()).swap_remove(1);
+    let pattern = propose_patterns(&rules, &scene.call()).swap_remove(1);
     let decision = PermissionDecision::AllowInSession;
     rules.remember(SessionRule::new(&scene.call(), decision, pattern));
     check(&rules, &scene, "allow session.always");

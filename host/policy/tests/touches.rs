@@ -1,7 +1,7 @@
 //! Rules and the declarations of tools: what counts as a path, host or command of a call.
 
 use jaato_policy::{
-    CallPattern, PluginSource, PolicyMode, Rules, SessionRule, evaluate, proposals,
+    CallPattern, PluginSource, PolicyMode, Rules, SessionRule, evaluate, propose_patterns,
 };
 use jaato_types::permission_prompt::PermissionDecision;
 use serde_json::{Value, json};
@@ -240,7 +240,7 @@ fn relayed_tool_is_allowed_only_by_its_whole_name() {
     }
     check(&user("allow tool mcp__moon__do"), &scene, "allow file.allow user.toml:1");
     assert_eq!(
-        proposals(&Rules::default(), &scene.call()),
+        propose_patterns(&Rules::default(), &scene.call()),
         [CallPattern::exact_call(&scene.call()), CallPattern::Tool]
     );
 }

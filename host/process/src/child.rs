@@ -210,7 +210,7 @@ impl KeeperConnection {
     }
 
     /// Reads one event. Returns `None` at the end.
-    pub(crate) async fn event(&self) -> Result<Option<KeeperEvent>, ProcessError> {
+    pub(crate) async fn read_event(&self) -> Result<Option<KeeperEvent>, ProcessError> {
         loop {
             if let Some(event) = self.lock_reader().take_event()? {
                 return Ok(Some(event));

@@ -78,9 +78,9 @@ pub enum ProcessError {
         /// The system's error.
         source: io::Error,
     },
-    /// The process that was started as the guardian ended at once, because its program does not
+    /// The process that was started as the guardian ended immediately, because its program does not
     /// support that role.
-    #[error("`{program} {}` exited immediately instead of becoming the guardian", words(.args))]
+    #[error("`{program} {}` exited immediately instead of becoming the guardian", join_arguments(.args))]
     NoGuardian {
         /// The guardian's program.
         program: PathBuf,
@@ -114,7 +114,7 @@ pub enum ProcessError {
     },
     /// Some descendants could not be ended in time, because we may not kill them or they are stuck
     /// in the kernel.
-    #[error("could not end these processes: `{}`", numbers(.pids))]
+    #[error("could not end these processes: `{}`", join_pids(.pids))]
     Survivors {
         /// Their process ids, at most [`LEFTOVERS_MAX`](crate::LEFTOVERS_MAX).
         pids: Vec<u32>,
@@ -176,12 +176,12 @@ impl ProcessError {
     }
 }
 
-fn words(args: &[OsString]) -> String {
+fn join_arguments(args: &[OsString]) -> String {
     let words: Vec<_> = args.iter().map(|word| word.to_string_lossy()).collect();
     words.join(" ")
 }
 
-fn numbers(pids: &[u32]) -> String {
+fn join_pids(pids: &[u32]) -> String {
     let pids: Vec<_> = pids.iter().map(u32::to_string).collect();
     pids.join(" ")
 }

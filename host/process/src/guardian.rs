@@ -24,7 +24,7 @@ use crate::child::Exit;
 use crate::connection::GuardianCommand;
 use crate::descendants::{read_until_stable, signal_all};
 use crate::keeper::{self, KeeperStart, Stdio};
-use crate::platform::{self, ChildSignals, ForkSide, children, with_descendants};
+use crate::platform::{self, ChildSignals, ForkSide, list_children, with_descendants};
 use crate::waiting::{SignalRounds, reap_children, wait_for};
 use crate::wire::{KeeperEvent, SUMMONS_BYTES, StartRefusal, Summons};
 
@@ -109,7 +109,7 @@ impl GuardianProcess {
 
     fn serve(mut self) -> io::Result<GuardianLoopEnd> {
         loop {
-            self.look_after_keepers();
+            self.reap_keepers();
             self.end_orphans();
             let timeout = self.orphans.as_ref().map(SignalRounds::due_in);
             let [from_host] = wait_for(&self.signals, [Some(self.socket.as_fd())], timeout)?;
@@ -164,7 +164,7 @@ impl GuardianProcess {
     }
 
     /// Reaps keepers that ended. A keeper that failed left its process tree here.
-    fn look_after_keepers(&mut self) {
+    fn reap_keepers(&mut self) {
         for (pid, exit) in reap_children().ended {
             if self.keepers.remove(&pid) && exit != Exit::Code(0) {
                 self.orphans = Some(SignalRounds::begin());
@@ -175,7 +175,7 @@ impl GuardianProcess {
     fn end_orphans(&mut self) {
         let Some(rounds) = self.orphans.as_mut().filter(|rounds| rounds.is_due()) else { return };
         let is_orphan = |pid: &i32| !self.keepers.contains(&Pid::from_raw(*pid));
-        let orphans = read_until_stable(children).into_iter().filter(is_orphan);
+        let orphans = read_until_stable(list_children).into_iter().filter(is_orphan);
         let tree = with_descendants(orphans.collect());
         if tree.is_empty() {
             self.orphans = None;
@@ -195,7 +195,7 @@ impl GuardianProcess {
         while reap_children().more {
             let alone = alone_until.saturating_duration_since(Instant::now());
             if alone.is_zero() && rounds.is_due() {
-                let tree = with_descendants(children());
+                let tree = with_descendants(list_children());
                 rounds.record_round(signal_all(&tree, Signal::SIGKILL));
             }
             // An error here could only cause a busy loop, never leave a process behind.

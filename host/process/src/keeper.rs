@@ -18,7 +18,7 @@ use nix::unistd::{Pid, getpgid, setsid};
 
 use crate::child::{GroupSignal, Leftover};
 use crate::descendants::{read_until_stable, signal_all};
-use crate::platform::{self, ChildSignals, children, name_if_alive, with_descendants};
+use crate::platform::{self, ChildSignals, list_children, name_if_alive, with_descendants};
 use crate::waiting::{SignalRounds, reap_children, wait_for};
 use crate::wire::{
     KeeperEvent, KeeperOrder, KeeperRequest, LEFTOVERS_MAX, LENGTH_BYTES, ORDER_BYTES,
@@ -259,7 +259,7 @@ impl KeeperProcess {
 
     /// Signals all descendants and returns the processes that it reached.
     fn signal_tree(&self, signal: SystemSignal) -> Vec<i32> {
-        let mut tree = with_descendants(children());
+        let mut tree = with_descendants(list_children());
         // Without `/proc`, no process can be found, so signal the command's group. No other group
         // can have its number while a member lives.
         if tree.is_empty() && (!self.exited || self.group_outlives_command()) {
@@ -280,7 +280,7 @@ impl KeeperProcess {
         // After the command is reaped, another process could have its number, unless one of our
         // processes is in that group.
         let is_ours = !self.exited
-            || with_descendants(children())
+            || with_descendants(list_children())
                 .into_iter()
                 .any(|pid| getpgid(Some(Pid::from_raw(pid))) == Ok(self.command));
         if is_ours {
@@ -291,14 +291,14 @@ impl KeeperProcess {
 
     /// Returns every living process of the tree except the command itself.
     fn leftovers(&self) -> Vec<Leftover> {
-        let pids = read_until_stable(|| with_descendants(children()));
+        let pids = read_until_stable(|| with_descendants(list_children()));
         let others = pids.into_iter().filter(|pid| *pid != self.command.as_raw());
         let named = others.filter_map(|pid| Some((pid as u32, name_if_alive(pid)?)));
         named.take(LEFTOVERS_MAX).map(|(pid, name)| Leftover { pid, name }).collect()
     }
 
     fn report_survivors(&mut self) {
-        let living = read_until_stable(|| with_descendants(children())).into_iter();
+        let living = read_until_stable(|| with_descendants(list_children())).into_iter();
         let living = living.filter(|pid| name_if_alive(*pid).is_some());
         let survivors = living.map(|pid| pid as u32).collect();
         self.send_event(&KeeperEvent::Ended { survivors });

@@ -4,18 +4,18 @@
 //! There, a command's process group is ended but not what left it, and the loops poll every
 //! [`POLL_MS_WITHOUT_SIGNALS`] milliseconds.
 
-#[cfg(not(target_os = "linux"))]
-mod elsewhere;
 #[cfg(target_os = "linux")]
 mod linux;
-
 #[cfg(not(target_os = "linux"))]
-pub(crate) use elsewhere::{
-    children, children_named, marked_children, name_if_alive, parent, with_descendants,
-};
+mod without_proc;
+
 #[cfg(target_os = "linux")]
 pub(crate) use linux::{
-    children, children_named, marked_children, name_if_alive, parent, with_descendants,
+    children_named, list_children, marked_children, name_if_alive, parent_pid, with_descendants,
+};
+#[cfg(not(target_os = "linux"))]
+pub(crate) use without_proc::{
+    children_named, list_children, marked_children, name_if_alive, parent_pid, with_descendants,
 };
 
 use std::io::{self, IoSlice, IoSliceMut};
@@ -50,13 +50,13 @@ const POLL_MS_WITHOUT_SIGNALS: u16 = 20;
 
 /// Returns how long a poll with this timeout may wait.
 #[cfg(target_os = "linux")]
-pub(crate) fn limited(timeout: PollTimeout) -> PollTimeout {
+pub(crate) fn limit_poll_timeout(timeout: PollTimeout) -> PollTimeout {
     timeout
 }
 
 /// Returns how long a poll may wait on a system where signals do not wake it.
 #[cfg(not(target_os = "linux"))]
-pub(crate) fn limited(timeout: PollTimeout) -> PollTimeout {
+pub(crate) fn limit_poll_timeout(timeout: PollTimeout) -> PollTimeout {
     let often = PollTimeout::from(POLL_MS_WITHOUT_SIGNALS);
     if timeout.is_none() || timeout > often { often } else { timeout }
 }
@@ -163,7 +163,7 @@ pub(crate) fn fork_guardian() -> Result<ForkSide, Errno> {
 /// Resumes a command's keeper if it was stopped. A command that has ended remains its keeper's
 /// child until the keeper has reaped it.
 pub(crate) fn continue_parent(command: u32) {
-    let keeper = parent(command as i32).filter(|pid| is_keeper(*pid));
+    let keeper = parent_pid(command as i32).filter(|pid| is_keeper(*pid));
     if let Some(keeper) = keeper {
         // If it is gone, the end of its socket shows that.
         let _ = nix::sys::signal::kill(Pid::from_raw(keeper), Signal::SIGCONT);
@@ -199,15 +199,15 @@ pub(crate) fn prepare_child(
         }
         default_signals()?;
         mark_of_session()?;
-        limit(Resource::RLIMIT_NOFILE, limits.open_files)?;
-        limit(Resource::RLIMIT_CPU, limits.cpu_seconds)?;
+        lower_limit(Resource::RLIMIT_NOFILE, limits.open_files)?;
+        lower_limit(Resource::RLIMIT_CPU, limits.cpu_seconds)?;
         if let Some(descriptor) = &descriptor3 {
             // SAFETY: this descriptor is the keeper's socket, which exec closes in the child
             // anyway.
             let third = unsafe { dup2_raw(descriptor, SOCKET_DESCRIPTOR) }?;
             std::mem::forget(third);
         }
-        limit(Resource::RLIMIT_AS, limits.memory_bytes)?;
+        lower_limit(Resource::RLIMIT_AS, limits.memory_bytes)?;
         Ok(())
     };
     // SAFETY: only system calls that are safe between fork and exec; nothing is allocated.
@@ -275,7 +275,7 @@ pub(crate) fn default_signals_of_terminals() -> io::Result<()> {
 
 /// Lowers a limit. Never raises it, because that needs privileges or would undo the host's own
 /// limit.
-fn limit(resource: Resource, wanted: Option<u64>) -> Result<(), Errno> {
+fn lower_limit(resource: Resource, wanted: Option<u64>) -> Result<(), Errno> {
     let Some(wanted) = wanted else { return Ok(()) };
     let (_, hard) = getrlimit(resource)?;
     let value = wanted.min(hard);

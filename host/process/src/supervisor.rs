@@ -113,9 +113,9 @@ impl Supervisor {
         Ok(child)
     }
 
-    /// Kills every child and its leftover processes at once, and waits until all have ended. The
-    /// guardian ends too, and a later [`Supervisor::spawn`] starts another one. Tasks that wait for
-    /// a child get [`ProcessError::GuardianLost`].
+    /// Kills every child and its leftover processes at the same time, and waits until all have
+    /// ended. The guardian ends too, and a later [`Supervisor::spawn`] starts another one. Tasks
+    /// that wait for a child get [`ProcessError::GuardianLost`].
     pub async fn end_all(&self) -> Result<(), ProcessError> {
         let Some(guardian) = self.shared.guardian().take() else { return Ok(()) };
         let pid = guardian.pid();
@@ -173,7 +173,7 @@ async fn request_command_start(
 ) -> Result<Result<u32, StartRefusal>, ProcessError> {
     // A keeper that stops reading has reported why.
     let _ = keeper.send(request).await;
-    match keeper.event().await? {
+    match keeper.read_event().await? {
         Some(KeeperEvent::Started { pid }) => Ok(Ok(pid)),
         Some(KeeperEvent::Refused(refusal)) => Ok(Err(refusal)),
         Some(KeeperEvent::Exited(_) | KeeperEvent::Leftovers(_) | KeeperEvent::Ended { .. }) => {

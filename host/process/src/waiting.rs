@@ -43,7 +43,7 @@ pub(crate) fn wait_for<const N: usize>(
 fn poll_timeout(timeout: Option<Duration>) -> PollTimeout {
     let timeout = timeout.map(|time| time.as_nanos().div_ceil(1_000_000));
     let whole = timeout.map(|ms| PollTimeout::try_from(ms).unwrap_or(PollTimeout::MAX));
-    platform::limited(whole.unwrap_or(PollTimeout::NONE))
+    platform::limit_poll_timeout(whole.unwrap_or(PollTimeout::NONE))
 }
 
 /// The result of reaping this process's children.

@@ -57,7 +57,7 @@ impl NameRefusal {
                 ("plugin", name.as_str(), self.to_string())
             }
         };
-        DescriptionOmission::of_offer(kind, name, why)
+        DescriptionOmission::for_offer(kind, name, why)
     }
 }
 

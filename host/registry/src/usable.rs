@@ -51,17 +51,17 @@ pub struct DescriptionOmission {
 
 impl DescriptionOmission {
     /// Creates the line about an offer whose name is valid.
-    pub(crate) fn of_offer(kind: &str, name: &str, why: String) -> Self {
+    pub(crate) fn for_offer(kind: &str, name: &str, why: String) -> Self {
         Self { what: format!("{kind} `{name}`"), name: Some(name.to_owned()), why }
     }
 
     /// Creates the line about an offer whose name may deceive.
-    fn of_unusable(kind: &str, name: &str, why: String) -> Self {
+    fn for_unusable_name(kind: &str, name: &str, why: String) -> Self {
         let name = escape_name(name);
         Self { what: format!("{kind} \"{name}\""), name: Some(name), why }
     }
 
-    fn of_part(what: impl Into<String>, why: String) -> Self {
+    fn for_part(what: impl Into<String>, why: String) -> Self {
         Self { what: what.into(), name: None, why }
     }
 }
@@ -97,7 +97,7 @@ pub fn keep_usable(description: &mut Description, check: SchemaCheck) -> Vec<Des
         && let Some(why) =
             why_no_name(&provider.name).or_else(|| too_long(&provider.title, LINE_BYTES_MAX))
     {
-        left_out.push(DescriptionOmission::of_unusable("provider", &provider.name, why));
+        left_out.push(DescriptionOmission::for_unusable_name("provider", &provider.name, why));
         description.provider = None;
     }
     if let Some(provider) = &mut description.provider {
@@ -107,12 +107,16 @@ pub fn keep_usable(description: &mut Description, check: SchemaCheck) -> Vec<Des
     if let Some(environment) = &description.environment
         && let Some(why) = why_no_name(&environment.name)
     {
-        left_out.push(DescriptionOmission::of_unusable("environment", &environment.name, why));
+        left_out.push(DescriptionOmission::for_unusable_name(
+            "environment",
+            &environment.name,
+            why,
+        ));
         description.environment = None;
     }
     let instructions = description.instructions.as_deref().unwrap_or_default();
     if let Some(why) = too_long(instructions, INSTRUCTIONS_BYTES_MAX) {
-        left_out.push(DescriptionOmission::of_part("its part of the prompt", why));
+        left_out.push(DescriptionOmission::for_part("its part of the prompt", why));
         description.instructions = None;
     }
     left_out
@@ -130,7 +134,7 @@ fn retain_usable<T>(
     if count > max {
         list.truncate(max);
         let why = format!("a plugin may have {max}");
-        left_out.push(DescriptionOmission::of_part(
+        left_out.push(DescriptionOmission::for_part(
             format!("each {what} from the {}th on", max + 1),
             why,
         ));
@@ -138,7 +142,7 @@ fn retain_usable<T>(
     list.retain(|item| {
         let (name, why) = judge(item);
         let is_usable = why.is_none();
-        left_out.extend(why.map(|why| DescriptionOmission::of_unusable(what, &name, why)));
+        left_out.extend(why.map(|why| DescriptionOmission::for_unusable_name(what, &name, why)));
         is_usable
     });
 }

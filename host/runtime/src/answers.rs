@@ -38,7 +38,7 @@ pub(crate) fn merge_request_options(
         options.stop = says.stop.unwrap_or_else(|| session.stop.clone()).0;
     }
     match unsupported_options_error(&options, takes) {
-        Some(name) => Err(not_honoured(&name, takes, &model.model)),
+        Some(name) => Err(unsupported_option_error(&name, takes, &model.model)),
         None => Ok(options),
     }
 }
@@ -52,7 +52,7 @@ fn unsupported_options_error(
     set.into_iter().map(|(name, _)| name).find(|name| !takes.honours(name))
 }
 
-fn not_honoured(name: &str, takes: &ModelCapabilities, model: &ModelId) -> Error {
+fn unsupported_option_error(name: &str, takes: &ModelCapabilities, model: &ModelId) -> Error {
     let provider = model.split().map_or(model.as_str(), |(provider, _)| provider);
     let text = format!("the provider `{provider}` does not accept the option `{name}`");
     let known = if takes.options.is_empty() {

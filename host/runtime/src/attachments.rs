@@ -36,7 +36,7 @@ impl Runtime {
         let cache = cache.filter(|cache| jaato_places::make_own_folder(cache).is_ok());
         let own = || own_temporary_folder(&std::env::temp_dir());
         let parent = cache.map_or_else(own, Path::to_path_buf).join("attachments");
-        let end = extension(&attachment.mime_type);
+        let end = file_extension(&attachment.mime_type);
         let name = format!("{}.{end}", id.get(..NAME_DIGITS).unwrap_or(id));
         let folder = parent.join(session.as_str());
         let kept = tokio::task::spawn_blocking(move || {
@@ -68,7 +68,7 @@ fn remove_old_folders(parent: &Path, now: SystemTime) {
 }
 
 /// Returns the file extension for a media type.
-fn extension(mime_type: &str) -> &'static str {
+fn file_extension(mime_type: &str) -> &'static str {
     let essence = mime_type.split(';').next().unwrap_or_default().trim_end();
     match essence.to_ascii_lowercase().as_str() {
         "image/png" => "png",
@@ -95,10 +95,10 @@ mod tests {
 
     #[test]
     fn attachment_extension_comes_from_a_known_media_type_only() {
-        assert_eq!(extension("image/jpeg"), "jpg");
-        assert_eq!(extension("TEXT/plain; charset=utf-8"), "txt");
-        assert_eq!(extension("application/x-sh"), "bin");
-        assert_eq!(extension("../sh"), "bin");
+        assert_eq!(file_extension("image/jpeg"), "jpg");
+        assert_eq!(file_extension("TEXT/plain; charset=utf-8"), "txt");
+        assert_eq!(file_extension("application/x-sh"), "bin");
+        assert_eq!(file_extension("../sh"), "bin");
     }
 
     #[test]

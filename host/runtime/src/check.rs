@@ -52,7 +52,7 @@ impl Runtime {
     ///
     /// # Errors
     /// If the file cannot be read, its names are not allowed, or a setting is given twice.
-    pub async fn of_one(
+    pub async fn start_for_check(
         mut setup: Setup,
         file: &Path,
         manifest: Manifest,

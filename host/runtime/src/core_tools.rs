@@ -41,7 +41,7 @@ impl EditToolStyle {
         if jaato_model_facts::edits_by_patch(model) { Self::ByPatch } else { Self::ByText }
     }
 
-    fn leaves_out(self, tool: &ToolSpec) -> bool {
+    fn excludes_tool(self, tool: &ToolSpec) -> bool {
         let has = |wanted: &str| tool.traits.iter().any(|it| it == wanted);
         match self {
             Self::AllForms => false,

@@ -18,7 +18,7 @@ use jaato_types::files::ResolvedPath;
 
 use crate::host::RuntimeHost;
 use crate::ledger::ledger_path;
-use crate::patterns::expand;
+use crate::patterns::expand_pattern;
 use crate::repository;
 
 /// The local execution environment, in which paths mean the same as for the host.
@@ -89,7 +89,7 @@ pub fn call_place(setup: &Setup) -> CallPlace {
     };
     CallPlace {
         directory: is_local.then(|| setup.workspace.working_directory().to_owned()),
-        home: home(setup).filter(|_| is_local),
+        home: home_folder(setup).filter(|_| is_local),
         workspace,
         root: Some(setup.workspace.root().to_owned()),
         own_folders: if is_local { own_folders(setup) } else { Vec::new() },
@@ -140,7 +140,7 @@ pub(crate) fn own_rule_files(setup: &Setup) -> RuleFiles {
 }
 
 fn read_rules(setup: &Setup, workspace: Option<&TrustedWorkspace>) -> RuleFiles {
-    let home = home(setup);
+    let home = home_folder(setup);
     let named = named_rules(setup);
     load_rules(&RuleSources {
         enterprise: Some(Path::new(ENTERPRISE_FOLDER)),
@@ -152,7 +152,7 @@ fn read_rules(setup: &Setup, workspace: Option<&TrustedWorkspace>) -> RuleFiles 
     })
 }
 
-fn home(setup: &Setup) -> Option<PathBuf> {
+fn home_folder(setup: &Setup) -> Option<PathBuf> {
     let home = setup.variables.get("HOME")?;
     Some(PathBuf::from(home)).filter(|home| home.is_absolute())
 }

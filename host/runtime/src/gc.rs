@@ -11,8 +11,8 @@ use jaato_session::{Cancel, DeadlineHold, Gc, GcSettings, SharedFacts};
 use jaato_types::large::LargeRequestKind;
 use jaato_types::{Error, ErrorKind, Frame, GcPlan, GcRequest, PluginKind, PluginName, SessionId};
 
-use crate::crossing;
 use crate::host::RuntimeHost;
+use crate::large_requests;
 
 /// The prefix of every gc's name. Users may omit it.
 const PREFIX: &str = "gc-";
@@ -51,7 +51,8 @@ impl PluginGc {
             ..self.host.environments.site(&self.session)
         };
         let (of, quiet): (_, DeltaCallback) = (LargeRequestKind::Plan, Arc::new(|_| {}));
-        let asked = crossing::ask(&self.host, &self.plugin, of, site, request, &quiet, &cancel);
+        let asked =
+            large_requests::ask(&self.host, &self.plugin, of, site, request, &quiet, &cancel);
         Frame::read(&asked.await?).map_err(wrong_answer(self.plugin.as_str()))
     }
 

@@ -40,9 +40,7 @@
 //! }
 //! ```
 
-mod about_models;
 mod answers;
-mod at_start;
 mod attach;
 mod attachments;
 mod awaiting;
@@ -51,7 +49,6 @@ mod check;
 mod child;
 mod commands;
 mod core_tools;
-mod crossing;
 mod environments;
 mod gate;
 mod gc;
@@ -59,11 +56,14 @@ mod hooks;
 mod host;
 mod image_shape;
 mod known_provider;
+mod large_requests;
 mod ledger;
 mod maker;
 mod media;
+mod model_queries;
 mod named_model;
 mod patterns;
+mod plugin_openings;
 mod program;
 mod prompt;
 mod provider;

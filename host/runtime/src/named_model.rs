@@ -236,10 +236,10 @@ impl RuntimeHost {
                 || vendor(name)
                     .is_some_and(|it| jaato_model_facts::find_facts(&it, model).is_some())
         };
-        let family = family(model);
+        let family = model_family(model);
         let is_of_family = |name: &&String| {
             let vendor = vendor(name);
-            let mut all = jaato_model_facts::all();
+            let mut all = jaato_model_facts::all_models();
             vendor.is_some_and(|vendor| {
                 all.any(|facts| {
                     let (of, name) = facts.id.split_once('/').unwrap_or_default();
@@ -292,7 +292,7 @@ fn model_setup(
 }
 
 /// The first word of a model's name: `gemini` of `gemini-2.5-flash`.
-fn family(model: &str) -> &str {
+fn model_family(model: &str) -> &str {
     let end = model.find(|sign: char| !sign.is_ascii_alphabetic()).unwrap_or(model.len());
     &model[..end]
 }
@@ -340,7 +340,7 @@ mod tests {
     #[test]
     fn a_family_is_the_first_word() {
         for (model, expected) in [("gemini-2.5-flash", "gemini"), ("o3", "o"), ("gpt4", "gpt")] {
-            assert_eq!(family(model), expected);
+            assert_eq!(model_family(model), expected);
         }
     }
 }

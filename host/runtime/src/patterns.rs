@@ -9,7 +9,7 @@ const ENTRIES_MAX: usize = 20_000;
 
 /// Returns every name that a pattern may match, and possibly more. Returns `None` if there are too
 /// many, or if the pattern includes folders of any depth.
-pub(crate) fn expand(pattern: &Path) -> Option<Vec<PathBuf>> {
+pub(crate) fn expand_pattern(pattern: &Path) -> Option<Vec<PathBuf>> {
     let mut names = vec![PathBuf::new()];
     let mut left = ENTRIES_MAX;
     for part in pattern.components() {
@@ -21,14 +21,14 @@ pub(crate) fn expand(pattern: &Path) -> Option<Vec<PathBuf>> {
         if text.contains("**") {
             return None;
         }
-        names = entries(&names, &text, &mut left)?;
+        names = matching_entries(&names, &text, &mut left)?;
     }
     Some(names)
 }
 
 /// Returns the entries of folders whose names a pattern may match. An unreadable folder has no
 /// entries for a shell of the same user either.
-fn entries(folders: &[PathBuf], pattern: &str, left: &mut usize) -> Option<Vec<PathBuf>> {
+fn matching_entries(folders: &[PathBuf], pattern: &str, left: &mut usize) -> Option<Vec<PathBuf>> {
     let mut found = Vec::new();
     for folder in folders {
         for entry in folder.read_dir().into_iter().flatten().flatten() {
@@ -56,7 +56,7 @@ mod tests {
             fs::write(path, "").unwrap();
         }
         let names = |pattern: &str| {
-            let mut names: Vec<String> = expand(&folder.path().join(pattern))
+            let mut names: Vec<String> = expand_pattern(&folder.path().join(pattern))
                 .unwrap()
                 .iter()
                 .map(|name| name.strip_prefix(folder.path()).unwrap().display().to_string())
@@ -69,6 +69,6 @@ mod tests {
         // Brackets match any letter.
         assert_eq!(names("[ab]/[xy]*").len(), 4);
         assert_eq!(names("none/*").len(), 0);
-        assert_eq!(expand(&folder.path().join("**/x.rs")), None);
+        assert_eq!(expand_pattern(&folder.path().join("**/x.rs")), None);
     }
 }

@@ -36,8 +36,9 @@ pub fn collect_prompt_parts(
         Some(workspace) => agents_files(setup, workspace)?,
         None => Vec::new(),
     };
-    let plugins =
-        editing_instructions(registry, tools).into_iter().chain(instructions(registry, tools));
+    let plugins = editing_instructions(registry, tools)
+        .into_iter()
+        .chain(plugin_instructions(registry, tools));
     Ok(PromptParts { user_file, agents_files, plugins: plugins.collect(), system })
 }
 
@@ -166,7 +167,7 @@ fn editing_instructions(registry: &Registry, tools: &BTreeSet<ToolName>) -> Opti
 }
 
 /// Returns the instructions of plugins that have a tool in the request.
-fn instructions(registry: &Registry, tools: &BTreeSet<ToolName>) -> Vec<PromptPart> {
+fn plugin_instructions(registry: &Registry, tools: &BTreeSet<ToolName>) -> Vec<PromptPart> {
     let is_active = |name: &jaato_types::PluginName| {
         registry.tools().any(|tool| tool.plugin == name && tools.contains(&tool.spec.name))
     };

@@ -12,9 +12,9 @@ use jaato_types::{
     SessionId,
 };
 
-use crate::about_models;
-use crate::crossing;
 use crate::host::RuntimeHost;
+use crate::large_requests;
+use crate::model_queries;
 
 /// The provider of one session.
 pub struct PluginProvider {
@@ -74,7 +74,7 @@ impl PluginProvider {
             Some(names) => in_its_own_name(request, names),
             None => Cow::Borrowed(request),
         };
-        let asked = crossing::ask(&self.host, plugin, of, site, &request, &tell, &cancel);
+        let asked = large_requests::ask(&self.host, plugin, of, site, &request, &tell, &cancel);
         let mut completion = Frame::read(&asked.await?).map_err(wrong_answer(plugin.as_str()))?;
         let clean = |text: &str| self.host.plugins.without_secrets(plugin.as_str(), text);
         clean_completion(&mut completion, clean);
@@ -130,7 +130,7 @@ impl Provider for PluginProvider {
             provider: self.configured_name(),
             ..CallSite::for_session(self.session.clone())
         };
-        about_models::ask_about_model(
+        model_queries::ask_about_model(
             Arc::clone(&self.host),
             self.plugin.clone(),
             &self.model,

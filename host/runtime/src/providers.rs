@@ -9,8 +9,8 @@ use jaato_registry::PluginStatus;
 use jaato_services::KeyInfo;
 use jaato_types::{Error, ErrorKind, ModelId, ModelInfo, PluginName};
 
-use crate::about_models;
 use crate::host::RuntimeHost;
+use crate::model_queries;
 use crate::runtime::Runtime;
 
 /// A provider as the user configured it.
@@ -93,7 +93,7 @@ impl Runtime {
             let rest = info.name.strip_prefix(name);
             rest.is_some_and(|rest| rest.starts_with(['-', '@', ':']))
         };
-        let is_listed = about_models::find(&infos, model).is_some() || infos.iter().any(adds);
+        let is_listed = model_queries::find(&infos, model).is_some() || infos.iter().any(adds);
         Ok(infos.is_empty() || is_listed)
     }
 }

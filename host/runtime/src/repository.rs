@@ -46,7 +46,7 @@ pub(crate) fn is_plain(folder: &Path) -> bool {
             Err(_) => return false,
         }
         // A bare repository, or the folder of a repository whose other files are elsewhere.
-        if exists(&folder.join("HEAD")) {
+        if path_exists(&folder.join("HEAD")) {
             return false;
         }
     }
@@ -56,7 +56,7 @@ pub(crate) fn is_plain(folder: &Path) -> bool {
 fn is_plain_repository(folder: &Path, git: &Path) -> bool {
     is_repository(git)
         && !exists(&folder.join(".gitmodules"))
-        && !NOT_PLAIN.iter().any(|name| exists(&git.join(name)))
+        && !NOT_PLAIN.iter().any(|name| path_exists(&git.join(name)))
         && read(&git.join("config"), CONFIG_BYTES_MAX)
             .is_some_and(|bytes| std::str::from_utf8(&bytes).is_ok_and(is_plain_config))
         && (!exists(&git.join("index"))
@@ -75,7 +75,7 @@ fn is_repository(git: &Path) -> bool {
     is_head && ["objects/.", "refs/."].iter().all(|name| git.join(name).is_dir())
 }
 
-fn exists(path: &Path) -> bool {
+fn path_exists(path: &Path) -> bool {
     path.symlink_metadata().is_ok()
 }
 

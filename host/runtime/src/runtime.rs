@@ -23,12 +23,12 @@ use jaato_types::{Asset, Error, ErrorKind, ModelId, ModelInfo, PluginName, Sessi
 use parking_lot::Mutex;
 use serde_json::Map;
 
-use crate::about_models;
 use crate::gate::{call_place, expand_in, is_plain_in};
 use crate::gc;
 use crate::host::RuntimeHost;
 use crate::ledger::ledger_of;
 use crate::maker::HostSessionMaker;
+use crate::model_queries;
 use crate::program::ProgramParts;
 use crate::prompt::notes_on_files;
 
@@ -337,8 +337,8 @@ impl Runtime {
         let registry = self.registry();
         let (entry, configured) = self.host.plugin_of(&registry, &provider, Some(&id))?;
         let infos = self.models_of(entry, configured, wait).await?;
-        let Some(info) = about_models::find(&infos, &id) else {
-            return Err(about_models::not_offered(&id));
+        let Some(info) = model_queries::find(&infos, &id) else {
+            return Err(model_queries::not_offered(&id));
         };
         let model = ListedModel { id, ..self.listed_model(&provider, info.clone()) };
         let may_fetch = self.setup().config.local_download && !self.setup().config.offline;
@@ -394,7 +394,7 @@ impl Runtime {
     ) -> Result<Vec<ModelInfo>, Error> {
         let plugin = entry.candidate.manifest.name.as_str();
         let site = CallSite { provider, ..CallSite::without_session() };
-        let asked = about_models::ask_for_models(&self.host, plugin, site);
+        let asked = model_queries::ask_for_models(&self.host, plugin, site);
         tokio::time::timeout(wait, asked).await.unwrap_or_else(|_| {
             let text = format!("it did not list its models within {} s", wait.as_secs());
             Err(Error::new(ErrorKind::Provider, text)

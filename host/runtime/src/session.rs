@@ -62,7 +62,7 @@ impl Runtime {
         let mut session = self.session_for_calls(SessionOptions::unattended(events))?;
         let closer = self.closer(session.id());
         session.renew_tools(cancel).await;
-        session.await_tools(&WantedTools::named(names), cancel).await;
+        session.await_tools(&WantedTools::only_named(names), cancel).await;
         let offer = self.host().plugins.plugins.offer(session.id());
         let toolbox = session.toolbox();
         let tools = toolbox.tools().map(|tool| tool.spec.clone()).collect();
@@ -73,7 +73,7 @@ impl Runtime {
 
     /// Returns a guard that closes a session if its owner's future is dropped before
     /// [`SessionCloser::close`] ends.
-    pub fn closer(&self, session: &SessionId) -> SessionCloser {
+    pub fn session_closer(&self, session: &SessionId) -> SessionCloser {
         let runtime = Some(Handle::current());
         SessionCloser { host: Arc::clone(self.host()), session: session.clone(), runtime }
     }

@@ -191,7 +191,7 @@ impl RuntimeHost {
             setup.fallbacks.push(next.answering());
         }
         setup.gc = config.gc.clone();
-        setup.caps = caps(config, &options.caps);
+        setup.caps = session_caps(config, &options.caps);
         setup.history = history;
         setup.id = Some(id.clone());
         setup.limits = self.setup.config.session.clone();
@@ -207,7 +207,7 @@ impl RuntimeHost {
         let gc_plugin = Arc::new(PluginGc::new(Arc::clone(self), id.clone()));
         let model = ready.answers.provider();
         let events = Arc::clone(&options.events);
-        let mut ports = ports(self, model, tools, id, ids, options);
+        let mut ports = session_ports(self, model, tools, id, ids, options);
         ports.gc = Some(Arc::clone(&gc_plugin) as _);
         let note = saved.as_ref().and_then(StartedSaver::note_on_ended);
         if let Some(saved) = saved {
@@ -273,7 +273,7 @@ impl RuntimeHost {
         let events = Arc::clone(&options.events);
         let tools = PluginTools::new(Arc::clone(self), id.clone(), false);
         let tools = tools.restricted_to(options.tools.take());
-        let ports = ports(self, Arc::new(NoProvider), tools, id, ids, options);
+        let ports = session_ports(self, Arc::new(NoProvider), tools, id, ids, options);
         let session = Session::start(setup, ports)
             .map_err(|error| Error::new(ErrorKind::HostBug, error.to_string()))?;
         self.register_session(&session, asker, events, None);
@@ -314,7 +314,7 @@ impl RuntimeHost {
         events: Arc<dyn EventSink>,
         child: Option<ChildSessionOrigin>,
     ) {
-        self.terminals.enter(session.id(), audience(session, asker));
+        self.terminals.enter(session.id(), session_audience(session, asker));
         let agent = child.as_ref().map(|child| child.asked.name.clone());
         let opener = child.map(|child| child.opener);
         let entered = SessionEntry { handle: session.handle(), events, opener, agent };
@@ -327,7 +327,7 @@ impl RuntimeHost {
 }
 
 /// Returns the receiver of a session's events and its asker.
-fn audience(session: &Session, asker: Arc<dyn UserAsker>) -> SessionAudience {
+fn session_audience(session: &Session, asker: Arc<dyn UserAsker>) -> SessionAudience {
     SessionAudience { emitter: session.emitter(), asker }
 }
 
@@ -336,7 +336,7 @@ pub(crate) fn new_id_source() -> Arc<dyn Ids> {
     Arc::new(RandomIds::new(clock, Arc::new(SeededRandom::from_system())))
 }
 
-fn ports(
+fn session_ports(
     host: &Arc<RuntimeHost>,
     provider: Arc<dyn jaato_session::Provider>,
     tools: PluginTools,
@@ -377,7 +377,7 @@ fn ports(
 }
 
 /// Returns the caps of a session. Its own come before the configured ones.
-fn caps(config: &Config, own: &Caps) -> Caps {
+fn session_caps(config: &Config, own: &Caps) -> Caps {
     Caps {
         cost: own.cost.or(config.caps.cost),
         tokens: own.tokens.or(config.caps.tokens),

@@ -22,9 +22,9 @@ use jaato_types::{
     ToolCall, ToolName,
 };
 
-use crate::at_start::PluginOpenings;
 use crate::core_tools::CoreBudget;
 use crate::host::RuntimeHost;
+use crate::plugin_openings::PluginOpenings;
 
 /// The tools of one session.
 pub struct PluginTools {

@@ -186,7 +186,7 @@ impl Call {
     /// # Errors
     /// `permission_denied`.
     pub fn check_grant(&self, operation: &str) -> Result<(), Error> {
-        // An instance with hooks could otherwise do for a hook what the hook may not.
+        // Otherwise a hook could use its instance to do things that the hook itself may not do.
         let acts_alone =
             self.site.access == CallAccess::Hook || (self.is_instance && self.has_hooks);
         let grant = if acts_alone { grant_without_call(operation) } else { grant_of(operation) };

@@ -43,7 +43,7 @@ struct ChildSessionHandle {
 pub struct ChildEventFollowers(Mutex<Vec<mpsc::Sender<EventEnvelope>>>);
 
 impl ChildEventFollowers {
-    fn follow(&self) -> mpsc::Receiver<EventEnvelope> {
+    fn subscribe(&self) -> mpsc::Receiver<EventEnvelope> {
         let (sender, receiver) = mpsc::channel(CHILD_EVENTS_MAX);
         self.0.lock().push(sender);
         receiver
@@ -130,8 +130,8 @@ impl ChildSessions {
     ///
     /// # Errors
     /// `not_found`.
-    pub fn follow(&self, number: u64) -> Result<mpsc::Receiver<EventEnvelope>> {
-        self.with_child(number, |child| Ok(child.followers.follow()))
+    pub fn follow_events(&self, number: u64) -> Result<mpsc::Receiver<EventEnvelope>> {
+        self.with_child(number, |child| Ok(child.followers.subscribe()))
     }
 
     /// Cancels a child's running turn.

@@ -49,7 +49,7 @@ impl HostServices {
     }
 
     /// Returns the state that the calls of all plugins share.
-    pub fn shared(&self) -> &SharedServices {
+    pub fn shared_services(&self) -> &SharedServices {
         &self.shared
     }
 
@@ -137,7 +137,7 @@ impl HostServices {
     /// counts as one that exists.
     fn has_file(&self, plugin: &PluginName, path: &str) -> bool {
         let Some((root, rest)) = path.split_once('/') else { return true };
-        let store = |of| self.shared.stores.place(plugin, of).ok().map(|it| it.folder_path());
+        let store = |of| self.shared.stores.open_store(plugin, of).ok().map(|it| it.folder_path());
         let folder = match root {
             "{home}" => self.setup.variables.get("HOME").map(PathBuf::from),
             "{store}" => store(StoreOwner::Person),
@@ -169,7 +169,8 @@ impl HostServices {
             let text = format!("plugin `{name}` cannot be used");
             return Err(Error::new(ErrorKind::PluginDisabled, text));
         };
-        let (config, credentials) = settings::of_plugin(entry, &key.1, description, &self.setup)?;
+        let (config, credentials) =
+            settings::settings_of_plugin(entry, &key.1, description, &self.setup)?;
         let (config, credentials) = (Arc::new(config), Arc::new(credentials));
         let assets = description.assets.clone().into();
         let grants = Arc::new(GrantHolder::from_entry(entry));

@@ -6,7 +6,7 @@ use jaato_config::EnvironmentVariables;
 use jaato_types::service::TerminalFacts;
 
 /// Reads terminal and variables once, at the start of the host.
-pub fn terminal(variables: &EnvironmentVariables) -> TerminalFacts {
+pub fn read_terminal_facts(variables: &EnvironmentVariables) -> TerminalFacts {
     let text = |name: &str| {
         let value = variables.get(name)?.to_str()?;
         (!value.is_empty()).then(|| value.to_owned())

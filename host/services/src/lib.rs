@@ -48,6 +48,8 @@ pub use factory::HostServices;
 pub use key_commands::KeyCommands;
 pub use secret_place::SecretStorageKind;
 pub use sessions::{OpenSessions, SessionEntry, SessionMaker, TokenCountRequest};
-pub use settings::{SettingProblem, given_entries, named_plugin, problems as problems_of_settings};
+pub use settings::{
+    SettingProblem, given_entries, list_problems as problems_of_settings, named_plugin,
+};
 pub use shared::SharedServices;
 pub use stored_keys::KeyStore;

@@ -24,7 +24,9 @@ pub fn answer(
     let asker = ObjectsCaller { tool: &objects.tool, reach };
     let answer = match operation {
         RESULT => add_result(objects, plugin.source(), &asker, request)?,
-        _ => objects.shared.with(|all| service::answer(all, &asker, operation, request))?,
+        _ => objects
+            .shared
+            .with_objects(|all| service::answer_operation(all, &asker, operation, request))?,
     };
     Ok(EngineServiceAnswer::Frame(answer))
 }

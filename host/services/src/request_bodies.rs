@@ -172,7 +172,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let blobs = BlobStore::next_to_outputs(Arc::new(OutputFolder::in_folder(folder.path())));
         let blobs = blobs.session_blobs(&SessionId::from("s1")).unwrap();
-        let mut upload = blobs.begin("a/b").unwrap();
+        let mut upload = blobs.begin_upload("a/b").unwrap();
         upload.write(bytes).unwrap();
         let id = upload.finish().unwrap().id;
         (folder, blobs, id)

@@ -130,7 +130,7 @@ fn read_at(file: &File, buffer: &mut [u8], at: u64) -> io::Result<usize> {
     Ok(filled)
 }
 
-/// Returns the length of a spelling of this byte at the beginning of a text.
+/// Returns the length of a spelling of this byte at the start of a text.
 fn spelling_length(byte: u8, text: &[u8]) -> Option<usize> {
     let is_it = |code: u32| u8::try_from(code).is_ok_and(|code| code.eq_ignore_ascii_case(&byte));
     let number = |digits: &[u8], radix| {

@@ -132,7 +132,7 @@ mod tests {
     /// Returns the two settings that a user's variables and variables file produce.
     fn settings_from_variables(variables: &[(&str, &str)], env_file: &str) -> Result<Value, Error> {
         let folder = tempfile::tempdir().unwrap();
-        let folders = UserFolders::below(folder.path());
+        let folders = UserFolders::under_root(folder.path());
         let file = folder.path().join("named.env");
         std::fs::write(&file, env_file).unwrap();
         let variables: EnvironmentVariables = variables.iter().copied().collect();

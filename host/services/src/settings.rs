@@ -27,7 +27,7 @@ pub const WORKSPACE_MAY: &str = "x-jaato-workspace";
 ///
 /// # Errors
 /// `configuration`, with the place of the invalid value.
-pub fn of_plugin(
+pub fn settings_of_plugin(
     entry: &PluginEntry,
     section: &SettingsSection,
     description: &Description,
@@ -258,7 +258,7 @@ fn given_base_url(
 }
 
 /// Lists the plugin settings from variables for display, which `jaato config show` adds to those
-/// from files. [`problems`] reports those that cannot be parsed.
+/// from files. [`list_problems`] reports those that cannot be parsed.
 pub fn given_entries(
     registry: &Registry,
     config: &Config,
@@ -275,7 +275,7 @@ pub fn given_entries(
             given
         });
         let shown = move |it: VariableSetting| {
-            ConfigEntry::of_plugin(name.as_str(), &it.key, &it.value, it.origin)
+            ConfigEntry::for_plugin(name.as_str(), &it.key, &it.value, it.origin)
         };
         given.unwrap_or_default().into_iter().map(shown)
     });
@@ -292,7 +292,7 @@ pub struct SettingProblem {
 }
 
 impl SettingProblem {
-    fn note(text: String) -> Self {
+    fn from_note(text: String) -> Self {
         Self { text, breaks_plugin: false }
     }
 
@@ -303,13 +303,13 @@ impl SettingProblem {
 
 /// Lists the problems with all plugins' settings: unknown plugin names, and values that a schema
 /// rejects.
-pub fn problems(
+pub fn list_problems(
     registry: &Registry,
     config: &Config,
     variables: &EnvironmentVariables,
 ) -> Vec<SettingProblem> {
     let slips = unknown_plugin_names(registry, config).into_iter();
-    let mut problems: Vec<SettingProblem> = slips.map(SettingProblem::note).collect();
+    let mut problems: Vec<SettingProblem> = slips.map(SettingProblem::from_note).collect();
     for name in config.provider_settings.keys() {
         let section = SettingsSection::Provider(name.as_str().into());
         match named_plugin(registry, config, name) {
@@ -324,7 +324,7 @@ pub fn problems(
             let place = first_place(settings);
             let near = near.unwrap_or_default();
             let text = format!("unknown plugin `{name}` ({place}){near}");
-            problems.push(SettingProblem::note(text));
+            problems.push(SettingProblem::from_note(text));
             continue;
         };
         let section = SettingsSection::Plugin(entry.candidate.manifest.name.clone());
@@ -370,7 +370,7 @@ fn section_problems(
     let Some((settings, told)) = allowed_settings(entry, section, description, config) else {
         return Vec::new();
     };
-    let mut told: Vec<SettingProblem> = told.into_iter().map(SettingProblem::note).collect();
+    let mut told: Vec<SettingProblem> = told.into_iter().map(SettingProblem::from_note).collect();
     let specs = &description.credentials;
     let preset = section.preset(config, description);
     let settings = Some(&settings);
@@ -468,7 +468,7 @@ mod tests {
 
     fn problems_of(config: &str, schema: Option<Value>) -> Vec<String> {
         let folder = tempfile::tempdir().unwrap();
-        let folders = UserFolders::below(folder.path());
+        let folders = UserFolders::under_root(folder.path());
         std::fs::create_dir_all(folders.config().unwrap()).unwrap();
         std::fs::write(folders.config_file().unwrap(), config).unwrap();
         let config = load(ConfigSources {
@@ -494,7 +494,7 @@ mod tests {
         let root = folder.path().display().to_string();
         let registry = Registry::build([candidate], &RegistryRules::default());
         let variables = EnvironmentVariables::default();
-        problems(&registry, &config, &variables)
+        list_problems(&registry, &config, &variables)
             .iter()
             .map(|problem| problem.text.replace(&root, ""))
             .collect()

@@ -95,7 +95,7 @@ impl SharedServices {
             outputs,
             processes,
             stores: Arc::new(PluginStores::new(&setup.folders, setup.workspace.root())),
-            terminal: facts::terminal(&setup.variables),
+            terminal: facts::read_terminal_facts(&setup.variables),
             parent_process: facts::parent_process(),
             working_directory: setup.workspace.working_directory().to_owned(),
             workspace_trust: WorkspaceTrust::from_setup(setup),

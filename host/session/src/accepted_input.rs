@@ -57,7 +57,11 @@ fn is_media_type(media_type: &str, known: &str) -> bool {
 impl ModelCapabilities {
     /// Replaces content that the model cannot look at, and blobs that are left out for the given
     /// reasons, with words. The words never vary, so that earlier requests stay the same.
-    pub(crate) fn in_words(&self, message: &mut Message, left_out: &BTreeMap<String, String>) {
+    pub(crate) fn replace_with_descriptions(
+        &self,
+        message: &mut Message,
+        left_out: &BTreeMap<String, String>,
+    ) {
         for part in &mut message.parts {
             match part {
                 Part::Data(data) => {
@@ -114,7 +118,7 @@ mod tests {
         message.parts.extend([Part::Data(image()), Part::Data(pdf()), Part::json(json!(1))]);
         message.parts.push(Part::Data(DataPart::blob("image/png", "b3")));
         let why = "it was left out: it is too large".to_owned();
-        takes.in_words(&mut message, &BTreeMap::from([("b3".to_owned(), why)]));
+        takes.replace_with_descriptions(&mut message, &BTreeMap::from([("b3".to_owned(), why)]));
         let words = "moon.pdf, application/pdf: this model cannot look at it";
         let Part::ToolResult(result) = &message.parts[0] else { panic!("{message:?}") };
         assert_eq!(result.attachments, [image()]);

@@ -257,7 +257,7 @@ impl Session {
     /// `None` for a condition that a plugin answers.
     fn evaluate_declared_condition(&self, condition: &Condition) -> Option<bool> {
         let is_empty = |tool: Option<&ToolName>| {
-            self.shared.objects.with(|objects| objects.is_empty(tool.map(ToolName::as_str)))
+            self.shared.objects.with_objects(|objects| objects.is_empty(tool.map(ToolName::as_str)))
         };
         match condition {
             Condition::ObjectsPresent => Some(!is_empty(None)),
@@ -315,7 +315,7 @@ impl Session {
     }
 
     fn revision(&self) -> u64 {
-        self.shared.objects.with(|objects| objects.revision())
+        self.shared.objects.with_objects(|objects| objects.revision())
     }
 }
 

@@ -90,7 +90,7 @@ pub(crate) async fn exchange(
     let mut attempts = 0;
     loop {
         attempts += 1;
-        let no_room_ms = pace.no_room_for(&*ports.clock);
+        let no_room_ms = pace.busy_for_ms(&*ports.clock);
         if no_room_ms >= ROOM_TOLD_MS {
             let seconds = no_room_ms.div_ceil(1_000);
             let text = format!("the provider accepts the next request in {seconds} s");
@@ -99,7 +99,8 @@ pub(crate) async fn exchange(
         if !pace.wait(limits.request_interval_ms, &*ports.clock, cancel).await {
             return RequestOutcome::Cancelled { partial: Vec::new() };
         }
-        let (result, seen) = attempt(request, (provider, ports), emitter, limits, cancel).await;
+        let (result, seen) =
+            attempt_request(request, (provider, ports), emitter, limits, cancel).await;
         let error = match result {
             AttemptOutcome::Complete(completion) => {
                 // The server itself enforces a longer wait, and it may have capacity sooner.
@@ -134,7 +135,7 @@ pub(crate) async fn exchange(
     }
 }
 
-async fn attempt(
+async fn attempt_request(
     request: &CompletionRequest,
     (provider, ports): ProviderAndPorts<'_>,
     emitter: &EventEmitter,
@@ -158,7 +159,7 @@ async fn attempt(
         },
         () = cancel.cancelled() => AttemptOutcome::Cancelled,
         () = sink.wait_for_overflow() => AttemptOutcome::Failed(too_long(limits)),
-        silence = sink.wait_for_silence(patience(limits)) => AttemptOutcome::Failed(silence_error(silence, limits)),
+        silence = sink.wait_for_silence(silence_limits(limits)) => AttemptOutcome::Failed(silence_error(silence, limits)),
     };
     // Closed before the flag is set, so that later deltas of the provider are not shown.
     let seen = sink.close();
@@ -229,7 +230,7 @@ fn explain_tools(error: Error, request: &CompletionRequest) -> Error {
     error
 }
 
-fn patience(limits: &Limits) -> SilenceLimits {
+fn silence_limits(limits: &Limits) -> SilenceLimits {
     SilenceLimits { idle_ms: limits.provider_idle_ms, keep_alive_ms: limits.provider_keep_alive_ms }
 }
 

@@ -108,7 +108,7 @@ impl Inbox {
         said.into_iter().filter_map(text).collect()
     }
 
-    pub(crate) fn take(&self) -> Vec<InboxMessage> {
+    pub(crate) fn take_messages(&self) -> Vec<InboxMessage> {
         self.lock().waiting.drain(..).collect()
     }
 

@@ -49,11 +49,11 @@ const NO_CATEGORY: (&str, &str) = ("other", "tools without a category");
 
 /// Returns the host's tools with which a model finds tools that are not in requests.
 pub fn tools_that_find() -> [ToolSpec; 2] {
-    tools().map(|tool| tool.spec)
+    introspection_tools().map(|tool| tool.spec)
 }
 
 /// Creates the two tools.
-pub(crate) fn tools() -> [KnownTool; 2] {
+pub(crate) fn introspection_tools() -> [KnownTool; 2] {
     let words: Vec<&str> = CATEGORIES.iter().chain([&NO_CATEGORY]).map(|it| it.0).collect();
     // Every request carries them, so nothing repeats what the names already say.
     let category = json!({ "type": "string", "enum": words });
@@ -148,24 +148,24 @@ pub(crate) fn is_own(tool: &KnownTool) -> bool {
 
 /// Returns the plugin that a tool comes from. Returns an empty name for the host's own tools, and
 /// for no tool.
-pub(crate) fn owner(tool: Option<&KnownTool>) -> PluginName {
+pub(crate) fn tool_owner(tool: Option<&KnownTool>) -> PluginName {
     let of_plugin = tool.filter(|tool| !is_own(tool));
     of_plugin.map(|tool| tool.plugin.clone()).unwrap_or_default()
 }
 
 /// Answers a call of one of the two tools. Pure: the session activates the tools, see
 /// [`tools_to_activate`].
-pub(crate) fn answer(toolbox: &Toolbox, call: &ToolCall) -> Result<Output> {
+pub(crate) fn answer_call(toolbox: &Toolbox, call: &ToolCall) -> Result<Output> {
     match call.name.as_str() {
         LIST_TOOLS => Ok(list_tools(toolbox, &call.arguments)),
-        GET_TOOL_SCHEMAS => Ok(schemas(toolbox, &requested_tool_names(call))),
+        GET_TOOL_SCHEMAS => Ok(list_schemas(toolbox, &requested_tool_names(call))),
         other => {
             Err(Error::new(ErrorKind::HostBug, format!("`{other}` is not a tool of the host")))
         }
     }
 }
 
-/// Lists the tools that a call of `get_tool_schemas` activates.
+/// Lists the tools that a call to `get_tool_schemas` activates.
 pub(crate) fn tools_to_activate(toolbox: &Toolbox, call: &ToolCall) -> Vec<ToolName> {
     if call.name.as_str() != GET_TOOL_SCHEMAS {
         return Vec::new();
@@ -235,7 +235,7 @@ fn list_tools(toolbox: &Toolbox, arguments: &Value) -> Output {
     let given = |key: &str| arguments.get(key).and_then(Value::as_str);
     let (category, query) = (given("category"), given("query").filter(|it| !it.trim().is_empty()));
     if category.is_none() && query.is_none() {
-        return categories(toolbox);
+        return list_categories(toolbox);
     }
     let is_verbose = arguments.get("verbose") == Some(&Value::Bool(true));
     let is_asked =
@@ -246,7 +246,7 @@ fn list_tools(toolbox: &Toolbox, arguments: &Value) -> Output {
     }
     tools.sort_by(|a, b| a.spec.name.cmp(&b.spec.name));
     if tools.is_empty() {
-        let mut content = categories(toolbox).content;
+        let mut content = list_categories(toolbox).content;
         content.insert("category".to_owned(), category.into());
         content.insert("tool_count".to_owned(), 0.into());
         content.insert("tools".to_owned(), json!([]));
@@ -304,7 +304,7 @@ fn with_missing(toolbox: &Toolbox, mut content: Value) -> Output {
     Output::json(content)
 }
 
-fn categories(toolbox: &Toolbox) -> Output {
+fn list_categories(toolbox: &Toolbox) -> Output {
     let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
     for tool in usable_tools(toolbox) {
         *counts.entry(listed_under(tool)).or_default() += 1;
@@ -326,7 +326,7 @@ fn categories(toolbox: &Toolbox) -> Output {
     with_missing(toolbox, content)
 }
 
-fn schemas(toolbox: &Toolbox, names: &[ToolName]) -> Output {
+fn list_schemas(toolbox: &Toolbox, names: &[ToolName]) -> Output {
     let (mut schemas, mut not_found, mut activated) = (Vec::new(), Vec::new(), Vec::new());
     let mut suggestions = Map::new();
     for name in names {

@@ -62,7 +62,7 @@ impl SharedObjects {
     }
 
     /// Reads or changes the objects. They are locked during `work`, so it must be short.
-    pub fn with<T>(&self, work: impl FnOnce(&mut ObjectEnvironment) -> T) -> T {
+    pub fn with_objects<T>(&self, work: impl FnOnce(&mut ObjectEnvironment) -> T) -> T {
         work(&mut self.environment())
     }
 
@@ -179,7 +179,11 @@ impl SharedObjects {
 /// Returns all of the host's own tools, for lists. Each is in requests only while there is
 /// something to find or to look at.
 pub fn own_tools() -> Vec<ToolSpec> {
-    introspection::tools().into_iter().chain([view_tool()]).map(KnownTool::into_spec).collect()
+    introspection::introspection_tools()
+        .into_iter()
+        .chain([view_tool()])
+        .map(KnownTool::into_spec)
+        .collect()
 }
 
 /// Creates the tool.

@@ -42,7 +42,7 @@ impl RequestPace {
     }
 
     /// Returns for how many milliseconds the server has no capacity for a request.
-    pub(crate) fn no_room_for(&self, clock: &dyn SessionClock) -> u64 {
+    pub(crate) fn busy_for_ms(&self, clock: &dyn SessionClock) -> u64 {
         self.0.lock().room_at.saturating_sub(clock.monotonic_ms())
     }
 

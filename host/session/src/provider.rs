@@ -147,7 +147,7 @@ impl DeltaSink {
             return false;
         }
         state.alive_at_ms = self.0.clock.monotonic_ms();
-        if says_something(&delta) {
+        if has_content(&delta) {
             state.said_at_ms = state.alive_at_ms;
         }
         state.bytes = state.bytes.saturating_add(answer_bytes(&delta));
@@ -156,7 +156,7 @@ impl DeltaSink {
             return false;
         }
         // The lock is held while the event is sent, so that emitted and remembered content agree.
-        if let Some(event) = self.take(&mut state.seen, delta) {
+        if let Some(event) = self.accept_delta(&mut state.seen, delta) {
             self.0.emitter.emit(event);
         }
         true
@@ -168,7 +168,7 @@ impl DeltaSink {
         self.lock().alive_at_ms = self.0.clock.monotonic_ms();
     }
 
-    fn take(&self, seen: &mut ReceivedDeltas, delta: Delta) -> Option<Event> {
+    fn accept_delta(&self, seen: &mut ReceivedDeltas, delta: Delta) -> Option<Event> {
         let source = || self.0.source.clone();
         match delta {
             Delta::Text { text, .. } => (!text.is_empty()).then(|| {
@@ -256,7 +256,7 @@ impl DeltaSink {
 
 /// Returns true if a delta is more than a sign of life. An empty text only means that a call
 /// continues.
-fn says_something(delta: &Delta) -> bool {
+fn has_content(delta: &Delta) -> bool {
     match delta {
         Delta::Text { .. }
         | Delta::Thought { .. }

@@ -63,7 +63,7 @@ pub struct SavedRules {
 
 impl SavedRules {
     /// Reads the rules as they are now.
-    pub fn of(rules: &SharedRules) -> Self {
+    pub fn from_rules(rules: &SharedRules) -> Self {
         let rules = rules.lock();
         Self { mode: rules.mode, answers: rules.answers_of_session().cloned().collect() }
     }
@@ -152,7 +152,7 @@ pub struct SavedRecord {
 
 impl SavedRecord {
     /// Creates a record that has these entries.
-    pub fn of(entries: Vec<Arc<HistoryEntry>>) -> Self {
+    pub fn from_entries(entries: Vec<Arc<HistoryEntry>>) -> Self {
         Self { entries }
     }
 
@@ -253,7 +253,7 @@ mod tests {
     #[test]
     fn entry_that_was_not_collected_is_cut_and_not_forgotten() {
         let (a, b, c) = (entry("a"), entry("b"), entry("c"));
-        let mut saved = SavedRecord::of(vec![a.clone(), b, c.clone()]);
+        let mut saved = SavedRecord::from_entries(vec![a.clone(), b, c.clone()]);
         let changes = saved.changes_to(&[a, c.clone()]);
         let expected =
             [RecordChange::Replace { index: 1, entry: c }, RecordChange::Cut { length: 2 }];

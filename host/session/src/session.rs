@@ -5,10 +5,10 @@
 //! replaced between two turns, and an event reports it.
 
 mod accepted_media;
-mod counted;
 mod forms;
 mod handle;
 mod interrupted;
+mod limited_count;
 mod listed;
 mod model;
 mod next_request;
@@ -109,7 +109,7 @@ pub enum InitialObjects {
 }
 
 impl InitialObjects {
-    fn shared(self, emitter: &EventEmitter) -> SharedObjects {
+    fn into_shared(self, emitter: &EventEmitter) -> SharedObjects {
         match self {
             Self::Own(environment) => SharedObjects::new(environment, emitter.clone()),
             Self::Shared(objects) => objects.for_another(),
@@ -211,7 +211,7 @@ impl Session {
         let facts = first_facts(&model, context_limit, &history, &gc, &ports);
         let emitter = EventEmitter::new(id.clone(), ports.events.clone());
         let provider = Arc::clone(&ports.provider);
-        let objects = setup.objects.shared(&emitter);
+        let objects = setup.objects.into_shared(&emitter);
         let deadline_ms_max = limits.hook_deadline_ms;
         let hooks = HookAsker::new(&ports, &emitter, &facts, &id, deadline_ms_max);
         let shared = Arc::new(SessionShared {
@@ -327,7 +327,7 @@ impl Session {
     /// Writes these objects as JSON and, if `hidden` is set, the data that the model never sees.
     /// Bytes are given as their number.
     pub fn objects_json(&self, hidden: bool) -> serde_json::Value {
-        self.shared.objects.with(|objects| {
+        self.shared.objects.with_objects(|objects| {
             let mut json = serde_json::json!({ "environment": objects.to_json() });
             if hidden {
                 json["hidden_environment"] = objects.hidden_json();
@@ -407,8 +407,8 @@ impl Session {
 
     /// Waits until everything so far is written, if the session is saved. A disk that does not
     /// answer delays it by at most a fifth of a second.
-    pub async fn written(&self) {
-        self.shared.written().await;
+    pub async fn wait_until_written(&self) {
+        self.shared.wait_until_written().await;
     }
 
     /// Gives the session a name, if it is saved.
@@ -442,10 +442,9 @@ impl Session {
             request.options = options.clone();
         }
         request.messages = self.history.messages_for(&self.model).collect();
-        request
-            .messages
-            .iter_mut()
-            .for_each(|message| self.takes.in_words(message, self.left_out.omission_notes()));
+        request.messages.iter_mut().for_each(|message| {
+            self.takes.replace_with_descriptions(message, self.left_out.omission_notes())
+        });
         if !self.paused.is_empty() {
             request.messages.push(Message::model(self.paused.clone()));
         }
@@ -481,7 +480,7 @@ impl Session {
         // A model without tools may not accept any, including this one.
         let lacks_view = tools.active().next().is_some() && !tools.has_view();
         drop(tools);
-        if lacks_view && self.shared.objects.with(|objects| !objects.is_empty(None)) {
+        if lacks_view && self.shared.objects.with_objects(|objects| !objects.is_empty(None)) {
             self.shared.change_tools(Toolbox::add_view);
             self.send_tools();
         }

@@ -111,7 +111,7 @@ impl SessionShared {
         });
         let missing = named.filter(|name| toolbox.tools.iter().all(|it| it.spec.name != *name));
         let names: Vec<String> = missing.map(|name| name.to_string()).collect();
-        (!names.is_empty()).then(|| WantedTools::named(names))
+        (!names.is_empty()).then(|| WantedTools::only_named(names))
     }
 }
 
@@ -125,7 +125,7 @@ impl Toolbox {
         let finds_tools = own.iter().any(|tool| tool.spec.name.as_str() == LIST_TOOLS);
         tools.extend(own);
         if !finds_tools && tools.iter().any(|tool| tool.state == ToolState::Inactive) {
-            tools.extend(introspection::tools().map(Arc::new));
+            tools.extend(introspection::introspection_tools().map(Arc::new));
         }
         self.gone.extend(self.tools.iter().map(|tool| tool.spec.name.clone()));
         self.gone.retain(|name| tools.iter().all(|tool| tool.spec.name != *name));

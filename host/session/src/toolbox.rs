@@ -61,7 +61,7 @@ impl Toolbox {
     /// If some of them are not in requests, the host's own tools that find them come last.
     pub fn new(mut tools: Vec<KnownTool>) -> Self {
         if tools.iter().any(|tool| tool.state == ToolState::Inactive) {
-            tools.extend(introspection::tools());
+            tools.extend(introspection::introspection_tools());
         }
         let active = (0..tools.len()).filter(|&index| tools[index].state == ToolState::Active);
         let active = active.collect();
@@ -198,7 +198,7 @@ impl Toolbox {
     }
 
     /// Fits a call's arguments to a tool's schema, as far as their meaning is clear.
-    pub(crate) fn fit(&self, tool: &KnownTool, mut call: ToolCall) -> ToolCall {
+    pub(crate) fn fit_arguments(&self, tool: &KnownTool, mut call: ToolCall) -> ToolCall {
         call.arguments = fit_arguments(&accepted_spec(tool), call.arguments);
         call
     }

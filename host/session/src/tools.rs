@@ -100,7 +100,7 @@ impl WantedTools {
     }
 
     /// Waits for tools of these names, as long as their plugins say.
-    pub fn named(names: Vec<String>) -> Self {
+    pub fn only_named(names: Vec<String>) -> Self {
         Self { names }
     }
 }

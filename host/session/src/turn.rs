@@ -139,7 +139,7 @@ impl Session {
         let TurnStart { prompt, woken_by, additions } = begun;
         self.shared.emitter.emit(Event::TurnStarted { prompt, woken_by });
         for addition in additions.iter().filter(|_| taken.is_ok()) {
-            self.shared.emitter.emit(addition.event());
+            self.shared.emitter.emit(addition.to_event());
         }
         self.renew_tools(cancel).await;
         self.conditions.begin_turn();
@@ -150,7 +150,7 @@ impl Session {
             Ok(()) => self.steps(&mut progress, cancel).await,
             Err(error) => Err(error),
         };
-        let TurnEnd { outcome, text, error } = end.unwrap_or_else(TurnEnd::failed);
+        let TurnEnd { outcome, text, error } = end.unwrap_or_else(TurnEnd::from_error);
         self.end_answers_of_turn();
         self.make_room_after_turn(cancel).await;
         self.shared.facts.update(|facts| facts.turns = self.history.turn_count());
@@ -193,7 +193,7 @@ impl Session {
         // Outcomes from a prompt that was never sent go with this one.
         let unsent = self.history.unsent_values().filter(|part| !is_addition(part));
         let mut parts: Vec<Part> = unsent.cloned().collect();
-        let mut messages = self.shared.inbox.take();
+        let mut messages = self.shared.inbox.take_messages();
         let said_after = messages.split_off(said_before.min(messages.len()));
         parts.extend(self.messages_and_news(messages));
         parts.extend(additions.iter().map(HookPromptAddition::part));
@@ -258,7 +258,7 @@ impl Session {
     /// Runs one request and handles its answer.
     async fn run_step(&mut self, progress: &mut TurnProgress, cancel: &Cancel) -> Result<StepFlow> {
         let step = progress.steps;
-        if let Some(end) = self.look_at_caps(cancel).await? {
+        if let Some(end) = self.check_caps(cancel).await? {
             progress.steps -= 1;
             return Ok(StepFlow::Break(end));
         }
@@ -267,14 +267,14 @@ impl Session {
         }
         let without_user = self.before_request(cancel).await.map_err(host_bug)?;
         self.tell_record();
-        self.written().await;
+        self.wait_until_written().await;
         progress.without_user = progress.without_user.take().or(without_user);
         self.ask_before_request(cancel).await.map_err(host_bug)?;
         self.shared.emitter.emit(Event::StepStarted { step });
         let mut came = self.exchange_with_room(step, cancel).await;
         while self.fall_back(&came) {
             // The cost of the next request may be unknown.
-            if let Some(end) = self.look_at_caps(cancel).await? {
+            if let Some(end) = self.check_caps(cancel).await? {
                 let finish_reason = FinishReason::Error;
                 self.shared.emitter.emit(Event::StepFinished { step, finish_reason });
                 return Ok(StepFlow::Break(end));
@@ -312,7 +312,7 @@ impl Session {
     }
 
     /// Ends the turn if a cap is reached, or cannot be enforced.
-    async fn look_at_caps(&mut self, cancel: &Cancel) -> Result<Option<TurnEnd>> {
+    async fn check_caps(&mut self, cancel: &Cancel) -> Result<Option<TurnEnd>> {
         let reached = self.shared.spent.lock().cap_error(&self.shared.caps);
         if let Some(error) = reached {
             let paused = completion::without_calls(std::mem::take(&mut self.paused));
@@ -508,7 +508,7 @@ impl Session {
     /// Takes the news for the model's next request: outcomes of tasks, answers of commands, objects
     /// that it has not seen, then the user's messages.
     fn take_news(&self) -> Vec<Part> {
-        self.messages_and_news(self.shared.inbox.take())
+        self.messages_and_news(self.shared.inbox.take_messages())
     }
 
     fn messages_and_news(&self, messages: Vec<InboxMessage>) -> Vec<Part> {
@@ -716,7 +716,7 @@ impl TurnEnd {
         Self { outcome: Outcome::Limit, text, error: Some(error) }
     }
 
-    fn failed(error: Error) -> Self {
+    fn from_error(error: Error) -> Self {
         Self { outcome: Outcome::Failed, text: String::new(), error: Some(error) }
     }
 

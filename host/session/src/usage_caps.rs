@@ -52,7 +52,7 @@ impl SessionUsage {
         let is_reached = |used: u64, cap: Option<u64>| cap.filter(|cap| used >= *cap);
         let cost = caps.cost.map(Dollars::micros);
         let (what, option, key) = if is_reached(self.cost_micro_usd, cost).is_some() {
-            let (used, cap) = (Dollars::of_micros(self.cost_micro_usd), caps.cost?);
+            let (used, cap) = (Dollars::from_micros(self.cost_micro_usd), caps.cost?);
             (format!("it has cost {used} of {cap} US dollars"), "--max-cost", "cost")
         } else if let Some(cap) = is_reached(self.tokens, caps.tokens) {
             (format!("it has used {} of {cap} tokens", self.tokens), "--max-tokens", "tokens")

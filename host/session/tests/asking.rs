@@ -27,13 +27,13 @@ fn stage() -> TestStage {
     ])
 }
 
-/// Runs a turn whose first answer makes these calls of `write`. Returns their results.
+/// Runs a turn whose first answer makes these calls to `write`. Returns their results.
 async fn play_calls(stage: &TestStage, session: &mut Session, calls: &[Value]) -> Vec<Value> {
     let beat = |(id, arguments): (usize, &Value)| {
         ScriptedProviderAction::call(&id.to_string(), "write", arguments.clone())
     };
-    stage.provider.then(calls.iter().enumerate().map(beat));
-    stage.provider.then([ScriptedProviderAction::text("done")]);
+    stage.provider.add_answer(calls.iter().enumerate().map(beat));
+    stage.provider.add_answer([ScriptedProviderAction::text("done")]);
     session.turn("x", &Cancel::new()).await;
     let message = session.history().messages().rev().nth(1).unwrap();
     message.tool_results().map(|result| Value::Object(result.content.clone())).collect()
@@ -93,8 +93,8 @@ async fn permission_answer_applies_to_its_scope_and_chosen_pattern() {
     let (a, b) = (json!({ "path": "/x/a" }), json!({ "path": "/x/b" }));
     stage.person.answers([like(Is::AllowInTurn, 0), yes(), yes()]);
     // For the turn, and exactly this call. The other call is still asked about.
-    stage.provider.then([ScriptedProviderAction::call("0", "write", a.clone())]);
-    stage.provider.then([ScriptedProviderAction::call("1", "write", a.clone())]);
+    stage.provider.add_answer([ScriptedProviderAction::call("0", "write", a.clone())]);
+    stage.provider.add_answer([ScriptedProviderAction::call("1", "write", a.clone())]);
     play_calls(&stage, &mut session, &[a.clone(), b.clone()]).await;
     assert_eq!(stage.person.questions().len(), 2);
     // The turn is over.

@@ -36,8 +36,8 @@ async fn play_on(
     let beats = beats.map(|(id, (name, arguments))| {
         ScriptedProviderAction::call(&id.to_string(), name, arguments)
     });
-    stage.provider.then(beats);
-    stage.provider.then([ScriptedProviderAction::text("done")]);
+    stage.provider.add_answer(beats);
+    stage.provider.add_answer([ScriptedProviderAction::text("done")]);
     let report = session.turn("x", &Cancel::new()).await;
     let message = session.history().messages().rev().nth(1).unwrap();
     (message.tool_results().cloned().collect(), report)
@@ -70,7 +70,7 @@ async fn check_arguments(arguments: Value, expected: Expect) {
     let (results, report) =
         play_calls(&stage, TestStage::setup(), vec![("weather", arguments)]).await;
     assert_eq!(report.outcome, Outcome::Done);
-    assert_eq!(stage.tools.seats().is_empty(), results[0].is_error);
+    assert_eq!(stage.tools.recorded_calls().is_empty(), results[0].is_error);
     expected.assert_eq(&show(&results));
 }
 
@@ -182,7 +182,7 @@ async fn errors_for_unknown_and_disabled_tools_suggest_what_to_do() {
     "#]]
     .assert_eq(&show(&results));
     assert_eq!(report.outcome, Outcome::Done);
-    assert!(stage.tools.seats().is_empty());
+    assert!(stage.tools.recorded_calls().is_empty());
 }
 
 #[tokio::test(start_paused = true)]
@@ -290,7 +290,7 @@ async fn call_typed_by_the_user_is_not_prompted_and_not_in_history() {
 #[tokio::test(start_paused = true)]
 async fn safe_calls_run_in_parallel_and_results_keep_call_order() {
     let stage =
-        TestStage::new([ScriptedTool::sleeper("read"), ScriptedTool::sleeper("write").writing()]);
+        TestStage::new([ScriptedTool::sleeping("read"), ScriptedTool::sleeping("write").writing()]);
     let setup = TestStage::setup();
     setup.rules.lock().allow_all = true;
     let ms = |ms: u64| json!({ "ms": ms });
@@ -307,18 +307,18 @@ async fn safe_calls_run_in_parallel_and_results_keep_call_order() {
     let slept: Vec<u64> =
         results.iter().map(|result| result.content["slept_ms"].as_u64().unwrap()).collect();
     assert_eq!(slept, [300, 100, 50, 50, 200, 10]);
-    let beside: Vec<usize> = stage.tools.seats().iter().map(|seat| seat.beside).collect();
+    let beside: Vec<usize> = stage.tools.recorded_calls().iter().map(|seat| seat.beside).collect();
     assert_eq!(beside, [1, 1, 0, 0, 1, 1]);
 }
 
 #[tokio::test(start_paused = true)]
 async fn eight_calls_run_side_by_side_and_the_ninth_waits() {
     for (count, duration_ms) in [(8, 100), (9, 200)] {
-        let stage = TestStage::new([ScriptedTool::sleeper("read")]);
+        let stage = TestStage::new([ScriptedTool::sleeping("read")]);
         let calls = (0..count).map(|_| ("read", json!({ "ms": 100 }))).collect();
         let (_, report) = play_calls(&stage, TestStage::setup(), calls).await;
         assert_eq!(report.duration_ms, duration_ms, "{count} calls");
-        let most = stage.tools.seats().iter().map(|seat| seat.beside + 1).max();
+        let most = stage.tools.recorded_calls().iter().map(|seat| seat.beside + 1).max();
         assert_eq!(most, Some(8));
     }
 }
@@ -332,7 +332,7 @@ async fn calls_beyond_the_step_limit_each_get_an_error() {
     let (results, report) = play_calls(&stage, setup, calls).await;
     assert_eq!(results.iter().filter(|result| result.is_error).count(), 1);
     assert_eq!(results[2].content["error"]["kind"], "limit_reached");
-    assert_eq!((stage.tools.seats().len(), report.outcome), (2, Outcome::Done));
+    assert_eq!((stage.tools.recorded_calls().len(), report.outcome), (2, Outcome::Done));
 }
 
 #[tokio::test(start_paused = true)]
@@ -348,7 +348,10 @@ async fn a_call_past_its_deadline_is_dropped_with_its_cancel_set() {
     let (results, report) = play_calls(&stage, setup, vec![("stuck", json!({}))]).await;
     assert_eq!(results[0].content["error"]["kind"], "timeout");
     assert_eq!(report.duration_ms, 1_000);
-    assert!(matches!(stage.tools.seats()[..], [ConcurrentCallRecord { ended: false, .. }]));
+    assert!(matches!(
+        stage.tools.recorded_calls()[..],
+        [ConcurrentCallRecord { ended: false, .. }]
+    ));
     let scope = told.lock().clone().unwrap();
     assert!(scope.cancel.is_cancelled());
     let events = stage.events.events().len();
@@ -503,27 +506,27 @@ async fn tool_attachments_are_kept_outside_the_result_json() {
 #[tokio::test(start_paused = true)]
 async fn text_between_calls_stays_where_the_model_put_it() {
     let stage = TestStage::new([ScriptedTool::echo("look")]);
-    stage.provider.then([
+    stage.provider.add_answer([
         ScriptedProviderAction::call("1", "look", json!({})),
         ScriptedProviderAction::text("and"),
         ScriptedProviderAction::call("2", "look", json!({})),
     ]);
-    stage.provider.then([ScriptedProviderAction::text("done")]);
+    stage.provider.add_answer([ScriptedProviderAction::text("done")]);
     let mut session = stage.start(TestStage::setup()).unwrap();
     session.turn("x", &Cancel::new()).await;
     let parts = &session.history().entries()[1].message.parts;
     assert!(matches!(parts[..], [Part::ToolCall(_), Part::Text { .. }, Part::ToolCall(_)]));
-    assert_eq!(stage.tools.seats().len(), 2);
+    assert_eq!(stage.tools.recorded_calls().len(), 2);
 }
 
 #[tokio::test(start_paused = true)]
 async fn call_runs_while_the_next_call_waits_for_permission() {
-    let mut touch = ScriptedTool::sleeper("touch").writing();
+    let mut touch = ScriptedTool::sleeping("touch").writing();
     touch.known.spec.annotations.parallel_safe = true;
     let stage = TestStage::new([touch]);
     // The second prompt is never answered.
     stage.person.answers([PermissionAnswer::once(Is::AllowOnce)]);
-    stage.provider.then((0..2).map(|id| {
+    stage.provider.add_answer((0..2).map(|id| {
         ScriptedProviderAction::call(&id.to_string(), "touch", json!({ "ms": 10 + id }))
     }));
     let mut session = stage.start(TestStage::setup()).unwrap();
@@ -535,7 +538,7 @@ async fn call_runs_while_the_next_call_waits_for_permission() {
     let (report, ()) = tokio::join!(session.turn("x", &cancel), stop);
     assert_eq!(report.outcome, Outcome::Cancelled);
     assert_eq!(stage.person.questions().len(), 2);
-    let ended: Vec<bool> = stage.tools.seats().iter().map(|seat| seat.ended).collect();
+    let ended: Vec<bool> = stage.tools.recorded_calls().iter().map(|seat| seat.ended).collect();
     assert_eq!(ended, [true], "the first ran to its end, the second never began");
 }
 
@@ -576,7 +579,7 @@ async fn without_a_user_plan_starts_and_permitted_work_ends_the_turn_as_done() {
     let note = results[0].content["note"].as_str().unwrap();
     assert!(note.starts_with("no user was available to approve the plan"), "{note}");
     for (later, outcome) in [("look", Outcome::Denied), ("work", Outcome::Done)] {
-        stage.provider.then([ScriptedProviderAction::call("refused", "other", json!({}))]);
+        stage.provider.add_answer([ScriptedProviderAction::call("refused", "other", json!({}))]);
         let (_, report) = play_on(&stage, &mut session, vec![(later, json!({}))]).await;
         assert_eq!(report.outcome, outcome, "{later}");
     }

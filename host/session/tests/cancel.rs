@@ -37,7 +37,7 @@ fn texts(session: &Session) -> Vec<String> {
 #[tokio::test(start_paused = true)]
 async fn cancel_in_mid_stream_keeps_the_partial_response_with_a_mark() {
     let stage = TestStage::new([ScriptedTool::echo("look")]);
-    stage.provider.then([
+    stage.provider.add_answer([
         ScriptedProviderAction::text("half "),
         ScriptedProviderAction::Thought("hm".into()),
         ScriptedProviderAction::text("said"),
@@ -48,14 +48,14 @@ async fn cancel_in_mid_stream_keeps_the_partial_response_with_a_mark() {
     assert_eq!(report.text, "half said\n\n[Generation cancelled]");
     assert_eq!(texts(&session), ["x", "half said\n\n[Generation cancelled]"]);
     assert_eq!(session.history().entries()[1].message.tool_calls().count(), 0);
-    stage.provider.then([ScriptedProviderAction::text("going on")]);
+    stage.provider.add_answer([ScriptedProviderAction::text("going on")]);
     assert_eq!(session.turn("continue", &Cancel::new()).await.text, "going on");
 }
 
 #[tokio::test(start_paused = true)]
 async fn cancel_before_the_first_delta_keeps_the_prompt_and_adds_a_mark() {
     let stage = TestStage::new([]);
-    stage.provider.then([ScriptedProviderAction::Hang]);
+    stage.provider.add_answer([ScriptedProviderAction::Hang]);
     let (session, report) = cancelled_after(&stage, TestStage::setup(), 0).await;
     assert_eq!(report.text, "[Generation cancelled]");
     assert_eq!(texts(&session), ["x", "[Generation cancelled]"]);
@@ -78,7 +78,7 @@ async fn cancel_ends_the_wait_for_a_retry() {
         retry_after_ms: Some(60_000),
         ..Error::new(ErrorKind::Provider, "overloaded").temporary()
     };
-    stage.provider.then([ScriptedProviderAction::Fail(error)]);
+    stage.provider.add_answer([ScriptedProviderAction::Fail(error)]);
     let (session, _) = cancelled_after(&stage, TestStage::setup(), 10_000).await;
     assert_eq!(texts(&session), ["x", "[Generation cancelled]"]);
 }
@@ -86,9 +86,9 @@ async fn cancel_ends_the_wait_for_a_retry() {
 #[tokio::test(start_paused = true)]
 async fn cancel_while_tools_run_gives_each_open_call_a_result() {
     let stage =
-        TestStage::new([ScriptedTool::sleeper("read"), ScriptedTool::sleeper("write").writing()]);
+        TestStage::new([ScriptedTool::sleeping("read"), ScriptedTool::sleeping("write").writing()]);
     let ms = |ms: u64| json!({ "ms": ms });
-    stage.provider.then([
+    stage.provider.add_answer([
         ScriptedProviderAction::text("working"),
         ScriptedProviderAction::call("done", "read", ms(10)),
         ScriptedProviderAction::call("running", "read", ms(1_000)),
@@ -117,7 +117,7 @@ async fn cancel_while_tools_run_gives_each_open_call_a_result() {
         _ => None,
     });
     assert_eq!(begun.collect::<Vec<_>>(), ["done", "running"], "no event tells of what never was");
-    let seats = stage.tools.seats();
+    let seats = stage.tools.recorded_calls();
     assert_eq!((seats.len(), seats[1].ended), (2, false));
 }
 
@@ -125,17 +125,17 @@ async fn cancel_while_tools_run_gives_each_open_call_a_result() {
 async fn cancel_during_a_permission_prompt_ends_the_call() {
     let stage = TestStage::new([ScriptedTool::echo("write").writing()]);
     stage.person.answers([]);
-    stage.provider.then([ScriptedProviderAction::call("1", "write", json!({}))]);
+    stage.provider.add_answer([ScriptedProviderAction::call("1", "write", json!({}))]);
     let (session, _) = cancelled_after(&stage, TestStage::setup(), 500).await;
     assert_eq!(stage.person.questions().len(), 1);
-    assert!(stage.tools.seats().is_empty());
+    assert!(stage.tools.recorded_calls().is_empty());
     assert!(session.history().entries()[2].message.tool_results().all(|result| result.is_error));
 }
 
 #[tokio::test(start_paused = true)]
 async fn deltas_after_a_cancel_are_ignored() {
     let stage = TestStage::new([]);
-    stage.provider.then([
+    stage.provider.add_answer([
         ScriptedProviderAction::text("seen"),
         ScriptedProviderAction::Wait(1_000),
         ScriptedProviderAction::text("unseen"),
@@ -150,7 +150,9 @@ async fn deltas_after_a_cancel_are_ignored() {
 #[tokio::test(start_paused = true)]
 async fn response_that_completes_at_the_moment_of_the_cancel_is_kept() {
     let stage = TestStage::new([]);
-    stage.provider.then([ScriptedProviderAction::Wait(500), ScriptedProviderAction::text("all")]);
+    stage
+        .provider
+        .add_answer([ScriptedProviderAction::Wait(500), ScriptedProviderAction::text("all")]);
     let mut session = stage.start(TestStage::setup()).unwrap();
     let cancel = Cancel::new();
     let stop = async {
@@ -163,13 +165,13 @@ async fn response_that_completes_at_the_moment_of_the_cancel_is_kept() {
 
 #[tokio::test(start_paused = true)]
 async fn session_continues_after_a_turn_future_is_dropped() {
-    let stage = TestStage::new([ScriptedTool::sleeper("read")]);
-    stage.provider.then([ScriptedProviderAction::call("1", "read", json!({ "ms": 1_000 }))]);
+    let stage = TestStage::new([ScriptedTool::sleeping("read")]);
+    stage.provider.add_answer([ScriptedProviderAction::call("1", "read", json!({ "ms": 1_000 }))]);
     let mut session = stage.start(TestStage::setup()).unwrap();
     let cancel = Cancel::new();
     let turn = tokio::time::timeout(Duration::from_millis(100), session.turn("x", &cancel));
     turn.await.unwrap_err();
-    stage.provider.then([
+    stage.provider.add_answer([
         ScriptedProviderAction::Shown(Delta::notice("hm")),
         ScriptedProviderAction::text("fine"),
     ]);

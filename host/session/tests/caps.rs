@@ -38,11 +38,13 @@ fn usages(stage: &TestStage) -> Vec<Usage> {
 #[tokio::test(start_paused = true)]
 async fn cost_is_calculated_if_the_server_does_not_report_it() {
     let stage = TestStage::new([ScriptedTool::echo("look")]);
-    stage.provider.then([ScriptedProviderAction::call("1", "look", json!({})), usage_action(2, 1)]);
+    stage
+        .provider
+        .add_answer([ScriptedProviderAction::call("1", "look", json!({})), usage_action(2, 1)]);
     let said = Usage { prompt_tokens: 5, cost_micro_usd: Some(7), ..Usage::default() };
     stage
         .provider
-        .then([ScriptedProviderAction::text("done"), ScriptedProviderAction::Usage(said)]);
+        .add_answer([ScriptedProviderAction::text("done"), ScriptedProviderAction::Usage(said)]);
     let mut session = stage.start(setup(Caps::default())).unwrap();
     let report = session.turn("go", &Cancel::new()).await;
     assert_eq!(report.outcome, Outcome::Done);
@@ -64,14 +66,18 @@ async fn cap_ends_the_turn_before_the_next_request_and_blocks_later_turns() {
         let stage = TestStage::new([ScriptedTool::echo("look")]);
         stage
             .provider
-            .then([ScriptedProviderAction::call("1", "look", json!({})), usage_action(2, 1)]);
+            .add_answer([ScriptedProviderAction::call("1", "look", json!({})), usage_action(2, 1)]);
         let mut session = stage.start(setup(caps)).unwrap();
         let report = session.turn("go", &Cancel::new()).await;
         let error = report.error.unwrap();
         assert_eq!((report.outcome, error.kind), (Outcome::Limit, ErrorKind::LimitReached));
         assert!(error.message.contains(name), "{error}");
         assert_eq!(report.text, MARK_CAP);
-        assert_eq!(stage.tools.seats().len(), 0, "what no request could tell of is not run");
+        assert_eq!(
+            stage.tools.recorded_calls().len(),
+            0,
+            "what no request could tell of is not run"
+        );
         let again = session.turn("more", &Cancel::new()).await;
         assert_eq!((again.outcome, again.steps), (Outcome::Limit, 0));
         assert_eq!(stage.provider.requests().len(), 1);
@@ -81,7 +87,7 @@ async fn cap_ends_the_turn_before_the_next_request_and_blocks_later_turns() {
 #[tokio::test(start_paused = true)]
 async fn cap_above_the_usage_has_no_effect() {
     let stage = TestStage::new([]);
-    stage.provider.then([ScriptedProviderAction::text("done"), usage_action(2, 1)]);
+    stage.provider.add_answer([ScriptedProviderAction::text("done"), usage_action(2, 1)]);
     let caps = Caps { cost: Dollars::new(3.1), tokens: Some(4), steps: Some(2) };
     let mut session = stage.start(setup(caps)).unwrap();
     assert_eq!(session.turn("go", &Cancel::new()).await.outcome, Outcome::Done);
@@ -104,8 +110,8 @@ async fn cost_cap_with_an_unknown_price_fails_the_turn() {
 async fn provider_price_is_used_if_no_price_is_configured() {
     for (configured, expected) in [(None, 2), (Some(Price::nothing()), 0)] {
         let stage = TestStage::new([]);
-        stage.provider.tells_price(Price { input: 1.0, output: 0.0, ..Price::default() });
-        stage.provider.then([ScriptedProviderAction::text("done"), usage_action(2, 1)]);
+        stage.provider.set_price(Price { input: 1.0, output: 0.0, ..Price::default() });
+        stage.provider.add_answer([ScriptedProviderAction::text("done"), usage_action(2, 1)]);
         let caps = Caps { cost: Dollars::new(1.0), ..Caps::default() };
         let is_configured = configured.is_some();
         let mut session = stage.start(setup_with_price(caps, configured, is_configured)).unwrap();
@@ -117,7 +123,9 @@ async fn provider_price_is_used_if_no_price_is_configured() {
 #[tokio::test(start_paused = true)]
 async fn fallback_model_needs_a_known_price_under_a_cost_cap() {
     let stage = TestStage::new([]);
-    stage.provider.then([ScriptedProviderAction::Fail(Error::new(ErrorKind::Provider, "gone"))]);
+    stage
+        .provider
+        .add_answer([ScriptedProviderAction::Fail(Error::new(ErrorKind::Provider, "gone"))]);
     let next = Arc::<ScriptedProvider>::default();
     let model = ModelSetup::new(ModelId::from("other/big"), 20_000);
     let caps = Caps { cost: Dollars::new(1.0), ..Caps::default() };
@@ -139,7 +147,7 @@ async fn responses_without_token_counts_are_estimated_by_length() {
         vec![ScriptedProviderAction::text(&long), ScriptedProviderAction::Fail(gone())],
     ] {
         let stage = TestStage::new([]);
-        stage.provider.then(beats);
+        stage.provider.add_answer(beats);
         let mut session = stage.start(setup(Caps::default())).unwrap();
         session.turn("go", &Cancel::new()).await;
         let spent = session.usage();
@@ -150,7 +158,7 @@ async fn responses_without_token_counts_are_estimated_by_length() {
 #[tokio::test(start_paused = true)]
 async fn token_cap_uses_an_estimate_if_the_provider_reports_no_usage() {
     let stage = TestStage::new([ScriptedTool::echo("look")]);
-    stage.provider.then([ScriptedProviderAction::call("1", "look", json!({}))]);
+    stage.provider.add_answer([ScriptedProviderAction::call("1", "look", json!({}))]);
     let caps = Caps { tokens: Some(1), ..Caps::default() };
     let mut session = stage.start(setup(caps)).unwrap();
     let report = session.turn("go on and on and on", &Cancel::new()).await;

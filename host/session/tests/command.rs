@@ -75,8 +75,8 @@ async fn only_shared_command_results_are_sent_once_with_the_next_prompt() {
 
     stage
         .provider
-        .then([ScriptedProviderAction::text("one")])
-        .then([ScriptedProviderAction::text("two")]);
+        .add_answer([ScriptedProviderAction::text("one")])
+        .add_answer([ScriptedProviderAction::text("two")]);
     session.turn("first", &cancel).await;
     let expected = [json!({ "user_command": "note", "answer": { "kept": 1 } })];
     assert_eq!(sent_objects(&stage), expected);
@@ -92,9 +92,11 @@ async fn shared_command_result_survives_a_failed_request() {
     let session = &mut start_session(&stage);
     let cancel = Cancel::new();
     session.command(command("note", true), answer_with(json!({})), &cancel).await.unwrap();
-    stage.provider.then([ScriptedProviderAction::Fail(Error::new(ErrorKind::Provider, "no"))]);
+    stage
+        .provider
+        .add_answer([ScriptedProviderAction::Fail(Error::new(ErrorKind::Provider, "no"))]);
     assert_eq!(session.turn("first", &cancel).await.outcome, Outcome::Failed);
-    stage.provider.then([ScriptedProviderAction::text("ok")]);
+    stage.provider.add_answer([ScriptedProviderAction::text("ok")]);
     session.turn("second", &cancel).await;
     assert_eq!(sent_objects(&stage), [json!({ "user_command": "note", "answer": {} })]);
 }
@@ -113,7 +115,7 @@ async fn shared_command_results_are_limited_in_number_and_size() {
     let large = json!({ "text": "x".repeat(100_000) });
     let output = session.command(command("n", true), answer_with(large), &cancel).await.unwrap();
     assert_eq!(output.content["text"].as_str().unwrap().len(), 100_000, "the person has it whole");
-    stage.provider.then([ScriptedProviderAction::text("ok")]);
+    stage.provider.add_answer([ScriptedProviderAction::text("ok")]);
     session.turn("go", &cancel).await;
     let told = sent_objects(&stage);
     assert_eq!((told.len(), &told[0]["answer"]["n"]), (SHARED_ANSWERS_MAX, &json!(2)));
@@ -135,7 +137,7 @@ async fn a_command_that_hangs_ends_with_the_cancel_or_its_deadline() {
     assert_eq!(names(&stage).len(), before, "a command that never began causes no event");
     let late = session.command(command("note", true), hangs, &Cancel::new()).await;
     assert_eq!(late.unwrap_err().kind, ErrorKind::Timeout);
-    stage.provider.then([ScriptedProviderAction::text("ok")]);
+    stage.provider.add_answer([ScriptedProviderAction::text("ok")]);
     session.turn("go", &Cancel::new()).await;
     assert!(sent_objects(&stage).is_empty(), "a failure is not shared");
 }

@@ -20,13 +20,13 @@ fn changer(name: &'static str) -> ScriptedTool {
     ScriptedTool::new(name, move |call, scope| async move {
         let count = call.arguments["count"].as_u64().unwrap_or(1);
         if count == 0 {
-            scope.objects.with(|objects| objects.remove(name, None))?;
+            scope.objects.with_objects(|objects| objects.remove(name, None))?;
         }
         let object = |number| Map::from_iter([("number".to_owned(), json!(number))]);
         let objects = (0..count).map(object).collect();
         let all = ObjectsAdd { objects, include_duplicates: true, ..ObjectsAdd::default() };
         if count > 0 {
-            scope.objects.with(|objects| objects.add(name, all.into()))?;
+            scope.objects.with_objects(|objects| objects.add(name, all.into()))?;
         }
         Ok(Output::json(json!({ "count": count })))
     })
@@ -83,11 +83,11 @@ async fn tool_is_offered_while_its_condition_holds_and_otherwise_says_why() {
         .available_if(condition_on_tool("catch"), "once `catch` has caught some");
     let stage = TestStage::new([fry, changer("catch")]);
     let mut session = stage.start(TestStage::setup()).unwrap();
-    stage.provider.then([ScriptedProviderAction::call("1", "fry", json!({}))]);
-    stage.provider.then(change_object("2", "catch", 1));
-    stage.provider.then([ScriptedProviderAction::call("3", "fry", json!({}))]);
-    stage.provider.then(change_object("4", "catch", 0));
-    stage.provider.then([ScriptedProviderAction::text("done")]);
+    stage.provider.add_answer([ScriptedProviderAction::call("1", "fry", json!({}))]);
+    stage.provider.add_answer(change_object("2", "catch", 1));
+    stage.provider.add_answer([ScriptedProviderAction::call("3", "fry", json!({}))]);
+    stage.provider.add_answer(change_object("4", "catch", 0));
+    stage.provider.add_answer([ScriptedProviderAction::text("done")]);
     run_turn(&mut session, "fry some fish").await;
     let requests = stage.provider.requests();
     assert_eq!(names(&requests[0]), ["catch"]);
@@ -117,8 +117,11 @@ async fn conditions_depend_on_objects_and_unknown_conditions_never_hold() {
         changer("catch"),
     ]);
     let mut session = stage.start(TestStage::setup()).unwrap();
-    stage.provider.then(change_object("1", "catch", 1)).then(change_object("2", "catch", 0));
-    stage.provider.then([ScriptedProviderAction::text("done")]);
+    stage
+        .provider
+        .add_answer(change_object("1", "catch", 1))
+        .add_answer(change_object("2", "catch", 0));
+    stage.provider.add_answer([ScriptedProviderAction::text("done")]);
     run_turn(&mut session, "go").await;
     let requests = stage.provider.requests();
     assert_eq!(names(&requests[0]), ["catch", "none", "none_of"]);
@@ -133,18 +136,18 @@ async fn discoverable_tools_also_wait_for_their_condition() {
         ScriptedTool::echo("fry").available_if(condition_on_tool("catch"), "once there is fish");
     let stage = TestStage::new([fry.state(ToolState::Inactive), changer("catch")]);
     let mut session = stage.start(TestStage::setup()).unwrap();
-    stage.provider.then([ScriptedProviderAction::call(
+    stage.provider.add_answer([ScriptedProviderAction::call(
         "1",
         "list_tools",
         json!({ "category": "system" }),
     )]);
-    stage.provider.then([ScriptedProviderAction::call(
+    stage.provider.add_answer([ScriptedProviderAction::call(
         "2",
         "get_tool_schemas",
         json!({ "names": ["fry"] }),
     )]);
-    stage.provider.then(change_object("3", "catch", 1));
-    stage.provider.then([ScriptedProviderAction::text("done")]);
+    stage.provider.add_answer(change_object("3", "catch", 1));
+    stage.provider.add_answer([ScriptedProviderAction::text("done")]);
     run_turn(&mut session, "fry some fish").await;
     let requests = stage.provider.requests();
     let listed = result(&requests[1]);
@@ -168,14 +171,14 @@ async fn self_running_tool_runs_once_per_change_and_its_result_is_sent() {
         ScriptedTool::echo("weigh").state(ToolState::Inactive).run_if(condition_on_tool("catch"));
     let stage = TestStage::new([changer("catch"), weigh]);
     let mut session = stage.start(TestStage::setup()).unwrap();
-    stage.provider.then(change_object("1", "catch", 1));
-    stage.provider.then([
+    stage.provider.add_answer(change_object("1", "catch", 1));
+    stage.provider.add_answer([
         ScriptedProviderAction::call("2", "catch", json!({ "count": 1 })),
         ScriptedProviderAction::text("more"),
     ]);
-    stage.provider.then([ScriptedProviderAction::text("done")]);
+    stage.provider.add_answer([ScriptedProviderAction::text("done")]);
     run_turn(&mut session, "catch fish").await;
-    stage.provider.then([ScriptedProviderAction::text("still there")]);
+    stage.provider.add_answer([ScriptedProviderAction::text("still there")]);
     run_turn(&mut session, "and now?").await;
     let requests = stage.provider.requests();
     let told = json!({
@@ -193,7 +196,10 @@ async fn self_running_tool_runs_once_per_change_and_its_result_is_sent() {
         assert!(after.messages.starts_with(&before.messages));
     }
     assert_eq!(names(&requests[3]), ["catch"], "running does not activate it");
-    assert_eq!(stage.tools.seats().iter().filter(|it| it.call.name.as_str() == "weigh").count(), 2);
+    assert_eq!(
+        stage.tools.recorded_calls().iter().filter(|it| it.call.name.as_str() == "weigh").count(),
+        2
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -212,7 +218,7 @@ async fn self_running_tool_passes_the_same_checks_as_a_model_call() {
         ..PermissionAnswer::once(Is::Deny)
     }]);
     let mut session = stage.start(TestStage::setup()).unwrap();
-    stage.provider.then([ScriptedProviderAction::text("done")]);
+    stage.provider.add_answer([ScriptedProviderAction::text("done")]);
     assert_eq!(run_turn(&mut session, "go").await, Outcome::Done);
     let told = ran(&stage.provider.requests()[0]);
     let error = |at: usize| told[at]["result"]["error"]["message"].as_str().unwrap().to_owned();
@@ -235,7 +241,7 @@ async fn self_running_tool_is_denied_if_no_user_can_be_asked() {
     let stage =
         TestStage::new([ScriptedTool::echo("write").writing().run_if(Condition::NoObjects)]);
     let mut session = stage.start(TestStage::setup()).unwrap();
-    stage.provider.then([ScriptedProviderAction::text("done")]);
+    stage.provider.add_answer([ScriptedProviderAction::text("done")]);
     assert_eq!(run_turn(&mut session, "go").await, Outcome::Denied);
 }
 
@@ -249,17 +255,17 @@ async fn self_running_tools_that_trigger_each_other_stop_at_a_limit() {
     ]);
     let mut session = stage.start(TestStage::setup()).unwrap();
     for step in 0..9 {
-        stage.provider.then(change_object(&step.to_string(), "other", 1));
+        stage.provider.add_answer(change_object(&step.to_string(), "other", 1));
     }
-    stage.provider.then([ScriptedProviderAction::text("done")]);
+    stage.provider.add_answer([ScriptedProviderAction::text("done")]);
     run_turn(&mut session, "go").await;
     let runs = |stage: &TestStage| {
-        let seats = stage.tools.seats();
+        let seats = stage.tools.recorded_calls();
         seats.iter().filter(|seat| seat.call.name.as_str() != "other").count()
     };
     assert_eq!(runs(&stage), RUNS_BY_THEMSELVES_MAX as usize);
     assert!(notices(&stage).iter().any(|text| text.contains("8 times in this turn")));
-    stage.provider.then([ScriptedProviderAction::text("done")]);
+    stage.provider.add_answer([ScriptedProviderAction::text("done")]);
     run_turn(&mut session, "again").await;
     assert_eq!(runs(&stage), RUNS_BY_THEMSELVES_MAX as usize + 2, "another turn counts from zero");
 }
@@ -285,9 +291,9 @@ async fn plugin_decides_a_condition_only_if_the_spec_says_so() {
     let stage = TestStage::new([moody, changer("catch").available_if(Condition::NoObjects, "x")]);
     let mut session = stage.start(TestStage::setup()).unwrap();
     assert_eq!(asked.load(Ordering::Relaxed), 0, "not before the first request");
-    stage.provider.then([ScriptedProviderAction::call("1", "moody", json!({}))]);
-    stage.provider.then(change_object("2", "catch", 1));
-    stage.provider.then([ScriptedProviderAction::text("done")]);
+    stage.provider.add_answer([ScriptedProviderAction::call("1", "moody", json!({}))]);
+    stage.provider.add_answer(change_object("2", "catch", 1));
+    stage.provider.add_answer([ScriptedProviderAction::text("done")]);
     run_turn(&mut session, "go").await;
     let requests = stage.provider.requests();
     assert_eq!(ran(&requests[0])[0]["arguments"], json!({ "at": 0 }));
@@ -314,8 +320,8 @@ async fn failing_or_silent_condition_is_false_and_reported_once() {
         changer("catch"),
     ]);
     let mut session = stage.start(TestStage::setup()).unwrap();
-    stage.provider.then(change_object("1", "catch", 1));
-    stage.provider.then([ScriptedProviderAction::text("done")]);
+    stage.provider.add_answer(change_object("1", "catch", 1));
+    stage.provider.add_answer([ScriptedProviderAction::text("done")]);
     assert_eq!(run_turn(&mut session, "go").await, Outcome::Done);
     let counts_as = "counts as false, because it cannot be checked: ";
     let silence = format!("its plugin did not answer within {CONDITION_MS_MAX} ms");
@@ -352,7 +358,7 @@ async fn cancel_ends_a_pending_condition_and_a_self_running_tool() {
         assert_eq!(report.outcome, Outcome::Cancelled);
         assert!(report.duration_ms < 100, "{report:?}");
         assert_eq!(stage.provider.requests().len(), 0);
-        stage.provider.then([ScriptedProviderAction::text("done")]);
+        stage.provider.add_answer([ScriptedProviderAction::text("done")]);
         stage.tools.replace([], "gone");
         assert_eq!(run_turn(&mut session, "and now?").await, Outcome::Done, "the history is whole");
     }
@@ -362,9 +368,9 @@ async fn cancel_ends_a_pending_condition_and_a_self_running_tool() {
 async fn self_running_results_of_an_unsent_prompt_are_dropped() {
     let stage = TestStage::new([ScriptedTool::echo("weigh").run_if(Condition::NoObjects)]);
     let mut session = stage.start(TestStage::setup()).unwrap();
-    stage.provider.then([ScriptedProviderAction::Fail(Error::failed("no network"))]);
+    stage.provider.add_answer([ScriptedProviderAction::Fail(Error::failed("no network"))]);
     assert_eq!(run_turn(&mut session, "go").await, Outcome::Failed);
-    stage.provider.then([ScriptedProviderAction::text("done")]);
+    stage.provider.add_answer([ScriptedProviderAction::text("done")]);
     assert_eq!(run_turn(&mut session, "go again").await, Outcome::Done);
     let told = ran(&stage.provider.requests()[1]);
     assert_eq!(told.len(), 1, "once: {told:?}");
@@ -376,24 +382,24 @@ async fn replaced_tools_are_offered_by_their_new_conditions() {
         || ScriptedTool::echo("fry").available_if(condition_on_tool("catch"), "once there is fish");
     let stage = TestStage::new([fry().state(ToolState::Inactive), changer("catch")]);
     let mut session = stage.start(TestStage::setup()).unwrap();
-    stage.provider.then([ScriptedProviderAction::call(
+    stage.provider.add_answer([ScriptedProviderAction::call(
         "1",
         "get_tool_schemas",
         json!({ "names": ["fry"] }),
     )]);
-    stage.provider.then([ScriptedProviderAction::text("done")]);
+    stage.provider.add_answer([ScriptedProviderAction::text("done")]);
     run_turn(&mut session, "fry").await;
     stage
         .tools
         .replace([ScriptedTool::echo("fry").state(ToolState::Inactive), changer("catch")], "bare");
-    stage.provider.then([ScriptedProviderAction::text("done")]);
+    stage.provider.add_answer([ScriptedProviderAction::text("done")]);
     run_turn(&mut session, "and without a condition?").await;
     stage.tools.replace([changer("catch")], "gone");
-    stage.provider.then([ScriptedProviderAction::call("2", "fry", json!({}))]);
-    stage.provider.then([ScriptedProviderAction::text("done")]);
+    stage.provider.add_answer([ScriptedProviderAction::call("2", "fry", json!({}))]);
+    stage.provider.add_answer([ScriptedProviderAction::text("done")]);
     run_turn(&mut session, "and gone?").await;
     stage.tools.replace([fry(), changer("catch")], "back");
-    stage.provider.then([ScriptedProviderAction::text("done")]);
+    stage.provider.add_answer([ScriptedProviderAction::text("done")]);
     run_turn(&mut session, "and with one again?").await;
     let requests = stage.provider.requests();
     assert_eq!(names(&requests[1]), ["catch"]);
@@ -419,8 +425,8 @@ async fn tool_is_offered_only_if_the_environment_supports_it() {
     ];
     let stage = TestStage::new(tools);
     let mut session = stage.start(TestStage::setup()).unwrap();
-    stage.provider.then([ScriptedProviderAction::call("1", "c", json!({}))]);
-    stage.provider.then([ScriptedProviderAction::text("done")]);
+    stage.provider.add_answer([ScriptedProviderAction::call("1", "c", json!({}))]);
+    stage.provider.add_answer([ScriptedProviderAction::text("done")]);
     run_turn(&mut session, "go").await;
     let requests = stage.provider.requests();
     assert_eq!(names(&requests[0]), ["a", "b", "e"], "in its own place");

@@ -30,8 +30,8 @@ fn names(request: &CompletionRequest) -> Vec<&str> {
 async fn signed_parts_are_sent_back_only_to_their_own_model() {
     let stage = TestStage::new([]);
     let mut session = stage.start(TestStage::setup()).unwrap();
-    stage.provider.then(signed_actions());
-    stage.provider.then([ScriptedProviderAction::text("done")]);
+    stage.provider.add_answer(signed_actions());
+    stage.provider.add_answer([ScriptedProviderAction::text("done")]);
     run_turn(&mut session, "one").await;
     run_turn(&mut session, "two").await;
     let requests = stage.provider.requests();
@@ -52,7 +52,7 @@ async fn signed_parts_are_sent_back_only_to_their_own_model() {
     setup.history = session.history().clone();
     let other = TestStage::new([]);
     let mut session = other.start(setup).unwrap();
-    other.provider.then([ScriptedProviderAction::text("as said")]);
+    other.provider.add_answer([ScriptedProviderAction::text("as said")]);
     run_turn(&mut session, "three").await;
     let request = &other.provider.requests()[0];
     assert_eq!(request.messages[1], Message::model(vec![Part::text("yes")]));
@@ -65,11 +65,11 @@ async fn a_signature_of_a_megabyte_goes_back_whole() {
     let mut session = stage.start(TestStage::setup()).unwrap();
     let signature = "s".repeat(1024 * 1024);
     let signed = Part::thought("hm").with_signature(signature.as_str());
-    stage.provider.then([
+    stage.provider.add_answer([
         ScriptedProviderAction::Unseen(signed.clone()),
         ScriptedProviderAction::text("yes"),
     ]);
-    stage.provider.then([ScriptedProviderAction::text("done")]);
+    stage.provider.add_answer([ScriptedProviderAction::text("done")]);
     run_turn(&mut session, "one").await;
     assert_eq!(run_turn(&mut session, "two").await, Outcome::Done);
     assert_eq!(stage.provider.requests()[1].messages[1].parts[0], signed);
@@ -84,9 +84,9 @@ async fn new_tool_causes_a_cut_unless_the_provider_can_add_tools() {
         let mut setup = TestStage::setup();
         setup.model.takes = takes;
         let mut session = stage.start(setup).unwrap();
-        stage.provider.then(signed_actions());
-        stage.provider.then(dig());
-        stage.provider.then([ScriptedProviderAction::text("done")]);
+        stage.provider.add_answer(signed_actions());
+        stage.provider.add_answer(dig());
+        stage.provider.add_answer([ScriptedProviderAction::text("done")]);
         run_turn(&mut session, "one").await;
         run_turn(&mut session, "dig").await;
         stage.provider.requests()
@@ -111,17 +111,17 @@ async fn new_tool_causes_a_cut_unless_the_provider_can_add_tools() {
 #[tokio::test(start_paused = true)]
 async fn gc_causes_a_cut_and_sends_a_new_tool_list() {
     let stage = TestStage::new([ScriptedTool::echo("look"), ScriptedTool::echo("dig")]);
-    stage.gc.does([ScriptedGcAction::dropping([0, 1])]);
+    stage.gc.add_gc([ScriptedGcAction::drop_messages([0, 1])]);
     let mut session = stage.start(TestStage::setup()).unwrap();
-    stage.provider.then([ScriptedProviderAction::text("first")]);
-    stage.provider.then(signed_actions());
+    stage.provider.add_answer([ScriptedProviderAction::text("first")]);
+    stage.provider.add_answer(signed_actions());
     run_turn(&mut session, "one").await;
     run_turn(&mut session, "two").await;
     stage.tools.replace([ScriptedTool::echo("look")], "less");
-    stage.provider.then([ScriptedProviderAction::text("third")]);
+    stage.provider.add_answer([ScriptedProviderAction::text("third")]);
     run_turn(&mut session, "three").await;
     session.gc(&Cancel::new()).await.unwrap();
-    stage.provider.then([ScriptedProviderAction::text("fourth")]);
+    stage.provider.add_answer([ScriptedProviderAction::text("fourth")]);
     run_turn(&mut session, "four").await;
     let requests = stage.provider.requests();
     assert_eq!(names(&requests[2]), ["look", "dig"], "what went stays listed");
@@ -140,8 +140,8 @@ async fn paused_response_continues_in_the_next_request_as_one_message() {
         ScriptedProviderAction::text("one "),
         ScriptedProviderAction::Finish(FinishReason::Paused),
     ];
-    stage.provider.then(beats);
-    stage.provider.then([ScriptedProviderAction::text("two")]);
+    stage.provider.add_answer(beats);
+    stage.provider.add_answer([ScriptedProviderAction::text("two")]);
     let report = session.turn("count", &Cancel::new()).await;
     assert_eq!((report.outcome, report.text.as_str()), (Outcome::Done, "one two"));
     let requests = stage.provider.requests();
@@ -151,11 +151,11 @@ async fn paused_response_continues_in_the_next_request_as_one_message() {
     assert_eq!(session.history().messages().last(), Some(&whole));
 
     // The next request fails, and the partial answer stays.
-    stage.provider.then([
+    stage.provider.add_answer([
         ScriptedProviderAction::text("three "),
         ScriptedProviderAction::Finish(FinishReason::Paused),
     ]);
-    stage.provider.then([ScriptedProviderAction::Fail(jaato_types::Error::failed("gone"))]);
+    stage.provider.add_answer([ScriptedProviderAction::Fail(jaato_types::Error::failed("gone"))]);
     let report = session.turn("more", &Cancel::new()).await;
     assert_eq!(report.outcome, Outcome::Failed);
     assert!(report.text.starts_with("three \n\n[Generation"), "{:?}", report.text);
@@ -170,9 +170,10 @@ async fn model_refusal_and_full_window_end_the_turn_with_specific_errors() {
     for (reason, outcome, says) in ends {
         let stage = TestStage::new([]);
         let mut session = stage.start(TestStage::setup()).unwrap();
-        stage
-            .provider
-            .then([ScriptedProviderAction::text("well"), ScriptedProviderAction::Finish(reason)]);
+        stage.provider.add_answer([
+            ScriptedProviderAction::text("well"),
+            ScriptedProviderAction::Finish(reason),
+        ]);
         let report = session.turn("go", &Cancel::new()).await;
         assert_eq!(report.outcome, outcome);
         let error = report.error.unwrap();

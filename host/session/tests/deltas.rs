@@ -20,7 +20,7 @@ fn delta_action(text: &str) -> ScriptedProviderAction {
 /// Checks the last answer in the history, the text that the user saw, and the notices.
 async fn check(beats: Vec<ScriptedProviderAction>, answer: &str, seen: &str, notices: &str) {
     let stage = TestStage::new([]);
-    stage.provider.then(beats);
+    stage.provider.add_answer(beats);
     let session = play_turn(&stage).await;
     assert_eq!(session.history().entries()[1].message.text(), answer);
     assert_eq!(stage.events.text(), seen);
@@ -67,14 +67,14 @@ async fn empty_completion_is_replaced_by_the_streamed_text() {
 #[tokio::test(start_paused = true)]
 async fn thoughts_are_events_of_their_own_and_stay_in_place() {
     let stage = TestStage::new([ScriptedTool::echo("look")]);
-    stage.provider.then([
+    stage.provider.add_answer([
         ScriptedProviderAction::Thought("hm".into()),
         ScriptedProviderAction::text("a"),
         ScriptedProviderAction::call("1", "look", json!({})),
         ScriptedProviderAction::text("b"),
         ScriptedProviderAction::call("2", "look", json!({})),
     ]);
-    stage.provider.then([ScriptedProviderAction::text("done")]);
+    stage.provider.add_answer([ScriptedProviderAction::text("done")]);
     let session = play_turn(&stage).await;
     let kinds: Vec<&str> = session.history().entries()[1]
         .message
@@ -101,10 +101,10 @@ async fn duplicate_empty_and_too_long_call_ids_are_replaced() {
     let stage = TestStage::new([ScriptedTool::echo("look")]);
     let call = |id: &str| ScriptedProviderAction::call(id, "look", json!({}));
     let long = "x".repeat(200);
-    stage.provider.then([call("a"), call("a"), call(""), call(&long)]);
+    stage.provider.add_answer([call("a"), call("a"), call(""), call(&long)]);
     // The provider itself already uses the counter's first value.
-    stage.provider.then([call("a"), call("fresh-4"), call("fresh-5")]);
-    stage.provider.then([ScriptedProviderAction::text("done")]);
+    stage.provider.add_answer([call("a"), call("fresh-4"), call("fresh-5")]);
+    stage.provider.add_answer([ScriptedProviderAction::text("done")]);
     let session = play_turn(&stage).await;
     let ids = |at: usize| -> Vec<String> {
         let message = &session.history().entries()[at].message;
@@ -112,7 +112,7 @@ async fn duplicate_empty_and_too_long_call_ids_are_replaced() {
     };
     assert_eq!(ids(1), ["a", "fresh-1", "fresh-2", "fresh-3"]);
     assert_eq!(ids(3), ["fresh-4", "fresh-5", "fresh-6"]);
-    assert_eq!(stage.tools.seats().len(), 7);
+    assert_eq!(stage.tools.recorded_calls().len(), 7);
 }
 
 #[tokio::test(start_paused = true)]
@@ -125,7 +125,7 @@ async fn invalid_parts_are_dropped_and_bad_tool_names_are_sanitized() {
         is_error: false,
         ..ToolResult::default()
     };
-    stage.provider.then([
+    stage.provider.add_answer([
         ScriptedProviderAction::Unseen(Part::ToolResult(result)),
         ScriptedProviderAction::Unseen(Part::text("")),
         ScriptedProviderAction::Unseen(Part::ToolCall(ToolCall {
@@ -135,7 +135,7 @@ async fn invalid_parts_are_dropped_and_bad_tool_names_are_sanitized() {
             ..ToolCall::default()
         })),
     ]);
-    stage.provider.then([ScriptedProviderAction::text("done")]);
+    stage.provider.add_answer([ScriptedProviderAction::text("done")]);
     let session = play_turn(&stage).await;
     let parts = &session.history().entries()[1].message.parts;
     assert_eq!(parts.len(), 1);
@@ -146,11 +146,11 @@ async fn invalid_parts_are_dropped_and_bad_tool_names_are_sanitized() {
 async fn a_part_of_a_newer_provider_is_kept_and_given_back_as_it_was() {
     let smell = json!({ "type": "smell", "of": "roses" }).as_object().unwrap().clone();
     let stage = TestStage::new([]);
-    stage.provider.then([
+    stage.provider.add_answer([
         ScriptedProviderAction::Unseen(Part::Unknown(smell.clone())),
         ScriptedProviderAction::text("a rose"),
     ]);
-    stage.provider.then([ScriptedProviderAction::text("again")]);
+    stage.provider.add_answer([ScriptedProviderAction::text("again")]);
     let mut session = play_turn(&stage).await;
     let report = session.turn("y", &Cancel::new()).await;
     assert_eq!((report.outcome, report.text.as_str()), (Outcome::Done, "again"));
@@ -161,7 +161,7 @@ async fn a_part_of_a_newer_provider_is_kept_and_given_back_as_it_was() {
 #[tokio::test(start_paused = true)]
 async fn progress_and_notices_carry_the_providers_name() {
     let stage = TestStage::new([]);
-    stage.provider.then([
+    stage.provider.add_answer([
         ScriptedProviderAction::Shown(Delta::notice("loading")),
         ScriptedProviderAction::Shown(Delta::progress("weights", 1, 4)),
         ScriptedProviderAction::text("hi"),

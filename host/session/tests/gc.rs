@@ -19,14 +19,14 @@ use serde_json::json;
 #[tokio::test(start_paused = true)]
 async fn gc_at_the_threshold_removes_old_turns_but_the_record_keeps_them() {
     let stage = TestStage::new([]);
-    stage.gc.does([ScriptedGcAction::keeping(1)]);
+    stage.gc.add_gc([ScriptedGcAction::keep_last_turns(1)]);
     let mut session = after_turns(&stage, TestStage::setup(), 2).await;
     assert!(stage.gc.requests().is_empty(), "nothing is asked before it is needed");
     // 7,990 and 10, and a few for the next prompt.
     stage
         .provider
-        .then([ScriptedProviderAction::text("so"), used(7_989)])
-        .then([ScriptedProviderAction::text("done"), used(300)]);
+        .add_answer([ScriptedProviderAction::text("so"), used(7_989)])
+        .add_answer([ScriptedProviderAction::text("done"), used(300)]);
     turn(&mut session, "prompt 2").await;
     turn(&mut session, "prompt 3").await;
     let asked = stage.gc.requests();
@@ -47,12 +47,12 @@ async fn gc_at_the_threshold_removes_old_turns_but_the_record_keeps_them() {
 #[tokio::test(start_paused = true)]
 async fn gc_does_not_run_below_the_threshold() {
     let stage = TestStage::new([]);
-    stage.gc.does([ScriptedGcAction::keeping(1)]);
+    stage.gc.add_gc([ScriptedGcAction::keep_last_turns(1)]);
     let mut session = after_turns(&stage, TestStage::setup(), 2).await;
     stage
         .provider
-        .then([ScriptedProviderAction::text("so"), used(7_950)])
-        .then([ScriptedProviderAction::text("done")]);
+        .add_answer([ScriptedProviderAction::text("so"), used(7_950)])
+        .add_answer([ScriptedProviderAction::text("done")]);
     turn(&mut session, "x").await;
     turn(&mut session, "y").await;
     assert!(stage.gc.requests().is_empty());
@@ -61,10 +61,10 @@ async fn gc_does_not_run_below_the_threshold() {
 #[tokio::test(start_paused = true)]
 async fn missing_token_count_is_estimated_as_a_quarter_of_the_bytes() {
     let stage = TestStage::new([]);
-    stage.gc.does([ScriptedGcAction::keeping(1)]);
+    stage.gc.add_gc([ScriptedGcAction::keep_last_turns(1)]);
     let mut session = stage.start(TestStage::setup()).unwrap();
     for _ in 0..3 {
-        stage.provider.then([ScriptedProviderAction::text("so")]);
+        stage.provider.add_answer([ScriptedProviderAction::text("so")]);
         turn(&mut session, &"word ".repeat(2_400)).await;
     }
     let asked = stage.gc.requests();
@@ -76,7 +76,7 @@ async fn missing_token_count_is_estimated_as_a_quarter_of_the_bytes() {
 #[tokio::test(start_paused = true)]
 async fn gc_runs_when_the_turn_limit_is_exceeded() {
     let stage = TestStage::new([]);
-    stage.gc.does([ScriptedGcAction::keeping(2)]);
+    stage.gc.add_gc([ScriptedGcAction::keep_last_turns(2)]);
     let settings = GcSettings { max_turns: 3, ..GcSettings::default() };
     after_turns(&stage, setup(settings), 5).await;
     let reasons: Vec<_> = stage.gc.requests().iter().map(|asked| asked.reason).collect();
@@ -88,17 +88,17 @@ async fn gc_runs_when_the_turn_limit_is_exceeded() {
 async fn gc_does_not_run_automatically_if_auto_trigger_is_off() {
     let settings = GcSettings { auto_trigger: false, ..GcSettings::default() };
     let stage = TestStage::new([]);
-    stage.gc.does([ScriptedGcAction::keeping(1)]);
+    stage.gc.add_gc([ScriptedGcAction::keep_last_turns(1)]);
     let mut session = after_turns(&stage, setup(settings), 2).await;
     stage
         .provider
-        .then([ScriptedProviderAction::text("so"), used(9_000)])
-        .then([ScriptedProviderAction::text("so"), used(9_001)]);
+        .add_answer([ScriptedProviderAction::text("so"), used(9_000)])
+        .add_answer([ScriptedProviderAction::text("so"), used(9_001)]);
     turn(&mut session, "x").await;
     turn(&mut session, "y").await;
     assert!(stage.gc.requests().is_empty());
     // It still helps a refused request.
-    stage.provider.then([overflow()]).then([ScriptedProviderAction::text("done")]);
+    stage.provider.add_answer([overflow()]).add_answer([ScriptedProviderAction::text("done")]);
     assert_eq!(turn(&mut session, "z").await.outcome, Outcome::Done);
     assert_eq!(stage.gc.requests()[0].reason, GcReason::ContextLimit);
 }
@@ -107,9 +107,9 @@ async fn gc_does_not_run_automatically_if_auto_trigger_is_off() {
 async fn gc_can_run_after_a_turn_instead_of_before_a_request() {
     let settings = GcSettings { check_before_send: false, ..GcSettings::default() };
     let stage = TestStage::new([]);
-    stage.gc.does([ScriptedGcAction::keeping(1)]);
+    stage.gc.add_gc([ScriptedGcAction::keep_last_turns(1)]);
     let mut session = after_turns(&stage, setup(settings), 2).await;
-    stage.provider.then([ScriptedProviderAction::text("so"), used(9_000)]);
+    stage.provider.add_answer([ScriptedProviderAction::text("so"), used(9_000)]);
     turn(&mut session, "x").await;
     assert_eq!(stage.gc.requests().len(), 1);
     assert_eq!(texts(&session.request()), ["x", "so"]);
@@ -120,9 +120,12 @@ async fn gc_can_run_after_a_turn_instead_of_before_a_request() {
 #[tokio::test(start_paused = true)]
 async fn refused_request_is_sent_again_after_a_gc() {
     let stage = TestStage::new([]);
-    stage.gc.does([ScriptedGcAction::keeping(1)]);
+    stage.gc.add_gc([ScriptedGcAction::keep_last_turns(1)]);
     let mut session = after_turns(&stage, TestStage::setup(), 3).await;
-    stage.provider.then([overflow()]).then([ScriptedProviderAction::text("done"), used(50)]);
+    stage
+        .provider
+        .add_answer([overflow()])
+        .add_answer([ScriptedProviderAction::text("done"), used(50)]);
     let report = turn(&mut session, "now").await;
     assert_eq!((report.outcome, report.steps), (Outcome::Done, 1));
     let asked = stage.gc.requests();
@@ -131,7 +134,7 @@ async fn refused_request_is_sent_again_after_a_gc() {
     assert_eq!(gcs(&stage), ["ContextLimit scripted: 6/3 removed, 0 cut. "]);
     assert_eq!(texts(&last_request(&stage)), ["now"]);
     // The next turn uses the provider's count, and needs no gc.
-    stage.provider.then([ScriptedProviderAction::text("more")]);
+    stage.provider.add_answer([ScriptedProviderAction::text("more")]);
     turn(&mut session, "again").await;
     assert_eq!(stage.gc.requests().len(), 1);
 }
@@ -139,11 +142,11 @@ async fn refused_request_is_sent_again_after_a_gc() {
 #[tokio::test(start_paused = true)]
 async fn repeated_overflow_is_retried_up_to_the_limit() {
     let stage = TestStage::new([]);
-    stage.gc.does([ScriptedGcAction::keeping(1)]);
+    stage.gc.add_gc([ScriptedGcAction::keep_last_turns(1)]);
     let mut session = after_turns(&stage, TestStage::setup(), 3).await;
     let before = stage.provider.requests().len();
     for _ in 0..20 {
-        stage.provider.then([overflow()]);
+        stage.provider.add_answer([overflow()]);
     }
     let report = turn(&mut session, &"word ".repeat(4_000)).await;
     assert_eq!(report.outcome, Outcome::Failed);
@@ -156,15 +159,15 @@ async fn repeated_overflow_is_retried_up_to_the_limit() {
     let requests = stage.provider.requests().len() - before;
     assert_eq!(requests, usize::try_from(OVERFLOWS_MAX).unwrap() + 1);
     // The prompt stays, and can be sent again.
-    stage.provider.forget();
-    stage.provider.then([ScriptedProviderAction::text("done")]);
+    stage.provider.drop_unused_answers();
+    stage.provider.add_answer([ScriptedProviderAction::text("done")]);
     assert_eq!(session.turn_again(&Cancel::new()).await.outcome, Outcome::Done);
 }
 
 #[tokio::test(start_paused = true)]
 async fn overflow_with_nothing_to_remove_fails_at_once() {
     let stage = TestStage::new([]);
-    stage.provider.then([overflow()]);
+    stage.provider.add_answer([overflow()]);
     let mut session = stage.start(TestStage::setup()).unwrap();
     let report = turn(&mut session, "hi").await;
     assert_eq!(report.error.unwrap().kind, ErrorKind::ContextOverflow);
@@ -175,9 +178,9 @@ async fn overflow_with_nothing_to_remove_fails_at_once() {
 #[tokio::test(start_paused = true)]
 async fn overflow_after_partial_output_is_not_retried() {
     let stage = TestStage::new([]);
-    stage.gc.does([ScriptedGcAction::keeping(1)]);
+    stage.gc.add_gc([ScriptedGcAction::keep_last_turns(1)]);
     let mut session = after_turns(&stage, TestStage::setup(), 3).await;
-    stage.provider.then([ScriptedProviderAction::text("so "), overflow()]);
+    stage.provider.add_answer([ScriptedProviderAction::text("so "), overflow()]);
     let report = turn(&mut session, "now").await;
     assert_eq!(report.outcome, Outcome::Failed);
     assert!(stage.gc.requests().is_empty());
@@ -191,7 +194,9 @@ async fn user_can_start_a_gc_between_turns() {
         drop: (0..request.messages.len() - 2).collect(),
         ..GcPlan::default()
     };
-    stage.gc.does([ScriptedGcAction::plan_of(planner), ScriptedGcAction::Plan(GcPlan::default())]);
+    stage
+        .gc
+        .add_gc([ScriptedGcAction::plan_of(planner), ScriptedGcAction::Plan(GcPlan::default())]);
     let mut session = after_turns(&stage, TestStage::setup(), 4).await;
     let report = session.gc(&Cancel::new()).await.unwrap();
     let GcReport { messages_removed, turns_removed, tokens_before, tokens_after, note, .. } =
@@ -221,7 +226,7 @@ async fn manual_gc_without_a_gc_plugin_fails_with_a_hint() {
 #[tokio::test(start_paused = true)]
 async fn tools_can_read_the_gc_settings() {
     let stage = TestStage::new([]);
-    stage.gc.does([]);
+    stage.gc.add_gc([]);
     let settings =
         GcSettings { threshold_percent: 70.into(), max_turns: 9, ..GcSettings::default() };
     let facts = stage.start(setup(settings)).unwrap().facts().gc.unwrap();
@@ -232,13 +237,13 @@ async fn tools_can_read_the_gc_settings() {
 #[tokio::test(start_paused = true)]
 async fn assumed_window_is_reported_once_when_it_matters() {
     let stage = TestStage::new([]);
-    stage.gc.does([ScriptedGcAction::keeping(1)]);
+    stage.gc.add_gc([ScriptedGcAction::keep_last_turns(1)]);
     let mut setup = TestStage::setup();
     setup.model.origin = WindowOrigin::Assumed;
     let mut session = after_turns(&stage, setup, 2).await;
     assert_eq!(stage.events.notices(), "");
     for _ in 0..3 {
-        stage.provider.then([ScriptedProviderAction::text("so"), used(9_000)]);
+        stage.provider.add_answer([ScriptedProviderAction::text("so"), used(9_000)]);
         turn(&mut session, "x").await;
     }
     assert_eq!(
@@ -251,15 +256,18 @@ async fn assumed_window_is_reported_once_when_it_matters() {
 #[tokio::test(start_paused = true)]
 async fn assumed_window_shrinks_to_the_refused_size() {
     let stage = TestStage::new([]);
-    stage.gc.does([ScriptedGcAction::keeping(1)]);
+    stage.gc.add_gc([ScriptedGcAction::keep_last_turns(1)]);
     let mut setup = TestStage::setup();
     setup.model.origin = WindowOrigin::Assumed;
     let mut session = after_turns(&stage, setup, 2).await;
-    stage.provider.then([ScriptedProviderAction::text("so"), used(4_990)]);
+    stage.provider.add_answer([ScriptedProviderAction::text("so"), used(4_990)]);
     turn(&mut session, "x").await;
-    stage.provider.then([overflow()]).then([ScriptedProviderAction::text("so"), used(4_100)]);
+    stage
+        .provider
+        .add_answer([overflow()])
+        .add_answer([ScriptedProviderAction::text("so"), used(4_100)]);
     turn(&mut session, "y").await;
-    stage.provider.then([ScriptedProviderAction::text("so")]);
+    stage.provider.add_answer([ScriptedProviderAction::text("so")]);
     turn(&mut session, "z").await;
     let asked = stage.gc.requests();
     let reasons: Vec<_> = asked.iter().map(|asked| asked.reason).collect();
@@ -273,18 +281,20 @@ async fn finished_turns_are_removed_before_the_open_turn_is_changed() {
     let stage = TestStage::new([ScriptedTool::echo("look")]);
     // At its threshold the gc keeps everything. When it is asked again because the window is full,
     // it helps.
-    stage.gc.does([ScriptedGcAction::Plan(GcPlan::default()), ScriptedGcAction::keeping(1)]);
+    stage
+        .gc
+        .add_gc([ScriptedGcAction::Plan(GcPlan::default()), ScriptedGcAction::keep_last_turns(1)]);
     let mut session = after_turns(&stage, TestStage::setup(), 2).await;
-    stage.provider.then([ScriptedProviderAction::text("so"), used(8_500)]);
+    stage.provider.add_answer([ScriptedProviderAction::text("so"), used(8_500)]);
     turn(&mut session, "prompt 2").await;
     let look = |id: &str, tokens| {
         [ScriptedProviderAction::call(id, "look", json!({ "n": id })), used(tokens)]
     };
     stage
         .provider
-        .then(look("1", 9_000))
-        .then(look("2", 9_600))
-        .then([ScriptedProviderAction::text("done")]);
+        .add_answer(look("1", 9_000))
+        .add_answer(look("2", 9_600))
+        .add_answer([ScriptedProviderAction::text("done")]);
     turn(&mut session, "prompt 3").await;
     let reasons: Vec<_> = stage.gc.requests().iter().map(|asked| asked.reason).collect();
     assert_eq!(reasons, [GcReason::Threshold, GcReason::ContextLimit]);
@@ -296,12 +306,12 @@ async fn finished_turns_are_removed_before_the_open_turn_is_changed() {
 #[tokio::test(start_paused = true)]
 async fn note_about_removed_turns_is_sent_once_and_keeps_its_place() {
     let stage = TestStage::new([]);
-    stage.gc.does([ScriptedGcAction::keeping(1)]);
+    stage.gc.add_gc([ScriptedGcAction::keep_last_turns(1)]);
     let mut session = after_turns(&stage, TestStage::setup(), 2).await;
     stage
         .provider
-        .then([ScriptedProviderAction::text("so"), used(9_000)])
-        .then([ScriptedProviderAction::text("done"), used(300)]);
+        .add_answer([ScriptedProviderAction::text("so"), used(9_000)])
+        .add_answer([ScriptedProviderAction::text("done"), used(300)]);
     turn(&mut session, "prompt 2").await;
     turn(&mut session, "prompt 3").await;
     let first = last_request(&stage);
@@ -309,8 +319,8 @@ async fn note_about_removed_turns_is_sent_once_and_keeps_its_place() {
     assert_eq!(told, [format!("{REMOVED}prompt 3")]);
     stage
         .provider
-        .then([ScriptedProviderAction::text("done"), used(9_000)])
-        .then([ScriptedProviderAction::text("done")]);
+        .add_answer([ScriptedProviderAction::text("done"), used(9_000)])
+        .add_answer([ScriptedProviderAction::text("done")]);
     turn(&mut session, "prompt 4").await;
     assert_eq!(last_request(&stage).messages[..1], first.messages[..]);
     // After another collection the note appears once, at the new position.
@@ -325,10 +335,10 @@ async fn note_about_removed_turns_is_sent_once_and_keeps_its_place() {
 #[tokio::test(start_paused = true)]
 async fn impossible_token_counts_are_ignored() {
     let stage = TestStage::new([]);
-    stage.gc.does([ScriptedGcAction::keeping(1)]);
+    stage.gc.add_gc([ScriptedGcAction::keep_last_turns(1)]);
     let mut session = stage.start(TestStage::setup_of(1_000_000)).unwrap();
     for prompt_tokens in [5_000_000, u64::MAX] {
-        stage.provider.then([ScriptedProviderAction::text("so"), used(prompt_tokens)]);
+        stage.provider.add_answer([ScriptedProviderAction::text("so"), used(prompt_tokens)]);
         turn(&mut session, "hi").await;
     }
     assert!(stage.gc.requests().is_empty());
@@ -350,13 +360,13 @@ fn used_by_output(
 async fn impossible_output_counts_neither_remove_turns_nor_reach_a_cap() {
     for (output, reasoning) in [(u64::MAX, 0), (1_900_000, 0), (u64::MAX, u64::MAX - 5)] {
         let stage = TestStage::new([]);
-        stage.gc.does([ScriptedGcAction::keeping(1)]);
+        stage.gc.add_gc([ScriptedGcAction::keep_last_turns(1)]);
         let mut setup = TestStage::setup_of(32_000);
         setup.caps.tokens = Some(1_000);
         let mut session = after_turns(&stage, setup, 2).await;
         for _ in 0..3 {
             let used = used_by_output(20, output, reasoning);
-            stage.provider.then([ScriptedProviderAction::text("so"), used]);
+            stage.provider.add_answer([ScriptedProviderAction::text("so"), used]);
             assert_eq!(turn(&mut session, "hi").await.outcome, Outcome::Done);
         }
         assert!(stage.gc.requests().is_empty());
@@ -371,11 +381,11 @@ async fn impossible_output_counts_neither_remove_turns_nor_reach_a_cap() {
 async fn hidden_reasoning_removes_no_turns_but_is_paid_for() {
     for reasoning in [49_990, 0] {
         let stage = TestStage::new([]);
-        stage.gc.does([ScriptedGcAction::keeping(1)]);
+        stage.gc.add_gc([ScriptedGcAction::keep_last_turns(1)]);
         let mut session = stage.start(TestStage::setup_of(128_000)).unwrap();
         for _ in 0..2 {
             let used = used_by_output(60_000, 50_000, reasoning);
-            stage.provider.then([ScriptedProviderAction::text("short"), used]);
+            stage.provider.add_answer([ScriptedProviderAction::text("short"), used]);
             turn(&mut session, &"word ".repeat(12_000)).await;
         }
         assert!(stage.gc.requests().is_empty());
@@ -422,19 +432,19 @@ impl SessionSaver for RecordedChanges {
 #[tokio::test(start_paused = true)]
 async fn saved_session_gets_each_mark_before_the_message_is_forgotten() {
     let stage = TestStage::new([]);
-    stage.gc.does([ScriptedGcAction::keeping(1)]);
+    stage.gc.add_gc([ScriptedGcAction::keep_last_turns(1)]);
     let saver = Arc::<RecordedChanges>::default();
     let ports = SessionPorts { saver: Some(saver.clone()), ..stage.ports() };
     let mut session = Session::start(TestStage::setup_of(u64::from(u32::MAX)), ports).unwrap();
     // Two of these are more than a session keeps in memory.
     let large = "x".repeat(usize::try_from(COLLECTED_BYTES_MAX / 2).unwrap());
     for prompt in [&large, &large, "third"] {
-        stage.provider.then([ScriptedProviderAction::text("so")]);
+        stage.provider.add_answer([ScriptedProviderAction::text("so")]);
         turn(&mut session, prompt).await;
     }
     saver.0.lock().1.clear();
     session.gc(&Cancel::new()).await.unwrap();
-    stage.provider.then([ScriptedProviderAction::text("done")]);
+    stage.provider.add_answer([ScriptedProviderAction::text("done")]);
     turn(&mut session, "fourth").await;
     let marks = (0..4).map(|index| format!("replace {index} Some(Collected)"));
     let changes = saver.0.lock().1.clone();

@@ -14,8 +14,8 @@ async fn oversized_prompt_is_always_sent_as_the_same_head_and_tail() {
     let prompt = format!("the beginning {} the end", "0123456789".repeat(105_000));
     stage
         .provider
-        .then([ScriptedProviderAction::text("I see"), used(3_400)])
-        .then([ScriptedProviderAction::text("yes")]);
+        .add_answer([ScriptedProviderAction::text("I see"), used(3_400)])
+        .add_answer([ScriptedProviderAction::text("yes")]);
     assert_eq!(turn(&mut session, &prompt).await.outcome, Outcome::Done);
     let sent = last_request(&stage).messages.pop().unwrap().text();
     assert!(sent.starts_with("the beginning 0123") && sent.ends_with(" the end"));
@@ -42,7 +42,7 @@ async fn oversized_prompt_is_always_sent_as_the_same_head_and_tail() {
 #[tokio::test(start_paused = true)]
 async fn a_prompt_that_fits_is_left_alone() {
     let stage = TestStage::new([]);
-    stage.provider.then([ScriptedProviderAction::text("I see")]);
+    stage.provider.add_answer([ScriptedProviderAction::text("I see")]);
     let mut session = stage.start(TestStage::setup()).unwrap();
     let prompt = "word ".repeat(6_000);
     turn(&mut session, &prompt).await;
@@ -63,7 +63,10 @@ async fn oversized_results_share_the_remaining_room() {
     let calls =
         (0..6).map(|n| ScriptedProviderAction::call(&format!("call-{n}"), "loud", json!({})));
     let small = ScriptedProviderAction::call("small", "look", json!({ "text": "small" }));
-    stage.provider.then(calls.chain([small])).then([ScriptedProviderAction::text("done")]);
+    stage
+        .provider
+        .add_answer(calls.chain([small]))
+        .add_answer([ScriptedProviderAction::text("done")]);
     let mut session = stage.start(TestStage::setup()).unwrap();
     assert_eq!(turn(&mut session, "look at all").await.outcome, Outcome::Done);
     let results: Vec<_> = last_request(&stage).messages[2].tool_results().cloned().collect();
@@ -91,13 +94,13 @@ async fn oversized_results_share_the_remaining_room() {
 async fn long_turn_continues_with_truncated_results() {
     let stage = TestStage::new([loud("loud")]);
     for number in 0..12 {
-        stage.provider.then([ScriptedProviderAction::call(
+        stage.provider.add_answer([ScriptedProviderAction::call(
             &format!("c{number}"),
             "loud",
             json!({}),
         )]);
     }
-    stage.provider.then([ScriptedProviderAction::text("done")]);
+    stage.provider.add_answer([ScriptedProviderAction::text("done")]);
     let mut session = stage.start(TestStage::setup()).unwrap();
     let report = turn(&mut session, "start").await;
     assert_eq!((report.outcome, report.steps), (Outcome::Done, 13));
@@ -115,9 +118,9 @@ async fn full_window_truncates_results_but_not_model_text() {
     let said = "thinking aloud ".repeat(200);
     for number in 0..5 {
         let call = ScriptedProviderAction::call(&format!("c{number}"), "loud", json!({}));
-        stage.provider.then([ScriptedProviderAction::text(&said), call]);
+        stage.provider.add_answer([ScriptedProviderAction::text(&said), call]);
     }
-    stage.provider.then([ScriptedProviderAction::text("done")]);
+    stage.provider.add_answer([ScriptedProviderAction::text("done")]);
     let mut session = stage.start(TestStage::setup()).unwrap();
     assert_eq!(turn(&mut session, "start").await.outcome, Outcome::Done);
     for request in stage.provider.requests() {
@@ -132,18 +135,18 @@ async fn full_window_truncates_results_but_not_model_text() {
 #[tokio::test(start_paused = true)]
 async fn requests_share_their_beginning_except_after_gc_events() {
     let stage = TestStage::new([loud("loud")]);
-    stage.gc.does([ScriptedGcAction::keeping(2)]);
+    stage.gc.add_gc([ScriptedGcAction::keep_last_turns(2)]);
     let mut session = stage.start(TestStage::setup()).unwrap();
     let mut changed = Vec::new();
     let (mut before, mut told): (Option<CompletionRequest>, usize) = (None, 0);
     for number in 0..12 {
         // The first and the second request of the turn.
-        stage.provider.then([ScriptedProviderAction::call(
+        stage.provider.add_answer([ScriptedProviderAction::call(
             &format!("c{number}"),
             "loud",
             json!({}),
         )]);
-        stage.provider.then([ScriptedProviderAction::text("done")]);
+        stage.provider.add_answer([ScriptedProviderAction::text("done")]);
         let from = stage.provider.requests().len();
         turn(&mut session, &format!("prompt {number}")).await;
         for request in &stage.provider.requests()[from..] {
@@ -180,13 +183,13 @@ async fn turn_with_many_small_results_drops_its_oldest_calls() {
     });
     let stage = TestStage::new([small]);
     for number in 0..200 {
-        stage.provider.then([ScriptedProviderAction::call(
+        stage.provider.add_answer([ScriptedProviderAction::call(
             &format!("c{number}"),
             "small",
             json!({}),
         )]);
     }
-    stage.provider.then([ScriptedProviderAction::text("done")]);
+    stage.provider.add_answer([ScriptedProviderAction::text("done")]);
     let mut setup = TestStage::setup_of(4_096);
     setup.limits.steps_max = 300;
     let mut session = stage.start(setup).unwrap();
@@ -220,7 +223,7 @@ async fn turn_with_many_small_results_drops_its_oldest_calls() {
     assert!(lines.iter().all(|line| line.starts_with("Threshold host: ")), "{lines:?}");
     assert!(lines.iter().any(|line| line.contains(" oldest calls of this turn ")), "{lines:?}");
     // The next turn keeps the note where it is.
-    stage.provider.then([ScriptedProviderAction::text("yes")]);
+    stage.provider.add_answer([ScriptedProviderAction::text("yes")]);
     assert_eq!(turn(&mut session, "and?").await.outcome, Outcome::Done);
     assert_eq!(notes(&last_request(&stage)).len(), 1);
 }
@@ -229,13 +232,13 @@ async fn turn_with_many_small_results_drops_its_oldest_calls() {
 async fn large_results_are_truncated_before_calls_are_dropped() {
     let stage = TestStage::new([loud("loud")]);
     for number in 0..3 {
-        stage.provider.then([ScriptedProviderAction::call(
+        stage.provider.add_answer([ScriptedProviderAction::call(
             &format!("c{number}"),
             "loud",
             json!({}),
         )]);
     }
-    stage.provider.then([ScriptedProviderAction::text("done")]);
+    stage.provider.add_answer([ScriptedProviderAction::text("done")]);
     let mut session = stage.start(TestStage::setup()).unwrap();
     turn(&mut session, "start").await;
     assert_eq!(notes(&last_request(&stage)), Vec::<String>::new());

@@ -12,10 +12,10 @@ use serde_json::json;
 /// Runs turns until the gc was asked twice, and returns the gc events.
 async fn misbehaving(beat: ScriptedGcAction, settings: GcSettings) -> Vec<String> {
     let stage = TestStage::new([]);
-    stage.gc.does([beat]);
+    stage.gc.add_gc([beat]);
     let mut session = after_turns(&stage, setup(settings), 3).await;
     for _ in 0..3 {
-        stage.provider.then([ScriptedProviderAction::text("so"), used(9_000)]);
+        stage.provider.add_answer([ScriptedProviderAction::text("so"), used(9_000)]);
     }
     for prompt in ["x", "y", "z"] {
         let before = session.history().messages().count();
@@ -28,7 +28,7 @@ async fn misbehaving(beat: ScriptedGcAction, settings: GcSettings) -> Vec<String
 
 #[tokio::test(start_paused = true)]
 async fn failing_gc_changes_nothing_and_is_reported_once() {
-    let plan = |drop: &[usize]| ScriptedGcAction::dropping(drop.iter().copied());
+    let plan = |drop: &[usize]| ScriptedGcAction::drop_messages(drop.iter().copied());
     let summary = GcPlan {
         summary: Some(Message::user("x".repeat(999))),
         drop: vec![0, 1],
@@ -74,18 +74,18 @@ async fn failing_gc_changes_nothing_and_is_reported_once() {
 #[tokio::test(start_paused = true)]
 async fn hanging_gc_is_awaited_once_per_turn_up_to_its_deadline() {
     let stage = TestStage::new([ScriptedTool::echo("look")]);
-    stage.gc.does([ScriptedGcAction::Hang]);
+    stage.gc.add_gc([ScriptedGcAction::Hang]);
     let settings = GcSettings { deadline_ms: 2_000, ..GcSettings::default() };
     let mut session = after_turns(&stage, setup(settings), 2).await;
-    stage.provider.then([ScriptedProviderAction::text("so"), used(9_000)]);
+    stage.provider.add_answer([ScriptedProviderAction::text("so"), used(9_000)]);
     turn(&mut session, "x").await;
     for number in 0..5 {
-        stage.provider.then([
+        stage.provider.add_answer([
             ScriptedProviderAction::call(&number.to_string(), "look", json!({})),
             used(9_000),
         ]);
     }
-    stage.provider.then([ScriptedProviderAction::text("done")]);
+    stage.provider.add_answer([ScriptedProviderAction::text("done")]);
     let start = tokio::time::Instant::now();
     turn(&mut session, "y").await;
     assert_eq!(start.elapsed(), Duration::from_secs(2));
@@ -95,7 +95,7 @@ async fn hanging_gc_is_awaited_once_per_turn_up_to_its_deadline() {
 async fn deadline_of_a_gc_is_paused_while_it_waits_for_a_model() {
     let stage = TestStage::new([]);
     let plan = GcPlan { v: 1, drop: vec![0, 1], ..GcPlan::default() };
-    stage.gc.does([ScriptedGcAction::PlanAfterModel(60_000, plan)]);
+    stage.gc.add_gc([ScriptedGcAction::PlanAfterModel(60_000, plan)]);
     let settings = GcSettings { deadline_ms: 2_000, ..GcSettings::default() };
     let mut session = after_turns(&stage, setup(settings), 2).await;
     let report = session.gc(&Cancel::new()).await.unwrap();
@@ -106,10 +106,10 @@ async fn deadline_of_a_gc_is_paused_while_it_waits_for_a_model() {
 async fn gc_that_fails_twice_is_asked_again_only_after_it_succeeded() {
     let stage = TestStage::new([]);
     let fail = || ScriptedGcAction::Fail(Error::failed("out of ideas"));
-    stage.gc.does([fail(), fail(), ScriptedGcAction::keeping(1)]);
+    stage.gc.add_gc([fail(), fail(), ScriptedGcAction::keep_last_turns(1)]);
     let mut session = after_turns(&stage, setup(GcSettings::default()), 3).await;
     for _ in 0..5 {
-        stage.provider.then([ScriptedProviderAction::text("so"), used(9_000)]);
+        stage.provider.add_answer([ScriptedProviderAction::text("so"), used(9_000)]);
     }
     for prompt in ["a", "b", "c", "d"] {
         turn(&mut session, prompt).await;
@@ -125,9 +125,9 @@ async fn gc_that_fails_twice_is_asked_again_only_after_it_succeeded() {
 #[tokio::test(start_paused = true)]
 async fn a_cancel_while_the_gc_thinks_ends_the_turn_at_once() {
     let stage = TestStage::new([]);
-    stage.gc.does([ScriptedGcAction::Hang]);
+    stage.gc.add_gc([ScriptedGcAction::Hang]);
     let mut session = after_turns(&stage, TestStage::setup(), 2).await;
-    stage.provider.then([ScriptedProviderAction::text("so"), used(9_000)]);
+    stage.provider.add_answer([ScriptedProviderAction::text("so"), used(9_000)]);
     turn(&mut session, "x").await;
     let cancel = Cancel::new();
     let start = tokio::time::Instant::now();
@@ -143,7 +143,10 @@ async fn a_cancel_while_the_gc_thinks_ends_the_turn_at_once() {
 #[tokio::test(start_paused = true)]
 async fn pinned_turns_stay_pinned_after_other_turns_are_removed() {
     let stage = TestStage::new([]);
-    stage.gc.does([ScriptedGcAction::dropping([0, 1, 2, 3]), ScriptedGcAction::dropping([0, 1])]);
+    stage.gc.add_gc([
+        ScriptedGcAction::drop_messages([0, 1, 2, 3]),
+        ScriptedGcAction::drop_messages([0, 1]),
+    ]);
     let settings = GcSettings { pinned_turn_indices: vec![2], ..GcSettings::default() };
     let mut session = after_turns(&stage, setup(settings), 5).await;
     session.gc(&Cancel::new()).await.unwrap();
@@ -162,7 +165,7 @@ async fn pinned_turns_stay_pinned_after_other_turns_are_removed() {
 async fn gc_summary_is_put_before_the_remaining_messages() {
     let stage = TestStage::new([]);
     let summary = Some(Message::user("[before] "));
-    stage.gc.does([ScriptedGcAction::Plan(GcPlan {
+    stage.gc.add_gc([ScriptedGcAction::Plan(GcPlan {
         drop: vec![0, 1, 2, 3],
         summary,
         ..GcPlan::default()
@@ -182,7 +185,7 @@ async fn random_gc_plans_leave_the_history_valid() {
         let stage = TestStage::new([ScriptedTool::echo("look")]);
         let seed = random.next_u64();
         let dice = SeededRandom::new(seed);
-        stage.gc.does([ScriptedGcAction::plan_of(move |request| {
+        stage.gc.add_gc([ScriptedGcAction::plan_of(move |request| {
             let count = request.messages.len() as u64;
             // Drops runs of messages, because single messages hardly ever make a valid plan.
             let (first, second) = (dice.below(count + 1), dice.below(count + 1));
@@ -198,9 +201,9 @@ async fn random_gc_plans_leave_the_history_valid() {
         for turn_number in 0..4 {
             for call in 0..random.below(3) {
                 let id = format!("{round}-{turn_number}-{call}");
-                stage.provider.then([ScriptedProviderAction::call(&id, "look", json!({}))]);
+                stage.provider.add_answer([ScriptedProviderAction::call(&id, "look", json!({}))]);
             }
-            stage.provider.then([ScriptedProviderAction::text("so")]);
+            stage.provider.add_answer([ScriptedProviderAction::text("so")]);
             turn(&mut session, &format!("prompt {turn_number}")).await;
             for _ in 0..3 {
                 let before = session.history().clone();

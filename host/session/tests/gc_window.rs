@@ -17,7 +17,7 @@ fn setup_with_unknown_window(context_limit: u64) -> SessionSetup {
 async fn after_asking(stage: &TestStage, setup: SessionSetup) -> Session {
     let mut session = stage.start(setup).unwrap();
     for prompt_tokens in [1_100, 1_200] {
-        stage.provider.then([
+        stage.provider.add_answer([
             ScriptedProviderAction::Wait(500),
             ScriptedProviderAction::text("so"),
             used(prompt_tokens),
@@ -31,16 +31,16 @@ async fn after_asking(stage: &TestStage, setup: SessionSetup) -> Session {
 async fn window_size_from_the_provider_applies_from_the_next_request() {
     for origin in [WindowOrigin::Assumed, WindowOrigin::Described] {
         let stage = TestStage::new([]);
-        stage.gc.does([ScriptedGcAction::keeping(1)]);
-        stage.provider.tells_window(2_048, 300);
+        stage.gc.add_gc([ScriptedGcAction::keep_last_turns(1)]);
+        stage.provider.set_window(2_048, 300);
         let mut setup = setup_with_unknown_window(32_768);
         setup.model.origin = origin;
         let mut session = after_asking(&stage, setup).await;
         assert_eq!((session.facts().context_limit, stage.provider.window_asked()), (2_048, 1));
         stage
             .provider
-            .then([ScriptedProviderAction::text("so"), used(1_700)])
-            .then([ScriptedProviderAction::text("so"), used(300)]);
+            .add_answer([ScriptedProviderAction::text("so"), used(1_700)])
+            .add_answer([ScriptedProviderAction::text("so"), used(300)]);
         turn(&mut session, "y").await;
         turn(&mut session, "z").await;
         let asked = stage.gc.requests();
@@ -53,13 +53,13 @@ async fn window_size_from_the_provider_applies_from_the_next_request() {
 #[tokio::test(start_paused = true)]
 async fn a_larger_window_than_the_guess_is_used_too() {
     let stage = TestStage::new([]);
-    stage.gc.does([ScriptedGcAction::keeping(1)]);
-    stage.provider.tells_window(400_000, 300);
+    stage.gc.add_gc([ScriptedGcAction::keep_last_turns(1)]);
+    stage.provider.set_window(400_000, 300);
     let mut session = after_asking(&stage, setup_with_unknown_window(32_768)).await;
     stage
         .provider
-        .then([ScriptedProviderAction::text("so"), used(200_000)])
-        .then([ScriptedProviderAction::text("so")]);
+        .add_answer([ScriptedProviderAction::text("so"), used(200_000)])
+        .add_answer([ScriptedProviderAction::text("so")]);
     turn(&mut session, "y").await;
     turn(&mut session, "z").await;
     assert!(stage.gc.requests().is_empty());
@@ -68,12 +68,12 @@ async fn a_larger_window_than_the_guess_is_used_too() {
 #[tokio::test(start_paused = true)]
 async fn window_is_not_queried_if_configured_or_in_short_conversations() {
     let stage = TestStage::new([]);
-    stage.provider.tells_window(2_048, 0);
+    stage.provider.set_window(2_048, 0);
     after_asking(&stage, TestStage::setup()).await;
     assert_eq!(stage.provider.window_asked(), 0);
 
     let stage = TestStage::new([]);
-    stage.provider.tells_window(2_048, 0);
+    stage.provider.set_window(2_048, 0);
     after_turns(&stage, setup_with_unknown_window(32_768), 2).await;
     assert_eq!(stage.provider.window_asked(), 0);
 }
@@ -81,10 +81,10 @@ async fn window_is_not_queried_if_configured_or_in_short_conversations() {
 #[tokio::test(start_paused = true)]
 async fn turn_does_not_wait_for_the_window_size_while_there_is_room() {
     let stage = TestStage::new([]);
-    stage.provider.tells_window(2_048, 3_600_000);
+    stage.provider.set_window(2_048, 3_600_000);
     let mut session = stage.start(setup_with_unknown_window(32_768)).unwrap();
     for prompt_tokens in [1_100, 1_200, 1_300] {
-        stage.provider.then([ScriptedProviderAction::text("so"), used(prompt_tokens)]);
+        stage.provider.add_answer([ScriptedProviderAction::text("so"), used(prompt_tokens)]);
         assert_eq!(turn(&mut session, "x").await.duration_ms, 0);
     }
     assert_eq!(stage.provider.window_asked(), 1);
@@ -94,8 +94,8 @@ async fn turn_does_not_wait_for_the_window_size_while_there_is_room() {
 async fn turn_waits_briefly_for_the_window_size_before_it_truncates() {
     let prompt = "word ".repeat(30_000);
     let stage = TestStage::new([]);
-    stage.provider.tells_window(400_000, WINDOW_WAIT_MS - 1);
-    stage.provider.then([ScriptedProviderAction::text("so")]);
+    stage.provider.set_window(400_000, WINDOW_WAIT_MS - 1);
+    stage.provider.add_answer([ScriptedProviderAction::text("so")]);
     let mut session = stage.start(setup_with_unknown_window(32_768)).unwrap();
     let report = turn(&mut session, &prompt).await;
     assert_eq!(report.duration_ms, WINDOW_WAIT_MS - 1);
@@ -104,10 +104,10 @@ async fn turn_waits_briefly_for_the_window_size_before_it_truncates() {
 
     // A provider that does not answer in time costs that wait once, and a notice reports it.
     let stage = TestStage::new([]);
-    stage.provider.tells_window(400_000, 3_600_000);
+    stage.provider.set_window(400_000, 3_600_000);
     let mut session = stage.start(setup_with_unknown_window(32_768)).unwrap();
     for wait_ms in [WINDOW_WAIT_MS, 0] {
-        stage.provider.then([ScriptedProviderAction::text("so")]);
+        stage.provider.add_answer([ScriptedProviderAction::text("so")]);
         assert_eq!(turn(&mut session, &prompt).await.duration_ms, wait_ms);
         assert!(last_request(&stage).messages[0].text().len() < prompt.len());
     }
@@ -117,16 +117,19 @@ async fn turn_waits_briefly_for_the_window_size_before_it_truncates() {
 #[tokio::test(start_paused = true)]
 async fn invalid_window_sizes_are_ignored_and_a_refusal_overrides_a_known_size() {
     let stage = TestStage::new([]);
-    stage.provider.tells_window(0, 0);
+    stage.provider.set_window(0, 0);
     let session = after_asking(&stage, setup_with_unknown_window(32_768)).await;
     assert_eq!(session.facts().context_limit, 32_768);
 
     let stage = TestStage::new([]);
-    stage.gc.does([ScriptedGcAction::keeping(1)]);
-    stage.provider.tells_window(131_072, 0);
+    stage.gc.add_gc([ScriptedGcAction::keep_last_turns(1)]);
+    stage.provider.set_window(131_072, 0);
     let mut session = after_asking(&stage, setup_with_unknown_window(32_768)).await;
     assert_eq!(session.facts().context_limit, 131_072);
-    stage.provider.then([overflow()]).then([ScriptedProviderAction::text("so"), used(500)]);
+    stage
+        .provider
+        .add_answer([overflow()])
+        .add_answer([ScriptedProviderAction::text("so"), used(500)]);
     turn(&mut session, "y").await;
     let limit = session.facts().context_limit;
     assert!((1_200..1_300).contains(&limit), "{limit}");
@@ -143,44 +146,47 @@ fn refusal() -> ScriptedProviderAction {
 #[tokio::test(start_paused = true)]
 async fn unclear_refusal_near_the_window_limit_is_retried_once_after_a_gc() {
     let stage = TestStage::new([]);
-    stage.gc.does([ScriptedGcAction::keeping(1)]);
+    stage.gc.add_gc([ScriptedGcAction::keep_last_turns(1)]);
     let mut session = after_turns(&stage, TestStage::setup(), 3).await;
-    stage.provider.then([ScriptedProviderAction::text("so"), used(6_000)]);
+    stage.provider.add_answer([ScriptedProviderAction::text("so"), used(6_000)]);
     turn(&mut session, "x").await;
-    stage.provider.then([refusal()]).then([ScriptedProviderAction::text("so"), used(500)]);
+    stage
+        .provider
+        .add_answer([refusal()])
+        .add_answer([ScriptedProviderAction::text("so"), used(500)]);
     assert_eq!(turn(&mut session, "now").await.outcome, Outcome::Done);
     assert_eq!(gcs(&stage), ["ContextLimit scripted: 8/4 removed, 0 cut. "]);
 
     // If the provider refuses again, its error counts as it is.
-    stage.provider.then([ScriptedProviderAction::text("so"), used(6_000)]);
+    stage.provider.add_answer([ScriptedProviderAction::text("so"), used(6_000)]);
     turn(&mut session, "y").await;
     stage
         .provider
-        .then([refusal()])
-        .then([refusal()])
-        .then([ScriptedProviderAction::text("too late")]);
+        .add_answer([refusal()])
+        .add_answer([refusal()])
+        .add_answer([ScriptedProviderAction::text("too late")]);
     let report = turn(&mut session, "z").await;
     assert_eq!(report.outcome, Outcome::Failed);
     assert!(report.error.unwrap().message.ends_with("zu lang"));
-    stage.provider.forget();
+    stage.provider.drop_unused_answers();
 }
 
 #[tokio::test(start_paused = true)]
 async fn assumed_window_stays_if_a_smaller_request_is_refused_too() {
     let stage = TestStage::new([]);
-    stage.gc.does([ScriptedGcAction::keeping(1)]);
+    stage.gc.add_gc([ScriptedGcAction::keep_last_turns(1)]);
     let mut session = after_turns(&stage, setup_with_unknown_window(32_768), 3).await;
-    stage.provider.then([ScriptedProviderAction::text("so"), used(3_000)]);
+    stage.provider.add_answer([ScriptedProviderAction::text("so"), used(3_000)]);
     turn(&mut session, "x").await;
-    stage.provider.then([refusal()]).then([refusal()]);
+    stage.provider.add_answer([refusal()]).add_answer([refusal()]);
     assert_eq!(turn(&mut session, "now").await.outcome, Outcome::Failed);
     assert_eq!(session.facts().context_limit, 32_768);
 
     // If a smaller request helped, the refused size counts as too large.
     let mut session = after_turns(&stage, setup_with_unknown_window(32_768), 3).await;
-    stage.provider.then([ScriptedProviderAction::text("so"), used(3_000)]);
+    stage.provider.add_answer([ScriptedProviderAction::text("so"), used(3_000)]);
     turn(&mut session, "x").await;
-    stage.provider.then([refusal()]).then([ScriptedProviderAction::text("so")]);
+    stage.provider.add_answer([refusal()]).add_answer([ScriptedProviderAction::text("so")]);
     assert_eq!(turn(&mut session, "now").await.outcome, Outcome::Done);
     let limit = session.facts().context_limit;
     assert!((3_000..3_100).contains(&limit), "{limit}");
@@ -189,18 +195,20 @@ async fn assumed_window_stays_if_a_smaller_request_is_refused_too() {
 #[tokio::test(start_paused = true)]
 async fn refusal_far_below_the_window_limit_starts_no_gc() {
     let stage = TestStage::new([]);
-    stage.gc.does([ScriptedGcAction::keeping(1)]);
+    stage.gc.add_gc([ScriptedGcAction::keep_last_turns(1)]);
     let mut session = after_turns(&stage, TestStage::setup(), 3).await;
-    stage.provider.then([ScriptedProviderAction::text("so"), used(4_000)]);
+    stage.provider.add_answer([ScriptedProviderAction::text("so"), used(4_000)]);
     turn(&mut session, "x").await;
-    stage.provider.then([refusal()]);
+    stage.provider.add_answer([refusal()]);
     assert_eq!(turn(&mut session, "now").await.outcome, Outcome::Failed);
     assert!(stage.gc.requests().is_empty());
     // Neither does a refusal that does not blame the request, however full the window is.
-    stage.provider.then([ScriptedProviderAction::text("so"), used(7_000)]);
+    stage.provider.add_answer([ScriptedProviderAction::text("so"), used(7_000)]);
     turn(&mut session, "x").await;
     let text = "`http://h` answered 401 (unauthorized)";
-    stage.provider.then([ScriptedProviderAction::Fail(Error::new(ErrorKind::Provider, text))]);
+    stage
+        .provider
+        .add_answer([ScriptedProviderAction::Fail(Error::new(ErrorKind::Provider, text))]);
     assert_eq!(turn(&mut session, "now").await.outcome, Outcome::Failed);
     assert!(stage.gc.requests().is_empty());
 }
@@ -209,16 +217,16 @@ async fn refusal_far_below_the_window_limit_starts_no_gc() {
 async fn manual_gc_frees_room_after_a_refusal_or_in_a_full_window() {
     let loud = ScriptedTool::new("loud", |_, _| async { Ok(Output::text("x".repeat(8_000))) });
     let stage = TestStage::new([loud]);
-    stage.gc.does([ScriptedGcAction::dropping([])]);
+    stage.gc.add_gc([ScriptedGcAction::drop_messages([])]);
     let mut session = stage.start(TestStage::setup()).unwrap();
     for number in 0..3 {
-        stage.provider.then([ScriptedProviderAction::call(
+        stage.provider.add_answer([ScriptedProviderAction::call(
             &format!("c{number}"),
             "loud",
             json!({}),
         )]);
     }
-    stage.provider.then([ScriptedProviderAction::text("so"), used(100)]);
+    stage.provider.add_answer([ScriptedProviderAction::text("so"), used(100)]);
     turn(&mut session, "x").await;
     let before = serde_json::to_string(&session.request()).unwrap().len();
 
@@ -226,7 +234,7 @@ async fn manual_gc_frees_room_after_a_refusal_or_in_a_full_window() {
     let report = session.gc(&jaato_session::Cancel::new()).await.unwrap();
     assert_eq!((report.messages_removed, report.messages_cut), (0, 0));
 
-    stage.provider.then([refusal()]);
+    stage.provider.add_answer([refusal()]);
     assert_eq!(turn(&mut session, "dead").await.outcome, Outcome::Failed);
     let report = session.gc(&jaato_session::Cancel::new()).await.unwrap();
     assert!(report.messages_removed + report.messages_cut > 0, "{report:?}");

@@ -29,8 +29,8 @@ async fn play_tool(inner: ScriptedTool) -> (ToolResult, Session, TestStage) {
         async move { handle.call_tool(&name, json!({ "at": "sky" }), &origin, &scope.cancel).await }
     });
     let stage = TestStage::new([outer, inner]);
-    stage.provider.then([ScriptedProviderAction::call("1", "outer", json!({}))]);
-    stage.provider.then([ScriptedProviderAction::text("done")]);
+    stage.provider.add_answer([ScriptedProviderAction::call("1", "outer", json!({}))]);
+    stage.provider.add_answer([ScriptedProviderAction::text("done")]);
     let mut session = stage.start(TestStage::setup()).unwrap();
     assert!(given.set(session.handle()).is_ok());
     let report = session.turn("x", &Cancel::new()).await;

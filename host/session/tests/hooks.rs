@@ -35,8 +35,8 @@ fn allowing() -> SessionSetup {
 
 /// Runs a turn that calls `write` once and ends. Returns the result as JSON.
 async fn call_write(stage: &TestStage, session: &mut Session, id: &str) -> (Value, TurnReport) {
-    stage.provider.then([ScriptedProviderAction::call(id, "write", json!({ "text": "a" }))]);
-    stage.provider.then([ScriptedProviderAction::text("done")]);
+    stage.provider.add_answer([ScriptedProviderAction::call(id, "write", json!({ "text": "a" }))]);
+    stage.provider.add_answer([ScriptedProviderAction::text("done")]);
     let report = session.turn("x", &Cancel::new()).await;
     let message = session.history().messages().rev().nth(1).unwrap();
     let result = message.tool_results().next().unwrap().clone();
@@ -99,14 +99,14 @@ fn rewrite(text: &str) -> Value {
 #[tokio::test(start_paused = true)]
 async fn guard_that_answers_go_on_changes_nothing() {
     let stage = TestStage::new([write_tool()]);
-    stage.hooks.says("guard", Hook::BeforeTool, go_on());
+    stage.hooks.add_answering_plugin("guard", Hook::BeforeTool, go_on());
     let expected = expect![[r#"
         {"echo":{"text":"a"}}
         allowed true by option.allow 
         started {"text":"a"}
     "#]];
     check_call(&stage, expected).await;
-    let (_, _, asked) = stage.hooks.asked().remove(0);
+    let (_, _, asked) = stage.hooks.asked_hooks().remove(0);
     let expected = expect![[
         r#"{"call_id":"0","tool":"write","plugin":"tool-write","arguments":{"text":"a"},"annotations":{"read_only":false,"destructive":true,"idempotent":false,"open_world":true,"parallel_safe":false},"called_by":"model","caller":""}"#
     ]];
@@ -116,7 +116,7 @@ async fn guard_that_answers_go_on_changes_nothing() {
 #[tokio::test(start_paused = true)]
 async fn guards_rewrite_arguments_in_order_and_history_keeps_the_models_call() {
     let stage = TestStage::new([write_tool()]);
-    stage.hooks.says("a", Hook::BeforeTool, rewrite("b"));
+    stage.hooks.add_answering_plugin("a", Hook::BeforeTool, rewrite("b"));
     stage.hooks.answers("b", Hook::BeforeTool, |asked| async move {
         let text = asked["arguments"]["text"].as_str().unwrap().to_owned();
         Ok(rewrite(&format!("{text}c")))
@@ -138,21 +138,25 @@ async fn guards_rewrite_arguments_in_order_and_history_keeps_the_models_call() {
 async fn first_guard_that_denies_stops_the_check_and_is_named() {
     let stage = TestStage::new([write_tool()]);
     let deny = json!({ "decision": "deny", "reason": "not on a Friday" });
-    stage.hooks.says("a", Hook::BeforeTool, deny).says("b", Hook::BeforeTool, go_on());
+    stage.hooks.add_answering_plugin("a", Hook::BeforeTool, deny).add_answering_plugin(
+        "b",
+        Hook::BeforeTool,
+        go_on(),
+    );
     let expected = expect![[r#"
         {"error":{"kind":"permission_denied","message":"plugin `a` denied the call to `write`: not on a Friday (rule `guard.denied`)"}}
         allowed false by guard.denied plugin `a`
         started {"text":"a"}
     "#]];
     check_call(&stage, expected).await;
-    assert_eq!((stage.hooks.asked().len(), stage.tools.seats().len()), (1, 0));
+    assert_eq!((stage.hooks.asked_hooks().len(), stage.tools.recorded_calls().len()), (1, 0));
 }
 
 #[tokio::test(start_paused = true)]
 async fn guard_can_require_a_prompt_for_an_allowed_call() {
     let stage = TestStage::new([write_tool()]);
     let ask = json!({ "decision": "ask", "reason": "it is Friday" });
-    stage.hooks.says("a", Hook::BeforeTool, ask);
+    stage.hooks.add_answering_plugin("a", Hook::BeforeTool, ask);
     let mut session = stage.start(allowing()).unwrap();
     // Each such call gets a permission prompt, which offers no answer for later ones.
     let once = PermissionAnswer::once;
@@ -174,7 +178,11 @@ async fn guard_can_require_a_prompt_for_an_allowed_call() {
 #[tokio::test(start_paused = true)]
 async fn guard_that_requires_a_prompt_denies_the_call_without_a_user() {
     let stage = TestStage::new([write_tool()]);
-    stage.hooks.says("a", Hook::BeforeTool, json!({ "decision": "ask", "reason": "Friday" }));
+    stage.hooks.add_answering_plugin(
+        "a",
+        Hook::BeforeTool,
+        json!({ "decision": "ask", "reason": "Friday" }),
+    );
     let mut session = stage.start(allowing()).unwrap();
     let (result, report) = call_write(&stage, &mut session, "0").await;
     assert_eq!(report.outcome, Outcome::Denied);
@@ -187,7 +195,11 @@ async fn guard_that_requires_a_prompt_denies_the_call_without_a_user() {
 async fn denying_rule_overrides_a_guard_that_requires_a_prompt() {
     let stage = TestStage::new([write_tool()]);
     stage.person.answers([PermissionAnswer::once(Is::AllowOnce)]);
-    stage.hooks.says("a", Hook::BeforeTool, json!({ "decision": "ask", "reason": "Friday" }));
+    stage.hooks.add_answering_plugin(
+        "a",
+        Hook::BeforeTool,
+        json!({ "decision": "ask", "reason": "Friday" }),
+    );
     let setup = allowing();
     setup.rules.lock().disabled.insert(ToolName::from("write"));
     let mut session = stage.start(setup).unwrap();
@@ -215,7 +227,7 @@ async fn invalid_guard_answer_denies_the_call() {
     ];
     for (answer, expected) in wrong {
         let stage = TestStage::new([write_tool()]);
-        stage.hooks.says("guard", Hook::BeforeTool, answer.clone());
+        stage.hooks.add_answering_plugin("guard", Hook::BeforeTool, answer.clone());
         let mut session = stage.start(allowing()).unwrap();
         let (result, _) = call_write(&stage, &mut session, "0").await;
         let Some(expected) = expected else {
@@ -226,14 +238,14 @@ async fn invalid_guard_answer_denies_the_call() {
         let begins = "the call to `write` is denied because the guard plugin `guard` failed";
         assert!(message.starts_with(begins) && message.contains(expected), "{answer}: {message}");
         assert_eq!(result["error"]["hint"], "`jaato plugin disable guard` disables the plugin");
-        assert_eq!(stage.tools.seats().len(), 0);
+        assert_eq!(stage.tools.recorded_calls().len(), 0);
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn guard_that_times_out_three_times_is_disabled_and_denies_calls() {
     let stage = TestStage::new([write_tool()]);
-    stage.hooks.hangs("guard", Hook::BeforeTool);
+    stage.hooks.add_hanging_plugin("guard", Hook::BeforeTool);
     let mut session = stage.start(allowing()).unwrap();
     for times in 0..=HOOK_FAILURES_MAX {
         let before_ms = stage.clock.monotonic_ms();
@@ -250,7 +262,7 @@ async fn guard_that_times_out_three_times_is_disabled_and_denies_calls() {
         host: plugin `guard` is no longer asked `before_tool` in this session, because it failed 3 times in a row; every further call is denied; run `jaato plugin disable guard` to disable it
     "#]];
     expected.assert_eq(&stage.events.notices());
-    assert_eq!(stage.tools.seats().len(), 0);
+    assert_eq!(stage.tools.recorded_calls().len(), 0);
 }
 
 #[tokio::test(start_paused = true)]
@@ -275,7 +287,7 @@ async fn guard_sees_calls_by_users_plugins_and_self_running_tools() {
     let itself = ScriptedTool::echo("itself").run_if(jaato_types::Condition::NoObjects);
     let stage = TestStage::new([write_tool(), itself]);
     let deny = json!({ "decision": "deny", "reason": "no" });
-    stage.hooks.says("guard", Hook::BeforeTool, deny);
+    stage.hooks.add_answering_plugin("guard", Hook::BeforeTool, deny);
     let mut session = stage.start(allowing()).unwrap();
     let (name, arguments) = (ToolName::from("write"), json!({ "text": "a" }));
     let refused = session.call(&name, arguments.clone(), &Cancel::new()).await.unwrap_err();
@@ -285,13 +297,13 @@ async fn guard_sees_calls_by_users_plugins_and_self_running_tools() {
     );
     let origin = CallOrigin::outside_of_calls("tool-sun".into());
     session.handle().call_tool(&name, arguments, &origin, &Cancel::new()).await.unwrap_err();
-    stage.provider.then([ScriptedProviderAction::text("done")]);
+    stage.provider.add_answer([ScriptedProviderAction::text("done")]);
     session.turn("x", &Cancel::new()).await;
-    let asked = stage.hooks.asked();
+    let asked = stage.hooks.asked_hooks();
     let by = asked.iter().map(|(_, _, asked)| (&asked["called_by"], &asked["caller"]));
     let by: Vec<String> = by.map(|(by, caller)| format!("{by} {caller}")).collect();
     assert_eq!(by, [r#""person" """#, r#""plugin" "tool-sun""#, r#""itself" """#]);
-    assert_eq!(stage.tools.seats().len(), 0);
+    assert_eq!(stage.tools.recorded_calls().len(), 0);
 }
 
 #[tokio::test(start_paused = true)]
@@ -305,7 +317,7 @@ async fn a_cancel_while_a_guard_thinks_drops_the_call() {
         std::future::pending()
     });
     let mut session = stage.start(allowing()).unwrap();
-    stage.provider.then([ScriptedProviderAction::call("0", "write", json!({ "text": "a" }))]);
+    stage.provider.add_answer([ScriptedProviderAction::call("0", "write", json!({ "text": "a" }))]);
     let report = session.turn("x", &cancel).await;
     assert!(seen.load(Ordering::Relaxed));
     assert_eq!((report.outcome, recorded_events(&stage).as_str()), (Outcome::Cancelled, ""));
@@ -314,9 +326,9 @@ async fn a_cancel_while_a_guard_thinks_drops_the_call() {
 #[tokio::test(start_paused = true)]
 async fn after_tool_hooks_replace_and_extend_the_result_with_events() {
     let stage = TestStage::new([write_tool()]);
-    stage.hooks.says("a", Hook::AfterTool, json!({ "replace": { "seen": 1 } }));
-    stage.hooks.says("b", Hook::AfterTool, json!({ "add": { "more": 2 } }));
-    stage.hooks.says("c", Hook::AfterTool, json!({}));
+    stage.hooks.add_answering_plugin("a", Hook::AfterTool, json!({ "replace": { "seen": 1 } }));
+    stage.hooks.add_answering_plugin("b", Hook::AfterTool, json!({ "add": { "more": 2 } }));
+    stage.hooks.add_answering_plugin("c", Hook::AfterTool, json!({}));
     let expected = expect![[r#"
         {"seen":1,"more":2}
         allowed true by option.allow 
@@ -325,7 +337,7 @@ async fn after_tool_hooks_replace_and_extend_the_result_with_events() {
         b changes the result
     "#]];
     check_call(&stage, expected).await;
-    let asked = stage.hooks.asked();
+    let asked = stage.hooks.asked_hooks();
     let results: Vec<&Value> = asked.iter().map(|(_, _, asked)| &asked["result"]).collect();
     let whole = json!({ "seen": 1, "more": 2 });
     assert_eq!(results, [&json!({ "echo": { "text": "a" } }), &json!({ "seen": 1 }), &whole]);
@@ -334,7 +346,11 @@ async fn after_tool_hooks_replace_and_extend_the_result_with_events() {
 #[tokio::test(start_paused = true)]
 async fn result_that_a_hook_makes_too_long_is_truncated() {
     let stage = TestStage::new([write_tool()]);
-    stage.hooks.says("a", Hook::AfterTool, json!({ "add": { "text": "x".repeat(100_000) } }));
+    stage.hooks.add_answering_plugin(
+        "a",
+        Hook::AfterTool,
+        json!({ "add": { "text": "x".repeat(100_000) } }),
+    );
     let mut session = stage.start(allowing()).unwrap();
     let (result, _) = call_write(&stage, &mut session, "0").await;
     assert!(result.to_string().len() <= session_bytes_max(), "{}", result.to_string().len());
@@ -348,9 +364,9 @@ fn session_bytes_max() -> usize {
 #[tokio::test(start_paused = true)]
 async fn failing_after_tool_hook_is_skipped_and_reported() {
     let stage = TestStage::new([write_tool()]);
-    stage.hooks.hangs("a", Hook::AfterTool);
-    stage.hooks.says("b", Hook::AfterTool, json!({ "replace": 7 }));
-    stage.hooks.says("c", Hook::AfterTool, json!({ "add": { "seen": true } }));
+    stage.hooks.add_hanging_plugin("a", Hook::AfterTool);
+    stage.hooks.add_answering_plugin("b", Hook::AfterTool, json!({ "replace": 7 }));
+    stage.hooks.add_answering_plugin("c", Hook::AfterTool, json!({ "add": { "seen": true } }));
     let expected = expect![[r#"
         {"echo":{"text":"a"},"seen":true}
         allowed true by option.allow 
@@ -365,8 +381,8 @@ async fn failing_after_tool_hook_is_skipped_and_reported() {
 #[tokio::test(start_paused = true)]
 async fn hooks_also_change_the_full_output_of_a_user_call() {
     let stage = TestStage::new([write_tool()]);
-    stage.hooks.says("a", Hook::BeforeTool, rewrite("b"));
-    stage.hooks.says("a", Hook::AfterTool, json!({ "add": { "seen": true } }));
+    stage.hooks.add_answering_plugin("a", Hook::BeforeTool, rewrite("b"));
+    stage.hooks.add_answering_plugin("a", Hook::AfterTool, json!({ "add": { "seen": true } }));
     let session = stage.start(allowing()).unwrap();
     let (name, arguments) = (ToolName::from("write"), json!({ "text": "a" }));
     let output = session.call(&name, arguments, &Cancel::new()).await.unwrap();
@@ -380,11 +396,11 @@ async fn hooks_also_change_the_full_output_of_a_user_call() {
 #[tokio::test(start_paused = true)]
 async fn before_prompt_text_is_a_message_part_that_names_its_plugin() {
     let stage = TestStage::new([]);
-    stage.hooks.says("notes", Hook::BeforePrompt, json!({ "text": "buy milk" }));
-    stage.hooks.says("silent", Hook::BeforePrompt, json!({ "text": " " }));
+    stage.hooks.add_answering_plugin("notes", Hook::BeforePrompt, json!({ "text": "buy milk" }));
+    stage.hooks.add_answering_plugin("silent", Hook::BeforePrompt, json!({ "text": " " }));
     let mut session = stage.start(TestStage::setup()).unwrap();
     for prompt in ["one", "two"] {
-        stage.provider.then([ScriptedProviderAction::text("done")]);
+        stage.provider.add_answer([ScriptedProviderAction::text("done")]);
         session.turn(prompt, &Cancel::new()).await;
     }
     let requests = stage.provider.requests();
@@ -405,7 +421,11 @@ async fn before_prompt_text_is_a_message_part_that_names_its_plugin() {
 async fn before_prompt_text_is_limited_per_plugin_and_in_total() {
     let stage = TestStage::new([]);
     for name in ["a", "b", "c", "d", "e", "f"] {
-        stage.hooks.says(name, Hook::BeforePrompt, json!({ "text": "word".repeat(2_001) }));
+        stage.hooks.add_answering_plugin(
+            name,
+            Hook::BeforePrompt,
+            json!({ "text": "word".repeat(2_001) }),
+        );
     }
     let mut session = stage.start(TestStage::setup_of(1_000_000)).unwrap();
     let tokens = |additions: Vec<jaato_session::HookPromptAddition>| {
@@ -414,7 +434,7 @@ async fn before_prompt_text_is_limited_per_plugin_and_in_total() {
     let all = tokens(session.additions_to("x", &Cancel::new()).await.unwrap());
     assert_eq!(all, [ADDITION_TOKENS_MAX, 2_000, 2_000, 2_000, 0, 0]);
     assert_eq!(all.iter().sum::<u64>(), ADDITIONS_TOKENS_MAX);
-    // At most a quarter of a small window.
+    // A text may fill at most a quarter of a small window.
     session = stage.start(TestStage::setup_of(4_000)).unwrap();
     assert_eq!(
         tokens(session.additions_to("x", &Cancel::new()).await.unwrap()).iter().sum::<u64>(),
@@ -425,10 +445,13 @@ async fn before_prompt_text_is_limited_per_plugin_and_in_total() {
 #[tokio::test(start_paused = true)]
 async fn slow_before_prompt_hooks_delay_the_prompt_only_to_their_deadline() {
     let stage = TestStage::new([]);
-    stage.hooks.hangs("a", Hook::BeforePrompt).hangs("b", Hook::BeforePrompt);
-    stage.hooks.says("c", Hook::BeforePrompt, json!({ "text": "milk" }));
+    stage
+        .hooks
+        .add_hanging_plugin("a", Hook::BeforePrompt)
+        .add_hanging_plugin("b", Hook::BeforePrompt);
+    stage.hooks.add_answering_plugin("c", Hook::BeforePrompt, json!({ "text": "milk" }));
     let mut session = stage.start(TestStage::setup()).unwrap();
-    stage.provider.then([ScriptedProviderAction::text("done")]);
+    stage.provider.add_answer([ScriptedProviderAction::text("done")]);
     let before_ms = stage.clock.monotonic_ms();
     session.turn("x", &Cancel::new()).await;
     // In parallel.
@@ -444,11 +467,11 @@ async fn slow_before_prompt_hooks_delay_the_prompt_only_to_their_deadline() {
 #[tokio::test(start_paused = true)]
 async fn before_prompt_text_of_an_unsent_prompt_is_dropped() {
     let stage = TestStage::new([]);
-    stage.hooks.says("notes", Hook::BeforePrompt, json!({ "text": "milk" }));
+    stage.hooks.add_answering_plugin("notes", Hook::BeforePrompt, json!({ "text": "milk" }));
     let mut session = stage.start(TestStage::setup()).unwrap();
-    stage.provider.then([ScriptedProviderAction::Fail(Error::failed("no"))]);
+    stage.provider.add_answer([ScriptedProviderAction::Fail(Error::failed("no"))]);
     session.turn("one", &Cancel::new()).await;
-    stage.provider.then([ScriptedProviderAction::text("done")]);
+    stage.provider.add_answer([ScriptedProviderAction::text("done")]);
     session.turn("two", &Cancel::new()).await;
     assert_eq!(request_data(&stage.provider.requests()[1]).len(), 1);
 }
@@ -462,7 +485,11 @@ async fn before_request_hook_changes_options_and_appends_text_to_one_request() {
         let change = json!({ "options": { "temperature": 0.5 }, "text": "be brief" });
         async move { Ok(if is_first { change } else { json!({}) }) }
     });
-    stage.hooks.says("b", Hook::BeforeRequest, json!({ "options": { "max_output_tokens": 7 } }));
+    stage.hooks.add_answering_plugin(
+        "b",
+        Hook::BeforeRequest,
+        json!({ "options": { "max_output_tokens": 7 } }),
+    );
     let mut session = stage.start(allowing()).unwrap();
     call_write(&stage, &mut session, "0").await;
     let requests = stage.provider.requests();
@@ -490,10 +517,10 @@ async fn before_request_hook_that_changes_other_fields_is_skipped() {
         json!({ "options": { "seed": 1 } }),
     ];
     for (name, change) in ["a", "b", "c"].into_iter().zip(changes) {
-        stage.hooks.says(name, Hook::BeforeRequest, change);
+        stage.hooks.add_answering_plugin(name, Hook::BeforeRequest, change);
     }
     let mut session = stage.start(TestStage::setup()).unwrap();
-    stage.provider.then([ScriptedProviderAction::text("done")]);
+    stage.provider.add_answer([ScriptedProviderAction::text("done")]);
     session.turn("x", &Cancel::new()).await;
     let expected = expect![[r#"
         plugin `a` is skipped: `before_request`: its answer changes `messages`, but may change only `options` and `text`
@@ -511,10 +538,10 @@ async fn before_request_hook_that_changes_other_fields_is_skipped() {
 #[tokio::test(start_paused = true)]
 async fn before_request_text_is_not_added_to_a_message_already_sent() {
     let stage = TestStage::new([]);
-    stage.hooks.says("a", Hook::BeforeRequest, json!({ "text": "again" }));
+    stage.hooks.add_answering_plugin("a", Hook::BeforeRequest, json!({ "text": "again" }));
     let mut session = stage.start(TestStage::setup()).unwrap();
     // The model gives an empty answer, so the session asks again.
-    stage.provider.then([]).then([ScriptedProviderAction::text("done")]);
+    stage.provider.add_answer([]).add_answer([ScriptedProviderAction::text("done")]);
     session.turn("x", &Cancel::new()).await;
     let requests = stage.provider.requests();
     assert_eq!((requests.len(), request_data(&requests[0]).len()), (2, 1));

@@ -12,20 +12,20 @@ use jaato_types::{ErrorKind, Event, Outcome, Part};
 use serde_json::json;
 
 async fn turn(stage: &TestStage, session: &mut Session, prompt: &str) -> TurnReport {
-    stage.provider.then([ScriptedProviderAction::text("done")]);
+    stage.provider.add_answer([ScriptedProviderAction::text("done")]);
     session.turn(prompt, &Cancel::new()).await
 }
 
 /// Lists the questions so far by their names.
 fn asked(stage: &TestStage) -> Vec<&'static str> {
-    stage.hooks.asked().iter().map(|(_, hook, _)| hook.name()).collect()
+    stage.hooks.asked_hooks().iter().map(|(_, hook, _)| hook.name()).collect()
 }
 
 #[tokio::test(start_paused = true)]
 async fn session_hooks_are_asked_once_at_the_first_prompt_and_at_the_end() {
     let stage = TestStage::new([]);
-    stage.hooks.says("notes", Hook::SessionStart, json!({ "text": "buy milk" }));
-    stage.hooks.says("notes", Hook::SessionEnd, json!({}));
+    stage.hooks.add_answering_plugin("notes", Hook::SessionStart, json!({ "text": "buy milk" }));
+    stage.hooks.add_answering_plugin("notes", Hook::SessionEnd, json!({}));
     let mut session = stage.start(TestStage::setup()).unwrap();
     session.handle().tell_end().await;
     assert!(asked(&stage).is_empty(), "a session without a prompt has no end");
@@ -37,14 +37,18 @@ async fn session_hooks_are_asked_once_at_the_first_prompt_and_at_the_end() {
     let added = json!({ "added_by_plugin": "notes", "text": "buy milk" });
     let first = session.history().messages().next().unwrap().parts.clone();
     assert_eq!(first, [Part::json(added), Part::text("one")]);
-    let (_, _, request) = stage.hooks.asked().remove(0);
+    let (_, _, request) = stage.hooks.asked_hooks().remove(0);
     assert_eq!(request["is_continued"], false);
 }
 
 #[tokio::test(start_paused = true)]
 async fn refused_prompt_reaches_neither_the_model_nor_the_history() {
     let stage = TestStage::new([]);
-    stage.hooks.says("filter", Hook::BeforePrompt, json!({ "refusal": "it names a customer" }));
+    stage.hooks.add_answering_plugin(
+        "filter",
+        Hook::BeforePrompt,
+        json!({ "refusal": "it names a customer" }),
+    );
     let mut session = stage.start(TestStage::setup()).unwrap();
     let report = session.turn("Mr Moon", &Cancel::new()).await;
     let error = report.error.unwrap();
@@ -57,7 +61,7 @@ async fn refused_prompt_reaches_neither_the_model_nor_the_history() {
 #[tokio::test(start_paused = true)]
 async fn text_of_a_session_start_joins_the_first_prompt_that_is_not_refused() {
     let stage = TestStage::new([]);
-    stage.hooks.says("notes", Hook::SessionStart, json!({ "text": "buy milk" }));
+    stage.hooks.add_answering_plugin("notes", Hook::SessionStart, json!({ "text": "buy milk" }));
     stage.hooks.answers("filter", Hook::BeforePrompt, |asked| async move {
         let is_refused = asked["prompt"] == "Mr Moon";
         Ok(json!({ "refusal": if is_refused { "it names a customer" } else { "" } }))
@@ -73,7 +77,7 @@ async fn text_of_a_session_start_joins_the_first_prompt_that_is_not_refused() {
 #[tokio::test(start_paused = true)]
 async fn end_of_a_session_does_not_wait_longer_than_the_limit_for_a_model() {
     let stage = TestStage::new([]);
-    stage.hooks.asks_a_model(3_600_000).says("notes", Hook::SessionEnd, json!({}));
+    stage.hooks.asks_a_model(3_600_000).add_answering_plugin("notes", Hook::SessionEnd, json!({}));
     let mut session = stage.start(TestStage::setup()).unwrap();
     turn(&stage, &mut session, "one").await;
     let begun = tokio::time::Instant::now();
@@ -84,18 +88,26 @@ async fn end_of_a_session_does_not_wait_longer_than_the_limit_for_a_model() {
 #[tokio::test(start_paused = true)]
 async fn turn_continues_with_the_message_of_a_plugin_up_to_a_limit() {
     let stage = TestStage::new([]);
-    stage.hooks.says("tests", Hook::TurnEnd, json!({ "continue_with": "two tests fail" }));
+    stage.hooks.add_answering_plugin(
+        "tests",
+        Hook::TurnEnd,
+        json!({ "continue_with": "two tests fail" }),
+    );
     let mut session = stage.start(TestStage::setup()).unwrap();
     for _ in 0..=TURN_CONTINUATIONS_MAX {
-        stage.provider.then([ScriptedProviderAction::text("done")]);
+        stage.provider.add_answer([ScriptedProviderAction::text("done")]);
     }
     let report = session.turn("fix it", &Cancel::new()).await;
     assert_eq!((report.outcome, report.steps), (Outcome::Done, TURN_CONTINUATIONS_MAX + 1));
     let message = json!({ "continued_by_plugin": "tests", "text": "two tests fail" });
     let last = stage.provider.requests().pop().unwrap().messages.pop().unwrap();
     assert_eq!(last.parts, [Part::json(message)]);
-    let counts: Vec<_> =
-        stage.hooks.asked().iter().map(|(_, _, asked)| asked["continuations"].clone()).collect();
+    let counts: Vec<_> = stage
+        .hooks
+        .asked_hooks()
+        .iter()
+        .map(|(_, _, asked)| asked["continuations"].clone())
+        .collect();
     assert_eq!(counts, [0, 1, 2, 3]);
     let continued = |event: &Event| matches!(event, Event::TurnContinued { .. });
     assert_eq!(stage.events.events().iter().filter(|event| continued(event)).count(), 3);
@@ -107,7 +119,7 @@ async fn turn_continues_with_the_message_of_a_plugin_up_to_a_limit() {
 #[tokio::test(start_paused = true)]
 async fn turn_that_is_cancelled_is_not_continued() {
     let stage = TestStage::new([]);
-    stage.hooks.says("tests", Hook::TurnEnd, json!({ "continue_with": "go on" }));
+    stage.hooks.add_answering_plugin("tests", Hook::TurnEnd, json!({ "continue_with": "go on" }));
     let mut session = stage.start(TestStage::setup()).unwrap();
     let cancel = Cancel::new();
     cancel.cancel();
@@ -118,20 +130,20 @@ async fn turn_that_is_cancelled_is_not_continued() {
 #[tokio::test(start_paused = true)]
 async fn plugins_act_before_the_gc_does() {
     let stage = TestStage::new([]);
-    stage.gc.does([ScriptedGcAction::keeping(1)]);
-    stage.hooks.says("notes", Hook::BeforeGc, json!({}));
+    stage.gc.add_gc([ScriptedGcAction::keep_last_turns(1)]);
+    stage.hooks.add_answering_plugin("notes", Hook::BeforeGc, json!({}));
     let mut session = stage.start(TestStage::setup()).unwrap();
     turn(&stage, &mut session, "one").await;
     turn(&stage, &mut session, "two").await;
     assert!(session.gc(&Cancel::new()).await.unwrap().messages_removed > 0);
-    let (_, hook, request) = stage.hooks.asked().remove(0);
+    let (_, hook, request) = stage.hooks.asked_hooks().remove(0);
     assert_eq!((hook, &request["reason"]), (Hook::BeforeGc, &json!("manual")));
 }
 
 /// Runs a turn in which a hook hangs. Returns how long that took.
 async fn hangs_for(deadline_ms: Option<u64>, limit_ms: u64) -> u64 {
     let stage = TestStage::new([]);
-    stage.hooks.hangs("slow", Hook::TurnEnd);
+    stage.hooks.add_hanging_plugin("slow", Hook::TurnEnd);
     if let Some(ms) = deadline_ms {
         stage.hooks.has_deadline(Hook::TurnEnd, ms);
     }
@@ -151,7 +163,7 @@ async fn hook_has_the_deadline_that_its_plugin_asks_for_up_to_the_users_limit() 
 #[tokio::test(start_paused = true)]
 async fn deadline_of_a_hook_is_paused_while_it_waits_for_a_model() {
     let stage = TestStage::new([]);
-    stage.hooks.says("judge", Hook::TurnEnd, json!({})).asks_a_model(20_000);
+    stage.hooks.add_answering_plugin("judge", Hook::TurnEnd, json!({})).asks_a_model(20_000);
     let mut session = stage.start(TestStage::setup()).unwrap();
     let report = turn(&stage, &mut session, "x").await;
     assert!(report.duration_ms >= 20_000, "{}", report.duration_ms);

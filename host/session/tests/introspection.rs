@@ -21,8 +21,8 @@ async fn call_tool(
     name: &str,
     arguments: Value,
 ) -> String {
-    stage.provider.then([ScriptedProviderAction::call("1", name, arguments)]);
-    stage.provider.then([ScriptedProviderAction::text("done")]);
+    stage.provider.add_answer([ScriptedProviderAction::call("1", name, arguments)]);
+    stage.provider.add_answer([ScriptedProviderAction::text("done")]);
     let report = session.turn("x", &Cancel::new()).await;
     assert_eq!(report.outcome, Outcome::Done);
     let message = session.history().messages().rev().nth(1).unwrap();
@@ -148,5 +148,5 @@ async fn looking_a_tool_up_activates_it_at_the_end_of_the_list() {
     expect![[r#"{"schemas":[{"name":"tide","description":"Tells the tide. Long text follows.","plugin_source":"tide","enabled":true,"category":"system","parameters":{"type":"object"}}],"count":1,"not_found":["tied","storm"],"hint":"`list_tools` lists the tools","suggestions":{"tied":["tide"]},"activated":["tide"],"activation_note":"you can call these tools now"}"#]]
         .assert_eq(&shown);
     assert_eq!(names(&session), [before, vec!["tide".to_owned()]].concat());
-    assert!(stage.tools.seats().is_empty(), "no plugin is asked for the host's own tools");
+    assert!(stage.tools.recorded_calls().is_empty(), "no plugin is asked for the host's own tools");
 }

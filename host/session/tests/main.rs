@@ -1,6 +1,7 @@
 //! Whole sessions with a scripted provider, tools and user.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
+mod accepted_media;
 mod asking;
 mod calls;
 mod cancel;
@@ -23,14 +24,13 @@ mod hooks_of_sessions;
 mod introspection;
 mod model_change;
 mod objects;
-mod people;
 mod plan_mode;
 mod random;
 mod random_turns;
 mod renewal;
 mod same_gate;
-mod sight;
 mod silence;
 mod streamed;
 mod tasks;
 mod turn;
+mod user_forms;

@@ -24,15 +24,15 @@ fn changes(stage: &TestStage) -> Vec<(String, Vec<String>)> {
 #[tokio::test(start_paused = true)]
 async fn new_model_continues_the_conversation_without_foreign_thoughts() {
     let stage = TestStage::new([ScriptedTool::echo("look")]);
-    stage.provider.then([
+    stage.provider.add_answer([
         ScriptedProviderAction::Thought("hm".to_owned()),
         ScriptedProviderAction::call("1", "look", json!({})),
     ]);
-    stage.provider.then([ScriptedProviderAction::text("blue")]);
+    stage.provider.add_answer([ScriptedProviderAction::text("blue")]);
     let mut session = stage.start(TestStage::setup()).unwrap();
     session.turn("what colour?", &Cancel::new()).await;
     let next = Arc::new(ScriptedProvider::default());
-    next.then([ScriptedProviderAction::text("still blue")]);
+    next.add_answer([ScriptedProviderAction::text("still blue")]);
     session.change_model(other(), next.clone());
     let report = session.turn("and now?", &Cancel::new()).await;
     assert_eq!((report.outcome, report.text.as_str()), (Outcome::Done, "still blue"));
@@ -56,7 +56,7 @@ async fn model_change_reports_files_the_new_model_cannot_view() {
         media_types: vec!["image/*".to_owned()],
         ..ModelCapabilities::default()
     };
-    stage.provider.then([ScriptedProviderAction::text("a cat")]);
+    stage.provider.add_answer([ScriptedProviderAction::text("a cat")]);
     let mut session = stage.start(setup).unwrap();
     let mut prompt = jaato_session::UserPrompt::from("what is it?");
     prompt.files.push(Part::Data(DataPart::blob("image/png", "0".repeat(64))));
@@ -79,8 +79,8 @@ async fn streaming_changes_only_for_models_whose_provider_has_the_option() {
     for (options, expected) in [(vec!["stream".to_owned()], Some(false)), (Vec::new(), None)] {
         let (stage, next) = (TestStage::new([]), Arc::<ScriptedProvider>::default());
         let refused = Error::new(ErrorKind::Provider, "no such model");
-        stage.provider.then([ScriptedProviderAction::Fail(refused)]);
-        next.then([ScriptedProviderAction::text("blue")]);
+        stage.provider.add_answer([ScriptedProviderAction::Fail(refused)]);
+        next.add_answer([ScriptedProviderAction::text("blue")]);
         let mut setup = with_fallback(&next);
         for model in [&mut setup.model, &mut setup.fallbacks[0].model] {
             model.takes.options.clone_from(&options);
@@ -97,15 +97,16 @@ async fn streaming_changes_only_for_models_whose_provider_has_the_option() {
 #[tokio::test(start_paused = true)]
 async fn permanent_model_failure_switches_to_the_fallback_with_a_notice() {
     let stage = TestStage::new([]);
-    stage
-        .provider
-        .then([ScriptedProviderAction::Fail(Error::new(ErrorKind::Provider, "no such model"))]);
+    stage.provider.add_answer([ScriptedProviderAction::Fail(Error::new(
+        ErrorKind::Provider,
+        "no such model",
+    ))]);
     let next = Arc::new(ScriptedProvider::default());
-    next.then([
+    next.add_answer([
         ScriptedProviderAction::text("here"),
         ScriptedProviderAction::Usage(Usage { prompt_tokens: 3, ..Usage::default() }),
     ]);
-    next.then([ScriptedProviderAction::text("again")]);
+    next.add_answer([ScriptedProviderAction::text("again")]);
     let mut session = stage.start(with_fallback(&next)).unwrap();
     let report = session.turn("go", &Cancel::new()).await;
     assert_eq!((report.outcome, report.text.as_str()), (Outcome::Done, "here"));
@@ -127,7 +128,7 @@ async fn fallback_is_not_used_after_partial_output_or_a_reached_limit() {
         vec![ScriptedProviderAction::Fail(Error::new(ErrorKind::LimitReached, "too long"))],
     ] {
         let stage = TestStage::new([]);
-        stage.provider.then(beats);
+        stage.provider.add_answer(beats);
         let next = Arc::<ScriptedProvider>::default();
         let mut session = stage.start(with_fallback(&next)).unwrap();
         assert!(session.turn("go", &Cancel::new()).await.error.is_some());
@@ -138,9 +139,11 @@ async fn fallback_is_not_used_after_partial_output_or_a_reached_limit() {
 #[tokio::test(start_paused = true)]
 async fn last_fallback_error_is_reported_if_all_models_fail() {
     let stage = TestStage::new([]);
-    stage.provider.then([ScriptedProviderAction::Fail(Error::new(ErrorKind::Provider, "first"))]);
+    stage
+        .provider
+        .add_answer([ScriptedProviderAction::Fail(Error::new(ErrorKind::Provider, "first"))]);
     let next = Arc::new(ScriptedProvider::default());
-    next.then([ScriptedProviderAction::Fail(Error::new(ErrorKind::Provider, "second"))]);
+    next.add_answer([ScriptedProviderAction::Fail(Error::new(ErrorKind::Provider, "second"))]);
     let mut session = stage.start(with_fallback(&next)).unwrap();
     let report = session.turn("go", &Cancel::new()).await;
     assert_eq!(
@@ -155,7 +158,7 @@ async fn model_chosen_by_the_user_has_no_fallback() {
     let fallback = Arc::<ScriptedProvider>::default();
     let mut session = stage.start(with_fallback(&fallback)).unwrap();
     let chosen = Arc::new(ScriptedProvider::default());
-    chosen.then([ScriptedProviderAction::Fail(Error::new(ErrorKind::Provider, "gone"))]);
+    chosen.add_answer([ScriptedProviderAction::Fail(Error::new(ErrorKind::Provider, "gone"))]);
     let model = ModelSetup::new(ModelId::from("own/model"), 20_000);
     session.change_model(model, Arc::clone(&chosen) as _);
     let report = session.turn("go", &Cancel::new()).await;

@@ -29,7 +29,7 @@ fn finder() -> ScriptedTool {
 /// Creates a tool that changes objects without an event.
 fn remover() -> ScriptedTool {
     ScriptedTool::new("forget", |_, scope| async move {
-        scope.objects.with(|objects| objects.remove("query", None))?;
+        scope.objects.with_objects(|objects| objects.remove("query", None))?;
         Ok(Output::json(json!({})))
     })
 }
@@ -64,8 +64,8 @@ async fn clients_get_mapped_object_fields_and_the_model_gets_all_fields() {
     });
     let stage = TestStage::new([mapped]);
     let mut session = stage.start(TestStage::setup()).unwrap();
-    stage.provider.then([ScriptedProviderAction::call("1", "query", json!({}))]);
-    stage.provider.then([ScriptedProviderAction::text("one")]);
+    stage.provider.add_answer([ScriptedProviderAction::call("1", "query", json!({}))]);
+    stage.provider.add_answer([ScriptedProviderAction::text("one")]);
     run_turn(&mut session, "find").await;
     let told = stage.events.events().into_iter().find_map(|event| match event {
         Event::ObjectsAdded { objects, .. } => Some(json!(objects)),
@@ -81,22 +81,22 @@ async fn clients_get_mapped_object_fields_and_the_model_gets_all_fields() {
 async fn model_sees_new_objects_only_once() {
     let stage = TestStage::new([finder(), remover()]);
     let mut session = stage.start(TestStage::setup()).unwrap();
-    stage.provider.then([ScriptedProviderAction::call(
+    stage.provider.add_answer([ScriptedProviderAction::call(
         "1",
         "query",
         json!({ "of": "pets", "rows": 2 }),
     )]);
-    stage.provider.then([ScriptedProviderAction::text("two, see query_2")]);
+    stage.provider.add_answer([ScriptedProviderAction::text("two, see query_2")]);
     run_turn(&mut session, "find pets").await;
-    stage.provider.then([ScriptedProviderAction::call(
+    stage.provider.add_answer([ScriptedProviderAction::call(
         "2",
         "query",
         json!({ "of": "plants", "rows": 1 }),
     )]);
-    stage.provider.then([ScriptedProviderAction::text("one")]);
+    stage.provider.add_answer([ScriptedProviderAction::text("one")]);
     run_turn(&mut session, "and plants").await;
-    stage.provider.then([ScriptedProviderAction::call("3", "forget", json!({}))]);
-    stage.provider.then([ScriptedProviderAction::text("gone")]);
+    stage.provider.add_answer([ScriptedProviderAction::call("3", "forget", json!({}))]);
+    stage.provider.add_answer([ScriptedProviderAction::text("gone")]);
     run_turn(&mut session, "forget them").await;
 
     let requests = stage.provider.requests();
@@ -128,13 +128,13 @@ async fn model_sees_new_objects_only_once() {
 async fn clients_get_events_for_added_objects_only() {
     let stage = TestStage::new([finder(), remover()]);
     let mut session = stage.start(TestStage::setup()).unwrap();
-    stage.provider.then([ScriptedProviderAction::call(
+    stage.provider.add_answer([ScriptedProviderAction::call(
         "1",
         "query",
         json!({ "of": "pets", "rows": 1 }),
     )]);
-    stage.provider.then([ScriptedProviderAction::call("2", "forget", json!({}))]);
-    stage.provider.then([ScriptedProviderAction::text("done")]);
+    stage.provider.add_answer([ScriptedProviderAction::call("2", "forget", json!({}))]);
+    stage.provider.add_answer([ScriptedProviderAction::text("done")]);
     run_turn(&mut session, "find and forget").await;
     let events = stage.events.events();
     let told: Vec<&Event> =
@@ -160,9 +160,9 @@ async fn empty_object_result_has_no_event_but_a_repeated_result_has() {
     let mut session = stage.start(TestStage::setup()).unwrap();
     for (id, rows) in [("1", 0), ("2", 1), ("3", 1)] {
         let query = json!({ "of": "pets", "rows": rows });
-        stage.provider.then([ScriptedProviderAction::call(id, "query", query)]);
+        stage.provider.add_answer([ScriptedProviderAction::call(id, "query", query)]);
     }
-    stage.provider.then([ScriptedProviderAction::text("done")]);
+    stage.provider.add_answer([ScriptedProviderAction::text("done")]);
     run_turn(&mut session, "find").await;
     let events = stage.events.events();
     let told = events.iter().filter_map(|event| match event {
@@ -177,28 +177,28 @@ async fn empty_object_result_has_no_event_but_a_repeated_result_has() {
 async fn view_environment_is_offered_once_objects_exist_and_filters_them() {
     let stage = TestStage::new([finder()]);
     let mut session = stage.start(TestStage::setup()).unwrap();
-    stage.provider.then([ScriptedProviderAction::call(
+    stage.provider.add_answer([ScriptedProviderAction::call(
         "1",
         "query",
         json!({ "of": "pets", "rows": 60 }),
     )]);
     let view = json!({ "tool_names": ["query"], "metadata_key": "collection", "metadata_value": "pets", "skip": 58 });
-    stage.provider.then([ScriptedProviderAction::call("2", "view_environment", view)]);
+    stage.provider.add_answer([ScriptedProviderAction::call("2", "view_environment", view)]);
     let none = json!({ "tool_names": ["other"] });
-    stage.provider.then([ScriptedProviderAction::call("3", "view_environment", none)]);
-    stage.provider.then([ScriptedProviderAction::call(
+    stage.provider.add_answer([ScriptedProviderAction::call("3", "view_environment", none)]);
+    stage.provider.add_answer([ScriptedProviderAction::call(
         "4",
         "view_environment",
         json!({ "metadata_key": "x" }),
     )]);
     let null = json!({ "metadata_key": "collection", "metadata_value": null });
-    stage.provider.then([ScriptedProviderAction::call("5", "view_environment", null)]);
-    stage.provider.then([ScriptedProviderAction::call(
+    stage.provider.add_answer([ScriptedProviderAction::call("5", "view_environment", null)]);
+    stage.provider.add_answer([ScriptedProviderAction::call(
         "6",
         "view_environment",
         json!({ "skip": 1e25 }),
     )]);
-    stage.provider.then([ScriptedProviderAction::text("done")]);
+    stage.provider.add_answer([ScriptedProviderAction::text("done")]);
     run_turn(&mut session, "find pets").await;
     let requests = stage.provider.requests();
     assert_eq!(names(&requests[0]), ["query"]);
@@ -224,19 +224,19 @@ async fn view_environment_is_offered_once_objects_exist_and_filters_them() {
 #[tokio::test(start_paused = true)]
 async fn objects_removed_by_a_gc_are_shown_to_the_model_again() {
     let stage = TestStage::new([finder()]);
-    stage.gc.does([ScriptedGcAction::dropping(0..4)]);
+    stage.gc.add_gc([ScriptedGcAction::drop_messages(0..4)]);
     let mut session = stage.start(TestStage::setup()).unwrap();
-    stage.provider.then([ScriptedProviderAction::call(
+    stage.provider.add_answer([ScriptedProviderAction::call(
         "1",
         "query",
         json!({ "of": "pets", "rows": 1 }),
     )]);
-    stage.provider.then([ScriptedProviderAction::text("found")]);
+    stage.provider.add_answer([ScriptedProviderAction::text("found")]);
     run_turn(&mut session, "find pets").await;
-    stage.provider.then([ScriptedProviderAction::text("yes")]);
+    stage.provider.add_answer([ScriptedProviderAction::text("yes")]);
     run_turn(&mut session, "good?").await;
     drop(session.gc(&Cancel::new()).await.unwrap());
-    stage.provider.then([ScriptedProviderAction::text("still there")]);
+    stage.provider.add_answer([ScriptedProviderAction::text("still there")]);
     run_turn(&mut session, "and now?").await;
     let requests = stage.provider.requests();
     assert_eq!(shown_objects(&requests[2]), None);
@@ -269,20 +269,20 @@ async fn objects_in_kept_messages_are_marked_outdated_after_a_gc() {
 async fn restored_session_keeps_its_objects() {
     let stage = TestStage::new([finder()]);
     let mut session = stage.start(TestStage::setup()).unwrap();
-    stage.provider.then([ScriptedProviderAction::call(
+    stage.provider.add_answer([ScriptedProviderAction::call(
         "1",
         "query",
         json!({ "of": "pets", "rows": 1 }),
     )]);
-    stage.provider.then([ScriptedProviderAction::text("found")]);
+    stage.provider.add_answer([ScriptedProviderAction::text("found")]);
     run_turn(&mut session, "find pets").await;
-    let (saved, bytes) = session.objects().with(|objects| objects.save());
+    let (saved, bytes) = session.objects().with_objects(|objects| objects.save());
     let stage = TestStage::new([finder()]);
     let mut setup = TestStage::setup();
     let restored = jaato_objects::ObjectEnvironment::restore(&saved, &bytes).unwrap();
     setup.objects = jaato_session::InitialObjects::Own(restored);
     let mut session = stage.start(setup).unwrap();
-    stage.provider.then([ScriptedProviderAction::text("there they are")]);
+    stage.provider.add_answer([ScriptedProviderAction::text("there they are")]);
     run_turn(&mut session, "which pets?").await;
     let requests = stage.provider.requests();
     assert_eq!(names(&requests[0]), ["query", "view_environment"]);

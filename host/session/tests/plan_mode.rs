@@ -35,9 +35,9 @@ fn yes(mode: &str) -> PermissionAnswer {
 /// Runs a turn whose answers make one call each.
 async fn run_turn(stage: &TestStage, session: &mut Session, calls: &[&str]) {
     for (id, name) in calls.iter().enumerate() {
-        stage.provider.then([ScriptedProviderAction::call(&id.to_string(), name, json!({}))]);
+        stage.provider.add_answer([ScriptedProviderAction::call(&id.to_string(), name, json!({}))]);
     }
-    stage.provider.then([ScriptedProviderAction::text("done")]);
+    stage.provider.add_answer([ScriptedProviderAction::text("done")]);
     session.turn("x", &Cancel::new()).await;
 }
 
@@ -94,7 +94,11 @@ async fn plan_mode_stays_after_a_denial_or_an_answer_without_a_mode() {
 #[tokio::test(start_paused = true)]
 async fn guard_prompt_for_a_plan_still_offers_the_modes() {
     let stage = stage();
-    stage.hooks.says("a", Hook::BeforeTool, json!({ "decision": "ask", "reason": "see" }));
+    stage.hooks.add_answering_plugin(
+        "a",
+        Hook::BeforeTool,
+        json!({ "decision": "ask", "reason": "see" }),
+    );
     stage.person.answers([yes("ask")]);
     let mut session = session(&stage, true);
     run_turn(&stage, &mut session, &["startPlan"]).await;

@@ -1,4 +1,4 @@
-//! Random sessions from one seed, in simulated time. Every invariant holds for any events in any
+//! Random sessions from one seed, in simulated time. Every invariant applies to any events in any
 //! order.
 //!
 //! A failure prints its seed; `JAATO_SEED=N cargo test -p jaato-session --test it random_turns`
@@ -81,12 +81,12 @@ async fn play_seed(seed: u64) -> Played {
         setup.model.takes.options.push(TOOLS_CHANGED.to_owned());
     }
     if random.below(2) == 0 {
-        stage.gc.does(random::gc_beats(seed));
+        stage.gc.add_gc(random::gc_beats(seed));
         setup.model.context_limit = 1_000 + random.below(9_000);
         setup.gc = random::gc_settings(&random);
         if random.below(3) == 0 {
             setup.model.origin = WindowOrigin::Assumed;
-            stage.provider.tells_window(1_000 + random.below(9_000), random.below(3_000));
+            stage.provider.set_window(1_000 + random.below(9_000), random.below(3_000));
         }
     }
     let takes_changes = setup.model.takes.honours(TOOLS_CHANGED);
@@ -101,13 +101,13 @@ async fn play_seed(seed: u64) -> Played {
     let mut reports = Vec::new();
     for turn in 0..=random.below(4) {
         for _ in 0..random.below(10) {
-            stage.provider.then(random::beats(&random));
+            stage.provider.add_answer(random::beats(&random));
         }
         if random.below(5) > 0 {
-            stage.provider.then([ScriptedProviderAction::text("the end")]);
+            stage.provider.add_answer([ScriptedProviderAction::text("the end")]);
         }
         let report = play_turn(&mut session, &random, turn).await;
-        stage.provider.forget();
+        stage.provider.drop_unused_answers();
         check_history(session.history());
         check_turn(&stage, &session, &report);
         reports.push(report);
@@ -167,11 +167,11 @@ async fn play_turn(session: &mut Session, random: &SeededRandom, turn: u64) -> T
 /// Runs a turn without cancellation and with enough answers, so that every task ends.
 async fn last_turn(stage: &TestStage, session: &mut Session) -> TurnReport {
     for _ in 0..4 {
-        stage.provider.then([ScriptedProviderAction::text("the end")]);
+        stage.provider.add_answer([ScriptedProviderAction::text("the end")]);
     }
     let report = session.turn("last", &Cancel::new()).await;
     assert_eq!((report.outcome, session.running_tasks()), (Outcome::Done, 0));
-    stage.provider.forget();
+    stage.provider.drop_unused_answers();
     check_history(session.history());
     report
 }
@@ -338,7 +338,7 @@ fn check_news(played: &Played) {
 
 /// Checks that a call that changes something ran alone, and the others at most eight at once.
 fn check_seats(stage: &TestStage) {
-    for seat in stage.tools.seats() {
+    for seat in stage.tools.recorded_calls() {
         let most = if seat.call.name.as_str() == random::WRITER { 0 } else { 7 };
         assert!(seat.beside <= most, "{seat:?}");
         assert!(seat.call.arguments.is_object(), "not checked: {seat:?}");

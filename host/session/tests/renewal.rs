@@ -13,7 +13,7 @@ async fn run_turn(
     beats: &[ScriptedProviderAction],
 ) -> CompletionRequest {
     let from = stage.provider.requests().len();
-    stage.provider.then(beats.to_vec());
+    stage.provider.add_answer(beats.to_vec());
     let report = session.turn("continue", &Cancel::new()).await;
     assert_eq!((report.outcome, report.error), (Outcome::Done, None));
     stage.provider.requests()[from].clone()
@@ -63,20 +63,20 @@ async fn arguments_are_checked_against_the_newest_schema() {
     let stage = TestStage::new([ScriptedTool::echo("look")]);
     let mut session = stage.start(TestStage::setup()).unwrap();
     let call = |id: &str, arguments| [ScriptedProviderAction::call(id, "look", arguments)];
-    stage.provider.then(call("1", json!({})));
+    stage.provider.add_answer(call("1", json!({})));
     turn_after_call(&stage, &mut session).await;
     stage.tools.replace([ScriptedTool::echo("look").schema(with_size())], "another");
-    stage.provider.then(call("2", json!({})));
+    stage.provider.add_answer(call("2", json!({})));
     turn_after_call(&stage, &mut session).await;
-    stage.provider.then(call("3", json!({ "size": 3 })));
+    stage.provider.add_answer(call("3", json!({ "size": 3 })));
     turn_after_call(&stage, &mut session).await;
     let ran: Vec<String> =
-        stage.tools.seats().iter().map(|seat| seat.call.id.to_string()).collect();
+        stage.tools.recorded_calls().iter().map(|seat| seat.call.id.to_string()).collect();
     assert_eq!(ran, ["1", "3"]);
 }
 
 async fn turn_after_call(stage: &TestStage, session: &mut Session) {
-    stage.provider.then([ScriptedProviderAction::text("done")]);
+    stage.provider.add_answer([ScriptedProviderAction::text("done")]);
     let report = session.turn("continue", &Cancel::new()).await;
     assert_eq!(report.outcome, Outcome::Done);
 }
@@ -108,8 +108,8 @@ async fn activated_tools_stay_and_first_discoverable_tool_adds_discovery_tools()
 async fn new_tools_join_with_the_next_step() {
     let stage = TestStage::new([ScriptedTool::echo("look")]);
     let mut session = stage.start(TestStage::setup()).unwrap();
-    stage.provider.then([ScriptedProviderAction::call("1", "look", json!({}))]);
-    stage.provider.then([ScriptedProviderAction::text("done")]);
+    stage.provider.add_answer([ScriptedProviderAction::call("1", "look", json!({}))]);
+    stage.provider.add_answer([ScriptedProviderAction::text("done")]);
     let tools = stage.tools.clone();
     tools.replace([ScriptedTool::echo("look"), ScriptedTool::echo("smell")], "a nose");
     tools.join(ScriptedTool::echo("bite"));
@@ -135,14 +135,21 @@ async fn calls_and_lists_wait_for_a_missing_tool_source_and_explain_it() {
         note: "is dry".to_owned(),
         hint: Some("wait for rain".to_owned()),
     };
-    stage.tools.miss(source);
-    stage.provider.then([ScriptedProviderAction::call("1", "sea__swim", json!({}))]);
-    stage.provider.then([ScriptedProviderAction::call("2", LIST_TOOLS, json!({ "query": "dig" }))]);
-    stage.provider.then([ScriptedProviderAction::call("3", "look", json!({}))]);
-    stage.provider.then([ScriptedProviderAction::text("done")]);
+    stage.tools.add_failed_source(source);
+    stage.provider.add_answer([ScriptedProviderAction::call("1", "sea__swim", json!({}))]);
+    stage.provider.add_answer([ScriptedProviderAction::call(
+        "2",
+        LIST_TOOLS,
+        json!({ "query": "dig" }),
+    )]);
+    stage.provider.add_answer([ScriptedProviderAction::call("3", "look", json!({}))]);
+    stage.provider.add_answer([ScriptedProviderAction::text("done")]);
     session.turn("continue", &Cancel::new()).await;
     let awaited: Vec<_> = stage.tools.awaited();
-    assert_eq!(awaited, [WantedTools::named(vec!["sea__swim".to_owned()]), WantedTools::all()]);
+    assert_eq!(
+        awaited,
+        [WantedTools::only_named(vec!["sea__swim".to_owned()]), WantedTools::all()]
+    );
     let results = serde_json::to_string(&stage.provider.requests()[3].messages).unwrap();
     assert!(results.contains("there is no tool `sea__swim`: the sea is dry"), "{results}");
     assert!(results.contains("wait for rain"), "{results}");

@@ -74,7 +74,7 @@ fn denials(stage: &TestStage) -> Vec<String> {
 }
 
 fn ran(stage: &TestStage) -> Vec<String> {
-    let calls = stage.tools.seats().into_iter();
+    let calls = stage.tools.recorded_calls().into_iter();
     calls
         .filter(|it| it.call.name.as_str() == "write")
         .map(|it| it.call.arguments.to_string())
@@ -94,8 +94,8 @@ async fn run_turn(stage: &TestStage, session: &mut Session, calls: &[(&str, Valu
     let beats = beats.map(|(id, (name, arguments))| {
         ScriptedProviderAction::call(&id.to_string(), name, arguments.clone())
     });
-    stage.provider.then(beats);
-    stage.provider.then([ScriptedProviderAction::text("done")]);
+    stage.provider.add_answer(beats);
+    stage.provider.add_answer([ScriptedProviderAction::text("done")]);
     session.turn("x", &Cancel::new()).await;
 }
 
@@ -177,7 +177,7 @@ async fn deny_rule_stops_a_self_running_tool() {
 async fn deny_rule_stops_arguments_rewritten_by_a_guard_or_the_user() {
     let stage = TestStage::new([write_tool()]);
     let rewrite = json!({ "decision": "rewrite", "arguments": forbidden() });
-    stage.hooks.says("a", Hook::BeforeTool, rewrite);
+    stage.hooks.add_answering_plugin("a", Hook::BeforeTool, rewrite);
     let mut session = stage.start(setup()).unwrap();
     run_turn(&stage, &mut session, &[("write", json!({ "path": "/tmp/x" }))]).await;
     check_stopped(&stage);

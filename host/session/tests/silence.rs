@@ -33,7 +33,7 @@ async fn keep_alive_bytes_prevent_the_idle_timeout() {
     let stage = TestStage::new([]);
     let pings =
         (0..100).flat_map(|_| [ScriptedProviderAction::Wait(999), ScriptedProviderAction::Alive]);
-    stage.provider.then(pings.chain([ScriptedProviderAction::text("at last")]));
+    stage.provider.add_answer(pings.chain([ScriptedProviderAction::text("at last")]));
     let report = play_turn(&stage, impatient()).await;
     assert_eq!((report.outcome, report.text.as_str()), (Outcome::Done, "at last"));
     assert_eq!((report.duration_ms, stage.provider.requests().len()), (99_900, 1));
@@ -49,7 +49,7 @@ async fn provider_that_only_sends_keep_alives_times_out_without_a_retry() {
     ] {
         let stage = TestStage::new([]);
         let pings = (0..1_000).flat_map(|_| [ScriptedProviderAction::Wait(500), ping.clone()]);
-        stage.provider.then(pings);
+        stage.provider.add_answer(pings);
         let report = play_turn(&stage, limits.clone()).await;
         assert_eq!((report.outcome, report.duration_ms), (Outcome::Failed, 10_000));
         let error = report.error.unwrap();
@@ -68,7 +68,7 @@ async fn content_restarts_the_keep_alive_timeout() {
         || (0..19).flat_map(|_| [ScriptedProviderAction::Wait(500), ScriptedProviderAction::Alive]);
     // An empty text represents data that cannot be shown yet, such as the arguments of a call.
     for said in ["a", ""] {
-        stage.provider.then(
+        stage.provider.add_answer(
             pings()
                 .chain([ScriptedProviderAction::text(said)])
                 .chain(pings())
@@ -188,8 +188,8 @@ async fn stopped_process_time_does_not_count_for_a_call_deadline() {
     let stage = TestStage::new([tool]);
     stage
         .provider
-        .then([ScriptedProviderAction::call("1", "slow", json!({}))])
-        .then([ScriptedProviderAction::text("ok")]);
+        .add_answer([ScriptedProviderAction::call("1", "slow", json!({}))])
+        .add_answer([ScriptedProviderAction::text("ok")]);
     let limits = Limits { call_deadline_ms: 2_000, ..Limits::default() };
     let mut session =
         Session::start(setup(limits), SessionPorts { clock, ..stage.ports() }).unwrap();

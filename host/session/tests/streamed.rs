@@ -28,8 +28,8 @@ fn tool(pieces: Pieces) -> ScriptedTool {
 async fn result_of(stage: &TestStage) -> ToolResult {
     stage
         .provider
-        .then([ScriptedProviderAction::call("0", "prints", json!({}))])
-        .then([ScriptedProviderAction::text("done")]);
+        .add_answer([ScriptedProviderAction::call("0", "prints", json!({}))])
+        .add_answer([ScriptedProviderAction::text("done")]);
     let mut session = stage.start(TestStage::setup()).unwrap();
     session.turn("go", &Cancel::new()).await;
     let requests = stage.provider.requests();

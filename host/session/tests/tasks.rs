@@ -20,7 +20,7 @@ fn work(ms: u64) -> ScriptedProviderAction {
 }
 
 fn stage() -> TestStage {
-    TestStage::new([ScriptedTool::sleeper("work").background(), ScriptedTool::sleeper("read")])
+    TestStage::new([ScriptedTool::sleeping("work").background(), ScriptedTool::sleeping("read")])
 }
 
 /// Lists the parts of a message.
@@ -60,9 +60,9 @@ async fn long_call_becomes_a_background_task_and_the_turn_waits_for_it() {
     let stage = stage();
     stage
         .provider
-        .then([work(60 * S)])
-        .then([ScriptedProviderAction::text("started")])
-        .then([ScriptedProviderAction::text("done")]);
+        .add_answer([work(60 * S)])
+        .add_answer([ScriptedProviderAction::text("started")])
+        .add_answer([ScriptedProviderAction::text("done")]);
     let mut session = stage.start(TestStage::setup()).unwrap();
     let start = Instant::now();
     let report = session.turn("go", &Cancel::new()).await;
@@ -95,9 +95,9 @@ async fn turn_can_end_before_its_tasks_whose_end_wakes_the_session() {
     let stage = stage();
     stage
         .provider
-        .then([work(60 * S)])
-        .then([ScriptedProviderAction::text("started")])
-        .then([ScriptedProviderAction::text("done")]);
+        .add_answer([work(60 * S)])
+        .add_answer([ScriptedProviderAction::text("started")])
+        .add_answer([ScriptedProviderAction::text("done")]);
     let mut session = stage.start(TestStage::setup()).unwrap();
     session.let_tasks_go_on();
     let (start, wake) = (Instant::now(), session.wake());
@@ -132,9 +132,9 @@ async fn waiting_user_messages_can_be_taken_back_before_a_request() {
 #[tokio::test(start_paused = true)]
 async fn task_outcome_joins_the_results_of_the_next_calls() {
     let stage = stage();
-    stage.provider.then([work(15 * S)]);
-    stage.provider.then([ScriptedProviderAction::call("2", "read", json!({ "ms": 20 * S }))]);
-    stage.provider.then([ScriptedProviderAction::text("done")]);
+    stage.provider.add_answer([work(15 * S)]);
+    stage.provider.add_answer([ScriptedProviderAction::call("2", "read", json!({ "ms": 20 * S }))]);
+    stage.provider.add_answer([ScriptedProviderAction::text("done")]);
     let mut session = stage.start(TestStage::setup()).unwrap();
     session.turn("go", &Cancel::new()).await;
     let messages: Vec<Vec<String>> = session.history().messages().map(parts).collect();
@@ -144,10 +144,11 @@ async fn task_outcome_joins_the_results_of_the_next_calls() {
 #[tokio::test(start_paused = true)]
 async fn quick_calls_foreground_tools_and_user_calls_are_awaited() {
     let stage = stage();
-    stage
-        .provider
-        .then([work(9 * S), ScriptedProviderAction::call("2", "read", json!({ "ms": 50 * S }))]);
-    stage.provider.then([ScriptedProviderAction::text("done")]);
+    stage.provider.add_answer([
+        work(9 * S),
+        ScriptedProviderAction::call("2", "read", json!({ "ms": 50 * S })),
+    ]);
+    stage.provider.add_answer([ScriptedProviderAction::text("done")]);
     let mut session = stage.start(TestStage::setup()).unwrap();
     session.turn("go", &Cancel::new()).await;
     let output = session.call(&"work".into(), json!({ "ms": 30 * S }), &Cancel::new()).await;
@@ -160,11 +161,11 @@ async fn quick_calls_foreground_tools_and_user_calls_are_awaited() {
 async fn calls_beyond_the_task_limit_stay_in_the_foreground() {
     let stage = stage();
     let call = |id: &str| ScriptedProviderAction::call(id, "work", json!({ "ms": 60 * S }));
-    stage.provider.then([call("1"), call("2"), call("3")]);
+    stage.provider.add_answer([call("1"), call("2"), call("3")]);
     stage
         .provider
-        .then([ScriptedProviderAction::text("started")])
-        .then([ScriptedProviderAction::text("done")]);
+        .add_answer([ScriptedProviderAction::text("started")])
+        .add_answer([ScriptedProviderAction::text("done")]);
     let limits = Limits { tasks_max: 2, ..Limits::default() };
     let mut session = stage.start(SessionSetup { limits, ..TestStage::setup() }).unwrap();
     session.turn("go", &Cancel::new()).await;
@@ -179,9 +180,9 @@ async fn a_task_ends_at_the_deadline_that_its_call_had() {
     let stage = stage();
     stage
         .provider
-        .then([work(10_000 * S)])
-        .then([ScriptedProviderAction::text("a")])
-        .then([ScriptedProviderAction::text("b")]);
+        .add_answer([work(10_000 * S)])
+        .add_answer([ScriptedProviderAction::text("a")])
+        .add_answer([ScriptedProviderAction::text("b")]);
     let mut session = stage.start(TestStage::setup()).unwrap();
     let start = Instant::now();
     session.turn("go", &Cancel::new()).await;
@@ -194,7 +195,10 @@ async fn a_task_ends_at_the_deadline_that_its_call_had() {
 #[tokio::test(start_paused = true)]
 async fn cancel_ends_background_tasks_and_is_recorded_in_the_history() {
     let stage = stage();
-    stage.provider.then([work(600 * S)]).then([ScriptedProviderAction::text("started")]);
+    stage
+        .provider
+        .add_answer([work(600 * S)])
+        .add_answer([ScriptedProviderAction::text("started")]);
     let mut session = stage.start(TestStage::setup()).unwrap();
     let cancel = Cancel::new();
     let stop = async {
@@ -208,23 +212,23 @@ async fn cancel_ends_background_tasks_and_is_recorded_in_the_history() {
     let messages: Vec<Vec<String>> = session.history().messages().map(parts).collect();
     assert_eq!(messages[4], ["task_1 cancelled"]);
     assert_eq!(messages[5], ["text [Generation cancelled]"]);
-    stage.provider.then([ScriptedProviderAction::text("going on")]);
+    stage.provider.add_answer([ScriptedProviderAction::text("going on")]);
     assert_eq!(session.turn("continue", &Cancel::new()).await.text, "going on");
 }
 
 #[tokio::test(start_paused = true)]
 async fn background_task_continues_between_turns_and_joins_the_next_prompt() {
     let stage = stage();
-    stage.provider.then([work(60 * S)]);
+    stage.provider.add_answer([work(60 * S)]);
     let limits = Limits { steps_max: 2, ..Limits::default() };
     let mut session = stage.start(SessionSetup { limits, ..TestStage::setup() }).unwrap();
-    stage.provider.then([ScriptedProviderAction::text("started")]);
+    stage.provider.add_answer([ScriptedProviderAction::text("started")]);
     let report = session.turn("go", &Cancel::new()).await;
     assert_eq!((report.outcome, report.text.as_str()), (Outcome::Limit, "started"));
     assert_eq!(session.running_tasks(), 1);
     tokio::time::sleep(Duration::from_secs(60)).await;
     assert_eq!(session.running_tasks(), 0);
-    stage.provider.then([ScriptedProviderAction::text("done")]);
+    stage.provider.add_answer([ScriptedProviderAction::text("done")]);
     session.turn("and?", &Cancel::new()).await;
     let messages: Vec<Vec<String>> = session.history().messages().map(parts).collect();
     assert_eq!(messages[4], ["task_1 completed", "text and?"]);
@@ -233,10 +237,10 @@ async fn background_task_continues_between_turns_and_joins_the_next_prompt() {
 #[tokio::test(start_paused = true)]
 async fn cancelled_task_wakes_no_session_and_is_reported_with_the_next_prompt() {
     let stage = stage();
-    stage.provider.then([work(60 * S)]);
+    stage.provider.add_answer([work(60 * S)]);
     let limits = Limits { steps_max: 2, ..Limits::default() };
     let mut session = stage.start(SessionSetup { limits, ..TestStage::setup() }).unwrap();
-    stage.provider.then([ScriptedProviderAction::text("started")]);
+    stage.provider.add_answer([ScriptedProviderAction::text("started")]);
     session.turn("go", &Cancel::new()).await;
     let facts = session.handle().cancel_task("task_1").unwrap();
     assert_eq!(facts.status, TaskStatus::Running);
@@ -244,7 +248,7 @@ async fn cancelled_task_wakes_no_session_and_is_reported_with_the_next_prompt() 
     let woken = tokio::time::timeout(Duration::from_secs(3600), wake.wait_for_wake()).await;
     assert!(woken.is_err(), "who ended it knows");
     assert_eq!(session.running_tasks(), 0);
-    stage.provider.then([ScriptedProviderAction::text("done")]);
+    stage.provider.add_answer([ScriptedProviderAction::text("done")]);
     session.turn("and?", &Cancel::new()).await;
     let messages: Vec<Vec<String>> = session.history().messages().map(parts).collect();
     assert_eq!(messages[4], ["task_1 cancelled", "text and?"]);
@@ -255,11 +259,11 @@ async fn cancelled_task_wakes_no_session_and_is_reported_with_the_next_prompt() 
 #[tokio::test(start_paused = true)]
 async fn an_outcome_whose_request_failed_is_sent_with_the_next_prompt() {
     let stage = stage();
-    stage.provider.then([work(60 * S)]).then([ScriptedProviderAction::text("started")]);
+    stage.provider.add_answer([work(60 * S)]).add_answer([ScriptedProviderAction::text("started")]);
     let mut session = stage.start(TestStage::setup()).unwrap();
     // The provider has no third answer, so the request with the outcome fails.
     assert_eq!(session.turn("go", &Cancel::new()).await.outcome, Outcome::Failed);
-    stage.provider.then([ScriptedProviderAction::text("done")]);
+    stage.provider.add_answer([ScriptedProviderAction::text("done")]);
     session.turn("and?", &Cancel::new()).await;
     let messages: Vec<Vec<String>> = session.history().messages().map(parts).collect();
     assert_eq!(messages[4], ["task_1 completed", "text and?"]);
@@ -284,7 +288,7 @@ async fn a_session_that_is_dropped_ends_its_tasks() {
         }
     });
     let stage = TestStage::new([tool.background()]);
-    stage.provider.then([work(0)]);
+    stage.provider.add_answer([work(0)]);
     let mut session = stage.start(TestStage::setup()).unwrap();
     assert_eq!(session.turn("go", &Cancel::new()).await.outcome, Outcome::Failed);
     assert_eq!(session.running_tasks(), 1);
@@ -302,9 +306,9 @@ async fn background_task_still_shows_live_output() {
     let stage = TestStage::new([tool.background()]);
     stage
         .provider
-        .then([work(0)])
-        .then([ScriptedProviderAction::text("a")])
-        .then([ScriptedProviderAction::text("b")]);
+        .add_answer([work(0)])
+        .add_answer([ScriptedProviderAction::text("a")])
+        .add_answer([ScriptedProviderAction::text("b")]);
     let mut session = stage.start(TestStage::setup()).unwrap();
     session.turn("go", &Cancel::new()).await;
     let shown = |event: &Event| matches!(event, Event::ToolOutput { text, .. } if text == "late");
@@ -323,9 +327,9 @@ async fn panic_in_a_background_task_fails_only_that_task() {
     let stage = TestStage::new([tool.background()]);
     stage
         .provider
-        .then([work(0)])
-        .then([ScriptedProviderAction::text("a")])
-        .then([ScriptedProviderAction::text("b")]);
+        .add_answer([work(0)])
+        .add_answer([ScriptedProviderAction::text("a")])
+        .add_answer([ScriptedProviderAction::text("b")]);
     let mut session = stage.start(TestStage::setup()).unwrap();
     assert_eq!(session.turn("go", &Cancel::new()).await.text, "b");
     assert_eq!(outcome_of(&session)["status"], "failed");
@@ -334,8 +338,8 @@ async fn panic_in_a_background_task_fails_only_that_task() {
 #[tokio::test(start_paused = true)]
 async fn message_sent_while_tools_run_joins_their_results() {
     let stage = stage();
-    stage.provider.then([ScriptedProviderAction::call("1", "read", json!({ "ms": 5 * S }))]);
-    stage.provider.then([ScriptedProviderAction::text("as you say")]);
+    stage.provider.add_answer([ScriptedProviderAction::call("1", "read", json!({ "ms": 5 * S }))]);
+    stage.provider.add_answer([ScriptedProviderAction::text("as you say")]);
     let mut session = stage.start(TestStage::setup()).unwrap();
     let inbox = session.inbox();
     let say = async {
@@ -358,12 +362,12 @@ async fn message_sent_while_tools_run_joins_their_results() {
 #[tokio::test(start_paused = true)]
 async fn message_sent_during_the_final_answer_is_answered_in_the_same_turn() {
     let stage = stage();
-    stage.provider.then([
+    stage.provider.add_answer([
         ScriptedProviderAction::text("red"),
         ScriptedProviderAction::Wait(5 * S),
         ScriptedProviderAction::text(" it is"),
     ]);
-    stage.provider.then([ScriptedProviderAction::text("blue it is")]);
+    stage.provider.add_answer([ScriptedProviderAction::text("blue it is")]);
     let mut session = stage.start(TestStage::setup()).unwrap();
     let inbox = session.inbox();
     let say = async {
@@ -380,11 +384,11 @@ async fn message_sent_during_the_final_answer_is_answered_in_the_same_turn() {
 #[tokio::test(start_paused = true)]
 async fn message_is_answered_while_a_background_task_runs() {
     let stage = stage();
-    stage.provider.then([work(60 * S)]).then([ScriptedProviderAction::text("started")]);
+    stage.provider.add_answer([work(60 * S)]).add_answer([ScriptedProviderAction::text("started")]);
     stage
         .provider
-        .then([ScriptedProviderAction::text("heard")])
-        .then([ScriptedProviderAction::text("done")]);
+        .add_answer([ScriptedProviderAction::text("heard")])
+        .add_answer([ScriptedProviderAction::text("done")]);
     let mut session = stage.start(TestStage::setup()).unwrap();
     let inbox = session.inbox();
     let say = async {
@@ -402,7 +406,7 @@ async fn message_is_answered_while_a_background_task_runs() {
 #[tokio::test(start_paused = true)]
 async fn message_sent_between_turns_joins_the_next_prompt() {
     let stage = stage();
-    stage.provider.then([ScriptedProviderAction::text("hello")]);
+    stage.provider.add_answer([ScriptedProviderAction::text("hello")]);
     let mut session = stage.start(TestStage::setup()).unwrap();
     let inbox = session.inbox();
     inbox.send("by the way").unwrap();
@@ -413,7 +417,7 @@ async fn message_sent_between_turns_joins_the_next_prompt() {
 #[tokio::test]
 async fn message_sent_while_a_prompt_is_prepared_follows_the_prompt() {
     let stage = stage();
-    stage.provider.then([ScriptedProviderAction::text("hello")]);
+    stage.provider.add_answer([ScriptedProviderAction::text("hello")]);
     let inbox = Arc::new(OnceLock::<Inbox>::new());
     let said = Arc::clone(&inbox);
     stage.hooks.answers("slow", Hook::BeforePrompt, move |_| {

@@ -54,11 +54,11 @@ fn line(entry: &HistoryEntry) -> String {
 #[tokio::test(start_paused = true)]
 async fn a_call_and_an_answer_make_a_turn_of_two_steps() {
     let stage = TestStage::new([ScriptedTool::echo("look")]);
-    stage.provider.then([
+    stage.provider.add_answer([
         ScriptedProviderAction::text("let me see"),
         ScriptedProviderAction::call("1", "look", json!({"at": "sky"})),
     ]);
-    stage.provider.then([
+    stage.provider.add_answer([
         ScriptedProviderAction::text("it is "),
         ScriptedProviderAction::text("blue"),
         ScriptedProviderAction::Usage(Usage {
@@ -125,9 +125,9 @@ async fn a_session_and_its_turns_may_move_between_threads() {
 #[tokio::test(start_paused = true)]
 async fn several_turns_share_one_history_and_their_requests_one_prefix() {
     let stage = TestStage::new([ScriptedTool::echo("b"), ScriptedTool::echo("a")]);
-    stage.provider.then([ScriptedProviderAction::call("1", "a", json!({}))]);
-    stage.provider.then([ScriptedProviderAction::text("one")]);
-    stage.provider.then([ScriptedProviderAction::text("two")]);
+    stage.provider.add_answer([ScriptedProviderAction::call("1", "a", json!({}))]);
+    stage.provider.add_answer([ScriptedProviderAction::text("one")]);
+    stage.provider.add_answer([ScriptedProviderAction::text("two")]);
     let (mut session, _) = play_turn(&stage, TestStage::setup(), "first").await;
     session.turn("second", &Cancel::new()).await;
     let texts: Vec<String> = stage
@@ -151,7 +151,7 @@ async fn several_turns_share_one_history_and_their_requests_one_prefix() {
 async fn an_endless_tool_loop_ends_at_the_limit_and_the_next_turn_goes_on() {
     let stage = TestStage::new([ScriptedTool::echo("look")]);
     for _ in 0..3 {
-        stage.provider.then([ScriptedProviderAction::call("", "look", json!({}))]);
+        stage.provider.add_answer([ScriptedProviderAction::call("", "look", json!({}))]);
     }
     let mut setup = TestStage::setup();
     setup.limits.steps_max = 3;
@@ -159,7 +159,7 @@ async fn an_endless_tool_loop_ends_at_the_limit_and_the_next_turn_goes_on() {
     assert_eq!((report.outcome, report.steps), (Outcome::Limit, 3));
     assert_eq!(report.error.unwrap().kind, ErrorKind::LimitReached);
     assert_eq!(report.text, MARK_LIMIT);
-    assert_eq!(stage.tools.seats().len(), 2, "what no request could tell of is not run");
+    assert_eq!(stage.tools.recorded_calls().len(), 2, "what no request could tell of is not run");
     let last = outline(session.history()).split_off(5);
     assert_eq!(
         last,
@@ -169,7 +169,7 @@ async fn an_endless_tool_loop_ends_at_the_limit_and_the_next_turn_goes_on() {
             "Model: \"[Stopped: the limit of steps was reached]\" Partial",
         ]
     );
-    stage.provider.then([ScriptedProviderAction::text("fine")]);
+    stage.provider.add_answer([ScriptedProviderAction::text("fine")]);
     assert_eq!(session.turn("continue", &Cancel::new()).await.outcome, Outcome::Done);
 }
 
@@ -177,7 +177,7 @@ async fn an_endless_tool_loop_ends_at_the_limit_and_the_next_turn_goes_on() {
 async fn opaque_part_of_a_partial_answer_names_its_provider_and_model() {
     let stage = TestStage::new([]);
     let item = ScriptedProviderAction::Unseen(Part::opaque(json!({ "id": 1 })));
-    stage.provider.then([
+    stage.provider.add_answer([
         ScriptedProviderAction::text("so"),
         item,
         ScriptedProviderAction::Finish(FinishReason::Error),
@@ -193,8 +193,8 @@ async fn turn_with_exactly_the_maximum_steps_succeeds() {
     let stage = TestStage::new([ScriptedTool::echo("look")]);
     stage
         .provider
-        .then([ScriptedProviderAction::call("1", "look", json!({}))])
-        .then([ScriptedProviderAction::text("done")]);
+        .add_answer([ScriptedProviderAction::call("1", "look", json!({}))])
+        .add_answer([ScriptedProviderAction::text("done")]);
     let mut setup = TestStage::setup();
     setup.limits.steps_max = 2;
     let (_, report) = play_turn(&stage, setup, "x").await;
@@ -204,13 +204,13 @@ async fn turn_with_exactly_the_maximum_steps_succeeds() {
 #[tokio::test(start_paused = true)]
 async fn a_prompt_whose_request_failed_is_kept_unsent_and_can_be_sent_again() {
     let stage = TestStage::new([]);
-    stage.provider.then([ScriptedProviderAction::Fail(gone_error())]);
+    stage.provider.add_answer([ScriptedProviderAction::Fail(gone_error())]);
     let (mut session, report) = play_turn(&stage, TestStage::setup(), "hello").await;
     assert_eq!((report.outcome, report.error), (Outcome::Failed, Some(gone_error())));
     assert_eq!(outline(session.history()), ["User: \"hello\" Unsent"]);
     assert_eq!(session.facts().turns, 0);
 
-    stage.provider.then([ScriptedProviderAction::text("hi")]);
+    stage.provider.add_answer([ScriptedProviderAction::text("hi")]);
     let report = session.turn_again(&Cancel::new()).await;
     assert_eq!(report.outcome, Outcome::Done);
     assert_eq!(outline(session.history()), ["User: \"hello\"", "Model: \"hi\""]);
@@ -221,8 +221,8 @@ async fn another_prompt_after_a_failed_one_is_sent_alone() {
     let stage = TestStage::new([]);
     stage
         .provider
-        .then([ScriptedProviderAction::Fail(gone_error())])
-        .then([ScriptedProviderAction::text("hi")]);
+        .add_answer([ScriptedProviderAction::Fail(gone_error())])
+        .add_answer([ScriptedProviderAction::text("hi")]);
     let (mut session, _) = play_turn(&stage, TestStage::setup(), "lost").await;
     session.turn("found", &Cancel::new()).await;
     assert_eq!(stage.provider.requests()[1].messages, [Message::user("found")]);
@@ -238,16 +238,16 @@ async fn results_whose_request_failed_stay_and_are_sent_again_or_closed() {
     let script = |stage: &TestStage| {
         stage
             .provider
-            .then([ScriptedProviderAction::call("1", "look", json!({}))])
-            .then([ScriptedProviderAction::Fail(gone_error())]);
-        stage.provider.then([ScriptedProviderAction::text("fine")]);
+            .add_answer([ScriptedProviderAction::call("1", "look", json!({}))])
+            .add_answer([ScriptedProviderAction::Fail(gone_error())]);
+        stage.provider.add_answer([ScriptedProviderAction::text("fine")]);
     };
     let stage = TestStage::new([ScriptedTool::echo("look")]);
     script(&stage);
     let (mut session, report) = play_turn(&stage, TestStage::setup(), "x").await;
     assert_eq!((report.outcome, report.text.as_str()), (Outcome::Failed, ""));
     assert_eq!(session.turn_again(&Cancel::new()).await.text, "fine");
-    assert_eq!(stage.tools.seats().len(), 1, "the call is not run again");
+    assert_eq!(stage.tools.recorded_calls().len(), 1, "the call is not run again");
 
     let stage = TestStage::new([ScriptedTool::echo("look")]);
     script(&stage);
@@ -275,7 +275,7 @@ async fn empty_prompt_or_nothing_to_send_again_is_an_error_without_effect() {
 #[tokio::test(start_paused = true)]
 async fn a_request_that_fails_after_its_first_delta_leaves_the_partial_answer() {
     let stage = TestStage::new([ScriptedTool::echo("look")]);
-    stage.provider.then([
+    stage.provider.add_answer([
         ScriptedProviderAction::text("half an "),
         ScriptedProviderAction::call("1", "look", json!({})),
         ScriptedProviderAction::Fail(overloaded_error()),
@@ -291,15 +291,15 @@ async fn a_request_that_fails_after_its_first_delta_leaves_the_partial_answer() 
         ["User: \"x\"", "Model: \"half an \", \"\\n\\n[Generation cancelled]\" Partial"]
     );
     assert_eq!(stage.provider.requests().len(), 1);
-    assert!(stage.tools.seats().is_empty());
+    assert!(stage.tools.recorded_calls().is_empty());
     // The request is sent again, without the partial answer.
-    stage.provider.then([ScriptedProviderAction::text("whole")]);
+    stage.provider.add_answer([ScriptedProviderAction::text("whole")]);
     assert_eq!(session.turn_again(&Cancel::new()).await.text, "whole");
     assert_eq!(stage.provider.requests()[1].messages, stage.provider.requests()[0].messages);
     let sent: Vec<String> = session.history().messages().map(Message::text).collect();
     assert_eq!(sent, ["x", "whole"]);
     // An answered request can be sent again too, for another answer.
-    stage.provider.then([ScriptedProviderAction::text("another")]);
+    stage.provider.add_answer([ScriptedProviderAction::text("another")]);
     assert_eq!(session.turn_again(&Cancel::new()).await.text, "another");
     let sent: Vec<String> = session.history().messages().map(Message::text).collect();
     assert_eq!(sent, ["x", "another"]);
@@ -312,8 +312,8 @@ async fn broken_stream_restarts_within_the_retry_limit_without_repeated_text() {
     let broken = |text: &str| {
         [ScriptedProviderAction::text(text), ScriptedProviderAction::Fail(overloaded_error())]
     };
-    stage.provider.then(broken("The moon")).then(broken("The moon is"));
-    stage.provider.then([ScriptedProviderAction::text("The moon is full.")]);
+    stage.provider.add_answer(broken("The moon")).add_answer(broken("The moon is"));
+    stage.provider.add_answer([ScriptedProviderAction::text("The moon is full.")]);
     let (session, report) = play_turn(&stage, TestStage::setup(), "x").await;
     assert_eq!((report.outcome, report.text.as_str()), (Outcome::Done, "The moon is full."));
     let sent: Vec<String> = session.history().messages().map(Message::text).collect();
@@ -328,7 +328,7 @@ async fn broken_stream_restarts_within_the_retry_limit_without_repeated_text() {
     // When the retries are used up, the last partial answer is kept.
     let stage = TestStage::new([]);
     (0..9).for_each(|_| {
-        stage.provider.then(broken("The moon"));
+        stage.provider.add_answer(broken("The moon"));
     });
     let (_, report) = play_turn(&stage, TestStage::setup(), "x").await;
     assert_eq!(report.text, "The moon\n\n[Generation cancelled]");
@@ -341,13 +341,13 @@ async fn temporary_failures_before_the_first_delta_are_retried_with_events() {
     let told = Error { retry_after_ms: Some(7_000), ..overloaded_error() };
     stage
         .provider
-        .then([ScriptedProviderAction::Fail(overloaded_error())])
-        .then([ScriptedProviderAction::Fail(told)]);
-    stage.provider.then([
+        .add_answer([ScriptedProviderAction::Fail(overloaded_error())])
+        .add_answer([ScriptedProviderAction::Fail(told)]);
+    stage.provider.add_answer([
         ScriptedProviderAction::Shown(Delta::notice("loading")),
         ScriptedProviderAction::Fail(overloaded_error()),
     ]);
-    stage.provider.then([ScriptedProviderAction::text("at last")]);
+    stage.provider.add_answer([ScriptedProviderAction::text("at last")]);
     let (_, report) = play_turn(&stage, TestStage::setup(), "x").await;
     assert_eq!((report.outcome, report.steps), (Outcome::Done, 1));
     let waits: Vec<(u32, u64)> = stage
@@ -369,7 +369,7 @@ async fn only_temporary_errors_are_retried_up_to_a_limit() {
     for (error, attempts) in [(overloaded_error(), 5), (gone_error(), 1)] {
         let stage = TestStage::new([]);
         for _ in 0..9 {
-            stage.provider.then([ScriptedProviderAction::Fail(error.clone())]);
+            stage.provider.add_answer([ScriptedProviderAction::Fail(error.clone())]);
         }
         let (_, report) = play_turn(&stage, TestStage::setup(), "x").await;
         assert_eq!(report.error, Some(error));
@@ -383,7 +383,7 @@ async fn silent_provider_times_out_but_progress_restarts_the_idle_timeout() {
     let setup = || SessionSetup { limits: limits.clone(), ..TestStage::setup() };
 
     let stage = TestStage::new([]);
-    stage.provider.then([ScriptedProviderAction::Hang]);
+    stage.provider.add_answer([ScriptedProviderAction::Hang]);
     let (session, report) = play_turn(&stage, setup(), "x").await;
     assert_eq!(report.error.unwrap().kind, ErrorKind::Timeout);
     assert_eq!(report.duration_ms, 1_000);
@@ -391,7 +391,7 @@ async fn silent_provider_times_out_but_progress_restarts_the_idle_timeout() {
 
     let stage = TestStage::new([]);
     let progress = || ScriptedProviderAction::Shown(Delta::progress("loading", 1, 2));
-    stage.provider.then([
+    stage.provider.add_answer([
         ScriptedProviderAction::Wait(999),
         progress(),
         ScriptedProviderAction::Wait(999),
@@ -404,7 +404,7 @@ async fn silent_provider_times_out_but_progress_restarts_the_idle_timeout() {
 
     // Data that cannot be shown yet, such as the arguments of a call.
     let stage = TestStage::new([]);
-    stage.provider.then([
+    stage.provider.add_answer([
         ScriptedProviderAction::Wait(999),
         ScriptedProviderAction::text(""),
         ScriptedProviderAction::Wait(999),
@@ -423,11 +423,11 @@ async fn answer_at_the_byte_limit_is_kept_and_a_longer_answer_is_stopped() {
     let stage = TestStage::new([]);
     stage
         .provider
-        .then([ScriptedProviderAction::text("12345"), ScriptedProviderAction::text("67890")]);
+        .add_answer([ScriptedProviderAction::text("12345"), ScriptedProviderAction::text("67890")]);
     assert_eq!(play_turn(&stage, setup(), "x").await.1.outcome, Outcome::Done);
 
     let stage = TestStage::new([]);
-    stage.provider.then([
+    stage.provider.add_answer([
         ScriptedProviderAction::text("12345"),
         ScriptedProviderAction::text("678901"),
         ScriptedProviderAction::Hang,
@@ -441,15 +441,15 @@ async fn answer_at_the_byte_limit_is_kept_and_a_longer_answer_is_stopped() {
 #[tokio::test(start_paused = true)]
 async fn empty_answer_is_retried_once_and_then_the_turn_fails() {
     let stage = TestStage::new([]);
-    stage.provider.then([]).then([ScriptedProviderAction::text("hi")]);
+    stage.provider.add_answer([]).add_answer([ScriptedProviderAction::text("hi")]);
     assert_eq!(play_turn(&stage, TestStage::setup(), "x").await.1.outcome, Outcome::Done);
 
     let stage = TestStage::new([]);
     stage
         .provider
-        .then([])
-        .then([ScriptedProviderAction::text(" \n")])
-        .then([ScriptedProviderAction::text("too late")]);
+        .add_answer([])
+        .add_answer([ScriptedProviderAction::text(" \n")])
+        .add_answer([ScriptedProviderAction::text("too late")]);
     let (session, report) = play_turn(&stage, TestStage::setup(), "x").await;
     assert_eq!(report.outcome, Outcome::Failed);
     assert_eq!(report.error.unwrap().message, "the model sent 2 empty answers");
@@ -473,9 +473,10 @@ async fn finish_reasons_decide_how_a_turn_ends() {
     ];
     for (reason, outcome, text) in cases {
         let stage = TestStage::new([]);
-        stage
-            .provider
-            .then([ScriptedProviderAction::text("said"), ScriptedProviderAction::Finish(reason)]);
+        stage.provider.add_answer([
+            ScriptedProviderAction::text("said"),
+            ScriptedProviderAction::Finish(reason),
+        ]);
         let (session, report) = play_turn(&stage, TestStage::setup(), "x").await;
         assert_eq!((report.outcome, report.text.as_str()), (outcome, text), "{reason:?}");
         assert_eq!(report.error.is_some(), outcome != Outcome::Done, "{reason:?}");
@@ -487,12 +488,12 @@ async fn finish_reasons_decide_how_a_turn_ends() {
 async fn unknown_finish_reason_is_reported_in_a_notice() {
     let stage = TestStage::new([ScriptedTool::echo("look")]);
     let unknown = || ScriptedProviderAction::Finish(FinishReason::Unknown);
-    stage.provider.then([ScriptedProviderAction::call("1", "look", json!({})), unknown()]);
+    stage.provider.add_answer([ScriptedProviderAction::call("1", "look", json!({})), unknown()]);
     let word = ScriptedProviderAction::FinishWord("moonrise".to_owned());
-    stage.provider.then([ScriptedProviderAction::text("said"), unknown(), word]);
+    stage.provider.add_answer([ScriptedProviderAction::text("said"), unknown(), word]);
     let (_, report) = play_turn(&stage, TestStage::setup(), "x").await;
     assert_eq!(report.outcome, Outcome::Done);
-    assert_eq!(stage.tools.seats().len(), 1, "what came whole is run");
+    assert_eq!(stage.tools.recorded_calls().len(), 1, "what came whole is run");
     assert_eq!(
         stage.events.notices(),
         "host: the provider ended its answer for an unknown reason: it may be incomplete\n\
@@ -505,7 +506,7 @@ async fn calls_in_an_answer_stopped_by_the_output_limit_do_not_run() {
     let cut = [json!({}), json!({ "text": "half of" }), json!("{\"text\": \"ha")];
     for arguments in cut {
         let stage = TestStage::new([ScriptedTool::echo("look")]);
-        stage.provider.then([
+        stage.provider.add_answer([
             ScriptedProviderAction::text("I look"),
             ScriptedProviderAction::call("1", "look", json!({ "text": "whole" })),
             ScriptedProviderAction::call("2", "look", arguments),
@@ -517,12 +518,12 @@ async fn calls_in_an_answer_stopped_by_the_output_limit_do_not_run() {
         assert_eq!(error.kind, ErrorKind::LimitReached);
         assert!(error.message.contains("output limit"), "{error}");
         assert_eq!(report.text, MARK_OUTPUT_LIMIT);
-        assert!(stage.tools.seats().is_empty());
+        assert!(stage.tools.recorded_calls().is_empty());
         let outline = outline(session.history());
         assert_eq!(outline.len(), 4, "{outline:?}");
         assert!(outline[2].contains("error 1") && outline[2].contains("error 2"), "{outline:?}");
         // The conversation continues, and the model learns why its calls have no results.
-        stage.provider.then([ScriptedProviderAction::text("less, then")]);
+        stage.provider.add_answer([ScriptedProviderAction::text("less, then")]);
         assert_eq!(session.turn("continue", &Cancel::new()).await.outcome, Outcome::Done);
         let request = stage.provider.requests().pop().unwrap();
         let results: Vec<_> = request.messages[2].tool_results().collect();
@@ -534,8 +535,8 @@ async fn calls_in_an_answer_stopped_by_the_output_limit_do_not_run() {
 async fn thoughts_that_end_at_the_output_limit_are_not_retried() {
     let stage = TestStage::new([]);
     let thought = ScriptedProviderAction::Thought("on and on".to_owned());
-    stage.provider.then([thought, ScriptedProviderAction::Finish(FinishReason::MaxTokens)]);
-    stage.provider.then([ScriptedProviderAction::text("too late")]);
+    stage.provider.add_answer([thought, ScriptedProviderAction::Finish(FinishReason::MaxTokens)]);
+    stage.provider.add_answer([ScriptedProviderAction::text("too late")]);
     let (session, report) = play_turn(&stage, TestStage::setup(), "x").await;
     assert_eq!((report.outcome, report.text.as_str()), (Outcome::Limit, MARK_OUTPUT_LIMIT));
     assert_eq!(stage.provider.requests().len(), 1);
@@ -545,12 +546,12 @@ async fn thoughts_that_end_at_the_output_limit_are_not_retried() {
 #[tokio::test(start_paused = true)]
 async fn a_filtered_answer_never_runs_its_calls() {
     let stage = TestStage::new([ScriptedTool::echo("look")]);
-    stage.provider.then([
+    stage.provider.add_answer([
         ScriptedProviderAction::call("1", "look", json!({})),
         ScriptedProviderAction::Finish(FinishReason::Safety),
     ]);
     let (session, _) = play_turn(&stage, TestStage::setup(), "x").await;
-    assert!(stage.tools.seats().is_empty());
+    assert!(stage.tools.recorded_calls().is_empty());
     assert_eq!(outline(session.history())[1], format!("Model: {MARK_FILTERED:?} Partial"));
 }
 
@@ -560,11 +561,13 @@ async fn usage_is_taken_from_the_last_request_that_reported_it() {
         ScriptedProviderAction::Usage(Usage { prompt_tokens, output_tokens, ..Usage::default() })
     };
     let stage = TestStage::new([ScriptedTool::echo("look")]);
-    stage.provider.then([ScriptedProviderAction::call("1", "look", json!({})), usage(1_000, 20)]);
-    stage.provider.then([ScriptedProviderAction::text("done"), usage(1_100, 30)]);
+    stage
+        .provider
+        .add_answer([ScriptedProviderAction::call("1", "look", json!({})), usage(1_000, 20)]);
+    stage.provider.add_answer([ScriptedProviderAction::text("done"), usage(1_100, 30)]);
     let (mut session, report) = play_turn(&stage, TestStage::setup(), "x").await;
     assert_eq!(report.usage.total_tokens(), 1_130);
-    stage.provider.then([ScriptedProviderAction::text("told nothing")]);
+    stage.provider.add_answer([ScriptedProviderAction::text("told nothing")]);
     session.turn("y", &Cancel::new()).await;
     let facts = session.facts();
     assert_eq!((facts.model.as_str(), facts.context_limit), ("test/model", 10_000));
@@ -579,7 +582,7 @@ async fn session_facts_for_a_tool_include_the_open_turn() {
         Ok(jaato_types::Output::json(serde_json::to_value(scope.facts.read()).unwrap()))
     });
     let stage = TestStage::new([facts]);
-    stage.provider.then([
+    stage.provider.add_answer([
         ScriptedProviderAction::call("1", "facts", json!({})),
         ScriptedProviderAction::Usage(Usage {
             prompt_tokens: 7,
@@ -587,7 +590,7 @@ async fn session_facts_for_a_tool_include_the_open_turn() {
             ..Usage::default()
         }),
     ]);
-    stage.provider.then([ScriptedProviderAction::text("done")]);
+    stage.provider.add_answer([ScriptedProviderAction::text("done")]);
     let (session, _) = play_turn(&stage, TestStage::setup(), "x").await;
     let result = session.history().entries()[2].message.tool_results().next().unwrap().clone();
     assert_eq!(
@@ -604,8 +607,8 @@ async fn call_to_a_discoverable_tool_activates_it_at_the_end_of_the_list() {
     ]);
     stage
         .provider
-        .then([ScriptedProviderAction::call("1", "hidden", json!({}))])
-        .then([ScriptedProviderAction::text("done")]);
+        .add_answer([ScriptedProviderAction::call("1", "hidden", json!({}))])
+        .add_answer([ScriptedProviderAction::text("done")]);
     let (session, _) = play_turn(&stage, TestStage::setup(), "x").await;
     let names = |request: &CompletionRequest| {
         request.tools.iter().map(|tool| tool.name.clone()).collect::<Vec<ToolName>>()
@@ -616,7 +619,7 @@ async fn call_to_a_discoverable_tool_activates_it_at_the_end_of_the_list() {
     assert_eq!(names(&requests[1]), [&before[..], &[ToolName::from("hidden")]].concat());
     assert_eq!(session.request().tools, requests[1].tools);
     assert_eq!(stage.events.notices(), "");
-    assert_eq!(stage.tools.seats().len(), 1);
+    assert_eq!(stage.tools.recorded_calls().len(), 1);
 }
 
 #[tokio::test(start_paused = true)]
@@ -629,7 +632,7 @@ async fn session_with_unanswered_calls_in_its_history_continues() {
     history.append_prompt(vec![Part::text("before")]).unwrap();
     history.append_answer(vec![Part::ToolCall(call)], None).unwrap();
     let stage = TestStage::new([ScriptedTool::echo("look")]);
-    stage.provider.then([ScriptedProviderAction::text("hi")]);
+    stage.provider.add_answer([ScriptedProviderAction::text("hi")]);
     let setup = SessionSetup { history, ..TestStage::setup() };
     let (session, report) = play_turn(&stage, setup, "after").await;
     assert_eq!(report.outcome, Outcome::Done);
@@ -653,8 +656,8 @@ async fn requests_keep_a_minimum_interval_and_a_cancel_ends_the_wait() {
     setup.limits.request_interval_ms = 60_000;
     stage
         .provider
-        .then([ScriptedProviderAction::call("1", "look", json!({}))])
-        .then([ScriptedProviderAction::text("done")]);
+        .add_answer([ScriptedProviderAction::call("1", "look", json!({}))])
+        .add_answer([ScriptedProviderAction::text("done")]);
     let start = tokio::time::Instant::now();
     let (mut session, report) = play_turn(&stage, setup, "x").await;
     assert_eq!(report.outcome, Outcome::Done);
@@ -675,14 +678,17 @@ async fn requests_keep_a_minimum_interval_and_a_cancel_ends_the_wait() {
 #[tokio::test(start_paused = true)]
 async fn next_request_waits_until_the_provider_has_room_with_a_notice() {
     let stage = TestStage::new([ScriptedTool::echo("look")]);
-    stage.provider.then([
+    stage.provider.add_answer([
         ScriptedProviderAction::call("1", "look", json!({})),
         ScriptedProviderAction::RoomAfter(30_000),
     ]);
     stage
         .provider
-        .then([ScriptedProviderAction::text("done"), ScriptedProviderAction::RoomAfter(130_000)])
-        .then([ScriptedProviderAction::text("more")]);
+        .add_answer([
+            ScriptedProviderAction::text("done"),
+            ScriptedProviderAction::RoomAfter(130_000),
+        ])
+        .add_answer([ScriptedProviderAction::text("more")]);
     let start = tokio::time::Instant::now();
     let (mut session, report) = play_turn(&stage, TestStage::setup(), "x").await;
     assert_eq!((report.outcome, start.elapsed().as_secs()), (Outcome::Done, 30));

@@ -22,8 +22,12 @@ const NAME_CHARS: usize = 64;
 ///
 /// # Errors
 /// If the disk refuses.
-pub fn keep(disk: &Disk, folder: &Path, content: &[u8]) -> Result<String, SessionStoreError> {
-    let name = digest(content);
+pub fn store_content(
+    disk: &Disk,
+    folder: &Path,
+    content: &[u8],
+) -> Result<String, SessionStoreError> {
+    let name = content_digest(content);
     let path = folder.join(&name);
     let has_length = |found: fs::Metadata| found.len() == content.len() as u64;
     let is_whole = fs::symlink_metadata(&path).is_ok_and(has_length)
@@ -59,7 +63,7 @@ pub fn keep_file(disk: &Disk, folder: &Path, file: &Path) -> Result<PathBuf, Ses
     let mut hasher = Sha256::new();
     io::copy(&mut File::open(file).map_err(failed)?, &mut hasher).map_err(failed)?;
     disk.make_folder(folder)?;
-    let path = folder.join(hex(&hasher.finalize()));
+    let path = folder.join(hex_digest(&hasher.finalize()));
     // It replaces a file with the same content, or a damaged one.
     disk.rename(file, &path)?;
     Ok(path)
@@ -142,14 +146,14 @@ pub fn read(folder: &Path, name: &str) -> Result<Option<Vec<u8>>, SessionStoreEr
     };
     let mut content = Vec::new();
     file.read_to_end(&mut content).map_err(SessionStoreError::io("read", path))?;
-    Ok((digest(&content) == name).then_some(content))
+    Ok((content_digest(&content) == name).then_some(content))
 }
 
 /// Gives all contents of a folder to a second folder, as links. The names there are durable then.
 ///
 /// # Errors
 /// If the disk refuses.
-pub fn share(disk: &Disk, from: &Path, to: &Path) -> Result<(), SessionStoreError> {
+pub fn link_contents(disk: &Disk, from: &Path, to: &Path) -> Result<(), SessionStoreError> {
     let entries = match fs::read_dir(from) {
         Ok(entries) => entries,
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
@@ -168,11 +172,11 @@ pub fn share(disk: &Disk, from: &Path, to: &Path) -> Result<(), SessionStoreErro
 }
 
 /// Returns the name of a content.
-pub fn digest(content: &[u8]) -> String {
-    hex(&Sha256::digest(content))
+pub fn content_digest(content: &[u8]) -> String {
+    hex_digest(&Sha256::digest(content))
 }
 
-fn hex(digest: &[u8]) -> String {
+fn hex_digest(digest: &[u8]) -> String {
     digest.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 

@@ -17,7 +17,7 @@ pub enum SessionStoreError {
     #[error("`{0}` is not the id of a session")]
     InvalidId(String),
     /// Another process has the session open.
-    #[error("session `{id}` is open in {}", process(*.pid))]
+    #[error("session `{id}` is open in {}", describe_process(*.pid))]
     InUse {
         /// The session's id.
         id: String,
@@ -28,7 +28,7 @@ pub enum SessionStoreError {
     #[error("there is already a session `{0}`")]
     AlreadyExists(String),
     /// Several ids begin or end with a text.
-    #[error("`{part}` matches {count} sessions: {}", listed(candidates, *count))]
+    #[error("`{part}` matches {count} sessions: {}", list_candidates(candidates, *count))]
     Ambiguous {
         /// The text.
         part: String,
@@ -119,14 +119,14 @@ impl SessionStoreError {
     }
 }
 
-fn process(pid: Option<u32>) -> String {
+fn describe_process(pid: Option<u32>) -> String {
     match pid {
         Some(pid) => format!("another process ({pid})"),
         None => "another process".to_owned(),
     }
 }
 
-fn listed(candidates: &[String], count: usize) -> String {
+fn list_candidates(candidates: &[String], count: usize) -> String {
     let more = count.saturating_sub(candidates.len());
     let shown: Vec<String> = candidates.iter().map(|id| format!("`{id}`")).collect();
     match more {

@@ -13,9 +13,8 @@ const PART_CHARS_MIN: usize = 4;
 const CANDIDATES_MAX: usize = 5;
 
 impl SessionStore {
-    /// Finds a session by its id, or by at least four characters that only one id has at its
-    /// beginning, at its end, or at the beginning of its last part: `k3f9` fits
-    /// `20261128-121314-k3f9qz`.
+    /// Finds a session by its id, or by at least four characters that only one id has at its start,
+    /// at its end, or at the start of its last part: `k3f9` fits `20261128-121314-k3f9qz`.
     ///
     /// # Errors
     /// If there is no such session, or more than one.

@@ -14,7 +14,7 @@ use crate::export::Transcript;
 use crate::line;
 use crate::record::{SessionRecord, StoredRecord, record_type};
 use crate::store::{ATTACHMENTS, RECORDS, SessionStore, header_record};
-use crate::writer::{now_ms, unwritable};
+use crate::writer::{now_ms, unwritable_record_error};
 
 /// The letters and digits of ids, without those that are easy to confuse.
 const ID_LETTERS: &[u8; 32] = b"abcdefghijkmnpqrstuvwxyz23456789";
@@ -81,7 +81,7 @@ impl SessionStore {
         let header = StoredRecord { seq: 0, at_ms: now_ms(), epoch: 0, record: header };
         let records = [header].into_iter().chain(records);
         let attachments = NewAttachments::Of(&source.join(ATTACHMENTS));
-        self.place(to, records, attachments)?;
+        self.create_in_place(to, records, attachments)?;
         Ok(last)
     }
 
@@ -107,7 +107,11 @@ impl SessionStore {
         let header = (*begun_ms, header_record(id, workspace, None));
         let records = [header].into_iter().chain(records);
         let stored = |(seq, (at_ms, record))| StoredRecord { seq, at_ms, epoch: 0, record };
-        self.place(id, (0..).zip(records).map(stored), NewAttachments::Contents(attachments))
+        self.create_in_place(
+            id,
+            (0..).zip(records).map(stored),
+            NewAttachments::Contents(attachments),
+        )
     }
 
     /// Lists the session and those of which it is a copy, of a copy, and so on. Each comes with the
@@ -146,7 +150,7 @@ impl SessionStore {
     }
 
     /// Makes a session in a folder that no list shows, and then gives the folder its name.
-    fn place(
+    fn create_in_place(
         &self,
         id: &SessionId,
         records: impl Iterator<Item = StoredRecord>,
@@ -177,17 +181,17 @@ impl SessionStore {
     ) -> Result<(), SessionStoreError> {
         let folder = draft.join(ATTACHMENTS);
         match attachments {
-            NewAttachments::Of(from) => attachments::share(&self.disk, from, &folder)?,
+            NewAttachments::Of(from) => attachments::link_contents(&self.disk, from, &folder)?,
             NewAttachments::Contents(contents) => {
                 for content in contents.values() {
-                    attachments::keep(&self.disk, &folder, content)?;
+                    attachments::store_content(&self.disk, &folder, content)?;
                 }
             }
         }
         let path = draft.join(RECORDS);
         let file = self.disk.create_empty(&path)?;
         for stored in records {
-            let line = line::encode(&stored).map_err(unwritable(id.as_str()))?;
+            let line = line::encode(&stored).map_err(unwritable_record_error(id.as_str()))?;
             self.disk.write(&file, &path, &line)?;
         }
         self.disk.sync(&file, &path)?;

@@ -46,7 +46,7 @@ pub use export::{
 };
 pub use fork::id_of_foreign_session;
 pub use import::{
-    FoundSession, IMPORT_BYTES_MAX, ImportError, ImportSource, ImportedSession, detect,
+    FoundSession, IMPORT_BYTES_MAX, ImportError, ImportSource, ImportedSession, detect_source,
     find_sessions, import_file,
 };
 pub use index::{IndexProblem, IndexedSession, SearchHit, SessionIndex};

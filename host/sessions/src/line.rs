@@ -59,7 +59,7 @@ pub fn encode(stored: &StoredRecord) -> Result<Vec<u8>, UnwritableRecord> {
     }
     let line = match is_deeper(&stored.record.data, DEPTH_MAX) {
         true => {
-            let data = flattened(&stored.record.data, DEPTH_MAX);
+            let data = flatten_below(&stored.record.data, DEPTH_MAX);
             let record = SessionRecord { kind: stored.record.kind.clone(), data };
             let StoredRecord { seq, at_ms, epoch, .. } = *stored;
             line_of(&StoredRecord { seq, at_ms, epoch, record })
@@ -86,13 +86,14 @@ fn is_deeper(value: &Value, levels: usize) -> bool {
 }
 
 /// Replaces the lists and objects below this many levels with their JSON text.
-fn flattened(value: &Value, levels: usize) -> Value {
+fn flatten_below(value: &Value, levels: usize) -> Value {
     match value {
         Value::Array(_) | Value::Object(_) if levels == 0 => Value::String(value.to_string()),
-        Value::Array(items) => items.iter().map(|item| flattened(item, levels - 1)).collect(),
-        Value::Object(fields) => {
-            fields.iter().map(|(key, field)| (key.clone(), flattened(field, levels - 1))).collect()
-        }
+        Value::Array(items) => items.iter().map(|item| flatten_below(item, levels - 1)).collect(),
+        Value::Object(fields) => fields
+            .iter()
+            .map(|(key, field)| (key.clone(), flatten_below(field, levels - 1)))
+            .collect(),
         other => other.clone(),
     }
 }

@@ -16,7 +16,7 @@ use crate::disk::Disk;
 use crate::error::SessionStoreError;
 use crate::line::{NUMBER_MAX, UnwritableRecord};
 use crate::plain::{check_plain, open_plain_in};
-use crate::writer::unwritable;
+use crate::writer::unwritable_record_error;
 
 /// The beginning of the names of owner files.
 const PREFIX: &str = "owner-";
@@ -63,14 +63,14 @@ impl OwnerClaim {
     ///
     /// # Errors
     /// [`SessionStoreError::InUse`] if its owner is alive and is not to be replaced.
-    pub fn take(
+    pub fn claim(
         disk: &Disk,
         folder: &Path,
         id: &str,
         take_over: bool,
     ) -> Result<Self, SessionStoreError> {
         let _lock = lock_folder(folder, id)?;
-        let epochs = epochs(folder)?;
+        let epochs = list_epochs(folder)?;
         let newest = epochs.iter().copied().max();
         if let Some(newest) = newest
             && !take_over
@@ -80,7 +80,7 @@ impl OwnerClaim {
         }
         let epoch = newest.unwrap_or(0) + 1;
         if epoch > EPOCH_MAX {
-            return Err(unwritable(id)(UnwritableRecord::Number));
+            return Err(unwritable_record_error(id)(UnwritableRecord::Number));
         }
         let path = owner_path(folder, epoch);
         let file = disk.create_new(&path)?;
@@ -95,7 +95,7 @@ impl OwnerClaim {
     }
 
     /// Returns false if another process has claimed the session since.
-    pub fn holds(&self) -> bool {
+    pub fn is_current(&self) -> bool {
         self.path.exists()
     }
 }
@@ -153,7 +153,7 @@ fn lock_with(
 /// # Errors
 /// If the folder cannot be read.
 pub fn owner_state(folder: &Path) -> Result<OwnerState, SessionStoreError> {
-    match epochs(folder)?.into_iter().max() {
+    match list_epochs(folder)?.into_iter().max() {
         Some(epoch) => state_of(&owner_path(folder, epoch)),
         None => Ok(OwnerState::Free),
     }
@@ -163,7 +163,7 @@ fn owner_path(folder: &Path, epoch: u64) -> PathBuf {
     folder.join(format!("{PREFIX}{epoch}"))
 }
 
-fn epochs(folder: &Path) -> Result<Vec<u64>, SessionStoreError> {
+fn list_epochs(folder: &Path) -> Result<Vec<u64>, SessionStoreError> {
     let entries = fs::read_dir(folder).map_err(SessionStoreError::io("read", folder))?;
     let names = entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
     let epochs = names.filter_map(|name| name.strip_prefix(PREFIX)?.parse().ok());

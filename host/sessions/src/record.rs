@@ -94,7 +94,7 @@ pub(crate) struct IndexedText {
 
 impl IndexedText {
     /// Reads an entry.
-    pub(crate) fn of_entry(entry: &Value) -> Option<Self> {
+    pub(crate) fn from_entry(entry: &Value) -> Option<Self> {
         let message = Message::deserialize(entry).ok()?;
         let (is_prompt, is_sent) = (message.is_prompt(), entry["mark"] != "unsent");
         Some(Self { text: message.text(), is_prompt, is_sent })

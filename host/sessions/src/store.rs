@@ -89,7 +89,7 @@ impl SessionStore {
         let folder = self.session_folder(id)?;
         self.disk.make_folder(&self.folder)?;
         self.disk.make_folder(&folder)?;
-        let claim = OwnerClaim::take(&self.disk, &folder, id.as_str(), false)?;
+        let claim = OwnerClaim::claim(&self.disk, &folder, id.as_str(), false)?;
         if folder.join(RECORDS).exists() {
             return Err(SessionStoreError::AlreadyExists(id.as_str().to_owned()));
         }
@@ -111,7 +111,7 @@ impl SessionStore {
         // Before the claim: a file that this program cannot read stays with its owner.
         let reader = SessionReader::open(&self.folder, &folder.join(RECORDS))?;
         let workspace = reader.header().workspace.clone();
-        let claim = OwnerClaim::take(&self.disk, &folder, id.as_str(), take_over)?;
+        let claim = OwnerClaim::claim(&self.disk, &folder, id.as_str(), take_over)?;
         self.mark_changed(id)?;
         let paths = self.writer_paths(id, &folder);
         let (writer, records, problems) = SessionWriter::open(self.disk.clone(), paths, claim)?;
@@ -207,7 +207,7 @@ impl SessionStore {
         id: &SessionId,
         content: &[u8],
     ) -> Result<String, SessionStoreError> {
-        attachments::keep(&self.disk, &self.session_folder(id)?.join(ATTACHMENTS), content)
+        attachments::store_content(&self.disk, &self.session_folder(id)?.join(ATTACHMENTS), content)
     }
 
     /// Reads such a content. Returns `None` if it is missing or damaged.

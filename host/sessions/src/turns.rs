@@ -29,7 +29,7 @@ fn numbered_prompts(effective: &[StoredRecord]) -> Vec<NumberedPrompt> {
     let mut history = ReplayedHistory::default();
     for stored in effective {
         // A damaged change has no effect.
-        let _ = history.apply(stored, IndexedText::of_entry);
+        let _ = history.apply(stored, IndexedText::from_entry);
     }
     let prompts = history.into_entries().into_iter().filter(|it| it.entry.is_prompt);
     let numbered = (1..).zip(prompts).map(|(number, ReplayedEntry { seq, at_ms, entry })| {

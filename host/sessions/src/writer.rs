@@ -124,7 +124,7 @@ impl SessionWriter {
     /// # Errors
     /// [`SessionStoreError::TakenOver`] if one has.
     pub fn check_owner(&self) -> Result<(), SessionStoreError> {
-        match self.claim.holds() {
+        match self.claim.is_current() {
             true => Ok(()),
             false => Err(SessionStoreError::TakenOver { id: self.id.clone() }),
         }
@@ -152,7 +152,7 @@ impl SessionWriter {
         let mut lines = Vec::new();
         for record in records {
             let encoded = line::encode(&StoredRecord { seq, at_ms, epoch, record });
-            lines.extend(encoded.map_err(unwritable(&self.id))?);
+            lines.extend(encoded.map_err(unwritable_record_error(&self.id))?);
             seq += 1;
         }
         self.file.lock().map_err(SessionStoreError::io("lock", &self.path))?;
@@ -204,7 +204,9 @@ impl SessionWriter {
 }
 
 /// Returns a function that converts the error of a record for a session.
-pub(crate) fn unwritable(id: &str) -> impl FnOnce(UnwritableRecord) -> SessionStoreError {
+pub(crate) fn unwritable_record_error(
+    id: &str,
+) -> impl FnOnce(UnwritableRecord) -> SessionStoreError {
     let id = id.to_owned();
     move |why| SessionStoreError::Unwritable { id, why }
 }

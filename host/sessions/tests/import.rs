@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use jaato_sessions::{
-    IMPORT_BYTES_MAX, ImportError, ImportSource, ImportedSession, detect, find_sessions,
+    IMPORT_BYTES_MAX, ImportError, ImportSource, ImportedSession, detect_source, find_sessions,
     import_file, to_json_lines,
 };
 use jaato_types::Role;
@@ -228,7 +228,7 @@ fn database_with_an_open_writer_is_read_with_its_log_and_left_alone() {
     let writer = goose_database(&path, "wal");
     assert!(fs::metadata(folder.path().join("sessions.db-wal")).unwrap().len() > 0);
     assert_eq!(import(ImportSource::Goose, &path).transcript.messages.len(), 4);
-    assert_eq!(detect(&path), Some(ImportSource::Goose));
+    assert_eq!(detect_source(&path), Some(ImportSource::Goose));
     // The log of a writer that was killed.
     let killed = tempfile::tempdir().unwrap();
     for name in ["sessions.db", "sessions.db-wal"] {
@@ -278,13 +278,13 @@ fn program_is_detected_from_the_content() {
         ("missing", None),
         (".", None),
     ] {
-        assert_eq!(detect(&fixture(name)), source, "{name}");
+        assert_eq!(detect_source(&fixture(name)), source, "{name}");
     }
     let (_folder, path) = file("a", to_json_lines(&sample()));
-    assert_eq!(detect(&path), Some(ImportSource::Jaato));
+    assert_eq!(detect_source(&path), Some(ImportSource::Jaato));
     for other in ["", "{}", "[1]", "{\"a\":1}\n{\"type\":\"user\"}", "SQLite format 3\0"] {
         let (_folder, path) = file("a", other);
-        assert_eq!(detect(&path), None, "{other}");
+        assert_eq!(detect_source(&path), None, "{other}");
     }
 }
 
@@ -328,7 +328,7 @@ fn bad_files_are_errors_that_name_the_problem() {
         File::create(&huge).unwrap().set_len(IMPORT_BYTES_MAX + 1).unwrap();
         let refused = import_file(source, &huge, None).unwrap_err();
         assert!(matches!(refused, ImportError::TooLarge { .. }), "{refused}");
-        assert_eq!(detect(&huge), None);
+        assert_eq!(detect_source(&huge), None);
     }
 }
 

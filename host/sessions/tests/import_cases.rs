@@ -3,7 +3,7 @@
 use std::fs;
 
 use jaato_sessions::{
-    ImportError, ImportSource, ImportedSession, detect, import_file, to_json_lines,
+    ImportError, ImportSource, ImportedSession, detect_source, import_file, to_json_lines,
 };
 use jaato_types::Part;
 use serde_json::{Value, json};
@@ -19,7 +19,7 @@ fn lines(records: &[Value]) -> String {
 #[track_caller]
 fn imported(source: ImportSource, records: &[Value]) -> ImportedSession {
     let (_folder, path) = file("session.jsonl", lines(records));
-    assert_eq!(detect(&path), Some(source));
+    assert_eq!(detect_source(&path), Some(source));
     import(source, &path)
 }
 
@@ -597,7 +597,7 @@ fn database_of_another_program_is_refused() {
     let database = rusqlite::Connection::open(&path).unwrap();
     database.execute_batch("CREATE TABLE messages (id INTEGER)").unwrap();
     drop(database);
-    assert_eq!(detect(&path), None);
+    assert_eq!(detect_source(&path), None);
     let refused = import_file(ImportSource::Goose, &path, None).unwrap_err();
     assert!(matches!(refused, ImportError::NotASession { .. }), "{refused}");
 }

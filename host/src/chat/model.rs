@@ -27,19 +27,22 @@ pub async fn change(
 ) -> Result<Exit, CommandFailure> {
     if name.is_empty() {
         let model = session.facts().model;
-        report::remark(&format!("{}; `/model NAME` changes it", visible::name(&model)));
+        report::print_remark(&format!(
+            "{}; `/model NAME` changes it",
+            visible::visible_name(&model)
+        ));
         return Ok(Exit::Done);
     }
     runtime.change_model(session, name, &args.request.options()?)?;
     let model = runtime.model_by_name(name)?.model;
     view.settle().await;
-    report::problems(unlisted_model_warning(runtime, &model).await.as_slice());
+    report::print_problems(unlisted_model_warning(runtime, &model).await.as_slice());
     Ok(Exit::Done)
 }
 
 async fn unlisted_model_warning(runtime: &Runtime, model: &ModelId) -> Option<String> {
-    let shown = visible::name(model.as_str());
-    let provider = visible::name(model.split()?.0);
+    let shown = visible::visible_name(model.as_str());
+    let provider = visible::visible_name(model.split()?.0);
     match runtime.lists_model(model, LIST_WAIT).await {
         Ok(true) => None,
         Ok(false) => Some(format!(

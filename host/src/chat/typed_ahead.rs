@@ -91,7 +91,7 @@ impl<'a> Meanwhile<'a> {
         let report = self.beside(lines, turn(&cancel)).await;
         self.turn.end();
         if report.outcome == TurnOutcome::Failed && report.is_open && input_is_terminal() {
-            self.aside(|| report::remark("`/again` sends it again")).await;
+            self.aside(|| report::print_remark("`/again` sends it again")).await;
         }
         conversation::exit_of_turn(&report)
     }
@@ -120,7 +120,7 @@ impl<'a> Meanwhile<'a> {
         };
         lines.note_queued(false);
         if self.end(&report, lines) {
-            self.aside(|| report::remark(MESSAGES_RETURNED)).await;
+            self.aside(|| report::print_remark(MESSAGES_RETURNED)).await;
         }
         if !self.waiting.is_empty() {
             // Later output follows everything that the turn has shown.
@@ -128,7 +128,7 @@ impl<'a> Meanwhile<'a> {
         }
         if let Some(tasks) = self.tasks.newly_running(&self.session) {
             let text = format!("in the background: {tasks}; /tasks lists and stops");
-            self.aside(|| report::remark(&text)).await;
+            self.aside(|| report::print_remark(&text)).await;
         }
         report
     }
@@ -207,7 +207,7 @@ impl<'a> Meanwhile<'a> {
                 } else {
                     self.print_line("queued, goes with the next step: ", &text).await;
                     let note = attach::unattached_note(message);
-                    self.aside(|| report::problems(note.as_slice())).await;
+                    self.aside(|| report::print_problems(note.as_slice())).await;
                 }
             }
             Wish::Own(SlashCommand { run: Run::Help, .. }, _) => {
@@ -216,7 +216,7 @@ impl<'a> Meanwhile<'a> {
             Wish::Own(SlashCommand { run: Run::AtOnce(run), .. }, words) => {
                 let answer = || {
                     if let Err(error) = run(&self.session, words) {
-                        report::failure(&error.into());
+                        report::print_failure(&error.into());
                     }
                 };
                 self.aside(answer).await;
@@ -240,7 +240,8 @@ impl<'a> Meanwhile<'a> {
 
     async fn print_line(&self, what: &str, line: &str) {
         let room = size().1.saturating_sub(SAID_COLUMNS).max(SAID_COLUMNS);
-        self.aside(|| report::remark(&format!("{what}{}", exact_line(line.trim(), room)))).await;
+        self.aside(|| report::print_remark(&format!("{what}{}", exact_line(line.trim(), room))))
+            .await;
     }
 }
 

@@ -73,7 +73,7 @@ async fn show(messages: Option<ChildOutput>) {
     let mut lines = BufReader::new(messages).lines();
     // After a read error, cargo's exit code still decides.
     while let Ok(Some(line)) = lines.next_line().await {
-        report::notes(&visible::name(&line));
+        report::print_notes(&visible::visible_name(&line));
     }
 }
 

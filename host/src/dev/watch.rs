@@ -112,7 +112,7 @@ pub async fn next_change(
             () = tokio::time::sleep(LOOK_EVERY) => {}
         }
         for line in plugin.map(|plugin| log.lines_of(plugin)).unwrap_or_default() {
-            report::line(&format!("  log  {line}"))?;
+            report::print_line(&format!("  log  {line}"))?;
         }
         let now = SourceStamp::read(run.folder());
         if now != *before {

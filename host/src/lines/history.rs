@@ -68,7 +68,7 @@ impl HistoryFile {
 
     fn tell(&self, error: &str) {
         if !self.is_told.swap(true, Relaxed) {
-            report::problems(&[format!("cannot save the lines that you type: {error}")]);
+            report::print_problems(&[format!("cannot save the lines that you type: {error}")]);
         }
     }
 }

@@ -53,7 +53,7 @@ pub struct RuleArgs {
 
 /// Adds a rule.
 pub fn add(global: GlobalArgs, decision: &str, args: RuleArgs) -> CommandResult {
-    let setup = start::setup(start::arguments(global))?;
+    let setup = start::read_setup(start::setup_arguments(global))?;
     args.tool.as_deref().map_or(Ok(()), check_tool)?;
     let rule = new_rule(decision, &args)?;
     let place = EditedRulesFile::locate(&setup, args.workspace)?;
@@ -62,9 +62,9 @@ pub fn add(global: GlobalArgs, decision: &str, args: RuleArgs) -> CommandResult 
         // Never write text that would break the file.
         text.map(|text| place.check_rules_text(text)).transpose()
     })?;
-    let path = visible::name(&place.path.display().to_string()).into_owned();
+    let path = visible::visible_name(&place.path.display().to_string()).into_owned();
     let said = if changed { "is in" } else { "is already in" };
-    report::sentence(&format!("the rule {said} `{path}`"))?;
+    report::print_sentence(&format!("the rule {said} `{path}`"))?;
     if let Some(command) = args.command.as_deref().filter(|_| decision == "allow")
         && !can_allow(command, args.options.as_deref())
     {
@@ -72,7 +72,7 @@ pub fn add(global: GlobalArgs, decision: &str, args: RuleArgs) -> CommandResult 
             "the rule allows no call yet, because `{command}` can run or write anything; name more \
              words, for example the script, or add `--options any` to allow every option"
         );
-        report::problems(&[text]);
+        report::print_problems(&[text]);
     }
     Ok(Exit::Done)
 }
@@ -100,11 +100,11 @@ fn check_tool(tool: &str) -> Result<(), CommandFailure> {
 
 /// Removes a rule by its number.
 pub fn remove(global: GlobalArgs, number: usize, workspace: bool) -> CommandResult {
-    let setup = start::setup(start::arguments(global))?;
+    let setup = start::read_setup(start::setup_arguments(global))?;
     let place = EditedRulesFile::locate(&setup, workspace)?;
     place.edit(&setup, |text| remove_rule(text, number).map(Some))?;
-    let path = visible::name(&place.path.display().to_string()).into_owned();
-    report::sentence(&format!("removed rule {number} from `{path}`"))?;
+    let path = visible::visible_name(&place.path.display().to_string()).into_owned();
+    report::print_sentence(&format!("removed rule {number} from `{path}`"))?;
     Ok(Exit::Done)
 }
 
@@ -165,7 +165,7 @@ impl EditedRulesFile {
             return edit_rules(&self.path, edit).map_err(failed);
         };
         let wrong = |what: String| {
-            let path = visible::name(&self.path.display().to_string()).into_owned();
+            let path = visible::visible_name(&self.path.display().to_string()).into_owned();
             CommandFailure::new(Exit::Configuration, format!("cannot change `{path}`: {what}"))
         };
         let bytes = trusted.read(name).map_err(trust::trust_failure)?.unwrap_or_default();

@@ -13,7 +13,7 @@ use crate::{report, start};
 
 /// Shows the latest decisions, oldest first.
 pub fn log(global: GlobalArgs, last: usize, as_json: bool) -> CommandResult {
-    let setup = start::setup(start::arguments(global))?;
+    let setup = start::read_setup(start::setup_arguments(global))?;
     let path = ledger_path(&setup)?;
     let failed = |error: io::Error| {
         let text = format!("cannot read the ledger `{}`: {error}", path.display());
@@ -72,12 +72,12 @@ pub fn log(global: GlobalArgs, last: usize, as_json: bool) -> CommandResult {
         return Ok(Exit::Done);
     }
     if rows.is_empty() {
-        report::line("no decisions yet")?;
+        report::print_line("no decisions yet")?;
         return Ok(Exit::Done);
     }
-    report::table(&["time (UTC)", "session", "tool", "decision", "rule"], &rows)?;
+    report::print_table(&["time (UTC)", "session", "tool", "decision", "rule"], &rows)?;
     if earlier > 0 {
-        report::sentence(&format!("(and {earlier} earlier; `--last N` lists more)"))?;
+        report::print_sentence(&format!("(and {earlier} earlier; `--last N` lists more)"))?;
     }
     Ok(Exit::Done)
 }

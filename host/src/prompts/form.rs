@@ -109,7 +109,7 @@ async fn ask_secret(
 }
 
 fn question_of(asked: &FormQuestion<'_>, at: usize, field: &FormField) -> Dialog {
-    let plugin = exact_line(&visible::name(asked.plugin.as_str()), NAME_COLUMNS);
+    let plugin = exact_line(&visible::visible_name(asked.plugin.as_str()), NAME_COLUMNS);
     let agent = asked.agent.map(|agent| format!("[{agent}] ")).unwrap_or_default();
     let count = asked.form.fields.len();
     let of = if count > 1 { format!(", {} of {count}", at + 1) } else { String::new() };
@@ -150,7 +150,7 @@ fn question_of(asked: &FormQuestion<'_>, at: usize, field: &FormField) -> Dialog
 fn folded_answer(asked: &FormQuestion<'_>, field: &FormField, given: &FieldAnswer) -> Option<Text> {
     let text = if field.text.is_empty() { &field.name } else { &field.text };
     let answer = match given {
-        FieldAnswer::Value(value) => labels(field, value),
+        FieldAnswer::Value(value) => value_labels(field, value),
         FieldAnswer::Nothing => "nothing".to_owned(),
         FieldAnswer::Back => return None,
         FieldAnswer::Declined => "declined".to_owned(),
@@ -160,11 +160,11 @@ fn folded_answer(asked: &FormQuestion<'_>, field: &FormField, given: &FieldAnswe
 }
 
 /// Names a value as the user read it: options by their labels, other values as they are.
-fn labels(field: &FormField, value: &Value) -> String {
+fn value_labels(field: &FormField, value: &Value) -> String {
     match value {
         Value::Array(values) if values.is_empty() => NONE.to_owned(),
         Value::Array(values) => {
-            values.iter().map(|value| labels(field, value)).collect::<Vec<_>>().join(", ")
+            values.iter().map(|value| value_labels(field, value)).collect::<Vec<_>>().join(", ")
         }
         Value::String(text) => {
             let option = field.options.iter().find(|option| option.value == *text);
@@ -398,9 +398,9 @@ mod tests {
         let mut several = field(FieldKind::Several, &["1", "2", "plain"], None);
         several.options[0].label = "linux".to_owned();
         several.options[1].label = " windows ".to_owned();
-        assert_eq!(labels(&several, &json!(["1", "2", "plain"])), "linux, windows, plain");
-        assert_eq!(labels(&several, &json!("2")), "windows");
-        assert_eq!(labels(&several, &json!([])), "none");
-        assert_eq!(labels(&field(FieldKind::Text, &[], None), &json!("2")), "2");
+        assert_eq!(value_labels(&several, &json!(["1", "2", "plain"])), "linux, windows, plain");
+        assert_eq!(value_labels(&several, &json!("2")), "windows");
+        assert_eq!(value_labels(&several, &json!([])), "none");
+        assert_eq!(value_labels(&field(FieldKind::Text, &[], None), &json!("2")), "2");
     }
 }

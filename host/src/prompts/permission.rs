@@ -33,7 +33,7 @@ pub async fn ask(
         };
         let read = |line: &str| read_answer(line, prompt, form);
         let fold = |said: &TypedAnswer| match said {
-            TypedAnswer::Answer(answer) => Some(folded_row::row(prompt, answer)),
+            TypedAnswer::Answer(answer) => Some(folded_row::folded_row(prompt, answer)),
             TypedAnswer::Edit => None,
         };
         let said = terminal::ask(Arc::clone(&open), question, before, read, fold).await?;

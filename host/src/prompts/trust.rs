@@ -52,7 +52,7 @@ pub async fn ask(root: &str, brings: &[TrustedFeature]) -> io::Result<Reply<Trus
 fn trust_question(root: &str, brings: &[TrustedFeature]) -> Dialog {
     Dialog {
         title: "Do you trust this folder?".to_owned(),
-        subject: visible::name(root).into_owned(),
+        subject: visible::visible_name(root).into_owned(),
         values: brings.iter().map(feature_value).collect(),
         details: Vec::new(),
         notes: vec![(
@@ -78,7 +78,7 @@ impl TrustedFeature {
             .items
             .iter()
             .take(NAMES_MAX)
-            .map(|item| shorten_item(&visible::name(item)))
+            .map(|item| shorten_item(&visible::visible_name(item)))
             .collect();
         if self.items.len() > NAMES_MAX {
             lines.push(format!("and {} more", self.items.len() - NAMES_MAX));
@@ -118,7 +118,7 @@ fn folded_answer(root: &str, answer: TrustAnswer) -> Text {
         TrustAnswer::Trust => Text::new().with(Look::Green, verdict),
         TrustAnswer::Decline => Text::new().red(verdict),
     };
-    text.plain(&exact_line(&visible::name(root), room))
+    text.plain(&exact_line(&visible::visible_name(root), room))
 }
 
 #[cfg(test)]

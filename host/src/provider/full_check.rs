@@ -581,7 +581,7 @@ impl<'a> ProviderChecks<'a> {
         // If the price is unknown, a cap on cost would refuse every request.
         if self.is_cost_known && self.cost_micro_usd > 0 {
             let left = COST_MAX_MICROS.saturating_sub(self.cost_micro_usd);
-            options.caps = Caps { cost: Some(Dollars::of_micros(left)), ..Caps::default() };
+            options.caps = Caps { cost: Some(Dollars::from_micros(left)), ..Caps::default() };
         }
         options
     }
@@ -637,13 +637,15 @@ impl<'a> ProviderChecks<'a> {
     }
 
     fn print(&self, provider: &ProviderInfo) -> Result<(), CommandFailure> {
-        report::table(&["check", "result", "time", "tokens", "note"], &self.rows)?;
+        report::print_table(&["check", "result", "time", "tokens", "note"], &self.rows)?;
         let cost = match self.is_cost_known {
-            true => format!("${}", Dollars::of_micros(self.cost_micro_usd)),
+            true => format!("${}", Dollars::from_micros(self.cost_micro_usd)),
             false => "a cost that is not known".to_owned(),
         };
         let version = env!("CARGO_PKG_VERSION");
         let (model, plugin, tokens) = (self.model, &provider.plugin, self.tokens);
-        report::sentence(&format!("jaato {version}, {plugin}, {model}: {tokens} tokens, {cost}"))
+        report::print_sentence(&format!(
+            "jaato {version}, {plugin}, {model}: {tokens} tokens, {cost}"
+        ))
     }
 }

@@ -11,7 +11,7 @@ use jaato_runtime::{Runtime, SessionOptions, visible};
 use serde_json::json;
 
 use super::conversation::SavedConversation;
-use super::{Sessions, failure, report_problems, resume};
+use super::{Sessions, report_problems, resume, store_failure};
 use crate::args::{GlobalArgs, OutputForm};
 use crate::exit::{CommandFailure, CommandResult, Exit};
 use crate::signals::cancel_on_signals;
@@ -23,26 +23,26 @@ const NAMED_MAX: usize = 5;
 
 /// Gives a session a name.
 pub fn rename(global: GlobalArgs, text: &str, name: &[String]) -> CommandResult {
-    let sessions = Sessions::of_user(global)?;
+    let sessions = Sessions::for_user(global)?;
     let name = name.join(" ");
     if name.trim().is_empty() {
         return Err(CommandFailure::new(Exit::Usage, "the name of a session cannot be empty"));
     }
     let id = sessions.find(text)?;
-    let mut opened = sessions.store.open(&id, false).map_err(failure)?;
+    let mut opened = sessions.store.open(&id, false).map_err(store_failure)?;
     let record = SessionRecord::new(record_type::NAME, json!({ "name": name.trim() }));
-    opened.writer.append([record], Durability::Synced).map_err(failure)?;
-    report::line(&format!("session {id} is named `{}`", visible::name(name.trim())))?;
+    opened.writer.append([record], Durability::Synced).map_err(store_failure)?;
+    report::print_line(&format!("session {id} is named `{}`", visible::visible_name(name.trim())))?;
     Ok(Exit::Done)
 }
 
 /// Deletes sessions, after the user has agreed.
 pub async fn delete(global: GlobalArgs, texts: &[String], is_agreed: bool) -> CommandResult {
-    let sessions = Sessions::of_user(global)?;
+    let sessions = Sessions::for_user(global)?;
     let mut ids: Vec<SessionId> = Vec::new();
     for text in texts {
         let id = sessions.find(text)?;
-        sessions.store.check_free(&id).or_else(if_unreadable).map_err(failure)?;
+        sessions.store.check_free(&id).or_else(if_unreadable).map_err(store_failure)?;
         if !ids.contains(&id) {
             ids.push(id);
         }
@@ -51,8 +51,8 @@ pub async fn delete(global: GlobalArgs, texts: &[String], is_agreed: bool) -> Co
         return Err(CommandFailure::new(Exit::Cancelled, "nothing was deleted"));
     }
     for id in ids {
-        sessions.store.delete(&id).map_err(failure)?;
-        report::line(&format!("deleted session {id}"))?;
+        sessions.store.delete(&id).map_err(store_failure)?;
+        report::print_line(&format!("deleted session {id}"))?;
     }
     Ok(Exit::Done)
 }
@@ -70,7 +70,7 @@ fn if_unreadable(
 }
 
 /// Asks whether sessions should be deleted.
-async fn agrees(sessions: &Sessions, ids: &[SessionId]) -> Result<bool, CommandFailure> {
+async fn confirm_deletion(sessions: &Sessions, ids: &[SessionId]) -> Result<bool, CommandFailure> {
     if !terminal::can_choose() {
         let text = "deleting sessions needs `--yes`, because no user can be asked";
         return Err(CommandFailure::new(Exit::Usage, text));
@@ -90,25 +90,25 @@ fn describe_session(sessions: &Sessions, id: &SessionId) -> String {
     let read = sessions.store.read(id).and_then(|mut reader| reader.read_rest());
     // A session that cannot be read has no name.
     let name = read.map(|records| SavedConversation::of(records).name()).unwrap_or_default();
-    format!("{id}  {}", visible::name(&name))
+    format!("{id}  {}", visible::visible_name(&name))
 }
 
 /// Takes back a message of the user and everything after it.
 pub async fn rewind(global: GlobalArgs, text: &str, number: u64, files: bool) -> CommandResult {
-    let setup = start::setup(start::arguments(global))?;
-    let sessions = Sessions::of_setup(&setup)?;
+    let setup = start::read_setup(start::setup_arguments(global))?;
+    let sessions = Sessions::from_setup(&setup)?;
     let id = sessions.find(text)?;
     // No other process continues the session while its files are restored.
-    let opened = sessions.store.open_rewind(&id, number).map_err(failure)?;
+    let opened = sessions.store.open_rewind(&id, number).map_err(store_failure)?;
     if files {
         let runtime = start::start_runtime_with(setup).await;
         let undone = undo_files(&runtime, &id, opened.prompt()).await;
         start::close(runtime).await;
         undone?;
     }
-    opened.finish().map_err(failure)?;
-    report::line(&format!("took back message {number} and everything after it"))?;
-    report::remark(&format!("`jaato chat --resume {id}` continues the session"));
+    opened.finish().map_err(store_failure)?;
+    report::print_line(&format!("took back message {number} and everything after it"))?;
+    report::print_remark(&format!("`jaato chat --resume {id}` continues the session"));
     Ok(Exit::Done)
 }
 
@@ -131,22 +131,22 @@ async fn undo_files(
 
 /// Copies a session, and prints the id of the copy.
 pub fn fork(global: GlobalArgs, text: &str, before: Option<u64>) -> CommandResult {
-    let sessions = Sessions::of_user(global)?;
+    let sessions = Sessions::for_user(global)?;
     let id = sessions.find(text)?;
-    report::line(sessions.fork(&id, before)?.as_str())?;
+    report::print_line(sessions.fork(&id, before)?.as_str())?;
     Ok(Exit::Done)
 }
 
 /// Makes the index of all sessions again.
 pub fn reindex(global: GlobalArgs) -> CommandResult {
-    let sessions = Sessions::of_user(global)?;
+    let sessions = Sessions::for_user(global)?;
     if !sessions.store.folder().exists() {
-        report::line("no saved sessions yet: `jaato chat` starts one")?;
+        report::print_line("no saved sessions yet: `jaato chat` starts one")?;
         return Ok(Exit::Done);
     }
-    let (_, count, problems) = SessionIndex::rebuild(&sessions.store).map_err(failure)?;
+    let (_, count, problems) = SessionIndex::rebuild(&sessions.store).map_err(store_failure)?;
     report_problems(&problems);
-    report::line(&match count {
+    report::print_line(&match count {
         1 => "indexed 1 session".to_owned(),
         count => format!("indexed {count} sessions"),
     })?;

@@ -109,7 +109,7 @@ pub(super) fn note_of(entry: &HistoryEntry) -> Option<&'static str> {
 pub(super) fn to_json(entry: &NumberedEntry) -> Value {
     serde_json::json!({
         "number": entry.number,
-        "at": super::time::iso(entry.at_ms),
+        "at": super::time::format_utc(entry.at_ms),
         "role": entry.entry.message.role,
         "model": entry.entry.made_by,
         "note": note_of(&entry.entry),

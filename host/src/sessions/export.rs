@@ -12,7 +12,7 @@ use jaato_runtime::sessions::{
 use jaato_runtime::types::{Part, SessionId};
 
 use super::conversation::SavedConversation;
-use super::{Sessions, failure, show};
+use super::{Sessions, show, store_failure};
 use crate::args::GlobalArgs;
 use crate::exit::{CommandFailure, CommandResult, Exit};
 use crate::report;
@@ -35,7 +35,7 @@ pub enum ExportForm {
 
 impl ExportForm {
     /// Returns the format that a file's name asks for. Markdown is the default.
-    fn of_file(file: &Path) -> Self {
+    fn from_file_name(file: &Path) -> Self {
         match file.extension().and_then(|end| end.to_str()) {
             Some("html" | "htm") => Self::Html,
             Some("json" | "jsonl" | "ndjson") => Self::Json,
@@ -51,11 +51,13 @@ pub fn export(
     form: Option<ExportForm>,
     file: Option<&Path>,
 ) -> CommandResult {
-    let sessions = Sessions::of_user(global)?;
+    let sessions = Sessions::for_user(global)?;
     let id = sessions.find(text)?;
     match file {
         Some(file) => write_file(&sessions, &id, form, file)?,
-        None => print_document(&document(&sessions, &id, form.unwrap_or(ExportForm::Markdown))?)?,
+        None => {
+            print_document(&export_document(&sessions, &id, form.unwrap_or(ExportForm::Markdown))?)?
+        }
     }
     Ok(Exit::Done)
 }
@@ -71,21 +73,21 @@ pub(super) fn write_file(
     form: Option<ExportForm>,
     file: &Path,
 ) -> Result<(), CommandFailure> {
-    let form = form.unwrap_or_else(|| ExportForm::of_file(file));
-    write_new(file, document(sessions, id, form)?.as_bytes())?;
-    report::remark(&format!("wrote `{}`", file.display()));
+    let form = form.unwrap_or_else(|| ExportForm::from_file_name(file));
+    write_new(file, export_document(sessions, id, form)?.as_bytes())?;
+    report::print_remark(&format!("wrote `{}`", file.display()));
     Ok(())
 }
 
 /// Returns the conversation of a session as a document.
-fn document(
+fn export_document(
     sessions: &Sessions,
     id: &SessionId,
     form: ExportForm,
 ) -> Result<String, CommandFailure> {
-    let mut reader = sessions.store.read(id).map_err(failure)?;
-    let conversation = SavedConversation::of(reader.read_rest().map_err(failure)?);
-    report::problems(&show::problems_of(&reader, &conversation));
+    let mut reader = sessions.store.read(id).map_err(store_failure)?;
+    let conversation = SavedConversation::of(reader.read_rest().map_err(store_failure)?);
+    report::print_problems(&show::problems_of(&reader, &conversation));
     let transcript = conversation.transcript(id, &reader);
     // A content that cannot be read is missing in the page, which says so.
     let blob = |name: &str| sessions.store.attachment(id, name).ok().flatten();
@@ -134,7 +136,7 @@ fn add_attachments(transcript: &mut Transcript, sessions: &Sessions, id: &Sessio
     if !left_out.is_empty() {
         let count = left_out.len();
         let most = ATTACHMENTS_BYTES_MAX / (1024 * 1024);
-        report::problems(&[format!(
+        report::print_problems(&[format!(
             "left out {count} attachments that are missing, or exceed {most} MiB together: {}",
             left_out.join(", ")
         )]);
@@ -162,6 +164,6 @@ fn print_document(document: &str) -> Result<(), CommandFailure> {
         false => terminal::pass(Channel::Output, document.as_bytes()),
     };
     written.map_err(|error| {
-        report::unwritable(error).unwrap_or_else(|| CommandFailure::new(Exit::Failed, ""))
+        report::output_failure(error).unwrap_or_else(|| CommandFailure::new(Exit::Failed, ""))
     })
 }

@@ -8,7 +8,7 @@ use serde_json::json;
 use tokio::time::MissedTickBehavior;
 
 use super::conversation::{NumberedEntry, SavedConversation, to_json};
-use super::{Sessions, failure, show};
+use super::{Sessions, show, store_failure};
 use crate::args::{GlobalArgs, OutputForm};
 use crate::exit::{CommandFailure, CommandResult, Exit};
 use crate::report;
@@ -18,11 +18,11 @@ const READ_EVERY: Duration = Duration::from_millis(200);
 
 /// Prints the messages that come from now on, until the session ends or the user presses Ctrl-C.
 pub async fn follow(global: GlobalArgs, text: &str, output: OutputForm) -> CommandResult {
-    let sessions = Sessions::of_user(global)?;
+    let sessions = Sessions::for_user(global)?;
     let id = sessions.find(text)?;
-    let mut reader = sessions.store.read(&id).map_err(failure)?;
-    let records = reader.read_rest().map_err(failure)?;
-    if sessions.store.owner_state(&id).map_err(failure)? == OwnerState::Free {
+    let mut reader = sessions.store.read(&id).map_err(store_failure)?;
+    let records = reader.read_rest().map_err(store_failure)?;
+    if sessions.store.owner_state(&id).map_err(store_failure)? == OwnerState::Free {
         return Err(CommandFailure::new(
             Exit::Failed,
             format!("no process has session `{id}` open, so no new messages can come"),
@@ -30,7 +30,7 @@ pub async fn follow(global: GlobalArgs, text: &str, output: OutputForm) -> Comma
         .hint(format!("`jaato session show {id}` shows its messages")));
     }
     let mut followed = FollowedSession::new(records, output);
-    report::remark(&format!("following session {id}; Ctrl-C ends"));
+    report::print_remark(&format!("following session {id}; Ctrl-C ends"));
     let mut ticks = tokio::time::interval(READ_EVERY);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
@@ -46,7 +46,7 @@ pub async fn follow(global: GlobalArgs, text: &str, output: OutputForm) -> Comma
         };
         followed.print_new(&mut reader)?;
         if is_over {
-            report::remark(&format!("session {id} has ended"));
+            report::print_remark(&format!("session {id} has ended"));
             return Ok(Exit::Done);
         }
     }
@@ -67,7 +67,7 @@ impl FollowedSession {
     }
 
     fn print_new(&mut self, reader: &mut SessionReader) -> Result<(), CommandFailure> {
-        let new = reader.read_rest().map_err(failure)?;
+        let new = reader.read_rest().map_err(store_failure)?;
         if new.is_empty() {
             return Ok(());
         }
@@ -97,9 +97,9 @@ impl FollowedSession {
         let Some(number) = gone.filter_map(|entry| entry.number).min() else { return Ok(()) };
         match self.output {
             OutputForm::Json => report::json_line(&json!({ "rewound_to": number })),
-            OutputForm::Text => {
-                report::line(&format!("\nmessage {number} and everything after it were taken back"))
-            }
+            OutputForm::Text => report::print_line(&format!(
+                "\nmessage {number} and everything after it were taken back"
+            )),
         }
     }
 

@@ -14,8 +14,8 @@ use jaato_runtime::types::ModelId;
 use jaato_runtime::{Runtime, visible};
 use serde_json::json;
 
-use super::time::age;
-use super::{Sessions, failure};
+use super::time::format_age;
+use super::{Sessions, store_failure};
 use crate::args::GlobalArgs;
 use crate::exit::{CommandFailure, CommandResult, Exit};
 use crate::{report, start};
@@ -55,8 +55,8 @@ fn parse_source(name: &str) -> Result<ImportSource, String> {
 
 /// Imports sessions, or lists those that can be imported.
 pub async fn import(global: GlobalArgs, args: &ImportArgs) -> CommandResult {
-    let setup = start::setup(start::arguments(global))?;
-    let sessions = Sessions::of_setup(&setup)?;
+    let setup = start::read_setup(start::setup_arguments(global))?;
+    let sessions = Sessions::from_setup(&setup)?;
     let here = |found: &FoundSession| args.all || found.workspace == sessions.workspace;
     let files = match (&args.sessions[..], args.from) {
         ([], None) => {
@@ -82,7 +82,7 @@ pub async fn import(global: GlobalArgs, args: &ImportArgs) -> CommandResult {
     let mut exit = Exit::Done;
     for file in &files {
         if let Err(failure) = import_one(&sessions, file, &runtime) {
-            report::failure(&failure);
+            report::print_failure(&failure);
             exit = exit.worse(failure.exit);
         }
     }
@@ -120,7 +120,7 @@ fn found_of(from: Option<ImportSource>) -> Vec<FoundSession> {
 
 fn print_found_sessions(found: &[FoundSession]) -> CommandResult {
     if found.is_empty() {
-        report::line(
+        report::print_line(
             "no sessions of Claude Code, Codex, goose or pi in this workspace; `--all` looks for \
              those of others",
         )?;
@@ -128,12 +128,14 @@ fn print_found_sessions(found: &[FoundSession]) -> CommandResult {
     }
     let row = |session: &FoundSession| {
         let texts = [&session.id, &session.title, &session.workspace];
-        let [id, title, workspace] = texts.map(|text| visible::name(text).into_owned());
-        vec![session.source.name().to_owned(), id, age(session.changed_ms), title, workspace]
+        let [id, title, workspace] = texts.map(|text| visible::visible_name(text).into_owned());
+        vec![session.source.name().to_owned(), id, format_age(session.changed_ms), title, workspace]
     };
     let rows: Vec<_> = found.iter().map(row).collect();
-    report::table(&["program", "id", "changed", "title", "workspace"], &rows)?;
-    report::remark("`jaato session import ID` imports one, `--from PROGRAM` all of a program");
+    report::print_table(&["program", "id", "changed", "title", "workspace"], &rows)?;
+    report::print_remark(
+        "`jaato session import ID` imports one, `--from PROGRAM` all of a program",
+    );
     Ok(Exit::Done)
 }
 
@@ -148,7 +150,8 @@ fn named_file(text: &str, from: Option<ImportSource>) -> Result<SessionFile, Com
     let path = Path::new(text);
     if path.exists() {
         let source = from.or_else(|| detect(path)).ok_or_else(|| {
-            let text = format!("`{}` is not a session of a known program", visible::name(text));
+            let text =
+                format!("`{}` is not a session of a known program", visible::visible_name(text));
             CommandFailure::new(Exit::Failed, text).hint("name its program with `--from`")
         })?;
         return Ok(SessionFile { source, path: path.to_owned(), id: None });
@@ -206,15 +209,15 @@ fn import_one(
             return Err(CommandFailure::new(Exit::Failed, text)
                 .hint(format!("to replace it, run `jaato session delete {id}` first")));
         }
-        added => added.map_err(failure)?,
+        added => added.map_err(store_failure)?,
     }
-    let name = visible::name(&transcript.name).into_owned();
-    report::line(&format!("imported session {id} ({count} messages): {name}"))?;
+    let name = visible::visible_name(&transcript.name).into_owned();
+    report::print_line(&format!("imported session {id} ({count} messages): {name}"))?;
     if transcript.workspace != sessions.workspace {
-        let workspace = visible::name(&transcript.workspace).into_owned();
-        report::remark(&format!("{id} belongs to `{workspace}`: continue it in that folder"));
+        let workspace = visible::visible_name(&transcript.workspace).into_owned();
+        report::print_remark(&format!("{id} belongs to `{workspace}`: continue it in that folder"));
     }
-    report::problems(&notes.iter().map(|note| format!("{id}: {note}")).collect::<Vec<_>>());
+    report::print_problems(&notes.iter().map(|note| format!("{id}: {note}")).collect::<Vec<_>>());
     Ok(())
 }
 

@@ -7,8 +7,8 @@ use jaato_runtime::sessions::{IndexedSession, SearchHit};
 use jaato_runtime::visible;
 use serde_json::{Value, json};
 
-use super::time::{age, iso};
-use super::{Sessions, failure};
+use super::time::{format_age, format_utc};
+use super::{Sessions, store_failure};
 use crate::args::{GlobalArgs, OutputForm};
 use crate::exit::{CommandResult, Exit};
 use crate::report;
@@ -51,14 +51,14 @@ pub struct SearchArgs {
 
 /// Lists sessions, the last changed first.
 pub fn list(global: GlobalArgs, args: &ListArgs) -> CommandResult {
-    let sessions = Sessions::of_user(global)?;
+    let sessions = Sessions::for_user(global)?;
     let workspace = (!args.all).then_some(sessions.workspace.as_str());
     let index = sessions.index()?;
     let (listed, count, open) = match &index {
         Some(index) => (
-            index.list(workspace, args.limit).map_err(failure)?,
-            index.count(workspace).map_err(failure)?,
-            sessions.store.open_sessions().map_err(failure)?,
+            index.list(workspace, args.limit).map_err(store_failure)?,
+            index.count(workspace).map_err(store_failure)?,
+            sessions.store.open_sessions().map_err(store_failure)?,
         ),
         None => (Vec::new(), 0, Vec::new()),
     };
@@ -69,7 +69,7 @@ pub fn list(global: GlobalArgs, args: &ListArgs) -> CommandResult {
         return report::exact_json(&listed.collect());
     }
     if listed.is_empty() {
-        report::line(match args.all {
+        report::print_line(match args.all {
             true => "no saved sessions yet: `jaato chat` starts one",
             false => {
                 "no saved sessions in this workspace; `--all` lists sessions from other workspaces"
@@ -80,13 +80,13 @@ pub fn list(global: GlobalArgs, args: &ListArgs) -> CommandResult {
     let row = |session: &IndexedSession| {
         let mut row = vec![
             session.id.clone(),
-            age(session.changed_ms),
+            format_age(session.changed_ms),
             session.prompts.to_string(),
             if open.contains_key(&session.id) { "open" } else { "" }.to_owned(),
             name_of(session),
         ];
         if args.all {
-            row.push(visible::name(&session.workspace).into_owned());
+            row.push(visible::visible_name(&session.workspace).into_owned());
         }
         row
     };
@@ -94,10 +94,10 @@ pub fn list(global: GlobalArgs, args: &ListArgs) -> CommandResult {
     if args.all {
         head.push("workspace");
     }
-    report::table(&head, &listed.iter().map(row).collect::<Vec<_>>())?;
+    report::print_table(&head, &listed.iter().map(row).collect::<Vec<_>>())?;
     let earlier = count.saturating_sub(listed.len() as u64);
     if earlier > 0 {
-        report::sentence(&format!("(and {earlier} earlier; `--limit N` lists more)"))?;
+        report::print_sentence(&format!("(and {earlier} earlier; `--limit N` lists more)"))?;
     }
     Ok(Exit::Done)
 }
@@ -107,8 +107,8 @@ fn session_to_json(session: &IndexedSession, open: Option<&Option<u32>>) -> Valu
         "id": session.id,
         "name": session.name,
         "workspace": session.workspace,
-        "begun": iso(session.begun_ms),
-        "changed": iso(session.changed_ms),
+        "begun": format_utc(session.begun_ms),
+        "changed": format_utc(session.changed_ms),
         "messages": session.prompts,
         "is_open": open.is_some(),
         "pid": open.copied().flatten(),
@@ -117,11 +117,11 @@ fn session_to_json(session: &IndexedSession, open: Option<&Option<u32>>) -> Valu
 
 /// Finds messages that contain all words.
 pub fn search(global: GlobalArgs, args: &SearchArgs) -> CommandResult {
-    let sessions = Sessions::of_user(global)?;
+    let sessions = Sessions::for_user(global)?;
     let workspace = (!args.all).then_some(sessions.workspace.as_str());
     let words = args.words.join(" ");
     let hits = match sessions.index()? {
-        Some(index) => index.search(&words, workspace, args.limit).map_err(failure)?,
+        Some(index) => index.search(&words, workspace, args.limit).map_err(store_failure)?,
         None => Vec::new(),
     };
     if args.output == OutputForm::Json {
@@ -130,18 +130,18 @@ pub fn search(global: GlobalArgs, args: &SearchArgs) -> CommandResult {
     if hits.is_empty() {
         let place = if args.all { "any session" } else { "a session of this workspace" };
         let more = if args.all { "" } else { "; `--all` searches the others" };
-        let words = visible::name(&words);
-        report::line(&format!("no message of {place} contains `{words}`{more}"))?;
+        let words = visible::visible_name(&words);
+        report::print_line(&format!("no message of {place} contains `{words}`{more}"))?;
         return Ok(Exit::Done);
     }
     for hit in &hits {
-        let name = visible::name(&hit.name);
-        report::line(&format!("{}  {}  {name}", hit.session, age(hit.at_ms)))?;
+        let name = visible::visible_name(&hit.name);
+        report::print_line(&format!("{}  {}  {name}", hit.session, format_age(hit.at_ms)))?;
         let excerpt = hit.excerpt.split_whitespace().collect::<Vec<_>>().join(" ");
-        report::sentence(&format!("  {}", visible::name(&excerpt)))?;
+        report::print_sentence(&format!("  {}", visible::visible_name(&excerpt)))?;
     }
     if hits.len() == args.limit as usize {
-        report::remark("there may be more; `--limit N` shows them");
+        report::print_remark("there may be more; `--limit N` shows them");
     }
     Ok(Exit::Done)
 }
@@ -151,7 +151,7 @@ fn hit_json(hit: &SearchHit) -> Value {
         "session": hit.session,
         "name": hit.name,
         "record": hit.seq,
-        "at": iso(hit.at_ms),
+        "at": format_utc(hit.at_ms),
         "excerpt": hit.excerpt,
     })
 }
@@ -160,6 +160,6 @@ fn hit_json(hit: &SearchHit) -> Value {
 pub(super) fn name_of(session: &IndexedSession) -> String {
     match session.name.as_str() {
         "" => "(no messages)".to_owned(),
-        name => visible::name(name).into_owned(),
+        name => visible::visible_name(name).into_owned(),
     }
 }

@@ -18,7 +18,7 @@ use crate::terminal::{self, Dialog, Look, Text};
 
 use super::export::write_file;
 use super::list::name_of;
-use super::{Sessions, failure, time};
+use super::{Sessions, store_failure, time};
 
 /// How many sessions the question offers.
 const OFFERED_MAX: u32 = 9;
@@ -49,18 +49,21 @@ impl SessionChoice {
 ///
 /// # Errors
 /// If there is no such session, or the user chooses none.
-pub async fn choose(setup: &Setup, args: &SavingArgs) -> Result<SessionChoice, CommandFailure> {
+pub async fn choose_session(
+    setup: &Setup,
+    args: &SavingArgs,
+) -> Result<SessionChoice, CommandFailure> {
     match &args.resume {
         Some(Some(id)) if !id.is_empty() => {
-            Sessions::of_setup(setup)?.find(id).map(SessionChoice::Saved)
+            Sessions::from_setup(setup)?.find(id).map(SessionChoice::Saved)
         }
         Some(_) => ask(setup).await.map(SessionChoice::Saved),
-        None if args.newest => newest(setup).map(SessionChoice::Saved),
+        None if args.newest => newest_session(setup).map(SessionChoice::Saved),
         None => Ok(SessionChoice::New),
     }
 }
 
-fn newest(setup: &Setup) -> Result<SessionId, CommandFailure> {
+fn newest_session(setup: &Setup) -> Result<SessionId, CommandFailure> {
     let newest = listed(setup, 1)?.pop();
     newest.map(|newest| SessionId::new(newest.id)).ok_or_else(no_session_failure)
 }
@@ -70,10 +73,10 @@ fn no_session_failure() -> CommandFailure {
         .hint("`jaato session list --all` lists sessions from other workspaces")
 }
 
-fn listed(setup: &Setup, limit: u32) -> Result<Vec<IndexedSession>, CommandFailure> {
-    let sessions = Sessions::of_setup(setup)?;
+fn choose_from_list(setup: &Setup, limit: u32) -> Result<Vec<IndexedSession>, CommandFailure> {
+    let sessions = Sessions::from_setup(setup)?;
     let Some(index) = sessions.index()? else { return Ok(Vec::new()) };
-    index.list(Some(&sessions.workspace), limit).map_err(failure)
+    index.list(Some(&sessions.workspace), limit).map_err(store_failure)
 }
 
 /// Asks which of the newest sessions continues.
@@ -94,7 +97,7 @@ async fn ask(setup: &Setup) -> Result<SessionId, CommandFailure> {
     let answers = rows.chain(["none".to_owned()]).collect();
     let dialog = Dialog::choice("Which session should continue?", answers);
     let folded = |at: usize| {
-        let name = visible::name(&offered[at].name);
+        let name = visible::visible_name(&offered[at].name);
         Text::new().with(Look::Green, "✓ session: ").plain(&name)
     };
     match terminal::choose(dialog, folded).await?.flatten() {
@@ -115,14 +118,16 @@ pub fn return_to_place(
     arguments: &mut SetupArguments,
 ) -> Result<bool, CommandFailure> {
     let SessionChoice::Saved(id) = choice else { return Ok(false) };
-    let sessions = Sessions::of_setup(setup)?;
-    let mut reader = sessions.store.read(id).map_err(failure)?;
-    let SavedState { environment, folder, .. } = last_state(&mut reader).map_err(failure)?;
+    let sessions = Sessions::from_setup(setup)?;
+    let mut reader = sessions.store.read(id).map_err(store_failure)?;
+    let SavedState { environment, folder, .. } = last_state(&mut reader).map_err(store_failure)?;
     let before = (arguments.overrides.environment.clone(), arguments.folder.clone());
     let is_chosen = args.names_environment();
     if !is_chosen && !environment.is_empty() && environment != setup.config.environment {
-        let named = visible::name(&environment);
-        report::remark(&format!("the session continues in environment `{named}`, where it ran"));
+        let named = visible::visible_name(&environment);
+        report::print_remark(&format!(
+            "the session continues in environment `{named}`, where it ran"
+        ));
         arguments.overrides.environment = Some(environment);
     }
     let is_own = reader.header().workspace == sessions.workspace;
@@ -132,8 +137,11 @@ pub fn return_to_place(
         let path = workspace.root().join(&folder).canonicalize().unwrap_or_default();
         let is_inside = path.is_dir() && path.starts_with(workspace.root());
         if is_inside && path != workspace.working_directory() {
-            let shown = visible::name(if folder.is_empty() { "." } else { &folder }).into_owned();
-            report::remark(&format!("the session works in folder `{shown}` of the workspace"));
+            let shown =
+                visible::visible_name(if folder.is_empty() { "." } else { &folder }).into_owned();
+            report::print_remark(&format!(
+                "the session works in folder `{shown}` of the workspace"
+            ));
             keep_paths(arguments, workspace.working_directory());
             arguments.folder = Some(path);
         }
@@ -164,22 +172,25 @@ pub fn open(
     match choice {
         SessionChoice::New if args.saving.no_save => Ok(Saving::Off),
         SessionChoice::New if !runtime.setup().config.sessions.save => Ok(Saving::Off),
-        SessionChoice::New => Ok(match Sessions::of_runtime(runtime) {
+        SessionChoice::New => Ok(match Sessions::from_runtime(runtime) {
             Ok(Sessions { store, workspace }) => Saving::New { store, workspace },
             // Without a home folder, nothing of a user is kept.
             Err(_) => Saving::Off,
         }),
         SessionChoice::Saved(id) => {
-            let mut opened =
-                OpenSession::open(Sessions::of_runtime(runtime)?.store, id, args.saving.take_over)
-                    .map_err(failure)?;
+            let mut opened = OpenSession::open(
+                Sessions::from_runtime(runtime)?.store,
+                id,
+                args.saving.take_over,
+            )
+            .map_err(store_failure)?;
             if model.is_some() || args.model.is_some() {
                 // It comes before the model that answered last.
                 opened.model = model.map(str::to_owned);
             }
             check_environment(runtime, &args.environment, id, &opened.restored.state)?;
-            report::problems(&opened.restored.problems);
-            report::problems(other_workspace(runtime, &opened).as_slice());
+            report::print_problems(&opened.restored.problems);
+            report::print_problems(other_workspace(runtime, &opened).as_slice());
             Ok(Saving::Continue(Box::new(opened)))
         }
     }
@@ -197,7 +208,7 @@ pub fn read(runtime: &Runtime, id: &SessionId) -> Result<ReadSession, CommandFai
 fn other_workspace(runtime: &Runtime, opened: &OpenSession) -> Option<String> {
     let here = runtime.setup().workspace.root().display().to_string();
     (opened.workspace != here).then(|| {
-        let there = visible::name(&opened.workspace);
+        let there = visible::visible_name(&opened.workspace);
         format!("the session began in `{there}`, and its tools now work in `{here}`")
     })
 }
@@ -243,12 +254,13 @@ impl NextSession {
     ) -> Result<Self, CommandFailure> {
         let (number, files) = match words.split_once(char::is_whitespace) {
             Some((number, rest)) if rest.trim() == "files" => (number, true),
-            Some(_) => return Err(usage("rewind")),
+            Some(_) => return Err(usage_failure("rewind")),
             None => (words, false),
         };
-        let number = number.parse().map_err(|_| usage("rewind"))?;
+        let number = number.parse().map_err(|_| usage_failure("rewind"))?;
         let id = saved_id(session)?;
-        let prompt = Sessions::of_runtime(runtime)?.store.prompt(&id, number).map_err(failure)?;
+        let prompt =
+            Sessions::from_runtime(runtime)?.store.prompt(&id, number).map_err(store_failure)?;
         if files {
             undo_since(runtime, session, &id, &prompt, cancel).await?;
         }
@@ -262,22 +274,22 @@ impl NextSession {
     pub fn fork(runtime: &Runtime, session: &Session, words: &str) -> Result<Self, CommandFailure> {
         let number = match words {
             "" => None,
-            number => Some(number.parse().map_err(|_| usage("fork"))?),
+            number => Some(number.parse().map_err(|_| usage_failure("fork"))?),
         };
         let id = saved_id(session)?;
         // An error keeps the session that runs.
-        Sessions::of_runtime(runtime)?.store.seq_before(&id, number).map_err(failure)?;
+        Sessions::from_runtime(runtime)?.store.seq_before(&id, number).map_err(store_failure)?;
         Ok(Self::Forked { id, number })
     }
 
     /// Does it, after the session has ended. If it cannot be done, the old session continues.
     fn apply(self, runtime: &Runtime) -> Result<SessionChoice, CommandFailure> {
-        let sessions = Sessions::of_runtime(runtime)?;
+        let sessions = Sessions::from_runtime(runtime)?;
         let (id, done) = match self {
             Self::Saved(id) => return Ok(SessionChoice::Saved(id)),
             Self::Rewound { id, number } => {
                 let done = sessions.store.rewind_before_prompt(&id, number);
-                (id.clone(), done.map(|()| id).map_err(failure))
+                (id.clone(), done.map(|()| id).map_err(store_failure))
             }
             Self::Forked { id, number } => {
                 let done = sessions.fork(&id, number);
@@ -285,7 +297,7 @@ impl NextSession {
             }
         };
         Ok(SessionChoice::Saved(done.unwrap_or_else(|error| {
-            report::failure(&error);
+            report::print_failure(&error);
             id
         })))
     }
@@ -361,26 +373,26 @@ pub async fn undo_since(
     cancel: &Cancel,
 ) -> Result<(), CommandFailure> {
     // In a copy, edits from before the copy are those of the original.
-    let lineage = Sessions::of_runtime(runtime)?.store.lineage(of).map_err(failure)?;
+    let lineage = Sessions::from_runtime(runtime)?.store.lineage(of).map_err(store_failure)?;
     let period = |(session, until_ms)| json!({ "session": session, "until_ms": until_ms });
     let sessions: Vec<Value> = lineage.into_iter().map(period).collect();
     let arguments = json!({ "sessions": sessions, "at_ms": prompt.at_ms });
     let output = runtime.command(session, "undo_since", arguments, cancel).await?;
     let listed = |key: &str| -> Vec<String> {
         let texts = output.content.get(key).and_then(Value::as_array).into_iter().flatten();
-        texts.filter_map(|it| Some(visible::name(it.as_str()?).into_owned())).collect()
+        texts.filter_map(|it| Some(visible::visible_name(it.as_str()?).into_owned())).collect()
     };
-    report::remark(&match listed("undone") {
+    report::print_remark(&match listed("undone") {
         undone if undone.is_empty() => {
             format!("this session has changed no file since message {}", prompt.number)
         }
         undone => format!("undid changes in: {}", undone.join(", ")),
     });
-    report::problems(&listed("kept"));
+    report::print_problems(&listed("kept"));
     Ok(())
 }
 
-fn usage(command: &str) -> CommandFailure {
+fn usage_failure(command: &str) -> CommandFailure {
     CommandFailure::new(Exit::Usage, format!("`/{command}` needs the number of a message"))
         .hint(slash::hint(command))
 }
@@ -400,12 +412,12 @@ fn saved_id(session: &Session) -> Result<SessionId, CommandFailure> {
 ///
 /// # Errors
 /// If the session does not exist, already runs here, or cannot continue here.
-pub async fn other(
+pub async fn session_to_resume(
     runtime: &Runtime,
     session: &Session,
     id: &str,
 ) -> Result<NextSession, CommandFailure> {
-    let sessions = Sessions::of_runtime(runtime)?;
+    let sessions = Sessions::from_runtime(runtime)?;
     let id = match id {
         "" => ask(runtime.setup()).await?,
         id => sessions.find(id)?,
@@ -414,9 +426,9 @@ pub async fn other(
         return Err(CommandFailure::new(Exit::Usage, "you are already in this session"));
     }
     // An error keeps the session that runs.
-    sessions.store.check_free(&id).map_err(failure)?;
-    let mut reader = sessions.store.read(&id).map_err(failure)?;
-    let state = last_state(&mut reader).map_err(failure)?;
+    sessions.store.check_free(&id).map_err(store_failure)?;
+    let mut reader = sessions.store.read(&id).map_err(store_failure)?;
+    let state = last_state(&mut reader).map_err(store_failure)?;
     check_environment(runtime, &EnvironmentArgs::default(), &id, &state)?;
     Ok(NextSession::Saved(id))
 }
@@ -427,12 +439,12 @@ pub async fn other(
 /// If the session is not saved, or they cannot be printed.
 pub fn list_messages(runtime: &Runtime, session: &Session) -> CommandResult {
     let id = saved_id(session)?;
-    let prompts = Sessions::of_runtime(runtime)?.store.prompts(&id).map_err(failure)?;
+    let prompts = Sessions::from_runtime(runtime)?.store.prompts(&id).map_err(store_failure)?;
     let room = terminal::size().1.saturating_sub(NUMBER_COLUMNS);
     for NumberedPrompt { number, text, .. } in prompts {
-        report::line(&format!("{number:>4}  {}", terminal::one_line(&text, room)))?;
+        report::print_line(&format!("{number:>4}  {}", terminal::one_line(&text, room)))?;
     }
-    report::remark("`/rewind NUMBER` takes back that message and everything after it");
+    report::print_remark("`/rewind NUMBER` takes back that message and everything after it");
     Ok(Exit::Done)
 }
 
@@ -447,7 +459,7 @@ pub fn rename(session: &Session, name: &str) -> CommandResult {
     }
     saved_id(session)?;
     session.rename(name);
-    report::remark(&format!("the session is named `{}`", visible::name(name)));
+    report::print_remark(&format!("the session is named `{}`", visible::visible_name(name)));
     Ok(Exit::Done)
 }
 
@@ -458,7 +470,7 @@ pub fn rename(session: &Session, name: &str) -> CommandResult {
 pub fn export(runtime: &Runtime, session: &Session, file: &str) -> CommandResult {
     let id = saved_id(session)?;
     let path = if file.is_empty() { format!("{id}.md") } else { file.to_owned() };
-    let sessions = Sessions::of_runtime(runtime)?;
+    let sessions = Sessions::from_runtime(runtime)?;
     write_file(&sessions, &id, None, Path::new(&path))?;
     Ok(Exit::Done)
 }
@@ -472,19 +484,22 @@ pub fn show_end(session: &Session) {
     };
     let turns = history.turn_count();
     let messages = if turns == 1 { "1 message".to_owned() } else { format!("{turns} messages") };
-    report::remark(&format!("continues session {} with {messages} of yours", session.id()));
+    report::print_remark(&format!("continues session {} with {messages} of yours", session.id()));
     if let Some(prompt) = last_of(Role::User) {
-        report::remark(&format!("> {}", first_lines(&prompt)));
+        report::print_remark(&format!("> {}", first_lines(&prompt)));
     }
     if let Some(answer) = last_of(Role::Model) {
-        report::remark(&first_lines(&answer));
+        report::print_remark(&first_lines(&answer));
     }
 }
 
 /// Says how to come back to a session that is saved.
 pub fn tell_how_to_continue(session: &Session) {
     if session.is_saved() && !session.history().entries().is_empty() {
-        report::remark(&format!("`jaato chat --resume {}` continues this session", session.id()));
+        report::print_remark(&format!(
+            "`jaato chat --resume {}` continues this session",
+            session.id()
+        ));
     }
 }
 
@@ -499,5 +514,5 @@ fn first_lines(text: &str) -> String {
 
 /// Describes a session in a row of a question.
 fn session_line(session: &IndexedSession) -> String {
-    format!("{}  {} ({})", session.id, name_of(session), time::age(session.changed_ms))
+    format!("{}  {} ({})", session.id, name_of(session), time::format_age(session.changed_ms))
 }

@@ -7,8 +7,8 @@ use jaato_runtime::visible;
 use serde_json::{Value, json};
 
 use super::conversation::{NumberedEntry, SavedConversation, note_of, to_json};
-use super::time::{age, iso};
-use super::{Sessions, failure};
+use super::time::{format_age, format_utc};
+use super::{Sessions, store_failure};
 use crate::args::{GlobalArgs, OutputForm};
 use crate::exit::{CommandFailure, CommandResult, Exit};
 use crate::report;
@@ -19,31 +19,31 @@ const CALL_COLUMNS_MAX: usize = 200;
 
 /// Prints the conversation of a session.
 pub fn show(global: GlobalArgs, text: &str, output: OutputForm) -> CommandResult {
-    let sessions = Sessions::of_user(global)?;
+    let sessions = Sessions::for_user(global)?;
     let id = sessions.find(text)?;
-    let mut reader = sessions.store.read(&id).map_err(failure)?;
-    let conversation = SavedConversation::of(reader.read_rest().map_err(failure)?);
-    report::problems(&problems_of(&reader, &conversation));
-    let is_open = sessions.store.owner_state(&id).map_err(failure)? != OwnerState::Free;
+    let mut reader = sessions.store.read(&id).map_err(store_failure)?;
+    let conversation = SavedConversation::of(reader.read_rest().map_err(store_failure)?);
+    report::print_problems(&problems_of(&reader, &conversation));
+    let is_open = sessions.store.owner_state(&id).map_err(store_failure)? != OwnerState::Free;
     if output == OutputForm::Json {
         return report::exact_json(&json!({
             "id": id,
             "name": conversation.name(),
             "workspace": reader.header().workspace,
-            "begun": iso(reader.begun_ms()),
+            "begun": format_utc(reader.begun_ms()),
             "is_open": is_open,
             "forked_from": reader.header().forked_from.as_ref().map(|(id, _)| id),
             "messages": conversation.entries.iter().map(to_json).collect::<Value>(),
         }));
     }
     let name = conversation.name();
-    let name = if name.is_empty() { "without a name" } else { &visible::name(&name) };
-    report::line(&format!("session {id}: {name}"))?;
-    let workspace = visible::name(&reader.header().workspace).into_owned();
+    let name = if name.is_empty() { "without a name" } else { &visible::visible_name(&name) };
+    report::print_line(&format!("session {id}: {name}"))?;
+    let workspace = visible::visible_name(&reader.header().workspace).into_owned();
     let open = if is_open { ", open now" } else { "" };
-    report::line(&format!("in {workspace}, begun {}{open}", age(reader.begun_ms())))?;
+    report::print_line(&format!("in {workspace}, begun {}{open}", format_age(reader.begun_ms())))?;
     if let Some((from, _)) = &reader.header().forked_from {
-        report::line(&format!("forked from {}", visible::name(from)))?;
+        report::print_line(&format!("forked from {}", visible::visible_name(from)))?;
     }
     conversation.entries.iter().try_for_each(print)?;
     Ok(Exit::Done)
@@ -73,9 +73,9 @@ pub(super) fn print(entry: &NumberedEntry) -> Result<(), CommandFailure> {
     if lines.is_empty() {
         return Ok(());
     }
-    report::line(&format!("\n{}", head_of(entry)))?;
+    report::print_line(&format!("\n{}", head_of(entry)))?;
     // The indent shows that a line is part of the message.
-    lines.iter().try_for_each(|line| report::line(format!("  {line}").trim_end()))
+    lines.iter().try_for_each(|line| report::print_line(format!("  {line}").trim_end()))
 }
 
 /// Names the sender of a message.
@@ -84,7 +84,7 @@ fn head_of(entry: &NumberedEntry) -> String {
     let sender = match (entry.entry.message.role, entry.number, &entry.entry.made_by) {
         (Role::User, Some(number), _) => format!("[{number}] you"),
         (Role::User | Role::Tool | Role::Unknown, ..) => "jaato".to_owned(),
-        (Role::Model, _, Some(model)) => visible::name(model.as_str()).into_owned(),
+        (Role::Model, _, Some(model)) => visible::visible_name(model.as_str()).into_owned(),
         (Role::Model, _, None) => "model".to_owned(),
     };
     format!("{sender}{note}:")

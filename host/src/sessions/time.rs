@@ -9,7 +9,7 @@ const HOUR: i64 = 60 * MINUTE;
 const DAY: i64 = 24 * HOUR;
 
 /// Returns how long ago a time was, or its date if that is long ago.
-pub(super) fn age(ms: i64) -> String {
+pub(super) fn format_age(ms: i64) -> String {
     let now = Timestamp::try_from(SystemTime::now()).unwrap_or_default();
     age_at(ms, now.as_millisecond())
 }
@@ -21,12 +21,12 @@ fn age_at(ms: i64, now_ms: i64) -> String {
         seconds @ MINUTE..HOUR => format!("{} min ago", seconds / MINUTE),
         seconds @ HOUR..DAY => format!("{} h ago", seconds / HOUR),
         seconds if seconds < 30 * DAY => format!("{} d ago", seconds / DAY),
-        _ => iso(ms).chars().take_while(|letter| *letter != 'T').collect(),
+        _ => format_utc(ms).chars().take_while(|letter| *letter != 'T').collect(),
     }
 }
 
 /// Formats a time for programs, in UTC.
-pub(super) fn iso(ms: i64) -> String {
+pub(super) fn format_utc(ms: i64) -> String {
     Timestamp::from_millisecond(ms).unwrap_or_default().to_string()
 }
 
@@ -50,6 +50,6 @@ mod tests {
         ] {
             assert_eq!(age_at(now - seconds * 1000, now), expected);
         }
-        assert_eq!(iso(now), "2026-11-28T12:13:14Z");
+        assert_eq!(format_utc(now), "2026-11-28T12:13:14Z");
     }
 }

@@ -9,7 +9,7 @@ use tokio::signal::unix::{Signal as SignalStream, SignalKind, signal};
 
 use super::draw::{DrawnScreen, ScreenFrame};
 use super::screen::CellGrid;
-use super::tty::{Tty, keys};
+use super::tty::{Tty, read_keys};
 use crate::exit::{CommandFailure, CommandResult, Exit};
 use crate::{report, terminal};
 
@@ -74,7 +74,7 @@ pub async fn attach(found: &FoundTerminal, purpose: AttachPurpose) -> CommandRes
         AttachEnd::Left => Ok(Exit::Done),
         AttachEnd::Signal => Ok(Exit::Cancelled),
         AttachEnd::Ended => {
-            report::notes(&format!("`{name}` has ended"));
+            report::print_notes(&format!("`{name}` has ended"));
             Ok(Exit::Done)
         }
         AttachEnd::Gone => {
@@ -93,7 +93,7 @@ async fn print_screen(
     while let Some(reply) = joined.next().await? {
         match reply {
             TerminalReply::Screen { screen, .. } => {
-                return Ok(report::line(&screen.lines.join("\n")).map(|()| AttachEnd::Left));
+                return Ok(report::print_line(&screen.lines.join("\n")).map(|()| AttachEnd::Left));
             }
             TerminalReply::Refused { message } => return Ok(Ok(AttachEnd::Refused(message))),
             TerminalReply::Ended => return Ok(Ok(AttachEnd::Ended)),
@@ -115,7 +115,7 @@ async fn show_terminal(
 ) -> io::Result<AttachEnd> {
     let mut signals = AttachSignalStreams::listen()?;
     let mut tty = Tty::take()?;
-    let mut typed = keys()?;
+    let mut typed = read_keys()?;
     let mut drawn = DrawnScreen::default();
     let mut shown: Option<AttachedTerminal> = None;
     loop {

@@ -49,10 +49,11 @@ impl DrawnScreen {
             out.push_str("\x1b[0m\x1b[2J");
         }
         let height = room.rows.saturating_sub(1);
-        let (top, left) = corner(room, frame.cursor);
-        let mut lines: Vec<String> =
-            (0..height).map(|row| line(frame.screen, top + row, left, room.columns)).collect();
-        lines.push(status(frame.status, room.columns));
+        let (top, left) = top_left_cell(room, frame.cursor);
+        let mut lines: Vec<String> = (0..height)
+            .map(|row| format_row(frame.screen, top + row, left, room.columns))
+            .collect();
+        lines.push(status_line(frame.status, room.columns));
         for (at, line) in lines.iter().enumerate() {
             if self.lines.get(at) != Some(line) {
                 // Writing to a string cannot fail.
@@ -85,14 +86,14 @@ impl DrawnScreen {
 }
 
 /// Returns the cell at the top left: the first one, unless the cursor would be invisible.
-fn corner(room: TtySize, cursor: Option<(u16, u16)>) -> (usize, usize) {
+fn top_left_cell(room: TtySize, cursor: Option<(u16, u16)>) -> (usize, usize) {
     let Some((row, column)) = cursor else { return (0, 0) };
     let past = |at: u16, there: usize| (usize::from(at) + 1).saturating_sub(there.max(1));
     (past(row, room.rows.saturating_sub(1)), past(column, room.columns))
 }
 
 /// Formats this many columns of a row. The rest of the line is blank.
-fn line(screen: &CellGrid, row: usize, left: usize, columns: usize) -> String {
+fn format_row(screen: &CellGrid, row: usize, left: usize, columns: usize) -> String {
     let cells = screen.row(row);
     let is_blank = |cell: &ScreenCell| cell.text == " " && cell.look == ScreenCellStyle::default();
     let end = cells.iter().rposition(|cell| !is_blank(cell)).map_or(0, |last| last + 1);
@@ -123,7 +124,7 @@ fn line(screen: &CellGrid, row: usize, left: usize, columns: usize) -> String {
 }
 
 /// Formats the line at the bottom, in full width.
-fn status(text: &str, columns: usize) -> String {
+fn status_line(text: &str, columns: usize) -> String {
     let text = exact_line(text, columns);
     let pad = columns.saturating_sub(console::measure_text_width(&text));
     format!("\x1b[0;7m{text}{}\x1b[0m", " ".repeat(pad))

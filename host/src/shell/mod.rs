@@ -24,7 +24,7 @@ const NAMED_MAX: usize = 8;
 /// Lists the terminals of all hosts of this user.
 pub async fn list(as_json: bool) -> CommandResult {
     let TerminalSearchResult { terminals, problems } = find().await?;
-    report::problems(&problems);
+    report::print_problems(&problems);
     if as_json {
         let listed = terminals.iter().map(|FoundTerminal { listed, .. }| {
             json!({
@@ -43,7 +43,7 @@ pub async fn list(as_json: bool) -> CommandResult {
         return report::exact_json(&listed.collect());
     }
     if terminals.is_empty() {
-        report::line("no terminals")?;
+        report::print_line("no terminals")?;
         return Ok(Exit::Done);
     }
     let rows: Vec<_> = terminals
@@ -52,14 +52,14 @@ pub async fn list(as_json: bool) -> CommandResult {
             vec![
                 listed.full_name(),
                 format!("{}x{}", listed.columns, listed.rows),
-                age(listed.age_ms),
+                format_age(listed.age_ms),
                 if listed.is_alive { "runs" } else { "ended" }.to_owned(),
                 listed.watchers.to_string(),
                 listed.command.clone(),
             ]
         })
         .collect();
-    report::table(&["terminal", "size", "age", "state", "watchers", "command"], &rows)?;
+    report::print_table(&["terminal", "size", "age", "state", "watchers", "command"], &rows)?;
     Ok(Exit::Done)
 }
 
@@ -68,7 +68,7 @@ pub async fn attach(name: &str, purpose: AttachPurpose) -> CommandResult {
     let found = find().await?;
     let chosen = choose_terminal(name, &found.terminals);
     if chosen.is_err() {
-        report::problems(&found.problems);
+        report::print_problems(&found.problems);
     }
     attach::attach(chosen?, purpose).await
 }
@@ -79,7 +79,7 @@ async fn find() -> Result<TerminalSearchResult, CommandFailure> {
         return Err(CommandFailure::new(Exit::Limit, text)
             .hint("join it from a terminal that no model uses"));
     }
-    Ok(find_terminals(&UserFolders::of_user()).await)
+    Ok(find_terminals(&UserFolders::for_user()).await)
 }
 
 /// Finds the one terminal with this name, or else with a name that contains it.
@@ -88,7 +88,7 @@ fn choose_terminal<'a>(
     all: &'a [FoundTerminal],
 ) -> Result<&'a FoundTerminal, CommandFailure> {
     let names: Vec<String> = all.iter().map(|it| it.listed.full_name()).collect();
-    match candidates(name, &names)[..] {
+    match matching_names(name, &names)[..] {
         [one] => Ok(&all[one]),
         [] => {
             let failure =
@@ -112,7 +112,7 @@ fn choose_terminal<'a>(
 }
 
 /// Returns the names that are equal to this one, or else those that contain it.
-fn candidates(name: &str, names: &[String]) -> Vec<usize> {
+fn matching_names(name: &str, names: &[String]) -> Vec<usize> {
     let those = |fits: &dyn Fn(&str) -> bool| -> Vec<usize> {
         (0..names.len()).filter(|at| fits(&names[*at])).collect()
     };
@@ -121,7 +121,7 @@ fn candidates(name: &str, names: &[String]) -> Vec<usize> {
 }
 
 /// Formats an age for users.
-fn age(ms: u64) -> String {
+fn format_age(ms: u64) -> String {
     let seconds = ms / 1000;
     match seconds {
         0..120 => format!("{seconds} s"),
@@ -137,7 +137,7 @@ mod tests {
     #[track_caller]
     fn check(name: &str, expected: &[usize]) {
         let names = ["s1/session_0", "s1/session_1", "s1/session_10", "s2/session_0"];
-        assert_eq!(candidates(name, &names.map(str::to_owned)), expected);
+        assert_eq!(matching_names(name, &names.map(str::to_owned)), expected);
     }
 
     #[test]
@@ -151,7 +151,7 @@ mod tests {
 
     #[test]
     fn age_is_shown_in_a_fitting_unit() {
-        let ages = [0, 119_999, 120_000, 7_199_999, 7_200_000].map(age);
+        let ages = [0, 119_999, 120_000, 7_199_999, 7_200_000].map(format_age);
         assert_eq!(ages, ["0 s", "119 s", "2 min", "119 min", "2 h"]);
     }
 }

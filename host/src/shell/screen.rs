@@ -13,7 +13,7 @@ use jaato_runtime::visible;
 
 /// Returns true if a character is invisible or changes the direction of others. Joiners do not
 /// count, because they share the cell of the characters that they join.
-fn hides(sign: char) -> bool {
+fn is_invisible(sign: char) -> bool {
     let joins = matches!(sign, '\u{200c}' | '\u{200d}' | '\u{fe0e}' | '\u{fe0f}');
     visible::is_invisible(sign) && !joins
 }
@@ -152,7 +152,7 @@ impl CellGrid {
         let mut screen = Self {
             rows,
             columns,
-            cells: vec![vec![blank(ScreenCellStyle::default()); columns]; rows],
+            cells: vec![vec![blank_cell(ScreenCellStyle::default()); columns]; rows],
             row: 0,
             column: 0,
             saved: (0, 0),
@@ -168,7 +168,7 @@ impl CellGrid {
                 '\n' => (screen.row, screen.column) = ((screen.row + 1).min(rows - 1), 0),
                 '\x08' => screen.column = screen.column.saturating_sub(1),
                 '\t' => screen.column = ((screen.column / 8 + 1) * 8).min(columns - 1),
-                sign if sign.is_control() || hides(sign) => {}
+                sign if sign.is_control() || is_invisible(sign) => {}
                 sign => screen.put(sign),
             }
         }
@@ -226,7 +226,7 @@ impl CellGrid {
         while cells.get(to).is_some_and(|cell| cell.width == 0) {
             to += 1;
         }
-        cells[from..to.max(from)].fill(blank(look));
+        cells[from..to.max(from)].fill(blank_cell(look));
     }
 
     fn escape(&mut self, signs: &mut Peekable<Chars<'_>>) {
@@ -333,7 +333,7 @@ impl CellGrid {
     }
 }
 
-fn blank(look: ScreenCellStyle) -> ScreenCell {
+fn blank_cell(look: ScreenCellStyle) -> ScreenCell {
     ScreenCell { text: " ".to_owned(), width: 1, look }
 }
 

@@ -36,7 +36,7 @@ impl Tty {
         Ok(tty)
     }
 
-    /// Takes it over again after it was given back for a while.
+    /// Takes over the terminal again after a pause.
     ///
     /// # Errors
     /// As [`Tty::take`].
@@ -79,7 +79,7 @@ impl Drop for Tty {
 }
 
 /// Reads the input, on its own thread, which ends with the process.
-pub fn keys() -> io::Result<mpsc::Receiver<Vec<u8>>> {
+pub fn read_keys() -> io::Result<mpsc::Receiver<Vec<u8>>> {
     let (send, keys) = mpsc::channel(TYPED_WAITING_MAX);
     std::thread::Builder::new().name("keys".to_owned()).spawn(move || {
         let mut buffer = [0; 1024];

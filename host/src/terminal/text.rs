@@ -56,11 +56,11 @@ impl Text {
 
     /// Adds a piece with a style.
     pub fn with(mut self, look: Look, text: &str) -> Self {
-        self.0.push((look, visible::text(text).into_owned()));
+        self.0.push((look, visible::visible_text(text).into_owned()));
         self
     }
 
-    /// Adds the mark at the beginning of each row of a question, which no other text can contain.
+    /// Adds the mark at the start of each row of a question, which no other text can contain.
     pub(super) fn mark(mut self) -> Self {
         self.0.push((Look::Yellow, format!("{} ", visible::QUESTION_MARK)));
         self
@@ -82,13 +82,13 @@ impl Text {
 
 /// Returns a text as one line of at most `columns` columns, with `…` if it was truncated.
 pub fn one_line(text: &str, columns: usize) -> String {
-    truncate_to_columns(&visible::text(text), columns)
+    truncate_to_columns(&visible::visible_text(text), columns)
 }
 
 /// Returns a text that must be exact, such as a call or a name, as one line of at most `columns`
 /// columns, with `…` if it was truncated.
 pub fn exact_line(text: &str, columns: usize) -> String {
-    truncate_to_columns(&visible::exact(text), columns)
+    truncate_to_columns(&visible::escape_lines(text), columns)
 }
 
 fn truncate_to_columns(text: &str, columns: usize) -> String {

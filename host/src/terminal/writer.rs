@@ -22,7 +22,7 @@ const HELD_BYTES_MAX: usize = 256 * 1024;
 /// The rows and columns to assume if the size is unknown.
 const SIZE: (usize, usize) = (24, 80);
 
-/// Moves the cursor to the beginning of the row and erases the row.
+/// Moves the cursor to the start of the row and erases the row.
 const ERASE_ROW: &str = "\r\u{1b}[K";
 
 /// Erases everything after the cursor.
@@ -105,7 +105,7 @@ pub fn say(text: &Text) -> io::Result<()> {
 /// # Errors
 /// If standard output cannot be written.
 pub fn print(text: &str) -> io::Result<()> {
-    output(&visible::text(text))
+    output(&visible::visible_text(text))
 }
 
 /// Writes styled text to standard output.
@@ -121,7 +121,7 @@ pub fn print_styled(text: &Text) -> io::Result<()> {
 /// # Errors
 /// If standard output cannot be written.
 pub fn print_json(text: &str) -> io::Result<()> {
-    output(&visible::json(text))
+    output(&visible::visible_json(text))
 }
 
 /// Passes on the output of the user's own command unchanged.
@@ -211,7 +211,8 @@ impl Held {
     fn take(&mut self, channel: Channel, bytes: &[u8]) {
         let room = HELD_BYTES_MAX - self.bytes;
         let mut end = bytes.len().min(room);
-        // Do not cut a UTF-8 character in two. The loop ends at once if the bytes are not UTF-8.
+        // Do not cut a UTF-8 character in two. The loop ends immediately if the bytes are not
+        // UTF-8.
         while end < bytes.len() && end > 0 && bytes[end] & 0xc0 == 0x80 {
             end -= 1;
         }

@@ -46,7 +46,9 @@ impl Agents {
                 let message = message.and_then(Value::as_str).unwrap_or("it failed");
                 line(&format!("{name}: {message}"))
             }
-            Event::FileChanged { change, .. } => line(&diff::heading(change, ChangeTense::Made)),
+            Event::FileChanged { change, .. } => {
+                line(&diff::change_heading(change, ChangeTense::Made))
+            }
             Event::Notice { source, text } => line(&format!("{source}: {text}")),
             Event::TurnFinished { outcome: Outcome::Done, .. } => line("has its answer"),
             Event::TurnFinished { outcome: Outcome::Cancelled, .. } => line("was ended"),

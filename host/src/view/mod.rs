@@ -196,7 +196,7 @@ impl View {
         tokio::select! {
             biased;
             // A panic of the view was printed before. The exit code is that of the task.
-            trouble = ended => match trouble.ok().flatten().and_then(report::unwritable) {
+            trouble = ended => match trouble.ok().flatten().and_then(report::output_failure) {
                 Some(failure) => Err(failure),
                 None => Ok(Shown::Whole),
             },

@@ -108,7 +108,7 @@ pub fn lines(ending: Ending<'_>) -> Vec<Line> {
     let is_known = is_well && first.is_empty() && more.is_empty() && duration.is_empty();
     let was_told = ending.effect != ShownEffect::Nothing;
     if was_told && !ending.was_shown && code.is_empty() && is_known {
-        // The rows of the change, the plan or the form have said it.
+        // The rows of the change, the plan or the form already show it.
         return Vec::new();
     }
     let mut lines = vec![Line::new(look, format!("{mark}{code}{duration}{first}"), Fit::Cut)];

@@ -20,7 +20,7 @@ use super::agents::{Agents, Shown};
 use super::calls::{Calls, Ended, ShownEffect};
 use super::plan::Plans;
 use super::result::{self, Ending, Fit};
-use crate::columns::{prose, wrapped};
+use crate::columns::{wrap_lines, wrap_prose};
 use crate::diff::{self, ChangeTense};
 use crate::report;
 use crate::terminal::{self, Answer, Moving, Output, Text, exact_line, one_line};
@@ -142,7 +142,7 @@ impl People {
 
     fn dim_line(&mut self, text: &str) -> io::Result<()> {
         let text = match self.is_terminal {
-            true => prose(text, self.columns()),
+            true => wrap_prose(text, self.columns()),
             false => text.to_owned(),
         };
         self.line(&Text::new().dim(&text))
@@ -213,7 +213,7 @@ impl People {
                 Fit::Cut => vec![one_line(&text, room)],
                 Fit::Wrapped if self.is_terminal => {
                     // Further rows are indented more.
-                    wrapped(&one_line(text.trim_end(), NOTICE_COLUMNS), room.saturating_sub(2))
+                    wrap_lines(&one_line(text.trim_end(), NOTICE_COLUMNS), room.saturating_sub(2))
                 }
                 Fit::Wrapped | Fit::Whole => vec![one_line(&text, NOTICE_COLUMNS)],
             };
@@ -231,13 +231,13 @@ impl People {
         self.calls.has_shown(call, ShownEffect::Change);
         let columns = self.columns();
         let source = visible_name(source);
-        let heading = exact_line(&diff::heading(change, ChangeTense::Made), columns);
+        let heading = exact_line(&diff::change_heading(change, ChangeTense::Made), columns);
         self.dim_line(&format!("{source}: {heading}"))?;
         if self.seen.contains(call) {
             return Ok(());
         }
         let room = self.room(&source);
-        for (look, line) in diff::short(change, CHANGE_LINES_MAX) {
+        for (look, line) in diff::short_change_lines(change, CHANGE_LINES_MAX) {
             self.line(&label(&source).with(look, &exact_line(&line, room)))?;
         }
         Ok(())
@@ -300,7 +300,7 @@ impl People {
             Outcome::Limit | Outcome::Failed | Outcome::Unknown => {
                 let message = error.map_or("the turn ended without an answer", |it| &it.message);
                 let hint = error.and_then(|error| error.hint.as_deref());
-                self.line(&report::error(message, hint))
+                self.line(&report::format_error(message, hint))
             }
         }
     }
@@ -662,7 +662,7 @@ fn ending<'a>(
 
 /// Returns the name of a plugin, a tool or a file as one line in which nothing is hidden.
 fn visible_name(name: &str) -> String {
-    exact_line(&visible::name(name), NAME_COLUMNS)
+    exact_line(&visible::visible_name(name), NAME_COLUMNS)
 }
 
 /// Formats arguments for the user: a single text without its name, others with their names.

@@ -199,8 +199,8 @@ fn make_folder(path: &Path) -> io::Result<()> {
     folder.map_or(Ok(()), |folder| jaato_places::make_missing(folder).map_err(io::Error::from))
 }
 
-/// Returns true if a file without a whole line is the beginning of a ledger: a torn first record,
-/// or the zeros that some file systems leave after a power failure.
+/// Returns true if a file without a whole line is the start of a ledger: a torn first record, or
+/// the zeros that some file systems leave after a power failure.
 fn is_torn_start(head: &[u8]) -> bool {
     let length = head.len().min(LINE_START.len());
     !head.contains(&b'\n')

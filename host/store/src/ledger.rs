@@ -86,7 +86,7 @@ impl Ledger {
 
     /// Accepts a record. Returns at once. A record that does not fit is lost and counted.
     pub fn record(&self, record: &LedgerRecord) {
-        let line = match record.line() {
+        let line = match record.to_line() {
             Ok(line) => line,
             Err(error) => {
                 self.0.shared.count_lost(1);

@@ -29,7 +29,7 @@ impl LedgerRecord {
     ///
     /// # Errors
     /// Only by a bug: every record can be written as JSON.
-    pub fn line(&self) -> serde_json::Result<Vec<u8>> {
+    pub fn to_line(&self) -> serde_json::Result<Vec<u8>> {
         let mut line = serde_json::to_vec(self)?;
         line.push(b'\n');
         Ok(line)

@@ -83,7 +83,7 @@ impl EventRecorder {
         }
         LedgerRecord {
             v: LedgerRecord::VERSION,
-            ts: rfc3339(now.wall_ms),
+            ts: format_rfc3339(now.wall_ms),
             session: session.clone(),
             turn,
             event_index: self.records,
@@ -422,7 +422,7 @@ fn permission_stage(event: &Event) -> Option<LedgerStage> {
 }
 
 /// Formats a time so that texts sort by time: `2026-11-21T19:40:03.123Z`.
-pub fn rfc3339(wall_ms: u64) -> String {
+pub fn format_rfc3339(wall_ms: u64) -> String {
     let moment = i64::try_from(wall_ms).ok().and_then(|ms| Timestamp::from_millisecond(ms).ok());
     // A clock past the year 9999 is wrong.
     format!("{:.3}", moment.unwrap_or(Timestamp::MAX))

@@ -97,7 +97,7 @@ impl LedgerFileSummary {
     }
 
     /// Takes the next line.
-    pub fn take(&mut self, line: LedgerLine) {
+    pub fn add_line(&mut self, line: LedgerLine) {
         match line {
             LedgerLine::Record(record) => {
                 let is_wanted = |wanted: &String| record.session.as_str().starts_with(wanted);

@@ -20,7 +20,7 @@ pub(crate) fn write_all(
 ) {
     let mut file = None;
     while let Ok(first) = waiting.recv() {
-        let batch = LedgerBatch::gather(first, waiting);
+        let batch = LedgerBatch::collect_batch(first, waiting);
         if !batch.lines.is_empty() {
             write_lines(&target, &mut file, &batch.lines, shared);
             shared.mark_settled(batch.lines.len());
@@ -45,7 +45,7 @@ struct LedgerBatch {
 }
 
 impl LedgerBatch {
-    fn gather(first: LedgerQueueItem, waiting: &Receiver<LedgerQueueItem>) -> Self {
+    fn collect_batch(first: LedgerQueueItem, waiting: &Receiver<LedgerQueueItem>) -> Self {
         let mut batch = Self { lines: Vec::new(), must_sync: false };
         for one in std::iter::once(first).chain(waiting.try_iter().take(BATCH_RECORDS_MAX - 1)) {
             match one {

@@ -27,7 +27,7 @@ fn records(events: Vec<Event>) -> Vec<LedgerRecord> {
 }
 
 fn lines(records: &[LedgerRecord]) -> String {
-    let line = |record: &LedgerRecord| String::from_utf8(record.line().unwrap()).unwrap();
+    let line = |record: &LedgerRecord| String::from_utf8(record.to_line().unwrap()).unwrap();
     records.iter().map(line).collect()
 }
 
@@ -236,7 +236,7 @@ fn records_read_back_unchanged_and_unknown_stages_are_accepted() {
         .concat(),
     );
     for record in made {
-        let line = record.line().unwrap();
+        let line = record.to_line().unwrap();
         assert_eq!(serde_json::from_slice::<LedgerRecord>(&line).unwrap(), record);
         assert_eq!(line.iter().filter(|&&byte| byte == b'\n').count(), 1);
     }

@@ -10,7 +10,7 @@ fn summary(text: &[u8], rows_max: usize, session: Option<&str>) -> LedgerFileSum
     let mut reader = LedgerReader::new(Cursor::new(text));
     let mut summary = LedgerFileSummary::new(rows_max, session.map(str::to_owned));
     while let Some(line) = reader.next_line().unwrap() {
-        summary.take(line);
+        summary.add_line(line);
     }
     summary.finish()
 }

@@ -15,7 +15,11 @@ const TEMPLATE_TOOL: &str = "template_short";
 const TEMPLATE_INCLUDE: &str = "template-include";
 
 /// Returns every file with its path inside the crate.
-pub(crate) fn files(name: &str, kind: TemplateKind, sdk: &SdkSources) -> Vec<(String, String)> {
+pub(crate) fn template_files(
+    name: &str,
+    kind: TemplateKind,
+    sdk: &SdkSources,
+) -> Vec<(String, String)> {
     let fill = |template: &str| fill_template(template, name, kind);
     let source = match kind {
         TemplateKind::Tool => include_str!("../templates/tool.rs"),
@@ -26,7 +30,7 @@ pub(crate) fn files(name: &str, kind: TemplateKind, sdk: &SdkSources) -> Vec<(St
         TemplateKind::C => return c_files(name, sdk, fill),
     };
     let files = [
-        ("Cargo.toml", manifest(name, kind, sdk)),
+        ("Cargo.toml", crate_manifest(name, kind, sdk)),
         ("src/lib.rs", fill(source)),
         ("tests/conformance.rs", fill(include_str!("../templates/conformance.rs"))),
         ("README.md", with_crates(&fill(include_str!("../templates/README.md")), kind)),
@@ -76,7 +80,7 @@ fn fill_template(template: &str, name: &str, kind: TemplateKind) -> String {
 }
 
 /// Returns the sdk's crates that a kind's sources use, besides `sdk` itself.
-fn crates(kind: TemplateKind) -> &'static [&'static str] {
+fn sdk_crates(kind: TemplateKind) -> &'static [&'static str] {
     match kind {
         TemplateKind::Tool
         | TemplateKind::Gc
@@ -90,19 +94,19 @@ fn crates(kind: TemplateKind) -> &'static [&'static str] {
 /// Adds the dependencies of a copied sdk to the README.
 fn with_crates(readme: &str, kind: TemplateKind) -> String {
     let own = "jaato-plugin-sdk = { path = \"jaato-sdk/plugin-api/sdk\" }\n";
-    let others = crates(kind).iter();
+    let others = sdk_crates(kind).iter();
     let others = others.map(|name| own.replace("plugin-sdk", &format!("plugin-{name}")));
     let others: String = others
-        .zip(crates(kind))
+        .zip(sdk_crates(kind))
         .map(|(line, name)| line.replace("/sdk\"", &format!("/{name}\"")))
         .collect();
     readme.replacen(own, &format!("{own}{others}"), 1)
 }
 
-fn manifest(name: &str, kind: TemplateKind, sdk: &SdkSources) -> String {
+fn crate_manifest(name: &str, kind: TemplateKind, sdk: &SdkSources) -> String {
     let line =
         |name: &&str| format!("jaato-plugin-{name} = {{ path = {} }}\n", sdk.toml_path(name));
-    let others: String = crates(kind).iter().map(line).collect();
+    let others: String = sdk_crates(kind).iter().map(line).collect();
     format!(
         "[package]\n\
          name = \"{name}\"\n\

@@ -71,7 +71,7 @@ pub fn write_crate(
     if folder.symlink_metadata().is_ok() {
         return Err(TemplateError::Exists(folder.to_owned()));
     }
-    let mut files = files::files(name, kind, sdk);
+    let mut files = files::template_files(name, kind, sdk);
     if kind.is_rust() {
         files.extend(sdk.lock().map(|lock| ("Cargo.lock".to_owned(), lock)));
     }

@@ -169,7 +169,7 @@ async fn last_screen_is_sent_when_the_terminal_ends() {
     let bench = Bench::new(None);
     bench.show("a");
     bench.show("b");
-    bench.board.forget(&bench.session, 1);
+    bench.board.remove_terminal(&bench.session, 1);
     assert_eq!(bench.seen.take(), ["a", "b ended"]);
     tokio::time::sleep(SCREEN_EVERY * 2).await;
     assert_eq!(bench.seen.take(), Vec::<String>::new());
@@ -182,7 +182,7 @@ async fn screen_after_the_end_is_sent_but_not_listed() {
     let over = Cancel::new();
     bench.show_one(1, "a", true, &over);
     over.cancel();
-    bench.board.forget(&bench.session, 1);
+    bench.board.remove_terminal(&bench.session, 1);
     bench.seen.take();
     bench.show_one(1, "late", true, &over);
     bench.show_one(1, "last", false, &over);
@@ -196,7 +196,7 @@ async fn ended_session_removes_its_terminals() {
     bench.show_one(1, "a", true, &Cancel::new());
     bench.show_one(2, "b", true, &Cancel::new());
     assert_eq!(bench.board.list().len(), 2);
-    bench.board.leave(&bench.session);
+    bench.board.remove_session(&bench.session);
     assert_eq!(bench.board.list().len(), 0);
     assert_eq!(bench.seen.take(), ["a", "b", "a ended", "b ended"]);
 }
@@ -219,7 +219,7 @@ async fn plugin_receives_the_number_of_watchers_and_typed_bytes() {
     let shown = bench.board.find(&bench.session, 1).unwrap();
     let first = bench.board.attach_viewer(Arc::clone(&shown), false);
     // A late reader learns who is already there.
-    let mut news = bench.board.news(&bench.session, &bench.plugin).unwrap();
+    let mut news = bench.board.open_user_actions(&bench.session, &bench.plugin).unwrap();
     let mut next = async || {
         let frame = news.next().await.unwrap().unwrap();
         Frame::read::<TerminalUserAction>(&frame).unwrap()
@@ -246,7 +246,8 @@ async fn plugin_receives_the_number_of_watchers_and_typed_bytes() {
     assert_eq!(next().await, TerminalUserAction::Watched { terminal: 1, watchers: 0 });
     assert_eq!(*bench.noted.bytes.lock(), b"abcd");
     // Another plugin of the session learns nothing.
-    let mut others = bench.board.news(&bench.session, &PluginName::from("tool-y")).unwrap();
+    let mut others =
+        bench.board.open_user_actions(&bench.session, &PluginName::from("tool-y")).unwrap();
     bench.board.type_into(&shown, b"d".to_vec(), TYPE_MAX).await.unwrap();
     assert!(others.next().now_or_never().is_none());
 }
@@ -269,7 +270,7 @@ async fn hidden_typing_is_reported_without_its_length() {
     let bench = Bench::new(None);
     bench.show("Password:");
     let shown = bench.board.find(&bench.session, 1).unwrap();
-    let mut news = bench.board.news(&bench.session, &bench.plugin).unwrap();
+    let mut news = bench.board.open_user_actions(&bench.session, &bench.plugin).unwrap();
     *bench.noted.shows.lock() = false;
     for key in [b"h", b"u", b"n", b"\r"] {
         bench.board.type_into(&shown, key.to_vec(), TYPE_MAX).await.unwrap();
@@ -302,7 +303,7 @@ async fn input_that_the_program_does_not_read_is_an_error_and_not_counted() {
 #[tokio::test]
 async fn streams_of_user_actions_per_plugin_are_limited() {
     let bench = Bench::new(None);
-    let news = || bench.board.news(&bench.session, &bench.plugin);
+    let news = || bench.board.open_user_actions(&bench.session, &bench.plugin);
     let held: Vec<_> = (0..4).map(|_| news().unwrap()).collect();
     assert!(news().is_err());
     drop(held);
@@ -310,7 +311,7 @@ async fn streams_of_user_actions_per_plugin_are_limited() {
 }
 
 fn folders(root: &Path) -> UserFolders {
-    UserFolders::below(root)
+    UserFolders::under_root(root)
 }
 
 #[tokio::test]
@@ -340,7 +341,7 @@ async fn terminal_is_joined_through_a_socket_and_its_end_is_reported() {
             }
             Some(JoinReply::Screen { screen, .. }) if screen.is_alive => {
                 screens.push(screen.lines.concat());
-                bench.board.forget(&bench.session, 1);
+                bench.board.remove_terminal(&bench.session, 1);
             }
             Some(JoinReply::Screen { screen, .. }) => screens.push(screen.lines.concat()),
             Some(JoinReply::Ended) => break,

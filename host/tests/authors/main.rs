@@ -6,8 +6,8 @@
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod every;
-mod lent;
-mod used;
+mod example_services;
+mod example_sessions;
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -20,7 +20,7 @@ fn fresh() -> Option<House> {
 #[test]
 fn found_key_is_offered_at_first_start_and_the_answer_is_saved() {
     let Some(house) = fresh() else { return };
-    // The test server does not exist, which is reported at once.
+    // The test server does not exist, which is reported immediately.
     let config = "version = 1\n[plugins.provider-anthropic]\nbase_url = \"http://127.0.0.1:9\"\n";
     house.write("home/.config/jaato/config.toml", config);
     let key = ("ANTHROPIC_API_KEY", "not-a-key");

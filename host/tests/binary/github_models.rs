@@ -35,7 +35,7 @@ fn requests_are_sent_under_the_configured_github_organization() {
         let called =
             OpenAiAnswerPiece::Call("get_environment".to_owned(), "{\"aspect\":\"os\"}".to_owned());
         let vendor = Arc::new(FakeGitHub::new([
-            OpenAiTurn::says([called]),
+            OpenAiTurn::with_pieces([called]),
             OpenAiTurn::text("It is Linux."),
         ]));
         let server = serve_vendor(&vendor);

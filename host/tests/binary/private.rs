@@ -215,7 +215,7 @@ fn shipped_plugins_work_if_home_is_not_a_folder() {
         let at_home = |words: &[&str]| house.command(words).variable("HOME", home).run();
         let output = at_home(&["call", "cli_based_tool", &shell("echo works")]).code(0);
         assert!(output.stdout.contains("works"), "{output}");
-        // A call reports plugins only if it fails. A missing ledger is reported at once.
+        // A call reports plugins only if it fails. A missing ledger is reported immediately.
         assert!(output.stderr.contains("` cannot be used: not a directory"), "{output}");
         let hint = "hint: set `HOME` to a folder that you can write";
         let output = at_home(&["tool", "list"]).code(0);

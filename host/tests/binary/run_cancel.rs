@@ -1,4 +1,4 @@
-//! Tests Ctrl-C, and closed outputs: the run ends at once and leaves nothing behind.
+//! Tests Ctrl-C, and closed outputs: the run ends immediately and leaves nothing behind.
 
 use std::time::{Duration, Instant};
 

@@ -174,7 +174,7 @@ fn secret_prompt_without_a_user_explains_how_to_attach() {
 #[test]
 fn secret_is_not_sent_to_a_terminal_that_echoes() {
     let Some(house) = with_terminals() else { return };
-    // Visible from the beginning, and a program that stops hiding while the user types.
+    // Visible from the start, and a program that stops hiding while the user types.
     let shows = "printf 'Password: '; read -r word";
     let Some(running) = asking(&house, shows, login(&[json!("end"), json!("exit")])) else {
         return;

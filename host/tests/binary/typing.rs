@@ -353,7 +353,7 @@ fn concurrent_conversations_keep_each_others_history() {
     other.wait_for_text("> ");
     let mut expected = Vec::new();
     for number in 0..10 {
-        // Unknown commands are answered locally and stored like any line, in both at once.
+        // Unknown commands are answered locally and stored like any line, in both at the same time.
         let both = [(&mut one, "one"), (&mut other, "other")].map(|(running, name)| {
             let line = format!("/no-{name}-{number}");
             running.write(format!("{line}\r").as_bytes());

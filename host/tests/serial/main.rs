@@ -4,10 +4,10 @@
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod clock;
-mod growing;
+mod growing_file;
 mod large_histories;
 mod pipes;
 mod servers;
 #[path = "../support/mod.rs"]
 mod support;
-mod unruly;
+mod unruly_plugins;

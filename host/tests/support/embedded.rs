@@ -17,7 +17,7 @@ pub fn setup_with(house: &House, variables: &[(&str, String)]) -> Setup {
         plugin_dirs: vec![house.given_folder()],
         ..SetupArguments::default()
     };
-    let folders = UserFolders::below(&house.home());
+    let folders = UserFolders::under_root(&house.home());
     let path = ("PATH", "/usr/local/bin:/usr/bin:/bin");
     let given = variables.iter().map(|(name, value)| (*name, value.as_str()));
     let isolated = super::is_isolated().then_some(super::ISOLATED);

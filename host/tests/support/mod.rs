@@ -2,6 +2,7 @@
 #![allow(dead_code, unused_imports, unused_macros)]
 
 pub mod answers;
+mod cached_descriptions;
 pub mod cli;
 pub mod command;
 pub mod elf;
@@ -12,7 +13,6 @@ pub mod openai;
 pub mod screen;
 pub mod server;
 pub mod shells;
-mod warm;
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
@@ -129,7 +129,7 @@ impl House {
     /// Ships a plugin next to the binary, so that it is trusted like the binary.
     pub fn ship(&self, plugin: &Path) -> PathBuf {
         let copy = self.copy_to_shipped(plugin);
-        warm::add_description(self, plugin, &copy);
+        cached_descriptions::add_description(self, plugin, &copy);
         copy
     }
 

@@ -9,12 +9,12 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use jaato_loader::PluginLibrary;
-use jaato_plugin_testkit::conformance::{ConformanceSuite, checks};
+use jaato_plugin_testkit::conformance::{ConformanceSuite, list_checks};
 use jaato_plugin_testkit::{FakeHost, PluginUnderTest};
 use jaato_types::{Error, ErrorKind, PluginKind};
 use serde_json::Value;
 
-use crate::{ChildAnswer, answer_main, refusal};
+use crate::{ChildAnswer, answer_main, load_refusal};
 
 /// The arguments before the check's name and the file.
 pub const CONFORM_ARGUMENTS: [&str; 2] = ["plugin-worker", "--conform"];
@@ -27,7 +27,7 @@ const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Lists the names of the checks for plugins of these kinds: `tool::examples_work`.
 pub fn conformance_checks(kinds: &[PluginKind]) -> Vec<String> {
-    checks(kinds).into_iter().map(|(group, name, _)| format!("{group}::{name}")).collect()
+    list_checks(kinds).into_iter().map(|(group, name, _)| format!("{group}::{name}")).collect()
 }
 
 /// Runs a check and writes the violation to descriptor 3, or nothing if there is none.
@@ -42,11 +42,11 @@ pub fn conform_main(check: &str, settings: Option<&Path>, plugin: &Path) -> Exit
 
 fn conform(wanted: &str, settings: Option<&Path>, plugin: &Path) -> Result<Option<String>, Error> {
     let settings = settings.map(read_settings).transpose()?;
-    let opened = PluginLibrary::open(plugin).map_err(|error| refusal(&error))?;
+    let opened = PluginLibrary::open(plugin).map_err(|error| load_refusal(&error))?;
     let manifest = opened.manifest().clone();
     let kinds = manifest.kinds.clone();
     let is_wanted = |group: &str, name: &str| wanted.split_once("::") == Some((group, name));
-    let found = checks(&kinds).into_iter().find(|(group, name, _)| is_wanted(group, name));
+    let found = list_checks(&kinds).into_iter().find(|(group, name, _)| is_wanted(group, name));
     let Some((_, _, check)) = found else {
         return Err(Error::new(ErrorKind::HostBug, format!("there is no check `{wanted}`")));
     };

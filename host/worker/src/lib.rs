@@ -61,12 +61,12 @@ fn answer_main<T: Serialize>(work: impl FnOnce() -> ChildAnswer<T>) -> ExitCode 
 }
 
 fn describe(plugin: &Path) -> Result<Description, Error> {
-    let opened = PluginLibrary::open(plugin).map_err(|error| refusal(&error))?;
+    let opened = PluginLibrary::open(plugin).map_err(|error| load_refusal(&error))?;
     jaato_loader::describe(&opened)
 }
 
 /// Returns why a file cannot be opened. The caller knows the file and names it.
-fn refusal(error: &LoadError) -> Error {
+fn load_refusal(error: &LoadError) -> Error {
     let described = Error::new(ErrorKind::PluginMisbehaved, error.problem.to_string());
     match error.problem.hint() {
         Some(hint) => described.with_hint(hint),

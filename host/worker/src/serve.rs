@@ -94,7 +94,7 @@ async fn handle_messages(link: Arc<WorkerLink>, plugin: StartedPlugin) -> std::i
 }
 
 async fn open(executor: &Executor, file: &Path) -> Result<StartedPlugin, Error> {
-    let opened = PluginLibrary::open(file).map_err(|error| crate::refusal(&error))?;
+    let opened = PluginLibrary::open(file).map_err(|error| crate::load_refusal(&error))?;
     StartedPlugin::start(executor, &opened).await
 }
 
@@ -385,7 +385,7 @@ impl Drop for HostStream {
 struct HostLogLink(Arc<WorkerLink>);
 
 impl HostLogLink {
-    fn line(&self, level: u8, text: &str) {
+    fn write_line(&self, level: u8, text: &str) {
         let end = text.floor_char_boundary(LINE_BYTES_MAX);
         self.0.send(Kind::Log, Flag::Frame, 0, &[level], &text.as_bytes()[..end]);
     }
@@ -396,7 +396,7 @@ const LINE_BYTES_MAX: usize = 64 * 1024;
 
 impl EngineObserver for HostLogLink {
     fn log(&self, _plugin: &PluginName, level: u8, text: &str) {
-        self.line(level, text);
+        self.write_line(level, text);
     }
 
     fn misbehaved(&self, report: &MisdeedReport) {
@@ -407,20 +407,20 @@ impl EngineObserver for HostLogLink {
                 self.0.send(Kind::StillBlocked, Flag::Frame, 0, &[], &time.to_le_bytes());
             }
             Misdeed::Blocked { .. } | Misdeed::PollsWithoutEnd | Misdeed::IgnoresCancel { .. } => {
-                self.line(2, &report.to_string());
+                self.write_line(2, &report.to_string());
             }
         }
     }
 
     fn trouble(&self, text: &str) {
-        self.line(1, text);
+        self.write_line(1, text);
     }
 }
 
 #[cfg(test)]
 mod tests;
 #[cfg(test)]
-mod unusual;
+mod unusual_plugins;
 #[cfg(test)]
 #[path = "../../loader/tests/support/workers.rs"]
 mod workers;

@@ -130,12 +130,12 @@ impl InstanceCalls {
         living
     }
 
-    fn living(&self) -> Option<Arc<OwnedInstanceObjects>> {
+    fn living_objects(&self) -> Option<Arc<OwnedInstanceObjects>> {
         self.state.lock().living.clone()
     }
 
     async fn wait_until_empty(&self) {
-        self.empty.until(|| self.state.lock().count == 0).await;
+        self.empty.wait_until(|| self.state.lock().count == 0).await;
     }
 }
 
@@ -241,7 +241,7 @@ impl PluginInstance {
     /// The plugin's error, `plugin_misbehaved` for an invalid answer, or `cancelled` if the
     /// instance is closed.
     pub async fn save(&self) -> Result<Option<Vec<u8>>, Error> {
-        let living = self.calls.living().ok_or_else(Error::cancelled)?;
+        let living = self.calls.living_objects().ok_or_else(Error::cancelled)?;
         self.save_instance(living).await
     }
 

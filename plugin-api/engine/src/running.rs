@@ -37,13 +37,13 @@ impl PluginNameIndex {
 }
 
 /// Records whose code the calling thread runs.
-pub(crate) fn begin(place: PluginNameIndex) {
+pub(crate) fn enter_plugin(place: PluginNameIndex) {
     LAST.store(place.0, Relaxed);
     RUNNING.set(place.0);
 }
 
 /// Records that the calling thread runs no plugin's code.
-pub(crate) fn end() {
+pub(crate) fn leave_plugin() {
     // The variable has no destructor, so this works on a thread that is ending.
     RUNNING.set(NOBODY);
 }
@@ -60,7 +60,7 @@ pub enum Culprit {
 }
 
 /// Returns the plugin whose code the calling thread runs.
-pub fn culprit() -> Culprit {
+pub fn running_plugin() -> Culprit {
     let name = |place: usize| NAMES.get(place)?.get().map(CString::as_c_str);
     match (name(RUNNING.get()), name(LAST.load(Relaxed))) {
         (Some(name), _) => Culprit::Running(name),
@@ -78,10 +78,10 @@ mod tests {
         let place = PluginNameIndex::for_plugin(&PluginName::from("tool-running"));
         assert_eq!(place, PluginNameIndex::for_plugin(&PluginName::from("tool-running")));
         assert_ne!(place, PluginNameIndex::for_plugin(&PluginName::from("tool-other")));
-        begin(place);
-        assert_eq!(culprit(), Culprit::Running(c"tool-running"));
-        end();
-        let told = std::thread::spawn(culprit).join().unwrap();
+        enter_plugin(place);
+        assert_eq!(running_plugin(), Culprit::Running(c"tool-running"));
+        leave_plugin();
+        let told = std::thread::spawn(running_plugin).join().unwrap();
         assert!(matches!(told, Culprit::Perhaps(_)), "{told:?}");
     }
 }

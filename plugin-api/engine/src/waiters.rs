@@ -17,7 +17,12 @@ pub(crate) struct Waiters {
 impl Waiters {
     /// Keeps the waker for a number, or for a new number. Returns false if `max` wakers are kept
     /// already.
-    pub(crate) fn keep(&mut self, number: &mut Option<u64>, waker: &Waker, max: usize) -> bool {
+    pub(crate) fn store_waker(
+        &mut self,
+        number: &mut Option<u64>,
+        waker: &Waker,
+        max: usize,
+    ) -> bool {
         if number.is_none() && self.wakers.len() >= max {
             return false;
         }
@@ -31,7 +36,7 @@ impl Waiters {
     }
 
     /// Removes and returns a waker, which must be dropped without a lock.
-    pub(crate) fn forget(&mut self, number: &mut Option<u64>) -> Option<Waker> {
+    pub(crate) fn remove_waker(&mut self, number: &mut Option<u64>) -> Option<Waker> {
         self.wakers.remove(&number.take()?)
     }
 
@@ -54,7 +59,7 @@ impl WakeSignal {
 
     /// Waits until `is_so` returns true. Every change of the checked state must call
     /// [`WakeSignal::notify`].
-    pub(crate) fn until<F: Fn() -> bool>(&self, is_so: F) -> SignalFuture<'_, F> {
+    pub(crate) fn wait_until<F: Fn() -> bool>(&self, is_so: F) -> SignalFuture<'_, F> {
         SignalFuture { signal: self, is_so, number: None }
     }
 }
@@ -72,14 +77,14 @@ impl<F: Fn() -> bool + Unpin> Future for SignalFuture<'_, F> {
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
         let this = &mut *self;
         // Registered before the check, so that a concurrent change is not missed.
-        this.signal.0.lock().keep(&mut this.number, cx.waker(), usize::MAX);
+        this.signal.0.lock().store_waker(&mut this.number, cx.waker(), usize::MAX);
         if (this.is_so)() { Poll::Ready(()) } else { Poll::Pending }
     }
 }
 
 impl<F> Drop for SignalFuture<'_, F> {
     fn drop(&mut self) {
-        let waker = self.signal.0.lock().forget(&mut self.number);
+        let waker = self.signal.0.lock().remove_waker(&mut self.number);
         drop(waker);
     }
 }

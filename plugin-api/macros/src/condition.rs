@@ -66,7 +66,7 @@ impl ConditionAttribute {
     }
 
     /// Returns the location of the condition, if a method of the tool evaluates it.
-    pub fn asked_span(&self) -> Option<Span> {
+    pub fn method_condition_span(&self) -> Option<Span> {
         match &self.what {
             ConditionKind::Plain(variant) if variant == ASKED => Some(variant.span()),
             ConditionKind::Plain(_)

@@ -148,7 +148,7 @@ fn check_conditions(tool: &ToolAttributes) -> Result<()> {
     }
     let available_if = tool.available_if.as_ref().map(|(_, condition)| condition);
     let mut conditions = available_if.into_iter().chain(&tool.run_if);
-    match conditions.find_map(ConditionAttribute::asked_span) {
+    match conditions.find_map(ConditionAttribute::method_condition_span) {
         Some(at) => {
             let text = "`asked` needs a method: write this tool as a struct with `impl Tool`";
             Err(Error::new(at, text))

@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use crate::hidden::HiddenValue;
-use crate::item::reference;
+use crate::item::object_reference;
 use crate::json::{COUNT_MAX, VERSION, invalid_state_error, read_map, read_number};
 use crate::store::LastItemChange;
 use crate::{Object, ObjectEnvironment};
@@ -154,11 +154,11 @@ impl ObjectEnvironment {
             )));
         }
         if at == items.len() {
-            self.place(shelf, name, metadata.unwrap_or_default(), to);
+            self.append_empty_item(shelf, name, metadata.unwrap_or_default(), to);
         }
         let mut fresh = Vec::with_capacity(objects.len());
         for object in objects {
-            let has_reference = reference(&object).is_some();
+            let has_reference = object_reference(&object).is_some();
             let tools = &mut self.tools[shelf];
             fresh.push(if has_reference { object } else { tools.with_new_reference(object).0 });
         }
@@ -234,7 +234,9 @@ mod tests {
             length(json!(placed.item.metadata)) + objects.sum::<usize>()
         });
         let keys = store.hidden_changes.keys_since(0).map(str::len).sum::<usize>();
-        items.sum::<usize>() + keys + store.hidden.values().map(HiddenValue::bytes).sum::<usize>()
+        items.sum::<usize>()
+            + keys
+            + store.hidden.values().map(HiddenValue::size_bytes).sum::<usize>()
     }
 
     #[test]
@@ -327,6 +329,6 @@ mod tests {
         add_number(&mut read, "a", 1, 2);
         assert_eq!(read.change_count(), COUNT_MAX + 1);
         let references: Vec<_> = read.get_objects("a", None).unwrap();
-        assert_eq!(reference(&references[1]), Some(format!("a_{}", COUNT_MAX + 1).as_str()));
+        assert_eq!(object_reference(&references[1]), Some(format!("a_{}", COUNT_MAX + 1).as_str()));
     }
 }

@@ -14,7 +14,7 @@ pub enum HiddenValue {
 }
 
 impl HiddenValue {
-    pub(crate) fn bytes(&self) -> usize {
+    pub(crate) fn size_bytes(&self) -> usize {
         match self {
             Self::Json(value) => value.to_string().len(),
             Self::Bytes(bytes) => bytes.len(),

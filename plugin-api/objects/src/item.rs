@@ -6,7 +6,7 @@ use jaato_types::objects::{Object, REFERENCE_KEY};
 use serde_json::{Map, Value};
 
 /// Returns an object's reference.
-pub(crate) fn reference(object: &Object) -> Option<&str> {
+pub(crate) fn object_reference(object: &Object) -> Option<&str> {
     object.get(REFERENCE_KEY)?.as_str()
 }
 

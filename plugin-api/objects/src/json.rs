@@ -22,7 +22,7 @@ use serde::Deserialize as _;
 use serde_json::{Map, Value, json};
 
 use crate::hidden::HiddenValue;
-use crate::item::reference;
+use crate::item::object_reference;
 use crate::{EnvironmentItem, ObjectEnvironment};
 
 /// The version of the format.
@@ -155,7 +155,7 @@ impl ObjectEnvironment {
         }
         let at = self.shelf(tool);
         let mut known = HashSet::new();
-        let given = items.iter().flat_map(|item| &item.objects).filter_map(reference);
+        let given = items.iter().flat_map(|item| &item.objects).filter_map(object_reference);
         let number_of = |it: &str| it.strip_prefix(tool)?.strip_prefix('_')?.parse().ok();
         let is_too_great = |it: &str| number_of(it).is_some_and(|number: u64| number > COUNT_MAX);
         let numbers = given.filter_map(number_of).filter(|number| *number <= COUNT_MAX);
@@ -163,14 +163,14 @@ impl ObjectEnvironment {
         for EnvironmentItem { name, metadata, mut objects, .. } in items {
             for object in &mut objects {
                 let is_kept = |it: &str| !is_too_great(it) && known.insert(it.to_owned());
-                if !reference(object).is_some_and(is_kept) {
+                if !object_reference(object).is_some_and(is_kept) {
                     let taken = std::mem::take(object);
                     let (with, given) = self.tools[at].with_new_reference(taken);
                     known.insert(given);
                     *object = with;
                 }
             }
-            let item = self.place(at, name, metadata, revision);
+            let item = self.append_empty_item(at, name, metadata, revision);
             self.change(at, item, revision, |item| item.set(objects, revision));
         }
         self.check_room(0, 0)
@@ -298,7 +298,7 @@ mod tests {
         ] } });
         let read = ObjectEnvironment::restore(&same, &[]).unwrap();
         let objects = read.get_objects("a", None).unwrap();
-        let references: Vec<_> = objects.iter().filter_map(reference).collect();
+        let references: Vec<_> = objects.iter().filter_map(object_reference).collect();
         assert_eq!(references, ["a_7", "a_8", "a_9"]);
     }
 
@@ -337,7 +337,7 @@ mod tests {
             let mut saved = json!({ "environment": { "t": [{ "objects": objects }] } });
             let read = ObjectEnvironment::restore(&saved, &[]).unwrap();
             let kept = read.get_objects("t", None).unwrap();
-            let given: Vec<_> = kept.iter().filter_map(reference).collect();
+            let given: Vec<_> = kept.iter().filter_map(object_reference).collect();
             assert_eq!(given, ["t_3", "t_2"]);
             saved["last_references"] = json!({ "t": last });
             let mut read = ObjectEnvironment::restore(&saved, &[]).unwrap();

@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 
 use serde_json::{Map, Value, json};
 
-use crate::item::reference;
+use crate::item::object_reference;
 use crate::shelf::IndexedItem;
 use crate::{ItemFilter, ObjectEnvironment};
 
@@ -126,7 +126,7 @@ impl ObjectEnvironment {
         if self.named.is_empty() {
             return 0;
         }
-        let references = placed.item.objects.iter().filter_map(reference);
+        let references = placed.item.objects.iter().filter_map(object_reference);
         references.filter_map(|reference| self.named.get(reference)).sum()
     }
 }

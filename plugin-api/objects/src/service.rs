@@ -106,7 +106,7 @@ pub fn is_operation(operation: &str) -> bool {
 /// # Errors
 /// Errors of the environment; `permission_denied` for objects that the caller cannot access,
 /// `invalid_arguments` for a request that cannot be parsed, `unknown_operation`.
-pub fn answer(
+pub fn answer_operation(
     environment: &mut ObjectEnvironment,
     asker: &ObjectsCaller<'_>,
     operation: &str,
@@ -297,7 +297,8 @@ mod tests {
             tool: "query",
             reach: if is_trusted { ObjectsAccess::All } else { own },
         };
-        let answer = answer(environment, &asker, operation, &Frame::write(&request).unwrap())?;
+        let answer =
+            answer_operation(environment, &asker, operation, &Frame::write(&request).unwrap())?;
         Ok(Frame::read(&answer).unwrap())
     }
 

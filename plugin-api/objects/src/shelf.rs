@@ -5,7 +5,9 @@ use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
 use serde_json::{Map, Value};
 
-use crate::item::{content_hash, entry_hash, has_same_content, is_same_map, map_hash, reference};
+use crate::item::{
+    content_hash, entry_hash, has_same_content, is_same_map, map_hash, object_reference,
+};
 use crate::{EnvironmentItem, ItemFilter, Object, REFERENCE_KEY};
 
 /// The items of one tool.
@@ -60,7 +62,7 @@ impl ToolItems {
     }
 
     /// Appends an item without objects.
-    pub(crate) fn place(
+    pub(crate) fn append_empty_item(
         &mut self,
         name: Option<String>,
         metadata: Map<String, Value>,
@@ -109,11 +111,12 @@ impl ToolItems {
     /// Assigns references to objects that replace those of an item. References of the item's own
     /// objects are kept.
     pub(crate) fn with_kept_references(&mut self, at: usize, objects: Vec<Object>) -> Vec<Object> {
-        let known = self.items[at].item.objects.iter().filter_map(reference).map(str::to_owned);
+        let known =
+            self.items[at].item.objects.iter().filter_map(object_reference).map(str::to_owned);
         let mut known: HashSet<String> = known.collect();
         let mut placed = Vec::with_capacity(objects.len());
         for object in objects {
-            let is_known = reference(&object).is_some_and(|given| known.remove(given));
+            let is_known = object_reference(&object).is_some_and(|given| known.remove(given));
             placed.push(if is_known { object } else { self.with_new_reference(object).0 });
         }
         placed
@@ -187,7 +190,7 @@ impl DuplicateFinder {
             let known = &item.item.objects[at];
             // If two contents have the same hash, an object is stored again at worst.
             if has_same_content(known, object) {
-                return reference(known);
+                return object_reference(known);
             }
         }
         None

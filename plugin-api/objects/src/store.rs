@@ -8,7 +8,7 @@ use jaato_types::{Error, ErrorKind, Result};
 use serde_json::{Map, Value};
 
 use crate::hidden::{HiddenChanges, HiddenValue, HiddenValues};
-use crate::item::reference;
+use crate::item::object_reference;
 use crate::shelf::{DuplicateFinder, IndexedItem, ToolItems, map_bytes, objects_bytes};
 use crate::{EnvironmentItem, ItemFilter, Object};
 
@@ -81,7 +81,7 @@ impl ObjectEnvironment {
         let shelf = self.shelf(tool);
         let item = match self.tools[shelf].find(name.as_deref(), &metadata) {
             Some(item) => item,
-            None => self.place(shelf, name, metadata, revision),
+            None => self.append_empty_item(shelf, name, metadata, revision),
         };
         let mut references = Vec::with_capacity(objects.len());
         // Equal rows of one result are separate objects, so each one matches a different object of
@@ -154,7 +154,8 @@ impl ObjectEnvironment {
         for &at in &matching {
             let placed = self.tools[shelf].with_kept_references(at, objects.clone());
             if references.is_empty() {
-                references = placed.iter().filter_map(reference).map(str::to_owned).collect();
+                references =
+                    placed.iter().filter_map(object_reference).map(str::to_owned).collect();
             }
             self.change(shelf, at, revision, |item| item.set(placed, revision));
         }
@@ -258,7 +259,7 @@ impl ObjectEnvironment {
         change: u64,
     ) -> Result<Option<HiddenValue>> {
         let is_known = self.hidden_changes.has_known(key);
-        let takes = |value: Option<&HiddenValue>| value.map_or(0, HiddenValue::bytes);
+        let takes = |value: Option<&HiddenValue>| value.map_or(0, HiddenValue::size_bytes);
         // A removed key is remembered and counts toward the size.
         let old = if is_known { key.len() + takes(self.hidden.get(key)) } else { 0 };
         let new = key.len() + takes(value.as_ref());
@@ -294,14 +295,14 @@ impl ObjectEnvironment {
     }
 
     /// Appends an item without objects to a tool's shelf.
-    pub(crate) fn place(
+    pub(crate) fn append_empty_item(
         &mut self,
         shelf: usize,
         name: Option<String>,
         metadata: Map<String, Value>,
         revision: u64,
     ) -> usize {
-        let item = self.tools[shelf].place(name, metadata, revision);
+        let item = self.tools[shelf].append_empty_item(name, metadata, revision);
         self.bytes += self.tools[shelf].items()[item].bytes;
         self.by_change.insert(LastItemChange { at: revision, shelf, item });
         self.note_change(revision);

@@ -47,7 +47,7 @@ impl FileOperationVerb {
 }
 
 /// Returns the error of a file or folder: the environment's own error, or that of a system call.
-pub(crate) fn of_io(verb: FileOperationVerb, shown: &Path, error: &io::Error) -> Error {
+pub(crate) fn file_error(verb: FileOperationVerb, shown: &Path, error: &io::Error) -> Error {
     match error.get_ref().and_then(|error| error.downcast_ref::<Error>()) {
         Some(own) => own.clone(),
         None => operation_error(verb, shown, Errno::from_io_error(error).unwrap_or(Errno::IO)),
@@ -55,10 +55,10 @@ pub(crate) fn of_io(verb: FileOperationVerb, shown: &Path, error: &io::Error) ->
 }
 
 /// Returns the reason why a search could not read a file or folder.
-pub(crate) fn reason(error: &io::Error) -> String {
+pub(crate) fn search_failure_reason(error: &io::Error) -> String {
     match error.get_ref() {
         None => {
-            let told = of_io(FileOperationVerb::Search, Path::new(""), error).message;
+            let told = file_error(FileOperationVerb::Search, Path::new(""), error).message;
             told.rsplit(": ").next().unwrap_or_default().to_owned()
         }
         Some(own) => match own.downcast_ref::<Error>() {
@@ -119,7 +119,7 @@ fn is_folder(verb: FileOperationVerb, shown: &Path) -> Error {
 }
 
 /// Returns the error of a file that other processes keep replacing.
-pub(crate) fn keeps_changing(verb: FileOperationVerb, shown: &Path) -> Error {
+pub(crate) fn keeps_changing_error(verb: FileOperationVerb, shown: &Path) -> Error {
     let text = format!("cannot {} `{}`: it keeps being replaced", verb.word(), shown.display());
     Error::new(ErrorKind::Conflict, text).temporary()
 }

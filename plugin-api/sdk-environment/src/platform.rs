@@ -1,17 +1,17 @@
 //! System-specific code: opening a path beneath a folder in one call, reading only cached content,
 //! and the layout of file metadata.
 
-#[cfg(not(target_os = "linux"))]
-mod elsewhere;
 #[cfg(target_os = "linux")]
 mod linux;
-
 #[cfg(not(target_os = "linux"))]
-pub(crate) use elsewhere::{
-    PASS_THROUGH, copy_attributes, open_beneath, read_at_once, read_folder,
-};
+mod other_unix;
+
 #[cfg(target_os = "linux")]
 pub(crate) use linux::{PASS_THROUGH, copy_attributes, open_beneath, read_at_once, read_folder};
+#[cfg(not(target_os = "linux"))]
+pub(crate) use other_unix::{
+    PASS_THROUGH, copy_attributes, open_beneath, read_at_once, read_folder,
+};
 
 use jaato_types::files::FileKind;
 use rustix::fs::{FileType, Stat};

@@ -33,7 +33,7 @@ const ACCEPT_WHOLE: &str = "application/json, text/event-stream";
 /// The largest list of models, and the largest answer that is not streamed.
 pub const WHOLE_BYTES_MAX: usize = 8 * 1024 * 1024;
 
-/// The options that this module handles. A provider that uses [`serialize_body`] and [`post`] adds
+/// The options that this module handles. A provider that uses [`serialize_body`] and [`start_completion_request`] adds
 /// them to its list of options.
 pub const EXTRA_OPTIONS: [&str; 2] = ["extra_body", "extra_headers"];
 
@@ -63,7 +63,11 @@ impl ExpectedResponse {
 }
 
 /// Starts the request for a completion.
-pub fn post(host: &Reporter, url: &str, wanted: &ExpectedResponse) -> HttpRequestBuilder {
+pub fn start_completion_request(
+    host: &Reporter,
+    url: &str,
+    wanted: &ExpectedResponse,
+) -> HttpRequestBuilder {
     let accept = if wanted.streams { ACCEPT_STREAM } else { ACCEPT_WHOLE };
     post_accepting(host, url, wanted, accept)
 }
@@ -134,27 +138,27 @@ pub fn is_success(response: &HttpResponse) -> bool {
 ///
 /// # Errors
 /// The reader's error, or the error that broke the exchange before the model had finished.
-pub async fn receive<R: AnswerReader>(
+pub async fn receive_answer<R: AnswerReader>(
     host: &Reporter,
     url: &str,
     mut response: HttpResponse,
     mut reader: R,
 ) -> Result<Completion> {
-    let head = ResponseHead::of(&response);
+    let head = ResponseHead::from_response(&response);
     let mut characters = SurrogateRepair::default();
     let mut first = Vec::new();
     let form = loop {
-        if let Some(form) = ResponseFormat::of(&first) {
+        if let Some(form) = ResponseFormat::from_first_byte(&first) {
             break form;
         }
-        match response.next().await.map_err(failure::of_exchange)? {
+        match response.next().await.map_err(failure::exchange_error)? {
             Some(piece) => {
                 if first.len() > BLANKS_MAX {
                     first.clear();
                 }
                 first.extend(piece);
                 // Some servers send blanks before an answer to show that they are working on it.
-                if ResponseFormat::of(&first).is_none() {
+                if ResponseFormat::from_first_byte(&first).is_none() {
                     host.emit(&Delta::Alive);
                 }
             }
@@ -164,8 +168,15 @@ pub async fn receive<R: AnswerReader>(
     let content_type = head.get("content-type").map(str::to_owned);
     match form {
         ResponseFormat::Stream => {
-            let ended =
-                stream::follow(host, url, first, response, &mut reader, &mut characters).await?;
+            let ended = stream::read_answer_events(
+                host,
+                url,
+                first,
+                response,
+                &mut reader,
+                &mut characters,
+            )
+            .await?;
             match ended {
                 ProviderStreamEnd::AsStream => finish_answer(host, reader, &head, characters),
                 ProviderStreamEnd::AsSomethingElse => {
@@ -174,7 +185,7 @@ pub async fn receive<R: AnswerReader>(
             }
         }
         ResponseFormat::Json => {
-            let rest = response.bytes(WHOLE_BYTES_MAX).await.map_err(failure::of_exchange)?;
+            let rest = response.bytes(WHOLE_BYTES_MAX).await.map_err(failure::exchange_error)?;
             let body = [first, rest].concat();
             let body = strip_byte_order_mark(&body);
             // If the body is not text, it is not JSON either, and the reader reports that.
@@ -200,7 +211,7 @@ enum ResponseFormat {
 impl ResponseFormat {
     /// Returns the form by the first byte that is not blank, or `None` if that byte has not arrived
     /// yet.
-    fn of(bytes: &[u8]) -> Option<Self> {
+    fn from_first_byte(bytes: &[u8]) -> Option<Self> {
         if failure::is_compressed(bytes) {
             return Some(Self::Compressed);
         }
@@ -220,7 +231,7 @@ impl ResponseFormat {
 struct ResponseHead(Vec<(String, String)>);
 
 impl ResponseHead {
-    fn of(response: &HttpResponse) -> Self {
+    fn from_response(response: &HttpResponse) -> Self {
         Self(response.headers().to_vec())
     }
 
@@ -275,7 +286,7 @@ pub struct ErrorResponse {
 
 /// Reads the description in a refusal. Does not wait long for the body, because the status is
 /// enough.
-pub async fn refusal(host: &Reporter, url: &str, mut response: HttpResponse) -> ErrorResponse {
+pub async fn read_refusal(host: &Reporter, url: &str, mut response: HttpResponse) -> ErrorResponse {
     let mut limit = Some(Box::pin(host.sleep(REFUSAL_WAIT)));
     let mut body = Vec::new();
     while let Some(Ok(Some(piece))) = with_time_limit(limit.as_mut(), response.next()).await {
@@ -285,7 +296,7 @@ pub async fn refusal(host: &Reporter, url: &str, mut response: HttpResponse) -> 
         }
     }
     let status = response.status();
-    let error = failure::of_answer(url, status, |name| response.header(name), &body);
+    let error = failure::answer_error(url, status, |name| response.header(name), &body);
     ErrorResponse { status, body, had_key: response.has_credential(), error }
 }
 

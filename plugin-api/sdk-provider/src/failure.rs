@@ -78,13 +78,13 @@ pub fn is_compressed(body: &[u8]) -> bool {
 
 /// Converts an unsuccessful answer to an error. `url` is the URL of the request, and `header`
 /// returns a header's value.
-pub fn of_answer<'a>(
+pub fn answer_error<'a>(
     url: &str,
     status: u16,
     header: impl Fn(&str) -> Option<&'a str>,
     body: &[u8],
 ) -> Error {
-    let report = ServerErrorReport::of_body(body);
+    let report = ServerErrorReport::from_body(body);
     let said = match &report.said {
         Some(said) => format!(": {said}"),
         None => String::new(),
@@ -105,13 +105,13 @@ pub fn of_answer<'a>(
 }
 
 /// Converts an error that a server reports inside a successful answer.
-pub fn of_report(url: &str, report: &Value) -> Error {
-    error_from_words(url, &ServerErrorReport::of_json(report))
+pub fn reported_error(url: &str, report: &Value) -> Error {
+    error_from_words(url, &ServerErrorReport::from_json(report))
 }
 
 /// Converts an error event. Its data is JSON of any shape, or text.
-pub fn of_event(url: &str, data: &str) -> Error {
-    error_from_words(url, &ServerErrorReport::of_body(data.as_bytes()))
+pub fn event_error(url: &str, data: &str) -> Error {
+    error_from_words(url, &ServerErrorReport::from_body(data.as_bytes()))
 }
 
 fn error_from_words(url: &str, report: &ServerErrorReport) -> Error {
@@ -126,7 +126,7 @@ fn error_from_words(url: &str, report: &ServerErrorReport) -> Error {
 }
 
 /// Returns the error of an answer that ended before its end mark.
-pub fn of_cut(url: &str, has_begun: bool) -> Error {
+pub fn cut_answer_error(url: &str, has_begun: bool) -> Error {
     let url = shown_url(url);
     let text = if has_begun {
         format!("the answer from `{url}` ended early")
@@ -137,20 +137,20 @@ pub fn of_cut(url: &str, has_begun: bool) -> Error {
 }
 
 /// Returns the error of an unreadable event.
-pub fn of_unreadable(url: &str, data: &str, error: &serde_json::Error) -> Error {
+pub fn invalid_event_error(url: &str, data: &str, error: &serde_json::Error) -> Error {
     let (url, shown) = (shown_url(url), shown_word(data));
     let text = format!("`{url}` sent an event that is not valid JSON ({error}): `{shown}`");
     Error::new(ErrorKind::Provider, text).temporary()
 }
 
 /// Returns the error of an unreadable answer that is not streamed.
-pub fn of_no_json(url: &str, error: &serde_json::Error) -> Error {
+pub fn invalid_json_error(url: &str, error: &serde_json::Error) -> Error {
     let text = format!("the answer from `{}` is not valid JSON: {error}", shown_url(url));
     Error::new(ErrorKind::Provider, text).temporary()
 }
 
 /// Returns the error of an answer that exceeds a limit.
-pub fn of_too_much(what: &str) -> Error {
+pub fn answer_limit_error(what: &str) -> Error {
     Error::new(ErrorKind::LimitReached, format!("the model's answer has more than {what}"))
 }
 
@@ -161,7 +161,7 @@ pub fn shown_word(text: &str) -> String {
 
 /// Converts the error of a broken or unanswered exchange to a provider error. Errors of the user's
 /// configuration stay unchanged.
-pub fn of_exchange(error: Error) -> Error {
+pub fn exchange_error(error: Error) -> Error {
     match error.kind {
         ErrorKind::Unavailable | ErrorKind::Timeout | ErrorKind::Io | ErrorKind::LimitReached => {
             Error { kind: ErrorKind::Provider, ..error }
@@ -256,9 +256,9 @@ struct ServerErrorReport {
 }
 
 impl ServerErrorReport {
-    fn of_body(body: &[u8]) -> Self {
+    fn from_body(body: &[u8]) -> Self {
         if let Ok(json) = serde_json::from_slice::<Value>(body) {
-            return Self::of_json(&json);
+            return Self::from_json(&json);
         }
         let text = String::from_utf8_lossy(body);
         let text = text.trim();
@@ -270,7 +270,7 @@ impl ServerErrorReport {
 
     /// Reads `{"error": {"message"}}`, `{"error": "text"}`, `{"message"}`, `{"detail"}`, or a list
     /// of
-    fn of_json(json: &Value) -> Self {
+    fn from_json(json: &Value) -> Self {
         let outer = json.as_array().and_then(|list| list.first()).unwrap_or(json);
         let inner = outer.get("error").filter(|error| !error.is_null()).unwrap_or(outer);
         let texts = [

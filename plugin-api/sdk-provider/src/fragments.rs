@@ -12,7 +12,7 @@ use jaato_plugin_sdk::Result;
 use jaato_plugin_sdk::serde_json::{self, Value};
 use jaato_plugin_sdk::types::ToolCall;
 
-use crate::failure::of_too_much as too_much;
+use crate::failure::answer_limit_error as too_much;
 use crate::read_arguments;
 
 /// The maximum number of calls of one answer. Sessions run far fewer, and a server that sends more
@@ -42,7 +42,7 @@ impl CallFragment<'_> {
     /// Returns true if this is a complete call: a name, and arguments that start and end here.
     fn is_whole(&self) -> bool {
         let mut progress = JsonProgress::default();
-        progress.follow(self.arguments);
+        progress.track_piece(self.arguments);
         !self.name.is_empty() && self.arguments.trim_start().starts_with('{') && progress.is_whole
     }
 }
@@ -241,7 +241,7 @@ impl PartialCall {
             self.signature.push_str(fragment.signature);
         }
         self.arguments.push_str(fragment.arguments);
-        self.progress.follow(fragment.arguments);
+        self.progress.track_piece(fragment.arguments);
     }
 
     /// Returns true if a fragment without another call's id continues this call.
@@ -276,7 +276,7 @@ struct JsonProgress {
 }
 
 impl JsonProgress {
-    fn follow(&mut self, piece: &str) {
+    fn track_piece(&mut self, piece: &str) {
         for byte in piece.bytes() {
             match byte {
                 _ if self.is_escaped => self.is_escaped = false,

@@ -24,6 +24,7 @@
 
 mod answer;
 pub mod chat;
+mod cooperative;
 pub mod exchange;
 pub mod failure;
 mod fragments;
@@ -35,9 +36,9 @@ mod reader;
 pub mod shown;
 mod sse;
 mod stream;
-mod yielding;
 
 pub use answer::{EVENTS_MAX, PARTS_MAX, StreamingAnswer};
+pub use cooperative::yield_now;
 pub use fragments::{ARGUMENTS_BYTES_MAX, CALLS_MAX, CallFragment, CallFragments};
 pub use halves::{SurrogateRepair, read_arguments};
 pub use lines::StreamLineSplitter;
@@ -45,4 +46,3 @@ pub use protocol::ModelProtocol;
 pub use reader::AnswerReader;
 pub use sse::{EVENT_BYTES_MAX, ServerEvent, ServerEventReader};
 pub use stream::strip_byte_order_mark;
-pub use yielding::yield_now;

@@ -70,14 +70,14 @@ pub fn next_after_ms<'a>(header: impl Fn(&str) -> Option<&'a str>, usage: &Usage
             RateLimitUnit::Tokens => remaining > 0 && remaining >= next,
         };
         let reset = header(limit.reset).filter(|_| !has_room)?;
-        let wait = span(reset).or_else(|| duration_until(reset, now))?;
+        let wait = parse_duration(reset).or_else(|| duration_until(reset, now))?;
         u64::try_from(wait.as_millis()).ok()
     });
     waits.max().filter(|wait| *wait > 0)
 }
 
 /// Parses `1h2m3.5s`, `17ms`, or a number of seconds.
-fn span(text: &str) -> Option<Duration> {
+fn parse_duration(text: &str) -> Option<Duration> {
     let text = text.trim();
     if let Ok(seconds) = text.parse::<f64>() {
         return Duration::try_from_secs_f64(seconds).ok();
@@ -140,10 +140,10 @@ mod tests {
         for (text, ms) in
             [("6m0s", 360_000), ("17ms", 17), ("1h2m3.5s", 3_723_500), ("1.5", 1_500), ("0s", 0)]
         {
-            assert_eq!(span(text).map(|it| it.as_millis()), Some(ms), "{text}");
+            assert_eq!(parse_duration(text).map(|it| it.as_millis()), Some(ms), "{text}");
         }
         for text in ["", "soon", "5x", "m", "-1", "1s2", "é"] {
-            assert_eq!(span(text), None, "{text}");
+            assert_eq!(parse_duration(text), None, "{text}");
         }
     }
 

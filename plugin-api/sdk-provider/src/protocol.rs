@@ -23,7 +23,7 @@ pub enum ModelProtocol {
 
 impl ModelProtocol {
     /// Returns the protocol of an event, or `None` if several protocols may send it.
-    pub fn of(event: &Value) -> Option<Self> {
+    pub fn from_event(event: &Value) -> Option<Self> {
         let kind = event["type"].as_str().unwrap_or_default();
         let is_of_ollama = event["done"].is_boolean() && event["message"].is_object();
         Some(match () {
@@ -51,7 +51,9 @@ impl ModelProtocol {
 /// Returns an error if the first event of a stream belongs to another protocol than the reader's.
 pub(crate) fn check<R: AnswerReader>(url: &str, data: &str) -> Result<()> {
     let event: Option<Value> = serde_json::from_str(data).ok();
-    let (Some(own), Some(other)) = (R::PROTOCOL, event.as_ref().and_then(ModelProtocol::of)) else {
+    let (Some(own), Some(other)) =
+        (R::PROTOCOL, event.as_ref().and_then(ModelProtocol::from_event))
+    else {
         return Ok(());
     };
     if own == other {

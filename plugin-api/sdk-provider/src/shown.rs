@@ -12,7 +12,7 @@ pub const IMAGES: [&str; 4] = ["image/png", "image/jpeg", "image/gif", "image/we
 pub const PDF: &str = "application/pdf";
 
 /// Limits every image and file to this number of bytes.
-pub fn limits(bytes_max: usize) -> Vec<MediaLimit> {
+pub fn media_limits(bytes_max: usize) -> Vec<MediaLimit> {
     let limit = |mime_type: &str| MediaLimit {
         mime_type: mime_type.to_owned(),
         bytes_max: bytes_max as u64,
@@ -37,7 +37,7 @@ pub fn data_of(request: &CompletionRequest) -> impl Iterator<Item = &DataPart> {
 }
 
 /// Returns a description of data that the model cannot see.
-pub fn in_words(data: &DataPart) -> String {
+pub fn describe_data(data: &DataPart) -> String {
     match &data.content {
         DataContent::Json { json, .. } => json.to_string(),
         DataContent::Blob { .. } | DataContent::Unknown(_) => {

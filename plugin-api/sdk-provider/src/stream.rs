@@ -35,7 +35,7 @@ pub(crate) enum ProviderStreamEnd {
 }
 
 /// Reads events until the answer has ended, and emits their deltas.
-pub(crate) async fn follow<R: AnswerReader>(
+pub(crate) async fn read_answer_events<R: AnswerReader>(
     host: &Reporter,
     url: &str,
     first: Vec<u8>,
@@ -52,7 +52,7 @@ pub(crate) async fn follow<R: AnswerReader>(
         bytes_seen += piece.len();
         let has_said = read_events(host, url, &mut events, (reader, characters), &piece).await?;
         if reader.is_done() {
-            drain(host, &mut response).await;
+            drain_response(host, &mut response).await;
             break None;
         }
         // After this many bytes without an event, none will follow.
@@ -77,7 +77,7 @@ pub(crate) async fn follow<R: AnswerReader>(
     }
     match broken {
         // The model has finished, so a broken connection afterwards loses nothing.
-        Some(error) if !reader.is_complete() => Err(failure::of_exchange(error)),
+        Some(error) if !reader.is_complete() => Err(failure::exchange_error(error)),
         Some(_) | None if reader.has_begun() || has_fields => Ok(ProviderStreamEnd::AsStream),
         Some(_) | None => Ok(ProviderStreamEnd::AsSomethingElse),
     }
@@ -93,7 +93,7 @@ async fn read_events<R: AnswerReader>(
     piece: &[u8],
 ) -> Result<bool> {
     let mut has_said = false;
-    for event in events.push(piece).map_err(failure::of_exchange)? {
+    for event in events.push(piece).map_err(failure::exchange_error)? {
         let event = repair_event(event, characters);
         if !reader.has_begun() {
             protocol::check::<R>(url, &event.data)?;
@@ -124,7 +124,7 @@ pub(crate) fn emit(host: &Reporter, deltas: Vec<Delta>, characters: &mut Surroga
 }
 
 /// Reads the rest after the end mark, if it arrives soon.
-async fn drain(host: &Reporter, response: &mut HttpResponse) {
+async fn drain_response(host: &Reporter, response: &mut HttpResponse) {
     let mut end = Some(Box::pin(host.sleep(DRAIN)));
     // An error here only prevents the reuse of the connection.
     while let Some(Ok(Some(_))) = with_time_limit(end.as_mut(), response.next()).await {}

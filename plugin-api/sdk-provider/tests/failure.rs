@@ -5,15 +5,15 @@ use jaato_plugin_sdk::serde_json::{self, Value, json};
 use jaato_plugin_sdk::types::Retry;
 use jaato_plugin_sdk::{Error, ErrorKind};
 use jaato_plugin_sdk_provider::failure::{
-    is_compressed, is_context_overflow, of_answer, of_cut, of_event, of_exchange, of_report,
-    of_unreadable, retry_after_ms, shown_url,
+    answer_error, cut_answer_error, event_error, exchange_error, invalid_event_error,
+    is_compressed, is_context_overflow, reported_error, retry_after_ms, shown_url,
 };
 
 const URL: &str = "http://me:hunter2@h:1/v1/chat/completions?key=hunter2";
 const SHOWN: &str = "http://…@h:1/v1/chat/completions?…";
 
 fn error_for_answer(status: u16, body: &str) -> Error {
-    of_answer(URL, status, |_| None, body.as_bytes())
+    answer_error(URL, status, |_| None, body.as_bytes())
 }
 
 /// Checks the kind, the retry class, and the text after the URL.
@@ -143,7 +143,7 @@ fn other_messages_about_tokens_and_limits_are_not_an_overflow() {
 
 #[test]
 fn error_in_an_answer_is_classified_by_its_own_code() {
-    let report = |body| of_report(URL, &body);
+    let report = |body| reported_error(URL, &body);
     let passes = report(json!({ "error": { "code": 502, "message": "upstream" } }));
     assert_eq!((passes.kind, passes.retry), (ErrorKind::Provider, Retry::Temporary));
     assert_eq!(passes.message, format!("`{SHOWN}` reports an error: upstream"));
@@ -157,17 +157,17 @@ fn error_in_an_answer_is_classified_by_its_own_code() {
 
 #[test]
 fn error_event_may_hold_plain_text() {
-    let error = of_event(URL, "out of\nmemory.");
+    let error = event_error(URL, "out of\nmemory.");
     assert_eq!((error.kind, error.retry), (ErrorKind::Provider, Retry::Temporary));
     assert_eq!(error.message, format!("`{SHOWN}` reports an error: out of memory"));
-    let error = of_event(URL, r#"{"error":{"message":"bad","code":400}}"#);
+    let error = event_error(URL, r#"{"error":{"message":"bad","code":400}}"#);
     assert_eq!(error.retry, Retry::Permanent);
-    assert!(of_event(URL, "").message.ends_with("reports an error: it does not say why"));
+    assert!(event_error(URL, "").message.ends_with("reports an error: it does not say why"));
 }
 
 #[test]
 fn compressed_error_body_is_not_shown() {
-    let error = of_answer(URL, 500, |_| None, b"\x1f\x8b\x08\x00too many tokens");
+    let error = answer_error(URL, 500, |_| None, b"\x1f\x8b\x08\x00too many tokens");
     assert_eq!(error.message, format!("`{SHOWN}` answered 500 (internal server error)"));
     assert!(is_compressed(b"\x1f\x8b") && !is_compressed(b"\x1f"));
 }
@@ -190,8 +190,8 @@ fn retry_delay_is_read_from_every_header_format() {
     }
     assert_eq!(wait(&[("retry-after", "1e30")]), Some(86_400_000));
     let of = |name: &str| (name == "retry-after").then_some("7");
-    assert_eq!(of_answer(URL, 429, of, b"").retry_after_ms, Some(7_000));
-    assert_eq!(of_answer(URL, 401, of, b"").retry_after_ms, None);
+    assert_eq!(answer_error(URL, 429, of, b"").retry_after_ms, Some(7_000));
+    assert_eq!(answer_error(URL, 401, of, b"").retry_after_ms, None);
 }
 
 #[test]
@@ -202,7 +202,7 @@ fn x_should_retry_header_decides_the_retry_class() {
             "retry-after" => Some("2"),
             _ => None,
         };
-        let error = of_answer("http://h", status, header, b"");
+        let error = answer_error("http://h", status, header, b"");
         (error.retry, error.retry_after_ms)
     };
     assert_eq!(of(500, "false"), (Retry::Permanent, None));
@@ -214,12 +214,13 @@ fn x_should_retry_header_decides_the_retry_class() {
 
 #[test]
 fn truncated_and_unreadable_answers_are_temporary_errors() {
-    let [begun, nothing] = [true, false].map(|has_begun| of_cut("http://u:p@h/v1", has_begun));
+    let [begun, nothing] =
+        [true, false].map(|has_begun| cut_answer_error("http://u:p@h/v1", has_begun));
     assert_eq!(begun.message, "the answer of `http://…@h/v1` ended in the middle");
     assert_eq!(nothing.message, "`http://…@h/v1` sent an empty answer");
     let data = "x".repeat(200);
     let error = serde_json::from_str::<Value>(&data).unwrap_err();
-    let unreadable = of_unreadable("http://h", &data, &error);
+    let unreadable = invalid_event_error("http://h", &data, &error);
     assert!(unreadable.message.ends_with(&format!("`{}`", "x".repeat(120))), "{unreadable}");
     for error in [begun, nothing, unreadable] {
         assert_eq!((error.kind, error.retry), (ErrorKind::Provider, Retry::Temporary));
@@ -230,13 +231,13 @@ fn truncated_and_unreadable_answers_are_temporary_errors() {
 fn network_errors_become_provider_errors_and_configuration_errors_stay() {
     for kind in [ErrorKind::Unavailable, ErrorKind::Timeout, ErrorKind::Io, ErrorKind::LimitReached]
     {
-        let error = of_exchange(Error::new(kind, "x").with_hint("h").temporary());
+        let error = exchange_error(Error::new(kind, "x").with_hint("h").temporary());
         assert_eq!(error, Error::new(ErrorKind::Provider, "x").with_hint("h").temporary());
     }
     for kind in [ErrorKind::Configuration, ErrorKind::Cancelled, ErrorKind::HostBug] {
-        assert_eq!(of_exchange(Error::new(kind, "x")).kind, kind);
+        assert_eq!(exchange_error(Error::new(kind, "x")).kind, kind);
     }
-    assert_eq!(of_exchange(Error::new(ErrorKind::NotFound, "x")).kind, ErrorKind::Configuration);
+    assert_eq!(exchange_error(Error::new(ErrorKind::NotFound, "x")).kind, ErrorKind::Configuration);
 }
 
 #[test]

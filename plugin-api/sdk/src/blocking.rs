@@ -24,7 +24,7 @@ where
     T: Send + 'static,
 {
     fn run(&mut self) {
-        let Some(work) = self.work.take() else { return };
+        let Some(work) = self.work.take_value() else { return };
         let result = run_fenced(|| work(&self.host));
         *self.slot.lock() = Some(result);
     }

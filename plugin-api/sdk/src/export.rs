@@ -148,7 +148,7 @@ macro_rules! __plugin {
             #[used]
             #[cfg_attr(target_vendor = "apple", unsafe(link_section = "__DATA,__jaato"))]
             #[cfg_attr(not(target_vendor = "apple"), unsafe(link_section = ".jaato_manifest"))]
-            static MANIFEST: [u8; private::length(&FACTS)] = private::bytes(&FACTS);
+            static MANIFEST: [u8; private::length(&FACTS)] = private::manifest_bytes(&FACTS);
 
             /// The plugin's module for conformance suites, without a dylib.
             pub const MODULE: private::Module =

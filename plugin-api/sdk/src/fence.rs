@@ -128,7 +128,7 @@ impl<T> FencedDrop<T> {
     }
 
     /// Takes the value out, once. The caller must drop it inside the fence.
-    pub(crate) fn take(&mut self) -> Option<T> {
+    pub(crate) fn take_value(&mut self) -> Option<T> {
         self.0.take()
     }
 

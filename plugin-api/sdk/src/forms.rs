@@ -7,7 +7,7 @@ use crate::context::Reporter;
 
 impl Reporter {
     /// Shows the user a form and waits for the answer without a time limit. The call's deadline
-    /// pauses during the wait. If no user can answer, this returns at once and reports it.
+    /// pauses during the wait. If no user can answer, this returns immediately and reports it.
     ///
     /// ```
     /// # use jaato_plugin_sdk::prelude::*;

@@ -205,7 +205,7 @@ pub mod __private {
     pub use crate::gc::GcEntry;
     pub use crate::hook::HookEntry;
     pub use crate::instance::{bad_answer, bad_frame, value_frame};
-    pub use crate::manifest::{Facts, bytes, length};
+    pub use crate::manifest::{Facts, length, manifest_bytes};
     pub use crate::provider::ProviderEntry;
     pub use crate::schema::{object, parse_arguments, schema_of};
     pub use crate::tool::ToolEntry;

@@ -24,7 +24,7 @@ pub const fn length(facts: &Facts) -> usize {
 }
 
 /// Returns the manifest. `N` is its [`length`].
-pub const fn bytes<const N: usize>(facts: &Facts) -> [u8; N] {
+pub const fn manifest_bytes<const N: usize>(facts: &Facts) -> [u8; N] {
     let mut bytes = [0; N];
     let mut writer = ManifestWriter { bytes: &mut bytes, length: 0 };
     writer.manifest(facts);
@@ -98,7 +98,7 @@ mod tests {
 
     #[test]
     fn host_reads_the_manifest_that_the_macro_wrote() {
-        const BYTES: [u8; length(&FACTS)] = bytes(&FACTS);
+        const BYTES: [u8; length(&FACTS)] = manifest_bytes(&FACTS);
         let manifest = Manifest::parse(&BYTES).unwrap();
         let expected = Manifest {
             v: 1,

@@ -43,7 +43,7 @@ const THREADS: usize = 2;
 pub async fn run<T: Send + 'static>(
     work: impl Future<Output = Result<T>> + Send + 'static,
 ) -> Result<T> {
-    TokioTask(runtime()?.spawn(Fenced::new(work))).await
+    TokioTask(plugin_runtime()?.spawn(Fenced::new(work))).await
 }
 
 /// A future on the runtime. Dropping it cancels it.
@@ -67,7 +67,7 @@ impl<T> Drop for TokioTask<T> {
 }
 
 /// Returns the plugin's runtime. It lasts as long as the process, as the plugin does.
-fn runtime() -> Result<&'static Runtime> {
+fn plugin_runtime() -> Result<&'static Runtime> {
     static RUNTIME: OnceLock<std::result::Result<Runtime, String>> = OnceLock::new();
     let started = RUNTIME.get_or_init(|| {
         let mut builder = Builder::new_multi_thread();

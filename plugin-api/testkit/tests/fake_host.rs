@@ -216,7 +216,7 @@ fn all_deltas_emitted_before_the_answer_are_kept() {
 fn stream_is_read_in_the_chunks_that_the_test_sets() {
     let host = host().with_service("moon", |request| {
         assert_eq!(request.json, json!({ "side": "far" }));
-        Ok(FakeServiceReply::Stream(FakeStream::of([
+        Ok(FakeServiceReply::Stream(FakeStream::from_pieces([
             "a".to_owned(),
             "bc".to_owned(),
             "x".repeat(70_000),

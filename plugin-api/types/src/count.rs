@@ -85,7 +85,7 @@ impl TokenCountInput {
     /// much as its reference in the JSON.
     pub fn estimate(&self) -> u64 {
         let text = self.text.as_ref().map_or(0, String::len);
-        let request = self.request.as_ref().map_or(0, ModelInput::bytes);
+        let request = self.request.as_ref().map_or(0, ModelInput::size_bytes);
         u64::try_from(text.saturating_add(request).div_ceil(4)).unwrap_or(u64::MAX)
     }
 
@@ -108,7 +108,7 @@ impl TokenCountInput {
 }
 
 impl ModelInput {
-    fn bytes(&self) -> usize {
+    fn size_bytes(&self) -> usize {
         let json = |value: serde_json::Result<String>| value.map_or(0, |json| json.len());
         let tools = self.tools.iter().map(|tool| json(serde_json::to_string(tool)));
         let messages = self.messages.iter().map(|it| json(serde_json::to_string(&it.parts)));

@@ -62,7 +62,7 @@ pub fn fit_arguments(spec: &ToolSpec, arguments: Value) -> Value {
         rename_arguments(root, given);
     }
     if arguments.is_object() {
-        ArgumentFitter { root }.fit(root, &mut arguments, 0);
+        ArgumentFitter { root }.fit_value(root, &mut arguments, 0);
     }
     arguments
 }
@@ -118,7 +118,7 @@ struct ArgumentFitter<'a> {
 }
 
 impl<'a> ArgumentFitter<'a> {
-    fn fit(&self, schema: &'a Value, value: &mut Value, depth: usize) {
+    fn fit_value(&self, schema: &'a Value, value: &mut Value, depth: usize) {
         let Some(schema) = self.single_schema(schema, depth).filter(|_| depth < DEPTH_MAX) else {
             return;
         };
@@ -152,7 +152,7 @@ impl<'a> ArgumentFitter<'a> {
             if value.is_null() && !is_required(name) && (refuses_null || is_closed) {
                 left_out.push(name.clone());
             } else if let Some(schema) = own.or(others) {
-                self.fit(schema, value, depth);
+                self.fit_value(schema, value, depth);
             }
         }
         for name in left_out {
@@ -166,7 +166,7 @@ impl<'a> ArgumentFitter<'a> {
         for (index, item) in items.iter_mut().enumerate() {
             let own = prefix.and_then(|schemas| schemas.get(index));
             if let Some(schema) = own.or_else(|| all.filter(|schema| schema.is_object())) {
-                self.fit(schema, item, depth);
+                self.fit_value(schema, item, depth);
             }
         }
     }

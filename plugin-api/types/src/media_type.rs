@@ -22,8 +22,9 @@ pub fn is_media_type(text: &str) -> bool {
         let is_plain = |it: u8| it.is_ascii_alphanumeric() || b"!#$&-^_.+".contains(&it);
         !word.is_empty() && word.bytes().all(is_plain)
     };
-    let is_type =
-        essence(text).split_once('/').is_some_and(|(of, sub)| is_word(of) && is_word(sub));
+    let is_type = without_parameters(text)
+        .split_once('/')
+        .is_some_and(|(of, sub)| is_word(of) && is_word(sub));
     let is_printable = text.bytes().all(|it| (b' '..=b'~').contains(&it));
     is_type && is_printable && text.len() <= MEDIA_TYPE_BYTES_MAX
 }
@@ -51,7 +52,7 @@ pub fn media_type_of(head: &[u8]) -> Option<&'static str> {
 /// # Errors
 /// The media type that the bytes have.
 pub fn check_media_type(said: &str, head: &[u8]) -> Result<(), &'static str> {
-    let said = essence(said).to_ascii_lowercase();
+    let said = without_parameters(said).to_ascii_lowercase();
     match media_type_of(head) {
         Some(shown) if shown == said || said == ANYTHING => Ok(()),
         Some(shown) => Err(shown),
@@ -61,7 +62,7 @@ pub fn check_media_type(said: &str, head: &[u8]) -> Result<(), &'static str> {
 }
 
 /// Returns the type without its parameters.
-fn essence(text: &str) -> &str {
+fn without_parameters(text: &str) -> &str {
     text.split(';').next().unwrap_or_default().trim_end()
 }
 

@@ -135,7 +135,7 @@ pub struct ObjectsFilter {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub metadata_key: Option<String>,
     /// The key's value, which may be null.
-    #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "present")]
+    #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "deserialize_present")]
     pub metadata_value: Option<Value>,
 }
 
@@ -258,7 +258,7 @@ pub struct HiddenValueAnswer {
 #[serde(default)]
 pub struct HiddenValueEncoding {
     /// JSON, which may be null.
-    #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "present")]
+    #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "deserialize_present")]
     pub json: Option<Value>,
     /// Whether the value is the bytes after this JSON.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
@@ -266,7 +266,9 @@ pub struct HiddenValueEncoding {
 }
 
 /// Distinguishes null from an absent value.
-fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Value>, D::Error> {
+fn deserialize_present<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<Value>, D::Error> {
     Value::deserialize(deserializer).map(Some)
 }
 

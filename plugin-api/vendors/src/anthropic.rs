@@ -74,25 +74,25 @@ pub struct AnthropicTurn {
 
 impl AnthropicTurn {
     /// Creates an answer with these pieces, and the stop reason that follows from them.
-    pub fn says(said: impl IntoIterator<Item = AnthropicAnswerPiece>) -> Self {
+    pub fn with_pieces(said: impl IntoIterator<Item = AnthropicAnswerPiece>) -> Self {
         let said = said.into_iter().collect();
         Self { said, stop: None, explanation: None, events_max: None, error: None }
     }
 
     /// Creates an answer with one text.
     pub fn text(text: &str) -> Self {
-        Self::says([AnthropicAnswerPiece::Text(text.to_owned())])
+        Self::with_pieces([AnthropicAnswerPiece::Text(text.to_owned())])
     }
 
     /// Sets another stop reason.
     #[must_use]
-    pub fn stopping(self, word: &str) -> Self {
+    pub fn with_stop_reason(self, word: &str) -> Self {
         Self { stop: Some(word.to_owned()), ..self }
     }
 
     /// Sets the explanation of a refusal.
     #[must_use]
-    pub fn explained(self, text: &str) -> Self {
+    pub fn with_explanation(self, text: &str) -> Self {
         Self { explanation: Some(text.to_owned()), ..self }
     }
 
@@ -104,7 +104,7 @@ impl AnthropicTurn {
 
     /// Reports an error of this type at the point where the stream ends.
     #[must_use]
-    pub fn failing(self, kind: &str, message: &str) -> Self {
+    pub fn with_stream_error(self, kind: &str, message: &str) -> Self {
         Self { error: Some((kind.to_owned(), message.to_owned())), ..self }
     }
 }
@@ -161,7 +161,7 @@ impl FakeAnthropic {
     }
 
     /// Returns the bodies of the accepted requests, in order.
-    pub fn accepted(&self) -> Vec<Value> {
+    pub fn accepted_requests(&self) -> Vec<Value> {
         self.asked.lock().clone()
     }
 
@@ -271,7 +271,7 @@ impl FakeAnthropic {
         model: &FakeAnthropicModel,
         messages: &[messages::JoinedMessage],
     ) -> Vec<Value> {
-        let thinks = settings::thinks(body, model);
+        let thinks = settings::may_think(body, model);
         let shows = settings::shows_thoughts(body, model);
         let mut blocks = Vec::new();
         for said in &turn.said {

@@ -49,15 +49,18 @@ impl FakeGitHub {
 
     /// Sets the treatment of the next requests.
     #[must_use]
-    pub fn behind(self, ways: impl IntoIterator<Item = GitHubRequestHandling>) -> Self {
+    pub fn with_request_handling(
+        self,
+        ways: impl IntoIterator<Item = GitHubRequestHandling>,
+    ) -> Self {
         let mut ways: Vec<GitHubRequestHandling> = ways.into_iter().collect();
         ways.reverse();
         Self { ways: Mutex::new(ways), ..self }
     }
 
     /// Returns the bodies of the accepted requests, in order.
-    pub fn accepted(&self) -> Vec<Value> {
-        self.models.accepted()
+    pub fn accepted_requests(&self) -> Vec<Value> {
+        self.models.accepted_requests()
     }
 
     /// Returns the paths of the requests.

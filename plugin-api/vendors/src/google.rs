@@ -115,9 +115,9 @@ impl FakeGoogle {
     }
 
     /// Returns the bodies of the accepted requests, in order.
-    pub fn accepted(&self) -> Vec<Value> {
+    pub fn accepted_requests(&self) -> Vec<Value> {
         let bodies = self.accepted.lock();
-        let read = |body: &Vec<u8>| serde_json::from_slice(body).ok().map(names::named);
+        let read = |body: &Vec<u8>| serde_json::from_slice(body).ok().map(names::rename_fields);
         bodies.iter().filter_map(read).collect()
     }
 
@@ -128,7 +128,7 @@ impl FakeGoogle {
             let counted = self.count_tokens(asked, &format!("{model}:generateContent"));
             return counted.unwrap_or_else(|refused| answer_format::refusal(&refused));
         }
-        let answered = match (asked.method.as_str(), GoogleRequestTarget::of(path)) {
+        let answered = match (asked.method.as_str(), GoogleRequestTarget::parse_path(path)) {
             ("POST", Some(place)) => self.generate(asked, &place),
             ("GET", None) if ["/v1beta/models", "/v1/models"].contains(&path) => {
                 request_target::check_key(asked).map(|()| answer_format::json(&models::list()))
@@ -181,7 +181,7 @@ impl FakeGoogle {
         let model = place.model()?;
         let body: Value = serde_json::from_slice(&asked.body)
             .map_err(|error| invalid_request(format!("Invalid JSON payload received. {error}")))?;
-        let body = names::named(body);
+        let body = names::rename_fields(body);
         let body =
             body.as_object().ok_or_else(|| invalid_request("Invalid JSON payload received."))?;
         settings::check_body(body, place)?;
@@ -197,7 +197,7 @@ impl FakeGoogle {
         let parts = self.parts(&turn, body, model, place);
         Ok(match place.streams {
             true => answer_format::stream(&turn, &parts, counted, model),
-            false => answer_format::whole_answer(&turn, &parts, counted, model),
+            false => answer_format::complete_answer(&turn, &parts, counted, model),
         })
     }
 
@@ -210,7 +210,7 @@ impl FakeGoogle {
     ) -> GoogleCheckResult<VendorAnswer> {
         let not_found =
             || GoogleRequestFault::new(404, "NOT_FOUND", "Requested entity was not found.");
-        let place = GoogleRequestTarget::of(generate).ok_or_else(not_found)?;
+        let place = GoogleRequestTarget::parse_path(generate).ok_or_else(not_found)?;
         place.check_credential(asked)?;
         let body: Value = serde_json::from_slice(&asked.body)
             .map_err(|error| invalid_request(format!("Invalid JSON payload received. {error}")))?;
@@ -226,7 +226,7 @@ impl FakeGoogle {
             check_fields("", body, &fields)?;
             body.clone()
         };
-        let inner = names::named(Value::Object(inner));
+        let inner = names::rename_fields(Value::Object(inner));
         let inner = object("", &inner)?;
         let model = place.model()?;
         settings::check_body(inner, &place)?;
@@ -267,7 +267,7 @@ impl FakeGoogle {
                 GoogleAnswerPiece::Text(text) => json!({ "text": text }),
                 GoogleAnswerPiece::Call(name, arguments) => {
                     let mut call = json!({ "name": name, "args": arguments });
-                    if place.gives_ids() && model.gives_ids() {
+                    if place.has_call_ids() && model.has_call_ids() {
                         let mut calls = self.calls.lock();
                         *calls += 1;
                         call["id"] = json!(format!("fc-{calls:04}"));
@@ -277,7 +277,7 @@ impl FakeGoogle {
                 GoogleAnswerPiece::Part(part) => part.clone(),
             });
         }
-        if model.signs(body) {
+        if model.signs_thoughts(body) {
             self.signatures.sign(&mut parts, model, place.streams);
         }
         parts

@@ -13,7 +13,7 @@ pub mod openai;
 mod talk;
 
 pub use exchange::{VendorAnswer, VendorRequest};
-pub use talk::{FakeVendor, ModelConversation, joined_deltas, look, results, strange_history};
+pub use talk::{FakeVendor, ModelConversation, joined_deltas, results, strange_history, tool_spec};
 
 /// Lists the names of all properties that a schema describes, at any depth.
 fn property_names(schema: &serde_json::Value) -> Box<dyn Iterator<Item = &str> + '_> {

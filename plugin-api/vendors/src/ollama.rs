@@ -89,7 +89,7 @@ impl FakeOllama {
     }
 
     /// Returns the bodies of the accepted chats, in order.
-    pub fn accepted(&self) -> Vec<Value> {
+    pub fn accepted_requests(&self) -> Vec<Value> {
         self.accepted.lock().clone()
     }
 
@@ -105,7 +105,9 @@ impl FakeOllama {
             ("POST", "/api/chat") => self.chat(asked),
             ("POST", "/api/show") => self.show(asked),
             ("POST", "/api/pull") => self.pull(asked),
-            ("GET", "/api/tags") => Ok(answer_format::json(&models::tags(&self.pulled.lock()))),
+            ("GET", "/api/tags") => {
+                Ok(answer_format::json(&models::list_installed(&self.pulled.lock())))
+            }
             ("GET", "/api/ps") => Ok(answer_format::json(&models::ps(&self.loaded.lock()))),
             ("GET", "/api/version") => Ok(answer_format::json(&json!({ "version": "0.33.0" }))),
             _ => Ok(answer_format::page_not_found()),
@@ -150,7 +152,7 @@ impl FakeOllama {
         let Some(turn) = self.script.lock().pop_front() else {
             return Err(invalid_request("the script has no more answers"));
         };
-        let thinks = chat::thinks(&body, &model);
+        let thinks = chat::may_think(&body, &model);
         let said = turn
             .said
             .iter()
@@ -161,7 +163,7 @@ impl FakeOllama {
             prompt: read,
         };
         Ok(match body.get("stream") == Some(&json!(false)) {
-            true => answer_format::whole_answer(&turn, &message),
+            true => answer_format::complete_answer(&turn, &message),
             false => answer_format::stream(&turn, &message),
         })
     }

@@ -68,18 +68,18 @@ pub enum StreamErrorPlacement {
 
 impl OpenAiTurn {
     /// Creates an answer with these pieces, and the stop reason that follows from them.
-    pub fn says(said: impl IntoIterator<Item = OpenAiAnswerPiece>) -> Self {
+    pub fn with_pieces(said: impl IntoIterator<Item = OpenAiAnswerPiece>) -> Self {
         Self { said: said.into_iter().collect(), ..Self::default() }
     }
 
     /// Creates an answer with one text.
     pub fn text(text: &str) -> Self {
-        Self::says([OpenAiAnswerPiece::Text(text.to_owned())])
+        Self::with_pieces([OpenAiAnswerPiece::Text(text.to_owned())])
     }
 
     /// Marks the answer as incomplete for this reason: `max_output_tokens`, `content_filter`.
     #[must_use]
-    pub fn stopping(self, word: &str) -> Self {
+    pub fn with_stop_reason(self, word: &str) -> Self {
         Self { stop: Some(word.to_owned()), ..self }
     }
 
@@ -91,7 +91,12 @@ impl OpenAiTurn {
 
     /// Reports an error at the point where the stream ends.
     #[must_use]
-    pub fn failing(self, code: &str, message: &str, nesting: StreamErrorPlacement) -> Self {
+    pub fn with_stream_error(
+        self,
+        code: &str,
+        message: &str,
+        nesting: StreamErrorPlacement,
+    ) -> Self {
         Self { error: Some((code.to_owned(), message.to_owned(), nesting)), ..self }
     }
 
@@ -182,7 +187,7 @@ impl FakeOpenAi {
     }
 
     /// Returns the bodies of the accepted requests, in order.
-    pub fn accepted(&self) -> Vec<Value> {
+    pub fn accepted_requests(&self) -> Vec<Value> {
         self.asked.lock().iter().map(|(_, body)| body.clone()).collect()
     }
 
@@ -238,7 +243,7 @@ impl FakeOpenAi {
         let response = answer_format::response(&turn, &body, output, cached);
         Ok(match body.get("stream") == Some(&json!(true)) {
             true => answer_format::stream(&turn, &response),
-            false => answer_format::whole_answer(&turn, &response),
+            false => answer_format::complete_answer(&turn, &response),
         })
     }
 
@@ -247,7 +252,7 @@ impl FakeOpenAi {
         chat::check(&body, model)?;
         let cached = self.count(&body, &["tools", "messages"], model)?;
         let turn = self.next_turn()?;
-        Ok(chat::written(&turn, &body, cached, || self.next()))
+        Ok(chat::format_answer(&turn, &body, cached, || self.next()))
     }
 
     /// Parses a request into its body and its model.

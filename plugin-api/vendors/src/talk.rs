@@ -72,7 +72,7 @@ impl<V: FakeVendor + 'static> ModelConversation<V> {
             .with_http(move |request| answering.answer_plugin(request))
             .with_service(BLOB_GET, |_| {
                 let head = json!({ "mime_type": "image/png", "bytes": 3 });
-                Ok(FakeServiceReply::StreamWith(head, FakeStream::of([vec![1, 2, 3]])))
+                Ok(FakeServiceReply::StreamWith(head, FakeStream::from_pieces([vec![1, 2, 3]])))
             });
         let mut request = CompletionRequest::new(model, Vec::new());
         request.system = "Be brief.".to_owned();
@@ -82,7 +82,7 @@ impl<V: FakeVendor + 'static> ModelConversation<V> {
     /// Adds a tool.
     #[must_use]
     pub fn with_tool(mut self, name: &str, parameters: Value) -> Self {
-        self.request.tools = vec![look(name, parameters)];
+        self.request.tools = vec![tool_spec(name, parameters)];
         self
     }
 
@@ -111,7 +111,7 @@ impl<V: FakeVendor + 'static> ModelConversation<V> {
 }
 
 /// Returns the definition of a tool.
-pub fn look(name: &str, parameters: Value) -> ToolSpec {
+pub fn tool_spec(name: &str, parameters: Value) -> ToolSpec {
     let description = "Looks.".to_owned();
     ToolSpec { name: name.into(), description, parameters, ..ToolSpec::default() }
 }

@@ -224,7 +224,7 @@ fn newer_api_version_refuses_sampling_settings() {
 #[test]
 fn thought_is_valid_only_after_the_same_prefix() {
     let vendor = FakeAnthropic::new([
-        AnthropicTurn::says([
+        AnthropicTurn::with_pieces([
             AnthropicAnswerPiece::Thought("hm".to_owned()),
             AnthropicAnswerPiece::Text("so".to_owned()),
         ]),

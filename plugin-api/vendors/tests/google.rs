@@ -249,7 +249,7 @@ fn snake_case_fields_are_accepted_and_schemas_keep_their_names() {
     let vendor = FakeGoogle::new([GoogleTurn::text("a")]);
     let path = format!("{STUDIO}gemini-4-argon:generateContent");
     assert_eq!(vendor.answer(&vendor_request(&path, ("x-goog-api-key", "key"), &body)).status, 200);
-    let taken = &vendor.accepted()[0];
+    let taken = &vendor.accepted_requests()[0];
     assert_eq!(taken["contents"][0]["parts"][0]["inlineData"]["mimeType"], "image/png");
     let declared = &taken["tools"][0]["functionDeclarations"][0];
     assert_eq!(declared["parametersJsonSchema"], schema);
@@ -261,7 +261,7 @@ fn current_models_require_their_signatures_back() {
     let calls =
         || ["a", "b"].map(|at| GoogleAnswerPiece::Call("look".to_owned(), json!({ "at": at })));
     let vendor = FakeGoogle::new([
-        GoogleTurn::says(calls()),
+        GoogleTurn::with_pieces(calls()),
         GoogleTurn::text("done"),
         GoogleTurn::text("done"),
     ]);

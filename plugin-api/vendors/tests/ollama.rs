@@ -175,7 +175,7 @@ fn overlong_prompt_is_refused_or_truncated() {
 fn answer_is_streamed_in_lines_or_sent_whole() {
     let said = || {
         let call = OllamaAnswerPiece::Call("look".to_owned(), json!({ "at": 1 }));
-        OllamaTurn::says([
+        OllamaTurn::with_pieces([
             OllamaAnswerPiece::Thought("hm".to_owned()),
             OllamaAnswerPiece::Text("So.".to_owned()),
             call,

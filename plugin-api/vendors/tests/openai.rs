@@ -159,7 +159,7 @@ fn invalid_chat_completions_requests_are_refused() {
 fn reasoning_is_accepted_only_from_its_model_before_its_answer() {
     let said =
         [OpenAiAnswerPiece::Reasoning("hm".to_owned()), OpenAiAnswerPiece::Text("so".to_owned())];
-    let turn = || OpenAiTurn::says(said.clone());
+    let turn = || OpenAiTurn::with_pieces(said.clone());
     let vendor = FakeOpenAi::new([turn(), turn(), turn()]);
     let first = body_of(&vendor.answer(&vendor_request("/v1/responses", &responses())));
     let mut reasoning = first["output"][0].clone();
@@ -205,7 +205,7 @@ fn stream_sends_the_events_of_each_item_in_order() {
             "completed"
         ]
     );
-    let failing = OpenAiTurn::text("hello").cut_after(2).failing(
+    let failing = OpenAiTurn::text("hello").cut_after(2).with_stream_error(
         "server_error",
         "No",
         StreamErrorPlacement::Flat,
@@ -232,7 +232,7 @@ fn github_requires_its_headers_and_paths() {
     let own = [("accept", "application/vnd.github+json"), ("x-github-api-version", "2022-11-28")];
     good.headers.extend(own.map(|(name, value)| (name.to_owned(), value.to_owned())));
     let status = |asked: &VendorRequest, way: GitHubRequestHandling| {
-        FakeGitHub::new([OpenAiTurn::text("a")]).behind([way]).answer(asked).status
+        FakeGitHub::new([OpenAiTurn::text("a")]).with_request_handling([way]).answer(asked).status
     };
     assert_eq!(status(&good, GitHubRequestHandling::Open), 200);
     for (way, expected) in [

@@ -99,14 +99,14 @@ impl Container {
         let session = real(folder)?;
         let whole = match &settings.mount_dir {
             Some(folder) => HostWorkspace {
-                root: volumes::workspace(Some(folder), &session)?,
+                root: volumes::workspace_folder(Some(folder), &session)?,
                 below: PathBuf::new(),
             },
             None => HostWorkspace::around_folder(&session, &real(root)?),
         };
         match wanted {
             RequestedContainer::Image(image) => {
-                Self::make(engine, settings, image, (whole, &session)).await
+                Self::create_container(engine, settings, image, (whole, &session)).await
             }
             RequestedContainer::Container(name) => {
                 Self::use_existing(engine, settings, name, whole).await
@@ -114,7 +114,7 @@ impl Container {
         }
     }
 
-    async fn make(
+    async fn create_container(
         engine: DockerEngine,
         settings: &DockerSettings,
         image: &str,
@@ -132,7 +132,7 @@ impl Container {
             SharedFolders::create_for_mount(&base, workspace, tmp, volumes, folder_user(settings))?;
         let user = command_user(&engine, settings, &folders);
         let name = folders.name();
-        let made = create_container::make(
+        let made = create_container::create_and_start(
             &engine,
             settings,
             image,
@@ -213,7 +213,7 @@ impl Container {
     ) -> Result<Self> {
         let UnprobedContainer { id, name, user, users, origin, removal } = found;
         let mut place = ContainerContext {
-            watch: ContainerWatch::begin(engine.clone(), id.clone()),
+            watch: ContainerWatch::start_watch(engine.clone(), id.clone()),
             engine,
             id: id.into(),
             name: name.into(),
@@ -332,7 +332,7 @@ impl Container {
         let has =
             if self.origin == ContainerOrigin::Made { "was made again" } else { "runs again" };
         self.notes.lock().push(format!("{}: it {has} as `{name}`", gone.message));
-        let watch = ContainerWatch::begin(ended.engine.clone(), new_id.to_string());
+        let watch = ContainerWatch::start_watch(ended.engine.clone(), new_id.to_string());
         Ok(ContainerContext {
             id: new_id,
             name,
@@ -359,8 +359,15 @@ impl Container {
             format!("{first}{AGAIN}{made}")
         };
         let (engine, user) = (&ended.engine, ended.user.as_deref());
-        let made =
-            create_container::make(engine, &self.settings, image, &name, user, &self.paths).await?;
+        let made = create_container::create_and_start(
+            engine,
+            &self.settings,
+            image,
+            &name,
+            user,
+            &self.paths,
+        )
+        .await?;
         let CreatedContainer { id, guardian, removal } = made;
         *self.removal.lock().await = Some(removal);
         let Some(guardian) = guardian else {

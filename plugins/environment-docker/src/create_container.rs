@@ -43,7 +43,7 @@ pub struct CreatedContainer {
 }
 
 /// Makes and starts a container with this name from an image.
-pub async fn make(
+pub async fn create_and_start(
     engine: &DockerEngine,
     settings: &DockerSettings,
     image: &str,
@@ -88,7 +88,7 @@ fn container_config(
     }
     let script = if stays { WAIT } else { guardian::SCRIPT };
     let host = HostConfig {
-        mounts: Some(mounts(paths)),
+        mounts: Some(list_mounts(paths)),
         network_mode: settings.network.clone(),
         auto_remove: Some(!stays),
         // The output of the guardian's shell is only for jaato.
@@ -118,13 +118,13 @@ fn container_config(
     }
 }
 
-fn mounts(paths: &ContainerPaths) -> Vec<Mount> {
-    let own = [paths.workspace(), paths.tmp()].map(|shared| mount(shared, FolderAccess::Write));
-    let more = paths.volumes().iter().map(|volume| mount(&volume.folder, volume.access));
+fn list_mounts(paths: &ContainerPaths) -> Vec<Mount> {
+    let own = [paths.workspace(), paths.tmp()].map(|shared| to_mount(shared, FolderAccess::Write));
+    let more = paths.volumes().iter().map(|volume| to_mount(&volume.folder, volume.access));
     own.into_iter().chain(more).collect()
 }
 
-fn mount(shared: &SharedFolder, access: FolderAccess) -> Mount {
+fn to_mount(shared: &SharedFolder, access: FolderAccess) -> Mount {
     Mount {
         typ: Some(MountType::BIND),
         source: Some(path_text(&shared.host)),

@@ -115,7 +115,7 @@ impl DockerEngine {
         let mut fetched = ImageDownload::default();
         let mut steps = self.docker.create_image(Some(options), None, None);
         while let Some(step) = steps.next().await {
-            fetched.note(&step.map_err(told)?).into_iter().for_each(tell);
+            fetched.add_layer_report(&step.map_err(told)?).into_iter().for_each(tell);
         }
         Ok(())
     }

@@ -62,7 +62,7 @@ pub async fn serve(streams: ExecStreams, mut asks: mpsc::UnboundedReceiver<Helpe
                 // The standard error is ignored.
                 if let LogOutput::StdOut { message } = piece {
                     text.extend_from_slice(&message);
-                    deliver(&mut text, &mut waiting);
+                    deliver_lines(&mut text, &mut waiting);
                 }
             }
         }
@@ -71,7 +71,7 @@ pub async fn serve(streams: ExecStreams, mut asks: mpsc::UnboundedReceiver<Helpe
     let _ = input.shutdown().await;
 }
 
-fn deliver(text: &mut Vec<u8>, waiting: &mut HashMap<u64, oneshot::Sender<String>>) {
+fn deliver_lines(text: &mut Vec<u8>, waiting: &mut HashMap<u64, oneshot::Sender<String>>) {
     while let Some(end) = text.iter().position(|byte| *byte == b'\n') {
         let line: Vec<u8> = text.drain(..=end).collect();
         let line = String::from_utf8_lossy(&line);
@@ -99,7 +99,7 @@ mod tests {
         let mut text = Vec::new();
         for piece in ["nonsense\n2 n", "o\n9 ok\n1 ", "12 S - sh x\n"] {
             text.extend_from_slice(piece.as_bytes());
-            deliver(&mut text, &mut waiting);
+            deliver_lines(&mut text, &mut waiting);
         }
         assert_eq!(one.try_recv().unwrap(), "12 S - sh x");
         assert_eq!(two.try_recv().unwrap(), "no");

@@ -131,7 +131,7 @@ async fn open_container(
     let engine = DockerEngine::connect(address, settings.engine_deadline())
         .await?
         .with_progress_callback(on_fetched);
-    let mounted = volumes::workspace(settings.mount_dir.as_deref(), workspace)?;
+    let mounted = volumes::workspace_folder(settings.mount_dir.as_deref(), workspace)?;
     let mut notes = Vec::new();
     match sweep::remove_left_behind(&engine).await {
         Ok(removed) => notes.extend(removed.into_iter().map(|name| {

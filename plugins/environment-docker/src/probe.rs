@@ -128,7 +128,7 @@ fn container_facts(values: &HashMap<&str, &str>, place: &ContainerContext) -> Co
         user: values.get("user").map(|user| (*user).to_owned()),
         uid: get("uid").parse().unwrap_or_default(),
         gid: get("gid").parse().unwrap_or_default(),
-        home: home(values),
+        home: user_home(values),
         workspace_is_writable: values.contains_key("writable"),
     }
 }
@@ -136,7 +136,7 @@ fn container_facts(values: &HashMap<&str, &str>, place: &ContainerContext) -> Co
 /// Returns the user's home. For a user that the image does not know, Podman sets the working
 /// directory as home and the ID as name. That home is ignored, because programs would store their
 /// data in the workspace.
-fn home(values: &HashMap<&str, &str>) -> Option<PathBuf> {
+fn user_home(values: &HashMap<&str, &str>) -> Option<PathBuf> {
     let home = *values.get("home")?;
     let is_strange = values.get("user").is_none_or(|user| values.get("uid") == Some(user));
     let is_lent = is_strange && values.get("cwd") == Some(&home);
@@ -149,7 +149,7 @@ mod tests {
 
     #[track_caller]
     fn check(told: &str, expected: Option<&str>) {
-        assert_eq!(home(&parse_values(told)), expected.map(PathBuf::from), "{told}");
+        assert_eq!(user_home(&parse_values(told)), expected.map(PathBuf::from), "{told}");
     }
 
     #[test]

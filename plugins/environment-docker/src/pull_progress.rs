@@ -26,7 +26,7 @@ pub struct ImageDownloadProgress {
 
 impl ImageDownload {
     /// Adds the engine's report about a layer. Returns the progress if it should be reported.
-    pub fn note(&mut self, step: &CreateImageInfo) -> Option<ImageDownloadProgress> {
+    pub fn add_layer_report(&mut self, step: &CreateImageInfo) -> Option<ImageDownloadProgress> {
         let layer = self.layers.entry(step.id.clone()?).or_default();
         let detail = step.progress_detail.clone().unwrap_or_default();
         let bytes = |number: Option<i64>| number.and_then(|number| u64::try_from(number).ok());
@@ -37,7 +37,7 @@ impl ImageDownload {
                 layer.0 = bytes(detail.current).unwrap_or(layer.0).min(layer.1);
             }
             Some("Download complete" | "Pull complete") => layer.0 = layer.1,
-            // Unpacking counts from the beginning again and is fast, so it is ignored.
+            // Unpacking counts from the start again and is fast, so it is ignored.
             _ => return None,
         }
         let sum = |part: fn(&(u64, u64)) -> u64| self.layers.values().map(part).sum();
@@ -76,34 +76,37 @@ mod tests {
     fn download_progress_sums_the_layers_and_skips_small_steps() {
         let mut fetched = ImageDownload::default();
         let progress = |done, total| Some(ImageDownloadProgress { done, total });
-        assert_eq!(fetched.note(&pull_step("12", "Pulling from library/debian", 0, 0)), None);
-        assert_eq!(fetched.note(&pull_step("a", "Downloading", 1, 8 * MIB)), None);
         assert_eq!(
-            fetched.note(&pull_step("a", "Downloading", 2 * MIB, 8 * MIB)),
+            fetched.add_layer_report(&pull_step("12", "Pulling from library/debian", 0, 0)),
+            None
+        );
+        assert_eq!(fetched.add_layer_report(&pull_step("a", "Downloading", 1, 8 * MIB)), None);
+        assert_eq!(
+            fetched.add_layer_report(&pull_step("a", "Downloading", 2 * MIB, 8 * MIB)),
             progress(2 * MIB, 8 * MIB)
         );
         assert_eq!(
-            fetched.note(&pull_step("b", "Downloading", MIB, 2 * MIB)),
+            fetched.add_layer_report(&pull_step("b", "Downloading", MIB, 2 * MIB)),
             progress(3 * MIB, 10 * MIB)
         );
-        assert_eq!(fetched.note(&pull_step("a", "Extracting", 1, 8 * MIB)), None);
+        assert_eq!(fetched.add_layer_report(&pull_step("a", "Extracting", 1, 8 * MIB)), None);
         assert_eq!(
-            fetched.note(&pull_step("b", "Download complete", 0, 0)),
+            fetched.add_layer_report(&pull_step("b", "Download complete", 0, 0)),
             progress(4 * MIB, 10 * MIB)
         );
         assert_eq!(
-            fetched.note(&pull_step("a", "Pull complete", 0, 0)),
+            fetched.add_layer_report(&pull_step("a", "Pull complete", 0, 0)),
             progress(10 * MIB, 10 * MIB)
         );
-        assert_eq!(fetched.note(&pull_step("a", "Pull complete", 0, 0)), None);
+        assert_eq!(fetched.add_layer_report(&pull_step("a", "Pull complete", 0, 0)), None);
     }
 
     #[test]
     fn small_download_is_reported_at_its_end_with_capped_numbers() {
         let mut fetched = ImageDownload::default();
-        assert_eq!(fetched.note(&pull_step("a", "Downloading", 50, 100)), None);
+        assert_eq!(fetched.add_layer_report(&pull_step("a", "Downloading", 50, 100)), None);
         let end = Some(ImageDownloadProgress { done: 100, total: 100 });
-        assert_eq!(fetched.note(&pull_step("a", "Downloading", 900, 100)), end);
-        assert_eq!(fetched.note(&CreateImageInfo::default()), None);
+        assert_eq!(fetched.add_layer_report(&pull_step("a", "Downloading", 900, 100)), end);
+        assert_eq!(fetched.add_layer_report(&CreateImageInfo::default()), None);
     }
 }

@@ -50,7 +50,7 @@ impl SharedFolders {
         volumes: Vec<MountedVolume>,
         users: FolderUser,
     ) -> Result<Self> {
-        let folder = TemporaryFolder::make(base, temporary_folder::PREFIX)?;
+        let folder = TemporaryFolder::create_folder(base, temporary_folder::PREFIX)?;
         let workspace = (workspace.into(), FolderAccess::Write);
         let shared = Self::open(folder, workspace, volumes, tmp.to_owned())?;
         // Other users of this machine cannot reach it, because they cannot enter the folder around
@@ -70,8 +70,10 @@ impl SharedFolders {
         users: FolderUser,
     ) -> Result<Self> {
         let workspace = workspace.into();
-        let folder =
-            TemporaryFolder::make(&workspace.folder.host, temporary_folder::HIDDEN_PREFIX)?;
+        let folder = TemporaryFolder::create_folder(
+            &workspace.folder.host,
+            temporary_folder::HIDDEN_PREFIX,
+        )?;
         let name = folder.path().file_name().unwrap_or_default();
         let shown = workspace.folder.container.join(name).join(LINK);
         let shared = Self::open(folder, (workspace, access), Vec::new(), shown)?;

@@ -39,7 +39,7 @@ impl Shell for DockerShell {
 
     async fn start(&self, host: &Reporter, spawn: Spawn) -> Result<(DockerProgram, DockerEvents)> {
         let deadline = spawn.deadline_ms.map(Duration::from_millis);
-        let spec = spec(spawn)?;
+        let spec = exec_spec(spawn)?;
         let container = Arc::clone(&self.container);
         let starting = self.runtime.run(async move {
             let command = container.start(spec).await?;
@@ -61,7 +61,7 @@ impl Shell for DockerShell {
     }
 }
 
-fn spec(spawn: Spawn) -> Result<ContainerCommandSpec> {
+fn exec_spec(spawn: Spawn) -> Result<ContainerCommandSpec> {
     if spawn.program.is_empty() {
         return Err(Error::new(ErrorKind::InvalidArguments, "the command is empty"));
     }

@@ -38,7 +38,7 @@ impl TemporaryFolder {
     ///
     /// # Errors
     /// `io` if the folder cannot be created.
-    pub fn make(base: &Path, prefix: &str) -> Result<Self> {
+    pub fn create_folder(base: &Path, prefix: &str) -> Result<Self> {
         let failed = |error: io::Error| {
             errors::folder_creation_failed(
                 &format!("a temporary folder in `{}`", base.display()),
@@ -121,7 +121,7 @@ mod tests {
             return skip("the system does not report when a process began");
         }
         let base = tempfile::tempdir().unwrap();
-        let living = TemporaryFolder::make(base.path(), PREFIX).unwrap();
+        let living = TemporaryFolder::create_folder(base.path(), PREFIX).unwrap();
         let label = ContainerOwner::current().unwrap().to_label();
         let (rest, _) = label.rsplit_once(' ').unwrap();
         let ended = format!("{rest} 1");
@@ -155,7 +155,7 @@ mod tests {
         };
         let Ok(made) = git(&["init", "--quiet"]) else { return skip("`git` is not installed") };
         assert!(made.status.success());
-        let tmp = TemporaryFolder::make(workspace.path(), HIDDEN_PREFIX).unwrap();
+        let tmp = TemporaryFolder::create_folder(workspace.path(), HIDDEN_PREFIX).unwrap();
         fs::write(tmp.path().join("result.txt"), "x").unwrap();
         fs::write(workspace.path().join("own"), "x").unwrap();
         let seen = git(&["status", "--porcelain", "--untracked-files=all"]).unwrap();
@@ -166,10 +166,10 @@ mod tests {
     #[test]
     fn temporary_folder_is_removed_on_close_and_on_drop() {
         let base = tempfile::tempdir().unwrap();
-        let tmp = TemporaryFolder::make(base.path(), PREFIX).unwrap();
+        let tmp = TemporaryFolder::create_folder(base.path(), PREFIX).unwrap();
         fs::create_dir(tmp.path().join("home")).unwrap();
         tmp.close().unwrap();
-        drop(TemporaryFolder::make(base.path(), PREFIX).unwrap());
+        drop(TemporaryFolder::create_folder(base.path(), PREFIX).unwrap());
         assert_eq!(fs::read_dir(base.path()).unwrap().count(), 0);
     }
 }

@@ -178,8 +178,8 @@ impl ContainerTerminal {
     ///
     /// # Errors
     /// `unavailable` if the container is gone.
-    pub async fn look(&self) -> Result<Option<TerminalObservation>> {
-        self.place.onlooker.look(&self.place, self.session).await
+    pub async fn observe_foreground(&self) -> Result<Option<TerminalObservation>> {
+        self.place.onlooker.observe_terminal(&self.place, self.session).await
     }
 
     /// Waits for the program's exit code after its terminal has ended. Also returns the processes

@@ -171,7 +171,7 @@ impl HostTerminal for DockerTerminal {
     }
 
     async fn state(&self) -> Result<TerminalState> {
-        match self.run(|terminal| async move { terminal.look().await }).await {
+        match self.run(|terminal| async move { terminal.observe_foreground().await }).await {
             Ok(Some(sight)) if sight.waiting.waits.is_some() => Ok(self.to_terminal_state(sight)),
             // Processes of other users cannot be inspected, so only their wait channel is known.
             Ok(Some(_)) | Err(_) => self.foreground().await,

@@ -13,7 +13,7 @@ use crate::paths::{MountedVolume, SharedFolder};
 ///
 /// # Errors
 /// `configuration` if the folder does not exist.
-pub fn workspace(mount_dir: Option<&Path>, workspace: &Path) -> Result<PathBuf> {
+pub fn workspace_folder(mount_dir: Option<&Path>, workspace: &Path) -> Result<PathBuf> {
     match mount_dir {
         Some(folder) => {
             existing_folder(&workspace.join(folder), &format!("`mount_dir` `{}`", folder.display()))
@@ -178,8 +178,8 @@ mod tests {
         let root = folder.path().canonicalize().unwrap();
         std::fs::create_dir(root.join("sub")).unwrap();
         std::fs::write(root.join("file"), "").unwrap();
-        let found = |path: &str| workspace(Some(Path::new(path)), &root);
-        assert_eq!(workspace(None, &root).unwrap(), root);
+        let found = |path: &str| workspace_folder(Some(Path::new(path)), &root);
+        assert_eq!(workspace_folder(None, &root).unwrap(), root);
         assert_eq!(found("sub").unwrap(), root.join("sub"));
         assert_eq!(found(root.join("sub").to_str().unwrap()).unwrap(), root.join("sub"));
         for (path, why) in

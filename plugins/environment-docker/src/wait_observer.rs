@@ -46,7 +46,7 @@ impl TerminalObserver {
     ///
     /// # Errors
     /// `unavailable` if the shell cannot be started or has ended.
-    pub async fn look(
+    pub async fn observe_terminal(
         &self,
         place: &ContainerContext,
         session: u32,
@@ -211,18 +211,18 @@ impl ObservedThread<'_> {
             }
             WaitingSystemCall::Poll { timeout, .. } => {
                 let list = self.memory.as_ref().filter(|list| list.len() >= POLL_ENTRY_BYTES)?;
-                Some((sets::of_poll(list), timeout))
+                Some((sets::poll_descriptors(list), timeout))
             }
             WaitingSystemCall::Select { set: 0, .. } => {
                 Some((Vec::new(), SystemCallTimeout::Endless))
             }
             WaitingSystemCall::Select { descriptors: 1, timeout, .. } => Some((vec![0], timeout)),
             WaitingSystemCall::Select { descriptors, timeout, .. } => {
-                Some((sets::of_select(self.memory.as_ref()?, descriptors), timeout))
+                Some((sets::select_descriptors(self.memory.as_ref()?, descriptors), timeout))
             }
             WaitingSystemCall::Epoll { timeout, .. } => {
                 let set = (!self.set.is_empty()).then_some(&self.set)?;
-                Some((sets::of_epoll(set), timeout))
+                Some((sets::epoll_descriptors(set), timeout))
             }
             WaitingSystemCall::Restarted | WaitingSystemCall::Other => None,
         }

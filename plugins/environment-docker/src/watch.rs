@@ -17,7 +17,7 @@ pub struct ContainerWatch {
 
 impl ContainerWatch {
     /// Starts waiting for the end of a container.
-    pub fn begin(engine: DockerEngine, container: String) -> Self {
+    pub fn start_watch(engine: DockerEngine, container: String) -> Self {
         let (sender, how) = watch::channel(None);
         tokio::spawn(async move {
             tokio::select! {

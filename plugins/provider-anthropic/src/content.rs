@@ -8,7 +8,7 @@ use jaato_plugin_sdk::serde_json::{Map, Value, json};
 use jaato_plugin_sdk::types::{
     CompletionRequest, DataPart, MediaLimit, OpaqueData, Part, ToolCall, ToolResult,
 };
-use jaato_plugin_sdk_provider::shown::{BlobContents, IMAGES, PDF, data_of, in_words};
+use jaato_plugin_sdk_provider::shown::{BlobContents, IMAGES, PDF, data_of, describe_data};
 
 use crate::ids;
 
@@ -39,7 +39,7 @@ pub fn wanted_blobs(request: &CompletionRequest) -> BTreeMap<&str, usize> {
 }
 
 /// Returns the size limits of images and files.
-pub(crate) fn limits() -> Vec<MediaLimit> {
+pub(crate) fn media_limits() -> Vec<MediaLimit> {
     let images = MediaLimit {
         mime_type: "image/*".to_owned(),
         bytes_max: IMAGE_BYTES_MAX as u64,
@@ -63,13 +63,13 @@ fn bytes_max(data: &DataPart) -> Option<usize> {
 }
 
 /// Writes a text block. Returns `None` for whitespace, which the vendor refuses.
-pub(crate) fn text(words: &str) -> Option<Value> {
+pub(crate) fn write_text(words: &str) -> Option<Value> {
     (!words.trim().is_empty()).then(|| json!({ "type": "text", "text": words }))
 }
 
 /// Writes data as an image or file if its bytes are available, otherwise as a text.
-pub(crate) fn data(data: &DataPart, blobs: &BlobContents) -> Option<Value> {
-    media_block(data, blobs).or_else(|| text(&in_words(data)))
+pub(crate) fn write_data(data: &DataPart, blobs: &BlobContents) -> Option<Value> {
+    media_block(data, blobs).or_else(|| write_text(&describe_data(data)))
 }
 
 fn media_block(data: &DataPart, blobs: &BlobContents) -> Option<Value> {
@@ -87,13 +87,13 @@ fn media_block(data: &DataPart, blobs: &BlobContents) -> Option<Value> {
 }
 
 /// Writes a tool result, including the tool's attachments.
-pub(crate) fn result(result: &ToolResult, blobs: &BlobContents) -> Value {
+pub(crate) fn write_result(result: &ToolResult, blobs: &BlobContents) -> Value {
     let words = Value::Object(result.content.clone()).to_string();
     let content = if result.attachments.is_empty() {
         Value::String(words)
     } else {
-        let attached = result.attachments.iter().filter_map(|one| data(one, blobs));
-        text(&words).into_iter().chain(attached).collect()
+        let attached = result.attachments.iter().filter_map(|one| write_data(one, blobs));
+        write_text(&words).into_iter().chain(attached).collect()
     };
     let id = ids::format_id(result.call_id.as_str());
     let mut block = json!({ "type": "tool_result", "tool_use_id": id, "content": content });
@@ -104,9 +104,9 @@ pub(crate) fn result(result: &ToolResult, blobs: &BlobContents) -> Value {
 }
 
 /// Writes a part of a model's message. Returns `None` for a part that the vendor cannot read.
-pub(crate) fn own(part: &Part, model: &str) -> Option<Value> {
+pub(crate) fn write_model_part(part: &Part, model: &str) -> Option<Value> {
     match part {
-        Part::Text { text: words, .. } => text(words),
+        Part::Text { text: words, .. } => write_text(words),
         // A thought without a signature comes from another provider, or from before a cut.
         Part::Thought { text, signature, .. } => {
             let signature = signature.as_deref()?;
@@ -114,7 +114,7 @@ pub(crate) fn own(part: &Part, model: &str) -> Option<Value> {
         }
         Part::ToolCall(one) => Some(encode_call(one)),
         Part::Opaque(opaque) => own_block(opaque, model).cloned(),
-        Part::Data(data) => text(&in_words(data)),
+        Part::Data(data) => write_text(&describe_data(data)),
         _ => None,
     }
 }

@@ -8,7 +8,7 @@ const ENDS: [&str; 3] = ["/v1/messages", "/messages", "/v1"];
 
 /// Joins a base URL and an API path. Keeps a query, which some gateways need, and tolerates
 /// trailing slashes, `/v1` and the full URL of the messages endpoint.
-pub fn below(base: &str, path: &str) -> String {
+pub fn join_api_path(base: &str, path: &str) -> String {
     let base = base.trim();
     let (base, query) = base.split_at(base.find('?').unwrap_or(base.len()));
     let base = base.trim_end_matches('/');
@@ -38,10 +38,13 @@ mod tests {
     #[test]
     fn base_url_variants_give_the_same_endpoint() {
         for base in ["http://h:1", "http://h:1/", " http://h:1/v1/ ", "http://h:1/v1/messages"] {
-            assert_eq!(below(base, "messages"), "http://h:1/v1/messages");
-            assert_eq!(below(base, "models"), "http://h:1/v1/models");
+            assert_eq!(join_api_path(base, "messages"), "http://h:1/v1/messages");
+            assert_eq!(join_api_path(base, "models"), "http://h:1/v1/models");
         }
-        assert_eq!(below("https://h/anthropic?v=1", "models"), "https://h/anthropic/v1/models?v=1");
+        assert_eq!(
+            join_api_path("https://h/anthropic?v=1", "models"),
+            "https://h/anthropic/v1/models?v=1"
+        );
     }
 
     #[test]

@@ -30,7 +30,7 @@ pub(crate) async fn send(
     make: impl Fn() -> HttpRequestBuilder,
 ) -> Result<HttpResponse> {
     let first = cx.state().credential_for(base);
-    for credential in [first, first.other()] {
+    for credential in [first, first.other_credential()] {
         let request = with_headers(base, betas, make(), credential);
         match request.required_credential(credential.variable()).send().await {
             Err(error) if error.kind == ErrorKind::NotFound => {}
@@ -68,9 +68,9 @@ pub(crate) async fn refusal_error(
     url: &str,
     response: HttpResponse,
 ) -> Error {
-    let refusal = exchange::refusal(cx, url, response).await;
+    let refusal = exchange::read_refusal(cx, url, response).await;
     let key = refusal.had_key.then(|| cx.state().credential_for(base));
-    match refusal::hint(refusal.status, &refusal.body, key) {
+    match refusal::refusal_hint(refusal.status, &refusal.body, key) {
         Some(hint) => refusal.error.with_hint(hint),
         None => refusal.error,
     }

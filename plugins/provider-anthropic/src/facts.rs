@@ -171,7 +171,7 @@ const OTHERS: AnthropicModelFacts = AnthropicModelFacts {
 };
 
 /// Returns what a request to the model with this name may contain.
-pub(crate) fn of(model: &str) -> AnthropicModelFacts {
+pub(crate) fn facts_of_model(model: &str) -> AnthropicModelFacts {
     let model = model.to_lowercase();
     let Some((_, name)) = model.split_once("claude") else { return OTHERS };
     let (family, version) = parse_family_and_version(name);
@@ -234,16 +234,16 @@ mod tests {
             ("claude-saga-7", AnthropicThinking::Always),
             ("kimi-k2", AnthropicThinking::Budget),
         ] {
-            assert_eq!(of(model).thinking, expected, "{model}");
+            assert_eq!(facts_of_model(model).thinking, expected, "{model}");
         }
-        assert_eq!(of("claude-saga-7"), NEWEST);
-        assert_eq!(of("glm-5"), OTHERS);
+        assert_eq!(facts_of_model("claude-saga-7"), NEWEST);
+        assert_eq!(facts_of_model("glm-5"), OTHERS);
     }
 
     #[test]
     fn model_facts_match_the_vendors_documentation() {
         let takes = |model: &str| {
-            let facts = of(model);
+            let facts = facts_of_model(model);
             (facts.samples, facts.can_be_forced, facts.binds_thoughts, facts.changes_tools)
         };
         assert_eq!(takes("claude-opus-4-6"), (true, true, false, false));
@@ -253,7 +253,8 @@ mod tests {
         assert_eq!(takes("claude-fable-5"), (false, true, false, true));
         assert_eq!(takes("claude-haiku-5-5"), (false, true, true, true));
         assert_eq!(takes("claude-mythos-5-1"), (false, false, true, true));
-        let (sonnet, opus) = (of("claude-sonnet-4-6"), of("claude-opus-4-1"));
+        let (sonnet, opus) =
+            (facts_of_model("claude-sonnet-4-6"), facts_of_model("claude-opus-4-1"));
         assert_eq!((sonnet.output_tokens_max, opus.output_tokens_max), (64_000, 32_000));
     }
 }

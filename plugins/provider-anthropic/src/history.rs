@@ -35,7 +35,7 @@ impl AnthropicMessage {
 ///
 /// # Errors
 /// `unknown_operation` if a message has an unknown role.
-pub(crate) fn turns<'a>(
+pub(crate) fn group_into_turns<'a>(
     request: &'a CompletionRequest,
     told: &mut AnnouncedTools<'a>,
     blobs: &BlobContents,
@@ -54,7 +54,7 @@ pub(crate) fn turns<'a>(
             AnthropicMessage::User { results, said, .. }
                 if results.is_empty() && said.is_empty() =>
             {
-                said.extend(content::text(NOTHING));
+                said.extend(content::write_text(NOTHING));
             }
             // The vendor refuses trailing whitespace in an answer that the model must continue.
             AnthropicMessage::Model(blocks) if number + 1 == count => trim_end(blocks),
@@ -76,9 +76,9 @@ fn add_user<'a>(
     let Some(AnthropicMessage::User { results, said, changes }) = turns.last_mut() else { return };
     for part in &message.parts {
         match part {
-            Part::Text { text, .. } => said.extend(content::text(text)),
-            Part::Data(data) => said.extend(content::data(data, blobs)),
-            Part::ToolResult(result) => results.push(content::result(result, blobs)),
+            Part::Text { text, .. } => said.extend(content::write_text(text)),
+            Part::Data(data) => said.extend(content::write_data(data, blobs)),
+            Part::ToolResult(result) => results.push(content::write_result(result, blobs)),
             Part::ToolsChanged(changed) => changes.extend(told.change(changed)),
             _ => {}
         }
@@ -88,7 +88,7 @@ fn add_user<'a>(
 /// Adds a model message. An empty one is left out, so that its neighbours become one message.
 fn add_model(turns: &mut Vec<AnthropicMessage>, message: &Message, model: &str) {
     let mut blocks: Vec<Value> =
-        message.parts.iter().filter_map(|part| content::own(part, model)).collect();
+        message.parts.iter().filter_map(|part| content::write_model_part(part, model)).collect();
     // The answer was cut off inside its thoughts. The vendor refuses thoughts that nothing follows.
     while blocks.last().is_some_and(is_thought) {
         blocks.pop();
@@ -128,7 +128,7 @@ fn trim_end(blocks: &mut [Value]) {
 }
 
 /// Writes the turns as messages.
-pub(crate) fn messages(turns: Vec<AnthropicMessage>) -> Vec<Value> {
+pub(crate) fn write_messages(turns: Vec<AnthropicMessage>) -> Vec<Value> {
     let mut messages = Vec::new();
     for turn in turns {
         match turn {

@@ -36,7 +36,7 @@ pub fn read(url: &str, body: &[u8]) -> Result<AnthropicModelPage> {
     };
     let list: Value = serde_json::from_slice(body).map_err(|_| wrong())?;
     let models = list["data"].as_array().ok_or_else(wrong)?;
-    let infos: Vec<ModelInfo> = models.iter().filter_map(info).collect();
+    let infos: Vec<ModelInfo> = models.iter().filter_map(model_info).collect();
     if infos.is_empty() && !models.is_empty() {
         return Err(wrong());
     }
@@ -45,21 +45,21 @@ pub fn read(url: &str, body: &[u8]) -> Result<AnthropicModelPage> {
     Ok(AnthropicModelPage { infos, after: after.map(str::to_owned) })
 }
 
-fn info(model: &Value) -> Option<ModelInfo> {
+fn model_info(model: &Value) -> Option<ModelInfo> {
     let name = model["id"].as_str().filter(|name| !name.is_empty())?;
-    let known = facts::of(name);
+    let known = facts::facts_of_model(name);
     let told = model["max_input_tokens"].as_u64().filter(|tokens| *tokens > 0);
     Some(ModelInfo {
         name: name.to_owned(),
         title: model["display_name"].as_str().unwrap_or_default().to_owned(),
         context_limit: told.or(known.context_limit),
-        accepts: accepts(&model["capabilities"], known.sees),
+        accepts: accepted_media(&model["capabilities"], known.sees),
         ..ModelInfo::default()
     })
 }
 
 /// Returns the media that a model accepts: from the list, or else from the known facts.
-fn accepts(told: &Value, known: Option<AnthropicMediaSupport>) -> Option<Vec<String>> {
+fn accepted_media(told: &Value, known: Option<AnthropicMediaSupport>) -> Option<Vec<String>> {
     let tells = |key: &str| told[key]["supported"].as_bool();
     let images = tells("image_input").or(known.map(|_| true))?;
     let files = tells("pdf_input").unwrap_or(known == Some(AnthropicMediaSupport::ImagesAndFiles));

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use jaato_plugin_sdk::prelude::*;
 use jaato_plugin_sdk_provider::exchange::{
-    ExpectedResponse, WHOLE_BYTES_MAX, is_success, post, receive,
+    ExpectedResponse, WHOLE_BYTES_MAX, is_success, receive_answer, start_completion_request,
 };
 use jaato_plugin_sdk_provider::failure;
 use jaato_plugin_sdk_provider::shown::{IMAGES, PDF, fetch_blobs};
@@ -34,7 +34,7 @@ impl Provider for AnthropicProvider {
             title: "Claude models of Anthropic, and servers that speak as Anthropic's".to_owned(),
             options: settings::NAMES.map(str::to_owned).to_vec(),
             accepts: IMAGES.into_iter().chain([PDF]).map(str::to_owned).collect(),
-            media_limits: content::limits(),
+            media_limits: content::media_limits(),
             default_model: "claude-sonnet-5".to_owned(),
             ..ProviderSpec::default()
         }
@@ -42,23 +42,23 @@ impl Provider for AnthropicProvider {
 
     async fn complete(cx: &Cx<AnthropicState>, request: CompletionRequest) -> Result<Completion> {
         let base = cx.config::<Config>().await?.base_url;
-        let url = endpoint::below(&base, "messages");
+        let url = endpoint::join_api_path(&base, "messages");
         let blobs = fetch_blobs(cx, content::wanted_blobs(&request)).await?;
         let wanted = ExpectedResponse::of(&request);
         // Writing a long history would block the executor for too long.
         let written = cx.blocking(move |_| request::write(&request, &blobs)).await??;
-        let make = || post(cx, &url, &wanted).body(written.body.as_slice());
+        let make = || start_completion_request(cx, &url, &wanted).body(written.body.as_slice());
         let sent = send(cx, &base, &written.betas, make).await;
-        let response = sent.map_err(failure::of_exchange)?;
+        let response = sent.map_err(failure::exchange_error)?;
         if !is_success(&response) {
             return Err(refusal_error(cx, &base, &url, response).await);
         }
-        receive(cx, &url, response, AnthropicReply::new(&url)).await
+        receive_answer(cx, &url, response, AnthropicReply::new(&url)).await
     }
 
     async fn count_tokens(cx: &Cx<AnthropicState>, request: CompletionRequest) -> Result<u64> {
         let base = cx.config::<Config>().await?.base_url;
-        let url = endpoint::below(&base, "messages/count_tokens");
+        let url = endpoint::join_api_path(&base, "messages/count_tokens");
         let blobs = fetch_blobs(cx, content::wanted_blobs(&request)).await?;
         let written = cx.blocking(move |_| count::write(&request, &blobs)).await??;
         let make = || {
@@ -66,11 +66,11 @@ impl Provider for AnthropicProvider {
             request.header("content-type", "application/json").body(written.body.as_slice())
         };
         let response = send(cx, &base, &written.betas, make).await;
-        let response = response.map_err(failure::of_exchange)?;
+        let response = response.map_err(failure::exchange_error)?;
         if !is_success(&response) {
             return Err(refusal_error(cx, &base, &url, response).await);
         }
-        let body = response.bytes(WHOLE_BYTES_MAX).await.map_err(failure::of_exchange)?;
+        let body = response.bytes(WHOLE_BYTES_MAX).await.map_err(failure::exchange_error)?;
         count::read(&url, &body)
     }
 
@@ -80,7 +80,7 @@ impl Provider for AnthropicProvider {
         let mut known = HashSet::new();
         let mut after = None;
         for _ in 0..PAGES_MAX {
-            let page = page(cx, &base, after.as_deref()).await?;
+            let page = request_model_page(cx, &base, after.as_deref()).await?;
             let before = infos.len();
             infos.extend(page.infos.into_iter().filter(|info| known.insert(info.name.clone())));
             let has_new = infos.len() > before;
@@ -94,12 +94,12 @@ impl Provider for AnthropicProvider {
 }
 
 /// Requests a page of the list of models.
-async fn page(
+async fn request_model_page(
     cx: &Cx<AnthropicState>,
     base: &str,
     after: Option<&str>,
 ) -> Result<models::AnthropicModelPage> {
-    let mut url = endpoint::below(base, "models");
+    let mut url = endpoint::join_api_path(base, "models");
     url.push_str(if url.contains('?') { "&" } else { "?" });
     url.push_str(&format!("limit={PAGE_MODELS}"));
     if let Some(after) = after {
@@ -110,11 +110,11 @@ async fn page(
         // The user has not set up this provider. The host reports that only to users who want to
         // use it.
         Err(error) if error.kind == ErrorKind::NotFound => return Err(error),
-        sent => sent.map_err(failure::of_exchange)?,
+        sent => sent.map_err(failure::exchange_error)?,
     };
     if !is_success(&response) {
         return Err(refusal_error(cx, base, &url, response).await);
     }
-    let body = response.bytes(WHOLE_BYTES_MAX).await.map_err(failure::of_exchange)?;
+    let body = response.bytes(WHOLE_BYTES_MAX).await.map_err(failure::exchange_error)?;
     models::read(&url, &body)
 }

@@ -3,7 +3,7 @@
 use jaato_plugin_sdk::types::FinishReason;
 
 /// Maps a stop reason. The session gets an unknown reason unchanged.
-pub(crate) fn of_word(word: &str) -> FinishReason {
+pub(crate) fn finish_reason(word: &str) -> FinishReason {
     match word {
         "end_turn" | "stop_sequence" => FinishReason::Stop,
         "max_tokens" => FinishReason::MaxTokens,

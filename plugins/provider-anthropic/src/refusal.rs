@@ -14,12 +14,12 @@ const LIST: &str = "`jaato model list` lists the models";
 
 /// Converts an error that arrives inside a successful answer. The error's type gives the status
 /// that it would have had.
-pub(crate) fn of_report(url: &str, report: &Value) -> Error {
+pub(crate) fn reported_error(url: &str, report: &Value) -> Error {
     let mut report = report.clone();
     if let Some(status) = status_of(report["error"]["type"].as_str().unwrap_or_default()) {
         report["error"]["code"] = json!(status);
     }
-    failure::of_report(url, &report)
+    failure::reported_error(url, &report)
 }
 
 fn status_of(kind: &str) -> Option<u16> {
@@ -39,7 +39,11 @@ fn status_of(kind: &str) -> Option<u16> {
 }
 
 /// Returns a hint for an error, based on its status and body.
-pub(crate) fn hint(status: u16, body: &[u8], key: Option<AnthropicCredential>) -> Option<String> {
+pub(crate) fn refusal_hint(
+    status: u16,
+    body: &[u8],
+    key: Option<AnthropicCredential>,
+) -> Option<String> {
     let words = String::from_utf8_lossy(body).to_lowercase();
     let says = |phrase: &str| words.contains(phrase);
     Some(match status {
@@ -59,7 +63,7 @@ pub(crate) fn hint(status: u16, body: &[u8], key: Option<AnthropicCredential>) -
         }
         400 => format!(
             "the model or its server does not accept the option `{}`: leave it out",
-            option(&words)?
+            named_option(&words)?
         ),
         _ => return None,
     })
@@ -79,7 +83,7 @@ const SETTINGS: [(&str, &str); 6] = [
 const UNSUPPORTED: [&str; 4] =
     ["not supported", "does not support", "deprecated", "extra inputs are not permitted"];
 
-fn option(words: &str) -> Option<&'static str> {
+fn named_option(words: &str) -> Option<&'static str> {
     UNSUPPORTED.iter().find(|phrase| words.contains(*phrase))?;
     SETTINGS.iter().find(|(name, _)| words.contains(name)).map(|(_, option)| *option)
 }
@@ -93,7 +97,7 @@ mod tests {
 
     fn refusal_text(status: u16, message: &str) -> String {
         let body = json!({ "type": "error", "error": { "message": message } }).to_string();
-        hint(status, body.as_bytes(), Some(AnthropicCredential::Key)).unwrap_or_default()
+        refusal_hint(status, body.as_bytes(), Some(AnthropicCredential::Key)).unwrap_or_default()
     }
 
     #[test]
@@ -116,9 +120,9 @@ mod tests {
             );
             assert_eq!(refusal_text(status, message).is_empty(), expected.is_empty(), "{message}");
         }
-        let token = hint(401, b"", Some(AnthropicCredential::Token)).unwrap();
+        let token = refusal_hint(401, b"", Some(AnthropicCredential::Token)).unwrap();
         assert_eq!(token, "check the token in `ANTHROPIC_AUTH_TOKEN`");
-        let without = hint(401, b"", None).unwrap();
+        let without = refusal_hint(401, b"", None).unwrap();
         assert!(without.starts_with("the server wants a key"), "{without}");
     }
 
@@ -135,16 +139,16 @@ mod tests {
             ("request_too_large", Retry::Permanent, ErrorKind::ContextOverflow),
         ] {
             let error = json!({ "type": kind, "message": "No" });
-            let error = of_report("http://h", &json!({ "type": "error", "error": error }));
+            let error = reported_error("http://h", &json!({ "type": "error", "error": error }));
             assert_eq!((error.retry, error.kind), (retry, expected), "{kind}");
             assert_eq!(error.message, "`http://h` reports an error: No");
         }
         let long =
             json!({ "type": "invalid_request_error", "message": "prompt is too long: 9 > 8" });
-        let error = of_report("http://h", &json!({ "error": long }));
+        let error = reported_error("http://h", &json!({ "error": long }));
         assert_eq!(error.kind, ErrorKind::ContextOverflow);
         for odd in [json!({ "error": "busy" }), json!({ "error": 7 }), json!({ "error": [1] })] {
-            assert_eq!(of_report("http://h", &odd).retry, Retry::Temporary, "{odd}");
+            assert_eq!(reported_error("http://h", &odd).retry, Retry::Temporary, "{odd}");
         }
     }
 }

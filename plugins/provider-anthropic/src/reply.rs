@@ -87,7 +87,7 @@ impl AnthropicReply {
         self.has_begun = true;
         self.events += 1;
         if self.events > EVENTS_MAX {
-            return Err(failure::of_too_much(&format!("{EVENTS_MAX} pieces")));
+            return Err(failure::answer_limit_error(&format!("{EVENTS_MAX} pieces")));
         }
         let index = event["index"].as_u64().unwrap_or(0);
         match event["type"].as_str() {
@@ -106,8 +106,8 @@ impl AnthropicReply {
                 self.is_done = true;
                 Ok(Vec::new())
             }
-            Some(ERROR_EVENT) => Err(refusal::of_report(&self.url, event)),
-            None if !event["error"].is_null() => Err(refusal::of_report(&self.url, event)),
+            Some(ERROR_EVENT) => Err(refusal::reported_error(&self.url, event)),
+            None if !event["error"].is_null() => Err(refusal::reported_error(&self.url, event)),
             // Keep-alives and unknown events.
             Some(_) | None => Ok(Vec::new()),
         }
@@ -115,7 +115,7 @@ impl AnthropicReply {
 
     /// Reads the facts about the whole answer. Gateways send them twice.
     fn facts(&mut self, told: &Value) -> Result<Vec<Delta>> {
-        self.counted.take(&told["usage"]);
+        self.counted.add_counts(&told["usage"]);
         let changes = told["input_transformations"].as_array().map(Vec::as_slice);
         let is_drop = |change: &Value| change["reason"] == "prefix_binding_mismatch";
         if self.has_dropped_thoughts || !changes.unwrap_or_default().iter().any(is_drop) {
@@ -155,7 +155,7 @@ impl AnthropicReply {
                 // answer.
                 let input = block["input"].as_object().filter(|input| !input.is_empty());
                 let arguments = input.map(|_| block["input"].to_string()).unwrap_or_default();
-                self.fragment(CallFragment {
+                self.add_fragment(CallFragment {
                     index: Some(index),
                     id,
                     name,
@@ -174,7 +174,7 @@ impl AnthropicReply {
         self.open.insert(index, kind);
         self.newest = index;
         if self.answer.parts() > PARTS_MAX || self.open.len() > PARTS_MAX {
-            return Err(failure::of_too_much(&format!("{PARTS_MAX} blocks")));
+            return Err(failure::answer_limit_error(&format!("{PARTS_MAX} blocks")));
         }
         Ok(deltas)
     }
@@ -197,7 +197,7 @@ impl AnthropicReply {
             }
             Some("input_json_delta") => {
                 let arguments = text("partial_json");
-                self.fragment(CallFragment {
+                self.add_fragment(CallFragment {
                     index: Some(index),
                     arguments,
                     ..CallFragment::default()
@@ -210,7 +210,7 @@ impl AnthropicReply {
         Ok(said.into_iter().collect())
     }
 
-    fn fragment(&mut self, fragment: CallFragment<'_>) -> Result<()> {
+    fn add_fragment(&mut self, fragment: CallFragment<'_>) -> Result<()> {
         if self.calls.push(&fragment)? {
             self.answer.begin_call();
         }
@@ -238,7 +238,9 @@ impl AnthropicReply {
     fn count_bytes(&mut self, bytes: usize) -> Result<()> {
         self.other_bytes += bytes;
         if self.other_bytes > ARGUMENTS_BYTES_MAX {
-            return Err(failure::of_too_much(&format!("{ARGUMENTS_BYTES_MAX} bytes of blocks")));
+            return Err(failure::answer_limit_error(&format!(
+                "{ARGUMENTS_BYTES_MAX} bytes of blocks"
+            )));
         }
         Ok(())
     }
@@ -301,10 +303,10 @@ impl AnswerReader for AnthropicReply {
             return Ok(Vec::new());
         }
         match serde_json::from_str::<Value>(data) {
-            Ok(read) if event.name == ERROR_EVENT => Err(refusal::of_report(&self.url, &read)),
+            Ok(read) if event.name == ERROR_EVENT => Err(refusal::reported_error(&self.url, &read)),
             Ok(read) => self.read(&read),
-            Err(_) if event.name == ERROR_EVENT => Err(failure::of_event(&self.url, data)),
-            Err(error) => Err(failure::of_unreadable(&self.url, data, &error)),
+            Err(_) if event.name == ERROR_EVENT => Err(failure::event_error(&self.url, data)),
+            Err(error) => Err(failure::invalid_event_error(&self.url, data, &error)),
         }
     }
 
@@ -318,10 +320,10 @@ impl AnswerReader for AnthropicReply {
     }
 
     fn whole(&mut self, url: &str, body: &[u8]) -> Result<Vec<Delta>> {
-        let message: Value =
-            serde_json::from_slice(body).map_err(|error| failure::of_no_json(url, &error))?;
+        let message: Value = serde_json::from_slice(body)
+            .map_err(|error| failure::invalid_json_error(url, &error))?;
         if message["type"] == ERROR_EVENT || !message["error"].is_null() {
-            return Err(refusal::of_report(url, &message));
+            return Err(refusal::reported_error(url, &message));
         }
         if !message["content"].is_array() {
             return Err(wrong_form::<Self>(url, Some("application/json")));
@@ -346,12 +348,12 @@ impl AnswerReader for AnthropicReply {
             Some(word) => word,
             // Some gateways give no reason, but do mark the end of the answer.
             None if self.is_done => "end_turn".to_owned(),
-            None => return Err(failure::of_cut(&self.url, self.has_begun)),
+            None => return Err(failure::cut_answer_error(&self.url, self.has_begun)),
         };
         let open: Vec<u64> = self.open.keys().copied().collect();
         open.into_iter().for_each(|index| self.end_block(index));
         self.answer.set_usage(self.counted.usage());
-        let reason = reason::of_word(&word);
+        let reason = reason::finish_reason(&word);
         let calls = match reason {
             // A refused answer may be incomplete.
             FinishReason::Refused => Vec::new(),

@@ -72,9 +72,9 @@ impl<'a> AnthropicBodySettings<'a> {
     ) -> Result<Self> {
         let options = &request.options;
         let max_tokens = max_tokens(request, facts);
-        let spoken = thinking::of(facts, effort, max_tokens);
-        if facts.thinking == AnthropicThinking::Never && effort.is_some_and(thinks) {
-            return Err(not_taken(request, "effort"));
+        let spoken = thinking::thinking_settings(facts, effort, max_tokens);
+        if facts.thinking == AnthropicThinking::Never && effort.is_some_and(effort_thinks) {
+            return Err(unsupported_option_error(request, "effort"));
         }
         let mut output_config = json!({});
         if let Some(effort) = spoken.effort {
@@ -87,7 +87,7 @@ impl<'a> AnthropicBodySettings<'a> {
         let has_config = output_config.as_object().is_some_and(|config| !config.is_empty());
         Ok(Self {
             max_tokens,
-            temperature: temperature(request, facts, spoken.is_on)?,
+            temperature: write_temperature(request, facts, spoken.is_on)?,
             stop_sequences: stop_sequences(request)?,
             tool_choice: tool_choice(request, facts, spoken.is_on)?,
             thinking: spoken.thinking,
@@ -98,7 +98,7 @@ impl<'a> AnthropicBodySettings<'a> {
     }
 }
 
-fn thinks(effort: Effort) -> bool {
+fn effort_thinks(effort: Effort) -> bool {
     !matches!(effort, Effort::None | Effort::Unknown)
 }
 
@@ -113,7 +113,7 @@ fn max_tokens(request: &CompletionRequest, facts: &AnthropicModelFacts) -> u32 {
     }
 }
 
-fn temperature(
+fn write_temperature(
     request: &CompletionRequest,
     facts: &AnthropicModelFacts,
     thinks: bool,
@@ -121,8 +121,8 @@ fn temperature(
     match request.options.temperature {
         // This is the model's default.
         Some(NEUTRAL) | None => Ok(None),
-        Some(_) if !facts.samples => Err(not_taken(request, "temperature")),
-        Some(_) if thinks => Err(not_beside_thinking(request, "temperature")),
+        Some(_) if !facts.samples => Err(unsupported_option_error(request, "temperature")),
+        Some(_) if thinks => Err(option_with_thinking_error(request, "temperature")),
         temperature => Ok(temperature),
     }
 }
@@ -149,22 +149,22 @@ fn tool_choice(
         Some(ToolChoice::Auto) => "auto",
         Some(ToolChoice::None) => "none",
         Some(ToolChoice::Required) if !facts.can_be_forced => {
-            return Err(not_taken(request, "tool_choice = \"required\""));
+            return Err(unsupported_option_error(request, "tool_choice = \"required\""));
         }
         Some(ToolChoice::Required) if thinks && facts.thinking == AnthropicThinking::Budget => {
-            return Err(not_beside_thinking(request, "tool_choice = \"required\""));
+            return Err(option_with_thinking_error(request, "tool_choice = \"required\""));
         }
         Some(ToolChoice::Required) => "any",
     };
     Ok(Some(json!({ "type": word })))
 }
 
-fn not_taken(request: &CompletionRequest, option: &str) -> Error {
+fn unsupported_option_error(request: &CompletionRequest, option: &str) -> Error {
     let text = format!("the model `{}` does not accept the option `{option}`", request.model);
     Error::new(ErrorKind::Configuration, text).with_hint("leave it out, or use another model")
 }
 
-fn not_beside_thinking(request: &CompletionRequest, option: &str) -> Error {
+fn option_with_thinking_error(request: &CompletionRequest, option: &str) -> Error {
     let model = &request.model;
     let text = format!("the model `{model}` does not accept the option `{option}` while it thinks");
     Error::new(ErrorKind::Configuration, text).with_hint("leave it out, or `effort`")

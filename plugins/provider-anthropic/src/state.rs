@@ -53,7 +53,7 @@ impl AnthropicCredential {
         }
     }
 
-    pub(crate) fn other(self) -> Self {
+    pub(crate) fn other_credential(self) -> Self {
         match self {
             Self::Key => Self::Token,
             Self::Token => Self::Key,

@@ -28,7 +28,7 @@ pub(crate) struct AnthropicThinkingSettings {
 }
 
 /// Returns the thinking settings. `max_tokens` limits thoughts and answer together.
-pub(crate) fn of(
+pub(crate) fn thinking_settings(
     facts: &AnthropicModelFacts,
     effort: Option<Effort>,
     max_tokens: u32,
@@ -50,7 +50,7 @@ pub(crate) fn of(
             | AnthropicThinking::AtLeastBetweenTools
             | AnthropicThinking::Always,
             effort,
-        ) => adaptive(facts, effort),
+        ) => adaptive_settings(facts, effort),
     }
 }
 
@@ -65,18 +65,21 @@ fn thinking_off(word: &str) -> AnthropicThinkingSettings {
 
 /// Returns settings for adaptive thinking. They request a summary of the thoughts, because
 /// otherwise the user would see nothing for minutes.
-fn adaptive(facts: &AnthropicModelFacts, effort: Option<Effort>) -> AnthropicThinkingSettings {
+fn adaptive_settings(
+    facts: &AnthropicModelFacts,
+    effort: Option<Effort>,
+) -> AnthropicThinkingSettings {
     let mut thinking = json!({ "type": "adaptive", "display": "summarized" });
     let mut betas = Vec::new();
     if facts.binds_thoughts {
         thinking["block_binding"] = json!({ "prefix_mismatch_behavior": "drop_block" });
         betas.push(BINDING_BETA);
     }
-    let effort = effort.and_then(word);
+    let effort = effort.and_then(effort_word);
     AnthropicThinkingSettings { thinking: Some(thinking), effort, is_on: true, betas }
 }
 
-fn word(effort: Effort) -> Option<&'static str> {
+fn effort_word(effort: Effort) -> Option<&'static str> {
     Some(match effort {
         // A model that always thinks gets the lowest effort.
         Effort::None | Effort::Minimal | Effort::Low => "low",

@@ -18,17 +18,17 @@ pub(crate) const CHANGES_BETA: &str = "inline-tools-2026-09-15";
 pub(crate) fn list(request: &CompletionRequest, facts: &AnthropicModelFacts) -> Vec<Value> {
     let mut listed: Vec<&ToolSpec> = request.tools.iter().collect();
     if !facts.changes_tools {
-        for added in changes(request).flat_map(|changed| &changed.added) {
+        for added in tool_changes(request).flat_map(|changed| &changed.added) {
             match listed.iter_mut().find(|known| known.name == added.name) {
                 Some(known) => *known = added,
                 None => listed.push(added),
             }
         }
     }
-    listed.into_iter().map(definition).collect()
+    listed.into_iter().map(tool_definition).collect()
 }
 
-fn changes(request: &CompletionRequest) -> impl Iterator<Item = &ToolsChanged> {
+fn tool_changes(request: &CompletionRequest) -> impl Iterator<Item = &ToolsChanged> {
     let parts = request.messages.iter().flat_map(|message| &message.parts);
     parts.filter_map(|part| match part {
         Part::ToolsChanged(changed) => Some(changed),
@@ -36,7 +36,7 @@ fn changes(request: &CompletionRequest) -> impl Iterator<Item = &ToolsChanged> {
     })
 }
 
-fn definition(spec: &ToolSpec) -> Value {
+fn tool_definition(spec: &ToolSpec) -> Value {
     let schema = if spec.parameters.is_object() {
         spec.parameters.clone()
     } else {
@@ -74,7 +74,7 @@ impl<'a> AnnouncedTools<'a> {
         }
         for spec in &changed.added {
             self.names.insert(spec.name.as_str());
-            let tool = json!({ "type": "tool_definition", "definition": definition(spec) });
+            let tool = json!({ "type": "tool_definition", "definition": tool_definition(spec) });
             blocks.push(json!({ "type": "tool_addition", "tool": tool }));
         }
         blocks

@@ -15,7 +15,7 @@ pub(crate) struct AnthropicUsageCounts {
 
 impl AnthropicUsageCounts {
     /// Reads the counts of an event.
-    pub(crate) fn take(&mut self, usage: &Value) {
+    pub(crate) fn add_counts(&mut self, usage: &Value) {
         let set = |place: &mut u64, path: &str| {
             if let Some(count) = usage.pointer(path).and_then(Value::as_u64) {
                 *place = count;
@@ -52,12 +52,12 @@ mod tests {
     #[test]
     fn later_usage_replaces_earlier_and_prompt_tokens_include_the_cache() {
         let mut counted = AnthropicUsageCounts::default();
-        counted.take(&json!({ "input_tokens": 5, "cache_read_input_tokens": 100,
+        counted.add_counts(&json!({ "input_tokens": 5, "cache_read_input_tokens": 100,
             "cache_creation_input_tokens": 20, "output_tokens": 1 }));
-        counted.take(&json!({ "input_tokens": null, "output_tokens": 42,
+        counted.add_counts(&json!({ "input_tokens": null, "output_tokens": 42,
             "output_tokens_details": { "thinking_tokens": 30 } }));
         for odd in [json!(null), json!("x"), json!({ "output_tokens": -1, "input_tokens": "5" })] {
-            counted.take(&odd);
+            counted.add_counts(&odd);
         }
         let expected = Usage {
             prompt_tokens: 125,
@@ -68,7 +68,7 @@ mod tests {
             ..Usage::default()
         };
         assert_eq!(counted.usage(), expected);
-        counted.take(&json!({ "input_tokens": u64::MAX }));
+        counted.add_counts(&json!({ "input_tokens": u64::MAX }));
         assert_eq!(counted.usage().prompt_tokens, u64::MAX);
     }
 }

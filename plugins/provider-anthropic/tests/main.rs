@@ -2,7 +2,8 @@
 //! fake of the vendor.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
-mod bad;
+mod bad_servers;
+mod complete_answers;
 mod count;
 mod credentials;
 mod history;
@@ -14,4 +15,3 @@ mod request;
 mod settings;
 mod vendor;
 mod vendor_cache;
-mod whole;

@@ -183,7 +183,7 @@ fn images_are_fetched_and_unavailable_ones_become_a_note() {
         };
         let head = json!({ "mime_type": "image/png", "bytes": bytes });
         let pieces = vec![0; bytes].chunks(1 << 16).map(<[u8]>::to_vec).collect::<Vec<_>>();
-        Ok(FakeServiceReply::StreamWith(head, FakeStream::of(pieces)))
+        Ok(FakeServiceReply::StreamWith(head, FakeStream::from_pieces(pieces)))
     });
     let image = |id: &str| Part::Data(DataPart::blob("image/png", id));
     let parts = ["small", "largest", "large", "gone", "small"].map(image).to_vec();

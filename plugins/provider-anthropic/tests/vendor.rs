@@ -8,7 +8,7 @@ use jaato_plugin_sdk::types::{
     ToolsChanged,
 };
 use jaato_vendors::anthropic::{AnthropicAnswerPiece, AnthropicTurn, FakeAnthropic};
-use jaato_vendors::{ModelConversation, look, strange_history};
+use jaato_vendors::{ModelConversation, strange_history, tool_spec};
 
 pub const MODELS: [&str; 6] = [
     "claude-haiku-4-5",
@@ -34,7 +34,7 @@ pub fn talk_with(model: &str, vendor: FakeAnthropic) -> ModelConversation<FakeAn
 }
 
 pub fn tool(name: &str) -> ToolSpec {
-    look(name, no_arguments())
+    tool_spec(name, no_arguments())
 }
 
 fn no_arguments() -> Value {
@@ -57,19 +57,19 @@ pub fn call(input: Value) -> AnthropicAnswerPiece {
 /// once.
 fn turns() -> [AnthropicTurn; 5] {
     [
-        AnthropicTurn::says([
+        AnthropicTurn::with_pieces([
             thought("I should look."),
             text("I look."),
             call(json!({ "at": "a" })),
             thought(""),
             call(json!({})),
         ]),
-        AnthropicTurn::says([
+        AnthropicTurn::with_pieces([
             AnthropicAnswerPiece::Hidden("secret".to_owned()),
             call(json!({ "at": "é" })),
         ]),
-        AnthropicTurn::says([thought("so"), text("one"), text("two \n")]),
-        AnthropicTurn::says([thought("again"), text("You are welcome.")]),
+        AnthropicTurn::with_pieces([thought("so"), text("one"), text("two \n")]),
+        AnthropicTurn::with_pieces([thought("again"), text("You are welcome.")]),
         AnthropicTurn::text("Bye."),
     ]
 }
@@ -87,7 +87,7 @@ fn vendor_accepts_thoughts_and_calls_of_earlier_turns() {
             assert_eq!(third.finish_reason, FinishReason::Stop);
             talk.ask(Message::user("thanks"));
             talk.ask(Message::user("bye"));
-            assert_eq!(talk.vendor.accepted().len(), 5, "{model} {effort:?}");
+            assert_eq!(talk.vendor.accepted_requests().len(), 5, "{model} {effort:?}");
         }
     }
 }
@@ -152,7 +152,7 @@ fn turn_continues_after_a_cut_removed_its_thoughts() {
 #[test]
 fn tool_changes_keep_earlier_thoughts_valid() {
     for model in MODELS {
-        let called = AnthropicTurn::says([
+        let called = AnthropicTurn::with_pieces([
             thought("new"),
             AnthropicAnswerPiece::Call("listen".to_owned(), json!({})),
         ]);
@@ -177,7 +177,7 @@ fn tool_changes_keep_earlier_thoughts_valid() {
 #[test]
 fn vendor_accepts_images_in_messages_and_results() {
     for model in MODELS {
-        let looked = AnthropicTurn::says([thought("hm"), call(json!({}))]);
+        let looked = AnthropicTurn::with_pieces([thought("hm"), call(json!({}))]);
         let mut talk =
             talk_to(model, [looked, AnthropicTurn::text("A cat."), AnthropicTurn::text("Yes.")]);
         let image = || DataPart::blob("image/png", "b-1");
@@ -208,10 +208,14 @@ fn truncated_or_refused_answer_is_accepted_back() {
         ("claude-opus-5-5", "model_context_window_exceeded", FinishReason::ContextExceeded),
     ] {
         for said in [vec![thought("hm")], vec![thought("hm"), text("so ")], vec![]] {
-            let cut = AnthropicTurn::says(said).stopping(stop);
+            let cut = AnthropicTurn::with_pieces(said).with_stop_reason(stop);
             let mut talk = talk_to(
                 model,
-                [cut, AnthropicTurn::says([thought("hm"), text("done")]), AnthropicTurn::text("b")],
+                [
+                    cut,
+                    AnthropicTurn::with_pieces([thought("hm"), text("done")]),
+                    AnthropicTurn::text("b"),
+                ],
             );
             talk.request.options.effort = Some(Effort::High);
             assert_eq!(talk.ask(Message::user("hi")).finish_reason, expected);
@@ -225,14 +229,14 @@ fn truncated_or_refused_answer_is_accepted_back() {
 fn paused_answer_can_be_continued() {
     let search = json!({ "type": "server_tool_use", "id": "s1", "name": "web_search", "input": { "q": "é" } });
     let found = json!({ "type": "web_search_tool_result", "tool_use_id": "s1", "content": [] });
-    let paused = AnthropicTurn::says([
+    let paused = AnthropicTurn::with_pieces([
         thought("hm"),
         AnthropicAnswerPiece::Block(search),
         AnthropicAnswerPiece::Block(found),
     ]);
     let turns = [
-        paused.stopping("pause_turn"),
-        AnthropicTurn::says([thought("so"), text("It is full.")]),
+        paused.with_stop_reason("pause_turn"),
+        AnthropicTurn::with_pieces([thought("so"), text("It is full.")]),
         AnthropicTurn::text("b"),
     ];
     let mut talk = talk_to("claude-opus-5-5", turns);
@@ -248,7 +252,7 @@ fn history_of_another_provider_is_accepted() {
     for model in MODELS {
         let mut talk = talk_to(
             model,
-            [AnthropicTurn::says([thought("hm"), text("a")]), AnthropicTurn::text("b")],
+            [AnthropicTurn::with_pieces([thought("hm"), text("a")]), AnthropicTurn::text("b")],
         );
         talk.request.messages = strange_history();
         talk.ask(Message::user("and you?"));

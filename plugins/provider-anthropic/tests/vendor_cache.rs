@@ -17,9 +17,9 @@ fn long(model: &str) -> String {
 fn each_request_reads_the_cache_written_by_the_previous_one() {
     for model in ["claude-haiku-4-5", "claude-opus-4-6", "claude-sonnet-5", "claude-opus-5-5"] {
         let turns = [
-            AnthropicTurn::says([thought("hm"), call(json!({}))]),
-            AnthropicTurn::says([thought("so"), call(json!({}))]),
-            AnthropicTurn::says([text("done")]),
+            AnthropicTurn::with_pieces([thought("hm"), call(json!({}))]),
+            AnthropicTurn::with_pieces([thought("so"), call(json!({}))]),
+            AnthropicTurn::with_pieces([text("done")]),
             AnthropicTurn::text("bye"),
         ];
         let mut talk = talk_to(model, turns);
@@ -52,7 +52,7 @@ fn prompt_below_the_minimum_size_is_not_cached() {
 
 #[test]
 fn step_longer_than_the_cache_lookback_still_hits_the_cache() {
-    let many = AnthropicTurn::says((0..30).map(|number| call(json!({ "n": number }))));
+    let many = AnthropicTurn::with_pieces((0..30).map(|number| call(json!({ "n": number }))));
     let mut talk = talk_to("claude-opus-5-5", [many, AnthropicTurn::text("done")]);
     let first = talk.ask(Message::user(long("claude-opus-5-5")));
     let second = talk.answer(&first);
@@ -61,7 +61,7 @@ fn step_longer_than_the_cache_lookback_still_hits_the_cache() {
 
 #[test]
 fn tool_changes_do_not_invalidate_the_cache() {
-    let turns = ["a", "b", "c"].map(|said| AnthropicTurn::says([thought("hm"), text(said)]));
+    let turns = ["a", "b", "c"].map(|said| AnthropicTurn::with_pieces([thought("hm"), text(said)]));
     let mut talk = talk_to("claude-opus-5-5", turns);
     let first = talk.ask(Message::user(long("claude-opus-5-5")));
     let changed =
@@ -87,7 +87,7 @@ fn second_session_reads_tools_and_system_text_from_the_cache() {
 
 #[test]
 fn each_step_of_a_long_loop_reads_the_cache() {
-    let steps = (0..25).map(|_| AnthropicTurn::says([thought("hm"), call(json!({}))]));
+    let steps = (0..25).map(|_| AnthropicTurn::with_pieces([thought("hm"), call(json!({}))]));
     let mut talk = talk_to("claude-opus-5-5", steps.chain([AnthropicTurn::text("done")]));
     let mut last = talk.ask(Message::user(long("claude-opus-5-5")));
     while let Some(called) = last.parts.iter().find_map(Part::as_tool_call) {
@@ -96,5 +96,5 @@ fn each_step_of_a_long_loop_reads_the_cache() {
         assert_eq!(next.usage.cached_tokens, last.usage.prompt_tokens);
         last = next;
     }
-    assert_eq!(talk.vendor.accepted().len(), 26);
+    assert_eq!(talk.vendor.accepted_requests().len(), 26);
 }

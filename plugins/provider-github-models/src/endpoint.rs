@@ -29,7 +29,7 @@ pub(crate) struct GitHubEndpoint {
 ///
 /// # Errors
 /// `configuration` for an organization that GitHub could not have.
-pub(crate) fn of_config(config: &Config) -> Result<GitHubEndpoint> {
+pub(crate) fn from_config(config: &Config) -> Result<GitHubEndpoint> {
     let organization = config.organization.trim();
     let is_plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
     if !organization.chars().all(is_plain) {
@@ -64,7 +64,7 @@ mod tests {
 
     fn endpoint_for(base: &str, organization: &str) -> Result<GitHubEndpoint> {
         let (base_url, organization) = (base.to_owned(), organization.to_owned());
-        of_config(&Config { base_url, organization, ..Config::default() })
+        from_config(&Config { base_url, organization, ..Config::default() })
     }
 
     #[test]

@@ -20,8 +20,8 @@ use jaato_plugin_sdk::types::CredentialSpec;
 use jaato_plugin_sdk_provider::chat::{
     CallIdFormat, ChatRequestStyle, ChatServerQuirks, ReasoningReplay, is_of_family,
 };
-use jaato_plugin_sdk_provider::exchange::{self, ExpectedResponse, is_success, receive};
-use jaato_plugin_sdk_provider::shown::{IMAGES, fetch_blobs, limits};
+use jaato_plugin_sdk_provider::exchange::{self, ExpectedResponse, is_success, receive_answer};
+use jaato_plugin_sdk_provider::shown::{IMAGES, fetch_blobs, media_limits};
 use jaato_plugin_sdk_provider::{chat, failure};
 
 use endpoint::GitHubEndpoint;
@@ -122,7 +122,7 @@ impl Provider for GitHubModelsProvider {
                 .to_owned(),
             options: options.map(|option| (*option).to_owned()).collect(),
             accepts: IMAGES.map(str::to_owned).to_vec(),
-            media_limits: limits(chat::BLOB_BYTES_MAX),
+            media_limits: media_limits(chat::BLOB_BYTES_MAX),
             ..ProviderSpec::default()
         }
     }
@@ -132,44 +132,45 @@ impl Provider for GitHubModelsProvider {
         request: CompletionRequest,
     ) -> Result<Completion> {
         let config = cx.config::<Config>().await?;
-        let GitHubEndpoint { url, is_attributed } = endpoint::of_config(&config)?;
+        let GitHubEndpoint { url, is_attributed } = endpoint::from_config(&config)?;
         if !is_attributed {
             let text = "the endpoint has its own path, so requests are not attributed to the \
                         organization";
             cx.log(LogLevel::Warn, text);
         }
-        let quirks = quirks(&request.model);
+        let quirks = model_quirks(&request.model);
         let blobs = fetch_blobs(cx, chat::wanted_blobs(&request)).await?;
         let asked = Arc::new((request, blobs));
         let mut habits = quirks.habits;
         loop {
             // Writing a long history would block the executor for too long.
             let written = Arc::clone(&asked);
-            let write = move |_: &Reporter| chat::body(&written.0, quirks, habits, &written.1);
+            let write =
+                move |_: &Reporter| chat::request_body(&written.0, quirks, habits, &written.1);
             let body = cx.blocking(write).await??;
             let sent = exchange::post_accepting(cx, &url, &ExpectedResponse::of(&asked.0), ACCEPT)
                 .header("x-github-api-version", VERSION)
                 .credential(TOKEN)
                 .body(body);
-            let sent = sent.send().await.map_err(|error| refusal::of_exchange(&url, error));
-            let response = sent.map_err(failure::of_exchange)?;
+            let sent = sent.send().await.map_err(|error| refusal::exchange_error(&url, error));
+            let response = sent.map_err(failure::exchange_error)?;
             if is_success(&response) {
-                let answer = receive(cx, &url, response, chat::ChatReply::new(&url)).await;
+                let answer = receive_answer(cx, &url, response, chat::ChatReply::new(&url)).await;
                 return answer.map_err(refusal::with_own_hint);
             }
-            let limit = refusal::limit(|name| response.header(name));
-            let refused = exchange::refusal(cx, &url, response).await;
+            let limit = refusal::reached_limit(|name| response.header(name));
+            let refused = exchange::read_refusal(cx, &url, response).await;
             let exchange::ErrorResponse { status, body, had_key, error, .. } = refused;
             let said = RefusedAnswer { status, body: &body, had_key, error };
-            let error = refusal::explained(said, limit, &config);
-            let wish = chat::wish(status, &body);
-            habits = wish.and_then(|wish| habits.follow(wish, &asked.0)).ok_or(error)?;
+            let error = refusal::add_hints(said, limit, &config);
+            let wish = chat::requested_change(status, &body);
+            habits = wish.and_then(|wish| habits.adapt(wish, &asked.0)).ok_or(error)?;
         }
     }
 }
 
 /// Returns the quirks of a model, whose name is `publisher/name`.
-fn quirks(model: &str) -> &'static ChatServerQuirks {
+fn model_quirks(model: &str) -> &'static ChatServerQuirks {
     if REASONING.iter().any(|beginning| is_of_family(model, beginning)) {
         &OPENAI
     } else if model.starts_with("mistral-ai/") {
@@ -194,7 +195,7 @@ mod tests {
             ("mistral-ai/mistral-medium-2505", &MISTRAL),
             ("deepseek/deepseek-v3-0324", &ChatServerQuirks::COMMON),
         ] {
-            assert_eq!(quirks(model), expected, "{model}");
+            assert_eq!(model_quirks(model), expected, "{model}");
         }
     }
 }

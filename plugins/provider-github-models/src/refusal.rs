@@ -26,7 +26,7 @@ pub(crate) struct RefusedAnswer<'a> {
 pub(crate) type GitHubRateLimit = (Option<String>, Option<u64>);
 
 /// Replaces the error of a failed exchange with the retired service by one that says so.
-pub(crate) fn of_exchange(url: &str, error: Error) -> Error {
+pub(crate) fn exchange_error(url: &str, error: Error) -> Error {
     let is_gone = is_retired(url) && error.kind == ErrorKind::Unavailable;
     if is_gone { retired_error(&error.message) } else { error }
 }
@@ -46,7 +46,7 @@ pub(crate) fn with_own_hint(error: Error) -> Error {
 }
 
 /// Reads from a refusal's headers which limit was reached, and when it ends.
-pub(crate) fn limit<'a>(header: impl Fn(&str) -> Option<&'a str>) -> GitHubRateLimit {
+pub(crate) fn reached_limit<'a>(header: impl Fn(&str) -> Option<&'a str>) -> GitHubRateLimit {
     let kind = header("x-ratelimit-type").map(|kind| kind.chars().take(80).collect());
     let seconds = header("x-ratelimit-timeremaining").and_then(|text| text.trim().parse().ok());
     (kind, seconds)
@@ -54,7 +54,7 @@ pub(crate) fn limit<'a>(header: impl Fn(&str) -> Option<&'a str>) -> GitHubRateL
 
 /// Adds hints about this service to a refusal. The limit's time is used if there is no
 /// `retry-after`.
-pub(crate) fn explained(
+pub(crate) fn add_hints(
     refused: RefusedAnswer<'_>,
     (kind, ends): GitHubRateLimit,
     config: &Config,
@@ -74,7 +74,7 @@ pub(crate) fn explained(
         404 | 405 if !names_model => Some(CHECK_ENDPOINT.to_owned()),
         // The service has no list of models.
         404 => Some("models are named `publisher/name`, such as `openai/gpt-4.1`".to_owned()),
-        _ => chat::hint(status, body, had_key, TOKEN),
+        _ => chat::refusal_hint(status, body, had_key, TOKEN),
     };
     hint.into_iter().fold(error, Error::with_hint)
 }
@@ -101,7 +101,7 @@ mod tests {
     }
 
     fn hint(status: u16, body: &str, config: &Config) -> String {
-        explained(refused_answer(status, body), GitHubRateLimit::default(), config)
+        add_hints(refused_answer(status, body), GitHubRateLimit::default(), config)
             .hint
             .unwrap_or_default()
     }
@@ -135,7 +135,7 @@ mod tests {
     fn rate_limit_is_named_and_sets_the_retry_delay() {
         let of = |seconds| {
             let limit = (Some("UserByMinute".to_owned()), seconds);
-            explained(refused_answer(429, ""), limit, &Config::default())
+            add_hints(refused_answer(429, ""), limit, &Config::default())
         };
         let limited = of(Some(7));
         assert_eq!(limited.retry_after_ms, Some(7_000));

@@ -40,7 +40,7 @@ fn request() -> CompletionRequest {
 /// Sends a request with this in its way, and returns the error.
 #[track_caller]
 fn error_behind(way: GitHubRequestHandling, config: Value) -> Error {
-    let vendor = Arc::new(FakeGitHub::new([]).behind([way]));
+    let vendor = Arc::new(FakeGitHub::new([]).with_request_handling([way]));
     host(&vendor, config).complete(&request()).result.unwrap_err()
 }
 

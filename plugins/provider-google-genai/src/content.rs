@@ -9,7 +9,7 @@ use jaato_plugin_sdk::serde_json::{Map, Value, json};
 use jaato_plugin_sdk::types::{
     CompletionRequest, DataPart, OpaqueData, Part, ToolCall, ToolResult,
 };
-use jaato_plugin_sdk_provider::shown::{BlobContents, PDF, data_of, in_words};
+use jaato_plugin_sdk_provider::shown::{BlobContents, PDF, data_of, describe_data};
 
 use crate::endpoint::GoogleEndpoint;
 use crate::facts::{GoogleMediaSupport, GoogleModelFacts};
@@ -58,21 +58,21 @@ impl<'a> GooglePartWriter<'a> {
 
     /// Writes data as an image or file if its bytes are available, otherwise as text.
     pub(crate) fn data(&self, data: &DataPart) -> Option<Value> {
-        self.shown(data).or_else(|| text(&in_words(data)))
+        self.write_shown_data(data).or_else(|| write_text(&describe_data(data)))
     }
 
-    fn shown(&self, data: &DataPart) -> Option<Value> {
-        let bytes = BASE64_STANDARD.encode(self.bytes(data)?);
+    fn write_shown_data(&self, data: &DataPart) -> Option<Value> {
+        let bytes = BASE64_STANDARD.encode(self.accepted_bytes(data)?);
         Some(json!({ "inlineData": { "mimeType": data.mime_type, "data": bytes } }))
     }
 
     /// Returns the bytes of data if the model accepts its media type.
-    fn bytes(&self, data: &DataPart) -> Option<&[u8]> {
+    fn accepted_bytes(&self, data: &DataPart) -> Option<&[u8]> {
         let bytes = self.blobs.get(data.blob_id()?)?;
-        self.sees(data.mime_type.as_str()).then_some(bytes)
+        self.accepts_media_type(data.mime_type.as_str()).then_some(bytes)
     }
 
-    fn sees(&self, mime_type: &str) -> bool {
+    fn accepts_media_type(&self, mime_type: &str) -> bool {
         match self.facts.sees {
             GoogleMediaSupport::Nothing => false,
             GoogleMediaSupport::Images => IMAGES.contains(&mime_type),
@@ -93,7 +93,7 @@ impl<'a> GooglePartWriter<'a> {
             response["id"] = json!(result.call_id);
         }
         let inside = result.attachments.iter().filter(|data| self.is_inside(data));
-        let parts: Vec<Value> = inside.filter_map(|data| self.shown(data)).collect();
+        let parts: Vec<Value> = inside.filter_map(|data| self.write_shown_data(data)).collect();
         if !parts.is_empty() {
             response["parts"] = json!(parts);
         }
@@ -101,7 +101,7 @@ impl<'a> GooglePartWriter<'a> {
     }
 
     /// Writes the attachments that cannot be part of the tool result.
-    pub(crate) fn beside(&self, result: &ToolResult) -> Vec<Value> {
+    pub(crate) fn attachments_after(&self, result: &ToolResult) -> Vec<Value> {
         let outside = result.attachments.iter().filter(|data| !self.is_inside(data));
         let mut parts: Vec<Value> = outside.filter_map(|data| self.data(data)).collect();
         if !parts.is_empty() {
@@ -113,11 +113,11 @@ impl<'a> GooglePartWriter<'a> {
 
     fn is_inside(&self, data: &DataPart) -> bool {
         let is_taken = IN_RESULTS.contains(&data.mime_type.as_str());
-        self.facts.sees_in_results && is_taken && self.bytes(data).is_some()
+        self.facts.sees_in_results && is_taken && self.accepted_bytes(data).is_some()
     }
 
     /// Writes a part of a model's message. Returns `None` for a part that the vendor cannot read.
-    pub(crate) fn own(&self, part: &Part) -> Option<Value> {
+    pub(crate) fn write_model_part(&self, part: &Part) -> Option<Value> {
         let written = match part {
             Part::Text { text, signature, .. } if !text.is_empty() || signature.is_some() => {
                 json!({ "text": text })
@@ -128,7 +128,7 @@ impl<'a> GooglePartWriter<'a> {
             }
             Part::ToolCall(call) => self.encode_call(call),
             Part::Opaque(opaque) => return self.own_part(opaque).cloned(),
-            Part::Data(data) => return text(&in_words(data)),
+            Part::Data(data) => return write_text(&describe_data(data)),
             _ => return None,
         };
         Some(with_signature(written, part.signature()))
@@ -168,7 +168,7 @@ pub fn wanted_blobs(request: &CompletionRequest) -> BTreeMap<&str, usize> {
 }
 
 /// Writes a text part. Returns `None` for an empty text, which the vendor refuses.
-pub(crate) fn text(words: &str) -> Option<Value> {
+pub(crate) fn write_text(words: &str) -> Option<Value> {
     (!words.is_empty()).then(|| json!({ "text": words }))
 }
 

@@ -15,14 +15,14 @@ const COUNTED: [&str; 4] = ["contents", "generationConfig", "systemInstruction",
 /// whole request, wrapped in another body.
 ///
 /// # Errors
-/// The errors of [`request::body`].
-pub fn body(
+/// The errors of [`request::request_body`].
+pub fn count_request_body(
     request: &CompletionRequest,
     endpoint: &GoogleEndpoint,
     habits: GoogleRequestStyle,
     blobs: &BlobContents,
 ) -> Result<Vec<u8>> {
-    let body = request::body(request, endpoint, habits, blobs)?;
+    let body = request::request_body(request, endpoint, habits, blobs)?;
     let bug =
         |error: serde_json::Error| Error::failed(format!("the request is not valid JSON: {error}"));
     let mut body: Map<String, Value> = serde_json::from_slice(&body).map_err(bug)?;

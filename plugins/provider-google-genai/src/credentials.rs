@@ -28,7 +28,7 @@ const VERTEX_OTHERS: [&str; 3] = [
 const BASE_URL: &str = "GOOGLE_GEMINI_BASE_URL";
 
 /// Lists the variables that may hold a credential for a server.
-pub(crate) fn variables(backend: &GoogleBackend) -> &'static [&'static str] {
+pub(crate) fn credential_variables(backend: &GoogleBackend) -> &'static [&'static str] {
     match backend {
         GoogleBackend::Studio | GoogleBackend::Express => &KEYS,
         GoogleBackend::Vertex { .. } => &TOKENS,
@@ -36,7 +36,7 @@ pub(crate) fn variables(backend: &GoogleBackend) -> &'static [&'static str] {
 }
 
 /// Returns the variable to name to a user who has no credential.
-pub(crate) fn told(backend: &GoogleBackend) -> &'static str {
+pub(crate) fn suggested_variable(backend: &GoogleBackend) -> &'static str {
     match backend {
         GoogleBackend::Studio | GoogleBackend::Express => KEYS[0],
         GoogleBackend::Vertex { .. } => FILE,
@@ -44,7 +44,7 @@ pub(crate) fn told(backend: &GoogleBackend) -> &'static str {
 }
 
 /// Describes how the host creates a token from the file.
-fn recipe() -> TokenRecipe {
+fn token_recipe() -> TokenRecipe {
     TokenRecipe {
         scope: "https://www.googleapis.com/auth/cloud-platform".to_owned(),
         project_header: "x-goog-user-project".to_owned(),
@@ -53,7 +53,7 @@ fn recipe() -> TokenRecipe {
 }
 
 /// Declares the credentials.
-pub(crate) fn specs() -> Vec<CredentialSpec> {
+pub(crate) fn credential_specs() -> Vec<CredentialSpec> {
     let spec = |variable: &str, scheme: &str, origin: &str| CredentialSpec {
         variable: variable.to_owned(),
         scheme: scheme.to_owned(),
@@ -64,7 +64,7 @@ pub(crate) fn specs() -> Vec<CredentialSpec> {
     let keys = KEYS.map(|variable| spec(variable, "header:x-goog-api-key", STUDIO));
     let tokens = TOKENS.map(|variable| CredentialSpec {
         origins: VERTEX_OTHERS.map(str::to_owned).to_vec(),
-        mint: (variable == FILE).then(recipe),
+        mint: (variable == FILE).then(token_recipe),
         ..spec(variable, "bearer", VERTEX)
     });
     keys.into_iter().chain(tokens).collect()

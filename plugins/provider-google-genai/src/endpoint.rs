@@ -49,10 +49,10 @@ impl GoogleEndpoint {
     ///
     /// # Errors
     /// `configuration` for a setting that cannot be part of a URL.
-    pub fn of(config: &Config) -> Result<Self> {
+    pub fn from_config(config: &Config) -> Result<Self> {
         let is_vertex = config.vertex.unwrap_or_else(|| !config.project.trim().is_empty());
-        let project = first(&config.project, &config.default_project);
-        let location = first(&config.location, GLOBAL);
+        let project = first_not_blank(&config.project, &config.default_project);
+        let location = first_not_blank(&config.location, GLOBAL);
         let backend = match (is_vertex, project) {
             (false, _) => GoogleBackend::Studio,
             (true, "") => GoogleBackend::Express,
@@ -148,7 +148,7 @@ impl GoogleBackend {
 }
 
 /// Returns the first text that is not blank.
-fn first<'a>(one: &'a str, other: &'a str) -> &'a str {
+fn first_not_blank<'a>(one: &'a str, other: &'a str) -> &'a str {
     if one.trim().is_empty() { other.trim() } else { one.trim() }
 }
 
@@ -188,7 +188,7 @@ mod tests {
     fn endpoint(base: &str, project: &str, location: &str, vertex: Option<bool>) -> GoogleEndpoint {
         let [base_url, project, location] = [base, project, location].map(str::to_owned);
         let config = Config { base_url, project, location, vertex, ..Config::default() };
-        GoogleEndpoint::of(&config).unwrap()
+        GoogleEndpoint::from_config(&config).unwrap()
     }
 
     fn url(base: &str, project: &str, location: &str, vertex: Option<bool>) -> String {
@@ -224,7 +224,7 @@ mod tests {
         let backend = |vertex, project: &str| {
             let (project, default_project) = (project.to_owned(), "d".to_owned());
             let config = Config { vertex, project, default_project, ..Config::default() };
-            GoogleEndpoint::of(&config).unwrap().backend
+            GoogleEndpoint::from_config(&config).unwrap().backend
         };
         let vertex = |project: &str| {
             let (project, location) = (project.to_owned(), GLOBAL.to_owned());
@@ -290,7 +290,10 @@ mod tests {
         {
             let (project, location) = (project.to_owned(), location.to_owned());
             let config = Config { project, location, ..Config::default() };
-            assert_eq!(GoogleEndpoint::of(&config).unwrap_err().kind, ErrorKind::Configuration);
+            assert_eq!(
+                GoogleEndpoint::from_config(&config).unwrap_err().kind,
+                ErrorKind::Configuration
+            );
         }
     }
 }

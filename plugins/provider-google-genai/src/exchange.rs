@@ -31,7 +31,7 @@ pub(crate) async fn send(
             }
         }
     }
-    make().credential(credentials::told(backend)).send().await
+    make().credential(credentials::suggested_variable(backend)).send().await
 }
 
 /// An error answer.
@@ -48,9 +48,12 @@ pub(crate) async fn refusal_error(
     url: &str,
     response: HttpResponse,
 ) -> GoogleErrorResponse {
-    let refusal = exchange::refusal(cx, url, response).await;
+    let refusal = exchange::read_refusal(cx, url, response).await;
     let (status, had_key) = (refusal.status, refusal.had_key);
     let variable = cx.state().variables_for(backend)[0];
     let answered = GoogleErrorAnswer { status, body: &refusal.body, had_key, backend, variable };
-    GoogleErrorResponse { wish: answered.wish(), error: answered.explain(refusal.error) }
+    GoogleErrorResponse {
+        wish: answered.requested_change(),
+        error: answered.explain(refusal.error),
+    }
 }

@@ -88,7 +88,7 @@ const OLDER: GoogleModelFacts = GoogleModelFacts {
 };
 
 /// Returns the facts about a model.
-pub(crate) fn of(model: &str) -> GoogleModelFacts {
+pub(crate) fn facts_of_model(model: &str) -> GoogleModelFacts {
     let name = model.rsplit('/').next().unwrap_or(model);
     if let Some(rest) = name.strip_prefix("gemma-") {
         return gemma_facts(rest);
@@ -97,7 +97,7 @@ pub(crate) fn of(model: &str) -> GoogleModelFacts {
     let is = |word: &str| rest.split('-').any(|one| one == word);
     let version = match rest {
         "pro" | "pro-vision" | "ultra" => Some((1, 0)),
-        rest => version(rest),
+        rest => model_version(rest),
     };
     let is_flash = is("flash");
     let facts = match version {
@@ -108,7 +108,9 @@ pub(crate) fn of(model: &str) -> GoogleModelFacts {
             ..OLDER
         },
         Some((1, _)) if is("pro") => GoogleModelFacts { context_limit: Some(2 * WINDOW), ..OLDER },
-        Some((2, 5..)) => GoogleModelFacts { thinking: budget(is_flash, is("lite")), ..OLDER },
+        Some((2, 5..)) => {
+            GoogleModelFacts { thinking: thinking_budget(is_flash, is("lite")), ..OLDER }
+        }
         Some((..3, _)) => OLDER,
         Some((3, minor)) => {
             // Flash has no `MINIMAL` since 3.7, and the first Pro had no `MEDIUM`.
@@ -125,7 +127,7 @@ pub(crate) fn of(model: &str) -> GoogleModelFacts {
     if speaks { GoogleModelFacts { thinking: GoogleThinking::Unsaid, ..facts } } else { facts }
 }
 
-fn budget(is_flash: bool, is_lite: bool) -> GoogleThinking {
+fn thinking_budget(is_flash: bool, is_lite: bool) -> GoogleThinking {
     match (is_flash, is_lite) {
         (true, true) => {
             GoogleThinking::Budget { min: 512, max: 24_576, can_be_off: true, by_default: false }
@@ -142,7 +144,7 @@ fn budget(is_flash: bool, is_lite: bool) -> GoogleThinking {
 /// The open models. The first two generations and the smallest model of the third accept only text.
 fn gemma_facts(rest: &str) -> GoogleModelFacts {
     let open = GoogleModelFacts { context_limit: None, sees: GoogleMediaSupport::Images, ..OLDER };
-    match version(rest) {
+    match model_version(rest) {
         Some((..3, _)) => GoogleModelFacts {
             takes_system: false,
             schemas: SchemaConstraintSupport::Never,
@@ -167,20 +169,20 @@ fn gemma_facts(rest: &str) -> GoogleModelFacts {
 }
 
 /// Reads the version at the start of a name: `2.5-flash`, `3-pro`, `3n-e4b`.
-fn version(rest: &str) -> Option<(u32, u32)> {
-    let (major, rest) = number(rest)?;
-    let minor = rest.strip_prefix('.').and_then(number).map_or(0, |(minor, _)| minor);
+fn model_version(rest: &str) -> Option<(u32, u32)> {
+    let (major, rest) = split_leading_number(rest)?;
+    let minor = rest.strip_prefix('.').and_then(split_leading_number).map_or(0, |(minor, _)| minor);
     Some((major, minor))
 }
 
 /// Splits the number at the start of a text from the rest.
-fn number(text: &str) -> Option<(u32, &str)> {
+fn split_leading_number(text: &str) -> Option<(u32, &str)> {
     let end = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
     Some((text[..end].parse().ok()?, &text[end..]))
 }
 
 /// Returns true if a model's name is that of a conversation model, for lists that do not say so.
-pub(crate) fn converses(name: &str) -> bool {
+pub(crate) fn is_conversation_model(name: &str) -> bool {
     let is = |word: &str| name.split('-').any(|one| one == word);
     (name.starts_with("gemini-") || name.starts_with("gemma-"))
         && !["embedding", "live", "tts", "audio"].into_iter().any(is)
@@ -194,9 +196,9 @@ mod tests {
     fn thinking_settings_follow_from_the_model_name() {
         let level = |has_minimal, has_medium| GoogleThinking::Level { has_minimal, has_medium };
         for (name, expected) in [
-            ("gemini-2.5-pro", budget(false, false)),
-            ("gemini-2.5-flash", budget(true, false)),
-            ("models/gemini-2.5-flash-lite-preview-09-2025", budget(true, true)),
+            ("gemini-2.5-pro", thinking_budget(false, false)),
+            ("gemini-2.5-flash", thinking_budget(true, false)),
+            ("models/gemini-2.5-flash-lite-preview-09-2025", thinking_budget(true, true)),
             ("gemini-2.5-flash-image", GoogleThinking::Unsaid),
             ("gemini-2.0-flash", GoogleThinking::Unsaid),
             ("gemini-1.5-pro-002", GoogleThinking::Unsaid),
@@ -214,14 +216,14 @@ mod tests {
             ("gemma-3-27b-it", GoogleThinking::Unsaid),
             ("moon", level(false, true)),
         ] {
-            assert_eq!(of(name).thinking, expected, "{name}");
+            assert_eq!(facts_of_model(name).thinking, expected, "{name}");
         }
     }
 
     #[test]
     fn other_model_facts_follow_from_the_model_name() {
         let of = |name: &str| {
-            let facts = of(name);
+            let facts = facts_of_model(name);
             (facts.checks_signatures, facts.takes_system, facts.schemas, facts.context_limit)
         };
         let million = Some(1_048_576);
@@ -247,7 +249,7 @@ mod tests {
             of("gemma-4-31b-it"),
             (false, true, SchemaConstraintSupport::WithoutTools, None)
         );
-        let sees = |name: &str| super::of(name).sees;
+        let sees = |name: &str| super::facts_of_model(name).sees;
         assert_eq!(
             (sees("gemma-3-1b-it"), sees("gemma-2-9b")),
             (GoogleMediaSupport::Nothing, GoogleMediaSupport::Nothing)
@@ -261,10 +263,10 @@ mod tests {
     #[test]
     fn models_that_are_not_for_chat_are_left_out() {
         for name in ["gemini-3.8-flash", "gemma-3-27b-it", "gemini-3-pro-image"] {
-            assert!(converses(name), "{name}");
+            assert!(is_conversation_model(name), "{name}");
         }
         for name in ["gemini-embedding-001", "imagen-4.0", "gemini-live-2.5-flash", "veo-3"] {
-            assert!(!converses(name), "{name}");
+            assert!(!is_conversation_model(name), "{name}");
         }
     }
 }

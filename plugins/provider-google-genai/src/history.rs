@@ -8,7 +8,7 @@ use jaato_plugin_sdk::Result;
 use jaato_plugin_sdk::serde_json::{Value, json};
 use jaato_plugin_sdk::types::{CompletionRequest, Message, Part, Role, ToolResult};
 
-use crate::content::{GooglePartWriter, text};
+use crate::content::{GooglePartWriter, write_text};
 
 /// The text of a content that must exist but is empty.
 const NOTHING: &str = "(nothing)";
@@ -32,14 +32,14 @@ enum GoogleContentDraft {
 ///
 /// # Errors
 /// `unknown_operation` if a message has an unknown role.
-pub(crate) fn contents(
+pub(crate) fn group_into_contents(
     request: &CompletionRequest,
     first: &str,
     writing: &GooglePartWriter<'_>,
 ) -> Result<Vec<Value>> {
     let mut turns = vec![GoogleContentDraft::User {
         results: Vec::new(),
-        said: text(first).into_iter().collect(),
+        said: write_text(first).into_iter().collect(),
     }];
     let mut calls: Vec<&str> = Vec::new();
     for message in &request.messages {
@@ -52,7 +52,7 @@ pub(crate) fn contents(
             Role::Unknown => return Err(Role::unknown_role_error()),
         }
     }
-    Ok(turns.into_iter().map(content).collect())
+    Ok(turns.into_iter().map(write_content).collect())
 }
 
 fn add_user(
@@ -71,11 +71,11 @@ fn add_user(
     ordered.sort_by_key(|result| place(result).unwrap_or(calls.len()));
     for result in ordered {
         results.push(writing.result(result));
-        said.extend(writing.beside(result));
+        said.extend(writing.attachments_after(result));
     }
     for part in &message.parts {
         match part {
-            Part::Text { text: words, .. } => said.extend(text(words)),
+            Part::Text { text: words, .. } => said.extend(write_text(words)),
             Part::Data(data) => said.extend(writing.data(data)),
             _ => {}
         }
@@ -88,7 +88,8 @@ fn add_model(
     message: &Message,
     writing: &GooglePartWriter<'_>,
 ) {
-    let mut parts: Vec<Value> = message.parts.iter().filter_map(|part| writing.own(part)).collect();
+    let mut parts: Vec<Value> =
+        message.parts.iter().filter_map(|part| writing.write_model_part(part)).collect();
     if parts.is_empty() {
         return;
     }
@@ -111,13 +112,13 @@ fn sign_first_call(parts: &mut [Value]) {
     }
 }
 
-fn content(turn: GoogleContentDraft) -> Value {
+fn write_content(turn: GoogleContentDraft) -> Value {
     match turn {
         GoogleContentDraft::Model(parts) => json!({ "role": "model", "parts": parts }),
         GoogleContentDraft::User { mut results, said } => {
             results.extend(said);
             if results.is_empty() {
-                results.extend(text(NOTHING));
+                results.extend(write_text(NOTHING));
             }
             json!({ "role": "user", "parts": results })
         }

@@ -52,35 +52,35 @@ pub fn read(url: &str, body: &[u8]) -> Result<GoogleModelPage> {
         return Err(wrong());
     }
     let next = list["nextPageToken"].as_str().filter(|next| !next.is_empty());
-    let infos = models.iter().filter_map(info).collect();
+    let infos = models.iter().filter_map(model_info).collect();
     Ok(GoogleModelPage { infos, next: next.map(str::to_owned) })
 }
 
 /// Reads a model. Returns `None` for a model that is not for conversations.
-fn info(model: &Value) -> Option<ModelInfo> {
+fn model_info(model: &Value) -> Option<ModelInfo> {
     let path = model["name"].as_str()?;
     let place = ["models/", "publishers/google/models/"];
     let name = place.iter().find_map(|place| path.strip_prefix(place)).unwrap_or(path);
     let answers = match model["supportedGenerationMethods"].as_array() {
         Some(methods) => methods.iter().any(|method| method == GENERATES),
-        None => facts::converses(name),
+        None => facts::is_conversation_model(name),
     };
     if name.is_empty() || !answers {
         return None;
     }
-    let facts = facts::of(name);
+    let facts = facts::facts_of_model(name);
     let told = model["inputTokenLimit"].as_u64().filter(|tokens| *tokens > 0);
     Some(ModelInfo {
         name: name.to_owned(),
         title: model["displayName"].as_str().unwrap_or_default().to_owned(),
         context_limit: told.or(facts.context_limit),
-        accepts: Some(accepts(facts.sees)),
+        accepts: Some(accepted_media(facts.sees)),
         ..ModelInfo::default()
     })
 }
 
 /// Returns the media that a model accepts, which the list does not contain.
-pub(crate) fn accepts(sight: GoogleMediaSupport) -> Vec<String> {
+pub(crate) fn accepted_media(sight: GoogleMediaSupport) -> Vec<String> {
     let images = IMAGES.into_iter().filter(|_| sight != GoogleMediaSupport::Nothing);
     let files = [PDF].into_iter().filter(|_| sight == GoogleMediaSupport::ImagesAndFiles);
     images.chain(files).map(str::to_owned).collect()

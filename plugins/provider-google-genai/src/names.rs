@@ -29,14 +29,14 @@ pub(crate) struct GoogleToolNames {
 
 impl GoogleToolNames {
     /// Reads the tools of a request.
-    pub(crate) fn of(tools: &[ToolSpec]) -> Self {
+    pub(crate) fn from_tools(tools: &[ToolSpec]) -> Self {
         let names = tools.iter().map(|tool| tool.name.as_str());
         let both = names.map(|name| (format_name(name).into_owned(), name.to_owned()));
         Self { names: both.collect() }
     }
 
     /// Returns the name of the tool that a model means. An unknown name is returned unchanged.
-    pub(crate) fn own<'a>(&'a self, called: &'a str) -> &'a str {
+    pub(crate) fn original_name<'a>(&'a self, called: &'a str) -> &'a str {
         let find = |called: &str| self.names.iter().find(|(written, _)| written == called);
         let inside = || find(called.strip_prefix(MODULE)?.strip_prefix(['.', ':'])?);
         find(called).or_else(inside).map_or(called, |(_, own)| own)
@@ -60,7 +60,8 @@ mod tests {
             assert_eq!(format_name(name), expected, "{name}");
         }
         let tool = |name: &str| ToolSpec { name: name.into(), ..ToolSpec::default() };
-        let names = GoogleToolNames::of(&[tool("look"), tool("7up"), tool("default_api.own")]);
+        let names =
+            GoogleToolNames::from_tools(&[tool("look"), tool("7up"), tool("default_api.own")]);
         for (called, expected) in [
             ("look", "look"),
             ("_7up", "7up"),
@@ -71,7 +72,7 @@ mod tests {
             ("default_apilook", "default_apilook"),
             ("moon", "moon"),
         ] {
-            assert_eq!(names.own(called), expected);
+            assert_eq!(names.original_name(called), expected);
         }
     }
 }

@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use jaato_plugin_sdk::prelude::*;
 use jaato_plugin_sdk_provider::exchange::{
-    ExpectedResponse, WHOLE_BYTES_MAX, is_success, post, receive,
+    ExpectedResponse, WHOLE_BYTES_MAX, is_success, receive_answer, start_completion_request,
 };
 use jaato_plugin_sdk_provider::failure;
-use jaato_plugin_sdk_provider::shown::{fetch_blobs, limits};
+use jaato_plugin_sdk_provider::shown::{fetch_blobs, media_limits};
 
 use crate::config::Config;
 use crate::endpoint::GoogleEndpoint;
@@ -37,15 +37,15 @@ impl Provider for GoogleProvider {
             name: content::PROVIDER.to_owned(),
             title: "Gemini models of Google, at AI Studio or Vertex AI".to_owned(),
             options: settings::NAMES.map(str::to_owned).to_vec(),
-            accepts: models::accepts(GoogleMediaSupport::ImagesAndFiles),
-            media_limits: limits(content::BLOB_BYTES_MAX),
+            accepts: models::accepted_media(GoogleMediaSupport::ImagesAndFiles),
+            media_limits: media_limits(content::BLOB_BYTES_MAX),
             default_model: "gemini-3.5-flash".to_owned(),
             ..ProviderSpec::default()
         }
     }
 
     async fn complete(cx: &Cx<GoogleState>, request: CompletionRequest) -> Result<Completion> {
-        let endpoint = GoogleEndpoint::of(&cx.config::<Config>().await?)?;
+        let endpoint = GoogleEndpoint::from_config(&cx.config::<Config>().await?)?;
         let wanted = ExpectedResponse::of(&request);
         let url = endpoint.generate(&request.model, wanted.streams())?;
         let blobs = fetch_blobs(cx, content::wanted_blobs(&request)).await?;
@@ -55,17 +55,19 @@ impl Provider for GoogleProvider {
         loop {
             // Writing a long history would block the executor for too long.
             let written = Arc::clone(&asked);
-            let write =
-                move |_: &Reporter| request::body(&written.0, &written.1, habits, &written.2);
+            let write = move |_: &Reporter| {
+                request::request_body(&written.0, &written.1, habits, &written.2)
+            };
             let body = cx.blocking(write).await??;
-            let make = || post(cx, &url, &wanted).body(body.as_slice());
+            let make = || start_completion_request(cx, &url, &wanted).body(body.as_slice());
             let sent = send(cx, &endpoint.backend, make).await;
-            let response = sent.map_err(failure::of_exchange)?;
+            let response = sent.map_err(failure::exchange_error)?;
             if is_success(&response) {
-                return receive(cx, &url, response, GoogleReply::new(&url, &request.tools)).await;
+                return receive_answer(cx, &url, response, GoogleReply::new(&url, &request.tools))
+                    .await;
             }
             let refused = refusal_error(cx, &endpoint.backend, &url, response).await;
-            let other = refused.wish.and_then(|wish| habits.follow(wish, request));
+            let other = refused.wish.and_then(|wish| habits.adapt(wish, request));
             habits = other.ok_or(refused.error)?;
             // The server has not processed the request yet, so this is not a retry.
             cx.state().remember(&url, habits);
@@ -73,32 +75,33 @@ impl Provider for GoogleProvider {
     }
 
     async fn count_tokens(cx: &Cx<GoogleState>, request: CompletionRequest) -> Result<u64> {
-        let endpoint = GoogleEndpoint::of(&cx.config::<Config>().await?)?;
+        let endpoint = GoogleEndpoint::from_config(&cx.config::<Config>().await?)?;
         let url = endpoint.count(&request.model)?;
         let blobs = fetch_blobs(cx, content::wanted_blobs(&request)).await?;
         let habits = cx.state().habits_of(&endpoint.generate(&request.model, true)?);
         let backend = endpoint.backend.clone();
-        let write = move |_: &Reporter| count::body(&request, &endpoint, habits, &blobs);
+        let write =
+            move |_: &Reporter| count::count_request_body(&request, &endpoint, habits, &blobs);
         let body = cx.blocking(write).await??;
         let make = || {
             let request = cx.http("POST", url.as_str()).timeout(COUNT_WAIT);
             request.header("content-type", "application/json").body(body.as_slice())
         };
-        let response = send(cx, &backend, make).await.map_err(failure::of_exchange)?;
+        let response = send(cx, &backend, make).await.map_err(failure::exchange_error)?;
         if !is_success(&response) {
             return Err(refusal_error(cx, &backend, &url, response).await.error);
         }
-        let body = response.bytes(WHOLE_BYTES_MAX).await.map_err(failure::of_exchange)?;
+        let body = response.bytes(WHOLE_BYTES_MAX).await.map_err(failure::exchange_error)?;
         count::read(&url, &body)
     }
 
     async fn models(cx: &Cx<GoogleState>) -> Result<Vec<ModelInfo>> {
-        let endpoint = GoogleEndpoint::of(&cx.config::<Config>().await?)?;
+        let endpoint = GoogleEndpoint::from_config(&cx.config::<Config>().await?)?;
         let mut infos: Vec<ModelInfo> = Vec::new();
         let mut known = HashSet::new();
         let mut next = String::new();
         for _ in 0..PAGES_MAX {
-            let page = page(cx, &endpoint, &next).await?;
+            let page = request_model_page(cx, &endpoint, &next).await?;
             let before = infos.len();
             infos.extend(page.infos.into_iter().filter(|info| known.insert(info.name.clone())));
             let has_new = infos.len() > before;
@@ -113,7 +116,7 @@ impl Provider for GoogleProvider {
 }
 
 /// Requests a page of the list of models.
-async fn page(
+async fn request_model_page(
     cx: &Cx<GoogleState>,
     endpoint: &GoogleEndpoint,
     next: &str,
@@ -124,11 +127,11 @@ async fn page(
         // The user has not set up this provider. The host reports that only to users who want to
         // use it.
         Err(error) if error.kind == ErrorKind::NotFound => return Err(error),
-        sent => sent.map_err(failure::of_exchange)?,
+        sent => sent.map_err(failure::exchange_error)?,
     };
     if !is_success(&response) {
         return Err(refusal_error(cx, &endpoint.backend, &url, response).await.error);
     }
-    let body = response.bytes(WHOLE_BYTES_MAX).await.map_err(failure::of_exchange)?;
+    let body = response.bytes(WHOLE_BYTES_MAX).await.map_err(failure::exchange_error)?;
     models::read(&url, &body)
 }

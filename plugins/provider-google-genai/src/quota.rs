@@ -10,7 +10,7 @@ const BY_THE_DAY: &str = "PerDay";
 
 /// Reads the time to wait. The vendor writes it into the body, not into a header.
 pub(crate) fn wait_ms(report: &Value) -> Option<u64> {
-    let told = details(report).find_map(|detail| detail["retryDelay"].as_str())?;
+    let told = error_details(report).find_map(|detail| detail["retryDelay"].as_str())?;
     let seconds: f64 = told.strip_suffix('s')?.parse().ok()?;
     // A cast from a float saturates.
     (seconds >= 0.0).then(|| ((seconds * 1000.0).ceil() as u64).min(WAIT_MS_MAX))
@@ -19,7 +19,8 @@ pub(crate) fn wait_ms(report: &Value) -> Option<u64> {
 /// Returns true if the limit that was reached does not pass soon, regardless of the wait: a daily
 /// limit, or a limit of zero.
 pub(crate) fn is_used_up(report: &Value) -> bool {
-    let violations = details(report).filter_map(|detail| detail["violations"].as_array()).flatten();
+    let violations =
+        error_details(report).filter_map(|detail| detail["violations"].as_array()).flatten();
     let is_lasting = |violation: &Value| {
         let id = violation["quotaId"].as_str().unwrap_or_default();
         id.contains(BY_THE_DAY) || violation["quotaValue"] == "0"
@@ -28,16 +29,16 @@ pub(crate) fn is_used_up(report: &Value) -> bool {
 }
 
 /// Finds a reason that is more specific than the status: `API_KEY_INVALID`.
-pub(crate) fn reason(report: &Value) -> Option<&str> {
-    details(report).find_map(|detail| detail["reason"].as_str())
+pub(crate) fn specific_reason(report: &Value) -> Option<&str> {
+    error_details(report).find_map(|detail| detail["reason"].as_str())
 }
 
 /// Finds the page on which the user can activate a service.
 pub(crate) fn activation_url(report: &Value) -> Option<&str> {
-    details(report).find_map(|detail| detail["metadata"]["activationUrl"].as_str())
+    error_details(report).find_map(|detail| detail["metadata"]["activationUrl"].as_str())
 }
 
-fn details(report: &Value) -> impl Iterator<Item = &Value> {
+fn error_details(report: &Value) -> impl Iterator<Item = &Value> {
     report["error"]["details"].as_array().into_iter().flatten()
 }
 
@@ -66,7 +67,10 @@ mod tests {
             quota_report(json!("x")),
             quota_report(json!([1])),
         ] {
-            assert_eq!((wait_ms(&odd), is_used_up(&odd), reason(&odd)), (None, false, None));
+            assert_eq!(
+                (wait_ms(&odd), is_used_up(&odd), specific_reason(&odd)),
+                (None, false, None)
+            );
         }
     }
 

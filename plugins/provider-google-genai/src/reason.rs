@@ -14,7 +14,7 @@ pub(crate) enum FinishReasonMeaning {
 }
 
 /// Maps a finish reason. The session gets an unknown reason unchanged.
-pub(crate) fn of_word(word: &str) -> FinishReasonMeaning {
+pub(crate) fn finish_reason_meaning(word: &str) -> FinishReasonMeaning {
     FinishReasonMeaning::For(match word {
         "STOP" => FinishReason::Stop,
         "MAX_TOKENS" => FinishReason::MaxTokens,
@@ -37,7 +37,7 @@ pub(crate) fn of_word(word: &str) -> FinishReasonMeaning {
 }
 
 /// Maps the reason for which a prompt was blocked.
-pub(crate) fn of_block(word: &str) -> FinishReason {
+pub(crate) fn block_finish_reason(word: &str) -> FinishReason {
     match word {
         "SAFETY" | "BLOCKLIST" | "PROHIBITED_CONTENT" | "IMAGE_SAFETY" | "MODEL_ARMOR"
         | "JAILBREAK" => FinishReason::Safety,

@@ -5,7 +5,7 @@ use jaato_plugin_sdk::types::Retry;
 use jaato_plugin_sdk::{Error, ErrorKind};
 use jaato_plugin_sdk_provider::failure;
 
-use crate::credentials::told;
+use crate::credentials::suggested_variable;
 use crate::endpoint::{GLOBAL, GoogleBackend};
 use crate::quota;
 
@@ -48,8 +48,8 @@ impl GoogleErrorAnswer<'_> {
     }
 
     /// Reads the change that the server asks for.
-    pub(crate) fn wish(&self) -> Option<GoogleRequestChange> {
-        let words = self.words();
+    pub(crate) fn requested_change(&self) -> Option<GoogleRequestChange> {
+        let words = self.joined_reasons();
         let has_one = |phrases: &[&str]| phrases.iter().any(|phrase| words.contains(phrase));
         if self.status != 400 {
             return None;
@@ -64,19 +64,19 @@ impl GoogleErrorAnswer<'_> {
     }
 
     fn report(&self) -> Value {
-        unlisted(serde_json::from_slice(self.body).unwrap_or(Value::Null))
+        unwrap_list(serde_json::from_slice(self.body).unwrap_or(Value::Null))
     }
 
-    fn words(&self) -> String {
+    fn joined_reasons(&self) -> String {
         String::from_utf8_lossy(self.body).to_lowercase()
     }
 
     fn hint(&self, report: &Value) -> Option<String> {
-        let words = self.words();
+        let words = self.joined_reasons();
         let says = |phrase: &str| words.contains(phrase);
-        let variable = told(self.backend);
+        let variable = suggested_variable(self.backend);
         let is_vertex = matches!(self.backend, GoogleBackend::Vertex { .. });
-        Some(match (self.status, quota::reason(report)) {
+        Some(match (self.status, quota::specific_reason(report)) {
             (_, Some("API_KEY_INVALID")) => format!("check the key in `{}`", self.variable),
             (_, Some("SERVICE_DISABLED")) => match quota::activation_url(report) {
                 Some(url) => format!("enable the service at {}", failure::shown_word(url)),
@@ -86,7 +86,7 @@ impl GoogleErrorAnswer<'_> {
                 "check `project`: it is the project's id, not its name".to_owned()
             }
             (_, Some("BILLING_DISABLED")) => "enable billing for the project".to_owned(),
-            (401 | 403, _) if !self.had_key => self.wants(variable),
+            (401 | 403, _) if !self.had_key => self.key_hint(variable),
             (401, _) if is_vertex => "the token is expired or invalid, or this machine's clock is \
                                       wrong: check `GOOGLE_OAUTH_ACCESS_TOKEN`, or run `gcloud \
                                       auth application-default login`"
@@ -108,7 +108,7 @@ impl GoogleErrorAnswer<'_> {
             }
             (400, _) => format!(
                 "the model or its server does not accept the option `{}`: leave it out",
-                option(&words)?
+                named_option(&words)?
             ),
             (429, _) if quota::is_used_up(report) => {
                 "the daily quota is used up, or there is no quota for this model: check your \
@@ -119,7 +119,7 @@ impl GoogleErrorAnswer<'_> {
         })
     }
 
-    fn wants(&self, variable: &str) -> String {
+    fn key_hint(&self, variable: &str) -> String {
         match self.backend {
             GoogleBackend::Studio | GoogleBackend::Express => {
                 format!("the server requires a key: set `{variable}`")
@@ -154,14 +154,14 @@ pub(crate) fn is_report(value: &Value) -> bool {
 
 /// Converts an error that arrives inside a successful answer. If it has no code, its status name
 /// gives the status.
-pub(crate) fn of_report(url: &str, report: &Value) -> Error {
+pub(crate) fn reported_error(url: &str, report: &Value) -> Error {
     let mut report = report.clone();
     let error = &report["error"];
     let word = error["status"].as_str().unwrap_or_default();
     if let Some(status) = status_of(word).filter(|_| error["code"].as_u64().unwrap_or(0) < 400) {
         report["error"]["code"] = json!(status);
     }
-    add_details(failure::of_report(url, &report), &report)
+    add_details(failure::reported_error(url, &report), &report)
 }
 
 /// Adds the details: a wait, an exhausted quota, a request that is too long.
@@ -183,7 +183,7 @@ fn add_details(mut error: Error, report: &Value) -> Error {
 }
 
 /// Unwraps an error in a list with one entry.
-pub(crate) fn unlisted(value: Value) -> Value {
+pub(crate) fn unwrap_list(value: Value) -> Value {
     match value {
         Value::Array(mut list) if list.len() == 1 => list.remove(0),
         value => value,
@@ -232,7 +232,7 @@ const UNSUPPORTED: [&str; 7] = [
     "out of range",
 ];
 
-fn option(words: &str) -> Option<&'static str> {
+fn named_option(words: &str) -> Option<&'static str> {
     UNSUPPORTED.iter().find(|phrase| words.contains(*phrase))?;
     SETTINGS.iter().find(|(name, _)| words.contains(name)).map(|(_, option)| *option)
 }

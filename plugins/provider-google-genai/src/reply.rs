@@ -52,7 +52,7 @@ impl GoogleReply {
     pub fn new(url: &str, tools: &[ToolSpec]) -> Self {
         Self {
             url: url.to_owned(),
-            names: GoogleToolNames::of(tools),
+            names: GoogleToolNames::from_tools(tools),
             answer: StreamingAnswer::new(),
             calls: Vec::new(),
             bytes: 0,
@@ -73,14 +73,14 @@ impl GoogleReply {
     /// [`EVENTS_MAX`], [`PARTS_MAX`], [`CALLS_MAX`] and [`ARGUMENTS_BYTES_MAX`].
     pub fn chunk(&mut self, chunk: &Value) -> Result<Vec<Delta>> {
         if refusal::is_report(chunk) {
-            return Err(refusal::of_report(&self.url, chunk));
+            return Err(refusal::reported_error(&self.url, chunk));
         }
         self.has_begun = true;
         self.chunks += 1;
         if self.chunks > EVENTS_MAX {
-            return Err(failure::of_too_much(&format!("{EVENTS_MAX} pieces")));
+            return Err(failure::answer_limit_error(&format!("{EVENTS_MAX} pieces")));
         }
-        self.counted.take(&chunk["usageMetadata"]);
+        self.counted.add_counts(&chunk["usageMetadata"]);
         let feedback = &chunk["promptFeedback"];
         if let Some(word) = given_reason(&feedback["blockReason"]) {
             self.block = Some(word.to_owned());
@@ -122,7 +122,7 @@ impl GoogleReply {
             }
         }
         if self.answer.parts() > PARTS_MAX {
-            return Err(failure::of_too_much(&format!("{PARTS_MAX} parts")));
+            return Err(failure::answer_limit_error(&format!("{PARTS_MAX} parts")));
         }
         Ok(())
     }
@@ -158,10 +158,10 @@ impl GoogleReply {
             return Err(Error::new(ErrorKind::Provider, text).temporary());
         };
         if self.calls.len() == CALLS_MAX {
-            return Err(failure::of_too_much(&format!("{CALLS_MAX} tool calls")));
+            return Err(failure::answer_limit_error(&format!("{CALLS_MAX} tool calls")));
         }
         self.count_bytes(call.to_string().len())?;
-        let name = self.names.own(name);
+        let name = self.names.original_name(name);
         let arguments = match &call["args"] {
             Value::Null => json!({}),
             given => given.clone(),
@@ -193,7 +193,7 @@ impl GoogleReply {
         self.bytes += bytes;
         if self.bytes > ARGUMENTS_BYTES_MAX {
             let what = format!("{ARGUMENTS_BYTES_MAX} bytes of tool calls and of what it made");
-            return Err(failure::of_too_much(&what));
+            return Err(failure::answer_limit_error(&what));
         }
         Ok(())
     }
@@ -205,7 +205,7 @@ impl GoogleReply {
     }
 
     /// Returns the error for an answer that the vendor marks as broken.
-    fn broken(&self, word: &str) -> Error {
+    fn broken_answer_error(&self, word: &str) -> Error {
         let url = failure::shown_url(&self.url);
         let said = self.explanation.as_ref().map(|text| format!(": {text}")).unwrap_or_default();
         let text = format!("`{url}` ended the answer with `{}`{said}", failure::shown_word(word));
@@ -280,11 +280,11 @@ impl AnswerReader for GoogleReply {
         }
         match serde_json::from_str::<Value>(data) {
             Ok(value) if event.name == ERROR_EVENT => {
-                Err(refusal::of_report(&self.url, &refusal::unlisted(value)))
+                Err(refusal::reported_error(&self.url, &refusal::unwrap_list(value)))
             }
-            Ok(value) => self.chunk(&refusal::unlisted(value)),
-            Err(_) if event.name == ERROR_EVENT => Err(failure::of_event(&self.url, data)),
-            Err(error) => Err(failure::of_unreadable(&self.url, data, &error)),
+            Ok(value) => self.chunk(&refusal::unwrap_list(value)),
+            Err(_) if event.name == ERROR_EVENT => Err(failure::event_error(&self.url, data)),
+            Err(error) => Err(failure::invalid_event_error(&self.url, data, &error)),
         }
     }
 
@@ -298,8 +298,8 @@ impl AnswerReader for GoogleReply {
     }
 
     fn whole(&mut self, url: &str, body: &[u8]) -> Result<Vec<Delta>> {
-        let value: Value =
-            serde_json::from_slice(body).map_err(|error| failure::of_no_json(url, &error))?;
+        let value: Value = serde_json::from_slice(body)
+            .map_err(|error| failure::invalid_json_error(url, &error))?;
         // A stream that was not requested as an event stream is a list of chunks.
         let chunks = match value {
             Value::Array(chunks) => chunks,
@@ -330,17 +330,17 @@ impl AnswerReader for GoogleReply {
 
     fn finish(self) -> Result<(Vec<Delta>, Completion)> {
         if let Some(word) = self.block.clone().filter(|_| self.finish.is_none()) {
-            return Ok(self.completion(reason::of_block(&word), &word));
+            return Ok(self.completion(reason::block_finish_reason(&word), &word));
         }
         let word = match &self.finish {
             Some(word) => word.clone(),
             None if self.is_done => "STOP".to_owned(),
-            None => return Err(failure::of_cut(&self.url, self.has_begun)),
+            None => return Err(failure::cut_answer_error(&self.url, self.has_begun)),
         };
-        match reason::of_word(&word) {
+        match reason::finish_reason_meaning(&word) {
             FinishReasonMeaning::For(reason) => Ok(self.completion(reason, &word)),
-            FinishReasonMeaning::Broken => Err(self.broken(&word).temporary()),
-            FinishReasonMeaning::Refused => Err(self.broken(&word)),
+            FinishReasonMeaning::Broken => Err(self.broken_answer_error(&word).temporary()),
+            FinishReasonMeaning::Refused => Err(self.broken_answer_error(&word)),
         }
     }
 }

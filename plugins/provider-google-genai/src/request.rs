@@ -13,9 +13,9 @@ use jaato_plugin_sdk_provider::shown::BlobContents;
 
 use crate::content::GooglePartWriter;
 use crate::endpoint::GoogleEndpoint;
-pub use crate::habits::{DefaultThinkingField, GoogleRequestStyle, GoogleSchemaForm};
 pub use crate::history::UNSIGNED;
-use crate::settings::{GenerationConfig, holds_answer, tool_config};
+pub use crate::request_style::{DefaultThinkingField, GoogleRequestStyle, GoogleSchemaForm};
+use crate::settings::{GenerationConfig, enforces_answer_schema, tool_config};
 use crate::{facts, history, tools};
 
 /// Introduces a schema that the vendor does not enforce.
@@ -43,15 +43,15 @@ struct GoogleRequestBody<'a> {
 /// # Errors
 /// `configuration` for an option that the model does not support, `context_overflow` if the body is
 /// larger than the host sends, `unknown_operation` if a message has an unknown role.
-pub fn body(
+pub fn request_body(
     request: &CompletionRequest,
     endpoint: &GoogleEndpoint,
     habits: GoogleRequestStyle,
     blobs: &BlobContents,
 ) -> Result<Vec<u8>> {
-    let facts = facts::of(&request.model);
+    let facts = facts::facts_of_model(&request.model);
     let generation_config = GenerationConfig::new(request, &facts, habits)?;
-    let said = system(request, !holds_answer(request, &facts));
+    let said = system_text(request, !enforces_answer_schema(request, &facts));
     let (system, first) =
         if facts.takes_system { (said.as_str(), "") } else { ("", said.as_str()) };
     let writing = GooglePartWriter::new(request, endpoint, facts, blobs);
@@ -60,13 +60,13 @@ pub fn body(
         tools: tools::list(request, habits.schemas),
         tool_config: tool_config(request),
         generation_config,
-        contents: history::contents(request, first, &writing)?,
+        contents: history::group_into_contents(request, first, &writing)?,
     };
     exchange::serialize_body(&body, &request.options, HTTP_BODY_BYTES_MAX)
 }
 
 /// Returns the system text, with the answer's schema if the vendor does not enforce it.
-fn system(request: &CompletionRequest, tells_schema: bool) -> String {
+fn system_text(request: &CompletionRequest, tells_schema: bool) -> String {
     match request.options.output_schema.as_ref().filter(|_| tells_schema) {
         None => request.system.clone(),
         Some(schema) if request.system.is_empty() => format!("{IN_WORDS}\n{schema}"),

@@ -52,7 +52,7 @@ pub(crate) fn fit_schema(schema: &Value) -> Value {
     let Value::Object(words) = schema else { return json!({}) };
     let mut fitted = GoogleSchemaDraft::default();
     for (word, value) in words {
-        fitted.take(word, value);
+        fitted.add_keyword(word, value);
     }
     fitted.finish()
 }
@@ -66,7 +66,7 @@ struct GoogleSchemaDraft {
 }
 
 impl GoogleSchemaDraft {
-    fn take(&mut self, word: &str, value: &Value) {
+    fn add_keyword(&mut self, word: &str, value: &Value) {
         let name = if word == DEFINITIONS { "$defs" } else { word };
         match (name, value) {
             ("items" | "additionalProperties", Value::Object(_)) => {
@@ -177,7 +177,7 @@ impl GoogleSchemaDraft {
 }
 
 /// Returns true if a schema describes an object that has no properties and cannot have any.
-pub(crate) fn takes_nothing(schema: &Value) -> bool {
+pub(crate) fn has_no_properties(schema: &Value) -> bool {
     let is_empty = |word: &str| match &schema[word] {
         Value::Null | Value::Bool(false) => true,
         Value::Object(inner) => inner.is_empty(),
@@ -306,10 +306,10 @@ mod tests {
         for odd in [json!(true), json!(false), json!(null), json!("x"), json!([1])] {
             check(odd, json!({}));
         }
-        assert!(takes_nothing(&json!({ "type": "object", "additionalProperties": false })));
-        assert!(takes_nothing(&json!({ "properties": {} })) && takes_nothing(&json!({})));
-        assert!(!takes_nothing(&json!({ "properties": { "a": {} } })));
-        assert!(!takes_nothing(&json!({ "type": "object", "additionalProperties": true })));
-        assert!(!takes_nothing(&json!({ "$ref": "#/$defs/A" })));
+        assert!(has_no_properties(&json!({ "type": "object", "additionalProperties": false })));
+        assert!(has_no_properties(&json!({ "properties": {} })) && has_no_properties(&json!({})));
+        assert!(!has_no_properties(&json!({ "properties": { "a": {} } })));
+        assert!(!has_no_properties(&json!({ "type": "object", "additionalProperties": true })));
+        assert!(!has_no_properties(&json!({ "$ref": "#/$defs/A" })));
     }
 }

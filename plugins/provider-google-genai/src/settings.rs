@@ -9,7 +9,7 @@ use jaato_plugin_sdk::types::{CompletionRequest, Effort, ToolChoice};
 use jaato_plugin_sdk::{Error, ErrorKind, Result};
 
 use crate::facts::{GoogleModelFacts, GoogleThinking, SchemaConstraintSupport};
-use crate::habits::{GoogleRequestStyle, GoogleSchemaForm};
+use crate::request_style::{GoogleRequestStyle, GoogleSchemaForm};
 use crate::{openapi_subset, schema, thinking};
 
 /// The request options that this provider supports.
@@ -65,10 +65,11 @@ impl<'a> GenerationConfig<'a> {
         habits: GoogleRequestStyle,
     ) -> Result<Self> {
         let options = &request.options;
-        if facts.thinking == GoogleThinking::Unsaid && options.effort.is_some_and(thinks) {
-            return Err(not_taken(request, "effort"));
+        if facts.thinking == GoogleThinking::Unsaid && options.effort.is_some_and(effort_thinks) {
+            return Err(unsupported_option_error(request, "effort"));
         }
-        let held = options.output_schema.as_ref().filter(|_| holds_answer(request, facts));
+        let held =
+            options.output_schema.as_ref().filter(|_| enforces_answer_schema(request, facts));
         let held = held.map(schema::fit_schema);
         let (json_schema, open_schema) = match (&held, habits.schemas) {
             (None, _) => (None, None),
@@ -83,7 +84,7 @@ impl<'a> GenerationConfig<'a> {
             stop_sequences: stop_sequences(request)?,
             // The vendor stores the seed as a signed 32-bit number.
             seed: options.seed.map(|seed| seed & u64::from(u32::MAX >> 1)),
-            thinking_config: thinking::config(facts, options.effort, habits.thoughts),
+            thinking_config: thinking::thinking_config(facts, options.effort, habits.thoughts),
             response_mime_type: held.is_some().then_some(JSON),
             response_json_schema: json_schema,
             response_schema: open_schema,
@@ -98,7 +99,10 @@ impl<'a> GenerationConfig<'a> {
 
 /// Returns true if the vendor enforces the answer's schema. Otherwise the prompt asks the model to
 /// follow it.
-pub(crate) fn holds_answer(request: &CompletionRequest, facts: &GoogleModelFacts) -> bool {
+pub(crate) fn enforces_answer_schema(
+    request: &CompletionRequest,
+    facts: &GoogleModelFacts,
+) -> bool {
     match facts.schemas {
         SchemaConstraintSupport::Never => false,
         SchemaConstraintSupport::WithoutTools => request.tools.is_empty(),
@@ -106,7 +110,7 @@ pub(crate) fn holds_answer(request: &CompletionRequest, facts: &GoogleModelFacts
     }
 }
 
-fn thinks(effort: Effort) -> bool {
+fn effort_thinks(effort: Effort) -> bool {
     !matches!(effort, Effort::None | Effort::Unknown)
 }
 
@@ -135,7 +139,7 @@ pub(crate) fn tool_config(request: &CompletionRequest) -> Option<Value> {
     Some(json!({ "functionCallingConfig": { "mode": mode } }))
 }
 
-fn not_taken(request: &CompletionRequest, option: &str) -> Error {
+fn unsupported_option_error(request: &CompletionRequest, option: &str) -> Error {
     let text = format!("the model `{}` does not accept the option `{option}`", request.model);
     Error::new(ErrorKind::Configuration, text).with_hint("leave it out, or use another model")
 }

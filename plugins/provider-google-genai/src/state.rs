@@ -7,9 +7,9 @@ use jaato_plugin_sdk::{schemars, serde_json};
 use parking_lot::Mutex;
 
 use crate::config::Config;
-use crate::credentials::{self, variables};
+use crate::credentials::{self, credential_variables};
 use crate::endpoint::GoogleBackend;
-use crate::habits::GoogleRequestStyle;
+use crate::request_style::GoogleRequestStyle;
 
 /// The maximum number of servers and models whose requirements are remembered. No one uses more at
 /// once.
@@ -40,7 +40,7 @@ impl GoogleState {
     /// Lists the variables of credentials that a server accepts, starting with the one that last
     /// existed.
     pub(crate) fn variables_for(&self, backend: &GoogleBackend) -> Vec<&'static str> {
-        let mut all = variables(backend).to_vec();
+        let mut all = credential_variables(backend).to_vec();
         if let Some(last) = self.variables.lock().get(all[0]) {
             let known = all.remove(*last);
             all.insert(0, known);
@@ -49,7 +49,7 @@ impl GoogleState {
     }
 
     pub(crate) fn remember_variable(&self, backend: &GoogleBackend, variable: &str) {
-        let all = variables(backend);
+        let all = credential_variables(backend);
         if let Some(place) = all.iter().position(|name| *name == variable) {
             self.variables.lock().insert(all[0], place);
         }
@@ -63,6 +63,6 @@ impl State for GoogleState {
 
     fn describe(description: &mut Description) {
         description.config_schema = serde_json::to_value(schemars::schema_for!(Config)).ok();
-        description.credentials = credentials::specs();
+        description.credentials = credentials::credential_specs();
     }
 }

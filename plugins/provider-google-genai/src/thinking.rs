@@ -4,11 +4,11 @@ use jaato_plugin_sdk::serde_json::{Value, json};
 use jaato_plugin_sdk::types::Effort;
 
 use crate::facts::{GoogleModelFacts, GoogleThinking};
-use crate::habits::DefaultThinkingField;
+use crate::request_style::DefaultThinkingField;
 
 /// Writes the field `thinkingConfig`: the amount of thinking, and the request for thoughts, without
 /// which the user would see nothing for minutes.
-pub(crate) fn config(
+pub(crate) fn thinking_config(
     facts: &GoogleModelFacts,
     effort: Option<Effort>,
     thoughts: DefaultThinkingField,
@@ -25,11 +25,11 @@ pub(crate) fn config(
             Some(show_thoughts())
         }
         (GoogleThinking::Budget { min, max, can_be_off, .. }, Some(effort)) => {
-            Some(encode_budget(tokens(effort, max), min, can_be_off))
+            Some(encode_budget(effort_tokens(effort, max), min, can_be_off))
         }
         (GoogleThinking::Level { has_minimal, has_medium }, Some(effort)) => {
             let mut config = show_thoughts();
-            config["thinkingLevel"] = json!(word(effort, has_minimal, has_medium));
+            config["thinkingLevel"] = json!(effort_level(effort, has_minimal, has_medium));
             Some(config)
         }
     }
@@ -51,7 +51,7 @@ fn encode_budget(tokens: u32, min: u32, can_be_off: bool) -> Value {
 }
 
 /// Returns the vendor's own numbers for these efforts.
-fn tokens(effort: Effort, max: u32) -> u32 {
+fn effort_tokens(effort: Effort, max: u32) -> u32 {
     match effort {
         Effort::None => 0,
         Effort::Minimal => 512,
@@ -64,7 +64,7 @@ fn tokens(effort: Effort, max: u32) -> u32 {
 
 /// Returns the level for an effort. A model that always thinks gets its lowest level, and a missing
 /// level is replaced by the next higher one.
-fn word(effort: Effort, has_minimal: bool, has_medium: bool) -> &'static str {
+fn effort_level(effort: Effort, has_minimal: bool, has_medium: bool) -> &'static str {
     match effort {
         Effort::None | Effort::Minimal if has_minimal => "MINIMAL",
         Effort::None | Effort::Minimal | Effort::Low => "LOW",
@@ -80,7 +80,8 @@ mod tests {
 
     #[track_caller]
     fn check(model: &str, effort: Option<Effort>, expected: &str) {
-        let config = config(&facts::of(model), effort, DefaultThinkingField::Shown);
+        let config =
+            thinking_config(&facts::facts_of_model(model), effort, DefaultThinkingField::Shown);
         assert_eq!(config.map_or_else(String::new, |config| config.to_string()), expected);
     }
 
@@ -116,8 +117,8 @@ mod tests {
 
     #[test]
     fn thinking_config_is_left_out_by_default_after_a_refusal() {
-        let facts = facts::of("gemini-4-argon");
-        assert_eq!(config(&facts, None, DefaultThinkingField::Unsaid), None);
-        assert!(config(&facts, Some(Effort::Low), DefaultThinkingField::Unsaid).is_some());
+        let facts = facts::facts_of_model("gemini-4-argon");
+        assert_eq!(thinking_config(&facts, None, DefaultThinkingField::Unsaid), None);
+        assert!(thinking_config(&facts, Some(Effort::Low), DefaultThinkingField::Unsaid).is_some());
     }
 }

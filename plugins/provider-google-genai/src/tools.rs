@@ -3,24 +3,24 @@
 use jaato_plugin_sdk::serde_json::{Value, json};
 use jaato_plugin_sdk::types::{CompletionRequest, ToolSpec};
 
-use crate::habits::GoogleSchemaForm;
+use crate::request_style::GoogleSchemaForm;
 use crate::{names, openapi_subset, schema};
 
 /// Writes the list of tools. Returns `None` if there are none, because the vendor refuses an empty
 /// list.
 pub(crate) fn list(request: &CompletionRequest, schemas: GoogleSchemaForm) -> Option<Value> {
     let declared: Vec<Value> =
-        request.tools.iter().map(|spec| declaration(spec, schemas)).collect();
+        request.tools.iter().map(|spec| tool_declaration(spec, schemas)).collect();
     (!declared.is_empty()).then(|| json!([{ "functionDeclarations": declared }]))
 }
 
 /// Declares a tool. A tool without arguments gets no schema, because the vendor refuses an object
 /// without properties.
-fn declaration(spec: &ToolSpec, schemas: GoogleSchemaForm) -> Value {
+fn tool_declaration(spec: &ToolSpec, schemas: GoogleSchemaForm) -> Value {
     let name = names::format_name(spec.name.as_str());
     let mut declared = json!({ "name": name, "description": spec.description });
     let fitted = schema::fit_schema(&spec.parameters);
-    if schema::takes_nothing(&fitted) {
+    if schema::has_no_properties(&fitted) {
         return declared;
     }
     match schemas {

@@ -15,7 +15,7 @@ pub(crate) struct GoogleUsageCounts {
 
 impl GoogleUsageCounts {
     /// Reads the counts of a chunk.
-    pub(crate) fn take(&mut self, usage: &Value) {
+    pub(crate) fn add_counts(&mut self, usage: &Value) {
         let set = |place: &mut u64, key: &str| {
             if let Some(count) = usage[key].as_u64() {
                 *place = count;
@@ -50,12 +50,12 @@ mod tests {
     #[test]
     fn usage_counts_thoughts_as_output_and_tool_prompts_as_prompt() {
         let mut counted = GoogleUsageCounts::default();
-        counted.take(&json!({ "promptTokenCount": 100, "totalTokenCount": 100 }));
-        counted.take(&json!({ "promptTokenCount": 100, "cachedContentTokenCount": 64,
+        counted.add_counts(&json!({ "promptTokenCount": 100, "totalTokenCount": 100 }));
+        counted.add_counts(&json!({ "promptTokenCount": 100, "cachedContentTokenCount": 64,
             "candidatesTokenCount": 5, "thoughtsTokenCount": 30, "toolUsePromptTokenCount": 7,
             "totalTokenCount": 142, "trafficType": "ON_DEMAND" }));
         for odd in [json!(null), json!("x"), json!({ "promptTokenCount": -1 })] {
-            counted.take(&odd);
+            counted.add_counts(&odd);
         }
         let expected = Usage {
             prompt_tokens: 107,

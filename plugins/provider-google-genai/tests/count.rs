@@ -29,7 +29,7 @@ fn token_count(config: Value, text: &str) -> u64 {
         .with_config(config)
         .with_http(move |request| answering.answer_plugin(request));
     let counted = host.instance().unwrap().count_tokens(&request(text)).unwrap();
-    assert!(vendor.accepted().is_empty(), "the model got no request");
+    assert!(vendor.accepted_requests().is_empty(), "the model got no request");
     counted
 }
 

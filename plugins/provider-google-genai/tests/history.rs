@@ -9,7 +9,7 @@ use jaato_plugin_sdk::types::{
 use jaato_plugin_sdk_provider::shown::BlobContents;
 use provider_google_genai::content::wanted_blobs;
 use provider_google_genai::endpoint::GoogleEndpoint;
-use provider_google_genai::request::{GoogleRequestStyle, body};
+use provider_google_genai::request::{GoogleRequestStyle, request_body};
 
 use crate::request::{studio, vertex};
 
@@ -35,7 +35,7 @@ fn result(id: &str) -> ToolResult {
 /// Checks the contents, one per line.
 #[track_caller]
 fn check_at(endpoint: &GoogleEndpoint, model: &str, messages: Vec<Message>, expected: Expect) {
-    let body = body(
+    let body = request_body(
         &CompletionRequest::new(model, messages),
         endpoint,
         GoogleRequestStyle::default(),

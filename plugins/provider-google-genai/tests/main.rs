@@ -2,7 +2,8 @@
 //! fake of the vendor.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
-mod bad;
+mod bad_answers;
+mod complete_answers;
 mod count;
 mod credentials;
 mod endings;
@@ -16,4 +17,3 @@ mod settings;
 mod vendor;
 mod vendor_bad;
 mod vertex;
-mod whole;

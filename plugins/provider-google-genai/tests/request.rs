@@ -10,15 +10,15 @@ use jaato_plugin_sdk_provider::shown::BlobContents;
 use provider_google_genai::config::Config;
 use provider_google_genai::endpoint::GoogleEndpoint;
 use provider_google_genai::request::{
-    DefaultThinkingField, GoogleRequestStyle, GoogleSchemaForm, body,
+    DefaultThinkingField, GoogleRequestStyle, GoogleSchemaForm, request_body,
 };
 
 pub fn studio() -> GoogleEndpoint {
-    GoogleEndpoint::of(&Config::default()).unwrap()
+    GoogleEndpoint::from_config(&Config::default()).unwrap()
 }
 
 pub fn vertex() -> GoogleEndpoint {
-    GoogleEndpoint::of(&Config { project: "p".to_owned(), ..Config::default() }).unwrap()
+    GoogleEndpoint::from_config(&Config { project: "p".to_owned(), ..Config::default() }).unwrap()
 }
 
 pub fn tool(name: &str, parameters: Value) -> ToolSpec {
@@ -42,7 +42,7 @@ fn request(model: &str) -> CompletionRequest {
 
 #[track_caller]
 fn check(request: &CompletionRequest, habits: GoogleRequestStyle, expected: Expect) {
-    let body = body(request, &studio(), habits, &BlobContents::new()).unwrap();
+    let body = request_body(request, &studio(), habits, &BlobContents::new()).unwrap();
     expected.assert_eq(std::str::from_utf8(&body).unwrap());
 }
 
@@ -123,11 +123,13 @@ fn unsupported_output_schema_is_described_in_the_system_text() {
 fn successive_requests_share_a_common_prefix() {
     let mut longer = request("gemini-4-argon");
     let first =
-        body(&longer, &studio(), GoogleRequestStyle::default(), &BlobContents::new()).unwrap();
+        request_body(&longer, &studio(), GoogleRequestStyle::default(), &BlobContents::new())
+            .unwrap();
     longer.messages.push(Message::model(vec![jaato_plugin_sdk::types::Part::text("hello")]));
     longer.messages.push(Message::user("bye"));
     let second =
-        body(&longer, &studio(), GoogleRequestStyle::default(), &BlobContents::new()).unwrap();
+        request_body(&longer, &studio(), GoogleRequestStyle::default(), &BlobContents::new())
+            .unwrap();
     assert!(second.starts_with(first.strip_suffix(b"]}").unwrap()));
 }
 
@@ -136,18 +138,21 @@ fn body_above_the_limit_is_a_context_overflow() {
     let mut large =
         CompletionRequest::new("m", vec![Message::user("x".repeat(HTTP_BODY_BYTES_MAX as usize))]);
     let error =
-        body(&large, &studio(), GoogleRequestStyle::default(), &BlobContents::new()).unwrap_err();
+        request_body(&large, &studio(), GoogleRequestStyle::default(), &BlobContents::new())
+            .unwrap_err();
     assert_eq!(error.kind, ErrorKind::ContextOverflow);
     large.messages = vec![Message { role: Role::Unknown, ..Message::default() }];
     let error =
-        body(&large, &studio(), GoogleRequestStyle::default(), &BlobContents::new()).unwrap_err();
+        request_body(&large, &studio(), GoogleRequestStyle::default(), &BlobContents::new())
+            .unwrap_err();
     assert_eq!(error.kind, ErrorKind::UnknownOperation);
 }
 
 #[test]
 fn same_request_gives_the_same_bytes() {
     let write = || {
-        body(&request("m"), &vertex(), GoogleRequestStyle::default(), &BlobContents::new()).unwrap()
+        request_body(&request("m"), &vertex(), GoogleRequestStyle::default(), &BlobContents::new())
+            .unwrap()
     };
     let value: Value = serde_json::from_slice(&write()).unwrap();
     assert_eq!(write(), write());

@@ -6,7 +6,7 @@ use jaato_plugin_sdk::ErrorKind;
 use jaato_plugin_sdk::serde_json::{self, Value, json};
 use jaato_plugin_sdk::types::{CompletionRequest, Message};
 use jaato_plugin_sdk_provider::shown::BlobContents;
-use provider_google_genai::request::{GoogleRequestStyle, body};
+use provider_google_genai::request::{GoogleRequestStyle, request_body};
 use provider_google_genai::settings::NAMES;
 
 use crate::request::{studio, tool};
@@ -19,7 +19,8 @@ fn request(model: &str, options: Value) -> CompletionRequest {
 }
 
 fn encode_request(request: &CompletionRequest) -> jaato_plugin_sdk::Result<Value> {
-    let body = body(request, &studio(), GoogleRequestStyle::default(), &BlobContents::new())?;
+    let body =
+        request_body(request, &studio(), GoogleRequestStyle::default(), &BlobContents::new())?;
     Ok(serde_json::from_slice(&body).unwrap())
 }
 

@@ -59,19 +59,19 @@ pub fn call(input: Value) -> GoogleAnswerPiece {
     GoogleAnswerPiece::Call("look".to_owned(), input)
 }
 
-/// Returns three turns: thoughts before calls, several calls at once, and a text that ends with a
-/// signature.
+/// Returns three turns: thoughts before calls, several calls at the same time, and a text that ends
+/// with a signature.
 pub fn turns() -> [GoogleTurn; 5] {
     [
-        GoogleTurn::says([
+        GoogleTurn::with_pieces([
             thought("I should look."),
             text("I look."),
             call(json!({ "at": "a" })),
             call(json!({})),
         ]),
-        GoogleTurn::says([thought("Again."), call(json!({ "at": "é" }))]),
-        GoogleTurn::says([thought("so"), text("one"), text("two \n")]),
-        GoogleTurn::says([thought("again"), text("You are welcome.")]),
+        GoogleTurn::with_pieces([thought("Again."), call(json!({ "at": "é" }))]),
+        GoogleTurn::with_pieces([thought("so"), text("one"), text("two \n")]),
+        GoogleTurn::with_pieces([thought("again"), text("You are welcome.")]),
         GoogleTurn::text("Bye."),
     ]
 }
@@ -91,7 +91,7 @@ fn vendor_accepts_thoughts_and_calls_of_earlier_turns() {
                 assert_eq!(third.finish_reason, FinishReason::Stop);
                 talk.ask(Message::user("thanks"));
                 talk.ask(Message::user("bye"));
-                let sent = talk.vendor.accepted();
+                let sent = talk.vendor.accepted_requests();
                 assert_eq!(sent.len(), 5, "{model} {effort:?}");
                 // Real signatures are never replaced.
                 assert!(!sent[4].to_string().contains("skip_thought"), "{model} {effort:?}");
@@ -119,7 +119,7 @@ fn the_signature_at_the_end_of_a_text_is_kept_and_sent() {
     let [said, end] = first.parts.as_slice() else { panic!("{:?}", first.parts) };
     assert_eq!((said, end.signature().is_some()), (&Part::text("hello"), true));
     talk.ask(Message::user("bye"));
-    let sent = talk.vendor.accepted()[1]["contents"][1]["parts"].clone();
+    let sent = talk.vendor.accepted_requests()[1]["contents"][1]["parts"].clone();
     assert_eq!(sent[1]["thoughtSignature"], json!(end.signature()));
 }
 
@@ -158,8 +158,10 @@ fn history_without_its_signatures_is_accepted() {
 #[test]
 fn history_of_another_provider_is_accepted() {
     for model in MODELS {
-        let mut talk =
-            talk_to(model, [GoogleTurn::says([thought("hm"), text("a")]), GoogleTurn::text("b")]);
+        let mut talk = talk_to(
+            model,
+            [GoogleTurn::with_pieces([thought("hm"), text("a")]), GoogleTurn::text("b")],
+        );
         talk.request.messages = strange_history();
         talk.ask(Message::user("and you?"));
         talk.ask(Message::user("sure?"));
@@ -169,7 +171,8 @@ fn history_of_another_provider_is_accepted() {
 #[test]
 fn vendor_accepts_images_in_messages_and_results() {
     for model in MODELS {
-        let looked = GoogleTurn::says([thought("hm"), call(json!({})), call(json!({ "at": "b" }))]);
+        let looked =
+            GoogleTurn::with_pieces([thought("hm"), call(json!({})), call(json!({ "at": "b" }))]);
         let mut talk =
             talk_to(model, [looked, GoogleTurn::text("A cat."), GoogleTurn::text("Yes.")]);
         let image = || DataPart::blob("image/png", "b-1");

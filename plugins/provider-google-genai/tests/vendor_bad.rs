@@ -18,8 +18,10 @@ fn overloaded_answer() -> Value {
 #[test]
 fn stream_error_is_temporary_before_and_after_the_first_content() {
     let begun = || GoogleTurn::text("so").cut_after(1);
-    for turn in [begun().failing(overloaded_answer()), begun().failing_barely(overloaded_answer())]
-    {
+    for turn in [
+        begun().with_stream_error(overloaded_answer()),
+        begun().failing_barely(overloaded_answer()),
+    ] {
         let mut talk = talk_to(MODEL, [turn]);
         talk.request.messages.push(Message::user("hi"));
         let error = talk.send().unwrap_err();
@@ -28,8 +30,10 @@ fn stream_error_is_temporary_before_and_after_the_first_content() {
     }
     // Before any content, and in a complete answer.
     for stream in [None, Some(false)] {
-        let mut talk =
-            talk_to(MODEL, [GoogleTurn::says([]).cut_after(0).failing_barely(overloaded_answer())]);
+        let mut talk = talk_to(
+            MODEL,
+            [GoogleTurn::with_pieces([]).cut_after(0).failing_barely(overloaded_answer())],
+        );
         talk.request.options.stream = stream;
         talk.request.messages.push(Message::user("hi"));
         assert_eq!(talk.send().unwrap_err().retry, Retry::Temporary);
@@ -46,8 +50,8 @@ fn stopped_answer_is_accepted_back() {
     ] {
         for said in [vec![thought("hm")], vec![thought("hm"), text("so ")], vec![]] {
             for stream in [None, Some(false)] {
-                let cut = GoogleTurn::says(said.clone()).stopping(word);
-                let done = GoogleTurn::says([thought("hm"), text("done")]);
+                let cut = GoogleTurn::with_pieces(said.clone()).with_stop_reason(word);
+                let done = GoogleTurn::with_pieces([thought("hm"), text("done")]);
                 let mut talk = talk_to(MODEL, [cut, done, GoogleTurn::text("b")]);
                 talk.request.options.stream = stream;
                 assert_eq!(talk.ask(Message::user("hi")).finish_reason, expected, "{word}");
@@ -61,7 +65,9 @@ fn stopped_answer_is_accepted_back() {
 #[test]
 fn malformed_call_is_a_temporary_error() {
     for word in ["MALFORMED_FUNCTION_CALL", "UNEXPECTED_TOOL_CALL"] {
-        let broken = GoogleTurn::says([]).stopping(word).explained("print(look(at='a')");
+        let broken = GoogleTurn::with_pieces([])
+            .with_stop_reason(word)
+            .with_explanation("print(look(at='a')");
         let mut talk = talk_to(MODEL, [broken, GoogleTurn::text("a")]);
         talk.request.messages.push(Message::user("look"));
         let error = talk.send().unwrap_err();
@@ -79,7 +85,8 @@ fn blocked_prompt_is_shown_with_the_vendors_reason() {
         ("OTHER", FinishReason::Refused),
     ] {
         for stream in [None, Some(false)] {
-            let mut talk = talk_to(MODEL, [GoogleTurn::blocked(word).explained("no")]);
+            let mut talk =
+                talk_to(MODEL, [GoogleTurn::blocked_prompt(word).with_explanation("no")]);
             talk.request.options.stream = stream;
             talk.request.messages.push(Message::user("hi"));
             let finished = talk.host.complete(&talk.request);
@@ -93,7 +100,8 @@ fn blocked_prompt_is_shown_with_the_vendors_reason() {
 
 #[test]
 fn calls_stopped_by_a_safety_filter_are_dropped() {
-    let turn = GoogleTurn::says([text("I look."), call(json!({}))]).stopping("SAFETY");
+    let turn =
+        GoogleTurn::with_pieces([text("I look."), call(json!({}))]).with_stop_reason("SAFETY");
     let mut talk = talk_to("gemini-2.5-flash-lite", [turn]);
     let completion = talk.ask(Message::user("look"));
     assert_eq!(completion.finish_reason, FinishReason::Safety);

@@ -16,7 +16,7 @@ fn vertex_requests_send_no_call_ids() {
         let first = talk.ask(Message::user("look"));
         let second = talk.answer(&first);
         talk.answer(&second);
-        let sent = talk.vendor.accepted();
+        let sent = talk.vendor.accepted_requests();
         assert!(!sent[2].to_string().contains("\"id\""), "{model}");
         let last = talk.host.http_requests().pop().unwrap().head;
         assert_eq!(

@@ -97,7 +97,7 @@ pub fn provider_spec() -> ProviderSpec {
 ///
 /// Qwen's own repository comes first. Third parties published the wheels, without any relation to
 /// Qwen. They contain the same bytes, and the digest makes them safe to use.
-pub fn assets() -> Vec<Asset> {
+pub fn weight_assets() -> Vec<Asset> {
     let assets = ENTRIES.iter().map(|entry| Asset {
         id: entry.name.to_owned(),
         file_name: entry.file_name.to_owned(),
@@ -127,7 +127,7 @@ mod tests {
 
     #[test]
     fn every_model_has_an_asset_and_the_default_exists() {
-        let (spec, assets) = (provider_spec(), assets());
+        let (spec, assets) = (provider_spec(), weight_assets());
         let ids: Vec<&str> = assets.iter().map(|asset| asset.id.as_str()).collect();
         let names: Vec<&str> =
             spec.models.iter().filter_map(|model| model.asset.as_deref()).collect();
@@ -137,7 +137,7 @@ mod tests {
 
     #[test]
     fn digests_are_valid_and_the_makers_source_is_first() {
-        for asset in assets() {
+        for asset in weight_assets() {
             assert_eq!(asset.sha256.len(), 64);
             assert!(asset.sha256.bytes().all(|byte| byte.is_ascii_hexdigit()));
             let AssetSource::Url { url, .. } = &asset.sources[0] else { panic!("{asset:?}") };

@@ -81,7 +81,7 @@ pub fn decode(
 ) -> Result<LocalModelAnswer> {
     let is_wanted = decoding.calls == ToolCallPermission::Wanted;
     let matcher = match decoding.schema {
-        _ if is_wanted => Some(decoding.grammar.follow(decoding.format, "")?),
+        _ if is_wanted => Some(decoding.grammar.start_matcher(decoding.format, "")?),
         Some(schema) => Some(decoding.grammar.answer(decoding.format, schema)?),
         None => None,
     };
@@ -132,7 +132,7 @@ impl DecodingRun<'_> {
             }
             self.push(token);
             if let Some(matcher) = &mut self.matcher {
-                matcher.take(token)?;
+                matcher.consume_token(token)?;
             }
             if self.decoding.schema.is_none() && self.matcher.is_none() {
                 if self.remove_stop_text() {
@@ -157,7 +157,7 @@ impl DecodingRun<'_> {
     }
 
     fn push(&mut self, token: u32) {
-        self.output.extend_from_slice(self.decoding.tokenizer.bytes(token));
+        self.output.extend_from_slice(self.decoding.tokenizer.token_bytes(token));
         self.tokens.push(token);
         self.unfed.push(token);
     }
@@ -181,7 +181,7 @@ impl DecodingRun<'_> {
         };
         if added != 0.0 {
             for (token, logit) in logits.iter_mut().enumerate() {
-                let text = tokenizer.bytes(token as u32).trim_ascii_start();
+                let text = tokenizer.token_bytes(token as u32).trim_ascii_start();
                 if matches!(text.first(), Some(b'`' | b'{')) {
                     *logit += added;
                 }
@@ -210,9 +210,9 @@ impl DecodingRun<'_> {
     /// Sends output that is certainly text. Starts to follow the grammar when a call has certainly
     /// begun.
     fn watch_for_a_call(&mut self, sink: &mut dyn FnMut(&str) -> bool) -> Result<()> {
-        let begun = self.decoding.format.begun(&self.output);
+        let begun = self.decoding.format.call_prefix_length(&self.output);
         let start = self.output.len() - begun;
-        let may_stop = self.output.len() - self.decoding.stops.begun(&self.output);
+        let may_stop = self.output.len() - self.decoding.stops.stop_prefix_length(&self.output);
         let sure = if self.output[..start].trim_ascii().is_empty() {
             FENCE.len()
         } else {
@@ -221,7 +221,8 @@ impl DecodingRun<'_> {
         self.send_up_to(start.min(may_stop), sink)?;
         if begun >= sure {
             let written = String::from_utf8_lossy(&self.output[start..]).into_owned();
-            self.matcher = Some(self.decoding.grammar.follow(self.decoding.format, &written)?);
+            self.matcher =
+                Some(self.decoding.grammar.start_matcher(self.decoding.format, &written)?);
             self.call_start = Some(start);
         }
         Ok(())
@@ -242,7 +243,7 @@ impl DecodingRun<'_> {
         if self.remove_stop_text() {
             return Ok(true);
         }
-        let may_stop = self.output.len() - self.decoding.stops.begun(&self.output);
+        let may_stop = self.output.len() - self.decoding.stops.stop_prefix_length(&self.output);
         self.send_up_to(may_stop, sink)?;
         Ok(false)
     }
@@ -271,7 +272,7 @@ impl DecodingRun<'_> {
     fn send_up_to(&mut self, end: usize, sink: &mut dyn FnMut(&str) -> bool) -> Result<()> {
         // An answer does not begin with whitespace, and whitespace before a call is not an answer.
         let start = self.sent.max(self.blank_len()).min(end);
-        let text = whole_characters(&self.output[start..end]);
+        let text = complete_characters(&self.output[start..end]);
         if text.is_empty() {
             return Ok(());
         }
@@ -309,7 +310,7 @@ impl DecodingRun<'_> {
 }
 
 /// Removes an incomplete character at the end.
-fn whole_characters(bytes: &[u8]) -> &[u8] {
+fn complete_characters(bytes: &[u8]) -> &[u8] {
     match std::str::from_utf8(bytes) {
         Ok(_) => bytes,
         // Invalid bytes are passed on and shown as such.
@@ -350,11 +351,11 @@ mod tests {
     #[test]
     fn incomplete_character_is_held_back_until_it_is_whole() {
         let euro = "a€".as_bytes();
-        assert_eq!(whole_characters(&euro[..1]), b"a");
-        assert_eq!(whole_characters(&euro[..2]), b"a");
-        assert_eq!(whole_characters(&euro[..3]), b"a");
-        assert_eq!(whole_characters(euro), euro);
-        assert_eq!(whole_characters(b"a\xffb\xe2\x82"), b"a\xffb");
-        assert_eq!(whole_characters(b"\xff"), b"\xff");
+        assert_eq!(complete_characters(&euro[..1]), b"a");
+        assert_eq!(complete_characters(&euro[..2]), b"a");
+        assert_eq!(complete_characters(&euro[..3]), b"a");
+        assert_eq!(complete_characters(euro), euro);
+        assert_eq!(complete_characters(b"a\xffb\xe2\x82"), b"a\xffb");
+        assert_eq!(complete_characters(b"\xff"), b"\xff");
     }
 }

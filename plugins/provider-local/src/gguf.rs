@@ -78,15 +78,15 @@ impl GgufFile {
     /// # Errors
     /// Kind `configuration` if a key is missing or invalid.
     pub fn shape(&self) -> Result<ModelShape> {
-        let heads = self.number("attention.head_count", WIDTH_MAX)?;
-        let hidden = self.number("embedding_length", WIDTH_MAX)?;
+        let heads = self.read_number("attention.head_count", WIDTH_MAX)?;
+        let hidden = self.read_number("embedding_length", WIDTH_MAX)?;
         let shape = ModelShape {
-            layers: self.number("block_count", LAYERS_MAX)?,
+            layers: self.read_number("block_count", LAYERS_MAX)?,
             hidden,
             heads,
-            kv_heads: self.number("attention.head_count_kv", WIDTH_MAX)?,
+            kv_heads: self.read_number("attention.head_count_kv", WIDTH_MAX)?,
             head_width: hidden / heads,
-            context_limit: self.number("context_length", CONTEXT_MAX)?,
+            context_limit: self.read_number("context_length", CONTEXT_MAX)?,
             norm_epsilon: self.float("attention.layer_norm_rms_epsilon")?,
             rope_base: self.float("rope.freq_base")?,
         };
@@ -116,7 +116,7 @@ impl GgufFile {
             .ok_or_else(|| broken_file_error(&self.path, &format!("its header has no `{key}`")))
     }
 
-    fn number(&self, key: &str, max: usize) -> Result<usize> {
+    fn read_number(&self, key: &str, max: usize) -> Result<usize> {
         let key = format!("{ARCHITECTURE}.{key}");
         let number =
             self.value(&key)?.to_u64().ok().and_then(|number| usize::try_from(number).ok());

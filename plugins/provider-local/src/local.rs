@@ -22,7 +22,7 @@ use crate::sampler::TokenSampler;
 use crate::state::{ModelStateStore, common_prefix};
 use crate::stop::StopTexts;
 use crate::tokenizer::ModelTokenizer;
-use crate::turn::{call_weight, failures, is_repeated};
+use crate::turn::{call_weight, count_failures, is_repeated};
 
 /// The default output limit in tokens, which takes two minutes on two cores.
 pub const OUTPUT_TOKENS_DEFAULT: usize = 1024;
@@ -169,7 +169,7 @@ impl LocalModel {
         let sampler = TokenSampler::new(temperature, seed);
         let calls = AnswerSettings {
             format: &format,
-            calls: match failures(&request.messages) {
+            calls: match count_failures(&request.messages) {
                 0..FAILURES_MAX => {
                     ToolCallPermission::Allowed(call_weight(&request.messages, has_shell))
                 }
@@ -196,7 +196,7 @@ impl LocalModel {
         if let Some(name) = repeated_call_tool(request, &answer) {
             sink.log(format!("the model repeated a call of `{name}` and must do something else"));
             let ways = other_tools(&tools, &name);
-            if failures(&request.messages) > 0 && !ways.is_empty() {
+            if count_failures(&request.messages) > 0 && !ways.is_empty() {
                 let format = CallFormat::new(&ways);
                 let call =
                     AnswerSettings { format: &format, calls: ToolCallPermission::Wanted, ..calls };
@@ -213,7 +213,7 @@ impl LocalModel {
         if !calls.streams && !answer.text.is_empty() && !sink.text(&answer.text) {
             return Err(Error::cancelled());
         }
-        let completion = completion(answer, &prompt, reused);
+        let completion = to_completion(answer, &prompt, reused);
         for call in completion.parts.iter().filter_map(Part::as_tool_call) {
             sink.call(call);
         }
@@ -452,7 +452,7 @@ fn copied_answers(request: &CompletionRequest) -> Vec<&'static str> {
     example_answers().filter(is_other).map(|(_, answer)| answer).collect()
 }
 
-fn completion(answer: LocalModelAnswer, prompt: &TokenPrompt, reused: usize) -> Completion {
+fn to_completion(answer: LocalModelAnswer, prompt: &TokenPrompt, reused: usize) -> Completion {
     let usage = Usage {
         prompt_tokens: prompt.tokens.len() as u64,
         output_tokens: answer.tokens.len() as u64,

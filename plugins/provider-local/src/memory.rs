@@ -90,8 +90,8 @@ pub fn check(
     if available < needed {
         let text = format!(
             "the local model needs about {} of memory, but only {} are available",
-            gib(needed),
-            gib(available)
+            format_gib(needed),
+            format_gib(available)
         );
         return Err(Error::new(ErrorKind::LimitReached, text).with_hint(memory_hint(
             kernels,
@@ -106,13 +106,13 @@ pub fn check(
         WeightCopies::TwoCopies => String::new(),
         WeightCopies::ThreeCopies { variable } => {
             let saved = needed - WeightCopies::TwoCopies.needed_bytes(weights_bytes);
-            format!("; `{variable}` in the environment saves {}", gib(saved))
+            format!("; `{variable}` in the environment saves {}", format_gib(saved))
         }
     };
     Ok(Some(format!(
         "memory is tight: {} are available, the model takes about {}{saving}",
-        gib(available),
-        gib(needed)
+        format_gib(available),
+        format_gib(needed)
     )))
 }
 
@@ -130,7 +130,7 @@ fn memory_hint(kernels: WeightCopies, weights_bytes: u64, available: u64) -> Str
     }
 }
 
-fn gib(bytes: u64) -> String {
+fn format_gib(bytes: u64) -> String {
     format!("{:.1} GiB", bytes as f64 / GIB as f64)
 }
 

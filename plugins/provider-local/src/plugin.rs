@@ -57,7 +57,7 @@ impl State for LocalProviderState {
     }
 
     fn describe(description: &mut Description) {
-        description.assets = catalog::assets();
+        description.assets = catalog::weight_assets();
         description.config_schema = serde_json::to_value(schemars::schema_for!(Config)).ok();
     }
 }
@@ -110,7 +110,7 @@ async fn find_weights(cx: &Cx<LocalProviderState>, model: &str) -> Result<Weight
     let state_folder = if config.save_states { state_folder(cx).await } else { None };
     Ok(WeightFiles {
         model: model.to_owned(),
-        digest: digest(&asset)?,
+        digest: parse_digest(&asset)?,
         path: PathBuf::from(asset.path),
         state_folder,
         context_tokens_max: config.context_tokens.max(1) as usize,
@@ -129,7 +129,7 @@ async fn state_folder(cx: &Cx<LocalProviderState>) -> Option<PathBuf> {
     }
 }
 
-fn digest(asset: &AssetAnswer) -> Result<ModelDigest> {
+fn parse_digest(asset: &AssetAnswer) -> Result<ModelDigest> {
     let nibble =
         |hex: &u8| (*hex as char).to_digit(16).and_then(|nibble| u8::try_from(nibble).ok());
     let nibbles: Option<Vec<u8>> = asset.sha256.as_bytes().iter().map(nibble).collect();
@@ -194,7 +194,7 @@ mod tests {
     #[test]
     fn only_a_valid_sha256_digest_is_accepted() {
         let asset = |sha256: &str| AssetAnswer::new("p".to_owned(), sha256.to_owned());
-        assert_eq!(digest(&asset(&"0f".repeat(32))), Ok([15; 32]));
+        assert_eq!(parse_digest(&asset(&"0f".repeat(32))), Ok([15; 32]));
         for bad in [
             "",
             "0f",
@@ -204,7 +204,7 @@ mod tests {
             &"+1".repeat(32),
             &"é".repeat(32),
         ] {
-            assert!(digest(&asset(bad)).is_err(), "{bad}");
+            assert!(parse_digest(&asset(bad)).is_err(), "{bad}");
         }
     }
 

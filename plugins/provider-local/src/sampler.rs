@@ -26,7 +26,7 @@ impl TokenSampler {
 
     /// Picks a token. Returns `None` if all logits are minus infinity.
     pub fn pick(&mut self, logits: &[f32]) -> Option<u32> {
-        if self.is_greedy() { likeliest(logits) } else { self.pick_by_chance(logits) }
+        if self.is_greedy() { likeliest_token(logits) } else { self.pick_by_chance(logits) }
     }
 
     fn pick_by_chance(&mut self, logits: &[f32]) -> Option<u32> {
@@ -66,7 +66,7 @@ impl TokenSampler {
 }
 
 /// Returns the token with the highest logit, or the first of equal ones.
-fn likeliest(logits: &[f32]) -> Option<u32> {
+fn likeliest_token(logits: &[f32]) -> Option<u32> {
     let mut best: Option<(usize, f32)> = None;
     for (token, &logit) in logits.iter().enumerate() {
         if logit > best.map_or(f32::NEG_INFINITY, |(_, logit)| logit) {

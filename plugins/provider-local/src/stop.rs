@@ -20,7 +20,7 @@ impl StopTexts {
     }
 
     /// Returns the length of the longest suffix of the output that may be the start of a stop text.
-    pub fn begun(&self, output: &[u8]) -> usize {
+    pub fn stop_prefix_length(&self, output: &[u8]) -> usize {
         let longest = self.texts.iter().map(Vec::len).max().unwrap_or(0);
         let from = output.len().saturating_sub(longest);
         let begins = |start: &usize| self.texts.iter().any(|it| it.starts_with(&output[*start..]));
@@ -52,15 +52,15 @@ mod tests {
         for (output, begun) in
             [("", 0), ("a", 0), ("aE", 1), ("aEN", 2), ("aND", 2), ("ENx", 0), ("EEN", 2)]
         {
-            assert_eq!(stops.begun(output.as_bytes()), begun, "{output:?}");
+            assert_eq!(stops.stop_prefix_length(output.as_bytes()), begun, "{output:?}");
         }
-        assert_eq!(stops.begun(&"a€".as_bytes()[..3]), 2);
+        assert_eq!(stops.stop_prefix_length(&"a€".as_bytes()[..3]), 2);
     }
 
     #[test]
     fn empty_stop_texts_never_stop_the_output() {
         for stops in [stops(&[]), stops(&[""])] {
-            assert_eq!((stops.find(b"abc"), stops.begun(b"abc")), (None, 0));
+            assert_eq!((stops.find(b"abc"), stops.stop_prefix_length(b"abc")), (None, 0));
         }
     }
 }

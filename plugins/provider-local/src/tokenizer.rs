@@ -86,7 +86,7 @@ impl ModelTokenizer {
 
     /// Returns the bytes of a token, empty for a control token. A character may span several
     /// tokens.
-    pub fn bytes(&self, token: u32) -> &[u8] {
+    pub fn token_bytes(&self, token: u32) -> &[u8] {
         self.bytes.get(token as usize).map_or(&[], Vec::as_slice)
     }
 

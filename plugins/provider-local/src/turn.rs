@@ -34,7 +34,7 @@ pub fn is_repeated(messages: &[Message], name: &str, arguments: &Map<String, Val
 }
 
 /// Returns the number of calls at the end of the turn that failed in a row.
-pub fn failures(messages: &[Message]) -> usize {
+pub fn count_failures(messages: &[Message]) -> usize {
     let results = current_turn(messages).iter().rev().flat_map(Message::tool_results);
     results.take_while(|result| is_failed_result(result)).count()
 }
@@ -50,7 +50,7 @@ pub fn failures(messages: &[Message]) -> usize {
 /// enough.
 pub fn call_weight(messages: &[Message], has_shell: bool) -> f32 {
     let made = current_turn(messages).iter().flat_map(Message::tool_results).count();
-    match (made, failures(messages)) {
+    match (made, count_failures(messages)) {
         (0, _) if has_shell => -0.5,
         (0, _) => 0.0,
         (CALLS_LIKELY_MAX.., _) => -3.0,
@@ -90,7 +90,7 @@ mod tests {
         let messages = calls(commands);
         let arguments = json!({"command": "ls"});
         let is_repeated = is_repeated(&messages, "shell", arguments.as_object().unwrap());
-        assert_eq!((is_repeated, failures(&messages)), expected, "{commands:?}");
+        assert_eq!((is_repeated, count_failures(&messages)), expected, "{commands:?}");
     }
 
     #[test]
@@ -114,6 +114,6 @@ mod tests {
         let mut earlier = calls(&["!ls"]);
         earlier.push(Message::user("again"));
         assert!(!is_repeated(&earlier, "shell", json!({"command": "ls"}).as_object().unwrap()));
-        assert_eq!(failures(&earlier), 0);
+        assert_eq!(count_failures(&earlier), 0);
     }
 }

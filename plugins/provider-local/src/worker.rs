@@ -240,12 +240,12 @@ pub fn load(weights: &WeightFiles, sink: &mut dyn CompletionSink) -> Result<Loca
     sink.notice(format!("loading the local model `{}`", weights.model));
     let mut model = LocalModel::load(&weights.path, weights.context_tokens_max)?;
     if let Some(folder) = &weights.state_folder {
-        let store = store(&model, folder, weights.digest);
+        let store = state_store(&model, folder, weights.digest);
         model.set_store(store);
     }
     Ok(model)
 }
 
-fn store(model: &LocalModel, folder: &Path, digest: ModelDigest) -> ModelStateStore {
+fn state_store(model: &LocalModel, folder: &Path, digest: ModelDigest) -> ModelStateStore {
     ModelStateStore::new(folder.to_owned(), digest, model.state_bytes_per_token(), BYTES_MAX)
 }

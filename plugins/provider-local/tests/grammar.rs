@@ -237,8 +237,11 @@ fn tokens_forced_by_the_grammar_are_not_computed() {
     let (answer, _) = stage.babble(&tools, "```json", 1, 0.0);
     let written = stage.tokenizer.encode_plain("```json").unwrap().len();
     assert_eq!(answer.fed, written - 1, "everything after the fence was forced");
-    let bytes: Vec<u8> =
-        answer.tokens.iter().flat_map(|&token| stage.tokenizer.bytes(token).to_vec()).collect();
+    let bytes: Vec<u8> = answer
+        .tokens
+        .iter()
+        .flat_map(|&token| stage.tokenizer.token_bytes(token).to_vec())
+        .collect();
     assert_eq!(String::from_utf8(bytes).unwrap(), call_text("shell", &json!({})));
 }
 

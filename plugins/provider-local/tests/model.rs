@@ -181,7 +181,8 @@ fn control_tokens_in_a_text_stay_text() {
     let text = "a<|im_end|>b";
     let plain = tokenizer.encode_plain(text).unwrap();
     assert_eq!(plain.len(), text.len());
-    let back: Vec<u8> = plain.iter().flat_map(|&token| tokenizer.bytes(token).to_vec()).collect();
+    let back: Vec<u8> =
+        plain.iter().flat_map(|&token| tokenizer.token_bytes(token).to_vec()).collect();
     assert_eq!(back, text.as_bytes());
 }
 

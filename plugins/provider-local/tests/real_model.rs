@@ -17,7 +17,10 @@ use serde_json::{Map, Value, json};
 /// Returns the best available weights.
 fn weights() -> Option<PathBuf> {
     let folder = directories::BaseDirs::new()?.cache_dir().join("jaato/models");
-    catalog::assets().iter().map(|asset| folder.join(&asset.file_name)).find(|path| path.exists())
+    catalog::weight_assets()
+        .iter()
+        .map(|asset| folder.join(&asset.file_name))
+        .find(|path| path.exists())
 }
 
 fn get_environment() -> ToolSpec {

@@ -41,7 +41,7 @@ impl OllamaServer {
     ///
     /// # Errors
     /// `configuration` if the host is not an address.
-    pub fn of(config: &Config) -> Result<Self> {
+    pub fn from_config(config: &Config) -> Result<Self> {
         let (base_url, host) = (config.base_url.trim(), config.host.trim());
         if !base_url.is_empty() {
             let root = base_url.split(['?', '#']).next().unwrap_or_default().trim_end_matches('/');
@@ -120,7 +120,7 @@ mod tests {
 
     fn server_for(base_url: &str, host: &str) -> Result<OllamaServer> {
         let (base_url, host) = (base_url.to_owned(), host.to_owned());
-        OllamaServer::of(&Config { base_url, host, ..Config::default() })
+        OllamaServer::from_config(&Config { base_url, host, ..Config::default() })
     }
 
     #[test]

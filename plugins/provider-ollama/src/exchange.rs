@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use jaato_plugin_sdk::HttpResponse;
 use jaato_plugin_sdk::prelude::*;
-use jaato_plugin_sdk_provider::exchange::{WHOLE_BYTES_MAX, is_success, refusal};
+use jaato_plugin_sdk_provider::exchange::{WHOLE_BYTES_MAX, is_success, read_refusal};
 use jaato_plugin_sdk_provider::{StreamLineSplitter, failure, yield_now};
 
 use crate::endpoint::{OllamaServer, ServerNameSource};
@@ -92,7 +92,7 @@ pub(crate) async fn query_server(
 ) -> Result<OllamaQueryResult> {
     let response = send(cx, server, path, RequestPurpose::Look, body).await?;
     if !is_success(&response) {
-        return Ok(OllamaQueryResult::Refused(refusal(cx, &server.url(path), response).await));
+        return Ok(OllamaQueryResult::Refused(read_refusal(cx, &server.url(path), response).await));
     }
     Ok(OllamaQueryResult::Body(response.bytes(WHOLE_BYTES_MAX).await?))
 }
@@ -110,22 +110,22 @@ pub(crate) enum OllamaQueryResult {
 /// # Errors
 /// The errors of the reply, or the error that interrupted the exchange before the answer was
 /// complete.
-pub(crate) async fn receive(
+pub(crate) async fn receive_completion(
     cx: &Cx<OllamaState>,
     mut response: HttpResponse,
     mut reply: OllamaReply,
 ) -> Result<Completion> {
     let mut lines = StreamLineSplitter::new(LINE_BYTES_MAX);
-    while let Some(piece) = response.next().await.map_err(failure::of_exchange)? {
+    while let Some(piece) = response.next().await.map_err(failure::exchange_error)? {
         let mut has_said = false;
         for line in lines.push(&piece)? {
-            for delta in reply.line(&line)? {
+            for delta in reply.read_line(&line)? {
                 has_said = true;
                 cx.emit(&delta);
             }
         }
         if reply.is_done() {
-            drain(cx, &mut response).await;
+            drain_response(cx, &mut response).await;
             return reply.finish();
         }
         if !has_said {
@@ -145,7 +145,7 @@ pub(crate) async fn receive(
 ///
 /// # Errors
 /// The error that prevented the pull.
-pub(crate) async fn pull(
+pub(crate) async fn pull_model(
     cx: &Cx<OllamaState>,
     server: &OllamaServer,
     model: &str,
@@ -155,15 +155,15 @@ pub(crate) async fn pull(
     let sent = send(cx, server, "pull", RequestPurpose::Pull, Some(body)).await;
     let mut response = sent.map_err(|error| not_sent(cx, server, error))?;
     if !is_success(&response) {
-        let refusal = refusal(cx, &url, response).await;
+        let refusal = read_refusal(cx, &url, response).await;
         return Err(not_pulled(refusal_error(refusal, model)));
     }
     let (mut lines, mut pull) =
         (StreamLineSplitter::new(LINE_BYTES_MAX), ModelPull::new(&url, model));
-    let stopped = |error| failure::of_exchange(error).with_hint(AGAIN);
+    let stopped = |error| failure::exchange_error(error).with_hint(AGAIN);
     while let Some(piece) = response.next().await.map_err(stopped)? {
         for line in lines.push(&piece)? {
-            for delta in pull.line(&line)? {
+            for delta in pull.read_line(&line)? {
                 cx.emit(&delta);
             }
         }
@@ -173,20 +173,23 @@ pub(crate) async fn pull(
         yield_now().await;
     }
     if let Some(line) = lines.finish() {
-        pull.line(&line)?;
+        pull.read_line(&line)?;
     }
     pull.finish()
 }
 
 /// Reads the rest of the body after the last line, if it arrives soon.
-async fn drain(cx: &Cx<OllamaState>, response: &mut HttpResponse) {
+async fn drain_response(cx: &Cx<OllamaState>, response: &mut HttpResponse) {
     let mut end = pin!(cx.sleep(DRAIN));
     // An error here only means that the connection is not reused.
-    while let Some(Ok(Some(_))) = before(end.as_mut(), response.next()).await {}
+    while let Some(Ok(Some(_))) = run_until(end.as_mut(), response.next()).await {}
 }
 
 /// Waits for `work`. Returns `None` if `limit` is ready first.
-async fn before<T, L: Future>(mut limit: Pin<&mut L>, work: impl Future<Output = T>) -> Option<T> {
+async fn run_until<T, L: Future>(
+    mut limit: Pin<&mut L>,
+    work: impl Future<Output = T>,
+) -> Option<T> {
     let mut work = pin!(work);
     poll_fn(|task| match work.as_mut().poll(task) {
         Poll::Ready(done) => Poll::Ready(Some(done)),

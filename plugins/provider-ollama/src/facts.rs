@@ -27,7 +27,7 @@ pub struct OllamaModelFacts {
 
 impl OllamaModelFacts {
     /// Returns the facts that follow from the model's name.
-    pub fn of_name(model: &str) -> Self {
+    pub fn from_model_name(model: &str) -> Self {
         Self { thinks_by_levels: model.contains("gpt-oss"), ..Self::default() }
     }
 
@@ -38,12 +38,12 @@ impl OllamaModelFacts {
         let is_of_levels =
             families.chain([&details["family"]]).any(|family| family == LEVELS_FAMILY);
         Self {
-            capabilities: capabilities(shown),
-            window: window(&shown["model_info"]),
-            own_context: parameter(shown, "num_ctx"),
-            own_output: parameter(shown, "num_predict"),
+            capabilities: read_capabilities(shown),
+            window: context_window(&shown["model_info"]),
+            own_context: find_parameter(shown, "num_ctx"),
+            own_output: find_parameter(shown, "num_predict"),
             is_remote: shown["remote_host"].as_str().is_some_and(|host| !host.is_empty()),
-            thinks_by_levels: is_of_levels || Self::of_name(model).thinks_by_levels,
+            thinks_by_levels: is_of_levels || Self::from_model_name(model).thinks_by_levels,
         }
     }
 
@@ -60,12 +60,12 @@ impl OllamaModelFacts {
 }
 
 /// Reads a model's capabilities from a list or from `/api/show`.
-pub fn capabilities(model: &Value) -> Option<Vec<String>> {
+pub fn read_capabilities(model: &Value) -> Option<Vec<String>> {
     let listed = model["capabilities"].as_array()?.iter();
     Some(listed.filter_map(Value::as_str).map(str::to_owned).collect())
 }
 
-fn window(info: &Value) -> Option<u64> {
+fn context_window(info: &Value) -> Option<u64> {
     let architecture = info["general.architecture"].as_str().unwrap_or_default();
     let named = info[format!("{architecture}.context_length")].as_u64();
     let any = || {
@@ -76,7 +76,7 @@ fn window(info: &Value) -> Option<u64> {
 }
 
 /// Finds a number among the parameters of a Modelfile: `num_ctx    8192`.
-fn parameter(shown: &Value, name: &str) -> Option<u64> {
+fn find_parameter(shown: &Value, name: &str) -> Option<u64> {
     let lines = shown["parameters"].as_str()?.lines();
     let mut words = lines.map(|line| line.split_whitespace());
     let value =
@@ -120,6 +120,6 @@ mod tests {
     fn models_that_think_by_levels_are_known_by_name_and_family() {
         let family = json!({ "details": { "family": "gptoss" } });
         assert!(OllamaModelFacts::read("mine", &family).thinks_by_levels);
-        assert!(OllamaModelFacts::of_name("gpt-oss:20b").thinks_by_levels);
+        assert!(OllamaModelFacts::from_model_name("gpt-oss:20b").thinks_by_levels);
     }
 }

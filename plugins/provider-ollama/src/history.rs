@@ -10,7 +10,7 @@ use jaato_plugin_sdk::serde_json::{Value, json};
 use jaato_plugin_sdk::types::{
     CompletionRequest, DataPart, Message, Part, Role, ToolCall, ToolResult,
 };
-use jaato_plugin_sdk_provider::shown::{BlobContents, in_words};
+use jaato_plugin_sdk_provider::shown::{BlobContents, describe_data};
 
 use crate::facts::IMAGES;
 
@@ -25,7 +25,7 @@ const INVALID_ARGUMENTS: &str = "invalid_arguments";
 ///
 /// # Errors
 /// `unknown_operation` if a message has an unknown role.
-pub(crate) fn messages(
+pub(crate) fn write_messages(
     request: &CompletionRequest,
     system: &str,
     blobs: &BlobContents,
@@ -39,7 +39,7 @@ pub(crate) fn messages(
             Role::User => written.extend(encode_user_message(message, blobs)),
             Role::Model => written.extend(encode_model_message(message)),
             Role::Tool => {
-                written.extend(message.tool_results().map(result));
+                written.extend(message.tool_results().map(write_result));
                 // The tools' attachments, and text that follows the results.
                 written.extend(encode_user_message(message, blobs));
             }
@@ -53,9 +53,9 @@ pub(crate) fn messages(
 /// both are empty.
 fn encode_user_message(message: &Message, blobs: &BlobContents) -> Option<Value> {
     let (mut words, mut images) = (Vec::new(), Vec::new());
-    let mut show = |data: &DataPart| match image(data, blobs) {
+    let mut show = |data: &DataPart| match write_image(data, blobs) {
         Some(image) => images.push(image),
-        None => words.push(in_words(data)),
+        None => words.push(describe_data(data)),
     };
     let mut texts = Vec::new();
     for part in &message.parts {
@@ -77,7 +77,7 @@ fn encode_user_message(message: &Message, blobs: &BlobContents) -> Option<Value>
     Some(said)
 }
 
-fn image(data: &DataPart, blobs: &BlobContents) -> Option<String> {
+fn write_image(data: &DataPart, blobs: &BlobContents) -> Option<String> {
     let is_image = IMAGES.contains(&data.mime_type.as_str());
     let bytes = blobs.get(data.blob_id().filter(|_| is_image)?)?;
     Some(BASE64_STANDARD.encode(bytes))
@@ -91,7 +91,7 @@ fn encode_model_message(message: &Message) -> Option<Value> {
             Part::Text { text, .. } => content.push_str(text),
             Part::Thought { text, signature: Some(_), .. } => thinking.push_str(text),
             Part::ToolCall(one) => calls.push(encode_call(one)),
-            Part::Data(data) => content.push_str(&in_words(data)),
+            Part::Data(data) => content.push_str(&describe_data(data)),
             _ => {}
         }
     }
@@ -117,7 +117,7 @@ fn encode_call(call: &ToolCall) -> Value {
 }
 
 /// Writes a tool result. The server has no error flag, so the content must show the failure.
-fn result(result: &ToolResult) -> Value {
+fn write_result(result: &ToolResult) -> Value {
     let mut content = Value::Object(result.content.clone()).to_string();
     if result.is_error {
         content.insert_str(0, "error: ");

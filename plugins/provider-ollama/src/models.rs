@@ -4,7 +4,7 @@ use jaato_plugin_sdk::serde_json::{self, Value};
 use jaato_plugin_sdk::types::ModelInfo;
 use jaato_plugin_sdk::{Error, Result};
 
-use crate::facts::{OllamaModelFacts, capabilities};
+use crate::facts::{OllamaModelFacts, read_capabilities};
 use crate::refusal;
 
 /// An installed model.
@@ -20,11 +20,15 @@ pub struct InstalledModel {
 ///
 /// # Errors
 /// `provider` if the body is not a list of models.
-pub fn installed(url: &str, body: &[u8]) -> Result<Vec<InstalledModel>> {
+pub fn parse_installed(url: &str, body: &[u8]) -> Result<Vec<InstalledModel>> {
     let models = parse_model_list(url, body)?;
     let read = |model: &Value| {
         let name = name_of(model)?.to_owned();
-        Some(InstalledModel { name, title: title(model), capabilities: capabilities(model) })
+        Some(InstalledModel {
+            name,
+            title: model_title(model),
+            capabilities: read_capabilities(model),
+        })
     };
     Ok(models.iter().filter_map(read).collect())
 }
@@ -32,8 +36,8 @@ pub fn installed(url: &str, body: &[u8]) -> Result<Vec<InstalledModel>> {
 /// Reads the answer of `GET /api/ps`: the context size of each loaded model, by name.
 ///
 /// # Errors
-/// The errors of [`installed`].
-pub fn loaded(url: &str, body: &[u8]) -> Result<Vec<(String, u64)>> {
+/// The errors of [`parse_installed`].
+pub fn parse_loaded(url: &str, body: &[u8]) -> Result<Vec<(String, u64)>> {
     let models = parse_model_list(url, body)?;
     let read = |model: &Value| {
         let tokens = model["context_length"].as_u64().filter(|tokens| *tokens > 0)?;
@@ -43,7 +47,7 @@ pub fn loaded(url: &str, body: &[u8]) -> Result<Vec<(String, u64)>> {
 }
 
 /// Describes a model. Returns `None` for a model that cannot answer, such as an embedding model.
-pub fn info(
+pub fn model_info(
     installed: &InstalledModel,
     facts: &OllamaModelFacts,
     context_tokens: u64,
@@ -72,7 +76,7 @@ pub fn with_tag(name: &str) -> String {
 }
 
 fn parse_model_list(url: &str, body: &[u8]) -> Result<Vec<Value>> {
-    let foreign = || -> Error { refusal::foreign(url) };
+    let foreign = || -> Error { refusal::foreign_server_error(url) };
     let mut list: Value = serde_json::from_slice(body).map_err(|_| foreign())?;
     match list.get_mut("models").map(Value::take) {
         Some(Value::Array(models)) => Ok(models),
@@ -88,7 +92,7 @@ fn name_of(model: &Value) -> Option<&str> {
 }
 
 /// Describes a model's size in one line: `8.2B, Q4_K_M, 5.2 GB`.
-fn title(model: &Value) -> String {
+fn model_title(model: &Value) -> String {
     let detail = |key: &str| {
         let text = model["details"][key].as_str().unwrap_or_default();
         (!text.is_empty() && text != "unknown").then(|| text.to_owned())
@@ -120,10 +124,10 @@ mod tests {
             { "name": "embed", "capabilities": ["embedding"] },
             { "name": "" },
         ] });
-        let listed = installed("http://h/api/tags", body.to_string().as_bytes()).unwrap();
+        let listed = parse_installed("http://h/api/tags", body.to_string().as_bytes()).unwrap();
         let infos: Vec<_> = listed
             .iter()
-            .map(|it| info(it, &OllamaModelFacts::default(), 7).map(|it| (it.name, it.title)))
+            .map(|it| model_info(it, &OllamaModelFacts::default(), 7).map(|it| (it.name, it.title)))
             .collect();
         let told = |name: &str, title: &str| Some((name.to_owned(), title.to_owned()));
         let expected =
@@ -134,14 +138,14 @@ mod tests {
     #[test]
     fn loaded_context_size_is_read_if_the_server_reports_it() {
         let body = r#"{"models":[{"name":"a:latest","context_length":4096},{"name":"b:1"}]}"#;
-        assert_eq!(loaded("u", body.as_bytes()).unwrap(), [("a:latest".to_owned(), 4096)]);
-        assert_eq!(loaded("u", br#"{"models":null}"#).unwrap(), []);
+        assert_eq!(parse_loaded("u", body.as_bytes()).unwrap(), [("a:latest".to_owned(), 4096)]);
+        assert_eq!(parse_loaded("u", br#"{"models":null}"#).unwrap(), []);
     }
 
     #[test]
     fn invalid_model_list_is_reported_as_not_an_ollama_server() {
         for body in ["", "<html>", "[]", "{}", r#"{"models":1}"#, r#"{"data":[]}"#] {
-            let error = installed("http://u:p@h/api/tags", body.as_bytes()).unwrap_err();
+            let error = parse_installed("http://u:p@h/api/tags", body.as_bytes()).unwrap_err();
             let text = "`http://…@h/api/tags` does not answer like an Ollama server";
             assert_eq!((error.kind, error.message.as_str()), (ErrorKind::Provider, text), "{body}");
         }

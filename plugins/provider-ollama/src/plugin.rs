@@ -5,14 +5,14 @@ use std::sync::Arc;
 use jaato_plugin_sdk::prelude::*;
 use jaato_plugin_sdk::serde_json;
 use jaato_plugin_sdk::types::Retry;
-use jaato_plugin_sdk_provider::exchange::{is_success, refusal};
+use jaato_plugin_sdk_provider::exchange::{is_success, read_refusal};
 use jaato_plugin_sdk_provider::failure;
-use jaato_plugin_sdk_provider::shown::{fetch_blobs, limits};
+use jaato_plugin_sdk_provider::shown::{fetch_blobs, media_limits};
 
 use crate::config::Config;
 use crate::endpoint::{OllamaServer, ServerNameSource};
 use crate::exchange::{
-    OllamaQueryResult, RequestPurpose, not_sent, pull, query_server, receive, send,
+    OllamaQueryResult, RequestPurpose, not_sent, pull_model, query_server, receive_completion, send,
 };
 use crate::facts::{IMAGES, OllamaModelFacts};
 use crate::refusal::{is_foreign, refusal_error};
@@ -47,16 +47,16 @@ impl Provider for OllamaProvider {
             title: "Models of an Ollama server".to_owned(),
             options: request::NAMES.map(str::to_owned).to_vec(),
             accepts: IMAGES.map(str::to_owned).to_vec(),
-            media_limits: limits(request::IMAGE_BYTES_MAX),
+            media_limits: media_limits(request::IMAGE_BYTES_MAX),
             ..ProviderSpec::default()
         }
     }
 
     async fn complete(cx: &Cx<OllamaState>, request: CompletionRequest) -> Result<Completion> {
         let config = cx.config::<Config>().await?;
-        let server = OllamaServer::of(&config)?;
+        let server = OllamaServer::from_config(&config)?;
         let known = query_model(cx, &server, &config, &request.model).await?;
-        let size = window::size(config.context_tokens, &known.facts, known.loaded);
+        let size = window::context_size(config.context_tokens, &known.facts, known.loaded);
         let (url, model) = (server.url("chat"), request.model.clone());
         let OllamaModelFacts { own_output, is_remote, .. } = known.facts;
         let reply = OllamaReply::new(&url, &request, own_output, is_remote);
@@ -72,13 +72,13 @@ impl Provider for OllamaProvider {
         let sent = send(cx, &server, "chat", RequestPurpose::Work, Some(body)).await;
         let response = sent.map_err(|error| not_sent(cx, &server, error))?;
         if !is_success(&response) {
-            let error = refusal_error(refusal(cx, &url, response).await, &model);
+            let error = refusal_error(read_refusal(cx, &url, response).await, &model);
             if error.retry == Retry::Permanent {
-                cx.state().forget(&server, &model);
+                cx.state().forget_model(&server, &model);
             }
             return Err(error);
         }
-        let completion = receive(cx, response, reply).await?;
+        let completion = receive_completion(cx, response, reply).await?;
         cx.state().set_used(&server, &model);
         let read = completion.usage.prompt_tokens;
         if is_too_little(read, word_bytes) && !is_remote {
@@ -89,10 +89,10 @@ impl Provider for OllamaProvider {
 
     async fn models(cx: &Cx<OllamaState>) -> Result<Vec<ModelInfo>> {
         let config = cx.config::<Config>().await?;
-        let server = OllamaServer::of(&config)?;
+        let server = OllamaServer::from_config(&config)?;
         let url = server.url("tags");
         let listed = match query_server(cx, &server, "tags", None).await {
-            Ok(OllamaQueryResult::Body(body)) => models::installed(&url, &body)?,
+            Ok(OllamaQueryResult::Body(body)) => models::parse_installed(&url, &body)?,
             Ok(OllamaQueryResult::Refused(refusal)) => return Err(refusal_error(refusal, "")),
             // Most users have no Ollama, and want to see its errors only when they use it.
             Err(error) if server.named_by == ServerNameSource::Nothing => {
@@ -106,10 +106,10 @@ impl Provider for OllamaProvider {
         let loaded = query_loaded_models(cx, &server).await;
         let (mut infos, mut shown) = (Vec::new(), 0);
         for one in &listed {
-            let mut known = OllamaModelFacts::of_name(&one.name);
+            let mut known = OllamaModelFacts::from_model_name(&one.name);
             if shown < SHOWN_MAX {
                 shown += 1;
-                match facts(cx, &server, &one.name).await {
+                match query_facts(cx, &server, &one.name).await {
                     Ok(facts) => known = facts,
                     // The model was removed in the meantime.
                     Err(error) if error.retry == Retry::Permanent => {}
@@ -118,17 +118,17 @@ impl Provider for OllamaProvider {
                 }
             }
             let context_tokens = context_of(cx, &server, &config, &one.name, &known, &loaded);
-            infos.extend(models::info(one, &known, context_tokens));
+            infos.extend(models::model_info(one, &known, context_tokens));
         }
         Ok(infos)
     }
 
     async fn pull_model(cx: &Cx<OllamaState>, model: String) -> Result<()> {
         crate::pull::check_name(&model)?;
-        let server = OllamaServer::of(&cx.config::<Config>().await?)?;
+        let server = OllamaServer::from_config(&cx.config::<Config>().await?)?;
         let body = json!({ "model": model, "stream": true }).to_string().into_bytes();
-        cx.state().forget(&server, &model);
-        pull(cx, &server, &model, body).await
+        cx.state().forget_model(&server, &model);
+        pull_model(cx, &server, &model, body).await
     }
 }
 
@@ -139,10 +139,10 @@ async fn query_model(
     config: &Config,
     model: &str,
 ) -> Result<KnownOllamaModel> {
-    if let Some(known) = cx.state().known(server, model) {
+    if let Some(known) = cx.state().known_model(server, model) {
         return Ok(known);
     }
-    let facts = facts(cx, server, model).await?;
+    let facts = query_facts(cx, server, model).await?;
     let is_chosen = config.context_tokens.is_some() || facts.is_remote;
     let loaded = if is_chosen { Vec::new() } else { query_loaded_models(cx, server).await };
     let known = KnownOllamaModel { loaded: size_of(&loaded, model), facts };
@@ -155,12 +155,12 @@ async fn query_model(
 /// # Errors
 /// An error if no answer arrives or the model does not exist. Other refusals are not errors,
 /// because the real request will report them.
-async fn facts(
+async fn query_facts(
     cx: &Cx<OllamaState>,
     server: &OllamaServer,
     model: &str,
 ) -> Result<OllamaModelFacts> {
-    if let Some(known) = cx.state().known(server, model) {
+    if let Some(known) = cx.state().known_model(server, model) {
         return Ok(known.facts);
     }
     let body = json!({ "model": model }).to_string().into_bytes();
@@ -173,7 +173,7 @@ async fn facts(
         OllamaQueryResult::Refused(it) if it.status == 404 && !is_foreign(it.status, &it.body) => {
             Err(refusal_error(it, model))
         }
-        OllamaQueryResult::Refused(_) => Ok(OllamaModelFacts::of_name(model)),
+        OllamaQueryResult::Refused(_) => Ok(OllamaModelFacts::from_model_name(model)),
     }
 }
 
@@ -181,7 +181,7 @@ async fn facts(
 async fn query_loaded_models(cx: &Cx<OllamaState>, server: &OllamaServer) -> Vec<(String, u64)> {
     match query_server(cx, server, "ps", None).await {
         Ok(OllamaQueryResult::Body(body)) => {
-            models::loaded(&server.url("ps"), &body).unwrap_or_default()
+            models::parse_loaded(&server.url("ps"), &body).unwrap_or_default()
         }
         Ok(OllamaQueryResult::Refused(_)) | Err(_) => Vec::new(),
     }
@@ -203,11 +203,11 @@ fn context_of(
     loaded: &[(String, u64)],
 ) -> u64 {
     let now = size_of(loaded, model);
-    let before = match cx.state().known(server, model) {
+    let before = match cx.state().known_model(server, model) {
         Some(known) => known.loaded,
         None => now,
     };
-    let asked = window::size(config.context_tokens, facts, before);
+    let asked = window::context_size(config.context_tokens, facts, before);
     now.filter(|_| cx.state().is_used(server, model)).map_or(asked, |given| given.min(asked))
 }
 

@@ -70,10 +70,10 @@ impl ModelPull {
     ///
     /// # Errors
     /// The error that the server reports, or an error for a line that cannot be read.
-    pub fn line(&mut self, line: &[u8]) -> Result<Vec<Delta>> {
+    pub fn read_line(&mut self, line: &[u8]) -> Result<Vec<Delta>> {
         let mut deltas = Vec::new();
         for object in serde_json::Deserializer::from_slice(line).into_iter::<Value>() {
-            let object = object.map_err(|_| refusal::foreign(&self.url))?;
+            let object = object.map_err(|_| refusal::foreign_server_error(&self.url))?;
             deltas.extend(self.object(&object)?);
         }
         Ok(deltas)
@@ -81,9 +81,10 @@ impl ModelPull {
 
     fn object(&mut self, line: &Value) -> Result<Option<Delta>> {
         if !line["error"].is_null() {
-            return Err(not_pulled(failure::of_report(&self.url, line)));
+            return Err(not_pulled(failure::reported_error(&self.url, line)));
         }
-        let status = line["status"].as_str().ok_or_else(|| refusal::foreign(&self.url))?;
+        let status =
+            line["status"].as_str().ok_or_else(|| refusal::foreign_server_error(&self.url))?;
         if status == SUCCESS {
             self.is_done = true;
             return Ok(None);

@@ -22,7 +22,7 @@ pub(crate) fn refusal_error(refusal: ErrorResponse, model: &str) -> Error {
     }
     let error = classify_error(error);
     let text = String::from_utf8_lossy(&body).to_lowercase();
-    match hint(status, &text, had_key, model).filter(|_| error.hint.is_none()) {
+    match refusal_hint(status, &text, had_key, model).filter(|_| error.hint.is_none()) {
         Some(hint) => error.with_hint(hint),
         None => error,
     }
@@ -30,7 +30,7 @@ pub(crate) fn refusal_error(refusal: ErrorResponse, model: &str) -> Error {
 
 /// Converts an error that the server reports inside an answer.
 pub(crate) fn reported_error(url: &str, line: &Value) -> Error {
-    classify_error(failure::of_report(url, line))
+    classify_error(failure::reported_error(url, line))
 }
 
 /// Reads more than the status from the server's message: a conversation that is too long, or a
@@ -52,7 +52,7 @@ fn classify_error(mut error: Error) -> Error {
     error
 }
 
-fn hint(status: u16, text: &str, had_key: bool, model: &str) -> Option<String> {
+fn refusal_hint(status: u16, text: &str, had_key: bool, model: &str) -> Option<String> {
     let fixed = match status {
         404 if text.contains("not found") => {
             return Some(format!("download it with `jaato model pull ollama/{model}`"));
@@ -89,7 +89,7 @@ pub(crate) fn is_foreign(status: u16, body: &[u8]) -> bool {
 }
 
 /// Returns the error for an answer that does not come from Ollama.
-pub(crate) fn foreign(url: &str) -> Error {
+pub(crate) fn foreign_server_error(url: &str) -> Error {
     let text = format!("`{}` does not answer like an Ollama server", failure::shown_url(url));
     Error::new(ErrorKind::Provider, text).with_hint(CHECK_URL)
 }
@@ -98,7 +98,7 @@ pub(crate) fn foreign(url: &str) -> Error {
 /// machine has never answered, a retry does not help.
 pub(crate) fn unreachable_error(error: Error, server: &OllamaServer, has_answered: bool) -> Error {
     let never_began = error.message.starts_with("cannot connect");
-    let mut error = failure::of_exchange(error);
+    let mut error = failure::exchange_error(error);
     if !never_began {
         return error;
     }

@@ -7,7 +7,7 @@ use jaato_plugin_sdk::prelude::*;
 use jaato_plugin_sdk::serde_json;
 use jaato_plugin_sdk_provider::chat::{ThinkPiece, ThinkTags};
 use jaato_plugin_sdk_provider::exchange::compressed_answer_error;
-use jaato_plugin_sdk_provider::failure::{self, of_too_much};
+use jaato_plugin_sdk_provider::failure::{self, answer_limit_error};
 use jaato_plugin_sdk_provider::{
     CALLS_MAX, EVENTS_MAX, PARTS_MAX, StreamingAnswer, SurrogateRepair, strip_byte_order_mark,
 };
@@ -70,7 +70,7 @@ impl OllamaReply {
     /// # Errors
     /// The error that the server reports, an error for a line that cannot be read, or one for too
     /// much output.
-    pub fn line(&mut self, line: &[u8]) -> Result<Vec<Delta>> {
+    pub fn read_line(&mut self, line: &[u8]) -> Result<Vec<Delta>> {
         // Some gateways send a byte order mark first, or two objects on one line.
         let line = if self.lines == 0 { strip_byte_order_mark(line) } else { line };
         if self.lines == 0 && failure::is_compressed(line) {
@@ -85,8 +85,8 @@ impl OllamaReply {
             }
             let object = match object {
                 Ok(object) => object,
-                Err(_) if self.lines == 0 => return Err(refusal::foreign(&self.url)),
-                Err(error) => return Err(failure::of_unreadable(&self.url, &text, &error)),
+                Err(_) if self.lines == 0 => return Err(refusal::foreign_server_error(&self.url)),
+                Err(error) => return Err(failure::invalid_event_error(&self.url, &text, &error)),
             };
             deltas.extend(self.object(&object)?);
         }
@@ -98,15 +98,15 @@ impl OllamaReply {
             return Err(refusal::reported_error(&self.url, line));
         }
         if self.lines == 0 && !line["message"].is_object() && !line["done"].is_boolean() {
-            return Err(refusal::foreign(&self.url));
+            return Err(refusal::foreign_server_error(&self.url));
         }
         self.lines += 1;
         if self.lines > EVENTS_MAX {
-            return Err(of_too_much(&format!("{EVENTS_MAX} lines")));
+            return Err(answer_limit_error(&format!("{EVENTS_MAX} lines")));
         }
         let deltas = self.message(&line["message"])?;
         if self.answer.parts() > PARTS_MAX {
-            return Err(of_too_much(&format!("{PARTS_MAX} parts")));
+            return Err(answer_limit_error(&format!("{PARTS_MAX} parts")));
         }
         if line["done"] == true {
             self.finish_reply(line);
@@ -118,14 +118,14 @@ impl OllamaReply {
     /// incomplete one, which is ignored.
     ///
     /// # Errors
-    /// The errors of [`OllamaReply::line`].
+    /// The errors of [`OllamaReply::read_line`].
     pub fn last_line(&mut self, line: &[u8]) -> Result<Vec<Delta>> {
         let is_whole = serde_json::from_slice::<Value>(strip_byte_order_mark(line)).is_ok();
         let is_cut = strip_byte_order_mark(line).trim_ascii_start().starts_with(b"{");
         if !is_whole && (self.lines > 0 || is_cut) {
             return Ok(Vec::new());
         }
-        self.line(line)
+        self.read_line(line)
     }
 
     /// Returns true if the server has marked the end of the answer.
@@ -147,7 +147,7 @@ impl OllamaReply {
         for call in message["tool_calls"].as_array().into_iter().flatten() {
             self.calls += 1;
             if self.calls > CALLS_MAX {
-                return Err(of_too_much(&format!("{CALLS_MAX} calls")));
+                return Err(answer_limit_error(&format!("{CALLS_MAX} calls")));
             }
             let call = self.call(&call["function"])?;
             deltas.push(self.answer.call(call));
@@ -165,7 +165,8 @@ impl OllamaReply {
     }
 
     fn call(&mut self, function: &Value) -> Result<ToolCall> {
-        let name = function["name"].as_str().ok_or_else(|| refusal::foreign(&self.url))?;
+        let name =
+            function["name"].as_str().ok_or_else(|| refusal::foreign_server_error(&self.url))?;
         let mut number = self.ids.len() + 1;
         while self.ids.contains(&format!("call-{number}")) {
             number += 1;
@@ -201,7 +202,7 @@ impl OllamaReply {
     /// A temporary error if the answer was cut off, because the next attempt may be complete.
     pub fn finish(mut self) -> Result<Completion> {
         let Some(end) = self.end.take() else {
-            return Err(failure::of_cut(&self.url, self.lines > 0));
+            return Err(failure::cut_answer_error(&self.url, self.lines > 0));
         };
         // The host shows the held-back text from the completion.
         if let Some(piece) = self.tags.finish() {

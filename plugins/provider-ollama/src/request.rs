@@ -103,8 +103,8 @@ pub fn wanted_blobs<'a>(
 /// too large to send, `unknown_operation` if a message has an unknown role.
 pub fn write(request: &CompletionRequest, with: &RequestBodyInputs<'_>) -> Result<OllamaRequest> {
     let asked = &request.options;
-    let (system, format) = form(request);
-    let messages = history::messages(request, &system, with.blobs)?;
+    let (system, format) = system_and_schema(request);
+    let messages = history::write_messages(request, &system, with.blobs)?;
     let images = messages.iter().filter_map(|message| message["images"].as_array()).flatten();
     let image_bytes: usize = images.filter_map(Value::as_str).map(str::len).sum();
     let body = OllamaRequestBody {
@@ -113,8 +113,8 @@ pub fn write(request: &CompletionRequest, with: &RequestBodyInputs<'_>) -> Resul
         truncate: false,
         shift: false,
         keep_alive: keep_alive(with.keep_alive),
-        options: options(request, with.context_tokens),
-        think: thinking::think(request, with.facts)?,
+        options: request_options(request, with.context_tokens),
+        think: thinking::think_field(request, with.facts)?,
         format,
         tools: tools::list(&request.tools),
         messages,
@@ -126,7 +126,7 @@ pub fn write(request: &CompletionRequest, with: &RequestBodyInputs<'_>) -> Resul
 
 /// Returns the system text, and the schema that the server enforces. If there are tools, the system
 /// text contains the schema, because a model with an enforced schema cannot call tools.
-fn form(request: &CompletionRequest) -> (Cow<'_, str>, Option<&Value>) {
+fn system_and_schema(request: &CompletionRequest) -> (Cow<'_, str>, Option<&Value>) {
     let system = request.system.as_str();
     match &request.options.output_schema {
         Some(schema) if !request.tools.is_empty() => {
@@ -137,7 +137,7 @@ fn form(request: &CompletionRequest) -> (Cow<'_, str>, Option<&Value>) {
     }
 }
 
-fn options(request: &CompletionRequest, context_tokens: u64) -> Value {
+fn request_options(request: &CompletionRequest, context_tokens: u64) -> Value {
     let asked = &request.options;
     let mut options = json!({ "num_ctx": context_tokens });
     if let Some(most) = asked.max_output_tokens {

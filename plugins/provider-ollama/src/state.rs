@@ -43,13 +43,17 @@ struct RememberedOllamaModels {
     answered: HashSet<String>,
 }
 
-fn key(server: &OllamaServer, model: &str) -> (String, String) {
+fn model_key(server: &OllamaServer, model: &str) -> (String, String) {
     (server.root.clone(), with_tag(model))
 }
 
 impl OllamaState {
-    pub(crate) fn known(&self, server: &OllamaServer, model: &str) -> Option<KnownOllamaModel> {
-        self.0.lock().models.get(&key(server, model)).cloned()
+    pub(crate) fn known_model(
+        &self,
+        server: &OllamaServer,
+        model: &str,
+    ) -> Option<KnownOllamaModel> {
+        self.0.lock().models.get(&model_key(server, model)).cloned()
     }
 
     pub(crate) fn remember(&self, server: &OllamaServer, model: &str, known: KnownOllamaModel) {
@@ -57,25 +61,25 @@ impl OllamaState {
         if remembered.models.len() >= REMEMBERED_MAX {
             *remembered = RememberedOllamaModels::default();
         }
-        remembered.models.insert(key(server, model), known);
+        remembered.models.insert(model_key(server, model), known);
     }
 
     /// Forgets a model that the server refused, because the user may be changing it.
-    pub(crate) fn forget(&self, server: &OllamaServer, model: &str) {
-        self.0.lock().models.remove(&key(server, model));
+    pub(crate) fn forget_model(&self, server: &OllamaServer, model: &str) {
+        self.0.lock().models.remove(&model_key(server, model));
     }
 
     pub(crate) fn is_used(&self, server: &OllamaServer, model: &str) -> bool {
-        self.0.lock().used.contains(&key(server, model))
+        self.0.lock().used.contains(&model_key(server, model))
     }
 
     pub(crate) fn set_used(&self, server: &OllamaServer, model: &str) {
-        self.0.lock().used.insert(key(server, model));
+        self.0.lock().used.insert(model_key(server, model));
     }
 
     /// Returns true on the first call for a model, so that a notice is shown once.
     pub(crate) fn is_first_notice(&self, server: &OllamaServer, model: &str) -> bool {
-        self.0.lock().told.insert(key(server, model))
+        self.0.lock().told.insert(model_key(server, model))
     }
 
     pub(crate) fn has_answered(&self, server: &OllamaServer) -> bool {

@@ -13,7 +13,7 @@ use crate::facts::OllamaModelFacts;
 ///
 /// # Errors
 /// `configuration` if thinking is requested from a model that cannot think.
-pub(crate) fn think(
+pub(crate) fn think_field(
     request: &CompletionRequest,
     facts: &OllamaModelFacts,
 ) -> Result<Option<Value>> {
@@ -45,7 +45,7 @@ mod tests {
     fn think_value(effort: &str, facts: &OllamaModelFacts) -> Result<Option<Value>> {
         let mut request = CompletionRequest::new("m", Vec::new());
         request.options.effort = jaato_plugin_sdk::serde_json::from_value(json!(effort)).ok();
-        think(&request, facts)
+        think_field(&request, facts)
     }
 
     fn facts(capabilities: &[&str], thinks_by_levels: bool) -> OllamaModelFacts {

@@ -15,13 +15,13 @@ pub(crate) fn list(tools: &[ToolSpec]) -> Vec<Value> {
         json!({ "type": "function", "function": {
             "name": spec.name,
             "description": spec.description,
-            "parameters": parameters(&spec.parameters),
+            "parameters": tool_parameters(&spec.parameters),
         } })
     };
     tools.iter().map(tool).collect()
 }
 
-fn parameters(schema: &Value) -> Value {
+fn tool_parameters(schema: &Value) -> Value {
     let mut schema = fit_schema(schema);
     schema["type"] = json!("object");
     if !schema["properties"].is_object() {
@@ -68,10 +68,10 @@ mod tests {
             "properties": { "a": {}, "b": { "anyOf": [{}, { "type": "string" }] } },
             "required": ["a"],
         });
-        assert_eq!(parameters(&schema), expected);
+        assert_eq!(tool_parameters(&schema), expected);
         let nothing = json!({ "type": "object", "properties": {} });
         for schema in [json!(true), json!(null), json!({}), json!({ "required": null })] {
-            assert_eq!(parameters(&schema), nothing);
+            assert_eq!(tool_parameters(&schema), nothing);
         }
     }
 }

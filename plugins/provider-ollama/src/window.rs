@@ -12,7 +12,7 @@ pub const TOKENS_BY_DEFAULT: u64 = 32_768;
 ///
 /// A larger loaded context is used, because another size makes the server load the model again. The
 /// server would silently reduce a size above the model's window, so this function reduces it.
-pub fn size(asked: Option<u32>, facts: &OllamaModelFacts, loaded: Option<u64>) -> u64 {
+pub fn context_size(asked: Option<u32>, facts: &OllamaModelFacts, loaded: Option<u64>) -> u64 {
     let within = |tokens: u64| facts.window.map_or(tokens, |window| tokens.min(window));
     match asked.map(u64::from).or(facts.own_context) {
         Some(tokens) => within(tokens),
@@ -33,26 +33,29 @@ mod tests {
     #[test]
     fn user_setting_overrides_modelfile_and_window_as_context_size() {
         let large = facts(Some(262_144), None);
-        assert_eq!(size(Some(65_536), &large, None), 65_536);
-        assert_eq!(size(Some(4_096), &facts(Some(262_144), Some(8_192)), Some(9_999)), 4_096);
-        assert_eq!(size(None, &facts(Some(262_144), Some(8_192)), Some(9_999)), 8_192);
-        assert_eq!(size(None, &large, None), TOKENS_BY_DEFAULT);
-        assert_eq!(size(None, &facts(Some(2_048), None), None), 2_048);
-        assert_eq!(size(None, &OllamaModelFacts::default(), None), TOKENS_BY_DEFAULT);
+        assert_eq!(context_size(Some(65_536), &large, None), 65_536);
+        assert_eq!(
+            context_size(Some(4_096), &facts(Some(262_144), Some(8_192)), Some(9_999)),
+            4_096
+        );
+        assert_eq!(context_size(None, &facts(Some(262_144), Some(8_192)), Some(9_999)), 8_192);
+        assert_eq!(context_size(None, &large, None), TOKENS_BY_DEFAULT);
+        assert_eq!(context_size(None, &facts(Some(2_048), None), None), 2_048);
+        assert_eq!(context_size(None, &OllamaModelFacts::default(), None), TOKENS_BY_DEFAULT);
     }
 
     #[test]
     fn context_size_fits_the_window_and_keeps_larger_loaded_size() {
-        assert_eq!(size(Some(65_536), &facts(Some(2_048), None), None), 2_048);
-        assert_eq!(size(None, &facts(Some(2_048), Some(4_096)), None), 2_048);
-        assert_eq!(size(None, &facts(Some(131_072), None), Some(65_536)), 65_536);
-        assert_eq!(size(None, &facts(Some(131_072), None), Some(4_096)), TOKENS_BY_DEFAULT);
+        assert_eq!(context_size(Some(65_536), &facts(Some(2_048), None), None), 2_048);
+        assert_eq!(context_size(None, &facts(Some(2_048), Some(4_096)), None), 2_048);
+        assert_eq!(context_size(None, &facts(Some(131_072), None), Some(65_536)), 65_536);
+        assert_eq!(context_size(None, &facts(Some(131_072), None), Some(4_096)), TOKENS_BY_DEFAULT);
     }
 
     #[test]
     fn cloud_model_gets_its_whole_context_window() {
         let facts = OllamaModelFacts { is_remote: true, ..facts(Some(262_144), None) };
-        assert_eq!(size(None, &facts, None), 262_144);
-        assert_eq!(size(Some(4_096), &facts, None), 4_096);
+        assert_eq!(context_size(None, &facts, None), 262_144);
+        assert_eq!(context_size(Some(4_096), &facts, None), 4_096);
     }
 }

@@ -2,7 +2,7 @@
 //! fake of the server.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
-mod bad;
+mod bad_servers;
 mod models;
 mod plugin;
 mod pull;

@@ -97,7 +97,7 @@ fn cancelled_pull_closes_the_stream() {
 
 #[test]
 fn invalid_pull_lines_are_errors() {
-    let line = |line: &str| ModelPull::new("http://h/api/pull", "a").line(line.as_bytes());
+    let line = |line: &str| ModelPull::new("http://h/api/pull", "a").read_line(line.as_bytes());
     for nonsense in ["<html>", "[]", "{}", "{\"status\":7}"] {
         assert_eq!(line(nonsense).unwrap_err().kind, ErrorKind::Provider, "{nonsense}");
     }

@@ -27,7 +27,7 @@ fn body() -> Vec<u8> {
         OllamaAnswerPiece::Call("look".to_owned(), json!({ "x": { "y": [1, "ü"] } })),
         OllamaAnswerPiece::Call("look".to_owned(), json!({})),
     ];
-    let server = FakeOllama::new([OllamaTurn::says(said)]);
+    let server = FakeOllama::new([OllamaTurn::with_pieces(said)]);
     let tool = json!({ "type": "function", "function": { "name": "look", "description": "",
         "parameters": { "type": "object", "properties": {} } } });
     let body = json!({ "model": "qwen3:8b", "messages": [{ "role": "user", "content": "hi" }],
@@ -45,7 +45,7 @@ fn read_pieces(pieces: &[&[u8]]) -> Result<(Vec<Delta>, Completion)> {
         (StreamLineSplitter::new(8 * 1024 * 1024), reply(), Vec::new());
     for piece in pieces {
         for line in lines.push(piece)? {
-            deltas.extend(reply.line(&line)?);
+            deltas.extend(reply.read_line(&line)?);
         }
     }
     if let Some(line) = lines.finish() {
@@ -96,13 +96,13 @@ fn number_of_events_and_calls_in_an_answer_is_limited() {
     let mut reply = reply();
     let nothing = br#"{"message":{"content":""}}"#;
     for _ in 0..EVENTS_MAX {
-        reply.line(nothing).unwrap();
+        reply.read_line(nothing).unwrap();
     }
-    assert_eq!(reply.line(nothing).unwrap_err().kind, ErrorKind::LimitReached);
+    assert_eq!(reply.read_line(nothing).unwrap_err().kind, ErrorKind::LimitReached);
     let call = |count: usize| {
         let calls = vec![json!({ "function": { "name": "a", "arguments": {} } }); count];
         let line = json!({ "message": { "tool_calls": calls } }).to_string();
-        self::reply().line(line.as_bytes()).map(|deltas| deltas.len())
+        self::reply().read_line(line.as_bytes()).map(|deltas| deltas.len())
     };
     assert_eq!(call(CALLS_MAX), Ok(CALLS_MAX));
     assert_eq!(call(CALLS_MAX + 1).unwrap_err().kind, ErrorKind::LimitReached);

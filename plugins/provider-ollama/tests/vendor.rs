@@ -42,14 +42,14 @@ fn call(arguments: Value) -> OllamaAnswerPiece {
 
 fn turns() -> [OllamaTurn; 4] {
     [
-        OllamaTurn::says([
+        OllamaTurn::with_pieces([
             thought("I should look."),
             text("I look."),
             call(json!({ "at": "a" })),
             call(json!({})),
         ]),
-        OllamaTurn::says([thought("again"), call(json!({ "at": "é" }))]),
-        OllamaTurn::says([thought("so"), text("one, 漢字")]),
+        OllamaTurn::with_pieces([thought("again"), call(json!({ "at": "é" }))]),
+        OllamaTurn::with_pieces([thought("so"), text("one, 漢字")]),
         OllamaTurn::text("Bye."),
     ]
 }
@@ -66,7 +66,7 @@ fn vendor_accepts_thoughts_and_calls_of_earlier_turns() {
             let third = talk.answer(&second);
             assert_eq!(third.finish_reason, FinishReason::Stop);
             talk.ask(Message::user("thanks"));
-            let accepted = talk.vendor.accepted();
+            let accepted = talk.vendor.accepted_requests();
             assert_eq!(accepted.len(), 4, "{model} {effort:?}");
             assert_eq!(talk.vendor.reloads(), 0);
             let thinks = effort != Some(Effort::None) || model == "gpt-oss:20b";
@@ -82,7 +82,7 @@ fn successive_requests_share_a_common_prefix() {
     let first = talk.ask(Message::user("look"));
     let second = talk.answer(&first);
     talk.answer(&second);
-    let accepted = talk.vendor.accepted();
+    let accepted = talk.vendor.accepted_requests();
     for pair in accepted.windows(2) {
         let (before, after) = (pair[0].to_string(), pair[1].to_string());
         let shared = before.trim_end_matches("]}");
@@ -93,7 +93,7 @@ fn successive_requests_share_a_common_prefix() {
 #[test]
 fn context_size_is_always_set_and_stays_the_same() {
     let sizes = |talk: &ModelConversation<FakeOllama>| -> Vec<u64> {
-        let all = talk.vendor.accepted();
+        let all = talk.vendor.accepted_requests();
         all.iter().map(|body| body["options"]["num_ctx"].as_u64().unwrap()).collect()
     };
     for (model, config, expected) in [
@@ -168,7 +168,7 @@ fn fully_read_request_gives_no_truncation_notice() {
 fn image_is_sent_to_vision_models_and_described_to_others() {
     let image = || DataPart::blob("image/png", "b-1");
     for (model, sees) in [("qwen3-vl:8b", true), ("qwen3:8b", false)] {
-        let turns = [OllamaTurn::says([call(json!({}))]), OllamaTurn::text("A cat.")];
+        let turns = [OllamaTurn::with_pieces([call(json!({}))]), OllamaTurn::text("A cat.")];
         let mut talk = with_tool(talk_to(model, turns));
         let parts = vec![
             Part::text("What is it?"),
@@ -184,7 +184,7 @@ fn image_is_sent_to_vision_models_and_described_to_others() {
             ..ToolResult::new(id, "look", Default::default())
         };
         talk.ask(Message::tool([result]));
-        let messages = talk.vendor.accepted()[1]["messages"].clone();
+        let messages = talk.vendor.accepted_requests()[1]["messages"].clone();
         let seen = if sees { json!(["AQID"]) } else { json!(null) };
         assert_eq!((&messages[1]["images"], &messages[4]["images"]), (&seen, &seen), "{model}");
         let words = messages[1]["content"].as_str().unwrap();
@@ -201,15 +201,17 @@ fn history_of_another_provider_is_accepted() {
         talk.request.messages = strange_history();
         talk.ask(Message::user("and you?"));
         talk.ask(Message::user("sure?"));
-        let sent = talk.vendor.accepted()[1].to_string();
+        let sent = talk.vendor.accepted_requests()[1].to_string();
         assert!(!sent.contains("unsigned") && !sent.contains("only this"), "{sent}");
     }
 }
 
 #[test]
 fn call_ids_are_unique_across_the_conversation() {
-    let turns =
-        [OllamaTurn::says([call(json!({})), call(json!({}))]), OllamaTurn::says([call(json!({}))])];
+    let turns = [
+        OllamaTurn::with_pieces([call(json!({})), call(json!({}))]),
+        OllamaTurn::with_pieces([call(json!({}))]),
+    ];
     let mut talk = with_tool(talk_to("qwen3:8b", turns));
     let first = talk.ask(Message::user("look"));
     let second = talk.answer(&first);
@@ -228,14 +230,14 @@ fn finish_reason_distinguishes_token_limit_and_full_context() {
         let completion = talk.ask(Message::user("hi"));
         (completion.finish_reason, completion.finish_word)
     };
-    let long = || OllamaTurn::text("many words, many words").stopping("length");
+    let long = || OllamaTurn::text("many words, many words").with_stop_reason("length");
     assert_eq!(ended("qwen3:8b", long(), Some(3)), (FinishReason::MaxTokens, None));
     assert_eq!(ended("qwen3:8b", long(), Some(999)), (FinishReason::ContextExceeded, None));
     assert_eq!(ended("qwen3:8b", long(), None), (FinishReason::ContextExceeded, None));
     assert_eq!(ended("big:cloud", long(), None), (FinishReason::MaxTokens, None));
-    let limit_of_model = OllamaTurn::text(&"word ".repeat(100)).stopping("length");
+    let limit_of_model = OllamaTurn::text(&"word ".repeat(100)).with_stop_reason("length");
     assert_eq!(ended("tuned:1b", limit_of_model, None), (FinishReason::MaxTokens, None));
-    let unloaded = ended("qwen3:8b", OllamaTurn::text("a").stopping("unload"), None);
+    let unloaded = ended("qwen3:8b", OllamaTurn::text("a").with_stop_reason("unload"), None);
     assert_eq!(unloaded, (FinishReason::Unknown, Some("unload".to_owned())));
 }
 
@@ -260,7 +262,7 @@ fn every_listed_option_is_accepted_or_refused_by_name() {
     talk.request.messages = vec![Message::user("hi")];
     let error = talk.send().unwrap_err();
     assert_eq!(error.message, "the model `gemma3:4b` does not accept the option `effort`");
-    assert!(talk.vendor.accepted().is_empty());
+    assert!(talk.vendor.accepted_requests().is_empty());
 }
 
 #[test]
@@ -282,6 +284,6 @@ fn keep_alive_setting_is_sent() {
         let server = FakeOllama::new([OllamaTurn::text("a")]);
         let mut talk = talk_with("qwen3:8b", server, json!({ "keep_alive": setting }));
         talk.ask(Message::user("hi"));
-        assert_eq!(talk.vendor.accepted()[0]["keep_alive"], expected);
+        assert_eq!(talk.vendor.accepted_requests()[0]["keep_alive"], expected);
     }
 }

@@ -46,7 +46,7 @@ impl OpenAiMediaSupport {
 }
 
 /// Reads the media from a list entry of OpenRouter or Mistral.
-pub(crate) fn of_listed(model: &Value) -> Option<Vec<String>> {
+pub(crate) fn media_from_list_entry(model: &Value) -> Option<Vec<String>> {
     let sight = match model["architecture"]["input_modalities"].as_array() {
         Some(kinds) => {
             let has = |kind: &str| kinds.iter().any(|one| one == kind);
@@ -63,20 +63,20 @@ pub(crate) fn of_listed(model: &Value) -> Option<Vec<String>> {
 }
 
 /// Reads llama.cpp's `GET /props`.
-pub(crate) fn of_props(answer: &Value, _model: &str) -> Option<Vec<String>> {
+pub(crate) fn media_from_props(answer: &Value, _model: &str) -> Option<Vec<String>> {
     let sees = answer["modalities"]["vision"].as_bool()?;
     Some(if sees { OpenAiMediaSupport::Images } else { OpenAiMediaSupport::Nothing }.media_types())
 }
 
 /// Reads Ollama's `POST /api/show`.
-pub(crate) fn of_show(answer: &Value, _model: &str) -> Option<Vec<String>> {
+pub(crate) fn media_from_show(answer: &Value, _model: &str) -> Option<Vec<String>> {
     let abilities = answer["capabilities"].as_array()?;
     let sees = abilities.iter().any(|one| one == "vision");
     Some(if sees { OpenAiMediaSupport::Images } else { OpenAiMediaSupport::Nothing }.media_types())
 }
 
 /// Reads LM Studio's `GET /api/v0/models`.
-pub(crate) fn of_lm_studio(answer: &Value, model: &str) -> Option<Vec<String>> {
+pub(crate) fn media_from_lm_studio(answer: &Value, model: &str) -> Option<Vec<String>> {
     let is_it = |listed: &&Value| listed["id"].as_str() == Some(model);
     let kind = answer["data"].as_array()?.iter().find(is_it)?["type"].as_str()?;
     Some(
@@ -101,7 +101,7 @@ mod tests {
 
     #[test]
     fn model_lists_report_accepted_media() {
-        let count = |model: Value| of_listed(&model).map(|types| types.len());
+        let count = |model: Value| media_from_list_entry(&model).map(|types| types.len());
         let of = |kinds: Value| json!({ "architecture": { "input_modalities": kinds } });
         assert_eq!(count(of(json!(["text", "image", "file"]))), Some(5));
         assert_eq!(count(of(json!(["text", "image"]))), Some(4));
@@ -118,15 +118,16 @@ mod tests {
         let count = |types: Option<Vec<String>>| types.map(|types| types.len());
         for (sees, expected) in [(true, Some(4)), (false, Some(0))] {
             let props = json!({ "modalities": { "vision": sees, "audio": false } });
-            assert_eq!(count(of_props(&props, "m")), expected);
+            assert_eq!(count(media_from_props(&props, "m")), expected);
         }
-        let show = |abilities: Value| count(of_show(&json!({ "capabilities": abilities }), "m"));
+        let show =
+            |abilities: Value| count(media_from_show(&json!({ "capabilities": abilities }), "m"));
         assert_eq!(show(json!(["completion", "vision"])), Some(4));
         assert_eq!((show(json!(["completion"])), show(Value::Null)), (Some(0), None));
         let list = json!({ "data": [{ "id": "m", "type": "vlm" }, { "id": "n", "type": "llm" }] });
-        let listed = |model| count(of_lm_studio(&list, model));
+        let listed = |model| count(media_from_lm_studio(&list, model));
         assert_eq!((listed("m"), listed("n"), listed("o")), (Some(4), Some(0), None));
-        assert_eq!((count(of_props(&json!({}), "m")), show(json!("vision"))), (None, None));
+        assert_eq!((count(media_from_props(&json!({}), "m")), show(json!("vision"))), (None, None));
     }
 
     #[test]

@@ -157,7 +157,7 @@ const SERVERS: [DialectServer; 9] = [
 
 impl OpenAiDialect {
     /// Finds the dialect of a host.
-    pub(crate) fn of_host(host: &str) -> Self {
+    pub(crate) fn from_host(host: &str) -> Self {
         let is_its = |known: &str| {
             if known.starts_with('.') { host.ends_with(known) } else { host == known }
         };
@@ -189,7 +189,7 @@ mod tests {
             ("evil-openrouter.ai", OpenAiDialect::Common),
             ("localhost", OpenAiDialect::Common),
         ] {
-            assert_eq!(OpenAiDialect::of_host(host), expected, "{host}");
+            assert_eq!(OpenAiDialect::from_host(host), expected, "{host}");
         }
     }
 

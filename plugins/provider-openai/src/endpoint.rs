@@ -11,7 +11,7 @@ const PASTED: [&str; 2] = ["/chat/completions", "/responses"];
 
 /// Joins a base URL and a path. Keeps a query, which some gateways need, and tolerates trailing
 /// slashes and the full URL of a protocol.
-pub fn below(base: &str, path: &str) -> String {
+pub fn join_api_path(base: &str, path: &str) -> String {
     let base = base.trim();
     let (base, query) = base.split_at(base.find('?').unwrap_or(base.len()));
     let base = strip_pasted_path(base);
@@ -35,31 +35,33 @@ pub fn at_root(base: &str, path: &str) -> Option<String> {
 
 /// Returns true if a base URL is the vendor's own. More is known about its models than it lists.
 pub fn is_vendors(base: &str) -> bool {
-    dialect(base, OpenAiDialect::Auto) == OpenAiDialect::OpenAi
+    dialect_of_server(base, OpenAiDialect::Auto) == OpenAiDialect::OpenAi
 }
 
 /// Returns the dialect of a base URL's server, unless the settings name one.
-pub fn dialect(base: &str, said: OpenAiDialect) -> OpenAiDialect {
+pub fn dialect_of_server(base: &str, said: OpenAiDialect) -> OpenAiDialect {
     match said {
-        OpenAiDialect::Auto => host(base).map_or(OpenAiDialect::Common, OpenAiDialect::of_host),
+        OpenAiDialect::Auto => {
+            https_host(base).map_or(OpenAiDialect::Common, OpenAiDialect::from_host)
+        }
         said => said,
     }
 }
 
 /// Chooses the protocol for a request. Only the older protocol supports a few of the options.
-pub(crate) fn protocol(config: &Config, request: &CompletionRequest) -> OpenAiProtocol {
+pub(crate) fn choose_protocol(config: &Config, request: &CompletionRequest) -> OpenAiProtocol {
     match config.api {
         OpenAiApi::Responses => OpenAiProtocol::Responses,
         OpenAiApi::Chat => OpenAiProtocol::Chat,
         OpenAiApi::Auto => {
-            let has_responses = match dialect(&config.base_url, config.dialect) {
+            let has_responses = match dialect_of_server(&config.base_url, config.dialect) {
                 OpenAiDialect::OpenAi => true,
                 // Azure's older API, which has a deployment in its path, does not support
                 // Responses.
                 OpenAiDialect::Azure => !config.base_url.contains("/deployments/"),
                 _ => false,
             };
-            let is_chats = !responses::not_taken(request).is_empty();
+            let is_chats = !responses::list_unsupported_options(request).is_empty();
             if has_responses && !is_chats {
                 OpenAiProtocol::Responses
             } else {
@@ -78,7 +80,7 @@ pub(crate) enum OpenAiProtocol {
 
 /// Returns the host of an https base URL. A plain http server belongs to the user, and has no known
 /// host.
-fn host(base: &str) -> Option<&str> {
+fn https_host(base: &str) -> Option<&str> {
     let rest = base.trim().strip_prefix("https://")?;
     rest.split(['/', '?']).next()
 }
@@ -98,10 +100,10 @@ mod tests {
             " http://h:1/v1/chat/completions/ ",
             "http://h:1/v1/responses",
         ] {
-            assert_eq!(below(base, "chat/completions"), "http://h:1/v1/chat/completions");
-            assert_eq!(below(base, "models"), "http://h:1/v1/models");
+            assert_eq!(join_api_path(base, "chat/completions"), "http://h:1/v1/chat/completions");
+            assert_eq!(join_api_path(base, "models"), "http://h:1/v1/models");
         }
-        assert_eq!(below("https://h/x?v=1", "models"), "https://h/x/models?v=1");
+        assert_eq!(join_api_path("https://h/x?v=1", "models"), "https://h/x/models?v=1");
     }
 
     #[test]
@@ -118,10 +120,10 @@ mod tests {
     #[test]
     fn vendor_is_recognized_only_by_its_exact_host() {
         assert!(is_vendors(VENDOR) && is_vendors("https://api.openai.com"));
-        let of = |base: &str| dialect(base, OpenAiDialect::Auto);
+        let of = |base: &str| dialect_of_server(base, OpenAiDialect::Auto);
         assert_eq!(of(VENDOR), OpenAiDialect::OpenAi);
         assert_eq!(of("https://openrouter.ai/api/v1"), OpenAiDialect::OpenRouter);
-        assert_eq!(dialect(VENDOR, OpenAiDialect::Groq), OpenAiDialect::Groq);
+        assert_eq!(dialect_of_server(VENDOR, OpenAiDialect::Groq), OpenAiDialect::Groq);
         for other in [
             "http://api.openai.com/v1",
             "https://api.openai.com.evil/v1",
@@ -141,7 +143,7 @@ mod tests {
         };
         let of = |base: &str, api, options: Value| {
             let config = Config { base_url: base.to_owned(), api, ..Config::default() };
-            protocol(&config, &request(options))
+            choose_protocol(&config, &request(options))
         };
         let azure = "https://moon.openai.azure.com/openai";
         for (base, api, expected) in [

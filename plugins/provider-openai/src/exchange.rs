@@ -18,13 +18,14 @@ pub(crate) async fn refusal_error(
     url: &str,
     response: HttpResponse,
 ) -> ErrorResponse {
-    let mut refusal = exchange::refusal(cx, url, response).await;
+    let mut refusal = exchange::read_refusal(cx, url, response).await;
     let (status, body) = (refusal.status, &refusal.body);
     let key = presets::variable_of(config.base_url.trim(), KEY);
-    let of_azure = endpoint::dialect(&config.base_url, config.dialect) == OpenAiDialect::Azure;
+    let of_azure =
+        endpoint::dialect_of_server(&config.base_url, config.dialect) == OpenAiDialect::Azure;
     let azures = (of_azure && status == 401 && refusal.had_key).then(|| azure_key_hint(&key));
-    let hint = azures.or_else(|| hint(url, status, body));
-    let hint = hint.or_else(|| chat::hint(status, body, refusal.had_key, &key));
+    let hint = azures.or_else(|| settings_hint(url, status, body));
+    let hint = hint.or_else(|| chat::refusal_hint(status, body, refusal.had_key, &key));
     let may_pass = is_broken_call(status, body);
     let is_too_long = is_silent_overflow(config, status, body);
     if let Some(hint) = hint {
@@ -42,7 +43,7 @@ pub(crate) async fn refusal_error(
 /// Returns true if a server refuses a long conversation in its own way: Cerebras sends an empty
 /// body.
 fn is_silent_overflow(config: &Config, status: u16, body: &[u8]) -> bool {
-    let dialect = endpoint::dialect(&config.base_url, config.dialect);
+    let dialect = endpoint::dialect_of_server(&config.base_url, config.dialect);
     dialect == OpenAiDialect::Cerebras && status == 400 && body.trim_ascii().is_empty()
 }
 
@@ -62,7 +63,7 @@ fn azure_key_hint(key: &str) -> String {
 }
 
 /// Returns the hint for errors that only this plugin's settings can fix.
-fn hint(url: &str, status: u16, body: &[u8]) -> Option<String> {
+fn settings_hint(url: &str, status: u16, body: &[u8]) -> Option<String> {
     let words = String::from_utf8_lossy(body).to_lowercase();
     let path = url.split('?').next().unwrap_or(url);
     let set = |what: &str| format!("set `{what}` under `[plugins.provider-openai]`");
@@ -122,7 +123,7 @@ mod tests {
                 "content filter",
             ),
         ] {
-            let hint = hint(url, status, body.as_bytes()).unwrap();
+            let hint = settings_hint(url, status, body.as_bytes()).unwrap();
             assert!(hint.contains(expected), "{hint}");
         }
         for (url, status, body) in [
@@ -130,7 +131,7 @@ mod tests {
             ("http://h/v1/chat/completions", 404, "404 page not found"),
             ("http://h/v1/responses", 500, "content_filter"),
         ] {
-            assert_eq!(hint(url, status, body.as_bytes()), None, "{body}");
+            assert_eq!(settings_hint(url, status, body.as_bytes()), None, "{body}");
         }
     }
 }

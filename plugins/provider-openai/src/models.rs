@@ -36,7 +36,7 @@ pub fn read(url: &str, body: &[u8]) -> Result<Vec<ModelInfo>> {
         (Value::Array(models), _) => models.as_slice(),
         (_, Some(_) | None) => return Err(wrong()),
     };
-    let mut infos: Vec<ModelInfo> = models.iter().filter_map(info).collect();
+    let mut infos: Vec<ModelInfo> = models.iter().filter_map(model_info).collect();
     if infos.is_empty() && !models.is_empty() {
         return Err(wrong());
     }
@@ -45,14 +45,14 @@ pub fn read(url: &str, body: &[u8]) -> Result<Vec<ModelInfo>> {
     Ok(infos)
 }
 
-fn info(model: &Value) -> Option<ModelInfo> {
+fn model_info(model: &Value) -> Option<ModelInfo> {
     let name = model["id"].as_str().filter(|name| !name.is_empty())?;
     let told = |key: &str| model[key].as_u64().filter(|tokens| *tokens > 0);
     let context_limit = CONTEXT_KEYS.into_iter().find_map(told);
     Some(ModelInfo {
         name: name.to_owned(),
         context_limit,
-        accepts: accepted_media::of_listed(model),
+        accepts: accepted_media::media_from_list_entry(model),
         ..ModelInfo::default()
     })
 }

@@ -6,9 +6,9 @@ use std::time::Duration;
 use jaato_plugin_sdk::prelude::*;
 use jaato_plugin_sdk::serde_json;
 use jaato_plugin_sdk_provider::exchange::{
-    ExpectedResponse, WHOLE_BYTES_MAX, is_success, post, receive,
+    ExpectedResponse, WHOLE_BYTES_MAX, is_success, receive_answer, start_completion_request,
 };
-use jaato_plugin_sdk_provider::shown::{BlobContents, IMAGES, fetch_blobs, limits};
+use jaato_plugin_sdk_provider::shown::{BlobContents, IMAGES, fetch_blobs, media_limits};
 use jaato_plugin_sdk_provider::{chat, failure};
 
 use crate::config::Config;
@@ -34,9 +34,9 @@ impl Provider for OpenAiProvider {
                 .to_owned(),
             options: chat::OPTIONS.map(str::to_owned).to_vec(),
             accepts: IMAGES.map(str::to_owned).to_vec(),
-            media_limits: limits(chat::BLOB_BYTES_MAX),
+            media_limits: media_limits(chat::BLOB_BYTES_MAX),
             default_model: "gpt-5.5".to_owned(),
-            presets: presets::presets(),
+            presets: presets::list_presets(),
             ..ProviderSpec::default()
         }
     }
@@ -45,7 +45,7 @@ impl Provider for OpenAiProvider {
         let config = cx.config::<Config>().await?;
         let blobs = fetch_blobs(cx, chat::wanted_blobs(&request)).await?;
         let asked = Arc::new((request, blobs));
-        match endpoint::protocol(&config, &asked.0) {
+        match endpoint::choose_protocol(&config, &asked.0) {
             OpenAiProtocol::Chat => complete_chat(cx, &config, asked).await,
             OpenAiProtocol::Responses => complete_responses(cx, &config, asked).await,
         }
@@ -54,18 +54,18 @@ impl Provider for OpenAiProvider {
     async fn models(cx: &Cx<OpenAiState>) -> Result<Vec<ModelInfo>> {
         let config = cx.config::<Config>().await?;
         let base = &config.base_url;
-        let url = endpoint::below(base, "models");
+        let url = endpoint::join_api_path(base, "models");
         let sent = cx.http("GET", url.as_str()).credential(KEY).timeout(LIST_WAIT);
         let response = match sent.send().await {
             // The user has not set up this provider. The host reports that only to users who want
             // to use it.
             Err(error) if error.kind == ErrorKind::NotFound => return Err(error),
-            sent => sent.map_err(failure::of_exchange)?,
+            sent => sent.map_err(failure::exchange_error)?,
         };
         if !is_success(&response) {
             return Err(refusal_error(cx, &config, &url, response).await.error);
         }
-        let body = response.bytes(WHOLE_BYTES_MAX).await.map_err(failure::of_exchange)?;
+        let body = response.bytes(WHOLE_BYTES_MAX).await.map_err(failure::exchange_error)?;
         let mut infos = models::read(&url, &body)?;
         window::add_known(&mut infos, endpoint::is_vendors(base));
         accepted_media::add_known(&mut infos, endpoint::is_vendors(base));
@@ -82,23 +82,26 @@ async fn complete_chat(
     config: &Config,
     asked: PreparedRequest,
 ) -> Result<Completion> {
-    let url = endpoint::below(&config.base_url, "chat/completions");
-    let quirks = &endpoint::dialect(&config.base_url, config.dialect).server().quirks;
+    let url = endpoint::join_api_path(&config.base_url, "chat/completions");
+    let quirks = &endpoint::dialect_of_server(&config.base_url, config.dialect).server().quirks;
     let request = &asked.0;
-    let mut habits = cx.state().chat.of(&url, &request.model).unwrap_or(quirks.habits);
+    let mut habits =
+        cx.state().chat.find_requirement(&url, &request.model).unwrap_or(quirks.habits);
     loop {
         // Writing a long history would block the executor for too long.
         let written = Arc::clone(&asked);
-        let write = move |_: &Reporter| chat::body(&written.0, quirks, habits, &written.1);
+        let write = move |_: &Reporter| chat::request_body(&written.0, quirks, habits, &written.1);
         let body = cx.blocking(write).await??;
-        let sent = post(cx, &url, &ExpectedResponse::of(request)).credential(KEY).body(body);
-        let response = sent.send().await.map_err(failure::of_exchange)?;
+        let sent = start_completion_request(cx, &url, &ExpectedResponse::of(request))
+            .credential(KEY)
+            .body(body);
+        let response = sent.send().await.map_err(failure::exchange_error)?;
         if is_success(&response) {
-            return receive(cx, &url, response, chat::ChatReply::new(&url)).await;
+            return receive_answer(cx, &url, response, chat::ChatReply::new(&url)).await;
         }
         let refused = refusal_error(cx, config, &url, response).await;
-        let wish = chat::wish(refused.status, &refused.body);
-        let other = wish.and_then(|wish| habits.follow(wish, request));
+        let wish = chat::requested_change(refused.status, &refused.body);
+        let other = wish.and_then(|wish| habits.adapt(wish, request));
         habits = other.ok_or(refused.error)?;
         // The server has not processed the request yet, so this is not a retry.
         cx.state().chat.remember(&url, &request.model, habits);
@@ -110,11 +113,13 @@ async fn complete_responses(
     config: &Config,
     asked: PreparedRequest,
 ) -> Result<Completion> {
-    let url = endpoint::below(&config.base_url, "responses");
-    let server = endpoint::dialect(&config.base_url, config.dialect).server();
+    let url = endpoint::join_api_path(&config.base_url, "responses");
+    let server = endpoint::dialect_of_server(&config.base_url, config.dialect).server();
     let request = &asked.0;
-    let first = || responses::ResponsesRequestStyle::of_model(&request.model, server.has_summaries);
-    let mut habits = cx.state().responses.of(&url, &request.model).unwrap_or_else(first);
+    let first =
+        || responses::ResponsesRequestStyle::for_model(&request.model, server.has_summaries);
+    let mut habits =
+        cx.state().responses.find_requirement(&url, &request.model).unwrap_or_else(first);
     loop {
         let (written, asking_habits) = (Arc::clone(&asked), habits.clone());
         let write = move |_: &Reporter| {
@@ -124,18 +129,20 @@ async fn complete_responses(
                 has_session_key: server.quirks.session_key_field.is_some(),
                 habits: &asking_habits,
             };
-            responses::body(&written.0, &asking, &written.1)
+            responses::request_body(&written.0, &asking, &written.1)
         };
         let body = cx.blocking(write).await??;
-        let sent = post(cx, &url, &ExpectedResponse::of(request)).credential(KEY).body(body);
-        let response = sent.send().await.map_err(failure::of_exchange)?;
+        let sent = start_completion_request(cx, &url, &ExpectedResponse::of(request))
+            .credential(KEY)
+            .body(body);
+        let response = sent.send().await.map_err(failure::exchange_error)?;
         if is_success(&response) {
-            return receive(cx, &url, response, responses::ResponsesReply::new(&url)).await;
+            return receive_answer(cx, &url, response, responses::ResponsesReply::new(&url)).await;
         }
         let refused = refusal_error(cx, config, &url, response).await;
-        let wish = responses::wish(refused.status, &refused.body);
+        let wish = responses::requested_change(refused.status, &refused.body);
         let marks = || responses::reasoning_marks(request);
-        let other = wish.and_then(|wish| habits.follow(wish, marks()));
+        let other = wish.and_then(|wish| habits.adapt(wish, marks()));
         habits = other.ok_or(refused.error)?;
         cx.state().responses.remember(&url, &request.model, habits.clone());
     }

@@ -7,7 +7,7 @@ use jaato_plugin_sdk::types::ProviderPreset;
 const TABLE: &str = include_str!("../presets.json");
 
 /// Lists the named servers.
-pub fn presets() -> Vec<ProviderPreset> {
+pub fn list_presets() -> Vec<ProviderPreset> {
     // A test parses the file, which is part of this library.
     serde_json::from_str(TABLE).unwrap_or_default()
 }
@@ -15,7 +15,7 @@ pub fn presets() -> Vec<ProviderPreset> {
 /// Returns the variable of a server's API key: from the server's preset, or else `by_default`.
 pub(crate) fn variable_of(base: &str, by_default: &str) -> String {
     let is_its = |preset: &ProviderPreset| preset.base_url == base && !preset.variable.is_empty();
-    let preset = presets().into_iter().find(is_its);
+    let preset = list_presets().into_iter().find(is_its);
     preset.map_or_else(|| by_default.to_owned(), |preset| preset.variable)
 }
 
@@ -40,7 +40,7 @@ mod tests {
 
     #[test]
     fn every_preset_matches_its_server_settings() {
-        let presets = presets();
+        let presets = list_presets();
         assert_eq!(presets.len(), 10);
         let names: BTreeSet<&str> = presets.iter().map(|preset| preset.name.as_str()).collect();
         assert_eq!(names.len(), presets.len());
@@ -52,7 +52,7 @@ mod tests {
             assert!(is_here || preset.base_url.starts_with("https://"), "{}", preset.name);
             assert!(is_here || preset.variable.ends_with("_API_KEY"), "{}", preset.name);
             // The preset's dialect and the host's dialect are the same.
-            let by_host = endpoint::dialect(&preset.base_url, OpenAiDialect::Auto);
+            let by_host = endpoint::dialect_of_server(&preset.base_url, OpenAiDialect::Auto);
             assert_eq!(by_host, config.dialect, "{}", preset.name);
             assert_eq!(config.api == OpenAiApi::Responses, preset.name == "xai");
         }

@@ -31,7 +31,7 @@ impl<H> Default for ModelRequirements<H> {
 }
 
 impl<H: Clone> ModelRequirements<H> {
-    pub(crate) fn of(&self, url: &str, model: &str) -> Option<H> {
+    pub(crate) fn find_requirement(&self, url: &str, model: &str) -> Option<H> {
         let key = (url.to_owned(), model.to_owned());
         self.0.lock().get(&key).cloned()
     }

@@ -50,22 +50,22 @@ fn openai_context_window(name: &str) -> Option<u64> {
 }
 
 /// Reads llama.cpp's `GET /props`: the window of one slot.
-pub(crate) fn of_props(answer: &Value, _model: &str) -> Option<u64> {
-    tokens(&answer["default_generation_settings"]["n_ctx"])
+pub(crate) fn window_from_props(answer: &Value, _model: &str) -> Option<u64> {
+    read_tokens(&answer["default_generation_settings"]["n_ctx"])
 }
 
 /// Reads Ollama's `GET /api/ps`: the window of a loaded model, which our requests cannot change.
-pub(crate) fn of_loaded(answer: &Value, model: &str) -> Option<u64> {
+pub(crate) fn window_from_loaded_models(answer: &Value, model: &str) -> Option<u64> {
     let is_it = |loaded: &&Value| {
         ["model", "name"]
             .iter()
             .any(|key| loaded[*key].as_str().is_some_and(|listed| is_same_model(listed, model)))
     };
-    tokens(&answer["models"].as_array()?.iter().find(is_it)?["context_length"])
+    read_tokens(&answer["models"].as_array()?.iter().find(is_it)?["context_length"])
 }
 
 /// Reads Ollama's `POST /api/show`: the window in the Modelfile, or else the model's maximum.
-pub(crate) fn of_show(answer: &Value, _model: &str) -> Option<u64> {
+pub(crate) fn window_from_show(answer: &Value, _model: &str) -> Option<u64> {
     let set = answer["parameters"].as_str().unwrap_or_default().lines().find_map(|line| {
         let mut words = line.split_whitespace();
         words.next().filter(|name| *name == "num_ctx")?;
@@ -74,20 +74,21 @@ pub(crate) fn of_show(answer: &Value, _model: &str) -> Option<u64> {
     let most = || {
         let facts = answer["model_info"].as_object()?;
         facts.iter().find_map(|(name, value)| {
-            name.ends_with(".context_length").then(|| tokens(value)).flatten()
+            name.ends_with(".context_length").then(|| read_tokens(value)).flatten()
         })
     };
     set.or_else(most)
 }
 
 /// Reads LM Studio's `GET /api/v0/models`.
-pub(crate) fn of_lm_studio(answer: &Value, model: &str) -> Option<u64> {
+pub(crate) fn window_from_lm_studio(answer: &Value, model: &str) -> Option<u64> {
     let is_it = |listed: &&Value| listed["id"].as_str() == Some(model);
     let found = answer["data"].as_array()?.iter().find(is_it)?;
-    tokens(&found["loaded_context_length"]).or_else(|| tokens(&found["max_context_length"]))
+    read_tokens(&found["loaded_context_length"])
+        .or_else(|| read_tokens(&found["max_context_length"]))
 }
 
-fn tokens(value: &Value) -> Option<u64> {
+fn read_tokens(value: &Value) -> Option<u64> {
     value.as_u64().filter(|tokens| *tokens > 0)
 }
 
@@ -140,17 +141,20 @@ mod tests {
     #[test]
     fn context_window_is_read_from_each_servers_own_field() {
         assert_eq!(
-            of_props(&json!({ "default_generation_settings": { "n_ctx": 4096 } }), "m"),
+            window_from_props(&json!({ "default_generation_settings": { "n_ctx": 4096 } }), "m"),
             Some(4096)
         );
         let loaded = json!({ "models": [
             { "name": "other:1b", "model": "other:1b", "context_length": 1 },
             { "name": "m:latest", "model": "m:latest", "context_length": 8192 },
         ] });
-        assert_eq!((of_loaded(&loaded, "m"), of_loaded(&loaded, "n")), (Some(8192), None));
+        assert_eq!(
+            (window_from_loaded_models(&loaded, "m"), window_from_loaded_models(&loaded, "n")),
+            (Some(8192), None)
+        );
         let facts = json!({ "general.x": 1, "llama.context_length": 131_072 });
         let show = |parameters: &str| {
-            of_show(&json!({ "parameters": parameters, "model_info": facts }), "m")
+            window_from_show(&json!({ "parameters": parameters, "model_info": facts }), "m")
         };
         assert_eq!(show("stop \"x\"\nnum_ctx      16384\n"), Some(16_384));
         assert_eq!(show("stop \"num_ctx\"\n"), Some(131_072));
@@ -159,7 +163,7 @@ mod tests {
             { "id": "n", "max_context_length": 32_768 },
         ] });
         assert_eq!(
-            (of_lm_studio(&studio, "m"), of_lm_studio(&studio, "n")),
+            (window_from_lm_studio(&studio, "m"), window_from_lm_studio(&studio, "n")),
             (Some(4096), Some(32_768))
         );
     }

@@ -9,8 +9,8 @@ use jaato_plugin_sdk::types::{
 };
 use jaato_plugin_sdk::{Error, ErrorKind};
 use jaato_plugin_sdk_provider::chat::{
-    ChatRequestStyle, ChatServerQuirks, OutcomePlacement, body, tells_outcomes,
-    wanted_blobs as wanted,
+    ChatRequestStyle, ChatServerQuirks, OutcomePlacement, has_content_after_any_results,
+    request_body, wanted_blobs as wanted,
 };
 use jaato_plugin_sdk_provider::shown::BlobContents;
 use jaato_plugin_testkit::{FakeHost, FakeHttpAnswer, FakeServiceReply, FakeStream};
@@ -34,9 +34,13 @@ fn result(id: &str, attachments: Vec<DataPart>) -> ToolResult {
 /// Checks the messages, one per line.
 #[track_caller]
 fn check(habits: ChatRequestStyle, messages: Vec<Message>, expected: Expect) {
-    let body =
-        body(&CompletionRequest::new("m", messages), &ChatServerQuirks::COMMON, habits, &blobs())
-            .unwrap();
+    let body = request_body(
+        &CompletionRequest::new("m", messages),
+        &ChatServerQuirks::COMMON,
+        habits,
+        &blobs(),
+    )
+    .unwrap();
     let body: Value = serde_json::from_slice(&body).unwrap();
     let lines: Vec<_> = body["messages"].as_array().unwrap().iter().map(Value::to_string).collect();
     expected.assert_eq(&lines.join("\n"));
@@ -134,13 +138,13 @@ fn tool_attachments_follow_all_results_with_a_label_per_call() {
             {"role":"tool","tool_call_id":"c","content":"{}"}
             {"role":"user","content":[{"type":"text","text":"[attached to the result of look, a]"},{"type":"image_url","image_url":{"url":"data:image/png;base64,Yi0x"}},{"type":"text","text":"{\"n\":1}\n[attached to the result of look, c]"},{"type":"image_url","image_url":{"url":"data:image/png;base64,Yi0y"}},{"type":"text","text":"And?"}]}"#]],
     );
-    assert!(tells_outcomes(&CompletionRequest::new("m", history_with_image())));
+    assert!(has_content_after_any_results(&CompletionRequest::new("m", history_with_image())));
 }
 
 #[test]
 fn attachments_are_noted_in_the_last_result_if_results_must_be_last() {
     let messages = vec![Message::tool([result("a", vec![DataPart::blob("image/png", "b-1")])])];
-    assert!(tells_outcomes(&CompletionRequest::new("m", messages.clone())));
+    assert!(has_content_after_any_results(&CompletionRequest::new("m", messages.clone())));
     check(
         ChatRequestStyle {
             outcomes: OutcomePlacement::InLastResult,
@@ -181,7 +185,7 @@ fn request_images(ids: &[&str]) -> (Value, Vec<String>) {
                 _ => return Err(Error::new(ErrorKind::NotFound, "there is none")),
             };
             let head = json!({ "mime_type": "image/png", "bytes": bytes });
-            Ok(FakeServiceReply::StreamWith(head, FakeStream::of([blob.as_bytes()])))
+            Ok(FakeServiceReply::StreamWith(head, FakeStream::from_pieces([blob.as_bytes()])))
         })
         .with_http(|_| {
             let answer = r#"{"choices":[{"message":{"content":"hello"},"finish_reason":"stop"}]}"#;

@@ -44,7 +44,8 @@ fn stays_open(pieces: &[&'static str]) -> (Result<Completion, Error>, Vec<Delta>
 #[track_caller]
 fn read_ending(pieces: &[&'static str]) -> Result<Completion, Error> {
     let pieces = pieces.to_vec();
-    let host = host(move |_| FakeHttpAnswer::status(200).stream(FakeStream::of(pieces.clone())));
+    let host =
+        host(move |_| FakeHttpAnswer::status(200).stream(FakeStream::from_pieces(pieces.clone())));
     host.complete(&request(vec![Message::user("hi")])).result
 }
 

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod azure;
+mod complete_answers;
 mod content;
 mod dialects;
 mod endings;
@@ -13,5 +14,4 @@ mod responses_request;
 mod responses_whole;
 mod vendor;
 mod vendor_bad;
-mod whole;
 mod window;

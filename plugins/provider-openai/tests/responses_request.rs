@@ -8,17 +8,17 @@ use jaato_plugin_sdk::types::{
     CompletionRequest, DataPart, Message, Part, Role, ToolCall, ToolResult, ToolSpec,
 };
 use jaato_plugin_sdk_provider::shown::BlobContents;
-use provider_openai::responses::{ResponsesRequestSettings, ResponsesRequestStyle, body};
+use provider_openai::responses::{ResponsesRequestSettings, ResponsesRequestStyle, request_body};
 
 fn encode_request(request: &CompletionRequest) -> String {
-    let habits = ResponsesRequestStyle::of_model(&request.model, true);
+    let habits = ResponsesRequestStyle::for_model(&request.model, true);
     let asking = ResponsesRequestSettings {
         system_role: "developer",
         max_effort: "xhigh",
         has_session_key: true,
         habits: &habits,
     };
-    String::from_utf8(body(request, &asking, &BlobContents::new()).unwrap()).unwrap()
+    String::from_utf8(request_body(request, &asking, &BlobContents::new()).unwrap()).unwrap()
 }
 
 fn request(messages: Vec<Message>) -> CompletionRequest {
@@ -120,13 +120,13 @@ fn message_with_an_unknown_role_is_refused() {
     let mut message = Message::user("a");
     message.role = Role::Unknown;
     let request = request(vec![message]);
-    let habits = ResponsesRequestStyle::of_model("m", true);
+    let habits = ResponsesRequestStyle::for_model("m", true);
     let asking = ResponsesRequestSettings {
         system_role: "system",
         max_effort: "high",
         has_session_key: false,
         habits: &habits,
     };
-    let error = body(&request, &asking, &BlobContents::new()).unwrap_err();
+    let error = request_body(&request, &asking, &BlobContents::new()).unwrap_err();
     assert_eq!(error.kind, ErrorKind::UnknownOperation);
 }

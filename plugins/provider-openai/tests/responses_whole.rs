@@ -49,7 +49,7 @@ fn check(turn: OpenAiTurn) {
 
 #[test]
 fn streamed_reasoning_text_and_calls_equal_the_complete_answer() {
-    check(OpenAiTurn::says([
+    check(OpenAiTurn::with_pieces([
         thought("I should look."),
         phase("commentary", "I look: Grüße, 漢字"),
         thought(""),
@@ -70,7 +70,7 @@ fn streamed_vendor_items_equal_the_complete_answer() {
             { "type": "output_text", "text": "there", "annotations": [] },
         ] });
     let item = OpenAiAnswerPiece::Item;
-    check(OpenAiTurn::says([
+    check(OpenAiTurn::with_pieces([
         item(json!({ "type": "web_search_call", "id": "ws", "status": "completed" })),
         item(message),
         item(json!({ "type": "compaction", "encrypted_content": "x" })),
@@ -79,8 +79,8 @@ fn streamed_vendor_items_equal_the_complete_answer() {
 
 #[test]
 fn streamed_refusal_and_stop_reasons_equal_the_complete_answer() {
-    check(OpenAiTurn::says([OpenAiAnswerPiece::Refusal("I cannot.".to_owned())]));
+    check(OpenAiTurn::with_pieces([OpenAiAnswerPiece::Refusal("I cannot.".to_owned())]));
     for word in ["max_output_tokens", "content_filter"] {
-        check(OpenAiTurn::says([text("so"), call("{\"x\":1}")]).stopping(word));
+        check(OpenAiTurn::with_pieces([text("so"), call("{\"x\":1}")]).with_stop_reason(word));
     }
 }

@@ -26,7 +26,7 @@ pub fn talk_with(model: &str, config: Value, vendor: FakeOpenAi) -> ModelConvers
 
 /// Returns the items of the last accepted request.
 pub fn input(talk: &ModelConversation<FakeOpenAi>) -> Vec<Value> {
-    let body = talk.vendor.accepted().pop().unwrap();
+    let body = talk.vendor.accepted_requests().pop().unwrap();
     body["input"].as_array().unwrap().clone()
 }
 
@@ -50,16 +50,16 @@ pub fn call(arguments: &str) -> OpenAiAnswerPiece {
 /// once.
 pub fn turns() -> [OpenAiTurn; 5] {
     [
-        OpenAiTurn::says([
+        OpenAiTurn::with_pieces([
             thought("I should look."),
             phase("commentary", "I look."),
             call("{ \"at\": \"a\" }"),
             thought(""),
             call("{}"),
         ]),
-        OpenAiTurn::says([thought(""), call("{\"at\":\"é\"}")]),
-        OpenAiTurn::says([thought("so"), phase("final_answer", "It is full. \n")]),
-        OpenAiTurn::says([thought("again"), text("You are welcome.")]),
+        OpenAiTurn::with_pieces([thought(""), call("{\"at\":\"é\"}")]),
+        OpenAiTurn::with_pieces([thought("so"), phase("final_answer", "It is full. \n")]),
+        OpenAiTurn::with_pieces([thought("again"), text("You are welcome.")]),
         OpenAiTurn::text("Bye."),
     ]
 }
@@ -94,7 +94,7 @@ fn vendor_accepts_reasoning_and_calls_of_earlier_turns() {
                 assert_eq!(third.finish_reason, FinishReason::Stop);
                 talk.ask(Message::user("thanks"));
                 talk.ask(Message::user("bye"));
-                assert_eq!(talk.vendor.accepted().len(), 5, "{model} {effort:?}");
+                assert_eq!(talk.vendor.accepted_requests().len(), 5, "{model} {effort:?}");
             }
         }
     }
@@ -150,7 +150,7 @@ fn chat_completions_is_used_if_settings_or_options_require_it() {
             assert_eq!(third.finish_reason, FinishReason::Stop);
             assert!(third.usage.prompt_tokens > 0);
             talk.ask(Message::user("bye"));
-            let accepted = talk.vendor.accepted();
+            let accepted = talk.vendor.accepted_requests();
             assert!(accepted.iter().all(|body| body["messages"].is_array()), "{model}");
             let role = if model == "gpt-4o" { "system" } else { "developer" };
             assert_eq!(accepted[0]["messages"][0]["role"], role);
@@ -168,14 +168,14 @@ fn conversation_continues_in_the_other_protocol() {
     let third = talk.answer(&second);
     assert_eq!(third.finish_reason, FinishReason::Stop);
     let shapes: Vec<bool> =
-        talk.vendor.accepted().iter().map(|body| body["input"].is_array()).collect();
+        talk.vendor.accepted_requests().iter().map(|body| body["input"].is_array()).collect();
     assert_eq!(shapes, [true, false, true]);
 }
 
 #[test]
 fn history_of_another_provider_is_accepted_by_openai() {
     for config in [json!({}), json!({ "api": "chat" })] {
-        let turns = [OpenAiTurn::says([thought("hm"), text("a")]), OpenAiTurn::text("b")];
+        let turns = [OpenAiTurn::with_pieces([thought("hm"), text("a")]), OpenAiTurn::text("b")];
         let mut talk = talk_with("gpt-5.2", config, FakeOpenAi::new(turns));
         talk.request.messages = strange_history();
         let image = Part::Data(DataPart::blob("image/png", "b"));
@@ -188,8 +188,11 @@ fn history_of_another_provider_is_accepted_by_openai() {
 #[test]
 fn images_and_files_are_sent_also_inside_tool_results() {
     for config in [json!({}), json!({ "api": "chat" })] {
-        let turns =
-            [OpenAiTurn::says([call("{}")]), OpenAiTurn::text("A cat."), OpenAiTurn::text("Yes.")];
+        let turns = [
+            OpenAiTurn::with_pieces([call("{}")]),
+            OpenAiTurn::text("A cat."),
+            OpenAiTurn::text("Yes."),
+        ];
         let mut talk = talk_with("gpt-5.2", config.clone(), FakeOpenAi::new(turns));
         let image = || DataPart::blob("image/png", "b-1");
         let file = || DataPart::blob("application/pdf", "b-2").with_name("cat.pdf");

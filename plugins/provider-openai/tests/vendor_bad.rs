@@ -76,7 +76,7 @@ fn non_reasoning_model_is_asked_without_reasoning() {
     let mut request = talk.request.clone();
     request.messages.push(Message::user("hi"));
     assert!(talk.host.complete(&request).result.is_ok());
-    let body = talk.vendor.accepted().pop().unwrap();
+    let body = talk.vendor.accepted_requests().pop().unwrap();
     assert_eq!((body.get("include"), body.get("reasoning")), (None, None));
 }
 
@@ -93,7 +93,7 @@ fn mid_stream_error_has_its_retry_class_in_every_placement() {
             [StreamErrorPlacement::Flat, StreamErrorPlacement::Nested, StreamErrorPlacement::Failed]
         {
             for stream in [None, Some(false)] {
-                let failing = OpenAiTurn::text("so").failing(code, "No", nesting);
+                let failing = OpenAiTurn::text("so").with_stream_error(code, "No", nesting);
                 let mut talk = talk_to("gpt-5.2", [failing.cut_after(2)]);
                 talk.request.options.stream = stream;
                 talk.request.messages.push(Message::user("hi"));
@@ -121,8 +121,8 @@ fn vendor_accepts_truncated_or_filtered_answers_in_the_history() {
                 if has_call && stop == "max_output_tokens" {
                     continue;
                 }
-                let cut = OpenAiTurn::says(said.clone()).stopping(stop);
-                let next = OpenAiTurn::says([thought("hm"), text("done")]);
+                let cut = OpenAiTurn::with_pieces(said.clone()).with_stop_reason(stop);
+                let next = OpenAiTurn::with_pieces([thought("hm"), text("done")]);
                 let mut talk = talk_to(model, [cut, next, OpenAiTurn::text("b")]);
                 assert_eq!(talk.ask(Message::user("hi")).finish_reason, expected, "{model}");
                 talk.ask(Message::user("continue"));
@@ -135,7 +135,8 @@ fn vendor_accepts_truncated_or_filtered_answers_in_the_history() {
 #[test]
 fn refusal_has_its_finish_reason_and_is_accepted_in_the_history() {
     for config in [json!({}), json!({ "api": "chat" })] {
-        let declined = OpenAiTurn::says([OpenAiAnswerPiece::Refusal("I cannot.".to_owned())]);
+        let declined =
+            OpenAiTurn::with_pieces([OpenAiAnswerPiece::Refusal("I cannot.".to_owned())]);
         let vendor = FakeOpenAi::new([declined, OpenAiTurn::text("fine")]);
         let mut talk = talk_with("gpt-5.2", config, vendor);
         let completion = talk.ask(Message::user("hi"));
@@ -154,7 +155,7 @@ fn parallel_wrapper_call_is_unpacked_into_its_calls() {
         ] });
         let wrapper =
             OpenAiAnswerPiece::Call("multi_tool_use.parallel".to_owned(), uses.to_string());
-        let turns = [OpenAiTurn::says([thought("both"), wrapper]), OpenAiTurn::text("done")];
+        let turns = [OpenAiTurn::with_pieces([thought("both"), wrapper]), OpenAiTurn::text("done")];
         let mut talk = talk_with("gpt-5.2", config, FakeOpenAi::new(turns));
         let first = talk.ask(Message::user("look"));
         let calls = first.parts.iter().filter_map(Part::as_tool_call);

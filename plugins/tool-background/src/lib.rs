@@ -114,7 +114,7 @@ async fn get_background_task(
     let mut answer: Option<TaskReadAnswer> = None;
     loop {
         let left = wait.saturating_sub(begin.elapsed());
-        read.wait_ms = if answer.is_none() || until_end { milliseconds(left) } else { 0 };
+        read.wait_ms = if answer.is_none() || until_end { to_milliseconds(left) } else { 0 };
         let next = cx.tasks().read(&read).await.map_err(with_tool_hint)?;
         let is_over =
             next.task.status != TaskStatus::Running && next.offset >= next.task.output_bytes;
@@ -138,7 +138,7 @@ async fn get_background_task(
     Ok(Output::json(task_format::read_answer(&answer)))
 }
 
-fn milliseconds(time: Duration) -> u64 {
+fn to_milliseconds(time: Duration) -> u64 {
     u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }
 

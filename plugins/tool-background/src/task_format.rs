@@ -14,11 +14,11 @@ pub fn read_answer(answer: &TaskReadAnswer) -> Value {
         "task_id": task.task_id,
         "plugin_name": task.source,
         "tool_name": task.tool,
-        "status": status(task.status),
+        "status": status_word(task.status),
         "stdout": apply_carriage_returns(&answer.output),
         "stdout_offset": answer.offset,
         "has_more": answer.offset < task.output_bytes,
-        "duration_seconds": seconds(task.duration_ms),
+        "duration_seconds": to_seconds(task.duration_ms),
     });
     if answer.lost_bytes > 0 {
         told["lost_bytes"] = json!(answer.lost_bytes);
@@ -77,7 +77,7 @@ pub fn task_entry(task: &TaskFacts) -> Value {
         "task_id": task.task_id,
         "plugin_name": task.source,
         "tool_name": task.tool,
-        "duration_seconds": seconds(task.duration_ms),
+        "duration_seconds": to_seconds(task.duration_ms),
     })
 }
 
@@ -89,14 +89,14 @@ pub fn tool_entry(tool: &ToolFacts) -> Value {
 /// Returns the output of the command `tasks`.
 pub fn tasks_text(tasks: &[TaskFacts]) -> String {
     let line = |task: &TaskFacts| {
-        let (status, time) = (status(task.status), seconds(task.duration_ms));
+        let (status, time) = (status_word(task.status), to_seconds(task.duration_ms));
         format!("{}  {}  {status}  {time} s", task.task_id, task.tool.as_str())
     };
     let lines: Vec<String> = tasks.iter().map(line).collect();
     if lines.is_empty() { "no tasks".to_owned() } else { lines.join("\n") }
 }
 
-fn status(status: TaskStatus) -> &'static str {
+fn status_word(status: TaskStatus) -> &'static str {
     match status {
         TaskStatus::Running => "running",
         TaskStatus::Completed => "completed",
@@ -106,7 +106,7 @@ fn status(status: TaskStatus) -> &'static str {
     }
 }
 
-fn seconds(milliseconds: u64) -> f64 {
+fn to_seconds(milliseconds: u64) -> f64 {
     (milliseconds / 100) as f64 / 10.0
 }
 

@@ -91,13 +91,13 @@ impl ExpressionParser<'_> {
                 self.take_one_of(&[")"]).ok_or_else(|| self.syntax_error("`)`"))?;
                 Ok(inner)
             }
-            Some(first) if first.is_ascii_digit() || first == '.' => self.number(),
+            Some(first) if first.is_ascii_digit() || first == '.' => self.parse_number(),
             Some(first) if first.is_ascii_alphabetic() => self.function(),
             _ => Err(self.syntax_error("a number")),
         }
     }
 
-    fn number(&mut self) -> Result<BigDecimal, CalculationError> {
+    fn parse_number(&mut self) -> Result<BigDecimal, CalculationError> {
         let rest = &self.text[self.place..];
         let mut end = 0;
         for (index, letter) in rest.char_indices() {

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use jaato_plugin_sdk::types::service::SessionFacts;
 
-use crate::elsewhere::CommandLocation;
+use crate::other_environment::CommandLocation;
 
 /// All facts that the aspects use.
 #[derive(Debug, Clone)]
@@ -102,7 +102,7 @@ impl ReadableVariables {
     }
 
     /// Returns the value of the first name that is set.
-    pub(crate) fn first(&self, names: &[&str]) -> Option<&str> {
+    pub(crate) fn first_set(&self, names: &[&str]) -> Option<&str> {
         names.iter().find_map(|name| self.get(name))
     }
 }

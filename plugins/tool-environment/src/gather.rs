@@ -8,11 +8,11 @@ use jaato_plugin_sdk::types::service::SessionFacts;
 use jiff::Zoned;
 use sysinfo::System;
 
-use crate::elsewhere::CommandLocation;
 use crate::facts::{LocalMoment, MachineFacts, ProgramPresence, ReadableVariables};
+use crate::other_environment::CommandLocation;
 
 /// Gathers this machine's current facts, together with the host's facts about the session.
-pub(crate) fn gather(session: SessionFacts, place: CommandLocation) -> MachineFacts {
+pub(crate) fn gather_facts(session: SessionFacts, place: CommandLocation) -> MachineFacts {
     MachineFacts {
         os: env::consts::OS.to_owned(),
         kernel_version: System::kernel_version().ok(),
@@ -60,7 +60,7 @@ mod tests {
 
     #[test]
     fn this_machine_has_a_kernel_a_name_and_a_clock() {
-        let facts = gather(SessionFacts::default(), CommandLocation::default());
+        let facts = gather_facts(SessionFacts::default(), CommandLocation::default());
         assert_eq!(facts.os, env::consts::OS);
         assert!(facts.kernel_version.is_some_and(|version| !version.is_empty()));
         assert!(!facts.machine.is_empty() && !facts.moment.zone.is_empty());

@@ -6,12 +6,12 @@
 
 mod aspect;
 mod clock;
-mod elsewhere;
 mod facts;
 mod gather;
 mod machine;
 mod mask;
 mod network;
+mod other_environment;
 #[cfg(test)]
 mod readme;
 mod report;

@@ -57,7 +57,7 @@ fn kernel_release(facts: &MachineFacts) -> Option<&str> {
 /// Returns Windows' own spelling (`AMD64`) if there is one. The first variable is set for a 32-bit
 /// process on a 64-bit system.
 fn machine(facts: &MachineFacts) -> &str {
-    let own = facts.variables.first(&["PROCESSOR_ARCHITEW6432", "PROCESSOR_ARCHITECTURE"]);
+    let own = facts.variables.first_set(&["PROCESSOR_ARCHITEW6432", "PROCESSOR_ARCHITECTURE"]);
     own.filter(|_| facts.is_windows()).unwrap_or(&facts.machine)
 }
 

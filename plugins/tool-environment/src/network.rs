@@ -25,9 +25,9 @@ const NOT_READ: [&str; 3] = ["JAATO_KERBEROS_PROXY", "JAATO_NO_PROXY", "JAATO_SS
 /// Returns proxies with masked user and password, the authentication of proxies, certificates and
 /// exceptions.
 pub(crate) fn network(variables: &ReadableVariables) -> Map<String, Value> {
-    let http = variables.first(&["http_proxy", "HTTP_PROXY"]).map(mask::proxy);
-    let https = variables.first(&["https_proxy", "HTTPS_PROXY"]).map(mask::proxy);
-    let all = variables.first(&["all_proxy", "ALL_PROXY"]).map(mask::proxy);
+    let http = variables.first_set(&["http_proxy", "HTTP_PROXY"]).map(mask::proxy);
+    let https = variables.first_set(&["https_proxy", "HTTPS_PROXY"]).map(mask::proxy);
+    let all = variables.first_set(&["all_proxy", "ALL_PROXY"]).map(mask::proxy);
     let any = || [&http, &https, &all].into_iter().flatten();
     let auth = if any().any(|proxy| proxy.has_user) { "basic" } else { "none" };
     let mut proxy = json!({
@@ -63,7 +63,7 @@ fn ssl(variables: &ReadableVariables) -> Value {
 }
 
 fn no_proxy(variables: &ReadableVariables) -> Value {
-    let hosts = variables.first(&["no_proxy", "NO_PROXY"]).map(mask::host_list);
+    let hosts = variables.first_set(&["no_proxy", "NO_PROXY"]).map(mask::host_list);
     hosts.map_or(Value::Null, |hosts| json!({ "no_proxy": hosts }))
 }
 

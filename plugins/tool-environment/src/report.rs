@@ -6,7 +6,7 @@ use jaato_plugin_sdk::types::{Error, ErrorKind};
 
 use crate::aspect::ReportAspect;
 use crate::facts::MachineFacts;
-use crate::{clock, elsewhere, machine, network, session, shell, terminal};
+use crate::{clock, machine, network, other_environment, session, shell, terminal};
 
 /// Reports one aspect or all.
 ///
@@ -18,9 +18,9 @@ pub(crate) fn report(
     facts: &MachineFacts,
 ) -> Result<Map<String, Value>, Error> {
     Ok(match aspect {
-        ReportAspect::Os => location_aspect(facts, elsewhere::os, machine::os)?,
-        ReportAspect::Shell => location_aspect(facts, elsewhere::shell, shell::shell)?,
-        ReportAspect::Arch => location_aspect(facts, elsewhere::arch, machine::arch)?,
+        ReportAspect::Os => location_aspect(facts, other_environment::os, machine::os)?,
+        ReportAspect::Shell => location_aspect(facts, other_environment::shell, shell::shell)?,
+        ReportAspect::Arch => location_aspect(facts, other_environment::arch, machine::arch)?,
         ReportAspect::Cwd => cwd(facts)?,
         ReportAspect::Terminal => terminal::terminal(facts),
         ReportAspect::Context => {
@@ -38,9 +38,15 @@ pub(crate) fn report(
 /// Returns every aspect by name. Unknown ones are null and not an error.
 fn all_aspects(facts: &MachineFacts) -> Map<String, Value> {
     Map::from_iter([
-        ("os".to_owned(), json!(location_aspect(facts, elsewhere::os, machine::os).ok())),
-        ("shell".to_owned(), json!(location_aspect(facts, elsewhere::shell, shell::shell).ok())),
-        ("arch".to_owned(), json!(location_aspect(facts, elsewhere::arch, machine::arch).ok())),
+        ("os".to_owned(), json!(location_aspect(facts, other_environment::os, machine::os).ok())),
+        (
+            "shell".to_owned(),
+            json!(location_aspect(facts, other_environment::shell, shell::shell).ok()),
+        ),
+        (
+            "arch".to_owned(),
+            json!(location_aspect(facts, other_environment::arch, machine::arch).ok()),
+        ),
         ("cwd".to_owned(), json!(working_directory(facts))),
         ("terminal".to_owned(), json!(terminal::terminal(facts))),
         ("context".to_owned(), json!(session::context(&facts.session))),

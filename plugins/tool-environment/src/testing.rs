@@ -5,8 +5,8 @@ use jaato_plugin_sdk::types::service::{ContextFacts, SessionFacts, TerminalFacts
 use jiff::Timestamp;
 use jiff::tz::Offset;
 
-use crate::elsewhere::CommandLocation;
 use crate::facts::{LocalMoment, MachineFacts, ProgramPresence, ReadableVariables};
+use crate::other_environment::CommandLocation;
 
 /// Writes one `path = value` per line, sorted, so that the order of maps does not matter.
 pub(crate) fn lines(report: &Map<String, Value>) -> String {

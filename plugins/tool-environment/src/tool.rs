@@ -5,8 +5,8 @@ use jaato_plugin_sdk::prelude::*;
 use jaato_plugin_sdk::types::service::SessionFacts;
 
 use crate::aspect::ReportAspect;
-use crate::elsewhere::CommandLocation;
-use crate::gather::gather;
+use crate::gather::gather_facts;
+use crate::other_environment::CommandLocation;
 use crate::report::report;
 
 /// Get facts about this computer, its terminal and this session. Do not guess them.
@@ -41,7 +41,7 @@ impl Tool for GetEnvironment {
             CommandLocation::default()
         };
         // The clock's time zone and the programs on `PATH` are read from disk.
-        let facts = cx.blocking(move |_| gather(session, place)).await?;
+        let facts = cx.blocking(move |_| gather_facts(session, place)).await?;
         Ok(Output::json(report(self.aspect, &facts)?.into()))
     }
 }

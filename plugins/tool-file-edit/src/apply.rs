@@ -66,7 +66,7 @@ pub async fn apply(
         let (plan, changes, lost_bits) = (Arc::new(plan), Vec::new(), Vec::new());
         return Ok(AppliedChange { change: None, plan, changes, lost_bits });
     }
-    let (history, place) = (cx.state().history()?.clone(), cx.state().place(cx).await?);
+    let (history, place) = (cx.state().history()?.clone(), cx.state().editor_context(cx).await?);
     let plan = Arc::new(plan);
     let new = NewChange {
         session: place.session.clone(),
@@ -115,7 +115,7 @@ pub async fn apply(
 /// Digests the new content of large files while the old content is being stored. Other threads that
 /// need such a digest wait for it.
 async fn digest(cx: &Cx<Editor>, plan: &Arc<EditPlan>) -> Result<()> {
-    let is_large = |number: &usize| plan.bytes(*number).is_some_and(files::is_large);
+    let is_large = |number: &usize| plan.planned_bytes(*number).is_some_and(files::is_large);
     let large: Vec<usize> = plan.changed_numbers().filter(is_large).collect();
     if large.is_empty() {
         return Ok(());
@@ -143,7 +143,8 @@ async fn write_drafts(
     let written = |number: &usize| !plan.is_pure_move(*number) && !further.contains(number);
     for number in plan.changed_numbers().filter(written) {
         // For new files, the folders are created later, when their turn comes.
-        let (Some(before), Some(bytes)) = (&plan.files[number].before, plan.bytes(number)) else {
+        let (Some(before), Some(bytes)) = (&plan.files[number].before, plan.planned_bytes(number))
+        else {
             continue;
         };
         if files::is_large(bytes) && drafts.len() < DRAFTS_MAX {
@@ -167,7 +168,7 @@ fn begin_change(
     // A prune may remove old content at this moment. The second attempt stores it again.
     for attempt in 0.. {
         new.files = file_transitions(history, plan, place)?;
-        match history.begin(new.clone()) {
+        match history.begin_change(new.clone()) {
             Err(HistoryError::NotKept(_)) if attempt == 0 => {}
             begun => return begun,
         }
@@ -230,7 +231,7 @@ async fn execute_planned_changes(
     }
     for &number in &changed {
         let file = &plan.files[number];
-        let bytes = match (&file.after, plan.bytes(number)) {
+        let bytes = match (&file.after, plan.planned_bytes(number)) {
             (PlannedContent::Bytes(_) | PlannedContent::From(_), Some(bytes))
                 if !plan.is_pure_move(number) =>
             {
@@ -281,7 +282,7 @@ async fn written_facts(
         return Ok(None);
     }
     let there = files::snapshot(cx, &plan.files[number].path).await?;
-    let is_written = |there: &FileSnapshot| Some(&*there.bytes) == plan.bytes(number);
+    let is_written = |there: &FileSnapshot| Some(&*there.bytes) == plan.planned_bytes(number);
     Ok(there.filter(is_written).map(|there| there.facts))
 }
 
@@ -350,7 +351,7 @@ fn remember_written_files(
     for (number, facts) in done {
         let file = &plan.files[*number];
         let Some(facts) = facts else {
-            editor.forget(&file.target);
+            editor.forget_file(&file.target);
             continue;
         };
         let step = changed.iter().position(|other| other == number);
@@ -358,7 +359,7 @@ fn remember_written_files(
         let sight = SeenFile {
             version: facts.version.clone(),
             digest: after.map(|kept| kept.content.clone()),
-            text: plan.bytes(*number).and_then(text_to_remember),
+            text: plan.planned_bytes(*number).and_then(text_to_remember),
         };
         editor.remember_seen_file(&file.target, sight);
     }

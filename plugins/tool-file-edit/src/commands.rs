@@ -180,7 +180,7 @@ async fn undo_since(cx: &Cx<Editor>, asked: UndoSinceArguments) -> Result<Output
     recover_unfinished_changes(cx).await?;
     let history = cx.state().history()?.clone();
     let UndoSinceArguments { sessions, at_ms } = asked;
-    let found = cx.blocking(move |_| history.since(&sessions, at_ms));
+    let found = cx.blocking(move |_| history.changes_since(&sessions, at_ms));
     let (mut undone, mut kept) = (Vec::new(), Vec::new());
     for id in found.await?.map_err(history_failure)? {
         let history = cx.state().history()?.clone();
@@ -211,7 +211,7 @@ async fn choose_undo_step(cx: &Cx<Editor>, named: Option<&str>) -> Result<UndoSt
             Error::new(ErrorKind::InvalidArguments, text).with_hint("`changes` lists them")
         })
     });
-    let (id, session) = (id.transpose()?, cx.state().place(cx).await?.session.clone());
+    let (id, session) = (id.transpose()?, cx.state().editor_context(cx).await?.session.clone());
     let history = cx.state().history()?.clone();
     let find = move |_: &Reporter| {
         let latest = || match history.latest(Some(&session))? {

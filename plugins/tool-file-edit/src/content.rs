@@ -59,7 +59,7 @@ impl ContentDigest {
                 states.push(state.clone());
             }
         }
-        Self { id: ContentId::of_state(state), states }
+        Self { id: ContentId::from_digest_state(state), states }
     }
 }
 

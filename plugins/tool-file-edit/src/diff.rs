@@ -77,8 +77,8 @@ fn add_hunks(change: &mut FileChange, old: &str, new: &str) {
         }
         let first = ops.first().map(|op| (op.old_range().start, op.new_range().start));
         let (old_start, new_start) = first.unwrap_or_default();
-        hunk.old_start = number(middle.lines_before + old_start, old_count);
-        hunk.new_start = number(middle.lines_before + new_start, new_count);
+        hunk.old_start = hunk_start_line(middle.lines_before + old_start, old_count);
+        hunk.new_start = hunk_start_line(middle.lines_before + new_start, new_count);
         change.is_cut |= bytes > room;
         if !change.is_cut || !hunk.lines.is_empty() && change.hunks.is_empty() {
             change.hunks.push(hunk);
@@ -88,7 +88,7 @@ fn add_hunks(change: &mut FileChange, old: &str, new: &str) {
 }
 
 /// Returns the number of a hunk's first line, or of the line before it if the hunk has no lines.
-fn number(lines_before: usize, count: usize) -> u64 {
+fn hunk_start_line(lines_before: usize, count: usize) -> u64 {
     (lines_before + usize::from(count > 0)) as u64
 }
 

@@ -78,7 +78,7 @@ impl Editor {
     ///
     /// # Errors
     /// The host's error.
-    pub async fn place(&self, cx: &Reporter) -> Result<&EditorContext> {
+    pub async fn editor_context(&self, cx: &Reporter) -> Result<&EditorContext> {
         if let Some(place) = self.place.get() {
             return Ok(place);
         }
@@ -95,8 +95,8 @@ impl Editor {
     }
 
     /// Forgets a removed file.
-    pub fn forget(&self, path: &str) {
-        self.sights.lock().forget(path);
+    pub fn forget_file(&self, path: &str) {
+        self.sights.lock().forget_file(path);
     }
 
     /// Returns how the model last saw a file.

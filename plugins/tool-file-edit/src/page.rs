@@ -67,7 +67,7 @@ impl LinePage {
     }
 
     /// Adds a chunk. Lines after a full page are only counted.
-    pub fn take(&mut self, mut piece: &str) {
+    pub fn add_chunk(&mut self, mut piece: &str) {
         if self.is_ahead() || self.is_full {
             let wanted = if self.is_full { u64::MAX } else { self.first - 1 - self.passed };
             piece = self.skip_lines(piece, wanted);
@@ -167,7 +167,7 @@ mod tests {
     #[track_caller]
     fn check(first: u64, lines: u64, pieces: &[&str], expected: (&str, u64, u64)) {
         let mut page = LinePage::new(first, lines, 1000);
-        pieces.iter().for_each(|piece| page.take(piece));
+        pieces.iter().for_each(|piece| page.add_chunk(piece));
         let (text, lines, total) = expected;
         assert_eq!(page.finish(), PageContent { text: text.to_owned(), lines, total });
     }
@@ -191,31 +191,31 @@ mod tests {
     fn long_lines_are_truncated_and_counted() {
         let (start, rest) = ("ä".repeat(LINE_CHARS_MAX - 1), "x".repeat(1000));
         let mut page = LinePage::new(1, 10, 10_000);
-        page.take(&start);
-        page.take(&rest);
-        page.take("\nshort\n");
+        page.add_chunk(&start);
+        page.add_chunk(&rest);
+        page.add_chunk("\nshort\n");
         let shown = page.finish();
         let expected = format!("{start}x[… 999 more characters of this line]\nshort\n");
         assert_eq!((shown.text, shown.lines), (expected, 2));
         let mut endless = LinePage::new(1, 10, 10_000);
-        (0..1000).for_each(|_| endless.take(&rest));
+        (0..1000).for_each(|_| endless.add_chunk(&rest));
         assert!(endless.line.len() <= LINE_CHARS_MAX);
         let mut exact = LinePage::new(1, 10, 10_000);
-        exact.take(&format!("{}\n", "x".repeat(LINE_CHARS_MAX)));
+        exact.add_chunk(&format!("{}\n", "x".repeat(LINE_CHARS_MAX)));
         assert_eq!(exact.finish().text.len(), LINE_CHARS_MAX + 1);
     }
 
     #[test]
     fn page_size_is_measured_in_json_bytes() {
         let mut page = LinePage::new(1, 100, 12);
-        page.take("\"\"\"\"\nab\ncd\n");
+        page.add_chunk("\"\"\"\"\nab\ncd\n");
         assert!(page.is_full());
         assert_eq!(
             page.finish(),
             PageContent { text: "\"\"\"\"\n".to_owned(), lines: 1, total: 3 }
         );
         let mut first = LinePage::new(1, 100, 1);
-        first.take("always one line\n");
+        first.add_chunk("always one line\n");
         assert_eq!(first.finish().lines, 1);
         assert_eq!(json_bytes("a\u{1}\n\u{e4}"), 1 + 6 + 2 + 2);
     }

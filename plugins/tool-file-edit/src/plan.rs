@@ -10,7 +10,7 @@ use jaato_plugin_sdk::types::file_change::{FileChange, FileChangeKind};
 use crate::content::HashedContent;
 use crate::diff::{FileTexts, change};
 use crate::files::{CHANGED_BYTES_MAX, FileSnapshot, read_facts, snapshot};
-use crate::text::{decode, shown};
+use crate::text::{decode, display_text};
 
 /// The maximum number of bytes of all files of one change, before and after, because they are in
 /// memory.
@@ -139,7 +139,7 @@ impl EditPlan {
     }
 
     /// Returns the planned bytes of a file, or `None` if there will be no file.
-    pub fn bytes(&self, number: usize) -> Option<&[u8]> {
+    pub fn planned_bytes(&self, number: usize) -> Option<&[u8]> {
         self.content(number).map(|content| &**content)
     }
 
@@ -268,13 +268,14 @@ impl EditPlan {
         let file = &self.files[number];
         let source = file.moved_from.map(|from| &self.files[from]);
         let before = source.unwrap_or(file).before.as_ref();
-        let kind = match (source, &file.before, self.bytes(number)) {
+        let kind = match (source, &file.before, self.planned_bytes(number)) {
             (Some(_), ..) => FileChangeKind::Moved,
             (None, None, _) => FileChangeKind::Created,
             (None, Some(_), None) => FileChangeKind::Deleted,
             (None, Some(_), Some(_)) => FileChangeKind::Changed,
         };
-        let (old, new) = (text(before.map(|before| &*before.bytes)), text(self.bytes(number)));
+        let (old, new) =
+            (text(before.map(|before| &*before.bytes)), text(self.planned_bytes(number)));
         let texts = FileTexts { old: old.as_deref(), new: new.as_deref() };
         let moved_from = source.map(|source| source.path.clone());
         FileChange { moved_from, ..change(&file.path, kind, texts) }
@@ -283,7 +284,7 @@ impl EditPlan {
 
 /// Returns the text of a file, if there is a file and it is text.
 fn text(bytes: Option<&[u8]>) -> Option<Cow<'_, str>> {
-    Some(shown(decode(bytes?).ok()?.text))
+    Some(display_text(decode(bytes?).ok()?.text))
 }
 
 fn same_file(one: &str, other: &str) -> Error {
@@ -359,7 +360,7 @@ mod tests {
     fn edits_of_one_file_are_one_change() {
         let mut plan = plan(&["1", "-"]);
         plan.write(0, b"2".to_vec()).unwrap();
-        assert_eq!(plan.bytes(0), Some(&b"2"[..]));
+        assert_eq!(plan.planned_bytes(0), Some(&b"2"[..]));
         plan.write(0, b"3".to_vec()).unwrap();
         plan.write(1, b"new".to_vec()).unwrap();
         check(&plan, &["a:3", "b:new"]);

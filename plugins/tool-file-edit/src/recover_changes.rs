@@ -34,7 +34,7 @@ pub async fn recover_unfinished_changes(cx: &Cx<Editor>) -> Result<Vec<String>> 
     if left.is_empty() {
         return Ok(told);
     }
-    let place = cx.state().place(cx).await?;
+    let place = cx.state().editor_context(cx).await?;
     for pending in left {
         let tool = pending.change().tool.clone();
         let files: Vec<&str> =

@@ -54,7 +54,7 @@ impl SeenFiles {
 
     /// Remembers a file.
     pub fn remember(&mut self, path: &str, mut sight: SeenFile) {
-        self.forget(path);
+        self.forget_file(path);
         sight.text = sight.text.filter(|text| text.len() <= TEXT_BYTES_MAX);
         self.files.push_back((path.to_owned(), sight));
         if self.files.len() > FILES_MAX {
@@ -72,7 +72,7 @@ impl SeenFiles {
     }
 
     /// Forgets a file.
-    pub fn forget(&mut self, path: &str) {
+    pub fn forget_file(&mut self, path: &str) {
         self.files.retain(|(other, _)| other != path);
     }
 

@@ -28,15 +28,15 @@ impl EditPlan {
         if read_facts(cx, path).await?.is_some() {
             return self.open(cx, path).await;
         }
-        match look_alike(cx, path).await {
+        match find_lookalike_path(cx, path).await {
             Some(path) => self.open(cx, &path).await,
-            None => Err(missing(cx, path).await),
+            None => Err(missing_file_error(cx, path).await),
         }
     }
 }
 
 /// Returns the only path that looks the same as a path that does not exist.
-pub async fn look_alike(cx: &Reporter, path: &str) -> Option<String> {
+pub async fn find_lookalike_path(cx: &Reporter, path: &str) -> Option<String> {
     let mut found = if path.starts_with('/') { "/".to_owned() } else { String::new() };
     for name in path.split('/').filter(|name| !name.is_empty()) {
         let exact = format!("{found}{name}");
@@ -44,9 +44,9 @@ pub async fn look_alike(cx: &Reporter, path: &str) -> Option<String> {
             found = format!("{exact}/");
             continue;
         }
-        let wanted = plain(name);
+        let wanted = plain_name(name);
         let entries = entries(cx, &found).await?;
-        let mut same = entries.iter().filter(|entry| plain(&entry.name) == wanted);
+        let mut same = entries.iter().filter(|entry| plain_name(&entry.name) == wanted);
         let only = same.next().filter(|_| same.next().is_none())?;
         found = format!("{found}{}/", only.name);
     }
@@ -55,13 +55,13 @@ pub async fn look_alike(cx: &Reporter, path: &str) -> Option<String> {
 }
 
 /// Returns the error for a missing file, with similar paths.
-pub async fn missing(cx: &Reporter, path: &str) -> Error {
+pub async fn missing_file_error(cx: &Reporter, path: &str) -> Error {
     let error = Error::new(ErrorKind::NotFound, format!("File not found: {path}"));
     if path.contains(char::REPLACEMENT_CHARACTER) {
         let hint = "a name with � is not UTF-8: use a command with a pattern, such as `cat a*`";
         return error.with_hint(hint);
     }
-    let near = near(cx, path).await;
+    let near = find_similar_paths(cx, path).await;
     if near.is_empty() {
         return error;
     }
@@ -69,7 +69,7 @@ pub async fn missing(cx: &Reporter, path: &str) -> Error {
     error.with_hint(format!("near: {}", near.join(", ")))
 }
 
-async fn near(cx: &Reporter, path: &str) -> Vec<String> {
+async fn find_similar_paths(cx: &Reporter, path: &str) -> Vec<String> {
     let (folder, name) = match path.trim_end_matches('/').rsplit_once('/') {
         Some((folder, name)) => (format!("{folder}/"), name),
         None => (String::new(), path),
@@ -91,13 +91,13 @@ async fn near(cx: &Reporter, path: &str) -> Vec<String> {
             near.extend(page.files.into_iter().map(|file| file.path));
         }
     }
-    let wanted = plain(name).to_lowercase();
+    let wanted = plain_name(name).to_lowercase();
     let files = entries(cx, &folder).await.unwrap_or_default();
     let mut alike: Vec<(f64, String)> = files
         .into_iter()
         .filter(|entry| entry.kind != FileKind::Folder)
         .map(|entry| {
-            let nearness = strsim::jaro_winkler(&wanted, &plain(&entry.name).to_lowercase());
+            let nearness = strsim::jaro_winkler(&wanted, &plain_name(&entry.name).to_lowercase());
             (nearness, format!("{folder}{}", entry.name))
         })
         .filter(|(nearness, path)| *nearness >= NEAR_ENOUGH && !near.contains(path))
@@ -114,7 +114,7 @@ async fn entries(cx: &Reporter, folder: &str) -> Option<Vec<FolderEntry>> {
 }
 
 /// Returns a name without invisible characters and with plain variants of others.
-fn plain(name: &str) -> String {
+fn plain_name(name: &str) -> String {
     name.nfkc()
         .filter(|sign| {
             !matches!(*sign, '\u{200B}'..='\u{200F}' | '\u{2060}' | '\u{FEFF}' | '\u{AD}')

@@ -24,7 +24,7 @@ pub async fn undo_change(cx: &Cx<Editor>, tool: &str, step: &UndoStep) -> Result
 /// # Errors
 /// The errors of [`undo_change`].
 pub async fn plan(cx: &Cx<Editor>, step: &UndoStep) -> Result<EditPlan> {
-    let place = cx.state().place(cx).await?;
+    let place = cx.state().editor_context(cx).await?;
     let mut plan = EditPlan::new(&place.folder);
     let mut hindrances = Vec::new();
     for file in &step.files {
@@ -53,7 +53,7 @@ pub async fn plan(cx: &Cx<Editor>, step: &UndoStep) -> Result<EditPlan> {
     }
     for (number, file) in step.files.iter().enumerate() {
         let Some(before) = &file.before else {
-            if plan.bytes(number).is_some() {
+            if plan.planned_bytes(number).is_some() {
                 plan.delete(number);
             }
             continue;

@@ -1,7 +1,7 @@
 //! The conformance suite. The examples need files, so other tests cover them.
 
 use jaato_plugin_testkit::PluginKind;
-use jaato_plugin_testkit::conformance::{ConformanceSuite, checks};
+use jaato_plugin_testkit::conformance::{ConformanceSuite, list_checks};
 
 /// The only check that these tools cannot pass in an empty folder.
 const EXAMPLES: &str = "examples_work";
@@ -10,7 +10,7 @@ const EXAMPLES: &str = "examples_work";
 fn file_edit_plugin_passes_the_conformance_suite() {
     let kinds = [PluginKind::Tool];
     let suite = ConformanceSuite::of(tool_file_edit::__jaato::MODULE, &kinds);
-    let all = checks(&kinds);
+    let all = list_checks(&kinds);
     assert!(all.iter().any(|(_, name, _)| *name == EXAMPLES));
     let held = all.into_iter().filter(|(_, name, _)| *name != EXAMPLES);
     let run = |(group, name, check)| {

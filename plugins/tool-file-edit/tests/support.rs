@@ -34,7 +34,7 @@ impl Desk {
         let host = FakeHost::new(tool_file_edit::__jaato::MODULE)
             .with_session(facts)
             .with_service(FOLDER, move |_| {
-                FakeServiceReply::of(&FolderAnswer::new(of_workspace.clone()))
+                FakeServiceReply::from_value(&FolderAnswer::new(of_workspace.clone()))
             });
         Self { folder, history, host, forms: Arc::default() }
     }

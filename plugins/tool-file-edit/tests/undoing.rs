@@ -210,7 +210,7 @@ fn kill_host(desk: &Desk) {
     use tool_file_edit::history::{FilePath, FileTransition, History, NewChange, StoredFileState};
     let history = History::open(desk.history.path()).unwrap();
     let kept = |text: &str| {
-        let content = history.keep(text.as_bytes()).unwrap();
+        let content = history.store_content(text.as_bytes()).unwrap();
         Some(StoredFileState { content, size: text.len() as u64, mode: 0o644 })
     };
     let path = FilePath::new("/w/a.txt", "/w", "local");
@@ -219,7 +219,7 @@ fn kill_host(desk: &Desk) {
     let environment = "local".to_owned();
     let tool = "updateFile".to_owned();
     let new = NewChange { environment, tool, files: vec![step], ..NewChange::default() };
-    drop(history.begin(new).unwrap());
+    drop(history.begin_change(new).unwrap());
 }
 
 #[test]

@@ -65,7 +65,7 @@ impl GrepEntries {
     }
 
     /// Returns true if the file's name is part of the answer. The results to skip are files here.
-    pub fn takes_file(&mut self, path: &str) -> bool {
+    pub fn includes_file(&mut self, path: &str) -> bool {
         let bytes = json_bytes(path) + ENTRY_BYTES;
         self.is_full |= self.seen >= self.skip && bytes > self.bytes_left;
         if self.is_full {

@@ -336,7 +336,7 @@ async fn collect_matches(
             let name = place.relative_of(&file.path);
             if let Some(count) = file.matches {
                 live.add(&format!("{name}: {count}"));
-                if found.entries.takes_file(&name) {
+                if found.entries.includes_file(&name) {
                     found.files.push((name, count));
                 }
                 found.passed = found.entries.seen;

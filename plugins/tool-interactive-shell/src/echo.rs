@@ -2,7 +2,7 @@
 
 /// Returns the output without typed lines that the program or its terminal has echoed.
 ///
-/// Only whole lines at the beginning are removed. The first must equal the typed line, and the next
+/// Only whole lines at the start are removed. The first must equal the typed line, and the next
 /// ones may begin with a prompt (`... `). Text that was typed without a line end stays, because
 /// there may be nothing else to show.
 pub fn strip_echo<'a>(output: &'a str, typed: &str) -> &'a str {

@@ -59,13 +59,13 @@ impl GatheredEvents {
             Ok(Some(TerminalUpdate::Output(bytes)))
                 if bytes.len() >= FLOOD_BYTES && is_wanted() =>
             {
-                Ok(Some(TerminalUpdate::Output(self.gather(bytes, host).await)))
+                Ok(Some(TerminalUpdate::Output(self.gather_bytes(bytes, host).await)))
             }
             other => other,
         }
     }
 
-    async fn gather(&mut self, mut bytes: Vec<u8>, host: &Reporter) -> Vec<u8> {
+    async fn gather_bytes(&mut self, mut bytes: Vec<u8>, host: &Reporter) -> Vec<u8> {
         let begun = Instant::now();
         while bytes.len() < GATHER_BYTES && begun.elapsed() < GATHER_MAX {
             let (next, pause) = (self.events.next(), pin!(host.sleep(PAUSE)));

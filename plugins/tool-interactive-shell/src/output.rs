@@ -29,7 +29,7 @@ impl<'a> OutputStreaming<'a> {
         Self { session, bytes: 0 }
     }
 
-    /// Streams the older part of a long text, which [`surplus`] returned.
+    /// Streams the older part of a long text, which [`take_surplus_text`] returned.
     ///
     /// # Errors
     /// `cancelled`, or the reason why the host does not accept the text.
@@ -53,7 +53,7 @@ impl Drop for OutputStreaming<'_> {
 
 /// Takes the older part of a long text, once. During a flood, more text may arrive while it is
 /// sent, and the caller must check its time limit first.
-pub fn surplus(live: &mut LiveSessionState) -> Option<String> {
+pub fn take_surplus_text(live: &mut LiveSessionState) -> Option<String> {
     let text = live.transcript.take_surplus()?;
     Some(without_echo(live, text))
 }
@@ -106,10 +106,10 @@ fn take_new_output(
         answer.insert("cursor".to_owned(), json!({ "row": row, "column": column }));
     }
     let is_full_screen = live.screen.is_full_screen();
-    let unseen = if is_drawn { live.screen.unseen_above() } else { live.screen.unseen() };
+    let unseen = if is_drawn { live.screen.unseen_above() } else { live.screen.unseen_text() };
     live.transcript.push(&unseen);
     // Text below a full-screen program is reported after the program has ended.
-    let new = if is_full_screen { String::new() } else { live.transcript.take() };
+    let new = if is_full_screen { String::new() } else { live.transcript.take_text() };
     live.mark_reported();
     if new.len() > LONG_BYTES {
         live.screen.release_memory();
@@ -118,7 +118,7 @@ fn take_new_output(
     (text, is_drawn.then(|| live.screen.lines().join("\n")))
 }
 
-/// Removes echoed text at the beginning of new output.
+/// Removes echoed text at the start of new output.
 fn without_echo(live: &mut LiveSessionState, new: String) -> String {
     if new.is_empty() {
         return new;

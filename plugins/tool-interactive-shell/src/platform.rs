@@ -112,7 +112,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("trace.log");
         let trace = TraceLog::open(Some("main"), TraceLocation::At(path.clone()), folder.path());
-        trace.line("spawn: id=session_0, cmd=bash\n--norc, backend=pty");
+        trace.write_line("spawn: id=session_0, cmd=bash\n--norc, backend=pty");
         let text = fs::read_to_string(&path).unwrap();
         let (time, rest) = text.split_once("] ").unwrap();
         let pattern = regex::Regex::new(r"^\[\d\d:\d\d:\d\d\.\d{3}$").unwrap();
@@ -129,7 +129,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let trace = TraceLog::open(None, AT_TEMPORARY, folder.path());
         let path = PathBuf::from(trace.path_or_reason().unwrap());
-        trace.line("one");
+        trace.write_line("one");
         assert!(fs::read_to_string(&path).unwrap().ends_with("[InteractiveShell] one\n"));
         assert_eq!(mode(path.parent().unwrap()), 0o700);
         assert_eq!(mode(&path), 0o600);
@@ -142,7 +142,7 @@ mod tests {
         fs::write(&victim, "precious").unwrap();
         symlink(&victim, &link).unwrap();
         let trace = TraceLog::open(None, TraceLocation::At(link), folder.path());
-        trace.line("one");
+        trace.write_line("one");
         assert!(trace.path_or_reason().unwrap_err().contains("cannot trace to"));
         assert_eq!(fs::read_to_string(&victim).unwrap(), "precious");
     }
@@ -165,7 +165,7 @@ mod tests {
         let path = folder.path().join("trace.log");
         fs::write(&path, vec![b'x'; usize::try_from(BYTES_MAX).unwrap() + 1]).unwrap();
         let trace = TraceLog::open(None, TraceLocation::At(path.clone()), folder.path());
-        trace.line("one");
+        trace.write_line("one");
         assert!(fs::read_to_string(&path).unwrap().starts_with('['));
     }
 
@@ -178,7 +178,7 @@ mod tests {
             let file = fs::File::options().write(true).open(&path).unwrap();
             file.set_modified(SystemTime::now() - age).unwrap();
             let trace = TraceLog::open(None, TraceLocation::At(path.clone()), folder.path());
-            trace.line("one");
+            trace.write_line("one");
             let text = fs::read_to_string(&path).unwrap();
             assert!(text.starts_with(expected), "{age:?}: {text}");
         }
@@ -188,7 +188,7 @@ mod tests {
     fn a_trace_that_is_switched_off_makes_no_file() {
         let folder = tempfile::tempdir().unwrap();
         let trace = TraceLog::open(None, TraceLocation::Off, folder.path());
-        trace.line("one");
+        trace.write_line("one");
         assert!(trace.path_or_reason().unwrap_err().contains("switched off"), "{trace:?}");
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
     }

@@ -34,7 +34,7 @@ impl RawOutputBuffer {
     }
 
     /// Returns the oldest unread bytes, up to `bytes_max`.
-    pub fn take(&mut self, bytes_max: usize) -> RawOutputPiece {
+    pub fn take_oldest(&mut self, bytes_max: usize) -> RawOutputPiece {
         let mut count = self.kept.len().min(bytes_max);
         // Avoids splitting a character, which would give two invalid ones.
         let is_middle =
@@ -64,19 +64,19 @@ mod tests {
     fn raw_output_is_returned_once() {
         let mut raw = RawOutputBuffer::default();
         raw.push(b"\x1b[31mred");
-        assert_eq!(raw.take(100), piece("\x1b[31mred", 0, 0));
-        assert_eq!(raw.take(100), piece("", 0, 0));
+        assert_eq!(raw.take_oldest(100), piece("\x1b[31mred", 0, 0));
+        assert_eq!(raw.take_oldest(100), piece("", 0, 0));
     }
 
     #[test]
     fn raw_output_is_split_between_characters() {
         let mut raw = RawOutputBuffer::default();
         raw.push("a日b".as_bytes());
-        assert_eq!(raw.take(3), piece("a", 0, 4));
-        assert_eq!(raw.take(3), piece("日", 0, 1));
-        assert_eq!(raw.take(3), piece("b", 0, 0));
+        assert_eq!(raw.take_oldest(3), piece("a", 0, 4));
+        assert_eq!(raw.take_oldest(3), piece("日", 0, 1));
+        assert_eq!(raw.take_oldest(3), piece("b", 0, 0));
         raw.push(&[0xff, 0x80, 0x80, 0x80]);
-        assert_eq!(raw.take(2).left, 2);
+        assert_eq!(raw.take_oldest(2).left, 2);
     }
 
     #[test]
@@ -84,9 +84,9 @@ mod tests {
         let mut raw = RawOutputBuffer::default();
         raw.push(&vec![b'x'; BYTES_MAX + 10]);
         raw.push(b"yz");
-        let all = raw.take(usize::MAX);
+        let all = raw.take_oldest(usize::MAX);
         assert_eq!((all.lost, all.left, all.text.len()), (12, 0, BYTES_MAX));
         assert!(all.text.ends_with("xyz"));
-        assert_eq!(raw.take(10), piece("", 0, 0));
+        assert_eq!(raw.take_oldest(10), piece("", 0, 0));
     }
 }

@@ -38,9 +38,9 @@ const AGAIN_MARGIN: Duration = Duration::from_millis(50);
 /// have such timers.
 const WAIT_LONG: Duration = Duration::from_secs(5);
 
-/// The silence that decides on a terminal whose cursor is at the beginning of its line. A prompt
-/// leaves the cursor after a text, so without one a command is probably running or sleeping. A
-/// longer silence would delay the few programs that wait there without a prompt (`cat`).
+/// The silence that decides on a terminal whose cursor is at the start of its line. A prompt leaves
+/// the cursor after a text, so without one a command is probably running or sleeping. A longer
+/// silence would delay the few programs that wait there without a prompt (`cat`).
 const NO_PROMPT_SILENCE: Duration = Duration::from_secs(3);
 
 /// The reason why a result is returned.

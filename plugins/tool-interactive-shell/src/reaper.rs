@@ -35,7 +35,7 @@ fn reap(shells: &Arc<ShellRegistry>, session: Arc<ShellSession>, now: Instant) {
     } else {
         format!("after {} s without use", settings.idle.as_secs_f64())
     };
-    shells.trace.line(format_args!("reap: id={}, {why}", session.id));
+    shells.trace.write_line(format_args!("reap: id={}, {why}", session.id));
     shells.forget_because(&session, &why);
     shells.home.log(LogLevel::Debug, format_args!("session `{}` was closed {why}", session.id));
     let host = shells.home.clone();

@@ -282,15 +282,15 @@ impl ShellSession {
     }
 
     /// Returns the number of bytes shown so far.
-    pub fn bytes(&self) -> u64 {
-        self.live().screen.bytes()
+    pub fn shown_bytes(&self) -> u64 {
+        self.live().screen.processed_bytes()
     }
 
     /// Asks the system for the program's state and adds the screen's information.
     ///
     /// # Errors
     /// `cancelled`. A closed terminal gives an empty state.
-    pub async fn look(&self, silence: SilencePolicy) -> Result<ProgramObservation> {
+    pub async fn observe_program(&self, silence: SilencePolicy) -> Result<ProgramObservation> {
         let state = match self.control.state().await {
             Ok(state) => state,
             Err(error) if error.kind == ErrorKind::Cancelled => return Err(error),
@@ -299,7 +299,7 @@ impl ShellSession {
         let live = self.live();
         Ok(ProgramObservation {
             state,
-            taken_bytes: live.screen.bytes(),
+            taken_bytes: live.screen.processed_bytes(),
             silence: live.moved.elapsed(),
             idle_timeout: silence.time,
             ends_busy_waits: silence.ends_busy_waits,
@@ -464,17 +464,17 @@ impl LiveSessionState {
     /// Marks all output as reported.
     pub fn mark_reported(&mut self) {
         self.screen.mark_seen();
-        self.told_bytes = self.screen.bytes();
+        self.told_bytes = self.screen.processed_bytes();
     }
 
     /// Returns true if there is unreported visible output. Moving the cursor does not count.
     pub fn has_new_output(&self) -> bool {
-        if self.screen.bytes() == self.told_bytes {
+        if self.screen.processed_bytes() == self.told_bytes {
             return false;
         }
         self.screen.is_drawn()
             || !self.transcript.text().is_empty()
-            || !self.screen.unseen().text.is_empty()
+            || !self.screen.unseen_text().text.is_empty()
     }
 
     fn note_mark(&mut self, mark: MarkKind) {

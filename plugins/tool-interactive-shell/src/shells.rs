@@ -75,7 +75,7 @@ impl State for InteractiveShellPlugin {
         );
         let backend = backend::preferred().as_str();
         let InteractiveShellSettings { sessions_max, lifetime, idle, .. } = &settings;
-        trace.line(format_args!(
+        trace.write_line(format_args!(
             "initialize: max_sessions={sessions_max}, max_lifetime={}, max_idle={}, backend={backend}, \
              msys2=False",
             lifetime.as_secs_f64(),
@@ -97,7 +97,7 @@ impl State for InteractiveShellPlugin {
             // The program's stream ends with the instance even if this fails.
             let _ = session.control().end().await;
         }
-        self.0.trace.line("shutdown: all sessions closed");
+        self.0.trace.write_line("shutdown: all sessions closed");
     }
 
     fn describe(description: &mut Description) {
@@ -143,13 +143,16 @@ impl ShellRegistry {
             Ok(started) => started,
             Err(error) => {
                 // The error message contains the whole command, so it is left out.
-                self.trace.line(format_args!("spawn: cmd={program}, error={}", error.kind.name()));
+                self.trace
+                    .write_line(format_args!("spawn: cmd={program}, error={}", error.kind.name()));
                 return Err(start::missing_program_error(error, command));
             }
         };
         let id = self.name(name);
-        self.trace
-            .line(format_args!("spawn: id={id}, cmd={program}, backend={}", backend.as_str()));
+        self.trace.write_line(format_args!(
+            "spawn: id={id}, cmd={program}, backend={}",
+            backend.as_str()
+        ));
         let (session, replies) =
             ShellSession::new(id, command.to_owned(), backend, control, size, &self.nonce);
         let session = Arc::new(session);
@@ -172,7 +175,7 @@ impl ShellRegistry {
         self.home.spawn(async move {
             reader.read(events, &host).await;
             let end = reader.live().end.as_ref().map_or_else(String::new, ToString::to_string);
-            inner.trace.line(format_args!("end: id={}, {end}", reader.id));
+            inner.trace.write_line(format_args!("end: id={}, {end}", reader.id));
             watch_sessions::show_screen(&reader).await;
         });
         let typist = Arc::downgrade(session);
@@ -229,13 +232,13 @@ impl ShellRegistry {
     }
 
     /// Removes a session. Dropping its reader ends the program.
-    pub fn forget(&self, session: &Arc<ShellSession>) {
+    pub fn remove_session(&self, session: &Arc<ShellSession>) {
         self.lock().sessions.retain(|_, other| !Arc::ptr_eq(other, session));
     }
 
     /// Removes an automatically closed session and remembers the reason.
     pub fn forget_because(&self, session: &Arc<ShellSession>, why: &str) {
-        self.forget(session);
+        self.remove_session(session);
         let mut table = self.lock();
         if table.reaped.len() == REAPED_MAX {
             table.reaped.remove(0);

@@ -54,11 +54,11 @@ pub fn program_start(
     let fixed = fixed.map(|(name, value)| (name.to_owned(), value.to_owned()));
     let mut start =
         ProgramStart { variables: fixed.into_iter().collect(), ..ProgramStart::default() };
-    let marking = command.program().and_then(MarkingShell::of_program);
+    let marking = command.program().and_then(MarkingShell::from_program_name);
     let injection = marking
         .filter(|_| !shell.is_host && command.is_bare_shell())
         .and_then(|shell| shell.injection(nonce, "$ "));
-    start.words = command.words(&shell.path);
+    start.words = command.start_words(&shell.path);
     if let Some(injection) = injection {
         start.words.splice(1..1, injection.arguments);
         start.variables.extend(injection.variables);

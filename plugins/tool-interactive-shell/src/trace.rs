@@ -83,7 +83,7 @@ impl TraceLog {
     }
 
     /// Writes one line. If the disk is full, the line is lost.
-    pub fn line(&self, text: impl fmt::Display) {
+    pub fn write_line(&self, text: impl fmt::Display) {
         let mut file = self.file.lock();
         let Some(file) = file.as_mut() else { return };
         let time = Zoned::now().strftime("%H:%M:%S%.3f").to_string();

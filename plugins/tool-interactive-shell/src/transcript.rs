@@ -66,7 +66,7 @@ impl SessionTranscript {
     }
 
     /// Takes the whole text.
-    pub fn take(&mut self) -> String {
+    pub fn take_text(&mut self) -> String {
         self.take_with_note(String::new())
     }
 
@@ -92,13 +92,13 @@ mod tests {
     fn new_text_is_returned_once_and_a_redrawn_line_is_separate() {
         let mut transcript = SessionTranscript::default();
         transcript.push(&line("$ ", true));
-        assert_eq!(transcript.take(), "$ ");
+        assert_eq!(transcript.take_text(), "$ ");
         transcript.push(&line("ls\nb\n$ ", true));
         transcript.push(&line("", false));
         assert_eq!(transcript.text(), "ls\nb\n$ ");
         transcript.push(&line("$ pwd", false));
-        assert_eq!(transcript.take(), "ls\nb\n$ \n$ pwd");
-        assert_eq!(transcript.take(), "");
+        assert_eq!(transcript.take_text(), "ls\nb\n$ \n$ pwd");
+        assert_eq!(transcript.take_text(), "");
     }
 
     #[test]
@@ -124,7 +124,7 @@ mod tests {
         let lost = all - transcript.text().len();
         transcript.count_lost(1);
         let note = format!("[… {} bytes that no call waited for are not kept …]\nx", lost + 1);
-        assert!(transcript.take().starts_with(&note));
-        assert_eq!(transcript.take(), "");
+        assert!(transcript.take_text().starts_with(&note));
+        assert_eq!(transcript.take_text(), "");
     }
 }

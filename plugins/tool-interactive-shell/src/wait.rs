@@ -10,7 +10,7 @@ use jaato_plugin_sdk::terminal::{TerminalState, TerminalWait};
 use regex::Regex;
 use tokio::sync::watch;
 
-use crate::output::{OutputStreaming, surplus};
+use crate::output::{OutputStreaming, take_surplus_text};
 use crate::ready::{self, LOOK_MIN, ResultReason};
 use crate::session::{LiveSessionState, ShellSession};
 
@@ -123,7 +123,7 @@ async fn program_activity(
         if !session.is_alive() {
             return Ok(ProgramActivity::Ended);
         }
-        let look = session.look(silence).await?;
+        let look = session.observe_program(silence).await?;
         state.clone_from(&look.state);
         if session.is_at_prompt() || ready::decide(&look) == Some(ResultReason::Waiting) {
             return Ok(ProgramActivity::Waits);
@@ -151,7 +151,7 @@ async fn wait_for_program(
     let _wanted = session.read_without_pauses();
     let begun = Instant::now();
     let mut changes = session.changes();
-    let (mut pause, mut bytes, mut searched) = (LOOK_MIN, session.bytes(), None);
+    let (mut pause, mut bytes, mut searched) = (LOOK_MIN, session.shown_bytes(), None);
     // Whether more output arrived in the last moment. A program that prints does not wait, and a
     // look takes longer than the print.
     let mut is_printing = false;
@@ -187,7 +187,7 @@ async fn wait_for_program(
                 ControlFlow::Break(reason) => return Ok(reason),
                 ControlFlow::Continue(it) => silence = it,
             }
-            surplus(&mut session.live())
+            take_surplus_text(&mut session.live())
         };
         if let Some(older) = older {
             streaming.send(host, older).await?;
@@ -197,7 +197,7 @@ async fn wait_for_program(
             return Ok(ResultReason::Limit);
         }
         is_printing = wait_for_more_output(session, host, &mut changes, (pause, left)).await?;
-        let now = session.bytes();
+        let now = session.shown_bytes();
         pause = if now == bytes { ready::next_look(pause, silence) } else { LOOK_MIN };
         bytes = now;
     }
@@ -219,7 +219,7 @@ async fn check_program(
     if is_printing {
         return Ok(ControlFlow::Continue(Duration::ZERO));
     }
-    let look = session.look(idle).await?;
+    let look = session.observe_program(idle).await?;
     state.clone_from(&look.state);
     *was_busy |= look.state.waits == Some(TerminalWait::Busy);
     let ended = match (until, ready::decide(&look)) {
@@ -246,9 +246,9 @@ async fn wait_for_more_output(
         return slept.map(|()| false);
     }
     // Waits a moment for further output, so that a flood does not cause a look for each piece.
-    let before = session.bytes();
+    let before = session.shown_bytes();
     host.sleep(LOOK_MIN.min(left)).await?;
-    Ok(session.bytes() != before)
+    Ok(session.shown_bytes() != before)
 }
 
 /// Returns true if there is anything new to report about a program with this activity.
@@ -260,7 +260,7 @@ fn has_new_information(session: &ShellSession, doing: ProgramActivity) -> bool {
 /// Searches the output. Returns `None` if the pattern is found, otherwise the older part of a long
 /// text. The lock is held throughout, so the returned part has been searched.
 fn search_output(live: &mut LiveSessionState, pattern: &Regex) -> Option<Option<String>> {
-    (!is_shown(live, pattern)).then(|| surplus(live))
+    (!is_shown(live, pattern)).then(|| take_surplus_text(live))
 }
 
 /// Searches the new text, or the whole screen of a full-screen program.
@@ -268,7 +268,7 @@ fn is_shown(live: &LiveSessionState, pattern: &Regex) -> bool {
     if live.screen.is_full_screen() {
         return pattern.is_match(&live.screen.lines().join("\n"));
     }
-    pattern.is_match(live.transcript.text()) || pattern.is_match(&live.screen.unseen().text)
+    pattern.is_match(live.transcript.text()) || pattern.is_match(&live.screen.unseen_text().text)
 }
 
 #[cfg(test)]

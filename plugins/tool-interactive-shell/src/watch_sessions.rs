@@ -66,7 +66,7 @@ fn handle_news(shells: &Arc<ShellRegistry>, news: &TerminalUserAction) {
             let Some(session) = find(*terminal) else { return };
             session.note_typed();
             if !std::mem::replace(&mut session.live().typed_by_person, true) {
-                shells.trace.line(format_args!("person: id={}", session.id));
+                shells.trace.write_line(format_args!("person: id={}", session.id));
             }
             session.notify_change();
         }

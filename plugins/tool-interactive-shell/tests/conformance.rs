@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used)]
 
 use jaato_plugin_testkit::PluginKind;
-use jaato_plugin_testkit::conformance::{ConformanceSuite, checks};
+use jaato_plugin_testkit::conformance::{ConformanceSuite, list_checks};
 
 /// The only check that these tools cannot pass on a host without terminals.
 const EXAMPLES: &str = "examples_work";
@@ -12,7 +12,7 @@ const EXAMPLES: &str = "examples_work";
 fn interactive_shell_plugin_passes_the_conformance_suite() {
     let kinds = [PluginKind::Tool];
     let suite = ConformanceSuite::of(tool_interactive_shell::__jaato::MODULE, &kinds);
-    let all = checks(&kinds);
+    let all = list_checks(&kinds);
     assert!(all.iter().any(|(_, name, _)| *name == EXAMPLES));
     let held = all.into_iter().filter(|(_, name, _)| *name != EXAMPLES);
     let run = |(group, name, check)| {

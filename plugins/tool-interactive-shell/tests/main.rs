@@ -1,8 +1,8 @@
 //! The screen, the shells, and the conformance suite.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
-mod any_stream;
 mod conformance;
 mod differential;
+mod random_streams;
 mod screen;
 mod shells;

@@ -19,12 +19,12 @@ fn check(told: &[&str], last: &str, expected: &str) {
     for bytes in told {
         screen.feed(bytes.as_bytes());
         screen.mark_seen();
-        assert_eq!(screen.unseen(), UnseenText::default(), "just told");
+        assert_eq!(screen.unseen_text(), UnseenText::default(), "just told");
     }
     screen.feed(last.as_bytes());
-    assert_eq!(screen.unseen().text, expected);
+    assert_eq!(screen.unseen_text().text, expected);
     screen.mark_seen();
-    assert_eq!(screen.unseen(), UnseenText::default());
+    assert_eq!(screen.unseen_text(), UnseenText::default());
 }
 
 #[test]
@@ -106,13 +106,13 @@ fn full_screen_program_leaves_the_normal_screen_unchanged() {
     screen.mark_seen();
     screen.feed(b"vi\r\n\x1b[?1049h\x1b[H~ text\x1b[2;3H");
     assert!(screen.is_full_screen());
-    assert_eq!(screen.unseen(), UnseenText::default());
+    assert_eq!(screen.unseen_text(), UnseenText::default());
     assert_eq!(screen.lines(), ["~ text"]);
     assert_eq!(screen.cursor(), ScreenCursor { row: 1, column: 2, is_visible: true });
     screen.mark_seen();
     screen.feed(b"\x1b[2J\x1b[?1049l$ ");
     assert!(!screen.is_full_screen());
-    assert_eq!(screen.unseen().text, "vi\n$ ");
+    assert_eq!(screen.unseen_text().text, "vi\n$ ");
 }
 
 #[test]
@@ -149,13 +149,13 @@ fn colours_tabs_and_titles_leave_no_trace_in_the_text() {
 fn invalid_utf8_is_shown_as_a_replacement() {
     let mut screen = EmulatedScreen::new(5, 20);
     screen.feed(b"a\xffb\xc3(\xe6\xbc\xa2");
-    assert_eq!(screen.unseen().text, "a\u{fffd}b\u{fffd}(漢");
+    assert_eq!(screen.unseen_text().text, "a\u{fffd}b\u{fffd}(漢");
 }
 
 /// Returns all new text: the text that scrolled off, then the unseen text on the screen.
 fn new_text(screen: &mut EmulatedScreen) -> String {
     let scrolled = screen.take_scrolled().unwrap_or_default();
-    let unseen = screen.unseen();
+    let unseen = screen.unseen_text();
     assert!(scrolled.text.is_empty() || unseen.continues, "the unseen text continues the line");
     scrolled.text + &unseen.text
 }
@@ -168,11 +168,11 @@ fn no_line_is_lost_however_many_scroll_away() {
         let lines: String = (0..9000).map(|number| format!("line {number}\n")).collect();
         let bytes = format!("seq\n{lines}$ ").replace('\n', "\r\n");
         bytes.as_bytes().chunks(size).for_each(|piece| screen.feed(piece));
-        assert_eq!((screen.line_feeds(), screen.bytes()), (9001, 2 + bytes.len() as u64));
-        assert!(screen.unseen().text.lines().count() >= HISTORY_ROWS_MAX);
+        assert_eq!((screen.line_feeds(), screen.processed_bytes()), (9001, 2 + bytes.len() as u64));
+        assert!(screen.unseen_text().text.lines().count() >= HISTORY_ROWS_MAX);
         let scrolled = screen.take_scrolled().unwrap();
         assert!(scrolled.continues, "the text continues after the prompt");
-        assert_eq!(scrolled.text + &screen.unseen().text, format!("seq\n{lines}$ "), "{size}");
+        assert_eq!(scrolled.text + &screen.unseen_text().text, format!("seq\n{lines}$ "), "{size}");
         screen.mark_seen();
         screen.feed(b"pwd\r\n/\r\n$ ");
         assert_eq!(new_text(&mut screen), "pwd\n/\n$ ");
@@ -198,13 +198,13 @@ fn changed_text_that_scrolled_off_is_returned_from_its_first_change() {
     screen.feed(format!("\x1b[1Ab 9%\n{lines}").replace('\n', "\r\n").as_bytes());
     let scrolled = screen.take_scrolled().unwrap();
     assert!(!scrolled.continues, "it begins a line");
-    assert_eq!(scrolled.text + &screen.unseen().text, format!("b 9%\n{lines}"));
+    assert_eq!(scrolled.text + &screen.unseen_text().text, format!("b 9%\n{lines}"));
     let mut screen = screen_fed_with("at 10%");
     screen.mark_seen();
     screen.feed(format!("\rat 99%\n{lines}").replace('\n', "\r\n").as_bytes());
     let scrolled = screen.take_scrolled().unwrap();
     assert!(!scrolled.continues, "the line was overwritten from its beginning");
-    assert_eq!(scrolled.text + &screen.unseen().text, format!("at 99%\n{lines}"));
+    assert_eq!(scrolled.text + &screen.unseen_text().text, format!("at 99%\n{lines}"));
 }
 
 #[test]
@@ -226,7 +226,7 @@ fn long_lines_are_returned_complete_even_if_split_by_scrolling() {
 fn repeat_sequence_is_returned_completely() {
     let mut screen = screen_fed_with("$ ");
     screen.feed(b"\r\nx\x1b[65535b\r\nend");
-    let rows = screen.unseen().text.len() / 20;
+    let rows = screen.unseen_text().text.len() / 20;
     assert!((HISTORY_ROWS_MAX..HISTORY_ROWS_MAX + 300).contains(&rows), "{rows}");
     assert_eq!(new_text(&mut screen), format!("$\n{}\nend", "x".repeat(65536)));
 }
@@ -285,9 +285,9 @@ fn releasing_memory_does_not_change_the_visible_text() {
     let lines: String = (0..50).map(|n| format!("line {n}\n")).collect();
     let mut screen = screen_fed_with(&lines.replace('\n', "\r\n"));
     screen.release_memory();
-    assert_eq!(screen.unseen().text, lines);
+    assert_eq!(screen.unseen_text().text, lines);
     screen.feed(b"more\r\n");
-    assert_eq!(screen.unseen().text, lines + "more\n");
+    assert_eq!(screen.unseen_text().text, lines + "more\n");
 }
 
 #[test]
@@ -296,9 +296,9 @@ fn resize_returns_no_text_again() {
         let mut screen = screen_fed_with("a line of text\r\nanother one\r\n$ ");
         screen.mark_seen();
         screen.resize(rows, columns);
-        assert_eq!(screen.unseen(), UnseenText::default(), "{rows} x {columns}");
+        assert_eq!(screen.unseen_text(), UnseenText::default(), "{rows} x {columns}");
         screen.feed(b"ls\r\nnew\r\n$ ");
-        assert_eq!(screen.unseen().text, "ls\nnew\n$ ", "{rows} x {columns}");
+        assert_eq!(screen.unseen_text().text, "ls\nnew\n$ ", "{rows} x {columns}");
         assert_eq!((screen.rows(), screen.columns()), (rows, columns));
     }
 }

@@ -78,7 +78,7 @@ fn check(shell: MarkableShell, program: &[&str], way: Way) {
     };
     let Some(mut terminal) = Terminal::new(program, &injection, &home) else { return };
     let first = match way {
-        Way::Line => terminal.type_line(&shell.line(&nonce)),
+        Way::Line => terminal.type_line(&shell.setup_line(&nonce)),
         Way::Injection => terminal.next_prompt(),
     };
     assert_eq!(first[first.len() - 2..], [PromptStart, InputStart], "{first:?}");
@@ -93,16 +93,16 @@ fn check(shell: MarkableShell, program: &[&str], way: Way) {
     assert_eq!(terminal.type_line("sh -c 'exit 7'"), ran(7));
     // Marks without the nonce belong to a program.
     assert_eq!(terminal.type_line(r"printf '\033]133;D;9\007fo%s\n' rged"), ran(0));
-    let text = terminal.screen.unseen().text;
+    let text = terminal.screen.unseen_text().text;
     assert!(text.contains("forged") && !text.contains("133;D;9\u{7}"), "{text:?}");
     // The marks keep the status of the last command.
     assert_eq!(terminal.type_line("false"), ran(1));
     let status = if shell == MarkableShell::Fish { "$status" } else { "$?" };
     assert_eq!(terminal.type_line(&format!("echo x({status})x").replace(['(', ')'], "\"")), ran(0));
-    let text = terminal.screen.unseen().text;
+    let text = terminal.screen.unseen_text().text;
     assert!(text.contains("x1x"), "{text:?}");
     // A second setup does not print the marks twice.
-    terminal.type_line(&shell.line(&nonce));
+    terminal.type_line(&shell.setup_line(&nonce));
     assert_eq!(terminal.type_line("true").iter().filter(|kind| **kind == PromptStart).count(), 1);
     if matches!((shell, way), (MarkableShell::Bash, Way::Injection)) {
         terminal.type_line("env");

@@ -80,7 +80,7 @@ impl McpServerCache {
 
     /// Stores a server's description, or that it was started without one. Blocks on the file if
     /// anything changed.
-    pub fn keep(&self, fingerprint: &str, described: Option<ServerDescription>) {
+    pub fn store_description(&self, fingerprint: &str, described: Option<ServerDescription>) {
         let mut kept = self.kept.lock();
         let known = kept.servers.get(fingerprint);
         if known.is_some_and(|known| described.is_none() || known.described == described) {
@@ -177,10 +177,10 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let cache = McpServerCache::read(Some(folder.path()));
         assert_eq!(cache.get("a"), None);
-        cache.keep("a", None);
-        cache.keep("b", server_description("b"));
+        cache.store_description("a", None);
+        cache.store_description("b", server_description("b"));
         // A later failed start does not remove the description.
-        cache.keep("b", None);
+        cache.store_description("b", None);
         let cache = McpServerCache::read(Some(folder.path()));
         assert_eq!(cache.get("a").unwrap().described, None);
         assert_eq!(cache.get("b").unwrap().described, server_description("b"));
@@ -192,7 +192,7 @@ mod tests {
     fn oldest_cached_descriptions_are_removed() {
         let cache = McpServerCache::read(None);
         for number in 0..=KEPT_MAX {
-            cache.keep(&number.to_string(), server_description("x"));
+            cache.store_description(&number.to_string(), server_description("x"));
         }
         assert!(cache.get("0").is_none() && cache.get("1").is_some());
     }

@@ -13,11 +13,11 @@ use rmcp::model::{
     ReadResourceRequestParams, ServerResult,
 };
 
+use crate::call_context::McpCallContext;
 use crate::connection::{McpConnection, McpRequestFailure, OPEN_PAGE};
 use crate::schema;
 use crate::server::McpServer;
 use crate::server_description::{self, RemoteTool};
-use crate::site::McpCallContext;
 
 /// The maximum number of question rounds in one request.
 const ROUNDS_MAX: usize = 10;

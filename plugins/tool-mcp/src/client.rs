@@ -20,8 +20,8 @@ use rmcp::model::{
 use rmcp::service::{NotificationContext, RequestContext, RoleClient};
 use tokio::sync::Notify;
 
+use crate::call_context::McpCallContext;
 use crate::log::ServerLog;
-use crate::site::McpCallContext;
 
 /// The maximum number of a server's requests that are answered at a time. Further requests are
 /// refused.
@@ -125,7 +125,7 @@ impl McpClient {
         &self.0.log
     }
 
-    fn site(&self) -> Option<Arc<dyn McpCallContext>> {
+    fn call_context(&self) -> Option<Arc<dyn McpCallContext>> {
         self.0.calls.lock().sites.last_key_value().map(|(_, site)| Arc::clone(site))
     }
 
@@ -158,7 +158,7 @@ impl McpClient {
         site: Option<Arc<dyn McpCallContext>>,
     ) -> Result<Value, ErrorData> {
         let _question = self.question()?;
-        let site = site.or_else(|| self.site());
+        let site = site.or_else(|| self.call_context());
         match (method, site) {
             ("roots/list", site) => Ok(json!({ "roots": self.roots(site).await })),
             ("elicitation/create", Some(site)) => Ok(site.elicit(params).await),
@@ -191,7 +191,7 @@ fn file_uri(path: &str) -> String {
     uri
 }
 
-fn bad(error: &serde_json::Error) -> ErrorData {
+fn invalid_answer_error(error: &serde_json::Error) -> ErrorData {
     ErrorData::new(ErrorCode::INVALID_PARAMS, error.to_string(), None)
 }
 
@@ -213,9 +213,9 @@ impl ClientHandler for McpClient {
         params: CreateMessageRequestParams,
         _context: RequestContext<RoleClient>,
     ) -> Result<CreateMessageResult, ErrorData> {
-        let params = serde_json::to_value(params).map_err(|error| bad(&error))?;
+        let params = serde_json::to_value(params).map_err(|error| invalid_answer_error(&error))?;
         let answer = self.answer("sampling/createMessage", params, None).await?;
-        serde_json::from_value(answer).map_err(|error| bad(&error))
+        serde_json::from_value(answer).map_err(|error| invalid_answer_error(&error))
     }
 
     async fn list_roots(
@@ -223,7 +223,7 @@ impl ClientHandler for McpClient {
         _context: RequestContext<RoleClient>,
     ) -> Result<ListRootsResult, ErrorData> {
         let _question = self.question()?;
-        Ok(ListRootsResult::new(self.roots(self.site()).await))
+        Ok(ListRootsResult::new(self.roots(self.call_context()).await))
     }
 
     async fn create_elicitation(
@@ -231,7 +231,7 @@ impl ClientHandler for McpClient {
         request: ElicitRequestParams,
         _context: RequestContext<RoleClient>,
     ) -> Result<ElicitResult, ErrorData> {
-        let params = serde_json::to_value(request).map_err(|error| bad(&error))?;
+        let params = serde_json::to_value(request).map_err(|error| invalid_answer_error(&error))?;
         let answer = self.answer("elicitation/create", params, None).await?;
         Ok(serde_json::from_value(answer)
             .unwrap_or_else(|_| ElicitResult::new(ElicitationAction::Cancel)))
@@ -261,7 +261,7 @@ impl ClientHandler for McpClient {
             Value::String(text) => text.clone(),
             data => data.to_string(),
         };
-        self.0.log.line(&text);
+        self.0.log.add_line(&text);
     }
 
     async fn on_tool_list_changed(&self, _context: NotificationContext<RoleClient>) {

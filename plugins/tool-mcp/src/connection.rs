@@ -18,11 +18,11 @@ use rmcp::service::{
 use rmcp::transport::Transport;
 use rmcp::transport::streamable_http_client::StreamableHttpError;
 
+use crate::call_context::McpCallContext;
 use crate::client::{CallRegistration, McpClient};
 use crate::log::safe;
 use crate::runtime::McpSpawner;
 use crate::server_description::plain_text;
-use crate::site::McpCallContext;
 use crate::transport::http::{HttpFailure, failure, sessions};
 
 /// The protocol era of a server.
@@ -385,7 +385,7 @@ fn connection_gone_error() -> Error {
 
 /// Explains why an HTTP request failed.
 pub fn explain_http_failure(error: &(dyn std::error::Error + 'static)) -> Option<Error> {
-    if let Some(error) = failure::inside(error) {
+    if let Some(error) = failure::find_own_error(error) {
         return Some(error);
     }
     let mut next = Some(error);

@@ -42,7 +42,7 @@ pub struct McpContent {
 
 impl McpContent {
     /// Takes apart a response of `tools/call`. May take long.
-    pub fn of_call(mut answer: Value) -> Self {
+    pub fn from_call_response(mut answer: Value) -> Self {
         let mut content = Self {
             is_error: answer["isError"].as_bool().unwrap_or_default(),
             structured: Some(take_member(&mut answer, "structuredContent"))
@@ -158,7 +158,7 @@ impl McpContent {
         let length = structured.to_string().len();
         self.blocks.retain(|block| {
             block.as_str().is_some_and(|text| {
-                text.len() > SAYS_MORE * length && !holds(&structured, text.trim())
+                text.len() > SAYS_MORE * length && !value_contains_text(&structured, text.trim())
             }) || !block.is_string()
         });
         self.structured = Some(structured);
@@ -253,12 +253,12 @@ fn is_repeated_in(value: &Value, texts: &[&str]) -> bool {
 }
 
 /// Returns true if a value contains what a text says.
-fn holds(value: &Value, text: &str) -> bool {
+fn value_contains_text(value: &Value, text: &str) -> bool {
     let same = serde_json::from_str::<Value>(text).is_ok_and(|parsed| parsed == *value);
     same || match value {
         Value::String(said) => plain_text(said).trim() == text,
-        Value::Array(list) => list.iter().any(|value| holds(value, text)),
-        Value::Object(map) => map.values().any(|value| holds(value, text)),
+        Value::Array(list) => list.iter().any(|value| value_contains_text(value, text)),
+        Value::Object(map) => map.values().any(|value| value_contains_text(value, text)),
         _ => false,
     }
 }
@@ -269,7 +269,7 @@ mod tests {
 
     #[test]
     fn text_blocks_stay_text_and_binary_blocks_are_attached() {
-        let content = McpContent::of_call(json!({ "content": [
+        let content = McpContent::from_call_response(json!({ "content": [
             { "type": "text", "text": "moon\u{1b}[2J" },
             { "type": "image", "mimeType": "image/png", "data": "AAEC" },
             { "type": "audio", "mimeType": "audio/wav", "data": "!" },
@@ -298,7 +298,7 @@ mod tests {
         let texts: Vec<Value> =
             texts.iter().map(|text| json!({ "type": "text", "text": text })).collect();
         let answer = json!({ "content": texts, "structuredContent": structured });
-        let content = McpContent::of_call(answer);
+        let content = McpContent::from_call_response(answer);
         let expected = (blocks.iter().map(|it| json!(it)).collect::<Vec<_>>(), is_kept);
         assert_eq!((content.blocks, content.structured.is_some()), expected, "{structured}");
     }
@@ -329,7 +329,7 @@ mod tests {
         check(&[&long], json!({ "ok": true }), &[&long], true);
         let image = json!({ "type": "image", "mimeType": "image/png", "data": "AAEC" });
         let answer = json!({ "content": [image], "structuredContent": { "a": 1 } });
-        let content = McpContent::of_call(answer);
+        let content = McpContent::from_call_response(answer);
         assert_eq!((content.blocks.len(), content.structured.is_some()), (1, true));
     }
 
@@ -351,7 +351,7 @@ mod tests {
         ];
         for (data, said, mime) in cases {
             let image = json!({ "type": "image", "mimeType": said, "data": data });
-            let content = McpContent::of_call(json!({ "content": [image] }));
+            let content = McpContent::from_call_response(json!({ "content": [image] }));
             assert_eq!(content.blocks[0]["mimeType"], mime, "{data}");
             let (attached, bytes) = &content.attached[0];
             assert_eq!(attached, mime);
@@ -362,7 +362,9 @@ mod tests {
     #[test]
     fn failed_call_reports_the_reason_from_the_server() {
         let failed = |content: Value| {
-            McpContent::of_call(json!({ "isError": true, "content": content })).error().message
+            McpContent::from_call_response(json!({ "isError": true, "content": content }))
+                .error()
+                .message
         };
         assert_eq!(failed(json!([{ "type": "text", "text": "no such issue" }])), "no such issue");
         assert_eq!(failed(json!([])), "the tool failed without giving a reason");
@@ -377,10 +379,10 @@ mod tests {
             json!(1),
             json!({ "content": [{ "type": "resource", "resource": 1 }] }),
         ] {
-            McpContent::of_call(answer);
+            McpContent::from_call_response(answer);
         }
         let many = vec![json!({ "type": "text", "text": "x" }); BLOCKS_MAX + 5];
-        let content = McpContent::of_call(json!({ "content": many }));
+        let content = McpContent::from_call_response(json!({ "content": many }));
         assert_eq!(content.blocks[BLOCKS_MAX], "(5 more blocks left out)");
     }
 }

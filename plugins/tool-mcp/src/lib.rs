@@ -9,6 +9,7 @@
 
 pub mod cache;
 pub mod call;
+pub mod call_context;
 pub mod client;
 pub mod config;
 pub mod connection;
@@ -27,7 +28,6 @@ pub mod server;
 pub mod server_description;
 pub mod server_requests;
 pub mod servers;
-pub mod site;
 pub mod state;
 pub mod transport;
 mod user_commands;

@@ -113,7 +113,7 @@ impl ServerLogStore {
     }
 
     /// Returns the newest line of a server in this process.
-    fn last(&self, server: &str) -> Option<String> {
+    fn newest_line(&self, server: &str) -> Option<String> {
         let own = self.own.lock();
         own.iter().rev().find(|line| line.server == server).map(|line| line.text.clone())
     }
@@ -132,7 +132,7 @@ impl ServerLogStore {
 
 impl ServerLog {
     /// Sets the texts to hide in every line, longest first.
-    pub fn hiding(mut self, secrets: Vec<String>) -> Self {
+    pub fn with_secrets(mut self, secrets: Vec<String>) -> Self {
         self.secrets = secrets.into();
         self
     }
@@ -154,7 +154,7 @@ impl ServerLog {
     }
 
     /// Adds a line.
-    pub fn line(&self, text: &str) {
+    pub fn add_line(&self, text: &str) {
         let text = safe(&self.scrub_secrets(text));
         let at = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |it| it.as_secs());
         self.lines.push(ServerLogLine { at, server: self.server.to_string(), text });
@@ -162,24 +162,25 @@ impl ServerLog {
 
     /// Adds a line that the server printed.
     pub fn record_printed(&self, text: &str) {
-        self.line(text);
+        self.add_line(text);
         *self.printed.lock() = Some(safe(&self.scrub_secrets(text)));
     }
 
-    /// Returns the server's last printed line since [`ServerLog::begin`].
+    /// Returns the server's last printed line since [`ServerLog::forget_last_line`].
     pub fn last_printed(&self) -> Option<String> {
         self.printed.lock().clone()
     }
 
     /// Forgets the last printed line, before the server is started again.
-    pub fn begin(&self) {
+    pub fn forget_last_line(&self) {
         *self.printed.lock() = None;
     }
 
     /// Explains why the server ended: `what`, its last printed line, and the last line of its log.
     pub fn last_words(&self, what: &str) -> String {
         let printed = self.last_printed();
-        let last = self.lines.last(&self.server).filter(|last| Some(last) != printed.as_ref());
+        let last =
+            self.lines.newest_line(&self.server).filter(|last| Some(last) != printed.as_ref());
         let printed = printed.map(|it| format!(": {it}")).unwrap_or_default();
         let last = last.map(|it| format!(" ({it})")).unwrap_or_default();
         format!("{what}{last}{printed}")
@@ -241,14 +242,14 @@ mod tests {
     fn newest_log_lines_are_kept_sanitized_and_truncated() {
         let lines = Arc::new(ServerLogStore::default());
         let (moon, sun) = (lines.server_log("moon"), lines.server_log("sun"));
-        sun.line("first");
+        sun.add_line("first");
         for number in 0..LINES_MAX {
-            moon.line(&format!("\u{1b}[31m{number}\u{202e}"));
+            moon.add_line(&format!("\u{1b}[31m{number}\u{202e}"));
         }
         assert!(lines.list(Some("sun")).is_empty());
         let all = lines.list(None);
         assert_eq!((all.len(), all[0].text.as_str()), (LINES_MAX, " [31m0 "));
-        moon.line(&"x".repeat(LINE_CHARS_MAX + 1));
+        moon.add_line(&"x".repeat(LINE_CHARS_MAX + 1));
         assert_eq!(lines.list(None)[LINES_MAX - 1].text.chars().count(), LINE_CHARS_MAX + 1);
         assert_eq!(lines.clear(), LINES_MAX);
     }
@@ -260,20 +261,20 @@ mod tests {
         let first = lines();
         first
             .server_log("moon")
-            .hiding(vec!["SECRET-1".to_owned()])
+            .with_secrets(vec!["SECRET-1".to_owned()])
             .record_printed("SECRET-1 failed");
         let texts = |lines: &ServerLogStore| -> Vec<String> {
             lines.list(Some("moon")).into_iter().map(|line| line.text).collect()
         };
         assert_eq!(texts(&lines()), ["… failed"]);
         let log = first.server_log("moon");
-        (0..3000).for_each(|number| log.line(&format!("{number} {}", "x".repeat(200))));
+        (0..3000).for_each(|number| log.add_line(&format!("{number} {}", "x".repeat(200))));
         let next = lines();
         let path = folder.path().join(FILE_NAME);
         assert!(path.metadata().unwrap().len() < FILE_BYTES_MAX);
         assert!(texts(&next).len() == LINES_MAX && texts(&next)[LINES_MAX - 1].starts_with("2999"));
         assert_eq!(next.clear(), LINES_MAX);
-        next.server_log("moon").line("again");
+        next.server_log("moon").add_line("again");
         assert_eq!(texts(&lines()), ["again"]);
     }
 
@@ -282,18 +283,18 @@ mod tests {
         let log = Arc::new(ServerLogStore::default()).server_log("moon");
         assert_eq!(log.last_words("it ended"), "it ended");
         log.record_printed("Error: no such module");
-        log.line("it ended with code 1");
+        log.add_line("it ended with code 1");
         let told = "it ended (it ended with code 1): Error: no such module";
         assert_eq!(log.last_words("it ended"), told);
-        log.begin();
+        log.forget_last_line();
         assert_eq!(log.last_words("it ended"), "it ended (it ended with code 1)");
     }
 
     #[test]
     fn lines_hide_the_secrets_of_the_entry() {
         let lines = Arc::new(ServerLogStore::default());
-        let log = lines.server_log("moon").hiding(vec!["SECRET-1".to_owned()]);
-        log.line("started with SECRET-1 at https://e.example/?key=SECRET-2");
+        let log = lines.server_log("moon").with_secrets(vec!["SECRET-1".to_owned()]);
+        log.add_line("started with SECRET-1 at https://e.example/?key=SECRET-2");
         assert_eq!(lines.list(None)[0].text, "started with … at https://e.example/?…");
         let error = Error::failed("no SECRET-1 at\nhttp://u:p@h/x").with_hint("use SECRET-1");
         let error = log.scrubbed_error(error);

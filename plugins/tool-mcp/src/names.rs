@@ -24,7 +24,7 @@ pub const CATEGORY: &str = "MCP";
 pub fn tool_name(server: &str, tool: &str) -> String {
     let head = server_prefix(server);
     let room = NAME_CHARS_MAX - head.len();
-    head + &fitted(tool, room)
+    head + &legal_short_name(tool, room)
 }
 
 /// Returns the prefix of a server's tool names.
@@ -35,7 +35,7 @@ pub fn server_prefix(server: &str) -> String {
 /// Returns a server's name as it appears in tool names.
 pub fn server_part(server: &str) -> String {
     // With two underscores, tool `b` of `x__a` would equal tool `a__b` of `x`.
-    let part = fitted(server, SERVER_CHARS_MAX);
+    let part = legal_short_name(server, SERVER_CHARS_MAX);
     match part.contains("__") || part.ends_with('_') {
         true => with_digest(&part.replace('_', "-"), server, SERVER_CHARS_MAX),
         false => part,
@@ -43,7 +43,7 @@ pub fn server_part(server: &str) -> String {
 }
 
 /// Makes a text legal and short. A changed text ends with part of its digest.
-pub fn fitted(text: &str, chars_max: usize) -> String {
+pub fn legal_short_name(text: &str, chars_max: usize) -> String {
     let is_legal = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
     let legal: String = text.chars().map(|c| if is_legal(c) { c } else { '_' }).collect();
     match legal == text && legal.len() <= chars_max && !legal.is_empty() {

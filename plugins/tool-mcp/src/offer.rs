@@ -62,8 +62,8 @@ impl McpOffer {
         for server in servers.iter().filter(|it| !it.entry.disabled) {
             states.extend(state(server));
             offer.set.notices.extend(notices(server));
-            let Some(described) = server.described() else { continue };
-            offer.take(server, &described);
+            let Some(described) = server.known_description() else { continue };
+            offer.add_server(server, &described);
             let about = described.instructions.trim();
             if !about.is_empty() {
                 said.push(json!({ "server": server.name(), "says": about }));
@@ -101,7 +101,7 @@ impl McpOffer {
         self
     }
 
-    fn take(&mut self, server: &Arc<McpServer>, described: &ServerDescription) {
+    fn add_server(&mut self, server: &Arc<McpServer>, described: &ServerDescription) {
         let sampling = tool_name(server.name(), "sampling");
         for tool in described.tools.iter().filter(|it| server.entry.allows(&it.name)) {
             let name = tool_name(server.name(), &tool.name);
@@ -138,7 +138,7 @@ impl McpOffer {
 fn state(server: &McpServer) -> Option<String> {
     let name = safe(server.name());
     let mut parts = Vec::new();
-    if let Some(described) = server.described() {
+    if let Some(described) = server.known_description() {
         parts.push(format_tool_count(offered_tool_count(server, &described)));
         if described.left_out > 0 {
             parts.push(format!("{} more cannot be used", described.left_out));
@@ -151,7 +151,9 @@ fn state(server: &McpServer) -> Option<String> {
             parts.push(format!("down: {why}{}", hint.unwrap_or_default()));
         }
         McpConnectionStatus::Stopped => parts.push("disconnected by the user".to_owned()),
-        McpConnectionStatus::Starting if parts.is_empty() && server.begun().is_some() => {
+        McpConnectionStatus::Starting
+            if parts.is_empty() && server.time_since_start().is_some() =>
+        {
             parts.push("starting".to_owned());
         }
         McpConnectionStatus::Starting
@@ -185,7 +187,7 @@ fn notices(server: &McpServer) -> Vec<String> {
         }
         McpConnectionStatus::Up(_) if !server.was_known() => {
             let tools = format_tool_count(
-                server.described().map_or(0, |it| offered_tool_count(server, &it)),
+                server.known_description().map_or(0, |it| offered_tool_count(server, &it)),
             );
             lines.push(format!("MCP server `{name}` is up for the first time: {tools}"));
         }
@@ -194,7 +196,9 @@ fn notices(server: &McpServer) -> Vec<String> {
         | McpConnectionStatus::Stopped
         | McpConnectionStatus::Disabled => {}
     }
-    if let Some(described) = server.described().filter(|it| it.left_out > 0 && server.is_fresh()) {
+    if let Some(described) =
+        server.known_description().filter(|it| it.left_out > 0 && server.is_fresh())
+    {
         let (count, first) = (described.left_out, described.lines.first());
         let first = first.map(|line| format!(" ({})", safe(line))).unwrap_or_default();
         lines.push(format!(

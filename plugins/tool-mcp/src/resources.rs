@@ -11,10 +11,10 @@ use rmcp::model::{
 };
 
 use crate::call::{self, McpRequest};
+use crate::call_context::McpCallContext;
 use crate::content::McpContent;
 use crate::server::McpServer;
 use crate::server_description::{plain_text, take_member};
-use crate::site::McpCallContext;
 
 /// The name of the tool that lists resources.
 pub const LIST: &str = "mcp_list_resources";

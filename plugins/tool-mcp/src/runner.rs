@@ -61,7 +61,11 @@ pub struct PackageInstallRegistration {
 
 impl PackageInstalls {
     /// Registers a package runner that starts.
-    pub fn begin(self: &Arc<Self>, server: &str, is_known: bool) -> PackageInstallRegistration {
+    pub fn register_runner(
+        self: &Arc<Self>,
+        server: &str,
+        is_known: bool,
+    ) -> PackageInstallRegistration {
         let mut running = self.running.lock();
         let number = running.last_key_value().map_or(0, |(number, _)| number + 1);
         let install = PackageInstall { server: server.to_owned(), since: Instant::now(), is_known };
@@ -163,8 +167,8 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn install_status_lasts_until_the_server_answers_or_a_time_limit() {
         let installs = Arc::new(PackageInstalls::default());
-        let new = installs.begin("new", false);
-        let _known = installs.begin("known", true);
+        let new = installs.register_runner("new", false);
+        let _known = installs.register_runner("known", true);
         assert_eq!(installs.servers(), ["new"]);
         tokio::time::sleep(START_TIME).await;
         assert_eq!(installs.servers(), ["new", "known"]);

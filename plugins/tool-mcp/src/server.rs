@@ -149,7 +149,7 @@ impl McpServer {
             McpConnectionStatus::Starting
         };
         Arc::new(Self {
-            log: around.lines.server_log(&entry.name).hiding(entry.secrets()),
+            log: around.lines.server_log(&entry.name).with_secrets(entry.secrets()),
             around: Arc::clone(around),
             status: watch::Sender::new(status),
             begun: Mutex::default(),
@@ -182,7 +182,7 @@ impl McpServer {
     }
 
     /// Returns the server's description, if it is known.
-    pub fn described(&self) -> Option<Arc<ServerDescription>> {
+    pub fn known_description(&self) -> Option<Arc<ServerDescription>> {
         self.described.lock().clone()
     }
 
@@ -210,7 +210,7 @@ impl McpServer {
     }
 
     /// Returns the time since the first start, or `None` if the server was not needed yet.
-    pub fn begun(&self) -> Option<Duration> {
+    pub fn time_since_start(&self) -> Option<Duration> {
         self.begun.lock().map(|at| at.elapsed())
     }
 
@@ -237,7 +237,7 @@ impl McpServer {
     }
 
     /// Starts the server and keeps it up. Later calls have no effect.
-    pub fn begin(self: &Arc<Self>) {
+    pub fn start_server(self: &Arc<Self>) {
         {
             let mut begun = self.begun.lock();
             if begun.is_some() {
@@ -251,7 +251,7 @@ impl McpServer {
 
     /// Connects a disconnected server, or retries immediately.
     pub fn connect(self: &Arc<Self>) {
-        self.begin();
+        self.start_server();
         // A caller that waits after this point waits for this attempt.
         self.status.send_if_modified(|status| {
             let is_down =
@@ -278,7 +278,7 @@ impl McpServer {
     /// # Errors
     /// If the server is not up.
     pub async fn wait_until_connected(self: &Arc<Self>) -> Result<Arc<McpConnection>> {
-        self.begin();
+        self.start_server();
         if let McpConnectionStatus::Up(connection) = &*self.status.borrow()
             && !connection.is_closed()
         {
@@ -325,7 +325,7 @@ impl McpServer {
 
     /// Waits until the server has been asked for its description, or cannot be asked.
     pub async fn wait_until_settled(self: &Arc<Self>) {
-        self.begin();
+        self.start_server();
         let mut status = self.status.subscribe();
         let is_settled =
             |status: &McpConnectionStatus| !matches!(status, McpConnectionStatus::Starting);
@@ -365,10 +365,10 @@ impl McpServer {
                 ErrorKind::NotFound | ErrorKind::PermissionDenied | ErrorKind::Configuration
             );
             let why = self.log.scrubbed_error(ended.why);
-            self.log.line(&why.message);
+            self.log.add_line(&why.message);
             if why.kind == ErrorKind::Timeout {
                 // The next process waits less for this server.
-                self.keep(None).await;
+                self.store_description(None).await;
             }
             self.set_status(McpConnectionStatus::Down { why });
             let pause = async {
@@ -404,7 +404,7 @@ impl McpServer {
         tokio::pin!(waiting);
         let watched = async {
             self.describe(&connection).await?;
-            self.log.line(&format!("connected by {}", connection.info.protocol_version));
+            self.log.add_line(&format!("connected by {}", connection.info.protocol_version));
             self.set_status(McpConnectionStatus::Up(Arc::clone(&connection)));
             self.listen(&connection).await
         };
@@ -431,7 +431,8 @@ impl McpServer {
     /// Connects. A server that ends during the probe of its era is started again and treated as one
     /// of the legacy era.
     async fn open(&self, client: &McpClient) -> Result<OpenConnection> {
-        let known = self.described().map_or(ProtocolEra::Unknown, |described| described.era);
+        let known =
+            self.known_description().map_or(ProtocolEra::Unknown, |described| described.era);
         let first = self.attempt(client, known).await;
         let second = match (&first, known) {
             (Err(ConnectFailure::Spoken(_)), ProtocolEra::Unknown) => ProtocolEra::Legacy,
@@ -461,9 +462,9 @@ impl McpServer {
         let attempt = async {
             match &self.entry.reach {
                 McpServerAddress::Stdio(reach) => {
-                    self.log.begin();
-                    let is_known = self.described().is_some();
-                    let install = || around.installs.begin(self.name(), is_known);
+                    self.log.forget_last_line();
+                    let is_known = self.known_description().is_some();
+                    let install = || around.installs.register_runner(self.name(), is_known);
                     let install = may_install(&self.entry.reach).then(install);
                     let wire = around.launch.launch(reach, &self.log, install).await;
                     let wire = wire.map_err(ConnectFailure::Started)?;
@@ -486,7 +487,7 @@ impl McpServer {
                     let transport = transport.map_err(ConnectFailure::Started)?;
                     connection::open(transport, client, era, around.spawner.clone())
                         .await
-                        .map_err(ConnectFailure::of_http)
+                        .map_err(ConnectFailure::from_http_error)
                 }
             }
         };
@@ -521,23 +522,23 @@ impl McpServer {
     /// Requests the description and stores it.
     async fn describe(&self, connection: &Arc<McpConnection>) -> Result<()> {
         let described = server_description::request_description(connection).await?;
-        let is_news = self.described().is_none_or(|known| *known != described);
+        let is_news = self.known_description().is_none_or(|known| *known != described);
         if is_news {
             for line in &described.lines {
-                self.log.line(line);
+                self.log.add_line(line);
             }
             *self.described.lock() = Some(Arc::new(described.clone()));
             self.is_fresh.store(true, Ordering::Relaxed);
-            self.keep(Some(described)).await;
+            self.store_description(Some(described)).await;
             self.around.changed.notify_one();
         }
         Ok(())
     }
 
     /// Stores the description for the next process, or that the server was started without one.
-    pub async fn keep(&self, described: Option<ServerDescription>) {
+    pub async fn store_description(&self, described: Option<ServerDescription>) {
         let (around, fingerprint) = (Arc::clone(&self.around), self.fingerprint.clone());
-        let keep = move || around.cache.keep(&fingerprint, described);
+        let keep = move || around.cache.store_description(&fingerprint, described);
         // If the cache is not written, the next process asks the server again.
         let _ = tokio::task::spawn_blocking(keep).await;
     }
@@ -568,7 +569,7 @@ enum ConnectFailure {
 
 impl ConnectFailure {
     /// Decides whether an HTTP server may accept another handshake.
-    fn of_http(error: ClientInitializeError) -> Self {
+    fn from_http_error(error: ClientInitializeError) -> Self {
         let why = connection::not_opened(&error);
         match why.kind {
             ErrorKind::PermissionDenied | ErrorKind::Configuration => Self::Started(why),

@@ -210,7 +210,7 @@ fn read_tool(
 
 impl RawServerTool {
     fn tool(self, lines: &mut Vec<String>) -> RemoteTool {
-        let lowered = schema::lower(&self.input_schema);
+        let lowered = schema::lower_schema(&self.input_schema);
         if lowered.is_cut {
             lines.push(format!(
                 "`{}`: its schema is simplified",

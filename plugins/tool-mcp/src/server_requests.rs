@@ -14,9 +14,9 @@ use jaato_plugin_sdk::types::text::truncate_bytes;
 use parking_lot::Mutex;
 use rmcp::model::{ErrorCode, ErrorData, ProgressNotificationParam};
 
+use crate::call_context::McpCallContext;
 use crate::names::tool_name;
 use crate::server_description::plain_text;
-use crate::site::McpCallContext;
 
 /// The minimum time between two progress reports of a call.
 const PROGRESS_PAUSE: Duration = Duration::from_millis(50);

@@ -98,11 +98,11 @@ impl McpServers {
             return Ok(Arc::clone(server));
         }
         let error = Error::new(ErrorKind::NotFound, format!("Server '{name}' not found."));
-        Err(error.with_hint(self.which()))
+        Err(error.with_hint(self.describe_configured()))
     }
 
     /// Describes which servers are configured.
-    fn which(&self) -> String {
+    fn describe_configured(&self) -> String {
         let all = self.list();
         let names: Vec<&str> = all.iter().map(|it| it.name()).collect();
         if let Some(untrusted) = self.untrusted() {
@@ -135,7 +135,7 @@ impl McpServers {
 
     /// Applies a configuration. Servers with unchanged entries keep running. The others start if a
     /// session needs them. `prints` are the fingerprints of the entries, in order.
-    pub fn take(&self, configured: LoadedMcpConfig, prints: Vec<String>) {
+    pub fn apply_config(&self, configured: LoadedMcpConfig, prints: Vec<String>) {
         *self.lines.lock() = configured.lines;
         *self.untrusted.lock() = configured.untrusted;
         let before = self.list();
@@ -148,7 +148,7 @@ impl McpServers {
                 None => {
                     let server = McpServer::new(entry, print, &self.around);
                     if self.are_all_needed.load(Ordering::Relaxed) {
-                        server.begin();
+                        server.start_server();
                     }
                     server
                 }
@@ -171,7 +171,7 @@ impl McpServers {
         if awaited.names.is_empty() {
             self.are_all_needed.store(true, Ordering::Relaxed);
         }
-        needed.iter().for_each(|server| server.begin());
+        needed.iter().for_each(|server| server.start_server());
         let until = Instant::now() + Duration::from_millis(awaited.wait_ms);
         let waits = needed.iter().filter_map(|server| {
             let left = wait_left(server, &awaited.names)?;
@@ -186,7 +186,7 @@ impl McpServers {
         let mut missing = ToolsMissing::default();
         for server in needed {
             if wait_left(&server, &awaited.names).is_some() {
-                missing.pending.push(source(&server, starting(&server)));
+                missing.pending.push(source(&server, describe_start(&server)));
             } else if let Some((note, hint)) = why_missing(&server, &awaited.names) {
                 missing.failed.push(ToolSource { hint, ..source(&server, note) });
             }
@@ -234,7 +234,7 @@ impl McpServers {
             let about = lines.iter().find(|line| line.contains(&format!("`{server}`")));
             let (note, hint) = match about {
                 Some(line) => (format!("cannot be used: {}", safe(line)), None),
-                None => ("is not configured".to_owned(), Some(self.which())),
+                None => ("is not configured".to_owned(), Some(self.describe_configured())),
             };
             let (label, prefix) = (format!("MCP server `{server}`"), beginning.to_owned());
             unknown.push(ToolSource { label, prefix, note, hint });
@@ -267,13 +267,13 @@ impl McpServers {
 
     /// Starts servers and waits until each is up or down, each for a limited time. A line shows the
     /// user which servers are still starting.
-    pub async fn settle(
+    pub async fn start_and_wait(
         &self,
         servers: &[Arc<McpServer>],
         most: impl Fn(&McpServer) -> Duration,
         host: &Reporter,
     ) {
-        servers.iter().filter(|it| !it.entry.disabled).for_each(|server| server.begin());
+        servers.iter().filter(|it| !it.entry.disabled).for_each(|server| server.start_server());
         let began = Instant::now();
         for step in 0_u32.. {
             let is_starting = |server: &&Arc<McpServer>| {
@@ -288,7 +288,7 @@ impl McpServers {
             if step % SETTLE_STEPS_TOLD == 1 {
                 let named = waiting
                     .iter()
-                    .map(|server| format!("`{}` ({})", server.name(), starting(server)));
+                    .map(|server| format!("`{}` ({})", server.name(), describe_start(server)));
                 let named: Vec<String> = named.collect();
                 host.notice(format!("waiting for MCP server {}…", named.join(", ")));
             }
@@ -345,7 +345,7 @@ impl McpServers {
         for refused in &answer.refused {
             let line = format!("`{}` is left out: {}", refused.name, refused.why);
             home.log(LogLevel::Warn, &line);
-            self.around.lines.server_log("jaato").line(&line);
+            self.around.lines.server_log("jaato").add_line(&line);
         }
         *published = Some(set);
         Ok(())
@@ -385,13 +385,13 @@ fn wait_left(server: &McpServer, names: &[String]) -> Option<Duration> {
         false => server.start_time() + SETTLE_STEP,
     };
     let is_starting = matches!(server.status(), McpConnectionStatus::Starting);
-    let left = most.checked_sub(server.begun()?)?;
-    (is_starting && !left.is_zero() && !knows(server, names)).then_some(left)
+    let left = most.checked_sub(server.time_since_start()?)?;
+    (is_starting && !left.is_zero() && !is_description_known(server, names)).then_some(left)
 }
 
 /// Returns true if it is known which of these tools a server has.
-fn knows(server: &McpServer, names: &[String]) -> bool {
-    let Some(described) = server.described() else { return false };
+fn is_description_known(server: &McpServer, names: &[String]) -> bool {
+    let Some(described) = server.known_description() else { return false };
     let prefix = server_prefix(server.name());
     let own = names.iter().filter(|name| !name.ends_with('*') && name.starts_with(&prefix));
     let is_there = |name: &String| {
@@ -403,7 +403,7 @@ fn knows(server: &McpServer, names: &[String]) -> bool {
 
 /// Explains why tools with these names are missing, with a hint.
 fn why_missing(server: &McpServer, names: &[String]) -> Option<(String, Option<String>)> {
-    if !names.is_empty() && knows(server, names) {
+    if !names.is_empty() && is_description_known(server, names) {
         return None;
     }
     match server.status() {
@@ -415,7 +415,11 @@ fn why_missing(server: &McpServer, names: &[String]) -> Option<(String, Option<S
             Some(("is disconnected".to_owned(), Some(hint)))
         }
         McpConnectionStatus::Disabled => Some(("is disabled by its entry".to_owned(), None)),
-        McpConnectionStatus::Starting if names.is_empty() && server.described().is_some() => None,
+        McpConnectionStatus::Starting
+            if names.is_empty() && server.known_description().is_some() =>
+        {
+            None
+        }
         McpConnectionStatus::Starting => {
             let hint = Some(MORE_TIME.to_owned());
             Some((format!("is still starting{}", last_printed_suffix(server)), hint))
@@ -425,7 +429,7 @@ fn why_missing(server: &McpServer, names: &[String]) -> Option<(String, Option<S
 }
 
 /// Describes the progress of a starting server.
-fn starting(server: &McpServer) -> String {
+fn describe_start(server: &McpServer) -> String {
     format!("starting{}", last_printed_suffix(server))
 }
 

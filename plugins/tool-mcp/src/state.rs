@@ -108,7 +108,7 @@ impl State for McpPlugin {
             home.log(LogLevel::Warn, line);
         }
         let servers = McpServers::new(Arc::new(around), places);
-        servers.take(configured, prints);
+        servers.apply_config(configured, prints);
         if let Err(error) = servers.publish(home).await {
             // Another instance closed a moment ago and set its tools, so these are set later.
             home.log(LogLevel::Debug, &error.message);
@@ -163,11 +163,11 @@ impl State for McpPlugin {
         };
         let site = Arc::new(SessionCall::new(cx.reporter(), server.name(), &tool.name));
         let awaited = std::slice::from_ref(server);
-        servers.settle(awaited, McpServer::start_time, &cx.reporter()).await;
+        servers.start_and_wait(awaited, McpServer::start_time, &cx.reporter()).await;
         let answer = call::tool(server, tool, arguments, Some(site)).await?;
         let content = match is_large(&answer) {
-            true => cx.blocking(move |_| McpContent::of_call(answer)).await?,
-            false => McpContent::of_call(answer),
+            true => cx.blocking(move |_| McpContent::from_call_response(answer)).await?,
+            false => McpContent::from_call_response(answer),
         };
         Ok(Output::json(content.result(&cx.reporter(), &tool.name).await?))
     }
@@ -184,7 +184,7 @@ impl State for McpPlugin {
     }
 
     async fn complete_words(cx: &Cx<Self>, asked: CompleteWords) -> Result<WordChoices> {
-        Ok(user_commands::words(&cx.state().servers, &asked))
+        Ok(user_commands::suggest_words(&cx.state().servers, &asked))
     }
 }
 

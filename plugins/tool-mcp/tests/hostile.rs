@@ -11,9 +11,9 @@ use jaato_plugin_sdk::serde_json::{Map, Value, json};
 use rmcp::model::{ErrorData, ProgressNotificationParam};
 use tokio::sync::mpsc;
 use tool_mcp::call::{McpRequest, ask_connection};
+use tool_mcp::call_context::McpCallContext;
 use tool_mcp::connection::McpConnection;
 use tool_mcp::library::McpClientManager;
-use tool_mcp::site::McpCallContext;
 use tool_mcp::transport::wire::StdioWire;
 
 fn hello() -> Value {

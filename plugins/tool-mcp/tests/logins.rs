@@ -8,7 +8,7 @@ use jaato_plugin_sdk::serde_json::{self, Map, Value, json};
 use jaato_plugin_sdk::{ErrorKind, Result};
 use tool_mcp::config::{GrantKind, HttpServerAddress, OAuthSettings};
 use tool_mcp::library::McpClientManager;
-use tool_mcp::oauth::login_store::{StoredLogin, now};
+use tool_mcp::oauth::login_store::{StoredLogin, unix_seconds};
 use tool_mcp::oauth::{LoginConsent, MemoryTokenStore, OAuthLogin, TokenStore as _};
 
 use crate::support::{Agrees, FixtureServer, Given, HyperClient, Seen};
@@ -154,7 +154,7 @@ impl Bench {
             },
             "tokens": {
                 "client_id": "made", "issuer": issuer, "granted_scopes": ["read"],
-                "token_received_at": now() - 7200,
+                "token_received_at": unix_seconds() - 7200,
                 "token_response": {
                     "access_token": "t0", "refresh_token": "r1", "token_type": "bearer",
                     "expires_in": 3600,
@@ -377,7 +377,7 @@ async fn login_command_uses_the_metadata_and_scopes_from_the_challenge() {
     assert_eq!(page.field("scope").as_deref(), Some("basic offline_access"));
     // The token is renewed there too, without another refusal.
     let mut kept = serde_json::to_value(bench.kept().await).unwrap();
-    kept["tokens"]["token_received_at"] = (now() - 7200).into();
+    kept["tokens"]["token_received_at"] = (unix_seconds() - 7200).into();
     bench.store.save(kept.to_string()).await.unwrap();
     call(&bench.connect(None).await.unwrap()).await.unwrap();
     assert_eq!(bench.server.at("/custom/prm.json").len(), 2);

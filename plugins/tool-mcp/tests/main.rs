@@ -4,8 +4,8 @@
 mod conformance;
 mod hostile;
 mod http;
-mod keeping;
 mod logins;
 mod programs;
 mod schemas;
+mod server_uptime;
 mod support;

@@ -5,14 +5,14 @@ use std::collections::BTreeMap;
 use jaato_plugin_sdk::serde_json::{self, Map, Value, json};
 use jaato_plugin_sdk::types::{ToolSpec, fit_arguments};
 use jaato_plugin_testkit::check_arguments;
-use tool_mcp::schema::{LoweredSchema, SCHEMA_BYTES_MAX, lower, restore};
+use tool_mcp::schema::{LoweredSchema, SCHEMA_BYTES_MAX, lower_schema, restore};
 
 /// Schemas from generators in several languages, with arguments that the server accepts. The
 /// extract of the Berkeley Function Calling Leaderboard is under Apache-2.0.
 const SCHEMAS: &str = include_str!("fixtures/schemas.json");
 
-fn lower_schema(schema: &Value) -> LoweredSchema {
-    lower(schema.as_object().unwrap())
+fn lower_json(schema: &Value) -> LoweredSchema {
+    lower_schema(schema.as_object().unwrap())
 }
 
 /// Writes arguments as a model does that reads the lowered schema.
@@ -44,7 +44,7 @@ fn every_schema_of_the_corpus_is_lowered_and_its_tool_callable() {
     let corpus: Vec<Value> = serde_json::from_str(SCHEMAS).unwrap();
     assert!(corpus.len() > 50);
     for row in corpus {
-        let lowered = lower_schema(&row["schema"]);
+        let lowered = lower_json(&row["schema"]);
         let (name, text) = (&row["name"], lowered.schema.to_string());
         assert!(!text.contains("\"$ref\""), "{name}: {text}");
         for given in row["arguments"].as_array().unwrap() {
@@ -56,7 +56,7 @@ fn every_schema_of_the_corpus_is_lowered_and_its_tool_callable() {
 
 #[track_caller]
 fn check(schema: Value, expected: Value, is_cut: bool) {
-    let lowered = lower_schema(&schema);
+    let lowered = lower_json(&schema);
     assert_eq!((lowered.schema, lowered.is_cut), (expected, is_cut));
 }
 
@@ -139,7 +139,7 @@ fn a_choice_at_the_root_becomes_one_object() {
 
 #[test]
 fn refused_property_names_get_an_alias_that_is_restored_for_the_server() {
-    let lowered = lower_schema(&json!({
+    let lowered = lower_json(&json!({
         "type": "object", "required": ["$filter"], "additionalProperties": false,
         "properties": { "$filter": { "type": "string", "description": "Which." } },
     }));
@@ -176,7 +176,7 @@ fn invalid_schema_keywords_are_dropped_alone() {
 
 #[test]
 fn null_for_a_non_nullable_argument_is_left_out() {
-    let lowered = lower_schema(&json!({ "type": "object", "properties": {
+    let lowered = lower_json(&json!({ "type": "object", "properties": {
         "flag": { "type": "boolean" }, "either": { "oneOf": [{ "type": "string" }, { "const": 1 }] },
         "level": { "enum": [1, 2] }, "maybe": { "type": "integer", "nullable": true },
     } }));
@@ -203,13 +203,13 @@ fn recursive_and_huge_schemas_stay_small() {
         let bomb = json!({ "type": "object", "properties": { "a": next, "b": next, "c": next } });
         defs.insert(format!("d{level}"), bomb);
     }
-    let bomb = lower_schema(&json!({ "$ref": "#/$defs/d0", "$defs": defs }));
+    let bomb = lower_json(&json!({ "$ref": "#/$defs/d0", "$defs": defs }));
     assert!(bomb.is_cut && bomb.schema.to_string().len() <= SCHEMA_BYTES_MAX);
     let mut deep = json!({ "type": "string" });
     for _ in 0..500 {
         deep = json!({ "type": "object", "properties": { "x": deep } });
     }
-    let deep = lower_schema(&deep);
+    let deep = lower_json(&deep);
     assert!(deep.is_cut && deep.schema.to_string().matches("properties").count() < 30);
     let large = "x".repeat(SCHEMA_BYTES_MAX);
     check(

@@ -22,7 +22,7 @@ fn host_in(folder: &Path) -> FakeHost {
         let of = request.json["of"].as_str().unwrap_or("person");
         let path = folder.join(of);
         fs::create_dir_all(&path).unwrap();
-        FakeServiceReply::of(&json!({ "path": path }))
+        FakeServiceReply::from_value(&json!({ "path": path }))
     })
 }
 

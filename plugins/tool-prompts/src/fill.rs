@@ -63,7 +63,7 @@ pub fn fill(body: &str, arguments: &str, syntax: PlaceholderSyntax) -> Result<St
     if has > ARGUMENTS_BYTES_MAX {
         return Err(format!("the arguments have {has} bytes, the limit is {ARGUMENTS_BYTES_MAX}"));
     }
-    let pieces = pieces(body, syntax);
+    let pieces = split_placeholders(body, syntax);
     let given = PromptArguments::read(&pieces, arguments);
     let mut filled = String::with_capacity(body.len() + has);
     for piece in &pieces {
@@ -112,7 +112,7 @@ fn preparation_instructions(body: &str) -> impl Iterator<Item = &'static str> {
 /// Describes the arguments for the user: `NAME… WORDS`, or empty if the prompt takes none.
 pub fn usage(body: &str, syntax: PlaceholderSyntax) -> String {
     let mut words: Vec<String> = Vec::new();
-    for piece in pieces(body, syntax) {
+    for piece in split_placeholders(body, syntax) {
         let word = match piece {
             PromptPiece::Text(_) => continue,
             PromptPiece::All => "WORDS".to_owned(),
@@ -175,7 +175,7 @@ impl<'a> PromptArguments<'a> {
     }
 }
 
-fn pieces(body: &str, syntax: PlaceholderSyntax) -> Vec<PromptPiece<'_>> {
+fn split_placeholders(body: &str, syntax: PlaceholderSyntax) -> Vec<PromptPiece<'_>> {
     let (mut pieces, mut rest, mut plain) = (Vec::new(), body, 0);
     while plain < rest.len() {
         let Some(at) = rest[plain..].find(['{', '$']).map(|at| plain + at) else { break };

@@ -81,12 +81,12 @@ impl PromptLibrary {
         places.extend(places_of(home, PromptSource::User, &OF_PERSON));
         let (mut library, mut walk) = (Self::default(), PromptScan::default());
         for place in &places {
-            walk.over(place);
+            walk.scan_folder(place);
             for found in std::mem::take(&mut walk.found) {
-                library.take(&found, place.source);
+                library.add_prompt_file(&found, place.source);
             }
             for line in std::mem::take(&mut walk.wrong) {
-                library.tell(line);
+                library.add_notice(line);
             }
         }
         library
@@ -147,35 +147,35 @@ impl PromptLibrary {
         (count > 0).then_some(text)
     }
 
-    fn take(&mut self, found: &PromptFile, source: PromptSource) {
+    fn add_prompt_file(&mut self, found: &PromptFile, source: PromptSource) {
         let shown = found.shown.display();
         let bytes_max = if found.is_skill { SKILL_BYTES_MAX } else { PROMPT_BYTES_MAX };
         let read = read_text(&found.path, bytes_max);
         let made = read.and_then(|text| build_prompt(found, &text, source));
         let (prompt, odd) = match made {
             Ok(made) => made,
-            Err(why) => return self.tell(format!("{shown} is left out: {why}")),
+            Err(why) => return self.add_notice(format!("{shown} is left out: {why}")),
         };
         for line in odd {
-            self.tell(format!("{shown}: {line}"));
+            self.add_notice(format!("{shown}: {line}"));
         }
         if let Some(first) = self.by_name.get(&prompt.name) {
             // It is normal that the project's prompt replaces the user's.
             if first.source == source {
                 let text = format!("{shown} is left out: there is another `{}`", prompt.name);
-                self.tell(text);
+                self.add_notice(text);
             }
             return;
         }
         let bytes = self.bytes + prompt.body.len();
         if self.by_name.len() >= PROMPTS_MAX || bytes > TEXTS_BYTES_MAX {
-            return self.tell(format!("{shown} is left out: there are too many"));
+            return self.add_notice(format!("{shown} is left out: there are too many"));
         }
         self.bytes = bytes;
         self.by_name.insert(prompt.name.clone(), prompt);
     }
 
-    fn tell(&mut self, line: String) {
+    fn add_notice(&mut self, line: String) {
         match self.lines.len() {
             count if count < LINES_MAX => self.lines.push(one_line(&line)),
             LINES_MAX => self.lines.push("and more".to_owned()),

@@ -87,7 +87,7 @@ pub struct PromptScan {
 
 impl PromptScan {
     /// Searches a place. A missing folder counts as empty.
-    pub fn over(&mut self, place: &PromptFolder) {
+    pub fn scan_folder(&mut self, place: &PromptFolder) {
         let root = match fs::canonicalize(&place.folder) {
             Ok(root) => root,
             Err(error) if error.kind() == ErrorKind::NotFound => return,
@@ -98,11 +98,11 @@ impl PromptScan {
             return self.report_problem(&place.folder, "its path contains a link");
         }
         if root.is_dir() {
-            self.below(place, &root, &root, &place.folder, 0);
+            self.scan_below(place, &root, &root, &place.folder, 0);
         }
     }
 
-    fn below(
+    fn scan_below(
         &mut self,
         place: &PromptFolder,
         root: &Path,
@@ -146,7 +146,7 @@ impl PromptScan {
                 self.report_problem(&shown.join(name), "a link leads out of the folder");
             } else if path.is_dir() {
                 match depth < DEPTH_MAX {
-                    true => self.below(place, root, &path, &shown.join(name), depth + 1),
+                    true => self.scan_below(place, root, &path, &shown.join(name), depth + 1),
                     false => self.report_problem(
                         &shown.join(name),
                         &format!("nested deeper than {DEPTH_MAX} folders"),
@@ -235,7 +235,7 @@ mod tests {
 
     fn scan_folder(root: &Path, source: PromptSource, wanted: PromptFileKind) -> PromptScan {
         let mut walk = PromptScan::default();
-        walk.over(&PromptFolder { folder: root.to_owned(), source, wanted });
+        walk.scan_folder(&PromptFolder { folder: root.to_owned(), source, wanted });
         walk
     }
 

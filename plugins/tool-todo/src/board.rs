@@ -12,7 +12,7 @@ use jaato_plugin_sdk::types::work_plan::{PlanStatus, PlanStepStatus as Status};
 
 use crate::events::TodoEvents;
 use crate::plan::{
-    OUTPUT_BYTES_MAX, TodoPlan, TodoStep, UnblockedSteps, invalid, is_open, now, text,
+    OUTPUT_BYTES_MAX, TodoPlan, TodoStep, UnblockedSteps, current_time, invalid, is_open, text,
 };
 use crate::plan_format;
 
@@ -87,7 +87,7 @@ impl PlanBoard {
         }
         let plan = TodoPlan::new(self.plans_made + 1, title, steps)?;
         self.plans_made += 1;
-        self.events.note("plan_created", &plan, None);
+        self.events.record_event("plan_created", &plan, None);
         let answer = plan_format::plan_json(&plan);
         self.plan = Some(plan);
         Ok(answer)
@@ -116,8 +116,8 @@ impl PlanBoard {
         self.proposed()?;
         let plan = self.plan.as_mut().ok_or_else(no_plan_error)?;
         plan.status = PlanStatus::Active;
-        plan.started_at = Some(now());
-        self.events.note("plan_started", plan, None);
+        plan.started_at = Some(current_time());
+        self.events.record_event("plan_started", plan, None);
         let message = message.filter(|message| !message.trim().is_empty());
         let message =
             message.unwrap_or_else(|| "Plan confirmed. You may proceed with execution.".to_owned());
@@ -143,8 +143,8 @@ impl PlanBoard {
         result: Option<String>,
         error: Option<String>,
     ) -> Result<Value> {
-        let (plan, events) = self.begun()?;
-        let place = plan.place(step)?;
+        let (plan, events) = self.started_plan()?;
+        let place = plan.step_index(step)?;
         let UnblockedSteps(unblocked) = plan.set(place, status, result, error)?;
         let kind = match status {
             Status::InProgress => "step_started",
@@ -152,10 +152,10 @@ impl PlanBoard {
             Status::Failed => "step_failed",
             _ => "step_skipped",
         };
-        events.note(kind, plan, Some(&plan.steps[place]));
+        events.record_event(kind, plan, Some(&plan.steps[place]));
         for id in &unblocked {
             let step = plan.steps.iter().find(|step| step.id == *id);
-            events.note("step_unblocked", plan, step);
+            events.record_event("step_unblocked", plan, step);
         }
         Ok(plan_format::step_json(plan, place))
     }
@@ -176,14 +176,14 @@ impl PlanBoard {
                 format!("output has {bytes} bytes of JSON, but the maximum is {OUTPUT_BYTES_MAX}");
             return Err(invalid(&text).with_hint("write it to a file and give its path"));
         }
-        let (plan, _) = self.begun()?;
-        let place = plan.place(step)?;
+        let (plan, _) = self.started_plan()?;
+        let place = plan.step_index(step)?;
         let before = plan.steps[place].output.replace(output.clone());
         let mut answer = self.set_step(step, Status::Completed, result, None);
         match &mut answer {
             Ok(answer) => answer["output"] = Value::Object(output),
             Err(_) => {
-                let (plan, _) = self.begun()?;
+                let (plan, _) = self.started_plan()?;
                 plan.steps[place].output = before;
             }
         }
@@ -195,9 +195,9 @@ impl PlanBoard {
     /// # Errors
     /// An error if the plan has not started, or has the maximum number of steps.
     pub fn add(&mut self, description: &str, after: Option<&str>) -> Result<Value> {
-        let (plan, events) = self.begun()?;
+        let (plan, events) = self.started_plan()?;
         let place = plan.add(description, after)?;
-        events.note("step_added", plan, Some(&plan.steps[place]));
+        events.record_event("step_added", plan, Some(&plan.steps[place]));
         let mut answer = plan_format::step_json(plan, place);
         answer["total_steps"] = json!(plan.steps.len());
         Ok(answer)
@@ -213,11 +213,11 @@ impl PlanBoard {
         depends_on: &[String],
         provides: Option<String>,
     ) -> Result<Value> {
-        let (plan, events) = self.begun()?;
+        let (plan, events) = self.started_plan()?;
         let changed = plan.clone();
         let (place, known) = match step {
             DependentStep::Known(id) => {
-                let place = plan.place(&id)?;
+                let place = plan.step_index(&id)?;
                 (place, Some(place))
             }
             DependentStep::Described(description) => {
@@ -236,11 +236,11 @@ impl PlanBoard {
         }
         let step = &plan.steps[place];
         if known.is_none() {
-            events.note("step_added", plan, Some(step));
+            events.record_event("step_added", plan, Some(step));
         }
         let is_blocked = step.status == Status::Blocked;
         if is_blocked {
-            events.note("step_blocked", plan, Some(step));
+            events.record_event("step_blocked", plan, Some(step));
         }
         let to = if known.is_some() { "existing step" } else { "new step" };
         let state = if is_blocked { " (BLOCKED)" } else { "" };
@@ -273,9 +273,9 @@ impl PlanBoard {
         }
         plan.summary = summary.map(|summary| text("summary", &summary)).transpose()?;
         plan.status = status;
-        plan.completed_at = Some(now());
+        plan.completed_at = Some(current_time());
         let kind = format!("plan_{}", plan_format::plan_status(status));
-        self.events.note(&kind, plan, None);
+        self.events.record_event(&kind, plan, None);
         Ok(json!({
             "plan_id": plan.id,
             "title": plan.title,
@@ -311,7 +311,7 @@ impl PlanBoard {
         answer
     }
 
-    fn begun(&mut self) -> Result<(&mut TodoPlan, &mut TodoEvents)> {
+    fn started_plan(&mut self) -> Result<(&mut TodoPlan, &mut TodoEvents)> {
         let plan = self.plan.as_mut().ok_or_else(no_plan_error)?;
         match plan.status {
             PlanStatus::Active => Ok((plan, &mut self.events)),

@@ -80,7 +80,7 @@ impl EventFilter {
         }
     }
 
-    fn fits(&self, event: &Value) -> bool {
+    fn matches_event(&self, event: &Value) -> bool {
         let is = |wanted: &Option<String>, key: &str| {
             wanted.as_ref().is_none_or(|wanted| event[key] == wanted.as_str())
         };
@@ -93,7 +93,7 @@ impl EventFilter {
 
 impl TodoEvents {
     /// Records an event of a plan or of one of its steps.
-    pub fn note(&mut self, kind: &str, plan: &TodoPlan, step: Option<&TodoStep>) {
+    pub fn record_event(&mut self, kind: &str, plan: &TodoPlan, step: Option<&TodoStep>) {
         self.count += 1;
         let mut event = json!({
             "event_id": format!("event_{}", self.count),
@@ -111,7 +111,7 @@ impl TodoEvents {
             let result = step.error.as_ref().or(step.result.as_ref());
             event["payload"] = json!({ "result": result, "output": step.output });
         }
-        if self.subscriptions.iter().any(|wanted| wanted.filter.fits(&event)) {
+        if self.subscriptions.iter().any(|wanted| wanted.filter.matches_event(&event)) {
             self.untold.push_back(event.clone());
         }
         self.happened.push_back(event);
@@ -169,7 +169,8 @@ impl TodoEvents {
         let start = after.and_then(|after| {
             self.happened.iter().position(|event| event["event_id"] == after).map(|it| it + 1)
         });
-        let found = self.happened.iter().skip(start.unwrap_or(0)).filter(|it| filter.fits(it));
+        let found =
+            self.happened.iter().skip(start.unwrap_or(0)).filter(|it| filter.matches_event(it));
         let found: Vec<&Value> = found.collect();
         let skipped = if limit == 0 { 0 } else { found.len().saturating_sub(limit) };
         found[skipped..].iter().map(|&event| event.clone()).collect()

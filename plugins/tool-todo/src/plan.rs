@@ -70,7 +70,7 @@ impl TodoPlan {
             status: PlanStatus::Proposed,
             steps: Vec::new(),
             summary: None,
-            created_at: now(),
+            created_at: current_time(),
             started_at: None,
             completed_at: None,
             steps_made: 0,
@@ -110,7 +110,7 @@ impl TodoPlan {
         }
         let description = text("description", description)?;
         let place = match after {
-            Some(after) => self.place(after)? + 1,
+            Some(after) => self.step_index(after)? + 1,
             None => self.steps.len(),
         };
         self.steps_made += 1;
@@ -123,7 +123,7 @@ impl TodoPlan {
     ///
     /// # Errors
     /// An error if the step does not exist.
-    pub fn place(&self, step: &str) -> Result<usize> {
+    pub fn step_index(&self, step: &str) -> Result<usize> {
         let by_number = || step.parse::<usize>().ok()?.checked_sub(1);
         let by_name = self.steps.iter().position(|known| known.id == step);
         by_name.or_else(by_number).filter(|place| *place < self.steps.len()).ok_or_else(|| {
@@ -154,9 +154,9 @@ impl TodoPlan {
         }
         step.status = status;
         if status == Status::InProgress {
-            step.started_at = Some(now());
+            step.started_at = Some(current_time());
         }
-        step.completed_at = (!is_open(status)).then(now);
+        step.completed_at = (!is_open(status)).then(current_time);
         step.result = result.map(|result| text("result", &result)).transpose()?;
         step.error = error.map(|error| text("error", &error)).transpose()?;
         Ok(self.unblock())
@@ -171,7 +171,7 @@ impl TodoPlan {
             return Err(invalid(&format!("{} has already ended", self.steps[place].id)));
         }
         for other in on {
-            let other = self.place(other)?;
+            let other = self.step_index(other)?;
             if self.leads_to(other, place) {
                 let (step, other) = (&self.steps[place].id, &self.steps[other].id);
                 return Err(invalid(&format!("{step} would wait for itself through {other}")));
@@ -195,7 +195,7 @@ impl TodoPlan {
     }
 
     /// Returns the failed and skipped steps that this one depends on.
-    pub fn goes_without(&self, place: usize) -> Vec<String> {
+    pub fn failed_dependencies(&self, place: usize) -> Vec<String> {
         self.depends_on(place, |status| matches!(status, Status::Failed | Status::Skipped))
     }
 
@@ -265,7 +265,7 @@ impl TodoPlan {
 }
 
 /// Returns the current time in the format for the model.
-pub fn now() -> String {
+pub fn current_time() -> String {
     jiff::Timestamp::now().to_string()
 }
 

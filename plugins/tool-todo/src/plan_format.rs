@@ -33,7 +33,7 @@ pub fn status_of(plan: &TodoPlan) -> Value {
     told
 }
 
-/// Returns a changed step, and the instruction for the next one.
+/// Returns a changed step, with the instruction for the next one.
 pub fn step_json(plan: &TodoPlan, place: usize) -> Value {
     let mut told = step_facts(plan, place);
     told["progress"] = progress(plan);
@@ -113,7 +113,7 @@ fn step_facts(plan: &TodoPlan, place: usize) -> Value {
             told[key] = json!(at);
         }
     }
-    let missing = plan.goes_without(place);
+    let missing = plan.failed_dependencies(place);
     if !missing.is_empty() && is_open(step.status) {
         told["not_completed"] = json!(missing);
     }

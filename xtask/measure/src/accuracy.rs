@@ -62,7 +62,7 @@ impl AccuracyOptions {
         Ok(options)
     }
 
-    fn wants(&self, program: &AccuracyProgram) -> bool {
+    fn is_selected(&self, program: &AccuracyProgram) -> bool {
         self.names.is_empty() || self.names.iter().any(|name| program.name.contains(name))
     }
 }
@@ -70,8 +70,10 @@ impl AccuracyOptions {
 /// Runs the chore.
 pub fn start(words: Vec<OsString>) -> Result<ExitCode> {
     let options = AccuracyOptions::parse(words)?;
-    let programs: Vec<AccuracyProgram> =
-        programs::read_programs()?.into_iter().filter(|program| options.wants(program)).collect();
+    let programs: Vec<AccuracyProgram> = programs::read_programs()?
+        .into_iter()
+        .filter(|program| options.is_selected(program))
+        .collect();
     if options.list {
         for program in &programs {
             println!("{} ({} steps)", program.name, program.steps.len());
@@ -97,7 +99,7 @@ pub fn start(words: Vec<OsString>) -> Result<ExitCode> {
     let services = AccuracyServers::start(&folder, options.user.as_deref())?;
     let mut report = AccuracyReport::default();
     for (number, program) in programs.iter().enumerate() {
-        let missing = services.missing(program);
+        let missing = services.list_missing_programs(program);
         if !missing.is_empty() {
             report.add(ProgramReport::missing(program, &missing));
             continue;
@@ -105,7 +107,7 @@ pub fn start(words: Vec<OsString>) -> Result<ExitCode> {
         if program.is_for_root && options.user.is_some() {
             continue;
         }
-        let place = services.place(program, number)?;
+        let place = services.create_folder(program, number)?;
         let caller = ToolCaller::start(&jaato, &place, options.user.as_deref());
         let mut caller = caller.with_context(|| format!("playing `{}`", program.name))?;
         let played = play::play(program, &place, &mut caller, &recorder);

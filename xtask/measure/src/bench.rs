@@ -10,7 +10,7 @@ mod home;
 mod library;
 mod policy;
 mod processes;
-mod stolen;
+mod stolen_time;
 mod table;
 mod weights;
 mod yardstick;
@@ -20,7 +20,7 @@ use std::process::ExitCode;
 
 use anyhow::{Result, bail};
 
-use self::stolen::ProcessorTicks;
+use self::stolen_time::ProcessorTicks;
 use self::table::{BenchmarkFigure, FigureVerdict};
 use xtask::workspace::CargoWorkspace;
 

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 
 use super::PLUGINS;
-use super::needs::GlibcVersion;
+use super::needed_libraries::GlibcVersion;
 use crate::build_plugins::HOST;
 
 /// The first sentence of the README.

@@ -160,7 +160,7 @@ pub fn fetch(target: &Path) -> Vec<String> {
 }
 
 /// Returns a line for each missing package.
-pub fn missing(target: &Path) -> Vec<String> {
+pub fn list_missing_packages(target: &Path) -> Vec<String> {
     let missing = ALL.iter().filter(|packages| !packages.are_there(target));
     let line = |packages: &ManagerPackages| {
         format!("{}: `cargo xtask setup --outside` fetches them", packages.what)
@@ -201,7 +201,7 @@ mod tests {
         let error = failing.fetch_into(target).unwrap_err().to_string();
         assert_eq!(error, "`false a==1` failed");
         assert!(!failing.are_there(target));
-        let lines = missing(target);
+        let lines = list_missing_packages(target);
         assert_eq!(lines.len(), ALL.len());
         assert!(lines[0].contains("cargo xtask setup --outside"), "{lines:?}");
     }

@@ -241,13 +241,13 @@ pub struct SelectedTier {
 
 impl SelectedTier {
     /// Returns all items, for `--full`.
-    pub fn full(root: &Path) -> Result<Self> {
+    pub fn all_items(root: &Path) -> Result<Self> {
         let digests = digests(root)?;
         Ok(Self { due: ITEMS.iter().collect(), left_out: Vec::new(), digests })
     }
 
     /// Returns the items whose files have changed since they last passed.
-    pub fn of_what_changed(root: &Path) -> Result<Self> {
+    pub fn changed_items(root: &Path) -> Result<Self> {
         let digests = digests(root)?;
         let passed = read_record(root);
         let is_due = |item: &&TierItem| passed.get(item.name) != digests.get(item.name);
@@ -256,7 +256,7 @@ impl SelectedTier {
     }
 
     /// Returns true if the run includes the item.
-    pub fn includes(&self, name: &str) -> bool {
+    pub fn includes_item(&self, name: &str) -> bool {
         self.due.iter().any(|item| item.name == name)
     }
 
@@ -370,7 +370,7 @@ mod tests {
     }
 
     fn due(root: &Path) -> Vec<&'static str> {
-        SelectedTier::of_what_changed(root).unwrap().due.iter().map(|item| item.name).collect()
+        SelectedTier::changed_items(root).unwrap().due.iter().map(|item| item.name).collect()
     }
 
     #[test]
@@ -380,9 +380,9 @@ mod tests {
         let all: Vec<&str> = ITEMS.iter().map(|item| item.name).collect();
         assert_eq!(due(root), all);
 
-        SelectedTier::full(root).unwrap().record(root, |item| item.name != "miri").unwrap();
+        SelectedTier::all_items(root).unwrap().record(root, |item| item.name != "miri").unwrap();
         assert_eq!(due(root), ["miri"], "what could not run has not passed");
-        SelectedTier::full(root).unwrap().record(root, |_| true).unwrap();
+        SelectedTier::all_items(root).unwrap().record(root, |_| true).unwrap();
         assert_eq!(due(root), Vec::<&str>::new());
 
         fs::write(root.join("README.md"), "other").unwrap();
@@ -399,9 +399,9 @@ mod tests {
     fn skipped_items_are_named_and_their_tests_are_skipped() {
         let checkout = checkout();
         let root = checkout.path();
-        SelectedTier::full(root).unwrap().record(root, |item| item.name != "guide").unwrap();
-        let tier = SelectedTier::of_what_changed(root).unwrap();
-        assert!(tier.includes("guide") && !tier.includes("templates"));
+        SelectedTier::all_items(root).unwrap().record(root, |item| item.name != "guide").unwrap();
+        let tier = SelectedTier::changed_items(root).unwrap();
+        assert!(tier.includes_item("guide") && !tier.includes_item("templates"));
         let skipped: Vec<&str> = tier.skipped_tests().collect();
         assert!(skipped.contains(&"a_new_plugin_of_each_kind_builds_"), "{skipped:?}");
         assert!(!skipped.contains(&"authors::"), "{skipped:?}");

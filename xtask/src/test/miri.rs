@@ -12,7 +12,7 @@ const MODELS: [&str; 2] = ["", "-Zmiri-tree-borrows"];
 
 /// Runs Miri, or returns a line with the reason why it cannot.
 pub fn run_miri(workspace: &CargoWorkspace) -> Result<Option<String>> {
-    if let Some(reason) = missing() {
+    if let Some(reason) = missing_reason() {
         return Ok(Some(format!("Miri, which looks at what crosses the boundary: {reason}")));
     }
     for model in MODELS {
@@ -27,7 +27,7 @@ pub fn run_miri(workspace: &CargoWorkspace) -> Result<Option<String>> {
 
 /// Returns the reason why Miri is unavailable. Its standard library is built once, which may need a
 /// network.
-fn missing() -> Option<String> {
+fn missing_reason() -> Option<String> {
     let remedy = "`rustup component add miri rust-src --toolchain nightly`";
     if nightly::command_output(&mut nightly::cargo(&["miri", "--version"])).is_none() {
         return Some(format!("no nightly toolchain has it; {remedy}"));

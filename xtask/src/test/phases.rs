@@ -31,7 +31,7 @@ impl TestPhases {
     }
 
     /// Returns the names of the failed phases.
-    pub fn failed(&self) -> Vec<&'static str> {
+    pub fn failed_phases(&self) -> Vec<&'static str> {
         self.done.iter().filter(|phase| !phase.good).map(|phase| phase.name).collect()
     }
 
@@ -69,7 +69,7 @@ mod tests {
         let mut phases = TestPhases::default();
         phases.run("first", || bail!("broken"));
         phases.run("second", || Ok(()));
-        assert_eq!(phases.failed(), ["first"]);
+        assert_eq!(phases.failed_phases(), ["first"]);
         let table = phases.as_table();
         assert!(table.lines().next().is_some_and(|line| line.ends_with("FAILED")), "{table}");
         assert!(table.lines().nth(1).is_some_and(|line| line.ends_with("ok")), "{table}");

@@ -133,7 +133,7 @@ pub fn check(packages: &[WorkspacePackage]) -> Vec<TidyFinding> {
 }
 
 /// Finds rows of the table that allow dependencies that no `Cargo.toml` declares.
-pub fn unused(packages: &[WorkspacePackage]) -> Vec<TidyFinding> {
+pub fn find_unused_rows(packages: &[WorkspacePackage]) -> Vec<TidyFinding> {
     let find = |row: &'static AllowedDependencies| {
         packages.iter().find(|package| package.name == row.package)
     };
@@ -281,9 +281,9 @@ mod tests {
             )
         };
         let others = [about("jaato-http"), about("jaato-places")];
-        assert_eq!(lines(&unused(&uses(DependencyKind::Normal))), others);
+        assert_eq!(lines(&find_unused_rows(&uses(DependencyKind::Normal))), others);
         let all = [&[about("jaato-types")], &others[..]].concat();
-        assert_eq!(lines(&unused(&uses(DependencyKind::Dev))), all);
+        assert_eq!(lines(&find_unused_rows(&uses(DependencyKind::Dev))), all);
     }
 
     #[test]

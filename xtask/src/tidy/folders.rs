@@ -4,7 +4,7 @@
 use proc_macro2::{Delimiter, TokenStream, TokenTree};
 
 use super::TidyFinding;
-use super::rust_source::{RustSource, inside, is_sign, word};
+use super::rust_source::{RustSource, group_content, is_sign, word};
 
 /// The words that create a folder.
 const MAKERS: &[&str] = &["DirBuilder", "create_dir", "create_dir_all", "mkdir", "mkdirat"];
@@ -61,7 +61,7 @@ fn collect_folder_lines(tokens: TokenStream, lines: &mut Vec<usize>) {
 /// Returns true if an attribute is `cfg(test)`.
 fn names_tests(attribute: TokenStream) -> bool {
     let tokens: Vec<TokenTree> = attribute.into_iter().collect();
-    let condition = inside(tokens.get(1), Delimiter::Parenthesis);
+    let condition = group_content(tokens.get(1), Delimiter::Parenthesis);
     word(tokens.first()).is_some_and(|word| word == "cfg")
         && condition.is_some_and(|condition| condition.to_string() == "test")
 }

@@ -5,7 +5,7 @@
 use proc_macro2::{Delimiter, TokenStream, TokenTree};
 
 use super::TidyFinding;
-use super::rust_source::{RustSource, inside, is_sign, word};
+use super::rust_source::{RustSource, group_content, is_sign, word};
 
 /// The only module that may print.
 const WRITER: &str = "host/src/terminal/";
@@ -56,7 +56,7 @@ fn collect_prints(tokens: TokenStream, found: &mut Vec<(usize, String)>) {
                     (at.checked_sub(1).and_then(|at| tokens.get(at)), tokens.get(at + 1));
                 // Checking whether a stream is a terminal writes nothing.
                 let asks = word(tokens.get(at + 3)).is_some_and(|word| word == "is_terminal");
-                let is_call = inside(after, Delimiter::Parenthesis).is_some() && !asks;
+                let is_call = group_content(after, Delimiter::Parenthesis).is_some() && !asks;
                 let is_declared = word(before).is_some_and(|word| word == "fn");
                 let prints = MACROS.contains(&text.as_str()) && is_sign(after, '!')
                     || STREAMS.contains(&text.as_str())

@@ -62,7 +62,7 @@ pub fn is_sign(token: Option<&TokenTree>, sign: char) -> bool {
 }
 
 /// Returns the content of a token that is a group with these delimiters.
-pub fn inside(token: Option<&TokenTree>, delimiter: Delimiter) -> Option<TokenStream> {
+pub fn group_content(token: Option<&TokenTree>, delimiter: Delimiter) -> Option<TokenStream> {
     match token {
         Some(TokenTree::Group(group)) if group.delimiter() == delimiter => Some(group.stream()),
         _ => None,

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use proc_macro2::{Delimiter, TokenStream, TokenTree};
 
-use super::rust_source::{RustSource, inside, word};
+use super::rust_source::{RustSource, group_content, word};
 use super::{BEING_REPLACED, TidyFinding};
 
 /// The word and its replacements, see `docs/terminology.md`.
@@ -26,7 +26,7 @@ struct TypeDefinition<'a> {
 }
 
 impl TypeDefinition<'_> {
-    fn finding(&self, what: String, remedy: &str) -> TidyFinding {
+    fn to_finding(&self, what: String, remedy: &str) -> TidyFinding {
         TidyFinding::error(self.path, self.line, what, remedy)
     }
 }
@@ -42,7 +42,7 @@ pub fn check(sources: &[RustSource]) -> Vec<TidyFinding> {
         for definition in found.into_iter().map(definition) {
             if definition.name == AMBIGUOUS {
                 let what = format!("a type is called `{AMBIGUOUS}`");
-                findings.push(definition.finding(what, REMEDY));
+                findings.push(definition.to_finding(what, REMEDY));
             }
             all.push(definition);
         }
@@ -66,10 +66,10 @@ fn repeated_names(all: &[TypeDefinition<'_>]) -> Vec<TidyFinding> {
         for (at, (package, definition)) in definitions.iter().enumerate() {
             if definitions.iter().take(at).any(|(earlier, _)| earlier == package) {
                 let what = format!("`{package}` has another type called `{name}`");
-                findings.push(definition.finding(what, remedy));
+                findings.push(definition.to_finding(what, remedy));
             } else if at >= SAME_NAME_MAX {
                 let what = format!("{} types are called `{name}`", definitions.len());
-                findings.push(definition.finding(what, remedy));
+                findings.push(definition.to_finding(what, remedy));
             }
         }
     }
@@ -84,7 +84,7 @@ fn definitions(tokens: TokenStream, is_module: bool, found: &mut Vec<(String, us
     for (at, token) in tokens.iter().enumerate() {
         if let TokenTree::Group(group) = token {
             let is_module = word(before(at, 2)).as_deref() == Some("mod");
-            let attribute = inside(before(at, 3), Delimiter::Bracket);
+            let attribute = group_content(before(at, 3), Delimiter::Bracket);
             let is_test = attribute.is_some_and(|text| text.to_string() == "cfg (test)");
             if !(is_module && is_test) {
                 definitions(group.stream(), is_module, found);

@@ -1,4 +1,4 @@
-//! A conversation in a browser: events as they come, and permission prompts as buttons.
+//! A conversation in a browser: events as they  shows the events of a turn as theypermission prompts as buttons.
 
 use std::convert::Infallible;
 use std::sync::Arc;

@@ -64,7 +64,7 @@ fn streamed_parts_become_deltas_and_tool_call_gets_a_unique_id() {
         {\"message\":{\"content\":\"look.\",\"tool_calls\":[{\"function\":{\"name\":\"look\",\"arguments\":{\"at\":1}}}]}}\n\
         {\"done\":true,\"done_reason\":\"stop\",\"prompt_eval_count\":7,\"eval_count\":4}\n";
     let host = host(move || {
-        FakeHttpAnswer::status(200).stream(FakeStream::of(stream.as_bytes().chunks(5)))
+        FakeHttpAnswer::status(200).stream(FakeStream::from_pieces(stream.as_bytes().chunks(5)))
     });
     let earlier = ToolCall::new("call-2", "look", json!({}));
     let result = ToolResult::new("call-2", "look", serde_json::Map::new());

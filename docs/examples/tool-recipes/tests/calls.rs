@@ -84,7 +84,7 @@ fn tool_change_refused_by_the_rate_limit_is_retried_after_the_wait() {
     let refused = AtomicBool::new(false);
     let host = host(env!("CARGO_MANIFEST_DIR")).with_service(TOOLS_SET, move |_| {
         if refused.swap(true, Ordering::Relaxed) {
-            FakeServiceReply::of(&json!({ "tools": 1 }))
+            FakeServiceReply::from_value(&json!({ "tools": 1 }))
         } else {
             Err(Error::new(ErrorKind::LimitReached, "at most once a second").temporary())
         }

@@ -1,7 +1,7 @@
 //! Finds the plugins and builds the registry, from the cache if it is valid, otherwise by
 //! describing.
 
-mod seen;
+mod seen_files;
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -18,7 +18,7 @@ use jaato_process::Supervisor;
 use jaato_registry::{PluginCandidate, PluginFileTrust, Registry, RegistryRules};
 use jaato_types::{Description, Error, ErrorKind};
 
-pub use seen::PluginStamps;
+pub use seen_files::PluginStamps;
 
 use crate::describe::describe;
 use crate::setup::{PluginFiles, Setup};
@@ -119,7 +119,7 @@ pub async fn discover(setup: &Setup, supervisor: &Supervisor) -> Discovery {
         }
     }
     problems.extend(cache_problem);
-    let registry = Registry::build(candidates, &rules(setup));
+    let registry = Registry::build(candidates, &registry_rules(setup));
     Discovery { registry, problems, described, stamps, trust }
 }
 
@@ -129,7 +129,7 @@ pub async fn search(
     supervisor: &Supervisor,
     how: PluginSearch<'_>,
 ) -> SearchedPlugins {
-    let found = find_plugin_files(&places(setup));
+    let found = find_plugin_files(&list_search_folders(setup));
     let mut problems: Vec<String> = found.problems.iter().map(ToString::to_string).collect();
     let record = trust_record(setup, &mut problems);
     if let Some(error) = setup.grants.problem() {
@@ -183,7 +183,7 @@ fn to_file_candidate(file: PluginReadResult) -> PluginFileCandidate {
 }
 
 /// Lists the folders to search.
-pub fn places(setup: &Setup) -> Vec<PluginSearchFolder> {
+pub fn list_search_folders(setup: &Setup) -> Vec<PluginSearchFolder> {
     if setup.files == PluginFiles::Ignored {
         return Vec::new();
     }
@@ -222,7 +222,7 @@ pub fn missing_shipped_hint(setup: &Setup, registry: &Registry) -> Option<String
 }
 
 /// Returns the rules about names from the user's configuration and command line.
-pub fn rules(setup: &Setup) -> RegistryRules {
+pub fn registry_rules(setup: &Setup) -> RegistryRules {
     let config = &setup.config;
     let enabled = &config.tools_enabled;
     RegistryRules {
@@ -236,8 +236,9 @@ pub fn rules(setup: &Setup) -> RegistryRules {
 /// Makes a one-line problem of a text that may contain untrusted words (such as a file name), with
 /// its hint on a separate line. A name cannot inject a hint.
 pub fn problem_line(text: &str, hint: Option<&str>) -> String {
-    let hint = hint.map(|hint| format!("\nhint: {}", visible::name(hint))).unwrap_or_default();
-    format!("{}{hint}", visible::name(text))
+    let hint =
+        hint.map(|hint| format!("\nhint: {}", visible::visible_name(hint))).unwrap_or_default();
+    format!("{}{hint}", visible::visible_name(text))
 }
 
 fn trust_record(setup: &Setup, problems: &mut Vec<String>) -> TrustRecord {
@@ -281,7 +282,7 @@ fn read_plugin_file(
         })?),
         None => None,
     };
-    let known = cache.and_then(|cache| cache.take(&file.path, &stamp)).filter(|_| !is_fresh);
+    let known = cache.and_then(|cache| cache.take_entry(&file.path, &stamp)).filter(|_| !is_fresh);
     // The cached entry must have exactly the trusted content.
     let known = known.filter(|known| covered.is_none() || known.sha256.as_deref() == covered);
     let is_new = known.is_none();
@@ -395,7 +396,7 @@ fn store_descriptions(files: &[PluginReadResult], cache: &mut DescriptionCache) 
         return None;
     }
     for file in files.iter().flatten().filter(is_telling) {
-        cache.put(&file.file.path, file.entry.clone());
+        cache.store_entry(&file.file.path, file.entry.clone());
     }
     let written = cache.write().err();
     written.map(|error| {

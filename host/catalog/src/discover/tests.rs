@@ -17,7 +17,7 @@ fn trusted_with(name: &str, content: &str) -> (TempDir, PathBuf) {
     let plugin = work.join(WORKSPACE_PLUGINS).join(name);
     fs::create_dir_all(plugin.parent().unwrap()).unwrap();
     fs::write(&plugin, content).unwrap();
-    let folders = UserFolders::below(root.path());
+    let folders = UserFolders::under_root(root.path());
     let now = SystemTime::UNIX_EPOCH + Duration::from_secs(1_000_000_000);
     TrustStore::in_folder(folders.data().unwrap())
         .trust_workspace(&Workspace::find(&work, None).unwrap(), now)
@@ -26,7 +26,8 @@ fn trusted_with(name: &str, content: &str) -> (TempDir, PathBuf) {
 }
 
 fn setup(root: &TempDir) -> Setup {
-    let (folders, variables) = (UserFolders::below(root.path()), EnvironmentVariables::default());
+    let (folders, variables) =
+        (UserFolders::under_root(root.path()), EnvironmentVariables::default());
     let work = root.path().join("work");
     let executable = root.path().join("bin/jaato");
     Setup::read(SetupArguments::default(), executable, folders, variables, &work).unwrap()

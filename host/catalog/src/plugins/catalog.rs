@@ -71,13 +71,13 @@ pub struct CatalogRenewal<'a> {
 
 impl Catalog {
     /// Creates the first catalog.
-    pub fn first(registry: Registry) -> Self {
+    pub fn from_first_registry(registry: Registry) -> Self {
         Self { registry: Arc::new(registry), ..Self::default() }
     }
 
     /// Records the state of the files, and the problems that the user was already told.
     pub fn watched(&self, seen: &PluginStamps, problems: Vec<String>) -> Self {
-        let editions = named(&self.registry).map(|entry| {
+        let editions = list_name_owners(&self.registry).map(|entry| {
             let stamp = seen.files.get(&entry.candidate.path).cloned();
             (entry.candidate.manifest.name.clone(), Edition { stamp, ..Edition::default() })
         });
@@ -134,13 +134,13 @@ impl Catalog {
             next.editions.insert(name.clone(), edition);
         }
         next.registry = Arc::new(registry);
-        let news = next.news(self);
+        let news = next.changes_since(self);
         (next, news)
     }
 
     /// Returns the entry of a file whose plugin is in use.
     fn in_use(&self, path: &Path) -> Option<&PluginEntry> {
-        named(&self.registry)
+        list_name_owners(&self.registry)
             .find(|entry| entry.candidate.path == path && entry.status == PluginStatus::Active)
     }
 
@@ -157,7 +157,7 @@ impl Catalog {
                 return None;
             }
             (Err(problem), Some(_)) => Some(problem.clone()),
-            (Ok(candidate), Some(_)) => unusable(candidate),
+            (Ok(candidate), Some(_)) => unusable_reason(candidate),
             (Ok(_), None) => None,
         };
         if let (Some(why), Some(before)) = (why, before) {
@@ -217,14 +217,14 @@ impl Catalog {
         let name = &entry.candidate.manifest.name;
         let edition = self.editions.get(name)?;
         let before = &self.registry.plugin(name.as_str())?.candidate;
-        let (has, had) = (digest(&entry.candidate), digest(before));
+        let (has, had) = (candidate_digest(&entry.candidate), candidate_digest(before));
         // A file whose content is unchanged counts as the same.
         let is_same = edition.stamp == slot.stamp || (has.is_some() && has == had);
         (is_same && before.path == entry.candidate.path).then_some(edition.content)
     }
 
     /// Returns the differences from before.
-    fn news(&self, before: &Self) -> Vec<PluginNews> {
+    fn changes_since(&self, before: &Self) -> Vec<PluginNews> {
         let mut news = Vec::new();
         for entry in self.registry.plugins() {
             let name = &entry.candidate.manifest.name;
@@ -252,7 +252,9 @@ impl Catalog {
                 news.push(PluginNews::new(Some(name), WARN, text));
             }
         }
-        for entry in named(&before.registry).filter(|entry| entry.status == PluginStatus::Active) {
+        for entry in
+            list_name_owners(&before.registry).filter(|entry| entry.status == PluginStatus::Active)
+        {
             let name = &entry.candidate.manifest.name;
             if self.registry.plugin(name.as_str()).is_none() {
                 let path = entry.candidate.path.display();
@@ -315,7 +317,7 @@ impl CatalogCandidate {
 }
 
 /// Lists the plugins that own their name.
-fn named(registry: &Registry) -> impl Iterator<Item = &PluginEntry> {
+fn list_name_owners(registry: &Registry) -> impl Iterator<Item = &PluginEntry> {
     registry.plugins().iter().filter(|entry| is_named(registry, entry))
 }
 
@@ -325,7 +327,7 @@ fn is_named(registry: &Registry, entry: &PluginEntry) -> bool {
 }
 
 /// Returns why a file cannot replace one that is in use.
-fn unusable(candidate: &PluginCandidate) -> Option<String> {
+fn unusable_reason(candidate: &PluginCandidate) -> Option<String> {
     match &candidate.description {
         Some(Err(error)) => {
             let hint = error.hint.as_ref().map(|hint| format!("\nhint: {hint}"));
@@ -338,7 +340,7 @@ fn unusable(candidate: &PluginCandidate) -> Option<String> {
     }
 }
 
-fn digest(candidate: &PluginCandidate) -> Option<&str> {
+fn candidate_digest(candidate: &PluginCandidate) -> Option<&str> {
     match &candidate.trust {
         PluginFileTrust::ByHash(digest) | PluginFileTrust::No(digest) => Some(digest),
         PluginFileTrust::Shipped | PluginFileTrust::WorkspaceNot => None,

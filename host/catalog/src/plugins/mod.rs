@@ -6,10 +6,10 @@
 //!
 //! Invariant: an unusable file only changes the messages to the user.
 
-mod again;
 mod catalog;
-mod look;
+mod file_changes;
 mod news;
+mod redescribe;
 mod set;
 mod views;
 
@@ -26,9 +26,9 @@ use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::Notify;
 use tokio::sync::futures::Notified;
 
-pub use again::{RedescribedFile, describe_again};
 pub use catalog::{Catalog, Edition};
-pub use look::ScanInputs;
+pub use file_changes::ScanInputs;
+pub use redescribe::{RedescribedFile, describe_again};
 pub use views::SessionOffer;
 
 use crate::discover::PluginStamps;
@@ -75,7 +75,7 @@ struct State {
 impl Plugins {
     /// Takes the plugins that were found at the start.
     pub fn new(registry: Registry, start: StartState, log: Log) -> Self {
-        let current = Arc::new(Catalog::first(registry));
+        let current = Arc::new(Catalog::from_first_registry(registry));
         let state = State {
             current,
             views: HashMap::new(),
@@ -134,7 +134,7 @@ impl State {
     /// Records news for the user.
     fn add_news(&mut self, news: impl IntoIterator<Item = PluginNews>, log: &Log) {
         for news in news {
-            log.line(news.level, "host", &news.text);
+            log.write_line(news.level, "host", &news.text);
             self.journal.push(news);
         }
     }

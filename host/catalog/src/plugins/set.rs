@@ -239,7 +239,7 @@ impl Plugins {
 
     fn log_refused(&self, plugin: &PluginName, refused: &[RefusedTool]) {
         for RefusedTool { name, why, .. } in refused {
-            self.log.line(WARN, plugin.as_str(), &format!("`{name}` is refused: {why}"));
+            self.log.write_line(WARN, plugin.as_str(), &format!("`{name}` is refused: {why}"));
         }
     }
 

@@ -128,7 +128,7 @@ impl Plugins {
         }
     }
 
-    /// Switches to changes at the beginning of a turn. `is_live` returns whether the session has an
+    /// Switches to changes at the start of a turn. `is_live` returns whether the session has an
     /// instance of a plugin. Returns true if the offer may have changed.
     pub fn begin_turn(&self, session: &SessionId, is_live: impl Fn(&PluginName) -> bool) -> bool {
         let mut state = self.state();
@@ -185,7 +185,7 @@ impl Plugins {
     }
 
     /// Records that a session could not start an edition of a plugin and stays with another one.
-    pub fn refuse(
+    pub fn record_refusal(
         &self,
         session: &SessionId,
         plugin: &PluginName,
@@ -217,7 +217,7 @@ impl Plugins {
     }
 
     /// Returns the news that a session has not seen: all of it, or only about one plugin.
-    pub fn news(&self, session: &SessionId, about: Option<&str>) -> Vec<String> {
+    pub fn unseen_news(&self, session: &SessionId, about: Option<&str>) -> Vec<String> {
         let mut state = self.state();
         let state = &mut *state;
         let Some(view) = state.views.get_mut(session) else { return Vec::new() };

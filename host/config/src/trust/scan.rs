@@ -97,7 +97,7 @@ pub(super) fn digest_files(
         if digests.contains_key(name) {
             continue;
         }
-        if let Some(digest) = digest(root, name, &mut bytes_left)? {
+        if let Some(digest) = digest_file(root, name, &mut bytes_left)? {
             digests.insert(name.clone(), digest);
         }
     }
@@ -114,7 +114,7 @@ pub(super) fn combined_digest(digests: &BTreeMap<String, String>) -> String {
             hash.update(part);
         }
     }
-    hex(hash)
+    hex_digest(hash)
 }
 
 /// Opens a named file for reading: a plain file, or a link to one inside the root.
@@ -135,7 +135,7 @@ pub(super) fn open_covered_file(
 pub(super) fn content_digest(bytes: &[u8]) -> String {
     let mut hash = Sha256::new();
     hash.update(bytes);
-    hex(hash)
+    hex_digest(hash)
 }
 
 /// Reads a file to its end and returns the digest of its content. `take` gets each chunk.
@@ -148,7 +148,7 @@ pub(super) fn file_digest(
     let mut chunk = vec![0; CHUNK_BYTES];
     loop {
         let count = match file.read(&mut chunk) {
-            Ok(0) => return Ok(hex(hash)),
+            Ok(0) => return Ok(hex_digest(hash)),
             Ok(count) => count,
             Err(error) if error.kind() == ErrorKind::Interrupted => continue,
             Err(error) => return Err(unreadable_error(path, &error)),
@@ -189,7 +189,11 @@ fn collect_covered_names(
     Ok(())
 }
 
-fn digest(root: &Path, name: &str, bytes_left: &mut u64) -> Result<Option<String>, TrustError> {
+fn digest_file(
+    root: &Path,
+    name: &str,
+    bytes_left: &mut u64,
+) -> Result<Option<String>, TrustError> {
     let path = root.join(name);
     let Some(metadata) = metadata_if_exists(&path)? else { return Ok(None) };
     let link = if metadata.is_symlink() {
@@ -241,6 +245,6 @@ fn unreadable_error(path: &Path, error: &std::io::Error) -> TrustError {
     TrustError::Io { path: path.to_owned(), doing: "read", cause: error.to_string() }
 }
 
-fn hex(hash: Sha256) -> String {
+fn hex_digest(hash: Sha256) -> String {
     format!("{:x}", hash.finalize())
 }

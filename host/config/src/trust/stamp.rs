@@ -36,7 +36,7 @@ pub(super) type CoveredFileStamps = BTreeMap<String, CoveredFileStamp>;
 
 /// Returns the stamps of the big plain files among these.
 pub(super) fn stamps_of_big_files(root: &Path, names: &BTreeSet<String>) -> CoveredFileStamps {
-    names.iter().filter_map(|name| Some((name.clone(), stamp(&root.join(name))?))).collect()
+    names.iter().filter_map(|name| Some((name.clone(), file_stamp(&root.join(name))?))).collect()
 }
 
 /// Returns the stamps that were the same before and after the digest, and are old enough to be
@@ -55,7 +55,7 @@ pub(super) fn unchanged_stamps(
         .collect()
 }
 
-fn stamp(path: &Path) -> Option<CoveredFileStamp> {
+fn file_stamp(path: &Path) -> Option<CoveredFileStamp> {
     let metadata = fs::symlink_metadata(path).ok()?;
     if metadata.is_file() && metadata.len() >= STAMP_BYTES_MIN {
         stamp_from_metadata(&metadata)

@@ -24,7 +24,7 @@ pub struct Bench {
 impl Bench {
     pub fn new() -> Self {
         let root = tempfile::tempdir().unwrap();
-        let folders = UserFolders::below(&root.path().canonicalize().unwrap().join("user"));
+        let folders = UserFolders::under_root(&root.path().canonicalize().unwrap().join("user"));
         fs::create_dir_all(folders.config().unwrap()).unwrap();
         fs::create_dir_all(root.path().join("work/.git")).unwrap();
         Self {

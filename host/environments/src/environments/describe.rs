@@ -73,7 +73,7 @@ impl Environments {
     ///
     /// # Errors
     /// If no plugin offers it, or it has no such option.
-    pub fn shared(
+    pub fn create_shared(
         &self,
         name: &str,
         options: Map<String, Value>,
@@ -266,7 +266,7 @@ impl Environments {
 
     /// Returns the site of a session's call that is not a tool call, for example of a provider or a
     /// gc.
-    pub fn site(self: &Arc<Self>, session: &SessionId) -> CallSite {
+    pub fn call_site(self: &Arc<Self>, session: &SessionId) -> CallSite {
         let environment = SessionEnvironment::for_session(self, session);
         let environment = environment.map(|it| Arc::new(it) as Arc<dyn EnvironmentAccess>);
         CallSite { environment, ..CallSite::for_session(session.clone()) }

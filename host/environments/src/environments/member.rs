@@ -26,7 +26,7 @@ use super::stream::{EnvironmentStream, StreamEndHook};
 const NUMBER_KEYS: [&str; 3] = ["process", "terminal", "file"];
 
 /// Number of ended terminals whose owner is still known, because their last screens arrive a moment
-/// later. As many as a session's limit can end at once.
+/// later. As many as a session's limit can end at the same time.
 const ENDED_TERMINALS_MAX: usize = 1024;
 
 /// Returns the current limits for file operations of a session that belong to no call.
@@ -223,7 +223,7 @@ impl EnvironmentMember {
         let own = Arc::downgrade(self);
         StreamEndHook::new(move || {
             over.cancel();
-            board.forget(&session, number);
+            board.remove_terminal(&session, number);
             if let Some(own) = own.upgrade() {
                 own.terminals.lock().record_terminal_end(number);
             }
@@ -301,7 +301,7 @@ impl EnvironmentMember {
 
     /// Ends everything that the session has in the environment. The last session also ends the
     /// environment.
-    pub(super) async fn leave(&self, host: &Arc<Environments>) {
+    pub(super) async fn end_membership(&self, host: &Arc<Environments>) {
         let lasting = std::mem::take(&mut *self.lasting.lock());
         for process in lasting {
             // A program with a stream ended with the plugin that read it, and a forgotten program
@@ -310,7 +310,7 @@ impl EnvironmentMember {
             self.scope.end_if_ready(FORGET, request).await;
         }
         self.scope.resources.mark_session_ended(&self.session);
-        self.scope.leave(host).await;
+        self.scope.remove_session(host).await;
     }
 }
 

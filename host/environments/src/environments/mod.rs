@@ -101,7 +101,7 @@ impl Environments {
     /// Records errors from closing resources and taking down environments.
     fn record(&self, problems: Vec<String>) {
         for problem in problems {
-            self.plugins.log.line(1, "host", &problem);
+            self.plugins.log.write_line(1, "host", &problem);
             let mut told = self.problems.lock();
             if told.len() < PROBLEMS_MAX {
                 told.push(problem);
@@ -115,10 +115,10 @@ impl Environments {
     }
 
     /// Ends what a session has in its environment. The last session also ends the environment.
-    pub async fn leave(self: &Arc<Self>, session: &SessionId) {
+    pub async fn leave_environment(self: &Arc<Self>, session: &SessionId) {
         let member = self.lock().remove(session);
         if let Some(member) = member {
-            member.leave(self).await;
+            member.end_membership(self).await;
         }
     }
 
@@ -127,7 +127,7 @@ impl Environments {
         let sessions: Vec<_> = self.lock().keys().cloned().collect();
         for session in sessions {
             self.close_resources(&session).await;
-            self.leave(&session).await;
+            self.leave_environment(&session).await;
         }
     }
 

@@ -83,7 +83,7 @@ impl OutputWriter for OutputDestination {
 
     fn bytes(&self) -> u64 {
         match self {
-            Self::Here(file, _) => file.bytes(),
+            Self::Here(file, _) => file.written_bytes(),
             Self::There(file) => file.bytes,
         }
     }

@@ -117,7 +117,7 @@ impl EnvironmentScope {
     }
 
     /// Removes a session. The last one takes the environment down.
-    pub(super) async fn leave(&self, host: &Arc<Environments>) {
+    pub(super) async fn remove_session(&self, host: &Arc<Environments>) {
         let is_last = {
             let mut members = self.members.lock();
             *members -= 1;
@@ -244,7 +244,7 @@ impl EnvironmentScope {
 
     fn ready_environment(&self) -> Option<Arc<ReadyEnvironment>> {
         let ready = self.ready.lock();
-        ready.as_ref().filter(|ready| ready.lease.ended().is_none()).cloned()
+        ready.as_ref().filter(|ready| ready.lease.end_error().is_none()).cloned()
     }
 
     fn replace_ready(&self, ready: Option<Arc<ReadyEnvironment>>) -> Option<Arc<ReadyEnvironment>> {
@@ -285,13 +285,13 @@ impl ReadyEnvironment {
         frame: Vec<u8>,
         tell: &DeltaCallback,
     ) -> Result<Vec<u8>, Error> {
-        let running = self.begin(operation, frame)?;
+        let running = self.begin_operation(operation, frame)?;
         let answer = drive_call(running, &Cancel::new(), |delta| tell(delta)).await;
         answer.map_err(|error| name_fault(self.lease.plugin().as_str(), error))
     }
 
     /// Starts an operation.
-    pub(super) fn begin(
+    pub(super) fn begin_operation(
         &self,
         operation: &str,
         frame: Vec<u8>,
@@ -302,7 +302,7 @@ impl ReadyEnvironment {
     /// Closes a stream and ends what it represents.
     pub(super) async fn close_stream(&self, stream: u64) {
         let Ok(frame) = serialize_request(&StreamClose { stream }) else { return };
-        let Ok(running) = self.begin(STREAM_CLOSE, frame) else { return };
+        let Ok(running) = self.begin_operation(STREAM_CLOSE, frame) else { return };
         // A stream that cannot be closed has ended with its instance.
         let _ = running.answer().await;
     }

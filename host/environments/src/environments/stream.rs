@@ -67,9 +67,10 @@ impl EnvironmentStream {
 
     /// Requests the next piece.
     fn request_piece(&self) -> Result<PendingPiece, Error> {
-        let running = self
-            .ready
-            .begin(STREAM_NEXT, serialize_request(&StreamNext { stream: self.stream })?)?;
+        let running = self.ready.begin_operation(
+            STREAM_NEXT,
+            serialize_request(&StreamNext { stream: self.stream })?,
+        )?;
         Ok(await_piece(running).boxed())
     }
 }

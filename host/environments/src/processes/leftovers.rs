@@ -60,7 +60,7 @@ impl fmt::Display for EndedProcess {
 impl LeftoverPrograms {
     /// Keeps a program's remaining processes until the host ends. Continues to read its pipes,
     /// because a write to a closed pipe would end the process.
-    pub(super) fn keep(
+    pub(super) fn add_program(
         &self,
         child: Arc<ChildProcess>,
         pipes: [Option<ChildOutput>; 2],
@@ -115,7 +115,7 @@ impl LeftoverPrograms {
     }
 
     /// Lists the processes that still live.
-    pub(super) async fn living(&self) -> Vec<EndedProcess> {
+    pub(super) async fn list_living(&self) -> Vec<EndedProcess> {
         let left = std::mem::take(&mut *self.lock());
         let mut living = Vec::new();
         let look = async {

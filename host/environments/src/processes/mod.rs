@@ -98,7 +98,7 @@ impl ProgramRegistry {
 
     /// Lists the processes that were left running and still live. The host ends them next.
     pub async fn living(&self) -> Vec<EndedProcess> {
-        self.left.living().await
+        self.left.list_living().await
     }
 
     fn next_number(&self) -> u64 {

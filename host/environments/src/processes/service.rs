@@ -22,7 +22,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 use tokio::sync::Mutex as AsyncMutex;
 
-use super::stream::{SpawnedProgram, frames};
+use super::stream::{SpawnedProgram, frame_stream};
 use super::{ProgramRegistry, RUNNING_PER_SESSION_MAX, to_plugin_error};
 
 /// The programs of one call.
@@ -169,7 +169,7 @@ impl CallProcesses {
                 ("process".to_owned(), Value::from(number)),
                 ("pid".to_owned(), pid.into()),
             ]);
-            Ok(EngineServiceAnswer::StreamWith(head, Box::new(frames(begun))))
+            Ok(EngineServiceAnswer::StreamWith(head, Box::new(frame_stream(begun))))
         })
     }
 

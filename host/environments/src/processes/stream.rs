@@ -45,7 +45,7 @@ pub(super) struct SpawnedProgram {
 }
 
 /// Creates the stream of its frames.
-pub(super) fn frames(begun: SpawnedProgram) -> impl ByteStream {
+pub(super) fn frame_stream(begun: SpawnedProgram) -> impl ByteStream {
     // A deadline beyond the range of the clock is ignored.
     let after = begun.deadline_ms.map(Duration::from_millis);
     let deadline = after.and_then(|after| Instant::now().checked_add(after));
@@ -253,7 +253,7 @@ impl ProgramStream {
         if !left_running.is_empty() {
             let pipes = [self.stdout.receiver.take(), self.stderr.receiver.take()];
             let child = Arc::clone(&self.child);
-            self.processes.left.keep(child, pipes, &self.label);
+            self.processes.left.add_program(child, pipes, &self.label);
         }
         let exit = ProcessExit { code, signal, timed_out: self.timed_out, left_running };
         event_frame(&ProcessEvent::Exited(exit), &[])

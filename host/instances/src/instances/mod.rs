@@ -8,7 +8,7 @@
 //! one's saved state. If that fails, the current one stays.
 
 mod drive;
-mod living;
+mod living_instance;
 mod make;
 mod slot;
 
@@ -26,7 +26,7 @@ use tokio::sync::{Mutex, OnceCell};
 use crate::copies::PluginCopies;
 use crate::workers::Workers;
 pub use drive::{drive_call, misbehaved_error, name_fault, wrong_answer};
-pub use living::{InstanceLease, WeakLease};
+pub use living_instance::{InstanceLease, WeakLease};
 use make::InstanceCreationError;
 use slot::{InstanceSlot, InstanceSource};
 
@@ -163,13 +163,14 @@ impl Instances {
     ) -> Result<Option<AcquiredInstance>, Error> {
         let entry = wanted.entry(wanted.catalog)?;
         let key = instance_key(entry, wanted);
-        let place = self.place(key.clone());
+        let place = self.instance_cell(key.clone());
         let mut slot = place.slot.lock().await;
-        if let Some(error) = slot.instance.as_ref().and_then(|instance| instance.ended()) {
+        if let Some(error) = slot.instance.as_ref().and_then(|instance| instance.end_error()) {
             slot.record_death(&error);
         }
         let newest = InstanceSource::from_catalog(wanted.catalog, wanted.plugin);
-        let older = slot.source.clone().filter(|source| source.number() < newest.number());
+        let older =
+            slot.source.clone().filter(|source| source.edition_number() < newest.edition_number());
         let came = match &older {
             Some(_) => self.replace_outdated(&mut slot, &newest, wanted).await,
             // Another session may already use a newer edition.
@@ -201,7 +202,7 @@ impl Instances {
         wanted: InstanceRequest<'_>,
     ) -> Result<Arc<dyn CallServices>, InstanceCreationError> {
         let entry = wanted.entry(&source.catalog)?;
-        let services = (wanted.services)(entry, source.number())?;
+        let services = (wanted.services)(entry, source.edition_number())?;
         if slot.instance.is_some() {
             return Ok(services);
         }
@@ -214,7 +215,7 @@ impl Instances {
             }
             InstanceCreationError::Error(_) | InstanceCreationError::Changed => {}
         })?;
-        slot.put(made, source);
+        slot.store_instance(made, source);
         Ok(services)
     }
 
@@ -225,7 +226,7 @@ impl Instances {
         newest: &InstanceSource,
         wanted: InstanceRequest<'_>,
     ) -> Result<Arc<dyn CallServices>, InstanceCreationError> {
-        let services = (wanted.services)(wanted.entry(&newest.catalog)?, newest.number())?;
+        let services = (wanted.services)(wanted.entry(&newest.catalog)?, newest.edition_number())?;
         if let Some(instance) = &slot.instance {
             // Calls in flight continue on this instance until they end.
             match tokio::time::timeout(CLOSE_STEP_MAX, instance.save()).await {
@@ -239,7 +240,7 @@ impl Instances {
         let made = self.create_instance(slot, newest, wanted, &services).await?;
         slot.retire();
         slot.forget_deaths();
-        slot.put(made, newest);
+        slot.store_instance(made, newest);
         Ok(services)
     }
 
@@ -258,7 +259,7 @@ impl Instances {
             Err(error) if has_ended(error.kind) => return None,
             Err(error) => {
                 let plugin = lease.plugin();
-                return lease.living().is_first_failure().then(|| {
+                return lease.living_instance().is_first_failure().then(|| {
                     format!(
                         "plugin `{plugin}` could not save its state, so the previously saved state is kept: {}",
                         error.message
@@ -271,7 +272,11 @@ impl Instances {
         }
         let mut slot = place.slot.lock().await;
         // A late state of a replaced instance is ignored.
-        if slot.instance.as_ref().is_some_and(|current| Arc::ptr_eq(current, lease.living())) {
+        if slot
+            .instance
+            .as_ref()
+            .is_some_and(|current| Arc::ptr_eq(current, lease.living_instance()))
+        {
             slot.saved = Some(saved);
         }
         None
@@ -281,7 +286,7 @@ impl Instances {
     /// session starts.
     pub fn restore_state(&self, session: &SessionId, plugin: &PluginName, state: Vec<u8>) {
         let (plugin, owner) = (plugin.clone(), Some(session.clone()));
-        let place = self.place(InstanceKey { plugin, provider: None, owner });
+        let place = self.instance_cell(InstanceKey { plugin, provider: None, owner });
         if let Ok(mut slot) = place.slot.try_lock() {
             slot.saved = Some(state);
         }
@@ -354,7 +359,7 @@ impl Instances {
         self.told.lock().insert(what.to_owned())
     }
 
-    fn place(&self, key: InstanceKey) -> Arc<InstanceCell> {
+    fn instance_cell(&self, key: InstanceKey) -> Arc<InstanceCell> {
         Arc::clone(self.places.lock().entry(key).or_default())
     }
 }

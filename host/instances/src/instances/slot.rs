@@ -10,7 +10,7 @@ use jaato_types::{Error, ErrorKind, PluginName};
 use tokio::time::Instant;
 
 use super::InstanceKey;
-use super::living::{InstanceLease, LivingInstance};
+use super::living_instance::{InstanceLease, LivingInstance};
 use crate::copies::PluginCopy;
 
 /// Number of worker deaths in quick succession after which no new instance is created.
@@ -57,14 +57,14 @@ impl InstanceSource {
     }
 
     /// Returns the edition's number.
-    pub fn number(&self) -> u64 {
+    pub fn edition_number(&self) -> u64 {
         self.edition.number
     }
 }
 
 impl InstanceSlot {
     /// Stores an instance.
-    pub fn put(&mut self, made: NewInstance, source: &InstanceSource) {
+    pub fn store_instance(&mut self, made: NewInstance, source: &InstanceSource) {
         self.instance = Some(Arc::new(LivingInstance::new(made.instance)));
         self.copy = made.copy;
         self.source = Some(source.clone());

@@ -58,7 +58,7 @@ impl LocalEnvironment {
         jaato.environment("local", self.0).await
     }
 
-    fn with(mut self, key: &str, value: Value) -> Self {
+    fn with_setting(mut self, key: &str, value: Value) -> Self {
         self.0.insert(key.to_owned(), value);
         self
     }
@@ -80,7 +80,7 @@ impl DockerEnvironment {
         self.with("mount_dir", json!(path.to_string_lossy()))
     }
 
-    /// Sets where the container sees it.
+    /// Sets its path inside the container.
     #[must_use]
     pub fn container_workdir(self, path: &str) -> Self {
         self.with("container_workdir", json!(path))
@@ -112,7 +112,7 @@ impl DockerEnvironment {
         jaato.environment("docker", self.0).await
     }
 
-    fn with(mut self, key: &str, value: Value) -> Self {
+    fn with_setting(mut self, key: &str, value: Value) -> Self {
         self.0.insert(key.to_owned(), value);
         self
     }

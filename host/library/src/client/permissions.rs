@@ -19,7 +19,7 @@ impl PermissionPlugin {
     }
 
     /// Asks in the program's own way.
-    pub fn of(asker: Arc<dyn UserAsker>) -> Self {
+    pub fn with_asker(asker: Arc<dyn UserAsker>) -> Self {
         Self(asker)
     }
 }

@@ -24,7 +24,7 @@ pub(super) struct CInstanceHandle {
     instance: *mut c_void,
 }
 
-// SAFETY: the header tells authors that an instance is used from several threads at once.
+// SAFETY: the header tells authors that an instance is used from several threads at the same time.
 unsafe impl Send for CInstanceHandle {}
 // SAFETY: as above.
 unsafe impl Sync for CInstanceHandle {}
@@ -47,18 +47,18 @@ impl CInstanceHandle {
 
     /// Begins a call in the instance's own context.
     pub(super) fn begin_own(self: &Arc<Self>, kind: u32, frame: &[u8]) -> CPluginCall {
-        CPluginCall::begin(Arc::clone(self), kind, "", Arc::clone(&self.context), frame)
+        CPluginCall::begin_call(Arc::clone(self), kind, "", Arc::clone(&self.context), frame)
     }
 
     /// Begins a call.
-    pub(super) fn begin(
+    pub(super) fn begin_call(
         self: &Arc<Self>,
         kind: u32,
         name: &str,
         context: ContextBox,
         frame: &[u8],
     ) -> CPluginCall {
-        CPluginCall::begin(Arc::clone(self), kind, name, LentCContext::new(context), frame)
+        CPluginCall::begin_call(Arc::clone(self), kind, name, LentCContext::new(context), frame)
     }
 }
 
@@ -84,7 +84,7 @@ pub(super) struct CPluginCall {
 unsafe impl Send for CPluginCall {}
 
 impl CPluginCall {
-    fn begin(
+    fn begin_call(
         made: Arc<CInstanceHandle>,
         kind: u32,
         name: &str,

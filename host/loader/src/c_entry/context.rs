@@ -24,7 +24,7 @@ impl LentCContext {
     /// # Safety
     /// Null, or an address of [`LentCContext::address`] whose context is lent or kept.
     pub(super) unsafe fn context_at<'a>(context: *const Context) -> Option<&'a ContextBox> {
-        // SAFETY: as the caller says.
+        // SAFETY: the caller guarantees it.
         unsafe { context.cast::<Self>().as_ref() }.map(|lent| &lent.0)
     }
 
@@ -32,7 +32,7 @@ impl LentCContext {
     ///
     /// # Safety
     /// As [`LentCContext::context_at`].
-    pub(super) unsafe fn keep(context: *const Context) {
+    pub(super) unsafe fn add_owner(context: *const Context) {
         if !context.is_null() {
             // SAFETY: it came out of an `Arc`, which lives.
             unsafe { Arc::increment_strong_count(context.cast::<Self>()) };
@@ -61,6 +61,6 @@ pub(super) fn waker_address(waker: &task::Waker) -> *const Waker {
 /// # Safety
 /// Null, or an address of a waker that is lent or kept.
 pub(super) unsafe fn waker_at<'a>(waker: *const Waker) -> Option<&'a task::Waker> {
-    // SAFETY: as the caller says.
+    // SAFETY: the caller guarantees it.
     unsafe { waker.cast::<task::Waker>().as_ref() }
 }

@@ -70,17 +70,17 @@ impl CFunctionTable {
     }
 
     fn check_table(table: &Plugin) -> Result<Self, String> {
-        fn there<T>(function: Option<T>, name: &str) -> Result<T, String> {
+        fn require_function<T>(function: Option<T>, name: &str) -> Result<T, String> {
             function.ok_or_else(|| format!("its function `{name}` is null"))
         }
         Ok(Self {
-            describe: there(table.describe, "describe")?,
-            start: there(table.start, "start")?,
-            create: there(table.create, "create")?,
-            begin: there(table.begin, "begin")?,
-            poll: there(table.poll, "poll")?,
-            end: there(table.end, "end")?,
-            destroy: there(table.destroy, "destroy")?,
+            describe: require_function(table.describe, "describe")?,
+            start: require_function(table.start, "start")?,
+            create: require_function(table.create, "create")?,
+            begin: require_function(table.begin, "begin")?,
+            poll: require_function(table.poll, "poll")?,
+            end: require_function(table.end, "end")?,
+            destroy: require_function(table.destroy, "destroy")?,
         })
     }
 

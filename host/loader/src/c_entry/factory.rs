@@ -98,7 +98,7 @@ impl InstanceAbi for CPluginInstance {
     }
 
     fn operation(&self, name: RStr<'_>, context: ContextBox, payload: RVec<u8>) -> Answer {
-        let call = self.made.begin(c1::OPERATION, &name, context, &payload);
+        let call = self.made.begin_call(c1::OPERATION, &name, context, &payload);
         async move { to_frame_result(call.await) }.into_ffi()
     }
 
@@ -116,7 +116,7 @@ impl InstanceAbi for CPluginInstance {
 
 impl CPluginFacet {
     fn call(&self, kind: u32, name: &str, context: ContextBox, payload: &[u8]) -> Answer {
-        let call = self.0.begin(kind, name, context, payload);
+        let call = self.0.begin_call(kind, name, context, payload);
         async move { to_frame_result(call.await) }.into_ffi()
     }
 }

@@ -51,7 +51,7 @@ unsafe fn with_context<T: Copy>(
     otherwise: T,
     work: impl FnOnce(&ContextBox) -> Option<T>,
 ) -> T {
-    // SAFETY: as the caller says.
+    // SAFETY: the caller guarantees it.
     let Some(context) = (unsafe { LentCContext::context_at(context) }) else { return otherwise };
     catch_host_panic(|| work(context).unwrap_or(otherwise), |_| otherwise)
 }
@@ -63,7 +63,7 @@ unsafe extern "C" fn context_id(context: *const Context) -> u64 {
 
 unsafe extern "C" fn context_keep(context: *const Context) {
     // SAFETY: the host lent this pointer to the plugin.
-    unsafe { LentCContext::keep(context) };
+    unsafe { LentCContext::add_owner(context) };
 }
 
 unsafe extern "C" fn context_drop(context: *const Context) {

@@ -38,7 +38,7 @@ pub unsafe fn factory_of_table(
     table: *const Plugin,
     manifest: &Manifest,
 ) -> Result<FactoryBox, Error> {
-    // SAFETY: as the caller says.
+    // SAFETY: the caller guarantees it.
     let entry = unsafe { CFunctionTable::read(table) }
         .map_err(|what| misbehaved_error(&manifest.name, what))?;
     create_factory(entry, manifest).into_result().map_err(|error| {

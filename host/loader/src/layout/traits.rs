@@ -40,8 +40,8 @@ pub(super) fn first_difference(
     host: Layout,
     growth: MethodGrowth,
 ) -> Option<LayoutMismatch> {
-    let theirs = tables(plugin);
-    tables(host).iter().find_map(|host| {
+    let theirs = list_method_tables(plugin);
+    list_method_tables(host).iter().find_map(|host| {
         let plugin = theirs.iter().find(|table| table.name == host.name)?;
         table_difference(plugin, host, growth)
     })
@@ -105,7 +105,7 @@ impl MethodTable {
 }
 
 /// Returns every table that can be reached from the root, in the order of first mention.
-fn tables(root: Layout) -> Vec<MethodTable> {
+fn list_method_tables(root: Layout) -> Vec<MethodTable> {
     let (mut seen, mut tables) = (Vec::new(), Vec::new());
     let mut waiting = VecDeque::from([root]);
     while let Some(layout) = waiting.pop_front() {
@@ -157,12 +157,13 @@ fn layouts_of_field(field: &TLField) -> Vec<Layout> {
 
 impl TableMethod {
     fn from_field(field: &TLField) -> Self {
-        let signatures: Vec<_> = field.function_range().iter().map(|it| signature(&it)).collect();
+        let signatures: Vec<_> =
+            field.function_range().iter().map(|it| function_signature(&it)).collect();
         Self { name: field.name(), signature: signatures.join(" | ") }
     }
 }
 
-fn signature(function: &TLFunction) -> String {
+fn function_signature(function: &TLFunction) -> String {
     let name = |of: extern "C" fn() -> Layout| of().full_type().to_string();
     let parameters: Vec<_> = function.param_type_layouts.iter().map(name).collect();
     let returns = function.return_type_layout().map(|of| format!(" -> {}", name(of)));

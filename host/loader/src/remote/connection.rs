@@ -60,7 +60,7 @@ struct PendingRemoteCall {
 
 impl WorkerConnection {
     /// Begins a call. `send` receives its number.
-    pub(super) fn begin(
+    pub(super) fn begin_call(
         &self,
         core: &Arc<HostContext>,
         head: &[u8],
@@ -80,8 +80,8 @@ impl WorkerConnection {
         Ok((id, receiver))
     }
 
-    /// Cancels a call. The waiter gets its answer at once. The worker gets a cancel message, and is
-    /// ended if it takes too long.
+    /// Cancels a call. The waiter gets its answer immediately. The worker gets a cancel message,
+    /// and is ended if it takes too long.
     pub(super) fn cancel(self: &Arc<Self>, id: u64) {
         let mut state = self.state.lock();
         let Some(pending) = state.calls.get_mut(&id) else { return };
@@ -142,7 +142,7 @@ impl WorkerConnection {
     }
 
     /// Returns why the worker can no longer be used.
-    pub(super) fn ended(&self) -> Option<Error> {
+    pub(super) fn end_error(&self) -> Option<Error> {
         self.state.lock().ended.clone()
     }
 
@@ -184,7 +184,7 @@ impl WorkerConnection {
         reader: &mut LinkReader,
     ) -> Result<Option<LinkMessage>, MalformedLinkMessage> {
         loop {
-            if let Some(message) = reader.take()? {
+            if let Some(message) = reader.take_message()? {
                 return Ok(Some(message));
             }
             let begun = reader.begun_bytes();
@@ -355,22 +355,22 @@ impl WorkerConnection {
 
     fn handle_request(self: &Arc<Self>, id: u64, context: u64, operation: &str, frame: &[u8]) {
         let Some(core) = self.context(context) else {
-            return self.tell(Kind::Served, id, &ServiceReplyResult::refusal());
+            return self.send_reply(Kind::Served, id, &ServiceReplyResult::refusal());
         };
         // A panic in a service is the host's fault and fails only this request.
         match run_host_code(|| core.serve(operation, frame)) {
             Ok(work) => self.answer_later(Kind::Served, id, HostFuture::new(&core, work)),
-            Err(error) => self.tell(Kind::Served, id, &ServiceReplyResult::error(&error)),
+            Err(error) => self.send_reply(Kind::Served, id, &ServiceReplyResult::error(&error)),
         }
     }
 
     fn handle_next_request(self: &Arc<Self>, id: u64, context: u64, handle: u64) {
         let Some(core) = self.context(context) else {
-            return self.tell(Kind::Piece, id, &ServiceReplyResult::refusal());
+            return self.send_reply(Kind::Piece, id, &ServiceReplyResult::refusal());
         };
         match core.next_stream_reply(handle) {
             Ok(next) => self.answer_later(Kind::Piece, id, HostFuture::new(&core, next)),
-            Err(error) => self.tell(Kind::Piece, id, &ServiceReplyResult::error(&error)),
+            Err(error) => self.send_reply(Kind::Piece, id, &ServiceReplyResult::error(&error)),
         }
     }
 
@@ -386,12 +386,12 @@ impl WorkerConnection {
         let task = self.runtime.spawn(async move {
             let served = work.await;
             own.state.lock().asked.remove(&id);
-            own.tell(kind, id, &served);
+            own.send_reply(kind, id, &served);
         });
         state.asked.insert(id, task.abort_handle());
     }
 
-    fn tell(&self, kind: Kind, id: u64, served: &ServiceReplyResult) {
+    fn send_reply(&self, kind: Kind, id: u64, served: &ServiceReplyResult) {
         let (flag, frame) = match &served.0 {
             Ok(ServiceReply::Frame(frame)) => (Flag::Frame, frame.as_slice()),
             Ok(ServiceReply::Stream(frame)) => (Flag::Stream, frame.as_slice()),

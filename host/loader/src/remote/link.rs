@@ -215,7 +215,7 @@ impl LinkReader {
         link: &WorkerLink,
     ) -> Result<Option<LinkMessage>, MalformedLinkMessage> {
         loop {
-            if let Some(message) = self.take()? {
+            if let Some(message) = self.take_message()? {
                 return Ok(Some(message));
             }
             if self.read_more(link).await? {
@@ -273,7 +273,7 @@ impl LinkReader {
     }
 
     /// Takes the next message if it is complete.
-    pub(super) fn take(&mut self) -> Result<Option<LinkMessage>, MalformedLinkMessage> {
+    pub(super) fn take_message(&mut self) -> Result<Option<LinkMessage>, MalformedLinkMessage> {
         let Some((header, rest)) = self.unread_bytes().split_first_chunk::<HEADER_BYTES>() else {
             return Ok(None);
         };

@@ -155,8 +155,8 @@ impl RemoteInstance {
         self.facets
     }
 
-    pub(crate) fn ended(&self) -> Option<Error> {
-        self.connection.ended()
+    pub(crate) fn end_error(&self) -> Option<Error> {
+        self.connection.end_error()
     }
 
     pub(crate) fn call(
@@ -173,7 +173,7 @@ impl RemoteInstance {
         }
         let core = HostContext::new(CallerKind::Call, &own.executor, &own.guest, services);
         let head = call_head(facet, name);
-        let (id, answer) = self.connection.begin(&core, &head, &frame)?;
+        let (id, answer) = self.connection.begin_call(&core, &head, &frame)?;
         let connection = Arc::clone(&self.connection);
         Ok(RunningCall::remote(core, RemoteCall { connection, id, answer, is_over: false }))
     }

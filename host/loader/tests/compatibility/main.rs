@@ -3,7 +3,7 @@
 
 mod boundaries;
 mod compilers;
-mod older;
+mod older_plugin;
 
 use std::fs;
 use std::path::{Path, PathBuf};

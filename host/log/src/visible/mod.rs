@@ -57,7 +57,7 @@ impl VisibleStream {
     }
 
     /// Makes the next piece visible.
-    pub fn piece<'a>(&mut self, piece: &'a str) -> Cow<'a, str> {
+    pub fn escape_piece<'a>(&mut self, piece: &'a str) -> Cow<'a, str> {
         // The usual case, which needs no copy.
         if !self.half_a_line_end && piece.bytes().all(is_plain) {
             if let Some(last) = piece.chars().last() {
@@ -83,7 +83,7 @@ impl VisibleStream {
     }
 
     fn push_character(&mut self, sign: char, shown: &mut String) {
-        // `\r\n` is a line end like `\n`. A single `\r` moves to the beginning of the line.
+        // `\r\n` is a line end like `\n`. A single `\r` moves to the start of the line.
         if std::mem::take(&mut self.half_a_line_end) && sign != '\n' {
             write_code_point('\r', shown);
         }
@@ -153,7 +153,7 @@ fn write_code_point(sign: char, shown: &mut String) {
 
 fn make_visible(measure: VisibilityMode, text: &str) -> Cow<'_, str> {
     let mut visible = VisibleStream::new(measure);
-    let shown = visible.piece(text);
+    let shown = visible.escape_piece(text);
     match visible.end() {
         rest if rest.is_empty() => shown,
         rest => Cow::Owned(shown.into_owned() + &rest),
@@ -161,18 +161,18 @@ fn make_visible(measure: VisibilityMode, text: &str) -> Cow<'_, str> {
 }
 
 /// Makes a text of several lines visible, for reading.
-pub fn text(text: &str) -> Cow<'_, str> {
+pub fn visible_text(text: &str) -> Cow<'_, str> {
     make_visible(VisibilityMode::Read, text)
 }
 
 /// Makes a text of several lines visible, without any invisible characters.
-pub fn exact(text: &str) -> Cow<'_, str> {
+pub fn escape_lines(text: &str) -> Cow<'_, str> {
     make_visible(VisibilityMode::Exact, text)
 }
 
 /// Makes a name visible in one line, with escaped line ends and tabs.
-pub fn name(text: &str) -> Cow<'_, str> {
-    let shown = exact(text);
+pub fn visible_name(text: &str) -> Cow<'_, str> {
+    let shown = escape_lines(text);
     if !shown.contains(['\n', '\t']) {
         return shown;
     }
@@ -188,7 +188,7 @@ pub fn name(text: &str) -> Cow<'_, str> {
 
 /// Makes JSON visible without changing its meaning, by escaping such characters as `\u202e` inside
 /// its strings.
-pub fn json(text: &str) -> Cow<'_, str> {
+pub fn visible_json(text: &str) -> Cow<'_, str> {
     let is_hidden = |sign: char| {
         !sign.is_ascii() && (sign.is_control() || is_invisible(sign)) || sign == '\u{7f}'
     };

@@ -4,9 +4,9 @@ use super::*;
 
 #[track_caller]
 fn check(written: &str, read: &str, to_be_exact: &str) {
-    assert_eq!((&*text(written), &*exact(written)), (read, to_be_exact));
+    assert_eq!((&*visible_text(written), &*escape_lines(written)), (read, to_be_exact));
     assert_eq!(
-        (text(read), exact(to_be_exact)),
+        (visible_text(read), escape_lines(to_be_exact)),
         (read.into(), to_be_exact.into()),
         "not the same when done twice"
     );
@@ -21,9 +21,9 @@ fn assert_unchanged(written: &str) {
 fn is_written_out(sign: char) {
     let (written, shown) = (format!("a{sign}b"), format!("a<U+{:04X}>b", u32::from(sign)));
     check(&written, &shown, &shown);
-    assert_eq!(name(&written), shown);
+    assert_eq!(visible_name(&written), shown);
     let json_text = serde_json::to_string(&written).unwrap();
-    let shown = json(&json_text);
+    let shown = visible_json(&json_text);
     assert!(shown.is_ascii(), "{shown}");
     assert_eq!(serde_json::from_str::<String>(&shown).unwrap(), written);
 }
@@ -50,11 +50,16 @@ fn invisible_and_bidirectional_characters_are_escaped() {
 fn every_zero_width_character_is_a_combining_mark_or_escaped() {
     for sign in '\u{80}'..=char::MAX {
         let written = format!("a{sign}b");
-        let is_shown = exact(&written) == written;
+        let is_shown = escape_lines(&written) == written;
         assert!(!is_shown || sign.width().is_some(), "{:04X}", u32::from(sign));
         // Without a base character, not even a mark is shown.
         if sign.width() == Some(0) {
-            assert_ne!(exact(&sign.to_string()), sign.to_string(), "{:04X}", u32::from(sign));
+            assert_ne!(
+                escape_lines(&sign.to_string()),
+                sign.to_string(),
+                "{:04X}",
+                u32::from(sign)
+            );
         }
     }
 }
@@ -64,8 +69,8 @@ fn line_ends_and_tabs_stay_in_texts_and_not_in_names() {
     assert_unchanged("a\n\tb");
     check("a\r\nb", "a\nb", "a\nb");
     check("a\rb\r", "a<U+000D>b<U+000D>", "a<U+000D>b<U+000D>");
-    assert_eq!(name("x\nhint: run\t"), "x<U+000A>hint: run<U+0009>");
-    assert_eq!(name("x"), "x");
+    assert_eq!(visible_name("x\nhint: run\t"), "x<U+000A>hint: run<U+0009>");
+    assert_eq!(visible_name("x"), "x");
 }
 
 #[test]
@@ -93,7 +98,8 @@ fn combining_marks_are_kept_on_letters_up_to_a_limit() {
 fn characters_like_the_prompt_mark_are_escaped() {
     let looks = LOOKS_LIKE_THE_MARK.iter().collect::<String>();
     assert!(
-        !text(&looks).contains(LOOKS_LIKE_THE_MARK) && !exact(&looks).contains(LOOKS_LIKE_THE_MARK)
+        !visible_text(&looks).contains(LOOKS_LIKE_THE_MARK)
+            && !escape_lines(&looks).contains(LOOKS_LIKE_THE_MARK)
     );
     assert_unchanged("│ | ┃ ▌");
 }
@@ -103,16 +109,16 @@ fn streamed_pieces_give_the_same_text_as_the_whole() {
     let whole = "👩\u{200d}👧 a\r\nb\rc e\u{301}\u{202e}";
     for at in (0..=whole.len()).filter(|at| whole.is_char_boundary(*at)) {
         let mut visible = VisibleStream::new(VisibilityMode::Read);
-        let mut shown = visible.piece(&whole[..at]).into_owned();
-        shown.push_str(&visible.piece(&whole[at..]));
+        let mut shown = visible.escape_piece(&whole[..at]).into_owned();
+        shown.push_str(&visible.escape_piece(&whole[at..]));
         shown.push_str(&visible.end());
-        assert_eq!(shown, text(whole), "cut at {at}");
+        assert_eq!(shown, visible_text(whole), "cut at {at}");
     }
 }
 
 #[test]
 fn plain_json_is_left_as_it_is() {
     for plain in ["{\"a\":\"b\\n\"}", "{\"ä\":\"日本 │\"}"] {
-        assert!(matches!(json(plain), Cow::Borrowed(_)));
+        assert!(matches!(visible_json(plain), Cow::Borrowed(_)));
     }
 }

@@ -2,12 +2,12 @@
 
 use super::nested;
 use super::programs::{self, ProgramRow, WordTreatment};
-use super::useful::{is_unittest_word, names_unittest};
+use super::suggested_pattern::{is_unittest_word, names_unittest};
 use super::{ShellWord, ShellWordKind, SimpleCommand};
 use crate::{CommandPattern, RestOfCommand, WorkspaceTrust};
 
 /// Returns true if a pattern covers a command of a plain line.
-pub(super) fn covers(
+pub(super) fn words_cover(
     pattern: &CommandPattern,
     command: &SimpleCommand,
     workspace: WorkspaceTrust,
@@ -39,7 +39,7 @@ pub(super) fn covers(
                 .is_some_and(|known| known.nature == WordTreatment::Interprets);
             // Links in a folder may lead anywhere, because the author of the folder made them.
             let follows = programs::wrapper_table().follows_links(command.program_name(), words);
-            only_reads(command, words)
+            is_read_only_command(command, words)
                 && (interprets || is_trusted(command, workspace))
                 && (!follows || workspace == WorkspaceTrust::Trusted)
         }
@@ -47,7 +47,7 @@ pub(super) fn covers(
 }
 
 /// Returns true if a command only reads, and in a form that `data/programs.toml` lists.
-fn only_reads(command: &SimpleCommand, words: &[ShellWord]) -> bool {
+fn is_read_only_command(command: &SimpleCommand, words: &[ShellWord]) -> bool {
     // The command after it needs a rule of its own.
     if nested::is_wrapper(command.program_name()) && command.program_name() != "command" {
         return true;
@@ -134,14 +134,14 @@ fn rest_is_safe(program: &ShellWord, pattern: &CommandPattern, rest: &[ShellWord
         [] if HARMLESS.contains(&name) => rest.iter().all(|word| {
             word.kind == ShellWordKind::Glob || known.takes(&word.text) || word.text == "--"
         }),
-        [] => all_taken(known, rest, known.nature == WordTreatment::Plain),
+        [] => takes_only_harmless_words(known, rest, known.nature == WordTreatment::Plain),
         _ => {
             let ends_options = name == "git";
             let words = pattern.words.iter().skip_while(|word| word.starts_with('-'));
             let words: Vec<&str> = words.map(String::as_str).collect();
             match (words.as_slice(), known.subcommand(&words)) {
                 ([], _) => with_subcommand(known, rest, ends_options),
-                (_, Some((known, _))) => all_taken(known, rest, ends_options),
+                (_, Some((known, _))) => takes_only_harmless_words(known, rest, ends_options),
                 // An unknown program may do anything with its words, such as running them.
                 (_, None) => rest.is_empty(),
             }
@@ -158,13 +158,13 @@ fn is_whole(pattern: &CommandPattern, rest: &[ShellWord]) -> bool {
 fn with_subcommand(program: &ProgramRow, rest: &[ShellWord], ends_options: bool) -> bool {
     let is_option = |word: &&ShellWord| word.text.starts_with('-');
     let options = rest.iter().take_while(is_option).count();
-    if !all_taken(program, &rest[..options], false) {
+    if !takes_only_harmless_words(program, &rest[..options], false) {
         return false;
     }
     let Some((subcommand, rest)) = rest[options..].split_first() else { return true };
     let is_literal = subcommand.kind == ShellWordKind::Literal;
     let known = program.subcommand(&[&subcommand.text]).filter(|_| is_literal);
-    known.is_some_and(|(known, _)| all_taken(known, rest, ends_options))
+    known.is_some_and(|(known, _)| takes_only_harmless_words(known, rest, ends_options))
 }
 
 /// Programs without options that run or write anything, so a file with the name of an option is no
@@ -184,7 +184,11 @@ fn runs_named_script(name: &str) -> bool {
 
 /// Returns true if a program takes only harmless words. After `--`, some programs pass the words to
 /// another program. For those, `--` does not end the options here.
-fn all_taken(program: &ProgramRow, words: &[ShellWord], ends_options: bool) -> bool {
+fn takes_only_harmless_words(
+    program: &ProgramRow,
+    words: &[ShellWord],
+    ends_options: bool,
+) -> bool {
     let mut are_operands = false;
     words.iter().all(|word| {
         if are_operands {

@@ -25,7 +25,7 @@ impl ShellAnalysis {
             let is_network = is_network(command);
             for word in words {
                 if is_network && !word.text.starts_with('-') {
-                    hosts.extend(operand_host(&word.text).map(NamedHost::certain));
+                    hosts.extend(operand_host(&word.text).map(NamedHost::known_host));
                 }
                 collect_hosts(&word.text, &mut hosts);
                 // `-xhost`, and `-sLhost`.
@@ -59,12 +59,13 @@ fn unclear_hosts(command: &SimpleCommand) -> Option<&'static str> {
     };
     let mut words = command.words.iter().skip(1);
     let is_unclear = is_network(command)
-        && words.any(|word| word.kind != ShellWordKind::Literal || is_odd(authority(&word.text)));
+        && words
+            .any(|word| word.kind != ShellWordKind::Literal || is_odd(url_authority(&word.text)));
     is_unclear.then_some(UNCLEAR_HOST)
 }
 
 /// Removes the scheme and the path from a word.
-fn authority(text: &str) -> &str {
+fn url_authority(text: &str) -> &str {
     let rest = after_scheme(text).unwrap_or(text);
     rest.split(['/', '\\', '?', '#']).next().unwrap_or_default()
 }
@@ -88,7 +89,7 @@ fn is_scheme(text: &str) -> bool {
 
 /// Returns the host of a URL, of `HOST`, `HOST:PORT`, `USER@HOST` or `HOST/PATH`.
 pub(crate) fn operand_host(text: &str) -> Option<String> {
-    let authority = authority(text);
+    let authority = url_authority(text);
     let host = authority.rsplit('@').next().unwrap_or_default();
     let host = match host.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
         Some((address, _)) => address,
@@ -183,7 +184,7 @@ fn loose_ipv4(host: &str) -> Option<Ipv4Addr> {
 }
 
 impl NamedHost {
-    fn certain(host: String) -> Self {
+    fn known_host(host: String) -> Self {
         Self { host, is_certain: true }
     }
 }

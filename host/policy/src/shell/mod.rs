@@ -12,11 +12,11 @@ mod programs;
 #[cfg(test)]
 mod rows;
 mod script;
-mod useful;
+mod suggested_pattern;
 mod words;
 
 use script::ScriptAnalysis;
-pub(crate) use useful::useful_words;
+pub(crate) use suggested_pattern::useful_words;
 
 pub(crate) use hosts::{
     NamedHost, UNCLEAR_HOST, canonical_host, host_of, is_ambiguous, operand_host,
@@ -374,7 +374,7 @@ pub(crate) fn covers(
     command: &SimpleCommand,
     workspace: WorkspaceTrust,
 ) -> bool {
-    cover::covers(pattern, command, workspace)
+    cover::words_cover(pattern, command, workspace)
 }
 
 /// Returns true if the workspace's trust is enough for the code that a command runs.

@@ -60,13 +60,13 @@ impl ShellAnalysis {
         let doubt = self.unclear_words().map(|doubt| doubt.what.as_str());
         doubt.or_else(|| self.commands.iter().find_map(unclear_names)).or_else(|| {
             // The command after it may follow the link.
-            let makes_link = self.commands.len() > 1 && self.commands.iter().any(makes_link);
+            let makes_link = self.commands.len() > 1 && self.commands.iter().any(creates_link);
             makes_link.then_some("it makes a link")
         })
     }
 }
 
-fn makes_link(command: &SimpleCommand) -> bool {
+fn creates_link(command: &SimpleCommand) -> bool {
     let is_symbolic = |word: &ShellWord| word.text.starts_with('-') && word.text.contains('s');
     command.program_name() == "ln" && command.words.iter().any(is_symbolic)
 }

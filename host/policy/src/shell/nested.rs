@@ -18,7 +18,7 @@ pub(super) struct NestedCommands {
 }
 
 impl NestedCommands {
-    fn hidden(why: impl Into<DoubtReason>) -> Self {
+    fn with_doubt(why: impl Into<DoubtReason>) -> Self {
         Self { hidden: Some(why.into()), ..Self::default() }
     }
 
@@ -48,21 +48,21 @@ pub(super) fn nested_commands(words: &[ShellWord]) -> NestedCommands {
     let Some((program, rest)) = words.split_first() else { return NestedCommands::default() };
     // `time -f %e rm x`: an option here belongs to a program whose name was parsed as a keyword.
     if program.kind != ShellWordKind::Literal || program.text.starts_with('-') {
-        return NestedCommands::hidden("the program is known only at run time");
+        return NestedCommands::with_doubt("the program is known only at run time");
     }
     let name = program.text.rsplit('/').next().unwrap_or_default();
     // On some systems, program names are not case-sensitive.
     let name = name.to_ascii_lowercase();
     let name = name.as_str();
     let known = programs::wrapper_table();
-    if name == "command" && rest.first().is_some_and(|word| looks_up(&word.text)) {
+    if name == "command" && rest.first().is_some_and(|word| is_lookup_option(&word.text)) {
         return NestedCommands::default();
     }
     if let Some(wrapper) = known.wrapper(name) {
         return wrapper.commands_in_words(name, rest);
     }
     if known.evaluates.has(name) && rest.iter().any(|word| is_evaluated(name, word)) {
-        return NestedCommands::hidden("the shell evaluates a word of this when it runs");
+        return NestedCommands::with_doubt("the shell evaluates a word of this when it runs");
     }
     match name {
         _ if known.shells.has(name) => nested_in_shell(rest),
@@ -70,11 +70,11 @@ pub(super) fn nested_commands(words: &[ShellWord]) -> NestedCommands {
         "find" => nested_in_find(rest),
         "cd" => nested_in_cd(rest),
         _ if known.changes_meaning.has(name) => {
-            NestedCommands::hidden("the words after this may have another meaning")
+            NestedCommands::with_doubt("the words after this may have another meaning")
         }
         _ if known.runs_others.has(name) => {
             let what = "this runs another program in a way that jaato does not understand";
-            NestedCommands::hidden(DoubtReason::new(DoubtCause::OtherProgram, what))
+            NestedCommands::with_doubt(DoubtReason::new(DoubtCause::OtherProgram, what))
         }
         _ => nested_in_options(name, rest),
     }
@@ -89,7 +89,7 @@ impl CommandWrapper {
                 return NestedCommands::effect(RUNS_ANOTHER);
             };
             if first.kind != ShellWordKind::Literal {
-                return NestedCommands::hidden(UNKNOWN_PROGRAM);
+                return NestedCommands::with_doubt(UNKNOWN_PROGRAM);
             }
             let text = first.text.as_str();
             if text == "--" {
@@ -99,7 +99,7 @@ impl CommandWrapper {
             let Some(takes) = self.option(text) else {
                 if text.starts_with('-') && text.len() > 1 {
                     let what = "an unknown option runs another program";
-                    return NestedCommands::hidden(DoubtReason::new(
+                    return NestedCommands::with_doubt(DoubtReason::new(
                         DoubtCause::OtherProgram,
                         what,
                     ));
@@ -109,7 +109,7 @@ impl CommandWrapper {
             let (values, others) = rest.split_at(usize::from(takes).min(rest.len()));
             if !are_literal(values) {
                 // It may expand to several words, and the second one would be the program.
-                return NestedCommands::hidden(UNKNOWN_PROGRAM);
+                return NestedCommands::with_doubt(UNKNOWN_PROGRAM);
             }
             if name == "xargs" {
                 replaced = replaced_by_input(text, values).or(replaced);
@@ -125,7 +125,7 @@ impl CommandWrapper {
             return NestedCommands::effect(RUNS_ANOTHER);
         }
         if !are_literal(between) {
-            return NestedCommands::hidden(UNKNOWN_PROGRAM);
+            return NestedCommands::with_doubt(UNKNOWN_PROGRAM);
         }
         let mut inside = self.wrapped_command(name, command);
         if let Some(replaced) = replaced {
@@ -142,7 +142,7 @@ impl CommandWrapper {
         if name == "watch" {
             if !are_literal(&command) {
                 // A shell reads the file names that result from it.
-                return NestedCommands::hidden(
+                return NestedCommands::with_doubt(
                     "the command that `watch` runs is known only at run time",
                 );
             }
@@ -224,7 +224,7 @@ fn nested_in_shell(words: &[ShellWord]) -> NestedCommands {
         return NestedCommands::default();
     }
     let what = "starts a shell that runs a file or its input";
-    let reads = NestedCommands::hidden(DoubtReason::new(DoubtCause::Shell, what));
+    let reads = NestedCommands::with_doubt(DoubtReason::new(DoubtCause::Shell, what));
     let mut words = words.iter();
     while let Some(word) = words.next() {
         if word.kind != ShellWordKind::Literal {
@@ -245,7 +245,9 @@ fn nested_in_shell(words: &[ShellWord]) -> NestedCommands {
                         ..NestedCommands::default()
                     }
                 }
-                _ => NestedCommands::hidden("the script of this shell is known only at run time"),
+                _ => {
+                    NestedCommands::with_doubt("the script of this shell is known only at run time")
+                }
             };
         }
     }
@@ -254,7 +256,7 @@ fn nested_in_shell(words: &[ShellWord]) -> NestedCommands {
 
 fn nested_in_eval(words: &[ShellWord]) -> NestedCommands {
     if !are_literal(words) {
-        return NestedCommands::hidden("the text that `eval` runs is known only at run time");
+        return NestedCommands::with_doubt("the text that `eval` runs is known only at run time");
     }
     let mut words: Vec<&str> = words.iter().map(|word| word.text.as_str()).collect();
     if words.first() == Some(&"--") {
@@ -270,7 +272,7 @@ fn nested_in_find(words: &[ShellWord]) -> NestedCommands {
     while let Some(word) = words.get(at) {
         at += 1;
         if word.kind == ShellWordKind::Dynamic {
-            return NestedCommands::hidden("a word of `find` is known only at run time");
+            return NestedCommands::with_doubt("a word of `find` is known only at run time");
         }
         match word.text.as_str() {
             "-exec" | "-execdir" | "-ok" | "-okdir" => {
@@ -327,7 +329,9 @@ fn nested_in_cd(words: &[ShellWord]) -> NestedCommands {
         {
             NestedCommands::default()
         }
-        _ => NestedCommands::hidden("the folder of the next commands is known only at run time"),
+        _ => {
+            NestedCommands::with_doubt("the folder of the next commands is known only at run time")
+        }
     }
 }
 
@@ -341,7 +345,7 @@ fn nested_in_options(name: &str, words: &[ShellWord]) -> NestedCommands {
         _ => known.runs_code(name, words),
     };
     match runs {
-        true => NestedCommands::hidden(DoubtReason::new(
+        true => NestedCommands::with_doubt(DoubtReason::new(
             DoubtCause::Code,
             "this runs code from its arguments",
         )),
@@ -350,7 +354,7 @@ fn nested_in_options(name: &str, words: &[ShellWord]) -> NestedCommands {
 }
 
 /// Returns true if `command` with this option only looks up a program.
-fn looks_up(option: &str) -> bool {
+fn is_lookup_option(option: &str) -> bool {
     matches!(option, "-v" | "-V" | "-pv" | "-pV")
 }
 

@@ -46,7 +46,7 @@ pub(super) const UNUSUAL: DoubtReason = DoubtReason::new(
 const VALUE: DoubtReason =
     DoubtReason::new(DoubtCause::Value, "this value is known only at run time");
 
-/// Words that a shell may parse as grammar at the beginning of a command.
+/// Words that a shell may parse as grammar at the start of a command.
 const RESERVED: [&str; 26] = [
     "!",
     "{",

@@ -179,7 +179,7 @@ pub(super) struct ProgramRow {
 }
 
 impl ProgramRow {
-    /// Finds a subcommand at the beginning of the words. Also returns how many words it has.
+    /// Finds a subcommand at the start of the words. Also returns how many words it has.
     pub(super) fn subcommand(&self, words: &[&str]) -> Option<(&Self, usize)> {
         let named = |count: usize| {
             let name = words.get(..count)?.join("+");

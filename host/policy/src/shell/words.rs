@@ -77,7 +77,7 @@ pub(super) fn parse_written_word(written: &str) -> ScriptWord {
                 taken.is_glob = true;
                 taken.text.push(letter);
             }
-            '{' if !is_double && next != Some('}') && !holds_number(&letters, at) => {
+            '{' if !is_double && next != Some('}') && !contains_number(&letters, at) => {
                 // It may expand to several words.
                 taken.is_dynamic = true;
                 taken.text.push(letter);
@@ -95,7 +95,7 @@ pub(super) fn parse_written_word(written: &str) -> ScriptWord {
 
 /// Returns true if a brace contains a number, as in `stash@{1}`. No shell expands that to several
 /// words.
-fn holds_number(letters: &[char], at: usize) -> bool {
+fn contains_number(letters: &[char], at: usize) -> bool {
     let is_behind_at = at > 0 && letters[at - 1] == '@';
     let digits = letters[at + 1..].iter().take_while(|letter| letter.is_ascii_digit()).count();
     is_behind_at && digits > 0 && letters.get(at + 1 + digits) == Some(&'}')

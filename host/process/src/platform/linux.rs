@@ -18,7 +18,7 @@ pub(crate) fn with_descendants(roots: Vec<i32>) -> Vec<i32> {
 }
 
 /// Returns the children of this process.
-pub(crate) fn children() -> Vec<i32> {
+pub(crate) fn list_children() -> Vec<i32> {
     let own = nix::unistd::getpid().as_raw();
     children_of(own, (!has_lists()).then(all_parents).as_deref())
 }
@@ -35,7 +35,7 @@ pub(crate) fn name_if_alive(pid: i32) -> Option<String> {
 pub(crate) fn marked_children() -> Vec<i32> {
     let Some(own) = mark_of("self") else { return Vec::new() };
     let is_marked = |pid: &i32| mark_of(&pid.to_string()).is_some_and(|mark| mark < own);
-    children().into_iter().filter(is_marked).collect()
+    list_children().into_iter().filter(is_marked).collect()
 }
 
 /// Returns the children of this process with that name, including those that have ended but were
@@ -45,7 +45,7 @@ pub(crate) fn children_named(name: &std::ffi::CStr) -> Vec<i32> {
         let stat = fs::read(format!("/proc/{pid}/stat")).unwrap_or_default();
         parse_stat(&stat).is_some_and(|(found, ..)| found == name.to_bytes())
     };
-    children().into_iter().filter(is_named).collect()
+    list_children().into_iter().filter(is_named).collect()
 }
 
 /// Returns the limit that marks children of sessions. Returns `None` for a process that has ended.
@@ -60,7 +60,7 @@ fn parse_mark(limits: &str) -> Option<u64> {
 }
 
 /// Returns the parent of a process, unless the process is gone.
-pub(crate) fn parent(pid: i32) -> Option<i32> {
+pub(crate) fn parent_pid(pid: i32) -> Option<i32> {
     let stat = fs::read(format!("/proc/{pid}/stat")).ok()?;
     Some(parse_stat(&stat)?.2)
 }
@@ -132,12 +132,12 @@ mod tests {
         let pid = child.id() as i32;
         let own = std::process::id() as i32;
         assert!(all_parents().contains(&(pid, own)));
-        assert!(children().contains(&pid));
-        assert!(with_descendants(children()).contains(&pid));
+        assert!(list_children().contains(&pid));
+        assert!(with_descendants(list_children()).contains(&pid));
         assert!(name_if_alive(own).is_some());
         child.kill().unwrap();
         child.wait().unwrap();
-        assert!(!with_descendants(children()).contains(&pid));
+        assert!(!with_descendants(list_children()).contains(&pid));
         assert_eq!(name_if_alive(pid), None);
     }
 }

@@ -163,13 +163,13 @@ fn selected_channel(setup: &Setup) -> ConfiguredChannel {
         return configured;
     }
     match own_rule_files(setup).channel {
-        Some(original) => of_original(original, setup.workspace.working_directory()),
+        Some(original) => channel_from_original(original, setup.workspace.working_directory()),
         None => configured,
     }
 }
 
 /// Reads the `channel` of a `permissions.json`. `console` and `queue` mean the terminal.
-fn of_original(original: AskingChannel, directory: &Path) -> ConfiguredChannel {
+fn channel_from_original(original: AskingChannel, directory: &Path) -> ConfiguredChannel {
     let channel = match original.kind.as_str() {
         "webhook" => PermissionChannel::Webhook,
         "file" => PermissionChannel::File,

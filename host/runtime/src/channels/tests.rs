@@ -15,13 +15,13 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
 
-use super::{ConfiguredChannel, FolderAsker, SplitAsker, WebhookAsker, of_original};
+use super::{ConfiguredChannel, FolderAsker, SplitAsker, WebhookAsker, channel_from_original};
 
 #[test]
 fn channel_of_the_json_permissions_file_is_understood() {
     let of = |kind: &str, endpoint: Option<&str>, timeout_s| {
         let (kind, endpoint) = (kind.to_owned(), endpoint.map(str::to_owned));
-        of_original(AskingChannel { kind, endpoint, timeout_s }, Path::new("/project"))
+        channel_from_original(AskingChannel { kind, endpoint, timeout_s }, Path::new("/project"))
     };
     let chosen =
         |channel, endpoint, patience_ms| ConfiguredChannel { channel, endpoint, patience_ms };
@@ -45,7 +45,7 @@ fn client() -> Client {
     Client::new(HttpClientSettings { proxies: Proxies::none(), ..HttpClientSettings::default() })
 }
 
-/// Plays one turn with a call of `write`. Returns the call's result and the decision about it.
+/// Plays one turn with a call to `write`. Returns the call's result and the decision about it.
 async fn play(asker: Arc<dyn PermissionAsker>, arguments: Value) -> (Value, String) {
     let stage = TestStage::new([ScriptedTool::echo("write").writing()]);
     let others = stage.person.clone();

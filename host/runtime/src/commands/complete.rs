@@ -53,7 +53,12 @@ impl WordCompleter {
 
     /// Lists words that may follow a command's name. The list is empty if the command does not
     /// exist, or its plugin does not answer in time.
-    pub async fn words(&self, command: &str, words: &[String], begun: &str) -> Vec<WordChoice> {
+    pub async fn complete_words(
+        &self,
+        command: &str,
+        words: &[String],
+        begun: &str,
+    ) -> Vec<WordChoice> {
         let Some((spec, plugin)) = self.find(command) else { return Vec::new() };
         let mut choices = words::listed_choices(&spec, words.len());
         if let Some(plugin) = plugin.filter(|_| spec.completes) {

@@ -32,7 +32,7 @@ pub struct ListedCommand {
 impl ListedCommand {
     /// Returns the usage line: `note <text…> [count]`.
     pub fn usage(&self) -> String {
-        words::usage(&self.spec)
+        words::usage_line(&self.spec)
     }
 }
 
@@ -172,7 +172,7 @@ fn validate_arguments(spec: &CommandSpec, arguments: &Value) -> Result<(), Error
 }
 
 fn typed_command(spec: &CommandSpec) -> String {
-    format!("write it as `{}`, or with one JSON object", words::usage(spec))
+    format!("write it as `{}`, or with one JSON object", words::usage_line(spec))
 }
 
 /// Returns empty arguments.

@@ -26,12 +26,12 @@ const USAGE_WORDS_MAX: usize = 3;
 
 /// Returns a command's usage line: required parameters in `<…>`, others in `[…]`. A parameter with
 /// few allowed words is shown as these words.
-pub(super) fn usage(spec: &CommandSpec) -> String {
+pub(super) fn usage_line(spec: &CommandSpec) -> String {
     let required = spec.parameters.get("required").and_then(Value::as_array);
     let is_required =
         |name: &str| required.is_some_and(|names| names.iter().any(|known| known == name));
     let mut text = spec.name.clone();
-    for (place, (name, schema)) in properties(spec).enumerate() {
+    for (place, (name, schema)) in schema_properties(spec).enumerate() {
         let words = listed_choices(spec, place);
         let words: Vec<&str> = words.iter().map(|choice| choice.text.as_str()).collect();
         let shown = match words.as_slice() {
@@ -40,7 +40,7 @@ pub(super) fn usage(spec: &CommandSpec) -> String {
             words @ [_, ..] if words.len() <= USAGE_WORDS_MAX => words.join("|"),
             _ => name.to_owned(),
         };
-        let rest = if takes_rest(schema) { "…" } else { "" };
+        let rest = if accepts_rest(schema) { "…" } else { "" };
         let word = if is_required(name) {
             format!(" <{shown}{rest}>")
         } else {
@@ -53,7 +53,7 @@ pub(super) fn usage(spec: &CommandSpec) -> String {
 
 /// Lists the words that the schema allows for the parameter in a place.
 pub(super) fn listed_choices(spec: &CommandSpec, place: usize) -> Vec<WordChoice> {
-    let Some((_, schema)) = properties(spec).nth(place) else { return Vec::new() };
+    let Some((_, schema)) = schema_properties(spec).nth(place) else { return Vec::new() };
     let description = schema.get("description").and_then(Value::as_str).unwrap_or_default();
     let mut values = Vec::new();
     let forms = ["anyOf", "oneOf"].iter().filter_map(|key| schema.get(*key)?.as_array()).flatten();
@@ -78,14 +78,14 @@ fn parse_object(spec: &CommandSpec, word: &str) -> Result<Value, Error> {
 }
 
 fn in_order(spec: &CommandSpec, words: &[String]) -> Result<Value, Error> {
-    let mut properties = properties(spec);
+    let mut properties = schema_properties(spec);
     let mut arguments = Map::new();
     let mut rest = words;
     while let [word, more @ ..] = rest {
         let Some((name, schema)) = properties.next() else {
             return Err(invalid_word_error(spec, format!("unexpected word: `{word}`")));
         };
-        if takes_rest(schema) {
+        if accepts_rest(schema) {
             arguments.insert(name.clone(), rest.join(" ").into());
             break;
         }
@@ -95,11 +95,11 @@ fn in_order(spec: &CommandSpec, words: &[String]) -> Result<Value, Error> {
     Ok(Value::Object(arguments))
 }
 
-fn properties(spec: &CommandSpec) -> impl Iterator<Item = (&String, &Value)> {
+fn schema_properties(spec: &CommandSpec) -> impl Iterator<Item = (&String, &Value)> {
     spec.parameters.get("properties").and_then(Value::as_object).into_iter().flatten()
 }
 
-fn takes_rest(schema: &Value) -> bool {
+fn accepts_rest(schema: &Value) -> bool {
     schema.get(CAPTURE_REST) == Some(&Value::Bool(true)) && type_of(schema) == "string"
 }
 
@@ -119,7 +119,7 @@ fn type_of(schema: &Value) -> &str {
 fn parse_word(spec: &CommandSpec, name: &str, schema: &Value, word: &str) -> Result<Value, Error> {
     let (value, wants) = match type_of(schema) {
         "string" => (Some(word.into()), "a text"),
-        "integer" => (integer(word), "a whole number"),
+        "integer" => (parse_integer(word), "a whole number"),
         "number" => (word.parse().ok().and_then(Number::from_f64).map(Value::Number), "a number"),
         "boolean" => (word.parse::<bool>().ok().map(Value::Bool), "true or false"),
         "any" => (Some(serde_json::from_str(word).unwrap_or_else(|_| word.into())), "anything"),
@@ -128,7 +128,7 @@ fn parse_word(spec: &CommandSpec, name: &str, schema: &Value, word: &str) -> Res
     value.ok_or_else(|| invalid_word_error(spec, format!("`{name}` takes {wants}, not `{word}`")))
 }
 
-fn integer(word: &str) -> Option<Value> {
+fn parse_integer(word: &str) -> Option<Value> {
     let signed = word.parse::<i64>().ok().map(Value::from);
     signed.or_else(|| word.parse::<u64>().ok().map(Value::from))
 }

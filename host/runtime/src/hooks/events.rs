@@ -185,7 +185,7 @@ impl EventQueue {
     }
 
     /// Takes the next events to report, or `None` if the queue is empty.
-    fn take(&self) -> Option<EventBatch> {
+    fn take_batch(&self) -> Option<EventBatch> {
         let mut waiting = self.waiting.lock();
         let (mut events, mut told_bytes) = (Vec::new(), 0);
         while let Some((envelope, bytes)) = waiting.events.front() {

@@ -175,7 +175,7 @@ async fn ask(
     host.plugins.ask(name, facet, site, frame, &silent_progress(), &scope.cancel).await
 }
 
-fn site(host: &RuntimeHost, scope: &HookScope) -> CallSite {
+fn hook_call_site(host: &RuntimeHost, scope: &HookScope) -> CallSite {
     let facts = Some(scope.facts.clone());
     let hold = scope.hold.clone();
     CallSite { facts, hold, ..host.environments.site(&scope.session).for_hook() }

@@ -52,7 +52,7 @@ pub fn restore(store: &SessionStore, id: &SessionId, records: &[StoredRecord]) -
         }
     }
     let (kept, forgotten) = entries.into_kept_and_forgotten();
-    restored.record = SavedRecord::of(kept);
+    restored.record = SavedRecord::from_entries(kept);
     if damaged > 0 {
         let records = if damaged == 1 { "record is" } else { "records are" };
         restored.problems.push(format!("{damaged} {records} damaged and were skipped"));

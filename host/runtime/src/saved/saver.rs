@@ -200,7 +200,7 @@ impl SessionSaver for FileSessionSaver {
     }
 
     fn save_rules(&self, rules: &SharedRules) {
-        let now = SavedRules::of(rules);
+        let now = SavedRules::from_rules(rules);
         let mut saved = self.saved.lock();
         if saved.rules.as_ref() != Some(&now) {
             saved.rules = Some(now.clone());
@@ -432,17 +432,19 @@ impl SaverThread {
     fn record_of(&self, change: Change) -> Result<Option<SessionRecord>, SessionStoreError> {
         Ok(Some(match change {
             Change::Now => return Ok(None),
-            Change::Record(RecordChange::Append { entry }) => record(record_type::MESSAGE, &*entry),
-            Change::Record(change) => record(record_type::CHANGE, change),
-            Change::Collection => record(record_type::COLLECTION, json!({})),
-            Change::Rules(rules) => record(record_type::RULES, rules),
-            Change::State(state) => record(record_type::STATE, state),
+            Change::Record(RecordChange::Append { entry }) => {
+                new_record(record_type::MESSAGE, &*entry)
+            }
+            Change::Record(change) => new_record(record_type::CHANGE, change),
+            Change::Collection => new_record(record_type::COLLECTION, json!({})),
+            Change::Rules(rules) => new_record(record_type::RULES, rules),
+            Change::State(state) => new_record(record_type::STATE, state),
             Change::Objects(json, bytes) => {
                 let bytes = match bytes.is_empty() {
                     true => None,
                     false => Some(self.target.store.keep_attachment(&self.target.id, &bytes)?),
                 };
-                record(record_type::OBJECTS, json!({ "changes": json, "bytes": bytes }))
+                new_record(record_type::OBJECTS, json!({ "changes": json, "bytes": bytes }))
             }
             Change::PluginState(plugin, state) => {
                 let json = Frame::parse(&state).ok().filter(|frame| frame.bytes.is_empty());
@@ -453,18 +455,18 @@ impl SaverThread {
                         json!({ "plugin": plugin, "attachment": name })
                     }
                 };
-                record(record_type::PLUGIN_STATE, data)
+                new_record(record_type::PLUGIN_STATE, data)
             }
             Change::CallStarted(call_id, name) => {
-                record(record_type::CALL_STARTED, json!({ "call_id": call_id, "name": name }))
+                new_record(record_type::CALL_STARTED, json!({ "call_id": call_id, "name": name }))
             }
-            Change::Name(name) => record(record_type::NAME, json!({ "name": name })),
-            Change::CallEnded(result) => record(record_type::CALL_ENDED, result),
+            Change::Name(name) => new_record(record_type::NAME, json!({ "name": name })),
+            Change::CallEnded(result) => new_record(record_type::CALL_ENDED, result),
         }))
     }
 }
 
-fn record(kind: &str, data: impl Serialize) -> SessionRecord {
+fn new_record(kind: &str, data: impl Serialize) -> SessionRecord {
     // Its maps have text keys, so this cannot fail.
     SessionRecord::new(kind, to_value(data).unwrap_or_default())
 }

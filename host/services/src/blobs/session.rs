@@ -70,7 +70,7 @@ impl SessionBlobs {
     /// # Errors
     /// `invalid_arguments` if the media type is invalid, `limit_reached` if the session has too
     /// many blobs, `file_error` if the file cannot be created.
-    pub fn begin(self: &Arc<Self>, mime_type: &str) -> Result<BlobUpload, Error> {
+    pub fn begin_upload(self: &Arc<Self>, mime_type: &str) -> Result<BlobUpload, Error> {
         check_media_type(mime_type)?;
         let room = BlobReservation::reserve_blob(self)?;
         BlobUpload::create(self.folder()?, mime_type, room)
@@ -95,7 +95,7 @@ impl SessionBlobs {
         match File::open(&kept.path) {
             Ok(file) => Ok((kept, file)),
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                self.forget(id);
+                self.forget_blob(id);
                 Err(not_found(id))
             }
             Err(error) => Err(cannot("read", &error)),
@@ -114,7 +114,7 @@ impl SessionBlobs {
     }
 
     /// Returns the number of bytes stored or being written.
-    pub fn bytes(&self) -> u64 {
+    pub fn stored_bytes(&self) -> u64 {
         self.state.lock().bytes
     }
 
@@ -139,7 +139,7 @@ impl SessionBlobs {
     }
 
     /// Forgets a blob whose file is gone.
-    fn forget(&self, id: &str) {
+    fn forget_blob(&self, id: &str) {
         let mut state = self.state.lock();
         if let Some(kept) = state.kept.remove(id) {
             state.bytes -= kept.bytes;
@@ -160,7 +160,7 @@ impl BlobReservation {
     }
 
     /// Returns the number of reserved bytes.
-    pub(super) fn bytes(&self) -> u64 {
+    pub(super) fn reserved_bytes(&self) -> u64 {
         self.bytes
     }
 

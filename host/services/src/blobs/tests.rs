@@ -23,7 +23,7 @@ fn session() -> (TempDir, Arc<SessionBlobs>) {
 
 #[track_caller]
 fn put_blob(blobs: &Arc<SessionBlobs>, mime_type: &str, bytes: &[u8]) -> FinishedBlob {
-    let mut upload = blobs.begin(mime_type).unwrap();
+    let mut upload = blobs.begin_upload(mime_type).unwrap();
     upload.write(bytes).unwrap();
     upload.finish().unwrap()
 }
@@ -48,7 +48,10 @@ fn blob_is_named_by_its_content_and_equal_content_is_stored_once() {
         put_blob(&blobs, "text/plain", b""),
         FinishedBlob { id: EMPTY.to_owned(), bytes: 0 }
     );
-    assert_eq!((blobs.bytes(), files(&blobs, ABC)), (3, vec![ABC.to_owned(), EMPTY.to_owned()]));
+    assert_eq!(
+        (blobs.stored_bytes(), files(&blobs, ABC)),
+        (3, vec![ABC.to_owned(), EMPTY.to_owned()])
+    );
     let kept = blobs.find(ABC).unwrap();
     assert_eq!((kept.bytes, kept.mime_type.as_str()), (3, "text/plain"));
     assert_eq!(blobs.head(ABC, 2).unwrap(), b"ab");
@@ -60,11 +63,11 @@ fn blob_is_named_by_its_content_and_equal_content_is_stored_once() {
 fn an_upload_that_is_dropped_leaves_no_file_and_takes_no_room() {
     let (_folder, blobs) = session();
     put_blob(&blobs, "text/plain", b"abc");
-    let mut upload = blobs.begin("text/plain").unwrap();
+    let mut upload = blobs.begin_upload("text/plain").unwrap();
     upload.write(b"never finished").unwrap();
-    assert_eq!((blobs.bytes(), files(&blobs, ABC).len()), (17, 2));
+    assert_eq!((blobs.stored_bytes(), files(&blobs, ABC).len()), (17, 2));
     drop(upload);
-    assert_eq!((blobs.bytes(), files(&blobs, ABC).len()), (3, 1));
+    assert_eq!((blobs.stored_bytes(), files(&blobs, ABC).len()), (3, 1));
 }
 
 #[test]
@@ -88,33 +91,33 @@ fn a_blob_whose_file_was_removed_is_gone_and_may_be_put_again() {
     put_blob(&blobs, "text/plain", b"abc");
     std::fs::remove_file(blobs.find(ABC).unwrap().path).unwrap();
     assert_eq!(blobs.open(ABC).unwrap_err().kind, ErrorKind::NotFound);
-    assert_eq!((blobs.bytes(), blobs.find(ABC).is_err()), (0, true));
+    assert_eq!((blobs.stored_bytes(), blobs.find(ABC).is_err()), (0, true));
     put_blob(&blobs, "text/plain", b"abc");
     std::fs::remove_file(blobs.find(ABC).unwrap().path).unwrap();
     put_blob(&blobs, "text/plain", b"abc");
-    assert_eq!((blobs.bytes(), blobs.head(ABC, 9).unwrap()), (3, b"abc".to_vec()));
+    assert_eq!((blobs.stored_bytes(), blobs.head(ABC, 9).unwrap()), (3, b"abc".to_vec()));
 }
 
 #[test]
 fn blob_size_and_session_blob_size_are_limited_to_the_byte() {
     let (_folder, blobs) = session();
     let large = vec![7; usize::try_from(BLOB_BYTES_MAX).unwrap()];
-    let mut upload = blobs.begin("a/b").unwrap();
+    let mut upload = blobs.begin_upload("a/b").unwrap();
     upload.write(&large).unwrap();
     let error = upload.write(b"1").unwrap_err();
     assert_eq!(error.kind, ErrorKind::LimitReached);
     assert_eq!(error.message, "a blob has at most 104857600 bytes");
     upload.finish().unwrap();
-    let mut other = blobs.begin("a/b").unwrap();
+    let mut other = blobs.begin_upload("a/b").unwrap();
     other.write(&large[1..]).unwrap();
     other.finish().unwrap();
-    let rest = usize::try_from(BLOBS_BYTES_MAX - blobs.bytes()).unwrap();
-    let mut last = blobs.begin("a/b").unwrap();
+    let rest = usize::try_from(BLOBS_BYTES_MAX - blobs.stored_bytes()).unwrap();
+    let mut last = blobs.begin_upload("a/b").unwrap();
     let error = last.write(&large[..=rest]).unwrap_err();
     assert_eq!(error.kind, ErrorKind::LimitReached);
     assert_eq!(error.message, "the blobs of a session have at most 268435456 bytes");
     last.write(&large[..rest]).unwrap();
-    assert_eq!(blobs.bytes(), BLOBS_BYTES_MAX);
+    assert_eq!(blobs.stored_bytes(), BLOBS_BYTES_MAX);
     last.finish().unwrap();
 }
 
@@ -124,20 +127,20 @@ fn number_of_blobs_per_session_is_limited() {
     for number in 0..BLOBS_MAX - 1 {
         put_blob(&blobs, "a/b", &number.to_le_bytes());
     }
-    let last = blobs.begin("a/b").unwrap();
-    let error = blobs.begin("a/b").unwrap_err();
+    let last = blobs.begin_upload("a/b").unwrap();
+    let error = blobs.begin_upload("a/b").unwrap_err();
     assert_eq!(error.kind, ErrorKind::LimitReached);
     drop(last);
     put_blob(&blobs, "a/b", b"one more");
-    assert!(blobs.begin("a/b").is_err());
+    assert!(blobs.begin_upload("a/b").is_err());
 }
 
 #[test]
 fn invalid_media_type_is_refused() {
     let (_folder, blobs) = session();
-    assert!(blobs.begin("image/png").is_ok());
+    assert!(blobs.begin_upload("image/png").is_ok());
     for bad in ["", "png", "/", "image/", "a/b\r\nx: y", "a/b\u{1b}[2J"] {
-        assert_eq!(blobs.begin(bad).unwrap_err().kind, ErrorKind::InvalidArguments, "{bad}");
+        assert_eq!(blobs.begin_upload(bad).unwrap_err().kind, ErrorKind::InvalidArguments, "{bad}");
     }
 }
 
@@ -168,12 +171,12 @@ async fn blob_is_uploaded_in_pieces_and_unfinished_uploads_end_with_the_call() {
         assert_eq!(begun, Ok(PieceWriteResult::Begun { number, bytes: 1 }));
     }
     assert_eq!(write(piece(None, b"0", true)).await.unwrap_err().kind, ErrorKind::LimitReached);
-    assert_eq!(blobs.bytes(), 3 + BLOBS_BEGUN_MAX as u64);
+    assert_eq!(blobs.stored_bytes(), 3 + BLOBS_BEGUN_MAX as u64);
     let other: Arc<BlobUploads> = Arc::default();
     let foreign = other.write(Arc::clone(&blobs), piece(Some(2), b"", false)).await;
     assert_eq!(foreign.unwrap_err().kind, ErrorKind::NotFound);
     drop(uploads);
-    assert_eq!((blobs.bytes(), files(&blobs, ABC)), (3, vec![ABC.to_owned()]));
+    assert_eq!((blobs.stored_bytes(), files(&blobs, ABC)), (3, vec![ABC.to_owned()]));
 }
 
 #[tokio::test]

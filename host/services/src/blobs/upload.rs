@@ -53,8 +53,8 @@ impl BlobUpload {
     }
 
     /// Returns the number of bytes written.
-    pub fn bytes(&self) -> u64 {
-        self.room.bytes()
+    pub fn written_bytes(&self) -> u64 {
+        self.room.reserved_bytes()
     }
 
     /// Turns the upload into a blob of the session. Blocks on the file.

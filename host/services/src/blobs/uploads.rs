@@ -29,7 +29,7 @@ impl BlobUploads {
     /// Writes a piece.
     ///
     /// # Errors
-    /// As [`SessionBlobs::begin`], [`BlobUpload::write`] and [`BlobUpload::finish`], after which
+    /// As [`SessionBlobs::begin_upload`], [`BlobUpload::write`] and [`BlobUpload::finish`], after which
     /// the upload is lost. `not_found` if this context has no upload with this number.
     pub async fn write(
         self: Arc<Self>,
@@ -37,7 +37,7 @@ impl BlobUploads {
         piece: BlobPiece,
     ) -> Result<PieceWriteResult, Error> {
         let BlobPiece { number, mime_type, bytes, more } = piece;
-        // A blob in a single piece is written at once and needs no number.
+        // A blob in a single piece is written directly and needs no number.
         let (place, begun) = match (number, more) {
             (Some(number), _) => {
                 let (place, upload) =
@@ -50,7 +50,7 @@ impl BlobUploads {
         let (upload, put) = run_blocking(move || {
             let mut upload = match begun {
                 Some(upload) => upload,
-                None => Box::new(blobs.begin(&mime_type)?),
+                None => Box::new(blobs.begin_upload(&mime_type)?),
             };
             upload.write(&bytes)?;
             if more { Ok((Some(upload), None)) } else { Ok((None, Some(upload.finish()?))) }
@@ -82,7 +82,7 @@ fn continue_upload(
     place: ReservedItem<Box<BlobUpload>>,
     upload: Box<BlobUpload>,
 ) -> PieceWriteResult {
-    let bytes = upload.bytes();
+    let bytes = upload.written_bytes();
     PieceWriteResult::Begun { number: place.put_back(upload), bytes }
 }
 

@@ -59,7 +59,7 @@ fn section_of(case: &Case<'_>) -> SettingsSection {
 
 fn read_credentials(case: &Case<'_>) -> Result<PluginCredentials, Error> {
     let root = tempfile::tempdir().unwrap();
-    let folders = UserFolders::below(root.path());
+    let folders = UserFolders::under_root(root.path());
     write_file(
         folders.config().unwrap(),
         "config.toml",

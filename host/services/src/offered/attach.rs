@@ -76,7 +76,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let blobs = BlobStore::next_to_outputs(Arc::new(OutputFolder::in_folder(folder.path())));
         let blobs = blobs.session_blobs(&SessionId::from("s1")).unwrap();
-        let mut upload = blobs.begin("application/octet-stream").unwrap();
+        let mut upload = blobs.begin_upload("application/octet-stream").unwrap();
         upload.write(bytes).unwrap();
         let (blob, mime_type) = (upload.finish().unwrap().id, mime_type.to_owned());
         let request = AttachRequest { mime_type, blob, name: name.map(str::to_owned) };

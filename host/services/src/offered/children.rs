@@ -50,7 +50,7 @@ fn wait(call: &Call, asked: ChildWait) -> Result<ServiceFuture<ChildState>, Erro
 }
 
 fn events(call: &Call, asked: ChildRef) -> Result<EngineServiceAnswer, Error> {
-    let followed = call.children.follow(asked.session)?;
+    let followed = call.children.follow_events(asked.session)?;
     let envelopes = stream::unfold(followed, |mut followed| async move {
         let envelope = followed.recv().await?;
         Some((envelope, followed))

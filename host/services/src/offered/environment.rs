@@ -6,7 +6,7 @@
 use jaato_environments::is_operation;
 use jaato_types::{Error, ErrorKind};
 
-use super::{Body, ServiceAnswer, ready_answer, unknown};
+use super::{Body, ServiceAnswer, ready_answer, unknown_service_error};
 use crate::call::Call;
 
 pub(super) fn body(operation: &str) -> Option<Body> {
@@ -17,7 +17,7 @@ fn forward_to_environment(call: &Call, operation: &str, request: Vec<u8>) -> Ser
     // Environment plugins can only run programs on this machine.
     if let Some(processes) = &call.processes {
         let answer = processes.call(operation, &request);
-        return answer.unwrap_or_else(|| ready_answer(Err(unknown(operation))));
+        return answer.unwrap_or_else(|| ready_answer(Err(unknown_service_error(operation))));
     }
     let request = call.to_environment(operation, request);
     let answer = call.site.environment.as_ref().and_then(|it| it.call(request));

@@ -4,7 +4,7 @@
 
 use jaato_types::host_process::process_operation;
 
-use super::{Body, ServiceAnswer, ready_answer, unknown};
+use super::{Body, ServiceAnswer, ready_answer, unknown_service_error};
 use crate::call::Call;
 
 pub(super) fn body(operation: &str) -> Option<Body> {
@@ -14,5 +14,5 @@ pub(super) fn body(operation: &str) -> Option<Body> {
 fn forward_to_processes(call: &Call, operation: &str, request: Vec<u8>) -> ServiceAnswer {
     let meant = process_operation(operation);
     let answer = meant.and_then(|meant| call.host_processes.call(meant, &request));
-    answer.unwrap_or_else(|| ready_answer(Err(unknown(operation))))
+    answer.unwrap_or_else(|| ready_answer(Err(unknown_service_error(operation))))
 }

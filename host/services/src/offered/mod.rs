@@ -125,7 +125,10 @@ pub fn answer_operation(
     let is_offered = operation != OUTPUT || caller.kind == CallerKind::Call;
     let body = GROUPS.iter().find_map(|body| body(operation)).filter(|_| is_offered);
     let allowed = || check_access(call, operation).and_then(|()| call.check_grant(operation));
-    match body.ok_or_else(|| unknown(operation)).and_then(|body| allowed().map(|()| body)) {
+    match body
+        .ok_or_else(|| unknown_service_error(operation))
+        .and_then(|body| allowed().map(|()| body))
+    {
         Ok(body) => body(call, operation, request),
         Err(error) => ready_answer(Err(error)),
     }
@@ -170,7 +173,7 @@ fn answer<T: 'static>(
     }
 }
 
-fn unknown(operation: &str) -> Error {
+fn unknown_service_error(operation: &str) -> Error {
     let text = format!("this host has no service `{operation}`");
     Error::new(ErrorKind::UnknownOperation, text)
 }
@@ -227,7 +230,7 @@ mod tests {
     #[test]
     fn an_unknown_operation_is_refused_by_its_name() {
         assert_eq!(groups_with("moon.phase"), 0);
-        let error = unknown("moon.phase");
+        let error = unknown_service_error("moon.phase");
         assert_eq!(error.kind, ErrorKind::UnknownOperation);
         assert_eq!(error.message, "this host has no service `moon.phase`");
     }

@@ -24,7 +24,7 @@ fn complete(
     if asked.request.stream {
         return Ok(Box::pin(std::future::ready(Ok(asked.stream()))));
     }
-    let answering = asked.begin(Arc::new(|_| {}));
+    let answering = asked.start_request(Arc::new(|_| {}));
     Ok(Box::pin(async move { frame(answering.await?) }))
 }
 
@@ -49,7 +49,7 @@ impl ModelQuestion {
         Ok(Self { session, asker, request, other })
     }
 
-    fn begin(self, take: PieceSink) -> DetachedWork<ModelAnswer> {
+    fn start_request(self, take: PieceSink) -> DetachedWork<ModelAnswer> {
         let Self { session, asker, request, other } = self;
         DetachedWork::start(|cancel| async move {
             session.complete(&asker, request, other, take, &cancel).await
@@ -64,7 +64,7 @@ impl ModelQuestion {
             // If the receiver is gone, the plugin has dropped the request.
             let _ = pieces.send(ModelPiece::delta(delta));
         });
-        let answering = Some(self.begin(sink));
+        let answering = Some(self.start_request(sink));
         let frames = stream::unfold((taken, answering), |(mut taken, answering)| async move {
             let mut answering = answering?;
             // The channel closes when the request ends, so all pieces come before the whole answer.

@@ -8,7 +8,7 @@ use jaato_types::secret::{
 };
 use jaato_types::{Error, Frame, PluginName};
 
-use super::{Body, ServiceAnswer, bad_request, frame, frame_with_bytes, unknown};
+use super::{Body, ServiceAnswer, bad_request, frame, frame_with_bytes, unknown_service_error};
 use crate::call::Call;
 use crate::secret_place::SecretStorageKind;
 use crate::secrets::PluginSecrets;
@@ -53,7 +53,7 @@ async fn run_secrets_operation(
             frame(SecretSetAnswer::new(stored == SecretStorageKind::Tool))
         }
         DELETE => frame(SecretDeleteAnswer::new(secrets.delete(plugin, &name).await?)),
-        other => Err(unknown(other)),
+        other => Err(unknown_service_error(other)),
     }
 }
 

@@ -32,7 +32,7 @@ impl EngineServices for OnlySecrets {
 fn secrets(folder: &std::path::Path) -> Arc<PluginSecrets> {
     let guardian = GuardianCommand { program: folder.join("missing"), args: Vec::new() };
     let commands = KeyCommands::new(Supervisor::new(guardian), &EnvironmentVariables::default());
-    Arc::new(PluginSecrets::new(&UserFolders::below(folder), Arc::new(commands)))
+    Arc::new(PluginSecrets::new(&UserFolders::under_root(folder), Arc::new(commands)))
 }
 
 #[test]

@@ -11,7 +11,9 @@ use jaato_types::store::{
 use jaato_types::{Error, Frame, PluginName};
 use serde::de::DeserializeOwned;
 
-use super::{Body, ServiceAnswer, bad_request, frame, frame_with_bytes, ready_answer, unknown};
+use super::{
+    Body, ServiceAnswer, bad_request, frame, frame_with_bytes, ready_answer, unknown_service_error,
+};
 use crate::call::Call;
 use crate::store::{PluginStore, PluginStores, ValueCondition};
 
@@ -36,7 +38,7 @@ pub fn answer(
         Err(error) => return ready_answer(Err(error)),
     };
     let (stores, place, operation) =
-        (Arc::clone(stores), stores.place(plugin, of), operation.to_owned());
+        (Arc::clone(stores), stores.open_store(plugin, of), operation.to_owned());
     Box::pin(async move {
         let place = place?;
         stores.work(move || run_store_operation(&place, &operation, &request)).await
@@ -51,7 +53,7 @@ fn parse_store_owner(operation: &str, request: &[u8]) -> Result<StoreOwner, Erro
         DELETE => parse_or_default::<StoreDelete>(request)?.of,
         LIST => parse_or_default::<StoreList>(request)?.of,
         FOLDER => parse_or_default::<StoreFolder>(request)?.of,
-        other => return Err(unknown(other)),
+        other => return Err(unknown_service_error(other)),
     })
 }
 
@@ -80,7 +82,7 @@ fn run_store_operation(
         }
         LIST => frame(StoreKeys::new(place.list(&parse_or_default::<StoreList>(request)?.prefix)?)),
         FOLDER => frame(FolderAnswer::new(place.folder()?.display().to_string())),
-        other => Err(unknown(other)),
+        other => Err(unknown_service_error(other)),
     }
 }
 

@@ -29,7 +29,8 @@ impl EngineServices for OnlyStore {
 fn the_real_host_keeps_values_as_the_fake_one_does() {
     for (_, check) in STORE_CHECKS {
         let folder = tempfile::tempdir().unwrap();
-        let stores = Arc::new(PluginStores::new(&UserFolders::below(folder.path()), folder.path()));
+        let stores =
+            Arc::new(PluginStores::new(&UserFolders::under_root(folder.path()), folder.path()));
         let name = PluginName::from("moon");
         let services =
             || Arc::new(OnlyStore(Arc::clone(&stores), name.clone())) as Arc<dyn EngineServices>;

@@ -49,14 +49,19 @@ impl PluginStores {
         let folder = folders.plugin_data().ok();
         let root = workspace.as_os_str().as_encoded_bytes();
         let requests = Semaphore::new(REQUESTS_MAX);
-        Self { folder, workspace: hex(&Sha256::digest(root)), requests, used: Arc::default() }
+        Self {
+            folder,
+            workspace: hex_digest(&Sha256::digest(root)),
+            requests,
+            used: Arc::default(),
+        }
     }
 
     /// Returns the place of a plugin's store.
     ///
     /// # Errors
     /// `unavailable` if the system reports no home directory.
-    pub fn place(&self, plugin: &PluginName, of: StoreOwner) -> Result<PluginStore, Error> {
+    pub fn open_store(&self, plugin: &PluginName, of: StoreOwner) -> Result<PluginStore, Error> {
         let Some(folder) = &self.folder else {
             let text = "the user's home folder is unknown, so nothing can be saved";
             return Err(
@@ -85,7 +90,7 @@ impl PluginStores {
     }
 }
 
-fn hex(bytes: &[u8]) -> String {
+fn hex_digest(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 

@@ -11,7 +11,7 @@ use jaato_types::store::{BYTES_MAX, KEYS_MAX, StoredKey, VALUE_BYTES_MAX};
 use jaato_types::{Error, ErrorKind, Frame, Retry};
 use sha2::{Digest as _, Sha256};
 
-use super::hex;
+use super::hex_digest;
 use super::usage::{StoreUsage, StoreUsageCache};
 use super::values::{ValueCondition, check_key};
 
@@ -59,7 +59,7 @@ impl PluginStore {
     /// `io`.
     pub fn folder(&self) -> Result<PathBuf, Error> {
         let folder = self.folder_path();
-        jaato_places::make_own_folder(&folder).map_err(|error| not_usable(&error))?;
+        jaato_places::make_own_folder(&folder).map_err(|error| unusable_store_error(&error))?;
         Ok(folder)
     }
 
@@ -71,7 +71,9 @@ impl PluginStore {
         check_key(key)?;
         let path = self.file(key);
         let read = jaato_places::read_own_file(&path, VALUE_BYTES_MAX as u64 + HEAD_BYTES_MAX);
-        let Some(file) = read.map_err(|error| not_usable(&error))? else { return Ok(None) };
+        let Some(file) = read.map_err(|error| unusable_store_error(&error))? else {
+            return Ok(None);
+        };
         let damaged = || {
             let text = format!("the value of `{key}` is damaged: `{}`", path.display());
             Error::new(ErrorKind::Io, text).with_hint("remove the file, or write the value again")
@@ -81,7 +83,7 @@ impl PluginStore {
             return Err(damaged());
         }
         let bytes = frame.bytes.to_vec();
-        let digest = hex(&Sha256::digest(&bytes));
+        let digest = hex_digest(&Sha256::digest(&bytes));
         Ok(Some(StoredValue { bytes, digest }))
     }
 
@@ -120,7 +122,7 @@ impl PluginStore {
         used.keys += 1;
         used.bytes += file.len() as u64;
         self.remembered.record_usage(&self.values(), used);
-        Ok(hex(&Sha256::digest(value)))
+        Ok(hex_digest(&Sha256::digest(value)))
     }
 
     /// Removes a value. Returns false if there was none.
@@ -170,14 +172,15 @@ impl PluginStore {
     }
 
     pub(super) fn file(&self, key: &str) -> PathBuf {
-        self.values().join(hex(&Sha256::digest(key)))
+        self.values().join(hex_digest(&Sha256::digest(key)))
     }
 
     fn lock(&self) -> Result<File, Error> {
-        jaato_places::make_own_folder(&self.values()).map_err(|error| not_usable(&error))?;
+        jaato_places::make_own_folder(&self.values())
+            .map_err(|error| unusable_store_error(&error))?;
         let path = self.folder.join("lock");
-        let held =
-            jaato_places::lock_own_file(&path, LOCK_WAIT).map_err(|error| not_usable(&error))?;
+        let held = jaato_places::lock_own_file(&path, LOCK_WAIT)
+            .map_err(|error| unusable_store_error(&error))?;
         held.ok_or_else(|| {
             let text = "another process keeps writing to the plugin's store";
             Error { retry: Retry::Temporary, ..Error::new(ErrorKind::Unavailable, text) }
@@ -246,7 +249,7 @@ fn stored_key(path: &Path) -> Option<StoredKey> {
     let mut head = Vec::new();
     file.take(length.min(HEAD_BYTES_MAX)).read_to_end(&mut head).ok()?;
     let key: String = serde_json::from_slice(&head).ok()?;
-    let is_its = path.file_name()?.to_str()? == hex(&Sha256::digest(&key));
+    let is_its = path.file_name()?.to_str()? == hex_digest(&Sha256::digest(&key));
     is_its.then(|| StoredKey::new(key, bytes.saturating_sub(4 + length)))
 }
 
@@ -257,7 +260,7 @@ fn store_error(doing: &str, key: &str, error: &std::io::Error) -> Error {
     jaato_places::hint_of(error).into_iter().fold(made, Error::with_hint)
 }
 
-fn not_usable(error: &PlaceError) -> Error {
+fn unusable_store_error(error: &PlaceError) -> Error {
     let made = Error::new(ErrorKind::Io, format!("the plugin's store cannot be used: {error}"));
     error.hint().into_iter().fold(made, Error::with_hint)
 }

@@ -10,8 +10,8 @@ use tempfile::TempDir;
 use super::*;
 
 fn place(folder: &TempDir) -> PluginStore {
-    let stores = PluginStores::new(&UserFolders::below(folder.path()), Path::new("/w"));
-    stores.place(&PluginName::from("moon"), StoreOwner::Person).unwrap()
+    let stores = PluginStores::new(&UserFolders::under_root(folder.path()), Path::new("/w"));
+    stores.open_store(&PluginName::from("moon"), StoreOwner::Person).unwrap()
 }
 
 fn values(folder: &TempDir) -> PathBuf {
@@ -36,10 +36,10 @@ fn stored_files_are_private_to_the_user() {
 #[test]
 fn stores_of_plugins_and_workspaces_are_separate() {
     let folder = tempfile::tempdir().unwrap();
-    let folders = UserFolders::below(folder.path());
+    let folders = UserFolders::under_root(folder.path());
     let set = |workspace: &str, plugin: &str, of| {
         let stores = PluginStores::new(&folders, Path::new(workspace));
-        let place = stores.place(&PluginName::from(plugin), of).unwrap();
+        let place = stores.open_store(&PluginName::from(plugin), of).unwrap();
         place.set("k", format!("{workspace} {plugin}").as_bytes(), &ValueCondition::Absent)
     };
     for workspace in ["/a", "/b"] {
@@ -143,6 +143,6 @@ fn value_file_writable_by_others_is_refused() {
 #[test]
 fn without_a_home_nothing_is_kept() {
     let stores = PluginStores::new(&UserFolders::none(), Path::new("/w"));
-    let error = stores.place(&PluginName::from("moon"), StoreOwner::Person).unwrap_err();
+    let error = stores.open_store(&PluginName::from("moon"), StoreOwner::Person).unwrap_err();
     assert_eq!(error.kind, ErrorKind::Unavailable);
 }

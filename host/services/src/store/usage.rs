@@ -36,7 +36,7 @@ impl StoreUsage {
 impl StoreUsageCache {
     /// Returns the use, if nothing was written since and plenty of space is left.
     pub(super) fn recall(&self, folder: &Path) -> Option<StoreUsage> {
-        let stamp = stamp(folder)?;
+        let stamp = folder_stamp(folder)?;
         let known = self.0.lock().get(folder).copied();
         let used = known.filter(|(seen, _)| *seen == stamp).map(|(_, used)| used);
         used.filter(|used| !used.is_much())
@@ -44,7 +44,7 @@ impl StoreUsageCache {
 
     /// Records the use after a write.
     pub(super) fn record_usage(&self, folder: &Path, used: StoreUsage) {
-        let Some(stamp) = stamp(folder) else { return };
+        let Some(stamp) = folder_stamp(folder) else { return };
         let mut known = self.0.lock();
         if known.len() >= STORES_MAX {
             known.clear();
@@ -53,7 +53,7 @@ impl StoreUsageCache {
     }
 }
 
-fn stamp(folder: &Path) -> Option<FolderChangeStamp> {
+fn folder_stamp(folder: &Path) -> Option<FolderChangeStamp> {
     let metadata = fs::metadata(folder).ok()?;
     Some((metadata.mtime(), metadata.mtime_nsec()))
 }

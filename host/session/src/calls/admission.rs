@@ -117,7 +117,7 @@ impl CallRunner<'_> {
             CallInitiator::Plugin => ToolCallOrigin::Plugin,
         };
         let about = GuardedCallFacts {
-            owner: introspection::owner(Some(tool)),
+            owner: introspection::tool_owner(Some(tool)),
             annotations: tool.spec.annotations,
             called_by,
             caller: self.origin.map(|origin| origin.plugin.clone()).unwrap_or_default(),

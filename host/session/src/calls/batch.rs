@@ -6,7 +6,10 @@ use crate::Toolbox;
 
 /// Neighbouring calls that may run in parallel form a batch. Every other call forms its own batch.
 /// Batches keep their order, so that a read after a write sees that write.
-pub(super) fn batches<'a>(calls: &'a [ToolCall], toolbox: &Toolbox) -> Vec<&'a [ToolCall]> {
+pub(super) fn split_into_batches<'a>(
+    calls: &'a [ToolCall],
+    toolbox: &Toolbox,
+) -> Vec<&'a [ToolCall]> {
     let parallel = |call: &ToolCall| {
         // A call that cannot run is refused without effect, so it may be in any batch.
         toolbox.find(&call.name).map_or(true, |found| found.tool.is_parallel())

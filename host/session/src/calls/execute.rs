@@ -18,7 +18,7 @@ use crate::{
 
 impl CallRunner<'_> {
     /// Returns the call's one result.
-    pub(super) async fn settle(&self, admitted: AdmittedCall<'_>) -> ToolResult {
+    pub(super) async fn run_to_result(&self, admitted: AdmittedCall<'_>) -> ToolResult {
         let call = admitted.call;
         let Some(begun) = self.announce_call(&admitted) else {
             return failed_result(call, &never_began());
@@ -32,13 +32,15 @@ impl CallRunner<'_> {
                 (output::output_content(output, fitting).await, attachments, false)
             }
             // Attachments that a call made before it failed are dropped.
-            Err(error) => (output::fit(error_content(&error), fitting).await, Vec::new(), true),
+            Err(error) => {
+                (output::fit_to_limit(error_content(&error), fitting).await, Vec::new(), true)
+            }
         };
         if ran {
             content = self.apply_result_hooks(&admitted, content, is_error).await;
         }
         self.finish(call, begun, content.clone(), is_error);
-        ToolResult { is_error, attachments, ..result(call, content) }
+        ToolResult { is_error, attachments, ..tool_result(call, content) }
     }
 
     /// Runs a call for the user or a plugin. Returns the whole output; only streamed texts are
@@ -51,11 +53,11 @@ impl CallRunner<'_> {
         let (content, is_error) = match &mut outcome {
             Ok(output) => {
                 let content = std::mem::take(&mut output.content);
-                let owner = introspection::owner(admitted.tool);
+                let owner = introspection::tool_owner(admitted.tool);
                 let after =
                     self.hooks.after_tool(admitted.effective_call(), &owner, content, false);
                 output.content = after.await.content;
-                admitted.note(&mut output.content);
+                admitted.note_changed_arguments(&mut output.content);
                 (output.content.clone(), false)
             }
             // The content is not used here, because the caller gets the error itself.
@@ -74,13 +76,13 @@ impl CallRunner<'_> {
         is_error: bool,
     ) -> Map<String, Value> {
         let call = admitted.effective_call();
-        let owner = introspection::owner(admitted.tool);
+        let owner = introspection::tool_owner(admitted.tool);
         let after = self.hooks.after_tool(call, &owner, content, is_error);
         let HookedResult { mut content, is_changed } = after.await;
         if is_changed {
-            content = output::fit(content, self.result_limit(call)).await;
+            content = output::fit_to_limit(content, self.result_limit(call)).await;
         }
-        admitted.note(&mut content);
+        admitted.note_changed_arguments(&mut content);
         content
     }
 
@@ -141,7 +143,7 @@ impl CallRunner<'_> {
             Ok(found) if introspection::is_own(found.tool) => {
                 return match call.name.as_str() {
                     VIEW_ENVIRONMENT => self.objects.answer_view_call(call),
-                    _ => introspection::answer(&self.toolbox, call),
+                    _ => introspection::answer_call(&self.toolbox, call),
                 };
             }
             Ok(found) => self.may_go_on_as_a_task(found.tool),
@@ -246,7 +248,7 @@ impl CallRunner<'_> {
         BackgroundTaskContext {
             emitter: self.emitter.clone(),
             hooks: Arc::clone(self.hooks),
-            owner: introspection::owner(tool),
+            owner: introspection::tool_owner(tool),
             outputs: self.ports.outputs.clone(),
             output_bytes_max: self.limits.output_bytes_max,
         }
@@ -322,7 +324,7 @@ impl CallRunner<'_> {
 
 impl AdmittedCall<'_> {
     /// Notes in the result if the call ran with other arguments than the model gave.
-    fn note(&self, content: &mut Map<String, Value>) {
+    fn note_changed_arguments(&self, content: &mut Map<String, Value>) {
         if let (Some(changed), CallDecision::Run(_)) = (&self.changed, &self.fate) {
             note_change(changed, content);
         }
@@ -344,14 +346,14 @@ struct AnnouncedCall {
     at_ms: u64,
 }
 
-fn result(call: &ToolCall, content: Map<String, Value>) -> ToolResult {
+fn tool_result(call: &ToolCall, content: Map<String, Value>) -> ToolResult {
     let (call_id, name) = (call.id.clone(), call.name.clone());
     ToolResult::new(call_id, name, content)
 }
 
 /// Returns the result of a call that did not run.
 pub(crate) fn failed_result(call: &ToolCall, error: &Error) -> ToolResult {
-    ToolResult { is_error: true, ..result(call, error_content(error)) }
+    ToolResult { is_error: true, ..tool_result(call, error_content(error)) }
 }
 
 fn never_began() -> Error {

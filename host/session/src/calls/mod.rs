@@ -123,7 +123,7 @@ impl CallRunner<'_> {
         let calls: Vec<ToolCall> = calls.iter().map(|call| self.fit_arguments(call)).collect();
         let mut done = CallsOutcome::default();
         let (runnable, excess) = calls.split_at(calls.len().min(self.limits.calls_per_step_max));
-        for batch in batch::batches(runnable, &self.toolbox) {
+        for batch in batch::split_into_batches(runnable, &self.toolbox) {
             self.run_batch(batch, runnable, &mut done).await;
         }
         let most = self.limits.calls_per_step_max;
@@ -132,7 +132,7 @@ impl CallRunner<'_> {
             let error = Error::new(ErrorKind::LimitReached, text)
                 .with_hint("make the remaining calls in the next answer");
             let refused = AdmittedCall::without_tool(call, CallDecision::Refuse(error));
-            done.results.push(self.settle(refused).await);
+            done.results.push(self.run_to_result(refused).await);
         }
         done
     }
@@ -141,14 +141,14 @@ impl CallRunner<'_> {
     /// rules, the user and the plugin all see the same arguments.
     fn fit_arguments(&self, call: &ToolCall) -> ToolCall {
         let Ok(found) = self.toolbox.find(&call.name) else { return call.clone() };
-        self.toolbox.fit(found.tool, call.clone())
+        self.toolbox.fit_arguments(found.tool, call.clone())
     }
 
     /// Starts each call as soon as it is allowed, while the next one is being decided.
     async fn run_batch(&self, batch: &[ToolCall], all: &[ToolCall], done: &mut CallsOutcome) {
         let saver = self.ports.saver.as_ref().filter(|_| all.len() > 1);
         let settle = async |admitted| {
-            let result = self.settle(admitted).await;
+            let result = self.run_to_result(admitted).await;
             if let Some(saver) = saver {
                 saver.call_ended(&result);
             }

@@ -234,7 +234,7 @@ impl Session {
         }
         let is_old = |part: &Part| matches!(part, Part::Text { text, .. } if is_old(text));
         let sent = entry.sent_message();
-        let (front, rest) = sent.parts.split_at(entry.in_front());
+        let (front, rest) = sent.parts.split_at(entry.count_leading_parts());
         let front = front.iter().filter(|part| !is_old(part)).cloned();
         let parts = front.chain([note]).chain(rest.iter().cloned()).collect();
         let message = Message { role: Role::User, parts, ..Message::default() };

@@ -97,7 +97,7 @@ impl Session {
         }
         let mut sent = entry.sent_message().clone();
         // A summary comes before the message's own parts.
-        let in_front = entry.in_front();
+        let in_front = entry.count_leading_parts();
         let mut changed = false;
         for (place, (part, whole)) in entry.own_parts().enumerate() {
             let Some(shown) = sent.parts.get_mut(in_front + place) else { continue };
@@ -148,7 +148,7 @@ impl Session {
                 let bytes_max = bytes_max(&|| json_bytes(&result.content));
                 let fitting = ResultLimit { call: &call, bytes_max, store };
                 let mut result = result.clone();
-                result.content = output::fit(result.content, fitting).await;
+                result.content = output::fit_to_limit(result.content, fitting).await;
                 let told = format!("the result of `{}` is sent as head and tail", result.name);
                 (Part::ToolResult(result), told)
             }
@@ -157,7 +157,7 @@ impl Session {
                 let call = CallId::new(format!("{}-{label}", place.turn));
                 let bytes_max = bytes_max(&|| json_bytes(content));
                 let fitting = ResultLimit { call: &call, bytes_max, store };
-                let json = Value::Object(output::fit(content.clone(), fitting).await);
+                let json = Value::Object(output::fit_to_limit(content.clone(), fitting).await);
                 let content = DataContent::json(json);
                 let told = "the outcome of a task is sent as head and tail".to_owned();
                 let mime_type = mime_type.clone();

@@ -194,7 +194,7 @@ impl Session {
     fn bytes_for_last_message(&self) -> Option<u64> {
         let bytes = json_bytes(self.history.messages().next_back()?);
         let threshold = self.gc.settings.threshold_percent;
-        let window = threshold.of(self.gc.limit);
+        let window = threshold.percent_of(self.gc.limit);
         let room = window.saturating_sub(estimate_tokens(json_bytes(&self.prefix)));
         // The other half is for the earlier messages and for the answer.
         (estimate_tokens(bytes) > room).then(|| (room / 2).saturating_mul(BYTES_PER_TOKEN))

@@ -10,7 +10,7 @@ use super::{ExpectedMessage, History, HistoryEntry, MessageMark, cut};
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum HistoryError {
     /// The role is not the one that must come next.
-    #[error("the history needs {expected} next, not a message with the role `{}`", name(*.found))]
+    #[error("the history needs {expected} next, not a message with the role `{}`", role_name(*.found))]
     Role {
         /// The roles that may come next: `a prompt`, `an answer`, `tool results`.
         expected: &'static str,
@@ -21,10 +21,10 @@ pub enum HistoryError {
     #[error("a message has a role that this version of jaato does not know")]
     UnknownRole,
     /// The message has no parts.
-    #[error("a message with the role `{}` has no parts", name(*.0))]
+    #[error("a message with the role `{}` has no parts", role_name(*.0))]
     Empty(Role),
     /// A part that does not belong in a message of that role.
-    #[error("a message with the role `{}` has a part that does not belong there", name(*.0))]
+    #[error("a message with the role `{}` has a part that does not belong there", role_name(*.0))]
     Part(Role),
     /// A call's id is empty.
     #[error("a tool call has an empty id")]
@@ -45,7 +45,7 @@ pub enum HistoryError {
         results: Vec<CallId>,
     },
     /// A mark that does not fit the role.
-    #[error("a message with the role `{}` cannot have that mark", name(*.0))]
+    #[error("a message with the role `{}` cannot have that mark", role_name(*.0))]
     Mark(Role),
     /// The summary has no prompt that it could precede.
     #[error("a summary needs a prompt after it")]
@@ -56,14 +56,14 @@ pub enum HistoryError {
 }
 
 /// Checks one entry against the record.
-pub(super) fn entry(history: &History, entry: &HistoryEntry) -> Result<(), HistoryError> {
+pub(super) fn check_entry(history: &History, entry: &HistoryEntry) -> Result<(), HistoryError> {
     let HistoryEntry { message, mark, sent, .. } = entry;
     let is_collected = *mark == Some(MessageMark::Collected);
     if !is_collected {
-        role(history.expected_message(), message.role)?;
+        check_role(history.expected_message(), message.role)?;
     }
     if let Some(sent) = sent {
-        stands_for(message, sent)?;
+        check_replacement(message, sent)?;
     }
     match (mark, message.role) {
         (None | Some(MessageMark::Collected), _)
@@ -72,21 +72,23 @@ pub(super) fn entry(history: &History, entry: &HistoryEntry) -> Result<(), Histo
         (Some(_), role) => return Err(HistoryError::Mark(role)),
     }
     match message.role {
-        Role::User => parts(message, says_something_beside_results),
+        Role::User => check_parts(message, is_user_content),
         Role::Model => {
-            parts(message, |part| !matches!(part, Part::ToolResult(_)))?;
-            calls(history, message)
+            check_parts(message, |part| !matches!(part, Part::ToolResult(_)))?;
+            check_calls(history, message)
         }
         // Its calls may have been collected as well, and may be anywhere before it.
-        Role::Tool if is_collected => parts(message, |part| !matches!(part, Part::ToolCall(_))),
-        Role::Tool => results(history, message),
+        Role::Tool if is_collected => {
+            check_parts(message, |part| !matches!(part, Part::ToolCall(_)))
+        }
+        Role::Tool => check_results(history, message),
         Role::Unknown => Err(HistoryError::UnknownRole),
     }
 }
 
 /// Checks the replacement for a message: it has the same role and, part for part, the same kind,
 /// calls and results, or the same without the parts that a cut removes. Texts may precede a prompt.
-pub(super) fn stands_for(message: &Message, sent: &Message) -> Result<(), HistoryError> {
+pub(super) fn check_replacement(message: &Message, sent: &Message) -> Result<(), HistoryError> {
     let holds = is_like(message, sent)
         || cut::without_cut_parts(message).is_some_and(|message| is_like(&message, sent));
     if holds { Ok(()) } else { Err(HistoryError::Sent) }
@@ -112,7 +114,7 @@ fn is_like(message: &Message, sent: &Message) -> bool {
         && message.parts.iter().zip(rest).all(is_like)
 }
 
-fn role(next: ExpectedMessage, found: Role) -> Result<(), HistoryError> {
+fn check_role(next: ExpectedMessage, found: Role) -> Result<(), HistoryError> {
     let (wanted, expected) = match next {
         ExpectedMessage::Prompt => (Role::User, "a prompt"),
         ExpectedMessage::Answer => (Role::Model, "an answer"),
@@ -121,7 +123,7 @@ fn role(next: ExpectedMessage, found: Role) -> Result<(), HistoryError> {
     if found == wanted { Ok(()) } else { Err(HistoryError::Role { expected, found }) }
 }
 
-fn parts(message: &Message, fits: impl Fn(&Part) -> bool) -> Result<(), HistoryError> {
+fn check_parts(message: &Message, fits: impl Fn(&Part) -> bool) -> Result<(), HistoryError> {
     if message.parts.is_empty() {
         return Err(HistoryError::Empty(message.role));
     }
@@ -130,11 +132,11 @@ fn parts(message: &Message, fits: impl Fn(&Part) -> bool) -> Result<(), HistoryE
 
 /// Returns true for the parts of a user's message, which may also follow results. A part that this
 /// version does not know comes from a newer one, which accepted it.
-pub(super) fn says_something_beside_results(part: &Part) -> bool {
+pub(super) fn is_user_content(part: &Part) -> bool {
     matches!(part, Part::Text { .. } | Part::Data(_) | Part::ToolsChanged(_) | Part::Unknown(_))
 }
 
-fn calls(history: &History, message: &Message) -> Result<(), HistoryError> {
+fn check_calls(history: &History, message: &Message) -> Result<(), HistoryError> {
     let mut fresh = HashSet::new();
     for call in message.tool_calls() {
         if call.id.as_str().is_empty() {
@@ -149,7 +151,7 @@ fn calls(history: &History, message: &Message) -> Result<(), HistoryError> {
 
 /// Checks results: they come first, one for each call and in call order. Text and data about events
 /// during the calls may follow.
-fn results(history: &History, message: &Message) -> Result<(), HistoryError> {
+fn check_results(history: &History, message: &Message) -> Result<(), HistoryError> {
     let calls: Vec<CallId> = history.open_calls().map(|call| call.id.clone()).collect();
     let results: Vec<CallId> =
         message.tool_results().map(|result| result.call_id.clone()).collect();
@@ -158,11 +160,11 @@ fn results(history: &History, message: &Message) -> Result<(), HistoryError> {
     }
     let (first, rest) = message.parts.split_at(results.len());
     let in_order = first.iter().all(|part| matches!(part, Part::ToolResult(_)))
-        && rest.iter().all(says_something_beside_results);
+        && rest.iter().all(is_user_content);
     if in_order { Ok(()) } else { Err(HistoryError::Part(Role::Tool)) }
 }
 
-fn name(role: Role) -> &'static str {
+fn role_name(role: Role) -> &'static str {
     match role {
         Role::User => "user",
         Role::Model => "model",

@@ -41,7 +41,7 @@ impl History {
 
 impl HistoryEntry {
     /// Counts the parts that are sent in front of the message's own.
-    pub(crate) fn in_front(&self) -> usize {
+    pub(crate) fn count_leading_parts(&self) -> usize {
         self.sent_message().parts.len().saturating_sub(self.own_parts().count())
     }
 
@@ -162,7 +162,7 @@ mod tests {
         let mut history = history();
         let sent = |history: &History| {
             let entry = &history.entries()[0];
-            (entry.in_front(), entry.own_parts().count())
+            (entry.count_leading_parts(), entry.own_parts().count())
         };
         assert_eq!(sent(&history), (0, 2));
         history.cut();

@@ -8,8 +8,8 @@
 //! hold for the messages that are sent.
 
 mod check;
-mod collected;
 mod cut;
+mod gc_changes;
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use jaato_types::{CallId, Message, ModelId, Part, Role, ToolCall, ToolResult};
 use serde::{Deserialize, Serialize};
 
 pub use check::HistoryError;
-pub use collected::COLLECTED_BYTES_MAX;
+pub use gc_changes::COLLECTED_BYTES_MAX;
 
 /// One message of the record.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -158,7 +158,7 @@ impl History {
                 Role::User | Role::Tool => ExpectedMessage::Answer,
                 Role::Model if last.tool_calls().next().is_some() => ExpectedMessage::Results,
                 Role::Model => ExpectedMessage::Prompt,
-                Role::Unknown => unreachable!("refused by `check::entry`"),
+                Role::Unknown => unreachable!("refused by `check::check_entry`"),
             },
         }
     }
@@ -214,7 +214,7 @@ impl History {
         let Some(last) = last else {
             return Err(HistoryError::Role { expected: "an answer", found: Role::User });
         };
-        if !news.iter().all(check::says_something_beside_results) {
+        if !news.iter().all(check::is_user_content) {
             return Err(HistoryError::Part(last.message.role));
         }
         let last = Arc::make_mut(last);
@@ -288,7 +288,7 @@ impl History {
     }
 
     fn append_shared(&mut self, entry: Arc<HistoryEntry>) -> Result<(), HistoryError> {
-        check::entry(self, &entry)?;
+        check::check_entry(self, &entry)?;
         self.call_ids.extend(entry.message.tool_calls().map(|call| call.id.clone()));
         self.entries.push(entry);
         Ok(())

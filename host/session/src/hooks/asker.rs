@@ -73,12 +73,12 @@ impl HookAsker {
     /// Lists the plugins that a hook asks, except those that have failed too often.
     pub(crate) fn plugins_to_ask(&self, hook: Hook) -> Vec<HookPlugin> {
         let mut plugins = self.port.plugins_with_hook(hook);
-        plugins.retain(|plugin| self.given_up(plugin, hook).is_none());
+        plugins.retain(|plugin| self.disabled_reason(plugin, hook).is_none());
         plugins
     }
 
     /// Returns why a hook no longer asks a plugin.
-    pub(crate) fn given_up(&self, plugin: &HookPlugin, hook: Hook) -> Option<Error> {
+    pub(crate) fn disabled_reason(&self, plugin: &HookPlugin, hook: Hook) -> Option<Error> {
         let state = self.state.lock();
         let failures = state.failures.get(&(plugin.name.clone(), hook))?;
         (failures.count >= HOOK_FAILURES_MAX).then(|| failures.last.clone())

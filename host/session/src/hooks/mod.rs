@@ -8,10 +8,10 @@
 //! the call.
 
 mod asker;
-mod moments;
 mod prompt;
 mod request;
 mod result;
+mod session_moments;
 mod tool;
 
 use futures_util::future::BoxFuture;

@@ -49,7 +49,7 @@ impl HookPromptAddition {
         Part::json(value)
     }
 
-    pub(crate) fn event(&self) -> Event {
+    pub(crate) fn to_event(&self) -> Event {
         let source = self.plugin.source.clone();
         Event::PromptAdded { source, tokens: self.tokens, cut: self.is_cut }
     }
@@ -101,7 +101,7 @@ impl HookAsker {
         Ok(self.in_bounds(self.before_prompt(prompt, cancel).await?))
     }
 
-    /// Asks all plugins at once, because the user waits.
+    /// Asks all plugins at the same time, because the user waits.
     async fn before_prompt(
         &self,
         prompt: &str,

@@ -65,7 +65,7 @@ impl HookAsker {
         let mut guarded = GuardOutcome::default();
         // Includes guards that no longer answer: a guard that is gone must not let calls pass.
         for plugin in self.port.plugins_with_hook(Hook::BeforeTool) {
-            if let Some(error) = self.given_up(&plugin, Hook::BeforeTool) {
+            if let Some(error) = self.disabled_reason(&plugin, Hook::BeforeTool) {
                 guarded.denied =
                     Some((plugin.name.clone(), guard_failure_error(call, &plugin, &error)));
                 break;

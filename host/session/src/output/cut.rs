@@ -114,7 +114,7 @@ pub(crate) fn head_and_tail<'a>(
 ) -> (&'a str, &'a str) {
     let head = &text[..count_fitting_bytes(text.char_indices(), json_bytes / 2)];
     let head = match head.rfind('\n') {
-        Some(end) if head.len() < text.len() && keeps_most(end, head) => &head[..end],
+        Some(end) if head.len() < text.len() && keeps_most_bytes(end, head) => &head[..end],
         _ => head,
     };
     let rest = rest.unwrap_or(&text[head.len()..]);
@@ -127,12 +127,14 @@ pub(crate) fn head_and_tail<'a>(
         &rest[rest.len() - count_fitting_bytes(from_behind, json_bytes - escaped_len(head))..];
     let is_line = tail.len() == rest.len() || rest[..rest.len() - tail.len()].ends_with('\n');
     match tail.find('\n') {
-        Some(end) if !is_line && keeps_most(tail.len() - end - 1, tail) => (head, &tail[end + 1..]),
+        Some(end) if !is_line && keeps_most_bytes(tail.len() - end - 1, tail) => {
+            (head, &tail[end + 1..])
+        }
         _ => (head, tail),
     }
 }
 
-fn keeps_most(bytes: usize, part: &str) -> bool {
+fn keeps_most_bytes(bytes: usize, part: &str) -> bool {
     bytes > 0 && bytes * 100 >= part.len() * KEPT_PERCENT_MIN
 }
 

@@ -4,7 +4,7 @@
 
 use tokio::time::Instant;
 
-/// The bytes that are shown at once.
+/// The bytes that are shown in one piece.
 const BURST_BYTES: u64 = 64 * 1024;
 
 /// The bytes that are shown per second after that.
@@ -34,7 +34,7 @@ impl LiveOutputLimit {
             self.since = now;
         }
         let fits = text.floor_char_boundary(usize::try_from(self.room).unwrap_or(usize::MAX));
-        // After skipped bytes, the beginning of a piece is shown only when the burst is available
+        // After skipped bytes, the start of a piece is shown only when the burst is available
         // again. Otherwise the user would see a note after every few bytes.
         let is_shown = fits == text.len() || self.skipped == 0 || self.room == BURST_BYTES;
         let (begin, rest) = text.split_at(if is_shown { fits } else { 0 });

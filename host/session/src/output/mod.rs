@@ -8,11 +8,11 @@
 //! Invariant: no result is larger than the limit, and texts are cut between characters.
 
 mod cut;
+mod head_and_tail;
 mod live;
 mod plain;
 mod session_files;
 mod streamed;
-mod text_ends;
 
 use futures_util::future::BoxFuture;
 use jaato_types::{CallId, Error, Output, Result};
@@ -116,7 +116,7 @@ pub(crate) async fn output_content(output: Output, fitting: ResultLimit<'_>) -> 
         };
         note_bytes(&mut content, note);
     }
-    fit(content, fitting).await
+    fit_to_limit(content, fitting).await
 }
 
 /// Adds a note about the raw bytes next to an output: under `bytes`, or, if the tool uses that key
@@ -131,7 +131,7 @@ pub fn note_bytes(content: &mut Map<String, Value>, note: Value) {
 }
 
 /// Returns the content itself if it fits, or as much of it as the limit allows.
-pub(crate) async fn fit(
+pub(crate) async fn fit_to_limit(
     mut content: Map<String, Value>,
     fitting: ResultLimit<'_>,
 ) -> Map<String, Value> {
@@ -230,7 +230,7 @@ mod tests {
         let cut = format!("{}{note}{}", "h".repeat(600), "t".repeat(600));
         let content = json!({ "cut": cut, "long": "l".repeat(9_000), "output_file": file });
         let fitting = ResultLimit { call, bytes_max: 8_000, store: &store };
-        let fitted = fit(Output::json(content).content, fitting).now_or_never().unwrap();
+        let fitted = fit_to_limit(Output::json(content).content, fitting).now_or_never().unwrap();
         assert_eq!(fitted["cut"], cut);
         assert!(fitted["long"].as_str().unwrap().len() < 7_000);
     }

@@ -9,9 +9,9 @@ use tokio::sync::Mutex;
 use tokio::time::Instant;
 
 use super::cut::{FullOutputLocation, LongText, escaped_len};
+use super::head_and_tail::TextEnds;
 use super::live::LiveOutputLimit;
 use super::plain::PlainTextReader;
-use super::text_ends::TextEnds;
 use super::{OutputStore, OutputWriter, ResultLimit, content_json, cut_texts, note_file};
 
 /// The key of a text that is streamed without a key.

@@ -30,7 +30,7 @@ struct CountedForm<'a>(&'a watch::Sender<usize>);
 
 impl<'a> CountedForm<'a> {
     /// Counts one more. Returns `None` if too many wait.
-    fn begin(waiting: &'a watch::Sender<usize>) -> Option<Self> {
+    fn try_count(waiting: &'a watch::Sender<usize>) -> Option<Self> {
         let has_room = waiting.send_if_modified(|count| {
             let has_room = *count <= FORMS_WAITING_MAX;
             *count += usize::from(has_room);
@@ -76,7 +76,7 @@ impl SessionForms {
         if let Some(reason) = shared.ports.asker.unavailable() {
             return Ok(FormAnswer::nobody(reason));
         }
-        let Some(_counted) = CountedForm::begin(&self.waiting) else {
+        let Some(_counted) = CountedForm::try_count(&self.waiting) else {
             let text = format!("{FORMS_WAITING_MAX} forms are already waiting for the user");
             return Err(Error::new(ErrorKind::LimitReached, text).temporary());
         };

@@ -20,8 +20,8 @@ use jaato_types::{
 };
 use parking_lot::Mutex;
 
-use super::counted::CountedItem;
 use super::forms::SessionForms;
+use super::limited_count::CountedItem;
 use super::side_requests::{AskingPlugin, PieceSink, PluginModelRequests};
 use crate::calls::{CallInitiator, CallRunner};
 use crate::events::EventEmitter;
@@ -161,10 +161,10 @@ impl SessionHandle {
         self.live_session()?.call(name, arguments, CallInitiator::Person, cancel).await
     }
 
-    /// Waits until everything so far is written, as [`Session::written`](crate::Session::written).
-    pub async fn written(&self) {
+    /// Waits until everything so far is written, as [`Session::wait_until_written`](crate::Session::written).
+    pub async fn wait_until_written(&self) {
         if let Ok(shared) = self.live_session() {
-            shared.written().await;
+            shared.wait_until_written().await;
         }
     }
 
@@ -397,7 +397,7 @@ impl SessionHandle {
 impl SessionShared {
     /// Counts a plugin's call while it runs.
     fn count_plugin_call(&self) -> Result<CountedItem<'_>> {
-        CountedItem::begin(&self.plugin_calls, PLUGIN_CALLS_MAX).ok_or_else(|| {
+        CountedItem::try_count(&self.plugin_calls, PLUGIN_CALLS_MAX).ok_or_else(|| {
             let text =
                 format!("{PLUGIN_CALLS_MAX} calls of plugins are already running in this session");
             Error::new(ErrorKind::LimitReached, text).temporary()
@@ -428,7 +428,7 @@ impl SessionShared {
     }
 
     /// Waits until everything so far is written, if the session is saved.
-    pub(super) async fn written(&self) {
+    pub(super) async fn wait_until_written(&self) {
         let ports = &self.ports;
         if let Some(saver) = &ports.saver {
             saver.save_rules(&self.rules);

@@ -118,7 +118,7 @@ impl Session {
             AnsweringModel { model: setup.clone(), provider: Arc::clone(&provider) };
         let ModelSetup { id, context_limit, origin, options, takes, price, .. } = setup;
         let is_price_configured = setup.is_price_configured;
-        // Another model's partial answer cannot be the beginning of this one's.
+        // Another model's partial answer cannot be the start of this one's.
         self.paused.clear();
         // The plugins changed the options for the previous model.
         self.options_asked = None;

@@ -16,7 +16,7 @@ use jaato_types::{
 use serde_json::{Map, Value};
 use tokio::sync::Semaphore;
 
-use super::counted::CountedItem;
+use super::limited_count::CountedItem;
 use crate::events::EventEmitter;
 use crate::exchange::{BrokenAnswerPolicy, RequestOutcome, exchange};
 use crate::pace::RequestPace;
@@ -116,7 +116,7 @@ impl PluginModelRequests {
         model: &AnsweringModel,
         cancel: &Cancel,
     ) -> Result<tokio::sync::SemaphorePermit<'_>> {
-        let Some(_counted) = CountedItem::begin(&self.waiting, COMPLETIONS_WAITING_MAX) else {
+        let Some(_counted) = CountedItem::try_count(&self.waiting, COMPLETIONS_WAITING_MAX) else {
             let text = format!("{COMPLETIONS_WAITING_MAX} requests of plugins are already waiting");
             return Err(Error::new(ErrorKind::LimitReached, text).temporary());
         };
@@ -126,12 +126,12 @@ impl PluginModelRequests {
             permit = self.at_once.acquire() => permit,
         };
         let permit = permit.map_err(|error| Error::new(ErrorKind::HostBug, error.to_string()))?;
-        self.look_at_caps(shared, model)?;
+        self.check_caps(shared, model)?;
         Ok(permit)
     }
 
     /// Counts a request. Refuses it if a cap is reached, or cannot be enforced.
-    fn look_at_caps(&self, shared: &SessionShared, model: &AnsweringModel) -> Result<()> {
+    fn check_caps(&self, shared: &SessionShared, model: &AnsweringModel) -> Result<()> {
         let mut spent = shared.spent.lock();
         if let Some(error) = spent.cap_error(&shared.caps) {
             return Err(error);
@@ -194,8 +194,8 @@ fn build_request(
     let name = id.split().map_or(id.as_str(), |(_, name)| name);
     let mut request = CompletionRequest::new(name, asked.messages.clone());
     request.system.clone_from(&asked.system);
-    request.options = options(asked, model)?;
-    if let Some(part) = objects(asked.objects, shared)
+    request.options = request_options(asked, model)?;
+    if let Some(part) = visible_objects(asked.objects, shared)
         && let Some(last) = request.messages.last_mut()
     {
         last.parts.insert(0, part);
@@ -203,12 +203,12 @@ fn build_request(
     request
         .messages
         .iter_mut()
-        .for_each(|message| model.model.takes.in_words(message, &BTreeMap::new()));
+        .for_each(|message| model.model.takes.replace_with_descriptions(message, &BTreeMap::new()));
     Ok(request)
 }
 
 /// Applies the requested options on top of the model's settings.
-fn options(asked: &ModelComplete, model: &AnsweringModel) -> Result<RequestOptions> {
+fn request_options(asked: &ModelComplete, model: &AnsweringModel) -> Result<RequestOptions> {
     let bug = |error: serde_json::Error| Error::new(ErrorKind::HostBug, error.to_string());
     let set = |options: &RequestOptions| -> Result<Map<String, Value>> {
         match serde_json::to_value(options).map_err(bug)? {
@@ -231,10 +231,11 @@ fn options(asked: &ModelComplete, model: &AnsweringModel) -> Result<RequestOptio
 }
 
 /// Returns the session's objects. Returns `None` if there are none, or none are wanted.
-fn objects(wanted: ObjectVisibility, shared: &SessionShared) -> Option<Part> {
+fn visible_objects(wanted: ObjectVisibility, shared: &SessionShared) -> Option<Part> {
     let tokens_max = shared.limits.objects_tokens_max;
-    let full =
-        |shared: &SessionShared| shared.objects.with(|objects| objects.render(0, tokens_max));
+    let full = |shared: &SessionShared| {
+        shared.objects.with_objects(|objects| objects.render(0, tokens_max))
+    };
     match wanted {
         ObjectVisibility::None => None,
         ObjectVisibility::Full => full(shared).map(Part::json),

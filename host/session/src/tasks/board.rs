@@ -77,7 +77,7 @@ impl BoardTask {
         facts.source.clone_from(&self.source);
         facts.by.clone_from(&self.by);
         facts.is_detached = self.is_detached;
-        facts.output_bytes = self.output.bytes();
+        facts.output_bytes = self.output.total_bytes();
         match &self.ended {
             None => {
                 facts.duration_ms = self.clock.monotonic_ms().saturating_sub(self.began_ms);

@@ -133,7 +133,7 @@ impl BackgroundTasks {
     /// Waits until a task's output has more than this many bytes, or the task has ended.
     pub(crate) async fn wait_for_change(&self, task_id: &str, offset: u64) -> Result<()> {
         let (_, output) = self.board.find(task_id)?;
-        output.more_than(offset).await;
+        output.wait_for_more_than(offset).await;
         Ok(())
     }
 }
@@ -150,21 +150,21 @@ async fn run_background_task(
 ) {
     let mut outcome = running.finish().await;
     if is_cancelled(outcome.as_ref().err()) && place.is_taken_back() {
-        outcome = Err(taken_back());
+        outcome = Err(stopped_task_error());
     }
     let attachments = outcome.as_mut().map(|it| std::mem::take(&mut it.attachments));
     let attachments = attachments.unwrap_or_default();
     let (content, error) = outcome_content(outcome, &running.call, &around).await;
     let duration_ms = running.duration_ms();
     let call = &running.call;
-    let status = status(error.as_ref());
+    let status = task_status(error.as_ref());
     let task_id = place.task_id();
     let mut told = json!({
         "task_id": task_id,
         "tool_name": call.name,
         "call_id": call.id,
         "status": status,
-        "duration_seconds": seconds(duration_ms),
+        "duration_seconds": to_seconds(duration_ms),
         "result": content,
     });
     if !attachments.is_empty() {
@@ -192,7 +192,9 @@ async fn outcome_content(
     let fitting = ResultLimit { call: &call.id, bytes_max, store };
     let (content, error) = match outcome {
         Ok(output) => (tool_output::output_content(output, fitting).await, None),
-        Err(error) => (tool_output::fit(error_content(&error), fitting).await, Some(error)),
+        Err(error) => {
+            (tool_output::fit_to_limit(error_content(&error), fitting).await, Some(error))
+        }
     };
     if is_cancelled(error.as_ref()) {
         return (content, error);
@@ -200,7 +202,7 @@ async fn outcome_content(
     let after = around.hooks.after_tool(call, &around.owner, content, error.is_some());
     let HookedResult { mut content, is_changed } = after.await;
     if is_changed {
-        content = tool_output::fit(content, fitting).await;
+        content = tool_output::fit_to_limit(content, fitting).await;
     }
     (content, error)
 }
@@ -209,12 +211,12 @@ fn is_cancelled(error: Option<&Error>) -> bool {
     error.is_some_and(|error| error.kind == ErrorKind::Cancelled)
 }
 
-fn taken_back() -> Error {
+fn stopped_task_error() -> Error {
     Error::new(ErrorKind::Cancelled, "the task was stopped before it finished")
         .with_hint("it may have had some effects")
 }
 
-fn status(error: Option<&Error>) -> TaskStatus {
+fn task_status(error: Option<&Error>) -> TaskStatus {
     match error.map(|error| error.kind) {
         None => TaskStatus::Completed,
         Some(ErrorKind::Cancelled) => TaskStatus::Cancelled,
@@ -225,7 +227,7 @@ fn status(error: Option<&Error>) -> TaskStatus {
 
 /// The result that the model gets when a long call continues in the background.
 pub(crate) fn task_handle_output(number: u64, running: (&str, &str), threshold_ms: u64) -> Output {
-    let (id, threshold) = (id_of(number), seconds(threshold_ms));
+    let (id, threshold) = (id_of(number), to_seconds(threshold_ms));
     let (source, tool) = running;
     Output::json(json!({
         "auto_backgrounded": true,
@@ -241,7 +243,7 @@ pub(crate) fn task_handle_output(number: u64, running: (&str, &str), threshold_m
 }
 
 /// Seconds with three decimals. `10.0` if they are whole.
-fn seconds(ms: u64) -> f64 {
+fn to_seconds(ms: u64) -> f64 {
     std::time::Duration::from_millis(ms).as_secs_f64()
 }
 

@@ -48,7 +48,7 @@ impl TaskOutput {
     }
 
     /// Counts all bytes, kept or not.
-    pub(crate) fn bytes(&self) -> u64 {
+    pub(crate) fn total_bytes(&self) -> u64 {
         let kept = self.kept.lock();
         kept.before + kept.text.len() as u64
     }
@@ -76,13 +76,13 @@ impl TaskOutput {
     }
 
     /// Becomes ready when there are more than this many bytes, or no more will come.
-    pub(crate) async fn more_than(&self, bytes: u64) {
+    pub(crate) async fn wait_for_more_than(&self, bytes: u64) {
         let more = self.more.notified();
         tokio::pin!(more);
         // Registers before it checks, so that it does not miss output between the two.
         more.as_mut().enable();
         let is_whole = self.kept.lock().is_whole;
-        if !is_whole && self.bytes() <= bytes {
+        if !is_whole && self.total_bytes() <= bytes {
             more.await;
         }
     }
@@ -121,6 +121,6 @@ mod tests {
         output.push(&"x".repeat(TASK_OUTPUT_BYTES_MAX - 2));
         let piece = output.read(0, 1);
         assert_eq!((piece.text.as_str(), piece.offset, piece.lost_bytes), ("b", 4, 3));
-        assert_eq!(output.bytes(), TASK_OUTPUT_BYTES_MAX as u64 + 2);
+        assert_eq!(output.total_bytes(), TASK_OUTPUT_BYTES_MAX as u64 + 2);
     }
 }

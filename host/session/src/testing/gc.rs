@@ -30,7 +30,7 @@ pub enum ScriptedGcAction {
 
 impl ScriptedGcAction {
     /// Creates a plan that drops these messages.
-    pub fn dropping(drop: impl IntoIterator<Item = usize>) -> Self {
+    pub fn drop_messages(drop: impl IntoIterator<Item = usize>) -> Self {
         Self::Plan(GcPlan { v: 1, drop: drop.into_iter().collect(), ..GcPlan::default() })
     }
 
@@ -40,7 +40,7 @@ impl ScriptedGcAction {
     }
 
     /// Drops all turns except the last `turns`.
-    pub fn keeping(turns: usize) -> Self {
+    pub fn keep_last_turns(turns: usize) -> Self {
         Self::plan_of(move |request| {
             let is_prompt = |at: &usize| request.messages[*at].is_prompt();
             let starts: Vec<usize> = (0..request.messages.len()).filter(is_prompt).collect();
@@ -60,7 +60,7 @@ pub struct ScriptedGc {
 
 impl ScriptedGc {
     /// Adds a gc that performs one beat per request.
-    pub fn does(&self, beats: impl IntoIterator<Item = ScriptedGcAction>) {
+    pub fn add_gc(&self, beats: impl IntoIterator<Item = ScriptedGcAction>) {
         *self.script.lock() = Some(beats.into_iter().collect());
     }
 

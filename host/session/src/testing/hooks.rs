@@ -37,12 +37,12 @@ impl ScriptedHooks {
     }
 
     /// Adds a plugin that answers a hook with this value.
-    pub fn says(&self, plugin: &str, hook: Hook, answer: Value) -> &Self {
+    pub fn add_answering_plugin(&self, plugin: &str, hook: Hook, answer: Value) -> &Self {
         self.answers(plugin, hook, move |_| std::future::ready(Ok(answer.clone())))
     }
 
     /// Adds a plugin that never answers a hook.
-    pub fn hangs(&self, plugin: &str, hook: Hook) -> &Self {
+    pub fn add_hanging_plugin(&self, plugin: &str, hook: Hook) -> &Self {
         self.answers(plugin, hook, |_| std::future::pending())
     }
 
@@ -59,7 +59,7 @@ impl ScriptedHooks {
     }
 
     /// Returns the questions so far, in order.
-    pub fn asked(&self) -> Vec<(PluginName, Hook, Value)> {
+    pub fn asked_hooks(&self) -> Vec<(PluginName, Hook, Value)> {
         self.asked.lock().clone()
     }
 }

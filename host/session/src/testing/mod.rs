@@ -7,15 +7,15 @@
 mod gc;
 mod hooks;
 mod outside;
-mod person;
 mod provider;
+mod scripted_user;
 mod stage;
 mod tools;
 
 pub use gc::{ScriptedGc, ScriptedGcAction};
 pub use hooks::ScriptedHooks;
 pub use outside::{CountingIds, MemoryOutputStore, RecordedEvents, SimulatedClock};
-pub use person::ScriptedUser;
 pub use provider::{ScriptedProvider, ScriptedProviderAction};
+pub use scripted_user::ScriptedUser;
 pub use stage::TestStage;
 pub use tools::{ConcurrentCallRecord, ScriptedTool, ScriptedTools};

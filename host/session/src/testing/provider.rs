@@ -76,26 +76,26 @@ struct ScriptedContextWindow {
 
 impl ScriptedProvider {
     /// Adds the answer to one more request.
-    pub fn then(&self, beats: impl IntoIterator<Item = ScriptedProviderAction>) -> &Self {
+    pub fn add_answer(&self, beats: impl IntoIterator<Item = ScriptedProviderAction>) -> &Self {
         let beats = beats.into_iter().collect();
         self.script.lock().push_back(beats);
         self
     }
 
     /// Reports the context window, this many milliseconds after it was asked for.
-    pub fn tells_window(&self, tokens: u64, after_ms: u64) {
+    pub fn set_window(&self, tokens: u64, after_ms: u64) {
         let mut window = self.window.lock();
         (window.tokens, window.after_ms) = (Some(tokens), after_ms);
     }
 
     /// Reports the accepted media types when it is asked.
-    pub fn tells_sight(&self, media_types: &[&str]) {
+    pub fn set_accepted_media(&self, media_types: &[&str]) {
         let told = media_types.iter().map(|it| (*it).to_owned()).collect();
         *self.accepts.lock() = Some(told);
     }
 
     /// Reports the model's price when it is asked.
-    pub fn tells_price(&self, price: Price) {
+    pub fn set_price(&self, price: Price) {
         *self.price.lock() = Some(price);
     }
 
@@ -105,7 +105,7 @@ impl ScriptedProvider {
     }
 
     /// Drops the answers that were not used.
-    pub fn forget(&self) {
+    pub fn drop_unused_answers(&self) {
         self.script.lock().clear();
     }
 

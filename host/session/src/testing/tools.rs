@@ -94,7 +94,7 @@ impl ScriptedTool {
     }
 
     /// Creates a tool that takes as long as its argument `ms`.
-    pub fn sleeper(name: &str) -> Self {
+    pub fn sleeping(name: &str) -> Self {
         Self::new(name, |call, _| async move {
             let ms = call.arguments.get("ms").and_then(Value::as_u64).unwrap_or_default();
             tokio::time::sleep(std::time::Duration::from_millis(ms)).await;
@@ -212,7 +212,7 @@ impl ScriptedTools {
     }
 
     /// Makes waits report a source that failed.
-    pub fn miss(&self, source: ToolSource) {
+    pub fn add_failed_source(&self, source: ToolSource) {
         *self.missing.lock() = Some(source);
     }
 
@@ -226,7 +226,7 @@ impl ScriptedTools {
     }
 
     /// Returns the calls that ran, in the order in which they began.
-    pub fn seats(&self) -> Vec<ConcurrentCallRecord> {
+    pub fn recorded_calls(&self) -> Vec<ConcurrentCallRecord> {
         self.seats.lock().all.clone()
     }
 }
@@ -258,7 +258,7 @@ struct ConcurrentCallGuard {
 }
 
 impl ConcurrentCallGuard {
-    fn ended(&self) {
+    fn record_end(&self) {
         let mut seats = self.seats.lock();
         seats.all[self.index].ended = true;
     }
@@ -309,7 +309,7 @@ impl ToolSet for ScriptedTools {
                 return Err(Error::failed(format!("the test has no tool `{}`", call.name)));
             };
             let result = (tool.behaviour)(call, scope).await;
-            seat.ended();
+            seat.record_end();
             result
         }
         .boxed()

@@ -22,7 +22,7 @@ pub fn setup(settings: GcSettings) -> SessionSetup {
 pub async fn after_turns(stage: &TestStage, setup: SessionSetup, turns: usize) -> Session {
     let mut session = stage.start(setup).unwrap();
     for turn in 0..turns {
-        stage.provider.then([ScriptedProviderAction::text("so"), used(100)]);
+        stage.provider.add_answer([ScriptedProviderAction::text("so"), used(100)]);
         let report = session.turn(format!("prompt {turn}"), &Cancel::new()).await;
         assert_eq!(report.outcome, Outcome::Done);
     }

@@ -20,10 +20,10 @@ pub fn tools() -> Vec<ScriptedTool> {
         "properties": { "ms": { "type": "integer", "minimum": 0 } },
     });
     vec![
-        ScriptedTool::sleeper("read").schema(schema.clone()),
-        ScriptedTool::sleeper("linger").schema(schema.clone()).background(),
+        ScriptedTool::sleeping("read").schema(schema.clone()),
+        ScriptedTool::sleeping("linger").schema(schema.clone()).background(),
         ScriptedTool::new("stay", |_, _| std::future::pending()).background(),
-        ScriptedTool::sleeper(WRITER).writing().schema(schema),
+        ScriptedTool::sleeping(WRITER).writing().schema(schema),
         ScriptedTool::new("fail", |_, _| async {
             Err::<Output, _>(Error::failed("it did not work"))
         }),
@@ -37,8 +37,8 @@ pub fn tools() -> Vec<ScriptedTool> {
             Ok(Output::text("x".repeat(40_000)))
         }),
         ScriptedTool::new("hang", |_, _| std::future::pending()),
-        ScriptedTool::sleeper("itself").run_if(Condition::ObjectsPresent),
-        ScriptedTool::sleeper("at_first").background().run_if(Condition::NoObjects),
+        ScriptedTool::sleeping("itself").run_if(Condition::ObjectsPresent),
+        ScriptedTool::sleeping("at_first").background().run_if(Condition::NoObjects),
         ScriptedTool::echo("later").available_if(Condition::ObjectsPresent, "once it was loud"),
         ScriptedTool::echo("hidden").state(ToolState::Inactive),
         ScriptedTool::echo("off").state(ToolState::Disabled { by: "by the test".to_owned() }),
@@ -96,7 +96,7 @@ pub fn gc_beats(seed: u64) -> Vec<ScriptedGcAction> {
                     any_plan(&SeededRandom::new(seed), request)
                 })
             }
-            _ => ScriptedGcAction::keeping(1 + index(&random, 3)),
+            _ => ScriptedGcAction::keep_last_turns(1 + index(&random, 3)),
         });
     }
     let random = SeededRandom::new(seed.wrapping_add(1));

@@ -18,15 +18,15 @@ pub fn markdown_html(text: &str) -> String {
         Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH | Options::ENABLE_TASKLISTS;
     let mut open_links = Vec::new();
     let events =
-        Parser::new_ext(text, options).filter_map(|event| harmless(event, &mut open_links));
+        Parser::new_ext(text, options).filter_map(|event| sanitize_event(event, &mut open_links));
     let mut page = String::new();
     html::push_html(&mut page, events);
     page
 }
 
-/// Replaces HTML by text, images by links, and removes links to other places. `open_links` holds
-/// for each open link whether it is kept.
-fn harmless<'a>(event: Event<'a>, open_links: &mut Vec<bool>) -> Option<Event<'a>> {
+/// Replaces HTML by text, images by links, and removes links to other places. `open_links` applies
+/// to each open link whether it is kept.
+fn sanitize_event<'a>(event: Event<'a>, open_links: &mut Vec<bool>) -> Option<Event<'a>> {
     match event {
         Event::Html(text) | Event::InlineHtml(text) => Some(Event::Text(text)),
         // An HTML block has no tags of its own, so its text needs a paragraph.

@@ -28,7 +28,7 @@ pub struct PairedResults<'a> {
 
 impl<'a> PairedResults<'a> {
     /// Finds the results of all calls.
-    pub fn of(transcript: &'a Transcript) -> Self {
+    pub fn from_transcript(transcript: &'a Transcript) -> Self {
         let messages = || transcript.messages.iter().map(|it| &it.message);
         let results = messages().flat_map(|it| it.tool_results());
         let calls = messages().flat_map(|it| it.tool_calls()).map(|call| &call.id);
@@ -36,7 +36,7 @@ impl<'a> PairedResults<'a> {
     }
 
     /// Returns the result to show with a call.
-    pub fn of_call(&self, call: &CallId) -> Option<&'a ToolResult> {
+    pub fn result_of_call(&self, call: &CallId) -> Option<&'a ToolResult> {
         self.results.get(call).copied()
     }
 
@@ -93,7 +93,7 @@ fn text_block(label: Option<String>, text: &str) -> TextBlock {
 }
 
 /// Describes the sender of a message for users.
-pub fn sender(message: &TranscriptMessage) -> &'static str {
+pub fn describe_sender(message: &TranscriptMessage) -> &'static str {
     match message.message.role {
         Role::User => "User",
         Role::Model => "Model",

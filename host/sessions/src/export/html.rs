@@ -14,8 +14,8 @@ use serde_json::Value;
 
 use super::answer_html::markdown_html;
 use super::blocks::{
-    PairedResults, TextBlock, attachment_line, data_value, json_block, object_blocks, sender,
-    tools_line, unknown_line, value_blocks,
+    PairedResults, TextBlock, attachment_line, data_value, describe_sender, json_block,
+    object_blocks, tools_line, unknown_line, value_blocks,
 };
 use super::transcript::{Transcript, TranscriptMessage};
 use super::visible::{format_time, visible_text};
@@ -46,9 +46,9 @@ pub fn to_html_with_blobs(
     transcript: &Transcript,
     blob: &dyn Fn(&str) -> Option<Vec<u8>>,
 ) -> String {
-    let results = PairedResults::of(transcript);
+    let results = PairedResults::from_transcript(transcript);
     let writer = PageWriter { results, blob };
-    let title = line(&transcript.name);
+    let title = format_line(&transcript.name);
     let mut page = format!(
         "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
          <meta http-equiv=\"Content-Security-Policy\" content=\"{POLICY}\">\n\
@@ -57,8 +57,8 @@ pub fn to_html_with_blobs(
          <style>\n{STYLE}</style>\n</head>\n<body>\n<header>\n<h1>{title}</h1>\n<p>\
          <span>Session <code>{}</code></span> <span>Workspace <code>{}</code></span> \
          <span>Begun {}</span></p>\n</header>\n<main>\n",
-        line(transcript.id.as_str()),
-        line(&transcript.workspace),
+        format_line(transcript.id.as_str()),
+        format_line(&transcript.workspace),
         format_time(transcript.begun_ms),
     );
     for message in &transcript.messages {
@@ -83,7 +83,7 @@ pub fn escape(text: &str) -> String {
     escaped
 }
 
-fn line(text: &str) -> String {
+fn format_line(text: &str) -> String {
     escape(&one_line(&visible_text(text)))
 }
 
@@ -99,15 +99,15 @@ impl PageWriter<'_> {
         if parts.is_empty() {
             return String::new();
         }
-        let sender = sender(message);
+        let sender = describe_sender(message);
         let class = sender.split(' ').next().unwrap_or(sender).to_lowercase();
         let state = if message.is_sent() { "" } else { " unsent" };
         let mut html = format!("<article class=\"{class}{state}\">\n<h2>{sender}");
         if let Some(model) = &message.model {
-            let _ = write!(html, " <span class=\"model\">{}</span>", line(model));
+            let _ = write!(html, " <span class=\"model\">{}</span>", format_line(model));
         }
         if let Some(note) = &message.note {
-            let _ = write!(html, " <span class=\"note\">{}</span>", line(note));
+            let _ = write!(html, " <span class=\"note\">{}</span>", format_line(note));
         }
         let _ = writeln!(html, " <time>{}</time></h2>", format_time(message.at_ms));
         html + &parts.concat() + "</article>\n"
@@ -122,21 +122,21 @@ impl PageWriter<'_> {
             ),
             Part::ToolCall(call) => self.call(call),
             Part::ToolResult(result) => {
-                let name = line(result.name.as_str());
+                let name = format_line(result.name.as_str());
                 format!(
                     "<details class=\"call\"><summary><code>{name}</code></summary>\n{}</details>\n",
                     self.result(result)
                 )
             }
             Part::Data(data) => self.data(data),
-            Part::ToolsChanged(changed) => aside(&tools_line(changed)),
-            Part::Unknown(part) => aside(&unknown_line(part)),
+            Part::ToolsChanged(changed) => format_aside(&tools_line(changed)),
+            Part::Unknown(part) => format_aside(&unknown_line(part)),
             _ => String::new(),
         }
     }
 
     fn call(&self, call: &ToolCall) -> String {
-        let result = self.results.of_call(&call.id);
+        let result = self.results.result_of_call(&call.id);
         let (state, word) = match result {
             Some(result) if result.is_error => (" failed", "<b>error</b>"),
             Some(_) => ("", ""),
@@ -145,7 +145,7 @@ impl PageWriter<'_> {
         let mut html = format!(
             "<details class=\"call{state}\"><summary><code>{}</code> <span>{}</span>{word}\
              </summary>\n<h3>Arguments</h3>\n",
-            line(call.name.as_str()),
+            format_line(call.name.as_str()),
             preview(&call.arguments),
         );
         html.extend(value_blocks(&call.arguments).iter().map(block_html));
@@ -169,9 +169,12 @@ impl PageWriter<'_> {
         let bytes = data.blob_id().and_then(|id| (self.blob)(id));
         match bytes.as_deref().and_then(image_url) {
             Some(url) => {
-                format!("<p class=\"image\"><img src=\"{url}\" alt=\"{}\"></p>\n", line(&name))
+                format!(
+                    "<p class=\"image\"><img src=\"{url}\" alt=\"{}\"></p>\n",
+                    format_line(&name)
+                )
             }
-            None => aside(&name),
+            None => format_aside(&name),
         }
     }
 }
@@ -189,12 +192,12 @@ fn text_html(text: &str) -> String {
 }
 
 fn block_html(block: &TextBlock) -> String {
-    let label = block.label.as_deref().map(|label| format!("<h4>{}</h4>\n", line(label)));
+    let label = block.label.as_deref().map(|label| format!("<h4>{}</h4>\n", format_line(label)));
     format!("{}<pre>{}</pre>\n", label.unwrap_or_default(), escape(&block.text))
 }
 
-fn aside(text: &str) -> String {
-    format!("<p class=\"aside\">{}</p>\n", line(text))
+fn format_aside(text: &str) -> String {
+    format!("<p class=\"aside\">{}</p>\n", format_line(text))
 }
 
 /// Returns a call's arguments in a line: the only text, or the first of several, or the JSON.

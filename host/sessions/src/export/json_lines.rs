@@ -87,19 +87,20 @@ pub fn to_json_lines(transcript: &Transcript) -> String {
         begun_ms: transcript.begun_ms,
         attachments_folder: transcript.attachments_folder.clone(),
     };
-    let mut text = line(&header);
+    let mut text = format_line(&header);
     for TranscriptMessage { at_ms, message, model, note } in &transcript.messages {
         let (model, note) = (model.clone(), note.clone());
-        text += &line(&TranscriptLine { at_ms: *at_ms, message: message.clone(), model, note });
+        text +=
+            &format_line(&TranscriptLine { at_ms: *at_ms, message: message.clone(), model, note });
     }
     for (name, content) in &transcript.attachments {
         let (attachment, base64) = (name.clone(), STANDARD.encode(content));
-        text += &line(&AttachmentLine { attachment, base64 });
+        text += &format_line(&AttachmentLine { attachment, base64 });
     }
     text
 }
 
-fn line(value: &impl Serialize) -> String {
+fn format_line(value: &impl Serialize) -> String {
     // Maps have text keys, and numbers are finite, so this cannot fail.
     serde_json::to_string(value).unwrap_or_default() + "\n"
 }

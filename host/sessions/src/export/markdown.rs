@@ -8,17 +8,17 @@ use jaato_types::{DataPart, Part, ToolCall, ToolResult};
 use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd};
 
 use super::blocks::{
-    PairedResults, TextBlock, attachment_line, data_value, json_block, object_blocks, sender,
-    tools_line, unknown_line, value_blocks,
+    PairedResults, TextBlock, attachment_line, data_value, describe_sender, json_block,
+    object_blocks, tools_line, unknown_line, value_blocks,
 };
 use super::transcript::{Transcript, TranscriptMessage};
 use super::visible::{format_time, visible_text};
 
 /// Writes a transcript as Markdown.
 pub fn to_markdown(transcript: &Transcript) -> String {
-    let results = PairedResults::of(transcript);
+    let results = PairedResults::from_transcript(transcript);
     let mut blocks = vec![
-        format!("# {}", inline(&transcript.name)),
+        format!("# {}", escape_inline(&transcript.name)),
         format!(
             "- Session: {}\n- Workspace: {}\n- Begun: {}",
             code_span(transcript.id.as_str()),
@@ -32,17 +32,17 @@ pub fn to_markdown(transcript: &Transcript) -> String {
         if shown.is_empty() {
             continue;
         }
-        blocks.push(heading(message));
+        blocks.push(message_heading(message));
         blocks.extend(shown.into_iter().map(|part| part_blocks(part, &results)));
     }
     blocks.join("\n\n") + "\n"
 }
 
-fn heading(message: &TranscriptMessage) -> String {
-    let mut words = vec![sender(message).to_owned()];
-    words.extend(message.model.as_deref().map(inline));
+fn message_heading(message: &TranscriptMessage) -> String {
+    let mut words = vec![describe_sender(message).to_owned()];
+    words.extend(message.model.as_deref().map(escape_inline));
     words.push(format_time(message.at_ms));
-    words.extend(message.note.as_deref().map(|note| format!("**{}**", inline(note))));
+    words.extend(message.note.as_deref().map(|note| format!("**{}**", escape_inline(note))));
     format!("## {}", words.join(" · "))
 }
 
@@ -50,11 +50,11 @@ fn part_blocks(part: &Part, results: &PairedResults<'_>) -> String {
     match part {
         Part::Text { text, .. } => markdown_text(text),
         Part::Thought { text, .. } => quote(&format!("**Reasoning**\n\n{}", markdown_text(text))),
-        Part::ToolCall(call) => call_blocks(call, results.of_call(&call.id)),
+        Part::ToolCall(call) => call_blocks(call, results.result_of_call(&call.id)),
         Part::ToolResult(result) => result_blocks(result),
         Part::Data(data) => data_block(data),
-        Part::ToolsChanged(changed) => format!("*{}*", inline(&tools_line(changed))),
-        Part::Unknown(part) => format!("*{}*", inline(&unknown_line(part))),
+        Part::ToolsChanged(changed) => format!("*{}*", escape_inline(&tools_line(changed))),
+        Part::Unknown(part) => format!("*{}*", escape_inline(&unknown_line(part))),
         _ => String::new(),
     }
 }
@@ -77,12 +77,12 @@ fn result_blocks(result: &ToolResult) -> String {
 fn data_block(data: &DataPart) -> String {
     match data_value(data) {
         Some(value) => text_block(&json_block(&value)),
-        None => format!("*{}*", inline(&attachment_line(data))),
+        None => format!("*{}*", escape_inline(&attachment_line(data))),
     }
 }
 
 fn text_block(block: &TextBlock) -> String {
-    let fenced = fenced(block.language, &block.text);
+    let fenced = fenced_block(block.language, &block.text);
     match &block.label {
         Some(label) => format!("{}:\n\n{fenced}", code_span(label)),
         None => fenced,
@@ -98,7 +98,7 @@ fn markdown_text(text: &str) -> String {
         return text.to_owned();
     }
     let closed = last_fence(text).map(|fence| format!("{text}\n{fence}"));
-    closed.filter(|closed| is_contained(closed)).unwrap_or_else(|| fenced("text", text))
+    closed.filter(|closed| is_contained(closed)).unwrap_or_else(|| fenced_block("text", text))
 }
 
 /// Returns the last fence that begins or ends a block of code.
@@ -132,7 +132,7 @@ fn is_contained(text: &str) -> bool {
     last_heading == Some(text.len() + "\n\n".len())
 }
 
-fn fenced(language: &str, text: &str) -> String {
+fn fenced_block(language: &str, text: &str) -> String {
     let fence = "`".repeat(longest_run(text).max(2) + 1);
     let text = text.strip_suffix('\n').unwrap_or(text);
     format!("{fence}{language}\n{text}\n{fence}")
@@ -154,7 +154,7 @@ fn longest_run(text: &str) -> usize {
 }
 
 /// Writes a text in a line, with its markup escaped.
-fn inline(text: &str) -> String {
+fn escape_inline(text: &str) -> String {
     let text = one_line(&visible_text(text));
     let mut escaped = String::with_capacity(text.len());
     for character in text.chars() {
@@ -195,6 +195,6 @@ mod tests {
     fn code_and_names_cannot_end_their_own_markup() {
         assert_eq!(code_span("a``b"), "``` a``b ```");
         assert_eq!(code_span("a\nb"), "`a b`");
-        assert_eq!(inline("# *a* <b>\n[c](d)"), "\\# \\*a\\* \\<b\\> \\[c\\](d)");
+        assert_eq!(escape_inline("# *a* <b>\n[c](d)"), "\\# \\*a\\* \\<b\\> \\[c\\](d)");
     }
 }

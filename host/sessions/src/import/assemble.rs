@@ -55,7 +55,10 @@ pub enum ConversationPiece {
 pub type TimedPiece = (i64, ConversationPiece);
 
 /// Builds the messages.
-pub fn assemble(pieces: Vec<TimedPiece>, notes: &mut ImportNotes) -> Vec<TranscriptMessage> {
+pub fn assemble_messages(
+    pieces: Vec<TimedPiece>,
+    notes: &mut ImportNotes,
+) -> Vec<TranscriptMessage> {
     let mut assembly = Assembly {
         drafts: Vec::new(),
         collected: 0,
@@ -135,7 +138,7 @@ impl Assembly<'_> {
             ConversationPiece::Compacted => self.collect(at_ms),
             ConversationPiece::Summary(text) => {
                 self.add_news(at_ms, without_empty(vec![Part::text(text)]));
-                if let Some(last) = self.last() {
+                if let Some(last) = self.last_draft() {
                     last.is_summary = last.role == Role::User;
                 }
             }
@@ -143,7 +146,7 @@ impl Assembly<'_> {
     }
 
     /// Returns the last draft, unless it is no longer sent.
-    fn last(&mut self) -> Option<&mut MessageDraft> {
+    fn last_draft(&mut self) -> Option<&mut MessageDraft> {
         self.drafts[self.collected..].last_mut()
     }
 
@@ -151,7 +154,7 @@ impl Assembly<'_> {
         if parts.is_empty() {
             return;
         }
-        match self.last() {
+        match self.last_draft() {
             Some(last) if last.role == Role::User => {
                 last.parts.extend(parts);
                 if !std::mem::take(&mut last.is_summary) {
@@ -167,7 +170,7 @@ impl Assembly<'_> {
     }
 
     fn add_news(&mut self, at_ms: i64, parts: Vec<Part>) {
-        match self.last() {
+        match self.last_draft() {
             Some(last) if last.role == Role::User => last.parts.extend(parts),
             Some(last) if last.has_calls() => last.news.extend(parts),
             Some(_) | None => self.add_prompt(at_ms, parts),
@@ -189,8 +192,8 @@ impl Assembly<'_> {
             let is_open = last.answered_ms.is_none() && last.news.is_empty();
             last.role == Role::Model && (is_same || is_open || !last.has_calls())
         };
-        if !self.last().is_some_and(|last| continues(last)) {
-            if self.last().is_none() {
+        if !self.last_draft().is_some_and(|last| continues(last)) {
+            if self.last_draft().is_none() {
                 self.notes.repaired(ImportRepair::MissingPrompt);
                 let prompt = vec![Part::text(NO_PROMPT)];
                 self.drafts.push(MessageDraft::new(Role::User, at_ms, prompt));
@@ -252,7 +255,8 @@ impl Assembly<'_> {
 
     /// Marks all messages as no longer sent.
     fn collect(&mut self, at_ms: i64) {
-        let is_complete = self.last().is_none_or(|it| it.role == Role::Model && !it.has_calls());
+        let is_complete =
+            self.last_draft().is_none_or(|it| it.role == Role::Model && !it.has_calls());
         if !is_complete {
             self.add_missing_answer(at_ms);
         }
@@ -269,7 +273,7 @@ impl Assembly<'_> {
     fn finish(mut self) -> Vec<TranscriptMessage> {
         let mut messages = Vec::new();
         for (number, mut draft) in std::mem::take(&mut self.drafts).into_iter().enumerate() {
-            if draft.role == Role::Model && !draft.parts.iter().any(says_something) {
+            if draft.role == Role::Model && !draft.parts.iter().any(is_answer_content) {
                 draft.parts.push(Part::text(NO_ANSWER));
                 draft.note = Some(transcript_note::BROKE_OFF);
             }
@@ -319,7 +323,7 @@ fn without_empty(parts: Vec<Part>) -> Vec<Part> {
 }
 
 /// Returns true for a part of an answer that is more than reasoning.
-fn says_something(part: &Part) -> bool {
+fn is_answer_content(part: &Part) -> bool {
     !matches!(part, Part::Thought { .. })
 }
 

@@ -140,7 +140,7 @@ impl ClaudeFile {
         if uuid.is_empty() || self.by_uuid.contains_key(&uuid) {
             if !BOOKKEEPING.contains(&kind) && !matches!(kind, "user" | "assistant" | "attachment")
             {
-                notes.unknown(kind);
+                notes.count_unknown(kind);
             }
             return;
         }
@@ -234,7 +234,7 @@ impl ClaudeFile {
             is_broken |= parent.is_none() && next.is_some();
         }
         if is_broken {
-            notes.say(
+            notes.add_sentence(
                 "A record names a record before it that is missing, so the order in the file decided.",
             );
         }
@@ -294,7 +294,7 @@ fn read_record(record: &JsonObject, notes: &mut ImportNotes) -> TreeRecord {
             read.pieces = vec![ConversationPiece::Compacted];
         }
         kind if BOOKKEEPING.contains(&kind) => {}
-        other => notes.unknown(other),
+        other => notes.count_unknown(other),
     }
     read
 }

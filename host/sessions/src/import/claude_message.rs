@@ -77,7 +77,7 @@ pub fn user_parts(content: &Value, notes: &mut ImportNotes) -> (Vec<Part>, Vec<C
                 is_error: is_set(block, "is_error"),
             }),
             "image" | "document" => parts.push(Part::text(attachment_text(block, notes))),
-            other => notes.unknown(other),
+            other => notes.count_unknown(other),
         }
     }
     (parts, results)
@@ -115,7 +115,7 @@ pub fn answer_piece(
             "server_tool_use" => notes.count(ImportLoss::ProviderCall),
             // The result of a call that the provider ran.
             kind if kind.ends_with("_tool_result") => {}
-            other => notes.unknown(other),
+            other => notes.count_unknown(other),
         }
     }
     ConversationPiece::Answer { parts, model, response }

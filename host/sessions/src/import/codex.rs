@@ -80,9 +80,9 @@ impl CodexFile {
             "turn_context" => self.model = Some(text_of(payload, "model").to_owned()),
             "response_item" => self.add_item(at_ms, payload, notes),
             "event_msg" => self.add_event(at_ms, payload, notes),
-            "compacted" => self.compact(at_ms, &summary_of(payload, notes)),
+            "compacted" => self.add_compaction(at_ms, &summary_of(payload, notes)),
             kind if BOOKKEEPING.contains(&kind) => {}
-            other => notes.unknown(other),
+            other => notes.count_unknown(other),
         }
     }
 
@@ -96,7 +96,7 @@ impl CodexFile {
         } else if self.has_records {
             self.add_item(at_ms, record, notes);
         } else {
-            notes.unknown(text_of(record, "type"));
+            notes.count_unknown(text_of(record, "type"));
         }
     }
 
@@ -131,7 +131,7 @@ impl CodexFile {
             }
             kind if BOOKKEEPING.contains(&kind) => None,
             other => {
-                notes.unknown(other);
+                notes.count_unknown(other);
                 None
             }
         };
@@ -168,7 +168,7 @@ impl CodexFile {
                 let name = name.into_iter().find(|it| !it.is_empty()).unwrap_or_default();
                 self.transcript.name = jaato_types::text::one_line(name);
             }
-            "context_compacted" if !self.ends_compacted() => self.compact(at_ms, ""),
+            "context_compacted" if !self.ends_compacted() => self.add_compaction(at_ms, ""),
             _ => {}
         }
     }
@@ -193,7 +193,7 @@ impl CodexFile {
         }
     }
 
-    fn compact(&mut self, at_ms: i64, summary: &str) {
+    fn add_compaction(&mut self, at_ms: i64, summary: &str) {
         self.pieces.push((at_ms, ConversationPiece::Compacted));
         if !summary.is_empty() {
             self.pieces.push((at_ms, ConversationPiece::Summary(summary.to_owned())));
@@ -270,7 +270,7 @@ fn message_piece(item: &JsonObject, notes: &mut ImportNotes) -> Option<Conversat
             None
         }
         other => {
-            notes.unknown(other);
+            notes.count_unknown(other);
             None
         }
     }
@@ -307,7 +307,7 @@ fn block_part(block: &JsonObject, notes: &mut ImportNotes) -> Part {
         "refusal" => Part::text(text_of(block, "refusal")),
         "input_image" | "input_file" => Part::text(attachment_text(block, notes)),
         other => {
-            notes.unknown(other);
+            notes.count_unknown(other);
             Part::text("")
         }
     }

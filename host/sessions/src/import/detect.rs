@@ -13,7 +13,7 @@ const LINES_MAX: usize = 50;
 
 /// Recognises the program that wrote a file by its content. Returns `None` if the file cannot be
 /// read, or is of no known program.
-pub fn detect(path: &Path) -> Option<ImportSource> {
+pub fn detect_source(path: &Path) -> Option<ImportSource> {
     if head_of(path).ok()?.starts_with(SQLITE_START) {
         let columns = GooseDatabase::open(path).ok()?.columns("messages").ok()?;
         return columns.iter().any(|it| it == "content_json").then_some(ImportSource::Goose);

@@ -66,7 +66,7 @@ struct SourcePlaces<'a> {
 
 impl SourcePlaces<'_> {
     /// Returns the folder that a variable names. `~` is the home folder.
-    fn named(&self, name: &str) -> Option<PathBuf> {
+    fn folder_from_variable(&self, name: &str) -> Option<PathBuf> {
         let path = PathBuf::from((self.variable)(name).filter(|it| !it.is_empty())?);
         Some(match path.strip_prefix("~") {
             Ok(rest) => self.home.join(rest),
@@ -75,29 +75,36 @@ impl SourcePlaces<'_> {
     }
 
     fn claude_code(&self) -> PathBuf {
-        let folder = self.named("CLAUDE_CONFIG_DIR").unwrap_or_else(|| self.home.join(".claude"));
+        let folder = self
+            .folder_from_variable("CLAUDE_CONFIG_DIR")
+            .unwrap_or_else(|| self.home.join(".claude"));
         folder.join("projects")
     }
 
     fn codex(&self) -> [PathBuf; 2] {
-        let folder = self.named("CODEX_HOME").unwrap_or_else(|| self.home.join(".codex"));
+        let folder =
+            self.folder_from_variable("CODEX_HOME").unwrap_or_else(|| self.home.join(".codex"));
         [folder.join("sessions"), folder.join("archived_sessions")]
     }
 
     fn pi(&self) -> PathBuf {
-        let agent = || self.named("PI_CODING_AGENT_DIR").map(|it| it.join("sessions"));
-        let sessions = self.named("PI_CODING_AGENT_SESSION_DIR").or_else(agent);
+        let agent =
+            || self.folder_from_variable("PI_CODING_AGENT_DIR").map(|it| it.join("sessions"));
+        let sessions = self.folder_from_variable("PI_CODING_AGENT_SESSION_DIR").or_else(agent);
         sessions.unwrap_or_else(|| self.home.join(".pi/agent/sessions"))
     }
 
     fn goose(&self) -> Vec<PathBuf> {
-        if let Some(root) = self.named("GOOSE_PATH_ROOT") {
+        if let Some(root) = self.folder_from_variable("GOOSE_PATH_ROOT") {
             return vec![root.join("data/sessions")];
         }
-        let data = self.named("XDG_DATA_HOME").unwrap_or_else(|| self.home.join(".local/share"));
+        let data = self
+            .folder_from_variable("XDG_DATA_HOME")
+            .unwrap_or_else(|| self.home.join(".local/share"));
         let mut folders = vec![data.join("goose/sessions")];
         // Windows, and older versions on macOS.
-        let windows = self.named("APPDATA").map(|it| it.join("Block/goose/data/sessions"));
+        let windows =
+            self.folder_from_variable("APPDATA").map(|it| it.join("Block/goose/data/sessions"));
         folders.extend(windows);
         folders
     }
@@ -249,7 +256,7 @@ fn first_text(message: &JsonObject) -> String {
 fn in_goose_folder(folder: &Path) -> Vec<FoundSession> {
     let source = ImportSource::Goose;
     let path = folder.join("sessions.db");
-    let sessions = goose::sessions(&path).unwrap_or_default();
+    let sessions = goose::list_sessions(&path).unwrap_or_default();
     let mut found: Vec<FoundSession> = sessions
         .into_iter()
         .map(|session| FoundSession {

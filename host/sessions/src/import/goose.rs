@@ -16,8 +16,8 @@ use super::content::{attachment_text, content_text};
 use super::error::ImportError;
 use super::goose_database::{GooseDatabase, SQLITE_START};
 use super::json_line::{
-    JsonLines, JsonObject, SourceLine, is_set, milliseconds, object_of, open_source_file, text_of,
-    time_of,
+    JsonLines, JsonObject, SourceLine, is_set, object_of, open_source_file, text_of, time_of,
+    to_milliseconds,
 };
 use super::notes::{ImportLoss, ImportNotes};
 use super::{ForeignSession, ImportSource};
@@ -63,14 +63,14 @@ pub fn read(
     let mut lines = JsonLines::open(path)?;
     if let Some((_, SourceLine::Object(first))) = lines.next_line()? {
         return match first.get("conversation") {
-            Some(conversation) => Ok(exported(&first, conversation, notes)),
+            Some(conversation) => Ok(read_export(&first, conversation, notes)),
             None => read_lines(path, &first, lines, notes),
         };
     }
     let export = export_of(path);
     let export = export.ok_or_else(|| ImportError::not_a_session(path, ImportSource::Goose))?;
     let conversation = export.get("conversation").unwrap_or(&Value::Null);
-    Ok(exported(&export, conversation, notes))
+    Ok(read_export(&export, conversation, notes))
 }
 
 /// Returns true if a file is an export with line breaks.
@@ -95,7 +95,7 @@ pub fn head_of(path: &Path) -> Result<Vec<u8>, ImportError> {
 }
 
 /// Lists the sessions that a user began, the newest first.
-pub fn sessions(path: &Path) -> Result<Vec<GooseSession>, ImportError> {
+pub fn list_sessions(path: &Path) -> Result<Vec<GooseSession>, ImportError> {
     let database = GooseDatabase::open(path)?;
     database_sessions(&database).map_err(ImportError::database(path))
 }
@@ -151,7 +151,7 @@ fn read_database(
         return Err(ImportError::not_a_session(path, ImportSource::Goose));
     }
     let sessions = database_sessions(&database).map_err(ImportError::database(path))?;
-    let session = select(sessions, id, path)?;
+    let session = select_sessions(sessions, id, path)?;
     let rows =
         message_rows(&database, &columns, &session.id).map_err(ImportError::database(path))?;
     let transcript = Transcript {
@@ -165,7 +165,7 @@ fn read_database(
     Ok(ForeignSession { transcript, pieces })
 }
 
-fn select(
+fn select_sessions(
     sessions: Vec<GooseSession>,
     id: Option<&str>,
     path: &Path,
@@ -213,7 +213,7 @@ fn message_rows(
             role: row.get(0)?,
             // Null for a damaged text, which `pieces_of` counts.
             blocks: serde_json::from_str(&blocks).unwrap_or_default(),
-            at_ms: milliseconds(row.get::<_, Option<i64>>(2)?.unwrap_or_default()),
+            at_ms: to_milliseconds(row.get::<_, Option<i64>>(2)?.unwrap_or_default()),
             metadata: serde_json::from_str(&metadata.unwrap_or_default()).unwrap_or_default(),
         })
     })?;
@@ -250,7 +250,11 @@ fn read_lines(
 }
 
 /// Reads an export, which is one JSON object.
-fn exported(export: &JsonObject, conversation: &Value, notes: &mut ImportNotes) -> ForeignSession {
+fn read_export(
+    export: &JsonObject,
+    conversation: &Value,
+    notes: &mut ImportNotes,
+) -> ForeignSession {
     let messages = conversation.as_array().into_iter().flatten().filter_map(Value::as_object);
     let names = ["name", "description"].map(|name| text_of(export, name));
     let transcript = Transcript {
@@ -297,7 +301,7 @@ fn pieces_of(messages: Vec<GooseMessage>, notes: &mut ImportNotes) -> Vec<TimedP
 fn message_pieces(message: GooseMessage, notes: &mut ImportNotes) -> Vec<ConversationPiece> {
     let is_answer = message.role == "assistant";
     let Value::Array(blocks) = message.blocks else {
-        notes.unknown("message without blocks");
+        notes.count_unknown("message without blocks");
         return Vec::new();
     };
     let (mut parts, mut pieces) = (Vec::new(), Vec::new());
@@ -315,7 +319,7 @@ fn message_pieces(message: GooseMessage, notes: &mut ImportNotes) -> Vec<Convers
             "toolRequest" | "frontendToolRequest" => parts.push(tool_call(block)),
             "toolResponse" => pieces.push(tool_result(block, notes)),
             kind if BOOKKEEPING.contains(&kind) => {}
-            other => notes.unknown(other),
+            other => notes.count_unknown(other),
         }
     }
     if is_answer {

@@ -80,7 +80,7 @@ pub fn into_pieces(messages: Vec<TranscriptMessage>, notes: &mut ImportNotes) ->
                 pieces.push((at_ms, ConversationPiece::Answer { parts, model, response }));
             }
             Role::Tool => pieces.extend(result_pieces(at_ms, message.parts)),
-            Role::Unknown => notes.unknown("message of an unknown role"),
+            Role::Unknown => notes.count_unknown("message of an unknown role"),
         }
     }
     pieces

@@ -10,13 +10,13 @@ use jaato_types::DataPart;
 use serde::Deserialize as _;
 use serde_json::Value;
 
-use super::assemble::assemble;
+use super::assemble::assemble_messages;
 use super::error::ImportError;
 use super::history_check::{into_pieces, is_history};
 use super::json_line::{JsonLines, JsonObject, SourceLine, text_of};
 use super::notes::ImportNotes;
 use super::{ImportSource, ImportedSession};
-use crate::attachments::{blobs_of, digest};
+use crate::attachments::{blobs_of, content_digest};
 use crate::export::{
     AttachmentLine, TRANSCRIPT_FORMAT, TRANSCRIPT_VERSION, Transcript, TranscriptHeader,
     TranscriptLine, TranscriptMessage,
@@ -52,8 +52,8 @@ pub fn import(path: &Path) -> Result<ImportedSession, ImportError> {
         return Err(ImportError::NoMessages(path.to_owned()));
     }
     if !is_history(&messages) {
-        notes.say("The messages do not form a valid history, so they were repaired.");
-        messages = assemble(into_pieces(messages, &mut notes), &mut notes);
+        notes.add_sentence("The messages do not form a valid history, so they were repaired.");
+        messages = assemble_messages(into_pieces(messages, &mut notes), &mut notes);
     }
     note_missing(&messages, &attachments, &mut notes);
     let transcript =
@@ -80,7 +80,7 @@ fn content_of(line: JsonObject) -> Option<(String, Vec<u8>)> {
     let AttachmentLine { attachment, base64 } =
         AttachmentLine::deserialize(Value::Object(line)).ok()?;
     let content = STANDARD.decode(base64).ok()?;
-    (digest(&content) == attachment).then_some((attachment, content))
+    (content_digest(&content) == attachment).then_some((attachment, content))
 }
 
 /// Says how many attached files are missing.
@@ -94,8 +94,8 @@ fn note_missing(
         data.filter_map(DataPart::blob_id).filter(|blob| !contents.contains_key(*blob)).collect();
     match missing.len() {
         0 => {}
-        1 => notes.say("The content of 1 attachment is missing, because the export does not contain it."),
-        count => notes.say(format!(
+        1 => notes.add_sentence("The content of 1 attachment is missing, because the export does not contain it."),
+        count => notes.add_sentence(format!(
             "The contents of {count} attachments are missing, because the export does not contain them."
         )),
     }

@@ -116,12 +116,12 @@ pub fn is_set(object: &JsonObject, name: &str) -> bool {
 pub fn time_of(value: Option<&Value>) -> Option<i64> {
     match value? {
         Value::String(text) => Some(text.parse::<Timestamp>().ok()?.as_millisecond()),
-        Value::Number(number) => number.as_i64().map(milliseconds),
+        Value::Number(number) => number.as_i64().map(to_milliseconds),
         _ => None,
     }
 }
 
 /// Converts a time in seconds or milliseconds to milliseconds.
-pub fn milliseconds(time: i64) -> i64 {
+pub fn to_milliseconds(time: i64) -> i64 {
     if time >= FIRST_MILLISECOND { time } else { time.saturating_mul(1000) }
 }

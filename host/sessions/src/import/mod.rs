@@ -7,7 +7,7 @@
 //!
 //! Invariants: nothing is written next to a source. Bad input is an error or a note.
 //!
-//! [`assemble`]: assemble::assemble
+//! [`assemble`]: assemble::assemble_messages
 //! [`ImportNotes`]: notes::ImportNotes
 
 mod assemble;
@@ -29,13 +29,13 @@ mod source;
 
 use std::path::Path;
 
-pub use detect::detect;
+pub use detect::detect_source;
 pub use error::ImportError;
 pub use find::{FoundSession, find_sessions};
 pub use json_line::IMPORT_BYTES_MAX;
 pub use source::ImportSource;
 
-use assemble::{TimedPiece, assemble};
+use assemble::{TimedPiece, assemble_messages};
 use notes::ImportNotes;
 
 use crate::export::Transcript;
@@ -68,7 +68,7 @@ pub fn import_file(
         ImportSource::Pi => pi::read(path, &mut notes),
     }?;
     let ForeignSession { mut transcript, pieces } = foreign;
-    transcript.messages = assemble(pieces, &mut notes);
+    transcript.messages = assemble_messages(pieces, &mut notes);
     if transcript.messages.is_empty() {
         return Err(ImportError::NoMessages(path.to_owned()));
     }

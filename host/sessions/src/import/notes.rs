@@ -95,7 +95,7 @@ impl ImportNotes {
     }
 
     /// Counts a record or a part of an unknown type.
-    pub fn unknown(&mut self, name: &str) {
+    pub fn count_unknown(&mut self, name: &str) {
         let shown = jaato_types::text::truncate_chars(&jaato_types::text::one_line(name), 60);
         // A hostile file could have a type per line.
         if self.unknown_types.len() >= LISTED_TYPES_MAX && !self.unknown_types.contains_key(&shown)
@@ -115,7 +115,7 @@ impl ImportNotes {
     }
 
     /// Adds a sentence.
-    pub fn say(&mut self, sentence: impl Into<String>) {
+    pub fn add_sentence(&mut self, sentence: impl Into<String>) {
         self.sentences.push(sentence.into());
     }
 
@@ -123,29 +123,33 @@ impl ImportNotes {
     pub fn into_sentences(self) -> Vec<String> {
         let Self { losses, repairs, unknown_types, mut sentences, .. } = self;
         sentences.extend(damaged_sentence(&self.damaged_lines, self.damaged_count));
-        sentences.extend(losses.into_iter().map(|(loss, count)| sentence(loss.words(), count)));
-        sentences.extend(repairs.into_iter().map(|(it, count)| sentence(it.words(), count)));
+        sentences.extend(
+            losses.into_iter().map(|(loss, count)| format_sentence(loss.sentence_words(), count)),
+        );
+        sentences.extend(
+            repairs.into_iter().map(|(it, count)| format_sentence(it.sentence_words(), count)),
+        );
         for (name, count) in unknown_types {
-            let records = counted(count, "record", "records");
+            let records = count_with_noun(count, "record", "records");
             sentences
                 .push(format!("{records} of the unknown type `{name}` could not be imported."));
         }
         if self.other_unknown > 0 {
-            let records = counted(self.other_unknown, "record", "records");
+            let records = count_with_noun(self.other_unknown, "record", "records");
             sentences.push(format!("{records} of other unknown types could not be imported."));
         }
         sentences
     }
 }
 
-fn sentence((one, many, rest): SentenceWords, count: u64) -> String {
+fn format_sentence((one, many, rest): SentenceWords, count: u64) -> String {
     let verb = if count == 1 { "was" } else { "were" };
-    format!("{} {verb} {rest}.", counted(count, one, many))
+    format!("{} {verb} {rest}.", count_with_noun(count, one, many))
 }
 
 impl ImportLoss {
     /// Returns the noun in singular and plural, and what follows the verb.
-    fn words(self) -> SentenceWords {
+    fn sentence_words(self) -> SentenceWords {
         let left_out = "left out";
         match self {
             Self::Signature => (
@@ -203,7 +207,7 @@ impl ImportLoss {
 
 impl ImportRepair {
     /// Returns the noun in singular and plural, and what follows the verb.
-    fn words(self) -> SentenceWords {
+    fn sentence_words(self) -> SentenceWords {
         match self {
             Self::Attachment => (
                 "image or file",
@@ -256,7 +260,7 @@ fn damaged_sentence(lines: &[u64], count: usize) -> Option<String> {
     }
 }
 
-fn counted(count: u64, one: &str, many: &str) -> String {
+fn count_with_noun(count: u64, one: &str, many: &str) -> String {
     format!("{count} {}", if count == 1 { one } else { many })
 }
 
@@ -271,7 +275,7 @@ mod tests {
         notes.repaired(ImportRepair::MissingResult);
         notes.repaired(ImportRepair::MissingResult);
         notes.count_many(ImportLoss::AddedContext, 0);
-        notes.unknown("new\nthing");
+        notes.count_unknown("new\nthing");
         notes.damaged(7);
         assert_eq!(
             notes.into_sentences(),
@@ -289,7 +293,7 @@ mod tests {
         let mut notes = ImportNotes::default();
         for line in 1..=22 {
             notes.damaged(line);
-            notes.unknown(&format!("type {line:02}"));
+            notes.count_unknown(&format!("type {line:02}"));
         }
         let sentences = notes.into_sentences();
         assert!(sentences[0].ends_with("19, 20 and 2 more are damaged and were left out."));

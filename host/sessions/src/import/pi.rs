@@ -37,7 +37,7 @@ pub fn read(path: &Path, notes: &mut ImportNotes) -> Result<ForeignSession, Impo
     }
     let version = header.get("version").and_then(Value::as_u64).unwrap_or(1);
     if version > KNOWN_VERSION {
-        notes.say(format!(
+        notes.add_sentence(format!(
             "The file has format {version}, and this jaato knows formats up to {KNOWN_VERSION}, so \
              parts of the conversation may be missing."
         ));
@@ -118,7 +118,7 @@ fn entry_piece(entry: &JsonObject, notes: &mut ImportNotes) -> Option<Conversati
         "custom_message" => Some(ConversationPiece::News(user_parts(entry, notes))),
         kind if BOOKKEEPING.contains(&kind) => None,
         other => {
-            notes.unknown(other);
+            notes.count_unknown(other);
             None
         }
     }
@@ -148,7 +148,7 @@ fn message_piece(message: &JsonObject, notes: &mut ImportNotes) -> Option<Conver
             None
         }
         other => {
-            notes.unknown(&format!("message of role {other}"));
+            notes.count_unknown(&format!("message of role {other}"));
             None
         }
     }
@@ -164,7 +164,7 @@ fn user_parts(message: &JsonObject, notes: &mut ImportNotes) -> Vec<Part> {
         "text" => Part::text(text_of(block, "text")),
         "image" => Part::text(attachment_text(block, notes)),
         other => {
-            notes.unknown(other);
+            notes.count_unknown(other);
             Part::text("")
         }
     };
@@ -190,7 +190,7 @@ fn answer_piece(message: &JsonObject, notes: &mut ImportNotes) -> ConversationPi
                 let (id, name) = (text_of(block, "id"), text_of(block, "name"));
                 parts.push(Part::ToolCall(ToolCall::new(id, name, arguments)));
             }
-            other => notes.unknown(other),
+            other => notes.count_unknown(other),
         }
     }
     ConversationPiece::Answer { parts, model, response: None }

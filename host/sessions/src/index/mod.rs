@@ -101,7 +101,7 @@ impl SessionIndex {
     fn open_existing(
         store: &SessionStore,
     ) -> Result<Option<(Self, Vec<IndexProblem>)>, SessionStoreError> {
-        if !tables::path(store).exists() {
+        if !tables::index_path(store).exists() {
             return Ok(None);
         }
         let mut index = Self { database: tables::connect(store)? };

@@ -37,13 +37,13 @@ const TABLES: &str = "
 const WAIT: Duration = Duration::from_secs(5);
 
 /// Returns the path of a store's index.
-pub(super) fn path(store: &SessionStore) -> PathBuf {
+pub(super) fn index_path(store: &SessionStore) -> PathBuf {
     store.folder().join("index.sqlite")
 }
 
 /// Opens the database, and creates an empty file if it is missing.
 pub(super) fn connect(store: &SessionStore) -> Result<Connection, SessionStoreError> {
-    let path = path(store);
+    let path = index_path(store);
     // SQLite would create a file that others can read. Its journals get the file's mode.
     open_own_file(&path, OpenOptions::new().write(true).create(true).truncate(false))?;
     let database = Connection::open(&path)?;
@@ -71,7 +71,7 @@ pub(super) fn create(database: &Connection) -> Result<(), SessionStoreError> {
 
 /// Removes the files of the database. Other processes that have it open keep their old one.
 pub(super) fn remove(store: &SessionStore) -> Result<(), SessionStoreError> {
-    let path = path(store);
+    let path = index_path(store);
     for end in ["", "-wal", "-shm"] {
         let mut name = path.clone().into_os_string();
         name.push(end);

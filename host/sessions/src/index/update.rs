@@ -153,7 +153,11 @@ fn remove(database: &Connection, id: &SessionId) -> Result<(), SessionStoreError
 }
 
 /// Removes the messages from a position on, except forgotten ones.
-fn cut(database: &Connection, id: &SessionId, position: i64) -> Result<(), SessionStoreError> {
+fn remove_from(
+    database: &Connection,
+    id: &SessionId,
+    position: i64,
+) -> Result<(), SessionStoreError> {
     for table in [
         "delete from texts where rowid in (select number from messages
              where session = ?1 and position >= ?2 and not is_forgotten)",
@@ -165,7 +169,7 @@ fn cut(database: &Connection, id: &SessionId, position: i64) -> Result<(), Sessi
 }
 
 /// Counts messages no longer, from the first position to the last. Their texts can still be found.
-fn forget(
+fn mark_forgotten(
     database: &Connection,
     id: &SessionId,
     positions: &[i64],
@@ -220,25 +224,25 @@ fn add_records(
         let known = kept.as_mut();
         match (change, known) {
             (Some(HistoryChange::Append(entry)), known) => {
-                if let Some(text) = IndexedText::of_entry(entry) {
+                if let Some(text) = IndexedText::from_entry(entry) {
                     added.add(id, next, stored, &text)?;
                     known.into_iter().for_each(|kept| kept.push(next));
                     next += 1;
                 }
             }
             (Some(HistoryChange::Replace { index, entry }), Some(kept)) => {
-                if let (Some(at), Some(text)) = (kept.get(index), IndexedText::of_entry(entry)) {
+                if let (Some(at), Some(text)) = (kept.get(index), IndexedText::from_entry(entry)) {
                     replace(database, id, *at, &text)?;
                 }
             }
             (Some(HistoryChange::Cut { length }), Some(kept)) if length < kept.len() => {
-                cut(database, id, kept[length])?;
+                remove_from(database, id, kept[length])?;
                 kept.truncate(length);
             }
             (Some(HistoryChange::Forget { index, count }), Some(kept)) => {
                 let end = index.saturating_add(count);
                 if let Some(gone) = kept.get(index..end) {
-                    forget(database, id, gone)?;
+                    mark_forgotten(database, id, gone)?;
                     kept.drain(index..end);
                 }
             }
@@ -328,7 +332,7 @@ fn name_by_prompt(database: &Connection, id: &SessionId) -> Result<(), SessionSt
     Ok(())
 }
 
-/// Returns the beginning of a prompt in one line.
+/// Returns the start of a prompt in one line.
 fn first_words(text: &str) -> String {
     let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
     match line.char_indices().nth(NAME_CHARS_MAX) {

@@ -147,8 +147,9 @@ impl BenchDomain {
             .collect();
         let Some(folder) = folder.map(|folder| folder.join(self.name)) else { return Ok(all) };
         for name in names_in(&folder.join(BenchSide::Cli.name())) {
-            let read =
-                |side: BenchSide| template(&folder.join(side.name()).join(format!("{name}.txt")));
+            let read = |side: BenchSide| {
+                read_template(&folder.join(side.name()).join(format!("{name}.txt")))
+            };
             let both = [read(BenchSide::Cli)?, read(BenchSide::Mcp)?];
             all.insert(name, both);
         }
@@ -185,7 +186,7 @@ fn names_in(folder: &Path) -> Vec<String> {
     entries.filter_map(name).collect()
 }
 
-fn template(path: &Path) -> Result<String, CommandFailure> {
+fn read_template(path: &Path) -> Result<String, CommandFailure> {
     let shown = path.display();
     let refused = |why: String| {
         CommandFailure::new(Exit::Usage, format!("cannot read the template `{shown}`: {why}"))

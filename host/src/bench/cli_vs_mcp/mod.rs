@@ -103,11 +103,11 @@ struct BenchPlan {
 pub async fn cli_vs_mcp(global: GlobalArgs, args: CliVsMcpArgs) -> CommandResult {
     terminal::reserve();
     let now = Timestamp::now();
-    let plan = plan(global, &args, now)?;
+    let plan = plan_runs(global, &args, now)?;
     let cancel = Cancel::new();
     cancel_on_signals(cancel.clone());
     let (model, tools) = one_run::prepare(&plan, &cancel).await?;
-    banner(&plan, &args, &model, &tools)?;
+    print_settings(&plan, &args, &model, &tools)?;
     let mut summary = BenchSummary::default();
     for (scenario, prompts) in &plan.prompts {
         for number in 1..=args.runs {
@@ -133,7 +133,7 @@ pub async fn cli_vs_mcp(global: GlobalArgs, args: CliVsMcpArgs) -> CommandResult
     if args.verbose {
         table::print(&summary)?;
     }
-    report::line(&format!("summary: {}", args.output.display()))?;
+    report::print_line(&format!("summary: {}", args.output.display()))?;
     match summary.errors() {
         0 => Ok(Exit::Done),
         count => Err(CommandFailure::new(Exit::Failed, format!("runs that failed: {count}"))),
@@ -141,12 +141,12 @@ pub async fn cli_vs_mcp(global: GlobalArgs, args: CliVsMcpArgs) -> CommandResult
 }
 
 /// Plans the runs, before anything is started.
-fn plan(
+fn plan_runs(
     global: GlobalArgs,
     args: &CliVsMcpArgs,
     now: Timestamp,
 ) -> Result<BenchPlan, CommandFailure> {
-    let mut arguments = start::arguments(global);
+    let mut arguments = start::setup_arguments(global);
     if let Some(model) = &args.model_name {
         let name = config::parse_model_name(model).map_or_else(
             || {
@@ -159,13 +159,14 @@ fn plan(
     }
     let (domain, scenarios) =
         BenchDomain::find(args.domain.as_deref(), &args.scenarios, args.template_dir.as_deref())?;
-    let values = params::values(domain, args, now)?;
+    let values = params::parameter_values(domain, args, now)?;
     let prompts = fill_templates(&scenarios, &values)?;
     let server = args.mcp_server.clone().unwrap_or_else(|| domain.server.to_owned());
     domain::check_server(&server)?;
     let time = now.strftime("%Y-%m-%d_%H-%M-%S").to_string();
     let folder = args.trace_dir.join(time).join(domain.name);
-    let folder = std::path::absolute(&folder).map_err(|error| unwritable(&folder, &error))?;
+    let folder =
+        std::path::absolute(&folder).map_err(|error| unwritable_file_failure(&folder, &error))?;
     Ok(BenchPlan { arguments, domain, server, prompts, folder })
 }
 
@@ -174,14 +175,14 @@ fn fill_templates(
     values: &BTreeMap<String, String>,
 ) -> Result<BTreeMap<String, [String; 2]>, CommandFailure> {
     let prompts = scenarios.iter().map(|(name, [cli, mcp])| {
-        let both = [params::fill(cli, values)?, params::fill(mcp, values)?];
+        let both = [params::fill_template(cli, values)?, params::fill_template(mcp, values)?];
         Ok((name.clone(), both))
     });
     prompts.collect()
 }
 
-/// Prints what is about to run.
-fn banner(
+/// Prints the settings of the coming runs.
+fn print_settings(
     plan: &BenchPlan,
     args: &CliVsMcpArgs,
     model: &str,
@@ -201,7 +202,7 @@ fn banner(
         &format!("traces       {}", plan.folder.display()),
         &rule,
     ];
-    lines.into_iter().try_for_each(report::line)
+    lines.into_iter().try_for_each(report::print_line)
 }
 
 fn print_run(run: &BenchRun<'_>, measured: &RunMeasurement) -> Result<(), CommandFailure> {
@@ -209,7 +210,12 @@ fn print_run(run: &BenchRun<'_>, measured: &RunMeasurement) -> Result<(), Comman
         Some(error) => format!("failed: {error}"),
         None => format!("{} tokens, {} turns", measured.tokens(), measured.turns),
     };
-    report::line(&format!("{} {} run {}: {came_to}", run.scenario, run.side.name(), run.number))
+    report::print_line(&format!(
+        "{} {} run {}: {came_to}",
+        run.scenario,
+        run.side.name(),
+        run.number
+    ))
 }
 
 /// Writes a file, and its folder.
@@ -217,7 +223,7 @@ fn write_file(path: &Path, text: &str) -> Result<(), CommandFailure> {
     if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
         make_folder(folder)?;
     }
-    std::fs::write(path, text).map_err(|error| unwritable(path, &error))
+    std::fs::write(path, text).map_err(|error| unwritable_file_failure(path, &error))
 }
 
 /// Creates a folder that is private to this user, because it will contain conversations.
@@ -226,7 +232,7 @@ fn make_folder(folder: &Path) -> Result<(), CommandFailure> {
         .map_err(|error| CommandFailure::new(Exit::Failed, error.to_string()))
 }
 
-fn unwritable(path: &Path, error: &std::io::Error) -> CommandFailure {
+fn unwritable_file_failure(path: &Path, error: &std::io::Error) -> CommandFailure {
     CommandFailure::new(Exit::Failed, format!("cannot write `{}`: {error}", path.display()))
 }
 

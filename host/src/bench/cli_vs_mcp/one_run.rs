@@ -41,7 +41,7 @@ pub async fn prepare(
     plan: &BenchPlan,
     cancel: &Cancel,
 ) -> Result<(String, String), CommandFailure> {
-    let runtime = start::runtime(plan.arguments.clone()).await?;
+    let runtime = start::start_runtime(plan.arguments.clone()).await?;
     let connected = connect_mcp_servers(&runtime, plan, cancel).await;
     let model = runtime.model().to_string();
     start::close(runtime).await;
@@ -87,7 +87,7 @@ pub async fn run(
     let ledger = folder.join(format!("run{}.jsonl", run.number));
     let mut arguments = plan.arguments.clone();
     arguments.tools_only = Some(vec![plan.domain.tools(run.side, &plan.server)]);
-    let mut setup = start::setup(arguments)?;
+    let mut setup = start::read_setup(arguments)?;
     setup.config.ledger.enabled = true;
     setup.config.ledger.path = Some(ledger.clone());
     let runtime = start::start_runtime_with(setup).await;
@@ -98,7 +98,7 @@ pub async fn run(
         Ok(ended) => ended,
         Err(error) => (String::new(), Some(error.message)),
     };
-    let totals = totals(&ledger)?;
+    let totals = ledger_totals(&ledger)?;
     let measured = RunMeasurement::new(&ledger, totals, error);
     if with_trace {
         let trace = json!({
@@ -136,7 +136,7 @@ async fn run_turn(
 }
 
 /// Adds up the ledger of a run. Returns zeros if there is none.
-fn totals(ledger: &Path) -> Result<UsageTotals, CommandFailure> {
+fn ledger_totals(ledger: &Path) -> Result<UsageTotals, CommandFailure> {
     let unreadable = |error: std::io::Error| {
         let text = format!("cannot read the ledger `{}`: {error}", ledger.display());
         CommandFailure::new(Exit::Failed, text)

@@ -17,7 +17,7 @@ const BODY_BYTES_MAX: u64 = 1024 * 1024;
 ///
 /// # Errors
 /// Parameters that are not a JSON object, or a file that cannot be read.
-pub fn values(
+pub fn parameter_values(
     domain: &BenchDomain,
     args: &CliVsMcpArgs,
     now: Timestamp,
@@ -28,7 +28,7 @@ pub fn values(
     let mut values: BTreeMap<String, String> =
         domain.defaults.iter().map(|&(key, value)| (key.to_owned(), value.to_owned())).collect();
     values.insert("NOW_UTC".to_owned(), now.strftime("%Y-%m-%dT%H:%M:%SZ").to_string());
-    values.insert("CLI".to_owned(), program(domain, args.cli_path.as_deref()));
+    values.insert("CLI".to_owned(), cli_program(domain, args.cli_path.as_deref()));
     if let Ok(here) = std::env::current_dir() {
         values.insert("REPO_PATH".to_owned(), here.display().to_string());
     }
@@ -45,7 +45,7 @@ pub fn values(
         );
     }
     if let Some(path) = values.remove("CURRENT_BODY_FILE") {
-        values.insert("CURRENT_BODY".to_owned(), body(Path::new(&path)).map_err(refused)?);
+        values.insert("CURRENT_BODY".to_owned(), read_body(Path::new(&path)).map_err(refused)?);
     }
     if let (None, Some(page)) = (values.get("PARENT_PAGE_ID"), values.get("PAGE_ID")) {
         values.insert("PARENT_PAGE_ID".to_owned(), page.clone());
@@ -54,7 +54,7 @@ pub fn values(
 }
 
 /// Returns the command of the CLI side's program.
-fn program(domain: &BenchDomain, path: Option<&Path>) -> String {
+fn cli_program(domain: &BenchDomain, path: Option<&Path>) -> String {
     match path {
         None => domain.program.to_owned(),
         Some(path) if path.is_dir() => path.join(domain.program).display().to_string(),
@@ -62,7 +62,7 @@ fn program(domain: &BenchDomain, path: Option<&Path>) -> String {
     }
 }
 
-fn body(path: &Path) -> Result<String, String> {
+fn read_body(path: &Path) -> Result<String, String> {
     let shown = path.display();
     let facts = path.metadata().map_err(|error| format!("cannot read `{shown}`: {error}"))?;
     if facts.len() > BODY_BYTES_MAX {
@@ -75,7 +75,10 @@ fn body(path: &Path) -> Result<String, String> {
 ///
 /// # Errors
 /// The keys that have no value.
-pub fn fill(template: &str, values: &BTreeMap<String, String>) -> Result<String, CommandFailure> {
+pub fn fill_template(
+    template: &str,
+    values: &BTreeMap<String, String>,
+) -> Result<String, CommandFailure> {
     let mut filled = String::new();
     let mut missing: Vec<&str> = Vec::new();
     let mut rest = template;
@@ -112,8 +115,8 @@ mod tests {
     fn template_placeholders_are_filled_and_missing_values_are_named() {
         let values = [("A", "{{B}}"), ("B", "b")].map(|(k, v)| (k.to_owned(), v.to_owned()));
         let values = BTreeMap::from(values);
-        assert_eq!(fill("x {{A}} {{ B }} {{ y\n", &values).unwrap(), "x {{B}} b {{ y");
-        let failure = fill("{{C}} {{PAGE_ID}}", &values).unwrap_err();
+        assert_eq!(fill_template("x {{A}} {{ B }} {{ y\n", &values).unwrap(), "x {{B}} b {{ y");
+        let failure = fill_template("{{C}} {{PAGE_ID}}", &values).unwrap_err();
         assert_eq!(failure.message, "the template needs a value for C, PAGE_ID");
         assert_eq!(
             failure.hint.as_deref(),

@@ -11,14 +11,17 @@ use crate::report;
 pub fn print(summary: &BenchSummary) -> Result<(), CommandFailure> {
     for (scenario, [cli, mcp]) in &summary.scenarios {
         let (cli, mcp) = (RunAverages::from_runs(cli), RunAverages::from_runs(mcp));
-        report::line(&format!("\n{scenario}"))?;
-        report::table(&["Metric", "CLI", "MCP", "Diff", "Winner"], &rows(&cli, &mcp))?;
-        report::line(&verdict(&cli, &mcp))?;
+        report::print_line(&format!("\n{scenario}"))?;
+        report::print_table(
+            &["Metric", "CLI", "MCP", "Diff", "Winner"],
+            &comparison_rows(&cli, &mcp),
+        )?;
+        report::print_line(&overall_verdict(&cli, &mcp))?;
     }
     Ok(())
 }
 
-fn rows(cli: &RunAverages, mcp: &RunAverages) -> Vec<Vec<String>> {
+fn comparison_rows(cli: &RunAverages, mcp: &RunAverages) -> Vec<Vec<String>> {
     let metrics = [
         ("Prompt Tokens", cli.prompt_tokens, mcp.prompt_tokens),
         ("Output Tokens", cli.output_tokens, mcp.output_tokens),
@@ -28,13 +31,13 @@ fn rows(cli: &RunAverages, mcp: &RunAverages) -> Vec<Vec<String>> {
     let row = |(metric, cli, mcp): (&str, f64, f64)| {
         let numbers = [format!("{cli:.1}"), format!("{mcp:.1}"), format!("{:+.1}", mcp - cli)];
         let ends = [metric.to_owned()].into_iter().chain(numbers);
-        ends.chain([winner(cli, mcp).to_owned()]).collect()
+        ends.chain([winning_side(cli, mcp).to_owned()]).collect()
     };
     metrics.map(row).to_vec()
 }
 
 /// Returns the side with the lower number.
-fn winner(cli: f64, mcp: f64) -> &'static str {
+fn winning_side(cli: f64, mcp: f64) -> &'static str {
     match cli.total_cmp(&mcp) {
         std::cmp::Ordering::Less => "CLI",
         std::cmp::Ordering::Greater => "MCP",
@@ -42,7 +45,7 @@ fn winner(cli: f64, mcp: f64) -> &'static str {
     }
 }
 
-fn verdict(cli: &RunAverages, mcp: &RunAverages) -> String {
+fn overall_verdict(cli: &RunAverages, mcp: &RunAverages) -> String {
     let measured = |side: &RunAverages| side.runs > side.errors;
     if !measured(cli) || !measured(mcp) {
         return "Overall: nothing to compare, as all runs of a side failed".to_owned();
@@ -54,7 +57,7 @@ fn verdict(cli: &RunAverages, mcp: &RunAverages) -> String {
     let failed = cli.errors + mcp.errors;
     let note =
         if failed > 0 { format!(" (without {failed} runs that failed)") } else { String::new() };
-    match winner(cli.total_tokens(), mcp.total_tokens()) {
+    match winning_side(cli.total_tokens(), mcp.total_tokens()) {
         "TIE" => format!("Overall: TIE{note}"),
         side => {
             let percent = 100.0 * (more - less) / more;
@@ -77,7 +80,7 @@ mod tests {
     #[test]
     fn the_lower_number_wins() {
         let (cli, mcp) = (averages(100.0, 20.0, 2.0), averages(160.0, 10.0, 2.0));
-        let rows = rows(&cli, &mcp);
+        let rows = comparison_rows(&cli, &mcp);
         let rows: Vec<String> = rows.iter().map(|row| row.join("|")).collect();
         assert_eq!(
             rows,
@@ -89,17 +92,20 @@ mod tests {
             ]
         );
         let won = "Overall: CLI wins with 50 fewer tokens (29.4% savings)";
-        assert_eq!(verdict(&cli, &mcp), won);
-        assert_eq!(verdict(&mcp, &cli), won.replace("CLI", "MCP"));
-        assert_eq!(verdict(&cli, &cli), "Overall: TIE");
+        assert_eq!(overall_verdict(&cli, &mcp), won);
+        assert_eq!(overall_verdict(&mcp, &cli), won.replace("CLI", "MCP"));
+        assert_eq!(overall_verdict(&cli, &cli), "Overall: TIE");
     }
 
     #[test]
     fn side_without_a_successful_run_cannot_win() {
         let failed = RunAverages { runs: 2, errors: 2, ..RunAverages::default() };
         let none = "Overall: nothing to compare, as all runs of a side failed";
-        assert_eq!(verdict(&averages(1.0, 1.0, 1.0), &failed), none);
+        assert_eq!(overall_verdict(&averages(1.0, 1.0, 1.0), &failed), none);
         let half = RunAverages { runs: 2, errors: 1, ..averages(1.0, 1.0, 1.0) };
-        assert!(verdict(&half, &averages(2.0, 2.0, 1.0)).ends_with("(without 1 runs that failed)"));
+        assert!(
+            overall_verdict(&half, &averages(2.0, 2.0, 1.0))
+                .ends_with("(without 1 runs that failed)")
+        );
     }
 }

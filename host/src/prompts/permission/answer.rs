@@ -69,7 +69,7 @@ pub fn read_answer(
     let once = |decision| Ok(TypedAnswer::Answer(PermissionAnswer::once(decision)));
     match word {
         _ if line.is_empty() => Err(String::new()),
-        "?" | "h" | "help" | "/help" => Err(help(prompt, form)),
+        "?" | "h" | "help" | "/help" => Err(answer_help(prompt, form)),
         "e" | "edit" => Ok(TypedAnswer::Edit),
         word if YES.contains(&word) => match answers.first() {
             // The first answer of a plan also sets a mode.
@@ -128,7 +128,7 @@ fn expected_input(answers: usize, form: AnswerChoices) -> String {
 }
 
 /// Explains each possible answer in a line.
-fn help(prompt: &PermissionPrompt, form: AnswerChoices) -> String {
+fn answer_help(prompt: &PermissionPrompt, form: AnswerChoices) -> String {
     let mut lines: Vec<String> = Vec::new();
     for (number, answer) in (1..).zip(answers_of(prompt)) {
         let letter = match answer.decision {
@@ -140,7 +140,7 @@ fn help(prompt: &PermissionPrompt, form: AnswerChoices) -> String {
         let keys: Vec<String> = letter.into_iter().chain(number).collect();
         if !keys.is_empty() {
             let mode = answer.mode.as_ref().map(|mode| format!("; the mode is then {mode}"));
-            let meaning = meaning(answer.decision);
+            let meaning = decision_meaning(answer.decision);
             lines.push(format!("{}: {meaning}{}", keys.join(", "), mode.unwrap_or_default()));
         }
     }
@@ -150,7 +150,7 @@ fn help(prompt: &PermissionPrompt, form: AnswerChoices) -> String {
     lines.join("\n")
 }
 
-fn meaning(decision: PermissionDecision) -> &'static str {
+fn decision_meaning(decision: PermissionDecision) -> &'static str {
     match decision {
         PermissionDecision::AllowOnce => "run it once",
         PermissionDecision::AllowInTurn => "run it, and do not ask again in this turn",
@@ -259,14 +259,14 @@ mod tests {
         assert_eq!(read_answer("2", &plan, AnswerChoices::Full), in_mode("accept-edits"));
         assert_eq!(read_answer("2", &plan, AnswerChoices::Short), Err(NO_ROOM.to_owned()));
         assert_eq!(read_answer("y", &plan, AnswerChoices::Short), in_mode("ask"));
-        let begin = |form| help(&plan, form).lines().take(3).collect::<Vec<_>>().join("\n");
+        let begin = |form| answer_help(&plan, form).lines().take(3).collect::<Vec<_>>().join("\n");
         assert_eq!(
             begin(AnswerChoices::Full),
             "y, 1: run it once; the mode is then ask\n\
              2: run it once; the mode is then accept-edits\n\
              n, 3: do not run it"
         );
-        let short = help(&plan, AnswerChoices::Short);
+        let short = answer_help(&plan, AnswerChoices::Short);
         assert!(short.starts_with("y: run it once; the mode is then ask\nn, 3: do not"), "{short}");
     }
 

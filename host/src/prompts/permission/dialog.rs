@@ -168,8 +168,8 @@ fn changes_of(prompt: &PermissionPrompt) -> Vec<terminal::Value> {
     let drawn = preview.changes.iter().map(|change| {
         // The title names the file only if there is one.
         let heading =
-            (preview.changes.len() > 1).then(|| diff::heading(change, ChangeTense::ToCome));
-        terminal::Value::of_lines(heading, diff::lines(change), diff::changed_lines(change))
+            (preview.changes.len() > 1).then(|| diff::change_heading(change, ChangeTense::ToCome));
+        terminal::Value::of_lines(heading, diff::change_lines(change), diff::changed_lines(change))
     });
     values.extend(drawn);
     values.extend(
@@ -186,15 +186,15 @@ fn preview_of(preview: &Preview, plugin: &str) -> Vec<terminal::Value> {
         (!text.trim().is_empty()).then(|| terminal::Value::new(name, text.to_owned()))
     };
     let changes = &preview.changes;
-    let summary = if changes.len() > 1 { diff::summary(changes) } else { String::new() };
+    let summary = if changes.len() > 1 { diff::summarize_changes(changes) } else { String::new() };
     let before = [
         said("effect", &preview.text),
         said("command", &preview.command),
         said("changes", &summary),
     ];
     let drawn = changes.iter().map(|change| {
-        let heading = diff::heading(change, ChangeTense::ToCome);
-        let (lines, core) = (diff::lines(change), diff::changed_lines(change));
+        let heading = diff::change_heading(change, ChangeTense::ToCome);
+        let (lines, core) = (diff::change_lines(change), diff::changed_lines(change));
         terminal::Value::of_lines(Some(format!("{heading}, says {plugin}")), lines, core)
     });
     let files = other_files(preview).unwrap_or_default();

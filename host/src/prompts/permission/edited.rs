@@ -59,7 +59,10 @@ fn read_edit(arguments: &Value, line: &str) -> Result<Option<Value>, String> {
     }
     let Some((name, text)) = line.split_once('=') else {
         let names = arguments.as_object().into_iter().flatten().map(|(name, _)| name.as_str());
-        let name = exact_line(&visible::name(names.take(1).next().unwrap_or("name")), NAME_COLUMNS);
+        let name = exact_line(
+            &visible::visible_name(names.take(1).next().unwrap_or("name")),
+            NAME_COLUMNS,
+        );
         return Err(format!("type `{name} = ` and the new value; an empty line changes nothing"));
     };
     let (name, text) = (name.trim(), text.trim());

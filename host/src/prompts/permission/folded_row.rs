@@ -10,7 +10,7 @@ use crate::terminal::{self, Text, exact_line};
 const CALL_COLUMNS_MIN: usize = 12;
 
 /// Builds the row.
-pub fn row(prompt: &PermissionPrompt, answer: &PermissionAnswer) -> Text {
+pub fn folded_row(prompt: &PermissionPrompt, answer: &PermissionAnswer) -> Text {
     row_of(prompt, answer, terminal::size().1)
 }
 

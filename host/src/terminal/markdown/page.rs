@@ -206,7 +206,7 @@ impl Drawing<'_> {
                     && info.trim().contains(' ')
                 {
                     let (at, style) = (range.start, self.style().dim());
-                    let info = visible::text(info.trim()).into_owned();
+                    let info = visible::visible_text(info.trim()).into_owned();
                     self.row(vec![Word { style, ..unbroken_word(info, at, at + 1) }], at + 1);
                 }
                 self.exact = Some(self.style().cyan());
@@ -455,7 +455,7 @@ impl Drawing<'_> {
         let mut at = range.start;
         for piece in text.split_inclusive('\n') {
             let end = if is_verbatim { at + piece.len() } else { range.end };
-            let code = visible::text(piece.trim_end_matches('\n')).into_owned();
+            let code = visible::visible_text(piece.trim_end_matches('\n')).into_owned();
             self.line.push(Word { style: style.clone(), ..unbroken_word(code, at, end) });
             if piece.ends_with('\n') {
                 self.end_exact_line(end);

@@ -98,7 +98,7 @@ pub(super) fn push_words(line: &mut Vec<Word>, text: &str, style: &Style, place:
         (blanks, before) = (0, Some(columns));
     }
     for word in &mut line[first..] {
-        word.text = visible::text(&word.text).into_owned();
+        word.text = visible::visible_text(&word.text).into_owned();
     }
     if blanks > 0 {
         // Spaces at the end of a text precede the next text.

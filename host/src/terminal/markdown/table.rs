@@ -30,7 +30,7 @@ impl Table {
         let (head, rows) = (texts.next().unwrap_or_default(), texts.collect::<Vec<_>>());
         // A bar and a space on each side of each cell.
         let room = columns.saturating_sub(3 * head.len() + 1);
-        match columns::widths(&head, &rows, room) {
+        match columns::column_widths(&head, &rows, room) {
             Some(widths) => self.side_by_side(&widths),
             None => self.stacked_rows(columns),
         }

@@ -57,7 +57,7 @@ fn check_nothing_is_lost(text: &str, columns: usize) {
         match event {
             Event::Text(text) | Event::Code(text) | Event::Html(text) | Event::InlineHtml(text) => {
                 said += &operators(&markdown.held, end, range.start);
-                said += &visible::text(&text);
+                said += &visible::visible_text(&text);
                 end = range.end;
             }
             // The language of code is not drawn.

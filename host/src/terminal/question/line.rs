@@ -98,7 +98,7 @@ impl Line {
     pub(super) fn shown(&self, columns: usize) -> (String, usize) {
         let visible = |signs: &[char]| {
             let text: String = signs.iter().collect();
-            visible::exact(&text).into_owned()
+            visible::escape_lines(&text).into_owned()
         };
         let width = console::measure_text_width;
         let (before, after) = self.text.split_at(self.cursor);

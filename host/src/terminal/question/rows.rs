@@ -258,7 +258,7 @@ impl Dialog {
         if self.subject.is_empty() {
             return (title, values.collect());
         }
-        let subject = visible::exact(&self.subject).replace('\t', "    ");
+        let subject = visible::escape_lines(&self.subject).replace('\t', "    ");
         let fits = |row: &Row| {
             let taken: usize = row.0.iter().map(|(_, text)| columns_of(text)).sum();
             !subject.contains('\n') && taken + SUBJECT_GAP.len() + columns_of(&subject) <= width

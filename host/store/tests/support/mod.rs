@@ -43,7 +43,7 @@ fn ledger_record(event_index: u64, stage: LedgerStage) -> LedgerRecord {
 }
 
 pub fn line(index: u64) -> Vec<u8> {
-    record(index).line().unwrap()
+    record(index).to_line().unwrap()
 }
 
 /// Returns the indices of a ledger's records. Fails on an invalid line.

@@ -113,7 +113,7 @@ impl ShownTerminal {
     }
 
     /// Returns a receiver for screens.
-    pub(crate) fn follow(&self) -> watch::Receiver<Arc<ScreenContent>> {
+    pub(crate) fn subscribe_to_screens(&self) -> watch::Receiver<Arc<ScreenContent>> {
         self.newest.subscribe()
     }
 

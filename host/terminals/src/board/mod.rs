@@ -1,7 +1,7 @@
 //! The board: which terminals are shown and to whom, and who learns what users do there.
 
 pub(crate) mod board_terminal;
-mod serve;
+mod socket_server;
 mod user_events;
 
 use std::collections::{BTreeMap, HashMap};
@@ -19,7 +19,7 @@ use tokio::sync::Mutex as AsyncMutex;
 
 use crate::join::{JoinableTerminal, SocketFolders};
 use board_terminal::{ScreenContent, ShownTerminal, screen_event};
-use serve::TerminalServer;
+use socket_server::TerminalServer;
 use user_events::{TerminalNewsStream, UnreportedTerminalNews};
 
 /// Maximum number of terminals on the board, each with one screen. No machine can use more.
@@ -135,7 +135,7 @@ impl SharedTerminals {
     }
 
     /// Removes a session's terminals from the board.
-    pub fn leave(&self, session: &SessionId) {
+    pub fn remove_session(&self, session: &SessionId) {
         let ended: Vec<_> = {
             let mut state = self.lock();
             state.audiences.remove(session);
@@ -212,7 +212,7 @@ impl SharedTerminals {
     }
 
     /// Removes an ended terminal.
-    pub fn forget(&self, session: &SessionId, number: u64) {
+    pub fn remove_terminal(&self, session: &SessionId, number: u64) {
         let ended = self.lock().shown.remove(&(session.clone(), number));
         if let Some(shown) = ended {
             shown.end();
@@ -224,7 +224,7 @@ impl SharedTerminals {
     ///
     /// # Errors
     /// `limit_reached` if the plugin has too many.
-    pub(crate) fn news(
+    pub(crate) fn open_user_actions(
         &self,
         session: &SessionId,
         plugin: &PluginName,
@@ -344,7 +344,7 @@ impl SharedTerminals {
         *server = match TerminalServer::start(door, Arc::downgrade(self), &self.runtime) {
             Ok(server) => JoinAvailability::On(server),
             Err(error) => {
-                self.log.line(1, "host", &format!("terminals cannot be joined: {error}"));
+                self.log.write_line(1, "host", &format!("terminals cannot be joined: {error}"));
                 JoinAvailability::Off
             }
         };

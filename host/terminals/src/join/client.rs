@@ -89,7 +89,7 @@ impl JoinedTerminal {
 
 pub(crate) async fn find_in(door: &SocketFolders) -> TerminalSearchResult {
     let mut found = TerminalSearchResult::default();
-    for socket in door.existing().into_iter().flat_map(sockets).take(HOSTS_MAX) {
+    for socket in door.existing().into_iter().flat_map(list_sockets).take(HOSTS_MAX) {
         match list_terminals(&socket).await {
             Ok(terminals) => found.terminals.extend(
                 terminals
@@ -111,7 +111,7 @@ pub(crate) async fn find_in(door: &SocketFolders) -> TerminalSearchResult {
     found
 }
 
-fn sockets(folder: &Path) -> Vec<PathBuf> {
+fn list_sockets(folder: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     let is_socket = |entry: &fs::DirEntry| {
         let name = entry.file_name();

@@ -42,7 +42,7 @@ impl SocketFolders {
     ///
     /// # Errors
     /// If none of the folders can be used. The error has the reason for each.
-    pub(crate) fn make(&self) -> io::Result<&Path> {
+    pub(crate) fn open_or_create(&self) -> io::Result<&Path> {
         let mut why = Vec::new();
         for folder in &self.folders {
             match create_private_folder(folder) {
@@ -112,7 +112,7 @@ mod tests {
         let runtime = root.path().join("jaato");
         let door = SocketFolders::in_places(Some(&runtime), root.path());
         assert_eq!(door.existing(), Vec::<&Path>::new());
-        assert_eq!(door.make().unwrap(), runtime);
+        assert_eq!(door.open_or_create().unwrap(), runtime);
         assert_eq!(runtime.metadata().unwrap().mode() & 0o7777, 0o700);
         assert_eq!(door.existing(), [runtime.as_path()]);
     }
@@ -125,11 +125,11 @@ mod tests {
         let door = SocketFolders::in_places(Some(&runtime), root.path());
         fs::create_dir(&runtime).unwrap();
         mode(&runtime, 0o750);
-        assert_eq!(door.make().unwrap(), own);
+        assert_eq!(door.open_or_create().unwrap(), own);
         assert_eq!(door.existing(), [own.as_path()]);
         assert_eq!(own.metadata().unwrap().mode() & 0o7777, 0o700);
         mode(&own, 0o701);
-        let error = door.make().unwrap_err().to_string();
+        let error = door.open_or_create().unwrap_err().to_string();
         assert!(error.contains("mode 750") && error.contains("mode 701"), "{error}");
     }
 
@@ -142,11 +142,11 @@ mod tests {
         let own = root.path().join(format!("jaato-{}", own_user()));
         symlink(&elsewhere, &own).unwrap();
         let door = SocketFolders::in_places(None, root.path());
-        assert!(door.make().unwrap_err().to_string().contains("it is not a folder"));
+        assert!(door.open_or_create().unwrap_err().to_string().contains("it is not a folder"));
         assert_eq!(door.existing(), Vec::<&Path>::new());
         fs::remove_file(&own).unwrap();
         fs::write(&own, "").unwrap();
-        assert!(door.make().unwrap_err().to_string().contains("it is not a folder"));
+        assert!(door.open_or_create().unwrap_err().to_string().contains("it is not a folder"));
     }
 
     #[test]
@@ -156,9 +156,14 @@ mod tests {
         fs::create_dir(&open).unwrap();
         mode(&open, 0o777);
         let door = SocketFolders::in_places(None, &open);
-        assert!(door.make().unwrap_err().to_string().contains("/open` is not used: users other"));
+        assert!(
+            door.open_or_create()
+                .unwrap_err()
+                .to_string()
+                .contains("/open` is not used: users other")
+        );
         mode(&open, 0o1777);
-        assert!(door.make().is_ok());
+        assert!(door.open_or_create().is_ok());
     }
 
     #[test]
@@ -181,6 +186,6 @@ mod tests {
         mode(&own, 0o700);
         std::os::unix::fs::chown(&own, Some(4711), Some(4711)).unwrap();
         let door = SocketFolders::in_places(None, root.path());
-        assert!(door.make().unwrap_err().to_string().contains("it belongs to user 4711"));
+        assert!(door.open_or_create().unwrap_err().to_string().contains("it belongs to user 4711"));
     }
 }

@@ -72,7 +72,7 @@ impl TerminalServices {
     }
 
     fn watch(&self) -> Result<EngineServiceAnswer, Error> {
-        let news = self.board.news(&self.session, &self.plugin)?;
+        let news = self.board.open_user_actions(&self.session, &self.plugin)?;
         Ok(EngineServiceAnswer::Stream(Box::new(FrameStream(news))))
     }
 

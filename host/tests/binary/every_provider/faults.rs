@@ -25,7 +25,7 @@ fn up_to(body: &[u8], word: &str) -> Vec<u8> {
     body[..line_end + blanks].to_vec()
 }
 
-/// Returns the beginning of an answer, in the middle of a frame.
+/// Returns the start of an answer, in the middle of a frame.
 fn half(answered: &VendorAnswer) -> Step {
     Step::Bytes(answered.body[..12].to_vec())
 }
@@ -271,8 +271,8 @@ fn endless_answer_is_stopped_at_a_limit() {
     ];
     for provider in &PROVIDERS {
         for (name, faults) in &ENDLESS {
-            // Without retries, temporary errors are reported at once. A small text limit is reached
-            // soon.
+            // Without retries, temporary errors are reported immediately. A small text limit is
+            // reached soon.
             let bounds = "attempts_max = 1\nanswer_bytes_max = 65536\n";
             let Some((output, server)) = run_with(provider, faults, bounds) else { return };
             assert_ne!(output.code, 0, "{} {name}: {output}", provider.name);

@@ -60,7 +60,7 @@ impl Party {
         let model = Some(ModelId::new(self.provider.model));
         let overrides = Overrides { model, ..Overrides::default() };
         let arguments = SetupArguments { overrides, ..SetupArguments::default() };
-        let folders = UserFolders::below(&house.home());
+        let folders = UserFolders::under_root(&house.home());
         let workspace = house.workspace();
         let setup = Setup::read(arguments, house.binary(), folders, variables, &workspace).unwrap();
         let runtime = Runtime::start(setup).await;
@@ -132,7 +132,7 @@ fn conversation_of_one_provider_continues_with_every_other_and_back() {
     for provider in &PROVIDERS {
         crate::support::provider(&house, provider.library);
     }
-    let folders = UserFolders::below(&house.home());
+    let folders = UserFolders::under_root(&house.home());
     let config = folders.config().unwrap();
     fs::create_dir_all(config).unwrap();
     fs::write(house.workspace().join("moon.png"), PNG).unwrap();

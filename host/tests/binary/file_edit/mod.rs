@@ -2,9 +2,9 @@
 
 mod agents;
 mod bad_input;
+mod edit_prompts;
 mod history;
 mod kills;
-mod people;
 mod tools;
 
 use std::fs;

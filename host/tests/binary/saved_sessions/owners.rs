@@ -40,7 +40,7 @@ fn held_calls(gate: &Gate) -> Answer {
     Answer::stream(steps.into()).then(Step::Bytes(end()))
 }
 
-/// Starts a run and waits for the beginning of its answer.
+/// Starts a run and waits for the start of its answer.
 fn start_run(house: &House, server: &Server, words: &[&[&str]]) -> Running {
     let words = [&words.concat(), ["--output", "json"].as_slice()].concat();
     let running = at(house, server, &words).no_input().start();

@@ -4,11 +4,11 @@ mod jobs;
 mod limits;
 mod model;
 mod outputs;
-mod people;
 mod programs;
 mod screens;
 mod sessions;
 mod settings;
-mod unread;
+mod unread_input;
+mod user_terminals;
 
 pub use crate::support::shells::*;

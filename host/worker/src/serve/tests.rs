@@ -78,7 +78,7 @@ impl CallUnderTest for WorkerCall {
         self.call.cancel();
         let answer = self.runtime.block_on(self.call.answer());
         assert!(answer.is_err(), "a cancelled call has no answer");
-        // The host has its answer at once. The worker releases the call a moment later.
+        // The host has its answer immediately. The worker releases the call a moment later.
         let start = std::time::Instant::now();
         while self.instance.in_flight() > 0 {
             assert!(start.elapsed() < PATIENCE, "the worker holds on to the call");

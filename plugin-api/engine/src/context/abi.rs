@@ -13,7 +13,9 @@ use jaato_types::{Error, ErrorKind, Frame, FrameError};
 use serde_json::{Map, Value};
 
 use super::emissions::EmissionOutcome;
-use super::lent::{HostFuture, HostFutureOutput, ServiceReply, ServiceReplyResult, error_frame};
+use super::lent_futures::{
+    HostFuture, HostFutureOutput, ServiceReply, ServiceReplyResult, error_frame,
+};
 use super::streams::{self, STREAMS_MAX, StreamPieceFuture};
 use super::{HostContext, TASKS_MAX, next_number};
 use crate::bounds::{STREAMS_PER_PLUGIN_MAX, check_json};

@@ -10,7 +10,7 @@
 
 mod abi;
 mod emissions;
-mod lent;
+mod lent_futures;
 mod streams;
 
 use std::collections::BTreeMap;
@@ -34,7 +34,7 @@ use crate::services::{CallerKind, EngineServices, ServiceCaller};
 use crate::waiters::{Waiters, WakeSignal};
 pub use emissions::EMITTED_BYTES_MAX;
 use emissions::Emissions;
-pub use lent::{HostFuture, HostFutureOutput, ServiceReply, ServiceReplyResult};
+pub use lent_futures::{HostFuture, HostFutureOutput, ServiceReply, ServiceReplyResult};
 use streams::OpenStreams;
 pub use streams::{PIECE_BYTES_MAX, STREAMS_MAX};
 
@@ -239,7 +239,7 @@ impl HostContext {
     /// Waits until everything that the call emitted so far was processed, so that the events of a
     /// service come after it.
     pub(crate) async fn wait_for_emissions(&self) {
-        self.told.until(|| self.has_processed_emissions()).await;
+        self.told.wait_until(|| self.has_processed_emissions()).await;
     }
 
     /// Takes the fault of the emissions, which the call's answer must report.

@@ -9,7 +9,7 @@ use jaato_plugin_api::abi::abi_stable::std_types::{ROption, RResult, RVec};
 use jaato_types::{Error, ErrorKind, Frame};
 use parking_lot::Mutex;
 
-use super::lent::error_frame;
+use super::lent_futures::error_frame;
 use crate::bounds::ResourceReservation;
 use crate::bytes::FrameBytes;
 use crate::fence::run_host_code;

@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use parking_lot::{Condvar, Mutex};
 
-use super::guest::GuestPlugin;
+use super::plugin_record::GuestPlugin;
 use crate::fence::drop_payload;
 use crate::running;
 use crate::runtime::{EngineActivity, EngineThread, PluginRuntime};
@@ -209,11 +209,11 @@ impl SharedJobPool {
 fn run_job(guest: &GuestPlugin, job: BlockingJob) -> Option<BlockingJob> {
     let BlockingJob { work, state } = job;
     state.0.store(RUNS, SeqCst);
-    running::begin(guest.name_index());
+    running::enter_plugin(guest.name_index());
     if let Err(payload) = catch_unwind(AssertUnwindSafe(work)) {
         drop_payload(payload);
     }
-    running::end();
+    running::leave_plugin();
     if state.0.swap(OVER, SeqCst) == LOST {
         // Another job has taken its slot.
         guest.lane.lock().lost -= 1;

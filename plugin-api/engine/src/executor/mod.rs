@@ -9,8 +9,8 @@
 //! Invariant: only a thread named `jaato-plugin-N` drops the values that a plugin created.
 
 mod clock;
-mod guest;
 mod jobs;
+mod plugin_record;
 mod queue;
 mod slot;
 mod watchdog;
@@ -26,9 +26,9 @@ use crate::live::{LiveObjectCounters, LiveObjectCounts};
 use crate::runtime::PluginRuntime;
 use crate::watch::EngineObserver;
 
-pub use guest::{GuestPlugin, REPOLLS_PER_SECOND_MAX, STRIKES_MAX};
 pub(crate) use jobs::{BlockingJob, JobState};
 pub use jobs::{JOB_OVERDUE_MAX, JOBS_LOST_MAX, JOBS_PER_PLUGIN_MAX, JOBS_WAITING_MAX};
+pub use plugin_record::{GuestPlugin, REPOLLS_PER_SECOND_MAX, STRIKES_MAX};
 use queue::ExecutorState;
 pub use slot::HostCodeGuard;
 pub use watchdog::{ABLE_TO_RUN_MAX, WALL_CLOCK_MAX};
@@ -77,24 +77,24 @@ impl Executor {
     /// Runs an empty future on the executor and waits for it, to measure a thread hop. For
     /// benchmarks.
     #[doc(hidden)]
-    pub async fn hop(&self) {
-        let guest = self.shared().hop_guest();
+    pub async fn run_empty_future(&self) {
+        let guest = self.executor_state().hop_guest();
         self.spawn(&guest, async {}).await;
     }
 
     /// Returns the counts of live objects of contexts. For leak tests.
     #[doc(hidden)]
     pub fn live(&self) -> LiveObjectCounts {
-        self.shared().live.counts()
+        self.executor_state().live.counts()
     }
 
     /// Registers a plugin, so that all its misdeeds are counted together.
     pub fn guest(&self, name: PluginName) -> Arc<GuestPlugin> {
-        self.shared().add_guest(name)
+        self.executor_state().add_guest(name)
     }
 
     pub(crate) fn runtime(&self) -> &Arc<dyn PluginRuntime> {
-        &self.shared().runtime
+        &self.executor_state().runtime
     }
 
     /// Runs host code inside the runtime, with access to timers and sockets.
@@ -109,11 +109,11 @@ impl Executor {
 
     /// Returns the receiver of log lines and reports.
     pub fn watch(&self) -> &Arc<dyn EngineObserver> {
-        &self.shared().watch
+        &self.executor_state().watch
     }
 
     pub(crate) fn live_counters(&self) -> &LiveObjectCounters {
-        &self.shared().live
+        &self.executor_state().live
     }
 
     /// Runs a future of a plugin. The task returns `None` if the plugin is disabled before it is
@@ -124,7 +124,7 @@ impl Executor {
         future: impl Future<Output = T> + Send + 'static,
     ) -> PluginTask<T> {
         let facts = PluginTaskMetadata { guest: Arc::clone(guest), polled: AtomicBool::new(false) };
-        let shared = Arc::clone(self.shared());
+        let shared = Arc::clone(self.executor_state());
         let (runnable, task) = Builder::new()
             .metadata(facts)
             .spawn(move |_| future, move |runnable| shared.push(runnable));
@@ -135,7 +135,7 @@ impl Executor {
     /// Submits blocking work of a plugin to the pool. Returns false if too much work is already
     /// waiting.
     pub(crate) fn submit(&self, guest: &Arc<GuestPlugin>, job: BlockingJob) -> bool {
-        self.shared().jobs.submit(guest, job)
+        self.executor_state().jobs.submit(guest, job)
     }
 
     /// Abandons jobs whose context has ended, unless they end within [`JOB_OVERDUE_MAX`], so that
@@ -145,7 +145,7 @@ impl Executor {
             return;
         }
         // A weak reference, so that an executor that ends before the delay is not kept alive.
-        let (shared, guest) = (Arc::downgrade(self.shared()), Arc::clone(guest));
+        let (shared, guest) = (Arc::downgrade(self.executor_state()), Arc::clone(guest));
         let give_up = move || {
             if let Some(shared) = shared.upgrade() {
                 shared.give_up(&guest, &jobs);
@@ -154,7 +154,7 @@ impl Executor {
         self.runtime().later(JOB_OVERDUE_MAX, Box::new(give_up));
     }
 
-    fn shared(&self) -> &Arc<ExecutorState> {
+    fn executor_state(&self) -> &Arc<ExecutorState> {
         &self.handle.0
     }
 }

@@ -9,8 +9,8 @@ use jaato_types::PluginName;
 use parking_lot::{Condvar, Mutex};
 
 use super::PluginTaskMetadata;
-use super::guest::{DisableReason, GuestPlugin};
 use super::jobs::{JOBS_LOST_MAX, JobPool, JobState};
+use super::plugin_record::{DisableReason, GuestPlugin};
 use super::slot::ExecutorThread;
 use super::watchdog::{self, WatchdogWaker};
 use crate::fence::drop_payload;

@@ -7,7 +7,7 @@ use std::sync::{Arc, OnceLock};
 
 use parking_lot::Mutex;
 
-use super::guest::GuestPlugin;
+use super::plugin_record::GuestPlugin;
 use crate::running;
 
 thread_local! {
@@ -51,14 +51,14 @@ impl ExecutorThread {
 
     pub(super) fn begin_poll(&self, guest: &Arc<GuestPlugin>) {
         *self.guest.lock() = Some(Arc::clone(guest));
-        running::begin(guest.name_index());
+        running::enter_plugin(guest.name_index());
         // Ordered with the watchdog's `asleep`: either the watchdog sees this poll, or this thread
         // sees that the watchdog sleeps.
         self.sequence.fetch_add(1, SeqCst);
     }
 
     pub(super) fn end_poll(&self) {
-        running::end();
+        running::leave_plugin();
         self.sequence.fetch_add(1, SeqCst);
     }
 

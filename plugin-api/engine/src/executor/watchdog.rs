@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use parking_lot::{Condvar, Mutex};
 
 use super::clock::{PollDuration, PollMeter};
-use super::guest::{GuestPlugin, STRIKES_MAX};
+use super::plugin_record::{GuestPlugin, STRIKES_MAX};
 use super::queue::ExecutorState;
 use super::slot::{ExecutorThread, is_polling};
 use crate::fence::drop_payload;

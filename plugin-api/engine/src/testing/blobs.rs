@@ -94,7 +94,7 @@ pub(super) fn a_blob_of_another_call_is_there(host: &dyn HostUnderTest) {
     assert_eq!(ended.answer, Ok(frame(&b"abc")));
 }
 
-pub(super) fn what_is_no_blob_is_told(host: &dyn HostUnderTest) {
+pub(super) fn unknown_blob_is_reported(host: &dyn HostUnderTest) {
     let unknown = "0".repeat(64);
     let upper = ABC.to_uppercase();
     for id in ["", "b-1", "../../../etc/passwd", &unknown, &upper] {
@@ -110,7 +110,7 @@ pub(super) fn what_is_no_blob_is_told(host: &dyn HostUnderTest) {
     }
 }
 
-pub(super) fn what_is_no_media_type_is_refused(host: &dyn HostUnderTest) {
+pub(super) fn invalid_media_type_is_refused(host: &dyn HostUnderTest) {
     for mime_type in ["", "png", "a/b\r\nx: y"] {
         let request = BlobPut { mime_type: mime_type.to_owned(), ..BlobPut::default() };
         let ended = run(host, |context| async move {
@@ -121,7 +121,7 @@ pub(super) fn what_is_no_media_type_is_refused(host: &dyn HostUnderTest) {
 }
 
 /// Checks that the number of an unfinished blob is invalid in other calls and after its call.
-pub(super) fn what_is_not_finished_goes_with_its_call(host: &dyn HostUnderTest) {
+pub(super) fn unfinished_blob_ends_with_its_call(host: &dyn HostUnderTest) {
     let (sender, numbers) = std::sync::mpsc::channel();
     let call = start(host, move |context| async move {
         let begun = put_blob(&context, &text_put(true), b"a").await?;

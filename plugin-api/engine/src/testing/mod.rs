@@ -9,15 +9,15 @@
 //!
 //! Available with the feature `testing`, for tests of this crate and its dependents.
 
-mod at_its_end;
 mod blobs;
 mod bodies;
 mod body;
+mod call_end;
 mod host;
 mod programs;
+mod running_call;
 mod secret;
 mod store;
-mod while_it_runs;
 
 use jaato_plugin_api::abi::{Answer, ContextBox};
 use jaato_types::Error;
@@ -25,34 +25,34 @@ use jaato_types::Error;
 pub use bodies::{BODIES_MANIFEST, BodyPlugin};
 pub use host::{EngineHost, SilentObserver, TestServices};
 
-use at_its_end::{
-    a_cancel_drops, kept_contexts_refuse, polls_and_drops_are_elsewhere, streams_are_closed,
-    waits_end_in_refusal,
-};
 use blobs::{
     a_blob_of_another_call_is_there, an_empty_blob_is_one, blobs_are_named_by_their_content,
-    large_blobs_come_in_pieces, too_large_blobs_are_refused, what_is_no_blob_is_told,
-    what_is_no_media_type_is_refused, what_is_not_finished_goes_with_its_call,
+    invalid_media_type_is_refused, large_blobs_come_in_pieces, too_large_blobs_are_refused,
+    unfinished_blob_ends_with_its_call, unknown_blob_is_reported,
+};
+use call_end::{
+    a_cancel_drops, kept_contexts_refuse, polls_and_drops_are_elsewhere, streams_are_closed,
+    waits_end_in_refusal,
 };
 use programs::{
     a_call_follows_the_exit_and_not_the_pipes, a_deadline_ends_a_program,
     a_program_gets_what_was_said, all_that_was_printed_is_read, input_is_closed_or_a_pipe,
-    outputs_and_exits_are_told, programs_are_signalled_and_ended, programs_end_with_their_call,
-    programs_of_another_call_are_out_of_reach, too_many_programs_are_refused,
-    what_a_program_left_running_can_be_ended, what_cannot_be_started_is_told,
+    leftover_processes_can_be_ended, outputs_and_exits_are_told, programs_are_signalled_and_ended,
+    programs_end_with_their_call, programs_of_another_call_are_out_of_reach,
+    start_failure_is_reported, too_many_programs_are_refused,
 };
-use secret::{
-    a_plugin_has_so_many_secrets, secrets_are_kept_and_forgotten, what_is_no_secret_is_refused,
-};
-use store::{
-    a_full_store_takes_no_more_and_loses_nothing, a_value_is_replaced_where_it_is_the_expected_one,
-    any_text_is_a_key, person_and_workspace_are_apart, too_large_values_are_refused,
-    values_are_kept_and_taken_away, what_is_no_key_is_refused,
-};
-use while_it_runs::{
+use running_call::{
     a_dropped_next_loses_nothing, a_head_comes_with_its_stream, a_panic_is_the_hosts,
     answers_arrive, bad_emits_are_refused, calls_spawn_nothing, emits_come_first, jobs_run,
     services_answer, streams_end,
+};
+use secret::{
+    a_plugin_has_so_many_secrets, invalid_secret_is_refused, secrets_are_kept_and_forgotten,
+};
+use store::{
+    a_full_store_takes_no_more_and_loses_nothing, a_value_is_replaced_where_it_is_the_expected_one,
+    any_text_is_a_key, invalid_key_is_refused, person_and_workspace_are_apart,
+    too_large_values_are_refused, values_are_kept_and_taken_away,
 };
 
 /// The body that replaces a plugin's call. It is polled and dropped like a plugin's future.
@@ -118,12 +118,12 @@ pub const PROCESS_CHECKS: &[(&str, HostCheck)] = &[
     ("outputs and exits are reported", outputs_and_exits_are_told),
     ("a program gets directory, variables and paths, and no secret", a_program_gets_what_was_said),
     ("standard input is closed, or a pipe that the call writes", input_is_closed_or_a_pipe),
-    ("a failed start is reported", what_cannot_be_started_is_told),
+    ("a failed start is reported", start_failure_is_reported),
     ("programs are signalled and ended", programs_are_signalled_and_ended),
     ("a deadline ends a program, and its output is kept", a_deadline_ends_a_program),
     ("all output is read, even after the program has ended", all_that_was_printed_is_read),
     ("a call follows the exit, not the pipes", a_call_follows_the_exit_and_not_the_pipes),
-    ("processes left by a program can be ended", what_a_program_left_running_can_be_ended),
+    ("processes left by a program can be ended", leftover_processes_can_be_ended),
     ("a program ends with its call or its stream", programs_end_with_their_call),
     ("too many programs are refused", too_many_programs_are_refused),
     ("a program of another call is out of reach", programs_of_another_call_are_out_of_reach),
@@ -134,9 +134,9 @@ pub const BLOB_CHECKS: &[(&str, HostCheck)] = &[
     ("a blob is named by its content, whole or in pieces", blobs_are_named_by_their_content),
     ("an empty blob is valid", an_empty_blob_is_one),
     ("a blob that another call has put is there", a_blob_of_another_call_is_there),
-    ("a missing blob is reported", what_is_no_blob_is_told),
-    ("an invalid media type is refused", what_is_no_media_type_is_refused),
-    ("an unfinished blob ends with its call", what_is_not_finished_goes_with_its_call),
+    ("a missing blob is reported", unknown_blob_is_reported),
+    ("an invalid media type is refused", invalid_media_type_is_refused),
+    ("an unfinished blob ends with its call", unfinished_blob_ends_with_its_call),
     ("a large blob comes in pieces and is read as it was written", large_blobs_come_in_pieces),
     ("a blob that is too large is refused", too_large_blobs_are_refused),
 ];
@@ -146,7 +146,7 @@ pub const STORE_CHECKS: &[(&str, HostCheck)] = &[
     ("values are stored and deleted", values_are_kept_and_taken_away),
     ("person and workspace are apart", person_and_workspace_are_apart),
     ("any text is a key", any_text_is_a_key),
-    ("an invalid key is refused", what_is_no_key_is_refused),
+    ("an invalid key is refused", invalid_key_is_refused),
     (
         "a value is replaced only if it is the expected one",
         a_value_is_replaced_where_it_is_the_expected_one,
@@ -158,7 +158,7 @@ pub const STORE_CHECKS: &[(&str, HostCheck)] = &[
 /// The checks of the services `secret.*`, by name. Each starts without secrets but with the grant.
 pub const SECRET_CHECKS: &[(&str, HostCheck)] = &[
     ("secrets are kept and forgotten", secrets_are_kept_and_forgotten),
-    ("an invalid secret is refused", what_is_no_secret_is_refused),
+    ("an invalid secret is refused", invalid_secret_is_refused),
     ("the number of a plugin's secrets is limited", a_plugin_has_so_many_secrets),
 ];
 

@@ -163,7 +163,7 @@ fn assert_refused(answer: Result<Vec<u8>, Vec<u8>>, kinds: &[ErrorKind]) {
     assert!(found.as_ref().is_err_and(|kind| kinds.contains(kind)), "{found:?}, not {kinds:?}");
 }
 
-pub(super) fn what_cannot_be_started_is_told(host: &dyn HostUnderTest) {
+pub(super) fn start_failure_is_reported(host: &dyn HostUnderTest) {
     let folder = tempfile::tempdir()
         .unwrap_or_else(|error| unreachable!("there is a folder for temporary files: {error}"));
     let missing = folder.path().join("missing").display().to_string();
@@ -261,7 +261,7 @@ pub(super) fn a_call_follows_the_exit_and_not_the_pipes(host: &dyn HostUnderTest
     assert_eq!(noisy.exit.code, Some(4));
 }
 
-pub(super) fn what_a_program_left_running_can_be_ended(host: &dyn HostUnderTest) {
+pub(super) fn leftover_processes_can_be_ended(host: &dyn HostUnderTest) {
     if !cfg!(target_os = "linux") {
         return;
     }

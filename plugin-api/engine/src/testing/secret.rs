@@ -58,7 +58,7 @@ pub(super) fn secrets_are_kept_and_forgotten(host: &dyn HostUnderTest) {
     assert_eq!(ended.answer, Ok(frame(&(Some(16384), [true, false], None::<()>))));
 }
 
-pub(super) fn what_is_no_secret_is_refused(host: &dyn HostUnderTest) {
+pub(super) fn invalid_secret_is_refused(host: &dyn HostUnderTest) {
     let long = "k".repeat(NAME_BYTES_MAX + 1);
     for name in ["", "a\nb", "a\0", &long] {
         let name = name.to_owned();

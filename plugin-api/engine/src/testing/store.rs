@@ -138,7 +138,7 @@ pub(super) fn any_text_is_a_key(host: &dyn HostUnderTest) {
     assert_eq!(ended.answer, Ok(frame(&[("a", 1), ("a/b", 1)])));
 }
 
-pub(super) fn what_is_no_key_is_refused(host: &dyn HostUnderTest) {
+pub(super) fn invalid_key_is_refused(host: &dyn HostUnderTest) {
     for key in [String::new(), "k".repeat(KEY_BYTES_MAX + 1), "月".repeat(KEY_BYTES_MAX / 3 + 1)] {
         let ended = run(host, |context| async move {
             set_value(&context, &key, b"1").await.map(|digest| frame(&digest))

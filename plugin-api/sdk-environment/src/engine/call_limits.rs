@@ -78,7 +78,7 @@ impl CallLimits {
     }
 
     /// Returns the reason if the limits exclude a path from an operation.
-    pub(crate) fn keeps_off(
+    pub(crate) fn exclusion_reason(
         &self,
         path: &ResolvedPathPair,
         does: PathOperation,
@@ -104,7 +104,7 @@ impl CallLimits {
         path: &ResolvedPathPair,
         does: PathOperation,
     ) -> Result<()> {
-        self.keeps_off(path, does).map_or(Ok(()), |why| Err(why.error(verb, shown)))
+        self.exclusion_reason(path, does).map_or(Ok(()), |why| Err(why.error(verb, shown)))
     }
 
     /// Returns true if the limits may exclude something below a folder.
@@ -171,22 +171,22 @@ impl TreeCallLimits {
     }
 
     /// Returns true if reading the tree must skip an entry.
-    pub(crate) fn leaves_out(&self, path: &[u8]) -> bool {
-        self.may_leave_out && self.keeps_off(path, PathOperation::Read).is_some()
+    pub(crate) fn skips_entry(&self, path: &[u8]) -> bool {
+        self.may_leave_out && self.exclusion_reason(path, PathOperation::Read).is_some()
     }
 
     /// Returns true if the user must be asked before an entry is changed.
     pub(crate) fn is_protected(&self, path: &[u8]) -> bool {
-        self.keeps_off(path, PathOperation::Write).is_some()
+        self.exclusion_reason(path, PathOperation::Write).is_some()
     }
 
     /// Returns true if the user must be asked before the top itself is changed.
     pub(crate) fn is_top_protected(&self) -> bool {
-        self.limits.keeps_off(&self.top, PathOperation::Write).is_some()
+        self.limits.exclusion_reason(&self.top, PathOperation::Write).is_some()
     }
 
-    fn keeps_off(&self, path: &[u8], does: PathOperation) -> Option<PathRefusalReason> {
-        self.limits.keeps_off(&self.top.join(OsStr::from_bytes(path)), does)
+    fn exclusion_reason(&self, path: &[u8], does: PathOperation) -> Option<PathRefusalReason> {
+        self.limits.exclusion_reason(&self.top.join(OsStr::from_bytes(path)), does)
     }
 }
 
@@ -207,14 +207,17 @@ mod tests {
             ..FileLimits::default()
         };
         let limits = CallLimits::new(limits).unwrap();
-        let kept = |path: &str, does| limits.keeps_off(&resolved_pair(path), does);
+        let kept = |path: &str, does| limits.exclusion_reason(&resolved_pair(path), does);
         assert_eq!(kept("/w/secret/a", PathOperation::Read), Some(PathRefusalReason::Denied));
         assert_eq!(kept("/w/asked/a.txt", PathOperation::Read), Some(PathRefusalReason::Asked));
         assert_eq!(kept("/w/.env", PathOperation::Read), None);
         assert_eq!(kept("/w/.env", PathOperation::Write), Some(PathRefusalReason::Asked));
         assert_eq!(kept("/w/plain", PathOperation::Write), None);
         let mapped = ResolvedPathPair::new("/workspace/secret".into(), "/w/secret".into());
-        assert_eq!(limits.keeps_off(&mapped, PathOperation::Read), Some(PathRefusalReason::Denied));
+        assert_eq!(
+            limits.exclusion_reason(&mapped, PathOperation::Read),
+            Some(PathRefusalReason::Denied)
+        );
         assert!(limits.may_keep_off_below(&resolved_pair("/w"), PathOperation::Read));
         assert!(!limits.may_keep_off_below(&resolved_pair("/v"), PathOperation::Read));
         assert!(limits.may_keep_off_below(&resolved_pair("/v"), PathOperation::Write));

@@ -52,10 +52,12 @@ fn apply_edit(shown: &Path, which: &str, text: &[u8], edit: &TextEdit) -> Result
     let Some(first) = finder.find(text) else {
         let text_there = format!("{which}the text was not found");
         let error = errors::refused_error(FileOperationVerb::Edit, shown, &text_there);
-        return Err(Error { kind: ErrorKind::NotFound, ..error }.with_hint(hint(text, edit)));
+        return Err(
+            Error { kind: ErrorKind::NotFound, ..error }.with_hint(missing_text_hint(text, edit))
+        );
     };
     if !edit.all && finder.find(&text[first + 1..]).is_some() {
-        return Err(ambiguous(shown, which, text, &finder));
+        return Err(ambiguous_text_error(shown, which, text, &finder));
     }
     // Check the size before the text grows.
     let at_most = if edit.all { finder.find_iter(text).count() } else { 1 };
@@ -75,7 +77,12 @@ fn apply_edit(shown: &Path, which: &str, text: &[u8], edit: &TextEdit) -> Result
     Ok((result, count))
 }
 
-fn ambiguous(shown: &Path, which: &str, text: &[u8], finder: &memmem::Finder<'_>) -> Error {
+fn ambiguous_text_error(
+    shown: &Path,
+    which: &str,
+    text: &[u8],
+    finder: &memmem::Finder<'_>,
+) -> Error {
     let (mut lines, mut from, mut count) = (String::new(), 0, 0);
     while let Some(start) = finder.find(&text[from..]) {
         let at = from + start;
@@ -96,7 +103,7 @@ fn ambiguous(shown: &Path, which: &str, text: &[u8], finder: &memmem::Finder<'_>
 }
 
 /// Returns a hint why the text may be missing.
-fn hint(text: &[u8], edit: &TextEdit) -> String {
+fn missing_text_hint(text: &[u8], edit: &TextEdit) -> String {
     let has_crlf = memmem::find(text, b"\r\n").is_some();
     if has_crlf && edit.old.contains('\n') && !edit.old.contains("\r\n") {
         let old = edit.old.replace('\n', "\r\n");

@@ -15,7 +15,7 @@ use jaato_types::{ErrorKind, Result};
 use super::call_limits::TreeCallLimits;
 use super::first_results::{BestFiles, RankedFile};
 use super::folder::{NameOrder, SearchableFiles, SearchableFolder, SearchedFileFacts};
-use super::glob::{SplitGlobPattern, compile_glob, wrong};
+use super::glob::{SplitGlobPattern, compile_glob, invalid_pattern_error};
 use super::ignored::ExcludePatterns;
 use super::lines::json_bytes;
 use super::search::{PROGRESS, SearchCancel};
@@ -51,7 +51,7 @@ pub(crate) fn folder_of(request: &FileFind) -> Result<String> {
     let pattern = SplitGlobPattern::new(&request.pattern)?;
     if pattern.folder.starts_with('/') {
         let text = format!("the pattern `{}` is absolute", request.pattern);
-        return Err(wrong(&text, "pass the folder separately from the pattern"));
+        return Err(invalid_pattern_error(&text, "pass the folder separately from the pattern"));
     }
     Ok(match (request.path.as_str(), pattern.folder) {
         ("", folder) => folder.to_owned(),
@@ -146,10 +146,10 @@ impl<F: SearchableFolder> Iterator for FileFinder<F> {
         }
         let mut page = FoundPage::default();
         if self.told.is_none() {
-            let is_all = self.look_around();
+            let is_all = self.continue_walk();
             self.is_partial = !is_all && self.until.is_some_and(|until| Instant::now() >= until);
             if is_all || self.is_partial {
-                self.told = Some(self.best.take());
+                self.told = Some(self.best.take_ranked());
             }
         }
         (page.count, page.is_partial) = (self.best.count, self.is_partial);
@@ -188,7 +188,7 @@ impl<F: SearchableFolder> Iterator for FileFinder<F> {
 
 impl<F: SearchableFolder> FileFinder<F> {
     /// Continues the walk for a while. Returns true at the end of the tree.
-    fn look_around(&mut self) -> bool {
+    fn continue_walk(&mut self) -> bool {
         let pause = Instant::now() + PROGRESS;
         let until = self.until.map_or(pause, |until| until.min(pause));
         while Instant::now() < until && !self.cancel.is_set() {

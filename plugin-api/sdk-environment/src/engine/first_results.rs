@@ -76,7 +76,7 @@ impl BestFiles {
     }
 
     /// Returns the files in order.
-    pub(super) fn take(&mut self) -> std::vec::IntoIter<RankedFile> {
+    pub(super) fn take_ranked(&mut self) -> std::vec::IntoIter<RankedFile> {
         std::mem::take(&mut self.first).into_sorted_vec().into_iter()
     }
 }

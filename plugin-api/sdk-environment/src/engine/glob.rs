@@ -17,10 +17,10 @@ pub(super) struct SplitGlobPattern<'a> {
 impl<'a> SplitGlobPattern<'a> {
     pub(super) fn new(pattern: &'a str) -> Result<Self> {
         if pattern.is_empty() {
-            return Err(wrong("the pattern is empty", "for example `**/*.rs`"));
+            return Err(invalid_pattern_error("the pattern is empty", "for example `**/*.rs`"));
         }
         if pattern.len() > PATH_BYTES_MAX {
-            return Err(wrong("the pattern is too long", "shorten it"));
+            return Err(invalid_pattern_error("the pattern is too long", "shorten it"));
         }
         let mut split = 0;
         for name in pattern.split_inclusive('/') {
@@ -32,7 +32,7 @@ impl<'a> SplitGlobPattern<'a> {
         let (folder, rest) = pattern.split_at(split);
         if rest.split('/').any(|name| name == "..") {
             let text = format!("the pattern `{pattern}` has `..` after a wildcard");
-            return Err(wrong(&text, "start with the folder: `../x/*.rs`"));
+            return Err(invalid_pattern_error(&text, "start with the folder: `../x/*.rs`"));
         }
         Ok(Self { folder, rest })
     }
@@ -54,7 +54,7 @@ pub(super) fn compile_glob(pattern: &str, rest: &str) -> Result<GlobSet> {
 pub(super) fn compiled_set(patterns: &[(&str, &str)]) -> Result<GlobSet> {
     let failed = |pattern: &str, error: &globset::Error| {
         let text = format!("invalid pattern `{pattern}`: {}", error.kind());
-        wrong(&text, "use `*`, `?`, `[a-z]`, `{a,b}` and `**`")
+        invalid_pattern_error(&text, "use `*`, `?`, `[a-z]`, `{a,b}` and `**`")
     };
     let mut set = GlobSetBuilder::new();
     let glob = |text: &str| GlobBuilder::new(text).literal_separator(true).build();
@@ -97,7 +97,7 @@ fn escape_brackets(pattern: &str) -> String {
     literal
 }
 
-pub(super) fn wrong(text: &str, hint: &str) -> Error {
+pub(super) fn invalid_pattern_error(text: &str, hint: &str) -> Error {
     Error::new(ErrorKind::InvalidArguments, text).with_hint(hint)
 }
 

@@ -92,7 +92,7 @@ impl IgnoreStack {
     }
 
     /// Leaves the folder that was entered last.
-    pub(crate) fn leave(&mut self) {
+    pub(crate) fn leave_folder(&mut self) {
         let depth = self.depth;
         self.depth = depth.saturating_sub(1);
         for rules in [&mut self.own, &mut self.git, &mut self.exclude] {
@@ -106,7 +106,7 @@ impl IgnoreStack {
     }
 
     /// Returns the verdict for a path.
-    pub(crate) fn says(&self, path: &[u8], is_folder: bool) -> IgnoreVerdict {
+    pub(crate) fn verdict_for(&self, path: &[u8], is_folder: bool) -> IgnoreVerdict {
         let repository = self.repositories.last().copied().unwrap_or(0);
         let groups = [(&self.own, 0), (&self.git, repository), (&self.exclude, repository)];
         for (rules, depth_min) in groups {

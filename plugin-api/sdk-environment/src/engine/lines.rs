@@ -203,7 +203,7 @@ impl PageFiller {
     }
 
     /// Takes the collected page.
-    pub fn take(&mut self) -> SearchedPage {
+    pub fn take_page(&mut self) -> SearchedPage {
         self.bytes = 0;
         SearchedPage {
             files: std::mem::take(&mut self.files),
@@ -260,12 +260,12 @@ mod tests {
             filler.push("a", line);
         }
         filler.push("b", plain(1));
-        let page = filler.take();
+        let page = filler.take_page();
         let numbers: Vec<_> = page.files[0].lines.iter().map(|line| line.number).collect();
         assert_eq!((numbers, page.files.len()), (vec![1, 2, 3, 4], 1));
         assert!(filler.is_enough());
         let mut none = PageFiller::new(Some(0));
         none.push("a", hit(1));
-        assert!(none.take().files.is_empty() && none.is_enough());
+        assert!(none.take_page().files.is_empty() && none.is_enough());
     }
 }

@@ -214,10 +214,10 @@ impl<F: SearchableFolder> FileContentSearch<F> {
     }
 
     fn take_page(&mut self) -> SearchedPage {
-        let (totals, unreadable) = self.board.so_far();
+        let (totals, unreadable) = self.board.counts_so_far();
         self.filler.totals = totals;
         unreadable.into_iter().for_each(|it| self.filler.push_unreadable(it));
-        self.filler.take()
+        self.filler.take_page()
     }
 
     fn search_on_threads(&mut self, searcher: &FileSearcher, count: usize) -> Result<()> {
@@ -276,7 +276,7 @@ fn walk_tree<F: SearchableFolder>(
             let path = std::path::Path::new(std::ffi::OsStr::from_bytes(path));
             set.is_match_candidate(&Candidate::new(path))
         });
-        let Some((folder, name)) = tree.place().filter(|_| is_wanted) else { continue };
+        let Some((folder, name)) = tree.entry_location().filter(|_| is_wanted) else { continue };
         let source = FileSearchSource::In { folder: folder.clone(), name_bytes: name.len() };
         batch.add(FileSearchJob { path: path.into(), source });
         if batch.is_full() {

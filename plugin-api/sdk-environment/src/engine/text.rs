@@ -48,7 +48,7 @@ impl<'a> TextReader<'a> {
             }
         };
         // The valid text before an invalid byte counts.
-        self.range.take(text);
+        self.range.add_piece(text);
         self.position += text.len() as u64;
         let is_cut = error.is_some_and(|it| it.error_len().is_none()) && !piece.is_empty();
         if is_cut {
@@ -109,7 +109,7 @@ impl TextRange {
         self.wanted == 0 || self.is_cut
     }
 
-    fn take(&mut self, mut piece: &str) {
+    fn add_piece(&mut self, mut piece: &str) {
         if self.skip > 0 {
             let (bytes, units) = self.prefix(piece, self.skip);
             self.skip -= units;
@@ -165,7 +165,7 @@ mod tests {
         let request =
             FileReadText { offset, length: Some(length), unit, ..FileReadText::default() };
         let mut range = TextRange::new(&request);
-        pieces.iter().for_each(|piece| range.take(piece));
+        pieces.iter().for_each(|piece| range.add_piece(piece));
         (range.text, range.end)
     }
 

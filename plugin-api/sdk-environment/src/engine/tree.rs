@@ -129,7 +129,7 @@ impl<F: SearchableFolder> TreeWalk<F> {
         let SearchStartFolder { above, folder, shown, limits } = top;
         let names = folder.names(looks.sorted);
         let names =
-            names.map_err(|error| errors::of_io(FileOperationVerb::Search, &shown, &error))?;
+            names.map_err(|error| errors::file_error(FileOperationVerb::Search, &shown, &error))?;
         let mut ignored = (!looks.include_ignored).then(IgnoreStack::default);
         let (mut path, mut unreadable) = (Vec::new(), Vec::new());
         if let Some(ignored) = &mut ignored {
@@ -172,7 +172,7 @@ impl<F: SearchableFolder> TreeWalk<F> {
             let Some((name, kind)) = level.names.next() else {
                 self.levels.pop();
                 if let Some(ignored) = &mut self.ignored {
-                    ignored.leave();
+                    ignored.leave_folder();
                 }
                 continue;
             };
@@ -183,15 +183,15 @@ impl<F: SearchableFolder> TreeWalk<F> {
             self.path.truncate(level.length);
             self.path.extend_from_slice(name.as_bytes());
             let is_hidden = !self.includes_hidden && name.as_bytes().starts_with(b".");
-            if self.leaves_out(is_folder, is_hidden) {
+            if self.skips_entry(is_folder, is_hidden) {
                 continue;
             }
             if is_folder && self.is_too_long() {
-                self.told_unreadable("its path is too long");
+                self.report_unreadable("its path is too long");
             } else if is_folder && self.levels.len() < self.depth_max {
                 self.enter = Some(OsStr::from_bytes(&self.path[self.length()..]).to_owned());
             } else if is_folder && self.depth_max == DEPTH_MAX {
-                self.told_unreadable(&format!("more than {DEPTH_MAX} folders deep"));
+                self.report_unreadable(&format!("more than {DEPTH_MAX} folders deep"));
             }
             return Some(kind);
         }
@@ -199,14 +199,16 @@ impl<F: SearchableFolder> TreeWalk<F> {
     }
 
     /// Returns true if the entry must be skipped, and counts it.
-    fn leaves_out(&mut self, is_folder: bool, is_hidden: bool) -> bool {
+    fn skips_entry(&mut self, is_folder: bool, is_hidden: bool) -> bool {
         let path = &self.path[self.start..];
-        if self.limits.as_ref().is_some_and(|limits| limits.leaves_out(path)) {
+        if self.limits.as_ref().is_some_and(|limits| limits.skips_entry(path)) {
             self.left_out.denied += 1;
             return true;
         }
         let (said, is_in_repository) = match &self.ignored {
-            Some(ignored) => (ignored.says(&self.path, is_folder), ignored.is_in_repository()),
+            Some(ignored) => {
+                (ignored.verdict_for(&self.path, is_folder), ignored.is_in_repository())
+            }
             None => (IgnoreVerdict::Nothing, true),
         };
         let path = &self.path[self.start..];
@@ -235,12 +237,12 @@ impl<F: SearchableFolder> TreeWalk<F> {
 
     /// Returns the facts of the entry.
     pub(crate) fn facts(&self) -> io::Result<SearchedFileFacts> {
-        let (folder, name) = self.place().ok_or(io::ErrorKind::NotFound)?;
+        let (folder, name) = self.entry_location().ok_or(io::ErrorKind::NotFound)?;
         folder.facts(name)
     }
 
     /// Returns the folder that contains the entry, and the entry's name in it.
-    pub(crate) fn place(&self) -> Option<(&F, &OsStr)> {
+    pub(crate) fn entry_location(&self) -> Option<(&F, &OsStr)> {
         let level = self.levels.last()?;
         Some((&level.folder, OsStr::from_bytes(&self.path[level.length..])))
     }
@@ -272,7 +274,7 @@ impl<F: SearchableFolder> TreeWalk<F> {
             }
             Ok(None) => {}
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-            Err(error) => self.told_unreadable(&errors::reason(&error)),
+            Err(error) => self.report_unreadable(&errors::search_failure_reason(&error)),
         }
     }
 
@@ -281,7 +283,7 @@ impl<F: SearchableFolder> TreeWalk<F> {
         self.shown.as_os_str().len() + 1 + self.path().len() > PATH_BYTES_MAX
     }
 
-    fn told_unreadable(&mut self, reason: &str) {
+    fn report_unreadable(&mut self, reason: &str) {
         if self.unreadable.len() < UNREADABLE_MAX {
             let path = self.shown.join(OsStr::from_bytes(self.path()));
             self.unreadable.push(format!("`{}`: {reason}", path.display()));

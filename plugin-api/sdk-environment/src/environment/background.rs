@@ -134,7 +134,7 @@ impl<P> BackgroundPrograms<P> {
     }
 
     /// Removes and returns all programs.
-    pub(super) fn take(&self) -> Vec<Arc<BackgroundProgram<P>>> {
+    pub(super) fn take_programs(&self) -> Vec<Arc<BackgroundProgram<P>>> {
         std::mem::take(&mut *self.lock()).into_values().collect()
     }
 

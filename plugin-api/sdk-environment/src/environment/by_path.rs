@@ -120,7 +120,7 @@ impl<'a, F: Files + ?Sized> LimitedFiles<'a, F> {
         let count = all.len();
         let keeps = |entry: &FolderEntry| {
             self.limits
-                .keeps_off(&folder.join(OsStr::new(&entry.name)), PathOperation::Read)
+                .exclusion_reason(&folder.join(OsStr::new(&entry.name)), PathOperation::Read)
                 .is_none()
         };
         let entries: Vec<_> = all.into_iter().filter(keeps).collect();

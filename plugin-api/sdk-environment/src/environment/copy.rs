@@ -7,7 +7,7 @@ use jaato_types::files::{
 };
 use jaato_types::{Error, ErrorKind, Result};
 
-use super::default_methods::{WHOLE_BYTES_MAX, file_path, range, read_whole_file};
+use super::default_methods::{WHOLE_BYTES_MAX, file_path, range_request, read_whole_file};
 use super::exchange::{ENTRIES_MAX, join_path};
 use super::files::Files;
 use crate::engine::DEPTH_MAX;
@@ -25,7 +25,7 @@ pub(super) async fn copy<F: Files + ?Sized>(
     if look_up_target(files, host, &pair.to).await?.is_some() {
         return Err(already_exists_error(&pair.to));
     }
-    files.make_folder(host, folder(&pair.to)).await?;
+    files.make_folder(host, make_folder_request(&pair.to)).await?;
     let top = files.stat(host, file_path(&pair.to)).await?;
     let copied = match is_inside(&top.path, &from.path) {
         true => Err(Error::new(
@@ -87,7 +87,7 @@ async fn copy_folder<F: Files + ?Sized>(
             for entry in listed.entries {
                 let (from, to) = (join_path(&from, &entry.name), join_path(&to, &entry.name));
                 if entry.kind == FileKind::Folder {
-                    files.make_folder(host, folder(&to)).await?;
+                    files.make_folder(host, make_folder_request(&to)).await?;
                     open.push((from, to, depth + 1));
                 } else {
                     // Copy the target of a link, because no operation creates links.
@@ -122,7 +122,7 @@ async fn copy_file<F: Files + ?Sized>(
     }
     let (mut offset, mut mode) = (0, mode);
     loop {
-        let (read, bytes) = files.read(host, range(from, offset, READ_BYTES_MAX)).await?;
+        let (read, bytes) = files.read(host, range_request(from, offset, READ_BYTES_MAX)).await?;
         offset += bytes.len() as u64;
         let is_end = bytes.is_empty() || !read.has_more;
         files.write(host, write(mode), bytes).await?;
@@ -145,7 +145,7 @@ async fn look_up_target<F: Files + ?Sized>(
     }
 }
 
-fn folder(path: &str) -> FolderMake {
+fn make_folder_request(path: &str) -> FolderMake {
     FolderMake { path: path.to_owned(), ..FolderMake::default() }
 }
 

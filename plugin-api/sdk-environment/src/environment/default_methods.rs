@@ -29,7 +29,7 @@ pub(super) async fn read_text<F: Files + ?Sized>(
     let facts = files.stat(host, file_path(&request.path)).await?;
     let (mut text, mut offset) = (TextReader::new(&request, &request.path), 0);
     loop {
-        let range = range(&request.path, offset, READ_BYTES_MAX);
+        let range = range_request(&request.path, offset, READ_BYTES_MAX);
         let (_, bytes) = files.read(host, range).await?;
         offset += bytes.len() as u64;
         if !text.push(&bytes)? {
@@ -74,7 +74,7 @@ pub(super) async fn read_whole_file<F: Files + ?Sized>(
     let mut all = Vec::new();
     loop {
         let (facts, bytes) =
-            files.read(host, range(path, all.len() as u64, READ_BYTES_MAX)).await?;
+            files.read(host, range_request(path, all.len() as u64, READ_BYTES_MAX)).await?;
         let is_end = bytes.is_empty() || !facts.has_more;
         all.extend(bytes);
         if all.len() as u64 > WHOLE_BYTES_MAX {
@@ -90,7 +90,7 @@ pub(super) fn file_path(path: &str) -> FilePath {
     FilePath { path: path.to_owned(), ..FilePath::default() }
 }
 
-pub(super) fn range(path: &str, offset: u64, length: u64) -> FileRead {
+pub(super) fn range_request(path: &str, offset: u64, length: u64) -> FileRead {
     let (path, length) = (path.to_owned(), Some(length));
     FileRead { path, offset, length, ..FileRead::default() }
 }
@@ -120,7 +120,7 @@ pub(super) async fn open<F: Files + ?Sized>(
         return Err(errors::no_file(FileOperationVerb::Read, Path::new(&path), facts.kind));
     }
     let ranges = RangedFileReader { path, offset, left: length.unwrap_or(u64::MAX) };
-    Ok((facts.size, PieceStream::over(ranges)))
+    Ok((facts.size, PieceStream::from_pieces(ranges)))
 }
 
 impl<F: Files + ?Sized> NextPiece<F> for RangedFileReader {
@@ -135,7 +135,8 @@ impl<F: Files + ?Sized> NextPiece<F> for RangedFileReader {
             if length == 0 {
                 return Ok(buffer);
             }
-            let (_, bytes) = files.read(host, range(&self.path, self.offset, length)).await?;
+            let (_, bytes) =
+                files.read(host, range_request(&self.path, self.offset, length)).await?;
             self.offset += bytes.len() as u64;
             self.left = self.left.saturating_sub(bytes.len() as u64);
             buffer.extend(bytes);
@@ -154,7 +155,7 @@ struct BufferedUpload {
 
 /// Starts to collect a file.
 pub(super) fn create<F: Files + ?Sized>(write: FileWrite) -> FileSink<F> {
-    FileSink::over(BufferedUpload { write, bytes: Vec::new(), is_lost: false })
+    FileSink::from_sink(BufferedUpload { write, bytes: Vec::new(), is_lost: false })
 }
 
 impl<F: Files + ?Sized> BorrowingFileSink<F> for BufferedUpload {

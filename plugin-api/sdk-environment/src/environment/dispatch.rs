@@ -13,7 +13,9 @@ use jaato_types::process::ProcessEvent;
 use jaato_types::terminal::TerminalEvent;
 use jaato_types::{Error, ErrorKind, Result};
 
-use super::frames::{done, encode_frame, parse_frame, unknown_handle_error, unknown_operation};
+use super::frames::{
+    empty_answer, encode_frame, parse_frame, unknown_handle_error, unknown_operation,
+};
 use super::handle_table::{EnvironmentHandleTable, OpenEnvironmentHandle};
 use super::shell::{Program, ProgramEvents};
 use super::terminals::{Terminal, TerminalEvents};
@@ -21,7 +23,7 @@ use super::traits::ExecutionEnvironment;
 use super::{file_calls, program_calls, terminal_calls};
 
 /// Answers one operation.
-pub(super) async fn answer<E: ExecutionEnvironment>(
+pub(super) async fn answer_operation<E: ExecutionEnvironment>(
     cx: &Cx<E::State>,
     desk: &EnvironmentHandleTable<E>,
     operation: &str,
@@ -38,14 +40,16 @@ pub(super) async fn answer<E: ExecutionEnvironment>(
         STREAM_CLOSE => {
             let StreamClose { stream, .. } = parse_frame(frame)?;
             desk.close(stream);
-            done()
+            empty_answer()
         }
-        files if files.starts_with("files.") => file_calls::answer(cx, desk, files, frame).await,
+        files if files.starts_with("files.") => {
+            file_calls::answer_file_operation(cx, desk, files, frame).await
+        }
         process if process.starts_with("process.") => {
-            program_calls::answer(cx, desk, process, frame).await
+            program_calls::answer_process_operation(cx, desk, process, frame).await
         }
         terminal if terminal.starts_with("terminal.") => {
-            terminal_calls::answer(cx, desk, terminal, frame).await
+            terminal_calls::answer_terminal_operation(cx, desk, terminal, frame).await
         }
         other => Err(unknown_operation(other)),
     }
@@ -80,7 +84,7 @@ async fn tear_down_environment<E: ExecutionEnvironment>(
     desk: &EnvironmentHandleTable<E>,
 ) -> Result<Vec<u8>> {
     let (environment, open) = desk.take_all();
-    for kept in desk.background.take() {
+    for kept in desk.background.take_programs() {
         // A program that cannot be ended here ends with the environment or with the host's
         // guardian.
         let _ = kept.program.end().await;
@@ -95,7 +99,7 @@ async fn tear_down_environment<E: ExecutionEnvironment>(
     if let Some(environment) = environment {
         environment.teardown(cx).await?;
     }
-    done()
+    empty_answer()
 }
 
 /// Waits for the next item of a stream.
@@ -106,22 +110,24 @@ async fn next_item<E: ExecutionEnvironment>(
 ) -> Result<Vec<u8>> {
     let opened = desk.find(stream).ok_or_else(|| unknown_handle_error("stream", stream))?;
     match &*opened {
-        OpenEnvironmentHandle::Program { events, .. } => match events.lend()?.next().await? {
+        OpenEnvironmentHandle::Program { events, .. } => match events.try_borrow()?.next().await? {
             Some(ProcessUpdate::Output { stream, bytes }) => {
                 encode_frame(&ProcessEvent::output(stream), &bytes)
             }
             Some(ProcessUpdate::Exited(exit)) => value_frame(&ProcessEvent::Exited(exit)),
             None => end_frame(),
         },
-        OpenEnvironmentHandle::Terminal { events, .. } => match events.lend()?.next().await? {
-            Some(TerminalUpdate::Output(bytes)) => encode_frame(&TerminalEvent::Output, &bytes),
-            Some(TerminalUpdate::Exited(exit)) => value_frame(&TerminalEvent::Exited(exit)),
-            None => end_frame(),
-        },
+        OpenEnvironmentHandle::Terminal { events, .. } => {
+            match events.try_borrow()?.next().await? {
+                Some(TerminalUpdate::Output(bytes)) => encode_frame(&TerminalEvent::Output, &bytes),
+                Some(TerminalUpdate::Exited(exit)) => value_frame(&TerminalEvent::Exited(exit)),
+                None => end_frame(),
+            }
+        }
         OpenEnvironmentHandle::Stream(stream) => {
             let environment = desk.environment()?;
             let files = file_calls::files_of(&*environment)?;
-            stream.lend()?.next(files, cx).await?.map_or_else(end_frame, Ok)
+            stream.try_borrow()?.next(files, cx).await?.map_or_else(end_frame, Ok)
         }
         // A writer has no items. It can only be closed.
         OpenEnvironmentHandle::Writer(_) => end_frame(),

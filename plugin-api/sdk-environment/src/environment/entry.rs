@@ -17,19 +17,19 @@ use super::traits::ExecutionEnvironment;
 pub fn entry<E: ExecutionEnvironment>() -> EnvironmentEntry<E::State> {
     EnvironmentEntry {
         spec: E::spec,
-        lacks: lacks::<E>,
+        lacks: list_missing_parts::<E>,
         desk: |home| Arc::new(EnvironmentHandleTable::<E>::new(home)),
         call: |cx, desk, operation, frame| {
             let Some(desk) = desk.downcast_ref::<EnvironmentHandleTable<E>>() else {
                 unreachable!("made by the same entry")
             };
-            Box::pin(dispatch::answer(cx, desk, operation, frame))
+            Box::pin(dispatch::answer_operation(cx, desk, operation, frame))
         },
     }
 }
 
 /// Lists the parts that an environment lacks, by its types.
-fn lacks<E: ExecutionEnvironment>() -> Vec<EnvironmentPart> {
+fn list_missing_parts<E: ExecutionEnvironment>() -> Vec<EnvironmentPart> {
     let parts = [
         (TypeId::of::<E::Files>() == TypeId::of::<NoFiles>(), EnvironmentPart::Files),
         (TypeId::of::<E::Shell>() == TypeId::of::<NoShell>(), EnvironmentPart::Shell),

@@ -37,7 +37,7 @@ pub(super) async fn find<F: Files + ?Sized>(
 ) -> Result<PageStream<F, FoundPage>> {
     let work =
         move |line| engine::find(&RemoteFiles::new(line, limits), &find, &SearchCancel::default());
-    Ok(PageStream::over(EnginePageExchange::begin(files, host, work).await?))
+    Ok(PageStream::from_pages(EnginePageExchange::begin(files, host, work).await?))
 }
 
 /// Searches page by page.
@@ -50,7 +50,7 @@ pub(super) async fn search<F: Files + ?Sized>(
     let work = move |line| {
         engine::search(&RemoteFiles::new(line, limits), &search, &SearchCancel::default())
     };
-    Ok(PageStream::over(EnginePageExchange::begin(files, host, work).await?))
+    Ok(PageStream::from_pages(EnginePageExchange::begin(files, host, work).await?))
 }
 
 /// Walks page by page.
@@ -61,7 +61,7 @@ pub(super) async fn walk<F: Files + ?Sized>(
     limits: Option<TreeCallLimits>,
 ) -> Result<PageStream<F, WalkedPage>> {
     let work = move |line| engine::walk(&RemoteFiles::new(line, limits), &walk);
-    Ok(PageStream::over(EnginePageExchange::begin(files, host, work).await?))
+    Ok(PageStream::from_pages(EnginePageExchange::begin(files, host, work).await?))
 }
 
 /// Joins a folder and a name. An empty folder is the default folder.

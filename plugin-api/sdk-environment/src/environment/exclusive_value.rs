@@ -23,7 +23,7 @@ impl<T> ExclusiveValue<T> {
     ///
     /// # Errors
     /// `conflict` while another call has it.
-    pub(super) fn lend(&self) -> Result<BorrowedValue<'_, T>> {
+    pub(super) fn try_borrow(&self) -> Result<BorrowedValue<'_, T>> {
         let it = self.0.lock().take();
         let busy = || Error::new(ErrorKind::Conflict, "another call is using it");
         Ok(BorrowedValue { held: self, it: Some(it.ok_or_else(busy)?) })
@@ -32,7 +32,7 @@ impl<T> ExclusiveValue<T> {
 
 impl<T> BorrowedValue<'_, T> {
     /// Takes the value permanently.
-    pub(super) fn keep(mut self) -> T {
+    pub(super) fn into_value(mut self) -> T {
         match self.it.take() {
             Some(it) => it,
             None => unreachable!("taken only here and by the drop"),
@@ -75,10 +75,10 @@ mod tests {
     #[test]
     fn exclusive_value_is_lent_to_one_caller_and_returned_on_drop() {
         let held = ExclusiveValue::new(7);
-        let lent = held.lend().unwrap();
-        assert_eq!(held.lend().err().map(|error| error.kind), Some(ErrorKind::Conflict));
+        let lent = held.try_borrow().unwrap();
+        assert_eq!(held.try_borrow().err().map(|error| error.kind), Some(ErrorKind::Conflict));
         drop(lent);
-        assert_eq!(held.lend().unwrap().keep(), 7);
-        assert!(held.lend().is_err());
+        assert_eq!(held.try_borrow().unwrap().into_value(), 7);
+        assert!(held.try_borrow().is_err());
     }
 }

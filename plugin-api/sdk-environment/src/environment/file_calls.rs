@@ -19,7 +19,8 @@ use super::by_path::{FinalLinkHandling, LimitedFiles};
 use super::exclusive_value::ExclusiveValue;
 use super::files::Files;
 use super::frames::{
-    done, encode_frame, parse_frame, read_with_bytes, unknown_handle_error, unknown_operation,
+    empty_answer, encode_frame, parse_frame, read_with_bytes, unknown_handle_error,
+    unknown_operation,
 };
 use super::handle_table::{EnvironmentHandleTable, OpenEnvironmentHandle};
 use super::streams::NextFrame;
@@ -28,7 +29,7 @@ use crate::engine::{CallLimits, PathOperation};
 use crate::errors::FileOperationVerb;
 
 /// Answers a `files.*` operation.
-pub(super) async fn answer<E: ExecutionEnvironment>(
+pub(super) async fn answer_file_operation<E: ExecutionEnvironment>(
     cx: &Cx<E::State>,
     desk: &EnvironmentHandleTable<E>,
     operation: &str,
@@ -135,13 +136,15 @@ async fn answer_freely<E: ExecutionEnvironment>(
             value_frame(&files.write(cx, write, bytes).await?)
         }
         EDIT => value_frame(&files.edit(cx, parse_frame(frame)?).await?),
-        DELETE => files.delete(cx, parse_frame(frame)?).await.and_then(|()| done()),
+        DELETE => files.delete(cx, parse_frame(frame)?).await.and_then(|()| empty_answer()),
         LIST => value_frame(&files.list(cx, parse_frame(frame)?).await?),
         RESOLVE => value_frame(&files.resolve(cx, parse_frame(frame)?).await?),
         STAT => value_frame(&files.stat(cx, parse_frame(frame)?).await?),
-        MAKE_FOLDER => files.make_folder(cx, parse_frame(frame)?).await.and_then(|()| done()),
-        MOVE => files.rename(cx, parse_frame(frame)?).await.and_then(|()| done()),
-        COPY => files.copy(cx, parse_frame(frame)?).await.and_then(|()| done()),
+        MAKE_FOLDER => {
+            files.make_folder(cx, parse_frame(frame)?).await.and_then(|()| empty_answer())
+        }
+        MOVE => files.rename(cx, parse_frame(frame)?).await.and_then(|()| empty_answer()),
+        COPY => files.copy(cx, parse_frame(frame)?).await.and_then(|()| empty_answer()),
         WALK => {
             desk.has_room()?;
             stream_handle_frame(desk, Box::new(files.walk(cx, parse_frame(frame)?).await?))
@@ -171,17 +174,17 @@ async fn answer_freely<E: ExecutionEnvironment>(
             let (FileUploadRef { file, .. }, bytes) = read_with_bytes(frame)?;
             match desk.find(file).as_deref() {
                 Some(OpenEnvironmentHandle::Writer(writer)) => {
-                    writer.lend()?.write(cx, bytes).await?
+                    writer.try_borrow()?.write(cx, bytes).await?
                 }
                 _ => return Err(unknown_handle_error("file on its way", file)),
             }
-            done()
+            empty_answer()
         }
         WRITE_FINISH => {
             let FileUploadRef { file, .. } = parse_frame(frame)?;
             match desk.find(file).as_deref() {
                 Some(OpenEnvironmentHandle::Writer(writer)) => {
-                    value_frame(&writer.lend()?.keep().finish(files, cx).await?)
+                    value_frame(&writer.try_borrow()?.into_value().finish(files, cx).await?)
                 }
                 _ => Err(unknown_handle_error("file on its way", file)),
             }

@@ -6,7 +6,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 /// Returns an empty answer.
-pub(super) fn done() -> Result<Vec<u8>> {
+pub(super) fn empty_answer() -> Result<Vec<u8>> {
     Ok(Frame::empty())
 }
 

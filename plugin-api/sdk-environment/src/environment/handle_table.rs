@@ -99,7 +99,7 @@ impl<E: ExecutionEnvironment> EnvironmentHandleTable<E> {
     }
 
     /// Returns an unused number.
-    pub(super) fn number(&self) -> u64 {
+    pub(super) fn unused_number(&self) -> u64 {
         self.numbers.fetch_add(1, Relaxed)
     }
 
@@ -114,7 +114,7 @@ impl<E: ExecutionEnvironment> EnvironmentHandleTable<E> {
 
     /// Adds an open item and returns its number.
     pub(super) fn add(&self, opened: OpenEnvironmentHandle<E>) -> u64 {
-        let number = self.number();
+        let number = self.unused_number();
         self.open.lock().insert(number, Arc::new(opened));
         number
     }

@@ -19,14 +19,15 @@ use serde_json::json;
 use super::background::BackgroundProgram;
 use super::exclusive_value::ExclusiveValue;
 use super::frames::{
-    done, encode_frame, parse_frame, read_with_bytes, unknown_handle_error, unknown_operation,
+    empty_answer, encode_frame, parse_frame, read_with_bytes, unknown_handle_error,
+    unknown_operation,
 };
 use super::handle_table::{EnvironmentHandleTable, EnvironmentProgram, OpenEnvironmentHandle};
 use super::shell::{Program, Shell};
 use super::traits::ExecutionEnvironment;
 
 /// Answers a `process.*` operation.
-pub(super) async fn answer<E: ExecutionEnvironment>(
+pub(super) async fn answer_process_operation<E: ExecutionEnvironment>(
     cx: &Cx<E::State>,
     desk: &EnvironmentHandleTable<E>,
     operation: &str,
@@ -72,22 +73,26 @@ pub(super) async fn answer<E: ExecutionEnvironment>(
         }
         WRITE => {
             let (ProcessWrite { process, close, .. }, bytes) = read_with_bytes(frame)?;
-            let running = running(desk, process)?;
+            let running = find_running_program(desk, process)?;
             if !bytes.is_empty() {
                 running.program().write(bytes).await?;
             }
             if close {
                 running.program().close_input().await?;
             }
-            done()
+            empty_answer()
         }
         SIGNAL => {
             let ProcessSignal { process, signal, .. } = parse_frame(frame)?;
-            running(desk, process)?.program().signal(signal).await.and_then(|()| done())
+            find_running_program(desk, process)?
+                .program()
+                .signal(signal)
+                .await
+                .and_then(|()| empty_answer())
         }
         END => {
             let ProcessRef { process, .. } = parse_frame(frame)?;
-            running(desk, process)?.program().end().await.and_then(|()| done())
+            find_running_program(desk, process)?.program().end().await.and_then(|()| empty_answer())
         }
         FORGET => {
             let ProcessRef { process, .. } = parse_frame(frame)?;
@@ -95,7 +100,7 @@ pub(super) async fn answer<E: ExecutionEnvironment>(
                 .background
                 .remove(process)
                 .ok_or_else(|| unknown_handle_error("program", process))?;
-            kept.program.end().await.and_then(|()| done())
+            kept.program.end().await.and_then(|()| empty_answer())
         }
         other => Err(unknown_operation(other)),
     }
@@ -121,7 +126,7 @@ async fn start_program<E: ExecutionEnvironment>(
         words.map(String::as_str).collect::<Vec<_>>().join(" ")
     });
     let (program, events) = shell.start(cx, spawn).await?;
-    let (pid, process) = (program.pid(), desk.number());
+    let (pid, process) = (program.pid(), desk.unused_number());
     let reading = desk.background.add(process, (program, pid), events, label);
     if !desk.home.spawn(reading) {
         drop(desk.background.remove(process));
@@ -166,7 +171,7 @@ impl<E: ExecutionEnvironment> RunningEnvironmentProgram<E> {
     }
 }
 
-fn running<E: ExecutionEnvironment>(
+fn find_running_program<E: ExecutionEnvironment>(
     desk: &EnvironmentHandleTable<E>,
     process: u64,
 ) -> Result<RunningEnvironmentProgram<E>> {

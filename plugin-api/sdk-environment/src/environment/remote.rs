@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use jaato_types::files::{FolderList, READ_BYTES_MAX};
 use jaato_types::{Error, ErrorKind, Result};
 
-use super::default_methods::{file_path, range};
+use super::default_methods::{file_path, range_request};
 use super::exchange::{EngineChannel, join_path};
 use crate::engine::{
     self, FolderNames, NameOrder, SearchStartFolder, SearchableFolder, SearchedFileFacts,
@@ -51,7 +51,7 @@ impl RemoteFiles {
 
     /// Returns the folders above a path whose ignore rules apply. They start at the root of the
     /// repository, or without a repository at the default folder if the path is relative.
-    fn above(&self, path: &str) -> Vec<(RemoteFolder, OsString)> {
+    fn ignoring_folders_above(&self, path: &str) -> Vec<(RemoteFolder, OsString)> {
         let asked = if path.is_empty() { "." } else { path };
         let Ok(facts) = self.line.stat(file_path(asked)) else { return Vec::new() };
         let absolute = facts.path.trim_end_matches("/.").trim_end_matches('/');
@@ -93,7 +93,12 @@ impl engine::SearchableFiles for RemoteFiles {
     fn top(&self, path: &str) -> Result<SearchStartFolder<RemoteFolder>> {
         let folder = self.folder(path.to_owned());
         let limits = self.limits.clone();
-        Ok(SearchStartFolder { above: self.above(path), folder, shown: path.into(), limits })
+        Ok(SearchStartFolder {
+            above: self.ignoring_folders_above(path),
+            folder,
+            shown: path.into(),
+            limits,
+        })
     }
 
     fn open(&self, path: &str) -> Result<(RemoteFile, u64)> {
@@ -171,7 +176,7 @@ impl SearchableFolder for RemoteFolder {
 impl RemoteFile {
     /// Opens a file by reading its first bytes, which also returns its size.
     fn open(line: &EngineChannel, path: String, bytes_max: u64) -> Result<(Self, u64)> {
-        let (facts, bytes) = line.read(range(&path, 0, bytes_max.min(READ_BYTES_MAX)))?;
+        let (facts, bytes) = line.read(range_request(&path, 0, bytes_max.min(READ_BYTES_MAX)))?;
         let next = (facts.has_more && !bytes.is_empty()).then_some(bytes.len() as u64);
         Ok((Self { line: line.clone(), path, bytes, given: 0, next }, facts.size))
     }
@@ -180,7 +185,7 @@ impl RemoteFile {
 impl Read for RemoteFile {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         if let (true, Some(next)) = (self.given == self.bytes.len(), self.next) {
-            let read = self.line.read(range(&self.path, next, READ_BYTES_MAX));
+            let read = self.line.read(range_request(&self.path, next, READ_BYTES_MAX));
             let (facts, bytes) = read.map_err(to_io_error)?;
             let is_over = bytes.is_empty() || !facts.has_more;
             self.next = (!is_over).then_some(next + bytes.len() as u64);

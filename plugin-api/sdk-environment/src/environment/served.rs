@@ -25,6 +25,6 @@ impl<E: ExecutionEnvironment> StandaloneEnvironment<E> {
     /// # Errors
     /// The error of the environment.
     pub async fn answer(&self, operation: &str, frame: &[u8]) -> Result<Vec<u8>> {
-        dispatch::answer(&self.cx, &self.desk, operation, frame).await
+        dispatch::answer_operation(&self.cx, &self.desk, operation, frame).await
     }
 }

@@ -102,7 +102,7 @@ impl<F: ?Sized, P: 'static> PageStream<F, P> {
         Self(Box::new(OwnedStream(pages)))
     }
 
-    pub(super) fn over(pages: impl NextPage<F, P> + 'static) -> Self {
+    pub(super) fn from_pages(pages: impl NextPage<F, P> + 'static) -> Self {
         Self(Box::new(pages))
     }
 }
@@ -113,7 +113,7 @@ impl<F: ?Sized> PieceStream<F> {
         Self(Box::new(OwnedStream(pieces)))
     }
 
-    pub(super) fn over(pieces: impl NextPiece<F> + 'static) -> Self {
+    pub(super) fn from_pieces(pieces: impl NextPiece<F> + 'static) -> Self {
         Self(Box::new(pieces))
     }
 }
@@ -124,7 +124,7 @@ impl<F: ?Sized> FileSink<F> {
         Self(Box::new(OwnedStream(writer)))
     }
 
-    pub(super) fn over(sink: impl BorrowingFileSink<F> + 'static) -> Self {
+    pub(super) fn from_sink(sink: impl BorrowingFileSink<F> + 'static) -> Self {
         Self(Box::new(sink))
     }
 

@@ -13,13 +13,15 @@ use jaato_types::{Error, ErrorKind, Result};
 use serde_json::json;
 
 use super::exclusive_value::ExclusiveValue;
-use super::frames::{done, parse_frame, read_with_bytes, unknown_handle_error, unknown_operation};
+use super::frames::{
+    empty_answer, parse_frame, read_with_bytes, unknown_handle_error, unknown_operation,
+};
 use super::handle_table::{EnvironmentHandleTable, OpenEnvironmentHandle};
 use super::terminals::{Terminal, Terminals};
 use super::traits::ExecutionEnvironment;
 
 /// Answers a `terminal.*` operation.
-pub(super) async fn answer<E: ExecutionEnvironment>(
+pub(super) async fn answer_terminal_operation<E: ExecutionEnvironment>(
     cx: &Cx<E::State>,
     desk: &EnvironmentHandleTable<E>,
     operation: &str,
@@ -39,7 +41,7 @@ pub(super) async fn answer<E: ExecutionEnvironment>(
             let TerminalWrite { wait_ms, .. } = parse_request(&request)?;
             let Some(wait_ms) = wait_ms else {
                 terminal.write(bytes).await?;
-                return done();
+                return empty_answer();
             };
             let taken = terminal.write_within(bytes, Duration::from_millis(wait_ms)).await?;
             let bytes = u64::try_from(taken).unwrap_or(u64::MAX);
@@ -61,7 +63,7 @@ pub(super) async fn answer<E: ExecutionEnvironment>(
         END => terminal.end().await?,
         other => return Err(unknown_operation(other)),
     }
-    done()
+    empty_answer()
 }
 
 async fn spawn_terminal<E: ExecutionEnvironment>(

@@ -34,7 +34,8 @@ impl ConfinedFiles {
     /// Opens the allowed folders, creates the temporary folder, and removes temporary folders that
     /// killed hosts left behind.
     pub fn open(settings: &ConfinedFilesSettings) -> Result<Self> {
-        let temporary = settings.temporary.as_ref().map(SelfRemovingFolder::make).transpose()?;
+        let temporary =
+            settings.temporary.as_ref().map(SelfRemovingFolder::create_folder).transpose()?;
         let mut roots = settings.roots.clone();
         let is_machine = roots.iter().all(|root| root.host == root.shown);
         roots.extend(temporary.as_ref().map(SelfRemovingFolder::root));
@@ -67,7 +68,7 @@ impl ConfinedFiles {
     }
 
     /// Parses the path of a folder. An empty path is the default folder.
-    pub(crate) fn asked_folder(&self, path: &str) -> Result<RequestedPath> {
+    pub(crate) fn parse_folder_path(&self, path: &str) -> Result<RequestedPath> {
         let asked = self.requested_path(if path.is_empty() { "." } else { path })?;
         Ok(RequestedPath { wants_folder: true, ..asked })
     }
@@ -91,7 +92,7 @@ impl ConfinedFiles {
     /// program there. Another process may replace the folder afterwards, and programs are not
     /// confined.
     pub fn folder(&self, path: &str) -> Result<(std::path::PathBuf, std::path::PathBuf)> {
-        let asked = self.asked_folder(path)?;
+        let asked = self.parse_folder_path(path)?;
         let place = self.roots.open_folder_place(&asked, FileOperationVerb::Open)?;
         Ok((self.roots.host_path(&place), self.roots.true_path(&place)))
     }

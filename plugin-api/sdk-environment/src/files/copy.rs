@@ -62,7 +62,7 @@ impl ConfinedFiles {
                 }
             }
         }
-        Err(errors::keeps_changing(FileOperationVerb::Copy, &source.shown))
+        Err(errors::keeps_changing_error(FileOperationVerb::Copy, &source.shown))
     }
 }
 
@@ -87,13 +87,13 @@ pub(crate) fn copy_to(
     if taken == ExistingNamePolicy::Refused && place.facts().is_ok() {
         return Err(failed_there(Errno::EXIST));
     }
-    let mut draft = DraftFile::begin(&place.dir).map_err(failed_there)?;
+    let mut draft = DraftFile::create_draft(&place.dir).map_err(failed_there)?;
     let from = source.name(FileOperationVerb::Copy)?;
     copy_content(&*source.dir, from, &mut draft).map_err(|error| match error {
         CopyFailure::Errno(errno) => failed(errno),
         CopyFailure::NoFile(kind) => errors::no_file(FileOperationVerb::Copy, &source.shown, kind),
     })?;
-    draft.place(name, taken).map_err(failed_there)
+    draft.rename_into_place(name, taken).map_err(failed_there)
 }
 
 enum CopyFailure {

@@ -40,7 +40,7 @@ const KEPT_MODE: u32 = 0o1777;
 
 impl DraftFile {
     /// Creates a draft in a folder.
-    pub(crate) fn begin(dir: &FolderHandle) -> rustix::io::Result<Self> {
+    pub(crate) fn create_draft(dir: &FolderHandle) -> rustix::io::Result<Self> {
         let name = unique_name()?;
         let flags =
             OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
@@ -52,7 +52,11 @@ impl DraftFile {
     }
 
     /// Copies the owner and permission bits of the file to replace.
-    pub(crate) fn like(&self, old: &FileMetadata, fresh: &FileMetadata) -> rustix::io::Result<()> {
+    pub(crate) fn copy_permissions(
+        &self,
+        old: &FileMetadata,
+        fresh: &FileMetadata,
+    ) -> rustix::io::Result<()> {
         if (old.user, old.group) != (fresh.user, fresh.group) {
             let (user, group) = (Uid::from_raw(old.user), Gid::from_raw(old.group));
             fchown(&self.file, Some(user), Some(group))?;
@@ -75,7 +79,7 @@ impl DraftFile {
     }
 
     /// Renames the draft to its final name. An existing link is replaced, not followed.
-    pub(crate) fn place(
+    pub(crate) fn rename_into_place(
         &mut self,
         name: &OsStr,
         taken: ExistingNamePolicy,

@@ -12,7 +12,7 @@ impl ConfinedFiles {
     /// Replaces pieces of a text. Until it is done, other edits and writes of the file through this
     /// environment wait.
     pub fn edit(&self, request: &FileEdit) -> Result<FileEditAnswer> {
-        let asked = self.asked_file(&request.path, FileOperationVerb::Edit)?;
+        let asked = self.parse_file_path(&request.path, FileOperationVerb::Edit)?;
         let shown = asked.display_path();
         let place = self.target(&asked, MissingFolderPolicy::Fail, FileOperationVerb::Edit)?.place;
         let _one_at_a_time = self.write_lock(place.name(FileOperationVerb::Edit)?);

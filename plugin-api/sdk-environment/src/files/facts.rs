@@ -11,7 +11,7 @@ impl FileMetadata {
     /// reports it.
     pub(crate) fn version(&self) -> String {
         let (_, number) = self.identity;
-        let (modified, changed) = (nanoseconds(self.modified), nanoseconds(self.changed));
+        let (modified, changed) = (to_nanoseconds(self.modified), to_nanoseconds(self.changed));
         format!("{number:x}-{:x}-{modified:x}-{changed:x}", self.size)
     }
 
@@ -36,6 +36,6 @@ impl FileMetadata {
     }
 }
 
-fn nanoseconds((seconds, nanoseconds): (i64, i64)) -> i128 {
+fn to_nanoseconds((seconds, nanoseconds): (i64, i64)) -> i128 {
     i128::from(seconds) * 1_000_000_000 + i128::from(nanoseconds)
 }

@@ -39,9 +39,8 @@ fn read_names(folder: impl AsFd, sorted: NameOrder) -> rustix::io::Result<Folder
     read_folder(folder, |name, kind| {
         let kind = match kind {
             // Some file systems do not report types with names.
-            FileType::Unknown => {
-                facts(folder, OsStr::from_bytes(name)).map_or(FileKind::Other, |facts| facts.kind)
-            }
+            FileType::Unknown => entry_metadata(folder, OsStr::from_bytes(name))
+                .map_or(FileKind::Other, |facts| facts.kind),
             known => kind_of(known),
         };
         if names.add(name, kind) { Ok(()) } else { Err(Errno::OVERFLOW) }
@@ -53,7 +52,7 @@ fn read_names(folder: impl AsFd, sorted: NameOrder) -> rustix::io::Result<Folder
 }
 
 /// Returns the metadata of an entry without following a link.
-pub(crate) fn facts(folder: impl AsFd, name: &OsStr) -> rustix::io::Result<FileMetadata> {
+pub(crate) fn entry_metadata(folder: impl AsFd, name: &OsStr) -> rustix::io::Result<FileMetadata> {
     statat(folder, name, AtFlags::SYMLINK_NOFOLLOW).map(|stat| FileMetadata::from(&stat))
 }
 
@@ -98,7 +97,7 @@ impl SearchableFolder for FolderHandle {
     }
 
     fn facts(&self, name: &OsStr) -> io::Result<SearchedFileFacts> {
-        Ok(facts(self, name)?.into())
+        Ok(entry_metadata(self, name)?.into())
     }
 
     fn is_same(&self, other: &Self) -> bool {

@@ -11,7 +11,7 @@ use rustix::fs::{Mode, mkdirat};
 use rustix::io::Errno;
 
 use super::confined::ConfinedFiles;
-use super::folder::{ListedFolder, facts, open_in};
+use super::folder::{ListedFolder, entry_metadata, open_in};
 use super::steps::{FinalLinkPolicy, MissingFolderPolicy};
 use crate::engine::{NameOrder, TreeCallLimits};
 use crate::errors::{self, FileOperationVerb};
@@ -20,7 +20,7 @@ impl ConfinedFiles {
     /// Lists a folder, sorted by name. If the facts of an entry cannot be read, it is listed
     /// without them.
     pub fn list(&self, request: &FolderList) -> Result<FolderEntries> {
-        let asked = self.asked_folder(&request.path)?;
+        let asked = self.parse_folder_path(&request.path)?;
         let failed =
             |errno| errors::operation_error(FileOperationVerb::List, &asked.display_path(), errno);
         let (folder, limits) = match &asked.limits {
@@ -34,14 +34,14 @@ impl ConfinedFiles {
         let ListedFolder { handle, mut names } =
             ListedFolder::read(folder, NameOrder::Yes).map_err(failed)?;
         let denied = limits
-            .map_or(0, |limits| names.retain(|name| !limits.leaves_out(name.as_encoded_bytes())));
+            .map_or(0, |limits| names.retain(|name| !limits.skips_entry(name.as_encoded_bytes())));
         names.skip(request.skip);
         let (mut entries, mut bytes) = (Vec::new(), 0);
         while entries.len() < LIST_ENTRIES_MAX && bytes < LIST_BYTES_MAX {
             let Some((name, kind)) = names.next() else { break };
             let name = name.to_owned();
             let size = match kind {
-                FileKind::File => facts(&handle, &name).map_or(0, |facts| facts.size),
+                FileKind::File => entry_metadata(&handle, &name).map_or(0, |facts| facts.size),
                 _ => 0,
             };
             let name = name.to_string_lossy().into_owned();
@@ -60,8 +60,8 @@ impl ConfinedFiles {
                 |errno| errors::operation_error(FileOperationVerb::Find, &place.shown, errno);
             return Ok(place.facts().map_err(failed)?.file_facts(&asked.display_path()));
         }
-        let facts = self.roots.look(&asked, FileOperationVerb::Find)?;
-        if !asked.goes_up() {
+        let facts = self.roots.metadata_of(&asked, FileOperationVerb::Find)?;
+        if !asked.has_parent_part() {
             return Ok(facts.file_facts(&asked.display_path()));
         }
         let place = self.roots.find(&asked, FinalLinkPolicy::Follow, FileOperationVerb::Find)?;
@@ -72,7 +72,7 @@ impl ConfinedFiles {
     /// the disk. Returns `None` if it does not, or if that is unknown. Use [`Self::stat`] then.
     pub fn stat_cached(&self, request: &FilePath) -> Option<FileFacts> {
         let asked = self.requested_path(&request.path).ok().filter(|_| !request.itself)?;
-        Some(self.roots.look_at_once(&asked)?.file_facts(&asked.display_path()))
+        Some(self.roots.cached_metadata(&asked)?.file_facts(&asked.display_path()))
     }
 
     /// Creates a folder. Succeeds if the folder already exists.

@@ -48,7 +48,7 @@ impl RequestedPath {
     }
 
     /// Returns true if the path contains `..`.
-    pub(crate) fn goes_up(&self) -> bool {
+    pub(crate) fn has_parent_part(&self) -> bool {
         self.parts.iter().any(|part| part == "..")
     }
 

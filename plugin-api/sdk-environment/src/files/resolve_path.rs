@@ -49,21 +49,21 @@ impl OpenRoots {
     }
 
     /// Returns the metadata of a file or folder if that does not need to wait.
-    pub(crate) fn look_at_once(&self, asked: &RequestedPath) -> Option<FileMetadata> {
+    pub(crate) fn cached_metadata(&self, asked: &RequestedPath) -> Option<FileMetadata> {
         let file =
             self.reach_at_once(asked, PASS_THROUGH - OFlags::DIRECTORY - OFlags::NOFOLLOW)?;
         Some(FileMetadata::from(&fstat(&file).ok()?))
     }
 
     fn reach_at_once(&self, asked: &RequestedPath, flags: OFlags) -> Option<OwnedFd> {
-        let (root, used) = self.beneath(asked).filter(|_| !asked.wants_folder)?;
+        let (root, used) = self.innermost_root(asked).filter(|_| !asked.wants_folder)?;
         let rest = remaining_path(asked, used);
         let file = open_beneath(&*self.get(root).handle, &rest, flags, DiskWait::MustNot)?.ok()?;
         is_same(asked, &file)?.then_some(file)
     }
 
     /// Returns the metadata of a file or folder, following links.
-    pub(crate) fn look(
+    pub(crate) fn metadata_of(
         &self,
         asked: &RequestedPath,
         verb: FileOperationVerb,
@@ -85,7 +85,7 @@ impl OpenRoots {
             }
             return Ok(facts);
         }
-        Err(errors::keeps_changing(verb, &asked.display_path()))
+        Err(errors::keeps_changing_error(verb, &asked.display_path()))
     }
 
     /// Resolves a path step by step.
@@ -95,8 +95,8 @@ impl OpenRoots {
         last: FinalLinkPolicy,
         verb: FileOperationVerb,
     ) -> Result<PathTarget> {
-        let place =
-            PathResolution::new(self, asked, verb, MissingFolderPolicy::Fail).reach(last)?;
+        let place = PathResolution::new(self, asked, verb, MissingFolderPolicy::Fail)
+            .resolve_target(last)?;
         let does = if matches!(verb, FileOperationVerb::Delete | FileOperationVerb::Move) {
             PathOperation::Write
         } else {
@@ -165,10 +165,10 @@ impl OpenRoots {
         };
         let (entry, rest) = go(FinalLinkPolicy::Stay)?;
         let is_link = rest.is_empty() && is_link(&entry);
-        let entry_path = behind(&self.true_path(&entry), &rest);
+        let entry_path = append_names(&self.true_path(&entry), &rest);
         let (place, rest) = if is_link { go(FinalLinkPolicy::Follow)? } else { (entry, rest) };
         let facts = place.facts().ok().filter(|_| rest.is_empty());
-        let path = behind(&self.true_path(&place), &rest);
+        let path = append_names(&self.true_path(&place), &rest);
         let (found, identity) = match &facts {
             Some(facts) => (path.clone(), Some(facts.identity())),
             None => {
@@ -202,8 +202,8 @@ impl OpenRoots {
         };
         let steps = PathResolution::new(self, asked, verb, MissingFolderPolicy::Stop);
         let (place, rest) = steps.reach_what_is_there(FinalLinkPolicy::Follow)?;
-        let shown = behind(&self.true_path(&place), &rest);
-        let whole = ResolvedPathPair::new(shown, behind(&self.host_path(&place), &rest));
+        let shown = append_names(&self.true_path(&place), &rest);
+        let whole = ResolvedPathPair::new(shown, append_names(&self.host_path(&place), &rest));
         limits.check(verb, &place.shown, &whole, PathOperation::Write)?;
         let Some(expected) = limits.expected_path(&asked.display_path()) else { return Ok(()) };
         match whole.names().any(|name| name == Path::new(&expected.path)) {
@@ -225,7 +225,7 @@ impl OpenRoots {
         self.check_way(asked, missing, verb)?;
         let place = match self.find_fast(asked, verb) {
             Some(place) => place?,
-            None => PathResolution::new(self, asked, verb, missing).reach(last)?,
+            None => PathResolution::new(self, asked, verb, missing).resolve_target(last)?,
         };
         self.check_limits(asked, &place, PathOperation::Write, verb)?;
         self.check_writable(verb, &place)?;
@@ -240,8 +240,8 @@ impl OpenRoots {
         verb: FileOperationVerb,
     ) -> Result<PathTarget> {
         self.check_way(asked, missing, verb)?;
-        let place =
-            PathResolution::new(self, asked, verb, missing).reach(FinalLinkPolicy::Follow)?;
+        let place = PathResolution::new(self, asked, verb, missing)
+            .resolve_target(FinalLinkPolicy::Follow)?;
         self.check_limits(asked, &place, PathOperation::Write, verb)?;
         self.check_writable(verb, &place)?;
         Ok(place)
@@ -257,7 +257,7 @@ impl OpenRoots {
         if asked.limits.is_some() {
             return None;
         }
-        let (root, used) = self.beneath(asked)?;
+        let (root, used) = self.innermost_root(asked)?;
         let (name, folders) = asked.parts[used..].split_last()?;
         let handle = &self.get(root).handle;
         let place = |dir| PathTarget {
@@ -290,7 +290,7 @@ impl OpenRoots {
         // With one more name, the last folder becomes a folder on the way.
         inside.parts.push(".".into());
         let place = PathResolution::new(self, &inside, verb, MissingFolderPolicy::Fail)
-            .reach(FinalLinkPolicy::Stay)?;
+            .resolve_target(FinalLinkPolicy::Stay)?;
         let place = PathTarget { name: None, shown: asked.display_path(), ..place };
         self.check_limits(asked, &place, PathOperation::Read, verb)?;
         Ok(place)
@@ -322,7 +322,7 @@ impl OpenRoots {
                 other => return other.map_err(failed),
             }
         }
-        Err(errors::keeps_changing(verb, &asked.display_path()))
+        Err(errors::keeps_changing_error(verb, &asked.display_path()))
     }
 
     /// Opens a path with one system call. Returns `None` if steps are needed.
@@ -332,7 +332,7 @@ impl OpenRoots {
         flags: OFlags,
         verb: FileOperationVerb,
     ) -> Option<Result<OwnedFd>> {
-        let (root, used) = self.beneath(asked)?;
+        let (root, used) = self.innermost_root(asked)?;
         let rest = remaining_path(asked, used);
         let file = match open_beneath(&*self.get(root).handle, &rest, flags, DiskWait::May)? {
             Ok(file) => file,
@@ -358,7 +358,7 @@ fn is_same(asked: &RequestedPath, file: impl AsFd) -> Option<bool> {
 }
 
 /// Appends names that do not exist to a path.
-fn behind(path: &Path, ahead: &[OsString]) -> PathBuf {
+fn append_names(path: &Path, ahead: &[OsString]) -> PathBuf {
     let mut path = path.to_owned();
     for name in ahead.iter().rev() {
         if name == ".." {

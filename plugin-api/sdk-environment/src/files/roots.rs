@@ -78,7 +78,7 @@ impl OpenRoots {
 
     /// Returns the innermost folder that the path starts with, and the number of parts in that
     /// prefix. Returns `None` if the path must be resolved step by step.
-    pub(crate) fn beneath(&self, asked: &RequestedPath) -> Option<(usize, usize)> {
+    pub(crate) fn innermost_root(&self, asked: &RequestedPath) -> Option<(usize, usize)> {
         let mut found: Option<(usize, usize)> = None;
         for (at, root) in self.roots.iter().enumerate() {
             for name in root.names.iter().filter(|name| asked.parts.starts_with(name)) {
@@ -90,7 +90,7 @@ impl OpenRoots {
         // Limits are checked name by name.
         let keeps_off =
             asked.limits.as_ref().is_some_and(|limits| limits.has_patterns(PathOperation::Read));
-        let needs_steps = keeps_off || asked.goes_up();
+        let needs_steps = keeps_off || asked.has_parent_part();
         found.filter(|(at, _)| !needs_steps && !self.roots[*at].has_roots_below)
     }
 
@@ -153,7 +153,7 @@ impl OpenRoots {
     }
 
     /// Returns the error of a path outside the allowed folders.
-    pub(crate) fn outside(&self, verb: &str) -> Error {
+    pub(crate) fn outside_error(&self, verb: &str) -> Error {
         let allowed: Vec<String> =
             self.roots.iter().map(|root| format!("`{}`", root.shown.display())).collect();
         let text = format!("{verb} outside of the allowed folders {}", allowed.join(", "));

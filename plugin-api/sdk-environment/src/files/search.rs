@@ -78,7 +78,7 @@ impl ConfinedFiles {
     /// Returns the folders above a place whose ignore rules apply. They start at the root of the
     /// repository, which may be above the allowed folders, or without a repository at the allowed
     /// folder.
-    fn above(&self, place: &PathTarget) -> Vec<(FolderHandle, OsString)> {
+    fn ignoring_folders_above(&self, place: &PathTarget) -> Vec<(FolderHandle, OsString)> {
         let root = self.roots.get(place.root);
         let handles = std::iter::once(&root.handle).chain(place.above.iter().map(|it| &it.folder));
         let is_repository = |folder: &FolderHandle| folder.facts(".git".as_ref()).is_ok();
@@ -115,26 +115,31 @@ impl SearchableFiles for ConfinedFiles {
 
     fn look(&self, path: &str, verb: FileOperationVerb) -> Result<SearchedFileFacts> {
         let asked = self.requested_path(path)?;
-        let found = SearchedFileFacts::from(self.roots.look(&asked, verb)?);
+        let found = SearchedFileFacts::from(self.roots.metadata_of(&asked, verb)?);
         let Some(limits) = asked.limits.as_ref().filter(|it| it.has_patterns(PathOperation::Write))
         else {
             return Ok(found);
         };
         let place = self.roots.find(&asked, FinalLinkPolicy::Follow, verb)?;
         let protected =
-            limits.keeps_off(&self.roots.names_of(&place), PathOperation::Write).is_some();
+            limits.exclusion_reason(&self.roots.names_of(&place), PathOperation::Write).is_some();
         Ok(SearchedFileFacts { protected, ..found })
     }
 
     fn top(&self, path: &str) -> Result<SearchStartFolder<FolderHandle>> {
-        let asked = self.asked_folder(path)?;
+        let asked = self.parse_folder_path(path)?;
         let shown = asked.display_path();
         let place = self.roots.open_folder_place(&asked, FileOperationVerb::Search)?;
         let folder = open_in(&*place.dir, OsStr::new("."))
             .map_err(|errno| errors::operation_error(FileOperationVerb::Search, &shown, errno))?;
         let limits = asked.limits.as_ref();
         let limits = limits.map(|limits| TreeCallLimits::new(limits, self.roots.names_of(&place)));
-        Ok(SearchStartFolder { above: self.above(&place), folder: Arc::new(folder), shown, limits })
+        Ok(SearchStartFolder {
+            above: self.ignoring_folders_above(&place),
+            folder: Arc::new(folder),
+            shown,
+            limits,
+        })
     }
 
     fn open(&self, path: &str) -> Result<(File, u64)> {

@@ -87,7 +87,7 @@ impl<'a> PathResolution<'a> {
     }
 
     /// Resolves the path to the folder that contains the last name.
-    pub(crate) fn reach(self, last: FinalLinkPolicy) -> Result<PathTarget> {
+    pub(crate) fn resolve_target(self, last: FinalLinkPolicy) -> Result<PathTarget> {
         self.reach_what_is_there(last).map(|(place, _)| place)
     }
 
@@ -102,7 +102,7 @@ impl<'a> PathResolution<'a> {
                 return Err(self.step_error(Errno::LOOP));
             }
             if part == ".." {
-                self.up();
+                self.ascend();
                 continue;
             }
             if let PathPosition::Outside(names) = &mut self.at {
@@ -116,13 +116,13 @@ impl<'a> PathResolution<'a> {
             self.check_kept_off(&part)?;
             if !self.ahead.is_empty() {
                 if let Some(missing) = self.descend_into(part)? {
-                    return self.place(Some(missing));
+                    return self.into_target(Some(missing));
                 }
-            } else if last == FinalLinkPolicy::Stay || !self.follows(&part)? {
-                return self.place(Some(part));
+            } else if last == FinalLinkPolicy::Stay || !self.follow_link(&part)? {
+                return self.into_target(Some(part));
             }
         }
-        self.place(None)
+        self.into_target(None)
     }
 
     /// Refuses a name that the limits exclude.
@@ -144,11 +144,11 @@ impl<'a> PathResolution<'a> {
         limits.check(self.verb, &self.shown, &path, PathOperation::Read)
     }
 
-    fn place(self, name: Option<OsString>) -> Result<(PathTarget, Vec<OsString>)> {
+    fn into_target(self, name: Option<OsString>) -> Result<(PathTarget, Vec<OsString>)> {
         let PathPosition::Inside { root, below } = self.at else {
             let shown = self.shown.display();
             let verb = if self.links == 0 { "is" } else { "leads" };
-            return Err(self.roots.outside(&format!("`{shown}` {verb}")));
+            return Err(self.roots.outside_error(&format!("`{shown}` {verb}")));
         };
         let dir = below.last().map_or(&self.roots.get(root).handle, |it| &it.folder);
         let dir = Arc::clone(dir);
@@ -179,7 +179,7 @@ impl<'a> PathResolution<'a> {
         true
     }
 
-    fn up(&mut self) {
+    fn ascend(&mut self) {
         match &mut self.at {
             PathPosition::Outside(names) => {
                 names.pop();
@@ -221,7 +221,7 @@ impl<'a> PathResolution<'a> {
                     return Ok(None);
                 }
                 Err(Errno::NOTDIR | Errno::LOOP) => {
-                    if self.follows(&part)? {
+                    if self.follow_link(&part)? {
                         return Ok(None);
                     }
                     let stat = statat(&*folder, &part, AtFlags::SYMLINK_NOFOLLOW);
@@ -246,11 +246,11 @@ impl<'a> PathResolution<'a> {
                 Err(errno) => return Err(self.step_error(errno)),
             }
         }
-        Err(errors::keeps_changing(self.verb, &self.shown))
+        Err(errors::keeps_changing_error(self.verb, &self.shown))
     }
 
     /// If the entry is a link, puts its target ahead and returns true.
-    fn follows(&mut self, part: &OsStr) -> Result<bool> {
+    fn follow_link(&mut self, part: &OsStr) -> Result<bool> {
         let target = match readlinkat(&*self.folder(), part, Vec::new()) {
             Ok(target) => OsString::from_vec(target.into_bytes()),
             Err(Errno::INVAL | Errno::NOENT) => return Ok(false),

@@ -57,7 +57,7 @@ impl ConfinedFiles {
 
     /// Starts to write a file in pieces. An append writes to a copy of the file.
     pub fn write_stream(&self, request: &FileWrite) -> Result<ConfinedFileWriter> {
-        let asked = self.asked_file(&request.path, FileOperationVerb::Write)?;
+        let asked = self.parse_file_path(&request.path, FileOperationVerb::Write)?;
         let missing =
             if request.parents { MissingFolderPolicy::Make } else { MissingFolderPolicy::Fail };
         if request.mode == WriteMode::CreateNew {
@@ -98,7 +98,7 @@ impl ConfinedFiles {
         if place.facts().is_ok() {
             return Err(failed(Errno::EXIST));
         }
-        let draft = DraftFile::begin(&place.dir).map_err(failed)?;
+        let draft = DraftFile::create_draft(&place.dir).map_err(failed)?;
         draft.permit(permissions).map_err(failed)?;
         let target = WriteTarget::new(place, None);
         Ok(ConfinedFileWriter { draft, target, taken: ExistingNamePolicy::Refused, expected: None })
@@ -169,7 +169,9 @@ impl ConfinedFileWriter {
         if self.taken == ExistingNamePolicy::Replaced {
             return self.target.install_draft(self.draft, FileOperationVerb::Write);
         }
-        self.draft.place(place.name(FileOperationVerb::Write)?, self.taken).map_err(failed)?;
+        self.draft
+            .rename_into_place(place.name(FileOperationVerb::Write)?, self.taken)
+            .map_err(failed)?;
         let stat = fstat(&self.draft.file).map_err(failed)?;
         Ok(FileMetadata::from(&stat).file_facts(&place.shown))
     }

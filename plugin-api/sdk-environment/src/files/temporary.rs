@@ -45,7 +45,7 @@ pub(crate) struct SelfRemovingFolder {
 
 impl SelfRemovingFolder {
     /// Removes abandoned folders, and creates a folder that only its owner can access.
-    pub(crate) fn make(settings: &TemporarySettings) -> Result<Self> {
+    pub(crate) fn create_folder(settings: &TemporarySettings) -> Result<Self> {
         let base_path = settings.base.clone().unwrap_or_else(std::env::temp_dir);
         let failed = |errno: Errno| {
             let reason = match errno {
@@ -60,7 +60,7 @@ impl SelfRemovingFolder {
         let base = openat(CWD, &base_path, flags, Mode::empty()).map_err(failed)?;
         let prefix = format!("{PREFIX}{}-", rustix::process::geteuid().as_raw());
         // The next start tries again to remove what is left.
-        let _ = sweep(&base, prefix.as_bytes());
+        let _ = remove_abandoned(&base, prefix.as_bytes());
         let real = base_path.canonicalize().map_err(|_| failed(Errno::NOENT))?;
         for _ in 0..RACES_MAX {
             let number = getrandom::u64().map_err(|_| failed(Errno::IO))?;
@@ -137,7 +137,7 @@ fn open_locked_folder(base: impl AsFd, name: &OsStr) -> rustix::io::Result<Optio
 }
 
 /// Removes the user's folders that are not locked.
-fn sweep(base: &OwnedFd, prefix: &[u8]) -> rustix::io::Result<()> {
+fn remove_abandoned(base: &OwnedFd, prefix: &[u8]) -> rustix::io::Result<()> {
     let mut folder = ListedFolder::read(open_in(base, OsStr::new("."))?, NameOrder::No)?;
     let user = rustix::process::geteuid().as_raw();
     let mut swept = 0;

@@ -41,7 +41,7 @@ impl ConfinedFiles {
     /// overwritten. If the path is a link, the link stays and its target is written. Read-only
     /// files are refused.
     pub fn write(&self, request: &FileWrite, bytes: &[u8]) -> Result<FileFacts> {
-        let asked = self.asked_file(&request.path, FileOperationVerb::Write)?;
+        let asked = self.parse_file_path(&request.path, FileOperationVerb::Write)?;
         let missing =
             if request.parents { MissingFolderPolicy::Make } else { MissingFolderPolicy::Fail };
         match request.mode {
@@ -63,7 +63,11 @@ impl ConfinedFiles {
     }
 
     /// Parses the path of a file.
-    pub(crate) fn asked_file(&self, path: &str, verb: FileOperationVerb) -> Result<RequestedPath> {
+    pub(crate) fn parse_file_path(
+        &self,
+        path: &str,
+        verb: FileOperationVerb,
+    ) -> Result<RequestedPath> {
         let asked = self.requested_path(path)?;
         if asked.wants_folder {
             let reason = "a path with this ending names a folder, not a file";
@@ -86,7 +90,7 @@ impl ConfinedFiles {
                 None => place = self.roots.find_target(asked, missing, verb)?,
             }
         }
-        Err(errors::keeps_changing(verb, &asked.display_path()))
+        Err(errors::keeps_changing_error(verb, &asked.display_path()))
     }
 
     fn create_new(
@@ -107,10 +111,10 @@ impl ConfinedFiles {
         if place.facts().is_ok() {
             return Err(failed(Errno::EXIST));
         }
-        let mut draft = DraftFile::begin(&place.dir).map_err(failed)?;
+        let mut draft = DraftFile::create_draft(&place.dir).map_err(failed)?;
         draft.write(bytes).map_err(failed)?;
         draft.permit(permissions).map_err(failed)?;
-        draft.place(name, ExistingNamePolicy::Refused).map_err(failed)?;
+        draft.rename_into_place(name, ExistingNamePolicy::Refused).map_err(failed)?;
         let stat = fstat(&draft.file).map_err(failed)?;
         Ok(FileMetadata::from(&stat).file_facts(&place.shown))
     }
@@ -143,7 +147,9 @@ impl ConfinedFiles {
                 Err(Errno::NOENT) if expected.is_some() => {
                     return Err(errors::changed_file_error(&place.shown));
                 }
-                Err(errno) => return Err(not_to_open(&place, errno, FileOperationVerb::Write)),
+                Err(errno) => {
+                    return Err(open_for_write_error(&place, errno, FileOperationVerb::Write));
+                }
                 Ok(file) => {
                     let facts = FileMetadata::from(&fstat(&file).map_err(failed)?);
                     check_is_file(&facts, &place, FileOperationVerb::Write)?;
@@ -157,7 +163,7 @@ impl ConfinedFiles {
                 }
             }
         }
-        Err(errors::keeps_changing(FileOperationVerb::Write, &asked.display_path()))
+        Err(errors::keeps_changing_error(FileOperationVerb::Write, &asked.display_path()))
     }
 }
 
@@ -236,14 +242,14 @@ impl WriteTarget {
     pub(crate) fn draft(&mut self, verb: FileOperationVerb) -> Result<Option<DraftFile>> {
         let failed = |errno| errors::operation_error(verb, &self.place.shown, errno);
         let is_refused = |errno| self.old.is_some() && matches!(errno, Errno::ACCESS | Errno::PERM);
-        let draft = match DraftFile::begin(&self.place.dir) {
+        let draft = match DraftFile::create_draft(&self.place.dir) {
             Ok(draft) => draft,
             Err(errno) if is_refused(errno) => return Ok(None),
             Err(errno) => return Err(failed(errno)),
         };
         let Some(old) = &self.old else { return Ok(Some(draft)) };
         let fresh = FileMetadata::from(&fstat(&draft.file).map_err(failed)?);
-        let like = draft.like(old, &fresh).and_then(|()| self.copy_attributes(&draft));
+        let like = draft.copy_permissions(old, &fresh).and_then(|()| self.copy_attributes(&draft));
         if old.links > 1 || like.is_err() {
             // The file stays and receives the content of the draft, which no other user may read.
             draft.permit(Some(OWNERS_MODE)).map_err(failed)?;
@@ -276,7 +282,7 @@ impl WriteTarget {
     ) -> Result<FileFacts> {
         let failed = |errno| errors::operation_error(verb, &self.place.shown, errno);
         if !self.stays {
-            match draft.place(self.place.name(verb)?, ExistingNamePolicy::Replaced) {
+            match draft.rename_into_place(self.place.name(verb)?, ExistingNamePolicy::Replaced) {
                 Ok(()) => {
                     let stat = fstat(&draft.file).map_err(failed)?;
                     return Ok(FileMetadata::from(&stat).file_facts(&self.place.shown));
@@ -320,7 +326,11 @@ fn check_is_file(facts: &FileMetadata, place: &PathTarget, verb: FileOperationVe
 }
 
 /// Returns a better error if the file is a pipe without a reader, which cannot be opened.
-fn not_to_open(place: &PathTarget, errno: Errno, verb: FileOperationVerb) -> jaato_types::Error {
+fn open_for_write_error(
+    place: &PathTarget,
+    errno: Errno,
+    verb: FileOperationVerb,
+) -> jaato_types::Error {
     match place.facts() {
         Ok(facts) if errno == Errno::NXIO => errors::no_file(verb, &place.shown, facts.kind),
         _ => errors::operation_error(verb, &place.shown, errno),

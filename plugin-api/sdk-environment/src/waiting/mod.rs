@@ -4,15 +4,15 @@
 //! this module.
 
 mod call;
-mod sets;
+mod descriptor_sets;
 mod wait_history;
 
 use jaato_types::terminal::TerminalWait;
 
 pub use call::{SystemCallNumbers, SystemCallTimeout, ThreadActivity, WaitingSystemCall};
-pub use sets::{
-    DESCRIPTORS_MAX, POLL_ENTRY_BYTES, TIME_BYTES, milliseconds, of_epoll, of_poll, of_select,
-    select_bytes, terminal_index,
+pub use descriptor_sets::{
+    DESCRIPTORS_MAX, POLL_ENTRY_BYTES, TIME_BYTES, epoll_descriptors, poll_descriptors,
+    select_bytes, select_descriptors, terminal_index, to_milliseconds,
 };
 pub use wait_history::TerminalWaitHistory;
 

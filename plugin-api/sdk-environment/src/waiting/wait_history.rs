@@ -68,8 +68,8 @@ impl TerminalWaitHistory {
         let is_timed = waits == Some(TerminalWait::ReadingForAWhile);
         let takes_ms = waiter.takes_ms;
         let longest = match waits {
-            Some(TerminalWait::Reading) => self.longer(waiter.pid, u64::MAX),
-            _ => self.longer(waiter.pid, takes_ms.unwrap_or(0)),
+            Some(TerminalWait::Reading) => self.record_program_wait(waiter.pid, u64::MAX),
+            _ => self.record_program_wait(waiter.pid, takes_ms.unwrap_or(0)),
         };
         let wait = self.record_wait(waiter, state.shown_bytes, is_timed);
         state.waited_us = u64::try_from(wait.since.elapsed().as_micros()).ok();
@@ -81,7 +81,7 @@ impl TerminalWaitHistory {
     }
 
     /// Remembers how long a program waits. Returns its longest wait.
-    fn longer(&mut self, program: u32, takes_ms: u64) -> u64 {
+    fn record_program_wait(&mut self, program: u32, takes_ms: u64) -> u64 {
         if self.longest.len() >= PROGRAMS_MAX && !self.longest.contains_key(&program) {
             self.longest.clear();
         }
@@ -215,10 +215,10 @@ mod tests {
     fn number_of_remembered_programs_is_bounded() {
         let mut seen = TerminalWaitHistory::default();
         for program in 0..1000 {
-            seen.longer(program, 1);
+            seen.record_program_wait(program, 1);
             assert!(seen.longest.len() <= PROGRAMS_MAX);
         }
-        assert_eq!((seen.longer(7, 5), seen.longer(7, 3)), (5, 5));
+        assert_eq!((seen.record_program_wait(7, 5), seen.record_program_wait(7, 3)), (5, 5));
     }
 
     #[test]

@@ -9,11 +9,11 @@ use jaato_plugin_sdk::types::ToolCall;
 pub(crate) fn is_report(chunk: &Value) -> bool {
     let says = |key: &str| chunk[key].is_string();
     let is_bare = chunk.get("choices").is_none() && (says("message") || says("detail"));
-    is_said(chunk.get("error")) || chunk["object"].as_str() == Some("error") || is_bare
+    is_error_reported(chunk.get("error")) || chunk["object"].as_str() == Some("error") || is_bare
 }
 
 /// Returns true if the `error` field holds an error. Some servers send it empty with each chunk.
-pub(crate) fn is_said(error: Option<&Value>) -> bool {
+pub(crate) fn is_error_reported(error: Option<&Value>) -> bool {
     match error {
         None | Some(Value::Null | Value::Bool(false)) => false,
         Some(Value::String(text)) => !text.is_empty(),

@@ -7,7 +7,7 @@ use base64::prelude::BASE64_STANDARD;
 use jaato_plugin_sdk::serde_json::{Value, json};
 use jaato_plugin_sdk::types::{CompletionRequest, DataPart, Part};
 
-use crate::shown::{BlobContents, IMAGES, PDF, data_of, in_words};
+use crate::shown::{BlobContents, IMAGES, PDF, data_of, describe_data};
 
 /// The name of a file without one, because the protocol requires a name.
 pub const FILE_NAME: &str = "file.pdf";
@@ -69,7 +69,7 @@ impl ChatContent {
     pub(crate) fn add(&mut self, data: &DataPart, blobs: &BlobContents) {
         match data_part(data, blobs) {
             Some(piece) => self.pieces.push(ChatContentPiece::Shown(piece)),
-            None => self.push_text(&in_words(data)),
+            None => self.push_text(&describe_data(data)),
         }
     }
 
@@ -101,7 +101,7 @@ impl ChatContent {
 
 /// Joins the text of parts, with each part on its own line. Data is replaced with a text
 /// description.
-pub(crate) fn words(parts: &[Part]) -> String {
+pub(crate) fn join_text(parts: &[Part]) -> String {
     let mut content = ChatContent::default();
     content.add_parts(parts, &BlobContents::new());
     match content.into_json() {

@@ -84,7 +84,7 @@ fn is_given(entry: &Map<String, Value>, key: &str) -> bool {
 }
 
 /// Collects the entries to send back with a model's message, in order. Skips other opaque parts.
-pub(crate) fn of_parts(parts: &[Part]) -> Vec<Value> {
+pub(crate) fn details_of_parts(parts: &[Part]) -> Vec<Value> {
     let kept = parts.iter().filter_map(|part| match part {
         Part::Opaque(opaque) => opaque.item.get(DETAILS)?.as_array(),
         _ => None,

@@ -31,7 +31,7 @@ impl CallIdFormat {
     pub fn format_id(self, id: &str) -> Cow<'_, str> {
         match self {
             Self::AsTheyAre => Cow::Borrowed(id),
-            Self::Plain(chars_max) => plain(id, chars_max),
+            Self::Plain(chars_max) => plain_id(id, chars_max),
             Self::Short(chars) => {
                 if id.len() == chars && id.bytes().all(|byte| byte.is_ascii_alphanumeric()) {
                     return Cow::Borrowed(id);
@@ -44,10 +44,10 @@ impl CallIdFormat {
 
 /// Writes a tool name in valid characters, because servers reject some names that models invent.
 pub fn plain_name(name: &str) -> Cow<'_, str> {
-    plain(name, NAME_CHARS_MAX)
+    plain_id(name, NAME_CHARS_MAX)
 }
 
-fn plain(id: &str, chars_max: usize) -> Cow<'_, str> {
+fn plain_id(id: &str, chars_max: usize) -> Cow<'_, str> {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
     if !id.is_empty() && id.len() <= chars_max && id.chars().all(is_plain) {
         return Cow::Borrowed(id);

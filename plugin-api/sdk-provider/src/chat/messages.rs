@@ -5,19 +5,21 @@ use jaato_plugin_sdk::serde_json::{Value, json};
 use jaato_plugin_sdk::types::{CompletionRequest, Message, Part, Role, ToolCall, ToolResult};
 
 use super::chunk::kept_of;
-use super::content::{ChatContent, words};
+use super::content::{ChatContent, join_text};
 use super::details::{self, DETAILS};
-use super::habits::{ChatRequestStyle, OutcomePlacement, ReasoningReplay, says_behind};
 use super::ids::plain_name;
 use super::quirks::ChatServerQuirks;
 use super::reply::REASONING;
-use crate::shown::{BlobContents, in_words};
+use super::request_style::{
+    ChatRequestStyle, OutcomePlacement, ReasoningReplay, has_content_after_results,
+};
+use crate::shown::{BlobContents, describe_data};
 
 /// Replaces arguments that were not a JSON object. Servers parse the arguments of earlier calls
 /// again, and reject every later request of the conversation if they cannot.
 pub const INVALID_ARGUMENTS: &str = "invalid_arguments";
 
-pub(super) fn messages(
+pub(super) fn write_messages(
     request: &CompletionRequest,
     quirks: &ChatServerQuirks,
     habits: ChatRequestStyle,
@@ -37,9 +39,9 @@ pub(super) fn messages(
     };
     for message in &request.messages {
         match message.role {
-            Role::User => written.push(user(&message.parts, blobs)),
-            Role::Model => written.push(assistant(message, quirks, reasoning)),
-            Role::Tool => results(message, quirks, habits.outcomes, blobs, &mut written),
+            Role::User => written.push(write_user_message(&message.parts, blobs)),
+            Role::Model => written.push(write_model_message(message, quirks, reasoning)),
+            Role::Tool => write_results(message, quirks, habits.outcomes, blobs, &mut written),
             Role::Unknown => return Err(Role::unknown_role_error()),
         }
     }
@@ -47,12 +49,12 @@ pub(super) fn messages(
 }
 
 /// Writes a user message, or the content that follows tool results: attachments first, then text.
-fn user(parts: &[Part], blobs: &BlobContents) -> Value {
+fn write_user_message(parts: &[Part], blobs: &BlobContents) -> Value {
     let mut content = ChatContent::default();
     for result in parts.iter().filter_map(Part::as_tool_result) {
         for (number, data) in result.attachments.iter().enumerate() {
             if number == 0 {
-                content.push_text(&whose(result));
+                content.push_text(&attachment_heading(result));
             }
             content.add(data, blobs);
         }
@@ -62,20 +64,24 @@ fn user(parts: &[Part], blobs: &BlobContents) -> Value {
 }
 
 /// Returns a line that names the result to which the following attachments belong.
-pub fn whose(result: &ToolResult) -> String {
+pub fn attachment_heading(result: &ToolResult) -> String {
     format!("[attached to the result of {}, {}]", result.name, result.call_id)
 }
 
 /// Writes a model's message. The protocol cannot express the order of text and calls, or images
 /// that a model created.
-fn assistant(message: &Message, quirks: &ChatServerQuirks, sent: ReasoningReplay) -> Value {
+fn write_model_message(
+    message: &Message,
+    quirks: &ChatServerQuirks,
+    sent: ReasoningReplay,
+) -> Value {
     let calls: Vec<Value> = message.tool_calls().map(|one| encode_call(one, quirks)).collect();
-    let text = words(&message.parts);
+    let text = join_text(&message.parts);
     // Null instead of an empty text, which some servers reject next to calls.
     let has_none = text.is_empty() && !calls.is_empty();
     let content = if has_none { Value::Null } else { Value::String(text) };
     let mut written = json!({ "role": "assistant", "content": content });
-    let reasoning = reasoning(&message.parts);
+    let reasoning = join_reasoning(&message.parts);
     let is_sent = match sent {
         ReasoningReplay::AsItCame | ReasoningReplay::EverywhereBesideTools => !reasoning.is_empty(),
         ReasoningReplay::Everywhere => true,
@@ -84,7 +90,7 @@ fn assistant(message: &Message, quirks: &ChatServerQuirks, sent: ReasoningReplay
     if is_sent {
         written[REASONING] = reasoning.into();
     }
-    let details = details::of_parts(&message.parts);
+    let details = details::details_of_parts(&message.parts);
     if !details.is_empty() {
         written[DETAILS] = details.into();
     }
@@ -95,7 +101,7 @@ fn assistant(message: &Message, quirks: &ChatServerQuirks, sent: ReasoningReplay
 }
 
 /// Joins the thoughts that came in the field in which their server needs them back.
-fn reasoning(parts: &[Part]) -> String {
+fn join_reasoning(parts: &[Part]) -> String {
     let thoughts = parts.iter().filter_map(|part| match part {
         Part::Thought { text, signature, .. } if signature.as_deref() == Some(REASONING) => {
             Some(text.as_str())
@@ -122,7 +128,7 @@ fn encode_call(call: &ToolCall, quirks: &ChatServerQuirks) -> Value {
 }
 
 /// Writes a message of tool results: one message per result, then the other content.
-fn results(
+fn write_results(
     message: &Message,
     quirks: &ChatServerQuirks,
     outcomes: OutcomePlacement,
@@ -133,7 +139,7 @@ fn results(
     for (number, ToolResult { call_id, content, .. }) in message.tool_results().enumerate() {
         let mut content = Value::Object(content.clone()).to_string();
         if outcomes == OutcomePlacement::InLastResult && number + 1 == count {
-            let said = said_behind(message);
+            let said = content_after_results(message);
             if !said.is_empty() {
                 content = format!("{content}\n\n{said}");
             }
@@ -141,17 +147,20 @@ fn results(
         let id = quirks.call_ids.format_id(call_id.as_str());
         written.push(json!({ "role": "tool", "tool_call_id": id, "content": content }));
     }
-    if says_behind(message) && (outcomes == OutcomePlacement::AsUser || count == 0) {
-        written.push(user(&message.parts, blobs));
+    if has_content_after_results(message) && (outcomes == OutcomePlacement::AsUser || count == 0) {
+        written.push(write_user_message(&message.parts, blobs));
     }
 }
 
 /// Returns the content that follows tool results, as text only.
-fn said_behind(message: &Message) -> String {
+fn content_after_results(message: &Message) -> String {
     let attached = message.tool_results().flat_map(|result| {
-        let words = result.attachments.iter().map(in_words);
-        (!result.attachments.is_empty()).then(|| whose(result)).into_iter().chain(words)
+        let words = result.attachments.iter().map(describe_data);
+        (!result.attachments.is_empty())
+            .then(|| attachment_heading(result))
+            .into_iter()
+            .chain(words)
     });
-    let lines = attached.chain([words(&message.parts)]).filter(|line| !line.is_empty());
+    let lines = attached.chain([join_text(&message.parts)]).filter(|line| !line.is_empty());
     lines.collect::<Vec<_>>().join("\n")
 }

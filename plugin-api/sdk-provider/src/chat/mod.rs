@@ -1,10 +1,10 @@
 //! Chat completions: the protocol of OpenAI that most servers support, as a mapping that provider
 //! plugins share.
 //!
-//! Pure. [`body`] writes a request, [`ChatReply`] reads a streamed or whole answer, and [`wish`]
-//! and [`hint`] interpret refusals. The differences between servers are data: [`ChatServerQuirks`]
-//! are known before the first request, and [`ChatRequestStyle`] are learned from refusals. The
-//! plugin knows the server and how to reach it.
+//! Pure. [`request_body`] writes a request, [`ChatReply`] reads a streamed or complete answer, and
+//! [`requested_change`] and [`refusal_hint`] interpret refusals. The differences between servers are
+//! data: [`ChatServerQuirks`] are known before the first request, and [`ChatRequestStyle`] are
+//! learned from refusals. The plugin knows the server and how to reach it.
 //!
 //! `request` builds a body (`settings` its options, `messages` its history, `content` the content
 //! of a message, `ids` valid ids and names). `reply` collects an answer (`reader` in any form,
@@ -14,7 +14,6 @@
 mod chunk;
 mod content;
 mod details;
-mod habits;
 mod ids;
 mod messages;
 mod quirks;
@@ -23,26 +22,27 @@ mod reason;
 mod refusal;
 mod reply;
 mod request;
+mod request_style;
 mod schema;
 mod settings;
 mod think;
 mod usage;
-mod wrapped;
+mod wrapped_calls;
 
 pub use content::{BLOB_BYTES_MAX, FILE_NAME, data_url, wanted_blobs};
-pub use habits::{
-    ChatRequestStyle, ChatSchemaStyle, OutcomePlacement, ReasoningReplay, says_behind,
-    tells_outcomes,
-};
 pub use ids::{CallIdFormat, plain_name};
-pub use messages::{INVALID_ARGUMENTS, whose};
+pub use messages::{INVALID_ARGUMENTS, attachment_heading};
 pub use quirks::{ChatServerQuirks, is_of_family};
-pub use reason::{is_given as is_reason_given, of_word as reason_of_word};
-pub use refusal::{CHECK_URL, ChatRequestChange, hint, wish};
+pub use reason::{finish_reason as reason_of_word, is_given as is_reason_given};
+pub use refusal::{CHECK_URL, ChatRequestChange, refusal_hint, requested_change};
 pub use reply::{ChatReply, REASONING};
-pub use request::body;
+pub use request::request_body;
+pub use request_style::{
+    ChatRequestStyle, ChatSchemaStyle, OutcomePlacement, ReasoningReplay,
+    has_content_after_any_results, has_content_after_results,
+};
 pub use schema::is_strict;
-pub use settings::{OPTIONS, SCHEMA_NAME, begin_of_key, choice_word, decimal, effort_word};
+pub use settings::{OPTIONS, SCHEMA_NAME, begin_of_key, choice_word, effort_word, write_decimal};
 pub use think::{ThinkPiece, ThinkTags};
 pub use usage::{micro_usd, output_tokens};
-pub use wrapped::unwrap_calls;
+pub use wrapped_calls::unwrap_calls;

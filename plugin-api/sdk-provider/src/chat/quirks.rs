@@ -1,7 +1,7 @@
 //! Differences between servers of chat completions, as data.
 
-use super::habits::ChatRequestStyle;
 use super::ids::CallIdFormat;
+use super::request_style::ChatRequestStyle;
 
 /// How a server differs from most others. A plugin keeps a table of them:
 /// `ChatServerQuirks { any_tool: "any", ..ChatServerQuirks::COMMON }`.

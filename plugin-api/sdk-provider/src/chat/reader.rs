@@ -20,7 +20,7 @@ impl AnswerReader for ChatReply {
     }
 
     fn event(&mut self, event: &ServerEvent) -> Result<Vec<Delta>> {
-        ChatReply::event(self, event)
+        ChatReply::read_event(self, event)
     }
 
     fn last_event(&mut self, event: &ServerEvent) -> Result<Vec<Delta>> {
@@ -28,8 +28,8 @@ impl AnswerReader for ChatReply {
     }
 
     fn whole(&mut self, url: &str, body: &[u8]) -> Result<Vec<Delta>> {
-        let values = values(url, body)?;
-        let deltas = ChatReply::whole(self, &values)?;
+        let values = parse_values(url, body)?;
+        let deltas = ChatReply::read_complete_answer(self, &values)?;
         let has_choice =
             |value: &Value| value["choices"].as_array().is_some_and(|it| !it.is_empty());
         if values.iter().any(has_choice) {
@@ -57,7 +57,7 @@ impl AnswerReader for ChatReply {
 }
 
 /// Parses the JSON of a server that does not stream: one value, or a line for each piece.
-fn values(url: &str, body: &[u8]) -> Result<Vec<Value>> {
+fn parse_values(url: &str, body: &[u8]) -> Result<Vec<Value>> {
     let values = serde_json::Deserializer::from_slice(body).into_iter::<Value>();
     // Google's servers report an error in a list with one element.
     let unlisted = |value| match value {
@@ -65,7 +65,7 @@ fn values(url: &str, body: &[u8]) -> Result<Vec<Value>> {
         value => value,
     };
     let values = values.map(|value| value.map(unlisted)).collect::<Result<Vec<_>, _>>();
-    let values = values.map_err(|error| failure::of_no_json(url, &error))?;
+    let values = values.map_err(|error| failure::invalid_json_error(url, &error))?;
     if values.iter().any(is_of_ollamas_own) {
         let shown = failure::shown_url(url);
         let text = format!("`{shown}` answered in the format of Ollama's own API");

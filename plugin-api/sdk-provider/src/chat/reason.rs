@@ -87,12 +87,12 @@ const NO_WORDS: [&str; 3] = ["", "null", "none"];
 
 /// Returns true if a word means that the model has stopped.
 pub fn is_given(word: &str) -> bool {
-    !NO_WORDS.contains(&plain(word).as_str())
+    !NO_WORDS.contains(&normalize_word(word).as_str())
 }
 
 /// Converts a server's word.
-pub fn of_word(word: &str) -> FinishReason {
-    let plain = plain(word);
+pub fn finish_reason(word: &str) -> FinishReason {
+    let plain = normalize_word(word);
     let is_one_of = |words: &[&str]| words.contains(&plain.as_str());
     if is_one_of(&STOP) {
         FinishReason::Stop
@@ -115,7 +115,7 @@ pub fn of_word(word: &str) -> FinishReason {
 
 /// Normalizes a word. Servers differ in case and hyphens, and Google's servers add the prefix
 /// `FINISH_REASON_`.
-fn plain(word: &str) -> String {
+fn normalize_word(word: &str) -> String {
     let word = word.trim().to_lowercase().replace('-', "_");
     word.strip_prefix("finish_reason_").unwrap_or(&word).to_owned()
 }
@@ -147,7 +147,7 @@ mod tests {
             ("pause_turn", FinishReason::Unknown),
             ("moon", FinishReason::Unknown),
         ] {
-            assert_eq!(of_word(word), expected, "{word}");
+            assert_eq!(finish_reason(word), expected, "{word}");
             assert!(is_given(word), "{word}");
         }
     }

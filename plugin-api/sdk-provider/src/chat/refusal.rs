@@ -10,7 +10,7 @@ pub const CHECK_URL: &str = "check the base url: most end in `/v1`";
 
 /// Returns a hint about an error, based on its status and body. `key` is the variable of the API
 /// key, and `had_key` says whether the request contained the key.
-pub fn hint(status: u16, body: &[u8], had_key: bool, key: &str) -> Option<String> {
+pub fn refusal_hint(status: u16, body: &[u8], had_key: bool, key: &str) -> Option<String> {
     let words = String::from_utf8_lossy(body).to_lowercase();
     let names_model = words.contains("model");
     let option = refused_option(&words).filter(|_| matches!(status, 400 | 422));
@@ -45,7 +45,7 @@ pub enum ChatRequestChange {
 }
 
 /// Returns the change that a refusal asks for.
-pub fn wish(status: u16, body: &[u8]) -> Option<ChatRequestChange> {
+pub fn requested_change(status: u16, body: &[u8]) -> Option<ChatRequestChange> {
     let words = String::from_utf8_lossy(body).to_lowercase();
     if !matches!(status, 400 | 422 | 500) {
         return None;
@@ -154,7 +154,7 @@ mod tests {
     use super::*;
 
     fn refusal_text(status: u16, body: &str) -> String {
-        hint(status, body.as_bytes(), false, "KEY").unwrap_or_default()
+        refusal_hint(status, body.as_bytes(), false, "KEY").unwrap_or_default()
     }
 
     #[test]
@@ -208,10 +208,14 @@ mod tests {
             r#"{"type":"invalid_request_message_order"}"#,
             "Conversation roles must alternate user/assistant/user/assistant/...",
         ] {
-            assert_eq!(wish(400, body.as_bytes()), Some(ChatRequestChange::ResultsLast), "{body}");
-            assert_eq!(wish(401, body.as_bytes()), None, "{body}");
+            assert_eq!(
+                requested_change(400, body.as_bytes()),
+                Some(ChatRequestChange::ResultsLast),
+                "{body}"
+            );
+            assert_eq!(requested_change(401, body.as_bytes()), None, "{body}");
         }
-        assert_eq!(wish(400, b"bad request"), None);
+        assert_eq!(requested_change(400, b"bad request"), None);
     }
 
     #[test]
@@ -221,9 +225,13 @@ mod tests {
                parameters.properties[1].value': Proto field is not repeating, cannot start list."}}]"#,
             "parameters.properties.a.type Input should be 'TYPE_UNSPECIFIED', 'STRING' or 'NULL'",
         ] {
-            assert_eq!(wish(400, body.as_bytes()), Some(ChatRequestChange::SingleTypes), "{body}");
+            assert_eq!(
+                requested_change(400, body.as_bytes()),
+                Some(ChatRequestChange::SingleTypes),
+                "{body}"
+            );
         }
-        assert_eq!(wish(400, b"unknown type"), None);
+        assert_eq!(requested_change(400, b"unknown type"), None);
     }
 
     #[test]
@@ -232,17 +240,25 @@ mod tests {
             "The `reasoning_content` in the thinking mode must be passed back to the API.",
             "thinking is enabled but reasoning_content is missing in assistant tool call message",
         ] {
-            assert_eq!(wish(400, body.as_bytes()), Some(ChatRequestChange::Reasoning), "{body}");
+            assert_eq!(
+                requested_change(400, body.as_bytes()),
+                Some(ChatRequestChange::Reasoning),
+                "{body}"
+            );
         }
         for body in [
             "'messages.2' : for 'role:assistant' the following must be satisfied[('messages.2' : \
              property 'reasoning_content' is unsupported)]",
             r#"{"loc":["body","messages",1,"reasoning_content"],"msg":"Extra inputs are not permitted"}"#,
         ] {
-            assert_eq!(wish(400, body.as_bytes()), Some(ChatRequestChange::NoReasoning), "{body}");
+            assert_eq!(
+                requested_change(400, body.as_bytes()),
+                Some(ChatRequestChange::NoReasoning),
+                "{body}"
+            );
         }
         for body in ["the model is missing", "reasoning_content is long", "unknown field"] {
-            assert_eq!(wish(400, body.as_bytes()), None, "{body}");
+            assert_eq!(requested_change(400, body.as_bytes()), None, "{body}");
         }
     }
 }

@@ -10,10 +10,10 @@ use jaato_plugin_sdk::Result;
 use jaato_plugin_sdk::serde_json::{self, Value};
 use jaato_plugin_sdk::types::{Completion, Delta, FinishReason};
 
-use super::chunk::{ChunkTextFields, choice_of, is_report, is_said};
+use super::chunk::{ChunkTextFields, choice_of, is_error_reported, is_report};
 use super::details::ReasoningDetails;
 use super::think::{ThinkPiece, ThinkTags};
-use super::wrapped::unwrap_calls;
+use super::wrapped_calls::unwrap_calls;
 use super::{reason, usage};
 
 /// The field in which some servers send reasoning and need it back. Also the signature of such a
@@ -80,7 +80,7 @@ impl ChatReply {
     /// # Errors
     /// An error that the server reports in its answer, an unreadable event, or `limit_reached`
     /// beyond [`EVENTS_MAX`] and [`PARTS_MAX`].
-    pub fn event(&mut self, event: &ServerEvent) -> Result<Vec<Delta>> {
+    pub fn read_event(&mut self, event: &ServerEvent) -> Result<Vec<Delta>> {
         let data = event.data.trim();
         if data.is_empty() || self.is_done {
             return Ok(Vec::new());
@@ -91,10 +91,10 @@ impl ChatReply {
             return Ok(Vec::new());
         }
         if event.name == ERROR_EVENT {
-            return Err(failure::of_event(&self.url, data));
+            return Err(failure::event_error(&self.url, data));
         }
         let chunk: Value = serde_json::from_str(data)
-            .map_err(|error| failure::of_unreadable(&self.url, data, &error))?;
+            .map_err(|error| failure::invalid_event_error(&self.url, data, &error))?;
         self.chunk(&chunk)
     }
 
@@ -102,13 +102,13 @@ impl ChatReply {
     /// because some servers omit the blank line after the last event.
     ///
     /// # Errors
-    /// As [`ChatReply::event`].
+    /// As [`ChatReply::read_event`].
     pub fn last_event(&mut self, event: &ServerEvent) -> Result<Vec<Delta>> {
         let data = event.data.trim();
         let is_json = || serde_json::from_str::<Value>(data).is_ok();
         let is_whole = data == DONE || event.name == ERROR_EVENT || is_json();
         if is_whole {
-            return self.event(event);
+            return self.read_event(event);
         }
         self.has_begun = true;
         Ok(Vec::new())
@@ -119,7 +119,7 @@ impl ChatReply {
     ///
     /// # Errors
     /// As [`ChatReply::chunk`].
-    pub fn whole(&mut self, values: &[Value]) -> Result<Vec<Delta>> {
+    pub fn read_complete_answer(&mut self, values: &[Value]) -> Result<Vec<Delta>> {
         let mut deltas = Vec::new();
         for value in values {
             deltas.extend(self.chunk(value)?);
@@ -137,30 +137,30 @@ impl ChatReply {
     /// [`PARTS_MAX`].
     pub fn chunk(&mut self, chunk: &Value) -> Result<Vec<Delta>> {
         if is_report(chunk) {
-            return Err(failure::of_report(&self.url, chunk));
+            return Err(failure::reported_error(&self.url, chunk));
         }
         self.has_begun = true;
         self.chunks += 1;
         if self.chunks > EVENTS_MAX {
-            return Err(failure::of_too_much(&format!("{EVENTS_MAX} pieces")));
+            return Err(failure::answer_limit_error(&format!("{EVENTS_MAX} pieces")));
         }
-        if let Some(usage) = usage::of_chunk(chunk) {
+        if let Some(usage) = usage::usage_of_chunk(chunk) {
             self.answer.set_usage(usage);
         }
         let Some(choice) = choice_of(chunk) else { return Ok(Vec::new()) };
         // OpenRouter reports errors of a choice inside the choice.
-        if is_said(choice.get("error")) {
-            return Err(failure::of_report(&self.url, choice));
+        if is_error_reported(choice.get("error")) {
+            return Err(failure::reported_error(&self.url, choice));
         }
         let piece = choice.get("delta").or_else(|| choice.get("message")).unwrap_or(&Value::Null);
         let mut deltas = self.read_text(piece);
         if self.answer.parts() > PARTS_MAX {
-            return Err(failure::of_too_much(&format!(
+            return Err(failure::answer_limit_error(&format!(
                 "{PARTS_MAX} switches between reasoning and text"
             )));
         }
         if self.details.len() > PARTS_MAX {
-            return Err(failure::of_too_much(&format!("{PARTS_MAX} pieces of reasoning")));
+            return Err(failure::answer_limit_error(&format!("{PARTS_MAX} pieces of reasoning")));
         }
         self.read_calls(piece, &mut deltas)?;
         if let Some(word) = choice["finish_reason"].as_str().filter(|word| reason::is_given(word)) {
@@ -262,13 +262,13 @@ impl ChatReply {
     /// answer.
     pub fn finish(mut self) -> Result<(Vec<Delta>, Completion)> {
         if !self.is_complete() {
-            return Err(failure::of_cut(&self.url, self.has_begun));
+            return Err(failure::cut_answer_error(&self.url, self.has_begun));
         }
         let mut deltas: Vec<Delta> = Vec::new();
         if let Some(piece) = self.tags.finish() {
             deltas.extend(self.next_delta(piece));
         }
-        let reason = match self.finish.as_deref().map(reason::of_word) {
+        let reason = match self.finish.as_deref().map(reason::finish_reason) {
             Some(FinishReason::Stop) | None if self.is_refused => FinishReason::Refused,
             Some(reason) => reason,
             None => FinishReason::Stop,

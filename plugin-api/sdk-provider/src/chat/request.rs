@@ -10,11 +10,11 @@ use jaato_plugin_sdk::serde_json::{Map, Value, json};
 use jaato_plugin_sdk::types::http::HTTP_BODY_BYTES_MAX;
 use jaato_plugin_sdk::types::{CompletionRequest, ToolSpec};
 
-use super::habits::{ChatRequestStyle, ChatSchemaStyle};
-use super::messages::messages;
+use super::messages::write_messages;
 use super::quirks::ChatServerQuirks;
+use super::request_style::{ChatRequestStyle, ChatSchemaStyle};
 use super::schema::single_typed;
-use super::settings::settings;
+use super::settings::request_settings;
 use crate::exchange;
 use crate::shown::BlobContents;
 
@@ -24,7 +24,7 @@ use crate::shown::BlobContents;
 /// # Errors
 /// `context_overflow` if the body is larger than the host allows, `unknown_operation` for a message
 /// with an unknown role.
-pub fn body(
+pub fn request_body(
     request: &CompletionRequest,
     quirks: &ChatServerQuirks,
     habits: ChatRequestStyle,
@@ -36,9 +36,9 @@ pub fn body(
         model: &request.model,
         stream: streams,
         stream_options: asks_for_usage.then_some(StreamOptions { include_usage: true }),
-        settings: settings(request, quirks),
-        tools: request.tools.iter().map(|spec| tool(spec, habits.schemas)).collect(),
-        messages: messages(request, quirks, habits, blobs)?,
+        settings: request_settings(request, quirks),
+        tools: request.tools.iter().map(|spec| write_tool(spec, habits.schemas)).collect(),
+        messages: write_messages(request, quirks, habits, blobs)?,
     };
     exchange::serialize_body(&body, &request.options, HTTP_BODY_BYTES_MAX)
 }
@@ -64,7 +64,7 @@ struct StreamOptions {
     include_usage: bool,
 }
 
-fn tool(spec: &ToolSpec, schemas: ChatSchemaStyle) -> Value {
+fn write_tool(spec: &ToolSpec, schemas: ChatSchemaStyle) -> Value {
     let parameters = match schemas {
         ChatSchemaStyle::AsTheyAre => spec.parameters.clone(),
         ChatSchemaStyle::SingleTyped => single_typed(&spec.parameters),

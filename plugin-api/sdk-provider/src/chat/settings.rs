@@ -29,7 +29,7 @@ pub const SCHEMA_NAME: &str = "answer";
 const CACHE_KEY_CHARS_MAX: usize = 64;
 
 /// Returns the settings of a request, in the order in which they are sent.
-pub(super) fn settings(
+pub(super) fn request_settings(
     request: &CompletionRequest,
     quirks: &ChatServerQuirks,
 ) -> Map<String, Value> {
@@ -40,7 +40,7 @@ pub(super) fn settings(
             settings.insert(name.to_owned(), value);
         }
     };
-    set("temperature", options.temperature.map(decimal));
+    set("temperature", options.temperature.map(write_decimal));
     set(quirks.max_tokens_field, options.max_output_tokens.map(Value::from));
     let effort = options.effort.and_then(|effort| effort_word(effort, quirks.max_effort));
     set("reasoning_effort", effort.map(Value::from));
@@ -70,7 +70,7 @@ pub(super) fn settings(
 }
 
 /// Writes a number with its own digits: the 32-bit number 0.7 is 0.699999988 in 64 bits.
-pub fn decimal(number: f32) -> Value {
+pub fn write_decimal(number: f32) -> Value {
     number.to_string().parse::<f64>().map_or(Value::Null, Value::from)
 }
 

@@ -4,7 +4,7 @@ use jaato_plugin_sdk::serde_json::Value;
 use jaato_plugin_sdk::types::Usage;
 
 /// Reads the usage of a chunk, or `None` if it reports none.
-pub(crate) fn of_chunk(chunk: &Value) -> Option<Usage> {
+pub(crate) fn usage_of_chunk(chunk: &Value) -> Option<Usage> {
     // Groq reports it there.
     let places = [&chunk["usage"], &chunk["x_groq"]["usage"]];
     let usage = places.into_iter().find(|usage| usage.is_object())?;
@@ -55,7 +55,7 @@ mod tests {
 
     #[track_caller]
     fn check(usage: Value, expected: Usage) {
-        assert_eq!(of_chunk(&json!({ "usage": usage })), Some(expected));
+        assert_eq!(usage_of_chunk(&json!({ "usage": usage })), Some(expected));
     }
 
     #[test]
@@ -102,7 +102,7 @@ mod tests {
                 ..Usage::default()
             },
         );
-        let cost = |cost: Value| of_chunk(&json!({ "usage": { "cost": cost } })).unwrap();
+        let cost = |cost: Value| usage_of_chunk(&json!({ "usage": { "cost": cost } })).unwrap();
         assert_eq!(cost(json!(0)).cost_micro_usd, Some(0));
         for odd in [json!(-1), json!("0.1"), json!(null), json!({ "total": 1 })] {
             assert_eq!(cost(odd).cost_micro_usd, None);
@@ -116,9 +116,9 @@ mod tests {
             Usage { prompt_tokens: 9, cached_tokens: 8, ..Usage::default() },
         );
         let groq = json!({ "usage": null, "x_groq": { "usage": { "prompt_tokens": 9 } } });
-        assert_eq!(of_chunk(&groq).map(|usage| usage.prompt_tokens), Some(9));
+        assert_eq!(usage_of_chunk(&groq).map(|usage| usage.prompt_tokens), Some(9));
         for none in [json!({}), json!({ "usage": null }), json!(null), json!({ "x_groq": 1 })] {
-            assert_eq!(of_chunk(&none), None);
+            assert_eq!(usage_of_chunk(&none), None);
         }
     }
 }

@@ -6,7 +6,7 @@ use jaato_plugin_sdk::serde_json::{self, Value, json};
 use jaato_plugin_sdk::types::{
     CompletionRequest, Effort, Message, RequestOptions, ToolChoice, ToolSpec,
 };
-use jaato_plugin_sdk_provider::chat::{ChatRequestStyle, ChatServerQuirks, OPTIONS, body};
+use jaato_plugin_sdk_provider::chat::{ChatRequestStyle, ChatServerQuirks, OPTIONS, request_body};
 use jaato_plugin_sdk_provider::shown::BlobContents;
 
 const COMMON: ChatServerQuirks = ChatServerQuirks::COMMON;
@@ -30,7 +30,8 @@ fn request(options: Value) -> CompletionRequest {
 }
 
 fn encode_request(request: &CompletionRequest, quirks: ChatServerQuirks) -> Value {
-    let bytes = body(request, &quirks, ChatRequestStyle::default(), &BlobContents::new()).unwrap();
+    let bytes =
+        request_body(request, &quirks, ChatRequestStyle::default(), &BlobContents::new()).unwrap();
     serde_json::from_slice(&bytes).unwrap()
 }
 

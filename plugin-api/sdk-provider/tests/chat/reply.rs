@@ -472,7 +472,7 @@ fn unstreamed_completion_is_read_like_a_chunk() {
     let body = r#"{"object":"chat.completion","choices":[{"index":0,"message":{"role":"assistant",
         "content":"yes","tool_calls":[{"id":"a","type":"function","function":{"name":"one","arguments":"{}"}}]},
         "finish_reason":"tool_calls"}],"usage":{"prompt_tokens":1,"completion_tokens":2}}"#;
-    let deltas = reply.whole(&[serde_json::from_str(body).unwrap()]).unwrap();
+    let deltas = reply.read_complete_answer(&[serde_json::from_str(body).unwrap()]).unwrap();
     assert_eq!(deltas.iter().map(delta).collect::<Vec<_>>(), ["text \"yes\""]);
     let (_, completion) = reply.finish().unwrap();
     assert_eq!(completion.parts.iter().map(part).collect::<Vec<_>>(), ["text:\"yes\"", "call:a"]);

@@ -10,8 +10,8 @@ use jaato_plugin_sdk::types::{
     ToolCall, ToolResult, ToolSpec,
 };
 use jaato_plugin_sdk_provider::chat::{
-    CallIdFormat, ChatRequestStyle, ChatServerQuirks, OutcomePlacement, ReasoningReplay, body,
-    tells_outcomes,
+    CallIdFormat, ChatRequestStyle, ChatServerQuirks, OutcomePlacement, ReasoningReplay,
+    has_content_after_any_results, request_body,
 };
 use jaato_plugin_sdk_provider::shown::BlobContents;
 
@@ -54,7 +54,7 @@ fn result(id: &str, content: Value) -> ToolResult {
 
 fn encode_request(request: &CompletionRequest, quirks: ChatServerQuirks) -> String {
     String::from_utf8(
-        body(request, &quirks, ChatRequestStyle::default(), &BlobContents::new()).unwrap(),
+        request_body(request, &quirks, ChatRequestStyle::default(), &BlobContents::new()).unwrap(),
     )
     .unwrap()
 }
@@ -67,7 +67,7 @@ fn check(messages: Vec<Message>, expected: Expect) {
 
 #[track_caller]
 fn check_with(habits: ChatRequestStyle, messages: Vec<Message>, expected: Expect) {
-    let body = body(&request(messages), &COMMON, habits, &BlobContents::new()).unwrap();
+    let body = request_body(&request(messages), &COMMON, habits, &BlobContents::new()).unwrap();
     let body: Value = serde_json::from_slice(&body).unwrap();
     let lines: Vec<_> =
         body["messages"].as_array().unwrap()[1..].iter().map(Value::to_string).collect();
@@ -201,7 +201,7 @@ fn parts_after_tool_results_are_sent_as_a_user_message() {
             {"role":"tool","tool_call_id":"a","content":"{\"n\":1}"}
             {"role":"user","content":"{\"task\":\"t-1\"}\nAnd now this."}"#]],
     );
-    assert!(tells_outcomes(&request(vec![message.clone()])));
+    assert!(has_content_after_any_results(&request(vec![message.clone()])));
     message.parts.insert(0, Part::ToolResult(result("b", json!({ "n": 2 }))));
     check_with(
         ChatRequestStyle {
@@ -214,7 +214,7 @@ fn parts_after_tool_results_are_sent_as_a_user_message() {
             {"role":"tool","tool_call_id":"a","content":"{\"n\":1}\n\n{\"task\":\"t-1\"}\nAnd now this."}"#]],
     );
     let plain = Message::tool([result("a", json!({ "n": 1 }))]);
-    assert!(!tells_outcomes(&request(vec![Message::user("hi"), plain.clone()])));
+    assert!(!has_content_after_any_results(&request(vec![Message::user("hi"), plain.clone()])));
     check_with(
         ChatRequestStyle {
             outcomes: OutcomePlacement::InLastResult,
@@ -229,7 +229,7 @@ fn parts_after_tool_results_are_sent_as_a_user_message() {
 fn body_above_the_limit_is_a_context_overflow() {
     let of = |bytes: usize| {
         let request = request(vec![Message::user("x".repeat(bytes))]);
-        body(&request, &COMMON, ChatRequestStyle::default(), &BlobContents::new())
+        request_body(&request, &COMMON, ChatRequestStyle::default(), &BlobContents::new())
     };
     let beside = of(0).unwrap().len();
     let more_than_a_frame = 9 * 1024 * 1024;
@@ -244,9 +244,13 @@ fn unknown_part_is_left_out_and_unknown_role_is_refused() {
     let mut message = Message::model(vec![Part::Unknown(smell), Part::text("a")]);
     check(vec![message.clone()], expect![[r#"{"role":"assistant","content":"a"}"#]]);
     message.role = Role::Unknown;
-    let error =
-        body(&request(vec![message]), &COMMON, ChatRequestStyle::default(), &BlobContents::new())
-            .unwrap_err();
+    let error = request_body(
+        &request(vec![message]),
+        &COMMON,
+        ChatRequestStyle::default(),
+        &BlobContents::new(),
+    )
+    .unwrap_err();
     assert_eq!(error.kind, ErrorKind::UnknownOperation);
     assert_eq!(error.message, "a message has a role that this provider does not know");
 }
@@ -268,7 +272,7 @@ fn messages_for(
 ) -> Vec<Value> {
     let mut request = request(messages);
     request.tools = tools;
-    let bytes = body(&request, &quirks, quirks.habits, &BlobContents::new()).unwrap();
+    let bytes = request_body(&request, &quirks, quirks.habits, &BlobContents::new()).unwrap();
     let mut body: Value = serde_json::from_slice(&bytes).unwrap();
     body["messages"].as_array_mut().unwrap().split_off(1)
 }

@@ -61,7 +61,7 @@
 //! ```
 
 mod host;
-mod kept;
+mod typed_resources;
 
 use std::any::Any;
 use std::future::{Future, ready};
@@ -73,8 +73,8 @@ use jaato_types::{Error, ErrorKind, Result};
 use serde_json::Value;
 
 pub use host::HostResources;
-pub use kept::Resources;
-pub(crate) use kept::answer_request;
+pub use typed_resources::Resources;
+pub(crate) use typed_resources::answer_request;
 
 pub use crate::types::resources::{ResourceCloseAnswer, ResourceFacts};
 

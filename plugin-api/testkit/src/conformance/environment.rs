@@ -33,22 +33,22 @@ use super::{
 use crate::{FakeHost, FakeInstance};
 
 pub use commands::{
-    a_command_is_ended, a_deadline_ends_a_command, commands_run, its_own_deadline_holds,
-    what_the_host_runs_is_prepared,
+    a_command_is_ended, a_deadline_ends_a_command, commands_run, host_commands_are_prepared,
+    its_own_deadline_holds,
 };
 pub use files::{
     edits_are_made_whole_or_not_at_all, files_are_copied_and_moved, files_come_and_go_in_pieces,
     texts_are_read_in_ranges, trees_are_gone_through,
 };
 pub use limits::{
-    searches_leave_out_what_is_denied, what_changed_since_it_was_checked_is_refused,
-    what_is_denied_is_kept_off, what_is_protected_is_not_changed,
+    denied_files_are_out_of_reach, file_changed_after_its_check_is_refused,
+    protected_files_are_not_changed, searches_leave_out_what_is_denied,
 };
 pub use searches::{files_are_found_with_their_facts, texts_are_searched};
 pub use terminals::{
     a_terminal_is_ended, bad_requests_of_terminals_are_refused,
-    terminals_have_a_size_and_take_what_is_typed, terminals_signal_their_foreground,
-    what_a_terminal_left_running_is_ended,
+    processes_left_by_a_terminal_are_ended, terminals_have_a_size_and_take_what_is_typed,
+    terminals_signal_their_foreground,
 };
 
 /// An environment that is set up.
@@ -61,12 +61,12 @@ struct PreparedEnvironment<'a> {
 impl<'a> PreparedEnvironment<'a> {
     /// Sets the environment up. Returns `None` if the suite cannot provide what the environment
     /// needs, such as an image or a container engine, and the environment says so.
-    fn on(
+    fn set_up(
         suite: &ConformanceSuite,
         host: &'a FakeHost,
     ) -> std::result::Result<Option<Self>, String> {
         let instance = host.instance().map_err(error_in("an instance"))?;
-        let folder = host.shared().services.folder().map_err(error_in("a folder"))?;
+        let folder = host.shared_state().services.folder().map_err(error_in("a folder"))?;
         let workspace = folder.to_string_lossy().into_owned();
         let id = format!("conformance-{}", std::process::id());
         let mut setup = EnvironmentSetup::default();
@@ -93,7 +93,7 @@ impl<'a> PreparedEnvironment<'a> {
         asked.err().is_none_or(|error| error.kind != ErrorKind::UnknownOperation)
     }
 
-    fn takes_down(self, host: &FakeHost) -> ConformanceVerdict {
+    fn shut_down(self, host: &FakeHost) -> ConformanceVerdict {
         let down: Result<Value> = self.ask_environment(TEARDOWN, Value::Null);
         down.map_err(error_in("its teardown"))?;
         let gone: Result<Value> = self.ask_environment(DESCRIBE, Value::Null);
@@ -123,7 +123,7 @@ fn ask_with_bytes<T: DeserializeOwned>(
     bytes: &[u8],
 ) -> Result<T> {
     let answer = frame_of(instance, operation, request, bytes)?;
-    Frame::read(&answer).map_err(bug)
+    Frame::read(&answer).map_err(frame_error)
 }
 
 fn frame_of(
@@ -132,11 +132,11 @@ fn frame_of(
     request: &impl Serialize,
     bytes: &[u8],
 ) -> Result<Vec<u8>> {
-    let frame = Frame::write_with_bytes(request, bytes).map_err(bug)?;
+    let frame = Frame::write_with_bytes(request, bytes).map_err(frame_error)?;
     instance.environment(operation, frame).wait().result
 }
 
-fn bug(error: jaato_types::FrameError) -> Error {
+fn frame_error(error: jaato_types::FrameError) -> Error {
     Error::new(ErrorKind::PluginMisbehaved, error.to_string())
 }
 
@@ -148,14 +148,14 @@ pub fn the_environment_is_named(suite: &ConformanceSuite, host: &FakeHost) -> Co
         && spec.name.chars().all(|it| it.is_ascii_lowercase() || it.is_ascii_digit() || it == '-');
     ensure(is_word, || format!("invalid name `{}`: use only a-z, 0-9 and `-`", spec.name))?;
     ensure(!spec.title.trim().is_empty(), || "it has no title".into())?;
-    let Some(ready) = PreparedEnvironment::on(suite, host)? else { return Ok(()) };
+    let Some(ready) = PreparedEnvironment::set_up(suite, host)? else { return Ok(()) };
     let facts: EnvironmentFacts =
         ready.ask_environment(DESCRIBE, Value::Null).map_err(error_in("its facts"))?;
     ensure(facts.name == spec.name, || format!("it calls itself `{}`", facts.name))?;
     ensure(facts.working_directory.starts_with('/'), || {
         format!("its working directory `{}` is not absolute", facts.working_directory)
     })?;
-    ready.takes_down(host)
+    ready.shut_down(host)
 }
 
 /// Nothing is answered before the setup, a second setup is refused, and after a teardown the
@@ -168,20 +168,20 @@ pub fn it_is_set_up_once_at_a_time(
     let early: Result<Value> = ask_environment(instance, DESCRIBE, &Value::Null);
     let is_refused = early.is_err_and(|error| error.kind == ErrorKind::Unavailable);
     ensure(is_refused, || "before its setup it does not answer `unavailable`".into())?;
-    let Some(ready) = PreparedEnvironment::on(suite, host)? else { return Ok(()) };
+    let Some(ready) = PreparedEnvironment::set_up(suite, host)? else { return Ok(()) };
     let again: Result<Value> = ask_environment(instance, SETUP, &EnvironmentSetup::default());
     let is_refused = again.is_err_and(|error| error.kind == ErrorKind::Conflict);
     ensure(is_refused, || "a second setup does not fail with `conflict`".into())?;
-    ready.takes_down(host)?;
-    match PreparedEnvironment::on(suite, host)? {
-        Some(ready) => ready.takes_down(host),
+    ready.shut_down(host)?;
+    match PreparedEnvironment::set_up(suite, host)? {
+        Some(ready) => ready.shut_down(host),
         None => Err("it cannot be set up again".into()),
     }
 }
 
 /// Files can be written, listed, read and deleted.
 pub fn files_are_kept(suite: &ConformanceSuite, host: &FakeHost) -> ConformanceVerdict {
-    let Some(ready) = PreparedEnvironment::on(suite, host)? else { return Ok(()) };
+    let Some(ready) = PreparedEnvironment::set_up(suite, host)? else { return Ok(()) };
     if ready.has(STAT, json!({ "path": "nothing" })) {
         let write = json!({ "path": "moon.txt" });
         let text = "halb\r\nvoll – 🌓\n";
@@ -202,12 +202,12 @@ pub fn files_are_kept(suite: &ConformanceSuite, host: &FakeHost) -> ConformanceV
         ready.ask_environment::<Value>(DELETE, write.clone()).map_err(error_in("deleting"))?;
         ready.refuses(STAT, write, ErrorKind::NotFound)?;
     }
-    ready.takes_down(host)
+    ready.shut_down(host)
 }
 
 /// Paths outside the allowed folders are refused, with a clear error that names these folders.
 pub fn files_outside_are_refused(suite: &ConformanceSuite, host: &FakeHost) -> ConformanceVerdict {
-    let Some(ready) = PreparedEnvironment::on(suite, host)? else { return Ok(()) };
+    let Some(ready) = PreparedEnvironment::set_up(suite, host)? else { return Ok(()) };
     if ready.has(STAT, json!({ "path": "nothing" })) {
         let up = "../".repeat(30);
         for path in ["../moon.txt", "/etc/passwd", &format!("{up}etc/passwd")] {
@@ -225,7 +225,7 @@ pub fn files_outside_are_refused(suite: &ConformanceSuite, host: &FakeHost) -> C
             }
         }
     }
-    ready.takes_down(host)
+    ready.shut_down(host)
 }
 
 /// A background program keeps its output and can be waited for.
@@ -233,7 +233,7 @@ pub fn programs_outlive_their_call(
     suite: &ConformanceSuite,
     host: &FakeHost,
 ) -> ConformanceVerdict {
-    let Some(ready) = PreparedEnvironment::on(suite, host)? else { return Ok(()) };
+    let Some(ready) = PreparedEnvironment::set_up(suite, host)? else { return Ok(()) };
     if has_shell(&ready) {
         let started: ProcessStartAnswer =
             ask_environment(ready.instance, START, &Spawn::shell("echo moon; exit 5"))
@@ -254,12 +254,12 @@ pub fn programs_outlive_their_call(
         let is_gone = gone.is_err_and(|error| error.kind == ErrorKind::NotFound);
         ensure(is_gone, || "a program still exists after it was removed".into())?;
     }
-    ready.takes_down(host)
+    ready.shut_down(host)
 }
 
 /// A teardown ends everything that is open.
 pub fn a_teardown_ends_what_runs(suite: &ConformanceSuite, host: &FakeHost) -> ConformanceVerdict {
-    let Some(ready) = PreparedEnvironment::on(suite, host)? else { return Ok(()) };
+    let Some(ready) = PreparedEnvironment::set_up(suite, host)? else { return Ok(()) };
     if has_shell(&ready) {
         for operation in [SPAWN, START] {
             let started: Result<Value> =
@@ -268,7 +268,7 @@ pub fn a_teardown_ends_what_runs(suite: &ConformanceSuite, host: &FakeHost) -> C
         }
     }
     terminals::leave_one(&ready)?;
-    ready.takes_down(host)?;
+    ready.shut_down(host)?;
     drop(host.create(None));
     Ok(())
 }
@@ -278,21 +278,21 @@ pub fn unknown_operations_of_it_are_named(
     suite: &ConformanceSuite,
     host: &FakeHost,
 ) -> ConformanceVerdict {
-    let Some(ready) = PreparedEnvironment::on(suite, host)? else { return Ok(()) };
+    let Some(ready) = PreparedEnvironment::set_up(suite, host)? else { return Ok(()) };
     for operation in ["environment.moon", "files.moon", "process.moon", "moon"] {
         let asked: Result<Value> = ready.ask_environment(operation, json!({}));
         let is_named = asked.is_err_and(|error| error.kind == ErrorKind::UnknownOperation);
         ensure(is_named, || format!("`{operation}` does not fail with `unknown_operation`"))?;
     }
-    ready.takes_down(host)
+    ready.shut_down(host)
 }
 
 /// A malformed frame is answered with an error.
 pub fn bad_frames_are_refused(suite: &ConformanceSuite, host: &FakeHost) -> ConformanceVerdict {
-    let Some(ready) = PreparedEnvironment::on(suite, host)? else { return Ok(()) };
+    let Some(ready) = PreparedEnvironment::set_up(suite, host)? else { return Ok(()) };
     let ask = |frame| ready.instance.environment(SPAWN, frame).wait().result;
     fuzz::refuses_bad_frames("a command", ask)?;
-    ready.takes_down(host)
+    ready.shut_down(host)
 }
 
 /// Nothing of the host is held after the end.

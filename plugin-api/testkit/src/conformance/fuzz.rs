@@ -45,7 +45,7 @@ pub(super) fn refuses_bad_frames<T>(
 }
 
 /// Returns values of every type, small and extreme.
-fn values() -> Vec<Value> {
+fn odd_values() -> Vec<Value> {
     vec![
         Value::Null,
         json!(true),
@@ -82,7 +82,9 @@ pub(super) fn wrong_arguments(schema: &Value, good: &Map<String, Value>) -> Vec<
     for (name, property) in schema["properties"].as_object().into_iter().flatten() {
         let Some(types) = types_of(property) else { continue };
         let of_another_type = |value: &Value| !types.iter().any(|kind| is_of_type(value, kind));
-        wrong.extend(values().into_iter().filter(of_another_type).map(|value| with(name, value)));
+        wrong.extend(
+            odd_values().into_iter().filter(of_another_type).map(|value| with(name, value)),
+        );
     }
     wrong
 }
@@ -94,7 +96,7 @@ pub(super) fn odd_arguments(schema: &Value, good: &Map<String, Value>) -> Vec<Va
     for (name, property) in schema["properties"].as_object().into_iter().flatten() {
         let Some(types) = types_of(property) else { continue };
         let of_this_type = |value: &Value| types.iter().any(|kind| is_of_type(value, kind));
-        for value in values().into_iter().filter(of_this_type) {
+        for value in odd_values().into_iter().filter(of_this_type) {
             let mut arguments = good.clone();
             arguments.insert(name.clone(), value);
             odd.push(Value::Object(arguments));
@@ -131,7 +133,11 @@ fn is_of_type(value: &Value, kind: &str) -> bool {
 }
 
 /// Checks a plugin's answer to wrong arguments.
-pub(super) fn refused<T>(what: &str, arguments: &Value, answer: &Result<T>) -> ConformanceVerdict {
+pub(super) fn check_refusal<T>(
+    what: &str,
+    arguments: &Value,
+    answer: &Result<T>,
+) -> ConformanceVerdict {
     let arguments = arguments.to_string();
     let shown = truncate_chars(&arguments, 200);
     match answer {

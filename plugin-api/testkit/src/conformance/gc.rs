@@ -15,7 +15,7 @@ const WANTING: [ErrorKind; 3] =
     [ErrorKind::Configuration, ErrorKind::Unavailable, ErrorKind::UnknownOperation];
 
 /// Creates a history in which each turn is a prompt, a tool call, its result and an answer.
-pub(super) fn history(turns: usize) -> Vec<Message> {
+pub(super) fn sample_history(turns: usize) -> Vec<Message> {
     let filler = "words that fill the context window ".repeat(20);
     let turn = |turn: usize| {
         let (id, name) = (format!("call-{turn}"), "word_count");
@@ -32,7 +32,7 @@ pub(super) fn history(turns: usize) -> Vec<Message> {
     (0..turns).flat_map(turn).collect()
 }
 
-fn request(reason: GcReason, messages: Vec<Message>) -> GcRequest {
+fn gc_request(reason: GcReason, messages: Vec<Message>) -> GcRequest {
     let mut request = GcRequest::new(reason, messages);
     request.total_tokens = if request.messages.is_empty() { 0 } else { 8000 };
     request.context_limit = 8192;
@@ -49,8 +49,8 @@ fn shrinks(plan: &GcPlan) -> bool {
 pub fn a_full_history_shrinks(_: &ConformanceSuite, host: &FakeHost) -> ConformanceVerdict {
     let instance = host.instance().map_err(error_in("an instance"))?;
     for reason in [GcReason::Threshold, GcReason::Manual, GcReason::ContextLimit] {
-        let messages = history(20);
-        let plan = match instance.plan(&request(reason, messages.clone())) {
+        let messages = sample_history(20);
+        let plan = match instance.plan(&gc_request(reason, messages.clone())) {
             Err(error) if WANTING.contains(&error.kind) => return clear_error("a history", &error),
             plan => plan.map_err(error_in("a plan"))?,
         };
@@ -68,8 +68,8 @@ pub fn a_history_larger_than_a_frame_shrinks(
     host: &FakeHost,
 ) -> ConformanceVerdict {
     let instance = host.instance().map_err(error_in("an instance"))?;
-    let messages = history(5_000);
-    match instance.plan(&request(GcReason::ContextLimit, messages.clone())) {
+    let messages = sample_history(5_000);
+    match instance.plan(&gc_request(GcReason::ContextLimit, messages.clone())) {
         Err(error) if WANTING.contains(&error.kind) => clear_error("a large history", &error),
         plan => {
             let plan = plan.map_err(error_in("a plan"))?;
@@ -82,7 +82,7 @@ pub fn a_history_larger_than_a_frame_shrinks(
 /// An empty history gets an empty plan, or a clear error.
 pub fn an_empty_history_stays(_: &ConformanceSuite, host: &FakeHost) -> ConformanceVerdict {
     let instance = host.instance().map_err(error_in("an instance"))?;
-    match instance.plan(&request(GcReason::Manual, Vec::new())) {
+    match instance.plan(&gc_request(GcReason::Manual, Vec::new())) {
         Ok(plan) => check_plan(&[], &plan),
         Err(error) => clear_error("an empty history", &error),
     }

@@ -123,7 +123,7 @@ impl ConformanceSuite {
         if let Some(settings) = &self.settings {
             host = host.with_config(settings.clone());
         }
-        let folder = host.shared().services.folder().unwrap_or_default();
+        let folder = host.shared_state().services.folder().unwrap_or_default();
         let context = ContextFacts {
             model: "scripted/test".to_owned(),
             context_limit: 8192,
@@ -162,7 +162,7 @@ impl ExampleSelection {
 }
 
 /// Lists the checks for plugins of these kinds, each with its group and its name.
-pub fn checks(kinds: &[PluginKind]) -> Vec<(&'static str, &'static str, ConformanceCheck)> {
+pub fn list_checks(kinds: &[PluginKind]) -> Vec<(&'static str, &'static str, ConformanceCheck)> {
     let mut checks = crate::__conformance!(list plugin);
     for kind in kinds {
         match kind {
@@ -203,7 +203,7 @@ fn clear_error(what: &str, error: &Error) -> ConformanceVerdict {
 
 /// Waits until the plugin holds nothing of the host, because its own threads may need a moment.
 fn left_behind(host: &FakeHost) -> ConformanceVerdict {
-    let patience = host.shared().patience();
+    let patience = host.shared_state().patience();
     let deadline = Instant::now() + patience;
     loop {
         host.settle().map_err(error_in("after the end"))?;
@@ -322,13 +322,13 @@ macro_rules! __conformance {
         trees_are_gone_through,
         files_are_found_with_their_facts,
         texts_are_searched,
-        what_is_denied_is_kept_off,
+        denied_files_are_out_of_reach,
         searches_leave_out_what_is_denied,
-        what_is_protected_is_not_changed,
-        what_changed_since_it_was_checked_is_refused,
+        protected_files_are_not_changed,
+        file_changed_after_its_check_is_refused,
         files_come_and_go_in_pieces,
         commands_run,
-        what_the_host_runs_is_prepared,
+        host_commands_are_prepared,
         a_deadline_ends_a_command,
         its_own_deadline_holds,
         a_command_is_ended,
@@ -336,7 +336,7 @@ macro_rules! __conformance {
         terminals_have_a_size_and_take_what_is_typed,
         terminals_signal_their_foreground,
         a_terminal_is_ended,
-        what_a_terminal_left_running_is_ended,
+        processes_left_by_a_terminal_are_ended,
         bad_requests_of_terminals_are_refused,
         a_teardown_ends_what_runs,
         unknown_operations_of_it_are_named,

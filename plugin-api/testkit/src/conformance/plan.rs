@@ -48,7 +48,9 @@ pub fn check_plan(messages: &[Message], plan: &GcPlan) -> ConformanceVerdict {
             format!("the plan changes message {message} of the last turn")
         })?;
     }
-    roles(messages.iter().enumerate().filter(|(at, _)| !dropped.contains(at)).map(|(_, it)| it))
+    check_roles(
+        messages.iter().enumerate().filter(|(at, _)| !dropped.contains(at)).map(|(_, it)| it),
+    )
 }
 
 /// Applies a plan that [`check_plan`] accepts, about as a session does, and returns the messages
@@ -110,7 +112,7 @@ fn apply_change(part: &mut Part, change: &GcChange) {
 
 /// Checks that the first message is the user's, and that each answer without calls is followed by a
 /// user message.
-fn roles<'a>(kept: impl Iterator<Item = &'a Message>) -> ConformanceVerdict {
+fn check_roles<'a>(kept: impl Iterator<Item = &'a Message>) -> ConformanceVerdict {
     let mut before: Option<&Message> = None;
     for message in kept {
         let expected = match before {
@@ -141,12 +143,12 @@ fn kept_message<'a>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::conformance::gc::history;
+    use crate::conformance::gc::sample_history;
 
     #[track_caller]
     fn check(drop: &[usize], expected: Result<(), &str>) {
         let plan = GcPlan { drop: drop.to_vec(), ..GcPlan::default() };
-        let found = check_plan(&history(2), &plan);
+        let found = check_plan(&sample_history(2), &plan);
         match expected {
             Ok(()) => assert_eq!(found, Ok(())),
             Err(part) => assert!(found.clone().is_err_and(|text| text.contains(part)), "{found:?}"),

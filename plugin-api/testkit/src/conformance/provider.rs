@@ -19,13 +19,13 @@ pub use unusual_requests::{
     a_history_of_every_kind_is_answered_or_refused, listed_options_are_taken,
 };
 
-fn spec(host: &FakeHost) -> std::result::Result<&ProviderSpec, String> {
+fn provider_spec(host: &FakeHost) -> std::result::Result<&ProviderSpec, String> {
     let description = host.description().map_err(error_in("description"))?;
     description.provider.as_ref().ok_or_else(|| "no provider is described".to_owned())
 }
 
 /// Returns a request that every provider can answer, as deterministic as possible.
-fn request(spec: &ProviderSpec) -> CompletionRequest {
+fn simple_request(spec: &ProviderSpec) -> CompletionRequest {
     let mut request =
         CompletionRequest::new(spec.default_model.clone(), vec![Message::user("Say hello.")]);
     request.system = "Answer in one word.".to_owned();
@@ -37,7 +37,7 @@ fn request(spec: &ProviderSpec) -> CompletionRequest {
 
 /// The provider's name is valid in a model id, and its default model is in its list.
 pub fn the_provider_is_named(_: &ConformanceSuite, host: &FakeHost) -> ConformanceVerdict {
-    let spec = spec(host)?;
+    let spec = provider_spec(host)?;
     let is_plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
     let is_name = !spec.name.is_empty() && spec.name.chars().all(is_plain);
     ensure(is_name, || format!("`{}` is not valid before the slash in a model id", spec.name))?;
@@ -65,8 +65,8 @@ pub fn models_are_listed(_: &ConformanceSuite, host: &FakeHost) -> ConformanceVe
 
 /// A simple request gets a completion that matches its deltas, or a clear error.
 pub fn a_simple_request_is_answered(_: &ConformanceSuite, host: &FakeHost) -> ConformanceVerdict {
-    let request = request(spec(host)?);
-    judge(&request, &host.complete(&request))
+    let request = simple_request(provider_spec(host)?);
+    check_finished(&request, &host.complete(&request))
 }
 
 /// Providers are stateless, so the same request can be sent again.
@@ -74,10 +74,10 @@ pub fn the_same_request_can_be_sent_again(
     _: &ConformanceSuite,
     host: &FakeHost,
 ) -> ConformanceVerdict {
-    let request = request(spec(host)?);
+    let request = simple_request(provider_spec(host)?);
     let (first, second) = (host.complete(&request), host.complete(&request));
-    judge(&request, &first)?;
-    judge(&request, &second)?;
+    check_finished(&request, &first)?;
+    check_finished(&request, &second)?;
     let kind = |finished: &FinishedCall<Completion>| {
         finished.result.as_ref().map(drop).map_err(|e| e.kind)
     };
@@ -85,7 +85,10 @@ pub fn the_same_request_can_be_sent_again(
     ensure(first == second, || format!("the first time {first:?}, the second time {second:?}"))
 }
 
-fn judge(request: &CompletionRequest, finished: &FinishedCall<Completion>) -> ConformanceVerdict {
+fn check_finished(
+    request: &CompletionRequest,
+    finished: &FinishedCall<Completion>,
+) -> ConformanceVerdict {
     match &finished.result {
         Ok(completion) => check_completion(request, &finished.deltas, completion),
         Err(error) => clear_error("a simple request", error),
@@ -171,7 +174,7 @@ fn check_calls(request: &CompletionRequest, calls: &[&ToolCall]) -> ConformanceV
 
 /// A completion that is cancelled at its first wait ends, and leaves nothing behind.
 pub fn a_cancelled_completion_ends(_: &ConformanceSuite, host: &FakeHost) -> ConformanceVerdict {
-    let request = request(spec(host)?);
+    let request = simple_request(provider_spec(host)?);
     let instance = host.create(None).map_err(error_in("an instance"))?;
     let call = instance.start_complete(&request).map_err(error_in("a request"))?;
     call.settle().map_err(error_in("a request"))?;
@@ -180,7 +183,7 @@ pub fn a_cancelled_completion_ends(_: &ConformanceSuite, host: &FakeHost) -> Con
         Ok(_) | Err(_) => {}
     }
     // The cancelled request must not affect the next one.
-    judge(&request, &instance.complete(&request))?;
+    check_finished(&request, &instance.complete(&request))?;
     instance.close().map_err(error_in("close"))?;
     left_behind(host)
 }

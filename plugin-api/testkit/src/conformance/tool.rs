@@ -9,7 +9,7 @@ use super::{
 };
 use crate::{FakeHost, FakeInstance, check_arguments, schema};
 
-fn tools(host: &FakeHost) -> std::result::Result<&[ToolSpec], String> {
+fn declared_tools(host: &FakeHost) -> std::result::Result<&[ToolSpec], String> {
     host.description().map(|all| all.tools.as_slice()).map_err(error_in("description"))
 }
 
@@ -18,7 +18,7 @@ pub fn names_are_valid_unique_and_sorted(
     _: &ConformanceSuite,
     host: &FakeHost,
 ) -> ConformanceVerdict {
-    let tools = tools(host)?;
+    let tools = declared_tools(host)?;
     for tool in tools {
         ensure(tool.name.is_valid(), || format!("no provider takes the name `{}`", tool.name))?;
     }
@@ -34,7 +34,7 @@ pub fn descriptions_are_there_and_short(
     _: &ConformanceSuite,
     host: &FakeHost,
 ) -> ConformanceVerdict {
-    tools(host)?
+    declared_tools(host)?
         .iter()
         .try_for_each(|tool| check_description(&format!("tool `{}`", tool.name), &tool.description))
 }
@@ -51,7 +51,7 @@ fn check_description(what: &str, text: &str) -> ConformanceVerdict {
 
 /// Each schema is an object, compiles, refuses unknown properties and describes each property.
 pub fn schemas_are_closed_objects(_: &ConformanceSuite, host: &FakeHost) -> ConformanceVerdict {
-    let tools = tools(host)?;
+    let tools = declared_tools(host)?;
     tools
         .iter()
         .try_for_each(|tool| closed_object(&format!("tool `{}`", tool.name), &tool.parameters))
@@ -90,7 +90,7 @@ fn closed_inside(what: &str, schema: &Value) -> ConformanceVerdict {
 
 /// Each example has a phrase and arguments that fit the schema.
 pub fn examples_fit_their_schema(_: &ConformanceSuite, host: &FakeHost) -> ConformanceVerdict {
-    for tool in tools(host)? {
+    for tool in declared_tools(host)? {
         for example in &tool.examples {
             let what = format!("example {:?} of `{}`", example.phrase, tool.name);
             ensure(!example.phrase.trim().is_empty(), || format!("{what} has no phrase"))?;
@@ -136,7 +136,7 @@ pub(super) fn run_examples(
     instance: &FakeInstance,
     judge: impl Fn(&str, Result<Output>) -> ConformanceVerdict,
 ) -> ConformanceVerdict {
-    for tool in tools(host)?.iter().filter(|tool| which.may_run(tool)) {
+    for tool in declared_tools(host)?.iter().filter(|tool| which.may_run(tool)) {
         for example in &tool.examples {
             let arguments = Value::Object(example.arguments.clone());
             let what = format!("example {:?} of `{}`", example.phrase, tool.name);
@@ -162,7 +162,7 @@ pub fn unknown_tools_are_named(_: &ConformanceSuite, host: &FakeHost) -> Conform
 /// A malformed frame is answered with an error.
 pub fn bad_frames_are_refused(suite: &ConformanceSuite, host: &FakeHost) -> ConformanceVerdict {
     let instance = host.instance().map_err(error_in("an instance"))?;
-    let tried = tools(host)?.iter().filter(|tool| suite.examples.may_try(tool));
+    let tried = declared_tools(host)?.iter().filter(|tool| suite.examples.may_try(tool));
     tried.map(|tool| tool.name.as_str()).try_for_each(|name| {
         fuzz::refuses_bad_frames(name, |frame| instance.start_frame(name, frame).wait().result)
     })
@@ -175,7 +175,7 @@ pub fn wrong_arguments_are_refused(
     host: &FakeHost,
 ) -> ConformanceVerdict {
     let instance = host.instance().map_err(error_in("an instance"))?;
-    for tool in tools(host)?.iter().filter(|tool| suite.examples.may_try(tool)) {
+    for tool in declared_tools(host)?.iter().filter(|tool| suite.examples.may_try(tool)) {
         let name = tool.name.as_str();
         let good =
             tool.examples.first().map(|example| example.arguments.clone()).unwrap_or_default();
@@ -184,7 +184,7 @@ pub fn wrong_arguments_are_refused(
             Ok(instance.start_frame(name, frame).wait().result)
         };
         for arguments in fuzz::wrong_arguments(&tool.parameters, &good) {
-            fuzz::refused(name, &arguments, &ask(&arguments)?)?;
+            fuzz::check_refusal(name, &arguments, &ask(&arguments)?)?;
         }
         if !suite.examples.may_run(tool) {
             continue;
@@ -201,7 +201,7 @@ pub fn wrong_arguments_are_refused(
 /// A call that is cancelled at its first wait ends, and leaves nothing behind.
 pub fn a_cancelled_call_ends(suite: &ConformanceSuite, host: &FakeHost) -> ConformanceVerdict {
     let instance = host.create(None).map_err(error_in("an instance"))?;
-    for tool in tools(host)?.iter().filter(|tool| suite.examples.may_run(tool)) {
+    for tool in declared_tools(host)?.iter().filter(|tool| suite.examples.may_run(tool)) {
         for example in &tool.examples {
             let arguments = Value::Object(example.arguments.clone());
             let what = format!("example {:?} of `{}`", example.phrase, tool.name);

@@ -173,20 +173,20 @@ impl<T> Drop for FakeRunningCall<T> {
 }
 
 fn read_delta(frame: &[u8]) -> Result<Delta> {
-    Frame::read(frame).map_err(|error| misbehaved("emitted a malformed delta", &error))
+    Frame::read(frame).map_err(|error| invalid_frame_error("emitted a malformed delta", &error))
 }
 
 /// Parses an answer. A malformed frame is an error of the plugin.
 pub(crate) fn read_answer<T: serde::de::DeserializeOwned>(frame: &[u8]) -> Result<T> {
-    Frame::read(frame).map_err(|error| misbehaved("sent a malformed answer", &error))
+    Frame::read(frame).map_err(|error| invalid_frame_error("sent a malformed answer", &error))
 }
 
 /// Parses an error. A malformed frame is an error of the plugin too.
 pub(crate) fn read_error(frame: &[u8]) -> Error {
-    let misbehaved = |error| misbehaved("sent a malformed error", &error);
+    let misbehaved = |error| invalid_frame_error("sent a malformed error", &error);
     Frame::read(frame).unwrap_or_else(misbehaved)
 }
 
-fn misbehaved(what: &str, error: &FrameError) -> Error {
+fn invalid_frame_error(what: &str, error: &FrameError) -> Error {
     Error::new(ErrorKind::PluginMisbehaved, format!("the plugin {what}: {error}"))
 }

@@ -74,7 +74,7 @@ struct FakeTimeState {
 }
 
 impl FakeTimeState {
-    fn now(&mut self) -> u64 {
+    fn now_ms(&mut self) -> u64 {
         if self.clock == FakeClockMode::Real {
             let passed = self.epoch.elapsed().as_millis();
             self.now_ms = u64::try_from(passed).unwrap_or(u64::MAX);
@@ -121,17 +121,17 @@ impl FakeTime {
     }
 
     pub(crate) fn now_ms(&self) -> u64 {
-        self.lock().now()
+        self.lock().now_ms()
     }
 
     /// Moves the clock and rings the alarms that are due.
     pub(crate) fn advance(&self, milliseconds: u64) {
         let mut state = self.lock();
-        state.now_ms = state.now().saturating_add(milliseconds);
+        state.now_ms = state.now_ms().saturating_add(milliseconds);
         state.epoch =
             state.epoch.checked_sub(Duration::from_millis(milliseconds)).unwrap_or(state.epoch);
         Self::ring(&mut state);
-        self.rest(state);
+        self.end_activity(state);
     }
 
     /// Sleeps in the host's time.
@@ -173,12 +173,12 @@ impl FakeTime {
             if let Poll::Ready(output) = future.as_mut().poll(&mut Context::from_waker(&waker)) {
                 return Ok(output);
             }
-            waiter.begin();
+            waiter.begin_waiting();
             while !waiter.is_woken.load(SeqCst) {
                 let left = deadline.saturating_duration_since(Instant::now());
                 if left.is_zero() {
                     waiter.wake_by_ref();
-                    return Err(hung(patience));
+                    return Err(hung_plugin_error(patience));
                 }
                 thread::park_timeout(left);
             }
@@ -193,12 +193,12 @@ impl FakeTime {
     fn wait_until(&self, patience: Duration, is_so: fn(&FakeTimeState) -> bool) -> Result<()> {
         let is_not = |state: &mut FakeTimeState| !is_so(state);
         let waited = self.0.calm.wait_while_for(&mut self.lock(), is_not, patience);
-        if waited.timed_out() { Err(hung(patience)) } else { Ok(()) }
+        if waited.timed_out() { Err(hung_plugin_error(patience)) } else { Ok(()) }
     }
 
     /// Wakes the tasks whose alarms are due, without holding the lock.
     fn ring(state: &mut MutexGuard<'_, FakeTimeState>) {
-        let now = state.now();
+        let now = state.now_ms();
         let later = state.alarms.split_off(&(now.saturating_add(1), 0));
         let due = std::mem::replace(&mut state.alarms, later);
         state.polls += 1;
@@ -209,7 +209,7 @@ impl FakeTime {
     }
 
     /// Handles the end of an activity: lets time skip if nothing else is happening.
-    fn rest(&self, mut state: MutexGuard<'_, FakeTimeState>) {
+    fn end_activity(&self, mut state: MutexGuard<'_, FakeTimeState>) {
         self.0.calm.notify_all();
         while state.is_calm()
             && state.clock == FakeClockMode::Skipping
@@ -227,7 +227,7 @@ impl FakeTime {
     fn run_real(&self) {
         let mut state = self.lock();
         while state.clock == FakeClockMode::Real {
-            let now = state.now();
+            let now = state.now_ms();
             match state.alarms.keys().next().map(|(due_ms, _)| due_ms.saturating_sub(now)) {
                 Some(0) => {
                     Self::ring(&mut state);
@@ -261,7 +261,7 @@ impl PluginRuntime for FakeTime {
         };
         let book = Arc::clone(&self.0.log);
         let work = move || {
-            log::enter(&book);
+            log::enter_log(&book);
             work();
         };
         thread::Builder::new().name(name).spawn(work).map(drop)
@@ -278,7 +278,7 @@ impl PluginRuntime for FakeTime {
     fn ends(&self, work: EngineActivity) {
         let mut state = self.lock();
         *state.count(work) -= 1;
-        self.rest(state);
+        self.end_activity(state);
     }
 }
 
@@ -304,7 +304,7 @@ impl Future for FakeSleep {
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
         let this = &mut *self;
         let mut state = this.time.lock();
-        if state.now() >= this.due_ms {
+        if state.now_ms() >= this.due_ms {
             return Poll::Ready(());
         }
         state.number += 1;
@@ -315,7 +315,7 @@ impl Future for FakeSleep {
         this.time.0.changed.notify_all();
         if is_job {
             // This job may have been the last activity.
-            this.time.rest(state);
+            this.time.end_activity(state);
         } else {
             drop(state);
         }
@@ -340,7 +340,7 @@ impl Drop for TimeHold {
     fn drop(&mut self) {
         let mut state = self.0.lock();
         state.programs -= 1;
-        self.0.rest(state);
+        self.0.end_activity(state);
     }
 }
 
@@ -354,12 +354,12 @@ struct TestThreadWaiter {
 
 impl TestThreadWaiter {
     /// Lets time skip until the thread is woken.
-    fn begin(&self) {
+    fn begin_waiting(&self) {
         let mut state = self.time.lock();
         if !self.is_woken.load(SeqCst) {
             self.is_waiting.store(true, SeqCst);
             state.waits += 1;
-            self.time.rest(state);
+            self.time.end_activity(state);
         }
     }
 }
@@ -381,7 +381,7 @@ impl Wake for TestThreadWaiter {
 }
 
 /// Returns the error of a plugin that does not return.
-pub(crate) fn hung(patience: Duration) -> Error {
+pub(crate) fn hung_plugin_error(patience: Duration) -> Error {
     let text = format!("the plugin did not finish within {patience:?} of real time");
     Error::new(ErrorKind::Timeout, text).with_hint(
         "it blocks in a poll or a drop, or waits for what never comes; a manual clock must be moved with `advance`",

@@ -44,7 +44,7 @@ impl ContextServices {
 impl Drop for ContextServices {
     fn drop(&mut self) {
         if let Some(context) = self.context.get() {
-            self.host.services.forget(*context);
+            self.host.services.drop_unfinished(*context);
         }
     }
 }

@@ -19,7 +19,7 @@ pub(crate) struct FakeGrants {
 
 impl FakeGrants {
     /// Creates the grants from a plugin's description.
-    pub(crate) fn of(plugin: PluginName, description: &Description) -> Self {
+    pub(crate) fn from_description(plugin: PluginName, description: &Description) -> Self {
         let listed = requested_grants(description).into_iter().collect();
         let has_hooks = !description.hooks.is_empty();
         Self { plugin: Some(plugin), listed, denied: BTreeSet::new(), has_hooks }
@@ -36,7 +36,7 @@ impl FakeGrants {
     }
 
     /// Restores a grant that was denied.
-    pub(crate) fn give(&mut self, operation: &str) {
+    pub(crate) fn restore_grant(&mut self, operation: &str) {
         if let Some(grant) = grant_of(operation) {
             self.denied.remove(grant);
         }

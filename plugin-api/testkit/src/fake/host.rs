@@ -22,7 +22,7 @@ use parking_lot::Mutex;
 use serde_json::Value;
 
 use super::call::{FakeRunningCall, FinishedCall};
-use super::clock::{FakeClockMode, FakeTime, hung};
+use super::clock::{FakeClockMode, FakeTime, hung_plugin_error};
 use super::grants::FakeGrants;
 use super::instance::FakeInstance;
 use super::log::{FakeLog, LogLine, ProcessLog};
@@ -71,7 +71,7 @@ impl FakeHostShared {
     /// Runs work on the executor's thread and waits for it.
     fn run<T: Send + 'static>(&self, work: impl FnOnce() -> T + Send + 'static) -> Result<T> {
         let done = self.wait_for(self.executor.spawn(&self.guest, async move { work() }))?;
-        done.ok_or_else(|| hung(self.patience()))
+        done.ok_or_else(|| hung_plugin_error(self.patience()))
     }
 }
 
@@ -92,7 +92,7 @@ impl FakeHost {
         let shared = Arc::new(FakeHostShared { executor, guest, time, services, log, patience });
         let description = describe_subject(&shared, &subject).map(Arc::new);
         if let (Ok(manifest), Ok(description)) = (subject.manifest(), &description) {
-            let grants = FakeGrants::of(manifest.name, description);
+            let grants = FakeGrants::from_description(manifest.name, description);
             shared.services.grants(|of_host| *of_host = grants);
         }
         let maker = subject.clone();
@@ -230,7 +230,7 @@ impl FakeHost {
 
     /// Restores a grant that was denied.
     pub fn grant(&self, grant: &str) {
-        self.shared.services.grants(|grants| grants.give(grant));
+        self.shared.services.grants(|grants| grants.restore_grant(grant));
     }
 
     /// Sets how the host's time passes.
@@ -390,7 +390,7 @@ impl FakeHost {
         self
     }
 
-    pub(crate) fn shared(&self) -> &Arc<FakeHostShared> {
+    pub(crate) fn shared_state(&self) -> &Arc<FakeHostShared> {
         &self.shared
     }
 }

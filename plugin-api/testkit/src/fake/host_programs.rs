@@ -23,7 +23,7 @@ impl FakeHost {
     /// Starts a program.
     pub(crate) fn start_program(&self, spawn: &Spawn) -> Result<HostProgram<'_>> {
         let frame = Frame::write(spawn).map_err(host_bug)?;
-        match self.shared().services.answer(HOST_CONTEXT, SPAWN, &frame)? {
+        match self.shared_state().services.answer(HOST_CONTEXT, SPAWN, &frame)? {
             FakeServiceReply::StreamWith(head, stream) => {
                 let number = head["process"].as_u64().unwrap_or_default();
                 Ok(HostProgram { host: self, number, stream })
@@ -38,12 +38,12 @@ impl HostProgram<'_> {
     pub(crate) fn write(&self, bytes: &[u8]) -> Result<()> {
         let write = json!({ "process": self.number, "close": true });
         let frame = Frame::write_with_bytes(&write, bytes).map_err(host_bug)?;
-        self.host.shared().services.answer(HOST_CONTEXT, WRITE, &frame).map(drop)
+        self.host.shared_state().services.answer(HOST_CONTEXT, WRITE, &frame).map(drop)
     }
 
     /// Waits for the next frame of its stream. Returns `None` after its exit.
     pub(crate) fn next(&self) -> Result<Option<Vec<u8>>> {
-        self.stream.wait_next(self.host.shared().patience())
+        self.stream.wait_next(self.host.shared_state().patience())
     }
 }
 

@@ -31,7 +31,7 @@ pub struct FakeHttpAnswer {
 impl FakeHttpAnswer {
     /// Creates an answer with this status, without headers and body.
     pub fn status(status: u16) -> Self {
-        let body = FakeStream::of(Vec::<Vec<u8>>::new());
+        let body = FakeStream::from_pieces(Vec::<Vec<u8>>::new());
         Self { status, headers: Vec::new(), with_credential: false, url: None, body }
     }
 
@@ -58,7 +58,7 @@ impl FakeHttpAnswer {
     /// Sets a body that arrives in one piece.
     #[must_use]
     pub fn body(self, body: impl Into<Vec<u8>>) -> Self {
-        Self { body: FakeStream::of([body]), ..self }
+        Self { body: FakeStream::from_pieces([body]), ..self }
     }
 
     /// Sets a body that the test feeds, breaks, or lets hang.

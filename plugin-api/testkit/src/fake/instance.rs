@@ -72,14 +72,14 @@ impl FakeInstance {
         };
         let arguments = fit_arguments(spec, arguments);
         schema::check_arguments(spec, &arguments)?;
-        Ok(self.start_frame(tool, frame(&arguments)?))
+        Ok(self.start_frame(tool, encode_frame(&arguments)?))
     }
 
     /// Starts a tool call with an unchecked frame, to test a plugin's own checks.
     pub fn start_frame(&self, tool: &str, frame: Vec<u8>) -> FakeRunningCall<Output> {
         let call = self.start_on(read_output, Facet::Tool, tool, frame, |services, context| {
-            services.runs(context, tool);
-            services.takes_attachments(context);
+            services.record_running_tool(context, tool);
+            services.record_tool_call(context);
         });
         call.filled_with(|output, beside| {
             output.attachments = beside.attachments;
@@ -106,7 +106,7 @@ impl FakeInstance {
             Err(FrameError::TooLarge { .. }) => {
                 self.start_large(LargeRequestKind::Complete, request)
             }
-            _ => Ok(self.start_complete_frame(frame(request)?)),
+            _ => Ok(self.start_complete_frame(encode_frame(request)?)),
         }
     }
 
@@ -126,7 +126,7 @@ impl FakeInstance {
 
     /// Lets the provider download a model, and waits for it.
     pub fn pull_model(&self, model: &str) -> FinishedCall<PullModelAnswer> {
-        match frame(&PullModel::new(model)) {
+        match encode_frame(&PullModel::new(model)) {
             Ok(frame) => self.start_operation(read_answer, PULL_MODEL, frame).wait(),
             Err(error) => {
                 FinishedCall { result: Err(error), deltas: Vec::new(), output: Vec::new() }
@@ -139,7 +139,8 @@ impl FakeInstance {
     /// # Errors
     /// The provider's error.
     pub fn count_tokens(&self, request: &CompletionRequest) -> Result<u64> {
-        let call = self.start_operation(read_answer::<TokenCount>, COUNT_TOKENS, frame(request)?);
+        let call =
+            self.start_operation(read_answer::<TokenCount>, COUNT_TOKENS, encode_frame(request)?);
         call.wait().result.map(|counted| counted.tokens)
     }
 
@@ -157,7 +158,7 @@ impl FakeInstance {
             Err(FrameError::TooLarge { .. }) => {
                 self.start_large(LargeRequestKind::Plan, request)?
             }
-            _ => self.start_plan_frame(frame(request)?),
+            _ => self.start_plan_frame(encode_frame(request)?),
         };
         call.wait().result
     }
@@ -172,7 +173,7 @@ impl FakeInstance {
     /// # Errors
     /// The command's error.
     pub fn command(&self, name: &str, arguments: Value) -> Result<Output> {
-        let frame = frame(&json!({ "name": name, "arguments": arguments }))?;
+        let frame = encode_frame(&json!({ "name": name, "arguments": arguments }))?;
         self.start_of(read_output, "command", name, frame).wait().result
     }
 
@@ -181,7 +182,7 @@ impl FakeInstance {
     /// # Errors
     /// The tool's error.
     pub fn condition(&self, tool: &str, deciding: ConditionDecision) -> Result<ConditionAnswer> {
-        let frame = frame(&ConditionRequest::new(tool, deciding))?;
+        let frame = encode_frame(&ConditionRequest::new(tool, deciding))?;
         self.start_of(read_answer, CONDITION, tool, frame).wait().result
     }
 
@@ -214,8 +215,9 @@ impl FakeInstance {
         operation: &str,
         request: &impl Serialize,
     ) -> Result<A> {
-        let (facet, frame) = (Facet::Operation, frame(request)?);
-        let only_reads = |services: &FakeServices, context| services.only_reads(context);
+        let (facet, frame) = (Facet::Operation, encode_frame(request)?);
+        let only_reads =
+            |services: &FakeServices, context| services.record_read_only_context(context);
         self.start_on(read_answer, facet, operation, frame, only_reads).wait().result
     }
 
@@ -225,7 +227,7 @@ impl FakeInstance {
         hook: Hook,
         request: &impl Serialize,
     ) -> Result<A> {
-        let (facet, frame) = (Facet::Operation, frame(request)?);
+        let (facet, frame) = (Facet::Operation, encode_frame(request)?);
         let in_hook = |services: &FakeServices, context| services.is_hook(context);
         self.start_on(read_answer, facet, hook.name(), frame, in_hook).wait().result
     }
@@ -260,7 +262,7 @@ impl FakeInstance {
         if json.len() > REQUEST_BYTES_MAX {
             return Err(bad(format!("a request has at most {REQUEST_BYTES_MAX} bytes")));
         }
-        let asked = frame(&LargeRequest::new(of, json.len() as u64))?;
+        let asked = encode_frame(&LargeRequest::new(of, json.len() as u64))?;
         let lend = |services: &FakeServices, context| services.lends_request(context, json);
         Ok(self.start_on(read_answer, Facet::Operation, LARGE, asked, lend))
     }
@@ -282,7 +284,7 @@ impl FakeInstance {
         tool: &str,
         frame: Vec<u8>,
     ) -> FakeRunningCall<T> {
-        let runs = |services: &FakeServices, context| services.runs(context, tool);
+        let runs = |services: &FakeServices, context| services.record_running_tool(context, tool);
         self.start_on(read, Facet::Operation, operation, frame, runs)
     }
 
@@ -314,7 +316,7 @@ fn read_frame(frame: &[u8]) -> Result<Vec<u8>> {
     Ok(frame.to_vec())
 }
 
-fn frame(value: &(impl Serialize + ?Sized)) -> Result<Vec<u8>> {
+fn encode_frame(value: &(impl Serialize + ?Sized)) -> Result<Vec<u8>> {
     let bad = |error: FrameError| Error::new(ErrorKind::LimitReached, error.to_string());
     Frame::write(value).map_err(bad)
 }

@@ -55,7 +55,7 @@ thread_local! {
 }
 
 /// Sends panics on this thread to the log of the thread's host.
-pub(crate) fn enter(book: &Arc<FakeLog>) {
+pub(crate) fn enter_log(book: &Arc<FakeLog>) {
     BOOK.with(|slot| slot.replace(Arc::downgrade(book)));
 }
 

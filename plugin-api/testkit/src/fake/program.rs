@@ -99,8 +99,8 @@ impl RunningFakePrograms {
         let deadline = prepared.spawn.deadline_ms.map(Duration::from_millis);
         let watched = WatchedFakeProgram {
             outputs: [
-                NonBlockingOutput::of(child.stdout.take())?,
-                NonBlockingOutput::of(child.stderr.take())?,
+                NonBlockingOutput::from_pipe(child.stdout.take())?,
+                NonBlockingOutput::from_pipe(child.stderr.take())?,
             ],
             child,
             stream: stream.clone(),
@@ -113,12 +113,15 @@ impl RunningFakePrograms {
             watched.watch();
             drop(held);
         };
-        std::thread::Builder::new().name("fake-program".to_owned()).spawn(work).map_err(io)?;
+        std::thread::Builder::new()
+            .name("fake-program".to_owned())
+            .spawn(work)
+            .map_err(io_error)?;
         Ok(FakeServiceReply::StreamWith(json!({ "process": number, "pid": pid }), stream))
     }
 
     /// Answers an operation on a program.
-    pub(crate) fn act(&self, request: &ServiceRequest) -> Result<FakeServiceReply> {
+    pub(crate) fn run_operation(&self, request: &ServiceRequest) -> Result<FakeServiceReply> {
         let ProcessRef { process, .. } = request.read()?;
         let found = self.programs.get(&(request.context, process)).ok_or_else(|| {
             Error::new(ErrorKind::NotFound, format!("this call has no running program {process}"))
@@ -207,7 +210,7 @@ fn write_on_thread(mut stdin: ChildStdin) -> Result<Sender<Vec<u8>>> {
             }
         }
     };
-    std::thread::Builder::new().name("fake-input".to_owned()).spawn(work).map_err(io)?;
+    std::thread::Builder::new().name("fake-input".to_owned()).spawn(work).map_err(io_error)?;
     Ok(sender)
 }
 
@@ -258,10 +261,11 @@ struct NonBlockingOutput {
 }
 
 impl NonBlockingOutput {
-    fn of(pipe: Option<impl Into<OwnedFd>>) -> Result<Self> {
+    fn from_pipe(pipe: Option<impl Into<OwnedFd>>) -> Result<Self> {
         let file = pipe.map(|pipe| File::from(pipe.into()));
         if let Some(file) = &file {
-            fcntl(file, FcntlArg::F_SETFL(OFlag::O_NONBLOCK)).map_err(|errno| io(errno.into()))?;
+            fcntl(file, FcntlArg::F_SETFL(OFlag::O_NONBLOCK))
+                .map_err(|errno| io_error(errno.into()))?;
         }
         Ok(Self { file, drained: 0 })
     }
@@ -305,14 +309,15 @@ impl WatchedFakeProgram {
                 Ok(Some(status)) => break status,
                 Ok(None) => {}
                 Err(error) => {
-                    self.stream.fail(io(error));
+                    self.stream.fail(io_error(error));
                     return;
                 }
             }
         };
         self.drain(&mut buffer);
         self.program.has_ended.store(true, SeqCst);
-        let left_running = if self.timed_out { Vec::new() } else { living(self.program.group) };
+        let left_running =
+            if self.timed_out { Vec::new() } else { list_group_members(self.program.group) };
         if !left_running.is_empty() {
             let mut left = self.left.lock();
             left.push(self.program.group);
@@ -397,7 +402,7 @@ impl WatchedFakeProgram {
 }
 
 /// Lists the members of a process group. Known only on Linux.
-fn living(group: Pid) -> Vec<LeftoverProcess> {
+fn list_group_members(group: Pid) -> Vec<LeftoverProcess> {
     let Ok(entries) = std::fs::read_dir("/proc") else { return Vec::new() };
     let pids = entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok());
     let members = pids.filter_map(|pid: u32| {
@@ -426,6 +431,6 @@ fn system_signal(signal: Signal) -> SystemSignal {
     }
 }
 
-fn io(error: std::io::Error) -> Error {
+fn io_error(error: std::io::Error) -> Error {
     Error::new(ErrorKind::Io, format!("the host cannot run programs: {error}"))
 }

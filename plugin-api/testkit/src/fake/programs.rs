@@ -52,20 +52,20 @@ impl FakePrograms {
                 let SpawnOnTerminal { spawn, terminal, .. } = request.read()?;
                 (spawn, Some(PathBuf::from(terminal)))
             }
-            _ => return self.act(request),
+            _ => return self.run_operation(request),
         };
         let id = session.map(|facts| facts.session_id.clone()).filter(|id| !id.is_empty());
         let prepared = PreparedProgram {
-            directory: directory(&spawn, session, folder)?,
-            variables: variables(&spawn, id.unwrap_or_else(|| "fake".to_owned())),
+            directory: working_directory(&spawn, session, folder)?,
+            variables: program_variables(&spawn, id.unwrap_or_else(|| "fake".to_owned())),
             spawn,
             terminal,
         };
         self.start(request, prepared)
     }
 
-    fn act(&self, request: &ServiceRequest) -> Result<FakeServiceReply> {
-        self.running.act(request)
+    fn run_operation(&self, request: &ServiceRequest) -> Result<FakeServiceReply> {
+        self.running.run_operation(request)
     }
 
     fn start(
@@ -88,7 +88,11 @@ pub(crate) struct PreparedProgram {
 }
 
 /// Returns the session's working directory, or the host's own folder without a session.
-fn directory(spawn: &Spawn, session: Option<&SessionFacts>, folder: &Path) -> Result<PathBuf> {
+fn working_directory(
+    spawn: &Spawn,
+    session: Option<&SessionFacts>,
+    folder: &Path,
+) -> Result<PathBuf> {
     let working = session.map(|facts| PathBuf::from(&facts.working_directory));
     let working = working.filter(|path| path.is_absolute()).unwrap_or_else(|| folder.to_owned());
     let directory = spawn.directory.as_ref().map(|path| working.join(path)).unwrap_or(working);
@@ -99,7 +103,7 @@ fn directory(spawn: &Spawn, session: Option<&SessionFacts>, folder: &Path) -> Re
     Err(Error::new(ErrorKind::NotFound, text))
 }
 
-fn variables(spawn: &Spawn, session: String) -> BTreeMap<OsString, OsString> {
+fn program_variables(spawn: &Spawn, session: String) -> BTreeMap<OsString, OsString> {
     let is_secret = |name: &OsString| {
         let name = name.to_string_lossy().to_ascii_uppercase();
         SECRET_WORDS.iter().any(|word| name.contains(word))

@@ -33,7 +33,7 @@ impl FakeSecrets {
         let full = |text: String| Err(Error::new(ErrorKind::LimitReached, text));
         match request.operation.as_str() {
             GET => match self.0.get(&name) {
-                None => FakeServiceReply::of(&SecretGetAnswer::new(false)),
+                None => FakeServiceReply::from_value(&SecretGetAnswer::new(false)),
                 Some(value) => {
                     Ok(FakeServiceReply::Bytes(json!(SecretGetAnswer::new(true)), value.clone()))
                 }
@@ -46,9 +46,11 @@ impl FakeSecrets {
             }
             SET => {
                 self.0.insert(name, request.bytes.clone());
-                FakeServiceReply::of(&SecretSetAnswer::new(false))
+                FakeServiceReply::from_value(&SecretSetAnswer::new(false))
             }
-            _ => FakeServiceReply::of(&SecretDeleteAnswer::new(self.0.remove(&name).is_some())),
+            _ => FakeServiceReply::from_value(&SecretDeleteAnswer::new(
+                self.0.remove(&name).is_some(),
+            )),
         }
     }
 }

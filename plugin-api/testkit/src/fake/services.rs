@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use jaato_objects::ObjectEnvironment;
-use jaato_objects::service::{ObjectsAccess, ObjectsCaller, answer};
+use jaato_objects::service::{ObjectsAccess, ObjectsCaller, answer_operation};
 use jaato_types::count::{COUNT, TokenCountAnswer, TokenCountInput};
 use jaato_types::hooks::reading_only_error;
 use jaato_types::host_process::process_operation;
@@ -57,10 +57,11 @@ impl ServiceRequest {
     /// # Errors
     /// `invalid_arguments`, as the host answers it.
     pub fn read<T: DeserializeOwned>(&self) -> Result<T> {
-        serde_json::from_value(self.json.clone()).map_err(|error| self.unreadable(&error))
+        serde_json::from_value(self.json.clone())
+            .map_err(|error| self.unreadable_request_error(&error))
     }
 
-    fn unreadable(&self, error: &serde_json::Error) -> Error {
+    fn unreadable_request_error(&self, error: &serde_json::Error) -> Error {
         let text = format!("the request of `{}` cannot be read: {error}", self.operation);
         Error::new(ErrorKind::InvalidArguments, text)
     }
@@ -88,7 +89,7 @@ impl FakeServiceReply {
     ///
     /// # Errors
     /// `host_bug` when it cannot be written as JSON.
-    pub fn of(value: &impl Serialize) -> Result<Self> {
+    pub fn from_value(value: &impl Serialize) -> Result<Self> {
         let bug = |error: serde_json::Error| Error::new(ErrorKind::HostBug, error.to_string());
         serde_json::to_value(value).map(Self::Json).map_err(bug)
     }
@@ -187,7 +188,7 @@ impl FakeServicesState {
             Some(number) => {
                 self.puts.remove(&(request.context, number)).ok_or_else(|| lost(number))?
             }
-            None if more && self.begun(request.context) >= BLOBS_BEGUN_MAX => {
+            None if more && self.begun_uploads(request.context) >= BLOBS_BEGUN_MAX => {
                 let text = format!("the call has already begun {BLOBS_BEGUN_MAX} blobs");
                 return Err(Error::new(ErrorKind::LimitReached, text));
             }
@@ -211,12 +212,12 @@ impl FakeServicesState {
             let last = self.puts.keys().map(|(_, number)| *number).max().unwrap_or_default();
             let number = put.unwrap_or(last + 1);
             self.puts.insert((request.context, number), blob);
-            return FakeServiceReply::of(&BlobPutAnswer::begun(number, bytes));
+            return FakeServiceReply::from_value(&BlobPutAnswer::begun(number, bytes));
         }
         let id: String =
             Sha256::digest(&blob.bytes).iter().map(|byte| format!("{byte:02x}")).collect();
         self.blobs.entry(id.clone()).or_insert(blob);
-        FakeServiceReply::of(&BlobPutAnswer::whole(id, bytes))
+        FakeServiceReply::from_value(&BlobPutAnswer::whole(id, bytes))
     }
 
     fn append_to_body(&mut self, request: &ServiceRequest) -> Result<FakeServiceReply> {
@@ -252,7 +253,7 @@ impl FakeServicesState {
             return Err(Error::new(ErrorKind::LimitReached, text));
         }
         self.bodies.insert((request.context, number), bytes);
-        FakeServiceReply::of(&HttpBodyAnswer::new(number, length))
+        FakeServiceReply::from_value(&HttpBodyAnswer::new(number, length))
     }
 
     /// Gives a request the body that it names.
@@ -266,7 +267,7 @@ impl FakeServicesState {
         Ok(())
     }
 
-    fn begun(&self, context: u64) -> usize {
+    fn begun_uploads(&self, context: u64) -> usize {
         self.puts.keys().filter(|(of, _)| *of == context).count()
     }
 
@@ -292,14 +293,14 @@ impl FakeServicesState {
             return Err(Error::new(ErrorKind::LimitReached, text));
         }
         attachments.push(DataPart { name, ..DataPart::blob(mime_type, blob) });
-        FakeServiceReply::of(&AttachAnswer::new(attachments.len() as u64))
+        FakeServiceReply::from_value(&AttachAnswer::new(attachments.len() as u64))
     }
 
     fn read_request(&self, request: &ServiceRequest) -> Result<FakeServiceReply> {
         let text = "the call already contains its complete request";
         let json = self.requests.get(&request.context);
         let json = json.ok_or_else(|| Error::new(ErrorKind::Unavailable, text))?;
-        Ok(FakeServiceReply::Stream(FakeStream::of(json.chunks(REQUEST_PIECE_BYTES))))
+        Ok(FakeServiceReply::Stream(FakeStream::from_pieces(json.chunks(REQUEST_PIECE_BYTES))))
     }
 
     fn get_blob(&self, request: &ServiceRequest) -> Result<FakeServiceReply> {
@@ -307,7 +308,7 @@ impl FakeServicesState {
         let text = format!("the session has no blob `{id}`");
         let blob = self.blobs.get(&id).ok_or_else(|| Error::new(ErrorKind::NotFound, text))?;
         let head = json!({ "mime_type": blob.mime_type, "bytes": blob.bytes.len() });
-        Ok(FakeServiceReply::StreamWith(head, FakeStream::of([blob.bytes.as_slice()])))
+        Ok(FakeServiceReply::StreamWith(head, FakeStream::from_pieces([blob.bytes.as_slice()])))
     }
 }
 
@@ -321,12 +322,12 @@ impl FakeServices {
     }
 
     /// Notes which tool or command runs in a context.
-    pub(crate) fn runs(&self, context: u64, tool: &str) {
+    pub(crate) fn record_running_tool(&self, context: u64, tool: &str) {
         self.lock().tools.insert(context, tool.to_owned());
     }
 
     /// Records that a plugin is asked something in a context, where it only reads.
-    pub(crate) fn only_reads(&self, context: u64) {
+    pub(crate) fn record_read_only_context(&self, context: u64) {
         self.lock().reading.insert(context);
     }
 
@@ -343,7 +344,7 @@ impl FakeServices {
     }
 
     /// Forgets what a context that has ended did not finish.
-    pub(crate) fn forget(&self, context: u64) {
+    pub(crate) fn drop_unfinished(&self, context: u64) {
         let mut state = self.lock();
         state.calls.remove(&context);
         state.puts.retain(|(of, _), _| *of != context);
@@ -357,7 +358,7 @@ impl FakeServices {
     }
 
     /// Records that a tool call runs in a context, whose result may have attachments.
-    pub(crate) fn takes_attachments(&self, context: u64) {
+    pub(crate) fn record_tool_call(&self, context: u64) {
         self.lock().attachments.insert(context, Vec::new());
     }
 
@@ -431,7 +432,7 @@ impl FakeServices {
     pub(crate) fn folder(&self) -> Result<PathBuf> {
         let mut state = self.lock();
         if state.folder.is_none() {
-            state.folder = Some(tempfile::tempdir().map_err(io)?);
+            state.folder = Some(tempfile::tempdir().map_err(io_error)?);
         }
         Ok(state.folder.as_ref().map(|folder| folder.path().to_owned()).unwrap_or_default())
     }
@@ -482,7 +483,7 @@ impl FakeServices {
         match request.operation.as_str() {
             service::SESSION => {
                 let none = || Error::new(ErrorKind::Unavailable, "there is no session");
-                FakeServiceReply::of(&self.lock().session.clone().ok_or_else(none)?)
+                FakeServiceReply::from_value(&self.lock().session.clone().ok_or_else(none)?)
             }
             REQUEST => self.lock().read_request(request),
             service::CONFIG => Ok(FakeServiceReply::Json(self.lock().config.clone())),
@@ -490,12 +491,12 @@ impl FakeServices {
                 let id = request.read::<AssetRequest>()?.id;
                 let text = format!("the asset `{id}` is not available");
                 let none = || Error::new(ErrorKind::Unavailable, text);
-                FakeServiceReply::of(self.lock().assets.get(&id).ok_or_else(none)?)
+                FakeServiceReply::from_value(self.lock().assets.get(&id).ok_or_else(none)?)
             }
             service::CACHE_FOLDER => {
                 let folder = self.folder()?.join("cache");
-                std::fs::create_dir_all(&folder).map_err(io)?;
-                FakeServiceReply::of(&FolderAnswer::new(folder.to_string_lossy()))
+                std::fs::create_dir_all(&folder).map_err(io_error)?;
+                FakeServiceReply::from_value(&FolderAnswer::new(folder.to_string_lossy()))
             }
             service::OUTPUT => self.write_output(request),
             service::BLOB_PUT => self.lock().put_blob(request),
@@ -519,7 +520,11 @@ impl FakeServices {
                 }
                 let session = self.lock().session.as_ref().and_then(|it| it.context.clone());
                 let model = asked.model.clone().or(session.map(|context| context.model));
-                FakeServiceReply::of(&TokenCountAnswer::estimate(asked.estimate(), model, None))
+                FakeServiceReply::from_value(&TokenCountAnswer::estimate(
+                    asked.estimate(),
+                    model,
+                    None,
+                ))
             }
             other if FakeSessionParts::has(other) => self.lock().lent.answer(request),
             other if FakeSecrets::has(other) => self.lock().secrets.answer(request),
@@ -557,7 +562,7 @@ impl FakeServices {
         let asked = Frame::write_with_bytes(&request.json, &request.bytes).map_err(bug)?;
         let objects = &mut state.objects;
         let asker = ObjectsCaller { tool, reach: ObjectsAccess::All };
-        let answer = answer(objects, &asker, &request.operation, &asked)?;
+        let answer = answer_operation(objects, &asker, &request.operation, &asked)?;
         let answer = Frame::parse(&answer).map_err(bug)?;
         Ok(FakeServiceReply::Bytes(answer.json().map_err(bug)?, answer.bytes.to_vec()))
     }
@@ -572,7 +577,7 @@ impl FakeServices {
         let written = state.outputs.entry(request.context).or_default();
         written.push((key, request.bytes.clone()));
         let bytes = written.iter().map(|(_, piece)| piece.len() as u64).sum();
-        FakeServiceReply::of(&OutputAnswer::new(bytes))
+        FakeServiceReply::from_value(&OutputAnswer::new(bytes))
     }
 }
 
@@ -581,7 +586,9 @@ pub(super) fn default_answer(request: &ServiceRequest) -> Result<FakeServiceRepl
     let operation = operation_named(&request.operation);
     let default = operation.and_then(|operation| operation.default_answer);
     let default = default.ok_or_else(|| no_service(&request.operation))?;
-    default(&request.json).map(FakeServiceReply::Json).map_err(|error| request.unreadable(&error))
+    default(&request.json)
+        .map(FakeServiceReply::Json)
+        .map_err(|error| request.unreadable_request_error(&error))
 }
 
 fn no_service(operation: &str) -> Error {
@@ -609,6 +616,6 @@ fn base64_of(bytes: &[u8]) -> String {
     bytes.chunks(3).flat_map(digits).collect()
 }
 
-fn io(error: std::io::Error) -> Error {
+fn io_error(error: std::io::Error) -> Error {
     Error::new(ErrorKind::Io, format!("the host cannot write: {error}"))
 }

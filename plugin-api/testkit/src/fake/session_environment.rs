@@ -49,7 +49,7 @@ impl FakeSessionEnvironment {
             kept => &kept.insert((folder.to_owned(), set_up(folder)?)).1,
         };
         let frame = Frame::write_with_bytes(&request.json, &request.bytes).map_err(host_bug)?;
-        let answer = at_once(served.answer(&request.operation, &frame))?;
+        let answer = poll_ready(served.answer(&request.operation, &frame))?;
         let parsed = Frame::parse(&answer).map_err(host_bug)?;
         let mut json: Value = parsed.json().map_err(host_bug)?;
         let stream = json.as_object_mut().and_then(|head| head.remove(STREAM_KEY));
@@ -64,7 +64,7 @@ fn set_up(folder: &Path) -> Result<StandaloneEnvironment<LocalFolderEnvironment>
     let served = StandaloneEnvironment::new(());
     let mut setup = EnvironmentSetup::default();
     setup.workspace = folder.to_string_lossy().into_owned();
-    at_once(served.answer(SETUP, &frame_of(&setup)?))?;
+    poll_ready(served.answer(SETUP, &frame_of(&setup)?))?;
     Ok(served)
 }
 
@@ -76,7 +76,7 @@ fn stream_of(
     let (next, frames) = (StreamNext { stream, ..StreamNext::default() }, FakeStream::open());
     let next = frame_of(&next)?;
     for _ in 0..FRAMES_MAX {
-        let frame = at_once(served.answer(STREAM_NEXT, &next))?;
+        let frame = poll_ready(served.answer(STREAM_NEXT, &next))?;
         let parsed = Frame::parse(&frame).map_err(host_bug)?;
         if parsed.json == STREAM_END.to_string().as_bytes() {
             break;
@@ -95,7 +95,7 @@ fn frame_of(value: &impl Serialize) -> Result<Vec<u8>> {
 }
 
 /// Polls a future that never waits, because files of a test are read on this thread.
-fn at_once<T>(future: impl Future<Output = Result<T>>) -> Result<T> {
+fn poll_ready<T>(future: impl Future<Output = Result<T>>) -> Result<T> {
     match pin!(future).poll(&mut Context::from_waker(Waker::noop())) {
         Poll::Ready(answer) => answer,
         Poll::Pending => Err(Error::new(ErrorKind::HostBug, "the fake host's files wait")),

@@ -107,17 +107,19 @@ impl FakeSessionParts {
                     facts.source = "fake".to_owned();
                     facts
                 };
-                FakeServiceReply::of(&ToolsListAnswer::new(self.tools.keys().map(facts).collect()))
+                FakeServiceReply::from_value(&ToolsListAnswer::new(
+                    self.tools.keys().map(facts).collect(),
+                ))
             }
             TOOLS_SET => {
                 let set: ToolsSet = request.read()?;
                 let count = set.tools.len() as u64;
                 self.set = Some(set);
-                FakeServiceReply::of(&ToolsSetAnswer::new(count, Vec::new()))
+                FakeServiceReply::from_value(&ToolsSetAnswer::new(count, Vec::new()))
             }
             ASK => {
                 let form: Form = request.read()?;
-                FakeServiceReply::of(&match &self.person {
+                FakeServiceReply::from_value(&match &self.person {
                     Some(person) => person(&form),
                     None => FormAnswer::nobody("a fake host has no user"),
                 })
@@ -152,7 +154,7 @@ impl FakeSessionParts {
             return Err(Error::new(ErrorKind::LimitReached, text).temporary());
         }
         self.notified.push(text);
-        FakeServiceReply::of(&NotifyAnswer::default())
+        FakeServiceReply::from_value(&NotifyAnswer::default())
     }
 
     fn read_history(&self, request: &ServiceRequest) -> Result<FakeServiceReply> {
@@ -180,7 +182,7 @@ impl FakeSessionParts {
         let parts = vec![Part::text(text.clone())];
         let answer = ModelAnswer::new(name, Completion { parts, ..Completion::default() });
         if !asked.stream {
-            return FakeServiceReply::of(&answer);
+            return FakeServiceReply::from_value(&answer);
         }
         let stream = FakeStream::open();
         stream.push_frame(&ModelPiece::delta(Delta::text(text)), &[]);
@@ -214,17 +216,17 @@ impl FakeSessionParts {
                     }
                 }
                 self.tasks.push(facts.clone());
-                FakeServiceReply::of(&TaskStartAnswer::new(facts.task_id))
+                FakeServiceReply::from_value(&TaskStartAnswer::new(facts.task_id))
             }
-            TASKS_LIST => FakeServiceReply::of(&TasksAnswer::new(self.tasks.clone())),
+            TASKS_LIST => FakeServiceReply::from_value(&TasksAnswer::new(self.tasks.clone())),
             TASKS_READ => {
                 let asked: TaskRead = request.read()?;
                 let mut answer = TaskReadAnswer::default();
                 answer.task = self.task(&asked.task_id)?;
-                FakeServiceReply::of(&answer)
+                FakeServiceReply::from_value(&answer)
             }
             TASKS_CANCEL => {
-                FakeServiceReply::of(&self.task(&request.read::<TaskCancel>()?.task_id)?)
+                FakeServiceReply::from_value(&self.task(&request.read::<TaskCancel>()?.task_id)?)
             }
             _ => super::services::default_answer(request),
         }
@@ -251,7 +253,7 @@ impl FakeSessionParts {
                 let opened = OpenedChild::new(self.opened, format!("child_{}", self.opened), model);
                 self.children
                     .insert(self.opened, FakeChildSession { open, state: ChildState::default() });
-                FakeServiceReply::of(&opened)
+                FakeServiceReply::from_value(&opened)
             }
             SESSION_SEND => {
                 let ChildSend { session, text, .. } = request.read()?;
@@ -261,25 +263,25 @@ impl FakeSessionParts {
                     child.state.last = Some(said(&child.open, &text));
                     child.state.turns += 1;
                 }
-                FakeServiceReply::of(&ChildEmptyAnswer::default())
+                FakeServiceReply::from_value(&ChildEmptyAnswer::default())
             }
             SESSION_WAIT => {
                 let asked: ChildWait = request.read()?;
-                FakeServiceReply::of(&self.child(asked.session)?.state)
+                FakeServiceReply::from_value(&self.child(asked.session)?.state)
             }
             SESSION_EVENTS => {
                 self.child(request.read::<ChildRef>()?.session)?;
-                Ok(FakeServiceReply::Stream(FakeStream::of(Vec::<Vec<u8>>::new())))
+                Ok(FakeServiceReply::Stream(FakeStream::from_pieces(Vec::<Vec<u8>>::new())))
             }
             SESSION_CANCEL => {
                 self.child(request.read::<ChildRef>()?.session)?;
-                FakeServiceReply::of(&ChildEmptyAnswer::default())
+                FakeServiceReply::from_value(&ChildEmptyAnswer::default())
             }
             SESSION_CLOSE => {
                 let session = request.read::<ChildRef>()?.session;
                 self.child(session)?;
                 self.children.remove(&session);
-                FakeServiceReply::of(&ChildEmptyAnswer::default())
+                FakeServiceReply::from_value(&ChildEmptyAnswer::default())
             }
             _ => super::services::default_answer(request),
         }

@@ -36,23 +36,28 @@ impl FakeStores {
                 let StoreGet { key, of, .. } = parse_request(request)?;
                 check_key(&key)?;
                 let Some(value) = self.0.get(&(of, key)) else {
-                    return FakeServiceReply::of(&StoreValue::default());
+                    return FakeServiceReply::from_value(&StoreValue::default());
                 };
-                Ok(FakeServiceReply::Bytes(json!(StoreValue::found(digest(value))), value.clone()))
+                Ok(FakeServiceReply::Bytes(
+                    json!(StoreValue::found(value_digest(value))),
+                    value.clone(),
+                ))
             }
             SET => self.set_value(request),
             DELETE => {
                 let StoreDelete { key, of, expected, .. } = parse_request(request)?;
                 check_key(&key)?;
                 self.check_expected(of, &key, expected.as_deref())?;
-                FakeServiceReply::of(&StoreDeleteAnswer::new(self.0.remove(&(of, key)).is_some()))
+                FakeServiceReply::from_value(&StoreDeleteAnswer::new(
+                    self.0.remove(&(of, key)).is_some(),
+                ))
             }
             LIST => {
                 let StoreList { prefix, of, .. } = parse_request(request)?;
                 let of_place = self.0.iter().filter(|((place, _), _)| *place == of);
                 let found = of_place.filter(|((_, key), _)| key.starts_with(&prefix));
                 let keys = found.map(|((_, key), value)| StoredKey::new(key, value.len() as u64));
-                FakeServiceReply::of(&StoreKeys::new(keys.collect()))
+                FakeServiceReply::from_value(&StoreKeys::new(keys.collect()))
             }
             _ => {
                 let StoreFolder { of, .. } = parse_request(request)?;
@@ -61,7 +66,7 @@ impl FakeStores {
                 let folder = folder.join(name);
                 let io = |error: std::io::Error| Error::new(ErrorKind::Io, error.to_string());
                 std::fs::create_dir_all(&folder).map_err(io)?;
-                FakeServiceReply::of(&FolderAnswer::new(folder.to_string_lossy()))
+                FakeServiceReply::from_value(&FolderAnswer::new(folder.to_string_lossy()))
             }
         }
     }
@@ -86,9 +91,9 @@ impl FakeStores {
             let text = format!("the store is full: {KEYS_MAX} values and {BYTES_MAX} bytes");
             return Err(Error::new(ErrorKind::LimitReached, text));
         }
-        let answer = StoreSetAnswer::new(digest(value));
+        let answer = StoreSetAnswer::new(value_digest(value));
         self.0.insert((of, key), value.clone());
-        FakeServiceReply::of(&answer)
+        FakeServiceReply::from_value(&answer)
     }
 
     fn check_expected(&self, of: StoreOwner, key: &str, expected: Option<&str>) -> Result<()> {
@@ -98,7 +103,7 @@ impl FakeStores {
             let text = "`expected` is the SHA-256 of a value in hex, or `absent`";
             return Err(Error::new(ErrorKind::InvalidArguments, text));
         }
-        let has = self.0.get(&(of, key.to_owned())).map(|value| digest(value));
+        let has = self.0.get(&(of, key.to_owned())).map(|value| value_digest(value));
         if has.as_deref().unwrap_or(ABSENT).eq_ignore_ascii_case(expected) {
             return Ok(());
         }
@@ -124,6 +129,6 @@ fn on_disk(key: &str, value: &[u8]) -> u64 {
     (head + value.len()) as u64
 }
 
-fn digest(bytes: &[u8]) -> String {
+fn value_digest(bytes: &[u8]) -> String {
     Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
 }

@@ -45,7 +45,7 @@ impl FakeStream {
     }
 
     /// Creates a stream of these pieces that then ends.
-    pub fn of<P: Into<Vec<u8>>>(pieces: impl IntoIterator<Item = P>) -> Self {
+    pub fn from_pieces<P: Into<Vec<u8>>>(pieces: impl IntoIterator<Item = P>) -> Self {
         let stream = Self::open();
         for piece in pieces {
             stream.push(piece);

@@ -29,7 +29,7 @@ impl<'a> SchemaPosition<'a> {
     }
 
     /// Returns a nested place, which inherits the kind.
-    fn below(&self, schema: Option<&'a Value>) -> Self {
+    fn nested_position(&self, schema: Option<&'a Value>) -> Self {
         Self { schema, kind: self.kind.clone() }
     }
 
@@ -132,14 +132,16 @@ impl<'a> SchemaWalk<'a> {
             }
             for name in ["anyOf", "oneOf", "allOf"] {
                 let schemas = place.keyword(name).and_then(Value::as_array).into_iter().flatten();
-                open.extend(schemas.map(|schema| place.below(Some(schema))));
+                open.extend(schemas.map(|schema| place.nested_position(Some(schema))));
             }
             for name in ["then", "else"] {
-                open.extend(place.keyword(name).map(|schema| place.below(Some(schema))));
+                open.extend(place.keyword(name).map(|schema| place.nested_position(Some(schema))));
             }
             if let Some(reference) = place.keyword("$ref").and_then(Value::as_str) {
                 let target = reference.strip_prefix('#');
-                open.push(place.below(target.and_then(|pointer| self.root.pointer(pointer))));
+                open.push(
+                    place.nested_position(target.and_then(|pointer| self.root.pointer(pointer))),
+                );
             }
             found.push(place);
         }
@@ -191,10 +193,11 @@ impl<'a> SchemaWalk<'a> {
         places: &[SchemaPosition<'a>],
         find: impl Fn(&SchemaPosition<'a>) -> Option<&'a Value>,
     ) -> Vec<SchemaPosition<'a>> {
-        let found = places.iter().filter_map(|place| Some(place.below(Some(find(place)?))));
+        let found =
+            places.iter().filter_map(|place| Some(place.nested_position(Some(find(place)?))));
         let found: Vec<_> = found.flat_map(|place| self.places(place)).collect();
         if found.is_empty() {
-            return places.iter().map(|place| place.below(None)).collect();
+            return places.iter().map(|place| place.nested_position(None)).collect();
         }
         found
     }
@@ -241,7 +244,7 @@ impl<'a> SchemaWalk<'a> {
                 let inside = format!("{path}[]");
                 let listed = place.keyword("prefixItems").and_then(Value::as_array);
                 let items = listed.into_iter().flatten().chain(place.item(usize::MAX));
-                let items: Vec<_> = items.map(|items| place.below(Some(items))).collect();
+                let items: Vec<_> = items.map(|items| place.nested_position(Some(items))).collect();
                 if items.is_empty() {
                     found.insert((inside.clone(), place.kind.clone()));
                 }
@@ -268,14 +271,14 @@ impl<'a> SchemaWalk<'a> {
         };
         let properties = place.keyword("properties").and_then(Value::as_object);
         for (name, schema) in properties.into_iter().flatten() {
-            self.visit_schema(&named(name), &place.below(Some(schema)), depth + 1, found);
+            self.visit_schema(&named(name), &place.nested_position(Some(schema)), depth + 1, found);
         }
         let is_closed = place.keyword("additionalProperties") == Some(&Value::Bool(false));
         if is_closed && place.keyword("patternProperties").is_none() {
             return;
         }
         // The caller chooses keys and values.
-        let keys = place.keyword("propertyNames").map(|schema| place.below(Some(schema)));
+        let keys = place.keyword("propertyNames").map(|schema| place.nested_position(Some(schema)));
         for keys in keys.iter().flat_map(|keys| self.places(keys.clone())) {
             found.insert((named("*"), keys.kind));
         }
@@ -284,7 +287,12 @@ impl<'a> SchemaWalk<'a> {
         }
         match place.free_property() {
             Some(schema) => {
-                self.visit_schema(&named("*"), &place.below(Some(schema)), depth + 1, found);
+                self.visit_schema(
+                    &named("*"),
+                    &place.nested_position(Some(schema)),
+                    depth + 1,
+                    found,
+                );
             }
             None => _ = found.insert((named("*"), place.kind.clone())),
         }

@@ -98,7 +98,7 @@ fn effort(body: &Map<String, Value>) -> Option<&str> {
 }
 
 /// Returns true if the model may think.
-pub(super) fn thinks(body: &Map<String, Value>, model: &FakeAnthropicModel) -> bool {
+pub(super) fn may_think(body: &Map<String, Value>, model: &FakeAnthropicModel) -> bool {
     match (kind(body), model.thinks) {
         (Some(kind), _) => matches!(kind, "enabled" | "adaptive" | "between_tools"),
         (None, ThinkingSupport::ByBudget | ThinkingSupport::WhenAsked) => false,
@@ -221,7 +221,7 @@ fn check_temperature(
     if !model.samples && !is_neutral {
         return Err(invalid_request("`temperature` is deprecated for this model."));
     }
-    if thinks(body, model) && !is_neutral {
+    if may_think(body, model) && !is_neutral {
         return Err(invalid_request(
             "`temperature` may only be set to 1 when thinking is enabled.",
         ));

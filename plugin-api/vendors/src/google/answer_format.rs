@@ -33,7 +33,7 @@ fn build_answer(content_type: &str, body: String) -> VendorAnswer {
 }
 
 /// Formats an answer that is not streamed.
-pub(super) fn whole_answer(
+pub(super) fn complete_answer(
     turn: &GoogleTurn,
     parts: &[Value],
     counted: GoogleTokenCounts,
@@ -121,13 +121,13 @@ fn group_parts(parts: &[Value]) -> Vec<Vec<Value>> {
     for part in parts {
         match groups.last_mut() {
             Some(last) if is_call(part) && last.iter().all(is_call) => last.push(part.clone()),
-            _ => groups.extend(pieces(part)),
+            _ => groups.extend(split_part(part)),
         }
     }
     groups
 }
 
-fn pieces(part: &Value) -> Vec<Vec<Value>> {
+fn split_part(part: &Value) -> Vec<Vec<Value>> {
     let text = part["text"].as_str().unwrap_or_default();
     let half = (1..=text.len() / 2).rev().find(|at| text.is_char_boundary(*at));
     let Some(half) = half.filter(|_| part.get("thoughtSignature").is_none()) else {

@@ -36,12 +36,12 @@ pub(super) struct CheckedContent<'a> {
 
 impl<'a> CheckedContent<'a> {
     /// Returns the values of a key.
-    pub(super) fn each(&self, key: &'a str) -> impl Iterator<Item = &'a Value> {
+    pub(super) fn values_of_key(&self, key: &'a str) -> impl Iterator<Item = &'a Value> {
         self.parts.iter().filter_map(move |part| part.get(key))
     }
 
     fn has(&self, key: &'a str) -> bool {
-        self.each(key).next().is_some()
+        self.values_of_key(key).next().is_some()
     }
 
     /// Returns true if a turn of the user starts here.
@@ -56,7 +56,7 @@ pub(super) fn check<'a>(
     model: &FakeGoogleModel,
     place: &GoogleRequestTarget<'_>,
 ) -> GoogleCheckResult<Vec<CheckedContent<'a>>> {
-    if body.contains_key("tools") && !model.takes_tools() {
+    if body.contains_key("tools") && !model.accepts_tools() {
         return Err(invalid_request(format!(
             "Function calling is not enabled for models/{}",
             model.name
@@ -177,7 +177,7 @@ fn check_name_and_id(
     }
     match value.get("id") {
         None => Ok(()),
-        Some(id) if server.gives_ids() && id.as_str().is_some_and(|id| !id.is_empty()) => Ok(()),
+        Some(id) if server.has_call_ids() && id.as_str().is_some_and(|id| !id.is_empty()) => Ok(()),
         Some(_) => Err(invalid_request(format!("{place}.id: is not supported"))),
     }
 }
@@ -209,9 +209,9 @@ fn check_order(
     after: Option<&CheckedContent<'_>>,
 ) -> GoogleCheckResult {
     if content.has("functionCall") {
-        let answered = after.into_iter().flat_map(|after| after.each("functionResponse"));
+        let answered = after.into_iter().flat_map(|after| after.values_of_key("functionResponse"));
         let answered: Vec<&Value> = answered.collect();
-        let calls: Vec<&Value> = content.each("functionCall").collect();
+        let calls: Vec<&Value> = content.values_of_key("functionCall").collect();
         if calls.len() != answered.len() {
             return Err(invalid_request(
                 "Please ensure that the number of function response parts is equal to the number of function call parts of the function call turn.",

@@ -78,20 +78,20 @@ impl FakeGoogleModel {
         self.generation.0 >= 3
     }
 
-    pub(super) fn gives_ids(&self) -> bool {
+    pub(super) fn has_call_ids(&self) -> bool {
         self.generation.0 >= 3
     }
 
-    pub(super) fn takes_system(&self) -> bool {
+    pub(super) fn accepts_system_text(&self) -> bool {
         self.generation.0 > 0
     }
 
-    pub(super) fn takes_tools(&self) -> bool {
+    pub(super) fn accepts_tools(&self) -> bool {
         self.generation.0 > 0
     }
 
     /// Returns true if the model thinks about this request, and therefore signs.
-    pub(super) fn signs(&self, body: &Map<String, Value>) -> bool {
+    pub(super) fn signs_thoughts(&self, body: &Map<String, Value>) -> bool {
         let budget = body.get("generationConfig").map(|it| &it["thinkingConfig"]["thinkingBudget"]);
         match (self.thinking, budget.and_then(Value::as_i64)) {
             (FakeGoogleThinking::Never, _) => false,

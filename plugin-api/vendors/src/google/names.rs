@@ -8,17 +8,17 @@ const FREE: [&str; 6] =
     ["args", "labels", "parametersJsonSchema", "properties", "response", "responseJsonSchema"];
 
 /// Renames every field to its first name.
-pub(super) fn named(body: Value) -> Value {
+pub(super) fn rename_fields(body: Value) -> Value {
     match body {
         Value::Object(fields) => Value::Object(fields.into_iter().map(named_field).collect()),
-        Value::Array(all) => all.into_iter().map(named).collect(),
+        Value::Array(all) => all.into_iter().map(rename_fields).collect(),
         other @ (Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_)) => other,
     }
 }
 
 fn named_field((key, value): (String, Value)) -> (String, Value) {
     let name = camel(&key);
-    let value = if FREE.contains(&name.as_str()) { value } else { named(value) };
+    let value = if FREE.contains(&name.as_str()) { value } else { rename_fields(value) };
     (name, value)
 }
 

@@ -23,7 +23,7 @@ enum FakeGoogleServer<'a> {
 
 impl<'a> GoogleRequestTarget<'a> {
     /// Parses the path of a request to generate.
-    pub(super) fn of(path: &'a str) -> Option<Self> {
+    pub(super) fn parse_path(path: &'a str) -> Option<Self> {
         let (path, method) = path.rsplit_once(':')?;
         let streams = match method {
             "generateContent" => false,
@@ -52,7 +52,7 @@ impl<'a> GoogleRequestTarget<'a> {
     }
 
     /// Returns true if calls have ids. Vertex AI sends none and accepts none.
-    pub(super) fn gives_ids(&self) -> bool {
+    pub(super) fn has_call_ids(&self) -> bool {
         self.is_studio()
     }
 

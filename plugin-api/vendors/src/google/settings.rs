@@ -67,12 +67,13 @@ pub(super) fn check(
 /// Returns true if thoughts are shown.
 pub(super) fn shows_thoughts(body: &Map<String, Value>, model: &FakeGoogleModel) -> bool {
     let thinking = body.get("generationConfig").map(|config| &config["thinkingConfig"]);
-    model.signs(body) && thinking.is_some_and(|thinking| thinking["includeThoughts"] == true)
+    model.signs_thoughts(body)
+        && thinking.is_some_and(|thinking| thinking["includeThoughts"] == true)
 }
 
 fn check_system(body: &Map<String, Value>, model: &FakeGoogleModel) -> GoogleCheckResult {
     let Some(system) = body.get("systemInstruction") else { return Ok(()) };
-    if !model.takes_system() {
+    if !model.accepts_system_text() {
         return Err(invalid_request(format!(
             "Developer instruction is not enabled for models/{}",
             model.name

@@ -37,7 +37,7 @@ impl IssuedSignatures {
         let mut issued = self.issued.lock();
         // Base64, like all bytes in JSON.
         let signature = format!("c2ln{:04}", issued.len());
-        let part = plain(&parts[place]);
+        let part = without_signature(&parts[place]);
         let name = super::models::find(model.name).map_or("", |known| known.name);
         parts[place]["thoughtSignature"] = json!(signature);
         issued.push(IssuedSignature { signature, model: name, part });
@@ -55,7 +55,7 @@ impl IssuedSignatures {
             let is_it = |known: &IssuedSignature| {
                 known.signature == *signature
                     && known.model == model.name
-                    && known.part == plain(part)
+                    && known.part == without_signature(part)
             };
             if signature != SKIPS && !issued.iter().any(is_it) {
                 return Err(invalid_request("Corrupted thought signature."));
@@ -78,7 +78,7 @@ impl IssuedSignatures {
     }
 }
 
-fn plain(part: &Value) -> Value {
+fn without_signature(part: &Value) -> Value {
     let mut plain = part.clone();
     if let Some(fields) = plain.as_object_mut() {
         fields.shift_remove("thoughtSignature");

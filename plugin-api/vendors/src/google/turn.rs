@@ -36,7 +36,7 @@ pub(super) struct GoogleStreamFailure {
 
 impl GoogleTurn {
     /// Creates an answer with these pieces.
-    pub fn says(said: impl IntoIterator<Item = GoogleAnswerPiece>) -> Self {
+    pub fn with_pieces(said: impl IntoIterator<Item = GoogleAnswerPiece>) -> Self {
         Self {
             said: said.into_iter().collect(),
             reason: "STOP".to_owned(),
@@ -49,23 +49,23 @@ impl GoogleTurn {
 
     /// Creates an answer with one text.
     pub fn text(text: &str) -> Self {
-        Self::says([GoogleAnswerPiece::Text(text.to_owned())])
+        Self::with_pieces([GoogleAnswerPiece::Text(text.to_owned())])
     }
 
     /// Creates an empty answer, because the prompt is blocked.
-    pub fn blocked(word: &str) -> Self {
-        Self { block: Some(word.to_owned()), ..Self::says([]) }
+    pub fn blocked_prompt(word: &str) -> Self {
+        Self { block: Some(word.to_owned()), ..Self::with_pieces([]) }
     }
 
     /// Sets another stop reason.
     #[must_use]
-    pub fn stopping(self, word: &str) -> Self {
+    pub fn with_stop_reason(self, word: &str) -> Self {
         Self { reason: word.to_owned(), ..self }
     }
 
     /// Sets the explanation of the stop reason.
     #[must_use]
-    pub fn explained(self, text: &str) -> Self {
+    pub fn with_explanation(self, text: &str) -> Self {
         Self { explanation: Some(text.to_owned()), ..self }
     }
 
@@ -77,11 +77,11 @@ impl GoogleTurn {
 
     /// Reports an error at the point where the stream ends.
     #[must_use]
-    pub fn failing(self, report: Value) -> Self {
+    pub fn with_stream_error(self, report: Value) -> Self {
         Self { error: Some(GoogleStreamFailure { report, is_bare: false }), ..self }
     }
 
-    /// Like [`GoogleTurn::failing`], but as plain JSON between the events.
+    /// Like [`GoogleTurn::with_stream_error`], but as plain JSON between the events.
     #[must_use]
     pub fn failing_barely(self, report: Value) -> Self {
         Self { error: Some(GoogleStreamFailure { report, is_bare: true }), ..self }

@@ -52,7 +52,10 @@ pub(super) fn pull(is_there: bool) -> VendorAnswer {
 }
 
 /// Formats an answer that is not streamed.
-pub(super) fn whole_answer(turn: &OllamaTurn, message: &OllamaAnswerMessage<'_>) -> VendorAnswer {
+pub(super) fn complete_answer(
+    turn: &OllamaTurn,
+    message: &OllamaAnswerMessage<'_>,
+) -> VendorAnswer {
     if let Some(error) = &turn.error {
         return refusal(&OllamaRequestFault { status: 500, message: error.clone() });
     }
@@ -73,7 +76,7 @@ pub(super) fn whole_answer(turn: &OllamaTurn, message: &OllamaAnswerMessage<'_>)
     if !calls.is_empty() {
         written["tool_calls"] = calls.into();
     }
-    json(&last(turn, message, written))
+    json(&last_line(turn, message, written))
 }
 
 /// Formats an answer as the lines of a stream.
@@ -97,8 +100,9 @@ pub(super) fn stream(turn: &OllamaTurn, message: &OllamaAnswerMessage<'_>) -> Ve
             }
         }
     }
-    let mut lines: Vec<Value> = lines.into_iter().map(|said| line(message.model, said)).collect();
-    lines.push(last(turn, message, json!({ "role": "assistant", "content": "" })));
+    let mut lines: Vec<Value> =
+        lines.into_iter().map(|said| format_line(message.model, said)).collect();
+    lines.push(last_line(turn, message, json!({ "role": "assistant", "content": "" })));
     if let Some(most) = turn.lines_max {
         lines.truncate(most);
     } else if turn.error.is_some() {
@@ -113,14 +117,14 @@ pub(super) fn stream(turn: &OllamaTurn, message: &OllamaAnswerMessage<'_>) -> Ve
     build_answer("application/x-ndjson", json_lines(&lines))
 }
 
-fn line(model: &FakeOllamaModel, message: Value) -> Value {
+fn format_line(model: &FakeOllamaModel, message: Value) -> Value {
     json!({ "model": model.name, "created_at": "2026-11-23T13:00:00.0Z", "message": message,
         "done": false })
 }
 
 /// Returns the last line: the stop reason and the usage.
-fn last(turn: &OllamaTurn, message: &OllamaAnswerMessage<'_>, said: Value) -> Value {
-    let mut last = line(message.model, said);
+fn last_line(turn: &OllamaTurn, message: &OllamaAnswerMessage<'_>, said: Value) -> Value {
+    let mut last = format_line(message.model, said);
     let said = message.said.iter().map(|said| match said {
         OllamaAnswerPiece::Thought(text) | OllamaAnswerPiece::Text(text) => text.len(),
         OllamaAnswerPiece::Call(name, arguments) => name.len() + arguments.to_string().len(),

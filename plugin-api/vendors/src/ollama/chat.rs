@@ -31,7 +31,7 @@ pub(super) fn check(body: &Map<String, Value>, model: &FakeOllamaModel) -> Ollam
     }
     for flag in ["stream", "truncate", "shift"] {
         if body.get(flag).is_some_and(|flag| !flag.is_boolean()) {
-            return Err(unread(flag, "bool"));
+            return Err(invalid_type_fault(flag, "bool"));
         }
     }
     check_think(body, model)?;
@@ -42,7 +42,7 @@ pub(super) fn check(body: &Map<String, Value>, model: &FakeOllamaModel) -> Ollam
 }
 
 /// Returns true if the model thinks about this request.
-pub(super) fn thinks(body: &Map<String, Value>, model: &FakeOllamaModel) -> bool {
+pub(super) fn may_think(body: &Map<String, Value>, model: &FakeOllamaModel) -> bool {
     model.can("thinking") && body.get("think") != Some(&Value::Bool(false))
 }
 
@@ -57,7 +57,7 @@ pub(super) fn tokens(body: &Map<String, Value>) -> u64 {
     ((words.sum::<usize>() + tools) / TOKEN_BYTES) as u64
 }
 
-fn unread(what: &str, wanted: &str) -> super::OllamaRequestFault {
+fn invalid_type_fault(what: &str, wanted: &str) -> super::OllamaRequestFault {
     invalid_request(format!(
         "json: cannot unmarshal into Go struct field ChatRequest.{what} of type {wanted}"
     ))
@@ -89,7 +89,7 @@ fn check_think(body: &Map<String, Value>, model: &FakeOllamaModel) -> OllamaChec
 
 fn check_options(body: &Map<String, Value>) -> OllamaCheckResult {
     let Some(options) = body.get("options") else { return Ok(()) };
-    let options = options.as_object().ok_or_else(|| unread("options", "map"))?;
+    let options = options.as_object().ok_or_else(|| invalid_type_fault("options", "map"))?;
     let known = ["num_ctx", "num_predict", "seed", "stop", "temperature"];
     check_fields("options", options, &known)?;
     let whole = |key: &str, least: i64| {
@@ -117,7 +117,7 @@ fn check_options(body: &Map<String, Value>) -> OllamaCheckResult {
 
 fn check_tools(body: &Map<String, Value>, model: &FakeOllamaModel) -> OllamaCheckResult {
     let Some(tools) = body.get("tools") else { return Ok(()) };
-    let tools = tools.as_array().ok_or_else(|| unread("tools", "api.Tools"))?;
+    let tools = tools.as_array().ok_or_else(|| invalid_type_fault("tools", "api.Tools"))?;
     if !tools.is_empty() && !model.can("tools") {
         let name = &model.name;
         return Err(invalid_request(format!(
@@ -128,12 +128,15 @@ fn check_tools(body: &Map<String, Value>, model: &FakeOllamaModel) -> OllamaChec
         let function = &tool["function"];
         let has_name = function["name"].as_str().is_some_and(|name| !name.is_empty());
         if tool["type"] != "function" || !has_name || !function["description"].is_string() {
-            return Err(unread("tools.function", "api.ToolFunction"));
+            return Err(invalid_type_fault("tools.function", "api.ToolFunction"));
         }
         let parameters = &function["parameters"];
         let required = parameters.get("required").is_none_or(is_texts);
         if parameters["type"] != "object" || !parameters["properties"].is_object() || !required {
-            return Err(unread("tools.function.parameters", "api.ToolFunctionParameters"));
+            return Err(invalid_type_fault(
+                "tools.function.parameters",
+                "api.ToolFunctionParameters",
+            ));
         }
         check_properties(parameters)?;
     }
@@ -142,7 +145,7 @@ fn check_tools(body: &Map<String, Value>, model: &FakeOllamaModel) -> OllamaChec
 
 /// Checks that every property is an object whose type is a text or a list of texts.
 fn check_properties(schema: &Value) -> OllamaCheckResult {
-    let wrong = || unread("tools.function.parameters.properties", "api.ToolProperty");
+    let wrong = || invalid_type_fault("tools.function.parameters.properties", "api.ToolProperty");
     for property in schema["properties"].as_object().into_iter().flat_map(|all| all.values()) {
         let kind = property.get("type");
         let is_kind = kind.is_none_or(|kind| kind.is_string() || is_texts(kind));
@@ -182,11 +185,12 @@ fn check_rest(body: &Map<String, Value>) -> OllamaCheckResult {
 
 fn check_messages(body: &Map<String, Value>, model: &FakeOllamaModel) -> OllamaCheckResult {
     let messages = body.get("messages").and_then(Value::as_array);
-    let messages = messages.ok_or_else(|| unread("messages", "[]api.Message"))?;
+    let messages = messages.ok_or_else(|| invalid_type_fault("messages", "[]api.Message"))?;
     // Calls without a result so far.
     let mut open: Vec<(String, String)> = Vec::new();
     for message in messages {
-        let fields = message.as_object().ok_or_else(|| unread("messages", "api.Message"))?;
+        let fields =
+            message.as_object().ok_or_else(|| invalid_type_fault("messages", "api.Message"))?;
         let role = message["role"].as_str().unwrap_or_default();
         let known: &[&str] = match role {
             "system" => &[],
@@ -200,7 +204,7 @@ fn check_messages(body: &Map<String, Value>, model: &FakeOllamaModel) -> OllamaC
         // The vendor's own library leaves out an empty content.
         let is_left_out = content.is_null() && message["tool_calls"].is_array();
         if !content.is_string() && !is_left_out {
-            return Err(unread("messages.content", "string"));
+            return Err(invalid_type_fault("messages.content", "string"));
         }
         if role != "tool" && !open.is_empty() {
             return Err(invalid_request(format!("calls without results: {open:?}")));
@@ -209,12 +213,12 @@ fn check_messages(body: &Map<String, Value>, model: &FakeOllamaModel) -> OllamaC
         for call in message["tool_calls"].as_array().into_iter().flatten() {
             let function = &call["function"];
             let Some(name) = function["name"].as_str().map(str::to_owned) else {
-                return Err(unread("messages.tool_calls", "api.ToolCall"));
+                return Err(invalid_type_fault("messages.tool_calls", "api.ToolCall"));
             };
             // The vendor's own library drops ids.
             let id = call["id"].as_str().unwrap_or_default().to_owned();
             if !function["arguments"].is_object() {
-                return Err(unread("messages.tool_calls.function.arguments", "map"));
+                return Err(invalid_type_fault("messages.tool_calls.function.arguments", "map"));
             }
             if !id.is_empty() && open.iter().any(|(other, _)| *other == id) {
                 return Err(invalid_request("two calls have one id"));
@@ -243,7 +247,7 @@ fn check_images(message: &Value, model: &FakeOllamaModel) -> OllamaCheckResult {
         !text.is_empty() && text.len() % 4 == 0 && text.chars().all(is_letter)
     };
     if !images.as_array().is_some_and(|images| images.iter().all(is_image)) {
-        return Err(unread("messages.images", "[]api.ImageData"));
+        return Err(invalid_type_fault("messages.images", "[]api.ImageData"));
     }
     if !model.can("vision") {
         return Err(invalid_request("this model is missing data required for image input"));

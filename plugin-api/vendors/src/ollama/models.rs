@@ -65,7 +65,7 @@ pub(super) fn with_tag(name: &str) -> String {
 }
 
 /// Returns the list of installed models.
-pub(super) fn tags(more: &[String]) -> Value {
+pub(super) fn list_installed(more: &[String]) -> Value {
     let more = more.iter().filter(|name| find(name).is_none()).map(|name| pulled(name));
     let all = INSTALLED.into_iter().map(model).chain(more);
     let listed = all.map(|model| {

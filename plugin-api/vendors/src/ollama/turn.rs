@@ -24,19 +24,19 @@ pub struct OllamaTurn {
 
 impl OllamaTurn {
     /// Creates an answer with these pieces.
-    pub fn says(said: impl IntoIterator<Item = OllamaAnswerPiece>) -> Self {
+    pub fn with_pieces(said: impl IntoIterator<Item = OllamaAnswerPiece>) -> Self {
         let said = said.into_iter().collect();
         Self { said, reason: "stop".to_owned(), lines_max: None, error: None }
     }
 
     /// Creates an answer with one text.
     pub fn text(text: &str) -> Self {
-        Self::says([OllamaAnswerPiece::Text(text.to_owned())])
+        Self::with_pieces([OllamaAnswerPiece::Text(text.to_owned())])
     }
 
     /// Sets another stop reason.
     #[must_use]
-    pub fn stopping(self, word: &str) -> Self {
+    pub fn with_stop_reason(self, word: &str) -> Self {
         Self { reason: word.to_owned(), ..self }
     }
 
@@ -49,7 +49,7 @@ impl OllamaTurn {
     /// Reports an error at the point where the stream ends. Before the first line, the answer has
     /// the status 500.
     #[must_use]
-    pub fn failing(self, text: &str) -> Self {
+    pub fn with_stream_error(self, text: &str) -> Self {
         Self { error: Some(text.to_owned()), ..self }
     }
 }

@@ -61,7 +61,7 @@ pub(super) fn response(
 }
 
 /// Formats an answer that is not streamed.
-pub(super) fn whole_answer(turn: &OpenAiTurn, response: &Value) -> VendorAnswer {
+pub(super) fn complete_answer(turn: &OpenAiTurn, response: &Value) -> VendorAnswer {
     let mut response = response.clone();
     if let Some((code, message, _)) = &turn.error {
         response["status"] = json!("failed");

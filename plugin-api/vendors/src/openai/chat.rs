@@ -228,7 +228,7 @@ fn check_pairs(messages: &[Value]) -> OpenAiCheckResult {
 }
 
 /// Formats an answer.
-pub(super) fn written(
+pub(super) fn format_answer(
     turn: &OpenAiTurn,
     body: &Map<String, Value>,
     cached: u64,

@@ -25,7 +25,7 @@ impl EncryptedReasoning {
         text
     }
 
-    fn holds(&self, text: &str, model: &str) -> bool {
+    fn contains_text(&self, text: &str, model: &str) -> bool {
         self.given.contains(text) && text.ends_with(&format!("-{model}"))
     }
 }
@@ -121,7 +121,7 @@ fn check_item(
 
 fn check_encrypted(item: &Value, model: &str, sealed: &EncryptedReasoning) -> OpenAiCheckResult {
     let given = item["encrypted_content"].as_str().unwrap_or_default();
-    if sealed.holds(given, model) {
+    if sealed.contains_text(given, model) {
         return Ok(());
     }
     let shown: String = given.chars().take(8).collect();

@@ -2,7 +2,7 @@
 
 use jaato_plugin_sdk::serde_json::json;
 use jaato_plugin_testkit::PluginKind;
-use jaato_plugin_testkit::conformance::{ConformanceSuite, checks};
+use jaato_plugin_testkit::conformance::{ConformanceSuite, list_checks};
 
 use super::support::{IMAGE, with_engine};
 
@@ -21,7 +21,7 @@ fn docker_environment_passes_the_conformance_suite() {
                 let error = suite.run(check).err()?;
                 Some(format!("{group}::{name}: {error}"))
             };
-            checks(&kinds).into_iter().filter_map(run).collect::<Vec<_>>()
+            list_checks(&kinds).into_iter().filter_map(run).collect::<Vec<_>>()
         });
         assert_eq!(broken.join().unwrap(), Vec::<String>::new());
     });

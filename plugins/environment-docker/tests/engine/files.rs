@@ -4,8 +4,8 @@ use environment_docker::{Container, DockerSettings};
 use jaato_plugin_sdk::types::ErrorKind;
 use jaato_plugin_sdk::types::files::{FileRead, FileWrite};
 
-use super::brought::running;
 use super::support::{Lab, settings, stdout, with_engine, workspace};
+use super::user_containers::running;
 
 fn write_file(container: &Container, path: &str, text: &str) {
     let write = FileWrite { path: path.to_owned(), ..FileWrite::default() };

@@ -1,7 +1,6 @@
 //! Tests with a real engine: containers, commands, terminals and errors.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
-mod brought;
 mod commands;
 mod conformance;
 mod endings;
@@ -9,6 +8,7 @@ mod errors;
 mod files;
 mod full;
 mod left_behind;
-mod made;
+mod session_containers;
 mod support;
 mod terminals;
+mod user_containers;

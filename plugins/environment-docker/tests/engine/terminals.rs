@@ -122,7 +122,7 @@ fn a_terminal_that_is_dropped_ends_its_program() {
 /// Looks until a process waits in this way.
 async fn until_waits(terminal: &ContainerTerminal, wait: TerminalWait) -> TerminalObservation {
     loop {
-        let sight = terminal.look().await.unwrap().expect("it runs");
+        let sight = terminal.observe_foreground().await.unwrap().expect("it runs");
         if sight.waiting.waits == Some(wait) {
             return sight;
         }

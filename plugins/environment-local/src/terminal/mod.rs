@@ -73,7 +73,7 @@ impl Terminals for LocalTerminals {
         };
         let terminal = pty.path().to_string_lossy().into_owned();
         let program = self.home.process_on_terminal(&SpawnOnTerminal { spawn, terminal }).await?;
-        Ok(terminal_program::halves(
+        Ok(terminal_program::program_halves(
             Arc::new(pty),
             Arc::clone(&self.readiness),
             program.split(),

@@ -74,7 +74,7 @@ impl TerminalReadiness {
     }
 
     /// Removes the waits of a terminal.
-    pub(super) fn forget(&self, pty: &Arc<PseudoTerminal>) {
+    pub(super) fn remove_terminal(&self, pty: &Arc<PseudoTerminal>) {
         let Some(shared) = self.thread.get() else { return };
         shared.lock().waits.retain(|wait| !Arc::ptr_eq(&wait.pty, pty));
         shared.wake_thread();
@@ -171,7 +171,7 @@ fn wait_until_ready(
         PollFd::new(&**pty, flags)
     }));
     let timeout = until.map(|until| until.saturating_duration_since(Instant::now()));
-    match poll(&mut polled, timeout.and_then(timespec).as_ref()) {
+    match poll(&mut polled, timeout.and_then(to_timespec).as_ref()) {
         Ok(_) => polled[1..].iter().map(|polled| !polled.revents().is_empty()).collect(),
         Err(Errno::INTR) => vec![false; watched.len()],
         // Each waiting caller finds out by trying.
@@ -179,6 +179,6 @@ fn wait_until_ready(
     }
 }
 
-fn timespec(duration: Duration) -> Option<Timespec> {
+fn to_timespec(duration: Duration) -> Option<Timespec> {
     Timespec::try_from(duration).ok()
 }

@@ -21,7 +21,7 @@ use rustix::process::Signal as SystemSignal;
 use super::input_writer::{TerminalWriters, closed_terminal_error, write_error};
 use super::pty::{PseudoTerminal, PtyReadResult};
 use super::readiness::{TerminalOperation, TerminalReadiness};
-use crate::waiting::{self, RelayCache, look};
+use crate::waiting::{self, RelayCache, find_waiting_process};
 
 /// Bytes of output in one piece.
 const PIECE_BYTES: usize = 64 * 1024;
@@ -70,7 +70,7 @@ struct LocalTerminalState {
 
 impl Drop for LocalTerminalState {
     fn drop(&mut self) {
-        self.readiness.forget(&self.pty);
+        self.readiness.remove_terminal(&self.pty);
     }
 }
 
@@ -107,7 +107,7 @@ enum TerminalPhase {
 }
 
 /// Creates both halves for a program that was started on a terminal.
-pub(super) fn halves(
+pub(super) fn program_halves(
     pty: Arc<PseudoTerminal>,
     readiness: Arc<TerminalReadiness>,
     (program, events): (ProcessControl, ProcessEvents),
@@ -170,11 +170,11 @@ impl LocalTerminalEvents {
     /// Returns the gathered output of a flood, or `None` outside of a flood.
     async fn next_flood_piece(&mut self) -> Result<Option<Vec<u8>>> {
         if self.flood.is_some() {
-            self.look_for_the_exit().await?;
+            self.check_for_exit().await?;
         }
         let Some(flood) = &self.flood else { return Ok(None) };
         let (shared, gathered) = (Arc::clone(&self.shared), Arc::clone(flood));
-        self.home.blocking(move |_| shared.gather(&mut gathered.lock())).await?;
+        self.home.blocking(move |_| shared.gather_output(&mut gathered.lock())).await?;
         // Take the bytes only after the wait. If the caller drops this future, the next call finds
         // them.
         let bytes = std::mem::take(&mut *flood.lock());
@@ -191,7 +191,7 @@ impl LocalTerminalEvents {
 
     /// Checks for the program's exit. The flood may come from a process that the program left
     /// running, and may never end.
-    async fn look_for_the_exit(&mut self) -> Result<()> {
+    async fn check_for_exit(&mut self) -> Result<()> {
         let did = {
             let mut does = pin!(self.program.next());
             poll_fn(|cx| {
@@ -304,7 +304,7 @@ impl LocalTerminalState {
     }
 
     /// Gathers output until the piece is full or the flood pauses. Blocks, but only briefly.
-    fn gather(&self, bytes: &mut Vec<u8>) {
+    fn gather_output(&self, bytes: &mut Vec<u8>) {
         let begun = Instant::now();
         let mut filled = bytes.len();
         bytes.resize(FLOOD_PIECE_BYTES, 0);
@@ -434,7 +434,7 @@ impl LocalTerminalState {
         };
         let mut seen = self.seen.lock();
         let (seen, memory) = &mut *seen;
-        seen.add(look(&terminal, memory), &mut state);
+        seen.add(find_waiting_process(&terminal, memory), &mut state);
         Ok(state)
     }
 }

@@ -136,7 +136,7 @@ impl<'a> ForegroundGroup<'a> {
             SystemCallTimeout::Milliseconds(time) => (WaitEvidence::ForAWhile, Some(time)),
             SystemCallTimeout::Stands { at, parts } => {
                 let time = process.memory(at, sets::TIME_BYTES);
-                (WaitEvidence::ForAWhile, time.and_then(|time| sets::milliseconds(&time, parts)))
+                (WaitEvidence::ForAWhile, time.and_then(|time| sets::to_milliseconds(&time, parts)))
             }
             SystemCallTimeout::Unknown => (WaitEvidence::ForAWhile, None),
         })
@@ -249,15 +249,15 @@ fn parse_wait_call(
         WaitingSystemCall::Poll { list, length, timeout } => {
             let entries = usize::try_from(length).ok()?.min(sets::DESCRIPTORS_MAX);
             let list = process.memory(list, entries * sets::POLL_ENTRY_BYTES)?;
-            Some((sets::of_poll(&list), timeout))
+            Some((sets::poll_descriptors(&list), timeout))
         }
         WaitingSystemCall::Select { set: 0, .. } => None,
         WaitingSystemCall::Select { set, descriptors, timeout } => {
             let set = process.memory(set, sets::select_bytes(descriptors))?;
-            Some((sets::of_select(&set, descriptors), timeout))
+            Some((sets::select_descriptors(&set, descriptors), timeout))
         }
         WaitingSystemCall::Epoll { descriptor, timeout } => {
-            Some((sets::of_epoll(&process.descriptor(descriptor)?), timeout))
+            Some((sets::epoll_descriptors(&process.descriptor(descriptor)?), timeout))
         }
         // After a stop, only the kernel knows the list. It is likely to contain a terminal that is
         // the standard input.

@@ -43,7 +43,10 @@ pub struct InspectedTerminal {
 }
 
 /// Looks for a waiting process. `memory` belongs to the terminal and is kept between looks.
-pub fn look(terminal: &InspectedTerminal, memory: &mut RelayCache) -> InputWaitState {
+pub fn find_waiting_process(
+    terminal: &InspectedTerminal,
+    memory: &mut RelayCache,
+) -> InputWaitState {
     if !cfg!(target_os = "linux") {
         return InputWaitState::default();
     }

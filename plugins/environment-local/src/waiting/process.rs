@@ -229,7 +229,7 @@ fn read_proc_file(path: &str) -> io::Result<String> {
 
 /// Lists the programs with this name that have a terminal open, and the descriptor of each. Such a
 /// program serves the clients of a multiplexer.
-pub(super) fn holders(name: &str, terminal: TerminalDevice) -> Vec<(u32, u32)> {
+pub(super) fn list_terminal_holders(name: &str, terminal: TerminalDevice) -> Vec<(u32, u32)> {
     let Ok(entries) = fs::read_dir("/proc") else { return Vec::new() };
     let pids = entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok());
     let named = pids.filter(|pid: &u32| {

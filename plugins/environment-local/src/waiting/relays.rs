@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use jaato_plugin_sdk_environment::waiting::WaitingProcess;
 
 use super::group::{ForegroundGroup, WaitEvidence, foreground_members};
-use super::process::{ProcessStat, TerminalDevice, holders, is_terminal_descriptor};
+use super::process::{ProcessStat, TerminalDevice, is_terminal_descriptor, list_terminal_holders};
 
 /// Programs that relay input. Their own wait does not show which program gets the input.
 pub(super) const RELAYS: [&str; 10] = [
@@ -64,7 +64,7 @@ impl ForegroundGroup<'_> {
             let relay =
                 foreground_members(&at.tree, at.device, at.foreground).find(is_relay).cloned();
             let Some(relay) = relay else { return };
-            let (passes_on, mut inners) = self.inside(&relay, &at, memory);
+            let (passes_on, mut inners) = self.terminals_behind_relay(&relay, &at, memory);
             // A server has no controlling terminal, so it also appears in the terminals that it
             // created.
             passed.extend([relay.pid, passes_on.pid]);
@@ -81,7 +81,7 @@ impl ForegroundGroup<'_> {
     }
 
     /// Finds the terminals behind a relay, and the process that relays to them.
-    fn inside(
+    fn terminals_behind_relay(
         &mut self,
         relay: &ProcessStat,
         at: &RelayedTerminal,
@@ -203,7 +203,8 @@ impl RelayCache {
             return None;
         }
         self.searched = Some(Instant::now());
-        self.server = holders(name, terminal).into_iter().find(|(pid, _)| *pid != client);
+        self.server =
+            list_terminal_holders(name, terminal).into_iter().find(|(pid, _)| *pid != client);
         self.server.map(|(server, _)| server)
     }
 }

@@ -29,14 +29,14 @@ impl CallFormat {
     /// Creates the format for the tools that the model may call.
     pub fn new(tools: &[&ToolSpec]) -> Self {
         let tools = tools.iter().map(|spec| GrammarTool {
-            head: head(spec.name.as_str()),
+            head: call_head(spec.name.as_str()),
             parameters: spec.parameters.clone(),
         });
         Self { tools: tools.collect() }
     }
 
     /// Returns the length of the longest suffix of `text` that may be the start of a call, or 0.
-    pub fn begun(&self, text: &[u8]) -> usize {
+    pub fn call_prefix_length(&self, text: &[u8]) -> usize {
         let longest = self.tools.iter().map(|tool| tool.head.len()).max().unwrap_or(0);
         let from = text.len().saturating_sub(longest);
         (from..text.len())
@@ -80,13 +80,13 @@ pub fn answer_as_lark(format: &CallFormat, schema: &Value, loose: bool) -> Strin
 
 /// Writes a call in the model's format.
 pub fn call_text(name: &str, arguments: &Value) -> String {
-    let mut text = head(name);
+    let mut text = call_head(name);
     spaced_json(arguments, &mut text);
     text.push_str("}\n```");
     text
 }
 
-fn head(name: &str) -> String {
+fn call_head(name: &str) -> String {
     let name = Value::from(name);
     format!("{FENCE}\n{{\"name\": {name}, \"arguments\": ")
 }
@@ -202,8 +202,11 @@ fn flat_rules(
         // If nothing is written yet, the last property cannot be skipped, because `{}` has its own
         // rule.
         let skip_first = !required && !is_last;
-        let first =
-            alternatives(&format!("{item}{then}"), skip_first, &format!("{name}_a{}", index + 1));
+        let first = optional_alternatives(
+            &format!("{item}{then}"),
+            skip_first,
+            &format!("{name}_a{}", index + 1),
+        );
         let may_start = properties[..index].iter().all(|&(_, _, required)| !required);
         if may_start {
             write_rule(rules, &format!("{name}_a{index}"), &first);
@@ -211,13 +214,13 @@ fn flat_rules(
         if index > 0 {
             let skipped =
                 if is_last { "\"\"".to_owned() } else { format!("{name}_b{}", index + 1) };
-            let later = alternatives(&format!("\", \" {item}{then}"), !required, &skipped);
+            let later = optional_alternatives(&format!("\", \" {item}{then}"), !required, &skipped);
             write_rule(rules, &format!("{name}_b{index}"), &later);
         }
     }
 }
 
-fn alternatives(first: &str, may_skip: bool, skipped: &str) -> String {
+fn optional_alternatives(first: &str, may_skip: bool, skipped: &str) -> String {
     if may_skip { format!("{first} | {skipped}") } else { first.to_owned() }
 }
 
@@ -297,12 +300,12 @@ mod tests {
             ("```json\n{\"age\"", 0),
             ("````json", 7),
         ] {
-            assert_eq!(format.begun(text.as_bytes()), begun, "{text:?}");
+            assert_eq!(format.call_prefix_length(text.as_bytes()), begun, "{text:?}");
         }
     }
 
     #[test]
     fn text_never_starts_a_call_without_tools() {
-        assert_eq!(format(&[]).begun(b"```json\n{"), 0);
+        assert_eq!(format(&[]).call_prefix_length(b"```json\n{"), 0);
     }
 }

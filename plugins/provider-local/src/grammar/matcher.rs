@@ -40,7 +40,7 @@ impl CallGrammar {
     ///
     /// # Errors
     /// Kind `provider` if no grammar can be built, not even one that allows any arguments.
-    pub fn follow(&self, format: &CallFormat, begun: &str) -> Result<CallMatcher> {
+    pub fn start_matcher(&self, format: &CallFormat, begun: &str) -> Result<CallMatcher> {
         let strict = self.matcher(format.rest_as_lark(begun, false));
         let mut matcher = match strict.get_error() {
             None => strict,
@@ -137,7 +137,7 @@ impl CallMatcher {
     ///
     /// # Errors
     /// Kind `provider` if the token may not come next or the grammar fails.
-    pub fn take(&mut self, token: u32) -> Result<()> {
+    pub fn consume_token(&mut self, token: u32) -> Result<()> {
         self.matcher.consume_token(token).map_err(|error| grammar_error(&error))?;
         if !self.is_done() {
             self.forced = self.matcher.compute_ff_tokens();
@@ -165,7 +165,7 @@ impl GrammarVocabulary {
     fn new(tokenizer: Arc<ModelTokenizer>) -> Self {
         let len = tokenizer.vocabulary_len();
         let mut words: Vec<Vec<u8>> =
-            (0..len).map(|token| tokenizer.bytes(token as u32).to_vec()).collect();
+            (0..len).map(|token| tokenizer.token_bytes(token as u32).to_vec()).collect();
         for token in tokenizer.control_tokens() {
             // The marker keeps control tokens out of all texts, regardless of their names.
             words[token as usize] =

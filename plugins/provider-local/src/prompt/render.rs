@@ -6,7 +6,7 @@ use jaato_plugin_sdk::types::{
 use serde_json::Value;
 
 use super::examples::{ExampleStep, SHELL, example_exchanges};
-use super::result::{FAILURES_MAX, cut, is_failed_result, plain};
+use super::result::{FAILURES_MAX, cut_middle, is_failed_result, plain_result_text};
 use crate::grammar::{call_text, spaced_json};
 use crate::tokenizer::ModelTokenizer;
 
@@ -61,10 +61,10 @@ pub fn render(
     };
     writer.open("system")?;
     let system = request.system.trim();
-    writer.plain(if system.is_empty() { SYSTEM } else { system })?;
+    writer.write_plain_text(if system.is_empty() { SYSTEM } else { system })?;
     if !tools.is_empty() {
         let lines: String = tools.iter().map(|tool| tool_line(tool)).collect();
-        writer.plain(&format!("{TOOLS_HEAD}{lines}"))?;
+        writer.write_plain_text(&format!("{TOOLS_HEAD}{lines}"))?;
     }
     writer.close()?;
     if examples == ExampleExchanges::Shown {
@@ -93,24 +93,24 @@ struct PromptWriter<'a> {
 }
 
 impl PromptWriter<'_> {
-    fn plain(&mut self, text: &str) -> Result<()> {
+    fn write_plain_text(&mut self, text: &str) -> Result<()> {
         self.tokens.extend(self.tokenizer.encode_plain(text)?);
         Ok(())
     }
 
     fn open(&mut self, role: &str) -> Result<()> {
         self.tokens.push(self.tokenizer.turn_start());
-        self.plain(&format!("{role}\n"))
+        self.write_plain_text(&format!("{role}\n"))
     }
 
     fn close(&mut self) -> Result<()> {
         self.tokens.push(self.tokenizer.turn_end());
-        self.plain("\n")
+        self.write_plain_text("\n")
     }
 
     fn write_turn(&mut self, role: &str, text: &str) -> Result<()> {
         self.tokens.push(self.tokenizer.turn_start());
-        self.plain(&format!("{role}\n{text}"))?;
+        self.write_plain_text(&format!("{role}\n{text}"))?;
         self.close()
     }
 
@@ -164,7 +164,10 @@ impl PromptWriter<'_> {
         for part in &message.parts {
             if let Part::ToolResult(result) = part {
                 let failed = is_failed_result(result);
-                parts.push(result_text(&cut(&plain(result), self.tokenizer)?, failed));
+                parts.push(result_text(
+                    &cut_middle(&plain_result_text(result), self.tokenizer)?,
+                    failed,
+                ));
                 self.failures = if failed { self.failures + 1 } else { 0 };
                 has_result = true;
             } else {
@@ -216,28 +219,31 @@ const UNREAD: [&str; 4] = ["additionalProperties", "minimum", "maximum", "defaul
 
 /// Writes the parameters of a tool. A plain text parameter is written as its description.
 fn short_parameters(schema: &Value) -> Value {
-    let Some(Value::Object(properties)) = schema.get("properties") else { return terse(schema) };
+    let Some(Value::Object(properties)) = schema.get("properties") else {
+        return shorten_schema(schema);
+    };
     let short = |schema: &Value| match (schema.get("type"), schema.get("description")) {
         (Some(Value::String(kind)), Some(Value::String(text)))
             if kind == "string" && schema.get("enum").is_none() =>
         {
             Value::from(text.as_str())
         }
-        _ => terse(schema),
+        _ => shorten_schema(schema),
     };
     properties.iter().map(|(name, schema)| (name.clone(), short(schema))).collect()
 }
 
 /// Removes parts of a schema that only use tokens.
-fn terse(schema: &Value) -> Value {
+fn shorten_schema(schema: &Value) -> Value {
     let Some(object) = schema.as_object() else { return schema.clone() };
     let kept = object.iter().filter(|(key, _)| !UNREAD.contains(&key.as_str()));
     let kept = kept.map(|(key, value)| {
         let value = match (key.as_str(), value) {
-            ("properties", Value::Object(properties)) => {
-                properties.iter().map(|(name, schema)| (name.clone(), terse(schema))).collect()
-            }
-            ("items", items) => terse(items),
+            ("properties", Value::Object(properties)) => properties
+                .iter()
+                .map(|(name, schema)| (name.clone(), shorten_schema(schema)))
+                .collect(),
+            ("items", items) => shorten_schema(items),
             // An optional value does not have to be null.
             ("type", Value::Array(types)) => match types.as_slice() {
                 [one, Value::String(null)] if null == "null" => one.clone(),
@@ -290,6 +296,6 @@ mod tests {
                 "words": { "type": "array", "items": { "type": "string" } },
             },
         });
-        assert_eq!(terse(&schema), expected);
+        assert_eq!(shorten_schema(&schema), expected);
     }
 }

@@ -20,7 +20,7 @@ pub fn is_failed_result(result: &ToolResult) -> bool {
 }
 
 /// Returns a result as text.
-pub(super) fn plain(result: &ToolResult) -> String {
+pub(super) fn plain_result_text(result: &ToolResult) -> String {
     let text = text_of(&result.content);
     match bad_code(&result.content) {
         // A failed command without output shows its return code.
@@ -56,7 +56,7 @@ fn text_of(content: &Map<String, Value>) -> String {
 }
 
 /// Removes the middle of a long text and adds a note.
-pub(super) fn cut(text: &str, tokenizer: &ModelTokenizer) -> Result<String> {
+pub(super) fn cut_middle(text: &str, tokenizer: &ModelTokenizer) -> Result<String> {
     let tokens = tokenizer.encode_plain(text)?;
     if tokens.len() <= RESULT_TOKENS_MAX {
         return Ok(text.to_owned());
@@ -64,7 +64,7 @@ pub(super) fn cut(text: &str, tokenizer: &ModelTokenizer) -> Result<String> {
     let (head, tail) = (RESULT_TOKENS_MAX * 2 / 3, RESULT_TOKENS_MAX / 3);
     let spelled = |tokens: &[u32]| {
         let bytes: Vec<u8> =
-            tokens.iter().flat_map(|token| tokenizer.bytes(*token)).copied().collect();
+            tokens.iter().flat_map(|token| tokenizer.token_bytes(*token)).copied().collect();
         // Remove half characters at the cut.
         String::from_utf8_lossy(&bytes).trim_matches(char::REPLACEMENT_CHARACTER).to_owned()
     };
@@ -81,7 +81,7 @@ mod tests {
     fn check(content: Value, is_error: bool, expected: (&str, bool)) {
         let content = content.as_object().unwrap().clone();
         let result = ToolResult { content, is_error, ..ToolResult::default() };
-        assert_eq!((plain(&result).as_str(), is_failed_result(&result)), expected);
+        assert_eq!((plain_result_text(&result).as_str(), is_failed_result(&result)), expected);
     }
 
     #[test]

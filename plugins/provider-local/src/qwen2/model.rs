@@ -67,7 +67,7 @@ impl Qwen2 {
         let logits = if weights.has("output.weight") {
             weights.linear("output")?
         } else {
-            QuantisedLinear::of(Arc::clone(&embedding))?
+            QuantisedLinear::from_weight(Arc::clone(&embedding))?
         };
         let caches = (0..shape.layers)
             .map(|_| LayerCache::new(context_limit, shape.kv_heads, shape.head_width))
@@ -88,7 +88,7 @@ impl Qwen2 {
     fn chunk(&mut self, tokens: &[u32], cancel: &CancelFlag) -> CandleResult<Option<Tensor>> {
         let ids = Tensor::new(tokens, &Device::Cpu)?;
         let mut x = self.embedding.embedding(&ids)?;
-        let (cos, sin) = rotations(&self.shape, self.len, tokens.len())?;
+        let (cos, sin) = position_rotations(&self.shape, self.len, tokens.len())?;
         let mask = if ForwardPass::needs_mask(tokens.len()) {
             Some(causal_mask(self.len, tokens.len())?)
         } else {
@@ -195,7 +195,11 @@ fn model_error(error: &candle_core::Error) -> Error {
 ///
 /// They are computed for every chunk, because a table for the whole context would be larger and not
 /// faster.
-fn rotations(shape: &ModelShape, start: usize, tokens: usize) -> CandleResult<(Tensor, Tensor)> {
+fn position_rotations(
+    shape: &ModelShape,
+    start: usize,
+    tokens: usize,
+) -> CandleResult<(Tensor, Tensor)> {
     let half = shape.head_width / 2;
     let angles: Vec<f64> = (start..start + tokens)
         .flat_map(|position| {

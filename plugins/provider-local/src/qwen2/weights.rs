@@ -56,7 +56,7 @@ pub(super) struct QuantisedLinear {
 }
 
 impl QuantisedLinear {
-    pub(super) fn of(weight: Arc<QTensor>) -> Result<Self> {
+    pub(super) fn from_weight(weight: Arc<QTensor>) -> Result<Self> {
         Ok(Self { weight: QMatMul::from_arc(weight)?, bias: None })
     }
 

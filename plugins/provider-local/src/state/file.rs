@@ -31,10 +31,10 @@ impl StateFileHeader {
     /// Reads the header. Returns `None` if it is not of this version.
     pub(super) fn parse(bytes: &[u8]) -> Option<Self> {
         let rest = bytes.strip_prefix(MAGIC)?;
-        let (version, rest) = number(rest)?;
+        let (version, rest) = split_number(rest)?;
         let (model, rest) = rest.split_at_checked(DIGEST_BYTES)?;
-        let (tokens, rest) = number(rest)?;
-        let (bytes_per_token, _) = number(rest)?;
+        let (tokens, rest) = split_number(rest)?;
+        let (bytes_per_token, _) = split_number(rest)?;
         let tokens = tokens as usize;
         let is_ours = version == FORMAT_VERSION && tokens > 0 && tokens <= TOKENS_MAX;
         let model = model.try_into().ok()?;
@@ -48,7 +48,7 @@ impl StateFileHeader {
     }
 }
 
-fn number(bytes: &[u8]) -> Option<(u32, &[u8])> {
+fn split_number(bytes: &[u8]) -> Option<(u32, &[u8])> {
     let (number, rest) = bytes.split_at_checked(4)?;
     Some((u32::from_le_bytes(number.try_into().ok()?), rest))
 }

@@ -3,7 +3,7 @@
 use jaato_plugin_sdk::serde_json::{Value, json};
 use jaato_plugin_sdk::types::{DataPart, Part};
 use jaato_plugin_sdk_provider::chat::{FILE_NAME, data_url};
-use jaato_plugin_sdk_provider::shown::{BlobContents, PDF, in_words};
+use jaato_plugin_sdk_provider::shown::{BlobContents, PDF, describe_data};
 
 /// The content of a user's or a tool's item, in progress. Adjacent texts are merged.
 #[derive(Debug, Default)]
@@ -35,7 +35,7 @@ impl ResponsesContent {
                     .push(json!({ "type": "input_file", "filename": name, "file_data": url }));
             }
             Some(url) => self.pieces.push(json!({ "type": "input_image", "image_url": url })),
-            None => self.push_text(&in_words(data)),
+            None => self.push_text(&describe_data(data)),
         }
     }
 

@@ -16,29 +16,29 @@ use super::request::ResponsesRequestSettings;
 ///
 /// # Errors
 /// `unknown_operation` if a message has an unknown role.
-pub(super) fn input(
+pub(super) fn write_input(
     request: &CompletionRequest,
     asking: &ResponsesRequestSettings<'_>,
     blobs: &BlobContents,
 ) -> Result<Vec<Value>> {
     let mut written = Vec::new();
     if !request.system.is_empty() {
-        written.push(message(asking.system_role, json!(request.system)));
+        written.push(write_message(asking.system_role, json!(request.system)));
     }
     for one in &request.messages {
         match one.role {
-            Role::User => written.push(user(one, blobs)),
+            Role::User => written.push(write_user_message(one, blobs)),
             Role::Model => {
                 let is_sent = |mark| !asking.habits.refused.contains(&mark);
-                written.extend(items::written(&one.parts, &request.model, is_sent));
+                written.extend(items::write_items(&one.parts, &request.model, is_sent));
             }
             Role::Tool => {
-                written.extend(one.tool_results().map(|result| output(result, blobs)));
+                written.extend(one.tool_results().map(|result| write_output(result, blobs)));
                 let mut behind = ResponsesContent::default();
                 behind.add_parts(&one.parts, blobs);
                 let behind = behind.into_json();
                 if behind != "" {
-                    written.push(message("user", behind));
+                    written.push(write_message("user", behind));
                 }
             }
             Role::Unknown => return Err(Role::unknown_role_error()),
@@ -47,18 +47,18 @@ pub(super) fn input(
     Ok(written)
 }
 
-fn message(role: &str, content: Value) -> Value {
+fn write_message(role: &str, content: Value) -> Value {
     json!({ "type": "message", "role": role, "content": content })
 }
 
-fn user(one: &Message, blobs: &BlobContents) -> Value {
+fn write_user_message(one: &Message, blobs: &BlobContents) -> Value {
     let mut content = ResponsesContent::default();
     content.add_parts(&one.parts, blobs);
-    message("user", content.into_json())
+    write_message("user", content.into_json())
 }
 
 /// Returns the output of a tool result, including the tool's attachments.
-fn output(result: &ToolResult, blobs: &BlobContents) -> Value {
+fn write_output(result: &ToolResult, blobs: &BlobContents) -> Value {
     let mut content = ResponsesContent::default();
     content.push_text(&Value::Object(result.content.clone()).to_string());
     for data in &result.attachments {

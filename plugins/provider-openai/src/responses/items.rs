@@ -33,11 +33,11 @@ pub(super) enum ItemCompleteness {
 }
 
 /// Converts an item of an answer to parts.
-pub(super) fn parts(item: &Value, came: ItemCompleteness) -> Vec<Part> {
+pub(super) fn item_parts(item: &Value, came: ItemCompleteness) -> Vec<Part> {
     match item["type"].as_str() {
-        Some("message") => texts(item),
-        Some("reasoning") => reasoning(item, came),
-        Some("function_call") => calls(item, came),
+        Some("message") => text_parts(item),
+        Some("reasoning") => reasoning_parts(item, came),
+        Some("function_call") => call_parts(item, came),
         Some(_) if came == ItemCompleteness::Whole => {
             vec![Part::opaque(without_unsent_fields(item))]
         }
@@ -59,21 +59,21 @@ fn words_key(piece: &Value) -> &'static str {
 }
 
 /// Returns the content pieces of a message item.
-fn pieces(item: &Value) -> &[Value] {
+fn content_pieces(item: &Value) -> &[Value] {
     item["content"].as_array().map(Vec::as_slice).unwrap_or_default()
 }
 
 /// Returns the text of a message item.
 pub(super) fn text_of(item: &Value) -> String {
-    pieces(item).iter().filter_map(|piece| piece[words_key(piece)].as_str()).collect()
+    content_pieces(item).iter().filter_map(|piece| piece[words_key(piece)].as_str()).collect()
 }
 
 /// Returns true if a message item contains a refusal.
 pub(super) fn is_refusal(item: &Value) -> bool {
-    item["type"] == "message" && pieces(item).iter().any(|piece| piece["type"] == "refusal")
+    item["type"] == "message" && content_pieces(item).iter().any(|piece| piece["type"] == "refusal")
 }
 
-fn texts(item: &Value) -> Vec<Part> {
+fn text_parts(item: &Value) -> Vec<Part> {
     let mut skeleton = without_unsent_fields(item);
     let mut texts = Vec::new();
     for piece in skeleton["content"].as_array_mut().into_iter().flatten() {
@@ -103,7 +103,7 @@ fn is_plain(item: &Value) -> bool {
         let mut fields = value.as_object().into_iter().flatten();
         fields.all(|(key, value)| keys.contains(&key.as_str()) || is_empty(value))
     };
-    let [piece] = pieces(item) else { return false };
+    let [piece] = content_pieces(item) else { return false };
     knows(item, &["type", "role", "status", "content"])
         && piece["type"] == "output_text"
         && knows(piece, &["type", "text"])
@@ -120,7 +120,7 @@ pub(super) fn thought_of(item: &Value) -> String {
     if summary.is_empty() { texts("content", "") } else { summary }
 }
 
-fn reasoning(item: &Value, came: ItemCompleteness) -> Vec<Part> {
+fn reasoning_parts(item: &Value, came: ItemCompleteness) -> Vec<Part> {
     let thought = thought_of(item);
     let mut parts = Vec::new();
     if !thought.is_empty() {
@@ -142,7 +142,7 @@ fn reasoning(item: &Value, came: ItemCompleteness) -> Vec<Part> {
 /// The fields of a call that a part stores itself.
 const CALL_FIELDS: [&str; 5] = ["type", "call_id", "name", "arguments", "status"];
 
-fn calls(item: &Value, came: ItemCompleteness) -> Vec<Part> {
+fn call_parts(item: &Value, came: ItemCompleteness) -> Vec<Part> {
     let text = |key: &str| item[key].as_str().unwrap_or_default();
     // A server that uses a single id may send it under either name.
     let id = if text("call_id").is_empty() { text("id") } else { text("call_id") };
@@ -181,23 +181,28 @@ fn calls(item: &Value, came: ItemCompleteness) -> Vec<Part> {
 
 /// Writes the parts of an answer as items. `is_sent` returns true if the server accepts reasoning
 /// with this hash. Trailing reasoning is left out, because the server refuses it.
-pub(super) fn written(parts: &[Part], model: &str, is_sent: impl Fn(u64) -> bool) -> Vec<Value> {
+pub(super) fn write_items(
+    parts: &[Part],
+    model: &str,
+    is_sent: impl Fn(u64) -> bool,
+) -> Vec<Value> {
     let mut items = Vec::new();
     let mut at = 0;
     while let Some(part) = parts.get(at) {
         at += 1;
         match part {
             Part::Text { text, signature, .. } => {
-                let taken = message(text, signature.as_deref(), &parts[at..], &mut items);
+                let taken = write_text_item(text, signature.as_deref(), &parts[at..], &mut items);
                 at += taken;
             }
             Part::ToolCall(one) => items.push(encode_call(one)),
             Part::Opaque(opaque) => {
                 let item = own_item(opaque, model);
-                items.extend(item.filter(|item| mark(item).is_none_or(&is_sent)).cloned());
+                items
+                    .extend(item.filter(|item| reasoning_hash(item).is_none_or(&is_sent)).cloned());
             }
             Part::Data(data) => {
-                let words = jaato_plugin_sdk_provider::shown::in_words(data);
+                let words = jaato_plugin_sdk_provider::shown::describe_data(data);
                 items.push(output_message(&words));
             }
             _ => {}
@@ -216,7 +221,12 @@ fn output_message(text: &str) -> Value {
 
 /// Writes a text with its item's other fields. Returns the number of following parts that belong to
 /// the same item.
-fn message(text: &str, signature: Option<&str>, behind: &[Part], items: &mut Vec<Value>) -> usize {
+fn write_text_item(
+    text: &str,
+    signature: Option<&str>,
+    behind: &[Part],
+    items: &mut Vec<Value>,
+) -> usize {
     let skeleton = signature.and_then(|text| serde_json::from_str::<Value>(text).ok());
     let Some(mut item) = skeleton.filter(|item| item["type"] == "message") else {
         if !text.is_empty() {
@@ -281,7 +291,7 @@ fn own_item<'a>(opaque: &'a OpaqueData, model: &str) -> Option<&'a Value> {
 }
 
 /// Returns the hash of a reasoning item, which identifies it after a refusal.
-fn mark(item: &Value) -> Option<u64> {
+fn reasoning_hash(item: &Value) -> Option<u64> {
     if item["type"] != "reasoning" {
         return None;
     }
@@ -291,9 +301,9 @@ fn mark(item: &Value) -> Option<u64> {
 }
 
 /// Lists the hashes of the reasoning items in parts.
-pub(super) fn marks(parts: &[Part]) -> impl Iterator<Item = u64> {
+pub(super) fn reasoning_hashes(parts: &[Part]) -> impl Iterator<Item = u64> {
     parts.iter().filter_map(|part| match part {
-        Part::Opaque(opaque) => mark(&opaque.item),
+        Part::Opaque(opaque) => reasoning_hash(&opaque.item),
         _ => None,
     })
 }
@@ -305,7 +315,7 @@ mod tests {
     /// Converts an item to parts and back.
     #[track_caller]
     fn round_trip(item: &Value) -> Vec<Value> {
-        written(&parts(item, ItemCompleteness::Whole), "m", |_| true)
+        write_items(&item_parts(item, ItemCompleteness::Whole), "m", |_| true)
     }
 
     fn call_item(arguments: &str) -> Value {
@@ -318,7 +328,7 @@ mod tests {
         let plain = json!({ "type": "message", "id": "msg_1", "role": "assistant",
             "status": "completed",
             "content": [{ "type": "output_text", "text": "hi", "annotations": [], "logprobs": [] }] });
-        assert_eq!(parts(&plain, ItemCompleteness::Whole), [Part::text("hi")]);
+        assert_eq!(item_parts(&plain, ItemCompleteness::Whole), [Part::text("hi")]);
         assert_eq!(round_trip(&plain), [output_message("hi")]);
         let rich = json!({ "type": "message", "role": "assistant", "status": "completed",
             "phase": "commentary", "of_the_future": [1],
@@ -329,16 +339,16 @@ mod tests {
             ] });
         let mut sent = rich.clone();
         sent["id"] = json!("msg_1");
-        let texts: Vec<String> = parts(&sent, ItemCompleteness::Whole)
+        let texts: Vec<String> = item_parts(&sent, ItemCompleteness::Whole)
             .iter()
             .map(|part| if let Part::Text { text, .. } = part { text.clone() } else { panic!() })
             .collect();
         assert_eq!(texts, ["a", "b", ""]);
         assert_eq!(round_trip(&sent), [rich]);
         // If a piece was dropped, only the texts are written.
-        let mut fewer = parts(&sent, ItemCompleteness::Whole);
+        let mut fewer = item_parts(&sent, ItemCompleteness::Whole);
         fewer.remove(1);
-        assert_eq!(written(&fewer, "m", |_| true), [output_message("a")]);
+        assert_eq!(write_items(&fewer, "m", |_| true), [output_message("a")]);
     }
 
     #[test]
@@ -356,7 +366,7 @@ mod tests {
     #[test]
     fn changed_call_arguments_are_sent_as_changed() {
         let [Part::ToolCall(mut call)] =
-            <[Part; 1]>::try_from(parts(&call_item("{ \"x\": 1 }"), ItemCompleteness::Whole))
+            <[Part; 1]>::try_from(item_parts(&call_item("{ \"x\": 1 }"), ItemCompleteness::Whole))
                 .unwrap()
         else {
             panic!()
@@ -367,7 +377,7 @@ mod tests {
 
     #[test]
     fn truncated_arguments_are_distinguished_from_missing_ones() {
-        let of = |arguments: &str, came| match &parts(&call_item(arguments), came)[..] {
+        let of = |arguments: &str, came| match &item_parts(&call_item(arguments), came)[..] {
             [Part::ToolCall(call)] => call.arguments.clone(),
             other => panic!("{other:?}"),
         };
@@ -383,16 +393,16 @@ mod tests {
         let item = json!({ "type": "reasoning", "id": "rs_1", "status": null, "content": null,
             "summary": [{ "type": "summary_text", "text": "a" }, { "text": "b" }],
             "encrypted_content": "xyz" });
-        let mut parts = parts(&item, ItemCompleteness::Whole);
+        let mut parts = item_parts(&item, ItemCompleteness::Whole);
         let kept = json!({ "type": "reasoning",
             "summary": [{ "type": "summary_text", "text": "a" }, { "text": "b" }],
             "encrypted_content": "xyz" });
         assert_eq!(parts, [Part::thought("a\n\nb"), Part::opaque(kept.clone())]);
-        assert!(written(&parts, "m", |_| true).is_empty());
+        assert!(write_items(&parts, "m", |_| true).is_empty());
         parts.push(Part::text("so"));
-        assert_eq!(written(&parts, "m", |_| true), [kept.clone(), output_message("so")]);
-        assert_eq!(written(&parts, "m", |_| false), [output_message("so")]);
-        assert_eq!(marks(&parts).count(), 1);
+        assert_eq!(write_items(&parts, "m", |_| true), [kept.clone(), output_message("so")]);
+        assert_eq!(write_items(&parts, "m", |_| false), [output_message("so")]);
+        assert_eq!(reasoning_hashes(&parts).count(), 1);
         let of = |provider: &str, model: &str| {
             let opaque = OpaqueData {
                 provider: provider.to_owned(),
@@ -400,7 +410,7 @@ mod tests {
                 item: kept.clone(),
                 ..OpaqueData::default()
             };
-            written(&[Part::Opaque(opaque), Part::text("so")], "m", |_| true).len()
+            write_items(&[Part::Opaque(opaque), Part::text("so")], "m", |_| true).len()
         };
         assert_eq!((of("openai", "m"), of("openai", "n"), of("anthropic", "m")), (2, 1, 1));
     }
@@ -409,13 +419,13 @@ mod tests {
     fn truncated_or_empty_reasoning_is_not_sent_back() {
         let cut = json!({ "type": "reasoning", "summary": [{ "text": "a" }],
             "encrypted_content": "x" });
-        assert_eq!(parts(&cut, ItemCompleteness::InPart), [Part::thought("a")]);
+        assert_eq!(item_parts(&cut, ItemCompleteness::InPart), [Part::thought("a")]);
         let bare = json!({ "type": "reasoning", "id": "rs_1", "summary": [] });
-        assert!(parts(&bare, ItemCompleteness::Whole).is_empty());
+        assert!(item_parts(&bare, ItemCompleteness::Whole).is_empty());
         let open = json!({ "type": "reasoning", "summary": [],
             "content": [{ "type": "reasoning_text", "text": "hm" }] });
         assert_eq!(
-            parts(&open, ItemCompleteness::Whole),
+            item_parts(&open, ItemCompleteness::Whole),
             [Part::thought("hm"), Part::opaque(open.clone())]
         );
     }
@@ -424,6 +434,6 @@ mod tests {
     fn unknown_item_is_sent_back_unchanged() {
         let item = json!({ "type": "compaction", "encrypted_content": "x", "n": { "a": 1 } });
         assert_eq!(round_trip(&item), [item]);
-        assert!(parts(&json!({ "x": 1 }), ItemCompleteness::Whole).is_empty());
+        assert!(item_parts(&json!({ "x": 1 }), ItemCompleteness::Whole).is_empty());
     }
 }

@@ -12,16 +12,16 @@
 //! would not find again.
 
 mod content;
-mod habits;
 mod input;
 mod items;
 mod reply;
 mod report;
 mod request;
+mod request_style;
 mod settings;
 mod usage;
 
-pub use habits::{ResponsesRequestChange, ResponsesRequestStyle, wish};
 pub use reply::ResponsesReply;
-pub use request::{ResponsesRequestSettings, body, reasoning_marks};
-pub(crate) use settings::not_taken;
+pub use request::{ResponsesRequestSettings, reasoning_marks, request_body};
+pub use request_style::{ResponsesRequestChange, ResponsesRequestStyle, requested_change};
+pub(crate) use settings::list_unsupported_options;

@@ -17,7 +17,7 @@ use jaato_plugin_sdk_provider::{
 };
 
 use super::items::{self, ItemCompleteness};
-use super::report::of_report;
+use super::report::reported_error;
 use super::usage;
 
 /// The event name with which servers report an error.
@@ -69,11 +69,11 @@ impl ResponsesOutputItem {
                 (done.clone(), ItemCompleteness::InPart)
             }
             Some(done) => (done.clone(), ItemCompleteness::Whole),
-            None => (self.so_far(), ItemCompleteness::InPart),
+            None => (self.partial_item(), ItemCompleteness::InPart),
         }
     }
 
-    fn so_far(&self) -> Value {
+    fn partial_item(&self) -> Value {
         let mut item = self.begun.clone();
         if !item.is_object() {
             // Some gateways omit the start of an item.
@@ -143,7 +143,7 @@ impl ResponsesReply {
         self.has_begun = true;
         self.events += 1;
         if self.events > EVENTS_MAX {
-            return Err(failure::of_too_much(&format!("{EVENTS_MAX} pieces")));
+            return Err(failure::answer_limit_error(&format!("{EVENTS_MAX} pieces")));
         }
         let text = |key: &str| event[key].as_str().unwrap_or_default();
         let number = |key: &str| event[key].as_u64().unwrap_or(0);
@@ -153,7 +153,7 @@ impl ResponsesReply {
                 self.item(event)?.begun = event["item"].clone();
             }
             "response.output_item.done" => {
-                let at = self.place(event)?;
+                let at = self.item_index(event)?;
                 return self.finish_item(at, &event["item"]);
             }
             "response.output_text.delta" => {
@@ -200,8 +200,8 @@ impl ResponsesReply {
             "response.completed" | "response.incomplete" | "response.failed" => {
                 return self.response(&event["response"]);
             }
-            ERROR_EVENT => return Err(of_report(&self.url, event)),
-            "" if !event["error"].is_null() => return Err(of_report(&self.url, event)),
+            ERROR_EVENT => return Err(reported_error(&self.url, event)),
+            "" if !event["error"].is_null() => return Err(reported_error(&self.url, event)),
             // Keep-alives, repeated content and unknown events.
             _ => {}
         }
@@ -209,11 +209,11 @@ impl ResponsesReply {
     }
 
     /// Returns the index of an event's item.
-    fn place(&mut self, event: &Value) -> Result<u64> {
+    fn item_index(&mut self, event: &Value) -> Result<u64> {
         let at = event["output_index"].as_u64().unwrap_or_else(|| self.place_by_id(event));
         self.newest = at;
         if self.items.len() >= PARTS_MAX && !self.items.contains_key(&at) {
-            return Err(failure::of_too_much(&format!("{PARTS_MAX} items")));
+            return Err(failure::answer_limit_error(&format!("{PARTS_MAX} items")));
         }
         Ok(at)
     }
@@ -235,7 +235,7 @@ impl ResponsesReply {
     }
 
     fn item(&mut self, event: &Value) -> Result<&mut ResponsesOutputItem> {
-        let at = self.place(event)?;
+        let at = self.item_index(event)?;
         Ok(self.items.entry(at).or_default())
     }
 
@@ -248,7 +248,7 @@ impl ResponsesReply {
     ) -> Result<Vec<Delta>> {
         let item = self.item(event)?;
         if item.said.len() >= PARTS_MAX && !item.said.contains_key(&at) {
-            return Err(failure::of_too_much(&format!("{PARTS_MAX} pieces of text")));
+            return Err(failure::answer_limit_error(&format!("{PARTS_MAX} pieces of text")));
         }
         item.said.entry(at).or_insert_with(|| (kind, String::new())).1.push_str(delta);
         Ok(text_deltas(delta.to_owned()))
@@ -280,7 +280,9 @@ impl ResponsesReply {
         self.other_bytes += bytes;
         // The item arrives three times: at its start, in pieces, and when it is done.
         if self.other_bytes > 3 * ARGUMENTS_BYTES_MAX {
-            return Err(failure::of_too_much(&format!("{ARGUMENTS_BYTES_MAX} bytes of items")));
+            return Err(failure::answer_limit_error(&format!(
+                "{ARGUMENTS_BYTES_MAX} bytes of items"
+            )));
         }
         Ok(())
     }
@@ -288,13 +290,13 @@ impl ResponsesReply {
     /// Reads the final response: its end, its usage, and items that no other event contained.
     fn response(&mut self, response: &Value) -> Result<Vec<Delta>> {
         if !response["error"].is_null() {
-            return Err(of_report(&self.url, response));
+            return Err(reported_error(&self.url, response));
         }
-        self.usage = usage::of_response(response).or(self.usage);
+        self.usage = usage::usage_of_response(response).or(self.usage);
         let mut deltas = Vec::new();
         let output = response["output"].as_array().map(Vec::as_slice).unwrap_or_default();
         if output.len() > PARTS_MAX {
-            return Err(failure::of_too_much(&format!("{PARTS_MAX} items")));
+            return Err(failure::answer_limit_error(&format!("{PARTS_MAX} items")));
         }
         for (at, item) in (0..).zip(output) {
             if self.items.get(&at).is_none_or(|known| known.done.is_none()) {
@@ -334,10 +336,10 @@ impl AnswerReader for ResponsesReply {
             return Ok(Vec::new());
         }
         match serde_json::from_str::<Value>(data) {
-            Ok(read) if event.name == ERROR_EVENT => Err(of_report(&self.url, &read)),
+            Ok(read) if event.name == ERROR_EVENT => Err(reported_error(&self.url, &read)),
             Ok(read) => self.read(&read),
-            Err(_) if event.name == ERROR_EVENT => Err(failure::of_event(&self.url, data)),
-            Err(error) => Err(failure::of_unreadable(&self.url, data, &error)),
+            Err(_) if event.name == ERROR_EVENT => Err(failure::event_error(&self.url, data)),
+            Err(error) => Err(failure::invalid_event_error(&self.url, data, &error)),
         }
     }
 
@@ -352,10 +354,10 @@ impl AnswerReader for ResponsesReply {
     }
 
     fn whole(&mut self, url: &str, body: &[u8]) -> Result<Vec<Delta>> {
-        let response: Value =
-            serde_json::from_slice(body).map_err(|error| failure::of_no_json(url, &error))?;
+        let response: Value = serde_json::from_slice(body)
+            .map_err(|error| failure::invalid_json_error(url, &error))?;
         if !response["error"].is_null() {
-            return Err(of_report(url, &response));
+            return Err(reported_error(url, &response));
         }
         if !response["output"].is_array() {
             return Err(wrong_form::<Self>(url, Some("application/json")));
@@ -379,7 +381,7 @@ impl AnswerReader for ResponsesReply {
     fn finish(self) -> Result<(Vec<Delta>, Completion)> {
         let word = match self.end.as_deref() {
             Some("in_progress" | "queued") | None => {
-                return Err(failure::of_cut(&self.url, self.has_begun));
+                return Err(failure::cut_answer_error(&self.url, self.has_begun));
             }
             Some(word) => word.to_owned(),
         };
@@ -406,13 +408,15 @@ impl AnswerReader for ResponsesReply {
         let mut answer = StreamingAnswer::new();
         let mut deltas = Vec::new();
         let mut calls = 0;
-        for part in items.iter().flat_map(|(item, came)| items::parts(item, *came)) {
+        for part in items.iter().flat_map(|(item, came)| items::item_parts(item, *came)) {
             match part {
                 Part::ToolCall(_) if !has_calls => {}
                 Part::ToolCall(call) => {
                     calls += 1;
                     if calls > CALLS_MAX {
-                        return Err(failure::of_too_much(&format!("{CALLS_MAX} tool calls")));
+                        return Err(failure::answer_limit_error(&format!(
+                            "{CALLS_MAX} tool calls"
+                        )));
                     }
                     deltas.push(answer.call(call));
                 }

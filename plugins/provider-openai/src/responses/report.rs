@@ -6,14 +6,14 @@ use jaato_plugin_sdk_provider::failure;
 
 /// Converts an error that arrives inside a successful answer. The error's code gives the status
 /// that it would have had. The error is flat in the vendor's types but nested on the wire.
-pub(super) fn of_report(url: &str, report: &Value) -> Error {
+pub(super) fn reported_error(url: &str, report: &Value) -> Error {
     let inner = report.get("error").filter(|error| !error.is_null()).unwrap_or(report);
     let mut inner = inner.clone();
     let status = ["code", "type"].iter().find_map(|key| status_of(inner[*key].as_str()?));
     if let (Some(status), Some(fields)) = (status, inner.as_object_mut()) {
         fields.insert("status".to_owned(), json!(status));
     }
-    failure::of_report(url, &json!({ "error": inner }))
+    failure::reported_error(url, &json!({ "error": inner }))
 }
 
 fn status_of(code: &str) -> Option<u16> {
@@ -51,14 +51,14 @@ mod tests {
             ("context_length_exceeded", Retry::Permanent, ErrorKind::ContextOverflow),
         ] {
             let inner = json!({ "type": "error", "code": code, "message": "No", "param": null });
-            let flat = of_report("http://h", &inner);
-            let nested = of_report("http://h", &json!({ "type": "error", "error": inner }));
+            let flat = reported_error("http://h", &inner);
+            let nested = reported_error("http://h", &json!({ "type": "error", "error": inner }));
             assert_eq!(flat, nested);
             assert_eq!((flat.retry, flat.kind), (retry, kind), "{code}");
             assert_eq!(flat.message, "`http://h` reports an error: No");
         }
         for odd in [json!({ "error": "busy" }), json!({ "error": 7 }), json!({}), json!([1])] {
-            assert_eq!(of_report("http://h", &odd).retry, Retry::Temporary, "{odd}");
+            assert_eq!(reported_error("http://h", &odd).retry, Retry::Temporary, "{odd}");
         }
     }
 }

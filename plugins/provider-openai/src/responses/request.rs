@@ -13,10 +13,10 @@ use jaato_plugin_sdk::{Error, ErrorKind, Result};
 use jaato_plugin_sdk_provider::exchange;
 use jaato_plugin_sdk_provider::shown::BlobContents;
 
-use super::habits::ResponsesRequestStyle;
-use super::input::input;
+use super::input::write_input;
 use super::items;
-use super::settings::{not_taken, settings, tool};
+use super::request_style::ResponsesRequestStyle;
+use super::settings::{list_unsupported_options, request_settings, write_tool};
 
 /// The field that asks for reasoning in a form that can go back.
 const ENCRYPTED: &str = "reasoning.encrypted_content";
@@ -40,12 +40,12 @@ pub struct ResponsesRequestSettings<'a> {
 /// # Errors
 /// `configuration` for an option that the protocol does not support, `context_overflow` if the body
 /// is larger than the host sends, `unknown_operation` if a message has an unknown role.
-pub fn body(
+pub fn request_body(
     request: &CompletionRequest,
     asking: &ResponsesRequestSettings<'_>,
     blobs: &BlobContents,
 ) -> Result<Vec<u8>> {
-    if let Some(option) = not_taken(request).first() {
+    if let Some(option) = list_unsupported_options(request).first() {
         let text = format!("Responses does not support the option `{option}`");
         return Err(Error::new(ErrorKind::Configuration, text)
             .with_hint("leave it out, or set `api = \"chat\"` under `[plugins.provider-openai]`"));
@@ -55,16 +55,16 @@ pub fn body(
         stream: request.options.stream != Some(false),
         store: false,
         include: asking.habits.has_encrypted.then_some([ENCRYPTED]),
-        settings: settings(request, asking),
-        tools: request.tools.iter().map(tool).collect(),
-        input: input(request, asking, blobs)?,
+        settings: request_settings(request, asking),
+        tools: request.tools.iter().map(write_tool).collect(),
+        input: write_input(request, asking, blobs)?,
     };
     exchange::serialize_body(&body, &request.options, HTTP_BODY_BYTES_MAX)
 }
 
 /// Lists the hashes of the reasoning items in a request.
 pub fn reasoning_marks(request: &CompletionRequest) -> BTreeSet<u64> {
-    request.messages.iter().flat_map(|message| items::marks(&message.parts)).collect()
+    request.messages.iter().flat_map(|message| items::reasoning_hashes(&message.parts)).collect()
 }
 
 /// The body. The field order is the order in the JSON.

@@ -3,7 +3,7 @@
 use jaato_plugin_sdk::serde_json::{Map, Value, json};
 use jaato_plugin_sdk::types::{CompletionRequest, ToolSpec};
 use jaato_plugin_sdk_provider::chat::{
-    SCHEMA_NAME, begin_of_key, choice_word, decimal, effort_word, is_strict,
+    SCHEMA_NAME, begin_of_key, choice_word, effort_word, is_strict, write_decimal,
 };
 
 use super::request::ResponsesRequestSettings;
@@ -12,7 +12,7 @@ use super::request::ResponsesRequestSettings;
 const OUTPUT_TOKENS_MIN: u32 = 16;
 
 /// Lists the options of a request that this protocol does not support.
-pub(crate) fn not_taken(request: &CompletionRequest) -> Vec<&'static str> {
+pub(crate) fn list_unsupported_options(request: &CompletionRequest) -> Vec<&'static str> {
     let options = &request.options;
     let stops = options.stop.iter().any(|text| !text.is_empty());
     let stop = stops.then_some("stop");
@@ -20,7 +20,7 @@ pub(crate) fn not_taken(request: &CompletionRequest) -> Vec<&'static str> {
 }
 
 /// Reads the settings from a request, in the order in which they are sent.
-pub(super) fn settings(
+pub(super) fn request_settings(
     request: &CompletionRequest,
     asking: &ResponsesRequestSettings<'_>,
 ) -> Map<String, Value> {
@@ -31,7 +31,7 @@ pub(super) fn settings(
             settings.insert(name.to_owned(), value);
         }
     };
-    set("temperature", options.temperature.map(decimal));
+    set("temperature", options.temperature.map(write_decimal));
     let most = options.max_output_tokens.map(|most| most.max(OUTPUT_TOKENS_MIN));
     set("max_output_tokens", most.map(Value::from));
     let mut reasoning = Map::new();
@@ -62,7 +62,7 @@ fn format(schema: &Value) -> Value {
 
 /// Writes a tool. The schema can have any source. Without `strict` the server would make it strict,
 /// so that every property is required.
-pub(super) fn tool(spec: &ToolSpec) -> Value {
+pub(super) fn write_tool(spec: &ToolSpec) -> Value {
     json!({ "type": "function", "name": spec.name, "description": spec.description,
         "parameters": spec.parameters, "strict": false })
 }

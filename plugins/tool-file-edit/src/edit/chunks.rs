@@ -43,7 +43,7 @@ enum MatchPreference {
 }
 
 impl MatchPreference {
-    fn of(chunk: &PatchChunk) -> Self {
+    fn for_chunk(chunk: &PatchChunk) -> Self {
         match chunk.line {
             _ if chunk.is_at_end => Self::AtEnd,
             Some(line) => Self::NearestTo(line),
@@ -190,7 +190,7 @@ impl<'a> ChunkFinder<'a> {
         header_line: Option<usize>,
     ) -> Result<(LineMatch, &'c [String], &'c [String]), ChunkMismatch> {
         let (mut old, mut new) = (&chunk.old[..], &chunk.new[..]);
-        let preference = MatchPreference::of(chunk);
+        let preference = MatchPreference::for_chunk(chunk);
         let mut found = self.find(old, preference);
         if let (Err(_), Some(line)) = (&found, header_line) {
             // Some models repeat the header's line in the chunk.

@@ -69,7 +69,7 @@ pub fn find(
             continue;
         }
         let anchors = EditAnchors { prologue: &prologue, epilogue: &epilogue };
-        let fits = |place: usize| folded.fits(place, &old_folded, old, step);
+        let fits = |place: usize| folded.is_valid_position(place, &old_folded, old, step);
         match target::find_where(&folded.text, &old_folded, anchors, fits) {
             Ok(place) => {
                 let range = folded.range(text, place, step);
@@ -172,7 +172,7 @@ impl<'a> LinePieces<'a> {
         let mut body = Vec::new();
         while !rest.is_empty() {
             let length = match blanks(rest) {
-                0 => letter(rest),
+                0 => first_letter_length(rest),
                 length => length,
             };
             let (piece, behind) = rest.split_at(length);
@@ -211,12 +211,12 @@ impl<'a> IndentMapping<'a> {
         }
         let known = self.0.iter().find(|(old, _)| own.starts_with(old));
         let Some((old, there)) = known else { return line.to_owned() };
-        let deeper = self.deeper(&own[old.len()..]);
+        let deeper = self.map_indent(&own[old.len()..]);
         format!("{there}{deeper}{}", &line[own.len()..])
     }
 
     /// Converts additional indentation: to tabs if the file uses a tab for this many blanks.
-    fn deeper(&self, more: &str) -> String {
+    fn map_indent(&self, more: &str) -> String {
         for (old, there) in &self.0 {
             let (tabs, blanks) = (there.len(), old.len());
             let is_tabs = tabs > 0 && there.bytes().all(|byte| byte == b'\t');
@@ -264,7 +264,7 @@ impl FoldedText {
                 at += blanks;
                 continue;
             }
-            let length = letter(rest);
+            let length = first_letter_length(rest);
             let piece = &rest[..length];
             match piece.len() {
                 1 => folded.push(piece.as_bytes()[0] as char, at..at + 1),
@@ -298,9 +298,15 @@ impl FoldedText {
         self.ends.resize(self.text.len(), end);
     }
 
-    /// Returns true if a position is valid for a text that lost blanks at its beginning or end: a
-    /// line must begin or end there.
-    fn fits(&self, place: usize, folded: &str, wanted: &str, step: FoldingStep) -> bool {
+    /// Returns true if a position is valid for a text that lost blanks at its start or end: a line
+    /// must begin or end there.
+    fn is_valid_position(
+        &self,
+        place: usize,
+        folded: &str,
+        wanted: &str,
+        step: FoldingStep,
+    ) -> bool {
         let (before, after) = (&self.text[..place], &self.text[place + folded.len()..]);
         let had_indent = blanks(wanted) > 0 && step >= FoldingStep::Indents;
         let had_end =
@@ -340,7 +346,7 @@ fn blanks(text: &str) -> usize {
 }
 
 /// Returns the length of the first letter with its accents.
-fn letter(text: &str) -> usize {
+fn first_letter_length(text: &str) -> usize {
     let mut chars = text.char_indices();
     chars.next();
     let is_part = |c: char| {

@@ -200,11 +200,11 @@ pub fn rewrite(bytes: &[u8], new: &str) -> Result<Vec<u8>, EditFailure> {
 }
 
 fn encode(decoded: &DecodedText<'_>, text: Cow<'_, str>) -> Result<Vec<u8>, EditFailure> {
-    let name = || decoded.charset.remark().unwrap_or_default();
+    let name = || decoded.charset.encoding_note().unwrap_or_default();
     decoded.charset.encode(text).map_err(|lacking| EditFailure::Lacks(lacking, name()))
 }
 
-/// Quotes the beginning of a text.
+/// Quotes the start of a text.
 pub fn quoted(text: &str) -> String {
     format!("'{}'", truncate_chars(text, QUOTED_CHARS_MAX))
 }

@@ -12,7 +12,7 @@ use crate::text::kind_of;
 /// The maximum size of a file that is changed, because it is in memory twice.
 pub const CHANGED_BYTES_MAX: u64 = 64 * 1024 * 1024;
 
-/// The maximum number of bytes written at once. Larger files are written in chunks.
+/// The maximum number of bytes written in one step. Larger files are written in chunks.
 const WRITE_BYTES_MAX: usize = 4 * 1024 * 1024;
 
 /// The size of a chunk, which should fit in a processor's cache.
@@ -116,7 +116,7 @@ pub async fn check_is_no_link(cx: &Reporter, path: &str) -> Result<()> {
 }
 
 /// Returns the error for a binary file, with its kind and size.
-pub fn not_text(path: &str, head: &[u8], size: u64) -> Error {
+pub fn not_text_error(path: &str, head: &[u8], size: u64) -> Error {
     let kind = kind_of(&head[..head.len().min(usize::try_from(HEAD_BYTES).unwrap_or(0))]);
     let text = format!("Not a text file: {path} ({kind}, {size} bytes)");
     Error::new(ErrorKind::InvalidArguments, text)

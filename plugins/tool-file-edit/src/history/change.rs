@@ -163,8 +163,8 @@ pub struct Backup {
     pub file: StoredFileState,
 }
 
-/// The ID of a backup, such as `17.5e884898da28`: the change that replaced the file, and the
-/// beginning of its digest.
+/// The ID of a backup, such as `17.5e884898da28`: the change that replaced the file, and the start
+/// of its digest.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct BackupId {
     change: ChangeId,

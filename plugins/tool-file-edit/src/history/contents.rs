@@ -55,14 +55,14 @@ impl ContentStore {
     }
 
     /// Stores a content with this digest, unless it is already stored.
-    pub fn keep(&self, bytes: &[u8], id: &ContentId) -> Result<(), HistoryError> {
+    pub fn store_content(&self, bytes: &[u8], id: &ContentId) -> Result<(), HistoryError> {
         check_size(bytes.len() as u64, CONTENT_BYTES_MAX)?;
         if self.refresh(id, bytes.len() as u64) {
             return Ok(());
         }
         let mut writer = self.writer()?;
         writer.append(bytes)?;
-        writer.place(id)
+        writer.rename_into_place(id)
     }
 
     pub fn writer(&self) -> Result<ContentWriter, HistoryError> {
@@ -165,8 +165,8 @@ impl ContentWriter {
     /// # Errors
     /// `Io` if the system reports an error.
     pub fn finish(self) -> Result<(ContentId, u64), HistoryError> {
-        let id = ContentId::of_state(self.digest.clone());
-        self.place(&id)?;
+        let id = ContentId::from_digest_state(self.digest.clone());
+        self.rename_into_place(&id)?;
         Ok((id, self.size))
     }
 
@@ -174,7 +174,7 @@ impl ContentWriter {
         self.file.write_all(bytes).map_err(HistoryError::io("write", &self.path))
     }
 
-    fn place(&self, id: &ContentId) -> Result<(), HistoryError> {
+    fn rename_into_place(&self, id: &ContentId) -> Result<(), HistoryError> {
         let path = path(&self.folder, id);
         if let Some(folder) = path.parent() {
             make_folder(folder)?;
@@ -194,7 +194,7 @@ impl Drop for ContentWriter {
 impl ContentId {
     /// Computes the digest of a content.
     pub fn from_bytes(bytes: &[u8]) -> Self {
-        Self::of_state(Sha256::new().chain_update(bytes))
+        Self::from_digest_state(Sha256::new().chain_update(bytes))
     }
 
     /// Returns the digest in lower-case hex.
@@ -203,7 +203,7 @@ impl ContentId {
     }
 
     /// Finishes a digest.
-    pub(crate) fn of_state(digest: Sha256) -> Self {
+    pub(crate) fn from_digest_state(digest: Sha256) -> Self {
         let mut text = String::with_capacity(DIGEST_CHARS);
         for byte in digest.finalize() {
             // Writing to a string cannot fail.
@@ -294,7 +294,7 @@ mod tests {
 
     fn store_content(contents: &ContentStore, bytes: &[u8]) -> ContentId {
         let id = ContentId::from_bytes(bytes);
-        contents.keep(bytes, &id).unwrap();
+        contents.store_content(bytes, &id).unwrap();
         id
     }
 

@@ -45,9 +45,11 @@ impl ChangeIndex {
                 self.add_change(change);
                 Vec::new()
             }
-            JournalEntry::Forget(steps) => {
-                steps.iter().filter_map(|(id, path)| self.forget(*id, path)).flatten().collect()
-            }
+            JournalEntry::Forget(steps) => steps
+                .iter()
+                .filter_map(|(id, path)| self.remove_effect(*id, path))
+                .flatten()
+                .collect(),
             JournalEntry::Next(id) => {
                 self.next = self.next.max(id.0);
                 Vec::new()
@@ -65,7 +67,7 @@ impl ChangeIndex {
         self.places.contains_key(&id)
     }
 
-    pub fn uses(&self, content: &ContentId) -> bool {
+    pub fn uses_content(&self, content: &ContentId) -> bool {
         self.contents.contains_key(content)
     }
 
@@ -125,7 +127,7 @@ impl ChangeIndex {
     }
 
     /// Lists the changes of sessions since a time that were not undone, newest first.
-    pub fn since(&self, sessions: &[SessionPeriod], at_ms: i64) -> Vec<ChangeId> {
+    pub fn changes_since(&self, sessions: &[SessionPeriod], at_ms: i64) -> Vec<ChangeId> {
         let changes = self.changes.values().rev();
         let is_in = |change: &RecordedChange| sessions.iter().any(|it| it.contains(change));
         let asked = changes.filter(|it| it.at_ms >= at_ms && is_in(it));
@@ -270,7 +272,7 @@ impl ChangeIndex {
     }
 
     /// Removes the effect of a change on a path. Returns contents that lost their last reference.
-    fn forget(&mut self, id: ChangeId, path: &FilePath) -> Option<Option<ContentId>> {
+    fn remove_effect(&mut self, id: ChangeId, path: &FilePath) -> Option<Option<ContentId>> {
         let place = *self.places.get(&id)?;
         let change = self.changes.get_mut(&place)?;
         let number = change.files.iter().position(|step| step.path == *path)?;

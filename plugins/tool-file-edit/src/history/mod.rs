@@ -11,7 +11,7 @@
 //! changed files' environment. It does not sync files to disk: a killed process loses nothing that
 //! it wrote, but a power failure may lose the last changes.
 //!
-//! Invariants: a change is applied only after [`History::begin`] returns, so the replaced content
+//! Invariants: a change is applied only after [`History::begin_change`] returns, so the replaced content
 //! is stored by then. Content is never removed while a stored or pending change refers to it. Any
 //! number of processes may use one folder.
 

@@ -66,7 +66,7 @@ impl History {
     ///
     /// # Errors
     /// `Io` if the disk is full, or `TooLarge`.
-    pub fn keep(&self, bytes: &[u8]) -> Result<ContentId, HistoryError> {
+    pub fn store_content(&self, bytes: &[u8]) -> Result<ContentId, HistoryError> {
         let id = ContentId::from_bytes(bytes);
         self.keep_as(&id, bytes)?;
         Ok(id)
@@ -75,9 +75,9 @@ impl History {
     /// Stores a content whose digest is known.
     ///
     /// # Errors
-    /// The errors of [`History::keep`].
+    /// The errors of [`History::store_content`].
     pub fn keep_as(&self, id: &ContentId, bytes: &[u8]) -> Result<(), HistoryError> {
-        self.0.contents.keep(bytes, id)
+        self.0.contents.store_content(bytes, id)
     }
 
     /// Returns a writer that stores a content in chunks.
@@ -106,7 +106,7 @@ impl History {
     /// - `Io` if the disk is full, `TooManyFiles`, or `Busy`.
     ///
     /// After an error, the change must not be applied.
-    pub fn begin(&self, new: NewChange) -> Result<PendingChange, HistoryError> {
+    pub fn begin_change(&self, new: NewChange) -> Result<PendingChange, HistoryError> {
         let (files, max) = (new.files.len(), FILES_PER_CHANGE_MAX);
         if files > max {
             return Err(HistoryError::TooManyFiles { files, max });
@@ -199,12 +199,12 @@ impl History {
     ///
     /// # Errors
     /// `Io` or `Busy`.
-    pub fn since(
+    pub fn changes_since(
         &self,
         sessions: &[SessionPeriod],
         at_ms: i64,
     ) -> Result<Vec<ChangeId>, HistoryError> {
-        self.with_locked_history(|state| Ok(state.index.since(sessions, at_ms)))
+        self.with_locked_history(|state| Ok(state.index.changes_since(sessions, at_ms)))
     }
 
     /// Lists the latest changes, newest first.
@@ -240,9 +240,9 @@ impl History {
     pub fn prune(&self, bounds: &HistoryLimits) -> Result<(), HistoryError> {
         self.with_locked_history(|state| {
             let of_files = state.index.changes_over_file_limit(bounds.changes_per_file);
-            state.forget(of_files)?;
+            state.remove_steps(of_files)?;
             let oldest = state.index.changes_over_total_limits(bounds);
-            state.forget(oldest)?;
+            state.remove_steps(oldest)?;
             if state.index.is_sparse() {
                 let entries = state.index.entries();
                 state.journal.rewrite(&entries)?;
@@ -292,7 +292,7 @@ impl History {
         let before =
             changes.iter().flat_map(|change| &change.files).filter_map(|step| step.before.as_ref());
         let pending: Vec<_> = before.map(|kept| &kept.content).collect();
-        let is_used = |id: &ContentId| state.index.uses(id) || pending.contains(&id);
+        let is_used = |id: &ContentId| state.index.uses_content(id) || pending.contains(&id);
         state.unused.retain(|id| !is_used(id) && !self.0.contents.remove_unused(id));
         if is_sweep_due {
             self.0.contents.sweep(is_used)?;
@@ -340,7 +340,7 @@ impl State {
         Ok(())
     }
 
-    fn forget(&mut self, steps: Vec<(ChangeId, FilePath)>) -> Result<(), HistoryError> {
+    fn remove_steps(&mut self, steps: Vec<(ChangeId, FilePath)>) -> Result<(), HistoryError> {
         match steps.is_empty() {
             true => Ok(()),
             false => self.append(JournalEntry::Forget(steps)),

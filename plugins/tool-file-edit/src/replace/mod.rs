@@ -68,7 +68,7 @@ impl RegexReplacer {
     /// An error if the pattern is too long.
     pub fn literal(pattern: &str, replacement: &str) -> Result<Self, String> {
         let regex = Self::compile_pattern(&regex::escape(&pattern.replace("\r\n", "\n")))?;
-        Ok(Self { regex, template: ReplacementTemplate::plain(replacement) })
+        Ok(Self { regex, template: ReplacementTemplate::from_plain_text(replacement) })
     }
 
     fn compile_pattern(pattern: &str) -> Result<Regex, String> {

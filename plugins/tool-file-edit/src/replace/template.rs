@@ -38,7 +38,7 @@ impl ReplacementTemplate {
     }
 
     /// Creates a replacement from plain text.
-    pub(super) fn plain(replacement: &str) -> Self {
+    pub(super) fn from_plain_text(replacement: &str) -> Self {
         Self(vec![ReplacementPiece::Text(replacement.to_owned())])
     }
 

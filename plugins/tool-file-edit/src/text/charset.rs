@@ -12,7 +12,7 @@ use std::borrow::Cow;
 use chardetng::{EncodingDetector, Iso2022JpDetection, Utf8Detection};
 use encoding_rs::{Encoding, UTF_8, UTF_16BE, UTF_16LE, WINDOWS_1252};
 
-/// The number of bytes at the beginning from which a binary file is detected.
+/// The number of bytes at the start from which a binary file is detected.
 const LOOK_BYTES: usize = 8 * 1024;
 
 /// The number of bytes from which an encoding is guessed. More bytes take time without a better
@@ -52,7 +52,7 @@ impl Charset {
     pub const UTF_8: Self = Self { encoding: UTF_8, bom: b"", has_strays: false };
 
     /// Returns the encoding's name, or `None` for plain UTF-8.
-    pub fn remark(self) -> Option<String> {
+    pub fn encoding_note(self) -> Option<String> {
         if self == Self::UTF_8 {
             return None;
         }
@@ -212,7 +212,7 @@ fn with_strays(text: &str) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut buffer = [0; 4];
     for char in text.chars() {
-        match stray(char) {
+        match stray_byte(char) {
             Some(byte) => bytes.push(byte),
             None => bytes.extend_from_slice(char.encode_utf8(&mut buffer).as_bytes()),
         }
@@ -220,14 +220,14 @@ fn with_strays(text: &str) -> Vec<u8> {
     bytes
 }
 
-fn stray(char: char) -> Option<u8> {
+fn stray_byte(char: char) -> Option<u8> {
     u8::try_from(u32::from(char).checked_sub(STRAY)?).ok().filter(|byte| *byte >= 0x80)
 }
 
 /// Returns a text for display, with stray bytes as `�`.
-pub fn shown(text: Cow<'_, str>) -> Cow<'_, str> {
-    match text.contains(|char| stray(char).is_some()) {
-        true => text.replace(|char| stray(char).is_some(), "\u{FFFD}").into(),
+pub fn display_text(text: Cow<'_, str>) -> Cow<'_, str> {
+    match text.contains(|char| stray_byte(char).is_some()) {
+        true => text.replace(|char| stray_byte(char).is_some(), "\u{FFFD}").into(),
         false => text,
     }
 }
@@ -251,7 +251,7 @@ mod tests {
     #[track_caller]
     fn check(bytes: &[u8], text: &str, remark: Option<&str>) {
         let decoded = decode(bytes).unwrap();
-        assert_eq!((&*decoded.text, decoded.charset.remark().as_deref()), (text, remark));
+        assert_eq!((&*decoded.text, decoded.charset.encoding_note().as_deref()), (text, remark));
         assert_eq!(decoded.charset.encode(decoded.text).as_deref(), Ok(bytes));
     }
 
@@ -287,7 +287,7 @@ mod tests {
             "\u{10FFFF}",
             Some("UTF-8 with BOM with other bytes, shown as � and kept"),
         );
-        let shown_text = shown(decode(b"na\xC3\xAFve caf\xE9 x").unwrap().text);
+        let shown_text = display_text(decode(b"na\xC3\xAFve caf\xE9 x").unwrap().text);
         assert_eq!(shown_text, "naïve caf\u{FFFD} x");
         for (encoding, text) in [
             (encoding_rs::GBK, "配置文件路径"),

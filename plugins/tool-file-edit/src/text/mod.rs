@@ -4,6 +4,6 @@ mod charset;
 mod kind;
 mod lines;
 
-pub use charset::{DecodedText, decode, shown};
+pub use charset::{DecodedText, decode, display_text};
 pub use kind::{image_type, kind_of};
 pub use lines::{LineView, lines_of};

@@ -117,7 +117,7 @@ impl ApplyPatch {
         if files.len() > FILES_MAX {
             return Err(wrong(format!("a patch changes at most {FILES_MAX} files")));
         }
-        let mut plan = EditPlan::new(&cx.state().place(cx).await?.folder);
+        let mut plan = EditPlan::new(&cx.state().editor_context(cx).await?.folder);
         let mut notes = Vec::new();
         for file in &files {
             plan = match &file.action {
@@ -145,7 +145,7 @@ async fn plan_added_file(
 ) -> Result<EditPlan> {
     let number = plan.open(cx, path).await?;
     check_seen(cx, &plan, number).await?;
-    let made = match plan.bytes(number) {
+    let made = match plan.planned_bytes(number) {
         Some(before) => rewrite(before, text),
         None => Ok(text.as_bytes().to_vec()),
     };
@@ -178,7 +178,7 @@ async fn update(
     let (chunks, plan_there) = (chunks.to_vec(), Arc::new(plan));
     let (path_there, plan) = (path.to_owned(), Arc::clone(&plan_there));
     let work = move |_: &Reporter| {
-        let bytes = plan.bytes(number).unwrap_or_default();
+        let bytes = plan.planned_bytes(number).unwrap_or_default();
         patched(bytes, &chunks)
             .map_err(|failed: EditFailure| edit_error(&path_there, bytes, "", failed))
     };
@@ -200,7 +200,7 @@ async fn plan_rename(
     if source == target {
         return Ok(plan);
     }
-    if plan.bytes(target).is_some() {
+    if plan.planned_bytes(target).is_some() {
         let error = Error::new(ErrorKind::Conflict, format!("Destination already exists: {to}"));
         return Err(error.with_hint("to replace it, delete it earlier in the same patch"));
     }

@@ -213,7 +213,7 @@ impl FindAndReplace {
             if self.literal { error } else { error.with_hint("`literal` takes both as plain text") }
         })?;
         let replacer = Arc::new(replacer);
-        let folder = cx.state().place(cx).await?.folder.clone();
+        let folder = cx.state().editor_context(cx).await?.folder.clone();
         let plan = EditPlan::new(&folder);
         let mut found = ReplaceSearchResult {
             plan,
@@ -386,7 +386,7 @@ fn replace_in_file(
     match decoded.charset.encode(text.into()) {
         Ok(bytes) => FileReplaceOutcome::Replaced(replaced, bytes),
         Err(lacking) => {
-            let name = decoded.charset.remark().unwrap_or_default();
+            let name = decoded.charset.encoding_note().unwrap_or_default();
             FileReplaceOutcome::Refused(format!("is encoded as {name}, which has no '{lacking}'"))
         }
     }

@@ -44,7 +44,7 @@ impl Tool for ListBackups {
             Some(path) => {
                 let path = require_argument("path", path)?;
                 read_facts(cx, path).await?;
-                let place = cx.state().place(cx).await?;
+                let place = cx.state().editor_context(cx).await?;
                 Some(place.find_name(cx, path).await)
             }
         };

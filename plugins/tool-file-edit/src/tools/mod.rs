@@ -23,7 +23,7 @@ use crate::apply::AppliedChange;
 use crate::diff::{self, FileTexts};
 use crate::edit::{EditFailure, MatchFailure, quoted};
 use crate::editor::Editor;
-use crate::files::{FileSnapshot, check_is_no_link, not_text};
+use crate::files::{FileSnapshot, check_is_no_link, not_text_error};
 use crate::plan::EditPlan;
 use crate::seen_files::{SeenFile, text_to_remember};
 use crate::text::decode;
@@ -39,7 +39,7 @@ fn require_argument<'a>(name: &str, value: &'a str) -> Result<&'a str> {
 /// Opens a file that must exist.
 async fn require_existing_file(cx: &Cx<Editor>, plan: &mut EditPlan, path: &str) -> Result<usize> {
     let number = plan.open(cx, path).await?;
-    match plan.bytes(number) {
+    match plan.planned_bytes(number) {
         Some(_) => Ok(number),
         None => plan.open_existing(cx, path).await,
     }
@@ -62,7 +62,7 @@ fn edit_error(path: &str, bytes: &[u8], old: &str, failed: EditFailure) -> Error
         format!("found in line {}", lines.join(", "))
     };
     match failed {
-        EditFailure::NotText => not_text(path, bytes, bytes.len() as u64),
+        EditFailure::NotText => not_text_error(path, bytes, bytes.len() as u64),
         EditFailure::Lacks(lacking, name) => {
             let text = format!("{path} is encoded as {name}, which has no '{lacking}'");
             Error::new(ErrorKind::InvalidArguments, text)

@@ -120,7 +120,7 @@ async fn preview(cx: &Cx<Editor>, asked: &MoveFile) -> Result<Preview> {
     let planned = plan(cx, asked).await;
     let text = planned.as_ref().ok().map(|plan| {
         let MoveFile { source_path, destination_path, .. } = asked;
-        let text = plan.bytes(DESTINATION).and_then(|bytes| decode(bytes).ok());
+        let text = plan.planned_bytes(DESTINATION).and_then(|bytes| decode(bytes).ok());
         let lines = text.map_or(0, |decoded| lines_of(&decoded.text));
         let text = format!("Move file: {source_path} -> {destination_path} ({lines} lines)");
         match plan.files[DESTINATION].before {
@@ -134,9 +134,9 @@ async fn preview(cx: &Cx<Editor>, asked: &MoveFile) -> Result<Preview> {
 async fn plan(cx: &Cx<Editor>, asked: &MoveFile) -> Result<EditPlan> {
     let source = require_argument("source_path", &asked.source_path)?;
     let destination = require_argument("destination_path", &asked.destination_path)?;
-    let mut plan = EditPlan::new(&cx.state().place(cx).await?.folder);
+    let mut plan = EditPlan::new(&cx.state().editor_context(cx).await?.folder);
     let from = plan.open(cx, source).await?;
-    if plan.bytes(from).is_none() {
+    if plan.planned_bytes(from).is_none() {
         let text = format!("Source file does not exist: {source}");
         return Err(Error::new(ErrorKind::NotFound, text));
     }

@@ -14,7 +14,7 @@ use crate::edit::{
     EditAnchors, EditFailure, EditRequest, MatchFailure, MatchSelection, edit, quoted,
 };
 use crate::editor::Editor;
-use crate::files::not_text;
+use crate::files::not_text_error;
 use crate::plan::EditPlan;
 use crate::recover_changes::recover_unfinished_changes;
 
@@ -138,7 +138,7 @@ impl MultiFileEdit {
         if self.operations.len() > OPERATIONS_MAX {
             return wrong(format!("a call can have at most {OPERATIONS_MAX} operations"));
         }
-        let mut plan = EditPlan::new(&cx.state().place(cx).await?.folder);
+        let mut plan = EditPlan::new(&cx.state().editor_context(cx).await?.folder);
         let mut notes = Vec::new();
         for (index, operation) in self.operations.iter().enumerate() {
             plan = operation.plan(cx, plan, &mut notes).await.map_err(|error| {
@@ -164,7 +164,7 @@ impl MultiFileEdit {
                 self.operations.iter().filter(|operation| operation.action() == Some(wanted));
             let named = those.map(|operation| match wanted {
                 MultiFileAction::Rename => {
-                    json!({ "from": operation.from(), "to": operation.to() })
+                    json!({ "from": operation.from(), "to": operation.destination() })
                 }
                 MultiFileAction::Edit | MultiFileAction::Create | MultiFileAction::Delete => {
                     json!(operation.path)
@@ -205,7 +205,7 @@ impl MultiFileOperation {
         self.from.as_deref().or(self.source_path.as_deref())
     }
 
-    fn to(&self) -> Option<&str> {
+    fn destination(&self) -> Option<&str> {
         self.to.as_deref().or(self.destination_path.as_deref())
     }
 
@@ -253,7 +253,7 @@ impl MultiFileOperation {
                 let (old, path) = (old.clone(), path.to_owned());
                 move |_| {
                     let anchors = EditAnchors { prologue: &prologue, epilogue: &epilogue };
-                    let bytes = plan.bytes(number).unwrap_or_default();
+                    let bytes = plan.planned_bytes(number).unwrap_or_default();
                     let edited = edit(bytes, EditRequest { old: &old, new: &new, anchors, places })
                         .map_err(|failed| edit_error(&path, bytes, &old, failed));
                     (plan, edited)
@@ -273,7 +273,7 @@ impl MultiFileOperation {
             return Err(Error::new(ErrorKind::InvalidArguments, text));
         };
         let number = plan.open(cx, path).await?;
-        if plan.bytes(number).is_some() {
+        if plan.planned_bytes(number).is_some() {
             return Err(Error::new(ErrorKind::Conflict, format!("File already exists: {path}")));
         }
         plan.write(number, content.clone().into_bytes())?;
@@ -291,14 +291,14 @@ impl MultiFileOperation {
 
     async fn rename(&self, cx: &Cx<Editor>, mut plan: EditPlan) -> Result<EditPlan> {
         let from_path = required_field("from", self.from())?;
-        let to_path = required_field("to", self.to())?;
+        let to_path = required_field("to", self.destination())?;
         let from = require_existing_file(cx, &mut plan, from_path).await?;
         let to = plan.open(cx, to_path).await?;
         if from == to {
             let text = format!("source and destination are the same file: {from_path}");
             return Err(Error::new(ErrorKind::InvalidArguments, text));
         }
-        if plan.bytes(to).is_some() {
+        if plan.planned_bytes(to).is_some() {
             let text = format!("Destination already exists: {to_path}");
             return Err(Error::new(ErrorKind::Conflict, text));
         }
@@ -314,7 +314,7 @@ fn required_field<'a>(name: &str, value: Option<&'a str>) -> Result<&'a str> {
 
 fn edit_error(path: &str, bytes: &[u8], old: &str, failed: EditFailure) -> Error {
     let text = match &failed {
-        EditFailure::NotText => return not_text(path, bytes, bytes.len() as u64),
+        EditFailure::NotText => return not_text_error(path, bytes, bytes.len() as u64),
         EditFailure::Missed(MatchFailure::NotFound | MatchFailure::NotBetween(_), _) => {
             format!("Edit target not found in {path}: {}", quoted(old))
         }

@@ -5,13 +5,15 @@ use jaato_plugin_sdk::prelude::*;
 
 use super::{require_argument, seen_file_of};
 use crate::editor::Editor;
-use crate::files::{CHANGED_BYTES_MAX, FileSnapshot, check_is_file, fetch, not_text, read_facts};
+use crate::files::{
+    CHANGED_BYTES_MAX, FileSnapshot, check_is_file, fetch, not_text_error, read_facts,
+};
 use crate::page::{LinePage, PageContent};
 use crate::plan::{absolute, resolve};
 use crate::recover_changes::recover_unfinished_changes;
 use crate::seen_files::SeenFile;
-use crate::similar_names::{look_alike, missing};
-use crate::text::{DecodedText, decode, image_type, shown as in_view};
+use crate::similar_names::{find_lookalike_path, missing_file_error};
+use crate::text::{DecodedText, decode, display_text as in_view, image_type};
 
 /// The default and the maximum number of lines shown.
 const LINES: u64 = 2000;
@@ -81,26 +83,26 @@ impl Tool for ReadFile {
         let (path, facts) = match read_facts(cx, path).await? {
             Some(facts) => (path.to_owned(), facts),
             None => {
-                let alike = look_alike(cx, path).await;
+                let alike = find_lookalike_path(cx, path).await;
                 let facts = match &alike {
                     Some(alike) => read_facts(cx, alike).await?,
                     None => None,
                 };
                 match alike.zip(facts) {
                     Some(found) => found,
-                    None => return Err(missing(cx, path).await),
+                    None => return Err(missing_file_error(cx, path).await),
                 }
             }
         };
         let path = path.as_str();
         check_is_file(path, &facts)?;
         let length = if facts.size <= WHOLE_BYTES_MAX { WHOLE_BYTES_MAX } else { FIRST_BYTES };
-        let (first, has_more) = piece(cx, path, 0, length).await?;
+        let (first, has_more) = read_chunk(cx, path, 0, length).await?;
         if let Some(kind) = image_type(&first) {
             return image(cx, path, kind, facts).await;
         }
         if first.starts_with(PDF) {
-            let error = not_text(path, &first, facts.size);
+            let error = not_text_error(path, &first, facts.size);
             return Err(error.with_hint(format!(
                 "convert it to text with a command, such as `pdftotext {path} -`, or ask the \
                  user to attach it (`--attach`)"
@@ -110,7 +112,7 @@ impl Tool for ReadFile {
         // The file's actual name may differ from the name in the call.
         let named = Self { path: path.to_owned(), ..self };
         let read = match has_more {
-            false => named.whole(cx, facts, first, page).await?,
+            false => named.show_from_memory(cx, facts, first, page).await?,
             true => named.part(cx, facts, first, page).await?,
         };
         let mut text = read.text(path, &named);
@@ -151,7 +153,7 @@ impl LineEnds {
     }
 
     /// Describes the line ends, unless all are LF as shown.
-    fn remark(self) -> Option<String> {
+    fn line_end_note(self) -> Option<String> {
         match (self.lf, self.cr_lf) {
             (_, 0) => None,
             (0, _) => Some("CRLF".to_owned()),
@@ -171,7 +173,7 @@ impl ReadFile {
     }
 
     /// Returns the number of the last line shown, or of the line before if none is shown.
-    fn last(&self, shown: &PageContent) -> u64 {
+    fn last_shown_line(&self, shown: &PageContent) -> u64 {
         self.offset.unwrap_or(1).saturating_add(shown.lines).saturating_sub(1)
     }
 
@@ -184,7 +186,7 @@ impl ReadFile {
     }
 
     /// Shows part of a file that is completely in memory.
-    async fn whole(
+    async fn show_from_memory(
         &self,
         cx: &Cx<Editor>,
         facts: FileFacts,
@@ -195,19 +197,19 @@ impl ReadFile {
         let snapshot = FileSnapshot { facts, bytes: bytes.into() };
         let read = move |_: &Reporter| {
             let size = snapshot.bytes.len() as u64;
-            let not_text = |_| not_text(&path, &snapshot.bytes, size);
+            let not_text = |_| not_text_error(&path, &snapshot.bytes, size);
             let DecodedText { text, charset } = decode(&snapshot.bytes).map_err(not_text)?;
             let mut page = page;
             let mut line_ends = LineEnds::default();
             line_ends.count(&text);
-            page.take(&in_view(text));
-            let (shown, remark) = (page.finish(), charset.remark());
+            page.add_chunk(&in_view(text));
+            let (shown, remark) = (page.finish(), charset.encoding_note());
             let total = Some(shown.total);
             let read = ReadExcerpt { shown, total, has_more: false, size, remark, line_ends };
             Ok((read, seen_file_of(&snapshot)))
         };
         let (mut read, sight) = cx.blocking(read).await??;
-        read.has_more = self.last(&read.shown) < read.shown.total;
+        read.has_more = self.last_shown_line(&read.shown) < read.shown.total;
         self.remember_seen_lines(cx, sight).await?;
         Ok(read)
     }
@@ -223,7 +225,7 @@ impl ReadFile {
         let path = self.path.as_str();
         // Its last character may be incomplete.
         if !is_utf_8_so_far(&first)
-            && decode(&first).map_or(true, |decoded| decoded.charset.remark().is_some())
+            && decode(&first).map_or(true, |decoded| decoded.charset.encoding_note().is_some())
         {
             return self.read_encoded(cx, facts, &first, page).await;
         }
@@ -234,7 +236,7 @@ impl ReadFile {
         loop {
             let text = text_of(&mut bytes, is_end, &mut is_damaged);
             line_ends.count(&text);
-            page.take(&text);
+            page.add_chunk(&text);
             if page.is_full() || is_end {
                 break;
             }
@@ -245,7 +247,7 @@ impl ReadFile {
                     .with_hint("read it with a command, such as `tail -c`"));
             }
             let length = if page.is_ahead() { READ_BYTES_MAX } else { FIRST_BYTES };
-            let (next, more) = piece(cx, path, offset, length).await?;
+            let (next, more) = read_chunk(cx, path, offset, length).await?;
             offset += next.len() as u64;
             size = size.max(offset);
             is_end = !more || next.is_empty();
@@ -253,7 +255,7 @@ impl ReadFile {
         }
         let shown = page.finish();
         let total = is_end.then_some(shown.total);
-        let has_more = total.is_none_or(|total| self.last(&shown) < total);
+        let has_more = total.is_none_or(|total| self.last_shown_line(&shown) < total);
         let remark = is_damaged.then(|| "UTF-8 with other bytes, shown as �".to_owned());
         self.remember_seen_lines(cx, SeenFile { version, digest: None, text: None }).await?;
         Ok(ReadExcerpt { shown, total, has_more, size, remark, line_ends })
@@ -269,14 +271,14 @@ impl ReadFile {
     ) -> Result<ReadExcerpt> {
         let head = &first[..first.len().min(8 * 1024)];
         if decode(head).is_err() || facts.size > CHANGED_BYTES_MAX {
-            return Err(not_text(&self.path, head, facts.size));
+            return Err(not_text_error(&self.path, head, facts.size));
         }
         let snapshot = fetch(cx, &self.path, facts).await?;
-        self.whole(cx, snapshot.facts, snapshot.bytes.into_bytes(), page).await
+        self.show_from_memory(cx, snapshot.facts, snapshot.bytes.into_bytes(), page).await
     }
 
     async fn remember_seen_lines(&self, cx: &Cx<Editor>, sight: SeenFile) -> Result<()> {
-        let folder = &cx.state().place(cx).await?.folder;
+        let folder = &cx.state().editor_context(cx).await?.folder;
         let target = resolve(cx, &absolute(folder, &self.path)).await;
         cx.state().remember_seen_file(&target, sight);
         Ok(())
@@ -286,7 +288,7 @@ impl ReadFile {
 impl ReadExcerpt {
     fn text(&self, path: &str, asked: &ReadFile) -> String {
         let first = asked.offset.unwrap_or(1);
-        let last = asked.last(&self.shown);
+        let last = asked.last_shown_line(&self.shown);
         let size = self.size;
         let of = self.total.map_or_else(|| "?".to_owned(), |total| total.to_string());
         let lines = match self.shown.lines {
@@ -301,7 +303,7 @@ impl ReadExcerpt {
                 format!("path: {path} | lines: {lines} | size: {size} | has_more: {has_more}")
             }
         };
-        if let Some(line_ends) = self.line_ends.remark() {
+        if let Some(line_ends) = self.line_ends.line_end_note() {
             heading.push_str(&format!(" | line ends: {line_ends}, shown as LF"));
         }
         if let Some(remark) = &self.remark {
@@ -322,7 +324,12 @@ impl ReadExcerpt {
 }
 
 /// Reads a chunk of a file. Returns true if more follows.
-async fn piece(cx: &Reporter, path: &str, offset: u64, length: u64) -> Result<(Vec<u8>, bool)> {
+async fn read_chunk(
+    cx: &Reporter,
+    path: &str,
+    offset: u64,
+    length: u64,
+) -> Result<(Vec<u8>, bool)> {
     let (path, length) = (path.to_owned(), Some(length));
     let read = FileRead { path, offset, length, ..FileRead::default() };
     let (told, bytes) = cx.files().read(read).await?;

@@ -61,7 +61,7 @@ tool!(RemoveFile);
 impl RemoveFile {
     async fn plan(&self, cx: &Cx<Editor>) -> Result<EditPlan> {
         let path = require_argument("path", &self.path)?;
-        let mut plan = EditPlan::new(&cx.state().place(cx).await?.folder);
+        let mut plan = EditPlan::new(&cx.state().editor_context(cx).await?.folder);
         let number = plan.open_existing(cx, path).await?;
         check_is_no_link(cx, &plan.files[number].path).await?;
         check_seen(cx, &plan, number).await?;

@@ -63,7 +63,7 @@ tool!(RestoreFile);
 impl RestoreFile {
     async fn plan(&self, cx: &Cx<Editor>) -> Result<(EditPlan, Backup)> {
         let path = require_argument("path", &self.path)?;
-        let place = cx.state().place(cx).await?.clone();
+        let place = cx.state().editor_context(cx).await?.clone();
         let mut plan = EditPlan::new(&place.folder);
         let number = plan.open(cx, path).await?;
         let named = place.name(&plan.files[number].target);

@@ -38,7 +38,7 @@ impl Tool for UndoFileChange {
     async fn call(self, cx: &Cx<Editor>) -> Result<Output> {
         let mended = recover_unfinished_changes(cx).await?;
         let path = require_argument("path", &self.path)?;
-        let place = cx.state().place(cx).await?.clone();
+        let place = cx.state().editor_context(cx).await?.clone();
         // A path that is not allowed is refused, regardless of the history.
         read_facts(cx, path).await?;
         let named = place.find_name(cx, path).await;

@@ -68,7 +68,7 @@ impl Tool for UpdateFile {
         let applied = apply(cx, maker, plan).await?;
         let plan = Arc::clone(&applied.plan);
         let counted = move |_: &Reporter| {
-            let bytes = plan.bytes(0).unwrap_or_default();
+            let bytes = plan.planned_bytes(0).unwrap_or_default();
             (bytes.len(), decode(bytes).map_or(0, |decoded| lines_of(&decoded.text)))
         };
         let (size, lines) = cx.blocking(counted).await?;
@@ -102,7 +102,7 @@ impl UpdateFile {
     async fn plan(&self, cx: &Cx<Editor>) -> Result<(EditPlan, EditResult)> {
         let path = require_argument("path", &self.path)?;
         self.check_fields()?;
-        let mut plan = EditPlan::new(&cx.state().place(cx).await?.folder);
+        let mut plan = EditPlan::new(&cx.state().editor_context(cx).await?.folder);
         let number = plan.open_existing(cx, path).await?;
         let (asked, before) = (self.clone(), plan.files[number].before.clone());
         let made = cx.blocking(move |_| {

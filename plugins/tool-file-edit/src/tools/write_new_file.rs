@@ -62,7 +62,7 @@ tool!(WriteNewFile);
 impl WriteNewFile {
     async fn plan(&self, cx: &Cx<Editor>) -> Result<EditPlan> {
         let path = require_argument("path", &self.path)?;
-        let folder = cx.state().place(cx).await?.folder.clone();
+        let folder = cx.state().editor_context(cx).await?.folder.clone();
         let mut plan = EditPlan::new(&folder);
         if crate::files::read_facts(cx, path).await?.is_some() {
             let text = format!("File already exists: {path}");

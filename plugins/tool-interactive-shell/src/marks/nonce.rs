@@ -21,7 +21,7 @@ impl MarkNonce {
     }
 
     /// Returns the parameter in a mark: `jaato=…`.
-    pub(super) fn parameter(&self) -> String {
+    pub(super) fn mark_parameter(&self) -> String {
         format!("jaato={}", self.0)
     }
 }
@@ -40,7 +40,7 @@ mod tests {
     #[test]
     fn nonce_allows_only_plain_words_of_limited_length() {
         for good in ["abcdEF12".to_owned(), "x".repeat(NONCE_LENGTH_MAX)] {
-            assert_eq!(MarkNonce::new(&good).unwrap().parameter(), format!("jaato={good}"));
+            assert_eq!(MarkNonce::new(&good).unwrap().mark_parameter(), format!("jaato={good}"));
         }
         for bad in ["abcdEF1".to_owned(), "x".repeat(NONCE_LENGTH_MAX + 1), "abc;efgh".to_owned()] {
             assert_eq!(MarkNonce::new(&bad), None, "{bad}");

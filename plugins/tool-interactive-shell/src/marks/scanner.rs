@@ -61,10 +61,10 @@ pub struct MarkScanner {
 }
 
 impl MarkScanner {
-    /// Creates a scanner for the beginning of a stream.
+    /// Creates a scanner for the start of a stream.
     pub fn new(nonce: &MarkNonce) -> Self {
         Self {
-            parameter: nonce.parameter(),
+            parameter: nonce.mark_parameter(),
             state: State::Text,
             gathered: Vec::new(),
             start: 0,

@@ -30,7 +30,7 @@ pub struct ShellInjection {
 impl MarkableShell {
     /// Returns the shell with a program's name or path, if it is known. `sh` may be any shell, so
     /// it counts as the plainest, whose text all except zsh and fish understand.
-    pub fn of_program(program: &str) -> Option<Self> {
+    pub fn from_program_name(program: &str) -> Option<Self> {
         let name = program.rsplit('/').next().unwrap_or(program).trim_start_matches('-');
         match name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.') {
             "bash" => Some(Self::Bash),
@@ -43,8 +43,8 @@ impl MarkableShell {
 
     /// Returns a line to type at the shell's prompt, without its line end. It begins with a blank,
     /// so that most shells leave it out of their history. The next prompt has marks.
-    pub fn line(self, nonce: &MarkNonce) -> String {
-        let mark = nonce.parameter();
+    pub fn setup_line(self, nonce: &MarkNonce) -> String {
+        let mark = nonce.mark_parameter();
         match self {
             Self::Bash => {
                 let body = bash(&mark).replace('\'', r"'\''");
@@ -57,13 +57,13 @@ impl MarkableShell {
     }
 
     /// Returns the arguments and variables for the shell's start, or `None` for zsh, where only
-    /// [`MarkableShell::line`] works.
+    /// [`MarkableShell::setup_line`] works.
     ///
     /// The user's startup files run as usual. A startup file that replaces `PROMPT_COMMAND` (bash)
     /// or `PS1` (plain shells) removes the marks. If the first prompt has no mark, the line helps.
     /// Plain shells use `prompt` instead of their own prompt.
     pub fn injection(self, nonce: &MarkNonce, prompt: &str) -> Option<ShellInjection> {
-        let mark = nonce.parameter();
+        let mark = nonce.mark_parameter();
         match self {
             Self::Bash => Some(ShellInjection {
                 variables: vec![("PROMPT_COMMAND".to_owned(), bash(&mark))],
@@ -170,7 +170,7 @@ mod tests {
             ("python3", None),
             ("", None),
         ] {
-            assert_eq!(MarkableShell::of_program(program), shell, "{program}");
+            assert_eq!(MarkableShell::from_program_name(program), shell, "{program}");
         }
     }
 
@@ -180,7 +180,7 @@ mod tests {
         for shell in
             [MarkableShell::Bash, MarkableShell::Zsh, MarkableShell::Fish, MarkableShell::Posix]
         {
-            let line = shell.line(&nonce);
+            let line = shell.setup_line(&nonce);
             assert!(line.starts_with(' ') && !line.contains(char::is_control), "{line:?}");
             // A terminal in line mode accepts 4095 bytes per line.
             assert!(line.len() < 2048, "{}", line.len());

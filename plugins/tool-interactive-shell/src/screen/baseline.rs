@@ -95,7 +95,7 @@ impl ScreenBaseline {
         Some(NewLineText { text: rest.unwrap_or(text), continues: rest.is_some() })
     }
 
-    /// Removes the beginning of a reported line, because its rest will be compared alone.
+    /// Removes the start of a reported line, because its rest will be compared alone.
     fn forget_beginning(&mut self, index: usize, bytes: usize) {
         if let Some(line) = self.lines.get_mut(index) {
             line.drain(..bytes);
@@ -105,7 +105,7 @@ impl ScreenBaseline {
         }
     }
 
-    pub(super) fn unseen(
+    pub(super) fn unseen_text(
         &self,
         term: &Term<PendingReplies>,
         history: &ScreenHistory,
@@ -120,7 +120,7 @@ impl ScreenBaseline {
         let wiped = |line: &TextLine| wiped_row.is_some_and(|row| line.first_row >= row);
         let changed = |(at, line): (usize, &TextLine)| {
             let told = self.lines.get(gone + at).filter(|_| !wiped(line));
-            line.trimmed() != told.map_or("", |told| told.trim_end_matches(' '))
+            line.trimmed_text() != told.map_or("", |told| told.trim_end_matches(' '))
         };
         let mut start = lines.iter().enumerate().position(changed);
         if self.has_begun {

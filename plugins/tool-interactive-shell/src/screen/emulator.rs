@@ -63,8 +63,8 @@ impl TerminalEmulator {
         }
     }
 
-    pub(super) fn unseen(&self, which: ComparedLines) -> UnseenText {
-        self.baseline.unseen(&self.term, &self.history, which)
+    pub(super) fn unseen_text(&self, which: ComparedLines) -> UnseenText {
+        self.baseline.unseen_text(&self.term, &self.history, which)
     }
 
     pub(super) fn take_scrolled(&mut self) -> Option<UnseenText> {
@@ -87,7 +87,7 @@ impl TerminalEmulator {
         if self.history.wiped_at.is_some() {
             self.history.wipe(&self.term);
         }
-        self.settle();
+        self.trim_history();
     }
 
     /// Returns the number of lines after which a flood fills the whole history, so that no reported
@@ -137,8 +137,8 @@ impl TerminalEmulator {
     }
 
     #[inline]
-    fn settle(&mut self) {
-        self.history.settle(&mut self.term, &mut self.baseline);
+    fn trim_history(&mut self) {
+        self.history.turn_rows_into_text(&mut self.term, &mut self.baseline);
     }
 
     /// Returns how far up the cursor may move. It must not leave the scrolling region upwards if it
@@ -209,7 +209,7 @@ macro_rules! pass_and_settle {
             #[inline]
             fn $name(&mut self, $($argument: $kind),*) {
                 Handler::$name(&mut self.term, $($argument),*);
-                self.settle();
+                self.trim_history();
             }
         )*
     };
@@ -282,7 +282,7 @@ impl Handler for TerminalEmulator {
         self.term.input(character);
         self.inputs = self.inputs.wrapping_add(1);
         if self.inputs == 0 {
-            self.settle();
+            self.trim_history();
         }
     }
 

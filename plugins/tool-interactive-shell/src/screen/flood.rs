@@ -26,10 +26,10 @@ pub(super) struct PlainLines {
 }
 
 impl PlainLines {
-    /// Finds the plain lines at the beginning of `bytes`, up to `lines_max`. The last one has text.
+    /// Finds the plain lines at the start of `bytes`, up to `lines_max`. The last one has text.
     pub(super) fn find_at_start(bytes: &[u8], columns: usize, lines_max: usize) -> Self {
         let (mut all, mut with_text) = (Self::default(), Self::default());
-        while all.lines < lines_max && all.take(bytes, columns) {
+        while all.lines < lines_max && all.add_line(bytes, columns) {
             if all.letters > with_text.letters {
                 with_text = all;
             }
@@ -37,15 +37,15 @@ impl PlainLines {
         with_text
     }
 
-    /// Takes exactly `lines` plain lines from the beginning of `bytes`.
+    /// Takes exactly `lines` plain lines from the start of `bytes`.
     pub(super) fn take_exactly(bytes: &[u8], columns: usize, lines: usize) -> Self {
         let mut all = Self::default();
-        while all.lines < lines && all.take(bytes, columns) {}
+        while all.lines < lines && all.add_line(bytes, columns) {}
         all
     }
 
     /// Adds the next line. Returns false if it is not plain or not complete.
-    fn take(&mut self, bytes: &[u8], columns: usize) -> bool {
+    fn add_line(&mut self, bytes: &[u8], columns: usize) -> bool {
         let rest = &bytes[self.bytes..];
         let Some(end) = memchr::memchr(b'\n', rest) else { return false };
         let Some(letters) = letters_of(&rest[..end], columns) else { return false };

@@ -60,7 +60,7 @@ struct ScrolledText {
 impl ScreenHistory {
     /// Turns the oldest rows into text if there are too many.
     #[inline]
-    pub(super) fn settle(
+    pub(super) fn turn_rows_into_text(
         &mut self,
         term: &mut Term<PendingReplies>,
         baseline: &mut ScreenBaseline,
@@ -76,7 +76,7 @@ impl ScreenHistory {
         let taken = self.rows_taken.min(rows);
         self.take_rows(term.grid(), taken..rows, baseline);
         self.rows_taken -= taken;
-        self.forget(term, rows);
+        self.drop_oldest_rows(term, rows);
         let grid = term.grid_mut();
         grid.update_history(HISTORY_ROWS_MAX);
         grid.update_history(EMULATOR_ROWS_MAX);
@@ -141,7 +141,7 @@ impl ScreenHistory {
     /// Handles the erasure of the history (`ESC [ 3 J`). Must be called before it.
     pub(super) fn erase(&mut self, term: &Term<PendingReplies>) {
         self.end_line();
-        self.forget(term, term.grid().history_size());
+        self.drop_oldest_rows(term, term.grid().history_size());
     }
 
     /// Handles a full reset by the program.
@@ -171,7 +171,7 @@ impl ScreenHistory {
     }
 
     /// Counts the oldest `rows` rows, and the lines that end in them, as dropped.
-    fn forget(&mut self, term: &Term<PendingReplies>, rows: usize) {
+    fn drop_oldest_rows(&mut self, term: &Term<PendingReplies>, rows: usize) {
         let grid = term.grid();
         let top = grid.topmost_line().0;
         let ends = (top..top + rows as i32).filter(|row| !text::is_wrapped(&grid[Line(*row)]));

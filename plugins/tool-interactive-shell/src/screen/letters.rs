@@ -11,7 +11,7 @@ const PIECE_BYTES_MAX: usize = 512;
 /// for the rest.
 const REPLACEMENT: &[u8] = "\u{fffd}".as_bytes();
 
-/// Holds the beginning of a letter until the rest has arrived.
+/// Holds the start of a letter until the rest has arrived.
 #[derive(Debug, Default)]
 pub(super) struct LetterGuard {
     held: [u8; 4],
@@ -21,7 +21,7 @@ pub(super) struct LetterGuard {
 impl LetterGuard {
     /// Passes `bytes` to `sink`, never ending in the middle of a letter.
     #[inline]
-    pub(super) fn pass(&mut self, mut bytes: &[u8], mut sink: impl FnMut(&[u8])) {
+    pub(super) fn pass_whole_letters(&mut self, mut bytes: &[u8], mut sink: impl FnMut(&[u8])) {
         while let Some(byte) = bytes.first() {
             if self.length > 0 {
                 self.take_byte(*byte, &mut sink);
@@ -29,7 +29,7 @@ impl LetterGuard {
                 continue;
             }
             let (piece, others) = bytes.split_at(bytes.len().min(PIECE_BYTES_MAX));
-            let (whole, begun) = piece.split_at(whole_length(piece));
+            let (whole, begun) = piece.split_at(complete_length(piece));
             if !whole.is_empty() {
                 sink(whole);
             }
@@ -58,7 +58,7 @@ impl LetterGuard {
 /// Returns how much of a piece can be passed on: all but an incomplete letter at its end. If the
 /// text before that also ends with an incomplete letter, only the part before the last non-ASCII
 /// letters.
-fn whole_length(piece: &[u8]) -> usize {
+fn complete_length(piece: &[u8]) -> usize {
     let length = piece.len() - begun_letter(piece);
     if begun_letter(&piece[..length]) == 0 {
         length
@@ -87,7 +87,7 @@ mod tests {
         let mut guard = LetterGuard::default();
         let mut out = Vec::new();
         for piece in pieces {
-            guard.pass(piece, |bytes| out.push(bytes.to_vec()));
+            guard.pass_whole_letters(piece, |bytes| out.push(bytes.to_vec()));
         }
         out
     }

@@ -75,7 +75,7 @@ impl EmulatedScreen {
             parser: Processor::new(),
             strings: StringGuard::default(),
             letters: LetterGuard::default(),
-            emulator: TerminalEmulator::new(ScreenSize::within(rows, columns)),
+            emulator: TerminalEmulator::new(ScreenSize::clamped(rows, columns)),
             bytes: 0,
             line_feeds: 0,
         }
@@ -127,8 +127,8 @@ impl EmulatedScreen {
 
     fn advance(&mut self, bytes: &[u8]) {
         let Self { parser, strings, letters, emulator, .. } = self;
-        strings.pass(bytes, |passed| {
-            letters.pass(passed, |letters| parser.advance(emulator, letters));
+        strings.pass_strings(bytes, |passed| {
+            letters.pass_whole_letters(passed, |letters| parser.advance(emulator, letters));
         });
     }
 
@@ -136,21 +136,21 @@ impl EmulatedScreen {
     /// colours), which should be typed to the program. They are limited to [`REPLY_BYTES_MAX`], and
     /// further requests stay unanswered. Clipboard, title and keyboard reports are never answered.
     pub fn take_replies(&mut self) -> Vec<u8> {
-        self.emulator.replies.take()
+        self.emulator.replies.take_replies()
     }
 
     /// Changes the size and reflows wrapped lines. Clamps sizes like [`EmulatedScreen::new`].
     pub fn resize(&mut self, rows: u16, columns: u16) {
-        self.emulator.resize(ScreenSize::within(rows, columns));
+        self.emulator.resize(ScreenSize::clamped(rows, columns));
     }
 
     /// Returns the new text since [`EmulatedScreen::mark_seen`], without marking it. Empty while a
     /// full-screen program runs, for which [`EmulatedScreen::lines`] is more useful.
-    pub fn unseen(&self) -> UnseenText {
+    pub fn unseen_text(&self) -> UnseenText {
         if self.is_full_screen() {
             return UnseenText::default();
         }
-        self.emulator.unseen(ComparedLines::All)
+        self.emulator.unseen_text(ComparedLines::All)
     }
 
     /// Returns the part of the new text above the screen. For a program that draws, this is
@@ -159,10 +159,10 @@ impl EmulatedScreen {
         if self.is_full_screen() {
             return UnseenText::default();
         }
-        self.emulator.unseen(ComparedLines::Above)
+        self.emulator.unseen_text(ComparedLines::Above)
     }
 
-    /// Takes the new text before [`EmulatedScreen::unseen`] that is too old to be kept as rows.
+    /// Takes the new text before [`EmulatedScreen::unseen_text`] that is too old to be kept as rows.
     /// Call it after each [`EmulatedScreen::feed`], because the text accumulates.
     pub fn take_scrolled(&mut self) -> Option<UnseenText> {
         self.emulator.take_scrolled()
@@ -258,7 +258,7 @@ impl EmulatedScreen {
     }
 
     /// Returns the number of bytes processed.
-    pub fn bytes(&self) -> u64 {
+    pub fn processed_bytes(&self) -> u64 {
         self.bytes
     }
 
@@ -280,7 +280,7 @@ struct ScreenSize {
 }
 
 impl ScreenSize {
-    fn within(rows: u16, columns: u16) -> Self {
+    fn clamped(rows: u16, columns: u16) -> Self {
         Self {
             rows: usize::from(rows.clamp(1, ROWS_MAX)),
             columns: usize::from(columns.clamp(COLUMNS_MIN, COLUMNS_MAX)),

@@ -24,7 +24,7 @@ pub(super) struct PendingReplies {
 }
 
 impl PendingReplies {
-    pub(super) fn take(&self) -> Vec<u8> {
+    pub(super) fn take_replies(&self) -> Vec<u8> {
         std::mem::take(&mut *self.waiting.lock())
     }
 

@@ -26,7 +26,7 @@ pub(super) struct StringGuard {
 impl StringGuard {
     /// Passes `bytes` to `sink` in as few pieces as possible.
     #[inline]
-    pub(super) fn pass(&mut self, bytes: &[u8], mut sink: impl FnMut(&[u8])) {
+    pub(super) fn pass_strings(&mut self, bytes: &[u8], mut sink: impl FnMut(&[u8])) {
         let mut begin = 0;
         let mut at = 0;
         while at < bytes.len() {
@@ -70,7 +70,7 @@ impl StringGuard {
 }
 
 /// Returns true if the parser is directly after an ESC at the end of `text`. In that state, it
-/// executes control characters and skips non-ASCII bytes. `before` is the state at the beginning.
+/// executes control characters and skips non-ASCII bytes. `before` is the state at the start.
 fn is_escaped(text: &[u8], before: bool) -> bool {
     for byte in text.iter().rev() {
         match *byte {
@@ -94,7 +94,7 @@ mod tests {
         let mut guard = StringGuard::default();
         let mut out = Vec::new();
         for piece in pieces {
-            guard.pass(piece, |bytes| out.extend_from_slice(bytes));
+            guard.pass_strings(piece, |bytes| out.extend_from_slice(bytes));
         }
         out
     }

@@ -30,7 +30,7 @@ pub(super) struct LinePiece<'a> {
 
 impl TextLine {
     /// Returns the text without any trailing blanks.
-    pub(super) fn trimmed(&self) -> &str {
+    pub(super) fn trimmed_text(&self) -> &str {
         self.text.trim_end_matches(' ')
     }
 }
@@ -118,7 +118,7 @@ pub(super) fn each_line(grid: &Grid<Cell>, range: Range<i32>, mut take: impl FnM
 
 /// Removes the blanks after the text and after the cursor.
 fn trim_line(mut line: TextLine) -> TextLine {
-    let length = line.trimmed().len().max(line.cursor.unwrap_or(0));
+    let length = line.trimmed_text().len().max(line.cursor.unwrap_or(0));
     line.text.truncate(length);
     line
 }

@@ -45,8 +45,8 @@ impl Tool for ShellClose {
         add_processes(&mut told, "ended", &ended);
         output::stream_new_output(cx, &session, &mut told, "final_output").await?;
         watch_sessions::show_screen(&session).await;
-        shells.forget(&session);
-        shells.trace.line(format_args!("close: id={}, was_alive={was_alive}", session.id));
+        shells.remove_session(&session);
+        shells.trace.write_line(format_args!("close: id={}, was_alive={was_alive}", session.id));
         Ok(Output::json(Value::Object(told)))
     }
 }

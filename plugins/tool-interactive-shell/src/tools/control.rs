@@ -107,11 +107,13 @@ impl Tool for ShellControl {
         match (self.key, self.signal) {
             (None, Some(signal)) => {
                 let signal = Signal::from(signal);
-                shells.trace.line(format_args!("control: id={}, signal={signal:?}", session.id));
+                shells
+                    .trace
+                    .write_line(format_args!("control: id={}, signal={signal:?}", session.id));
             }
             (key, _) => {
                 let key = key.unwrap_or_default();
-                shells.trace.line(format_args!("control: id={}, key={key}", session.id));
+                shells.trace.write_line(format_args!("control: id={}, key={key}", session.id));
             }
         }
         let told = respond_to(cx, &session, &typed, (begun, longest)).await?;

@@ -83,7 +83,9 @@ impl Tool for ShellInput {
         let is_asked = self.ask_user == Some(true);
         let text = match (self.input, is_asked, self.mark_prompts) {
             (Some(input), false, None) => input,
-            (None, false, Some(shell)) => MarkableShell::from(shell).line(&shells.nonce) + "\n",
+            (None, false, Some(shell)) => {
+                MarkableShell::from(shell).setup_line(&shells.nonce) + "\n"
+            }
             (None, true, None) => String::new(),
             (None, false, None) => {
                 let text = "shell_input: input is required";
@@ -106,7 +108,7 @@ impl Tool for ShellInput {
             (type_text(cx, &session, &state, &text, longest).await?, begun)
         };
         drop(wanted);
-        shells.trace.line(format_args!("input: id={}", session.id));
+        shells.trace.write_line(format_args!("input: id={}", session.id));
         let mut told = respond_to(cx, &session, &typed, (begun, longest)).await?;
         if is_asked {
             told.insert("typed_by_user".to_owned(), true.into());

@@ -61,7 +61,7 @@ impl Tool for ShellRead {
         if self.raw == Some(true) {
             let mut live = session.live();
             live.used = std::time::Instant::now();
-            let RawOutputPiece { text, lost, left } = live.raw.take(RAW_BYTES_MAX);
+            let RawOutputPiece { text, lost, left } = live.raw.take_oldest(RAW_BYTES_MAX);
             let is_alive = live.end.is_none();
             return Ok(Output::json(json!({
                 "raw": text,

@@ -79,11 +79,11 @@ impl McpConfigLocations {
                 false => read_file(&path),
             };
             match servers {
-                Ok(servers) => configured.take(&servers, origin, lookup),
+                Ok(servers) => configured.add_file(&servers, origin, lookup),
                 Err(why) => configured.lines.push(format!("`{}`: {why}", path.display())),
             }
         }
-        configured.take(&self.settings, McpConfigOrigin::Settings, lookup);
+        configured.add_file(&self.settings, McpConfigOrigin::Settings, lookup);
         configured
     }
 
@@ -146,7 +146,7 @@ pub(super) fn digest_of(entry: &Value) -> String {
 
 impl LoadedMcpConfig {
     /// Adds the servers of one file. Servers from nearer files take precedence.
-    fn take(
+    fn add_file(
         &mut self,
         servers: &Map<String, Value>,
         origin: McpConfigOrigin,

@@ -9,7 +9,7 @@ use url::form_urlencoded::Serializer;
 use super::discovery::{discover_for_client, explain_auth_error};
 use super::jwt;
 use super::login::OAuthLogin;
-use super::login_store::now;
+use super::login_store::unix_seconds;
 use super::requests::{ANSWER_TIME, fetch_whole_response};
 use crate::log::safe;
 use crate::transport::http::McpHttpRequest;
@@ -69,7 +69,7 @@ async fn log_in_with_key(
     scopes: Vec<String>,
 ) -> Result<()> {
     let issuer = metadata.issuer.clone().unwrap_or_default();
-    let assertion = jwt::assertion(key, client_id, &issuer, now())?;
+    let assertion = jwt::assertion(key, client_id, &issuer, unix_seconds())?;
     let mut exchange = McpHttpRequest::new("POST", &metadata.token_endpoint, ANSWER_TIME)
         .header("content-type", "application/x-www-form-urlencoded")
         .header("accept", "application/json");
@@ -88,8 +88,9 @@ async fn log_in_with_key(
         Some(scope) => scope.split_whitespace().map(str::to_owned).collect(),
         None => scopes,
     };
-    let tokens = StoredCredentials::new(client_id.to_owned(), Some(given), granted, Some(now()))
-        .with_issuer(Some(issuer));
+    let tokens =
+        StoredCredentials::new(client_id.to_owned(), Some(given), granted, Some(unix_seconds()))
+            .with_issuer(Some(issuer));
     login.shelf.change(|kept| kept.tokens = Some(tokens)).await
 }
 

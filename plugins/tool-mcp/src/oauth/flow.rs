@@ -197,10 +197,10 @@ impl OAuthCallback {
     fn read(back: &str, page: &str, metadata: &AuthorizationMetadata) -> Result<Self> {
         let odd = |text: &str| Error::new(ErrorKind::PermissionDenied, text);
         let back = Url::parse(back).map_err(|_| odd("the browser returned to an invalid URL"))?;
-        let given = |key: &str| parameter(&back, key);
+        let given = |key: &str| query_parameter(&back, key);
         let page = Url::parse(page).map_err(|_| odd("the login page has an invalid URL"))?;
         let state = given("state").unwrap_or_default();
-        if parameter(&page, "state").as_ref() != Some(&state) {
+        if query_parameter(&page, "state").as_ref() != Some(&state) {
             return Err(odd("the browser returned from another login"));
         }
         let issuer = given("iss");
@@ -225,7 +225,7 @@ impl OAuthCallback {
     }
 }
 
-fn parameter(url: &Url, key: &str) -> Option<String> {
+fn query_parameter(url: &Url, key: &str) -> Option<String> {
     url.query_pairs().find(|(known, _)| known == key).map(|(_, value)| value.into_owned())
 }
 

@@ -29,7 +29,8 @@ pub fn assertion(pem: &str, client_id: &str, audience: &str, now: u64) -> Result
         JwtSigningKey::Ecdsa(_) => "ES256",
         JwtSigningKey::Rsa(_) => "RS256",
     };
-    let unique: [u8; 16] = ring::rand::generate(&random).map_err(|_| unusable())?.expose();
+    let unique: [u8; 16] =
+        ring::rand::generate(&random).map_err(|_| unusable_key_error())?.expose();
     let header = json!({ "alg": algorithm, "typ": "JWT" });
     let claims = json!({
         "iss": client_id, "sub": client_id, "aud": audience, "iat": now, "exp": now + SECONDS,
@@ -38,13 +39,15 @@ pub fn assertion(pem: &str, client_id: &str, audience: &str, now: u64) -> Result
     let encoded = |text: String| URL_SAFE_NO_PAD.encode(text);
     let signed = format!("{}.{}", encoded(header.to_string()), encoded(claims.to_string()));
     let signature = match &key {
-        JwtSigningKey::Ecdsa(key) => {
-            key.sign(&random, signed.as_bytes()).map_err(|_| unusable())?.as_ref().to_vec()
-        }
+        JwtSigningKey::Ecdsa(key) => key
+            .sign(&random, signed.as_bytes())
+            .map_err(|_| unusable_key_error())?
+            .as_ref()
+            .to_vec(),
         JwtSigningKey::Rsa(key) => {
             let mut signature = vec![0; key.public().modulus_len()];
             key.sign(&RSA_PKCS1_SHA256, &random, signed.as_bytes(), &mut signature)
-                .map_err(|_| unusable())?;
+                .map_err(|_| unusable_key_error())?;
             signature
         }
     };
@@ -59,14 +62,14 @@ fn parse_signing_key(pem: &str, random: &SystemRandom) -> Result<JwtSigningKey> 
     let inside = pem.split_once(begin).and_then(|(_, rest)| rest.split_once("-----END"));
     let base64: String =
         inside.map(|(inside, _)| inside).unwrap_or_default().split_whitespace().collect();
-    let der = STANDARD.decode(base64).map_err(|_| unusable())?;
+    let der = STANDARD.decode(base64).map_err(|_| unusable_key_error())?;
     if let Ok(key) = EcdsaKeyPair::from_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, &der, random) {
         return Ok(JwtSigningKey::Ecdsa(key));
     }
-    RsaKeyPair::from_pkcs8(&der).map(JwtSigningKey::Rsa).map_err(|_| unusable())
+    RsaKeyPair::from_pkcs8(&der).map(JwtSigningKey::Rsa).map_err(|_| unusable_key_error())
 }
 
-fn unusable() -> Error {
+fn unusable_key_error() -> Error {
     let text = "`privateKey` in its entry is not a P-256 or RSA key as PKCS#8 in PEM";
     Error::new(ErrorKind::Configuration, text)
 }

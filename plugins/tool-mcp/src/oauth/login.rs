@@ -13,7 +13,7 @@ use rmcp::model::ProtocolVersion;
 use rmcp::transport::AuthorizationManager;
 
 use super::consent::LoginConsent;
-use super::login_store::{LoginStore, OAuthCredentials, StoredLogin, TokenStore, now};
+use super::login_store::{LoginStore, OAuthCredentials, StoredLogin, TokenStore, unix_seconds};
 use super::requests::ANSWER_TIME;
 use super::{credentials, discovery, flow};
 use crate::config::{GrantKind, HttpServerAddress, OAuthSettings};
@@ -125,17 +125,17 @@ impl OAuthLogin {
     pub async fn log_out(&self) -> Result<bool> {
         let _busy = self.busy.lock().await;
         self.asked.lock().clear();
-        self.shelf.forget().await
+        self.shelf.delete_login().await
     }
 
     async fn current(&self) -> Result<Option<String>, HttpFailure> {
         let kept = self.shelf.get().await;
-        if !kept.is_ending(now()) {
+        if !kept.is_ending(unix_seconds()) {
             return Ok(kept.access_token());
         }
         let _busy = self.busy.lock().await;
         let kept = self.shelf.get_again().await;
-        match kept.is_ending(now()) {
+        match kept.is_ending(unix_seconds()) {
             false => Ok(kept.access_token()),
             true => {
                 self.renew_token(&kept, &AuthChallenge::default()).await.map_err(HttpFailure::from)
@@ -143,7 +143,7 @@ impl OAuthLogin {
         }
     }
 
-    async fn better(
+    async fn replace_token(
         &self,
         sent: Option<&str>,
         challenge: &AuthChallenge,
@@ -151,7 +151,8 @@ impl OAuthLogin {
         *self.refusal.lock() = challenge.clone();
         let _busy = self.busy.lock().await;
         let kept = self.shelf.get_again().await;
-        let token = kept.access_token().filter(|it| sent != Some(it) && !kept.is_ending(now()));
+        let token =
+            kept.access_token().filter(|it| sent != Some(it) && !kept.is_ending(unix_seconds()));
         if let Some(token) = token {
             return Ok(token);
         }
@@ -167,7 +168,7 @@ impl OAuthLogin {
         }
     }
 
-    async fn further(&self, challenge: &AuthChallenge) -> Result<String, HttpFailure> {
+    async fn request_more_scopes(&self, challenge: &AuthChallenge) -> Result<String, HttpFailure> {
         *self.refusal.lock() = challenge.clone();
         let _busy = self.busy.lock().await;
         let kept = self.shelf.get_again().await;
@@ -267,13 +268,13 @@ impl Authorize for OAuthLogin {
         sent: Option<&'a str>,
         challenge: &'a AuthChallenge,
     ) -> BoxFuture<'a, Result<String, HttpFailure>> {
-        self.better(sent, challenge).boxed()
+        self.replace_token(sent, challenge).boxed()
     }
 
     fn wants_more<'a>(
         &'a self,
         challenge: &'a AuthChallenge,
     ) -> BoxFuture<'a, Result<String, HttpFailure>> {
-        self.further(challenge).boxed()
+        self.request_more_scopes(challenge).boxed()
     }
 }

@@ -121,7 +121,7 @@ pub struct StoredOAuthClient {
 }
 
 impl StoredLogin {
-    fn of_tokens(&self, key: &str) -> Option<Value> {
+    fn token_field(&self, key: &str) -> Option<Value> {
         let response = self.tokens.as_ref()?.token_response.as_ref()?;
         let response = serde_json::to_value(response).ok()?;
         response.get(key).cloned()
@@ -129,18 +129,18 @@ impl StoredLogin {
 
     /// Returns the token for requests.
     pub fn access_token(&self) -> Option<String> {
-        self.of_tokens("access_token")?.as_str().map(str::to_owned)
+        self.token_field("access_token")?.as_str().map(str::to_owned)
     }
 
     /// Returns true if the token can be refreshed.
     pub fn can_refresh(&self) -> bool {
-        self.of_tokens("refresh_token").is_some_and(|it| it.is_string())
+        self.token_field("refresh_token").is_some_and(|it| it.is_string())
     }
 
     /// Returns true if the token has expired at this second, or expires soon after.
     pub fn is_ending(&self, now: u64) -> bool {
         let since = self.tokens.as_ref().and_then(|tokens| tokens.token_received_at);
-        let lasts = self.of_tokens("expires_in").and_then(|it| it.as_u64());
+        let lasts = self.token_field("expires_in").and_then(|it| it.as_u64());
         let (Some(since), Some(lasts)) = (since, lasts) else { return false };
         now + EARLY_SECONDS.min(lasts / 2) >= since.saturating_add(lasts)
     }
@@ -152,7 +152,7 @@ impl StoredLogin {
 
     /// Lists the texts that must not be shown.
     pub fn secrets(&self) -> Vec<String> {
-        let tokens = ["access_token", "refresh_token", "id_token"].map(|key| self.of_tokens(key));
+        let tokens = ["access_token", "refresh_token", "id_token"].map(|key| self.token_field(key));
         let tokens = tokens.into_iter().flatten();
         let tokens = tokens.filter_map(|token| token.as_str().map(str::to_owned));
         tokens.chain(self.client.iter().filter_map(|client| client.secret.clone())).collect()
@@ -160,7 +160,7 @@ impl StoredLogin {
 }
 
 /// Returns the seconds since 1970.
-pub fn now() -> u64 {
+pub fn unix_seconds() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_secs())
 }
 
@@ -239,7 +239,7 @@ impl LoginStore {
     ///
     /// # Errors
     /// An error if the store cannot be written.
-    pub async fn forget(&self) -> Result<bool> {
+    pub async fn delete_login(&self) -> Result<bool> {
         let mut kept = self.kept.lock().await;
         *kept = Some(StoredLogin::default());
         self.store.forget().await

@@ -37,7 +37,7 @@ pub async fn fetch_whole_response(
     let answered = async {
         let reply = backend.send(exchange).await?;
         let (status, headers) = (reply.status, reply.headers.clone());
-        Ok(BufferedHttpResponse { status, headers, body: reply.bytes(ANSWER_BYTES_MAX).await? })
+        Ok(BufferedHttpResponse { status, headers, body: reply.read_body(ANSWER_BYTES_MAX).await? })
     };
     let late = || {
         let text = format!("no answer to the login within {} s", ANSWER_TIME.as_secs());

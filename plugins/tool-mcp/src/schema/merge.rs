@@ -4,7 +4,7 @@
 
 use jaato_plugin_sdk::serde_json::{Map, Value, json};
 
-use super::old;
+use super::older_forms;
 
 /// Keywords that vendors refuse at the root or that do not constrain an object.
 const NOT_AT_ROOT: [&str; 7] = ["const", "enum", "if", "items", "not", "nullable", "prefixItems"];
@@ -18,7 +18,9 @@ pub fn merge_all(into: &mut Map<String, Value>, other: Map<String, Value>) {
             continue;
         };
         match (key.as_str(), known, value) {
-            ("required", Value::Array(known), Value::Array(names)) => union(known, names),
+            ("required", Value::Array(known), Value::Array(names)) => {
+                add_missing_values(known, names)
+            }
             ("type", known, value) => {
                 if let Some(both) = both_types(known, &value) {
                     *known = both;
@@ -57,14 +59,14 @@ pub fn merge_all(into: &mut Map<String, Value>, other: Map<String, Value>) {
 
 /// Resolves contradictions between the keywords of a lowered schema. Returns true if a keyword was
 /// left out.
-pub fn settle(schema: &mut Map<String, Value>) -> bool {
+pub fn resolve_contradictions(schema: &mut Map<String, Value>) -> bool {
     let mut is_cut = false;
     if let Some(types) = schema.get("type") {
         let values = schema.get("enum").and_then(Value::as_array).into_iter().flatten();
         let mut odd = values.chain(schema.get("const")).filter(|value| !has_type(types, value));
         match (odd.next(), odd.next()) {
             (None, _) => {}
-            (Some(Value::Null), None) => old::allow_null(schema),
+            (Some(Value::Null), None) => older_forms::allow_null(schema),
             // The values express the server's intent.
             _ => {
                 schema.shift_remove("type");
@@ -142,7 +144,7 @@ fn merge_branches(root: &mut Map<String, Value>, branches: Vec<Value>) {
         for (name, schema) in properties.into_iter().flatten() {
             let list = variants.entry(name).or_insert_with(|| json!([]));
             if let Value::Array(list) = list {
-                union(list, vec![schema.clone()]);
+                add_missing_values(list, vec![schema.clone()]);
             }
         }
     }
@@ -194,12 +196,12 @@ fn union_of_variants(mut variants: Vec<Value>) -> Value {
             // These constants name the branch of a union.
             Some(lists) => {
                 let mut all = Vec::new();
-                lists.into_iter().for_each(|list| union(&mut all, list));
+                lists.into_iter().for_each(|list| add_missing_values(&mut all, list));
                 let mut first = variants.remove(0);
                 if let Value::Object(first) = &mut first {
                     first.shift_remove("const");
                     first.insert("enum".to_owned(), Value::Array(all));
-                    settle(first);
+                    resolve_contradictions(first);
                 }
                 first
             }
@@ -219,7 +221,7 @@ fn is_open(schema: &Map<String, Value>) -> bool {
         && schema.get("additionalProperties") != Some(&Value::Bool(false))
 }
 
-fn union(known: &mut Vec<Value>, more: Vec<Value>) {
+fn add_missing_values(known: &mut Vec<Value>, more: Vec<Value>) {
     for value in more {
         if !known.contains(&value) {
             known.push(value);

@@ -8,14 +8,14 @@
 //! itself. Refusing arguments that the server accepts is not.
 
 mod merge;
-mod old;
+mod older_forms;
 
 use std::collections::BTreeMap;
 
 use jaato_plugin_sdk::serde_json::{Map, Value, json};
 use percent_encoding::percent_decode_str;
 
-use crate::names::fitted;
+use crate::names::legal_short_name;
 
 /// The maximum depth of a schema. The host accepts 32.
 const DEPTH_MAX: usize = 24;
@@ -60,7 +60,7 @@ pub struct LoweredSchema {
 }
 
 /// Lowers the schema of a tool's arguments.
-pub fn lower(schema: &Map<String, Value>) -> LoweredSchema {
+pub fn lower_schema(schema: &Map<String, Value>) -> LoweredSchema {
     let root = Value::Object(schema.clone());
     for check in [KeywordCheck::Whole, KeywordCheck::EachKeyword] {
         let lowered = SchemaLowering::lower_root(&root, check);
@@ -156,7 +156,7 @@ impl<'a> SchemaLowering<'a> {
             match self.target(reference, depth) {
                 Some(Value::Object(mut target)) => {
                     merge::merge_all(&mut target, lowered);
-                    self.is_cut |= merge::settle(&mut target);
+                    self.is_cut |= merge::resolve_contradictions(&mut target);
                     lowered = target;
                 }
                 Some(never) if lowered.is_empty() => return never,
@@ -165,7 +165,7 @@ impl<'a> SchemaLowering<'a> {
             }
         }
         if ["nullable", "x-nullable"].iter().any(|key| map.get(*key) == Some(&Value::Bool(true))) {
-            old::allow_null(&mut lowered);
+            older_forms::allow_null(&mut lowered);
         }
         Value::Object(lowered)
     }
@@ -235,14 +235,14 @@ impl<'a> SchemaLowering<'a> {
             // The keyword refers to the server's names.
             lowered.remove("propertyNames");
         }
-        old::exclusive_bounds(map, &mut lowered);
+        older_forms::exclusive_bounds(map, &mut lowered);
         if let Some(Value::Array(all)) = lowered.remove("allOf") {
             all.into_iter().for_each(|one| match one {
                 Value::Object(one) => merge::merge_all(&mut lowered, one),
                 _ => self.is_cut = true,
             });
         }
-        self.is_cut |= merge::settle(&mut lowered);
+        self.is_cut |= merge::resolve_contradictions(&mut lowered);
         lowered
     }
 
@@ -282,7 +282,9 @@ impl<'a> SchemaLowering<'a> {
         let mut lowered = Map::new();
         for (name, schema) in named {
             let is_pattern = key == "patternProperties";
-            if self.nodes > NODES_MAX || (is_pattern && !self.takes(key, &json!({ name: {} }))) {
+            if self.nodes > NODES_MAX
+                || (is_pattern && !self.accepts_keyword(key, &json!({ name: {} })))
+            {
                 self.is_cut = true;
                 continue;
             }
@@ -320,7 +322,7 @@ impl<'a> SchemaLowering<'a> {
     fn lower_plain(&mut self, key: &str, value: &Value) -> Option<Value> {
         self.nodes += 1;
         let lowered = match key {
-            "type" => old::types(value)?,
+            "type" => older_forms::types(value)?,
             "required" => self.names(value)?,
             "dependentRequired" => {
                 let lists = value.as_object()?.iter();
@@ -333,12 +335,12 @@ impl<'a> SchemaLowering<'a> {
             "title" | "description" if !value.is_string() => return None,
             _ => value.clone(),
         };
-        (self.nodes <= NODES_MAX && self.takes(key, &lowered)).then_some(lowered)
+        (self.nodes <= NODES_MAX && self.accepts_keyword(key, &lowered)).then_some(lowered)
     }
 
     /// Returns true if the validator accepts a keyword, or if keywords are not checked
     /// individually.
-    fn takes(&self, key: &str, value: &Value) -> bool {
+    fn accepts_keyword(&self, key: &str, value: &Value) -> bool {
         self.check == KeywordCheck::Whole || is_valid(&json!({ key: value }))
     }
 
@@ -361,7 +363,7 @@ impl<'a> SchemaLowering<'a> {
         if (1..=PROPERTY_BYTES_MAX).contains(&name.len()) && name.bytes().all(is_plain) {
             return name.to_owned();
         }
-        let alias = fitted(name, PROPERTY_BYTES_MAX);
+        let alias = legal_short_name(name, PROPERTY_BYTES_MAX);
         self.aliases.insert(alias.clone(), name.to_owned());
         alias
     }

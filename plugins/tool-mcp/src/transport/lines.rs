@@ -41,7 +41,7 @@ impl StdioLineSplitter {
     }
 
     /// Adds a chunk.
-    pub fn take(&mut self, mut piece: &[u8]) {
+    pub fn add_chunk(&mut self, mut piece: &[u8]) {
         while let Some(end) = piece.iter().position(|&byte| byte == b'\n') {
             self.buffer_partial_line(&piece[..end]);
             piece = &piece[end + 1..];
@@ -86,7 +86,7 @@ mod tests {
     fn lines(pieces: &[&[u8]]) -> Vec<StdioLine> {
         let mut lines = StdioLineSplitter::with_bytes_max(4);
         for piece in pieces {
-            lines.take(piece);
+            lines.add_chunk(piece);
         }
         std::iter::from_fn(|| lines.next_line()).collect()
     }

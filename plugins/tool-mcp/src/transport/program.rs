@@ -78,7 +78,7 @@ fn log_errors(errors: impl Read, log: &ServerLog) {
         let mut line = Vec::new();
         match errors.by_ref().take(ERROR_LINE_BYTES_MAX).read_until(b'\n', &mut line) {
             Ok(0) | Err(_) => return,
-            Ok(_) => log.line(&String::from_utf8_lossy(&line)),
+            Ok(_) => log.add_line(&String::from_utf8_lossy(&line)),
         }
     }
 }

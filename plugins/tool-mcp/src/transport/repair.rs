@@ -37,7 +37,7 @@ pub struct ParsedServerText {
 /// Parses a text. `open` are the requests that wait for a response.
 pub fn read<S: BuildHasher>(text: &[u8], open: &HashSet<RequestId, S>) -> ParsedServerText {
     let mut heard = ParsedServerText::default();
-    if let Some(message) = plain(text, open) {
+    if let Some(message) = parse_well_formed(text, open) {
         heard.messages.push(message);
         return heard;
     }
@@ -48,15 +48,20 @@ pub fn read<S: BuildHasher>(text: &[u8], open: &HashSet<RequestId, S>) -> Parsed
         Ok(Value::Array(values)) if values.len() > BATCH_MAX => {
             heard.noise.push(format!("a batch of {} messages was dropped", values.len()));
         }
-        Ok(Value::Array(values)) => values.into_iter().for_each(|value| heard.take(value, open)),
-        Ok(value) => heard.take(value, open),
+        Ok(Value::Array(values)) => {
+            values.into_iter().for_each(|value| heard.add_value(value, open))
+        }
+        Ok(value) => heard.add_value(value, open),
         Err(_) => heard.take_unreadable(&text, "sent a line that is not a message", open),
     }
     heard
 }
 
 /// Parses a well-formed text, which is the common case.
-fn plain<S: BuildHasher>(text: &[u8], open: &HashSet<RequestId, S>) -> Option<IncomingMessage> {
+fn parse_well_formed<S: BuildHasher>(
+    text: &[u8],
+    open: &HashSet<RequestId, S>,
+) -> Option<IncomingMessage> {
     let message: IncomingMessage = serde_json::from_slice(text).ok()?;
     let is_awaited = match &message {
         JsonRpcMessage::Request(_) | JsonRpcMessage::Notification(_) => true,
@@ -86,13 +91,13 @@ pub fn read_answer(text: &[u8], id: &RequestId) -> Option<IncomingMessage> {
     let mut value: Value = serde_json::from_slice(text).ok()?;
     *value.get_mut("id")? = json!(id);
     let mut heard = ParsedServerText::default();
-    heard.take(value, &open);
+    heard.add_value(value, &open);
     heard.messages.into_iter().find(is_answer)
 }
 
 impl ParsedServerText {
-    fn take<S: BuildHasher>(&mut self, value: Value, open: &HashSet<RequestId, S>) {
-        let text = shown(&value.to_string());
+    fn add_value<S: BuildHasher>(&mut self, value: Value, open: &HashSet<RequestId, S>) {
+        let text = display_beginning(&value.to_string());
         let Value::Object(mut message) = value else {
             self.noise.push(format!("not an MCP message: {text}"));
             return;
@@ -139,7 +144,7 @@ impl ParsedServerText {
         what: &str,
         open: &HashSet<RequestId, S>,
     ) {
-        let shown = shown(text);
+        let shown = display_beginning(text);
         match broken_answer(text, open) {
             Some(id) => {
                 let error = ErrorData::internal_error(format!("the server {what}: {shown}"), None);
@@ -155,7 +160,7 @@ fn answered_request<S: BuildHasher>(id: &Value, open: &HashSet<RequestId, S>) ->
     let text = match id {
         Value::String(text) => text.trim().to_owned(),
         Value::Number(number) => number.to_string(),
-        _ => return only_open_request(open),
+        _ => return single_open_request(open),
     };
     let number = || text.parse::<f64>().ok().filter(|it| it.fract() == 0.0).map(|it| it as i64);
     let same = serde_json::from_value::<RequestId>(id.clone()).ok();
@@ -163,7 +168,7 @@ fn answered_request<S: BuildHasher>(id: &Value, open: &HashSet<RequestId, S>) ->
     same.or_else(|| number().map(RequestId::Number).filter(|id| open.contains(id)))
 }
 
-fn only_open_request<S: BuildHasher>(open: &HashSet<RequestId, S>) -> Option<RequestId> {
+fn single_open_request<S: BuildHasher>(open: &HashSet<RequestId, S>) -> Option<RequestId> {
     open.iter().next().filter(|_| open.len() == 1).cloned()
 }
 
@@ -182,7 +187,7 @@ fn broken_answer<S: BuildHasher>(text: &str, open: &HashSet<RequestId, S>) -> Op
     match named.next() {
         Some(id) => named.all(|other| other == id).then_some(id),
         None if has("\"id\"") => None,
-        None => only_open_request(open),
+        None => single_open_request(open),
     }
 }
 
@@ -279,13 +284,13 @@ fn repair_json(json: &str) -> String {
     repaired + rest
 }
 
-/// Reads an escape at the beginning of a text.
+/// Reads an escape at the start of a text.
 fn surrogate_half(text: &str) -> Option<u32> {
     u32::from_str_radix(text.strip_prefix("\\u")?.get(..4)?, 16).ok()
 }
 
-/// Returns the beginning of a text for display.
-pub fn shown(text: &str) -> String {
+/// Returns the start of a text for display.
+pub fn display_beginning(text: &str) -> String {
     safe(&truncate_chars(text, SHOWN_CHARS_MAX))
 }
 

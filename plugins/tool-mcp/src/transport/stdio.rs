@@ -80,7 +80,7 @@ async fn read_output(
                     break;
                 }
             }
-            Ok(Some(ProcessUpdate::Output { bytes, .. })) => errors.take(&bytes),
+            Ok(Some(ProcessUpdate::Output { bytes, .. })) => errors.add_bytes(&bytes),
             Ok(Some(ProcessUpdate::Exited(exit))) => {
                 errors.end();
                 let how = match (exit.code, exit.signal) {
@@ -88,12 +88,12 @@ async fn read_output(
                     (None, Some(signal)) => format!("it was killed by signal {signal}"),
                     (None, None) => "it ended".to_owned(),
                 };
-                log.line(&how);
+                log.add_line(&how);
                 return;
             }
             Ok(None) => return,
             Err(error) => {
-                log.line(&error.message);
+                log.add_line(&error.message);
                 return;
             }
         }
@@ -103,7 +103,7 @@ async fn read_output(
         while let Ok(Some(happened)) = events.next().await {
             match happened {
                 ProcessUpdate::Output { stream: OutputStream::Stderr, bytes } => {
-                    errors.take(&bytes)
+                    errors.add_bytes(&bytes)
                 }
                 ProcessUpdate::Output { .. } => {}
                 ProcessUpdate::Exited(_) => break,
@@ -125,7 +125,7 @@ struct ErrorLines {
 }
 
 impl ErrorLines {
-    fn take(&mut self, bytes: &[u8]) {
+    fn add_bytes(&mut self, bytes: &[u8]) {
         for &byte in bytes {
             if byte == b'\n' || self.begun.len() >= ERROR_LINE_BYTES_MAX {
                 self.end();

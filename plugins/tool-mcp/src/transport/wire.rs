@@ -113,24 +113,26 @@ impl LineTransport {
             if let Some(reading) = &mut self.reading {
                 let heard = reading.await.unwrap_or_default();
                 self.reading = None;
-                self.take(heard);
+                self.add_parsed(heard);
                 continue;
             }
             match self.lines.next_line() {
                 Some(StdioLine::Whole(line)) if line.iter().all(u8::is_ascii_whitespace) => {}
                 Some(StdioLine::Whole(line)) if self.is_broken_up(&line) => {}
                 Some(StdioLine::Whole(line)) if line.len() < LARGE_BYTES => {
-                    self.take(repair::read(&line, &self.open));
+                    self.add_parsed(repair::read(&line, &self.open));
                 }
                 Some(StdioLine::Whole(line)) => {
                     let open = self.open.clone();
                     let read = move || repair::read(&line, &open);
                     self.reading = Some(tokio::task::spawn_blocking(read));
                 }
-                Some(StdioLine::TooLong(ends)) => self.take(repair::read_ends(&ends, &self.open)),
+                Some(StdioLine::TooLong(ends)) => {
+                    self.add_parsed(repair::read_ends(&ends, &self.open))
+                }
                 None => {
                     let piece = self.heard.recv().await?;
-                    self.lines.take(&piece);
+                    self.lines.add_chunk(&piece);
                 }
             }
         }
@@ -145,7 +147,7 @@ impl LineTransport {
             (b"}", Some(begun)) => {
                 begun.push(b'}');
                 let whole = self.broken_up.take().unwrap_or_default();
-                self.take(repair::read(&whole, &self.open));
+                self.add_parsed(repair::read(&whole, &self.open));
             }
             ([b' ' | b'\t', ..], Some(begun)) if begun.len() + text.len() <= LARGE_BYTES => {
                 begun.extend_from_slice(text);
@@ -158,7 +160,7 @@ impl LineTransport {
         true
     }
 
-    fn take(&mut self, heard: ParsedServerText) {
+    fn add_parsed(&mut self, heard: ParsedServerText) {
         self.batch.extend(heard.messages);
         heard.noise.iter().for_each(|line| self.noise(line));
     }
@@ -166,9 +168,9 @@ impl LineTransport {
     fn noise(&mut self, what: &str) {
         self.noise += 1;
         if self.noise <= NOISE_LINES_SHOWN {
-            self.log.line(what);
+            self.log.add_line(what);
         } else if self.noise.is_power_of_two() {
-            self.log.line(&format!("{} lines of its output were not messages", self.noise));
+            self.log.add_line(&format!("{} lines of its output were not messages", self.noise));
         }
     }
 
@@ -189,7 +191,7 @@ impl LineTransport {
 
     /// Returns the response of a server that does not know the modern era.
     fn give_up_probe(&mut self, id: RequestId) -> IncomingMessage {
-        self.log.line("it did not answer the probe of its era: trying `initialize`");
+        self.log.add_line("it did not answer the probe of its era: trying `initialize`");
         self.probe = EraProbe::Answered;
         self.open.remove(&id);
         let error = ErrorData::new(ErrorCode::METHOD_NOT_FOUND, "no answer to the probe", None);

@@ -170,9 +170,9 @@ fn parse_add_command(words: Vec<String>) -> Result<Option<ParsedAddCommand>, Str
             Short('t') | Long("transport" | "type") => set(&mut entry, "type", value(&mut parser)?),
             Long("url") => set(&mut entry, "url", value(&mut parser)?),
             Long("cwd") => set(&mut entry, "cwd", value(&mut parser)?),
-            Long("timeout") => set(&mut entry, "timeout", number(&value(&mut parser)?)?),
+            Long("timeout") => set(&mut entry, "timeout", parse_number(&value(&mut parser)?)?),
             Long("startup-timeout") => {
-                set(&mut entry, "startupTimeout", number(&value(&mut parser)?)?)
+                set(&mut entry, "startupTimeout", parse_number(&value(&mut parser)?)?)
             }
             Long("tools" | "include-tools") => {
                 set(&mut entry, "tools", split_list(&value(&mut parser)?))
@@ -182,7 +182,9 @@ fn parse_add_command(words: Vec<String>) -> Result<Option<ParsedAddCommand>, Str
             }
             Long("client-id") => set(&mut oauth, "clientId", value(&mut parser)?),
             Long("client-secret") => set(&mut oauth, "clientSecret", value(&mut parser)?),
-            Long("callback-port") => set(&mut oauth, "callbackPort", number(&value(&mut parser)?)?),
+            Long("callback-port") => {
+                set(&mut oauth, "callbackPort", parse_number(&value(&mut parser)?)?)
+            }
             Word(word) if name.is_none() => name = Some(word.string().map_err(text)?),
             Word(word) => {
                 let word = word.string().map_err(text)?;
@@ -249,7 +251,7 @@ fn split_list(text: &str) -> Vec<&str> {
     text.split(',').map(str::trim).filter(|it| !it.is_empty()).collect()
 }
 
-fn number(text: &str) -> Result<u64, String> {
+fn parse_number(text: &str) -> Result<u64, String> {
     text.parse().map_err(|_| format!("`{text}` is not a number"))
 }
 
@@ -293,7 +295,7 @@ async fn change_file(
 
 /// Returns the file's text with its servers changed.
 fn apply_file_change(path: &Path, change: impl FnOnce(&CstObject) -> Result<()>) -> Result<String> {
-    let unusable = |why: String| unusable(path, &why);
+    let unusable = |why: String| unusable_file_error(path, &why);
     let text = read_text(path, FILE_BYTES_MAX).map_err(unusable)?.unwrap_or_default();
     let file = parse(&text).map_err(unusable)?;
     let members = top_level_members(&file).map_err(unusable)?;
@@ -324,10 +326,10 @@ fn to_cst_value(value: &Value) -> CstInputValue {
 }
 
 fn write_config_file(path: &Path, text: &str) -> Result<()> {
-    replace(path, text.as_bytes()).map_err(|error| unusable(path, &error.to_string()))
+    replace(path, text.as_bytes()).map_err(|error| unusable_file_error(path, &error.to_string()))
 }
 
-fn unusable(path: &Path, why: &str) -> Error {
+fn unusable_file_error(path: &Path, why: &str) -> Error {
     Error::new(ErrorKind::Io, format!("cannot change `{}`: {why}", path.display()))
 }
 

@@ -121,12 +121,12 @@ pub async fn answer(
         // In a conversation, servers continue to start after the answer. At a shell, the user wants
         // to know whether they work.
         let is_chat = host.session().await?.context.is_some();
-        let most = |server: &McpServer| match (is_chat, server.described()) {
+        let most = |server: &McpServer| match (is_chat, server.known_description()) {
             (true, _) => CHAT_WAIT,
             (false, Some(_)) => KNOWN_WAIT,
             (false, None) => server.start_time(),
         };
-        servers.settle(&shown, most, host).await;
+        servers.start_and_wait(&shown, most, host).await;
     }
     let text = match action.as_str() {
         "list" => show::list(servers),
@@ -155,7 +155,7 @@ pub async fn answer(
 }
 
 /// Suggests words while the user types.
-pub fn words(servers: &McpServers, asked: &CompleteWords) -> WordChoices {
+pub fn suggest_words(servers: &McpServers, asked: &CompleteWords) -> WordChoices {
     let choices = match (asked.command.as_str(), asked.words.as_slice()) {
         (NAME, []) => ACTIONS.map(|(word, says)| WordChoice::new(word, says)).to_vec(),
         (NAME, [action]) if action.eq_ignore_ascii_case("import") => {
@@ -194,7 +194,7 @@ async fn connect_server(
         | McpConnectionStatus::Stopped => {}
     }
     server.connect();
-    servers.settle(std::slice::from_ref(server), McpServer::start_time, host).await;
+    servers.start_and_wait(std::slice::from_ref(server), McpServer::start_time, host).await;
     match server.wait_until_connected().await {
         Ok(_) => {
             let tools = show::tool_count(server);
@@ -250,7 +250,7 @@ pub(super) async fn take_files(host: &Reporter, servers: &Arc<McpServers>) -> Re
     places.agreed = facts.agreed_variables;
     places.folder = std::path::PathBuf::from(facts.working_directory);
     let (configured, prints) = host.blocking(move |_| read_config_files(&places)).await?;
-    servers.take(configured, prints);
+    servers.apply_config(configured, prints);
     Ok(())
 }
 

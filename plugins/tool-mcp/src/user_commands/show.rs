@@ -18,7 +18,7 @@ const ARGUMENTS_SHOWN_MAX: usize = 12;
 fn state(server: &McpServer) -> &'static str {
     match server.status() {
         McpConnectionStatus::Up(connection) if !connection.is_closed() => "connected",
-        McpConnectionStatus::Starting if server.begun().is_none() => "not started",
+        McpConnectionStatus::Starting if server.time_since_start().is_none() => "not started",
         McpConnectionStatus::Starting => "starting",
         McpConnectionStatus::Up(_)
         | McpConnectionStatus::Down { .. }
@@ -29,7 +29,7 @@ fn state(server: &McpServer) -> &'static str {
 
 /// Returns the number of a server's offered tools.
 pub fn tool_count(server: &McpServer) -> usize {
-    server.described().map_or(0, |described| {
+    server.known_description().map_or(0, |described| {
         described.tools.iter().filter(|tool| server.entry.allows(&tool.name)).count()
     })
 }
@@ -93,7 +93,7 @@ pub fn status(servers: &McpServers) -> String {
                 line.extend(problem(server).map(|why| format!(": {why}")));
             }
         }
-        if let Some(described) = server.described().filter(|it| it.left_out > 0) {
+        if let Some(described) = server.known_description().filter(|it| it.left_out > 0) {
             let name = server.name();
             line += &format!(
                 "; {} more cannot be used: `jaato mcp show {name}` lists them",
@@ -140,13 +140,13 @@ pub fn server(server: &McpServer) -> String {
         lines.push(format!("  Problem: {}", safe(&why.message)));
         lines.extend(why.hint.map(|hint| format!("  Hint: {}", safe(&hint))));
     }
-    if let Some(described) = server.described() {
+    if let Some(described) = server.known_description() {
         lines.push(format!("  Says it is: {} ({})", safe(&described.title), described.protocol));
         let tools = described.tools.iter().filter(|tool| entry.allows(&tool.name));
         lines.push(format!("  Tools ({}):", tool_count(server)));
         for tool in tools.take(TOOLS_SHOWN_MAX) {
             let first = tool.description.lines().next().unwrap_or_default();
-            let about = words(&safe(first), DESCRIPTION_CHARS_MAX);
+            let about = shorten_at_word(&safe(first), DESCRIPTION_CHARS_MAX);
             lines.push(format!("    {}: {about}", safe(&tool.name)));
             let (called, arguments) =
                 (tool_name(server.name(), &tool.name), arguments(&tool.schema));
@@ -189,7 +189,7 @@ fn arguments(schema: &Value) -> String {
 }
 
 /// Shortens a text at the end of a word.
-fn words(text: &str, chars_max: usize) -> String {
+fn shorten_at_word(text: &str, chars_max: usize) -> String {
     if text.chars().count() <= chars_max {
         return text.to_owned();
     }

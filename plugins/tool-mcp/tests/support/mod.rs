@@ -1,9 +1,9 @@
 //! Support for HTTP tests: a client, a scripted server, and a user who agrees.
 
-pub mod agrees;
 pub mod fixture_server;
 pub mod hyper_client;
+pub mod login_user;
 
-pub use agrees::Agrees;
 pub use fixture_server::{FixtureServer, Given, Seen};
 pub use hyper_client::HyperClient;
+pub use login_user::Agrees;

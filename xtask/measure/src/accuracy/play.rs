@@ -50,7 +50,7 @@ pub fn play(
         terminal = terminal.or_else(|| terminal_of(caller.pid()));
         is_secret = step.asks_secret;
         let seen = StepObservation { place, recorder, terminal, begun, answer };
-        let verdict = seen.judge(step, caller)?;
+        let verdict = seen.judge_step(step, caller)?;
         let verdict = StepJudgement { number, verdict, ..seen.step_judgement(step) };
         played.add(step, verdict);
     }
@@ -155,7 +155,7 @@ impl StepObservation<'_> {
             && lacks
     }
 
-    fn judge(&self, step: &ProgramStep, caller: &mut ToolCaller) -> Result<StepVerdict> {
+    fn judge_step(&self, step: &ProgramStep, caller: &mut ToolCaller) -> Result<StepVerdict> {
         let TimedToolAnswer { reason, output, is_alive, answered, .. } = &self.answer;
         if step.ends == StepEndState::Never {
             return Ok(if reason == "limit" { StepVerdict::Right } else { StepVerdict::Early });
@@ -164,7 +164,7 @@ impl StepObservation<'_> {
         let mut is_quiet = true;
         if matches!(step.ends, StepEndState::Waiting) {
             std::thread::sleep(SETTLE);
-            is_quiet = self.recorder.since(*answered, self.terminal).is_empty();
+            is_quiet = self.recorder.writes_since(*answered, self.terminal).is_empty();
             if is_done && !is_quiet {
                 // The observer may report the program's last write late. Then a further read
                 // returns nothing new.
@@ -208,7 +208,7 @@ impl StepObservation<'_> {
     }
 
     fn step_judgement(&self, step: &ProgramStep) -> StepJudgement {
-        let writes = self.recorder.since(self.begun, self.terminal);
+        let writes = self.recorder.writes_since(self.begun, self.terminal);
         let TimedToolAnswer { asked, answered, reason, output, .. } = &self.answer;
         let before = writes.iter().copied().filter(|at| at <= answered);
         let last = before.max().unwrap_or(*asked).max(*asked);

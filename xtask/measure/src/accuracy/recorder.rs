@@ -59,7 +59,7 @@ impl TerminalWriteRecorder {
     }
 
     /// Lists the writes to a terminal since a time.
-    pub fn since(&self, from: Instant, terminal: Option<u32>) -> Vec<Instant> {
+    pub fn writes_since(&self, from: Instant, terminal: Option<u32>) -> Vec<Instant> {
         let Some(terminal) = terminal else { return Vec::new() };
         let writes = self.writes.lock();
         let own = writes.iter().filter(|(at, own)| *at >= from && [terminal, ANY].contains(own));

@@ -79,7 +79,7 @@ impl AccuracyServers {
     }
 
     /// Lists what is missing for a program.
-    pub fn missing(&self, program: &AccuracyProgram) -> Vec<String> {
+    pub fn list_missing_programs(&self, program: &AccuracyProgram) -> Vec<String> {
         let all = [&program.command].into_iter().chain(&program.needs);
         // An unfilled placeholder means that a server did not start.
         let unfilled = all.filter_map(|text| {
@@ -121,7 +121,7 @@ impl AccuracyServers {
     }
 
     /// Creates the folder in which a program runs.
-    pub fn place(&self, program: &AccuracyProgram, number: usize) -> Result<ProgramFolder> {
+    pub fn create_folder(&self, program: &AccuracyProgram, number: usize) -> Result<ProgramFolder> {
         let home = self.base.join(number.to_string());
         let work = home.join(&program.folder);
         let making = || format!("making `{}`", work.display());

@@ -138,7 +138,7 @@ fn answer(
         command.spawn().with_context(|| format!("starting {}", child::command_text(&command)))?;
     let (events, peak_gib) = watch(&mut child)?;
     let status = child.wait().context("waiting for `jaato run`")?;
-    let text = judge(&events)?;
+    let text = check_events(&events)?;
     child::check_status(&command, status)?;
     println!("  it answered: {text}");
     let logged = read_log(&log)?;
@@ -186,7 +186,7 @@ fn watch(child: &mut Child) -> Result<(Vec<Value>, Option<f64>)> {
 
 /// Checks that a fast answer is a right one: a notice came first, then the tool call, and the turn
 /// ended well.
-fn judge(events: &[Value]) -> Result<&str> {
+fn check_events(events: &[Value]) -> Result<&str> {
     let position = |kind: &str| events.iter().position(|event| event["event"] == kind);
     let last = events.last().filter(|event| event["event"] == "turn_finished");
     let last = last.context("`jaato run` ended without an end of the turn")?;
@@ -232,7 +232,7 @@ mod tests {
 
     #[test]
     fn good_run_calls_the_tool_shows_a_notice_and_ends_normally() {
-        assert_eq!(judge(&events()).unwrap(), "Linux");
+        assert_eq!(check_events(&events()).unwrap(), "Linux");
         for (left_out, expected) in [
             (1, "no notice was shown"),
             (2, "the model did not call `get_environment` first"),
@@ -240,12 +240,12 @@ mod tests {
         ] {
             let mut events = events();
             events.remove(left_out);
-            let error = judge(&events).unwrap_err().to_string();
+            let error = check_events(&events).unwrap_err().to_string();
             assert!(error.contains(expected), "{error}");
         }
         let mut events = events();
         events[3]["outcome"] = json!("failed");
-        assert!(judge(&events).is_err());
+        assert!(check_events(&events).is_err());
     }
 
     #[test]

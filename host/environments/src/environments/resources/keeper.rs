@@ -38,7 +38,7 @@ impl InstanceKeeper {
         let lease = held.ok_or_else(|| {
             Error::new(ErrorKind::PluginCrashed, "its instance was closed or never created")
         })?;
-        lease.ended().map_or(Ok(lease), Err)
+        lease.end_error().map_or(Ok(lease), Err)
     }
 }
 
@@ -48,7 +48,7 @@ impl ResourceKeeper for InstanceKeeper {
         Box::pin(async move {
             let ended = || Error::new(ErrorKind::Unavailable, "the host has ended");
             let (host, lease) = (host.ok_or_else(ended)?, lease?);
-            let site = host.site(&session);
+            let site = host.call_site(&session);
             let quiet: DeltaCallback = Arc::new(|_| {});
             let effect = match request.action {
                 ResourceAction::Call => StateEffect::Changes,

@@ -113,10 +113,11 @@ impl ResourceCaller {
         plugin: PluginName,
         name: &str,
     ) -> Result<ResourceEntry, Error> {
-        let site = self.host.site(&self.session);
+        let site = self.host.call_site(&self.session);
         let request = ResourceRequest::new(ResourceAction::Create, name, 0);
         let facet = FacetRequest::Resource(StateEffect::Changes);
-        let reached = self.host.plugins.reach(plugin.as_str(), facet, site, &self.tell).await?;
+        let reached =
+            self.host.plugins.prepare_call(plugin.as_str(), facet, site, &self.tell).await?;
         let lease = reached.lease().clone();
         let answer = reached.ask(serialize_request(&request)?, &Cancel::new()).await?;
         let made: ResourceSet = parse_answer(plugin.as_str(), &answer)?;
@@ -134,7 +135,7 @@ impl ResourceCaller {
 
     fn record(&self, problem: Option<&str>) {
         if let Some(problem) = problem {
-            self.host.plugins.log.line(1, "host", problem);
+            self.host.plugins.log.write_line(1, "host", problem);
         }
     }
 }

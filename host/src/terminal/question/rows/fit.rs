@@ -29,7 +29,7 @@ impl Rows {
             let (rows, core) = (rows_of(&lines), rows_of(&visible_lines(&value.core)));
             return Self { rows, core, title_rows: 0, is_brief };
         };
-        let (name, barred) = (format!("{}: ", visible::name(name)), width - BAR_COLUMNS);
+        let (name, barred) = (format!("{}: ", visible::visible_name(name)), width - BAR_COLUMNS);
         if let [(Look::Plain, text)] = &lines[..]
             && !text.contains('\n')
             && columns_of(&name) + columns_of(text) <= barred
@@ -102,7 +102,7 @@ fn cut_title(title: &mut Vec<String>, rows_max: usize, width: usize) {
 }
 
 fn visible_lines(lines: &[(Look, String)]) -> Vec<(Look, String)> {
-    let visible = |text: &str| visible::exact(text).replace('\t', "    ");
+    let visible = |text: &str| visible::escape_lines(text).replace('\t', "    ");
     lines.iter().map(|(look, text)| (*look, visible(text))).collect()
 }
 

@@ -36,7 +36,7 @@ pub(super) fn broken(text: &str, width: usize) -> Vec<String> {
 
 /// Breaks one line at spaces, and a word that is too long where the row is full.
 pub(super) fn broken_at_words(line: &str, width: usize) -> Vec<String> {
-    let line = visible::name(line);
+    let line = visible::visible_name(line);
     let (mut rows, mut row) = (Vec::new(), String::new());
     for word in line.split(' ').filter(|word| !word.is_empty()) {
         let gap = usize::from(!row.is_empty());

@@ -281,7 +281,7 @@ impl<F: SearchableFolder> SearchBoard<F> {
     }
 
     /// Returns the counts so far, and the unreadable files since the last call.
-    pub(super) fn so_far(&self) -> (SearchTotals, Vec<String>) {
+    pub(super) fn counts_so_far(&self) -> (SearchTotals, Vec<String>) {
         let mut state = self.state.lock();
         (state.totals, std::mem::take(&mut state.unreadable))
     }

@@ -110,7 +110,7 @@ impl FileSearcher {
                     Ok(Some((file, size))) => (file, size, None),
                     // The file is gone, or no longer a file.
                     Ok(None) => return,
-                    Err(error) => return known.unreadable(&job.path, None, &error),
+                    Err(error) => return known.count_unreadable(&job.path, None, &error),
                 }
             }
         };
@@ -136,7 +136,7 @@ impl FileSearcher {
             Ok(TextDetection::Is) => known.totals.files_searched += 1,
             Ok(TextDetection::IsNot) => known.totals.files_binary += 1,
             Err(_) if board.is_cancelled() => {}
-            Err(error) => known.unreadable(&job.path, shown.as_deref(), &error),
+            Err(error) => known.count_unreadable(&job.path, shown.as_deref(), &error),
         }
         known.totals.matches += matches;
         known.totals.files_with_matches += u64::from(matches > 0);
@@ -184,9 +184,9 @@ fn is_binary(bytes: &[u8]) -> bool {
 }
 
 impl BatchCounts {
-    fn unreadable(&mut self, path: &[u8], shown: Option<&str>, error: &io::Error) {
+    fn count_unreadable(&mut self, path: &[u8], shown: Option<&str>, error: &io::Error) {
         let path = String::from_utf8_lossy(path);
-        let reason = errors::reason(error);
+        let reason = errors::search_failure_reason(error);
         self.unreadable.push(format!("`{}`: {reason}", shown.unwrap_or(&path)));
     }
 }

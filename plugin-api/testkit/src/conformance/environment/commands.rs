@@ -43,7 +43,7 @@ struct CommandOutcome {
 
 impl CommandOutcome {
     /// Adds a frame of a command's stream.
-    fn take(&mut self, frame: &Frame<'_>) -> ConformanceVerdict {
+    fn add_frame(&mut self, frame: &Frame<'_>) -> ConformanceVerdict {
         match frame.json().map_err(|error| format!("no event: {error}"))? {
             ProcessEvent::Output { stream: OutputStream::Stdout, .. } => {
                 self.stdout.extend_from_slice(frame.bytes);
@@ -60,7 +60,7 @@ impl CommandOutcome {
 
 impl PreparedEnvironment<'_> {
     /// Returns the ways in which the environment's commands run: none if it has no commands.
-    fn ways(&self) -> Vec<CommandRunner> {
+    fn command_runners(&self) -> Vec<CommandRunner> {
         let prepares = self.has(PREPARE, json!({ "program": "true" }));
         let ways = [(has_shell(self), CommandRunner::Environment), (prepares, CommandRunner::Host)];
         ways.into_iter().filter_map(|(is_there, way)| is_there.then_some(way)).collect()
@@ -110,7 +110,7 @@ impl PreparedEnvironment<'_> {
             if parsed.json == STREAM_END.to_string().as_bytes() {
                 break;
             }
-            ran.take(&parsed)?;
+            ran.add_frame(&parsed)?;
         }
         let closed: Result<Value> = ask_environment(
             self.instance,
@@ -129,7 +129,7 @@ impl PreparedEnvironment<'_> {
         }
         let mut ran = CommandOutcome::default();
         while let Some(frame) = program.next().map_err(error_in("its stream"))? {
-            ran.take(&Frame::parse(&frame).map_err(|error| error.to_string())?)?;
+            ran.add_frame(&Frame::parse(&frame).map_err(|error| error.to_string())?)?;
         }
         Ok(ran)
     }
@@ -152,34 +152,31 @@ impl PreparedEnvironment<'_> {
 /// A command reads its input, writes to separate outputs, and ends with its exit code, with the
 /// given variables and folder.
 pub fn commands_run(suite: &ConformanceSuite, host: &FakeHost) -> ConformanceVerdict {
-    let Some(ready) = PreparedEnvironment::on(suite, host)? else { return Ok(()) };
-    for way in ready.ways() {
+    let Some(ready) = PreparedEnvironment::set_up(suite, host)? else { return Ok(()) };
+    for way in ready.command_runners() {
         let line = "cat; echo \"$MOON\" >&2; exit 3";
         let spawn = Spawn::shell(line).variable("MOON", "full").piped_stdin();
         let ran = ready.run(way, &spawn, b"light")?;
-        ensure(ran.stdout == b"light", || format!("its output: {:?}", shown(&ran.stdout)))?;
-        ensure(ran.stderr == b"full\n", || format!("its errors: {:?}", shown(&ran.stderr)))?;
+        ensure(ran.stdout == b"light", || format!("its output: {:?}", display_text(&ran.stdout)))?;
+        ensure(ran.stderr == b"full\n", || format!("its errors: {:?}", display_text(&ran.stderr)))?;
         ensure(ran.exit.code == Some(3), || format!("its exit: {:?}", ran.exit))?;
         let ran = ready.run(way, &Spawn::shell("pwd"), b"")?;
         let directory = format!("{}\n", ready.facts.working_directory);
         ensure(ran.stdout == directory.as_bytes(), || {
-            format!("it runs in {:?}, not in {directory:?}", shown(&ran.stdout))
+            format!("it runs in {:?}, not in {directory:?}", display_text(&ran.stdout))
         })?;
         let missing = ready.start(way, &Spawn::program("no-such-moon"));
         let is_told = missing.is_err_and(|error| error.kind == ErrorKind::NotFound);
         ensure(is_told, || "a program that is not there is no `not_found`".into())?;
     }
-    ready.takes_down(host)
+    ready.shut_down(host)
 }
 
 /// A prepared command keeps what the host and the tool set: its input, its variables, its deadline,
 /// and its label for the user.
-pub fn what_the_host_runs_is_prepared(
-    suite: &ConformanceSuite,
-    host: &FakeHost,
-) -> ConformanceVerdict {
-    let Some(ready) = PreparedEnvironment::on(suite, host)? else { return Ok(()) };
-    if ready.ways().contains(&CommandRunner::Host) {
+pub fn host_commands_are_prepared(suite: &ConformanceSuite, host: &FakeHost) -> ConformanceVerdict {
+    let Some(ready) = PreparedEnvironment::set_up(suite, host)? else { return Ok(()) };
+    if ready.command_runners().contains(&CommandRunner::Host) {
         let asked =
             Spawn::shell("true").variable("MOON", "full").piped_stdin().deadline_ms(LONG_MS);
         let asked = asked.label("the moon");
@@ -191,27 +188,27 @@ pub fn what_the_host_runs_is_prepared(
             || words.iter().any(|word| word.contains("MOON=full"));
         ensure(is_kept, || format!("the variable is lost: {prepared:?}"))?;
     }
-    ready.takes_down(host)
+    ready.shut_down(host)
 }
 
 /// A command ends at its deadline, and its output so far is kept.
 pub fn a_deadline_ends_a_command(suite: &ConformanceSuite, host: &FakeHost) -> ConformanceVerdict {
-    let Some(ready) = PreparedEnvironment::on(suite, host)? else { return Ok(()) };
-    for way in ready.ways() {
+    let Some(ready) = PreparedEnvironment::set_up(suite, host)? else { return Ok(()) };
+    for way in ready.command_runners() {
         let spawn = Spawn::shell("echo begun; sleep 300").deadline_ms(300);
         let ran = ready.run(way, &spawn, b"")?;
         ensure(ran.exit.timed_out, || format!("its time is not up: {:?}", ran.exit))?;
-        ensure(ran.stdout == b"begun\n", || format!("it printed {:?}", shown(&ran.stdout)))?;
+        ensure(ran.stdout == b"begun\n", || format!("it printed {:?}", display_text(&ran.stdout)))?;
     }
-    ready.takes_down(host)
+    ready.shut_down(host)
 }
 
 /// A command without a deadline gets the environment's default deadline, but a background program
 /// does not. The check waits only for a short deadline.
 pub fn its_own_deadline_holds(suite: &ConformanceSuite, host: &FakeHost) -> ConformanceVerdict {
-    let Some(ready) = PreparedEnvironment::on(suite, host)? else { return Ok(()) };
+    let Some(ready) = PreparedEnvironment::set_up(suite, host)? else { return Ok(()) };
     let timeout_ms = ready.facts.shell_timeout_ms;
-    for way in ready.ways() {
+    for way in ready.command_runners() {
         if !(1..=SHORT_MS).contains(&timeout_ms) {
             break;
         }
@@ -220,7 +217,7 @@ pub fn its_own_deadline_holds(suite: &ConformanceSuite, host: &FakeHost) -> Conf
                 .map_err(error_in("a program"))?;
         let ran = ready.run(way, &Spawn::shell("echo begun; sleep 300"), b"")?;
         ensure(ran.exit.timed_out, || format!("its time is not up: {:?}", ran.exit))?;
-        ensure(ran.stdout == b"begun\n", || format!("it printed {:?}", shown(&ran.stdout)))?;
+        ensure(ran.stdout == b"begun\n", || format!("it printed {:?}", display_text(&ran.stdout)))?;
         let ran = ready.run(way, &Spawn::shell("exit 2").deadline_ms(LONG_MS), b"")?;
         ensure(ran.exit.code == Some(2), || format!("its own deadline is lost: {:?}", ran.exit))?;
         let listed: Vec<ProcessFacts> =
@@ -228,12 +225,12 @@ pub fn its_own_deadline_holds(suite: &ConformanceSuite, host: &FakeHost) -> Conf
         let is_running = |it: &ProcessFacts| it.process == started.process && it.exit.is_none();
         ensure(listed.iter().any(is_running), || format!("a program has ended: {listed:?}"))?;
     }
-    ready.takes_down(host)
+    ready.shut_down(host)
 }
 
 /// A command that was ended reports so.
 pub fn a_command_is_ended(suite: &ConformanceSuite, host: &FakeHost) -> ConformanceVerdict {
-    let Some(ready) = PreparedEnvironment::on(suite, host)? else { return Ok(()) };
+    let Some(ready) = PreparedEnvironment::set_up(suite, host)? else { return Ok(()) };
     if has_shell(&ready) {
         let spawned: Value =
             ask_environment(ready.instance, SPAWN, &Spawn::shell("sleep 300; echo late"))
@@ -241,13 +238,13 @@ pub fn a_command_is_ended(suite: &ConformanceSuite, host: &FakeHost) -> Conforma
         ready.ask_environment::<Value>(END, spawned.clone()).map_err(error_in("its end"))?;
         let ran = ready.read(spawned[STREAM_KEY].as_u64().unwrap_or_default())?;
         ensure(ran.stdout.is_empty(), || {
-            format!("it printed after its end: {:?}", shown(&ran.stdout))
+            format!("it printed after its end: {:?}", display_text(&ran.stdout))
         })?;
         ensure(ran.exit.code != Some(0), || format!("it ended well: {:?}", ran.exit))?;
     }
-    ready.takes_down(host)
+    ready.shut_down(host)
 }
 
-pub(super) fn shown(bytes: &[u8]) -> String {
+pub(super) fn display_text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(&bytes[..bytes.len().min(200)]).into_owned()
 }

@@ -84,12 +84,12 @@ impl PreparedEnvironment<'_> {
     }
 
     /// Removes what a check has created.
-    pub(super) fn ends(self, host: &FakeHost, has_files: bool) -> ConformanceVerdict {
+    pub(super) fn clean_up(self, host: &FakeHost, has_files: bool) -> ConformanceVerdict {
         if has_files {
             let delete = json!({ "path": FOLDER, "recursive": true });
             self.ask_environment::<Value>(DELETE, delete).map_err(error_in("deleting a folder"))?;
         }
-        self.takes_down(host)
+        self.shut_down(host)
     }
 }
 
@@ -99,7 +99,7 @@ fn path_below(path: &str) -> String {
 
 /// Text can be read by characters and by lines, in the requested range.
 pub fn texts_are_read_in_ranges(suite: &ConformanceSuite, host: &FakeHost) -> ConformanceVerdict {
-    let Some(ready) = PreparedEnvironment::on(suite, host)? else { return Ok(()) };
+    let Some(ready) = PreparedEnvironment::set_up(suite, host)? else { return Ok(()) };
     let has = ready.has_files(READ_TEXT, &[("a.txt", "eins\r\nzwei – 🌓\ndrei")])?;
     if has {
         let lines = |offset, length| (json!("lines"), offset, length);
@@ -125,7 +125,7 @@ pub fn texts_are_read_in_ranges(suite: &ConformanceSuite, host: &FakeHost) -> Co
         ready.refuses(READ_TEXT, no_text, ErrorKind::InvalidArguments)?;
         ready.refuses(READ_TEXT, json!({ "path": path_below("gone") }), ErrorKind::NotFound)?;
     }
-    ready.ends(host, has)
+    ready.clean_up(host, has)
 }
 
 /// Edits replace pieces that occur once, and apply all changes or none.
@@ -133,7 +133,7 @@ pub fn edits_are_made_whole_or_not_at_all(
     suite: &ConformanceSuite,
     host: &FakeHost,
 ) -> ConformanceVerdict {
-    let Some(ready) = PreparedEnvironment::on(suite, host)? else { return Ok(()) };
+    let Some(ready) = PreparedEnvironment::set_up(suite, host)? else { return Ok(()) };
     let text = "moon\nsun\nsun\n";
     let has = ready.has_files(EDIT, &[("a.txt", text)])?;
     if has {
@@ -165,12 +165,12 @@ pub fn edits_are_made_whole_or_not_at_all(
             ready.refuses(EDIT, stale, ErrorKind::Conflict)?;
         }
     }
-    ready.ends(host, has)
+    ready.clean_up(host, has)
 }
 
 /// A copy keeps the source, a move removes it, and neither overwrites a file unless asked.
 pub fn files_are_copied_and_moved(suite: &ConformanceSuite, host: &FakeHost) -> ConformanceVerdict {
-    let Some(ready) = PreparedEnvironment::on(suite, host)? else { return Ok(()) };
+    let Some(ready) = PreparedEnvironment::set_up(suite, host)? else { return Ok(()) };
     let files = [("a.txt", "a"), ("b.txt", "b"), ("f/one", "1"), ("f/g/two", "2")];
     let has = ready.has_files(COPY, &files)? && ready.has_files(MOVE, &[])?;
     if has {
@@ -208,12 +208,12 @@ pub fn files_are_copied_and_moved(suite: &ConformanceSuite, host: &FakeHost) -> 
             ready.refuses(STAT, json!({ "path": path_below(path) }), ErrorKind::NotFound)?;
         }
     }
-    ready.ends(host, has)
+    ready.clean_up(host, has)
 }
 
 /// A tree is walked in order, with a folder before its content.
 pub fn trees_are_gone_through(suite: &ConformanceSuite, host: &FakeHost) -> ConformanceVerdict {
-    let Some(ready) = PreparedEnvironment::on(suite, host)? else { return Ok(()) };
+    let Some(ready) = PreparedEnvironment::set_up(suite, host)? else { return Ok(()) };
     let files = [("b/two", ""), ("b/a/one", ""), ("c", ""), ("a", ""), (".git/x", "")];
     let has = ready.has_files(WALK, &files)?;
     if has {
@@ -232,7 +232,7 @@ pub fn trees_are_gone_through(suite: &ConformanceSuite, host: &FakeHost) -> Conf
         ensure(top == ["a", "b", "c"], || format!("one folder deep: {top:?}"))?;
         ready.refuses(WALK, json!({ "path": path_below("gone") }), ErrorKind::NotFound)?;
     }
-    ready.ends(host, has)
+    ready.clean_up(host, has)
 }
 
 /// A file can be read and written in pieces. An unfinished write keeps the old file.
@@ -240,7 +240,7 @@ pub fn files_come_and_go_in_pieces(
     suite: &ConformanceSuite,
     host: &FakeHost,
 ) -> ConformanceVerdict {
-    let Some(ready) = PreparedEnvironment::on(suite, host)? else { return Ok(()) };
+    let Some(ready) = PreparedEnvironment::set_up(suite, host)? else { return Ok(()) };
     let has = ready.has_files(READ_STREAM, &[("a.txt", "0123456789")])?
         && ready.has_files(WRITE_STREAM, &[])?;
     if has {
@@ -288,5 +288,5 @@ pub fn files_come_and_go_in_pieces(
         let text = ready.text("a.txt")?;
         ensure(text == "new text", || format!("it holds {text:?}"))?;
     }
-    ready.ends(host, has)
+    ready.clean_up(host, has)
 }

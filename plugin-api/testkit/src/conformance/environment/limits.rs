@@ -31,7 +31,7 @@ const FILES: [(&str, &str); 5] = [
 const WAYS: [&str; 3] = ["secret/key", "./secret//key", "in/../secret/deep/../key"];
 
 /// Returns the full path of the folder of the checks.
-fn folder(ready: &PreparedEnvironment<'_>) -> LimitCheckResult<String> {
+fn checks_folder(ready: &PreparedEnvironment<'_>) -> LimitCheckResult<String> {
     let facts: FileFacts =
         ready.ask_environment(STAT, json!({ "path": FOLDER })).map_err(error_in("its folder"))?;
     Ok(facts.path)
@@ -50,11 +50,14 @@ fn path_below(path: &str) -> String {
 
 /// A denied file cannot be read, listed or changed, and the folders above it cannot be moved,
 /// copied or deleted.
-pub fn what_is_denied_is_kept_off(suite: &ConformanceSuite, host: &FakeHost) -> ConformanceVerdict {
-    let Some(ready) = PreparedEnvironment::on(suite, host)? else { return Ok(()) };
+pub fn denied_files_are_out_of_reach(
+    suite: &ConformanceSuite,
+    host: &FakeHost,
+) -> ConformanceVerdict {
+    let Some(ready) = PreparedEnvironment::set_up(suite, host)? else { return Ok(()) };
     let has = ready.has_files(READ, &FILES)?;
     if has {
-        let top = folder(&ready)?;
+        let top = checks_folder(&ready)?;
         let denied = vec![format!("{top}/secret"), format!("{top}/in/sec*")];
         let limits = FileLimits { denied, ..FileLimits::default() };
         let refuses = |operation: &str, request: Value| {
@@ -95,9 +98,9 @@ pub fn what_is_denied_is_kept_off(suite: &ConformanceSuite, host: &FakeHost) -> 
             answer.map_err(error_in("a folder with hidden files"))?;
         }
         let search = json!({ "path": path_below("hidden"), "pattern": "moon" });
-        pages::<SearchedPage>(&ready, SEARCH, limit_request(&limits, search))?;
+        read_pages::<SearchedPage>(&ready, SEARCH, limit_request(&limits, search))?;
     }
-    ready.ends(host, has)
+    ready.clean_up(host, has)
 }
 
 /// Lists, walks and searches leave out denied files and count them separately.
@@ -105,7 +108,7 @@ pub fn searches_leave_out_what_is_denied(
     suite: &ConformanceSuite,
     host: &FakeHost,
 ) -> ConformanceVerdict {
-    let Some(ready) = PreparedEnvironment::on(suite, host)? else { return Ok(()) };
+    let Some(ready) = PreparedEnvironment::set_up(suite, host)? else { return Ok(()) };
     let has = ready.has_files(SEARCH, &FILES)?;
     if has {
         let denied = vec!["*/secret".to_owned()];
@@ -116,7 +119,7 @@ pub fn searches_leave_out_what_is_denied(
             limit_request(&limits, request)
         };
         let found: Vec<SearchedPage> =
-            pages(&ready, SEARCH, in_folder(json!({ "pattern": "moon" })))?;
+            read_pages(&ready, SEARCH, in_folder(json!({ "pattern": "moon" })))?;
         let totals = found.last().map(|page| page.totals).unwrap_or_default();
         ensure(
             (totals.matches, totals.files_searched, totals.left_out.denied) == (1, 1, 2),
@@ -124,14 +127,14 @@ pub fn searches_leave_out_what_is_denied(
         )?;
         for pattern in ["**/*", "s*/*", "*/secret/*", "[st]ecret/**"] {
             let request = in_folder(json!({ "pattern": pattern }));
-            let found: Vec<FoundPage> = pages(&ready, FIND, request)?;
+            let found: Vec<FoundPage> = read_pages(&ready, FIND, request)?;
             let count = found.last().map_or(0, |page| page.count);
             let mut files = found.iter().flat_map(|page| &page.files);
             ensure(count <= 1 && files.all(|file| file.path == "plain.txt"), || {
                 format!("`{pattern}` finds {count} files: {found:?}")
             })?;
         }
-        let walked: Vec<WalkedPage> = pages(&ready, WALK, in_folder(json!({})))?;
+        let walked: Vec<WalkedPage> = read_pages(&ready, WALK, in_folder(json!({})))?;
         let mut entries = walked.iter().flat_map(|page| &page.entries);
         ensure(entries.all(|entry| !entry.path.contains("secret")), || format!("{walked:?}"))?;
         let listed: FolderEntries =
@@ -143,19 +146,19 @@ pub fn searches_leave_out_what_is_denied(
             format!("{listed:?}")
         })?;
     }
-    ready.ends(host, has)
+    ready.clean_up(host, has)
 }
 
 /// A protected file can be read but not changed, and the error says what to do.
-pub fn what_is_protected_is_not_changed(
+pub fn protected_files_are_not_changed(
     suite: &ConformanceSuite,
     host: &FakeHost,
 ) -> ConformanceVerdict {
-    let Some(ready) = PreparedEnvironment::on(suite, host)? else { return Ok(()) };
+    let Some(ready) = PreparedEnvironment::set_up(suite, host)? else { return Ok(()) };
     let has = ready.has_files(WRITE, &FILES)?;
     if has {
         let protected = ProtectedFiles {
-            directory: folder(&ready)?.into(),
+            directory: checks_folder(&ready)?.into(),
             names: vec!["plain.txt".to_owned()],
             ..ProtectedFiles::default()
         };
@@ -171,24 +174,24 @@ pub fn what_is_protected_is_not_changed(
             format!("writing what is protected says {error}")
         })?;
         let request = limit_request(&limits, json!({ "path": FOLDER, "pattern": "*.txt" }));
-        let found: Vec<FoundPage> = pages(&ready, FIND, request)?;
+        let found: Vec<FoundPage> = read_pages(&ready, FIND, request)?;
         let mut files = found.iter().flat_map(|page| &page.files);
         ensure(files.all(|file| file.protected), || format!("not told as protected: {found:?}"))?;
         let request = limit_request(&limits, json!({ "path": FOLDER, "pattern": "plain.txt" }));
-        let found: Vec<FoundPage> = pages(&ready, FIND, request)?;
+        let found: Vec<FoundPage> = read_pages(&ready, FIND, request)?;
         let mut files = found.iter().flat_map(|page| &page.files);
         ensure(files.any(|file| file.protected), || format!("not told as protected: {found:?}"))?;
     }
-    ready.ends(host, has)
+    ready.clean_up(host, has)
 }
 
 /// If an environment resolves paths, it returns the identities of files, and its operations refuse
 /// a file that was replaced since.
-pub fn what_changed_since_it_was_checked_is_refused(
+pub fn file_changed_after_its_check_is_refused(
     suite: &ConformanceSuite,
     host: &FakeHost,
 ) -> ConformanceVerdict {
-    let Some(ready) = PreparedEnvironment::on(suite, host)? else { return Ok(()) };
+    let Some(ready) = PreparedEnvironment::set_up(suite, host)? else { return Ok(()) };
     let has = ready.has_files(READ, &FILES)?;
     if has {
         let path = path_below("plain.txt");
@@ -210,10 +213,10 @@ pub fn what_changed_since_it_was_checked_is_refused(
             ready.refuses(WRITE, read, ErrorKind::Conflict)?;
         }
     }
-    ready.ends(host, has)
+    ready.clean_up(host, has)
 }
 
-fn pages<T: DeserializeOwned>(
+fn read_pages<T: DeserializeOwned>(
     ready: &PreparedEnvironment<'_>,
     operation: &str,
     request: Value,

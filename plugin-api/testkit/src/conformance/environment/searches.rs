@@ -22,7 +22,7 @@ const FILES: [(&str, &str); 7] = [
     ("left/e.rs", "moon\n"),
 ];
 
-fn pages<T: DeserializeOwned>(
+fn read_pages<T: DeserializeOwned>(
     ready: &PreparedEnvironment<'_>,
     operation: &str,
     request: &Value,
@@ -37,13 +37,13 @@ pub fn files_are_found_with_their_facts(
     suite: &ConformanceSuite,
     host: &FakeHost,
 ) -> ConformanceVerdict {
-    let Some(ready) = PreparedEnvironment::on(suite, host)? else { return Ok(()) };
+    let Some(ready) = PreparedEnvironment::set_up(suite, host)? else { return Ok(()) };
     let has = ready.has_files(FIND, &FILES)?;
     if has {
         let found = |pattern: &str, more: Value| -> SearchCheckResult<(Vec<String>, u64)> {
             let mut request = json!({ "pattern": pattern, "path": FOLDER, "order": "path" });
             merge(&mut request, &more);
-            let pages: Vec<FoundPage> = pages(&ready, FIND, &request)?;
+            let pages: Vec<FoundPage> = read_pages(&ready, FIND, &request)?;
             let count = pages.last().map_or(0, |page| page.count);
             Ok((pages.into_iter().flat_map(|page| page.files).map(|it| it.path).collect(), count))
         };
@@ -68,7 +68,7 @@ pub fn files_are_found_with_their_facts(
             )?;
         }
         let request = json!({ "pattern": "a.*", "path": FOLDER });
-        let facts: Vec<FoundPage> = pages(&ready, FIND, &request)?;
+        let facts: Vec<FoundPage> = read_pages(&ready, FIND, &request)?;
         let size = facts.iter().flat_map(|page| &page.files).map(|file| file.size).next();
         ensure(size == Some(25), || format!("`a.rs` has {size:?} bytes"))?;
         for pattern in ["{a", "", "/a/*"] {
@@ -78,12 +78,12 @@ pub fn files_are_found_with_their_facts(
         let gone = json!({ "pattern": "a/*", "path": format!("{FOLDER}/gone") });
         ready.refuses(FIND, gone, ErrorKind::NotFound)?;
     }
-    ready.ends(host, has)
+    ready.clean_up(host, has)
 }
 
 /// Texts are searched line by line, in the order of the paths, and all matches are counted.
 pub fn texts_are_searched(suite: &ConformanceSuite, host: &FakeHost) -> ConformanceVerdict {
-    let Some(ready) = PreparedEnvironment::on(suite, host)? else { return Ok(()) };
+    let Some(ready) = PreparedEnvironment::set_up(suite, host)? else { return Ok(()) };
     let has = ready.has_files(SEARCH, &FILES)?;
     if has {
         let found = |pattern: &str,
@@ -91,7 +91,7 @@ pub fn texts_are_searched(suite: &ConformanceSuite, host: &FakeHost) -> Conforma
          -> SearchCheckResult<(Vec<String>, SearchTotals)> {
             let mut request = json!({ "pattern": pattern, "path": FOLDER });
             merge(&mut request, &more);
-            let pages: Vec<SearchedPage> = pages(&ready, SEARCH, &request)?;
+            let pages: Vec<SearchedPage> = read_pages(&ready, SEARCH, &request)?;
             let totals = pages.last().map_or_else(SearchTotals::default, |page| page.totals);
             let mut lines = Vec::new();
             for file in pages.into_iter().flat_map(|page| page.files) {
@@ -151,7 +151,7 @@ pub fn texts_are_searched(suite: &ConformanceSuite, host: &FakeHost) -> Conforma
         let gone = json!({ "pattern": "moon", "path": format!("{FOLDER}/gone") });
         ready.refuses(SEARCH, gone, ErrorKind::NotFound)?;
     }
-    ready.ends(host, has)
+    ready.clean_up(host, has)
 }
 
 pub(super) fn merge(request: &mut Value, more: &Value) {

@@ -11,7 +11,7 @@ use jaato_types::terminal::{
 use jaato_types::{ErrorKind, Frame, Result};
 use serde_json::{Value, json};
 
-use super::commands::{OUTPUT_BYTES_MAX, shown};
+use super::commands::{OUTPUT_BYTES_MAX, display_text};
 use super::{PreparedEnvironment, ask_environment, ask_with_bytes, frame_of};
 use crate::FakeHost;
 use crate::conformance::{ConformanceSuite, ConformanceVerdict, ensure, error_in};
@@ -49,7 +49,7 @@ impl<'a> TerminalProgramScreen<'a> {
     }
 
     /// Reads one piece. Returns false after the last one.
-    fn more(&mut self) -> std::result::Result<bool, String> {
+    fn read_piece(&mut self) -> std::result::Result<bool, String> {
         let next = StreamNext { stream: self.stream, ..StreamNext::default() };
         let frame = frame_of(self.ready.instance, STREAM_NEXT, &next, &[])
             .map_err(error_in("its stream"))?;
@@ -71,19 +71,19 @@ impl<'a> TerminalProgramScreen<'a> {
     }
 
     /// Reads until a text is shown.
-    fn until(&mut self, text: &str) -> ConformanceVerdict {
+    fn read_until(&mut self, text: &str) -> ConformanceVerdict {
         while !self.has(text) {
-            let has_more = self.more()? && self.exit.is_none();
+            let has_more = self.read_piece()? && self.exit.is_none();
             ensure(has_more || self.has(text), || {
-                format!("it ended with {:?}, without {text:?}", shown(&self.seen))
+                format!("it ended with {:?}, without {text:?}", display_text(&self.seen))
             })?;
         }
         Ok(())
     }
 
     /// Reads to the end and returns the exit.
-    fn rest(mut self) -> std::result::Result<ProcessExit, String> {
-        while self.more()? {}
+    fn read_to_end(mut self) -> std::result::Result<ProcessExit, String> {
+        while self.read_piece()? {}
         let closed: Result<Value> = ask_environment(
             self.ready.instance,
             STREAM_CLOSE,
@@ -93,7 +93,7 @@ impl<'a> TerminalProgramScreen<'a> {
         self.exit.ok_or("it does not report its exit".into())
     }
 
-    fn act(&self, operation: &str, mut request: Value) -> ConformanceVerdict {
+    fn run_operation(&self, operation: &str, mut request: Value) -> ConformanceVerdict {
         request["terminal"] = self.terminal.into();
         self.ready
             .ask_environment::<Value>(operation, request)
@@ -132,16 +132,19 @@ pub fn terminals_have_a_size_and_take_what_is_typed(
     suite: &ConformanceSuite,
     host: &FakeHost,
 ) -> ConformanceVerdict {
-    let Some(ready) = PreparedEnvironment::on(suite, host)? else { return Ok(()) };
+    let Some(ready) = PreparedEnvironment::set_up(suite, host)? else { return Ok(()) };
     if has_terminals(&ready) {
         let line = "test -t 0 && test -t 1 && test -t 2 && echo \"on $TERM\"; stty size; read moon; \
             stty size; echo \"it is $moon\"; exit 4";
         let mut screen = TerminalProgramScreen::run(&ready, line)?;
-        screen.until("33 101\r\n")?;
+        screen.read_until("33 101\r\n")?;
         ensure(screen.has("on xterm-256color\r\n"), || {
-            format!("its streams are not a terminal, or `TERM` is wrong: {:?}", shown(&screen.seen))
+            format!(
+                "its streams are not a terminal, or `TERM` is wrong: {:?}",
+                display_text(&screen.seen)
+            )
         })?;
-        screen.act(RESIZE, json!({ "rows": 5, "columns": 70 }))?;
+        screen.run_operation(RESIZE, json!({ "rows": 5, "columns": 70 }))?;
         let state: TerminalState = ready
             .ask_environment(STATE, json!({ "terminal": screen.terminal }))
             .map_err(error_in("a look at it"))?;
@@ -149,12 +152,12 @@ pub fn terminals_have_a_size_and_take_what_is_typed(
             format!("it does not show what is typed: {state:?}")
         })?;
         screen.types_within("full\n", PATIENCE)?;
-        screen.until("full\r\n5 70\r\n")?;
-        screen.until("it is full\r\n")?;
-        let exit = screen.rest()?;
+        screen.read_until("full\r\n5 70\r\n")?;
+        screen.read_until("it is full\r\n")?;
+        let exit = screen.read_to_end()?;
         ensure(exit.code == Some(4), || format!("its exit: {exit:?}"))?;
     }
-    ready.takes_down(host)
+    ready.shut_down(host)
 }
 
 /// A signal and the key for it reach the foreground program.
@@ -162,71 +165,71 @@ pub fn terminals_signal_their_foreground(
     suite: &ConformanceSuite,
     host: &FakeHost,
 ) -> ConformanceVerdict {
-    let Some(ready) = PreparedEnvironment::on(suite, host)? else { return Ok(()) };
+    let Some(ready) = PreparedEnvironment::set_up(suite, host)? else { return Ok(()) };
     if has_terminals(&ready) {
         let line = "trap 'echo caught; exit 6' INT; echo up; while :; do sleep 0.01; done";
         for how in ["a signal", "a key"] {
             let mut screen = TerminalProgramScreen::run(&ready, line)?;
-            screen.until("up\r\n")?;
+            screen.read_until("up\r\n")?;
             match how {
                 "a key" => screen.types("\x03")?,
-                _ => screen.act(SIGNAL, json!({ "signal": Signal::Interrupt }))?,
+                _ => screen.run_operation(SIGNAL, json!({ "signal": Signal::Interrupt }))?,
             }
-            screen.until("caught\r\n").map_err(|what| format!("{how}: {what}"))?;
-            let exit = screen.rest()?;
+            screen.read_until("caught\r\n").map_err(|what| format!("{how}: {what}"))?;
+            let exit = screen.read_to_end()?;
             ensure(exit.code == Some(6), || format!("{how}: its exit: {exit:?}"))?;
         }
     }
-    ready.takes_down(host)
+    ready.shut_down(host)
 }
 
 /// A program that was ended on a terminal reports so, and its number becomes invalid when its
 /// stream is closed.
 pub fn a_terminal_is_ended(suite: &ConformanceSuite, host: &FakeHost) -> ConformanceVerdict {
-    let Some(ready) = PreparedEnvironment::on(suite, host)? else { return Ok(()) };
+    let Some(ready) = PreparedEnvironment::set_up(suite, host)? else { return Ok(()) };
     if has_terminals(&ready) {
         // A hangup alone does not end this program.
         let mut screen =
             TerminalProgramScreen::run(&ready, "trap '' HUP INT; echo up; sleep 300; echo late")?;
-        screen.until("up\r\n")?;
-        screen.act(END, json!({}))?;
+        screen.read_until("up\r\n")?;
+        screen.run_operation(END, json!({}))?;
         let named = json!({ "terminal": screen.terminal });
-        while screen.more()? {}
+        while screen.read_piece()? {}
         ensure(!screen.has("late"), || "it continued after its end".into())?;
-        let exit = screen.rest()?;
+        let exit = screen.read_to_end()?;
         ensure(exit.code != Some(0), || format!("it ended well: {exit:?}"))?;
         let gone: Result<Value> = ready.ask_environment(STATE, named);
         let is_gone = gone.is_err_and(|error| error.kind == ErrorKind::NotFound);
         ensure(is_gone, || "a closed terminal still exists".into())?;
     }
-    ready.takes_down(host)
+    ready.shut_down(host)
 }
 
 /// Processes that a program left running are ended too, if the exit reports them.
-pub fn what_a_terminal_left_running_is_ended(
+pub fn processes_left_by_a_terminal_are_ended(
     suite: &ConformanceSuite,
     host: &FakeHost,
 ) -> ConformanceVerdict {
-    let Some(ready) = PreparedEnvironment::on(suite, host)? else { return Ok(()) };
+    let Some(ready) = PreparedEnvironment::set_up(suite, host)? else { return Ok(()) };
     if has_terminals(&ready) {
         let line = "(trap '' HUP; echo up; exec sleep 300) & \
             while ! kill -0 $!; do :; done; read moon; exit 5";
         let mut screen = TerminalProgramScreen::run(&ready, line)?;
-        screen.until("up\r\n")?;
+        screen.read_until("up\r\n")?;
         screen.types("\n")?;
-        while screen.more()? && screen.exit.is_none() {}
+        while screen.read_piece()? && screen.exit.is_none() {}
         let exit = screen.exit.clone().unwrap_or_default();
         ensure(exit.code == Some(5), || format!("its exit: {exit:?}"))?;
         let left = exit.left_running.iter().find(|process| process.name == "sleep");
         if let Some(left) = left {
-            screen.act(END, json!({}))?;
+            screen.run_operation(END, json!({}))?;
             // The process may end a moment later.
             let line = format!("while kill -0 {}; do sleep 0.01; done; echo gone", left.pid);
-            TerminalProgramScreen::run(&ready, &line)?.until("gone\r\n")?;
+            TerminalProgramScreen::run(&ready, &line)?.read_until("gone\r\n")?;
         }
-        screen.rest()?;
+        screen.read_to_end()?;
     }
-    ready.takes_down(host)
+    ready.shut_down(host)
 }
 
 /// Unknown terminals, unknown programs and invalid sizes are refused.
@@ -234,7 +237,7 @@ pub fn bad_requests_of_terminals_are_refused(
     suite: &ConformanceSuite,
     host: &FakeHost,
 ) -> ConformanceVerdict {
-    let Some(ready) = PreparedEnvironment::on(suite, host)? else { return Ok(()) };
+    let Some(ready) = PreparedEnvironment::set_up(suite, host)? else { return Ok(()) };
     if has_terminals(&ready) {
         let refused = |operation: &str, request: Value, kind: ErrorKind| {
             let asked: Result<Value> = ready.ask_environment(operation, request);
@@ -250,20 +253,21 @@ pub fn bad_requests_of_terminals_are_refused(
         refused(SPAWN, spawn("no-such-moon", ""), ErrorKind::NotFound)?;
         refused(SPAWN, spawn("sh", "no-such-folder"), ErrorKind::NotFound)?;
         let mut screen = TerminalProgramScreen::run(&ready, "echo up; read moon; exit 7")?;
-        screen.until("up\r\n")?;
+        screen.read_until("up\r\n")?;
         let flat = json!({ "terminal": screen.terminal, "rows": 0, "columns": 7 });
         refused(RESIZE, flat, ErrorKind::InvalidArguments)?;
         screen.types("\n")?;
-        let exit = screen.rest()?;
+        let exit = screen.read_to_end()?;
         ensure(exit.code == Some(7), || format!("it does not live on: {exit:?}"))?;
     }
-    ready.takes_down(host)
+    ready.shut_down(host)
 }
 
 /// Starts a program on a terminal and leaves it running.
 pub(super) fn leave_one(ready: &PreparedEnvironment<'_>) -> ConformanceVerdict {
     if has_terminals(ready) {
-        TerminalProgramScreen::run(ready, "trap '' HUP; echo up; sleep 300")?.until("up\r\n")?;
+        TerminalProgramScreen::run(ready, "trap '' HUP; echo up; sleep 300")?
+            .read_until("up\r\n")?;
     }
     Ok(())
 }

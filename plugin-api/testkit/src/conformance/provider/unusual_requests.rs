@@ -7,7 +7,7 @@ use jaato_types::{
 };
 use serde_json::{Map, json};
 
-use super::{check_completion, judge, request, spec};
+use super::{check_completion, check_finished, provider_spec, simple_request};
 use crate::conformance::{ConformanceSuite, ConformanceVerdict, clear_error, ensure};
 use crate::{FakeHost, FinishedCall};
 
@@ -20,9 +20,9 @@ pub fn a_history_of_every_kind_is_answered_or_refused(
     _: &ConformanceSuite,
     host: &FakeHost,
 ) -> ConformanceVerdict {
-    let spec = spec(host)?;
+    let spec = provider_spec(host)?;
     let request = with_history(spec);
-    judge(&request, &host.complete(&request))?;
+    check_finished(&request, &host.complete(&request))?;
     // Also without each single part, because one refused part must not hide another.
     for (at, message) in request.messages.iter().enumerate() {
         for part in 0..message.parts.len() {
@@ -30,7 +30,7 @@ pub fn a_history_of_every_kind_is_answered_or_refused(
             let removed = less.messages[at].parts.remove(part);
             let pairs = matches!(removed, Part::ToolCall(_) | Part::ToolResult(_));
             if !pairs && !less.messages[at].parts.is_empty() {
-                judge(&less, &host.complete(&less))?;
+                check_finished(&less, &host.complete(&less))?;
             }
         }
     }
@@ -43,7 +43,7 @@ pub fn a_history_larger_than_a_frame_is_answered_or_refused(
     _: &ConformanceSuite,
     host: &FakeHost,
 ) -> ConformanceVerdict {
-    let mut request = request(spec(host)?);
+    let mut request = simple_request(provider_spec(host)?);
     let filler = "words that fill a window ".repeat(40_000);
     let turn = |_| [Message::user(filler.clone()), Message::model(vec![Part::text("Continue.")])];
     let before = std::mem::take(&mut request.messages);
@@ -55,13 +55,13 @@ pub fn a_history_larger_than_a_frame_is_answered_or_refused(
     if kind(&finished) == Some(ErrorKind::UnknownOperation) {
         return Ok(());
     }
-    judge(&request, &finished)
+    check_finished(&request, &finished)
 }
 
 /// Each listed option exists, and is accepted with an ordinary value whenever a simple request is.
 pub fn listed_options_are_taken(_: &ConformanceSuite, host: &FakeHost) -> ConformanceVerdict {
-    let spec = spec(host)?;
-    let plain = with_tool(request(spec));
+    let spec = provider_spec(host)?;
+    let plain = with_tool(simple_request(spec));
     let is_answered = host.complete(&plain).result.is_ok();
     for name in &spec.options {
         let Some(request) = with_option(spec, name) else {
@@ -108,7 +108,7 @@ fn deltas_of(
 }
 
 fn with_option(spec: &ProviderSpec, name: &str) -> Option<CompletionRequest> {
-    let mut request = with_tool(request(spec));
+    let mut request = with_tool(simple_request(spec));
     let options = &mut request.options;
     match name {
         "max_output_tokens" => options.max_output_tokens = Some(16),
@@ -157,7 +157,7 @@ fn with_tool(mut request: CompletionRequest) -> CompletionRequest {
 
 /// Returns a request whose history contains everything that a history may contain.
 fn with_history(spec: &ProviderSpec) -> CompletionRequest {
-    let mut request = with_tool(request(spec));
+    let mut request = with_tool(simple_request(spec));
     let opaque = |provider: &str| {
         let (provider, model) = (provider.to_owned(), request.model.clone());
         let item = json!({ "id": "rs_1", "encrypted_content": "…", "list": [1, null] });

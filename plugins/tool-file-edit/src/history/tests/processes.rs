@@ -53,7 +53,7 @@ fn child_process_of_the_other_tests() {
 /// Returns the state of the file at a path, and stores its content.
 fn state(history: &History, path: &Path) -> Option<StoredFileState> {
     let bytes = fs::read(path).ok()?;
-    let content = history.keep(&bytes).unwrap();
+    let content = history.store_content(&bytes).unwrap();
     Some(StoredFileState { content, size: bytes.len() as u64, mode: 0o644 })
 }
 
@@ -83,7 +83,7 @@ fn apply(history: &History, work: &Path, point: usize) {
     die_at(0);
     let environment = "local".to_owned();
     let new = NewChange { files, environment, ..NewChange::default() };
-    let pending = history.begin(new).unwrap();
+    let pending = history.begin_change(new).unwrap();
     die_at(1);
     fs::write(work.join("changed"), "new").unwrap();
     die_at(2);
@@ -155,7 +155,7 @@ fn change_is_applied_completely_or_not_at_all_if_the_process_is_killed() {
 fn change_often(history: &History, name: &str) {
     for number in 0..CHANGES {
         let text = format!("{name} {number}");
-        let content = history.keep(text.as_bytes()).unwrap();
+        let content = history.store_content(text.as_bytes()).unwrap();
         let before = Some(StoredFileState { content, size: text.len() as u64, mode: 0o644 });
         let files = vec![
             FileTransition {
@@ -168,7 +168,7 @@ fn change_often(history: &History, name: &str) {
         ];
         let new = NewChange { files, ..NewChange::default() };
         let pending = loop {
-            match history.begin(new.clone()) {
+            match history.begin_change(new.clone()) {
                 Err(HistoryError::InUse(_)) => std::thread::yield_now(),
                 begun => break begun.unwrap(),
             }
@@ -201,17 +201,17 @@ fn two_processes_at_once_lose_nothing() {
 
 /// Makes changes until the disk is full, and one that is too large for it.
 fn fill(history: &History, work: &Path) {
-    let large = history.keep(&vec![b'x'; 64 * 1024]).unwrap_err();
+    let large = history.store_content(&vec![b'x'; 64 * 1024]).unwrap_err();
     assert!(large.is_disk_full(), "{large}");
     // The journal reaches the file size limit.
     for number in 0.. {
         let text = number.to_string();
-        let content = history.keep(text.as_bytes()).unwrap();
+        let content = history.store_content(text.as_bytes()).unwrap();
         let before = Some(StoredFileState { content, size: text.len() as u64, mode: 0o644 });
         let step =
             FileTransition { path: path("a"), before, after: state_after("new"), moved_from: None };
         let new = NewChange { files: vec![step], ..NewChange::default() };
-        let pending = history.begin(new).unwrap();
+        let pending = history.begin_change(new).unwrap();
         if let Err(error) = pending.finish(ChangeOutcome::Done) {
             assert!(error.is_disk_full(), "{error}");
             fs::write(work.join("finished"), text).unwrap();

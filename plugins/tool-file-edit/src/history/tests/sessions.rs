@@ -40,7 +40,7 @@ fn new(history: &History, files: Vec<FileTransition>, undoes: Option<ChangeId>) 
                 .as_ref()
                 .is_some_and(|kept| kept.content == ContentId::from_bytes(word.as_bytes()))
         });
-        history.keep(word.unwrap().as_bytes()).unwrap();
+        history.store_content(word.unwrap().as_bytes()).unwrap();
     }
     let (session, tool) = ("s1".to_owned(), "updateFile".to_owned());
     let (call, environment) = ("call_1".to_owned(), "local".to_owned());
@@ -50,7 +50,7 @@ fn new(history: &History, files: Vec<FileTransition>, undoes: Option<ChangeId>) 
 const WORDS: &[&str] = &["v0", "v1", "v2", "v3", "v4", "v5", "v6", "v7", "v8", "v9"];
 
 fn finish_change(history: &History, files: Vec<FileTransition>) -> ChangeId {
-    history.begin(new(history, files, None)).unwrap().finish(ChangeOutcome::Done).unwrap()
+    history.begin_change(new(history, files, None)).unwrap().finish(ChangeOutcome::Done).unwrap()
 }
 
 #[test]
@@ -93,7 +93,7 @@ fn take_back(history: &History, step: super::super::UndoStep, now: &str) -> Stri
     let after = before.as_ref().map(word).unwrap();
     let files = vec![edit("a", Some(now), Some(&after))];
     let new = new(history, files, Some(step.change));
-    history.begin(new).unwrap().finish(ChangeOutcome::Done).unwrap();
+    history.begin_change(new).unwrap().finish(ChangeOutcome::Done).unwrap();
     after
 }
 
@@ -129,8 +129,11 @@ fn change_is_listed_only_after_it_is_finished() {
         &place.history,
         vec![edit("a", Some("v1"), Some("v2")), edit("b", None, Some("v1"))],
     );
-    let pending =
-        place.history.begin(new(&place.history, vec![edit("a", Some("v2"), Some("v3"))], None));
+    let pending = place.history.begin_change(new(
+        &place.history,
+        vec![edit("a", Some("v2"), Some("v3"))],
+        None,
+    ));
     let pending = pending.unwrap();
     let list = || {
         let backups = place.again().backups(None).unwrap();
@@ -152,7 +155,7 @@ fn abandoned_change_is_unfinished_and_rolled_back_change_is_no_undo_step() {
     let place = Place::new();
     let begin = || {
         let files = vec![edit("a", Some("v1"), Some("v2"))];
-        place.history.begin(new(&place.history, files, None)).unwrap()
+        place.history.begin_change(new(&place.history, files, None)).unwrap()
     };
     let pending = begin();
     assert_eq!(place.again().unfinished().unwrap().len(), 0, "it is being applied");
@@ -173,7 +176,7 @@ fn abandoned_change_is_unfinished_and_rolled_back_change_is_no_undo_step() {
 fn old_unfinished_change_is_stale() {
     let place = Place::new();
     let files = vec![edit("a", Some("v1"), Some("v2"))];
-    let pending = place.history.begin(new(&place.history, files, None)).unwrap();
+    let pending = place.history.begin_change(new(&place.history, files, None)).unwrap();
     assert!(!pending.is_stale());
     drop(pending);
     let path = place.folder.path().join("pending/1");
@@ -189,7 +192,7 @@ fn file_in_a_pending_change_cannot_be_changed_by_another() {
     let place = Place::new();
     let begin = |history: &History, names: &[&str]| {
         let files = names.iter().map(|name| edit(name, Some("v1"), Some("v2"))).collect();
-        history.begin(new(history, files, None))
+        history.begin_change(new(history, files, None))
     };
     let first = begin(&place.history, &["a", "b"]).unwrap();
     let refused = begin(&place.again(), &["c", "b"]).unwrap_err();
@@ -207,13 +210,13 @@ fn file_in_a_pending_change_cannot_be_changed_by_another() {
 fn change_without_stored_contents_or_with_too_many_files_is_refused() {
     let place = Place::new();
     let files = vec![edit("a", Some("v1"), Some("v2"))];
-    let begun = place.history.begin(NewChange { files, ..NewChange::default() });
+    let begun = place.history.begin_change(NewChange { files, ..NewChange::default() });
     assert!(matches!(begun, Err(HistoryError::NotKept(_))));
     assert_eq!(fs::read_dir(place.folder.path().join("pending")).unwrap().count(), 0);
     let step = edit("a", None, Some("v2"));
     for (files, is_taken) in [(10_000, true), (10_001, false)] {
         let files = vec![step.clone(); files];
-        let begun = place.history.begin(NewChange { files, ..NewChange::default() });
+        let begun = place.history.begin_change(NewChange { files, ..NewChange::default() });
         assert_eq!(begun.is_ok(), is_taken);
     }
 }
@@ -241,7 +244,7 @@ fn finished_or_truncated_pending_records_are_not_unfinished_changes() {
     let place = Place::new();
     let pending = place.folder.path().join("pending");
     let begun = new(&place.history, vec![edit("a", Some("v1"), Some("v2"))], None);
-    let begun = place.history.begin(begun).unwrap();
+    let begun = place.history.begin_change(begun).unwrap();
     let record = fs::read(pending.join("1")).unwrap();
     begun.finish(ChangeOutcome::Done).unwrap();
     fs::write(pending.join("1"), &record).unwrap();
@@ -268,7 +271,7 @@ fn files_in(folder: &Path) -> usize {
 fn prune_removes_the_oldest_changes_and_keeps_pending_ones() {
     let place = Place::new();
     let pending = new(&place.history, vec![edit("c", Some("v0"), Some("v9"))], None);
-    let _pending = place.history.begin(pending).unwrap();
+    let _pending = place.history.begin_change(pending).unwrap();
     for (before, after) in [("v1", "v2"), ("v2", "v3"), ("v3", "v4"), ("v4", "v5")] {
         finish_change(&place.history, vec![edit("a", Some(before), Some(after))]);
     }
@@ -312,11 +315,11 @@ fn ten_thousand_changes_leave_a_short_journal() {
     let place = Place::new();
     let bounds = HistoryLimits { changes_per_file: 3, ..HistoryLimits::default() };
     let names: Vec<_> = (0..100).map(|number| format!("{number}.txt")).collect();
-    place.history.keep(b"v1").unwrap();
+    place.history.store_content(b"v1").unwrap();
     for number in 0..10_000 {
         let files = vec![edit(&names[number % 100], Some("v1"), Some("v1"))];
         let new = NewChange { files, ..NewChange::default() };
-        place.history.begin(new).unwrap().finish(ChangeOutcome::Done).unwrap();
+        place.history.begin_change(new).unwrap().finish(ChangeOutcome::Done).unwrap();
         place.history.prune(&bounds).unwrap();
     }
     let text = fs::read_to_string(place.journal()).unwrap();
@@ -333,7 +336,7 @@ fn undo_of_an_older_change_is_recorded_as_a_new_step() {
     finish_change(&place.history, vec![edit("a", Some("v2"), Some("v3"))]);
     let files = vec![edit("a", Some("v3"), Some("v1"))];
     let new = new(&place.history, files, Some(first));
-    let third = place.history.begin(new).unwrap().finish(ChangeOutcome::Done).unwrap();
+    let third = place.history.begin_change(new).unwrap().finish(ChangeOutcome::Done).unwrap();
     let history = place.again();
     assert_eq!(history.undo_step(&path("a")).unwrap().unwrap().change, third);
     assert_eq!(history.redo_step(&path("a")).unwrap(), None);

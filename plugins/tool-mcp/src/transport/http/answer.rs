@@ -58,7 +58,7 @@ impl SentMessage<'_> {
     }
 
     /// Returns true if the request should be sent again in a new session.
-    fn renews(&self) -> bool {
+    fn needs_new_session(&self) -> bool {
         self.session.is_some() && self.id().is_some_and(|id| self.sessions.renew_for(id))
     }
 }
@@ -90,13 +90,15 @@ pub async fn interpret_reply(reply: McpHttpResponse, sent: SentMessage<'_>) -> H
             || "without a content type".to_owned(),
             |kind| format!("with `{}` instead of JSON", safe(&truncate_chars(kind, 80))),
         );
-        let body = shown(&reply.beginning(sent.limits.max_error_response_size).await);
+        let body = printable_text(&reply.beginning(sent.limits.max_error_response_size).await);
         let text = format!("the server answered {kind}: {body}");
         return Err(unavailable(text));
     }
     let body = read_body(reply, sent.limits.max_json_response_size).await?;
     match answer_in(body, &id).await {
-        Ok(JsonRpcMessage::Error(error)) if sessions::is_over(&error.error) && sent.renews() => {
+        Ok(JsonRpcMessage::Error(error))
+            if sessions::is_over(&error.error) && sent.needs_new_session() =>
+        {
             Err(StreamableHttpError::SessionExpired)
         }
         Ok(message) => Ok(StreamableHttpPostResponse::Json(message, session)),
@@ -119,7 +121,7 @@ async fn interpret_failure(
         true => read_body(reply, sent.limits.max_json_response_size).await?,
         false => reply.beginning(sent.limits.max_error_response_size).await.into_bytes(),
     };
-    let text = shown(&String::from_utf8_lossy(&body));
+    let text = printable_text(&String::from_utf8_lossy(&body));
     let is_message = text_has(&body, "\"jsonrpc\"");
     let error = match sent.id().filter(|_| is_message) {
         Some(id) => match answer_in(body, id).await {
@@ -128,7 +130,9 @@ async fn interpret_failure(
         },
         None => None,
     };
-    if sessions::may_be_over(status, &text, error.as_ref(), wait.is_some()) && sent.renews() {
+    if sessions::may_be_over(status, &text, error.as_ref(), wait.is_some())
+        && sent.needs_new_session()
+    {
         return Err(StreamableHttpError::SessionExpired);
     }
     let refuses = (400..500).contains(&status) && ![401, 403, 429].contains(&status);
@@ -170,7 +174,7 @@ async fn read_body(
     reply: McpHttpResponse,
     bytes_max: usize,
 ) -> Result<Vec<u8>, StreamableHttpError<HttpFailure>> {
-    reply.bytes(bytes_max).await.map_err(|error| StreamableHttpError::Client(error.into()))
+    reply.read_body(bytes_max).await.map_err(|error| StreamableHttpError::Client(error.into()))
 }
 
 /// Parses the response to a request, regardless of its ID. A large response is parsed on another
@@ -180,7 +184,7 @@ async fn answer_in(body: Vec<u8>, id: &RequestId) -> Result<ServerJsonRpcMessage
     let read = move || {
         let heard = repair::read_answer(&body, &id);
         heard.ok_or_else(|| {
-            format!("not an MCP message: {}", shown(&String::from_utf8_lossy(&body)))
+            format!("not an MCP message: {}", printable_text(&String::from_utf8_lossy(&body)))
         })
     };
     match is_small {
@@ -192,7 +196,7 @@ async fn answer_in(body: Vec<u8>, id: &RequestId) -> Result<ServerJsonRpcMessage
 }
 
 /// Makes untrusted text printable. A page is reduced to its text.
-pub fn shown(text: &str) -> String {
+pub fn printable_text(text: &str) -> String {
     let mut words = text.trim().to_owned();
     if words.starts_with('<') {
         let pieces = words.split('<').filter_map(|piece| piece.split_once('>'));

@@ -86,7 +86,7 @@ impl McpHttpResponse {
     ///
     /// # Errors
     /// `limit_reached` if the body is larger, or the reason why the exchange broke off.
-    pub async fn bytes(mut self, bytes_max: usize) -> Result<Vec<u8>> {
+    pub async fn read_body(mut self, bytes_max: usize) -> Result<Vec<u8>> {
         let mut body = Vec::new();
         while let Some(piece) = self.body.next().await {
             let piece = piece?;

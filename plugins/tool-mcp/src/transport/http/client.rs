@@ -202,7 +202,7 @@ impl HttpClient {
 
     /// Takes a permit for a request. Answers and notifications need no permit, because they may
     /// belong to a call that already has one.
-    async fn place(&self, message: &ClientJsonRpcMessage) -> Option<OwnedSemaphorePermit> {
+    async fn request_permit(&self, message: &ClientJsonRpcMessage) -> Option<OwnedSemaphorePermit> {
         match message {
             ClientJsonRpcMessage::Request(_) => {
                 // The semaphore is never closed.
@@ -289,7 +289,7 @@ impl StreamableHttpClient for HttpClient {
         custom_headers: HashMap<HeaderName, HeaderValue>,
         limits: StreamableHttpResponseLimits,
     ) -> HttpPostResult {
-        let place = self.place(&message).await;
+        let place = self.request_permit(&message).await;
         let exchange = McpHttpRequest::new("POST", &uri, SILENCE_MAX)
             .header("accept", &format!("{JSON}, {EVENTS}"))
             .header("content-type", JSON);
@@ -485,14 +485,14 @@ mod tests {
         };
         let mut held = Vec::new();
         for _ in 0..REQUESTS_MAX {
-            held.push(client.place(&request()).await);
+            held.push(client.request_permit(&request()).await);
         }
         let one_more = request();
-        assert!(client.place(&one_more).now_or_never().is_none());
+        assert!(client.request_permit(&one_more).now_or_never().is_none());
         let error = ErrorData::new(ErrorCode::METHOD_NOT_FOUND, "", None);
         let answer = ClientJsonRpcMessage::error(error, Some(RequestId::Number(2)));
-        assert!(client.place(&answer).now_or_never().is_some());
+        assert!(client.request_permit(&answer).now_or_never().is_some());
         held.pop();
-        assert!(client.place(&one_more).now_or_never().is_some());
+        assert!(client.request_permit(&one_more).now_or_never().is_some());
     }
 }

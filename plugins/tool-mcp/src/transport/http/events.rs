@@ -65,7 +65,7 @@ impl EventSize {
     ///
     /// # Errors
     /// [`EventTooLarge`].
-    pub fn take(&mut self, piece: &[u8]) -> Result<(), EventTooLarge> {
+    pub fn count_chunk(&mut self, piece: &[u8]) -> Result<(), EventTooLarge> {
         for &byte in piece {
             let ends_pair = std::mem::take(&mut self.after_return) && byte == b'\n';
             match byte {
@@ -122,7 +122,7 @@ pub fn decode_events(
         tokio::task::consume_budget().await;
         let Some(piece) = body.next().await else { return Ok(None) };
         let piece = piece.map_err(|error| EventBodyError::Off(error.message))?;
-        size.take(&piece).map_err(|_| EventBodyError::Large)?;
+        size.count_chunk(&piece).map_err(|_| EventBodyError::Large)?;
         begun.extend(piece);
         let (text, begun) = repair::decoded_piece(&begun);
         let text = std::io::Cursor::new(text.into_bytes());
@@ -189,7 +189,7 @@ fn messages(mut event: Sse, answering: Option<&StreamedRequest>) -> Vec<Sse> {
         ) = (&mut message, answering)
             && sessions::is_over(&error.error)
         {
-            sessions.lose(session);
+            sessions.record_lost_session(session);
             sessions::mark(&mut error.error);
         }
         // A parsed message can always be serialized.
@@ -206,7 +206,7 @@ mod tests {
     #[track_caller]
     fn check(pieces: &[&str], bytes_max: usize, fits: bool) {
         let mut size = EventSize::new(bytes_max);
-        let taken = pieces.iter().try_for_each(|piece| size.take(piece.as_bytes()));
+        let taken = pieces.iter().try_for_each(|piece| size.count_chunk(piece.as_bytes()));
         assert_eq!(taken.is_ok(), fits, "{pieces:?}");
     }
 

@@ -37,7 +37,7 @@ impl From<Error> for HttpFailure {
 }
 
 /// Returns this crate's error from inside an `rmcp` error.
-pub fn inside(error: &(dyn std::error::Error + 'static)) -> Option<Error> {
+pub fn find_own_error(error: &(dyn std::error::Error + 'static)) -> Option<Error> {
     let mut next = Some(error);
     while let Some(error) = next {
         if let Some(StreamableHttpError::<HttpFailure>::Client(failure)) = error.downcast_ref() {

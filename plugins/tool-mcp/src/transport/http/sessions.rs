@@ -41,7 +41,7 @@ impl HttpSessions {
     }
 
     /// Records that the server does not know a session, as reported by a stream.
-    pub fn lose(&self, session: &str) {
+    pub fn record_lost_session(&self, session: &str) {
         self.0.lock().lost = Some(session.to_owned());
     }
 

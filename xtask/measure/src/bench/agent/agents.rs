@@ -56,7 +56,7 @@ impl BenchmarkAgents {
     pub fn new(workspace: &CargoWorkspace, name: &str) -> Result<Self> {
         let jaato = run::build_release(workspace)?;
         let yardstick = Yardstick::build(workspace, "rig-agent")?.program().to_owned();
-        let script = ModelScript::one_by_one(&["echo warm"]);
+        let script = ModelScript::one_command_per_step(&["echo warm"]);
         let server = ScriptedModelServer::start(script.clone())?;
         let agents = Self { home: BenchmarkHome::new(workspace, name)?, jaato, yardstick, server };
         for who in [AgentKind::Jaato, AgentKind::Yardstick] {

@@ -39,7 +39,7 @@ struct AgentCost {
 /// Runs both agents alternately.
 pub fn cost(workspace: &CargoWorkspace) -> Result<BenchmarkOutcome> {
     let agents = BenchmarkAgents::new(workspace, "run")?;
-    let script = ModelScript::one_by_one(&["echo hello"]);
+    let script = ModelScript::one_command_per_step(&["echo hello"]);
     let (mut jaato, mut yardstick) = (AgentCost::UNKNOWN, AgentCost::UNKNOWN);
     for _ in 0..ROUNDS {
         for _ in 0..PAIRS {
@@ -103,13 +103,13 @@ fn outcome(jaato: AgentCost, yardstick: AgentCost) -> BenchmarkOutcome {
             ),
         ]);
     }
-    match void(yardstick) {
+    match void_reason(yardstick) {
         Some(why) => BenchmarkOutcome::Void { figures, why },
         None => BenchmarkOutcome::Figures(figures),
     }
 }
 
-fn void(yardstick: AgentCost) -> Option<String> {
+fn void_reason(yardstick: AgentCost) -> Option<String> {
     let AgentCost { cpu_ms, mib, .. } = yardstick;
     if cpu_ms > YARDSTICK_CPU_MS_MAX {
         return Some(format!(
@@ -141,9 +141,9 @@ mod tests {
 
     #[test]
     fn yardstick_above_its_limits_voids_the_run() {
-        assert_eq!(void(cost(12.0, 10.0)), None);
-        assert!(void(cost(12.1, 7.0)).unwrap().contains("12.1 ms of processor time"));
-        assert!(void(cost(8.0, 10.1)).unwrap().contains("10.1 MiB"));
+        assert_eq!(void_reason(cost(12.0, 10.0)), None);
+        assert!(void_reason(cost(12.1, 7.0)).unwrap().contains("12.1 ms of processor time"));
+        assert!(void_reason(cost(8.0, 10.1)).unwrap().contains("10.1 MiB"));
         assert!(matches!(outcome(cost(30.0, 9.0), cost(13.0, 9.0)), BenchmarkOutcome::Void { .. }));
     }
 }

@@ -47,9 +47,9 @@ pub fn mcp(workspace: &CargoWorkspace) -> Result<BenchmarkOutcome> {
     let servers = McpServersConfig::new(&agents, &yardstick)?;
     let (mut without, mut with) = (Duration::MAX, Duration::MAX);
     let mut call = Duration::MAX;
-    let talk = ModelScript::one_by_one(&[]);
+    let talk = ModelScript::one_command_per_step(&[]);
     let arguments = json!({ "text": "the quick brown fox jumps over the lazy dog" });
-    let calls = ModelScript::of_tool("mcp__s0__count_bytes", &arguments, 1, CALLS);
+    let calls = ModelScript::with_tool_calls("mcp__s0__count_bytes", &arguments, 1, CALLS);
     for _ in 0..ROUNDS {
         for _ in 0..PAIRS {
             servers.remove_config()?;
@@ -59,8 +59,9 @@ pub fn mcp(workspace: &CargoWorkspace) -> Result<BenchmarkOutcome> {
         }
         call = call.min(median_call(&agents.run(AgentKind::Jaato, &calls)?)?);
     }
-    let naps = ModelScript::of_tool("mcp__s0__nap", &json!({ "ms": NAP_MS }), BESIDE, STEPS);
-    let beside = whole_run(&agents.run(AgentKind::Jaato, &naps)?)?;
+    let naps =
+        ModelScript::with_tool_calls("mcp__s0__nap", &json!({ "ms": NAP_MS }), BESIDE, STEPS);
+    let beside = run_duration(&agents.run(AgentKind::Jaato, &naps)?)?;
     let figure = |what, measured, target| {
         BenchmarkFigure::new(&format!("MCP servers: {what}"), measured, "ms", target)
     };
@@ -131,7 +132,7 @@ fn first_request(run: &AgentRun) -> Result<Duration> {
 }
 
 /// Returns the time from the start to the request with the last results.
-fn whole_run(run: &AgentRun) -> Result<Duration> {
+fn run_duration(run: &AgentRun) -> Result<Duration> {
     let last = run.asked.last().context("the model was never asked")?;
     if last.results != STEPS * BESIDE || !last.last_result.contains("rested") {
         bail!("not every call was answered: {last:?}");

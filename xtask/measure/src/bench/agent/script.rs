@@ -44,7 +44,7 @@ pub enum ScriptedAnswer {
 
 impl ModelScript {
     /// Returns a script with one shell command per step, then the last message.
-    pub fn one_by_one(commands: &[&str]) -> Self {
+    pub fn one_command_per_step(commands: &[&str]) -> Self {
         let mut answers: Vec<ScriptedAnswer> = commands
             .iter()
             .map(|&command| ScriptedAnswer::Calls(vec![command.to_owned()]))
@@ -55,7 +55,7 @@ impl ModelScript {
 
     /// Returns a script with the same call of another tool, `count` times in parallel in each step,
     /// then the last message.
-    pub fn of_tool(name: &str, arguments: &Value, count: usize, steps: usize) -> Self {
+    pub fn with_tool_calls(name: &str, arguments: &Value, count: usize, steps: usize) -> Self {
         let call =
             ScriptedAnswer::Tool { name: name.to_owned(), arguments: arguments.clone(), count };
         let mut answers = vec![call; steps];
@@ -64,7 +64,7 @@ impl ModelScript {
     }
 
     /// Returns a script with all calls in one answer, then the last message.
-    pub fn together(commands: &[&str]) -> Self {
+    pub fn in_one_answer(commands: &[&str]) -> Self {
         let calls = commands.iter().map(|&command| command.to_owned()).collect();
         Self::of_answers(vec![ScriptedAnswer::Calls(calls), ScriptedAnswer::last_words()])
     }
@@ -208,12 +208,12 @@ mod tests {
 
     #[test]
     fn next_scripted_answer_depends_on_the_number_of_results() {
-        let script = ModelScript::one_by_one(&["a", "b"]);
+        let script = ModelScript::one_command_per_step(&["a", "b"]);
         assert_eq!(script.answer_after(0), Some(&ScriptedAnswer::Calls(vec!["a".to_owned()])));
         assert_eq!(script.answer_after(1), Some(&ScriptedAnswer::Calls(vec!["b".to_owned()])));
         assert_eq!(script.answer_after(2), Some(&ScriptedAnswer::last_words()));
         assert_eq!(script.answer_after(3), None);
-        let script = ModelScript::together(&["a", "b"]);
+        let script = ModelScript::in_one_answer(&["a", "b"]);
         assert_eq!(script.answer_after(1), None, "one of two results is missing");
         assert_eq!(script.answer_after(2), Some(&ScriptedAnswer::last_words()));
     }

@@ -317,7 +317,8 @@ mod tests {
 
     #[test]
     fn one_connection_serves_a_conversation_and_requests_are_recorded() {
-        let server = ScriptedModelServer::start(ModelScript::one_by_one(&["echo 1"])).unwrap();
+        let server =
+            ScriptedModelServer::start(ModelScript::one_command_per_step(&["echo 1"])).unwrap();
         let text = talk(
             &server,
             &[
@@ -336,7 +337,7 @@ mod tests {
 
     #[test]
     fn a_request_beyond_the_script_is_refused() {
-        let server = ScriptedModelServer::start(ModelScript::one_by_one(&[])).unwrap();
+        let server = ScriptedModelServer::start(ModelScript::one_command_per_step(&[])).unwrap();
         let text = talk(&server, &[json!({ "messages": [result("x")] })]);
         assert!(text.starts_with("HTTP/1.1 400 ") && text.contains("after 1 results"), "{text}");
     }

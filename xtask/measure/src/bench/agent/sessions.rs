@@ -64,7 +64,7 @@ fn figure(what: &str, measured: f64, unit: &'static str, target: FigureTarget) -
 
 /// Runs with and without saving, alternately. The lowest time and the highest memory of each count.
 fn saving(agents: &BenchmarkAgents) -> Result<Vec<BenchmarkFigure>> {
-    let script = ModelScript::one_by_one(&["echo hello"]);
+    let script = ModelScript::one_command_per_step(&["echo hello"]);
     let kinds = [AgentKind::Jaato, AgentKind::JaatoUnsaved];
     let (mut wall_ms, mut mib) = ([f64::INFINITY; 2], [0.0_f64; 2]);
     for _ in 0..ROUNDS {
@@ -135,8 +135,8 @@ fn resume(agents: &BenchmarkAgents, long: &SessionId) -> Result<[BenchmarkFigure
     let resumed = ["chat", "--resume", long.as_str()];
     let (mut resumed_ms, mut new_ms) = (f64::INFINITY, f64::INFINITY);
     for _ in 0..ROUNDS * PAIRS {
-        resumed_ms = resumed_ms.min(timed(agents, &[&resumed[..], &model].concat())?);
-        new_ms = new_ms.min(timed(agents, &[&["chat"][..], &model].concat())?);
+        resumed_ms = resumed_ms.min(run_timed(agents, &[&resumed[..], &model].concat())?);
+        new_ms = new_ms.min(run_timed(agents, &[&["chat"][..], &model].concat())?);
     }
     let target = FigureTarget::AboutAtMost(RESUME_MS_MAX);
     Ok([
@@ -153,17 +153,17 @@ fn list(agents: &BenchmarkAgents, store: &SessionStore) -> Result<BenchmarkFigur
     }
     let words = ["session", "list", "--all"];
     // The first one indexes them.
-    timed(agents, &words)?;
+    run_timed(agents, &words)?;
     let mut ms = f64::INFINITY;
     for _ in 0..ROUNDS * PAIRS {
-        ms = ms.min(timed(agents, &words)?);
+        ms = ms.min(run_timed(agents, &words)?);
     }
     let what = format!("a list of {LISTED} sessions");
     Ok(figure(&what, ms, "ms", FigureTarget::AboutAtMost(LIST_MS_MAX)))
 }
 
 /// Runs `jaato` to its end. Returns the wall time in milliseconds.
-fn timed(agents: &BenchmarkAgents, words: &[&str]) -> Result<f64> {
+fn run_timed(agents: &BenchmarkAgents, words: &[&str]) -> Result<f64> {
     let mut command = agents.jaato(words);
     command
         .env("OPENAI_BASE_URL", agents.server.base_url())

@@ -73,15 +73,17 @@ impl ShellCallTimes {
         Self { one_call: Duration::MAX, many_calls: Duration::MAX, together: Duration::MAX };
 
     fn take_short(&mut self, agents: &BenchmarkAgents, who: AgentKind) -> Result<()> {
-        let one = wall(agents, who, &ModelScript::one_by_one(&["echo hello"]), 1)?;
-        let many = wall(agents, who, &ModelScript::one_by_one(&["echo hello"; CALLS]), CALLS)?;
+        let one = wall(agents, who, &ModelScript::one_command_per_step(&["echo hello"]), 1)?;
+        let many =
+            wall(agents, who, &ModelScript::one_command_per_step(&["echo hello"; CALLS]), CALLS)?;
         self.one_call = self.one_call.min(one);
         self.many_calls = self.many_calls.min(many);
         Ok(())
     }
 
     fn take_together(&mut self, agents: &BenchmarkAgents, who: AgentKind) -> Result<()> {
-        let together = wall(agents, who, &ModelScript::together(&["sleep 1"; TOGETHER]), TOGETHER)?;
+        let together =
+            wall(agents, who, &ModelScript::in_one_answer(&["sleep 1"; TOGETHER]), TOGETHER)?;
         self.together = self.together.min(together);
         Ok(())
     }

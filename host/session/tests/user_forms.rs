@@ -78,7 +78,7 @@ async fn a_notification_is_announced_and_wakes_an_idle_session() {
     let woken = tokio::spawn(async move { wake.wait_for_wake().await });
     session.handle().notify(&plugin(), "the tea is ready".to_owned()).unwrap();
     woken.await.unwrap();
-    stage.provider.then([ScriptedProviderAction::text("drink it")]);
+    stage.provider.add_answer([ScriptedProviderAction::text("drink it")]);
     let report = session.turn_woken(&cancel).await;
     assert_eq!((report.outcome, report.text.as_str()), (Outcome::Done, "drink it"));
     let told = stage.events.events().into_iter().filter_map(|event| match event {

@@ -24,7 +24,7 @@ fn setup() -> SessionSetup {
 }
 
 async fn show(stage: &TestStage, session: &mut Session, prompt: &str) -> CompletionRequest {
-    stage.provider.then([ScriptedProviderAction::text("well")]);
+    stage.provider.add_answer([ScriptedProviderAction::text("well")]);
     let image = DataPart { name: Some("moon.png".to_owned()), ..DataPart::blob("image/png", "00") };
     let report = session.turn(UserPrompt::from(prompt).with_file(image), &Cancel::new()).await;
     assert_eq!(report.outcome, Outcome::Done);
@@ -80,7 +80,7 @@ async fn an_image_that_the_provider_refuses_is_taken_out_for_good() {
     for said in ["messages.0.content.1.image: Could not process image", "invalid argument"] {
         let stage = stage_with(9_001);
         let mut session = stage.start(setup()).unwrap();
-        stage.provider.then([refusal_action(said)]);
+        stage.provider.add_answer([refusal_action(said)]);
         let request = show(&stage, &mut session, "what is it?").await;
         assert_eq!((images(&request), stage.provider.requests().len()), (0, 2), "{said}");
         assert_eq!(images(&stage.provider.requests()[0]), 1);
@@ -93,7 +93,7 @@ async fn an_image_that_the_provider_refuses_is_taken_out_for_good() {
                 .contains("refused the request: trying again without moon.png (image/png)")
         );
         // The conversation continues, and the sent messages stay the same.
-        stage.provider.then([ScriptedProviderAction::text("well")]);
+        stage.provider.add_answer([ScriptedProviderAction::text("well")]);
         session.turn("continue", &Cancel::new()).await;
         let next = stage.provider.requests().last().unwrap().clone();
         assert_eq!(next.messages[..1], request.messages[..]);
@@ -110,7 +110,7 @@ async fn server_error_that_names_the_image_is_retried_once() {
     let text = "`http://h` answered 500 (internal server error): image input is not supported";
     let error = Error::new(ErrorKind::Provider, text).temporary();
     let fails = || ScriptedProviderAction::Fail(error.clone());
-    stage.provider.then([fails()]).then([fails()]);
+    stage.provider.add_answer([fails()]).add_answer([fails()]);
     let request = show(&stage, &mut session, "what is it?").await;
     let sent: Vec<usize> = stage.provider.requests().iter().map(images).collect();
     assert_eq!((images(&request), sent), (0, vec![1, 1, 0]));
@@ -120,12 +120,15 @@ async fn server_error_that_names_the_image_is_retried_once() {
 async fn image_is_kept_if_the_request_fails_without_it_too() {
     let stage = stage_with(1);
     let mut session = stage.start(setup()).unwrap();
-    stage.provider.then([refusal_action("no such model")]).then([refusal_action("no such model")]);
+    stage
+        .provider
+        .add_answer([refusal_action("no such model")])
+        .add_answer([refusal_action("no such model")]);
     let image = DataPart { name: Some("moon.png".to_owned()), ..DataPart::blob("image/png", "00") };
     let report =
         session.turn(UserPrompt::from("what is it?").with_file(image), &Cancel::new()).await;
     assert!(report.error.unwrap().message.ends_with("no such model"));
-    stage.provider.then([ScriptedProviderAction::text("well")]);
+    stage.provider.add_answer([ScriptedProviderAction::text("well")]);
     assert_eq!(session.turn_again(&Cancel::new()).await.outcome, Outcome::Done);
     let images = stage.provider.requests().iter().map(images).collect::<Vec<_>>();
     assert_eq!(images, [1, 0, 1]);
@@ -139,7 +142,7 @@ fn images(request: &CompletionRequest) -> usize {
 #[tokio::test(start_paused = true)]
 async fn text_only_model_gets_text_instead_of_an_image_with_a_notice() {
     let stage = TestStage::new([]);
-    stage.provider.tells_sight(&[]);
+    stage.provider.set_accepted_media(&[]);
     let mut session = stage.start(setup()).unwrap();
     let request = show(&stage, &mut session, "what is it?").await;
     assert_eq!((images(&request), stage.provider.window_asked()), (0, 1));
@@ -155,8 +158,8 @@ async fn text_only_model_gets_text_instead_of_an_image_with_a_notice() {
 #[tokio::test(start_paused = true)]
 async fn image_support_is_not_queried_in_a_conversation_without_images() {
     let stage = TestStage::new([]);
-    stage.provider.tells_sight(&[]);
-    stage.provider.then([ScriptedProviderAction::text("well")]);
+    stage.provider.set_accepted_media(&[]);
+    stage.provider.add_answer([ScriptedProviderAction::text("well")]);
     let mut session = stage.start(setup()).unwrap();
     let prompt = UserPrompt::from("hello").with_text("a.txt", "a");
     session.turn(prompt, &Cancel::new()).await;
@@ -166,8 +169,8 @@ async fn image_support_is_not_queried_in_a_conversation_without_images() {
 #[tokio::test(start_paused = true)]
 async fn late_image_support_answer_does_not_change_sent_messages() {
     let stage = TestStage::new([]);
-    stage.provider.tells_sight(&[]);
-    stage.provider.tells_window(4_096, WINDOW_WAIT_MS + 1);
+    stage.provider.set_accepted_media(&[]);
+    stage.provider.set_window(4_096, WINDOW_WAIT_MS + 1);
     let mut session = stage.start(setup()).unwrap();
     let first = show(&stage, &mut session, "what is it?").await;
     assert_eq!(images(&first), 1);
@@ -183,7 +186,7 @@ fn view() -> ScriptedTool {
 }
 
 async fn names(stage: &TestStage, session: &mut Session) -> Vec<String> {
-    stage.provider.then([ScriptedProviderAction::text("well")]);
+    stage.provider.add_answer([ScriptedProviderAction::text("well")]);
     session.turn("continue", &Cancel::new()).await;
     let request = stage.provider.requests().last().unwrap().clone();
     request.tools.iter().map(|tool| tool.name.to_string()).collect()
@@ -199,7 +202,7 @@ async fn image_viewing_tool_is_offered_only_to_models_that_accept_images() {
     let stage = TestStage::new([ScriptedTool::echo("a"), view()]);
     let mut session = stage.start(TestStage::setup()).unwrap();
     assert_eq!(names(&stage, &mut session).await, ["a"]);
-    stage.provider.then([ScriptedProviderAction::call("1", "view", json!({}))]);
+    stage.provider.add_answer([ScriptedProviderAction::call("1", "view", json!({}))]);
     let request = names(&stage, &mut session).await;
     assert_eq!(request, ["a"]);
     let refused = format!("{:?}", stage.provider.requests().last().unwrap().messages);
@@ -214,13 +217,13 @@ async fn image_viewing_tool_is_offered_only_to_models_that_accept_images() {
 #[tokio::test(start_paused = true)]
 async fn image_support_is_queried_only_if_an_image_tool_is_active() {
     let stage = TestStage::new([view()]);
-    stage.provider.tells_sight(&[]);
+    stage.provider.set_accepted_media(&[]);
     let mut session = stage.start(setup()).unwrap();
     assert_eq!(names(&stage, &mut session).await, [""; 0]);
     assert_eq!(stage.provider.window_asked(), 1);
     // The provider is not asked for a tool that no request has.
     let stage = TestStage::new([view().state(ToolState::Inactive)]);
-    stage.provider.tells_sight(&[]);
+    stage.provider.set_accepted_media(&[]);
     let mut session = stage.start(setup()).unwrap();
     assert!(!names(&stage, &mut session).await.contains(&"view".to_owned()));
     assert_eq!(stage.provider.window_asked(), 0);

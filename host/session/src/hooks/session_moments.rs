@@ -42,7 +42,8 @@ impl Session {
 }
 
 impl HookAsker {
-    /// Asks all plugins at once, before the first prompt. Returns their texts in plugin order.
+    /// Asks all plugins at the same time, before the first prompt. Returns their texts in plugin
+    /// order.
     pub(super) async fn session_start(
         &self,
         is_continued: bool,
@@ -67,24 +68,24 @@ impl HookAsker {
         texts.filter_map(|(plugin, text)| Some((plugin, text.ok()?))).collect()
     }
 
-    /// Tells all plugins at once that the session ends, if they know that it has started.
+    /// Tells all plugins at the same time that the session ends, if they know that it has started.
     pub(crate) async fn session_end(&self) {
         if self.end_session() {
             let request = SessionEnd::new(self.facts.read());
             let cancel = Cancel::new();
             tokio::select! {
                 biased;
-                () = self.tell(Hook::SessionEnd, &request, &cancel) => {}
+                () = self.notify_hook(Hook::SessionEnd, &request, &cancel) => {}
                 // A plugin that waits for a model must not keep the session open.
                 () = self.longest_wait(Hook::SessionEnd) => cancel.cancel(),
             }
         }
     }
 
-    /// Tells all plugins at once that a gc follows.
+    /// Tells all plugins at the same time that a gc follows.
     pub(crate) async fn before_gc(&self, reason: GcReason, cancel: &Cancel) {
         let request = BeforeGc::new(reason, self.facts.read());
-        self.tell(Hook::BeforeGc, &request, cancel).await;
+        self.notify_hook(Hook::BeforeGc, &request, cancel).await;
     }
 
     /// Asks the plugins one after the other whether the turn ends. Returns the message of the first
@@ -118,7 +119,7 @@ impl HookAsker {
         None
     }
 
-    async fn tell(&self, hook: Hook, request: &impl Serialize, cancel: &Cancel) {
+    async fn notify_hook(&self, hook: Hook, request: &impl Serialize, cancel: &Cancel) {
         let plugins = self.plugins_to_ask(hook);
         let take = |_: Map<String, Value>| Ok(());
         let told = plugins.iter().map(|plugin| self.ask(plugin, hook, request, cancel, take));

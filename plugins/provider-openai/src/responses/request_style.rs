@@ -45,7 +45,7 @@ const MARKS_MAX: usize = 4096;
 impl ResponsesRequestStyle {
     /// Returns a model's requirements before any refusal. `has_summaries` comes from the server's
     /// facts.
-    pub fn of_model(model: &str, has_summaries: bool) -> Self {
+    pub fn for_model(model: &str, has_summaries: bool) -> Self {
         let reasons = !PLAIN.iter().any(|beginning| is_of_family(model, beginning));
         Self {
             has_encrypted: reasons,
@@ -56,7 +56,7 @@ impl ResponsesRequestStyle {
 
     /// Applies a refusal. Returns `None` if that would not change the request. `marks` are the
     /// hashes of its reasoning items.
-    pub fn follow(
+    pub fn adapt(
         &self,
         wish: ResponsesRequestChange,
         marks: impl IntoIterator<Item = u64>,
@@ -92,7 +92,7 @@ const UNREADABLE: [&str; 8] = [
 const UNSUPPORTED: [&str; 4] = ["not support", "unsupported", "unknown", "invalid value"];
 
 /// Reads the change that a server asks for from its refusal.
-pub fn wish(status: u16, body: &[u8]) -> Option<ResponsesRequestChange> {
+pub fn requested_change(status: u16, body: &[u8]) -> Option<ResponsesRequestChange> {
     if !matches!(status, 400 | 422) {
         return None;
     }
@@ -125,9 +125,9 @@ mod tests {
             ("gpt-4.1", false),
             ("gpt-5-chat-latest", false),
         ] {
-            let habits = ResponsesRequestStyle::of_model(model, true);
+            let habits = ResponsesRequestStyle::for_model(model, true);
             assert_eq!((habits.has_encrypted, habits.has_summaries), (expected, expected));
-            assert!(!ResponsesRequestStyle::of_model(model, false).has_summaries);
+            assert!(!ResponsesRequestStyle::for_model(model, false).has_summaries);
         }
     }
 
@@ -159,25 +159,25 @@ mod tests {
                 ResponsesRequestChange::NoSummaries,
             ),
         ] {
-            assert_eq!(wish(400, body.as_bytes()), Some(expected), "{body}");
-            assert_eq!(wish(500, body.as_bytes()), None);
+            assert_eq!(requested_change(400, body.as_bytes()), Some(expected), "{body}");
+            assert_eq!(requested_change(500, body.as_bytes()), None);
         }
         for body in ["bad", "Unsupported parameter: 'temperature'", "the model is unknown"] {
-            assert_eq!(wish(400, body.as_bytes()), None, "{body}");
+            assert_eq!(requested_change(400, body.as_bytes()), None, "{body}");
         }
     }
 
     #[test]
     fn request_change_is_applied_only_once() {
-        let habits = ResponsesRequestStyle::of_model("o3", true);
+        let habits = ResponsesRequestStyle::for_model("o3", true);
         for wish in [
             ResponsesRequestChange::NoEncrypted,
             ResponsesRequestChange::NoSummaries,
             ResponsesRequestChange::NoReasoning,
         ] {
-            let other = habits.follow(wish, [7]).unwrap();
-            assert_eq!(other.follow(wish, [7]), None, "{wish:?}");
+            let other = habits.adapt(wish, [7]).unwrap();
+            assert_eq!(other.adapt(wish, [7]), None, "{wish:?}");
         }
-        assert_eq!(habits.follow(ResponsesRequestChange::NoReasoning, []), None);
+        assert_eq!(habits.adapt(ResponsesRequestChange::NoReasoning, []), None);
     }
 }

@@ -35,7 +35,7 @@ pub struct GoogleRequestStyle {
 
 impl GoogleRequestStyle {
     /// Applies a refusal. Returns `None` if that would not change the request.
-    pub(crate) fn follow(
+    pub(crate) fn adapt(
         self,
         wish: GoogleRequestChange,
         request: &CompletionRequest,

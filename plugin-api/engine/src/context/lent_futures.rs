@@ -185,11 +185,11 @@ impl HostContext {
         let mut held = self.held.lock();
         // `end` sets the phase before it takes the lock, so it wakes every waker that was kept
         // before.
-        !self.has_ended() && held.waiters.keep(number, waker, WAITING_MAX)
+        !self.has_ended() && held.waiters.store_waker(number, waker, WAITING_MAX)
     }
 
     fn forget_waiter(&self, number: &mut Option<u64>) {
-        let waker = self.held.lock().waiters.forget(number);
+        let waker = self.held.lock().waiters.remove_waker(number);
         drop(waker);
     }
 }

@@ -5,7 +5,7 @@ pub(crate) fn with_descendants(roots: Vec<i32>) -> Vec<i32> {
     roots
 }
 
-pub(crate) fn children() -> Vec<i32> {
+pub(crate) fn list_children() -> Vec<i32> {
     Vec::new()
 }
 
@@ -17,7 +17,7 @@ pub(crate) fn marked_children() -> Vec<i32> {
     Vec::new()
 }
 
-pub(crate) fn parent(_pid: i32) -> Option<i32> {
+pub(crate) fn parent_pid(_pid: i32) -> Option<i32> {
     None
 }
 

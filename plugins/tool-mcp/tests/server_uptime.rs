@@ -228,7 +228,7 @@ fn entry_of(name: &str, more: Value) -> ServerEntry {
 impl World {
     fn start(&self, name: &str) -> Arc<McpServer> {
         let server = McpServer::new(entry_of(name, json!({})), name.to_owned(), &self.around);
-        server.begin();
+        server.start_server();
         server
     }
 
@@ -242,7 +242,7 @@ impl World {
         let servers = McpServers::new(Arc::clone(&self.around), McpConfigLocations::default());
         let prints = entries.iter().map(|entry| entry.name.clone()).collect();
         let named = entries.into_iter().map(|entry| (entry.name.clone(), entry));
-        servers.take(
+        servers.apply_config(
             LoadedMcpConfig { servers: named.collect(), ..LoadedMcpConfig::default() },
             prints,
         );
@@ -335,7 +335,7 @@ async fn errors_of_a_server_show_no_secret_of_its_entry() {
     let start = |name: &str| {
         let entry = entry_of(name, json!({ "args": ["--token", "SECRET-1"] }));
         let server = McpServer::new(entry, name.to_owned(), &world.around);
-        server.begin();
+        server.start_server();
         server
     };
     let (calls, refuses) = (start("calls"), start("refuses"));
@@ -480,7 +480,7 @@ async fn cached_tools_are_replaced_when_the_server_is_up() {
     let cache = McpServerCache::read(Some(folder.path()));
     let old =
         serde_json::from_value(json!({ "tools": [{ "name": "old", "schema": {} }] })).unwrap();
-    cache.keep("moon", Some(old));
+    cache.store_description("moon", Some(old));
     let world = world(&[("moon", honest)], cache);
     let server = world.start("moon");
     assert_eq!(offered_tools(&server), ["mcp__moon__old"]);
@@ -549,7 +549,7 @@ async fn reload_keeps_unchanged_servers_and_stops_removed_ones() {
     let named = [entry_of("a", json!({})), changed].map(|entry| (entry.name.clone(), entry));
     let configured =
         LoadedMcpConfig { servers: named.into_iter().collect(), ..LoadedMcpConfig::default() };
-    servers.take(configured, vec!["a".to_owned(), "b more".to_owned()]);
+    servers.apply_config(configured, vec!["a".to_owned(), "b more".to_owned()]);
     all_tools(&servers).await;
     assert!(Arc::ptr_eq(&a, &servers.find("a").unwrap()));
     assert!(!Arc::ptr_eq(&b, &servers.find("b").unwrap()));

@@ -61,7 +61,7 @@ impl ChatRequestStyle {
     };
 
     /// Adapts to a refusal. Returns `None` if that would not change the request.
-    pub fn follow(self, wish: ChatRequestChange, request: &CompletionRequest) -> Option<Self> {
+    pub fn adapt(self, wish: ChatRequestChange, request: &CompletionRequest) -> Option<Self> {
         let other = match wish {
             ChatRequestChange::ResultsLast => {
                 Self { outcomes: OutcomePlacement::InLastResult, ..self }
@@ -74,7 +74,7 @@ impl ChatRequestStyle {
         };
         let has_answer = || request.messages.iter().any(|it| it.role == Role::Model);
         let may_help = match wish {
-            ChatRequestChange::ResultsLast => tells_outcomes(request),
+            ChatRequestChange::ResultsLast => has_content_after_any_results(request),
             ChatRequestChange::Reasoning | ChatRequestChange::NoReasoning => has_answer(),
             ChatRequestChange::SingleTypes => {
                 request.tools.iter().any(|it| has_type_lists(&it.parameters))
@@ -85,12 +85,15 @@ impl ChatRequestStyle {
 }
 
 /// Returns true if any content follows tool results in a request.
-pub fn tells_outcomes(request: &CompletionRequest) -> bool {
-    request.messages.iter().any(|message| message.role == Role::Tool && says_behind(message))
+pub fn has_content_after_any_results(request: &CompletionRequest) -> bool {
+    request
+        .messages
+        .iter()
+        .any(|message| message.role == Role::Tool && has_content_after_results(message))
 }
 
 /// Returns true if a message of tool results contains other content.
-pub fn says_behind(message: &Message) -> bool {
+pub fn has_content_after_results(message: &Message) -> bool {
     message.parts.iter().any(|part| match part {
         Part::Text { .. } | Part::Data(_) => true,
         Part::ToolResult(result) => !result.attachments.is_empty(),

@@ -7,7 +7,9 @@ use jaato_plugin_sdk::types::{
     Completion, CompletionRequest, FinishReason, Message, Part, ToolCall, Usage,
 };
 use jaato_plugin_sdk_provider::ServerEventReader;
-use jaato_plugin_sdk_provider::chat::{ChatReply, ChatRequestStyle, ChatServerQuirks, body};
+use jaato_plugin_sdk_provider::chat::{
+    ChatReply, ChatRequestStyle, ChatServerQuirks, request_body,
+};
 use jaato_plugin_sdk_provider::shown::BlobContents;
 use jaato_plugin_testkit::{FakeHost, FakeHttpAnswer};
 
@@ -17,7 +19,7 @@ fn streamed_completion(deltas: &[Value], end: Value) -> Completion {
     let chunks = deltas.iter().map(chunk).chain([end]);
     let text: String = chunks.map(|chunk| format!("data: {chunk}\n\n")).collect();
     for event in events.push(text.as_bytes()).unwrap() {
-        reply.event(&event).unwrap();
+        reply.read_event(&event).unwrap();
     }
     reply.finish().unwrap().1
 }
@@ -25,7 +27,7 @@ fn streamed_completion(deltas: &[Value], end: Value) -> Completion {
 fn whole_completion(message: Value, mut end: Value) -> Completion {
     end["choices"][0]["message"] = message;
     let mut reply = ChatReply::new("http://h");
-    reply.whole(&[end]).unwrap();
+    reply.read_complete_answer(&[end]).unwrap();
     reply.finish().unwrap().1
 }
 
@@ -53,7 +55,7 @@ fn check(deltas: &[Value], message: Value, finish: &str) -> Completion {
 /// Returns the model's message in the next request.
 fn sent_back(completion: Completion) -> Value {
     let request = CompletionRequest::new("m", vec![Message::model(completion.parts)]);
-    let body = body(
+    let body = request_body(
         &request,
         &ChatServerQuirks::COMMON,
         ChatRequestStyle::default(),
@@ -97,7 +99,7 @@ fn call_signature_is_sent_back_with_the_call() {
     for signature in ["c2ln", "{\"role\":\"user\"}", "[1]"] {
         let signed = Part::ToolCall(ToolCall::new("a", "run", json!({}))).with_signature(signature);
         let request = CompletionRequest::new("m", vec![Message::model(vec![signed])]);
-        let body = body(
+        let body = request_body(
             &request,
             &ChatServerQuirks::COMMON,
             ChatRequestStyle::default(),

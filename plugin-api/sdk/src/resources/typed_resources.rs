@@ -64,7 +64,7 @@ impl Resources {
         // The resource is already in `self`, so that callers who learn of it from the host find it.
         let taken: Result<ResourceCloseAnswer> = host.service(SET, &set).await;
         if let Err(error) = taken {
-            self.take(set.number);
+            self.take_resource(set.number);
             // The caller needs the host's error, not that of the closing.
             let _ = resource.close().await;
             return Err(error);
@@ -147,7 +147,7 @@ impl Resources {
         })
     }
 
-    fn take(&self, number: u64) -> Option<AnyResource> {
+    fn take_resource(&self, number: u64) -> Option<AnyResource> {
         let mut held = self.lock();
         let index = held.all.iter().position(|one| one.number == number)?;
         Some(held.all.remove(index).kept)
@@ -203,7 +203,7 @@ pub(crate) async fn answer_request<S: State>(cx: &Cx<S>, frame: &[u8]) -> Result
             value_frame(&kept.call(&operation, arguments).await?)
         }
         ResourceAction::Close => {
-            if let Some(kept) = resources.take(number) {
+            if let Some(kept) = resources.take_resource(number) {
                 kept.close().await?;
             }
             value_frame(&Value::Null)
@@ -250,7 +250,10 @@ mod tests {
         let new = resources.register("a", Arc::new(Sun));
         assert_eq!((new.kind, new.about), (None, Some("shines".to_owned())));
         assert!(resources.get::<Sun>("a").is_some());
-        assert!(resources.take(old.number).is_some() && resources.take(old.number).is_none());
+        assert!(
+            resources.take_resource(old.number).is_some()
+                && resources.take_resource(old.number).is_none()
+        );
         assert!(resources.get::<Sun>("a").is_some());
         assert!(resources.by_number(new.number, "a").is_ok());
     }

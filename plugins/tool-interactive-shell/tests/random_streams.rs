@@ -124,7 +124,7 @@ fn seen_screen(screen: &mut EmulatedScreen) -> Seen {
         screen.lines(),
         screen.ansi(),
         screen.cursor(),
-        screen.unseen(),
+        screen.unseen_text(),
         replies,
         screen.cursor_line(),
         screen.is_full_screen(),
@@ -188,7 +188,10 @@ fn flood_in_large_pieces_gives_the_same_screen() {
             };
         }
         assert_eq!(seen_screen(&mut whole), seen_screen(&mut cut), "seed {seed}");
-        assert_eq!((whole.bytes(), whole.line_feeds()), (cut.bytes(), cut.line_feeds()));
+        assert_eq!(
+            (whole.processed_bytes(), whole.line_feeds()),
+            (cut.processed_bytes(), cut.line_feeds())
+        );
     }
 }
 
@@ -228,7 +231,7 @@ fn mark_seen_leaves_no_unseen_text_after_any_input() {
             screen.feed(&stream(&mut random));
             screen.mark_seen();
             if !screen.is_full_screen() {
-                assert_eq!(screen.unseen(), UnseenText::default(), "seed {seed}");
+                assert_eq!(screen.unseen_text(), UnseenText::default(), "seed {seed}");
             }
         }
     }
@@ -242,7 +245,7 @@ fn resizes_during_a_flood_keep_unseen_text_limited() {
         screen.feed("a line that stays unread, and is rather long\r\n".repeat(40).as_bytes());
         screen.resize(random.u16(1..100), random.u16(2..200));
     }
-    let unseen = screen.unseen();
+    let unseen = screen.unseen_text();
     assert!(unseen.text.lines().count() <= HISTORY_ROWS_MAX + 256 + 500 + 100);
     let scrolled = screen.take_scrolled().unwrap_or_default().text;
     let all = (unseen.text.lines().count() + scrolled.lines().count()) as u64;

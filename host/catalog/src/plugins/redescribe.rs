@@ -6,7 +6,7 @@ use jaato_loader::{DescribeOutcome, DescriptionCache, find_plugin_files, read_ma
 use jaato_registry::{PluginEntry, Registry};
 use jaato_types::{Description, Manifest};
 
-use crate::discover::{PluginSearch, RereadFiles, places, rules, search};
+use crate::discover::{PluginSearch, RereadFiles, list_search_folders, registry_rules, search};
 use crate::setup::{Setup, supervisor};
 
 /// A plugin file that was described again.
@@ -26,7 +26,7 @@ pub async fn describe_again(setup: &Setup, plugin: Option<&str>) -> Vec<Redescri
     let cache = setup.folders.descriptions_file().ok();
     let cache = cache.map(|path| DescriptionCache::read(path, env!("CARGO_PKG_VERSION")));
     let mut known = Vec::new();
-    for file in find_plugin_files(&places(setup)).files {
+    for file in find_plugin_files(&list_search_folders(setup)).files {
         let last = cache.as_ref().and_then(|cache| cache.latest_entry(&file.path));
         let before = last.map(|entry| {
             let described = match &entry.described {
@@ -48,7 +48,7 @@ pub async fn describe_again(setup: &Setup, plugin: Option<&str>) -> Vec<Redescri
         PluginSearch { workspace: setup.trusted_workspace(), again: RereadFiles::Files(&files) };
     let found = search(setup, &supervisor(setup), how).await;
     let candidates = found.files.iter().filter_map(|file| file.found.as_ref().ok().cloned());
-    let registry = Registry::build(candidates, &rules(setup));
+    let registry = Registry::build(candidates, &registry_rules(setup));
     let mut all = Vec::new();
     for (path, before) in known {
         let entry = registry.plugins().iter().find(|entry| entry.candidate.path == path);

@@ -81,7 +81,7 @@ impl History {
     /// calls and results. If a check fails, nothing changes.
     pub(crate) fn send_instead(&mut self, at: usize, sent: Message) -> Result<(), HistoryError> {
         let Some(entry) = self.entries.get_mut(at) else { return Err(HistoryError::Sent) };
-        super::check::stands_for(&entry.message, &sent)?;
+        super::check::check_replacement(&entry.message, &sent)?;
         Arc::make_mut(entry).sent = Some(sent);
         Ok(())
     }

@@ -13,11 +13,11 @@ const NAMESPACE: &str = "functions.";
 /// Returns the calls inside a wrapper, or the call itself. An unreadable wrapper is kept, so that
 /// the model gets the error of an unknown tool.
 pub fn unwrap_calls(call: ToolCall) -> Vec<ToolCall> {
-    let inner = WRAPPERS.contains(&call.name.as_str()).then(|| inner(&call)).flatten();
+    let inner = WRAPPERS.contains(&call.name.as_str()).then(|| inner_calls(&call)).flatten();
     inner.unwrap_or_else(|| vec![call])
 }
 
-fn inner(call: &ToolCall) -> Option<Vec<ToolCall>> {
+fn inner_calls(call: &ToolCall) -> Option<Vec<ToolCall>> {
     let uses = call.arguments["tool_uses"].as_array().filter(|uses| !uses.is_empty())?;
     let one = |(number, one): (usize, &Value)| {
         // A real tool may have the wrapper's name, but gets other arguments.

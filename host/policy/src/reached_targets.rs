@@ -22,8 +22,9 @@ pub(crate) fn match_path(wanted: &PathPattern, facts: &PolicyFacts<'_>) -> RuleM
         return RuleMatch::Yes(Some(format!("`{}`", path.display())));
     }
     let names = facts.shell_paths.iter();
-    let in_line = names.fold(RuleMatch::No, |so_far, name| so_far.or(|| wanted.match_name(name)));
-    in_line.or(|| match_unclear(facts)).or(|| wanted.match_undeclared(facts))
+    let in_line =
+        names.fold(RuleMatch::No, |so_far, name| so_far.or_match(|| wanted.match_name(name)));
+    in_line.or_match(|| match_unclear(facts)).or_match(|| wanted.match_undeclared(facts))
 }
 
 /// Matches unknown words of the command line, or unknown values of the arguments.

@@ -50,7 +50,7 @@ pub fn ask_about_model(
     let model = model.clone();
     let cache = host.setup.folders.cache().ok().map(|folder| folder.join("models.json"));
     let key = settings_of(&host, &plugin, site.provider.as_ref())
-        .map(|settings| key(&plugin, &model, &settings));
+        .map(|settings| cache_key(&plugin, &model, &settings));
     Box::pin(async move {
         if let (Some(cache), Some(key)) = (&cache, &key)
             && let Some(entry) = read_cache(cache).get(key).filter(|entry| is_fresh(entry, now_s()))
@@ -125,7 +125,7 @@ pub fn find<'a>(infos: &'a [ModelInfo], model: &ModelId) -> Option<&'a ModelInfo
 
 /// Returns the cache key of a server's model. The settings identify the server but may contain
 /// private values, so the key holds only their hash.
-fn key(plugin: &PluginName, model: &ModelId, settings: &Value) -> String {
+fn cache_key(plugin: &PluginName, model: &ModelId, settings: &Value) -> String {
     let hash = Sha256::digest(settings.to_string());
     let hash: String = hash.iter().take(16).map(|byte| format!("{byte:02x}")).collect();
     format!("{plugin} {model} {hash}")
@@ -204,7 +204,8 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let cache = folder.path().join("not/there/models.json");
         let (plugin, model) = (PluginName::from("provider-x"), ModelId::from("x/y"));
-        let key_at = |url: &str| key(&plugin, &model, &json!({ "base_url": url, "k": "secret" }));
+        let key_at =
+            |url: &str| cache_key(&plugin, &model, &json!({ "base_url": url, "k": "secret" }));
         let accepts = Some(vec!["image/png".to_owned()]);
         let price = Some(Price { input: 1.0, output: 2.5, ..Price::default() });
         let told =

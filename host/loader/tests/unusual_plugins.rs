@@ -1,5 +1,5 @@
 //! Tests plugins with unusual demands on the boundary: a hundred tools, much output, a gc with a
-//! state, images. `host/worker/src/serve/unusual.rs` runs the same plugins in a worker, and the
+//! state, images. `host/worker/src/serve/unusual_plugins.rs` runs the same plugins in a worker, and the
 //! binary's own tests in a session.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 

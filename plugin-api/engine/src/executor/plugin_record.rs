@@ -76,7 +76,7 @@ impl GuestPlugin {
 
     /// Waits until the plugin is disabled, which usually never happens.
     pub fn wait_until_disabled(&self) -> impl Future<Output = ()> + Send + Unpin {
-        self.disabling.until(|| self.is_disabled())
+        self.disabling.wait_until(|| self.is_disabled())
     }
 
     /// Waits for a task of the plugin. Returns its result, or the reason why there is none.

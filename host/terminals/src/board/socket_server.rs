@@ -71,7 +71,7 @@ impl TerminalServer {
         runtime: &Handle,
     ) -> io::Result<Self> {
         let _entered = runtime.enter();
-        let folder = door.make()?;
+        let folder = door.open_or_create()?;
         let mut number = [0; 4];
         getrandom::fill(&mut number).map_err(|error| io::Error::other(error.to_string()))?;
         let number = u32::from_le_bytes(number);
@@ -285,7 +285,7 @@ async fn send_screens(
     look: &TerminalViewer,
     mut said: mpsc::Receiver<JoinReply>,
 ) -> io::Result<()> {
-    let mut newest = look.shown.follow();
+    let mut newest = look.shown.subscribe_to_screens();
     send_reply(to, &JoinReply::Attached { terminal: look.shown.list_entry() }).await?;
     loop {
         let picture = Arc::clone(&newest.borrow_and_update());

@@ -13,7 +13,7 @@ const POLL_READ: u16 = 0x41;
 const EPOLL_READ: u32 = 0x41;
 
 /// Lists the descriptors that `poll` waits to read from.
-pub fn of_poll(list: &[u8]) -> Vec<u32> {
+pub fn poll_descriptors(list: &[u8]) -> Vec<u32> {
     let entries = list.chunks_exact(POLL_ENTRY_BYTES);
     let wanted = entries.filter_map(|entry| {
         let &[a, b, c, d, low, high, ..] = entry else { return None };
@@ -32,7 +32,7 @@ pub fn select_bytes(descriptors: u64) -> usize {
 }
 
 /// Lists the members of a `select` set.
-pub fn of_select(set: &[u8], descriptors: u64) -> Vec<u32> {
+pub fn select_descriptors(set: &[u8], descriptors: u64) -> Vec<u32> {
     let words = set.chunks_exact(8).filter_map(|word| word.try_into().ok());
     let words = words.map(u64::from_ne_bytes).zip((0_u32..).step_by(64));
     let members = words.flat_map(|(word, first)| {
@@ -43,7 +43,7 @@ pub fn of_select(set: &[u8], descriptors: u64) -> Vec<u32> {
 
 /// Lists the descriptors that an `epoll` set waits to read from: the lines `tfd:` of
 /// `/proc/PID/fdinfo/FD`.
-pub fn of_epoll(text: &str) -> Vec<u32> {
+pub fn epoll_descriptors(text: &str) -> Vec<u32> {
     let lines = text.lines().filter_map(|line| {
         let mut words = line.strip_prefix("tfd:")?.split_whitespace();
         let descriptor = words.next()?.parse().ok()?;
@@ -64,7 +64,7 @@ pub fn terminal_index(text: &str) -> Option<u32> {
 pub const TIME_BYTES: usize = 16;
 
 /// Converts a time to milliseconds. Its second number counts `parts` per second.
-pub fn milliseconds(time: &[u8], parts: u64) -> Option<u64> {
+pub fn to_milliseconds(time: &[u8], parts: u64) -> Option<u64> {
     let number = |at| Some(u64::from_ne_bytes(time.get(at..at + 8)?.try_into().ok()?));
     let (seconds, rest): (u64, u64) = (number(0)?, number(8)?);
     Some(seconds.saturating_mul(1000).saturating_add(rest / (parts / 1000)))
@@ -82,26 +82,26 @@ mod tests {
     #[test]
     fn poll_list_returns_the_descriptors_awaited_for_reading() {
         let list = [entry(3, 1), entry(-1, 1), entry(4, 4), entry(0, 0x43)].concat();
-        assert_eq!(of_poll(&list), [3, 0]);
-        assert_eq!(of_poll(&list[..9]), [3], "a cut list is read as far as it goes");
+        assert_eq!(poll_descriptors(&list), [3, 0]);
+        assert_eq!(poll_descriptors(&list[..9]), [3], "a cut list is read as far as it goes");
     }
 
     #[test]
     fn select_set_is_read_up_to_the_descriptor_count() {
         let mut set = [0; 16];
         (set[0], set[8]) = (0b1001, 0b10);
-        assert_eq!(of_select(&set, 66), [0, 3, 65]);
-        assert_eq!(of_select(&set, 65), [0, 3]);
+        assert_eq!(select_descriptors(&set, 66), [0, 3, 65]);
+        assert_eq!(select_descriptors(&set, 65), [0, 3]);
         assert_eq!((select_bytes(1), select_bytes(65), select_bytes(u64::MAX)), (8, 16, 32));
     }
 
     #[test]
     fn timeouts_are_converted_to_milliseconds() {
         let time = [4_u64.to_ne_bytes(), 250_000_000_u64.to_ne_bytes()].concat();
-        assert_eq!(milliseconds(&time, 1_000_000_000), Some(4250));
+        assert_eq!(to_milliseconds(&time, 1_000_000_000), Some(4250));
         let time = [0_u64.to_ne_bytes(), 100_000_u64.to_ne_bytes()].concat();
-        assert_eq!(milliseconds(&time, 1_000_000), Some(100));
-        assert_eq!(milliseconds(&time[1..], 1_000_000), None);
+        assert_eq!(to_milliseconds(&time, 1_000_000), Some(100));
+        assert_eq!(to_milliseconds(&time[1..], 1_000_000), None);
     }
 
     #[test]
@@ -110,7 +110,7 @@ mod tests {
             tfd:       12 events:       19 data:                c  pos:0 ino:429 sdev:f\n\
             tfd:       17 events:        4 data:               11  pos:0 ino:3 sdev:18\n\
             tfd:        0 events: 40000001 data:                0  pos:0 ino:3 sdev:18\n";
-        assert_eq!(of_epoll(text), [12, 0]);
+        assert_eq!(epoll_descriptors(text), [12, 0]);
         let text = "pos:\t0\nflags:\t0102\nmnt_id:\t27\nino:\t2\ntty-index:\t14\n";
         assert_eq!(terminal_index(text), Some(14));
         assert_eq!(terminal_index("pos:\t0\n"), None);

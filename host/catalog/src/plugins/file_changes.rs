@@ -11,7 +11,7 @@ use super::Plugins;
 use super::catalog::CatalogRenewal;
 use super::news::{PluginNews, WARN};
 use crate::discover::{
-    PluginFileCandidate, PluginSearch, PluginStamps, RereadFiles, rules, search,
+    PluginFileCandidate, PluginSearch, PluginStamps, RereadFiles, registry_rules, search,
 };
 use crate::setup::Setup;
 
@@ -134,7 +134,7 @@ impl Plugins {
         };
         let mut state = self.state();
         let (mut last_edition, current) = (state.last_edition, state.current.clone());
-        let rules = rules(inputs.setup);
+        let rules = registry_rules(inputs.setup);
         let (next, news) = current.next(CatalogRenewal {
             files: found.files,
             problems: found.problems,

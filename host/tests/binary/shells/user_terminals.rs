@@ -73,7 +73,7 @@ fn length_of_a_password_typed_by_an_attached_user_is_not_reported() {
     let Some(house) = furnish() else { return };
     let line = "stty -echo; printf 'Password: '; read -r word; stty echo; printf 'Name: '; read -r name; echo on";
     let spawn = json!({ "command": format!("sh -c \"{line}\"") });
-    // A slow machine needs several calls. Calls after the final text return at once.
+    // A slow machine needs several calls. Calls after the final text return immediately.
     let read = json!({ "session_id": "session_0", "wait_for": "^Name: moon", "timeout": 30 });
     let read = json!([{ "call": { "name": "shell_read", "arguments": read } }]);
     house.script(&json!({ "answers": [

@@ -91,7 +91,7 @@ impl InstanceLease {
         &self.key
     }
 
-    pub(super) fn living(&self) -> &Arc<LivingInstance> {
+    pub(super) fn living_instance(&self) -> &Arc<LivingInstance> {
         &self.living
     }
 }

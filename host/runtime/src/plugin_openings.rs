@@ -46,7 +46,7 @@ impl PluginOpenings {
         Self(tokio::sync::Mutex::new(opening))
     }
 
-    /// Waits a limited time until the plugins are open. Later calls return at once.
+    /// Waits a limited time until the plugins are open. Later calls return immediately.
     pub async fn wait(&self) {
         let mut opening = self.0.lock().await;
         let all = async { while opening.join_next().await.is_some() {} };

@@ -7,7 +7,7 @@ pub(super) struct CountedItem<'a>(&'a AtomicUsize);
 
 impl<'a> CountedItem<'a> {
     /// Counts one more. Returns `None` if there are `max` already.
-    pub(super) fn begin(count: &'a AtomicUsize, max: usize) -> Option<Self> {
+    pub(super) fn try_count(count: &'a AtomicUsize, max: usize) -> Option<Self> {
         let counted = Self(count);
         (count.fetch_add(1, Relaxed) < max).then_some(counted)
     }
@@ -26,10 +26,10 @@ mod tests {
     #[test]
     fn item_beyond_the_limit_is_refused_and_not_counted() {
         let count = AtomicUsize::new(0);
-        let first = CountedItem::begin(&count, 1);
-        assert!(first.is_some() && CountedItem::begin(&count, 1).is_none());
+        let first = CountedItem::try_count(&count, 1);
+        assert!(first.is_some() && CountedItem::try_count(&count, 1).is_none());
         drop(first);
-        assert!(CountedItem::begin(&count, 1).is_some());
+        assert!(CountedItem::try_count(&count, 1).is_some());
         assert_eq!(count.load(Relaxed), 0);
     }
 }

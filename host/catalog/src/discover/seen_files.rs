@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use jaato_config::trust::TrustStore;
 use jaato_loader::{PluginFileStamp, find_plugin_files};
 
-use super::places;
+use super::list_search_folders;
 use crate::setup::Setup;
 
 /// The states that were seen.
@@ -21,7 +21,7 @@ pub struct PluginStamps {
 impl PluginStamps {
     /// Reads the state of all places.
     pub fn read_all(setup: &Setup) -> Self {
-        let found = find_plugin_files(&places(setup)).files.into_iter();
+        let found = find_plugin_files(&list_search_folders(setup)).files.into_iter();
         // A file that cannot be examined counts as missing.
         let files = found.filter_map(|file| {
             Some((file.path.clone(), PluginFileStamp::read_stamp(&file.path).ok()?))

@@ -52,7 +52,7 @@ fn complete_answer_ends_soon_even_if_the_connection_stays_open() {
 #[test]
 fn an_error_in_mid_stream_has_its_kind_and_its_retry_class() {
     let failing = |lines: usize, text: &str| {
-        let turn = OllamaTurn::text("half of it").cut_after(lines).failing(text);
+        let turn = OllamaTurn::text("half of it").cut_after(lines).with_stream_error(text);
         let mut talk = talk_to("qwen3:8b", [turn]);
         talk.request.messages = vec![Message::user("hi")];
         let error = talk.send().unwrap_err();

@@ -41,7 +41,7 @@ fn call(input: Value) -> AnthropicAnswerPiece {
 
 #[test]
 fn unstreamed_answer_equals_the_streamed_one_for_thoughts_and_calls() {
-    check(AnthropicTurn::says([
+    check(AnthropicTurn::with_pieces([
         AnthropicAnswerPiece::Thought("I should look.".to_owned()),
         text("I look: Grüße, 漢字"),
         AnthropicAnswerPiece::Hidden("secret".to_owned()),
@@ -57,12 +57,12 @@ fn unstreamed_answer_equals_the_streamed_one_for_thoughts_and_calls() {
 fn unstreamed_answer_equals_the_streamed_one_for_vendor_blocks() {
     let block = |block: Value| AnthropicAnswerPiece::Block(block);
     check(
-        AnthropicTurn::says([
+        AnthropicTurn::with_pieces([
             block(json!({ "type": "server_tool_use", "id": "s", "name": "web_search",
                 "input": { "query": "moon" } })),
             block(json!({ "type": "web_search_tool_result", "tool_use_id": "s", "content": [] })),
         ])
-        .stopping("pause_turn"),
+        .with_stop_reason("pause_turn"),
     );
 }
 
@@ -71,9 +71,9 @@ fn unstreamed_answer_equals_the_streamed_one_for_every_stop_reason() {
     for word in ["max_tokens", "stop_sequence", "refusal", "model_context_window_exceeded", "moon"]
     {
         check(
-            AnthropicTurn::says([text("so"), call(json!({ "x": 1 }))])
-                .stopping(word)
-                .explained("No."),
+            AnthropicTurn::with_pieces([text("so"), call(json!({ "x": 1 }))])
+                .with_stop_reason(word)
+                .with_explanation("No."),
         );
     }
 }
