@@ -148,7 +148,7 @@ pub struct RequestArgs {
     pub max_output_tokens: Option<u32>,
 
     /// Reasoning effort: none, minimal, low, medium, high or max
-    #[arg(long, help_heading = REQUEST, value_name = "EFFORT", value_parser = effort)]
+    #[arg(long, help_heading = REQUEST, value_name = "EFFORT", value_parser = parse_effort_word)]
     pub effort: Option<Effort>,
 
     /// Stop the answer before this text; repeatable
@@ -208,7 +208,7 @@ fn json_object(text: &str) -> Result<JsonObject, String> {
     serde_json::from_str(text).map_err(|error| format!("not a JSON object: {error}"))
 }
 
-fn parse_effort(word: &str) -> Result<Effort, String> {
+fn parse_effort_word(word: &str) -> Result<Effort, String> {
     parse_effort(word).ok_or_else(|| "use none, minimal, low, medium, high or max".to_owned())
 }
 

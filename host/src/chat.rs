@@ -177,7 +177,7 @@ impl ChatFront<'_> {
         *exits = ended;
         lines.end().await;
         conversation::end_tasks(&session, &view).await;
-        session.written().await;
+        session.wait_until_written().await;
         let shown = view.finish(over).await;
         runtime.close_session(session.id()).await;
         if next.is_none() && terminal::input_is_terminal() {

@@ -378,7 +378,7 @@ fn parse_answer_line(line: &[u8]) -> Result<AddressedAnswer, Error> {
     let text = |key: &str| answer.get(key).and_then(Value::as_str);
     let (id, given) = match (text("call_id"), text("form_id")) {
         (Some(id), None) => (id, ClientAnswer::Decision(parse_decision(answer, wrong)?)),
-        (None, Some(id)) => (id, ClientAnswer::Form(form(answer, wrong)?)),
+        (None, Some(id)) => (id, ClientAnswer::Form(parse_form_answer(answer, wrong)?)),
         _ => return Err(wrong("`answer` has either a text `call_id` or a text `form_id`")),
     };
     Ok(AddressedAnswer { id: id.to_owned(), session: text("session").map(SessionId::from), given })

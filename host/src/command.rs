@@ -104,7 +104,7 @@ async fn complete_command(global: GlobalArgs, name: &str, words: &[String]) -> C
     let view = View::start(OutputForm::Text, Cancel::new());
     let session = runtime.session_for_calls(SessionOptions::unattended(Arc::clone(&view) as _))?;
     let (begun, whole) = words.split_last().map_or(("", &[][..]), |(last, rest)| (last, rest));
-    let choices = runtime.word_completer(&session).words(name, whole, begun).await;
+    let choices = runtime.word_completer(&session).complete_words(name, whole, begun).await;
     let shown = view.finish(&Cancel::new()).await;
     runtime.close_session(session.id()).await;
     start::close(runtime).await;

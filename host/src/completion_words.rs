@@ -71,7 +71,7 @@ impl LineEditorHelper {
                 choices
             }
             TextBeforeCursor::Word { command, words, begun } => {
-                self.runtime.block_on(self.completer.words(command, words, begun))
+                self.runtime.block_on(self.completer.complete_words(command, words, begun))
             }
         }
     }

@@ -248,7 +248,7 @@ fn check_allowed(
     let by = plugin_that_may_set(registry, allowed.tool.as_str()).map(|entry| &entry.candidate);
     let is_covered = |by: &PluginCandidate| {
         let source = PluginSource::from_origin(by.trust == PluginFileTrust::Shipped, false);
-        allowed.covers(&allowed.tool, &by.manifest.name, source)
+        allowed.allows_tool(&allowed.tool, &by.manifest.name, source)
     };
     if by.is_some_and(is_covered) {
         return Ok(());
@@ -259,7 +259,7 @@ fn check_allowed(
     };
     let covers = |tool: &ToolEntry<'_>| {
         let source = PluginSource::from_origin(tool.is_shipped, tool.spec.foreign);
-        allowed.covers(&tool.spec.name, tool.plugin, source)
+        allowed.allows_tool(&tool.spec.name, tool.plugin, source)
     };
     if tools.iter().any(covers) { Ok(()) } else { Err(not_allowed(allowed, tool)) }
 }

@@ -138,7 +138,7 @@ impl DevelopmentRun {
         if (known.is_none() || !added.is_empty()) && !self.options.yes {
             self.ask(name, &added).await?;
         }
-        let sha256 = installing::digest(file)?;
+        let sha256 = installing::digest_file(file)?;
         let before = known.as_ref().map(|known| known.sha256.as_str());
         if before == Some(sha256.as_str()) && added.is_empty() {
             return Ok(());

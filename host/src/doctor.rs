@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use jaato_runtime::registry::PluginStatus;
 use jaato_runtime::types::{API_VERSION, Error};
-use jaato_runtime::{ModelState, Runtime, places, visible};
+use jaato_runtime::{ModelState, Runtime, list_search_folders, visible};
 use serde_json::json;
 
 use crate::args::GlobalArgs;
@@ -87,7 +87,7 @@ fn check_folders(runtime: &Runtime) -> Result<(), CommandFailure> {
 }
 
 fn check_plugins(runtime: &Runtime) -> Result<(), CommandFailure> {
-    for place in places(runtime.setup()) {
+    for place in list_search_folders(runtime.setup()) {
         let state = if place.folder.is_dir() { "" } else { " (does not exist)" };
         print_finding(
             "plugins in",

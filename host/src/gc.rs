@@ -31,7 +31,7 @@ pub struct GcPlanArgs {
 
 /// Shows what a gc would leave out of a saved session, and changes nothing.
 pub async fn plan(global: GlobalArgs, args: GcPlanArgs) -> CommandResult {
-    let runtime = start::runtime(start::arguments(global)).await?;
+    let runtime = start::start_runtime(start::setup_arguments(global)).await?;
     let planned = plan_in(&runtime, &args).await;
     start::close(runtime).await;
     let preview = planned?;
@@ -56,11 +56,11 @@ async fn open(runtime: &Runtime, args: &GcPlanArgs) -> Result<Session, CommandFa
         newest: args.resume.is_none(),
         ..SavingArgs::default()
     };
-    let SessionChoice::Saved(id) = resume::choose(runtime.setup(), &saving).await? else {
+    let SessionChoice::Saved(id) = resume::choose_session(runtime.setup(), &saving).await? else {
         unreachable!("a session was asked for")
     };
     let read = resume::read(runtime, &id)?;
-    report::problems(&read.restored.problems);
+    report::print_problems(&read.restored.problems);
     let options = SessionOptions {
         model: args.model.clone(),
         saving: Saving::Look(Box::new(read)),
@@ -71,13 +71,13 @@ async fn open(runtime: &Runtime, args: &GcPlanArgs) -> Result<Session, CommandFa
 
 fn show(preview: &GcPreview) -> Result<(), CommandFailure> {
     let GcPreview { source, context_limit, tokens_before, tokens_after, .. } = preview;
-    report::line(&format!(
+    report::print_line(&format!(
         "{}: about {tokens_before} -> {tokens_after} of {context_limit} tokens{}",
-        visible::name(source),
+        visible::visible_name(source),
         if preview.is_summarised { ", with a summary" } else { "" },
     ))?;
     if preview.turns.is_empty() {
-        return report::line("nothing would go");
+        return report::print_line("nothing would go");
     }
     let row = |turn: &PlannedTurn| {
         vec![
@@ -85,9 +85,9 @@ fn show(preview: &GcPreview) -> Result<(), CommandFailure> {
             turn.messages.to_string(),
             turn.tokens.to_string(),
             turn.why.clone(),
-            visible::name(&turn.begins).into_owned(),
+            visible::visible_name(&turn.begins).into_owned(),
         ]
     };
     let rows: Vec<Vec<String>> = preview.turns.iter().map(row).collect();
-    report::table(&["turn", "messages", "tokens", "why", "begins"], &rows)
+    report::print_table(&["turn", "messages", "tokens", "why", "begins"], &rows)
 }

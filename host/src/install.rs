@@ -8,7 +8,9 @@ use jaato_runtime::loader::PlaceKind;
 use jaato_runtime::registry::{PluginCandidate, PluginFileTrust};
 use jaato_runtime::types::grant::requested_grants;
 use jaato_runtime::types::{Description, Manifest};
-use jaato_runtime::{Runtime, Setup, places, rules, sha256_of, trust_line, visible};
+use jaato_runtime::{
+    Runtime, Setup, list_search_folders, registry_rules, sha256_of, trust_line, visible,
+};
 
 use crate::args::GlobalArgs;
 use crate::exit::{CommandFailure, CommandResult, Exit};
@@ -79,7 +81,7 @@ pub async fn check_source(runtime: &Runtime, what: &Path) -> Result<CheckedPlugi
 /// Refuses a plugin that has the name of a shipped one.
 fn refuse_shipped_name(setup: &Setup, manifest: &Manifest) -> Result<(), CommandFailure> {
     let name = &manifest.name;
-    let all = placed_plugins(&places(setup));
+    let all = placed_plugins(&list_search_folders(setup));
     let is_it = |plugin: &&PlacedPlugin| {
         plugin.manifest.name == *name && plugin.file.place == PlaceKind::Shipped
     };
@@ -135,7 +137,8 @@ fn refuse_conflict(
     };
     let replaced = before.map_or(path, |plugin| plugin.file.path);
     let registry = runtime.registry();
-    let text = match install::find_conflicts(&registry, newcomer, &replaced, &rules(setup)) {
+    let text = match install::find_conflicts(&registry, newcomer, &replaced, &registry_rules(setup))
+    {
         Ok(unusable) => return Ok(unusable),
         Err(install::PluginConflict::Refused(why)) => {
             format!("plugin `{name}` could not be used, so it is not installed: {why}")
@@ -152,7 +155,7 @@ fn refuse_conflict(
 pub fn remove(global: GlobalArgs, name: &str) -> CommandResult {
     let setup = start::read_setup(start::setup_arguments(global))?;
     own_folder(&setup)?;
-    let all = placed_plugins(&places(&setup));
+    let all = placed_plugins(&list_search_folders(&setup));
     let named: Vec<_> = all.iter().filter(|plugin| plugin.manifest.name.as_str() == name).collect();
     let is_own = |plugin: &&&PlacedPlugin| plugin.file.place == PlaceKind::User;
     let own: Vec<_> = named.iter().filter(is_own).collect();

@@ -40,7 +40,7 @@ pub fn show(global: GlobalArgs, args: LedgerShowArgs) -> CommandResult {
     let is_there = match LedgerReader::open(&path) {
         Ok(mut reader) => {
             while let Some(line) = reader.next_line().map_err(failed)? {
-                summary.take(line);
+                summary.add_line(line);
             }
             true
         }

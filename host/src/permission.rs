@@ -255,7 +255,7 @@ fn evaluation_to_json(evaluation: &Evaluation, why: &str) -> Value {
     let tried = evaluation.tried.iter().map(|tried| {
         json!({
             "rule": tried.rule.written.as_ref().map(|written| &written.rule),
-            "place": tried.rule.place(),
+            "place": tried.rule.file_and_line(),
             "decision": tried.outcome.name(),
             "matched": tried.matched,
         })
@@ -306,7 +306,7 @@ fn format_evaluation(evaluation: &Evaluation, why: &str, hint: Option<String>) -
             None => "unclear",
         };
         let rule = one.rule.written.as_ref().map_or("", |written| written.rule.as_str());
-        let place = one.rule.place().unwrap_or_default();
+        let place = one.rule.file_and_line().unwrap_or_default();
         text += &format!("  {matched:8} {rule}   ({}, {place})\n", layer_name(one.rule.layer));
     }
     let others = tried.iter().filter(|one| is_other(one)).count();

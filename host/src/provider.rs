@@ -11,9 +11,7 @@ use jaato_runtime::types::text::{self, truncate_chars};
 use jaato_runtime::types::{
     Error, ErrorKind, Event, EventEnvelope, ModelId, Outcome as TurnOutcome,
 };
-use jaato_runtime::{
-    KeyInfo, ModelFacts, ProviderInfo, Runtime, SessionOptions, model_facts_source,
-};
+use jaato_runtime::{KeyInfo, ModelFacts, ProviderInfo, Runtime, SessionOptions, snapshot_source};
 use parking_lot::Mutex;
 use serde_json::json;
 
@@ -110,7 +108,7 @@ pub async fn models(global: GlobalArgs, name: Option<String>, as_json: bool) -> 
             })
             .collect();
         return report::exact_json(
-            &json!({ "models": models, "snapshot": model_facts_source().date }),
+            &json!({ "models": models, "snapshot": snapshot_source().date }),
         );
     }
     if facts.is_empty() {
@@ -130,7 +128,7 @@ pub async fn models(global: GlobalArgs, name: Option<String>, as_json: bool) -> 
         })
         .collect();
     report::print_table(&["model", "window", "answer", "$ per million, in / out", "can"], &rows)?;
-    let date = model_facts_source().date;
+    let date = snapshot_source().date;
     report::print_remark(&format!(
         "data that the provider does not report comes from models.dev, {date}"
     ));

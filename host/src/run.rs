@@ -101,7 +101,7 @@ pub async fn run(global: GlobalArgs, args: RunArgs) -> CommandResult {
         Err(failure) => Err(failure),
     };
     conversation::end_tasks(&session, &view).await;
-    session.written().await;
+    session.wait_until_written().await;
     let shown = view.finish(&cancel).await;
     let objects = args.objects.map(|form| session.objects_json(form == ObjectsForm::Hidden));
     runtime.close_session(session.id()).await;

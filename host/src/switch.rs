@@ -3,7 +3,7 @@
 
 use jaato_install::placed_plugins;
 use jaato_runtime::config::{ConfigError, ListChange, list_disabled_plugin};
-use jaato_runtime::{Setup, places};
+use jaato_runtime::{Setup, list_search_folders};
 
 use crate::args::GlobalArgs;
 use crate::exit::{CommandFailure, CommandResult, Exit};
@@ -13,7 +13,7 @@ use crate::{install, report, start};
 pub fn switch_plugin(global: GlobalArgs, name: &str, listing: ListChange) -> CommandResult {
     let arguments = start::setup_arguments(global);
     let setup = start::read_setup(arguments.clone())?;
-    let all = placed_plugins(&places(&setup));
+    let all = placed_plugins(&list_search_folders(&setup));
     let is_off = |setup: &Setup| setup.config.plugins_disabled.iter().any(|other| other == name);
     // A name without a plugin may still be on the list. It can be removed, but not added.
     let is_there = all.iter().any(|plugin| plugin.manifest.name.as_str() == name);

@@ -257,7 +257,7 @@ impl TestRun {
     /// Returns true if the item's tests passed and none was skipped. An item without tests of its
     /// own is a phase, or runs all tests in another way.
     fn has_passed(&self, item: &TierItem, skipped: &[String]) -> bool {
-        let failed = self.phases.failed();
+        let failed = self.phases.failed_phases();
         let is_skipped = |part: &&str| skipped.iter().any(|line| line.contains(part));
         let is_good = match item.tests {
             [] if failed.contains(&"tests") => false,

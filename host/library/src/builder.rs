@@ -99,7 +99,7 @@ impl Jaato {
     pub async fn call(&self, tool: &str, arguments: Value) -> Result<Map<String, Value>> {
         let events = Arc::<SessionEvents>::default();
         let mut session = self.0.session_for_calls(SessionOptions::unattended(events))?;
-        let closer = self.0.closer(session.id());
+        let closer = self.0.session_closer(session.id());
         let (name, cancel) = (ToolName::from(tool), Cancel::new());
         session.renew_tools(&cancel).await;
         let output = session.call(&name, arguments, &cancel).await;

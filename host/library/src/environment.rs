@@ -132,7 +132,7 @@ impl EnvironmentFiles<'_> {
     /// If the file does not exist, or is outside of the allowed folders.
     pub async fn read(&self, request: &FileRead) -> Result<Vec<u8>> {
         let answer = self.0.request(files::READ, request, &[]).await?;
-        Ok(Frame::parse(&answer).map_err(misbehaved)?.bytes.to_vec())
+        Ok(Frame::parse(&answer).map_err(invalid_answer_error)?.bytes.to_vec())
     }
 
     /// Replaces a file, or creates it.
@@ -307,7 +307,7 @@ impl PreviousResource {
 }
 
 fn parse<T: serde::de::DeserializeOwned>(frame: &[u8]) -> Result<T> {
-    Frame::read(frame).map_err(misbehaved)
+    Frame::read(frame).map_err(invalid_answer_error)
 }
 
 fn invalid_answer_error(error: impl std::fmt::Display) -> Error {

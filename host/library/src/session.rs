@@ -274,7 +274,7 @@ impl SessionBuilder {
 
     /// Lends an open environment to the session, for its files, commands and terminals.
     pub fn environment(mut self, environment: &OpenEnvironment) -> Self {
-        self.template.environment = Some(environment.shared());
+        self.template.environment = Some(environment.shared_environment());
         self
     }
 
@@ -391,7 +391,7 @@ impl Session {
             }
             let events = state.events.send_to(session.id().clone(), to);
             let report = session.turn(prompt, &cancel).await;
-            session.written().await;
+            session.wait_until_written().await;
             drop(events);
             report
         });
@@ -471,7 +471,7 @@ impl Session {
         self.handle().stop();
         // Without an end of the turn, only the history so far is written.
         drop(tokio::time::timeout(TURN_END_MAX, self.state.session.lock()).await);
-        self.state.handle().written().await;
+        self.state.handle().wait_until_written().await;
         self.state.close().await;
         self.runtime = None;
     }

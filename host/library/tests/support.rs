@@ -16,7 +16,7 @@ pub fn builder(script: &Arc<ScriptedProvider>) -> JaatoBuilder {
 pub fn script<const N: usize>(steps: [Vec<ScriptedProviderAction>; N]) -> Arc<ScriptedProvider> {
     let script = ScriptedProvider::default();
     for step in steps {
-        script.then(step);
+        script.add_answer(step);
     }
     Arc::new(script)
 }

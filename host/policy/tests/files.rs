@@ -346,7 +346,7 @@ fn host_that_is_new_to_the_session_asks_until_the_user_allows_it() {
     check(&rules, &fetch("https://evil.org/x"), "deny file.deny user.toml:2");
     check(&rules, &fetch("https://a.example/x"), "ask ask.new_host");
     let scene = fetch("https://a.example/x");
-    let [exact, host] = &proposals(&rules, &scene.call())[..] else { panic!() };
+    let [exact, host] = &propose_patterns(&rules, &scene.call())[..] else { panic!() };
     assert!(matches!(exact, CallPattern::Exact { .. }));
     assert_eq!(*host, CallPattern::Host("a.example".to_owned()));
     let answer = PermissionDecision::AllowInSession;
@@ -367,7 +367,7 @@ fn web_read_without_checks_asks_whatever_is_allowed_about_its_host() {
     for argument in ["insecure", "no_proxy"] {
         let unchecked = web_fetch(json!({ "url": "https://docs.rs/", argument: true }));
         check(&rules, &unchecked, "ask ask.unchecked_read");
-        assert_eq!(proposals(&rules, &unchecked.call()).len(), 1);
+        assert_eq!(propose_patterns(&rules, &unchecked.call()).len(), 1);
         let checked = web_fetch(json!({ "url": "https://docs.rs/", argument: false }));
         check(&rules, &checked, "allow session.always");
     }

@@ -37,7 +37,7 @@ impl Runtime {
     ) -> Result<UserPrompt, Error> {
         let mut prompt = prompt;
         for path in files {
-            let blobs = self.host().services.shared().blobs().session_blobs(session)?;
+            let blobs = self.host().services.shared_services().blobs().session_blobs(session)?;
             let file = path.clone();
             let read = tokio::task::spawn_blocking(move || read_attachment(&file, &blobs)).await;
             let beside = read.unwrap_or_else(|error| {
@@ -78,7 +78,7 @@ fn read_attachment(
     let Some(mime_type) = media_type_of(&head[..length]) else {
         return text_attachment(file, path, name, facts.len());
     };
-    let mut upload = blobs.begin(mime_type)?;
+    let mut upload = blobs.begin_upload(mime_type)?;
     let mut piece = vec![0; PIECE_BYTES];
     loop {
         let length = read_up_to(&mut file, &mut piece).map_err(|error| io(&error))?;

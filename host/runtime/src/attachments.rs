@@ -26,7 +26,7 @@ impl Runtime {
         session: &SessionId,
         attachment: &DataPart,
     ) -> Result<PathBuf, Error> {
-        let blobs = self.host().services.shared().blobs().session_blobs(session)?;
+        let blobs = self.host().services.shared_services().blobs().session_blobs(session)?;
         let id = attachment.blob_id().ok_or_else(|| {
             let text = "this version of jaato cannot find where the attachment is stored";
             Error::new(ErrorKind::NotFound, text)

@@ -67,7 +67,11 @@ impl RuntimeHost {
             // The plugin lacks this operation, so there is nothing to wait for.
             Err(error) if error.kind == ErrorKind::UnknownOperation => ToolsMissing::default(),
             Err(error) => {
-                self.log.line(2, plugin.as_str(), &format!("cannot wait for its tools: {error}"));
+                self.log.write_line(
+                    2,
+                    plugin.as_str(),
+                    &format!("cannot wait for its tools: {error}"),
+                );
                 ToolsMissing::default()
             }
         }
@@ -85,7 +89,7 @@ impl RuntimeHost {
         for plugin in self.setting_later(&wanted.names) {
             loop {
                 let awaited = ToolsAwaited::new(wanted.names.clone(), wait.next_ms());
-                let site = self.environments.site(session).read_only();
+                let site = self.environments.call_site(session).read_only();
                 let missing = self.ask_for_tools(&plugin, site, &awaited).await;
                 if missing.pending.is_empty() || wait.is_over() {
                     failed.extend(missing.failed);

@@ -81,7 +81,7 @@ impl CoreBudget {
             first.iter().position(|it| it == name).unwrap_or(usize::MAX)
         };
         let is_core = |tool: &ToolEntry<'_>| {
-            tool.spec.availability == Availability::Core && !self.edits.leaves_out(tool.spec)
+            tool.spec.availability == Availability::Core && !self.edits.excludes_tool(tool.spec)
         };
         let mut tools: Vec<ToolEntry<'_>> = tools.into_iter().filter(is_core).collect();
         tools.sort_by(|a, b| {

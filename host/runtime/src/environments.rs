@@ -39,7 +39,7 @@ impl Runtime {
         name: &str,
         options: Map<String, Value>,
     ) -> Result<SharedEnvironment, Error> {
-        self.host().environments.shared(name, options)
+        self.host().environments.create_shared(name, options)
     }
 
     /// Runs a program in a session's environment without a permission check. `take` receives its
@@ -85,7 +85,7 @@ impl Runtime {
     /// Leaves an environment. The last one who leaves takes it down.
     pub async fn leave_environment(&self, id: &SessionId) {
         self.host().environments.close_resources(id).await;
-        self.host().environments.leave(id).await;
+        self.host().environments.leave_environment(id).await;
     }
 
     /// Sends a request `files.*` to the environment of a session, or of an id that takes the place

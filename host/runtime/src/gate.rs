@@ -68,7 +68,7 @@ impl Gate for HostPermissionCheck {
 /// Returns the names that a pattern may match, if it refers to files of this machine.
 pub(crate) fn expand_in(place: &CallPlace, pattern: &Path) -> Option<Vec<PathBuf>> {
     let is_local = place.directory.is_some() && pattern.is_absolute();
-    if is_local { expand(pattern) } else { None }
+    if is_local { expand_pattern(pattern) } else { None }
 }
 
 /// Returns true if the working directory's repository configures nothing that a read-only `git`

@@ -48,7 +48,7 @@ impl PluginGc {
         let site = CallSite {
             facts: self.facts.get().cloned(),
             hold,
-            ..self.host.environments.site(&self.session)
+            ..self.host.environments.call_site(&self.session)
         };
         let (of, quiet): (_, DeltaCallback) = (LargeRequestKind::Plan, Arc::new(|_| {}));
         let asked =

@@ -56,13 +56,13 @@ impl RuntimeHost {
 
     /// Returns the site of a tool or a command in its session while it is not being called.
     pub(crate) fn site_of_tool(&self, has_model: bool, name: &str, scope: &CallScope) -> CallSite {
-        self.environments.site(&scope.session).for_tool(name, has_model, scope)
+        self.environments.call_site(&scope.session).for_tool(name, has_model, scope)
     }
 
     /// Removes a finished session: first closes the resources of its plugins, then ends their
     /// instances, then removes what they had in its environment.
     pub(crate) async fn close_session(&self, session: &SessionId) {
-        if let Ok(handle) = self.services.shared().sessions().find(session) {
+        if let Ok(handle) = self.services.shared_services().sessions().find(session) {
             handle.tell_end().await;
         }
         let tap = self.taps.lock().remove(session);
@@ -72,9 +72,9 @@ impl RuntimeHost {
         self.environments.close_resources(session).await;
         self.plugins.plugins.close_view(session);
         self.plugins.instances.close(Some(session)).await;
-        self.environments.leave(session).await;
-        self.terminals.leave(session);
-        self.services.shared().sessions().forget_session(session);
-        self.services.shared().blobs().remove_session(session).await;
+        self.environments.leave_environment(session).await;
+        self.terminals.remove_session(session);
+        self.services.shared_services().sessions().forget_session(session);
+        self.services.shared_services().blobs().remove_session(session).await;
     }
 }

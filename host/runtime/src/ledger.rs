@@ -32,7 +32,7 @@ pub(crate) fn ledger_of(setup: &Setup, log: &Log) -> Option<Ledger> {
         }
         Ok(()) | Err(_) => Ok(path),
     };
-    Some(Ledger::new(path, Box::new(move |text| log.line(1, "ledger", text))))
+    Some(Ledger::new(path, Box::new(move |text| log.write_line(1, "ledger", text))))
 }
 
 /// Forwards a session's events and records them in the ledger.

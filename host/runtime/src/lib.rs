@@ -105,13 +105,13 @@ pub use jaato_assets::{AssetReporter as AssetReport, VerifiedAsset as FoundAsset
 pub use jaato_catalog::{
     CopyError, DESCRIBE_DEADLINE, Discovery, GUARDIAN_ARGUMENT, GrantHolder,
     GrantState as GrantStanding, PluginFiles, RedescribedFile, Setup, SetupArguments, SetupError,
-    describe, describe_again, forget_copy, places, private_copy, problem_line, rules, sha256_of,
-    started_as_child, supervisor, trust_command, trust_line,
+    describe, describe_again, forget_copy, list_search_folders, private_copy, problem_line,
+    registry_rules, sha256_of, started_as_child, supervisor, trust_command, trust_line,
 };
 pub use jaato_environments::{EndedProcess, EnvironmentListing, SharedEnvironment};
 pub use jaato_instances::{DeltaCallback, log_printed};
 pub use jaato_log::{LOG_BYTES_MAX, Log, visible};
-pub use jaato_model_facts::{ModelFacts, source as model_facts_source};
+pub use jaato_model_facts::{ModelFacts, snapshot_source};
 pub use jaato_places::{make_missing as make_private_folder, open_own_file as open_private_file};
 pub use jaato_policy::{AllowedTool, PluginSource};
 pub use jaato_services::{Assets, delta_of};

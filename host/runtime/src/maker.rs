@@ -3,7 +3,7 @@
 use std::sync::{Arc, Weak};
 
 use futures_util::future::BoxFuture;
-use jaato_catalog::rules;
+use jaato_catalog::registry_rules;
 use jaato_instances::{CallSite, DeltaCallback, FacetRequest, wrong_answer};
 use jaato_services::{SessionMaker, TokenCountRequest};
 use jaato_session::{AnsweringModel, Cancel, EventSink, History, LentSessionState, Session};
@@ -48,7 +48,7 @@ impl SessionMaker for HostSessionMaker {
             .to_completion_request(own_name)
             .ok_or_else(|| Error::new(ErrorKind::InvalidArguments, "there is nothing to count"))?;
         let provider = known.names.map(|names| names.given);
-        let site = CallSite { provider, ..host.environments.site(session) };
+        let site = CallSite { provider, ..host.environments.call_site(session) };
         let tokens = Box::pin(async move {
             let written = Frame::write(&request)
                 .map_err(|error| Error::new(ErrorKind::LimitReached, error.to_string()))?;
@@ -79,10 +79,10 @@ impl SessionMaker for HostSessionMaker {
     ) -> Result<ToolsSetAnswer, Error> {
         let host = self.host()?;
         let plugins = &host.plugins.plugins;
-        let answer = plugins.set_tools(plugin, owner, set, &rules(&host.setup))?;
+        let answer = plugins.set_tools(plugin, owner, set, &registry_rules(&host.setup))?;
         // A user who types the next message sees it at once.
-        let news = |session: &SessionId| plugins.news(session, Some(plugin.as_str()));
-        host.services.shared().sessions().show_news(news);
+        let news = |session: &SessionId| plugins.unseen_news(session, Some(plugin.as_str()));
+        host.services.shared_services().sessions().show_news(news);
         Ok(answer)
     }
 
@@ -110,7 +110,7 @@ impl RuntimeHost {
                 lent.tools.find(name)?;
             }
         }
-        let sessions = self.services.shared().sessions();
+        let sessions = self.services.shared_services().sessions();
         let person = sessions.events_of(opener);
         let events = Arc::new(ChildEventSink { person, follower });
         let mut options = SessionOptions::unattended(events);

@@ -22,7 +22,7 @@ pub(crate) struct SessionMedia {
 
 impl Media for SessionMedia {
     fn facts<'a>(&'a self, blob: &'a str) -> BoxFuture<'a, Option<MediaFacts>> {
-        let blobs = self.host.services.shared().blobs().session_blobs(&self.session).ok();
+        let blobs = self.host.services.shared_services().blobs().session_blobs(&self.session).ok();
         let blob = blob.to_owned();
         Box::pin(async move {
             let blobs = blobs?;

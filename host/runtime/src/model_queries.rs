@@ -62,7 +62,7 @@ pub fn ask_about_model(
             // The request itself will report what is wrong with the server.
             Err(error) => {
                 let text = format!("cannot get information about `{model}`: {error}");
-                host.log.line(3, "host", &text);
+                host.log.write_line(3, "host", &text);
                 return None;
             }
         };
@@ -72,7 +72,7 @@ pub fn ask_about_model(
         if let (Some(cache), Some(key)) = (&cache, key)
             && let Err(error) = store_in_cache(cache, key, entry)
         {
-            host.log.line(3, "host", &format!("cannot write `{}`: {error}", cache.display()));
+            host.log.write_line(3, "host", &format!("cannot write `{}`: {error}", cache.display()));
         }
         Some(info)
     })

@@ -243,7 +243,7 @@ impl RuntimeHost {
             vendor.is_some_and(|vendor| {
                 all.any(|facts| {
                     let (of, name) = facts.id.split_once('/').unwrap_or_default();
-                    of == vendor && self::family(name) == family
+                    of == vendor && model_family(name) == family
                 })
             })
         };

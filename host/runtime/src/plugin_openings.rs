@@ -72,13 +72,17 @@ async fn open(
     awaited: Option<ToolsAwaited>,
 ) {
     let quiet: DeltaCallback = Arc::new(|_| {});
-    let site = host.environments.site(&session);
+    let site = host.environments.call_site(&session);
     if let Err(error) = host.plugins.instance(plugin.as_str(), site, &quiet).await {
-        host.log.line(2, "host", &format!("cannot open `{plugin}` with its session: {error}"));
+        host.log.write_line(
+            2,
+            "host",
+            &format!("cannot open `{plugin}` with its session: {error}"),
+        );
         return;
     }
     if let Some(awaited) = awaited {
-        let site = host.environments.site(&session).read_only();
+        let site = host.environments.call_site(&session).read_only();
         // The call that waits for a missing tool reports it.
         let _ = host.ask_for_tools(&plugin, site, &awaited).await;
     }

@@ -67,7 +67,7 @@ impl PluginProvider {
             facts: self.facts.get().cloned(),
             provider: self.configured_name(),
             alive: Some(Arc::new(move || living.record_activity())),
-            ..self.host.environments.site(&self.session)
+            ..self.host.environments.call_site(&self.session)
         };
         let (plugin, of) = (&self.plugin, LargeRequestKind::Complete);
         let request = match &self.names {

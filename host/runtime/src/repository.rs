@@ -55,11 +55,11 @@ pub(crate) fn is_plain(folder: &Path) -> bool {
 
 fn is_plain_repository(folder: &Path, git: &Path) -> bool {
     is_repository(git)
-        && !exists(&folder.join(".gitmodules"))
+        && !path_exists(&folder.join(".gitmodules"))
         && !NOT_PLAIN.iter().any(|name| path_exists(&git.join(name)))
         && read(&git.join("config"), CONFIG_BYTES_MAX)
             .is_some_and(|bytes| std::str::from_utf8(&bytes).is_ok_and(is_plain_config))
-        && (!exists(&git.join("index"))
+        && (!path_exists(&git.join("index"))
             || read(&git.join("index"), INDEX_BYTES_MAX)
                 .is_some_and(|bytes| is_plain_index(&bytes)))
 }

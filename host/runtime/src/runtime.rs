@@ -178,7 +178,7 @@ impl Runtime {
             ledger,
         });
         let maker = HostSessionMaker(Arc::downgrade(&host));
-        host.services.shared().sessions().set_maker(Box::new(maker));
+        host.services.shared_services().sessions().set_maker(Box::new(maker));
         Self { host, supervisor, problems, setting_problems, has_broken_settings, described }
     }
 
@@ -196,14 +196,14 @@ impl Runtime {
         let session = SessionId::from("paths-of-a-call");
         environments.enter(&session, None, Map::new()).ok()?;
         let resolved = environments.resolve(&session, &paths.all).await;
-        environments.leave(&session).await;
+        environments.leave_environment(&session).await;
         Some(paths.with_targets(resolved?))
     }
 
     /// Returns true if a call runs `git` and the repository configures nothing that a read-only
     /// command runs.
     pub fn repository_is_plain(&self, call: &PolicyCall<'_>) -> bool {
-        call.runs("git") && is_plain_in(&call_place(self.setup()))
+        call.runs_program("git") && is_plain_in(&call_place(self.setup()))
     }
 
     /// Returns the setup of the host.
@@ -264,7 +264,7 @@ impl Runtime {
 
     /// Returns the assets, if the system reports a home directory.
     pub fn assets(&self) -> Option<&Assets> {
-        self.host.services.shared().assets()
+        self.host.services.shared_services().assets()
     }
 
     /// Lists the assets that usable plugins declare.
@@ -364,9 +364,9 @@ impl Runtime {
         let resources = self.host.environments.take_problems();
         self.host.plugins.instances.close(None).await;
         self.host.terminals.close().await;
-        let processes = self.host.services.shared().processes().living().await;
+        let processes = self.host.services.shared_services().processes().living().await;
         if let Err(error) = self.supervisor.end_all().await {
-            self.host.log.line(1, "host", &format!("cannot end child processes: {error}"));
+            self.host.log.write_line(1, "host", &format!("cannot end child processes: {error}"));
         }
         let orphans = self.supervisor.take_orphans();
         let Some(ledger) = self.host.ledger.clone() else {
@@ -448,7 +448,7 @@ struct PluginWatch {
 
 impl EngineObserver for PluginWatch {
     fn log(&self, plugin: &PluginName, level: u8, text: &str) {
-        self.log.line(level, plugin.as_str(), text);
+        self.log.write_line(level, plugin.as_str(), text);
     }
 
     fn misbehaved(&self, report: &MisdeedReport) {
@@ -463,11 +463,11 @@ impl EngineObserver for PluginWatch {
                 );
                 plugins.plugins.report_misdeed(plugin, text);
             }
-            (_, _) => self.log.line(1, "host", &report.to_string()),
+            (_, _) => self.log.write_line(1, "host", &report.to_string()),
         }
     }
 
     fn trouble(&self, text: &str) {
-        self.log.line(1, "host", text);
+        self.log.write_line(1, "host", text);
     }
 }

@@ -60,7 +60,7 @@ impl Runtime {
         cancel: &Cancel,
     ) -> Result<OfferedTools, Error> {
         let mut session = self.session_for_calls(SessionOptions::unattended(events))?;
-        let closer = self.closer(session.id());
+        let closer = self.session_closer(session.id());
         session.renew_tools(cancel).await;
         session.await_tools(&WantedTools::only_named(names), cancel).await;
         let offer = self.host().plugins.plugins.offer(session.id());

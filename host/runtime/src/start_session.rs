@@ -318,7 +318,7 @@ impl RuntimeHost {
         let agent = child.as_ref().map(|child| child.asked.name.clone());
         let opener = child.map(|child| child.opener);
         let entered = SessionEntry { handle: session.handle(), events, opener, agent };
-        self.services.shared().sessions().register(session.id(), entered);
+        self.services.shared_services().sessions().register(session.id(), entered);
         let tap = self.taps.lock().get(session.id()).cloned();
         if let Some(tap) = tap {
             tap.begin(session.emitter(), session.shared_facts());

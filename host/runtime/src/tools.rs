@@ -132,7 +132,8 @@ impl PluginTools {
         let is_reading = offered.spec.annotations.read_only;
         let effect = if is_reading { StateEffect::Reads } else { StateEffect::Changes };
         let facet = FacetRequest::Tool(name, effect);
-        let reached = host.plugins.reach(offered.plugin.as_str(), facet, site, &tell).await?;
+        let reached =
+            host.plugins.prepare_call(offered.plugin.as_str(), facet, site, &tell).await?;
         check_offer(offered, reached.lease())?;
         let frame = Frame::write(&call.arguments)
             .map_err(|error| Error::new(ErrorKind::InvalidArguments, error.to_string()))?;
@@ -188,7 +189,7 @@ async fn preview(
     let (plugin, frame) =
         (offered.plugin.as_str(), Frame::write(&request).map_err(misbehaved_error)?);
     let (facet, tell) = (FacetRequest::Preview, delta_callback(&scope));
-    let reached = host.plugins.reach(plugin, facet, site, &tell).await?;
+    let reached = host.plugins.prepare_call(plugin, facet, site, &tell).await?;
     check_offer(offered, reached.lease())?;
     let answer = reached.ask(frame, &scope.cancel).await?;
     Frame::read(&answer).map_err(wrong_answer(plugin))
@@ -246,7 +247,7 @@ impl ToolSet for PluginTools {
             let is_silent = moment == RenewalMoment::Step && !self.has_model;
             let mut notices = Vec::new();
             if !is_silent {
-                notices = plugins.news(session, None);
+                notices = plugins.unseen_news(session, None);
                 notices.extend(tools.as_ref().and_then(|_| self.without_room()));
             }
             ToolRenewal { tools, notices }

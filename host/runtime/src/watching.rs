@@ -22,7 +22,7 @@ impl Runtime {
                 host.plugins.plugins.watch().await;
             }
             Err(error) => {
-                host.log.line(
+                host.log.write_line(
                     2,
                     "host",
                     &format!("cannot watch the plugin files for changes: {error}"),

@@ -16,7 +16,7 @@ fn tools(request: &CompletionRequest) -> Vec<&str> {
 }
 
 async fn say(stage: &TestStage, session: &mut Session, prompt: &str) -> CompletionRequest {
-    stage.provider.then([ScriptedProviderAction::text("so"), used(200)]);
+    stage.provider.add_answer([ScriptedProviderAction::text("so"), used(200)]);
     turn(session, prompt).await;
     last_request(stage)
 }
@@ -24,7 +24,7 @@ async fn say(stage: &TestStage, session: &mut Session, prompt: &str) -> Completi
 #[tokio::test(start_paused = true)]
 async fn tool_joins_with_the_collection_and_a_note_names_it() {
     let stage = stage();
-    stage.gc.does([ScriptedGcAction::keeping(1)]);
+    stage.gc.add_gc([ScriptedGcAction::keep_last_turns(1)]);
     let mut session = after_turns(&stage, TestStage::setup(), 3).await;
     assert_eq!(tools(&last_request(&stage)), ["look"]);
     session.gc(&Cancel::new()).await.unwrap();
@@ -47,7 +47,7 @@ async fn tool_joins_with_the_collection_and_a_note_names_it() {
 async fn replaced_answer_offers_no_tool() {
     let stage = stage();
     let mut session = after_turns(&stage, TestStage::setup(), 2).await;
-    stage.provider.then([ScriptedProviderAction::text("another"), used(100)]);
+    stage.provider.add_answer([ScriptedProviderAction::text("another"), used(100)]);
     session.turn_again(&Cancel::new()).await;
     assert_eq!(tools(&last_request(&stage)), ["look"]);
     let setup = SessionSetup { history: session.history().clone(), ..TestStage::setup() };
@@ -58,7 +58,7 @@ async fn replaced_answer_offers_no_tool() {
 #[tokio::test(start_paused = true)]
 async fn summary_says_which_tool_has_the_rest() {
     let stage = stage();
-    stage.gc.does([ScriptedGcAction::plan_of(|_| GcPlan {
+    stage.gc.add_gc([ScriptedGcAction::plan_of(|_| GcPlan {
         drop: vec![0, 1, 2, 3],
         summary: Some(Message::user("They spoke.\n\n")),
         ..GcPlan::default()
@@ -74,7 +74,7 @@ async fn summary_says_which_tool_has_the_rest() {
 #[tokio::test(start_paused = true)]
 async fn record_says_what_was_collected_and_in_which_turn() {
     let stage = stage();
-    stage.gc.does([ScriptedGcAction::keeping(1)]);
+    stage.gc.add_gc([ScriptedGcAction::keep_last_turns(1)]);
     let mut session = after_turns(&stage, TestStage::setup(), 2).await;
     session.gc(&Cancel::new()).await.unwrap();
     say(&stage, &mut session, "next").await;
@@ -90,7 +90,7 @@ async fn record_says_what_was_collected_and_in_which_turn() {
 #[tokio::test(start_paused = true)]
 async fn collection_is_taken_back_once_with_its_messages_and_without_its_notes() {
     let stage = stage();
-    stage.gc.does([ScriptedGcAction::keeping(1), ScriptedGcAction::keeping(1)]);
+    stage.gc.add_gc([ScriptedGcAction::keep_last_turns(1), ScriptedGcAction::keep_last_turns(1)]);
     let mut session = after_turns(&stage, TestStage::setup(), 3).await;
     assert_eq!(session.undo_gc().unwrap_err().kind, ErrorKind::NotFound);
     let before = session.request();
@@ -111,13 +111,13 @@ async fn collection_is_taken_back_once_with_its_messages_and_without_its_notes()
 #[tokio::test(start_paused = true)]
 async fn collection_that_does_not_fit_is_not_taken_back() {
     let stage = stage();
-    stage.gc.does([ScriptedGcAction::keeping(1)]);
+    stage.gc.add_gc([ScriptedGcAction::keep_last_turns(1)]);
     let mut session = stage.start(TestStage::setup()).unwrap();
     for tokens in [4_300, 8_600] {
-        stage.provider.then([ScriptedProviderAction::text("so"), used(tokens)]);
+        stage.provider.add_answer([ScriptedProviderAction::text("so"), used(tokens)]);
         turn(&mut session, &"long ".repeat(3_400)).await;
     }
-    stage.provider.then([ScriptedProviderAction::text("so"), used(600)]);
+    stage.provider.add_answer([ScriptedProviderAction::text("so"), used(600)]);
     turn(&mut session, "prompt 2").await;
     let collected = session.request();
     let error = session.undo_gc().unwrap_err();

@@ -18,15 +18,15 @@ async fn after_reads(stage: &TestStage, settings: GcSettings) -> Session {
     let text = "0123456789 ".repeat(300);
     for id in ["1", "2"] {
         let arguments = json!({ "path": "a", "text": text });
-        stage.provider.then([ScriptedProviderAction::call(id, "readFile", arguments)]);
+        stage.provider.add_answer([ScriptedProviderAction::call(id, "readFile", arguments)]);
     }
-    stage.provider.then([ScriptedProviderAction::text("read"), used(4_000)]);
+    stage.provider.add_answer([ScriptedProviderAction::text("read"), used(4_000)]);
     assert_eq!(turn(&mut session, "read it twice").await.outcome, Outcome::Done);
-    stage.provider.then([ScriptedProviderAction::text("a cat"), used(4_100)]);
+    stage.provider.add_answer([ScriptedProviderAction::text("a cat"), used(4_100)]);
     let image = DataPart::blob("image/png", "00");
     let prompt = UserPrompt::from("what is this?").with_file(image);
     assert_eq!(session.turn(prompt, &Cancel::new()).await.outcome, Outcome::Done);
-    stage.provider.then([ScriptedProviderAction::text("fine"), used(4_200)]);
+    stage.provider.add_answer([ScriptedProviderAction::text("fine"), used(4_200)]);
     turn(&mut session, "thanks").await;
     session
 }
@@ -50,7 +50,7 @@ fn result(message: &Message) -> Value {
 async fn results_are_shortened_reads_are_replaced_and_images_described() {
     let stage = TestStage::new([ScriptedTool::echo("readFile")]);
     let again = vec![GcEdit::new(4, 0, GcChange::Shorten { bytes_max: 700 })];
-    stage.gc.does([plan(all_edits()), plan(again)].map(ScriptedGcAction::Plan));
+    stage.gc.add_gc([plan(all_edits()), plan(again)].map(ScriptedGcAction::Plan));
     let mut session = after_reads(&stage, GcSettings::default()).await;
     let before = session.history().clone();
     let report = session.gc(&Cancel::new()).await.unwrap();
@@ -92,12 +92,12 @@ async fn bad_edit_is_refused_in_one_event_and_the_conversation_continues() {
     for (edit, expected) in cases {
         let stage = TestStage::new([ScriptedTool::echo("readFile")]);
         let good = GcEdit::new(4, 0, shorten());
-        stage.gc.does([ScriptedGcAction::Plan(plan(vec![good, edit]))]);
+        stage.gc.add_gc([ScriptedGcAction::Plan(plan(vec![good, edit]))]);
         let settings = GcSettings { pinned_turn_indices: vec![1], ..GcSettings::default() };
         let mut session = after_reads(&stage, settings).await;
-        stage.provider.then([ScriptedProviderAction::text("so"), used(9_000)]);
+        stage.provider.add_answer([ScriptedProviderAction::text("so"), used(9_000)]);
         turn(&mut session, "more").await;
-        stage.provider.then([ScriptedProviderAction::text("done")]);
+        stage.provider.add_answer([ScriptedProviderAction::text("done")]);
         let before = session.history().messages().cloned().collect::<Vec<_>>();
         assert_eq!(turn(&mut session, "and now?").await.outcome, Outcome::Done);
         let line = format!(
@@ -120,7 +120,7 @@ async fn summary_takes_the_place_of_the_removed_turns_and_can_be_replaced() {
         ..GcPlan::default()
     };
     let own = GcPlan { edits: vec![GcEdit::new(2, 1, GcChange::Remove)], ..GcPlan::default() };
-    stage.gc.does([first, second, own].map(ScriptedGcAction::Plan));
+    stage.gc.add_gc([first, second, own].map(ScriptedGcAction::Plan));
     let mut session = after_turns(&stage, TestStage::setup(), 5).await;
     session.gc(&Cancel::new()).await.unwrap();
     let texts_now = |session: &Session| texts(&session.request());

@@ -246,18 +246,18 @@ async fn objects_removed_by_a_gc_are_shown_to_the_model_again() {
 #[tokio::test(start_paused = true)]
 async fn objects_in_kept_messages_are_marked_outdated_after_a_gc() {
     let stage = TestStage::new([finder()]);
-    stage.gc.does([ScriptedGcAction::dropping(0..2)]);
+    stage.gc.add_gc([ScriptedGcAction::drop_messages(0..2)]);
     let mut session = stage.start(TestStage::setup()).unwrap();
-    stage.provider.then([ScriptedProviderAction::text("yes")]);
+    stage.provider.add_answer([ScriptedProviderAction::text("yes")]);
     run_turn(&mut session, "ready?").await;
     let arguments = json!({ "of": "pets", "rows": 1 });
-    stage.provider.then([ScriptedProviderAction::call("1", "query", arguments)]);
-    stage.provider.then([ScriptedProviderAction::text("found")]);
+    stage.provider.add_answer([ScriptedProviderAction::call("1", "query", arguments)]);
+    stage.provider.add_answer([ScriptedProviderAction::text("found")]);
     run_turn(&mut session, "find pets").await;
-    stage.provider.then([ScriptedProviderAction::text("yes")]);
+    stage.provider.add_answer([ScriptedProviderAction::text("yes")]);
     run_turn(&mut session, "good?").await;
     drop(session.gc(&Cancel::new()).await.unwrap());
-    stage.provider.then([ScriptedProviderAction::text("still there")]);
+    stage.provider.add_answer([ScriptedProviderAction::text("still there")]);
     run_turn(&mut session, "and now?").await;
     let last = stage.provider.requests().pop().unwrap();
     let json = serde_json::to_string(&last.messages).unwrap();

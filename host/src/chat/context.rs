@@ -26,13 +26,13 @@ pub fn draw(usage: &Map<String, Value>) -> Result<(), CommandFailure> {
     let (total, limit) = (number("total_tokens"), number("context_limit"));
     let text = |name: &str| usage.get(name).and_then(Value::as_str).unwrap_or_default();
     let percent = usage.get("percent_used").map(Value::to_string).unwrap_or_default();
-    report::line(&format!(
+    report::print_line(&format!(
         "{}/{}: {total} of {limit} tokens ({percent} %), counted by: {}",
         text("provider"),
         text("model"),
         text("counted_by")
     ))?;
-    report::line(&bar(usage, limit))?;
+    report::print_line(&bar(usage, limit))?;
     let mut rows = rows(usage, limit);
     for (name, tokens) in [
         ("free", number("tokens_remaining")),
@@ -41,7 +41,7 @@ pub fn draw(usage: &Map<String, Value>) -> Result<(), CommandFailure> {
     ] {
         rows.push(vec![name.to_owned(), String::new(), tokens.to_string(), share(tokens, limit)]);
     }
-    report::table(&["part", "name", "tokens", "%"], &rows)
+    report::print_table(&["part", "name", "tokens", "%"], &rows)
 }
 
 fn parts(usage: &Map<String, Value>) -> impl Iterator<Item = (&str, &str, u64)> {

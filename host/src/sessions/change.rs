@@ -47,7 +47,7 @@ pub async fn delete(global: GlobalArgs, texts: &[String], is_agreed: bool) -> Co
             ids.push(id);
         }
     }
-    if !is_agreed && !agrees(&sessions, &ids).await? {
+    if !is_agreed && !confirm_deletion(&sessions, &ids).await? {
         return Err(CommandFailure::new(Exit::Cancelled, "nothing was deleted"));
     }
     for id in ids {

@@ -7,8 +7,8 @@ use clap::Args;
 use jaato_runtime::session_loop::{HistoryEntry, MessageMark};
 use jaato_runtime::sessions::{
     FoundSession, ImportSource, ImportedSession, SessionRecord, SessionStoreError, Transcript,
-    TranscriptMessage, detect, find_sessions, id_of_foreign_session, import_file, record_type,
-    transcript_note,
+    TranscriptMessage, detect_source, find_sessions, id_of_foreign_session, import_file,
+    record_type, transcript_note,
 };
 use jaato_runtime::types::ModelId;
 use jaato_runtime::{Runtime, visible};
@@ -149,7 +149,7 @@ impl From<FoundSession> for SessionFile {
 fn named_file(text: &str, from: Option<ImportSource>) -> Result<SessionFile, CommandFailure> {
     let path = Path::new(text);
     if path.exists() {
-        let source = from.or_else(|| detect(path)).ok_or_else(|| {
+        let source = from.or_else(|| detect_source(path)).ok_or_else(|| {
             let text =
                 format!("`{}` is not a session of a known program", visible::visible_name(text));
             CommandFailure::new(Exit::Failed, text).hint("name its program with `--from`")

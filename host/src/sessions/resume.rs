@@ -64,7 +64,7 @@ pub async fn choose_session(
 }
 
 fn newest_session(setup: &Setup) -> Result<SessionId, CommandFailure> {
-    let newest = listed(setup, 1)?.pop();
+    let newest = choose_from_list(setup, 1)?.pop();
     newest.map(|newest| SessionId::new(newest.id)).ok_or_else(no_session_failure)
 }
 
@@ -89,7 +89,7 @@ async fn ask(setup: &Setup) -> Result<SessionId, CommandFailure> {
         return Err(CommandFailure::new(Exit::Usage, text)
             .hint("`jaato session list` lists them; `--continue` takes the newest"));
     }
-    let mut offered = listed(setup, OFFERED_MAX)?;
+    let mut offered = choose_from_list(setup, OFFERED_MAX)?;
     if offered.is_empty() {
         return Err(no_session_failure());
     }
@@ -201,7 +201,7 @@ pub fn open(
 /// # Errors
 /// If it cannot be read.
 pub fn read(runtime: &Runtime, id: &SessionId) -> Result<ReadSession, CommandFailure> {
-    ReadSession::read(&Sessions::of_runtime(runtime)?.store, id).map_err(failure)
+    ReadSession::read(&Sessions::from_runtime(runtime)?.store, id).map_err(store_failure)
 }
 
 /// Says that a session belongs to another workspace, if it does.

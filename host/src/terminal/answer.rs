@@ -97,7 +97,7 @@ impl Answer {
                 held.push(text);
                 return String::new();
             }
-            Drawing::Visible(visible) => visible.piece(text).into_owned(),
+            Drawing::Visible(visible) => visible.escape_piece(text).into_owned(),
             // These are complete rows.
             Drawing::Markdown(markdown) => return markdown.piece(text, columns()),
         };
@@ -224,7 +224,7 @@ impl Output {
         // Write all lines at once, because a tool may print a hundred thousand short lines and a
         // cancellation waits for them.
         let mut lines = String::new();
-        for piece in visible.piece(text).split_inclusive('\n') {
+        for piece in visible.escape_piece(text).split_inclusive('\n') {
             if !line_is_open && let Some(link) = link::alone(piece) {
                 // Without a label and line breaks, the user can copy the link.
                 lines.push_str(&link::shown(link));

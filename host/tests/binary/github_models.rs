@@ -47,7 +47,7 @@ fn requests_are_sent_under_the_configured_github_organization() {
         assert_eq!(output.stdout, "It is Linux.\n");
         let path = "/orgs/moon/inference/chat/completions";
         assert_eq!(vendor.paths(), [path, path]);
-        assert_eq!(vendor.accepted().len(), 2);
+        assert_eq!(vendor.accepted_requests().len(), 2);
         let last = server.asked().pop().unwrap();
         assert_eq!(last.header("authorization"), Some(format!("Bearer {SECRET}").as_str()));
         assert!(!output.to_string().contains(SECRET), "{output}");

@@ -46,7 +46,7 @@ fn ollama_server_never_truncates_a_long_conversation() {
     let line = |number: usize| format!("{number} {}\n", "word ".repeat(300));
     let input: String = (0..6).map(line).collect();
     let output = command_at(&house, &server, &words).input(&*input).run().code(0);
-    assert_eq!(ollama.accepted().len(), 6, "{output}");
+    assert_eq!(ollama.accepted_requests().len(), 6, "{output}");
     // The host asked for the window separately, so the gc ran before the server refused.
     assert!(output.stderr.contains("old messages left out"), "{output}");
     assert!(output.stdout.contains("answer 5"), "{output}");

@@ -60,7 +60,7 @@ fn predefined_provider_uses_its_own_key_and_settings() {
     let words = ["run", "--model", "xai/gpt-5.2", "hello"];
     let output = house.command(&words).variable("XAI_API_KEY", SECRET).run().code(0);
     assert_eq!(output.stdout, "hello\n");
-    let body = vendor.accepted().pop().unwrap();
+    let body = vendor.accepted_requests().pop().unwrap();
     // It is used with Responses, and without asking for summaries, which it returns automatically.
     assert_eq!((body.get("reasoning"), body["prompt_cache_key"].is_string()), (None, true));
     let listed = house.run(&["provider", "list"]).code(0);

@@ -23,7 +23,7 @@ pub trait FakeVendor: Send + Sync {
     fn answer_plugin(&self, request: &FakeHttpRequest) -> Result<FakeHttpAnswer, Error>;
 
     /// Returns the bodies of the accepted requests.
-    fn accepted(&self) -> Vec<Value>;
+    fn accepted_requests(&self) -> Vec<Value>;
 }
 
 macro_rules! vendors {
@@ -37,8 +37,8 @@ macro_rules! vendors {
                 self.answer_plugin(request)
             }
 
-            fn accepted(&self) -> Vec<Value> {
-                self.accepted()
+            fn accepted_requests(&self) -> Vec<Value> {
+                self.accepted_requests()
             }
         }
     )*};

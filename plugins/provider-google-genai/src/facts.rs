@@ -249,7 +249,7 @@ mod tests {
             of("gemma-4-31b-it"),
             (false, true, SchemaConstraintSupport::WithoutTools, None)
         );
-        let sees = |name: &str| super::facts_of_model(name).sees;
+        let sees = |name: &str| facts_of_model(name).sees;
         assert_eq!(
             (sees("gemma-3-1b-it"), sees("gemma-2-9b")),
             (GoogleMediaSupport::Nothing, GoogleMediaSupport::Nothing)

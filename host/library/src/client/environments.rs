@@ -23,31 +23,31 @@ impl LocalEnvironment {
     #[must_use]
     pub fn allowed_paths<'a>(self, paths: impl IntoIterator<Item = &'a Path>) -> Self {
         let paths = paths.into_iter().map(|path| path.to_string_lossy()).collect::<Vec<_>>();
-        self.with("allowed_paths", json!(paths))
+        self.with_setting("allowed_paths", json!(paths))
     }
 
     /// Sets where relative paths and commands start.
     #[must_use]
     pub fn default_path(self, path: &Path) -> Self {
-        self.with("default_path", json!(path.to_string_lossy()))
+        self.with_setting("default_path", json!(path.to_string_lossy()))
     }
 
     /// Sets the time limit of a command.
     #[must_use]
     pub fn shell_timeout(self, limit: Duration) -> Self {
-        self.with("shell_timeout", json!(limit.as_secs_f64()))
+        self.with_setting("shell_timeout", json!(limit.as_secs_f64()))
     }
 
     /// Sets where the temporary folder is made.
     #[must_use]
     pub fn tmp_base_dir(self, path: &Path) -> Self {
-        self.with("tmp_base_dir", json!(path.to_string_lossy()))
+        self.with_setting("tmp_base_dir", json!(path.to_string_lossy()))
     }
 
     /// Sets whether a temporary folder is made.
     #[must_use]
     pub fn enable_tmp_dir(self, is_enabled: bool) -> Self {
-        self.with("enable_tmp_dir", json!(is_enabled))
+        self.with_setting("enable_tmp_dir", json!(is_enabled))
     }
 
     /// Sets the environment up.
@@ -77,31 +77,31 @@ impl DockerEnvironment {
     /// Sets the folder of this machine that the container sees.
     #[must_use]
     pub fn mount_dir(self, path: &Path) -> Self {
-        self.with("mount_dir", json!(path.to_string_lossy()))
+        self.with_setting("mount_dir", json!(path.to_string_lossy()))
     }
 
     /// Sets its path inside the container.
     #[must_use]
     pub fn container_workdir(self, path: &str) -> Self {
-        self.with("container_workdir", json!(path))
+        self.with_setting("container_workdir", json!(path))
     }
 
     /// Makes a container from an image.
     #[must_use]
     pub fn image(self, image: &str) -> Self {
-        self.with("image", json!(image))
+        self.with_setting("image", json!(image))
     }
 
     /// Uses a container that runs already.
     #[must_use]
     pub fn container_id(self, id: &str) -> Self {
-        self.with("container_id", json!(id))
+        self.with_setting("container_id", json!(id))
     }
 
     /// Sets whether a container that was made is removed at the end.
     #[must_use]
     pub fn cleanup_on_exit(self, is_removed: bool) -> Self {
-        self.with("cleanup_on_exit", json!(is_removed))
+        self.with_setting("cleanup_on_exit", json!(is_removed))
     }
 
     /// Sets the environment up.

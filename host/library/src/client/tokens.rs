@@ -77,7 +77,7 @@ impl TokenLedger {
         };
         let mut lines = Vec::new();
         for record in self.0.lock().records.iter() {
-            lines.extend(record.line().map_err(|error| failed(error.into()))?);
+            lines.extend(record.to_line().map_err(|error| failed(error.into()))?);
         }
         let mut options = std::fs::File::options();
         let file = options.create(true).append(true).open(path);

@@ -53,8 +53,8 @@ async fn play(asker: Arc<dyn PermissionAsker>, arguments: Value) -> (Value, Stri
     let asker = Arc::new(SplitAsker { calls: asker, patience_ms, others });
     let ports = SessionPorts { asker, ..stage.ports() };
     let mut session = Session::start(TestStage::setup(), ports).unwrap();
-    stage.provider.then([ScriptedProviderAction::call("0", "write", arguments)]);
-    stage.provider.then([ScriptedProviderAction::text("done")]);
+    stage.provider.add_answer([ScriptedProviderAction::call("0", "write", arguments)]);
+    stage.provider.add_answer([ScriptedProviderAction::text("done")]);
     session.turn("x", &Cancel::new()).await;
     let message = session.history().messages().rev().nth(1).unwrap();
     let result = Value::Object(message.tool_results().next().unwrap().content.clone());

@@ -30,7 +30,7 @@ pub fn new_id() -> Result<String, String> {
 
 /// Returns the current time as RFC 3339 in UTC.
 pub fn current_timestamp() -> String {
-    jaato_store::rfc3339(SystemClock::new().wall_ms())
+    jaato_store::format_rfc3339(SystemClock::new().wall_ms())
 }
 
 /// Returns a prompt as JSON.

@@ -68,7 +68,7 @@ impl WordCompleter {
                 Err(error) => {
                     // An error must not disturb the line that the user is typing.
                     let text = format!("words of the command `{command}`: {error}");
-                    self.host.log.line(2, plugin.as_str(), &text);
+                    self.host.log.write_line(2, plugin.as_str(), &text);
                 }
             }
         }
@@ -95,7 +95,7 @@ impl WordCompleter {
     ) -> Result<WordChoices, Error> {
         let frame = Frame::write(asked)
             .map_err(|error| Error::new(ErrorKind::InvalidArguments, error.to_string()))?;
-        let site = self.host.environments.site(&self.session).read_only();
+        let site = self.host.environments.call_site(&self.session).read_only();
         let deadline = AnswerDeadline {
             clock: Arc::new(SystemClock::new()),
             cancel: &Cancel::new(),

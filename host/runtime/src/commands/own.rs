@@ -93,7 +93,7 @@ async fn context(host: &RuntimeHost, session: &mut Session, cancel: &Cancel) -> 
         ModelInput { system: request.system, tools: request.tools, messages: request.messages };
     let model = session.facts().model;
     let asked = TokenCountInput { request: Some(input), ..TokenCountInput::default() };
-    let counting = host.services.shared().sessions().count(&model, &asked, session.id());
+    let counting = host.services.shared_services().sessions().count(&model, &asked, session.id());
     let wait = Duration::from_millis(COUNT_WAIT_MS);
     // A provider that cannot count leaves the session's own count.
     let counted = match counting {

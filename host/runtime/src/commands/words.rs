@@ -203,7 +203,7 @@ mod tests {
         check(&note(), &["7", "true", "inf"], Err("`part` takes a number, not `inf`"));
         check(&note(), &["7", "true", "1", "x", "[1"], Err("`list` takes JSON, not `[1`"));
         let usage = "note <count> [loud] [part] [here|there] [list] [text…]";
-        assert_eq!(super::usage(&note()), usage);
+        assert_eq!(usage_line(&note()), usage);
     }
 
     #[test]

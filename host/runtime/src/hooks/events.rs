@@ -239,7 +239,7 @@ impl EventReporter {
         let mut failures = 0;
         let mut is_open = false;
         while self.queue.has_news().await {
-            let Some(told) = self.queue.take() else { continue };
+            let Some(told) = self.queue.take_batch() else { continue };
             self.tell_dropped(told.dropped);
             let told = self.report_events(&told, &mut is_open).await;
             failures = if told.is_ok() { 0 } else { failures + 1 };
@@ -331,7 +331,7 @@ mod tests {
             queue.push(&event, bytes);
         }
         let mut told = Vec::new();
-        while let Some(next) = queue.take() {
+        while let Some(next) = queue.take_batch() {
             told.push((next.events.len(), next.dropped));
         }
         assert_eq!(told[0], (TOLD_MAX, 9_000));
@@ -348,7 +348,7 @@ mod tests {
         }
         let (huge, bytes) = envelope("x".repeat(TOLD_BYTES_MAX));
         queue.push(&huge, bytes);
-        let first = queue.take().map(|told| (told.events.len(), told.dropped));
+        let first = queue.take_batch().map(|told| (told.events.len(), told.dropped));
         let held = WAITING_BYTES_MAX / (TOLD_BYTES_MAX / 2) - 1;
         assert_eq!(first, Some((1, 101 - held as u64)));
     }
@@ -361,7 +361,7 @@ mod tests {
         queue.waiting.lock().is_closed = true;
         queue.push(&event, bytes);
         assert!(queue.has_news().await);
-        assert_eq!(queue.take().map(|told| told.events.len()), Some(1));
+        assert_eq!(queue.take_batch().map(|told| told.events.len()), Some(1));
         assert!(!queue.has_news().await);
     }
 }

@@ -130,7 +130,7 @@ impl Hooks for PluginHooks {
     fn open(&self, plugin: &PluginName, scope: HookScope) -> BoxFuture<'static, Result<(), Error>> {
         let (host, plugin) = (Arc::clone(&self.host), plugin.clone());
         Box::pin(async move {
-            let site = site(&host, &scope);
+            let site = hook_call_site(&host, &scope);
             host.plugins.instance(plugin.as_str(), site, &silent_progress()).await.map(drop)
         })
     }
@@ -171,14 +171,14 @@ async fn ask(
     if !host.setup.grants.has_grant(entry, hook.name()) {
         return Err(grant_missing_error(plugin, hook.name()));
     }
-    let (facet, site) = (FacetRequest::Hook(hook), site(host, scope));
+    let (facet, site) = (FacetRequest::Hook(hook), hook_call_site(host, scope));
     host.plugins.ask(name, facet, site, frame, &silent_progress(), &scope.cancel).await
 }
 
 fn hook_call_site(host: &RuntimeHost, scope: &HookScope) -> CallSite {
     let facts = Some(scope.facts.clone());
     let hold = scope.hold.clone();
-    CallSite { facts, hold, ..host.environments.site(&scope.session).for_hook() }
+    CallSite { facts, hold, ..host.environments.call_site(&scope.session).for_hook() }
 }
 
 fn silent_progress() -> DeltaCallback {

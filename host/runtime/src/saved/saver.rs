@@ -217,7 +217,8 @@ impl SessionSaver for FileSessionSaver {
             changes.push(Change::State(state));
         }
         let from = saved.objects;
-        let (count, change) = objects.with(|it| (it.change_count(), it.changes_since(from)));
+        let (count, change) =
+            objects.with_objects(|it| (it.change_count(), it.changes_since(from)));
         if let Some((json, bytes)) = change {
             saved.objects = count;
             changes.push(Change::Objects(json, bytes));

@@ -189,13 +189,15 @@ fn kept_outputs(host: &Arc<RuntimeHost>, target: &SaveTarget) -> KeptOutputs {
     let (services, log) = (Arc::clone(&host.services), host.log.clone());
     let keep = move |file: &Path| {
         if let Err(error) = services.mask_secrets_in_file(file, 0) {
-            log.line(1, "host", &format!("cannot remove secrets from an output: {error}"));
+            log.write_line(1, "host", &format!("cannot remove secrets from an output: {error}"));
             // The saver's thread tries again in the folder of unfinished outputs.
             return None;
         }
         let kept = store.keep_output(&id, file);
-        kept.inspect_err(|error| log.line(1, "host", &format!("cannot save an output: {error}")))
-            .ok()
+        kept.inspect_err(|error| {
+            log.write_line(1, "host", &format!("cannot save an output: {error}"))
+        })
+        .ok()
     };
     KeptOutputs {
         begun_in: target.store.outputs_folder(&target.id),
@@ -238,7 +240,7 @@ fn expire_sessions(host: &Arc<RuntimeHost>, store: &SessionStore) {
             Err(error) => vec![error],
         };
         for error in failures {
-            log.line(1, "host", &format!("cannot delete an old session: {error}"));
+            log.write_line(1, "host", &format!("cannot delete an old session: {error}"));
         }
     };
     // Without a thread, the next session tries again.
@@ -248,17 +250,19 @@ fn expire_sessions(host: &Arc<RuntimeHost>, store: &SessionStore) {
 /// Puts the blobs of the conversation back into the session's blob store. A message whose blob
 /// cannot be restored says so to the model.
 fn restore_blobs(host: &Arc<RuntimeHost>, target: &SaveTarget, restored: &RestoredSession) {
-    let Ok(blobs) = host.services.shared().blobs().session_blobs(&target.id) else { return };
+    let Ok(blobs) = host.services.shared_services().blobs().session_blobs(&target.id) else {
+        return;
+    };
     let entries = restored.record.entries().iter();
     for data in entries.flat_map(|entry| blobs_of(&entry.message)) {
         let Some(id) = data.blob_id().filter(|id| blobs.find(id).is_err()) else { continue };
         let Ok(Some(bytes)) = target.store.attachment(&target.id, id) else { continue };
-        let stored = blobs.begin(&data.mime_type).and_then(|mut upload| {
+        let stored = blobs.begin_upload(&data.mime_type).and_then(|mut upload| {
             upload.write(&bytes)?;
             upload.finish()
         });
         if let Err(error) = stored {
-            host.log.line(1, "host", &format!("cannot restore an attachment: {error}"));
+            host.log.write_line(1, "host", &format!("cannot restore an attachment: {error}"));
         }
     }
 }
@@ -271,7 +275,7 @@ fn saver_access(host: &Arc<RuntimeHost>, id: &SessionId, emitter: EventEmitter) 
         clean: Box::new(move |text| services.without_any_secret(text)),
         clean_file: Box::new(move |path, from| files.mask_secrets_in_file(path, from)),
         read_blob: Box::new(move |blob| {
-            let of_session = blobs.shared().blobs().session_blobs(&id).ok()?;
+            let of_session = blobs.shared_services().blobs().session_blobs(&id).ok()?;
             of_session.head(blob, u64::MAX).ok()
         }),
         report: Box::new(move |error| {

@@ -178,7 +178,7 @@ impl Session {
         let places = self.history.sent_places();
         let is_own = |edit: &GcEdit| {
             let entry = places.get(edit.message).and_then(|at| self.history.entries().get(*at));
-            entry.is_some_and(|entry| edit.part < entry.in_front())
+            entry.is_some_and(|entry| edit.part < entry.count_leading_parts())
         };
         let mut removals = edits.iter().filter(|edit| edit.change == GcChange::Remove);
         match removals.find(|edit| !is_own(edit)) {

@@ -62,7 +62,7 @@ impl Session {
 
     async fn edited_message(&self, entry: &HistoryEntry, at: usize, edits: &[&GcEdit]) -> Message {
         let mut sent = entry.sent_message().clone();
-        let in_front = entry.in_front();
+        let in_front = entry.count_leading_parts();
         let own: Vec<&Part> = entry.own_parts().map(|(_, part)| part).collect();
         for edit in edits {
             let Some(shown) = sent.parts.get(edit.part) else { continue };

@@ -119,7 +119,7 @@ impl Session {
         let mut by_plugin = BTreeMap::<String, u64>::new();
         for spec in &self.prefix.tools {
             let found = toolbox.find(&spec.name).ok().map(|it| it.tool);
-            let plugin: PluginName = introspection::owner(found);
+            let plugin: PluginName = introspection::tool_owner(found);
             let name = match plugin.as_str() {
                 "" => HOST_TOOLS,
                 name => name,

@@ -30,7 +30,10 @@ impl HistoryEntry {
         // A cut takes thoughts and signatures out of answers, which are never shortened.
         self.message.role != Role::Model
             && self.is_sent()
-            && self.own_parts().map(|(_, part)| part).ne(sent.parts.iter().skip(self.in_front()))
+            && self
+                .own_parts()
+                .map(|(_, part)| part)
+                .ne(sent.parts.iter().skip(self.count_leading_parts()))
     }
 
     pub(crate) fn is_sent(&self) -> bool {

@@ -148,7 +148,7 @@ fn ledger_totals(ledger: &Path) -> Result<UsageTotals, CommandFailure> {
     };
     let mut summary = LedgerSummary::new(0, None);
     while let Some(line) = reader.next_line().map_err(unreadable)? {
-        summary.take(line);
+        summary.add_line(line);
     }
     Ok(summary.finish().totals)
 }

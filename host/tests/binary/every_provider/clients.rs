@@ -48,7 +48,7 @@ fn of_the_library(provider: &Provider, libraries: &Path) -> Vec<Value> {
     let server = provider.serve(&vendor, unchanged_answer);
     let said = client_output(provider, libraries, "converse", &server);
     assert_eq!(said, "It is Linux.\nWe met before.\n", "{}", provider.name);
-    vendor.accepted()
+    vendor.accepted_requests()
 }
 
 /// Returns the plugin's requests in the same conversation.
@@ -63,7 +63,7 @@ fn of_the_plugin(provider: &Provider) -> Option<Vec<Value>> {
     let input = "/attach moon.png\nwhich system is this?\nthanks\n";
     let output = provider.command(&house, &words).input(input).run().code(0);
     assert!(output.stdout.contains("We met before."), "{}: {output}", provider.name);
-    Some(vendor.accepted())
+    Some(vendor.accepted_requests())
 }
 
 /// Fields with free content: schemas, arguments, and tool results.

@@ -55,7 +55,7 @@ fn every_vendor_accepts_a_conversation_with_thoughts_and_tools() {
             conversation_command(provider, &house, &server, &["chat", "--model", provider.model]);
         let output = command.input("which system?\nthanks\nbye\n").run().code(0);
         assert!(output.stdout.contains("Linux.") && output.stdout.contains("Bye."), "{output}");
-        let accepted = vendor.accepted();
+        let accepted = vendor.accepted_requests();
         assert_eq!(accepted.len(), 5, "{name}: {output}");
         let thoughts = signed(&accepted[4]).len();
         assert_eq!(thoughts >= 4, provider.gives_signed, "{name}: {:#}", accepted[4]);
@@ -123,7 +123,7 @@ fn tool_found_during_a_conversation_is_called_and_thoughts_are_kept() {
         provider.lead(&house, &server);
         let command = provider.command(&house, &["chat", "--yes", "--model", provider.model]);
         let output = command.input("find it\nbye\n").run().code(0);
-        let accepted = vendor.accepted();
+        let accepted = vendor.accepted_requests();
         assert_eq!(accepted.len(), 4, "{}: {output}", provider.name);
         let defined = |body: &Value| body.to_string().contains("Text to count.");
         assert!(!defined(&accepted[0]) && defined(&accepted[1]), "{}", provider.name);

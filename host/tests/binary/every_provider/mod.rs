@@ -191,9 +191,9 @@ fn of_anthropic(script: Script) -> anthropic::FakeAnthropic {
         Said::Text(text) => Its::Text(text.to_owned()),
         Said::Call(tool, arguments) => Its::Call(tool.to_owned(), arguments),
     };
-    let busy = |turn: ItsTurn| turn.failing("overloaded_error", "Overloaded");
+    let busy = |turn: ItsTurn| turn.with_stream_error("overloaded_error", "Overloaded");
     let turns = script.turns.into_iter().map(|turn| match turn {
-        Turn::Says(all) => ItsTurn::says(all.into_iter().map(said)),
+        Turn::Says(all) => ItsTurn::with_pieces(all.into_iter().map(said)),
         Turn::FailsAtOnce => busy(ItsTurn::text("never").cut_after(1)),
         Turn::FailsBehind(text) => busy(ItsTurn::text(text)),
     });
@@ -210,9 +210,11 @@ fn of_google(script: Script) -> google::FakeGoogle {
     };
     let report = json!({ "error": { "code": 503, "status": "UNAVAILABLE", "message": "busy" } });
     let turns = script.turns.into_iter().map(|turn| match turn {
-        Turn::Says(all) => ItsTurn::says(all.into_iter().map(said)),
-        Turn::FailsAtOnce => ItsTurn::text("never").cut_after(0).failing(report.clone()),
-        Turn::FailsBehind(text) => ItsTurn::text(text).cut_after(1).failing(report.clone()),
+        Turn::Says(all) => ItsTurn::with_pieces(all.into_iter().map(said)),
+        Turn::FailsAtOnce => ItsTurn::text("never").cut_after(0).with_stream_error(report.clone()),
+        Turn::FailsBehind(text) => {
+            ItsTurn::text(text).cut_after(1).with_stream_error(report.clone())
+        }
     });
     let vendor = google::FakeGoogle::new(turns);
     script.window.into_iter().fold(vendor, google::FakeGoogle::with_window)
@@ -226,9 +228,11 @@ fn of_ollama(script: Script) -> ollama::FakeOllama {
         Said::Call(tool, arguments) => Its::Call(tool.to_owned(), arguments),
     };
     let turns = script.turns.into_iter().map(|turn| match turn {
-        Turn::Says(all) => ItsTurn::says(all.into_iter().map(said)),
-        Turn::FailsAtOnce => ItsTurn::text("never").cut_after(0).failing("the runner has ended"),
-        Turn::FailsBehind(text) => ItsTurn::text(text).failing("the runner has ended"),
+        Turn::Says(all) => ItsTurn::with_pieces(all.into_iter().map(said)),
+        Turn::FailsAtOnce => {
+            ItsTurn::text("never").cut_after(0).with_stream_error("the runner has ended")
+        }
+        Turn::FailsBehind(text) => ItsTurn::text(text).with_stream_error("the runner has ended"),
     });
     let vendor = ollama::FakeOllama::new(turns);
     script.window.into_iter().fold(vendor, ollama::FakeOllama::with_context_max)
@@ -242,10 +246,10 @@ fn turns_of_openai(script: Vec<Turn>) -> impl Iterator<Item = openai::OpenAiTurn
         Said::Call(tool, arguments) => Its::Call(tool.to_owned(), arguments.to_string()),
     };
     let busy = |turn: ItsTurn| {
-        turn.failing("server_error", "The server is busy", StreamErrorPlacement::Nested)
+        turn.with_stream_error("server_error", "The server is busy", StreamErrorPlacement::Nested)
     };
     script.into_iter().map(move |turn| match turn {
-        Turn::Says(all) => ItsTurn::says(all.into_iter().map(said)),
+        Turn::Says(all) => ItsTurn::with_pieces(all.into_iter().map(said)),
         Turn::FailsAtOnce => busy(ItsTurn::text("never").cut_after(1)),
         Turn::FailsBehind(text) => busy(ItsTurn::text(text)),
     })

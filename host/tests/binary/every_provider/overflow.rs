@@ -36,9 +36,9 @@ fn room_is_made_when_a_vendor_says_that_the_conversation_is_too_long() {
         let output = provider.command(&house, &words).input(&*input).run();
         assert_eq!(output.code, 0, "{}: {output}", provider.name);
         assert_eq!(output.stdout, "so be it\n".repeat(PROMPTS), "{}: {output}", provider.name);
-        assert_eq!(vendor.accepted().len(), PROMPTS, "{}: {output}", provider.name);
+        assert_eq!(vendor.accepted_requests().len(), PROMPTS, "{}: {output}", provider.name);
         assert!(refused.load(Ordering::SeqCst) > 0, "{}: {output}", provider.name);
-        let last = vendor.accepted().pop().unwrap().to_string();
+        let last = vendor.accepted_requests().pop().unwrap().to_string();
         assert!(last.contains("4: word") && !last.contains("0: word"), "{}", provider.name);
     }
 }

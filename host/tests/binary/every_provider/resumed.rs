@@ -35,7 +35,7 @@ fn last_request(provider: &Provider, house: &House, runs: &[(&[&str], &str)]) ->
         let output = provider.command(house, &words).input(format!("{input}\n")).run().code(0);
         assert!(!output.stderr.contains("dropped earlier thoughts"), "{output}");
     }
-    let accepted = vendor.accepted();
+    let accepted = vendor.accepted_requests();
     assert_eq!(accepted.len(), 5, "{}", provider.name);
     let asked = provider.completions(&server).pop().unwrap();
     (accepted.into_iter().last().unwrap(), messages_text(provider, &asked))

@@ -148,7 +148,8 @@ fn conversation_of_one_provider_continues_with_every_other_and_back() {
                 maker.go_on(&house, history, "and you again?").await;
             });
             let pair = format!("{} and {}", maker.provider.name, other.provider.name);
-            let (began, went_on) = (maker.vendor.accepted(), other.vendor.accepted());
+            let (began, went_on) =
+                (maker.vendor.accepted_requests(), other.vendor.accepted_requests());
             assert_eq!((began.len(), went_on.len()), (4, 2), "{pair}");
             // The other provider receives the visible conversation, but no data that only the maker
             // understands.
@@ -197,7 +198,7 @@ fn user_can_switch_a_chat_to_another_provider_and_back() {
             let notice = format!("the model is now {}", party.provider.model);
             assert!(output.stderr.contains(&notice), "{pair}: {output}");
         }
-        let (began, went_on) = (maker.vendor.accepted(), other.vendor.accepted());
+        let (began, went_on) = (maker.vendor.accepted_requests(), other.vendor.accepted_requests());
         assert_eq!((began.len(), went_on.len()), (4, 2), "{pair}: {output}");
         let seen = [&went_on[0], &began[3]].map(Value::to_string);
         for (seen, said) in seen.iter().zip(["It is Linux.", "I will continue."]) {

@@ -84,23 +84,20 @@ pub(super) async fn answer_process_operation<E: ExecutionEnvironment>(
         }
         SIGNAL => {
             let ProcessSignal { process, signal, .. } = parse_frame(frame)?;
-            find_running_program(desk, process)?
-                .program()
-                .signal(signal)
-                .await
-                .and_then(|()| empty_answer())
+            find_running_program(desk, process)?.program().signal(signal).await?;
+            empty_answer()
         }
         END => {
             let ProcessRef { process, .. } = parse_frame(frame)?;
-            find_running_program(desk, process)?.program().end().await.and_then(|()| empty_answer())
+            find_running_program(desk, process)?.program().end().await?;
+            empty_answer()
         }
         FORGET => {
             let ProcessRef { process, .. } = parse_frame(frame)?;
-            let kept = desk
-                .background
-                .remove(process)
-                .ok_or_else(|| unknown_handle_error("program", process))?;
-            kept.program.end().await.and_then(|()| empty_answer())
+            let kept = desk.background.remove(process);
+            let kept = kept.ok_or_else(|| unknown_handle_error("program", process))?;
+            kept.program.end().await?;
+            empty_answer()
         }
         other => Err(unknown_operation(other)),
     }

@@ -187,7 +187,7 @@ mod tests {
         let check = |message: usize, part: usize, expected: &str| {
             let change = GcChange::Shorten { bytes_max: 600 };
             let edits = vec![jaato_types::GcEdit::new(message, part, change)];
-            let found = check_plan(&history(2), &GcPlan { edits, ..GcPlan::default() });
+            let found = check_plan(&sample_history(2), &GcPlan { edits, ..GcPlan::default() });
             assert_eq!(found.err().unwrap_or_default(), expected);
         };
         check(2, 0, "");
