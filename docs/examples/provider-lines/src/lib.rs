@@ -90,12 +90,12 @@ impl Provider for LinesProvider {
         let blobs = images(cx, &request).await?;
         let body = body(&request, *context_tokens, &blobs)?;
         let sent = cx.http("POST", url.as_str()).header("content-type", "application/json");
-        let response = sent.timeout(WAIT).body(body).send().await.map_err(failure::of_exchange)?;
+        let response = sent.timeout(WAIT).body(body).send().await.map_err(failure::exchange_error)?;
         let mut response = succeeded(&url, response).await?;
         let (mut lines, mut reply) =
             (StreamLineSplitter::new(LINE_BYTES_MAX), Reply::new(&url, &request));
-        while let Some(piece) = response.next().await.map_err(failure::of_exchange)? {
-            for line in lines.push(&piece)? {
+        while let Some(escape_piece) = response.next().await.map_err(failure::exchange_error)? {
+            for line in lines.push(&escape_piece)? {
                 show(cx, &reply.line(&line)?)?;
             }
         }
@@ -109,8 +109,8 @@ impl Provider for LinesProvider {
         let Server { base_url, context_tokens } = cx.state();
         let url = format!("{base_url}/api/tags");
         let sent = cx.http("GET", url.as_str()).timeout(LIST_WAIT).send();
-        let response = succeeded(&url, sent.await.map_err(failure::of_exchange)?).await?;
-        let list = response.bytes(LIST_BYTES_MAX).await.map_err(failure::of_exchange)?;
+        let response = succeeded(&url, sent.await.map_err(failure::exchange_error)?).await?;
+        let list = response.bytes(LIST_BYTES_MAX).await.map_err(failure::exchange_error)?;
         let list: Value = serde_json::from_slice(&list).map_err(|_| reply::foreign(&url))?;
         let models = list["models"].as_array().ok_or_else(|| reply::foreign(&url))?;
         let info = |model: &Value| {
@@ -160,5 +160,5 @@ async fn succeeded(url: &str, mut response: HttpResponse) -> Result<HttpResponse
             break;
         }
     }
-    Err(failure::of_answer(url, response.status(), |name| response.header(name), &said))
+    Err(failure::answer_error(url, response.status(), |name| response.header(name), &said))
 }

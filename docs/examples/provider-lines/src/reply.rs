@@ -32,7 +32,7 @@ impl Reply {
     pub fn line(&mut self, line: &[u8]) -> Result<Vec<Delta>> {
         let line: Value = serde_json::from_slice(line).map_err(|_| foreign(&self.url))?;
         if !line["error"].is_null() {
-            return Err(failure::of_report(&self.url, &line));
+            return Err(failure::reported_error(&self.url, &line));
         }
         let message = &line["message"];
         let piece = |key: &str| message[key].as_str().unwrap_or_default();
