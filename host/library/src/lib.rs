@@ -14,8 +14,8 @@
 //! #[tokio::main(flavor = "current_thread")]
 //! async fn main() -> jaato_library::Result<()> {
 //! #   let model = ScriptedProvider::default();
-//! #   model.then([Say::call("1", "add", json!({"a": 2, "b": 40}))]);
-//! #   model.then([Say::text("It is 42.")]);
+//! #   model.add_answer([Say::call("1", "add", json!({"a": 2, "b": 40}))]);
+//! #   model.add_answer([Say::text("It is 42.")]);
 //!     let schema = json!({"type": "object", "required": ["a", "b"],
 //!         "properties": {"a": {"type": "number"}, "b": {"type": "number"}}});
 //!     let add = Tool::new("add", "Adds two numbers.", schema, |input, _cx| async move {

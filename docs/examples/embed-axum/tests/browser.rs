@@ -11,7 +11,7 @@ use tokio::net::{TcpListener, TcpStream};
 
 async fn serve() -> SocketAddr {
     let model = ScriptedProvider::default();
-    model.then([Say::call("c1", "ring_bell", json!({}))]).then([Say::text("It rang.")]);
+    model.add_answer([Say::call("c1", "ring_bell", json!({}))]).add_answer([Say::text("It rang.")]);
     let jaato = Jaato::builder().provider("my", model).tool(embed_axum::ring());
     let jaato = jaato.start().await.unwrap();
     let session = jaato.session().answer_by_handle().open().unwrap();

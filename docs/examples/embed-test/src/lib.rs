@@ -24,7 +24,7 @@ mod tests {
     #[tokio::test]
     async fn title_has_at_most_the_allowed_words() -> Result<()> {
         let model = Arc::new(ScriptedProvider::default());
-        model.then([ScriptedProviderAction::text("The Moon and\nthe Tides")]);
+        model.add_answer([ScriptedProviderAction::text("The Moon and\nthe Tides")]);
         let jaato = Jaato::builder().shared_provider("my", Arc::clone(&model) as _).start().await?;
         assert_eq!(title(&jaato, "Twice a day …", 4).await?, "The Moon and the");
         let request = &model.requests()[0];

@@ -20,7 +20,7 @@ fn main() -> ExitCode {
 async fn model_runs_a_command() {
     let model = Arc::new(ScriptedProvider::default());
     let command = serde_json::json!({ "command": "echo from the shell" });
-    model.then([Say::call("c1", "cli_based_tool", command)]).then([Say::text("done")]);
+    model.add_answer([Say::call("c1", "cli_based_tool", command)]).add_answer([Say::text("done")]);
     let jaato = Jaato::builder()
         .plugin(environment_local::__jaato::MODULE)
         .plugin(tool_cli::__jaato::MODULE)
