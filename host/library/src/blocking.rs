@@ -21,7 +21,8 @@
 use std::sync::Arc;
 
 use jaato_runtime::ShutdownReport;
-use jaato_runtime::session_loop::{HistoryEntry, TurnReport, UserPrompt};
+use jaato_runtime::config::GcSettings;
+use jaato_runtime::session_loop::{GcReport, HistoryEntry, TurnReport, UserPrompt};
 use jaato_runtime::types::{Error, ErrorKind, Event, Result, SessionId};
 use serde_json::{Map, Value};
 use tokio::runtime::{Builder, Handle, Runtime};
@@ -180,6 +181,22 @@ impl BlockingSession {
     /// As [`crate::Session::change_model`].
     pub fn change_model(&self, model: &str) -> Result<()> {
         self.runtime.wait(self.inner.change_model(model))
+    }
+
+    /// Replaces the gc and its settings from the next turn on. `None` removes it.
+    ///
+    /// # Errors
+    /// As [`crate::Session::change_gc`].
+    pub fn change_gc(&self, settings: Option<GcSettings>) -> Result<()> {
+        self.runtime.wait(self.inner.change_gc(settings))
+    }
+
+    /// Collects now, even if the context is not full.
+    ///
+    /// # Errors
+    /// As [`crate::Session::gc`].
+    pub fn gc(&self) -> Result<GcReport> {
+        self.runtime.wait(self.inner.gc())
     }
 
     /// Names the session in permission prompts.

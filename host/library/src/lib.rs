@@ -87,7 +87,9 @@ pub use environment::{
     ResourceRegistry, ShellOutput,
 };
 pub use jaato_runtime::PluginFiles;
-pub use jaato_runtime::session_loop::{HistoryEntry, PolicyMode, TurnReport, UserPrompt};
+pub use jaato_runtime::session_loop::{
+    GcPreview, GcReport, GcUndone, HistoryEntry, PolicyMode, TurnReport, UserPrompt,
+};
 pub use jaato_runtime::store::LedgerRecord;
 pub use ledger::LedgerRecorder;
 pub use permission::{allow, deny};

@@ -6,10 +6,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
+use jaato_runtime::config::GcSettings;
 use jaato_runtime::saved::{OpenSession, Saving};
 use jaato_runtime::session_loop::{
-    Agent, Cancel, Caps, DeadlineHold, EventSink, Gate, History, HistoryEntry, PolicyMode,
-    SessionClock, SessionSaver, SharedFacts, SystemClock, UserAsker, UserPrompt,
+    Agent, Cancel, Caps, DeadlineHold, EventSink, Gate, GcPreview, GcReport, GcUndone, History,
+    HistoryEntry, PolicyMode, SessionClock, SessionSaver, SharedFacts, SystemClock, UserAsker,
+    UserPrompt,
 };
 use jaato_runtime::sessions::SessionStore;
 use jaato_runtime::types::permission_prompt::{PermissionAnswer, PermissionPrompt};
@@ -61,6 +63,8 @@ struct SessionTemplate {
     caps: Caps,
     tools: Option<Vec<ToolName>>,
     agent: Option<Agent>,
+    /// The program's choice, which may be none. `None` leaves it to the configuration.
+    gc: Option<Option<GcSettings>>,
     gate: Option<Arc<dyn Gate>>,
     saver: Option<Arc<dyn SessionSaver>>,
     clock: Arc<dyn SessionClock>,
@@ -126,6 +130,7 @@ impl SessionBuilder {
             caps: Caps::default(),
             tools: None,
             agent: None,
+            gc: None,
             gate: None,
             saver: None,
             clock: Arc::new(SystemClock::new()),
@@ -418,12 +423,19 @@ impl Session {
     /// is not saved.
     ///
     /// # Errors
-    /// If the entries are not a valid conversation. The session then stays as it is.
+    /// If the entries are not a valid conversation, or the gc of [`Session::change_gc`] has become
+    /// unusable. The session then stays as it is.
     pub async fn reset(&self, entries: impl IntoIterator<Item = HistoryEntry>) -> Result<()> {
         let history = to_history(entries.into_iter().collect())?;
         let mut session = self.state.session.lock().await;
         let options = self.state.template.lock().options(&self.state.events);
-        let begun = self.state.jaato.runtime().session_from(history, options)?;
+        let mut begun = self.state.jaato.runtime().session_from(history, options)?;
+        let gc = self.state.template.lock().gc.clone();
+        let chosen = gc.map(|gc| self.state.jaato.runtime().change_gc(&mut begun, gc));
+        if let Some(Err(error)) = chosen {
+            self.state.jaato.runtime().close_session(begun.id()).await;
+            return Err(error);
+        }
         *self.state.current.lock() = CurrentSession::from_session(&begun);
         let old = std::mem::replace(&mut *session, begun);
         // The new session has entered a shared environment by now, so that it stays open.
@@ -442,6 +454,43 @@ impl Session {
         self.state.jaato.runtime().change_model(&mut session, model, &request)?;
         self.state.template.lock().model = Some(model.to_owned());
         Ok(())
+    }
+
+    /// Replaces the gc and its settings from the next turn on. `settings.plugin` names the gc.
+    /// `None` removes it. Waits for a running turn, so poll or drop it.
+    ///
+    /// # Errors
+    /// If no usable plugin is that gc. The session then keeps the gc that it has.
+    pub async fn change_gc(&self, settings: Option<GcSettings>) -> Result<()> {
+        let mut session = self.state.session.lock().await;
+        self.state.jaato.runtime().change_gc(&mut session, settings.clone())?;
+        self.state.template.lock().gc = Some(settings);
+        Ok(())
+    }
+
+    /// Collects now, even if the context is not full. Waits for a running turn, so poll or drop it.
+    ///
+    /// # Errors
+    /// If the session has no gc, or the gc fails. The context then stays as it is.
+    pub async fn gc(&self) -> Result<GcReport> {
+        self.state.session.lock().await.gc(&Cancel::new()).await
+    }
+
+    /// Returns what [`Session::gc`] would leave out, and changes nothing. Waits for a running turn,
+    /// so poll or drop it.
+    ///
+    /// # Errors
+    /// As [`Session::gc`].
+    pub async fn preview_gc(&self) -> Result<GcPreview> {
+        self.state.session.lock().await.preview_gc(&Cancel::new()).await
+    }
+
+    /// Undoes the last collection. Waits for a running turn, so poll or drop it.
+    ///
+    /// # Errors
+    /// `not_found` if there is nothing to undo, `limit_reached` if the messages do not fit.
+    pub async fn undo_gc(&self) -> Result<GcUndone> {
+        self.state.session.lock().await.undo_gc()
     }
 
     /// Changes the session's name in permission prompts, from the next one on: `None` for the main

@@ -85,6 +85,24 @@ fn runtime_creates_sessions_with_their_own_tools_and_instructions() {
 }
 
 #[test]
+fn gc_is_set_run_and_removed_by_its_original_names() {
+    let client = JaatoClient::new();
+    client.connect("", "", "my/model").unwrap();
+    assert!(client.manual_gc().is_err(), "there is no session");
+    let model = script([say("One."), say("Two.")]);
+    client.configure_tools(&registry(&model), None, None).unwrap();
+    for prompt in ["first", "second"] {
+        client.send_message(prompt, |_, _, _| {}).unwrap();
+    }
+    assert_eq!(client.set_gc_plugin("nope", None).unwrap_err().kind, ErrorKind::NotFound);
+    client.set_gc_plugin("jaato-library", None).unwrap();
+    assert_eq!(client.manual_gc().unwrap().turns_removed, 1);
+    assert_eq!(client.get_history().len(), 4, "the record keeps everything");
+    client.remove_gc_plugin().unwrap();
+    assert!(client.manual_gc().is_err());
+}
+
+#[test]
 fn session_plugin_gets_the_session_and_calls_its_tools() {
     struct Counter(Option<jaato_library::client::JaatoSession>);
     impl SessionPlugin for Counter {

@@ -4,7 +4,8 @@ use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 use std::time::Duration;
 
-use jaato_library::testing::ScriptedProviderAction as Say;
+use jaato_library::config::GcSettings;
+use jaato_library::testing::{ScriptedProvider, ScriptedProviderAction as Say};
 use jaato_library::types::Event;
 use jaato_library::{Jaato, allow};
 use jaato_plugin_sdk::child::ChildOpen;
@@ -256,6 +257,43 @@ async fn linked_gc_makes_room() {
         collected += events.iter().filter(|event| matches!(event, Event::Gc { .. })).count();
     }
     assert!(collected > 0);
+}
+
+#[tokio::test]
+async fn program_changes_the_gc_collects_and_undoes() {
+    let model = script([say("One."), say("Two."), say("Three."), say("Four.")]);
+    let jaato = builder(&model).plugin(crate::__jaato::MODULE).start().await.unwrap();
+    let session = jaato.session().model("my/model").tools([]).open().unwrap();
+    for prompt in ["first", "second"] {
+        session.send(prompt).await.unwrap();
+    }
+    let missing = session.change_gc(Some(gc_named("nope"))).await.unwrap_err();
+    assert_eq!(missing.kind, ErrorKind::NotFound, "{missing}");
+    session.change_gc(Some(gc_named("jaato-library"))).await.unwrap();
+
+    assert_eq!(session.preview_gc().await.unwrap().turns.len(), 1);
+    assert_eq!(session.undo_gc().await.unwrap_err().message, "nothing to undo");
+    assert_eq!(session.gc().await.unwrap().turns_removed, 1);
+    session.send("third").await.unwrap();
+    assert!(!last_request(&model).contains("first"), "{}", last_request(&model));
+    assert_eq!(session.history().len(), 6);
+
+    session.undo_gc().await.unwrap();
+    session.send("fourth").await.unwrap();
+    assert!(last_request(&model).contains("first"), "{}", last_request(&model));
+
+    session.change_gc(None).await.unwrap();
+    assert!(session.gc().await.is_err());
+    session.reset([]).await.unwrap();
+    assert!(session.gc().await.is_err(), "a reset keeps the choice");
+}
+
+fn gc_named(plugin: &str) -> GcSettings {
+    GcSettings { plugin: plugin.to_owned(), ..GcSettings::default() }
+}
+
+fn last_request(model: &ScriptedProvider) -> String {
+    serde_json::to_string(&model.requests().last().unwrap().messages).unwrap()
 }
 
 #[tokio::test]

@@ -123,7 +123,11 @@ impl Runtime {
     /// # Errors
     /// If the gc fails or would drop messages that do not exist.
     pub async fn try_gc(&self, session: &Session, cancel: Cancel) -> Result<(usize, usize), Error> {
-        let gc = PluginGc::new(Arc::clone(self.host()), session.id().clone());
+        let gc = PluginGc::new(
+            Arc::clone(self.host()),
+            session.id().clone(),
+            &self.setup().config.gc.plugin,
+        );
         let turn = |number: usize| {
             let prompt = Message::user(format!("question {number}"));
             [prompt, Message::model(vec![Part::text(format!("answer {number}"))])]

@@ -7,10 +7,11 @@ use futures_util::future::BoxFuture;
 use jaato_config::Config;
 use jaato_instances::{CallSite, DeltaCallback, wrong_answer};
 use jaato_registry::{PluginEntry, Registry};
-use jaato_session::{Cancel, DeadlineHold, Gc, GcSettings, SharedFacts};
+use jaato_session::{Cancel, DeadlineHold, Gc, GcSettings, Session, SharedFacts};
 use jaato_types::large::LargeRequestKind;
 use jaato_types::{Error, ErrorKind, Frame, GcPlan, GcRequest, PluginKind, PluginName, SessionId};
 
+use crate::Runtime;
 use crate::host::RuntimeHost;
 use crate::large_requests;
 
@@ -26,9 +27,9 @@ pub struct PluginGc {
 }
 
 impl PluginGc {
-    /// Creates the gc that `[gc] plugin` names, for a session.
-    pub fn new(host: Arc<RuntimeHost>, session: SessionId) -> Self {
-        let plugin = resolve(&host.registry(), &host.setup.config.gc.plugin);
+    /// Creates the gc with this name, or a short form of it, for a session.
+    pub fn new(host: Arc<RuntimeHost>, session: SessionId, named: &str) -> Self {
+        let plugin = resolve(&host.registry(), named);
         Self { host, plugin, session, facts: OnceLock::new() }
     }
 
@@ -78,6 +79,29 @@ impl PluginGc {
                 Err(hint.into_iter().fold(error, Error::with_hint))
             }
         }
+    }
+}
+
+impl Runtime {
+    /// Replaces a session's gc by the one that the settings name. `None` removes it. Requires
+    /// that no turn runs.
+    ///
+    /// # Errors
+    /// If no usable plugin is that gc. The session then keeps the gc that it has.
+    pub fn change_gc(
+        &self,
+        session: &mut Session,
+        settings: Option<GcSettings>,
+    ) -> Result<(), Error> {
+        let Some(settings) = settings else {
+            session.change_gc(None, GcSettings::default());
+            return Ok(());
+        };
+        let gc = PluginGc::new(Arc::clone(self.host()), session.id().clone(), &settings.plugin);
+        gc.check()?;
+        gc.set_facts(session.shared_facts());
+        session.change_gc(Some(Arc::new(gc)), settings);
+        Ok(())
     }
 }
 

@@ -30,7 +30,7 @@ use parking_lot::Mutex;
 use crate::calls::CallInitiator;
 use crate::conditions::ConditionsState;
 use crate::events::EventEmitter;
-use crate::gc::{GcState, facts};
+use crate::gc::GcState;
 use crate::hooks::{HookAsker, HookPromptAddition};
 use crate::output::SessionOutputFiles;
 use crate::pace::RequestPace;
@@ -208,7 +208,9 @@ impl Session {
         prefix.tools = toolbox.active().cloned().collect();
         model::ask_for(&mut prefix, &model, options, &takes, &id);
         let told_tools = prefix.tools.clone();
-        let facts = first_facts(&model, context_limit, &history, &gc, &ports);
+        let gc = GcState::new((ports.gc.take(), gc), context_limit, origin);
+        let gc = gc.after(setup.before_collection);
+        let facts = first_facts(&model, context_limit, &history, &gc);
         let emitter = EventEmitter::new(id.clone(), ports.events.clone());
         let provider = Arc::clone(&ports.provider);
         let objects = setup.objects.into_shared(&emitter);
@@ -244,7 +246,7 @@ impl Session {
             history,
             conditions: ConditionsState::default(),
             answers: Mutex::default(),
-            gc: GcState::new(gc, context_limit, origin).after(setup.before_collection),
+            gc,
             system,
             prefix,
             options_asked: None,
@@ -502,14 +504,13 @@ fn first_facts(
     model: &ModelId,
     context_limit: u64,
     history: &History,
-    gc: &GcSettings,
-    ports: &SessionPorts,
+    gc: &GcState,
 ) -> SharedFacts {
     SharedFacts::new(ContextFacts {
         model: model.as_str().to_owned(),
         context_limit,
         turns: history.turn_count(),
-        gc: ports.gc.as_ref().filter(|plugin| plugin.is_there()).map(|_| facts(gc)),
+        gc: gc.facts(),
         ..ContextFacts::default()
     })
 }

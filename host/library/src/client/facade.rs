@@ -9,8 +9,9 @@ use super::permissions::PermissionPlugin;
 use super::registry::PluginRegistry;
 use super::tokens::TokenLedger;
 use crate::blocking;
+use crate::config::GcSettings;
 use crate::types::{Error, ErrorKind, Event, Message, Result};
-use crate::{HistoryEntry, SessionBuilder};
+use crate::{GcReport, HistoryEntry, SessionBuilder};
 
 /// One runtime and its main session. Threads share it.
 #[derive(Clone, Default)]
@@ -139,13 +140,42 @@ impl JaatoClient {
         Ok(())
     }
 
+    /// Sets the gc of the main session: `gc_truncate`, or another gc plugin's name. Without
+    /// settings, it has the configured ones.
+    ///
+    /// # Errors
+    /// If tools are not configured, or no usable plugin is that gc.
+    pub fn set_gc_plugin(&self, plugin: &str, settings: Option<GcSettings>) -> Result<()> {
+        let (runtime, session) = self.main()?;
+        let configured =
+            runtime.jaato().map(|jaato| jaato.inner().runtime().setup().config.gc.clone());
+        let mut settings = settings.or(configured).unwrap_or_default();
+        plugin.clone_into(&mut settings.plugin);
+        session.0.change_gc(Some(settings))
+    }
+
+    /// Removes the gc of the main session.
+    ///
+    /// # Errors
+    /// If tools are not configured.
+    pub fn remove_gc_plugin(&self) -> Result<()> {
+        self.get_session()?.0.change_gc(None)
+    }
+
+    /// Collects now, even if the context is not full.
+    ///
+    /// # Errors
+    /// If tools are not configured, the session has no gc, or the gc fails.
+    pub fn manual_gc(&self) -> Result<GcReport> {
+        self.get_session()?.0.gc()
+    }
+
     /// Returns the runtime, on which further sessions can be created.
     ///
     /// # Errors
     /// If tools are not configured.
     pub fn get_runtime(&self) -> Result<JaatoRuntime> {
-        let state = self.0.lock();
-        state.main.as_ref().map(|(runtime, _)| runtime.clone()).ok_or_else(not_configured)
+        Ok(self.main()?.0)
     }
 
     /// Returns the main session.
@@ -153,8 +183,11 @@ impl JaatoClient {
     /// # Errors
     /// If tools are not configured.
     pub fn get_session(&self) -> Result<JaatoSession> {
-        let state = self.0.lock();
-        state.main.as_ref().map(|(_, session)| session.clone()).ok_or_else(not_configured)
+        Ok(self.main()?.1)
+    }
+
+    fn main(&self) -> Result<(JaatoRuntime, JaatoSession)> {
+        self.0.lock().main.clone().ok_or_else(not_configured)
     }
 }
 

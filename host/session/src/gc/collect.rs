@@ -106,11 +106,11 @@ impl Session {
 
     /// Returns true if there is a gc, and anything that it could remove.
     pub(super) fn has_old_turns(&self) -> bool {
-        self.shared.ports.gc.is_some() && self.history.sent_turn_numbers().len() > 1
+        self.gc.plugin.is_some() && self.history.sent_turn_numbers().len() > 1
     }
 
     async fn collect(&mut self, reason: GcReason, cancel: &Cancel) -> Result<GcReport> {
-        let Some(gc) = self.shared.ports.gc.clone() else { return Err(no_gc()) };
+        let Some(gc) = self.gc.plugin.clone() else { return Err(no_gc()) };
         self.shared.hooks.before_gc(reason, cancel).await;
         let (tokens_before, weight_before) = (self.tokens_in_use(), self.weight_in_use());
         let (request, pinned) = self.gc_request(reason);
@@ -246,7 +246,7 @@ impl Session {
 
     /// Asks for a plan that only shows what would go, and checks it.
     pub(super) async fn plan_for_preview(&self, cancel: &Cancel) -> Result<(GcPlan, GcRequest)> {
-        let Some(gc) = self.shared.ports.gc.clone() else { return Err(no_gc()) };
+        let Some(gc) = self.gc.plugin.clone() else { return Err(no_gc()) };
         let (mut request, pinned) = self.gc_request(GcReason::Manual);
         request.is_preview = true;
         let plan = self.ask_for_plan(&*gc, &request, cancel).await?;
@@ -322,7 +322,7 @@ impl Session {
     }
 
     pub(super) fn gc_source(&self) -> String {
-        self.shared.ports.gc.as_ref().map_or(HOST, |gc| gc.source()).to_owned()
+        self.gc.plugin.as_ref().map_or(HOST, |gc| gc.source()).to_owned()
     }
 }
 

@@ -24,10 +24,11 @@ mod window;
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
+use jaato_types::service::GcFacts;
 use jaato_types::{Error, GcPlan, GcRequest, Result};
 use parking_lot::Mutex;
 
-use crate::{Cancel, DeadlineHold, GcSettings, HistoryEntry};
+use crate::{Cancel, DeadlineHold, GcSettings, HistoryEntry, Session};
 use count::{CountedTokens, EntrySize};
 use cut::PART_BYTES_MIN;
 use undo::LastCollection;
@@ -35,7 +36,6 @@ use window::WindowState;
 
 pub(crate) use count::{estimate_tokens, is_possible_output, json_bytes};
 pub use preview::{GcPreview, PlannedTurn};
-pub(crate) use settings::facts;
 pub use undo::GcUndone;
 pub use usage::{ContextCounter, ContextPart, ContextUsage};
 pub use window::{WINDOW_WAIT_MS, WindowOrigin};
@@ -89,6 +89,8 @@ pub struct GcReport {
 /// The session's state of its gc.
 pub(crate) struct GcState {
     pub(crate) settings: GcSettings,
+    /// The gc. `None` after the program removed it.
+    plugin: Option<Arc<dyn Gc>>,
     /// The context window in tokens. 0 without a model.
     limit: u64,
     window: WindowState,
@@ -118,11 +120,16 @@ enum GcAnswer {
 }
 
 impl GcState {
-    pub(crate) fn new(settings: GcSettings, limit: u64, origin: WindowOrigin) -> Self {
+    pub(crate) fn new(
+        (plugin, settings): (Option<Arc<dyn Gc>>, GcSettings),
+        limit: u64,
+        origin: WindowOrigin,
+    ) -> Self {
         let window = WindowState::new(origin);
         let (counted, sizes, told) = (None, Mutex::default(), None);
         Self {
             settings,
+            plugin,
             limit,
             window,
             counted,
@@ -139,8 +146,31 @@ impl GcState {
         Self { last: LastCollection::restored(before), ..self }
     }
 
+    /// Returns the state for another model. Its counts and its window are unknown, and the last
+    /// collection can still be undone.
+    pub(crate) fn for_model(&mut self, limit: u64, origin: WindowOrigin) -> Self {
+        let last = std::mem::take(&mut self.last);
+        let gc = (self.plugin.take(), self.settings.clone());
+        Self { last, ..Self::new(gc, limit, origin) }
+    }
+
+    /// Returns the settings that tools may see, or `None` without a gc.
+    pub(crate) fn facts(&self) -> Option<GcFacts> {
+        let plugin = self.plugin.as_ref().filter(|plugin| plugin.is_there());
+        plugin.map(|_| settings::facts(&self.settings))
+    }
+
     /// Forgets what the gc answered, because the messages are others now.
     fn forget_answers(&mut self) {
         (self.asked, self.told, self.failures) = (GcAnswer::Helpful, None, 0);
+    }
+}
+impl Session {
+    /// Replaces the gc and its settings from the next request on. `None` removes it.
+    pub fn change_gc(&mut self, gc: Option<Arc<dyn Gc>>, settings: GcSettings) {
+        (self.gc.plugin, self.gc.settings) = (gc, settings);
+        self.gc.forget_answers();
+        let told = self.gc.facts();
+        self.shared.facts.update(|facts| facts.gc = told);
     }
 }

@@ -5,7 +5,7 @@ use jaato_types::service::GcFacts;
 use serde_json::{Value, json};
 
 /// Returns the settings that tools may see.
-pub(crate) fn facts(settings: &GcSettings) -> GcFacts {
+pub(super) fn facts(settings: &GcSettings) -> GcFacts {
     GcFacts {
         threshold_percent: settings.threshold_percent.get(),
         auto_trigger: settings.auto_trigger,

@@ -9,7 +9,6 @@ use jaato_types::{
 
 use super::Session;
 use crate::exchange::RequestOutcome;
-use crate::gc::GcState;
 use crate::session::accepted_media::MediaTypeState;
 use crate::{ModelCapabilities, Provider, WindowOrigin};
 
@@ -128,7 +127,7 @@ impl Session {
         self.sight = MediaTypeState::default();
         self.left_out.forget_limits();
         self.shared.pace.forget_room();
-        self.gc = GcState::new(self.gc.settings.clone(), context_limit, origin);
+        self.gc = self.gc.for_model(context_limit, origin);
         let left_out = self.left_out();
         self.cut();
         self.shared.facts.update(|facts| {
