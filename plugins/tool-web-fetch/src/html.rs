@@ -1,11 +1,10 @@
 //! Parses a page, removes what a user would not see, and makes its links absolute.
 
 use dom_query::{Document, Selection};
+use html_nesting::is_too_nested;
 use jaato_plugin_sdk::prelude::*;
 use jaato_plugin_sdk::types::text::visible_line;
 use url::Url;
-
-use crate::nesting::is_too_nested;
 
 /// Elements that users do not see.
 const HIDDEN: &str = "script, style, template, noscript, object, embed, applet, [hidden], \

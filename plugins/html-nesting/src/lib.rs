@@ -3,6 +3,9 @@
 //! The parser's time grows with the depth of the elements, and with the open formatting elements,
 //! which it repeats in each block. Both are estimated here in one pass over the text. The estimate
 //! is exact enough for usual pages, and too high for unusual ones.
+//!
+//! A library of the web tools, not a plugin.
+#![forbid(unsafe_code)]
 
 use std::collections::HashMap;
 
