@@ -10,6 +10,10 @@ use url::Url;
 const HIDDEN: &str = "script, style, template, noscript, object, embed, applet, [hidden], \
                       [aria-hidden='true'], input[type='hidden']";
 
+/// Line numbers of source code, as rustdoc, Pygments and Rouge mark them. They are not a part of the
+/// code.
+const LINE_NUMBERS: &str = "pre [data-nosnippet], pre .lineno, pre .linenos, td.linenos";
+
 /// Declarations of a style with which users do not see an element.
 const HIDING_STYLES: [&str; 6] = [
     "display:none",
@@ -39,9 +43,10 @@ pub fn parse_page(html: &str, url: &Url) -> Result<Document> {
     Ok(document)
 }
 
-/// Removes elements and comments that users do not see.
+/// Removes elements and comments that users do not see, and line numbers.
 pub fn remove_hidden(document: &Document) {
     document.select(HIDDEN).remove();
+    document.select(LINE_NUMBERS).remove();
     for element in document.select("[style]").nodes() {
         if element.attr("style").is_some_and(|style| hides(&style)) {
             element.remove_from_parent();
@@ -114,6 +119,16 @@ mod tests {
             assert!(!html.contains(hidden), "{hidden}: {html}");
         }
         assert!(html.contains("seen") && html.contains("faint"));
+    }
+
+    #[test]
+    fn line_numbers_of_code_are_removed() {
+        let html = "<pre><a href=#1 id=1 data-nosnippet>10</a>let a;\n<span class=linenos>11</span>\
+                    let b;</pre><table><td class=linenos><pre>12</pre><td>code</table>\
+                    <p data-nosnippet>13";
+        let document = parse_page(html, &"https://a.example/".parse().unwrap()).unwrap();
+        remove_hidden(&document);
+        assert_eq!(document.text().split_whitespace().collect::<String>(), "leta;letb;code13");
     }
 
     #[test]
