@@ -6,13 +6,12 @@ use jaato_plugin_sdk::prelude::*;
 use jaato_plugin_sdk::types::text::visible_line;
 use url::Url;
 
-/// Elements that users do not see.
+/// Elements that users do not see, and line numbers of source code as rustdoc, Pygments and Rouge
+/// mark them, because they are not a part of the code. One selector, because each is a walk through
+/// the whole page.
 const HIDDEN: &str = "script, style, template, noscript, object, embed, applet, [hidden], \
-                      [aria-hidden='true'], input[type='hidden']";
-
-/// Line numbers of source code, as rustdoc, Pygments and Rouge mark them. They are not a part of the
-/// code.
-const LINE_NUMBERS: &str = "pre [data-nosnippet], pre .lineno, pre .linenos, td.linenos";
+                      [aria-hidden='true'], input[type='hidden'], pre [data-nosnippet], \
+                      pre .lineno, pre .linenos, td.linenos";
 
 /// Declarations of a style with which users do not see an element.
 const HIDING_STYLES: [&str; 6] = [
@@ -24,9 +23,11 @@ const HIDING_STYLES: [&str; 6] = [
     "clip-path:inset(100%)",
 ];
 
+/// Elements with a URL.
+const WITH_URL: &str = "[href], [src], form[action], [poster]";
+
 /// Attributes with a URL.
-const URL_ATTRIBUTES: [(&str, &str); 4] =
-    [("[href]", "href"), ("[src]", "src"), ("form[action]", "action"), ("[poster]", "poster")];
+const URL_ATTRIBUTES: [&str; 4] = ["href", "src", "action", "poster"];
 
 /// Parses a page.
 ///
@@ -46,7 +47,6 @@ pub fn parse_page(html: &str, url: &Url) -> Result<Document> {
 /// Removes elements and comments that users do not see, and line numbers.
 pub fn remove_hidden(document: &Document) {
     document.select(HIDDEN).remove();
-    document.select(LINE_NUMBERS).remove();
     for element in document.select("[style]").nodes() {
         if element.attr("style").is_some_and(|style| hides(&style)) {
             element.remove_from_parent();
@@ -76,8 +76,8 @@ fn hides(style: &str) -> bool {
 fn make_urls_absolute(document: &Document, url: &Url) {
     let base = document.select_single("base[href]").attr("href");
     let base = base.and_then(|base| url.join(&base).ok()).unwrap_or_else(|| url.clone());
-    for (selector, attribute) in URL_ATTRIBUTES {
-        for element in document.select(selector).nodes() {
+    for element in document.select(WITH_URL).nodes() {
+        for attribute in URL_ATTRIBUTES {
             let Some(value) = element.attr(attribute) else { continue };
             match base.join(value.trim()) {
                 Ok(absolute) if is_shown(&absolute) => {
