@@ -49,8 +49,8 @@ pub enum RedirectPolicy {
 pub enum BodyDecoding {
     /// The body is returned as the server sent it.
     AsSent,
-    /// The client asks for gzip or brotli, and returns the decompressed body. The limit on its size counts
-    /// decompressed bytes.
+    /// The client asks for gzip or brotli, and returns the decompressed body. The limit on its
+    /// size counts decompressed bytes.
     Decompress,
 }
 
