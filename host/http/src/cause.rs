@@ -65,7 +65,12 @@ fn reason(error: &reqwest::Error) -> String {
         return lower_first(text);
     }
     let last = chain(error).last().map(|cause| cause.to_string()).unwrap_or_default();
-    lower_first(last.strip_prefix("tunnel error: ").unwrap_or(&last))
+    let last = lower_first(last.strip_prefix("tunnel error: ").unwrap_or(&last));
+    // For example, the server speaks only HTTP/2.
+    if find_cause::<hyper::Error>(error).is_some_and(hyper::Error::is_parse) {
+        return format!("its answer is not valid http/1.1: {last}");
+    }
+    last
 }
 
 fn tls_reason(error: &rustls::Error) -> String {

@@ -2,7 +2,11 @@
 
 use std::io::{self, Write};
 
+use brotli_decompressor::{BrotliDecoderParameter, DecompressorWriter};
 use flate2::write::{MultiGzDecoder, ZlibDecoder};
+
+/// The size of the decompressor's output buffer for brotli, in bytes.
+const BROTLI_BUFFER: usize = 16 * 1024;
 
 /// Decompresses the pieces of a body.
 pub(crate) enum BodyDecoder {
@@ -10,6 +14,7 @@ pub(crate) enum BodyDecoder {
     Plain,
     Gzip(MultiGzDecoder<BoundedOutput>),
     Deflate(ZlibDecoder<BoundedOutput>),
+    Brotli(Box<DecompressorWriter<BoundedOutput>>),
 }
 
 /// Why a body cannot be decompressed.
@@ -50,6 +55,13 @@ impl BodyDecoder {
             "" | "identity" => Some(Self::Plain),
             "gzip" | "x-gzip" => Some(Self::Gzip(MultiGzDecoder::new(output))),
             "deflate" => Some(Self::Deflate(ZlibDecoder::new(output))),
+            "br" => {
+                let mut decoder = DecompressorWriter::new(output, BROTLI_BUFFER);
+                // Otherwise a body could ask for a window of 1 GiB instead of 16 MiB.
+                let large_window = BrotliDecoderParameter::BROTLI_DECODER_PARAM_LARGE_WINDOW;
+                decoder.set_parameter(large_window, 0);
+                Some(Self::Brotli(Box::new(decoder)))
+            }
             _ => None,
         }
     }
@@ -60,6 +72,7 @@ impl BodyDecoder {
             Self::Plain => return Ok(piece.to_vec()),
             Self::Gzip(decoder) => (decoder.write_all(piece), decoder.get_mut()),
             Self::Deflate(decoder) => (decoder.write_all(piece), decoder.get_mut()),
+            Self::Brotli(decoder) => (decoder.write_all(piece), decoder.get_mut()),
         };
         written.map_err(problem)?;
         Ok(std::mem::take(&mut output.bytes))
@@ -71,6 +84,7 @@ impl BodyDecoder {
             Self::Plain => return Ok(Vec::new()),
             Self::Gzip(decoder) => (decoder.try_finish(), decoder.get_mut()),
             Self::Deflate(decoder) => (decoder.try_finish(), decoder.get_mut()),
+            Self::Brotli(decoder) => (decoder.close(), decoder.get_mut()),
         };
         finished.map_err(problem)?;
         Ok(std::mem::take(&mut output.bytes))

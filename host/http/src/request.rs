@@ -49,8 +49,8 @@ pub enum RedirectPolicy {
 pub enum BodyDecoding {
     /// The body is returned as the server sent it.
     AsSent,
-    /// The client asks for gzip, and returns the decompressed body. The limit on its size counts
-    /// decompressed bytes.
+    /// The client asks for gzip or brotli, and returns the decompressed body. The limit on its
+    /// size counts decompressed bytes.
     Decompress,
 }
 
@@ -121,7 +121,7 @@ impl OutgoingRequest {
     pub(crate) fn all_headers(&self) -> HeaderMap {
         let mut headers = self.headers.clone();
         if self.decoding == BodyDecoding::Decompress {
-            headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("gzip"));
+            headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("gzip, br"));
         }
         let range = match self.range {
             ByteRange::Whole => return headers,

@@ -263,9 +263,14 @@ async fn a_silent_server_times_out() {
 }
 
 #[tokio::test]
-async fn response_that_is_not_http_is_an_error() {
-    let server = Server::start(|_, stream| send(stream, "SSH-2.0-OpenSSH_9.6\r\n"));
-    let (kind, _, text) = error_of(&server, "/").await;
-    assert_eq!(kind, HttpErrorKind::Transfer);
-    assert_eq!(text, "the exchange with `http://127.0.0.1/` failed: invalid HTTP version parsed");
+async fn response_that_is_not_http_1_is_an_error() {
+    // The second server speaks only HTTP/2, and sends its settings first.
+    for answer in ["SSH-2.0-OpenSSH_9.6\r\n", "\0\0\0\x04\0\0\0\0\0"] {
+        let server = Server::start(move |_, stream| send(stream, answer));
+        let (kind, _, text) = error_of(&server, "/").await;
+        assert_eq!(kind, HttpErrorKind::Transfer);
+        let expected = "the exchange with `http://127.0.0.1/` failed: its answer is not valid \
+                        http/1.1: invalid HTTP version parsed";
+        assert_eq!(text, expected);
+    }
 }

@@ -48,6 +48,19 @@ fn gzip(bytes: &[u8]) -> Vec<u8> {
     encoder.finish().unwrap()
 }
 
+/// `jaato ` 5000 times, in brotli.
+const BROTLI_TEXT: &[u8] = b"\x1b\x2f\x75\xf8\x8d\x94\x6e\xde\xaa\x52\x7b\xcb\x30\x10\xba\xb8\
+    \x2d\x0e\x40\xce\x06\x80\x07";
+
+/// The letter `x` as often as the limit allows, in brotli.
+const BROTLI_AT_LIMIT: &[u8] = b"\x1b\xff\xff\xf8\x25\xf0\xe2\xb1\x40\x20\xf7\x1e\x00";
+
+/// 32 MiB of zeros, in brotli.
+const BROTLI_BOMB: &[u8] = b"\xcb\xff\xff\x3f\xf8\x27\x00\xe2\xb1\x40\x20\xf7\xfe\x8f\xff\xff\
+    \x7f\xf0\x4f\x00\xc4\x61\x11\x80\xee\xfd\x1f\xff\xff\xff\xe0\x9f\
+    \x00\x88\xc3\x02\x00\xdd\xfb\xbf\xfc\xff\xff\xc3\x3f\x01\x10\x87\
+    \x05\x00\xba\xf7\x7f";
+
 /// Answers every request with this body in this encoding.
 fn encoded_server(encoding: &'static str, body: Vec<u8>) -> Server {
     Server::start(move |_, stream| {
@@ -64,7 +77,7 @@ async fn server_that_is_not_public_is_refused_unless_its_host_is_named() {
     assert!(error.hint().unwrap().contains("private_hosts"), "{error}");
     assert_eq!(server.seen().len(), 0);
     assert_eq!(read(&server, "/").await.unwrap(), b"here");
-    assert_eq!(server.seen()[0].header("accept-encoding"), Some("gzip"));
+    assert_eq!(server.seen()[0].header("accept-encoding"), Some("gzip, br"));
 }
 
 #[tokio::test]
@@ -116,6 +129,8 @@ async fn compressed_bodies_are_decompressed() {
     encoder.write_all(text.as_bytes()).unwrap();
     let server = encoded_server("deflate", encoder.finish().unwrap());
     assert_eq!(read(&server, "/").await.unwrap(), text.as_bytes());
+    let server = encoded_server("br", BROTLI_TEXT.to_vec());
+    assert_eq!(read(&server, "/").await.unwrap(), text.as_bytes());
     let server = encoded_server("gzip", Vec::new());
     assert_eq!(read(&server, "/").await.unwrap(), b"");
 }
@@ -125,22 +140,35 @@ async fn limit_counts_decompressed_bytes() {
     let at_limit = vec![b'x'; BYTES_MAX as usize];
     let server = encoded_server("gzip", gzip(&at_limit));
     assert_eq!(read(&server, "/").await.unwrap().len(), at_limit.len());
+    let server = encoded_server("br", BROTLI_AT_LIMIT.to_vec());
+    assert_eq!(read(&server, "/").await.unwrap(), at_limit);
     // 1,000 times as large as what is sent.
     let bomb = gzip(&vec![0; 32 * 1024 * 1024]);
     assert!((bomb.len() as u64) < BYTES_MAX);
-    let server = encoded_server("gzip", bomb);
-    assert_eq!(read(&server, "/").await.unwrap_err().kind(), HttpErrorKind::TooLarge);
+    for (encoding, bomb) in [("gzip", bomb), ("br", BROTLI_BOMB.to_vec())] {
+        let server = encoded_server(encoding, bomb);
+        assert_eq!(read(&server, "/").await.unwrap_err().kind(), HttpErrorKind::TooLarge);
+    }
 }
 
 #[tokio::test]
 async fn broken_and_unrequested_encodings_are_refused() {
     let mut broken = gzip("jaato ".repeat(5000).as_bytes());
     broken.truncate(broken.len() / 2);
-    let server = encoded_server("gzip", broken);
-    assert_eq!(read(&server, "/").await.unwrap_err().kind(), HttpErrorKind::Transfer);
-    let server = encoded_server("br", vec![0x5b; 1024]);
+    // The window of the last body has 1 GiB.
+    let half = BROTLI_TEXT[..BROTLI_TEXT.len() / 2].to_vec();
+    let trailing = [BROTLI_TEXT, b"more"].concat();
+    let large_window = b"\x11\x1e\x03".to_vec();
+    for (encoding, body) in [("gzip", broken), ("br", half), ("br", trailing), ("br", large_window)]
+    {
+        let server = encoded_server(encoding, body);
+        let error = read(&server, "/").await.unwrap_err();
+        assert_eq!(error.kind(), HttpErrorKind::Transfer);
+        assert!(error.to_string().contains("cannot decompress the body"), "{error}");
+    }
+    let server = encoded_server("zstd", vec![0x5b; 1024]);
     let error = read(&server, "/").await.unwrap_err();
-    assert!(error.to_string().contains("encoding `br`, which was not requested"), "{error}");
+    assert!(error.to_string().contains("encoding `zstd`, which was not requested"), "{error}");
 }
 
 /// Sends one byte after another for as long as the client reads.

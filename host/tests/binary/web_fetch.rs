@@ -1,9 +1,9 @@
 //! Tests `web_fetch` with a server on loopback that behaves well or badly.
 
-use std::io::{BufRead as _, BufReader, Write as _};
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
@@ -177,8 +177,8 @@ fn size_is_limited_after_decompression() {
         match path {
             "/bomb" => send(stream, "200 OK", &format!("{kind}content-encoding: gzip\r\n"), &bomb),
             "/good" => send(stream, "200 OK", &format!("{kind}content-encoding: gzip\r\n"), &good),
-            "/br" => {
-                send(stream, "200 OK", &format!("{kind}content-encoding: br\r\n"), b"\x5b\xff")
+            "/zstd" => {
+                send(stream, "200 OK", &format!("{kind}content-encoding: zstd\r\n"), b"\x28\xb5")
             }
             "/huge" => {
                 let head = "HTTP/1.1 200 OK\r\ncontent-length: 52428800\r\n";
@@ -195,7 +195,7 @@ fn size_is_limited_after_decompression() {
     for path in ["/bomb", "/huge", "/endless"] {
         refused(&house, &server.url(path), &json!({}), "more than the 10485760 bytes allowed");
     }
-    refused(&house, &server.url("/br"), &json!({}), "which was not requested");
+    refused(&house, &server.url("/zstd"), &json!({}), "which was not requested");
     house.nothing_lives();
 }
 
@@ -318,25 +318,23 @@ fn host_that_is_new_to_the_session_asks_once() {
 }
 
 #[test]
-fn cancel_ends_a_download_at_once() {
+fn cancel_ends_a_download_that_would_never_end() {
     let Some(house) = with_web() else { return };
+    // Neither the time of the exchange nor the server ends it.
+    house.configure_more("[plugins.tool-web-fetch]\ntimeout = 600\n");
     let (reached, is_reached) = std::sync::mpsc::channel();
     let server = WebServer::start(move |_, stream| {
         let head = "HTTP/1.1 200 OK\r\ncontent-type: text/html\r\n\r\n<p>";
         let _ = stream.write_all(head.as_bytes());
         let _ = reached.send(());
-        while stream.write_all(b"x").is_ok() {
-            std::thread::sleep(Duration::from_millis(10));
-        }
+        // Returns when the client leaves.
+        let _ = stream.read_to_end(&mut Vec::new());
     });
     let arguments = json!({ "url": server.url("/") }).to_string();
     let running = house.command(&["call", "web_fetch", &arguments]).start();
     is_reached.recv().unwrap();
-    let begun = Instant::now();
     running.signal("INT");
     let output = running.finish();
     assert_eq!(output.code, 130, "{output}");
-    // The bound is generous, because other tests run at the same time.
-    assert!(begun.elapsed() < Duration::from_secs(5), "{:?}", begun.elapsed());
     house.nothing_lives();
 }

@@ -1,15 +1,17 @@
 //! Parses a page, removes what a user would not see, and makes its links absolute.
 
 use dom_query::{Document, Selection};
+use html_nesting::is_too_nested;
 use jaato_plugin_sdk::prelude::*;
 use jaato_plugin_sdk::types::text::visible_line;
 use url::Url;
 
-use crate::nesting::is_too_nested;
-
-/// Elements that users do not see.
+/// Elements that users do not see, and line numbers of source code as rustdoc, Pygments and Rouge
+/// mark them, because they are not a part of the code. One selector, because each is a walk through
+/// the whole page.
 const HIDDEN: &str = "script, style, template, noscript, object, embed, applet, [hidden], \
-                      [aria-hidden='true'], input[type='hidden']";
+                      [aria-hidden='true'], input[type='hidden'], pre [data-nosnippet], \
+                      pre .lineno, pre .linenos, td.linenos";
 
 /// Declarations of a style with which users do not see an element.
 const HIDING_STYLES: [&str; 6] = [
@@ -21,9 +23,11 @@ const HIDING_STYLES: [&str; 6] = [
     "clip-path:inset(100%)",
 ];
 
+/// Elements with a URL.
+const WITH_URL: &str = "[href], [src], form[action], [poster]";
+
 /// Attributes with a URL.
-const URL_ATTRIBUTES: [(&str, &str); 4] =
-    [("[href]", "href"), ("[src]", "src"), ("form[action]", "action"), ("[poster]", "poster")];
+const URL_ATTRIBUTES: [&str; 4] = ["href", "src", "action", "poster"];
 
 /// Parses a page.
 ///
@@ -40,7 +44,7 @@ pub fn parse_page(html: &str, url: &Url) -> Result<Document> {
     Ok(document)
 }
 
-/// Removes elements and comments that users do not see.
+/// Removes elements and comments that users do not see, and line numbers.
 pub fn remove_hidden(document: &Document) {
     document.select(HIDDEN).remove();
     for element in document.select("[style]").nodes() {
@@ -72,8 +76,8 @@ fn hides(style: &str) -> bool {
 fn make_urls_absolute(document: &Document, url: &Url) {
     let base = document.select_single("base[href]").attr("href");
     let base = base.and_then(|base| url.join(&base).ok()).unwrap_or_else(|| url.clone());
-    for (selector, attribute) in URL_ATTRIBUTES {
-        for element in document.select(selector).nodes() {
+    for element in document.select(WITH_URL).nodes() {
+        for attribute in URL_ATTRIBUTES {
             let Some(value) = element.attr(attribute) else { continue };
             match base.join(value.trim()) {
                 Ok(absolute) if is_shown(&absolute) => {
@@ -115,6 +119,16 @@ mod tests {
             assert!(!html.contains(hidden), "{hidden}: {html}");
         }
         assert!(html.contains("seen") && html.contains("faint"));
+    }
+
+    #[test]
+    fn line_numbers_of_code_are_removed() {
+        let html = "<pre><a href=#1 id=1 data-nosnippet>10</a>let a;\n<span class=linenos>11</span>\
+                    let b;</pre><table><td class=linenos><pre>12</pre><td>code</table>\
+                    <p data-nosnippet>13";
+        let document = parse_page(html, &"https://a.example/".parse().unwrap()).unwrap();
+        remove_hidden(&document);
+        assert_eq!(document.text().split_whitespace().collect::<String>(), "leta;letb;code13");
     }
 
     #[test]

@@ -2,7 +2,7 @@
 //!
 //! [`load`] loads a page through the host, with the [`cache`] of the session and, if the user
 //! wants, the rules of [`robots`]. [`content`] decides what it is, [`charset`] decodes it, and
-//! [`html`] parses it, after [`nesting`] has checked its depth. [`markdown`] and [`structured`]
+//! [`html`] parses it, after a check of its depth. [`markdown`] and [`structured`]
 //! convert it, [`paging`] cuts it, and [`untrusted`] marks it as data. [`tool`] connects them.
 #![forbid(unsafe_code)]
 
@@ -12,7 +12,6 @@ mod content;
 mod html;
 mod load;
 pub mod markdown;
-mod nesting;
 mod paging;
 mod robots;
 mod settings;

@@ -16,9 +16,9 @@ const ARTICLE_MIN: usize = 500;
 /// The minimum part of the page's text that an article has, as a divisor.
 const ARTICLE_PART: usize = 3;
 
-/// The maximum number of elements of a page to search for an article. The search is slower than the
-/// conversion.
-const ELEMENTS_MAX: usize = 50_000;
+/// The maximum number of elements of a page to search for an article. The search takes as long as
+/// everything else together, and pages with more are usually references instead of articles.
+const ELEMENTS_MAX: usize = 10_000;
 
 /// Converts a page without hidden elements. `url` is its absolute URL.
 pub fn page_to_markdown(document: Document, url: &str) -> String {

@@ -64,5 +64,5 @@ fn text_of_pages_of_different_kinds_is_found() {
             bad.push(format!("{}: {f1:.2}\n{markdown}", path.display()));
         }
     }
-    assert!(pages >= 12 && bad.is_empty(), "{}", bad.join("\n\n"));
+    assert!(pages >= 20 && bad.is_empty(), "{}", bad.join("\n\n"));
 }

@@ -1,6 +1,7 @@
 //! Reads the answer of a backend: results, or the reason why there are none.
 
 use dom_query::{Document, Matcher};
+use html_nesting::is_too_nested;
 use jaato_plugin_sdk::prelude::*;
 use jaato_plugin_sdk::serde_json;
 use jaato_plugin_sdk::types::text::visible_line;
@@ -113,7 +114,10 @@ fn read_json(backend: &Backend, text: &str) -> Result<Vec<SearchResult>, SearchF
 }
 
 fn read_page(backend: &Backend, html: &str) -> Result<Vec<SearchResult>, SearchFailure> {
-    // The depth is not checked, because no model chooses where this page comes from.
+    if is_too_nested(html) {
+        let text = "the page is too deeply nested to be parsed";
+        return Err(SearchFailure::Unreadable(text.to_owned()));
+    }
     let document = Document::from(html);
     let selects = |selector: &str| {
         Matcher::new(selector)
@@ -242,5 +246,12 @@ mod tests {
         assert_eq!(read("searxng", 403, ""), Err(SearchFailure::NotAllowed));
         assert_eq!(read("brave", 500, ""), Err(SearchFailure::Status(500)));
         assert!(matches!(read("brave", 200, "<html>"), Err(SearchFailure::Unreadable(_))));
+    }
+
+    #[test]
+    fn deeply_nested_page_is_refused_at_once() {
+        let page = "<div>".repeat(500_000);
+        let text = "the page is too deeply nested to be parsed".to_owned();
+        assert_eq!(read("duckduckgo", 200, &page), Err(SearchFailure::Unreadable(text)));
     }
 }

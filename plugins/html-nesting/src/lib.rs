@@ -3,7 +3,11 @@
 //! The parser's time grows with the depth of the elements, and with the open formatting elements,
 //! which it repeats in each block. Both are estimated here in one pass over the text. The estimate
 //! is exact enough for usual pages, and too high for unusual ones.
+//!
+//! A library of the web tools, not a plugin.
+#![forbid(unsafe_code)]
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 
 /// The maximum depth of open elements. Browsers stop at 512.
@@ -114,7 +118,7 @@ pub fn is_too_nested(html: &str) -> bool {
         } else {
             open.begin(&tag);
             // In a drawing, such elements contain elements.
-            if TEXT.contains(&tag.name.as_str()) && open.foreign == 0 {
+            if TEXT.contains(&&*tag.name) && open.foreign == 0 {
                 rest = after_text(rest, &tag.name);
                 open.end(&tag.name);
             }
@@ -127,8 +131,8 @@ pub fn is_too_nested(html: &str) -> bool {
 }
 
 impl OpenElements {
-    fn begin(&mut self, tag: &Tag) {
-        let name = tag.name.as_str();
+    fn begin(&mut self, tag: &Tag<'_>) {
+        let name = &*tag.name;
         if BREAKS_OUT.contains(&name) {
             self.is_inside_foreign = false;
         }
@@ -144,7 +148,12 @@ impl OpenElements {
             self.foreign += 1;
             self.is_inside_foreign = true;
         }
-        *self.counts.entry(name.to_owned()).or_default() += 1;
+        match self.counts.get_mut(name) {
+            Some(count) => *count += 1,
+            None => {
+                self.counts.insert(name.to_owned(), 1);
+            }
+        }
     }
 
     fn end(&mut self, name: &str) {
@@ -159,15 +168,16 @@ impl OpenElements {
     }
 }
 
-struct Tag {
-    name: String,
+struct Tag<'a> {
+    /// In lower case.
+    name: Cow<'a, str>,
     is_end: bool,
     is_self_closing: bool,
 }
 
 /// Reads a tag after its `<`. Returns the tag and the text after it, or `None` if the text is not a
 /// tag.
-fn read_tag(text: &str) -> Option<(Tag, &str)> {
+fn read_tag(text: &str) -> Option<(Tag<'_>, &str)> {
     let (is_end, text) = match text.strip_prefix('/') {
         Some(text) => (true, text),
         None => (false, text),
@@ -177,7 +187,10 @@ fn read_tag(text: &str) -> Option<(Tag, &str)> {
     }
     let is_boundary = |letter: char| letter.is_ascii_whitespace() || letter == '/' || letter == '>';
     let name_end = text.find(is_boundary).unwrap_or(text.len());
-    let name = text[..name_end].to_ascii_lowercase();
+    let mut name = Cow::Borrowed(&text[..name_end]);
+    if name.bytes().any(|byte| byte.is_ascii_uppercase()) {
+        name.to_mut().make_ascii_lowercase();
+    }
     let mut place = TagPlace::BeforeName;
     let mut is_self_closing = false;
     for (at, byte) in text.bytes().enumerate().skip(name_end) {
