@@ -209,13 +209,11 @@ impl Session {
         model::ask_for(&mut prefix, &model, options, &takes, &id);
         let told_tools = prefix.tools.clone();
         let gc = GcState::new((ports.gc.take(), gc), context_limit, origin);
-        let gc = gc.after(setup.before_collection);
         let facts = first_facts(&model, context_limit, &history, &gc);
         let emitter = EventEmitter::new(id.clone(), ports.events.clone());
         let provider = Arc::clone(&ports.provider);
         let objects = setup.objects.into_shared(&emitter);
-        let deadline_ms_max = limits.hook_deadline_ms;
-        let hooks = HookAsker::new(&ports, &emitter, &facts, &id, deadline_ms_max);
+        let hooks = HookAsker::new(&ports, &emitter, &facts, &id, limits.hook_deadline_ms);
         let shared = Arc::new(SessionShared {
             id,
             ports,
@@ -246,7 +244,7 @@ impl Session {
             history,
             conditions: ConditionsState::default(),
             answers: Mutex::default(),
-            gc,
+            gc: gc.after(setup.before_collection),
             system,
             prefix,
             options_asked: None,
