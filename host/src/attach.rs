@@ -56,7 +56,7 @@ pub async fn attach_files(
         let refusal = denied_path(session, &file)
             .map(|rule| format!("`@{shown}` is not attached: a rule denies `{rule}`"))
             .or_else(|| {
-                let why = why_not_by_name(&file, workspace)?;
+                let why = reason_not_attachable(&file, workspace)?;
                 let hint = format!("`--attach` or `/attach {shown}` attaches it");
                 Some(format!("`@{shown}` is not attached: {why}\nhint: {hint}"))
             });
@@ -80,7 +80,7 @@ pub async fn attach_files(
 }
 
 /// Returns why `@` does not attach a file. Returns `None` if it does.
-fn why_not_by_name(file: &Path, workspace: &Path) -> Option<&'static str> {
+fn reason_not_attachable(file: &Path, workspace: &Path) -> Option<&'static str> {
     let real = file.canonicalize().ok();
     let Some(inside) = real.as_deref().and_then(|real| real.strip_prefix(workspace).ok()) else {
         return Some("it is outside the workspace");
@@ -233,7 +233,7 @@ mod tests {
             std::fs::write(home.join(name), "x").unwrap();
         }
         std::os::unix::fs::symlink("../.ssh", workspace.join("keys")).unwrap();
-        let why = |name: &str| why_not_by_name(&workspace.join(name), &workspace);
+        let why = |name: &str| reason_not_attachable(&workspace.join(name), &workspace);
         assert_eq!(why("a.txt"), None);
         assert_eq!(why("keys/../a.txt"), Some("it is outside the workspace"));
         for name in ["../.ssh/id", "keys/id"] {

@@ -28,7 +28,7 @@ pub struct TableLayout {
     pub lines: Vec<String>,
 }
 
-/// Lays out aligned rows in their full width. The last column may be longer.
+/// Lays out aligned rows without truncating or wrapping them.
 pub fn lay_out_full_width(head: &[String], rows: &[Vec<String>]) -> TableLayout {
     side_by_side(head, rows, &natural_widths(head, rows))
 }

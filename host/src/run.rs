@@ -74,7 +74,7 @@ pub async fn run(global: GlobalArgs, args: RunArgs) -> CommandResult {
     let is_text = args.output == OutputForm::Text;
     if args.answers && is_text {
         let text = "`--answers` is for programs and needs JSON output";
-        return Err(CommandFailure::new(Exit::Usage, text).hint("`--output json` prints them"));
+        return Err(CommandFailure::new(Exit::Usage, text).hint("add `--output json`"));
     }
     let (runtime, choice) = conversation::start_runtime(global, &args.session, is_text).await?;
     let cancel = Cancel::new();

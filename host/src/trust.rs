@@ -115,7 +115,10 @@ pub async fn ask_once(setup: &Setup) -> Result<bool, CommandFailure> {
     let seen = seen.unwrap_or_else(look);
     let mut brings = seen.as_ref().map(|seen| trusted_features(setup, seen)).unwrap_or_default();
     brings.push(TrustedFeature { what: what.to_owned(), items });
-    let said = |error: io::Error| CommandFailure::new(Exit::Failed, format!("cannot ask: {error}"));
+    let said = |error: io::Error| {
+        CommandFailure::new(Exit::Failed, format!("cannot ask whether to trust this: {error}"))
+            .hint("run `jaato trust` in a terminal")
+    };
     let root = setup.workspace.root().display().to_string();
     // No work is running that a signal could cancel. If it were killed, jaato would leave the
     // terminal raw.

@@ -69,7 +69,7 @@ fn poll_once(future: &mut (impl Future + Unpin)) -> bool {
 
 /// The data that a host's context shares with its test.
 #[derive(Default)]
-struct Told {
+struct CallRecord {
     emitted: Mutex<Vec<Vec<u8>>>,
     logged: Mutex<Vec<String>>,
     pieces: Mutex<VecDeque<Vec<u8>>>,
@@ -77,10 +77,10 @@ struct Told {
     alive: Alive,
 }
 
-struct HostContext(Arc<Told>, #[expect(dead_code, reason = "counts")] Held);
+struct HostContext(Arc<CallRecord>, #[expect(dead_code, reason = "counts")] Held);
 
 impl HostContext {
-    fn lend(told: &Arc<Told>) -> ContextBox {
+    fn lend_context(told: &Arc<CallRecord>) -> ContextBox {
         ContextBox::from_value(Self(Arc::clone(told), told.alive.one()), TD_Opaque)
     }
 }
@@ -276,18 +276,26 @@ impl ProviderAbi for Plugin {
 }
 
 /// Returns an instance, with the data of its host and the counter of both sides' objects.
-fn new_instance() -> (InstanceBox, Arc<Told>) {
-    let told = Arc::new(Told::default());
+fn new_instance() -> (InstanceBox, Arc<CallRecord>) {
+    let told = Arc::new(CallRecord::default());
     let factory = FactoryBox::from_value(Plugin::new(&told.alive), TD_Opaque);
     let saved = ROption::RSome(RVec::from(vec![0; 5]));
-    let made = block_on_future(factory.create(HostContext::lend(&told), saved)).unwrap();
+    let made = block_on_future(factory.create(HostContext::lend_context(&told), saved)).unwrap();
     assert_eq!(*told.logged.lock(), ["3 made from 5 bytes"]);
     (made, told)
 }
 
-fn call(tools: &ToolBox, told: &Arc<Told>, name: &str, bytes: &[u8]) -> Result<Vec<u8>, Vec<u8>> {
-    let answer =
-        block_on_future(tools.call(name.into(), HostContext::lend(told), RVec::from(bytes)));
+fn call(
+    tools: &ToolBox,
+    told: &Arc<CallRecord>,
+    name: &str,
+    bytes: &[u8],
+) -> Result<Vec<u8>, Vec<u8>> {
+    let answer = block_on_future(tools.call(
+        name.into(),
+        HostContext::lend_context(told),
+        RVec::from(bytes),
+    ));
     answer.into_result().map(Into::into).map_err(Into::into)
 }
 
@@ -317,11 +325,11 @@ fn provider_and_operation_calls_pass_frames_like_tool_calls() {
     let (instance, told) = new_instance();
     let provider = instance.provider().unwrap();
     let frame = || RVec::from(vec![4; 4]);
-    let lend = || HostContext::lend(&told);
-    assert_eq!(block_on_future(provider.complete(lend(), frame())).unwrap(), frame());
-    assert!(block_on_future(provider.models(lend(), frame())).is_err());
+    let lend = || HostContext::lend_context(&told);
+    assert_eq!(block_on_future(provider.complete(lend_context(), frame())).unwrap(), frame());
+    assert!(block_on_future(provider.models(lend_context(), frame())).is_err());
     assert_eq!(
-        block_on_future(instance.operation("echo".into(), lend(), frame())).unwrap(),
+        block_on_future(instance.operation("echo".into(), lend_context(), frame())).unwrap(),
         frame()
     );
     drop((instance, provider));
@@ -332,11 +340,11 @@ fn provider_and_operation_calls_pass_frames_like_tool_calls() {
 fn dropping_a_pending_call_releases_what_it_holds() {
     let (instance, told) = new_instance();
     let tools = instance.tools().unwrap();
-    let mut waiting = tools.call("wait".into(), HostContext::lend(&told), RVec::new());
+    let mut waiting = tools.call("wait".into(), HostContext::lend_context(&told), RVec::new());
     assert!(!poll_once(&mut waiting));
     drop(waiting);
     // The same for a future that was never polled.
-    drop(tools.call("wait".into(), HostContext::lend(&told), RVec::new()));
+    drop(tools.call("wait".into(), HostContext::lend_context(&told), RVec::new()));
     drop((instance, tools));
     told.alive.is_none();
 }
@@ -346,7 +354,8 @@ fn waker_crosses_the_boundary_and_wakes_from_another_thread() {
     let (instance, told) = new_instance();
     let tools = instance.tools().unwrap();
     assert_eq!(call(&tools, &told, "sleep", b""), Ok(vec![1]));
-    let mut waiting = tools.call("wait".into(), HostContext::lend(&told), RVec::from(vec![9]));
+    let mut waiting =
+        tools.call("wait".into(), HostContext::lend_context(&told), RVec::from(vec![9]));
     assert!(!poll_once(&mut waiting));
     told.cancelled.store(true, SeqCst);
     assert_eq!(block_on_future(waiting).unwrap().as_slice(), [9]);

@@ -185,8 +185,11 @@ impl BuildArtifacts {
     pub fn plugin(&self, workspace: &CargoWorkspace, name: &str) -> Result<PathBuf> {
         let package = workspace.plugins().into_iter().find(|package| package.name == name);
         let package = package.with_context(|| format!("unknown plugin `{name}`"))?;
-        self.library(&workspace.root.join(&package.folder).join("Cargo.toml"))
-            .with_context(|| format!("cargo has built no library of `{name}`"))
+        self.library(&workspace.root.join(&package.folder).join("Cargo.toml")).with_context(|| {
+            format!(
+                "cargo built no dynamic library for `{name}`: check `crate-type` in its Cargo.toml"
+            )
+        })
     }
 
     /// Returns the test programs of the workspace's packages.

@@ -33,7 +33,7 @@ const VENDORS: [(&str, &str); 10] = [
 /// Writes the snapshot.
 pub fn start(words: Vec<OsString>) -> Result<ExitCode> {
     let [file, date] = <[OsString; 2]>::try_from(words).map_err(|_| {
-        anyhow::anyhow!("which file, and of which day? `cargo xtask models api.json 2026-11-23`")
+        anyhow::anyhow!("usage: `cargo xtask models FILE DATE`, for example `cargo xtask models api.json 2026-11-23`")
     })?;
     let date = date.to_str().context("the day is not valid UTF-8")?;
     let text =

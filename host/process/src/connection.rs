@@ -16,7 +16,7 @@ use crate::error::ProcessError;
 use crate::keeper::KEEPER_NAME;
 use crate::platform;
 use crate::platform::{name_if_alive, with_descendants};
-use crate::wire::SUMMONS_BYTES;
+use crate::wire::START_REQUEST_BYTES;
 
 /// How long to wait for the end of all children.
 const END_PATIENCE: Duration = Duration::from_secs(3);
@@ -84,13 +84,13 @@ impl GuardianConnection {
         self.pid
     }
 
-    /// Sends one summons with its descriptors. Fails at once if the socket is full.
-    pub(crate) fn summon(
+    /// Sends one request with its descriptors. Fails at once if the socket is full.
+    pub(crate) fn send_start_request(
         &self,
-        summons: [u8; SUMMONS_BYTES],
+        request: [u8; START_REQUEST_BYTES],
         descriptors: &[RawFd],
     ) -> io::Result<()> {
-        platform::send_summons(&self.socket, summons, descriptors)
+        platform::send_start_request(&self.socket, request, descriptors)
     }
 
     /// Returns a future that completes when the guardian has ended for any reason.

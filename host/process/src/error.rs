@@ -164,13 +164,15 @@ impl ProcessError {
                 Some("end them with the rights of their owner: `sudo kill -9 PID`")
             }
             Self::NoGuardian { .. } | Self::IsGuardian => Some(
-                "a program that is its own guardian calls `jaato_process::guardian_main` for that argument before \
-                 anything else; one that embeds jaato may name an installed `jaato` in `Setup::executable`",
+                "at the start of `main`, call `jaato_process::guardian_main` for that argument, or set \
+                 `Setup::executable` to an installed `jaato`",
             ),
+            Self::GuardianLost => Some("restart jaato; its log may show why"),
+            Self::GuardianSilent { .. } => {
+                Some("the machine may be overloaded: try again, or restart jaato")
+            }
             Self::InvalidCommand { .. }
             | Self::GuardianNotStarted { .. }
-            | Self::GuardianLost
-            | Self::GuardianSilent { .. }
             | Self::GuardianAnswer { .. } => None,
         }
     }

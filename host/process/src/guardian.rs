@@ -26,7 +26,7 @@ use crate::descendants::{read_until_stable, signal_all};
 use crate::keeper::{self, KeeperStart, Stdio};
 use crate::platform::{self, ChildSignals, ForkSide, list_children, with_descendants};
 use crate::waiting::{SignalRounds, reap_children, wait_for};
-use crate::wire::{KeeperEvent, SUMMONS_BYTES, StartRefusal, Summons};
+use crate::wire::{KeeperEvent, START_REQUEST_BYTES, StartRefusal, StartRequest};
 
 /// How long keepers may take to end their processes before the guardian does it for them, because a
 /// keeper may have been stopped by its command.
@@ -74,7 +74,7 @@ enum GuardianLoopEnd {
     Keeper(KeeperStart),
 }
 
-/// The process that continues after a summons.
+/// The process that continues after a request.
 enum NextProcess {
     Guardian(GuardianProcess),
     Keeper(KeeperStart),
@@ -116,13 +116,13 @@ impl GuardianProcess {
             if !from_host {
                 continue;
             }
-            let (bytes, descriptors) = match platform::receive_summons(&self.socket) {
-                Ok(Some(summons)) => summons,
+            let (bytes, descriptors) = match platform::receive_start_request(&self.socket) {
+                Ok(Some(request)) => request,
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => continue,
                 // An unreadable message cannot come from our host.
                 Ok(None) | Err(_) => return Ok(GuardianLoopEnd::HostGone(self)),
             };
-            self = match self.handle_summons(bytes, descriptors)? {
+            self = match self.handle_start_request(bytes, descriptors)? {
                 NextProcess::Guardian(guardian) => guardian,
                 NextProcess::Keeper(start) => return Ok(GuardianLoopEnd::Keeper(start)),
             };
@@ -130,19 +130,19 @@ impl GuardianProcess {
     }
 
     /// Forks a keeper. In the keeper, returns what it starts with.
-    fn handle_summons(
+    fn handle_start_request(
         mut self,
-        bytes: [u8; SUMMONS_BYTES],
+        bytes: [u8; START_REQUEST_BYTES],
         descriptors: Vec<OwnedFd>,
     ) -> io::Result<NextProcess> {
         let mut descriptors = descriptors.into_iter();
         let Some(connection) = descriptors.next() else { return Ok(NextProcess::Guardian(self)) };
-        let Some(summons) = Summons::decode(bytes) else {
+        let Some(request) = StartRequest::decode(bytes) else {
             send_refusal(connection, StartRefusal::Version);
             return Ok(NextProcess::Guardian(self));
         };
         let [stdin, stdout, stderr, descriptor3] =
-            summons.present.map(|present| present.then(|| descriptors.next()).flatten());
+            request.present.map(|present| present.then(|| descriptors.next()).flatten());
         match platform::fork_guardian() {
             Ok(ForkSide::Parent(keeper)) => {
                 self.keepers.insert(keeper);

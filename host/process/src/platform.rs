@@ -32,7 +32,7 @@ use nix::sys::socket::{ControlMessage, ControlMessageOwned, MsgFlags, recvmsg, s
 use nix::unistd::{ForkResult, Pid, dup2_raw, fork, setsid};
 
 use crate::command::ProcessLimits;
-use crate::wire::{SUMMONS_BYTES, SessionInput};
+use crate::wire::{START_REQUEST_BYTES, SessionInput};
 
 /// Descriptor of the guardian's and each keeper's socket. Because it is always taken, nothing that
 /// std opens while it starts a command can take the place of the command's descriptor 3.
@@ -61,7 +61,7 @@ pub(crate) fn limit_poll_timeout(timeout: PollTimeout) -> PollTimeout {
     if timeout.is_none() || timeout > often { often } else { timeout }
 }
 
-/// Maximum number of descriptors in a summons: the keeper's socket and four of the command.
+/// Maximum number of descriptors in a request: the keeper's socket and four of the command.
 const DESCRIPTORS_MAX: usize = 5;
 
 /// Moves standard input to descriptor 3 and closes all other inherited descriptors. Descriptor 0
@@ -85,11 +85,11 @@ pub(crate) fn take_socket_from_stdin() -> io::Result<OwnedFd> {
     Ok(socket)
 }
 
-/// Reads one summons with its descriptors. Returns `None` at the end of the stream.
-pub(crate) fn receive_summons(
+/// Reads one request with its descriptors. Returns `None` at the end of the stream.
+pub(crate) fn receive_start_request(
     socket: &OwnedFd,
-) -> io::Result<Option<([u8; SUMMONS_BYTES], Vec<OwnedFd>)>> {
-    let mut bytes = [0; SUMMONS_BYTES];
+) -> io::Result<Option<([u8; START_REQUEST_BYTES], Vec<OwnedFd>)>> {
+    let mut bytes = [0; START_REQUEST_BYTES];
     let mut space = nix::cmsg_space!([RawFd; DESCRIPTORS_MAX]);
     let mut descriptors = Vec::new();
     let length = {
@@ -108,21 +108,25 @@ pub(crate) fn receive_summons(
     };
     match length {
         0 => Ok(None),
-        SUMMONS_BYTES => Ok(Some((bytes, descriptors))),
+        START_REQUEST_BYTES => Ok(Some((bytes, descriptors))),
         _ => Err(io::Error::from(io::ErrorKind::InvalidData)),
     }
 }
 
-/// Sends one summons with its descriptors. Fails at once if the socket is full.
-pub(crate) fn send_summons(
+/// Sends one request with its descriptors. Fails at once if the socket is full.
+pub(crate) fn send_start_request(
     socket: &impl AsRawFd,
-    bytes: [u8; SUMMONS_BYTES],
+    bytes: [u8; START_REQUEST_BYTES],
     descriptors: &[RawFd],
 ) -> io::Result<()> {
     let control = [ControlMessage::ScmRights(descriptors)];
     let sent =
         sendmsg::<()>(socket.as_raw_fd(), &[IoSlice::new(&bytes)], &control, send_flags(), None)?;
-    if sent == SUMMONS_BYTES { Ok(()) } else { Err(io::Error::from(io::ErrorKind::WriteZero)) }
+    if sent == START_REQUEST_BYTES {
+        Ok(())
+    } else {
+        Err(io::Error::from(io::ErrorKind::WriteZero))
+    }
 }
 
 #[cfg(target_os = "linux")]

@@ -21,7 +21,9 @@ use crate::guardian::is_started_with;
 use crate::orphans::{Orphan, end_orphans};
 use crate::platform;
 use crate::stdio::{FarEnds, open};
-use crate::wire::{KeeperEvent, KeeperRequest, REQUEST_BYTES_MAX, StartRefusal, Summons, VERSION};
+use crate::wire::{
+    KeeperEvent, KeeperRequest, REQUEST_BYTES_MAX, StartRefusal, StartRequest, VERSION,
+};
 
 /// Maximum number of children that start at the same time. Others wait. The guardian's socket has
 /// room for more, so sending to it never blocks.
@@ -90,14 +92,16 @@ impl Supervisor {
         stream.set_nonblocking(true).map_err(no_descriptors_error)?;
         let keeper =
             KeeperConnection::new(UnixStream::from_std(stream).map_err(no_descriptors_error)?);
-        let summoned = self.shared.summon(&for_keeper, &far)?;
+        let position = self.shared.send_start_request(&for_keeper, &far)?;
         // Closed here, so that the end of a keeper or of a pipe becomes visible.
         drop((for_keeper, far));
         let started =
             tokio::time::timeout(SPAWN_PATIENCE, self.start_with_keeper(&keeper, &request)).await;
         let silent = ProcessError::GuardianSilent { waited_ms: SPAWN_PATIENCE.as_millis() as u64 };
-        let started = started.unwrap_or(Err(silent)).map_err(|error| match (error, summoned) {
-            (ProcessError::GuardianLost, SummonsPosition::First) => self.shared.no_guardian_error(),
+        let started = started.unwrap_or(Err(silent)).map_err(|error| match (error, position) {
+            (ProcessError::GuardianLost, StartRequestPosition::First) => {
+                self.shared.no_guardian_error()
+            }
             (error, _) => error,
         });
         let pid = match started? {
@@ -154,10 +158,10 @@ impl Supervisor {
     }
 }
 
-/// Tells the first summons of a guardian from later ones.
+/// Tells the first start request to a guardian from later ones.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum SummonsPosition {
-    /// The first summons of a guardian that was started for it.
+enum StartRequestPosition {
+    /// The first start request to a guardian that was started for it.
     First,
     Later,
 }
@@ -215,20 +219,20 @@ fn system_error(errno: i32) -> io::Error {
 
 impl SupervisorState {
     /// Asks the guardian for a keeper. Starts the guardian if there is none or it has died.
-    fn summon(
+    fn send_start_request(
         self: &Arc<Self>,
         for_keeper: &BlockingStream,
         far: &FarEnds,
-    ) -> Result<SummonsPosition, ProcessError> {
+    ) -> Result<StartRequestPosition, ProcessError> {
         let places = [&far.stdin, &far.stdout, &far.stderr, &far.descriptor3];
-        let summons = Summons { present: places.map(|place| place.is_some()) }.encode();
+        let request = StartRequest { present: places.map(|place| place.is_some()) }.encode();
         let given = places.into_iter().flatten().map(AsRawFd::as_raw_fd);
         let descriptors: Vec<RawFd> =
             std::iter::once(for_keeper.as_raw_fd()).chain(given).collect();
         let mut guardian = self.guardian();
         if let Some(running) = guardian.as_ref() {
-            match running.summon(summons, &descriptors) {
-                Ok(()) => return Ok(SummonsPosition::Later),
+            match running.send_start_request(request, &descriptors) {
+                Ok(()) => return Ok(StartRequestPosition::Later),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                     return Err(ProcessError::GuardianSilent { waited_ms: 0 });
                 }
@@ -240,9 +244,9 @@ impl SupervisorState {
         }
         let started = GuardianConnection::start(&self.command)?;
         self.watch(&started);
-        let sent = started.summon(summons, &descriptors);
+        let sent = started.send_start_request(request, &descriptors);
         *guardian = Some(started);
-        sent.map_err(|_| self.no_guardian_error()).map(|()| SummonsPosition::First)
+        sent.map_err(|_| self.no_guardian_error()).map(|()| StartRequestPosition::First)
     }
 
     fn no_guardian_error(&self) -> ProcessError {

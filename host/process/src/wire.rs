@@ -1,6 +1,6 @@
 //! The bytes between host, guardian and keeper. Pure: touches no descriptor.
 //!
-//! - host to guardian: a [`Summons`] of [`SUMMONS_BYTES`] bytes, with descriptors attached
+//! - host to guardian: a [`StartRequest`] of [`START_REQUEST_BYTES`] bytes, with descriptors attached
 //! - host to keeper: one [`KeeperRequest`] (a length and that many bytes), then [`KeeperOrder`]s
 //! - keeper to host: [`KeeperEvent`]s (a length and that many bytes)
 //!
@@ -17,8 +17,8 @@ use crate::command::{ChildCommand, ProcessLimits};
 /// Version of everything in this module.
 pub(crate) const VERSION: u8 = 2;
 
-/// Size of a [`Summons`].
-pub(crate) const SUMMONS_BYTES: usize = 2;
+/// Size of a [`StartRequest`].
+pub(crate) const START_REQUEST_BYTES: usize = 2;
 
 /// Size of an [`KeeperOrder`].
 pub(crate) const ORDER_BYTES: usize = 2;
@@ -44,20 +44,20 @@ const NO_LIMIT: u64 = u64::MAX;
 /// Asks the guardian for one keeper. Attached are the keeper's socket and the existing descriptors
 /// among standard input, output, error and descriptor 3.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Summons {
+pub(crate) struct StartRequest {
     /// Which of the four descriptors are present.
     pub present: [bool; 4],
 }
 
-impl Summons {
-    pub(crate) fn encode(self) -> [u8; SUMMONS_BYTES] {
+impl StartRequest {
+    pub(crate) fn encode(self) -> [u8; START_REQUEST_BYTES] {
         let bits =
             self.present.iter().rev().fold(0, |bits, present| bits << 1 | u8::from(*present));
         [VERSION, bits]
     }
 
-    /// Parses a summons. Returns `None` if it is invalid or has another version.
-    pub(crate) fn decode(bytes: [u8; SUMMONS_BYTES]) -> Option<Self> {
+    /// Parses a request. Returns `None` if it is invalid or has another version.
+    pub(crate) fn decode(bytes: [u8; START_REQUEST_BYTES]) -> Option<Self> {
         let [version, bits] = bytes;
         let known = version == VERSION && bits < 1 << 4;
         known.then(|| Self { present: std::array::from_fn(|bit| bits & 1 << bit != 0) })
@@ -369,7 +369,7 @@ mod tests {
     }
 
     #[test]
-    fn keeper_orders_and_summons_round_trip_and_unknown_ones_are_refused() {
+    fn keeper_orders_and_start_requests_round_trip_and_unknown_ones_are_refused() {
         let signals = GroupSignal::ALL.map(KeeperOrder::Signal);
         for order in signals.into_iter().chain([
             KeeperOrder::End,
@@ -381,10 +381,10 @@ mod tests {
         assert_eq!(KeeperOrder::decode([1, 0]), None);
         assert_eq!(KeeperOrder::decode([9, 0]), None);
         for bits in 0..16u8 {
-            let summons = Summons { present: std::array::from_fn(|bit| bits & 1 << bit != 0) };
-            assert_eq!(Summons::decode(summons.encode()), Some(summons));
+            let request = StartRequest { present: std::array::from_fn(|bit| bits & 1 << bit != 0) };
+            assert_eq!(StartRequest::decode(request.encode()), Some(request));
         }
-        assert_eq!(Summons::decode([VERSION + 1, 0]), None);
-        assert_eq!(Summons::decode([VERSION, 16]), None);
+        assert_eq!(StartRequest::decode([VERSION + 1, 0]), None);
+        assert_eq!(StartRequest::decode([VERSION, 16]), None);
     }
 }

@@ -359,7 +359,7 @@ impl Registry {
             || shipped.map(|entry| &entry.candidate.manifest.name).any(|it| it.source() == name)
     }
 
-    /// Lists the offered names that jaato or more trusted plugins have already.
+    /// Lists the offered names that jaato or a more trusted plugin already uses.
     fn taken_names(&self, description: &Description) -> Vec<NameRefusal> {
         let tools = description.tools.iter().filter_map(|tool| {
             if RESERVED_TOOLS.contains(&tool.name.as_str()) {

@@ -89,9 +89,9 @@ mod tests {
     use super::*;
 
     #[derive(Default)]
-    struct Seen(Mutex<Vec<EventEnvelope>>);
+    struct RecordedEvents(Mutex<Vec<EventEnvelope>>);
 
-    impl EventSink for Seen {
+    impl EventSink for RecordedEvents {
         fn event(&self, envelope: EventEnvelope) {
             self.0.lock().push(envelope);
         }
@@ -99,7 +99,7 @@ mod tests {
 
     #[test]
     fn ledger_write_failure_is_reported_once_without_a_sequence_gap() {
-        let seen = Arc::new(Seen::default());
+        let seen = Arc::new(RecordedEvents::default());
         let (told, heard) = std::sync::mpsc::channel();
         let log = Box::new(move |text: &str| told.send(text.to_owned()).unwrap());
         let ledger = Ledger::new(Ok("/dev/full".into()), log);

@@ -57,8 +57,9 @@ fn runtime_setup_inside_a_guardian_or_worker_is_refused_with_a_hint() {
         Command::new("/bin/sh").args(["-c", &script]).stdin(Stdio::piped()).output().unwrap();
     for (output, argument) in [(guardian, "guardian"), (worker, "plugin-worker")] {
         let told = String::from_utf8(output.stderr).unwrap();
-        let expected =
-            format!("this process was started by jaato as `{argument}` but starts a host itself");
+        let expected = format!(
+            "jaato started this process as `{argument}`, but it tries to start another host"
+        );
         assert!(told.starts_with(&expected) && told.contains("`Setup::executable`"), "{told}");
         assert!(!output.status.success());
     }
@@ -72,5 +73,5 @@ fn runtime_setup_inside_a_guardian_or_worker_is_refused_with_a_hint() {
         .output()
         .unwrap();
     let told = String::from_utf8(plain.stderr).unwrap();
-    assert!(!told.contains("but starts a host itself"), "{told}");
+    assert!(!told.contains("tries to start another host"), "{told}");
 }

@@ -103,7 +103,7 @@ mod tests {
 
     use super::*;
 
-    fn asked() -> HttpRequest {
+    fn web_request() -> HttpRequest {
         HttpRequest {
             method: "GET".to_owned(),
             url: "https://docs.example/".to_owned(),
@@ -121,28 +121,28 @@ mod tests {
     #[test]
     fn request_is_a_read_without_secrets() {
         for method in ["POST", "PUT", "DELETE", "get"] {
-            refused(&HttpRequest { method: method.to_owned(), ..asked() }, b"");
+            refused(&HttpRequest { method: method.to_owned(), ..web_request() }, b"");
         }
-        refused(&HttpRequest { credential: Some("KEY".to_owned()), ..asked() }, b"");
-        refused(&HttpRequest { credential_required: true, ..asked() }, b"");
-        refused(&HttpRequest { body: Some(1), ..asked() }, b"");
-        refused(&asked(), b"body");
-        refused(&HttpRequest { url: "ftp://a.example/".to_owned(), ..asked() }, b"");
+        refused(&HttpRequest { credential: Some("KEY".to_owned()), ..web_request() }, b"");
+        refused(&HttpRequest { credential_required: true, ..web_request() }, b"");
+        refused(&HttpRequest { body: Some(1), ..web_request() }, b"");
+        refused(&web_request(), b"body");
+        refused(&HttpRequest { url: "ftp://a.example/".to_owned(), ..web_request() }, b"");
         for name in ["Authorization", "Cookie", "Referer", "X-Api-Key", "X-Auth-Token", "Host"] {
             let headers = vec![(name.to_owned(), "x".to_owned())];
-            refused(&HttpRequest { headers, ..asked() }, b"");
+            refused(&HttpRequest { headers, ..web_request() }, b"");
         }
     }
 
     #[test]
     fn exchange_is_limited_in_time_and_size() {
         let headers = vec![("accept".to_owned(), "text/html".to_owned())];
-        let request = build_request(&HttpRequest { headers, ..asked() }, b"").unwrap();
+        let request = build_request(&HttpRequest { headers, ..web_request() }, b"").unwrap();
         assert_eq!(request.redirects, RedirectPolicy::SameHost);
         assert_eq!(request.decoding, BodyDecoding::Decompress);
         assert_eq!(request.limits.total, Some(TOTAL));
         assert_eq!(request.limits.body_bytes_max, HTTP_WEB_BYTES_MAX);
-        let long = HttpRequest { timeout_ms: Some(u64::MAX), ..asked() };
+        let long = HttpRequest { timeout_ms: Some(u64::MAX), ..web_request() };
         assert_eq!(build_request(&long, b"").unwrap().limits.total, Some(TOTAL_MAX));
     }
 }

@@ -303,12 +303,12 @@ async fn session_answer_also_settles_identical_waiting_prompts() {
 
 /// Keeps answers in memory, or fails.
 #[derive(Default)]
-struct Kept {
+struct AnswersInMemory {
     fails: bool,
     rules: Mutex<Vec<SessionRule>>,
 }
 
-impl AnswerStore for Kept {
+impl AnswerStore for AnswersInMemory {
     fn save_answer(&self, rule: &SessionRule) -> Result<String> {
         if self.fails {
             return Err(jaato_types::Error::new(ErrorKind::Io, "the disk is full"));
@@ -325,7 +325,7 @@ async fn permanent_answer_is_saved_or_else_applies_to_the_session() {
         [(false, "always", "written into `/rules`"), (true, "session", failed)]
     {
         let stage = stage();
-        let kept = Arc::new(Kept { fails, ..Kept::default() });
+        let kept = Arc::new(AnswersInMemory { fails, ..AnswersInMemory::default() });
         let mut setup = TestStage::setup();
         setup.rules = Arc::new(SessionRules::default().with_answer_store(kept.clone()));
         let mut session = stage.start(setup).unwrap();

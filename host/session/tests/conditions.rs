@@ -16,7 +16,7 @@ use jaato_types::{
 use serde_json::{Map, Value, json};
 
 /// Creates a tool that adds objects under its name, or removes all of them.
-fn changer(name: &'static str) -> ScriptedTool {
+fn object_changing_tool(name: &'static str) -> ScriptedTool {
     ScriptedTool::new(name, move |call, scope| async move {
         let count = call.arguments["count"].as_u64().unwrap_or(1);
         if count == 0 {
@@ -81,7 +81,7 @@ fn change_object(id: &str, name: &str, count: u64) -> [ScriptedProviderAction; 1
 async fn tool_is_offered_while_its_condition_holds_and_otherwise_says_why() {
     let fry = ScriptedTool::echo("fry")
         .available_if(condition_on_tool("catch"), "once `catch` has caught some");
-    let stage = TestStage::new([fry, changer("catch")]);
+    let stage = TestStage::new([fry, object_changing_tool("catch")]);
     let mut session = stage.start(TestStage::setup()).unwrap();
     stage.provider.add_answer([ScriptedProviderAction::call("1", "fry", json!({}))]);
     stage.provider.add_answer(change_object("2", "catch", 1));
@@ -114,7 +114,7 @@ async fn conditions_depend_on_objects_and_unknown_conditions_never_hold() {
         offered("none_of", Condition::no_objects_of("catch")),
         offered("other", condition_on_tool("other")),
         offered("moonlight", Condition::Unknown),
-        changer("catch"),
+        object_changing_tool("catch"),
     ]);
     let mut session = stage.start(TestStage::setup()).unwrap();
     stage
@@ -134,7 +134,7 @@ async fn conditions_depend_on_objects_and_unknown_conditions_never_hold() {
 async fn discoverable_tools_also_wait_for_their_condition() {
     let fry =
         ScriptedTool::echo("fry").available_if(condition_on_tool("catch"), "once there is fish");
-    let stage = TestStage::new([fry.state(ToolState::Inactive), changer("catch")]);
+    let stage = TestStage::new([fry.state(ToolState::Inactive), object_changing_tool("catch")]);
     let mut session = stage.start(TestStage::setup()).unwrap();
     stage.provider.add_answer([ScriptedProviderAction::call(
         "1",
@@ -169,7 +169,7 @@ async fn discoverable_tools_also_wait_for_their_condition() {
 async fn self_running_tool_runs_once_per_change_and_its_result_is_sent() {
     let weigh =
         ScriptedTool::echo("weigh").state(ToolState::Inactive).run_if(condition_on_tool("catch"));
-    let stage = TestStage::new([changer("catch"), weigh]);
+    let stage = TestStage::new([object_changing_tool("catch"), weigh]);
     let mut session = stage.start(TestStage::setup()).unwrap();
     stage.provider.add_answer(change_object("1", "catch", 1));
     stage.provider.add_answer([
@@ -249,9 +249,9 @@ async fn self_running_tool_is_denied_if_no_user_can_be_asked() {
 async fn self_running_tools_that_trigger_each_other_stop_at_a_limit() {
     // Each is a reason for the other to run again, but not for itself.
     let stage = TestStage::new([
-        changer("ping").run_if(Condition::no_objects_of("x")),
-        changer("pong").run_if(Condition::no_objects_of("x")),
-        changer("other"),
+        object_changing_tool("ping").run_if(Condition::no_objects_of("x")),
+        object_changing_tool("pong").run_if(Condition::no_objects_of("x")),
+        object_changing_tool("other"),
     ]);
     let mut session = stage.start(TestStage::setup()).unwrap();
     for step in 0..9 {
@@ -288,7 +288,10 @@ async fn plugin_decides_a_condition_only_if_the_spec_says_so() {
     };
     let moody = ScriptedTool::echo("moody").answers(answer);
     let moody = moody.available_if(Condition::Asked, "some day").run_if(Condition::Asked);
-    let stage = TestStage::new([moody, changer("catch").available_if(Condition::NoObjects, "x")]);
+    let stage = TestStage::new([
+        moody,
+        object_changing_tool("catch").available_if(Condition::NoObjects, "x"),
+    ]);
     let mut session = stage.start(TestStage::setup()).unwrap();
     assert_eq!(asked.load(Ordering::Relaxed), 0, "not before the first request");
     stage.provider.add_answer([ScriptedProviderAction::call("1", "moody", json!({}))]);
@@ -317,7 +320,7 @@ async fn failing_or_silent_condition_is_false_and_reported_once() {
         broken.available_if(Condition::Asked, "some day"),
         silent.run_if(Condition::Asked),
         wrong.run_if(Condition::Asked),
-        changer("catch"),
+        object_changing_tool("catch"),
     ]);
     let mut session = stage.start(TestStage::setup()).unwrap();
     stage.provider.add_answer(change_object("1", "catch", 1));
@@ -380,7 +383,7 @@ async fn self_running_results_of_an_unsent_prompt_are_dropped() {
 async fn replaced_tools_are_offered_by_their_new_conditions() {
     let fry =
         || ScriptedTool::echo("fry").available_if(condition_on_tool("catch"), "once there is fish");
-    let stage = TestStage::new([fry().state(ToolState::Inactive), changer("catch")]);
+    let stage = TestStage::new([fry().state(ToolState::Inactive), object_changing_tool("catch")]);
     let mut session = stage.start(TestStage::setup()).unwrap();
     stage.provider.add_answer([ScriptedProviderAction::call(
         "1",
@@ -389,16 +392,17 @@ async fn replaced_tools_are_offered_by_their_new_conditions() {
     )]);
     stage.provider.add_answer([ScriptedProviderAction::text("done")]);
     run_turn(&mut session, "fry").await;
-    stage
-        .tools
-        .replace([ScriptedTool::echo("fry").state(ToolState::Inactive), changer("catch")], "bare");
+    stage.tools.replace(
+        [ScriptedTool::echo("fry").state(ToolState::Inactive), object_changing_tool("catch")],
+        "bare",
+    );
     stage.provider.add_answer([ScriptedProviderAction::text("done")]);
     run_turn(&mut session, "and without a condition?").await;
-    stage.tools.replace([changer("catch")], "gone");
+    stage.tools.replace([object_changing_tool("catch")], "gone");
     stage.provider.add_answer([ScriptedProviderAction::call("2", "fry", json!({}))]);
     stage.provider.add_answer([ScriptedProviderAction::text("done")]);
     run_turn(&mut session, "and gone?").await;
-    stage.tools.replace([fry(), changer("catch")], "back");
+    stage.tools.replace([fry(), object_changing_tool("catch")], "back");
     stage.provider.add_answer([ScriptedProviderAction::text("done")]);
     run_turn(&mut session, "and with one again?").await;
     let requests = stage.provider.requests();

@@ -58,7 +58,7 @@ pub enum SessionStoreError {
     NoPrompt {
         /// The session's id.
         id: String,
-        /// The number.
+        /// The message number that was requested.
         number: u64,
         /// How many messages there are.
         count: u64,

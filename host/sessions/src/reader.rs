@@ -45,7 +45,7 @@ impl SessionReader {
     /// Opens a file below the folder with all sessions and reads its header.
     ///
     /// # Errors
-    /// If it is not a regular file, cannot be read, is no session, or has a newer format.
+    /// If it is not a regular file, cannot be read, is not a session, or has a newer format.
     pub(crate) fn open(sessions: &Path, path: &Path) -> Result<Self, SessionStoreError> {
         let name = path.strip_prefix(sessions).unwrap_or(path);
         let mut file = BufReader::new(open_plain_in(sessions, name)?);

@@ -80,7 +80,7 @@ impl SessionStore {
         sessions.sort_by_key(|session| session.changed);
         let mut total: u64 = sessions.iter().map(|session| session.bytes).sum();
         for AgedSession { id, changed, bytes } in sessions {
-            // A time in the future is no age.
+            // A time in the future is not an age.
             let age = now.duration_since(changed).unwrap_or_default();
             let is_old = max_age.is_some_and(|most| age > most);
             if !is_old && max_total_bytes.is_none_or(|most| total <= most) {

@@ -423,7 +423,7 @@ fn found_session_is_named_as_the_user_typed_its_first_prompt() {
 }
 
 #[test]
-fn variables_move_the_folders_of_the_programs() {
+fn environment_variables_change_where_sessions_are_found() {
     let home = tempfile::tempdir().unwrap();
     for (source, variable, folder, inner) in [
         (ImportSource::ClaudeCode, "CLAUDE_CONFIG_DIR", "claude", "projects/a/a.jsonl"),
@@ -451,7 +451,7 @@ fn variables_move_the_folders_of_the_programs() {
 }
 
 #[test]
-fn sources_have_names_and_unknown_names_list_them() {
+fn unknown_import_source_error_lists_the_known_sources() {
     for source in ImportSource::ALL {
         assert_eq!(source.to_string().parse::<ImportSource>().unwrap(), source);
     }

@@ -133,7 +133,7 @@ pub fn return_to_place(
     let is_own = reader.header().workspace == sessions.workspace;
     if let Some(folder) = folder.filter(|_| is_own) {
         let workspace = &setup.workspace;
-        // A folder of another program's session file could lead out of the workspace.
+        // The folder in another program's session file may be outside the workspace.
         let path = workspace.root().join(&folder).canonicalize().unwrap_or_default();
         let is_inside = path.is_dir() && path.starts_with(workspace.root());
         if is_inside && path != workspace.working_directory() {
@@ -372,7 +372,7 @@ pub async fn undo_since(
     prompt: &NumberedPrompt,
     cancel: &Cancel,
 ) -> Result<(), CommandFailure> {
-    // In a copy, edits from before the copy are those of the original.
+    // A copied session records the edits before the copy under the original session.
     let lineage = Sessions::from_runtime(runtime)?.store.lineage(of).map_err(store_failure)?;
     let period = |(session, until_ms)| json!({ "session": session, "until_ms": until_ms });
     let sessions: Vec<Value> = lineage.into_iter().map(period).collect();

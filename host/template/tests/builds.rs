@@ -113,7 +113,7 @@ fn rust_version_line(folder: &str) -> String {
 }
 
 #[test]
-fn crates_for_authors_have_one_oldest_rust_that_one_page_states() {
+fn author_crates_share_one_rust_version_documented_on_one_page() {
     let line = rust_version_line("plugin-api/sdk");
     let entries = ["plugin-api", "docs/examples"].map(|folder| root().join(folder).read_dir());
     let crates = entries.into_iter().flat_map(Result::unwrap).map(|entry| entry.unwrap().path());

@@ -21,15 +21,15 @@ use crate::join::{JoinReply, SocketFolders, find_terminals, join_terminal};
 
 /// The events that a session's follower has seen.
 #[derive(Default)]
-struct Seen(Mutex<Vec<Event>>);
+struct RecordedEvents(Mutex<Vec<Event>>);
 
-impl EventSink for Seen {
+impl EventSink for RecordedEvents {
     fn event(&self, envelope: EventEnvelope) {
         self.0.lock().push(envelope.event);
     }
 }
 
-impl Seen {
+impl RecordedEvents {
     /// Returns screens by their first lines, and the amounts of input.
     fn take(&self) -> Vec<String> {
         let events = std::mem::take(&mut *self.0.lock());
@@ -111,7 +111,7 @@ impl SessionTerminals for Noted {
 
 struct Bench {
     board: Arc<SharedTerminals>,
-    seen: Arc<Seen>,
+    seen: Arc<RecordedEvents>,
     noted: Arc<Noted>,
     session: SessionId,
     plugin: PluginName,
@@ -120,7 +120,7 @@ struct Bench {
 impl Bench {
     fn new(door: Option<SocketFolders>) -> Self {
         let board = SharedTerminals::new(Handle::current(), door, Log::in_folder(None));
-        let (seen, noted) = (Arc::<Seen>::default(), Arc::<Noted>::default());
+        let (seen, noted) = (Arc::<RecordedEvents>::default(), Arc::<Noted>::default());
         board.set_sessions(Arc::clone(&noted) as Arc<dyn SessionTerminals>);
         let session = SessionId::from("s");
         let emitter = EventEmitter::new(session.clone(), Arc::clone(&seen) as Arc<dyn EventSink>);

@@ -7,10 +7,10 @@ use super::library;
 use crate::support::{House, fixtures, library_name};
 
 /// Where an example runs.
-const PLACES: [Place; 2] = [Place::Shipped, Place::Granted];
+const PLACES: [PluginTrust; 2] = [PluginTrust::Shipped, PluginTrust::Granted];
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Place {
+enum PluginTrust {
     /// Inside jaato.
     Shipped,
     /// In a worker, untrusted, with all grants that it asks for.
@@ -19,15 +19,15 @@ enum Place {
 
 /// Returns an installation with an example, the command tool, and its execution environment.
 #[track_caller]
-fn set_up_house(example: &str, place: Place) -> Option<House> {
+fn set_up_house(example: &str, place: PluginTrust) -> Option<House> {
     let house = House::new()?;
     for plugin in ["environment_local", "tool_cli"] {
         house.ship(&fixtures::house()?.join("plugins").join(library_name(plugin)));
     }
     let library = library(example)?;
     match place {
-        Place::Shipped => _ = house.ship(&library),
-        Place::Granted => {
+        PluginTrust::Shipped => _ = house.ship(&library),
+        PluginTrust::Granted => {
             house.drop_in(&library);
             house.run(&["plugin", "grant", example]).code(0);
         }
@@ -111,7 +111,7 @@ fn second_opinion_asks_another_model_and_errors_say_what_is_missing() {
         assert_eq!(unset["message"], "no model is set for second opinions", "{place:?}");
         // Variables fill no settings of an untrusted plugin, so the file sets it.
         let settings = "[plugins.tool-second-opinion]\nmodel = \"other/moon\"\n";
-        if place == Place::Granted {
+        if place == PluginTrust::Granted {
             house.configure_more(settings);
         }
         let run = ["run", "--output", "json", "--yes", "go"];
@@ -123,14 +123,14 @@ fn second_opinion_asks_another_model_and_errors_say_what_is_missing() {
         });
         assert_eq!(result, expected, "{place:?}");
         // The user's rules apply to the command too, and no rule allows it here.
-        if place == Place::Shipped {
+        if place == PluginTrust::Shipped {
             house.configure_more(settings);
         }
         let denied = error(&["--allow", "tool-second-opinion:second_opinion", "go"]);
         let message = denied["message"].as_str().unwrap();
         let begins = "the change was not looked at: the call to `cli_based_tool` is denied";
         assert!(message.starts_with(begins), "{place:?}: {message}");
-        if place == Place::Granted {
+        if place == PluginTrust::Granted {
             house.run(&["plugin", "revoke", "tool-second-opinion", "model.complete"]).code(0);
             let hint = error(&["--yes", "go"])["hint"].clone();
             assert_eq!(hint, "jaato plugin grant tool-second-opinion model.complete");

@@ -11,7 +11,7 @@ use crate::support::House;
 use crate::support::cli::with_cli;
 use crate::support::command::{DEADLINE, LOOK_AGAIN};
 use crate::support::openai::{at, furnish};
-use crate::support::server::{Answer, Asked, Server};
+use crate::support::server::{Answer, ReceivedRequest, Server};
 
 /// The promise is 100 ms. The rest is for a busy machine.
 const END_WITHIN: Duration = DEADLINE;
@@ -141,7 +141,7 @@ fn runaways_end(house: &House, signal: &str, code: i32) {
 }
 
 /// Returns a command that waits for a file, and one that creates it.
-fn waiting_and_freeing() -> Value {
+fn script_that_waits_and_releases() -> Value {
     let waits = "echo on; echo $$ > pid; until [ -e go ]; do sleep 0.01; done; echo freed";
     let step = |command: &str| {
         let call = json!({ "name": "cli_based_tool", "arguments": { "command": command } });
@@ -152,7 +152,7 @@ fn waiting_and_freeing() -> Value {
 
 /// Returns the content of a request's last message as JSON.
 #[track_caller]
-fn told_last(asked: &Asked) -> Value {
+fn told_last(asked: &ReceivedRequest) -> Value {
     let asked = asked.json();
     let last = asked["messages"].as_array().unwrap().last().unwrap();
     let content = last["content"].as_str().unwrap_or_else(|| panic!("{last}"));
@@ -210,7 +210,7 @@ fn long_command_becomes_a_task_and_its_outcome_reaches_the_model() {
     house.write("workspace/go", "");
     let output = running.finish().code(0);
 
-    let [_, second, third, last] = <[Asked; 4]>::try_from(server.asked()).unwrap();
+    let [_, second, third, last] = <[ReceivedRequest; 4]>::try_from(server.asked()).unwrap();
     is_the_handle(&told_last(&second));
     assert_eq!(told_last(&third)["stdout"], "beside\n");
     let told = told_last(&last);
@@ -257,7 +257,7 @@ fn task_past_its_deadline_is_ended_and_reported() {
     let run = at(&house, &server, &RUN).variable("JAATO_SESSION_CALL_DEADLINE_MS", "2000");
     let output = run.no_input().run().code(0);
     wait_for_end(pid_in(&house.workspace().join("pid")));
-    let [_, second, last] = <[Asked; 3]>::try_from(server.asked()).unwrap();
+    let [_, second, last] = <[ReceivedRequest; 3]>::try_from(server.asked()).unwrap();
     is_the_handle(&told_last(&second));
     let told = told_last(&last);
     let outcome = &told["task_outcome"];
@@ -277,7 +277,7 @@ fn task_past_its_deadline_is_ended_and_reported() {
 #[test]
 fn ctrl_c_ends_a_command_that_became_a_background_task() {
     let house = cli_house!();
-    let mut script = waiting_and_freeing();
+    let mut script = script_that_waits_and_releases();
     script["answers"][1] = json!({ "steps": ["hang"] });
     house.script(&script);
     house.configure_more("[session]\nauto_background_threshold_ms = 100\n");
@@ -322,7 +322,7 @@ fn outcome_of_a_cancelled_task_is_sent_with_the_next_message() {
     running.write(b"what now?\n");
     running.wait_for_text("It was stopped.");
     let output = running.finish().code(0);
-    let [_, second, last] = <[Asked; 3]>::try_from(server.asked()).unwrap();
+    let [_, second, last] = <[ReceivedRequest; 3]>::try_from(server.asked()).unwrap();
     is_the_handle(&told_last(&second));
     let asked = last.json();
     let messages = asked["messages"].as_array().unwrap();

@@ -231,7 +231,7 @@ fn answers_option_needs_json_output_and_a_task() {
     let house = house!();
     house.script(&json!({ "answers": [] }));
     let output = house.run(&["run", "--answers", "go"]).code(2);
-    assert!(output.stderr.contains("hint: `--output json` prints them"), "{output}");
+    assert!(output.stderr.contains("hint: add `--output json`"), "{output}");
     let output = house.command(&["run", "--output", "json", "--answers"]).input("go\n").run();
     assert_eq!(output.code, 2, "{output}");
     assert!(output.stderr.contains("there is no task"), "{output}");

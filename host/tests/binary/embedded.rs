@@ -53,7 +53,7 @@ fn is_joined(event: &Event) -> bool {
 }
 
 /// The result of a turn: its outcome, its text, and the history with its parts as JSON.
-struct Told {
+struct TurnResult {
     outcome: Outcome,
     text: String,
     history: Vec<(Role, Vec<Value>)>,
@@ -66,7 +66,7 @@ fn run_turn(
     task: &str,
     events: &Arc<Watching>,
     react: impl FnOnce(&Session, &Runtime, &Watching),
-) -> Told {
+) -> TurnResult {
     let tokio = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let told = tokio.block_on(async {
         let runtime = Runtime::start(setup(house)).await;
@@ -88,7 +88,7 @@ fn run_turn(
         let ending = runtime.close().await;
         assert_eq!(ending.ledger, Vec::<String>::new());
         assert!(ending.processes.is_empty());
-        Told { outcome: report.outcome, text: report.text, history }
+        TurnResult { outcome: report.outcome, text: report.text, history }
     });
     house.nothing_lives();
     told

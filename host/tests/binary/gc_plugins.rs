@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use crate::cli::cli_house;
 use crate::house;
 use crate::support::openai::{at, furnish};
-use crate::support::server::{Answer, Asked, Server};
+use crate::support::server::{Answer, ReceivedRequest, Server};
 use crate::support::{House, Output, fixtures, library_name};
 use crate::vendors::PNG;
 
@@ -35,11 +35,11 @@ fn constraint(number: usize) -> String {
     format!("In module {number}, the name blue_{number} stays as it is")
 }
 
-fn messages(asked: &Asked) -> Vec<Value> {
+fn messages(asked: &ReceivedRequest) -> Vec<Value> {
     asked.json()["messages"].as_array().unwrap().clone()
 }
 
-fn is_summary_request(asked: &Asked) -> bool {
+fn is_summary_request(asked: &ReceivedRequest) -> bool {
     let messages = messages(asked);
     messages[0]["content"].to_string().contains("You summarise the first part")
 }
@@ -49,7 +49,7 @@ fn gc_notices(output: &Output) -> Vec<&str> {
 }
 
 /// Answers each prompt with a call, and its result with a text that has many words.
-fn answer_with_a_call(asked: &Asked, number: &AtomicUsize) -> Answer {
+fn answer_with_a_call(asked: &ReceivedRequest, number: &AtomicUsize) -> Answer {
     if is_summary_request(asked) {
         return Answer::text(&["They talked."]);
     }

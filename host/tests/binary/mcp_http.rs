@@ -8,7 +8,7 @@ use std::net::TcpStream;
 use serde_json::{Value, json};
 
 use crate::support::command::Command;
-use crate::support::server::{Answer, Asked, Server};
+use crate::support::server::{Answer, ReceivedRequest, Server};
 use crate::support::{House, fixtures, library_name};
 use crate::terminal::shell_on_terminal;
 
@@ -25,7 +25,7 @@ fn json_answer(status: u16, body: &Value) -> Answer {
 }
 
 /// Answers like a server of the older protocol version, with a session and one tool.
-fn mcp_answer(asked: &Asked) -> Answer {
+fn mcp_answer(asked: &ReceivedRequest) -> Answer {
     let message = match asked.method.as_str() {
         "POST" => asked.json(),
         "DELETE" => return Answer::status(200),
@@ -135,7 +135,7 @@ fn error_for_a_server_with_the_old_sse_transport_names_the_transport() {
 
 /// Like [`mcp_answer`], for clients with the token. Also acts as the authorization server that
 /// issues it.
-fn guarded_answer(asked: &Asked) -> Answer {
+fn guarded_answer(asked: &ReceivedRequest) -> Answer {
     let base = format!("http://{}", asked.header("host").unwrap());
     let at = |path: &str| format!("{base}/{path}");
     match asked.path.split('?').next().unwrap() {

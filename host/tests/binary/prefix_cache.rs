@@ -7,7 +7,7 @@ use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use serde_json::{Value, json};
 
 use crate::support::cli::with_cli;
-use crate::support::server::{Answer, Asked, Server, Step};
+use crate::support::server::{Answer, ReceivedRequest, Server, Step};
 use crate::support::{House, fixtures, library_name, openai, skip};
 
 const TURNS: usize = 50;
@@ -51,7 +51,7 @@ struct Block {
     is_breakpoint: bool,
 }
 
-fn blocks(asked: &Asked) -> Vec<Block> {
+fn blocks(asked: &ReceivedRequest) -> Vec<Block> {
     let request = asked.json();
     let list = |value: &Value| value.as_array().cloned().unwrap_or_default();
     let mut values: Vec<Value> = list(&request["tools"]);
@@ -89,7 +89,7 @@ fn tokens(text: usize) -> usize {
 }
 
 /// Returns the tokens of each request, and those that OpenAI reads from its cache.
-fn by_openai(requests: &[Asked]) -> Vec<(usize, usize)> {
+fn by_openai(requests: &[ReceivedRequest]) -> Vec<(usize, usize)> {
     let texts: Vec<String> = requests
         .iter()
         .map(|asked| blocks(asked).into_iter().map(|block| block.text).collect())
@@ -105,7 +105,7 @@ fn by_openai(requests: &[Asked]) -> Vec<(usize, usize)> {
 }
 
 /// Returns the tokens of each request, and those that Anthropic reads from its cache.
-fn by_anthropic(requests: &[Asked]) -> Vec<(usize, usize)> {
+fn by_anthropic(requests: &[ReceivedRequest]) -> Vec<(usize, usize)> {
     let mut stored = HashSet::new();
     let mut counted = Vec::new();
     for asked in requests {
@@ -172,7 +172,7 @@ fn call_in(turn: usize) -> (&'static str, Value) {
 }
 
 /// Returns the number of the turn that a request belongs to, and whether its call has run.
-fn position(asked: &Asked) -> (usize, bool) {
+fn position(asked: &ReceivedRequest) -> (usize, bool) {
     let request = asked.json();
     let messages = request["messages"].as_array().unwrap();
     let text =
@@ -187,7 +187,7 @@ fn position(asked: &Asked) -> (usize, bool) {
 
 /// Checks that more than nine tenths of all tokens are read from the cache, outside of collections.
 #[track_caller]
-fn check(requests: &[Asked], counted: &[(usize, usize)]) {
+fn check(requests: &[ReceivedRequest], counted: &[(usize, usize)]) {
     assert_eq!(requests.len(), 2 * TURNS);
     // Each turn has a request with its prompt and one with the result of its call.
     let phases = |turn: usize| {

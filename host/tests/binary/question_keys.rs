@@ -22,7 +22,7 @@ fn prompt_is_shortened_when_the_terminal_shrinks() {
     ] }));
     let line = format!(
         "stty rows 24 cols 80; ({}; stty rows 6 </dev/tty) & exec '{}' run go",
-        waits_for("go"),
+        command_waiting_for("go"),
         house.binary().display()
     );
     let Some(mut running) = shell_on_terminal(&house, &line, std::convert::identity) else {
@@ -47,7 +47,7 @@ fn prompt_is_erased_before_it_is_shown_again_at_another_width() {
     ] }));
     let line = format!(
         "stty rows 24 cols 50; ({}; stty cols 100 </dev/tty) & exec '{}' run go",
-        waits_for("go"),
+        command_waiting_for("go"),
         house.binary().display()
     );
     let Some(mut running) = shell_on_terminal(&house, &line, editing) else { return };

@@ -40,7 +40,7 @@ fn with_echo(house: &House, words: &str, size: &str) -> Option<Running> {
 }
 
 /// Returns a command that continues once a file exists.
-pub fn waits_for(file: &str) -> String {
+pub fn command_waiting_for(file: &str) -> String {
     format!("while [ ! -e {file} ]; do sleep 0.01; done")
 }
 
@@ -108,7 +108,7 @@ fn small_terminal_shows_the_command_before_the_possible_answers() {
 fn input_typed_before_a_permission_prompt_does_not_answer_it() {
     let Some(house) = with_tools() else { return };
     house.script(&json!({ "answers": [
-        call("cli_based_tool", json!({ "command": waits_for("go") })),
+        call("cli_based_tool", json!({ "command": command_waiting_for("go") })),
         call("count", json!({})),
         told("the user denied the call", says("done")),
     ] }));
@@ -130,7 +130,7 @@ fn input_typed_before_a_permission_prompt_does_not_answer_it() {
 fn chat_input_typed_before_a_prompt_becomes_a_message() {
     let Some(house) = with_tools() else { return };
     house.script(&json!({ "answers": [
-        call("cli_based_tool", json!({ "command": waits_for("go") })),
+        call("cli_based_tool", json!({ "command": command_waiting_for("go") })),
         told("yes, and marmots", call("count", json!({}))),
         told("the user denied the call", says("done")),
     ] }));
@@ -176,7 +176,11 @@ fn input_typed_before_the_trust_prompt_does_not_answer_it() {
 fn no_other_output_appears_while_a_prompt_is_open() {
     let Some(house) = with_tools() else { return };
     house.configure_more("[session]\nauto_background_threshold_ms = 50\n");
-    let command = format!("{}; echo FORGED; : > printed; {}", waits_for("go"), waits_for("end"));
+    let command = format!(
+        "{}; echo FORGED; : > printed; {}",
+        command_waiting_for("go"),
+        command_waiting_for("end")
+    );
     house.script(&json!({ "answers": [
         call("cli_based_tool", json!({ "command": command })),
         call("count", json!({})),
@@ -276,7 +280,7 @@ fn prompt_is_repeated_when_the_terminal_is_resized() {
     ] }));
     let line = format!(
         "stty rows 24 cols 80; ({}; stty cols 30 </dev/tty) & exec '{}' run go",
-        waits_for("go"),
+        command_waiting_for("go"),
         house.binary().display()
     );
     let Some(mut running) = shell_on_terminal(&house, &line, unchanged_command) else { return };

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use crate::support::cli::with_cli;
 use crate::support::openai::{at, furnish};
-use crate::support::server::{Answer, Asked, Server};
+use crate::support::server::{Answer, ReceivedRequest, Server};
 use crate::support::{House, fixtures, library_name};
 
 const FACT: &str = "The staging database listens on port 5433.";
@@ -25,17 +25,17 @@ fn text_answer(text: &str) -> Answer {
     Answer::text(&[text])
 }
 
-fn tools(asked: &Asked) -> Vec<String> {
+fn tools(asked: &ReceivedRequest) -> Vec<String> {
     let tools = asked.json()["tools"].as_array().cloned().unwrap_or_default();
     tools.iter().map(|tool| tool["function"]["name"].as_str().unwrap().to_owned()).collect()
 }
 
-fn messages(asked: &Asked) -> Vec<Value> {
+fn messages(asked: &ReceivedRequest) -> Vec<Value> {
     asked.json()["messages"].as_array().unwrap().clone()
 }
 
 /// Returns the result of the tool call that the last message of a request has.
-fn result(asked: &Asked) -> Value {
+fn result(asked: &ReceivedRequest) -> Value {
     let last = messages(asked).pop().unwrap();
     assert_eq!(last["role"], "tool", "{last}");
     serde_json::from_str(last["content"].as_str().unwrap()).unwrap()
@@ -129,7 +129,7 @@ fn collection_is_taken_back_in_a_chat_and_after_a_restart() {
     let output = at(&house, &server, &words).input("/gc undo\nd\n/gc undo\n").run().code(1);
     assert!(output.stdout.contains("\"messages_restored\": 4"), "{output}");
     assert!(output.stderr.contains(nothing), "only once: {output}");
-    let texts = |asked: &Asked| -> Vec<Value> {
+    let texts = |asked: &ReceivedRequest| -> Vec<Value> {
         let messages = messages(asked);
         let said = messages.iter().filter(|message| message["role"] != "system");
         said.map(|message| message["content"].clone()).collect()

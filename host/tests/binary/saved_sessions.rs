@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use crate::support::cli::with_cli;
 use crate::support::command::{DEADLINE, Output};
-use crate::support::server::{Answer, Asked, Server};
+use crate::support::server::{Answer, ReceivedRequest, Server};
 use crate::support::{House, fixtures, library_name, openai};
 
 mod contents;
@@ -116,13 +116,13 @@ fn wait_until_asked(server: &Server, count: usize) {
 
 /// Returns the conversation of a request.
 #[track_caller]
-fn messages(asked: &Asked) -> Vec<Value> {
+fn messages(asked: &ReceivedRequest) -> Vec<Value> {
     asked.json()["messages"].as_array().unwrap().clone()
 }
 
 /// Returns the text of a request's messages, without the bracket that closes the list.
 #[track_caller]
-fn messages_text(asked: &Asked) -> String {
+fn messages_text(asked: &ReceivedRequest) -> String {
     const KEY: &str = "\"messages\":";
     let body = String::from_utf8(asked.body.clone()).unwrap();
     let from = body.find(KEY).unwrap() + KEY.len();
@@ -134,14 +134,14 @@ fn messages_text(asked: &Asked) -> String {
 
 /// Fails unless a request repeats an earlier one, byte for byte, before its own new messages.
 #[track_caller]
-fn assert_extends(earlier: &Asked, later: &Asked) {
+fn assert_extends(earlier: &ReceivedRequest, later: &ReceivedRequest) {
     let (earlier, later) = (messages_text(earlier), messages_text(later));
     assert!(later.starts_with(&earlier), "before:\n{earlier}\nafter:\n{later}");
     assert!(later.len() > earlier.len());
 }
 
 /// Returns the texts of a request's tool results.
-fn results(asked: &Asked) -> Vec<String> {
+fn results(asked: &ReceivedRequest) -> Vec<String> {
     let messages = messages(asked);
     let results = messages.iter().filter(|message| message["role"] == "tool");
     results.map(|message| message["content"].to_string()).collect()

@@ -144,7 +144,7 @@ fn prompt_waits_for_the_draft_and_is_not_answered_by_it() {
     assert_eq!(shown.matches("✗ denied: ").count(), 1, "{shown}");
 }
 
-/// Drops the draft with these keys, so that the prompt that waits for it is shown.
+/// Checks that these keys discard the draft, and that the waiting prompt then appears.
 #[track_caller]
 fn check_draft_gives_way(keys: &[u8]) {
     let Some(house) = with_cli() else { return };

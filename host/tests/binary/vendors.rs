@@ -15,7 +15,7 @@ pub fn serve(
     vendor: impl Fn(&vendors::VendorRequest) -> vendors::VendorAnswer + Send + Sync + 'static,
 ) -> Server {
     Server::answering(move |asked| {
-        let server::Asked { method, path, headers, body } = asked.clone();
+        let server::ReceivedRequest { method, path, headers, body } = asked.clone();
         let answered = vendor(&vendors::VendorRequest { method, path, headers, body });
         let empty = Answer::status(answered.status).then(Step::Bytes(answered.body));
         answered.headers.iter().fold(empty, |answer, (name, value)| answer.header(name, value))

@@ -14,14 +14,14 @@ use super::{House, fixtures, set_mode};
 /// The cache's content without entries, and the entry of each file that is copied into
 /// installations.
 #[derive(Default)]
-struct Warm {
+struct WarmCache {
     cache: Value,
     entries: BTreeMap<PathBuf, Value>,
 }
 
 /// Adds the description of a copied plugin to the installation's cache, if it is known.
 pub fn add_description(house: &House, original: &Path, copy: &Path) {
-    static WARM: OnceLock<Warm> = OnceLock::new();
+    static WARM: OnceLock<WarmCache> = OnceLock::new();
     let warm = WARM.get_or_init(|| describe_warm().unwrap_or_default());
     let Some(mut entry) = warm.entries.get(original).cloned() else { return };
     entry["stamp"] = stamp(copy);
@@ -35,7 +35,7 @@ pub fn add_description(house: &House, original: &Path, copy: &Path) {
 }
 
 /// Lets one jaato describe all of them.
-fn describe_warm() -> Option<Warm> {
+fn describe_warm() -> Option<WarmCache> {
     let house = House::without_plugins()?;
     let shipped = fs::read_dir(fixtures::house()?.join("plugins")).unwrap();
     let mut originals: Vec<PathBuf> = shipped.map(|entry| entry.unwrap().path()).collect();
@@ -48,7 +48,7 @@ fn describe_warm() -> Option<Warm> {
     let mut entry = |copy: &PathBuf| entries[copy.display().to_string()].take();
     let entries = originals.into_iter().zip(copies.iter().map(&mut entry)).collect();
     cache["entries"] = json!({});
-    Some(Warm { cache, entries })
+    Some(WarmCache { cache, entries })
 }
 
 /// Returns a file's state in the cache's format.

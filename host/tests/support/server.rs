@@ -73,7 +73,7 @@ pub struct Answer {
 
 /// A received request.
 #[derive(Debug, Clone)]
-pub struct Asked {
+pub struct ReceivedRequest {
     pub method: String,
     pub path: String,
     /// Headers with lower-case names.
@@ -88,18 +88,18 @@ pub struct Server {
 }
 
 /// A test's own answer to each request.
-type Answering = Box<dyn Fn(&Asked) -> Answer + Send + Sync>;
+type Answering = Box<dyn Fn(&ReceivedRequest) -> Answer + Send + Sync>;
 
 struct Shared {
     script: Mutex<VecDeque<Answer>>,
     /// Answers instead of the script.
     answering: Option<Answering>,
     models: Mutex<Answer>,
-    asked: Mutex<Vec<Asked>>,
+    asked: Mutex<Vec<ReceivedRequest>>,
     /// Number of connections that carried a request.
     connections: AtomicUsize,
     /// Requests that are not completions: for models or a window.
-    looked: Mutex<Vec<Asked>>,
+    looked: Mutex<Vec<ReceivedRequest>>,
     /// Receives a message for each client that left during its answer.
     gone: Mutex<Receiver<()>>,
     gone_sender: Sender<()>,
@@ -222,7 +222,7 @@ impl Server {
     }
 
     /// Starts a server that gives the test's answer to each request.
-    pub fn answering(answer: impl Fn(&Asked) -> Answer + Send + Sync + 'static) -> Self {
+    pub fn answering(answer: impl Fn(&ReceivedRequest) -> Answer + Send + Sync + 'static) -> Self {
         Self::serving(VecDeque::new(), Some(Box::new(answer)))
     }
 
@@ -267,7 +267,7 @@ impl Server {
     }
 
     /// Returns the completion requests so far.
-    pub fn asked(&self) -> Vec<Asked> {
+    pub fn asked(&self) -> Vec<ReceivedRequest> {
         self.shared.asked.lock().clone()
     }
 
@@ -278,7 +278,7 @@ impl Server {
 
     /// Returns the other requests so far: for models, and for a model's window, sent at the same
     /// time as completions.
-    pub fn looked(&self) -> Vec<Asked> {
+    pub fn looked(&self) -> Vec<ReceivedRequest> {
         self.shared.looked.lock().clone()
     }
 
@@ -290,7 +290,7 @@ impl Server {
     }
 }
 
-impl Asked {
+impl ReceivedRequest {
     /// Returns the first header with this name.
     pub fn header(&self, name: &str) -> Option<&str> {
         self.headers.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
@@ -328,7 +328,7 @@ impl Shared {
         }
     }
 
-    fn answer_request(&self, asked: &Asked) -> Answer {
+    fn answer_request(&self, asked: &ReceivedRequest) -> Answer {
         if let Some(answering) = &self.answering {
             return answering(asked);
         }
@@ -401,7 +401,7 @@ fn chunk(connection: &mut TcpStream, bytes: &[u8]) -> std::io::Result<()> {
 }
 
 /// Reads one request, or returns `None` if the client sends none.
-fn read_request(connection: &TcpStream) -> Option<Asked> {
+fn read_request(connection: &TcpStream) -> Option<ReceivedRequest> {
     let mut reader = BufReader::new(connection);
     let mut line = String::new();
     reader.read_line(&mut line).ok().filter(|read| *read > 0)?;
@@ -418,5 +418,5 @@ fn read_request(connection: &TcpStream) -> Option<Asked> {
     let length = length.map_or(0, |(_, value)| value.parse().unwrap());
     let mut body = vec![0; length];
     reader.read_exact(&mut body).ok()?;
-    Some(Asked { method, path, headers, body })
+    Some(ReceivedRequest { method, path, headers, body })
 }

@@ -522,8 +522,9 @@ fn check_name(what: &str, name: &str) -> Result<()> {
     if name.chars().all(is_fine) && !name.contains("..") && !name.starts_with('/') {
         return Ok(());
     }
-    let text = format!("`{name}` cannot be the name of a {what}");
-    Err(Error::new(ErrorKind::Configuration, text))
+    let text = format!("invalid {what} name `{name}`");
+    Err(Error::new(ErrorKind::Configuration, text)
+        .with_hint("use letters, digits and `_.-/:@`, without `..` or a leading `/`"))
 }
 
 fn missing_folder_error(folder: &Path, error: &std::io::Error) -> Error {

@@ -13,9 +13,9 @@ struct HybridPlugin;
 impl Gc for HybridPlugin {
     type State = SummaryAccess;
 
-    /// Long results in old turns are shortened first. If that is not enough, all finished turns go
-    /// except the last `preserve_recent_turns` and the pinned ones. The last
-    /// `summarize_middle_turns` of those that go are summarised.
+    /// Shortens long results in old turns first. If that is not enough, drops all finished turns
+    /// except the last `preserve_recent_turns` and the pinned ones, and summarises the last
+    /// `summarize_middle_turns` of the dropped turns.
     async fn plan(cx: &Cx<SummaryAccess>, request: GcRequest) -> Result<GcPlan> {
         let settings = PlanSettings::read(&request.settings)?;
         let mut draft = Draft::new(&request, &settings);

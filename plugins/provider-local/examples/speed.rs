@@ -13,9 +13,9 @@ use provider_local::local::{CompletionSink, LocalModel};
 use provider_local::state::{BYTES_MAX, ModelStateStore};
 use serde_json::Value;
 
-struct Said;
+struct PrintedNotices;
 
-impl CompletionSink for Said {
+impl CompletionSink for PrintedNotices {
     fn text(&mut self, _text: &str) -> bool {
         true
     }
@@ -64,7 +64,7 @@ fn complete_prompt(
     request.tools = tools.to_vec();
     request.options.max_output_tokens = Some(tokens);
     let started = Instant::now();
-    let answer = model.complete(&request, &CancelFlag::default(), &mut Said)?;
+    let answer = model.complete(&request, &CancelFlag::default(), &mut PrintedNotices)?;
     let seconds = started.elapsed().as_secs_f64();
     let usage = answer.usage;
     println!(

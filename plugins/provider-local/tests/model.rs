@@ -4,7 +4,7 @@
 
 use std::path::Path;
 
-use crate::support::{CONTEXT, Kept, Quirks, load, request, tool, write_model};
+use crate::support::{CONTEXT, Quirks, RecordingSink, load, request, tool, write_model};
 use candle_core::quantized::GgmlDType;
 use jaato_plugin_sdk::types::{Completion, CompletionRequest, ErrorKind, FinishReason, Message};
 use provider_local::cancel::CancelFlag;
@@ -13,8 +13,8 @@ use provider_local::state::{BYTES_MAX, ModelStateStore};
 
 use serde_json::json;
 
-fn complete(model: &mut LocalModel, request: &CompletionRequest) -> (Completion, Kept) {
-    let mut kept = Kept::default();
+fn complete(model: &mut LocalModel, request: &CompletionRequest) -> (Completion, RecordingSink) {
+    let mut kept = RecordingSink::default();
     let completion = model.complete(request, &CancelFlag::default(), &mut kept).unwrap();
     (completion, kept)
 }
@@ -158,7 +158,11 @@ fn a_prompt_that_leaves_no_room_is_an_overflow() {
     let mut model = load(&path);
     let room = CONTEXT as usize - prompt_tokens(&mut model, "");
     let error = model
-        .complete(&question(&"x".repeat(room)), &CancelFlag::default(), &mut Kept::default())
+        .complete(
+            &question(&"x".repeat(room)),
+            &CancelFlag::default(),
+            &mut RecordingSink::default(),
+        )
         .unwrap_err();
     assert_eq!(error.kind, ErrorKind::ContextOverflow);
     assert!(error.message.contains("has 2048 tokens"), "{error}");

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use crate::support::{Kept, Quirks, Random, request, tool, write_model};
+use crate::support::{Quirks, Random, RecordingSink, request, tool, write_model};
 use jaato_plugin_sdk::types::{
     Completion, CompletionRequest, Error, ErrorKind, FinishReason, Message, Result,
 };
@@ -62,7 +62,7 @@ fn complete_script(
     script: &str,
     seed: u64,
     request: &CompletionRequest,
-) -> (Result<Completion>, Kept) {
+) -> (Result<Completion>, RecordingSink) {
     let folder = tempfile::tempdir().unwrap();
     let tokenizer = crate::support::tokenizer(&write_model(folder.path(), Quirks::default()));
     let mut tokens: Vec<u32> = Vec::new();
@@ -81,7 +81,7 @@ fn complete_script(
     };
     let grammar = CallGrammar::new(&tokenizer).unwrap();
     let mut model = LocalModel::new(Box::new(engine), tokenizer, grammar);
-    let mut kept = Kept::default();
+    let mut kept = RecordingSink::default();
     let completion = model.complete(request, &CancelFlag::default(), &mut kept);
     (completion, kept)
 }
@@ -165,7 +165,10 @@ fn random_sampling_depends_only_on_the_seed() {
         request.options.temperature = Some(1.5);
         (request.options.seed, request.options.max_output_tokens) = (seed, Some(24));
         let mut model = crate::support::load(&path);
-        model.complete(&request, &CancelFlag::default(), &mut Kept::default()).unwrap().parts
+        model
+            .complete(&request, &CancelFlag::default(), &mut RecordingSink::default())
+            .unwrap()
+            .parts
     };
     assert_eq!(ask(Some(1)), ask(Some(1)));
     assert_ne!(ask(Some(1)), ask(Some(2)));

@@ -4,7 +4,7 @@
 
 use std::path::PathBuf;
 
-use crate::support::Kept;
+use crate::support::RecordingSink;
 use jaato_plugin_sdk::types::{
     CallId, CompletionRequest, FinishReason, Message, ToolResult, ToolSpec,
 };
@@ -47,7 +47,8 @@ fn real_model_calls_get_environment_and_reports_the_system() {
     );
     request.tools = vec![get_environment()];
     request.options.max_output_tokens = Some(96);
-    let asked = model.complete(&request, &CancelFlag::default(), &mut Kept::default()).unwrap();
+    let asked =
+        model.complete(&request, &CancelFlag::default(), &mut RecordingSink::default()).unwrap();
     assert_eq!(asked.finish_reason, FinishReason::ToolUse, "{:?}", asked.parts);
     let call = asked.parts.last().and_then(|part| part.as_tool_call()).unwrap().clone();
     let aspect = call.arguments.get("aspect").and_then(Value::as_str).unwrap_or("all");
@@ -65,7 +66,8 @@ fn real_model_calls_get_environment_and_reports_the_system() {
         ..ToolResult::default()
     };
     request.messages.extend([Message::model(asked.parts), Message::tool([result])]);
-    let told = model.complete(&request, &CancelFlag::default(), &mut Kept::default()).unwrap();
+    let told =
+        model.complete(&request, &CancelFlag::default(), &mut RecordingSink::default()).unwrap();
     assert_eq!(told.finish_reason, FinishReason::Stop, "{:?}", told.parts);
     assert!(told.usage.cached_tokens >= asked.usage.prompt_tokens, "{:?}", told.usage);
     assert!(Message::model(told.parts.clone()).text().contains("Linux"), "{:?}", told.parts);

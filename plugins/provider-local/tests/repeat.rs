@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use crate::support::{Kept, Quirks, request, tool, write_model};
+use crate::support::{Quirks, RecordingSink, request, tool, write_model};
 use jaato_plugin_sdk::types::{
     Completion, CompletionRequest, Error, FinishReason, Message, Part, Result, ToolCall,
     ToolResult, ToolSpec,
@@ -86,8 +86,8 @@ fn add_calls(request: &mut CompletionRequest, names: &[&str], is_error: bool, te
 }
 
 #[track_caller]
-fn complete(model: &mut LocalModel, request: &CompletionRequest) -> (Completion, Kept) {
-    let mut kept = Kept::default();
+fn complete(model: &mut LocalModel, request: &CompletionRequest) -> (Completion, RecordingSink) {
+    let mut kept = RecordingSink::default();
     (model.complete(request, &CancelFlag::default(), &mut kept).unwrap(), kept)
 }
 

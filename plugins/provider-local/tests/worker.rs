@@ -33,9 +33,9 @@ fn block_on_future<F: Future>(future: F) -> F::Output {
 }
 
 /// Sends each notice to a channel.
-struct Told(mpsc::Sender<String>, CancelFlag);
+struct NoticeSender(mpsc::Sender<String>, CancelFlag);
 
-impl CompletionSink for Told {
+impl CompletionSink for NoticeSender {
     fn text(&mut self, _text: &str) -> bool {
         true
     }
@@ -65,7 +65,7 @@ fn start_worker(load: worker::LoadModel) -> ModelWorker {
 fn sink() -> (Box<dyn CompletionSink + Send>, mpsc::Receiver<String>) {
     let (sender, receiver) = mpsc::channel();
     // The sink has its own flag, so that a notice cancels nothing.
-    (Box::new(Told(sender, CancelFlag::default())), receiver)
+    (Box::new(NoticeSender(sender, CancelFlag::default())), receiver)
 }
 
 #[test]
@@ -97,7 +97,7 @@ fn a_request_cancelled_while_the_model_loads_is_not_answered() {
     let worker = start_worker(worker::load);
     let cancel = CancelFlag::default();
     let (sender, _notices) = mpsc::channel();
-    let sink = Box::new(Told(sender, cancel.clone()));
+    let sink = Box::new(NoticeSender(sender, cancel.clone()));
     let answer =
         worker.complete(weights(&path, folder.path()), request("one", &[], 4), cancel, sink);
     assert_eq!(block_on_future(answer.unwrap()).unwrap().unwrap_err().kind, ErrorKind::Cancelled);

@@ -67,9 +67,8 @@ impl ClarificationQuestion {
             let count = self.choices.len();
             let text =
                 format!("question {number}: `default_choice` is not one of its {count} choices");
-            return Err(
-                Error::new(ErrorKind::InvalidArguments, text).with_hint("choices count from 1")
-            );
+            return Err(Error::new(ErrorKind::InvalidArguments, text)
+                .with_hint("choices are numbered from 1"));
         }
         let default = (self.default_choice > 0).then(|| self.default_choice.to_string());
         let (kind, default) = match self.kind() {

@@ -4,11 +4,11 @@ use jaato_plugin_sdk::serde_json::json;
 use jaato_plugin_sdk::types::file_change::FileChangeKind;
 use jaato_plugin_sdk::types::{Error, ErrorKind};
 
-use crate::support::Desk;
+use crate::support::EditFixture;
 
 #[test]
 fn update_replaces_the_unique_match() {
-    let desk = Desk::new().with("a.py", "x = 1\r\ny = 2\r\n");
+    let desk = EditFixture::new().with_file("a.py", "x = 1\r\ny = 2\r\n");
     let result = desk
         .call("updateFile", json!({ "path": "a.py", "old": "y = 2\n", "new": "y = 3\nz = 4\n" }));
     assert_eq!(desk.text("a.py"), "x = 1\r\ny = 3\r\nz = 4\r\n");
@@ -23,7 +23,7 @@ fn update_replaces_the_unique_match() {
 
 #[test]
 fn update_replaces_the_whole_text() {
-    let desk = Desk::new().with("a.txt", "\u{FEFF}old\r\n");
+    let desk = EditFixture::new().with_file("a.txt", "\u{FEFF}old\r\n");
     desk.call("updateFile", json!({ "path": "a.txt", "new_content": "new\ntext\n" }));
     assert_eq!(desk.text("a.txt"), "\u{FEFF}new\r\ntext\r\n");
     let result = desk.call("updateFile", json!({ "path": "a.txt", "new_content": "new\ntext\n" }));
@@ -32,7 +32,7 @@ fn update_replaces_the_whole_text() {
 
 #[test]
 fn incomplete_edit_arguments_change_nothing() {
-    let desk = Desk::new().with("a.txt", "text\n");
+    let desk = EditFixture::new().with_file("a.txt", "text\n");
     let refused = |arguments| desk.refused("updateFile", arguments);
     let message = "either 'old' and 'new' or 'new_content' is required";
     assert_eq!(refused(json!({ "path": "a.txt" })).message, message);
@@ -49,7 +49,7 @@ fn incomplete_edit_arguments_change_nothing() {
 
 #[test]
 fn missing_or_ambiguous_text_gets_a_hint() {
-    let desk = Desk::new().with("a.py", "def f():\n    x = 1\n\ndef g():\n    x = 1\n");
+    let desk = EditFixture::new().with_file("a.py", "def f():\n    x = 1\n\ndef g():\n    x = 1\n");
     let refused = |old: &str| {
         let error = desk.refused("updateFile", json!({ "path": "a.py", "old": old, "new": "" }));
         (error.kind, error.message, error.hint.unwrap())
@@ -75,7 +75,7 @@ fn missing_or_ambiguous_text_gets_a_hint() {
 
 #[test]
 fn inexact_match_is_edited_with_a_note() {
-    let desk = Desk::new().with("a.md", "\u{201C}Cafe\u{301}\u{201D} \n\u{2013} tea\n");
+    let desk = EditFixture::new().with_file("a.md", "\u{201C}Cafe\u{301}\u{201D} \n\u{2013} tea\n");
     let edit =
         json!({ "path": "a.md", "old": "\"Caf\u{E9}\"\n- tea", "new": "\"Caf\u{E9}\"\n- milk" });
     let result = desk.call("updateFile", edit.clone());
@@ -99,7 +99,7 @@ fn inexact_match_is_edited_with_a_note() {
 
 #[test]
 fn a_file_that_changed_since_it_was_read_is_refused_once() {
-    let desk = Desk::new().with("a.txt", "one\ntwo\n");
+    let desk = EditFixture::new().with_file("a.txt", "one\ntwo\n");
     desk.read("a.txt");
     desk.write("a.txt", "ONE\ntwo\nthree\n");
     let edit = json!({ "path": "a.txt", "old": "two", "new": "2" });
@@ -132,7 +132,7 @@ fn a_file_that_changed_since_it_was_read_is_refused_once() {
 
 #[test]
 fn later_instance_knows_which_files_were_read() {
-    let desk = Desk::new().with("a.txt", "one\n");
+    let desk = EditFixture::new().with_file("a.txt", "one\n");
     desk.call("updateFile", json!({ "path": "a.txt", "new_content": "two\n" }));
     let saved = desk.instance().save().unwrap();
     let later = desk.host().create(saved.as_ref()).unwrap();
@@ -144,7 +144,7 @@ fn later_instance_knows_which_files_were_read() {
 
 #[test]
 fn new_files_are_written_with_their_folders() {
-    let desk = Desk::new();
+    let desk = EditFixture::new();
     let result = desk.call("writeNewFile", json!({ "path": "a/b/c.txt", "content": "x\ny" }));
     assert_eq!(result, json!({ "success": true, "path": "a/b/c.txt", "size": 3, "lines": 2 }));
     assert_eq!(desk.text("a/b/c.txt"), "x\ny");
@@ -161,7 +161,7 @@ fn new_files_are_written_with_their_folders() {
 
 #[test]
 fn files_are_removed_and_moved() {
-    let desk = Desk::new().with("a.txt", "a").with("b.txt", "b");
+    let desk = EditFixture::new().with_file("a.txt", "a").with("b.txt", "b");
     let result = desk.call("removeFile", json!({ "path": "a.txt" }));
     assert_eq!((&result["deleted"], desk.text("a.txt")), (&json!(true), "-".to_owned()));
     assert!(result["backup"].is_string());
@@ -189,7 +189,7 @@ fn files_are_removed_and_moved() {
 
 #[test]
 fn paths_outside_the_workspace_are_denied() {
-    let desk = Desk::new();
+    let desk = EditFixture::new();
     let outside = "../outside.txt";
     for (tool, arguments) in [
         ("updateFile", json!({ "path": outside, "new_content": "" })),
@@ -206,7 +206,7 @@ fn paths_outside_the_workspace_are_denied() {
 
 #[test]
 fn tilde_in_a_path_is_not_expanded() {
-    let desk = Desk::new();
+    let desk = EditFixture::new();
     let error = desk.refused("writeNewFile", json!({ "path": "~/a.txt", "content": "" }));
     assert_eq!(error.message, "`~/a.txt` begins with `~`, which is not expanded");
     desk.call("writeNewFile", json!({ "path": "./~/a.txt", "content": "a" }));
@@ -217,7 +217,7 @@ fn tilde_in_a_path_is_not_expanded() {
 #[test]
 fn edit_keeps_hard_links_and_reports_removed_setuid_bits() {
     use std::os::unix::fs::PermissionsExt as _;
-    let desk = Desk::new().with("a.sh", "one\n");
+    let desk = EditFixture::new().with_file("a.sh", "one\n");
     std::fs::hard_link(desk.path("a.sh"), desk.path("b.sh")).unwrap();
     let path = desk.path("a.sh");
     std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o4755)).unwrap();
@@ -235,7 +235,7 @@ fn edit_keeps_hard_links_and_reports_removed_setuid_bits() {
 
 #[test]
 fn front_ends_receive_file_changes() {
-    let desk = Desk::new().with("a.txt", "one\ntwo\n");
+    let desk = EditFixture::new().with_file("a.txt", "one\ntwo\n");
     let changes = desk.changes("updateFile", json!({ "path": "a.txt", "old": "two", "new": "2" }));
     assert_eq!(changes.len(), 1);
     let change = &changes[0];
@@ -258,7 +258,7 @@ fn front_ends_receive_file_changes() {
 
 #[test]
 fn a_preview_shows_what_a_call_would_do_and_does_nothing() {
-    let desk = Desk::new().with("a.txt", "one\n").with("b.txt", "two\n");
+    let desk = EditFixture::new().with_file("a.txt", "one\n").with("b.txt", "two\n");
     let preview =
         desk.preview("updateFile", json!({ "path": "a.txt", "old": "one", "new": "1\n2" }));
     assert_eq!(preview.text, "Update a.txt (+2, -1 lines)");
@@ -284,7 +284,8 @@ fn a_preview_shows_what_a_call_would_do_and_does_nothing() {
 fn error_of_a_denied_write_has_the_mode() {
     use std::os::unix::fs::PermissionsExt as _;
     let denied = Error::new(ErrorKind::Io, "cannot write `a.txt`: permission denied");
-    let desk = Desk::new().with("a.txt", "one\n").with_failing_service("files.write", denied);
+    let desk =
+        EditFixture::new().with_file("a.txt", "one\n").with_failing_service("files.write", denied);
     let mode = std::fs::Permissions::from_mode(0o444);
     std::fs::set_permissions(desk.path("a.txt"), mode).unwrap();
     let error = desk.refused("updateFile", json!({ "path": "a.txt", "old": "one", "new": "1" }));

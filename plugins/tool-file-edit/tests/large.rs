@@ -5,7 +5,7 @@ use std::fs;
 use jaato_plugin_sdk::serde_json::{Value, json};
 use jaato_plugin_sdk::types::ErrorKind;
 
-use crate::support::Desk;
+use crate::support::EditFixture;
 
 /// More files than drafts are open at a time, in one change.
 const FILES: usize = 6;
@@ -16,12 +16,13 @@ fn large(word: &str) -> String {
     format!("{half}{word}\n{half}")
 }
 
-fn desk() -> Desk {
-    (0..FILES).fold(Desk::new(), |desk, number| desk.with(&number.to_string(), large("old")))
+fn desk() -> EditFixture {
+    (0..FILES)
+        .fold(EditFixture::new(), |desk, number| desk.with_file(&number.to_string(), large("old")))
 }
 
 /// Returns the names of all entries in the folder.
-fn names(desk: &Desk) -> Vec<String> {
+fn names(desk: &EditFixture) -> Vec<String> {
     let entries = fs::read_dir(desk.path("")).unwrap();
     let mut names: Vec<_> =
         entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
@@ -36,7 +37,7 @@ fn edits() -> Vec<Value> {
 
 #[test]
 fn large_file_is_edited_and_undone() {
-    let desk = Desk::new().with("a", large("old"));
+    let desk = EditFixture::new().with_file("a", large("old"));
     let result = desk.call("updateFile", json!({ "path": "a", "old": "old\n", "new": "new\n\n" }));
     let expected = large("new\n");
     assert!(desk.text("a") == expected);
@@ -53,7 +54,7 @@ fn large_file_is_edited_and_undone() {
 
 #[test]
 fn large_file_changed_by_others_is_refused_once() {
-    let desk = Desk::new().with("a", large("old"));
+    let desk = EditFixture::new().with_file("a", large("old"));
     desk.call("updateFile", json!({ "path": "a", "old": "old", "new": "new" }));
     desk.write("a", large("new"));
     desk.call("updateFile", json!({ "path": "a", "old": "new", "new": "newer" }));
@@ -77,7 +78,7 @@ fn many_large_files_are_one_change() {
 
 #[test]
 fn large_files_stay_unchanged_if_the_change_fails() {
-    let desk = desk().with("folder", "a file where a folder must be made");
+    let desk = desk().with_file("folder", "a file where a folder must be made");
     let mut operations = edits();
     operations.push(json!({ "action": "create", "path": "folder/below", "content": "x" }));
     let error = desk.refused("multiFileEdit", json!({ "operations": operations }));

@@ -3,22 +3,22 @@
 use jaato_plugin_sdk::serde_json::{Value, json};
 use jaato_plugin_sdk::types::{Error, ErrorKind};
 
-use crate::support::Desk;
+use crate::support::EditFixture;
 
-fn desk() -> Desk {
-    Desk::new().with("a", "1\n").with("b", "2\n").with("c", "3\n")
+fn desk() -> EditFixture {
+    EditFixture::new().with_file("a", "1\n").with("b", "2\n").with("c", "3\n")
 }
 
-fn texts(desk: &Desk) -> [String; 4] {
+fn texts(desk: &EditFixture) -> [String; 4] {
     ["a", "b", "c", "d"].map(|name| desk.text(name).trim_end().to_owned())
 }
 
-fn run_operations(desk: &Desk, operations: Value) -> Value {
+fn run_operations(desk: &EditFixture, operations: Value) -> Value {
     desk.call("multiFileEdit", json!({ "operations": operations }))
 }
 
 #[track_caller]
-fn call_error(desk: &Desk, operations: Value) -> Error {
+fn call_error(desk: &EditFixture, operations: Value) -> Error {
     let before = texts(desk);
     let error = desk.refused("multiFileEdit", json!({ "operations": operations }));
     assert_eq!(texts(desk), before);
@@ -177,8 +177,8 @@ fn a_patch_changes_many_files_or_none() {
 }
 
 /// Returns a session whose files `a` and `link` are one file, and `real` and `lnd` one folder.
-fn linked_desk() -> Desk {
-    let desk = desk().with("real/r", "r\n");
+fn linked_desk() -> EditFixture {
+    let desk = desk().with_file("real/r", "r\n");
     std::fs::hard_link(desk.path("b"), desk.path("b2")).unwrap();
     std::os::unix::fs::symlink("a", desk.path("link")).unwrap();
     std::os::unix::fs::symlink("real", desk.path("lnd")).unwrap();

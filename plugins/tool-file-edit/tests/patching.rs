@@ -2,11 +2,11 @@
 
 use jaato_plugin_sdk::serde_json::json;
 
-use crate::support::Desk;
+use crate::support::EditFixture;
 
 #[test]
 fn a_patch_lists_only_files_that_it_changes() {
-    let desk = Desk::new().with("a", "1\n").with("b", "2\n").with("c", "3\n");
+    let desk = EditFixture::new().with_file("a", "1\n").with("b", "2\n").with("c", "3\n");
     let texts = || ["a", "b", "c", "d"].map(|name| desk.text(name));
     let patch = |inside: &str| {
         let input = format!("*** Begin Patch\n{inside}\n*** End Patch");
@@ -34,7 +34,7 @@ fn a_patch_lists_only_files_that_it_changes() {
 #[test]
 fn a_patch_changes_the_place_at_its_line_number_or_notes_the_others() {
     let class = |name: &str| format!("class {name}:\n    def f(self):\n        return 1\n\n");
-    let desk = Desk::new().with("a.py", class("A") + &class("B"));
+    let desk = EditFixture::new().with_file("a.py", class("A") + &class("B"));
     let patch = |header: &str| {
         let chunk = format!("{header}\n-        return 1\n+        return 2");
         let input = format!("*** Begin Patch\n*** Update File: a.py\n{chunk}\n*** End Patch");

@@ -3,15 +3,15 @@
 use jaato_plugin_sdk::serde_json::{Value, json};
 use jaato_plugin_sdk::types::ErrorKind;
 
-use crate::support::Desk;
+use crate::support::EditFixture;
 
-fn read_file(desk: &Desk, arguments: Value) -> String {
+fn read_file(desk: &EditFixture, arguments: Value) -> String {
     desk.call("readFile", arguments)["result"].as_str().unwrap().to_owned()
 }
 
 #[test]
 fn read_file_shows_a_heading_and_the_whole_text() {
-    let desk = Desk::new().with("a.txt", "one\ntwo\nthree");
+    let desk = EditFixture::new().with_file("a.txt", "one\ntwo\nthree");
     assert_eq!(desk.read("a.txt"), "path: a.txt | lines: 3 | size: 13\n\none\ntwo\nthree");
     desk.write("empty", "");
     assert_eq!(desk.read("empty"), "path: empty | lines: 0 | size: 0\n\n");
@@ -19,7 +19,7 @@ fn read_file_shows_a_heading_and_the_whole_text() {
 
 #[test]
 fn page_shows_its_line_range_and_whether_more_follows() {
-    let desk = Desk::new().with("a.txt", "1\n2\n3\n4\n");
+    let desk = EditFixture::new().with_file("a.txt", "1\n2\n3\n4\n");
     let of = |offset: u64, limit: u64| {
         read_file(&desk, json!({ "path": "a.txt", "offset": offset, "limit": limit }))
     };
@@ -34,7 +34,7 @@ fn page_shows_its_line_range_and_whether_more_follows() {
 
 #[test]
 fn text_in_another_encoding_is_shown_with_lf_line_ends() {
-    let desk = Desk::new().with("a.txt", b"caf\xE9 au lait\r\nd\xE9j\xE0 vu\r\n");
+    let desk = EditFixture::new().with_file("a.txt", b"caf\xE9 au lait\r\nd\xE9j\xE0 vu\r\n");
     let expected = "path: a.txt | lines: 2 | size: 23 | line ends: CRLF, shown as LF | \
                     encoding: windows-1252\n\n\
                     café au lait\ndéjà vu\n";
@@ -43,7 +43,7 @@ fn text_in_another_encoding_is_shown_with_lf_line_ends() {
 
 #[test]
 fn read_file_output_is_limited() {
-    let desk = Desk::new().with("long.txt", "0123456789\n".repeat(10_000));
+    let desk = EditFixture::new().with_file("long.txt", "0123456789\n".repeat(10_000));
     let text = desk.read("long.txt");
     assert!(json!(text).to_string().len() < 16 * 1024, "{}", text.len());
     assert!(
@@ -61,7 +61,7 @@ fn read_file_output_is_limited() {
 
 #[test]
 fn large_file_is_read_only_as_far_as_needed() {
-    let desk = Desk::new().with("large.txt", "0123456789abcde\n".repeat(1_000_000));
+    let desk = EditFixture::new().with_file("large.txt", "0123456789abcde\n".repeat(1_000_000));
     let text = read_file(&desk, json!({ "path": "large.txt", "limit": 200 }));
     let heading = "path: large.txt | lines: 1-200 of ? | size: 16000000 | has_more: True\n\n0123";
     assert!(text.starts_with(heading), "{}", &text[..100]);
@@ -83,7 +83,8 @@ fn large_file_is_read_only_as_far_as_needed() {
 
 #[test]
 fn large_texts_are_split_between_characters() {
-    let desk = Desk::new().with("large.txt", format!("a{}", "ä€𝄞 word\n".repeat(200_000)));
+    let desk =
+        EditFixture::new().with_file("large.txt", format!("a{}", "ä€𝄞 word\n".repeat(200_000)));
     let text = read_file(&desk, json!({ "path": "large.txt", "offset": 50_000, "limit": 100 }));
     let lines: Vec<&str> = text.lines().skip(2).take(100).collect();
     assert_eq!(lines, ["ä€𝄞 word"; 100]);
@@ -97,7 +98,7 @@ fn large_texts_are_split_between_characters() {
 
 #[test]
 fn binary_files_and_folders_are_refused_with_their_type() {
-    let desk = Desk::new().with("a.bin", b"\x7FELF\x02\x01\0\0").with("dir/x", "");
+    let desk = EditFixture::new().with_file("a.bin", b"\x7FELF\x02\x01\0\0").with("dir/x", "");
     let error = desk.refused("readFile", json!({ "path": "a.bin" }));
     let text = "Not a text file: a.bin (a program or library (ELF), 8 bytes)";
     assert_eq!((error.kind, &*error.message), (ErrorKind::InvalidArguments, text));
@@ -120,7 +121,7 @@ fn binary_files_and_folders_are_refused_with_their_type() {
 #[test]
 fn images_are_attached() {
     let png = b"\x89PNG\r\n\x1A\n\0\0\0\rIHDR";
-    let desk = Desk::new().with("a.dat", png);
+    let desk = EditFixture::new().with_file("a.dat", png);
     let output = desk.host().call("readFile", json!({ "path": "a.dat" })).unwrap();
     let expected =
         json!({ "path": "a.dat", "size": 16, "type": "image", "mime_type": "image/png" });
@@ -130,14 +131,14 @@ fn images_are_attached() {
 
 #[test]
 fn lookalike_file_name_is_found_and_similar_paths_are_suggested() {
-    let desk = Desk::new()
-        .with("shots/Shot at 9.41\u{202F}AM.txt", "narrow\n")
-        .with("v\u{A0}1/re\u{301}sume\u{301}.txt", "accents\n")
-        .with("it\u{2019}s.txt", "quote\n")
-        .with("src/main.rs", "")
-        .with("src/two  .txt", "")
-        .with("src/two \u{A0}.txt", "")
-        .with("doc.pdf", "%PDF-1.7\ntext");
+    let desk = EditFixture::new()
+        .with_file("shots/Shot at 9.41\u{202F}AM.txt", "narrow\n")
+        .with_file("v\u{A0}1/re\u{301}sume\u{301}.txt", "accents\n")
+        .with_file("it\u{2019}s.txt", "quote\n")
+        .with_file("src/main.rs", "")
+        .with_file("src/two  .txt", "")
+        .with_file("src/two \u{A0}.txt", "")
+        .with_file("doc.pdf", "%PDF-1.7\ntext");
     assert!(desk.read("shots/Shot at 9.41 AM.txt").contains("narrow"));
     assert!(desk.read("./v 1/r\u{E9}sum\u{E9}.txt").contains("accents"));
     let edit = json!({ "path": "it's.txt", "old": "quote", "new": "new" });
@@ -161,7 +162,7 @@ fn lookalike_file_name_is_found_and_similar_paths_are_suggested() {
 fn invalid_utf8_bytes_are_shown_and_kept() {
     let body =
         [&b"# \xC3\x9Cber \xE6\x97\xA5\xE6\x9C\xAC\n"[..], b"price = 5\r\n# caf\xE9\n"].concat();
-    let desk = Desk::new().with("f.py", &body);
+    let desk = EditFixture::new().with_file("f.py", &body);
     let text = desk.read("f.py");
     assert!(
         text.contains("line ends: mixed (1 CRLF, 2 LF), shown as LF | encoding: UTF-8 with other")

@@ -4,19 +4,19 @@ use jaato_plugin_sdk::serde_json::{Value, json};
 use jaato_plugin_sdk::types::ErrorKind;
 use jaato_plugin_testkit::{FakeServiceReply, FakeStream};
 
-use crate::support::Desk;
+use crate::support::EditFixture;
 
-fn desk() -> Desk {
-    Desk::new()
-        .with("src/a.py", "foo = 1\r\nfoo(foo)\r\n")
-        .with("src/b.py", "bar\n")
-        .with("src/c.bin", b"foo\0foo")
-        .with("node_modules/d.py", "foo\n")
-        .with("ignored.py", "foo\n")
-        .with(".gitignore", "ignored.py\n")
+fn desk() -> EditFixture {
+    EditFixture::new()
+        .with_file("src/a.py", "foo = 1\r\nfoo(foo)\r\n")
+        .with_file("src/b.py", "bar\n")
+        .with_file("src/c.bin", b"foo\0foo")
+        .with_file("node_modules/d.py", "foo\n")
+        .with_file("ignored.py", "foo\n")
+        .with_file(".gitignore", "ignored.py\n")
 }
 
-fn run_replace(desk: &Desk, mut arguments: Value) -> Value {
+fn run_replace(desk: &EditFixture, mut arguments: Value) -> Value {
     arguments["paths"] = json!("**/*");
     desk.call("findAndReplace", arguments)
 }
@@ -79,13 +79,14 @@ fn ignored_files_are_changed_only_on_request() {
 
 #[test]
 fn protected_file_is_left_out_and_reported() {
-    let desk = Desk::new().with("AGENTS.md", "foo\n").with_service("files.find", || {
-        let pages = FakeStream::open();
-        let file = json!({ "path": "AGENTS.md", "size": 4, "protected": true });
-        pages.push_frame(&json!({ "files": [file], "count": 1 }), b"");
-        pages.finish();
-        FakeServiceReply::StreamWith(json!({}), pages)
-    });
+    let desk =
+        EditFixture::new().with_file("AGENTS.md", "foo\n").with_service("files.find", || {
+            let pages = FakeStream::open();
+            let file = json!({ "path": "AGENTS.md", "size": 4, "protected": true });
+            pages.push_frame(&json!({ "files": [file], "count": 1 }), b"");
+            pages.finish();
+            FakeServiceReply::StreamWith(json!({}), pages)
+        });
     let arguments = json!({ "pattern": "foo", "replacement": "x", "paths": "AGENTS.md" });
     let result = desk.call("findAndReplace", arguments);
     assert_eq!(result["left_out_protected"], json!(["AGENTS.md"]), "{result}");
@@ -95,8 +96,8 @@ fn protected_file_is_left_out_and_reported() {
 
 #[test]
 fn gitignore_decides_which_files_change_in_a_repository() {
-    let desk = desk().with(".git/HEAD", "foo\n").with("venv/e.py", "foo\n");
-    let desk = desk.with(".gitignore", "venv\n").with(".jaato/f.py", "foo\n");
+    let desk = desk().with_file(".git/HEAD", "foo\n").with("venv/e.py", "foo\n");
+    let desk = desk.with_file(".gitignore", "venv\n").with(".jaato/f.py", "foo\n");
     run_replace(&desk, json!({ "pattern": "foo", "replacement": "x" }));
     let told = |name: &str| desk.text(name);
     assert_eq!((told("node_modules/d.py"), told("venv/e.py")), ("x\n".into(), "foo\n".into()));
@@ -134,7 +135,10 @@ fn preview_shows_the_replacements() {
 
 #[test]
 fn hard_links_and_linked_folders_are_changed_once() {
-    let desk = Desk::new().with("a.txt", "foo\n").with("one.txt", "foo 1\n").with("real/n", "foo");
+    let desk = EditFixture::new()
+        .with_file("a.txt", "foo\n")
+        .with("one.txt", "foo 1\n")
+        .with("real/n", "foo");
     std::fs::hard_link(desk.path("one.txt"), desk.path("two.txt")).unwrap();
     std::os::unix::fs::symlink("real", desk.path("lnd")).unwrap();
     let arguments = json!({ "pattern": "foo", "replacement": "foofoo", "paths": "*.txt" });
@@ -151,7 +155,7 @@ fn hard_links_and_linked_folders_are_changed_once() {
 #[test]
 fn result_reports_files_that_were_not_searched() {
     use std::os::unix::ffi::OsStrExt as _;
-    let desk = Desk::new().with("c.bin", b"foo\0foo").with("a.txt", "foo\n");
+    let desk = EditFixture::new().with_file("c.bin", b"foo\0foo").with("a.txt", "foo\n");
     let odd = desk.path("").join(std::ffi::OsStr::from_bytes(b"zo\xE8.txt"));
     std::fs::write(&odd, "foo\n").unwrap();
     let result = run_replace(&desk, json!({ "pattern": "foo", "replacement": "x" }));

@@ -15,7 +15,7 @@ use jaato_plugin_testkit::{FakeHost, FakeInstance, FakeServiceReply};
 use tempfile::TempDir;
 
 /// A session in its own folder.
-pub struct Desk {
+pub struct EditFixture {
     folder: TempDir,
     /// The folder in which the plugin stores the history.
     pub history: TempDir,
@@ -23,7 +23,7 @@ pub struct Desk {
     forms: Arc<Mutex<Vec<Form>>>,
 }
 
-impl Desk {
+impl EditFixture {
     pub fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
         let working_directory = folder.path().canonicalize().unwrap().display().to_string();
@@ -70,7 +70,7 @@ impl Desk {
         Self { host: self.host.with_service(operation, move |_| Err(error.clone())), ..self }
     }
 
-    pub fn with(self, name: &str, bytes: impl AsRef<[u8]>) -> Self {
+    pub fn with_file(self, name: &str, bytes: impl AsRef<[u8]>) -> Self {
         self.write(name, bytes);
         self
     }

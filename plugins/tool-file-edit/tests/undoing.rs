@@ -3,23 +3,23 @@
 use jaato_plugin_sdk::serde_json::{Value, json};
 use jaato_plugin_sdk::types::ErrorKind;
 
-use crate::support::Desk;
+use crate::support::EditFixture;
 
-fn undo(desk: &Desk, path: &str) -> Value {
+fn undo(desk: &EditFixture, path: &str) -> Value {
     desk.call("undoFileChange", json!({ "path": path }))
 }
 
-fn redo(desk: &Desk, path: &str) -> Value {
+fn redo(desk: &EditFixture, path: &str) -> Value {
     desk.call("undoFileChange", json!({ "path": path, "redo": true }))
 }
 
-fn update(desk: &Desk, text: &str) {
+fn update(desk: &EditFixture, text: &str) {
     desk.call("updateFile", json!({ "path": "a.txt", "new_content": text }));
 }
 
 #[test]
 fn undo_walks_back_and_redo_walks_forth() {
-    let desk = Desk::new().with("a.txt", "v1\n");
+    let desk = EditFixture::new().with_file("a.txt", "v1\n");
     update(&desk, "v2\n");
     update(&desk, "v3\n");
     let result = undo(&desk, "a.txt");
@@ -44,7 +44,7 @@ fn undo_walks_back_and_redo_walks_forth() {
 
 #[test]
 fn creations_removals_and_moves_can_be_undone() {
-    let desk = Desk::new().with("gone", "g").with("from", "f").with("over", "o");
+    let desk = EditFixture::new().with_file("gone", "g").with("from", "f").with("over", "o");
     desk.call("writeNewFile", json!({ "path": "new", "content": "n" }));
     undo(&desk, "new");
     assert_eq!(desk.text("new"), "-");
@@ -64,7 +64,7 @@ fn creations_removals_and_moves_can_be_undone() {
 
 #[test]
 fn files_changed_by_others_are_not_undone() {
-    let desk = Desk::new().with("a.txt", "v1\n");
+    let desk = EditFixture::new().with_file("a.txt", "v1\n");
     update(&desk, "v2\n");
     desk.write("a.txt", "theirs\n");
     let error = desk.refused("undoFileChange", json!({ "path": "a.txt" }));
@@ -80,7 +80,7 @@ fn files_changed_by_others_are_not_undone() {
 
 #[test]
 fn backups_are_listed_and_restored_by_name() {
-    let desk = Desk::new().with("a.txt", "v1\n").with("b.txt", "b\n");
+    let desk = EditFixture::new().with_file("a.txt", "v1\n").with("b.txt", "b\n");
     update(&desk, "v2\n");
     update(&desk, "v3\n");
     let listed = desk.call("listBackups", json!({ "path": "a.txt" }));
@@ -107,7 +107,7 @@ fn backups_are_listed_and_restored_by_name() {
 
 #[test]
 fn later_session_can_undo_changes_of_an_earlier_one() {
-    let desk = Desk::new().with("a.txt", "v1\n").with("b.txt", "b1\n");
+    let desk = EditFixture::new().with_file("a.txt", "v1\n").with("b.txt", "b1\n");
     let operations = json!([
         { "action": "edit", "path": "a.txt", "old": "v1", "new": "v2" },
         { "action": "edit", "path": "b.txt", "old": "b1", "new": "b2" },
@@ -120,8 +120,8 @@ fn later_session_can_undo_changes_of_an_earlier_one() {
 }
 
 /// Returns a session in which one change wrote `v2` to two files.
-fn both_changed(desk: Desk) -> Desk {
-    let desk = desk.with("a.txt", "v1\n").with("b.txt", "v1\n");
+fn both_changed(desk: EditFixture) -> EditFixture {
+    let desk = desk.with_file("a.txt", "v1\n").with("b.txt", "v1\n");
     let arguments = json!({ "pattern": "v1", "replacement": "v2", "paths": "*.txt" });
     desk.call("findAndReplace", arguments);
     desk
@@ -129,7 +129,7 @@ fn both_changed(desk: Desk) -> Desk {
 
 #[test]
 fn multi_file_change_is_undone_completely_or_not_at_all() {
-    let desk = both_changed(Desk::new());
+    let desk = both_changed(EditFixture::new());
     desk.call("updateFile", json!({ "path": "b.txt", "old": "v2", "new": "v3" }));
     let error = desk.refused("undoFileChange", json!({ "path": "a.txt" }));
     let text = "change 1 cannot be undone, so nothing was changed: b.txt was changed again by \
@@ -152,18 +152,18 @@ fn multi_file_change_is_undone_completely_or_not_at_all() {
 
 #[test]
 fn user_sees_the_diff_and_undoes_a_change() {
-    let command = |desk: &Desk, name: &str, arguments| {
+    let command = |desk: &EditFixture, name: &str, arguments| {
         let output = desk.instance().command(name, arguments);
         output.map(|output| output.content["result"].as_str().unwrap_or_default().to_owned())
     };
-    let desk = both_changed(Desk::answering("leave it"));
+    let desk = both_changed(EditFixture::answering("leave it"));
     assert_eq!(command(&desk, "undo", json!({})).unwrap(), "Change 1 was not undone.");
     let form = &desk.forms()[0];
     assert!(form.title.starts_with("Undo change 1 (findAndReplace, 2"), "{form:?}");
     assert!(form.fields[0].text.contains("-v2\n+v1"), "{form:?}");
     assert_eq!(desk.text("a.txt"), "v2\n");
 
-    let desk = both_changed(Desk::answering("take it back"));
+    let desk = both_changed(EditFixture::answering("take it back"));
     let told = "Change 1 (findAndReplace: a.txt, b.txt) was undone. `undo 2` redoes it.";
     assert_eq!(command(&desk, "undo", json!({})).unwrap(), told);
     assert_eq!((desk.text("a.txt"), desk.text("b.txt")), ("v1\n".into(), "v1\n".into()));
@@ -185,7 +185,7 @@ fn user_sees_the_diff_and_undoes_a_change() {
     );
 
     // If no user can agree, nothing is changed.
-    let desk = both_changed(Desk::new());
+    let desk = both_changed(EditFixture::new());
     let error = command(&desk, "undo", json!({})).unwrap_err();
     assert_eq!((error.kind, desk.text("a.txt")), (ErrorKind::PermissionDenied, "v2\n".into()));
     assert_eq!(error.hint.unwrap(), "`jaato undo 1 --yes` undoes it without asking");
@@ -196,7 +196,7 @@ fn user_sees_the_diff_and_undoes_a_change() {
 
 #[test]
 fn damaged_history_is_reported_in_the_backup_list() {
-    let desk = both_changed(Desk::new());
+    let desk = both_changed(EditFixture::new());
     let journal = desk.history.path().join("journal.jsonl");
     std::fs::write(&journal, "{\"change\":{\"id\":1,\n").unwrap();
     let later = desk.host().create(None).unwrap();
@@ -206,7 +206,7 @@ fn damaged_history_is_reported_in_the_backup_list() {
 }
 
 /// Begins a change of `a.txt` from `old` to `new text`, like a process that dies halfway.
-fn kill_host(desk: &Desk) {
+fn kill_host(desk: &EditFixture) {
     use tool_file_edit::history::{FilePath, FileTransition, History, NewChange, StoredFileState};
     let history = History::open(desk.history.path()).unwrap();
     let kept = |text: &str| {
@@ -226,19 +226,22 @@ fn kill_host(desk: &Desk) {
 fn interrupted_write_is_rolled_back_and_its_draft_removed() {
     const DRAFT: &str = ".jaato-0123456789abcdef.tmp";
     // The process was killed before the draft replaced the file.
-    let desk = Desk::new().with("a.txt", "old").with(DRAFT, "new te").with(".jaato-x.tmp", "mine");
+    let desk = EditFixture::new()
+        .with_file("a.txt", "old")
+        .with(DRAFT, "new te")
+        .with(".jaato-x.tmp", "mine");
     kill_host(&desk);
     desk.read("a.txt");
     assert_eq!((desk.text("a.txt"), desk.text(DRAFT)), ("old".into(), "-".into()));
     assert_eq!(desk.text(".jaato-x.tmp"), "mine");
     // The process was killed while the draft was copied into the existing file.
-    let desk = Desk::new().with("a.txt", "new").with(DRAFT, "new text");
+    let desk = EditFixture::new().with_file("a.txt", "new").with(DRAFT, "new text");
     kill_host(&desk);
     let told = desk.read("a.txt");
     assert!(told.contains("was rolled back]"), "{told}");
     assert_eq!((desk.text("a.txt"), desk.text(DRAFT)), ("old".into(), "-".into()));
     // Without a draft, the origin of the text is unknown.
-    let desk = Desk::new().with("a.txt", "new");
+    let desk = EditFixture::new().with_file("a.txt", "new");
     kill_host(&desk);
     assert!(desk.read("a.txt").contains("others have changed since: a.txt"));
     assert_eq!(desk.text("a.txt"), "new");
@@ -246,7 +249,7 @@ fn interrupted_write_is_rolled_back_and_its_draft_removed() {
 
 #[test]
 fn undo_finds_the_changes_of_a_file_by_any_path() {
-    let desk = Desk::new().with("real/a.txt", "v1\n");
+    let desk = EditFixture::new().with_file("real/a.txt", "v1\n");
     std::os::unix::fs::symlink("real", desk.path("lnd")).unwrap();
     std::os::unix::fs::symlink("real/a.txt", desk.path("b.txt")).unwrap();
     for (changed, undone) in
@@ -269,7 +272,7 @@ fn undo_finds_the_changes_of_a_file_by_any_path() {
 
 #[test]
 fn calls_that_change_no_file_are_not_recorded() {
-    let desk = Desk::new().with("a.txt", "v1\n");
+    let desk = EditFixture::new().with_file("a.txt", "v1\n");
     update(&desk, "v1\n");
     let edit = json!([{ "action": "edit", "path": "a.txt", "old": "v1", "new": "v1" }]);
     desk.call("multiFileEdit", json!({ "operations": edit }));

@@ -169,7 +169,8 @@ async fn run_question_rounds(
             }
         }
     }
-    Err(Error::failed(format!("the server asked questions more than {ROUNDS_MAX} times")))
+    Err(Error::failed(format!("the server asked questions more than {ROUNDS_MAX} times"))
+        .with_hint("call the tool with complete arguments, or report this to the server's author"))
 }
 
 /// Sends a request. Sends it again if the server has changed the tool's description, because the

@@ -39,8 +39,9 @@ pub const MORE_TIME: &str = "`startupTimeout` in its entry gives it more time, i
 const BACK_OFF_MIN: Duration = Duration::from_secs(1);
 /// The longest wait before a restart.
 const BACK_OFF_MAX: Duration = Duration::from_secs(300);
-/// After this uptime, the next restart begins with the first wait.
-const STABLE: Duration = Duration::from_secs(60);
+/// The uptime after which a server counts as stable: the wait before its next restart is
+/// [`BACK_OFF_MIN`] again.
+const STABLE_UPTIME: Duration = Duration::from_secs(60);
 /// The maximum time for closing a connection.
 const CLOSE_TIME: Duration = Duration::from_secs(3);
 /// The minimum time between two requests for changed lists.
@@ -425,7 +426,7 @@ impl McpServer {
             let _ = tokio::time::timeout(CLOSE_TIME, waiting).await;
         }
         self.open.send_replace(false);
-        why.map(|why| ConnectionEnd { why, was_stable: since.elapsed() >= STABLE })
+        why.map(|why| ConnectionEnd { why, was_stable: since.elapsed() >= STABLE_UPTIME })
     }
 
     /// Connects. A server that ends during the probe of its era is started again and treated as one

@@ -15,7 +15,7 @@ use tool_mcp::library::McpClientManager;
 use tool_mcp::transport::http::client::REQUESTS_MAX;
 
 use crate::support::fixture_server::{answer, event};
-use crate::support::{FixtureServer, Given, HyperClient, Seen};
+use crate::support::{FixtureServer, Given, HyperClient, ReceivedRequest};
 
 /// The time limit of a call to a server that will not answer.
 const SHORT: Duration = Duration::from_millis(200);
@@ -38,7 +38,7 @@ fn text_result(text: &str) -> Value {
 }
 
 /// Answers like a server of the legacy era. `rest` handles calls and streams.
-fn legacy(seen: &Seen, rest: impl Fn(&Seen) -> Given) -> Given {
+fn legacy(seen: &ReceivedRequest, rest: impl Fn(&ReceivedRequest) -> Given) -> Given {
     match seen.asks().as_str() {
         "server/discover" => Given::Whole(400, Vec::new(), "no session".to_owned()),
         "initialize" => Given::result(
@@ -57,12 +57,12 @@ fn legacy(seen: &Seen, rest: impl Fn(&Seen) -> Given) -> Given {
 }
 
 /// A legacy server without a stream of its own.
-fn no_stream(seen: &Seen, rest: impl Fn(&Seen) -> Given) -> Given {
+fn no_stream(seen: &ReceivedRequest, rest: impl Fn(&ReceivedRequest) -> Given) -> Given {
     legacy(seen, |seen| if seen.method == "GET" { Given::status(405) } else { rest(seen) })
 }
 
 /// Answers like a server of the modern era.
-fn modern(seen: &Seen, rest: impl Fn(&Seen) -> Given) -> Given {
+fn modern(seen: &ReceivedRequest, rest: impl Fn(&ReceivedRequest) -> Given) -> Given {
     match seen.asks().as_str() {
         "server/discover" => Given::result(
             seen,
@@ -99,11 +99,11 @@ async fn call(connection: &Arc<McpConnection>, text: &str, time: Duration) -> Re
     Ok(answer["content"][0]["text"].as_str().unwrap_or_default().to_owned())
 }
 
-fn asked_for(seen: &Seen) -> String {
+fn asked_for(seen: &ReceivedRequest) -> String {
     seen.message()["params"]["arguments"]["text"].as_str().unwrap_or_default().to_owned()
 }
 
-fn echoed_request(seen: &Seen) -> Value {
+fn echoed_request(seen: &ReceivedRequest) -> Value {
     answer(&seen.message()["id"], text_result(&asked_for(seen)))
 }
 
@@ -399,7 +399,7 @@ async fn old_http_sse_transport_is_named_in_the_error() {
 
 #[tokio::test]
 async fn server_with_an_odd_probe_answer_is_initialized_as_legacy() {
-    let odd: [fn(&Seen) -> Given; 5] = [
+    let odd: [fn(&ReceivedRequest) -> Given; 5] = [
         |_| Given::status(404),
         |_| Given::status(405),
         |_| Given::Whole(400, vec![("content-type", "text/html".to_owned())], "<p>".to_owned()),
@@ -422,7 +422,7 @@ async fn server_with_an_odd_probe_answer_is_initialized_as_legacy() {
 
 /// Starts a server that answers the call `bad` with `bad` and all other calls correctly.
 async fn with_bad_call(
-    bad: fn(&Seen) -> Given,
+    bad: fn(&ReceivedRequest) -> Given,
 ) -> (FixtureServer, McpClientManager, Arc<McpConnection>) {
     let server = FixtureServer::start(move |seen| {
         modern(seen, |seen| match asked_for(seen).as_str() {
@@ -436,7 +436,7 @@ async fn with_bad_call(
 }
 
 /// Checks that the bad call fails with `why`, and that calls during and after it succeed.
-async fn check_bad(bad: fn(&Seen) -> Given, time: Duration, why: &str) {
+async fn check_bad(bad: fn(&ReceivedRequest) -> Given, time: Duration, why: &str) {
     let (_server, _manager, connection) = with_bad_call(bad).await;
     let (failed, beside) =
         tokio::join!(call(&connection, "bad", time), call(&connection, "beside", LONG));
@@ -449,13 +449,13 @@ async fn check_bad(bad: fn(&Seen) -> Given, time: Duration, why: &str) {
 
 #[tokio::test]
 async fn endless_stream_fails_only_its_call() {
-    let endless = |_: &Seen| Given::Endless(": still here\n\n".to_owned());
+    let endless = |_: &ReceivedRequest| Given::Endless(": still here\n\n".to_owned());
     check_bad(endless, SHORT, "did not answer within 0.2 s").await;
 }
 
 #[tokio::test]
 async fn notification_flood_during_a_call_fails_only_that_call() {
-    let flood = |_: &Seen| {
+    let flood = |_: &ReceivedRequest| {
         let params = json!({ "progressToken": 99, "progress": 1 });
         let note =
             json!({ "jsonrpc": "2.0", "method": "notifications/progress", "params": params });
@@ -472,7 +472,7 @@ async fn call_without_an_answer_fails_alone() {
 #[tokio::test]
 async fn endless_streams_do_not_block_later_calls() {
     for era in [ProtocolEra::Modern, ProtocolEra::Legacy] {
-        let called = |seen: &Seen| match asked_for(seen).as_str() {
+        let called = |seen: &ReceivedRequest| match asked_for(seen).as_str() {
             "bad" => Given::Held(Vec::new()),
             _ => Given::json(200, &echoed_request(seen)),
         };
@@ -509,7 +509,8 @@ async fn notification_flood_outside_of_calls_fails_no_call() {
 
 #[tokio::test]
 async fn overlong_event_fails_only_its_call() {
-    let large = |_: &Seen| Given::Endless("data: ".to_owned() + &"x".repeat(1024 * 1024));
+    let large =
+        |_: &ReceivedRequest| Given::Endless("data: ".to_owned() + &"x".repeat(1024 * 1024));
     let (_server, _manager, connection) = with_bad_call(large).await;
     let error = call(&connection, "bad", LONG).await.unwrap_err();
     assert!(error.message.contains("an event that exceeds the message limit"), "{error}");
@@ -518,7 +519,7 @@ async fn overlong_event_fails_only_its_call() {
 
 #[tokio::test]
 async fn overlong_body_fails_only_its_call() {
-    let large = |seen: &Seen| {
+    let large = |seen: &ReceivedRequest| {
         let text = "x".repeat(17 * 1024 * 1024);
         Given::json(200, &answer(&seen.message()["id"], text_result(&text)))
     };
@@ -527,21 +528,23 @@ async fn overlong_body_fails_only_its_call() {
 
 #[tokio::test]
 async fn html_pages_and_broken_answers_fail_only_their_call() {
-    let page = |_: &Seen| {
+    let page = |_: &ReceivedRequest| {
         let kind = ("content-type", "text/html".to_owned());
         Given::Whole(200, vec![kind], "<p>\u{1b}[31mLog in</p>".to_owned())
     };
     check_bad(page, LONG, "with `text/html` instead of JSON: [31mLog in").await;
     check_bad(|_| Given::json(200, &json!({ "moon": 1 })), LONG, "not an MCP message").await;
     check_bad(|_| Given::status(500), LONG, "500").await;
-    let refused = |_: &Seen| Given::Whole(403, Vec::new(), "go\u{1b}[31m away".to_owned());
+    let refused =
+        |_: &ReceivedRequest| Given::Whole(403, Vec::new(), "go\u{1b}[31m away".to_owned());
     check_bad(refused, LONG, "status 403: go [31m away").await;
 }
 
 #[tokio::test]
 async fn response_with_a_foreign_id_is_not_accepted() {
-    let foreign =
-        |_: &Seen| Given::Held(vec![event(&answer(&json!(4711), text_result("foreign")))]);
+    let foreign = |_: &ReceivedRequest| {
+        Given::Held(vec![event(&answer(&json!(4711), text_result("foreign")))])
+    };
     check_bad(foreign, LONG, "the server's answer ended before it was complete").await;
 }
 

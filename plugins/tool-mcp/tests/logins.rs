@@ -11,23 +11,23 @@ use tool_mcp::library::McpClientManager;
 use tool_mcp::oauth::login_store::{StoredLogin, unix_seconds};
 use tool_mcp::oauth::{LoginConsent, MemoryTokenStore, OAuthLogin, TokenStore as _};
 
-use crate::support::{Agrees, FixtureServer, Given, HyperClient, Seen};
+use crate::support::{Agrees, FixtureServer, Given, HyperClient, ReceivedRequest};
 
 /// The path of a server's resource metadata.
 const RESOURCE: &str = "/.well-known/oauth-protected-resource/mcp";
 /// The path of an authorization server's metadata.
 const ISSUER: &str = "/.well-known/oauth-authorization-server";
 
-fn base(seen: &Seen) -> String {
+fn base(seen: &ReceivedRequest) -> String {
     format!("http://{}", seen.header("host").unwrap())
 }
 
-fn token(seen: &Seen) -> Option<&str> {
+fn token(seen: &ReceivedRequest) -> Option<&str> {
     seen.header("authorization")?.strip_prefix("Bearer ")
 }
 
 /// A server with its own authorization server, which issues `t1` for a code and `t2` for `r1`.
-fn both(seen: &Seen) -> Given {
+fn both(seen: &ReceivedRequest) -> Given {
     let base = base(seen);
     match seen.path.split('?').next().unwrap() {
         RESOURCE => Given::json(200, &resource(&base)),
@@ -79,7 +79,7 @@ fn given(access: &str, refresh: &str) -> Given {
 }
 
 /// The server itself. It accepts these tokens.
-fn answer_mcp(seen: &Seen, tokens: &[&str]) -> Given {
+fn answer_mcp(seen: &ReceivedRequest, tokens: &[&str]) -> Given {
     if !token(seen).is_some_and(|token| tokens.contains(&token)) {
         let more = format!("Bearer resource_metadata=\"{}{RESOURCE}\"", base(seen));
         return Given::status(401).header("www-authenticate", &more);
@@ -112,7 +112,7 @@ struct Bench {
 }
 
 impl Bench {
-    async fn new(handler: impl Fn(&Seen) -> Given + Send + Sync + 'static) -> Self {
+    async fn new(handler: impl Fn(&ReceivedRequest) -> Given + Send + Sync + 'static) -> Self {
         let server = FixtureServer::start(handler).await;
         Self { server, store: <_>::default(), agrees: <_>::default(), settings: <_>::default() }
     }
@@ -193,7 +193,7 @@ async fn login_token_is_bound_to_its_server_and_reused_by_the_next_process() {
     let registered = bench.server.at("/register")[0].message();
     assert_eq!(registered["application_type"], "native");
     // The token appears only in requests to the server itself, and in no URL.
-    let with_token = |seen: &&Seen| format!("{seen:?}").contains("t1");
+    let with_token = |seen: &&ReceivedRequest| format!("{seen:?}").contains("t1");
     let seen = bench.server.seen();
     assert!(seen.iter().filter(with_token).all(|seen| seen.path == "/mcp"));
     assert_eq!(bench.kept().await.access_token().as_deref(), Some("t1"));
@@ -214,7 +214,10 @@ async fn connect_without_a_user_names_the_login_command_and_asks_once() {
 }
 
 /// Checks that a login is refused before the user is asked, and that no secret is sent.
-async fn check_refused(handler: impl Fn(&Seen) -> Given + Send + Sync + 'static, why: &str) {
+async fn check_refused(
+    handler: impl Fn(&ReceivedRequest) -> Given + Send + Sync + 'static,
+    why: &str,
+) {
     let bench = Bench::new(handler).await;
     let error = bench.agreeing().await.err().unwrap();
     assert!(error.message.contains(why), "{}", error.message);
@@ -225,7 +228,7 @@ async fn check_refused(handler: impl Fn(&Seen) -> Given + Send + Sync + 'static,
 #[tokio::test]
 async fn misleading_oauth_metadata_is_refused() {
     let changed = |path: &'static str, change: fn(&mut Value)| {
-        move |seen: &Seen| {
+        move |seen: &ReceivedRequest| {
             let base = base(seen);
             let mut document = match seen.path.as_str() {
                 RESOURCE => resource(&base),
@@ -248,7 +251,7 @@ async fn misleading_oauth_metadata_is_refused() {
     check_refused(changed(RESOURCE, other_resource), "").await;
     let elsewhere = |it: &mut Value| it["token_endpoint"] = "http://evil.example/token".into();
     check_refused(changed(ISSUER, elsewhere), "does not use https").await;
-    let none = |seen: &Seen| match seen.path.as_str() {
+    let none = |seen: &ReceivedRequest| match seen.path.as_str() {
         "/mcp" => answer_mcp(seen, &[]),
         _ => Given::status(404),
     };

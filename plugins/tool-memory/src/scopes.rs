@@ -146,7 +146,7 @@ impl MemoryScopes {
     /// Removes a memory from its scope.
     ///
     /// # Errors
-    /// `not_found`, or the errors of the files.
+    /// `not_found`, or `io` if the memory file cannot be read or written.
     pub fn remove(&self, id: &str) -> Result<MemoryScope> {
         self.change(id, queries::remove)
     }

@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn answer_without_matches_says_what_there_is() {
+    fn no_match_hint_names_the_removed_turns() {
         let hint = page_of(&passages(3, 5), &[], 1)["hint"].clone();
         assert_eq!(hint, "removed messages are from turns 1 to 3; try fewer or other words");
         let hint = page_of(&[], &[], 1)["hint"].clone();

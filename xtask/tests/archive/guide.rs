@@ -16,7 +16,7 @@ use super::installed::{Installed, installed, root, said, target, text};
 mod blocks;
 mod shown;
 
-use blocks::{Block, Use};
+use blocks::{Block, BlockKind};
 
 /// The folder of an author who follows the guide.
 struct Author<'a> {
@@ -82,14 +82,14 @@ fn script(author: &Author<'_>, blocks: &[Block]) -> String {
         let place = came.join(at.to_string());
         let place = place.display();
         match &block.does {
-            Use::File(path) => {
+            BlockKind::File(path) => {
                 fs::write(came.join(at.to_string()), &block.text).unwrap();
                 let path = blocks::at_home(path);
                 script +=
                     &format!("mkdir -p \"$(dirname {path})\" && cp '{place}' {path} || exit\n");
             }
-            Use::Same(path) => script += &format!("cp {path} '{place}' || exit\n"),
-            Use::Console => {
+            BlockKind::Same(path) => script += &format!("cp {path} '{place}' || exit\n"),
+            BlockKind::Console => {
                 for (number, step) in shown::steps(&block.text).iter().enumerate() {
                     let (command, out) = (&step.command, format!("{place}.{number}"));
                     script += &author.share_target();
@@ -98,7 +98,7 @@ fn script(author: &Author<'_>, blocks: &[Block]) -> String {
                     );
                 }
             }
-            Use::Snippet | Use::Json | Use::Toml | Use::C => {}
+            BlockKind::Snippet | BlockKind::Json | BlockKind::Toml | BlockKind::C => {}
         }
     }
     script
@@ -112,12 +112,16 @@ fn compare(author: &Author<'_>, blocks: &[Block]) {
     for (at, block) in blocks.iter().enumerate() {
         let line = block.line;
         match &block.does {
-            Use::File(_) | Use::Snippet | Use::Json | Use::Toml | Use::C => {}
-            Use::Same(path) => {
+            BlockKind::File(_)
+            | BlockKind::Snippet
+            | BlockKind::Json
+            | BlockKind::Toml
+            | BlockKind::C => {}
+            BlockKind::Same(path) => {
                 let text = read(&at.to_string()).unwrap();
                 assert_eq!(text, block.text, "line {line}: `{path}` is another");
             }
-            Use::Console => {
+            BlockKind::Console => {
                 for (number, step) in shown::steps(&block.text).iter().enumerate() {
                     let name = format!("{at}.{number}");
                     let text =
@@ -149,7 +153,7 @@ impl Document {
     }
 
     /// Returns the blocks with this use.
-    fn of_use(&self, does: &Use) -> impl Iterator<Item = &Block> {
+    fn of_use(&self, does: &BlockKind) -> impl Iterator<Item = &Block> {
         self.blocks.iter().filter(move |block| block.does == *does)
     }
 
@@ -204,16 +208,16 @@ fn every_step_of_the_guide_that_is_json_toml_or_c_can_be_read() {
     let Some(installed) = installed() else { return };
     let author = Author::new(installed, "read");
     for document in pages().iter().chain([&guide()]) {
-        for block in document.of_use(&Use::Json) {
+        for block in document.of_use(&BlockKind::Json) {
             let values = serde_json::Deserializer::from_str(&block.text).into_iter();
             let read: Result<Vec<serde_json::Value>, _> = values.collect();
             assert!(read.is_ok(), "{}, line {}: {read:?}", document.name, block.line);
         }
-        for block in document.of_use(&Use::Toml) {
+        for block in document.of_use(&BlockKind::Toml) {
             let read: Result<toml::Table, _> = toml::from_str(&block.text);
             assert!(read.is_ok(), "{}, line {}: {read:?}", document.name, block.line);
         }
-        for block in document.of_use(&Use::C) {
+        for block in document.of_use(&BlockKind::C) {
             let file = author.work().join(format!("{}.c", document.file_name(block)));
             fs::write(&file, &block.text).unwrap();
             let mut cc = author.command("cc");
@@ -261,7 +265,7 @@ fn every_other_block_of_rust_is_a_plugin_that_passes_the_check_or_a_program_that
     let documents: Vec<Document> = pages().into_iter().chain([guide()]).collect();
     let snippets = documents.iter().flat_map(|document| {
         let named = |block| (document.file_name(block), block);
-        document.of_use(&Use::Snippet).map(named)
+        document.of_use(&BlockKind::Snippet).map(named)
     });
     let snippets: Vec<(String, &Block)> = snippets.collect();
     assert!(snippets.iter().filter(|(_, snippet)| is_plugin(snippet)).count() >= 5);

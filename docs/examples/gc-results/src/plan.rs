@@ -55,7 +55,7 @@ fn old_turns(messages: &[Message], bounds: &Bounds) -> Vec<Range<usize>> {
     turns.filter(|(at, _)| !bounds.pinned.contains(at)).map(|(_, turn)| turn).collect()
 }
 
-/// Returns the message pairs of calls and their results, if the results are large.
+/// Returns the ranges of call and result messages whose results are large.
 fn large_pairs(turn: &[Message], start: usize, bounds: &Bounds) -> Vec<Range<usize>> {
     let is_large = |at: &usize| {
         turn[*at].tool_calls().next().is_some()

@@ -39,7 +39,7 @@ const REFUSAL_BYTES_MAX: usize = 16 * 1024;
 #[tool_type]
 #[serde(default)]
 struct Config {
-    /// Where the server is.
+    /// The server's base URL.
     base_url: String,
     /// How many tokens a conversation may have; the server takes memory for all of them.
     context_tokens: u32,

@@ -49,13 +49,13 @@ pub fn at(url: String) -> AssetSource {
 }
 
 /// A store in a folder that is removed with the test.
-pub struct Place {
+pub struct AssetFixture {
     pub folder: tempfile::TempDir,
     pub store: AssetStore,
     events: Arc<Mutex<Vec<AssetEvent>>>,
 }
 
-impl Place {
+impl AssetFixture {
     pub fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
         let store = AssetStore::new(folder.path().join("models"));

@@ -119,7 +119,7 @@ impl TrustError {
         match self {
             Self::Io { .. } => None,
             Self::Corrupt { record, path, .. } => Some(format!(
-                "{1}: `mv {0} {0}.broken`, then {2} again what you need",
+                "{1}: run `mv {0} {0}.broken`, then {2} what you need again",
                 path.display(),
                 record.effect_while_unreadable(),
                 record.repeat_hint(),

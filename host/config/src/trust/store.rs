@@ -57,7 +57,7 @@ pub struct PluginTrust {
 pub struct WorkspaceTrust {
     /// Digest over all covered files.
     pub digest: String,
-    /// Digest of each covered file, by name from the root.
+    /// Digest of each covered file, by its path relative to the workspace.
     pub files: BTreeMap<String, String>,
     /// Stamps of big files, which show later that they did not change.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]

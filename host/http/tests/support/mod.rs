@@ -8,7 +8,7 @@ use parking_lot::Mutex;
 
 /// A client's request.
 #[derive(Debug, Clone)]
-pub struct Seen {
+pub struct ReceivedRequest {
     /// `GET /path HTTP/1.1`.
     pub line: String,
     /// Header lines, with lower-case names.
@@ -18,7 +18,7 @@ pub struct Seen {
     pub body: Vec<u8>,
 }
 
-impl Seen {
+impl ReceivedRequest {
     /// Returns the value of a header.
     pub fn header(&self, name: &str) -> Option<&str> {
         self.headers.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str())
@@ -34,12 +34,14 @@ impl Seen {
 /// A server that lives as long as the test's process.
 pub struct Server {
     port: u16,
-    seen: Arc<Mutex<Vec<Seen>>>,
+    seen: Arc<Mutex<Vec<ReceivedRequest>>>,
 }
 
 impl Server {
     /// Answers each request on its own thread. The connection closes when `answer` returns.
-    pub fn start(answer: impl Fn(&Seen, &mut TcpStream) + Send + Sync + 'static) -> Self {
+    pub fn start(
+        answer: impl Fn(&ReceivedRequest, &mut TcpStream) + Send + Sync + 'static,
+    ) -> Self {
         let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
         let port = listener.local_addr().unwrap().port();
         let seen = Arc::new(Mutex::new(Vec::new()));
@@ -70,7 +72,7 @@ impl Server {
     }
 
     /// Returns the requests received so far.
-    pub fn seen(&self) -> Vec<Seen> {
+    pub fn seen(&self) -> Vec<ReceivedRequest> {
         self.seen.lock().clone()
     }
 }
@@ -93,7 +95,7 @@ pub fn answer(status: &str, headers: &str, body: impl AsRef<[u8]>) -> Vec<u8> {
 
 /// Serves `content` like a file server: whole, from the requested byte, or `416`.
 #[allow(dead_code, reason = "not every test binary serves files")]
-pub fn serve_file(request: &Seen, stream: &mut TcpStream, content: &[u8]) {
+pub fn serve_file(request: &ReceivedRequest, stream: &mut TcpStream, content: &[u8]) {
     let Some(first) = request.range_from() else {
         return send(stream, answer("200 OK", "", content));
     };
@@ -106,7 +108,7 @@ pub fn serve_file(request: &Seen, stream: &mut TcpStream, content: &[u8]) {
     send(stream, answer("206 Partial Content", &header, &content[first..]));
 }
 
-fn read_request(stream: &TcpStream) -> Option<Seen> {
+fn read_request(stream: &TcpStream) -> Option<ReceivedRequest> {
     let mut reader = BufReader::new(stream);
     let mut line = String::new();
     reader.read_line(&mut line).ok().filter(|bytes| *bytes > 0)?;
@@ -117,7 +119,7 @@ fn read_request(stream: &TcpStream) -> Option<Seen> {
         let Some((name, value)) = header.trim_end().split_once(':') else { break };
         headers.push((name.to_lowercase(), value.trim().to_owned()));
     }
-    let mut seen = Seen { line: line.trim_end().to_owned(), headers, body: Vec::new() };
+    let mut seen = ReceivedRequest { line: line.trim_end().to_owned(), headers, body: Vec::new() };
     let length = seen.header("content-length").and_then(|value| value.parse().ok()).unwrap_or(0);
     seen.body = vec![0; length];
     reader.read_exact(&mut seen.body).ok()?;

@@ -150,7 +150,7 @@ impl FileOperator<'_> {
     pub async fn read_file(&self, path: &str) -> Result<String> {
         let read = self.0.read_text(path).await?;
         if read.has_more {
-            let text = format!("`{path}` is longer than one answer");
+            let text = format!("`{path}` is too large to be read at once");
             return Err(Error::new(ErrorKind::LimitReached, text)
                 .with_hint("read it in ranges, with `OpenEnvironment::files`"));
         }

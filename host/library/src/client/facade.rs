@@ -19,7 +19,7 @@ pub struct JaatoClient(Arc<Mutex<ClientState>>);
 
 #[derive(Default)]
 struct ClientState {
-    connection: Option<Connection>,
+    connection: Option<ConnectArguments>,
     main: Option<(JaatoRuntime, JaatoSession)>,
     /// The program's choice. `None` leaves it to the configuration.
     is_streaming: Option<bool>,
@@ -27,7 +27,7 @@ struct ClientState {
 
 /// What `connect` stores.
 #[derive(Clone, Default)]
-struct Connection {
+struct ConnectArguments {
     project: String,
     location: String,
     model: String,
@@ -57,7 +57,7 @@ impl JaatoClient {
                 "`connect` needs the name of a model",
             ));
         }
-        self.0.lock().connection = Some(Connection::new(project, location, model));
+        self.0.lock().connection = Some(ConnectArguments::new(project, location, model));
         Ok(())
     }
 
@@ -197,7 +197,7 @@ pub struct JaatoRuntime(Arc<Mutex<RuntimeState>>);
 
 #[derive(Default)]
 struct RuntimeState {
-    connection: Connection,
+    connection: ConnectArguments,
     configured: Option<ConfiguredRuntime>,
 }
 
@@ -217,7 +217,7 @@ impl JaatoRuntime {
 
     /// Stores the project and location of a Google cloud, empty for any other server.
     pub fn connect(&self, project: &str, location: &str) {
-        self.0.lock().connection = Connection::new(project, location, "");
+        self.0.lock().connection = ConnectArguments::new(project, location, "");
     }
 
     /// Starts the host with the registry's plugins.
@@ -230,7 +230,7 @@ impl JaatoRuntime {
         permission_plugin: Option<PermissionPlugin>,
         ledger: Option<Arc<TokenLedger>>,
     ) -> Result<()> {
-        let Connection { project, location, .. } = self.0.lock().connection.clone();
+        let ConnectArguments { project, location, .. } = self.0.lock().connection.clone();
         let mut builder = registry.builder();
         for (name, value) in [("PROJECT_ID", project), ("LOCATION", location)] {
             if !value.is_empty() {
@@ -374,7 +374,7 @@ impl OutputBlock {
     }
 }
 
-impl Connection {
+impl ConnectArguments {
     fn new(project: &str, location: &str, model: &str) -> Self {
         let [project, location, model] = [project, location, model].map(str::to_owned);
         Self { project, location, model }

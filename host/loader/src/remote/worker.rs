@@ -100,7 +100,8 @@ impl RemoteInstance {
         let guest = executor.0.guest(manifest.name);
         let core = HostContext::new(CallerKind::Instance, &executor.0, &guest, services);
         let link = WorkerLink::new(socket).map_err(|error| {
-            Error::new(ErrorKind::Io, format!("the socket of a worker cannot be used: {error}"))
+            Error::new(ErrorKind::Io, format!("cannot use the worker's socket: {error}"))
+                .with_hint("restart jaato; if it happens again, report it")
         })?;
         let state = State::default().into();
         let runtime = Handle::current();

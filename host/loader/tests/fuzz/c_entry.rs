@@ -1,4 +1,4 @@
-//! Tests the C entry with a plugin that does anything. Each call must end, and everything that
+//! Tests the C entry with a plugin that behaves arbitrarily. Each call must end, and everything that
 //! began must end once.
 
 use std::sync::atomic::Ordering::SeqCst;

@@ -56,12 +56,12 @@ pub static TABLE: Plugin = Plugin {
 /// An instance, and objects that its calls leave to it.
 struct Instance {
     calls: AtomicI64,
-    left: Mutex<Left>,
+    left: Mutex<LeakedObjects>,
 }
 
 /// Objects that outlive their call.
 #[derive(Default)]
-struct Left {
+struct LeakedObjects {
     contexts: Vec<*const Context>,
     requests: Vec<*mut Request>,
     wakers: Vec<*mut Waker>,
@@ -82,7 +82,7 @@ fn random() -> Random {
     Random(SEED.fetch_add(0x1234_5678_9abc_def1, SeqCst))
 }
 
-fn lock_left(instance: &Instance) -> MutexGuard<'_, Left> {
+fn lock_left(instance: &Instance) -> MutexGuard<'_, LeakedObjects> {
     instance.left.lock()
 }
 

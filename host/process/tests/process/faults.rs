@@ -77,7 +77,7 @@ async fn a_killed_guardian_fails_every_wait_ends_every_child_and_is_replaced() {
     }
     none_lives_soon(&pids);
     let next = match supervisor.spawn(script("exit 0")).await {
-        // The dying guardian may still have taken the summons. The next call starts another one.
+        // The dying guardian may still have taken the request. The next call starts another one.
         Err(ProcessError::GuardianLost) => supervisor.spawn(script("exit 0")).await,
         next => next,
     };

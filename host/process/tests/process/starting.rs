@@ -28,26 +28,26 @@ async fn output_and_exit_code_of_a_child_are_returned() {
     assert_eq!(child.wait().await.unwrap(), Exit::Code(7), "asked again");
 }
 
-async fn spawn_command(command: ChildCommand) -> Kept {
+async fn spawn_command(command: ChildCommand) -> SupervisedChild {
     let supervisor = supervisor();
     let child = supervisor.spawn(command).await.unwrap();
-    Kept { child, _supervisor: supervisor }
+    SupervisedChild { child, _supervisor: supervisor }
 }
 
 /// A child together with the supervisor that keeps it alive.
-struct Kept {
+struct SupervisedChild {
     child: jaato_process::ChildProcess,
     _supervisor: jaato_process::Supervisor,
 }
 
-impl std::ops::Deref for Kept {
+impl std::ops::Deref for SupervisedChild {
     type Target = jaato_process::ChildProcess;
     fn deref(&self) -> &Self::Target {
         &self.child
     }
 }
 
-impl std::ops::DerefMut for Kept {
+impl std::ops::DerefMut for SupervisedChild {
     fn deref_mut(&mut self) -> &mut Self::Target {
         &mut self.child
     }

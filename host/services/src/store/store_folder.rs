@@ -146,7 +146,7 @@ impl PluginStore {
     /// `io`.
     pub fn list(&self, prefix: &str) -> Result<Vec<StoredKey>, Error> {
         let failed = |error: &std::io::Error| {
-            Error::new(ErrorKind::Io, format!("the keys cannot be listed: {error}"))
+            Error::new(ErrorKind::Io, format!("cannot list the keys: {error}"))
         };
         let entries = match fs::read_dir(self.values()) {
             Ok(entries) => entries,

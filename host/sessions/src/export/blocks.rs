@@ -108,7 +108,7 @@ pub fn attachment_line(data: &DataPart) -> String {
     visible_text(&format!("Attachment: {name} ({})", data.mime_type)).replace('\n', " ")
 }
 
-/// Returns the JSON of a data part that is no attachment.
+/// Returns the JSON of a data part that is not an attachment.
 pub fn data_value(data: &DataPart) -> Option<Value> {
     match &data.content {
         DataContent::Json { json, .. } => Some(json.clone()),

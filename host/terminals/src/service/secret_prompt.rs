@@ -150,8 +150,8 @@ impl TerminalQuestion {
         match shown_how(&state) {
             None => Ok(state),
             Some(text) => Err(Error::new(ErrorKind::Conflict, text).with_hint(
-                "the program got no input; ask while it reads a line that the terminal hides, or let the user \
-                 type there (`jaato shell attach NAME --type`)",
+                "nothing was sent: ask for the secret while the program waits for hidden input, or let the user \
+                 type it (`jaato shell attach NAME --type`)",
             )),
         }
     }

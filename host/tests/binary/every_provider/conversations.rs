@@ -6,23 +6,27 @@ use std::fs;
 use serde_json::{Value, json};
 
 use super::switched::signed;
-use super::{PROVIDERS, Provider, Said, Turn, text, unchanged_answer};
+use super::{AnswerPart, PROVIDERS, Provider, Turn, text, unchanged_answer};
 use crate::support::openai::{SECRET, no_file_holds_the_key};
 use crate::support::server::Server;
 use crate::support::{Command, House, fixture};
 
 fn conversation_turns() -> [Turn; 5] {
-    let look = |aspect: &str| Said::call(json!({ "aspect": aspect }));
+    let look = |aspect: &str| AnswerPart::call(json!({ "aspect": aspect }));
     [
         Turn::Says(vec![
-            Said::Thought("I look."),
-            Said::Text("Let me see."),
+            AnswerPart::Thought("I look."),
+            AnswerPart::Text("Let me see."),
             look("os"),
             look("cwd"),
         ]),
-        Turn::Says(vec![Said::Thought("Again."), look("shell")]),
-        Turn::Says(vec![Said::Thought("so"), Said::Text("It is "), Said::Text("Linux. ")]),
-        Turn::Says(vec![Said::Thought("polite"), Said::Text("You are welcome.")]),
+        Turn::Says(vec![AnswerPart::Thought("Again."), look("shell")]),
+        Turn::Says(vec![
+            AnswerPart::Thought("so"),
+            AnswerPart::Text("It is "),
+            AnswerPart::Text("Linux. "),
+        ]),
+        Turn::Says(vec![AnswerPart::Thought("polite"), AnswerPart::Text("You are welcome.")]),
         text("Bye."),
     ]
 }
@@ -109,14 +113,14 @@ fn tool_found_during_a_conversation_is_called_and_thoughts_are_kept() {
         let schemas = json!({ "names": ["count_bytes_echo"] });
         let vendor = provider.vendor([
             Turn::Says(vec![
-                Said::Thought("what is there?"),
-                Said::Call("get_tool_schemas", schemas),
+                AnswerPart::Thought("what is there?"),
+                AnswerPart::Call("get_tool_schemas", schemas),
             ]),
             Turn::Says(vec![
-                Said::Thought("there it is"),
-                Said::Call("count_bytes_echo", json!({ "text": "moon" })),
+                AnswerPart::Thought("there it is"),
+                AnswerPart::Call("count_bytes_echo", json!({ "text": "moon" })),
             ]),
-            Turn::Says(vec![Said::Thought("so"), Said::Text("done")]),
+            Turn::Says(vec![AnswerPart::Thought("so"), AnswerPart::Text("done")]),
             text("bye"),
         ]);
         let server = provider.serve(&vendor, unchanged_answer);

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
-use super::{PROVIDERS, Said, Turn, text};
+use super::{AnswerPart, PROVIDERS, Turn, text};
 use crate::support::{fixtures, library_name};
 
 /// `$filter` under the name that vendors accept.
@@ -26,7 +26,7 @@ fn every_vendor_takes_the_schemas_of_every_generator() {
         house.write("home/.mcp.json", &json!({ "mcpServers": { "all": entry } }).to_string());
         house.run(&["mcp", "connect", "all"]).code(0);
         let given = json!({ FILTER: "a", "items__-e6e65aa0ef": ["b"], "_type-86f1f0bb4e": "t" });
-        let call = Turn::Says(vec![Said::Call("mcp__all__zod3_odd", given)]);
+        let call = Turn::Says(vec![AnswerPart::Call("mcp__all__zod3_odd", given)]);
         let vendor = provider.vendor([call, text("done")]);
         let server = provider.serve(&vendor, super::unchanged_answer);
         provider.lead(&house, &server);

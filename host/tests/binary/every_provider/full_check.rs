@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use serde_json::json;
 
-use super::{PROVIDERS, Provider, Said, Script, Turn, text, unchanged_answer};
+use super::{AnswerPart, PROVIDERS, Provider, Script, Turn, text, unchanged_answer};
 use crate::support::Output;
 use crate::support::server::Answer;
 
@@ -29,14 +29,14 @@ const WINDOW: u64 = 12_000;
 
 /// Returns answers with which all possible checks pass. `colour` is the answer about the image.
 fn turns(colour: &'static str) -> Vec<Turn> {
-    let call = |aspect: &str| Said::call(json!({ "aspect": aspect }));
+    let call = |aspect: &str| AnswerPart::call(json!({ "aspect": aspect }));
     let numbers: Vec<String> = (1..=200).map(|number: u32| number.to_string()).collect();
     let numbers: &'static str = numbers.join(",").leak();
     vec![
         text("Hello"),
         Turn::Says(vec![call("os"), call("shell")]),
         text("Linux, bash"),
-        Turn::Says(vec![Said::Thought("17 * 23 is 391."), call("os")]),
+        Turn::Says(vec![AnswerPart::Thought("17 * 23 is 391."), call("os")]),
         text("391, Linux"),
         text("392"),
         text(colour),

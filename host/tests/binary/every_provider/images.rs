@@ -5,7 +5,7 @@ use std::fs;
 use jaato_vendors::FakeVendor;
 use serde_json::json;
 
-use super::{PROVIDERS, Provider, Said, Turn, text, unchanged_answer, vendor_answer};
+use super::{AnswerPart, PROVIDERS, Provider, Turn, text, unchanged_answer, vendor_answer};
 use crate::support::server::{Answer, Server};
 use crate::support::{House, fixtures, library_name};
 use crate::vendors::PNG;
@@ -151,7 +151,7 @@ fn refusal_that_names_no_image_is_tried_once_without_the_new_ones() {
 fn run_continues_without_a_refused_image_that_a_tool_read() {
     for provider in &PROVIDERS {
         let Some(house) = house(provider, PNG) else { return };
-        let read = Said::Call("readFile", json!({ "path": "moon.png" }));
+        let read = AnswerPart::Call("readFile", json!({ "path": "moon.png" }));
         let server = serve_strictly(provider, [Turn::Says(vec![read]), text("done")]);
         provider.lead(&house, &server);
         let words = ["run", "--model", provider.model, "--tools", "readFile", "look"];

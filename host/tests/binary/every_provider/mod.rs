@@ -159,7 +159,7 @@ pub struct Script {
 /// An answer of a model.
 #[derive(Clone)]
 pub enum Turn {
-    Says(Vec<Said>),
+    Says(Vec<AnswerPart>),
     /// The vendor reports an error inside the answer, before its first word.
     FailsAtOnce,
     /// The vendor reports an error after this text.
@@ -168,7 +168,7 @@ pub enum Turn {
 
 /// A part of a model's answer.
 #[derive(Clone)]
-pub enum Said {
+pub enum AnswerPart {
     Thought(&'static str),
     Text(&'static str),
     /// A call to a tool with its arguments.
@@ -178,7 +178,7 @@ pub enum Said {
 /// The tool that most scripts call.
 const TOOL: &str = "get_environment";
 
-impl Said {
+impl AnswerPart {
     fn call(arguments: Value) -> Self {
         Self::Call(TOOL, arguments)
     }
@@ -186,10 +186,10 @@ impl Said {
 
 fn of_anthropic(script: Script) -> anthropic::FakeAnthropic {
     use anthropic::{AnthropicAnswerPiece as Its, AnthropicTurn as ItsTurn};
-    let said = |said: Said| match said {
-        Said::Thought(text) => Its::Thought(text.to_owned()),
-        Said::Text(text) => Its::Text(text.to_owned()),
-        Said::Call(tool, arguments) => Its::Call(tool.to_owned(), arguments),
+    let said = |said: AnswerPart| match said {
+        AnswerPart::Thought(text) => Its::Thought(text.to_owned()),
+        AnswerPart::Text(text) => Its::Text(text.to_owned()),
+        AnswerPart::Call(tool, arguments) => Its::Call(tool.to_owned(), arguments),
     };
     let busy = |turn: ItsTurn| turn.with_stream_error("overloaded_error", "Overloaded");
     let turns = script.turns.into_iter().map(|turn| match turn {
@@ -203,10 +203,10 @@ fn of_anthropic(script: Script) -> anthropic::FakeAnthropic {
 
 fn of_google(script: Script) -> google::FakeGoogle {
     use google::{GoogleAnswerPiece as Its, GoogleTurn as ItsTurn};
-    let said = |said: Said| match said {
-        Said::Thought(text) => Its::Thought(text.to_owned()),
-        Said::Text(text) => Its::Text(text.to_owned()),
-        Said::Call(tool, arguments) => Its::Call(tool.to_owned(), arguments),
+    let said = |said: AnswerPart| match said {
+        AnswerPart::Thought(text) => Its::Thought(text.to_owned()),
+        AnswerPart::Text(text) => Its::Text(text.to_owned()),
+        AnswerPart::Call(tool, arguments) => Its::Call(tool.to_owned(), arguments),
     };
     let report = json!({ "error": { "code": 503, "status": "UNAVAILABLE", "message": "busy" } });
     let turns = script.turns.into_iter().map(|turn| match turn {
@@ -222,10 +222,10 @@ fn of_google(script: Script) -> google::FakeGoogle {
 
 fn of_ollama(script: Script) -> ollama::FakeOllama {
     use ollama::{OllamaAnswerPiece as Its, OllamaTurn as ItsTurn};
-    let said = |said: Said| match said {
-        Said::Thought(text) => Its::Thought(text.to_owned()),
-        Said::Text(text) => Its::Text(text.to_owned()),
-        Said::Call(tool, arguments) => Its::Call(tool.to_owned(), arguments),
+    let said = |said: AnswerPart| match said {
+        AnswerPart::Thought(text) => Its::Thought(text.to_owned()),
+        AnswerPart::Text(text) => Its::Text(text.to_owned()),
+        AnswerPart::Call(tool, arguments) => Its::Call(tool.to_owned(), arguments),
     };
     let turns = script.turns.into_iter().map(|turn| match turn {
         Turn::Says(all) => ItsTurn::with_pieces(all.into_iter().map(said)),
@@ -240,10 +240,10 @@ fn of_ollama(script: Script) -> ollama::FakeOllama {
 
 fn turns_of_openai(script: Vec<Turn>) -> impl Iterator<Item = openai::OpenAiTurn> {
     use openai::{OpenAiAnswerPiece as Its, OpenAiTurn as ItsTurn, StreamErrorPlacement};
-    let said = |said: Said| match said {
-        Said::Thought(text) => Its::Reasoning(text.to_owned()),
-        Said::Text(text) => Its::Text(text.to_owned()),
-        Said::Call(tool, arguments) => Its::Call(tool.to_owned(), arguments.to_string()),
+    let said = |said: AnswerPart| match said {
+        AnswerPart::Thought(text) => Its::Reasoning(text.to_owned()),
+        AnswerPart::Text(text) => Its::Text(text.to_owned()),
+        AnswerPart::Call(tool, arguments) => Its::Call(tool.to_owned(), arguments.to_string()),
     };
     let busy = |turn: ItsTurn| {
         turn.with_stream_error("server_error", "The server is busy", StreamErrorPlacement::Nested)
@@ -293,10 +293,11 @@ impl Provider {
     }
 
     /// Lists the completion requests that a server received.
-    fn completions(&self, server: &Server) -> Vec<server::Asked> {
+    fn completions(&self, server: &Server) -> Vec<server::ReceivedRequest> {
         let all = server.asked().into_iter().chain(server.looked());
-        let path =
-            |asked: &server::Asked| asked.path.split('?').next().unwrap_or_default().to_owned();
+        let path = |asked: &server::ReceivedRequest| {
+            asked.path.split('?').next().unwrap_or_default().to_owned()
+        };
         all.filter(|asked| path(asked).ends_with(self.path)).collect()
     }
 
@@ -327,8 +328,8 @@ impl Provider {
     }
 }
 
-fn vendor_answer(vendor: &dyn FakeVendor, asked: &server::Asked) -> VendorAnswer {
-    let server::Asked { method, path, headers, body } = asked.clone();
+fn vendor_answer(vendor: &dyn FakeVendor, asked: &server::ReceivedRequest) -> VendorAnswer {
+    let server::ReceivedRequest { method, path, headers, body } = asked.clone();
     vendor.answer(&VendorRequest { method, path, headers, body })
 }
 
@@ -347,5 +348,5 @@ fn with_head(answered: &VendorAnswer) -> Answer {
 
 /// Returns an answer with one text.
 fn text(text: &'static str) -> Turn {
-    Turn::Says(vec![Said::Text(text)])
+    Turn::Says(vec![AnswerPart::Text(text)])
 }

@@ -4,22 +4,26 @@
 use serde_json::{Value, json};
 
 use super::switched::signed;
-use super::{PROVIDERS, Provider, Said, Turn, text, unchanged_answer};
+use super::{AnswerPart, PROVIDERS, Provider, Turn, text, unchanged_answer};
 use crate::support::House;
-use crate::support::server::Asked;
+use crate::support::server::ReceivedRequest;
 
 fn turns() -> [Turn; 5] {
-    let look = |aspect: &str| Said::call(json!({ "aspect": aspect }));
+    let look = |aspect: &str| AnswerPart::call(json!({ "aspect": aspect }));
     [
         Turn::Says(vec![
-            Said::Thought("I look."),
-            Said::Text("Let me see."),
+            AnswerPart::Thought("I look."),
+            AnswerPart::Text("Let me see."),
             look("os"),
             look("moon"),
         ]),
-        Turn::Says(vec![Said::Thought("Again."), look("shell")]),
-        Turn::Says(vec![Said::Thought("so"), Said::Text("It is "), Said::Text("Linux. ")]),
-        Turn::Says(vec![Said::Thought("polite"), Said::Text("You are welcome.")]),
+        Turn::Says(vec![AnswerPart::Thought("Again."), look("shell")]),
+        Turn::Says(vec![
+            AnswerPart::Thought("so"),
+            AnswerPart::Text("It is "),
+            AnswerPart::Text("Linux. "),
+        ]),
+        Turn::Says(vec![AnswerPart::Thought("polite"), AnswerPart::Text("You are welcome.")]),
         text("Bye."),
     ]
 }
@@ -42,7 +46,7 @@ fn last_request(provider: &Provider, house: &House, runs: &[(&[&str], &str)]) ->
 }
 
 /// Returns the messages of a request as they were sent.
-fn messages_text(provider: &Provider, asked: &Asked) -> String {
+fn messages_text(provider: &Provider, asked: &ReceivedRequest) -> String {
     let key = match provider.name {
         "google" => "\"contents\":",
         "openai" => "\"input\":",

@@ -13,7 +13,7 @@ use jaato_runtime::types::{EventEnvelope, ModelId, Outcome};
 use jaato_runtime::{Runtime, SessionOptions, Setup, SetupArguments};
 use serde_json::{Value, json};
 
-use super::{FakeVendor, PROVIDERS, Provider, Said, Turn, unchanged_answer};
+use super::{AnswerPart, FakeVendor, PROVIDERS, Provider, Turn, unchanged_answer};
 use crate::support::House;
 use crate::support::openai::SECRET;
 use crate::support::server::Server;
@@ -83,25 +83,25 @@ impl Party {
 
 /// Returns thoughts, a text, parallel calls of which one fails, and an answer after them.
 pub fn begins() -> Vec<Turn> {
-    let look = |aspect: &str| Said::call(json!({ "aspect": aspect }));
+    let look = |aspect: &str| AnswerPart::call(json!({ "aspect": aspect }));
     vec![
         Turn::Says(vec![
-            Said::Thought("I should look."),
-            Said::Text("I look."),
+            AnswerPart::Thought("I should look."),
+            AnswerPart::Text("I look."),
             look("os"),
             look("moon"),
         ]),
-        Turn::Says(vec![Said::Thought("again"), look("cwd")]),
-        Turn::Says(vec![Said::Thought("so"), Said::Text("It is Linux.")]),
-        Turn::Says(vec![Said::Thought("and back"), Said::Text("We met before.")]),
+        Turn::Says(vec![AnswerPart::Thought("again"), look("cwd")]),
+        Turn::Says(vec![AnswerPart::Thought("so"), AnswerPart::Text("It is Linux.")]),
+        Turn::Says(vec![AnswerPart::Thought("and back"), AnswerPart::Text("We met before.")]),
     ]
 }
 
 fn continued_turns() -> Vec<Turn> {
-    let look = Said::call(json!({ "aspect": "shell" }));
+    let look = AnswerPart::call(json!({ "aspect": "shell" }));
     vec![
-        Turn::Says(vec![Said::Thought("what was that?"), look]),
-        Turn::Says(vec![Said::Text("I will continue.")]),
+        Turn::Says(vec![AnswerPart::Thought("what was that?"), look]),
+        Turn::Says(vec![AnswerPart::Text("I will continue.")]),
     ]
 }
 

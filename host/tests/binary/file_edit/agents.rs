@@ -4,11 +4,11 @@ use std::thread;
 
 use serde_json::json;
 
-use super::{Desk, edit};
+use super::{FileToolsHouse, edit};
 
 #[test]
 fn edit_after_another_agents_change_is_refused_once_with_the_changes() {
-    let Some(desk) = Desk::new() else { return };
+    let Some(desk) = FileToolsHouse::new() else { return };
     desk.write("a.txt", "one\ntwo\n");
     let (mut first, mut second) = (desk.calls(), desk.calls());
     first.call("readFile", &json!({ "path": "a.txt" }));
@@ -27,7 +27,7 @@ fn edit_after_another_agents_change_is_refused_once_with_the_changes() {
 #[test]
 fn edits_at_the_same_time_are_done_or_refused_and_never_lost() {
     const EDITS: usize = 30;
-    let Some(desk) = Desk::new() else { return };
+    let Some(desk) = FileToolsHouse::new() else { return };
     desk.write("a.txt", "begin\nend\n");
     let edits = |name: &'static str| {
         let mut calls = desk.calls();

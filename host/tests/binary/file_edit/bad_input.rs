@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use serde_json::{Value, json};
 
-use super::{Desk, edit};
+use super::{FileToolsHouse, edit};
 use crate::support::{Command, skip};
 
 /// Maximum number of lines that a writer adds during a read, so that the file remains editable.
@@ -28,7 +28,7 @@ fn arguments(tool: &str, path: &str) -> Value {
 
 #[test]
 fn path_outside_the_workspace_is_refused_by_every_edit_tool() {
-    let Some(desk) = Desk::new() else { return };
+    let Some(desk) = FileToolsHouse::new() else { return };
     let outside = desk.house.write("outside.txt", "theirs\n");
     symlink(&outside, desk.path("link.txt")).unwrap();
     symlink("..", desk.path("up")).unwrap();
@@ -54,7 +54,7 @@ fn path_outside_the_workspace_is_refused_by_every_edit_tool() {
 
 #[test]
 fn folders_pipes_devices_and_link_loops_are_refused_at_once() {
-    let Some(desk) = Desk::new() else { return };
+    let Some(desk) = FileToolsHouse::new() else { return };
     fs::create_dir(desk.path("folder")).unwrap();
     symlink("loop", desk.path("loop")).unwrap();
     symlink("/dev/zero", desk.path("zero")).unwrap();
@@ -86,7 +86,7 @@ fn folders_pipes_devices_and_link_loops_are_refused_at_once() {
 
 #[test]
 fn links_are_written_through_and_neither_moved_nor_removed() {
-    let Some(desk) = Desk::new() else { return };
+    let Some(desk) = FileToolsHouse::new() else { return };
     desk.write("a.txt", "word\n");
     symlink("a.txt", desk.path("link.txt")).unwrap();
     let mut calls = desk.calls();
@@ -112,7 +112,7 @@ fn links_are_written_through_and_neither_moved_nor_removed() {
 
 #[test]
 fn file_names_with_invalid_utf8_are_skipped() {
-    let Some(desk) = Desk::new() else { return };
+    let Some(desk) = FileToolsHouse::new() else { return };
     let name = OsStr::from_bytes(b"caf\xE9.txt");
     fs::write(desk.house.workspace().join(name), "word\n").unwrap();
     desk.write("ä ö\n.txt", "word\n");
@@ -127,7 +127,7 @@ fn file_names_with_invalid_utf8_are_skipped() {
 
 #[test]
 fn a_huge_file_is_read_in_part_and_not_changed() {
-    let Some(desk) = Desk::new() else { return };
+    let Some(desk) = FileToolsHouse::new() else { return };
     let mut file = File::create(desk.path("huge.txt")).unwrap();
     file.write_all("line of text\n".repeat(100_000).as_bytes()).unwrap();
     file.seek(SeekFrom::Start(1 << 30)).unwrap();
@@ -154,7 +154,7 @@ fn a_huge_file_is_read_in_part_and_not_changed() {
 
 #[test]
 fn reading_a_growing_file_comes_to_an_end() {
-    let Some(desk) = Desk::new() else { return };
+    let Some(desk) = FileToolsHouse::new() else { return };
     desk.write("log", "start\n".repeat(300_000));
     let (path, stop) = (desk.path("log"), Arc::new(AtomicBool::new(false)));
     let stopped = Arc::clone(&stop);
@@ -187,7 +187,7 @@ fn reading_a_growing_file_comes_to_an_end() {
 
 #[test]
 fn regex_with_exponential_cost_ends_quickly_or_is_refused() {
-    let Some(desk) = Desk::new() else { return };
+    let Some(desk) = FileToolsHouse::new() else { return };
     desk.write("a.txt", "a".repeat(100_000));
     let mut calls = desk.calls();
     let all = json!({ "pattern": "(a*)*b", "replacement": "", "paths": "*" });
@@ -198,7 +198,7 @@ fn regex_with_exponential_cost_ends_quickly_or_is_refused() {
 }
 
 /// Runs calls with a limit of this many KiB per file, to simulate a full disk.
-fn on_full_disk(desk: &Desk, kib: u32, calls: &[Value]) -> Vec<Value> {
+fn on_full_disk(desk: &FileToolsHouse, kib: u32, calls: &[Value]) -> Vec<Value> {
     let lines: String = calls.iter().map(|call| format!("{call}\n")).collect();
     let file = desk.house.write("calls.json", &lines);
     let line = format!(
@@ -211,7 +211,7 @@ fn on_full_disk(desk: &Desk, kib: u32, calls: &[Value]) -> Vec<Value> {
 
 #[test]
 fn a_full_disk_in_mid_edit_leaves_everything_as_it_was() {
-    let Some(desk) = Desk::new() else { return };
+    let Some(desk) = FileToolsHouse::new() else { return };
     desk.write("a.txt", "a\n");
     desk.write("b.txt", "b\n");
     // Run once without a limit first, so that nothing else has to be written later.
@@ -238,7 +238,7 @@ fn a_full_disk_in_mid_edit_leaves_everything_as_it_was() {
 
 #[test]
 fn edit_that_cannot_be_saved_in_the_history_is_refused() {
-    let Some(desk) = Desk::new() else { return };
+    let Some(desk) = FileToolsHouse::new() else { return };
     let large = "x\n".repeat(400 * 1024);
     desk.write("large.txt", &large);
     desk.calls().end(&desk.house);

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::Desk;
+use super::FileToolsHouse;
 use crate::support::fixture;
 use crate::terminal::on_terminal;
 
@@ -11,8 +11,8 @@ fn call(arguments: Value) -> Value {
 }
 
 /// Returns an installation whose model edits a file.
-fn editing(arguments: Value, result: &str) -> Option<Desk> {
-    let desk = Desk::new()?;
+fn editing(arguments: Value, result: &str) -> Option<FileToolsHouse> {
+    let desk = FileToolsHouse::new()?;
     let _ = fixture("probe");
     desk.write("a.txt", "one\ntwo\n");
     desk.house.script(&json!({ "answers": [
@@ -39,7 +39,7 @@ fn edit_prompt_shows_the_diff_and_the_change_is_reported() {
 #[test]
 fn patch_prompt_shows_the_diff() {
     let patch = "*** Begin Patch\n*** Update File: a.txt\n@@ one\n-two\n+2\n*** End Patch";
-    let Some(desk) = Desk::new() else { return };
+    let Some(desk) = FileToolsHouse::new() else { return };
     let _ = fixture("probe");
     desk.write("a.txt", "one\ntwo\n");
     desk.house.script(&json!({ "answers": [
@@ -82,7 +82,7 @@ fn file_changed_event_has_old_and_new_text_and_hunks() {
 
 #[test]
 fn undo_command_reverts_a_change_after_confirmation() {
-    let Some(desk) = Desk::new() else { return };
+    let Some(desk) = FileToolsHouse::new() else { return };
     desk.write("a.txt", "one\n");
     desk.write("b.txt", "one\n");
     let replace = json!({ "pattern": "one", "replacement": "two", "paths": "*.txt" }).to_string();
@@ -121,7 +121,7 @@ fn undo_command_reverts_a_change_after_confirmation() {
 
 #[test]
 fn undo_in_a_chat_is_reported_to_the_model() {
-    let Some(desk) = Desk::new() else { return };
+    let Some(desk) = FileToolsHouse::new() else { return };
     let _ = fixture("probe");
     desk.write("a.txt", "one\n");
     desk.house.script(&json!({ "answers": [

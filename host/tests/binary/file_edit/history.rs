@@ -5,10 +5,10 @@ use std::path::{Path, PathBuf};
 
 use serde_json::json;
 
-use super::{Desk, edit};
+use super::{FileToolsHouse, edit};
 
 /// Finds a file or folder of the history by its name.
-fn of_history(desk: &Desk, name: &str) -> PathBuf {
+fn of_history(desk: &FileToolsHouse, name: &str) -> PathBuf {
     fn find(folder: &Path, name: &str) -> Option<PathBuf> {
         let entries = fs::read_dir(folder).ok()?.map(|entry| entry.unwrap().path());
         entries.into_iter().find_map(|path| match path.file_name().unwrap() == name {
@@ -21,7 +21,7 @@ fn of_history(desk: &Desk, name: &str) -> PathBuf {
 
 #[test]
 fn a_content_that_was_tampered_with_is_not_restored() {
-    let Some(desk) = Desk::new() else { return };
+    let Some(desk) = FileToolsHouse::new() else { return };
     desk.write("a", "password");
     let mut calls = desk.calls();
     calls.call("updateFile", &edit("a", "password", "hunter2"));

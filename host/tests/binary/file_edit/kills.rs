@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use serde_json::{Value, json};
 
-use super::Desk;
+use super::FileToolsHouse;
 use crate::support::command::DEADLINE;
 
 /// Number of files in the edit, enough for a kill to hit the middle.
@@ -19,7 +19,7 @@ fn name(number: usize) -> String {
 }
 
 /// Counts the files with this text.
-fn with_text(desk: &Desk, text: &str) -> usize {
+fn with_text(desk: &FileToolsHouse, text: &str) -> usize {
     (0..FILES).filter(|number| desk.text(&name(*number)) == text).count()
 }
 
@@ -34,7 +34,7 @@ fn edits() -> Value {
 
 /// Starts the edit and kills the process once the first file has changed. Returns false if that was
 /// too late.
-fn is_killed_in_the_middle(desk: &Desk) -> bool {
+fn is_killed_in_the_middle(desk: &FileToolsHouse) -> bool {
     for number in 0..FILES {
         desk.write(&name(number), "old");
     }
@@ -57,7 +57,7 @@ fn is_killed_in_the_middle(desk: &Desk) -> bool {
 
 #[test]
 fn killed_edit_is_rolled_back_by_the_next_call() {
-    let Some(desk) = Desk::new() else { return };
+    let Some(desk) = FileToolsHouse::new() else { return };
     assert!((0..ATTEMPTS).any(|_| is_killed_in_the_middle(&desk)), "every kill came too late");
     let draft = ".jaato-0123456789abcdef.tmp";
     desk.write(draft, "half of a file");
@@ -80,7 +80,7 @@ fn killed_edit_is_rolled_back_by_the_next_call() {
 
 #[test]
 fn rollback_of_a_killed_edit_keeps_later_changes_by_others() {
-    let Some(desk) = Desk::new() else { return };
+    let Some(desk) = FileToolsHouse::new() else { return };
     assert!((0..ATTEMPTS).any(|_| is_killed_in_the_middle(&desk)), "every kill came too late");
     desk.write(&name(1), "theirs");
     let mut calls = desk.calls();

@@ -16,11 +16,11 @@ use crate::support::shells::Calls;
 use crate::support::{House, fixtures, library_name};
 
 /// An installation with the file tools.
-pub struct Desk {
+pub struct FileToolsHouse {
     pub house: House,
 }
 
-impl Desk {
+impl FileToolsHouse {
     /// Creates the installation, or prints why the test is skipped.
     pub fn new() -> Option<Self> {
         let house = House::new()?;

@@ -5,12 +5,12 @@ use std::os::unix::fs::{PermissionsExt as _, symlink};
 
 use serde_json::json;
 
-use super::{Desk, edit};
+use super::{FileToolsHouse, edit};
 use crate::support::set_mode;
 
 #[test]
 fn every_edit_tool_works_and_can_be_undone() {
-    let Some(desk) = Desk::new() else { return };
+    let Some(desk) = FileToolsHouse::new() else { return };
     desk.write("a.txt", "one\r\ntwo\r\n");
     let mut calls = desk.calls();
     let read = calls.call("readFile", &json!({ "path": "a.txt" }));
@@ -64,7 +64,7 @@ fn every_edit_tool_works_and_can_be_undone() {
 
 #[test]
 fn edits_keep_file_mode_links_and_encoding() {
-    let Some(desk) = Desk::new() else { return };
+    let Some(desk) = FileToolsHouse::new() else { return };
     let mode = |name: &str| fs::metadata(desk.path(name)).unwrap().permissions().mode() & 0o7777;
     desk.write("run.sh", "echo 1\n");
     set_mode(&desk.path("run.sh"), 0o750);

@@ -11,7 +11,7 @@ use super::{
     text_answer,
 };
 use crate::support::openai::{SECRET, at, no_file_holds_the_key};
-use crate::support::server::{Answer, Asked, Server};
+use crate::support::server::{Answer, ReceivedRequest, Server};
 use crate::support::{Command, fixture};
 use crate::vendors::PNG;
 
@@ -155,7 +155,7 @@ fn key_in_a_long_output_is_not_saved() {
 
 /// Returns the path of the whole output that the first result of a request names.
 #[track_caller]
-fn output_of(asked: &Asked) -> PathBuf {
+fn output_of(asked: &ReceivedRequest) -> PathBuf {
     let result: Value = serde_json::from_str(&results(asked)[0]).unwrap();
     let result: Value = serde_json::from_str(result.as_str().unwrap()).unwrap();
     PathBuf::from(result["output_file"].as_str().unwrap())

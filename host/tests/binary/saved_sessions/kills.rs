@@ -11,7 +11,7 @@ use super::{
 };
 use crate::support::command::{DEADLINE, Running};
 use crate::support::openai::at;
-use crate::support::server::{Answer, Asked, Server};
+use crate::support::server::{Answer, ReceivedRequest, Server};
 use crate::support::{House, fixture};
 
 /// The text of a result that says that the call may have had an effect.
@@ -77,7 +77,7 @@ fn executions(house: &House) -> BTreeMap<String, usize> {
 /// Fails unless each call of a request has exactly one result, in the message after it. Returns
 /// the calls of commands with their results.
 #[track_caller]
-fn answered_calls(asked: &Asked) -> Vec<(String, String)> {
+fn answered_calls(asked: &ReceivedRequest) -> Vec<(String, String)> {
     let all = messages(asked);
     let mut pairs = Vec::new();
     let mut rest = all.iter().peekable();

@@ -10,7 +10,7 @@ use super::{
     ship, text_answer, wait_for_record, wait_until_asked,
 };
 use crate::support::openai::at;
-use crate::support::server::{Answer, Asked, Gate, Server, Step, choices, end};
+use crate::support::server::{Answer, Gate, ReceivedRequest, Server, Step, choices, end};
 use crate::support::{House, Output, fixture};
 
 /// The command that the user allows for the session.
@@ -27,13 +27,13 @@ const PENDING: &str = "  1. pending: say one";
 const COMPLETED: &str = "  1. completed: say one";
 
 /// A session with its model.
-struct Life {
+struct SavedChat {
     house: House,
     server: Server,
     id: String,
 }
 
-impl Life {
+impl SavedChat {
     /// Runs a chat that continues a session, with these lines.
     #[track_caller]
     fn chat(&self, id: &str, lines: &[&str]) -> Output {
@@ -42,7 +42,7 @@ impl Life {
         at(&self.house, &self.server, &words).input(input).run().code(0)
     }
 
-    fn asked(&self, at: usize) -> Asked {
+    fn asked(&self, at: usize) -> ReceivedRequest {
         self.server.asked().swap_remove(at)
     }
 
@@ -98,7 +98,7 @@ fn script() -> Vec<Answer> {
 
 /// Begins a session. The user allows a command for the session.
 #[track_caller]
-fn begin_life() -> Option<Life> {
+fn begin_life() -> Option<SavedChat> {
     let house = set_up_house()?;
     ship(&house, &["tool_background", "tool_interactive_shell", "tool_file_edit", "tool_todo"]);
     house.ship(&fixture("finds"));
@@ -115,12 +115,12 @@ fn begin_life() -> Option<Life> {
     running.write(format!("{}\n", json!({ "answer": answer })).as_bytes());
     running.finish().code(0);
     let id = only_id(&house);
-    Some(Life { house, server, id })
+    Some(SavedChat { house, server, id })
 }
 
 /// Continues in a chat that edits files and starts a task and a terminal, and kills it.
 #[track_caller]
-fn kill_chat(life: &Life) {
+fn kill_chat(life: &SavedChat) {
     let words = ["chat", "--yes", "--resume", &life.id];
     let mut running = at(&life.house, &life.server, &words).start();
     running.write(b"edit\nstart both\n");
@@ -137,8 +137,8 @@ fn kill_chat(life: &Life) {
 
 /// Resumes the session. It has its objects, its plan and the user's answer.
 #[track_caller]
-fn resume_life(life: &Life) {
-    let Life { house, server, id } = life;
+fn resume_life(life: &SavedChat) {
+    let SavedChat { house, server, id } = life;
     let words = ["run", "--allow", "change_animals", "--resume", id, "please continue"];
     run_all(house, server, &[&words]).code(0);
     let told = messages(&life.asked(8)).pop().unwrap().to_string();
@@ -163,8 +163,8 @@ fn resume_life(life: &Life) {
 /// Forks the session, undoes an edit in the copy, and exports the copy to `talk.jsonl`. Returns the
 /// id of the copy.
 #[track_caller]
-fn fork_session(life: &Life) -> String {
-    let Life { house, id, .. } = life;
+fn fork_session(life: &SavedChat) -> String {
+    let SavedChat { house, id, .. } = life;
     let before = fs::read(file_of(house, id)).unwrap();
     let lines = ["/fork", "edit in the copy", "/rewind 6 files", "instead", "/plan"];
     let shown = life.chat(id, &[&lines[..], &["/export talk.jsonl"]].concat());
@@ -185,8 +185,8 @@ fn fork_session(life: &Life) -> String {
 
 /// Takes back messages and files of the original. A file that the user changed is kept.
 #[track_caller]
-fn rewind(life: &Life) {
-    let Life { house, id, .. } = life;
+fn rewind(life: &SavedChat) {
+    let SavedChat { house, id, .. } = life;
     house.write("workspace/b.txt", "mine\n");
     let rewound = house.run(&["session", "rewind", id, "--to", "2", "--files"]).code(0);
     assert_eq!(rewound.stdout, "took back message 2 and everything after it\n");
@@ -209,7 +209,7 @@ fn rewind(life: &Life) {
 
 /// Imports the copy into another home, where it continues.
 #[track_caller]
-fn import(life: &Life, copy: &str, other: &House) {
+fn import(life: &SavedChat, copy: &str, other: &House) {
     let exported = life.house.workspace().join("talk.jsonl");
     let printed = life.house.run(&["session", "export", copy, "--format", "json"]).silent().stdout;
     assert_eq!(printed, fs::read_to_string(&exported).unwrap());

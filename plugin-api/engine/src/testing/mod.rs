@@ -42,9 +42,9 @@ use programs::{
     start_failure_is_reported, too_many_programs_are_refused,
 };
 use running_call::{
-    a_dropped_next_loses_nothing, a_head_comes_with_its_stream, a_panic_is_the_hosts,
-    answers_arrive, bad_emits_are_refused, calls_spawn_nothing, emits_come_first, jobs_run,
-    services_answer, streams_end,
+    answers_arrive, bad_emits_are_refused, calls_spawn_nothing, dropping_next_loses_no_bytes,
+    emits_come_first, jobs_run, service_panic_is_blamed_on_the_host, services_answer,
+    stream_answer_includes_its_head, streams_end,
 };
 use secret::{
     a_plugin_has_so_many_secrets, invalid_secret_is_refused, secrets_are_kept_and_forgotten,
@@ -99,10 +99,13 @@ pub const CHECKS: &[(&str, HostCheck)] = &[
     ("frames emitted before an immediate answer arrive", emits_come_first),
     ("a malformed frame is not emitted, and the call fails", bad_emits_are_refused),
     ("services answer, and unknown ones are refused", services_answer),
-    ("a service that panics is the host's fault", a_panic_is_the_hosts),
+    ("a service that panics is the host's fault", service_panic_is_blamed_on_the_host),
     ("a stream gives its pieces and then its end, and nothing after close", streams_end),
-    ("data known before a stream's first byte comes with the stream", a_head_comes_with_its_stream),
-    ("dropping a waiting next loses nothing", a_dropped_next_loses_nothing),
+    (
+        "data known before a stream's first byte comes with the stream",
+        stream_answer_includes_its_head,
+    ),
+    ("dropping a waiting next loses nothing", dropping_next_loses_no_bytes),
     ("a pool job runs in parallel to its call", jobs_run),
     ("a call's context takes no background work", calls_spawn_nothing),
     ("a context that is kept after its call refuses everything", kept_contexts_refuse),

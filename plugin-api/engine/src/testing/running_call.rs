@@ -64,7 +64,7 @@ pub(super) fn services_answer(host: &dyn HostUnderTest) {
     assert!(ended.answer.is_err(), "a service accepted a malformed frame");
 }
 
-pub(super) fn a_panic_is_the_hosts(host: &dyn HostUnderTest) {
+pub(super) fn service_panic_is_blamed_on_the_host(host: &dyn HostUnderTest) {
     let ended = run(host, |context| async move { call_service(&context, "test.panic", &()).await });
     assert_refused(ended, ErrorKind::HostBug);
 }
@@ -92,7 +92,7 @@ pub(super) fn streams_end(host: &dyn HostUnderTest) {
     assert_eq!(ended.answer, Ok(frame(&("ab", true, false))));
 }
 
-pub(super) fn a_head_comes_with_its_stream(host: &dyn HostUnderTest) {
+pub(super) fn stream_answer_includes_its_head(host: &dyn HostUnderTest) {
     let ended = run(host, |context| async move {
         let known = serde_json::json!({ "status": 200, "headers": [["a", "b"]] });
         let answer = call_service(&context, "test.head", &known).await?;
@@ -106,7 +106,7 @@ pub(super) fn a_head_comes_with_its_stream(host: &dyn HostUnderTest) {
     assert_eq!(ended.answer, Ok(frame(&(true, Some("a"), None::<&str>))));
 }
 
-pub(super) fn a_dropped_next_loses_nothing(host: &dyn HostUnderTest) {
+pub(super) fn dropping_next_loses_no_bytes(host: &dyn HostUnderTest) {
     let ended = run(host, |context| async move {
         let handle = open_test_stream(&context, &[Some("a"), Some("b"), Some("c")]).await?;
         // Waits that are never polled, and one that is.

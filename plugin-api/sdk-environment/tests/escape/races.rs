@@ -1,4 +1,4 @@
-//! Operations during thousands of exchanges of files and folders with links.
+//! Runs file operations while files and folders are repeatedly replaced by links.
 
 use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};

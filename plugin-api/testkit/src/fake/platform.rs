@@ -40,7 +40,7 @@ pub(super) fn default_signals(command: &mut Command) {
         }
         Ok(())
     };
-    // SAFETY: between fork and exec it makes calls of the system alone, which neither allocate nor
+    // SAFETY: between fork and exec, `restore` makes only system calls, which neither allocate nor
     // lock.
     unsafe { command.pre_exec(restore) };
 }

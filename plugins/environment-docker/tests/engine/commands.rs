@@ -9,8 +9,8 @@ use jaato_plugin_sdk::types::ErrorKind;
 use jaato_plugin_sdk::types::process::LeftoverProcess;
 
 use super::support::{
-    Told, address, read, read_until, settings, sh, stdout, told, with_container, with_engine,
-    workspace,
+    CommandOutput, address, read, read_until, settings, sh, stdout, told, with_container,
+    with_engine, workspace,
 };
 
 #[test]
@@ -18,7 +18,7 @@ fn stdout_stderr_and_exit_code_are_reported_separately() {
     with_container(async |container| {
         let told = told(container, "echo out; echo err >&2; exit 3").await;
         let expected =
-            Told { stdout: "out\n".to_owned(), stderr: "err\n".to_owned(), code: Some(3) };
+            CommandOutput { stdout: "out\n".to_owned(), stderr: "err\n".to_owned(), code: Some(3) };
         assert_eq!(told, expected);
     });
 }

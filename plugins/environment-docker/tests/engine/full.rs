@@ -9,7 +9,7 @@ use jaato_plugin_sdk::types::{Error, ErrorKind};
 use jaato_plugin_testkit::skip;
 use tempfile::TempDir;
 
-use super::support::{Told, settings, stdout, told, with_engine, workspace};
+use super::support::{CommandOutput, settings, stdout, told, with_engine, workspace};
 
 /// More than the disk holds.
 const LARGE_BYTES: usize = 1024 * 1024;
@@ -73,7 +73,7 @@ fn full_disk_is_reported_until_space_is_free_again() {
         assert_eq!(names(&container), ["kept"], "no partial file is left");
         assert_eq!(stdout(&container, "cat kept").await, "xxxxxxxxxx", "the old content is intact");
         let line = "dd if=/dev/zero of=zeros bs=1k count=1000";
-        let Told { stderr, code, .. } = told(&container, line).await;
+        let CommandOutput { stderr, code, .. } = told(&container, line).await;
         assert!(stderr.contains("No space left on device") && code == Some(1), "{stderr}");
         let error = write_bytes(&container, "more", 10).unwrap_err();
         assert_eq!(error.message, "cannot write `/workspace/more`: the disk is full");

@@ -173,7 +173,9 @@ impl InferenceEngine for Qwen2 {
         if wants != Some(has) || len > stored || len > self.context_limit {
             return Err(Error::new(
                 ErrorKind::Provider,
-                format!("a saved state of {has} bytes does not match {stored} tokens"),
+                format!(
+                    "a saved state of {has} bytes does not match {stored} tokens; it is ignored"
+                ),
             ));
         }
         let mut rest = bytes;

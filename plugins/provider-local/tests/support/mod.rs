@@ -167,14 +167,14 @@ pub fn request(text: &str, tools: &[ToolSpec], tokens_max: u32) -> CompletionReq
 
 /// A sink that keeps everything it receives.
 #[derive(Default)]
-pub struct Kept {
+pub struct RecordingSink {
     pub text: String,
     pub calls: usize,
     pub notices: Vec<String>,
     pub log: Vec<String>,
 }
 
-impl CompletionSink for Kept {
+impl CompletionSink for RecordingSink {
     fn text(&mut self, text: &str) -> bool {
         self.text.push_str(text);
         true

@@ -10,7 +10,7 @@ use tokio::task::JoinHandle;
 
 /// A received request.
 #[derive(Debug, Clone, Default)]
-pub struct Seen {
+pub struct ReceivedRequest {
     pub method: String,
     /// The path with its query.
     pub path: String,
@@ -33,13 +33,13 @@ pub enum Given {
     Silence,
 }
 
-type Handler = dyn Fn(&Seen) -> Given + Send + Sync;
+type Handler = dyn Fn(&ReceivedRequest) -> Given + Send + Sync;
 
 /// A server that ends when this is dropped.
 pub struct FixtureServer {
     /// The server's URL, without a path.
     pub url: String,
-    seen: Arc<Mutex<Vec<Seen>>>,
+    seen: Arc<Mutex<Vec<ReceivedRequest>>>,
     accepting: JoinHandle<()>,
 }
 
@@ -49,7 +49,7 @@ impl Drop for FixtureServer {
     }
 }
 
-impl Seen {
+impl ReceivedRequest {
     /// Returns the first header with this name.
     pub fn header(&self, name: &str) -> Option<&str> {
         self.headers.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
@@ -83,7 +83,7 @@ impl Given {
     }
 
     /// Answers a protocol request.
-    pub fn result(seen: &Seen, result: Value) -> Self {
+    pub fn result(seen: &ReceivedRequest, result: Value) -> Self {
         Self::json(200, &answer(&seen.message()["id"], result))
     }
 
@@ -116,10 +116,12 @@ pub fn event(data: &Value) -> String {
 
 impl FixtureServer {
     /// Starts a server.
-    pub async fn start(handler: impl Fn(&Seen) -> Given + Send + Sync + 'static) -> Self {
+    pub async fn start(
+        handler: impl Fn(&ReceivedRequest) -> Given + Send + Sync + 'static,
+    ) -> Self {
         let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
-        let seen: Arc<Mutex<Vec<Seen>>> = Arc::default();
+        let seen: Arc<Mutex<Vec<ReceivedRequest>>> = Arc::default();
         let (handler, all): (Arc<Handler>, _) = (Arc::new(handler), Arc::clone(&seen));
         let accepting = tokio::spawn(async move {
             let mut connections = tokio::task::JoinSet::new();
@@ -131,18 +133,18 @@ impl FixtureServer {
     }
 
     /// Lists the received requests, in order.
-    pub fn seen(&self) -> Vec<Seen> {
+    pub fn seen(&self) -> Vec<ReceivedRequest> {
         self.seen.lock().clone()
     }
 
     /// Lists the requests with this method.
-    pub fn asked(&self, what: &str) -> Vec<Seen> {
+    pub fn asked(&self, what: &str) -> Vec<ReceivedRequest> {
         self.seen().into_iter().filter(|seen| seen.asks() == what).collect()
     }
 
     /// Lists the requests to this path.
-    pub fn at(&self, path: &str) -> Vec<Seen> {
-        let is_there = |seen: &Seen| seen.path.split('?').next() == Some(path);
+    pub fn at(&self, path: &str) -> Vec<ReceivedRequest> {
+        let is_there = |seen: &ReceivedRequest| seen.path.split('?').next() == Some(path);
         self.seen().into_iter().filter(is_there).collect()
     }
 }
@@ -151,7 +153,7 @@ impl FixtureServer {
 async fn serve_connection(
     mut stream: TcpStream,
     handler: Arc<Handler>,
-    all: Arc<Mutex<Vec<Seen>>>,
+    all: Arc<Mutex<Vec<ReceivedRequest>>>,
 ) -> Option<()> {
     let seen = read_request(&mut stream).await?;
     all.lock().push(seen.clone());
@@ -193,7 +195,7 @@ async fn write_events(stream: &mut TcpStream, texts: &[String]) -> Option<()> {
     Some(())
 }
 
-async fn read_request(stream: &mut TcpStream) -> Option<Seen> {
+async fn read_request(stream: &mut TcpStream) -> Option<ReceivedRequest> {
     let mut read = Vec::new();
     let mut piece = vec![0; 64 * 1024];
     loop {
@@ -212,7 +214,7 @@ async fn read_request(stream: &mut TcpStream) -> Option<Seen> {
         let length: usize = length.map_or(0, |(_, value)| value.parse().unwrap());
         if read.len() >= end + 4 + length {
             let body = String::from_utf8_lossy(&read[end + 4..]).into_owned();
-            return Some(Seen { method, path, headers, body });
+            return Some(ReceivedRequest { method, path, headers, body });
         }
     }
 }

@@ -5,12 +5,12 @@ pub struct Block {
     /// Its line in the document.
     pub line: usize,
     pub text: String,
-    pub does: Use,
+    pub does: BlockKind,
 }
 
 /// The use of a block.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Use {
+pub enum BlockKind {
     /// Written to this file.
     File(String),
     /// Compared with this file.
@@ -56,19 +56,19 @@ pub fn read(document: &str) -> Vec<Block> {
 }
 
 #[track_caller]
-fn does(before: &str, language: &str, at: usize) -> Use {
+fn does(before: &str, language: &str, at: usize) -> BlockKind {
     let comment = before.strip_prefix("<!-- ").and_then(|rest| rest.strip_suffix(" -->"));
     match comment.and_then(|comment| comment.split_once(": ")) {
-        Some(("file", path)) => return Use::File(path.to_owned()),
-        Some(("same", path)) => return Use::Same(path.to_owned()),
+        Some(("file", path)) => return BlockKind::File(path.to_owned()),
+        Some(("same", path)) => return BlockKind::Same(path.to_owned()),
         Some(_) | None => {}
     }
     match language {
-        "console" => Use::Console,
-        "rust" => Use::Snippet,
-        "json" => Use::Json,
-        "toml" => Use::Toml,
-        "c" => Use::C,
+        "console" => BlockKind::Console,
+        "rust" => BlockKind::Snippet,
+        "json" => BlockKind::Json,
+        "toml" => BlockKind::Toml,
+        "c" => BlockKind::C,
         other => panic!("line {}: nothing tests a block of `{other}` without a file", at + 1),
     }
 }
@@ -87,9 +87,17 @@ fn each_code_block_gets_its_use() {
     let document = "text\n\n<!-- file: a/b.rs -->\n```rust\nfn a() {}\n\n```\n\n```console\n$ ls\n```\n\
         ```rust\n```\n<!-- same: c.toml -->\n```toml\n```\n```json\n{}\n```\n```toml\n```\n```c\n```\n";
     let blocks = read(document);
-    let uses: Vec<&Use> = blocks.iter().map(|block| &block.does).collect();
-    let (file, same) = (Use::File("a/b.rs".into()), Use::Same("c.toml".into()));
-    let read = [&file, &Use::Console, &Use::Snippet, &same, &Use::Json, &Use::Toml, &Use::C];
+    let uses: Vec<&BlockKind> = blocks.iter().map(|block| &block.does).collect();
+    let (file, same) = (BlockKind::File("a/b.rs".into()), BlockKind::Same("c.toml".into()));
+    let read = [
+        &file,
+        &BlockKind::Console,
+        &BlockKind::Snippet,
+        &same,
+        &BlockKind::Json,
+        &BlockKind::Toml,
+        &BlockKind::C,
+    ];
     assert_eq!(uses, read);
     assert_eq!((blocks[0].line, blocks[0].text.as_str()), (4, "fn a() {}\n\n"));
 }

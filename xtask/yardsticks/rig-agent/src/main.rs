@@ -64,7 +64,7 @@ impl Tool for RigShellTool {
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<()> {
-    let task = std::env::args().nth(1).context("no task; `rig-agent TASK`")?;
+    let task = std::env::args().nth(1).context("missing task; usage: `rig-agent TASK`")?;
     let model = OpenAI::from_env()?.chat("scripted");
     let agent = AgentBuilder::new(model).preamble("You work in a shell.").tool(RigShellTool).build();
     let run = agent.prompt(task).max_turns(REQUESTS_MAX).tool_concurrency(CALLS_TOGETHER);

@@ -149,15 +149,15 @@ pub fn sh(line: &str) -> ContainerCommandSpec {
 
 /// The complete output of a command.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub struct Told {
+pub struct CommandOutput {
     pub stdout: String,
     pub stderr: String,
     pub code: Option<i64>,
 }
 
 /// Reads a command to its end.
-pub async fn read(command: &ContainerCommand) -> Result<Told> {
-    let mut told = Told::default();
+pub async fn read(command: &ContainerCommand) -> Result<CommandOutput> {
+    let mut told = CommandOutput::default();
     while let Some(piece) = command.next().await? {
         match piece {
             CommandEvent::Stdout(bytes) => told.stdout.push_str(&String::from_utf8(bytes).unwrap()),
@@ -169,7 +169,7 @@ pub async fn read(command: &ContainerCommand) -> Result<Told> {
 }
 
 /// Runs a shell command to its end.
-pub async fn told(container: &Container, line: &str) -> Told {
+pub async fn told(container: &Container, line: &str) -> CommandOutput {
     read(&container.start(sh(line)).await.unwrap()).await.unwrap()
 }
 

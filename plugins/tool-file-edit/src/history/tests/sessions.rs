@@ -9,12 +9,12 @@ use super::super::{
 };
 use super::{edit, path};
 
-struct Place {
+struct HistoryFixture {
     folder: tempfile::TempDir,
     history: History,
 }
 
-impl Place {
+impl HistoryFixture {
     fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
         let history = History::open(folder.path()).unwrap();
@@ -55,7 +55,7 @@ fn finish_change(history: &History, files: Vec<FileTransition>) -> ChangeId {
 
 #[test]
 fn named_pipe_as_lock_file_is_refused_without_waiting() {
-    let place = Place::new();
+    let place = HistoryFixture::new();
     let pipe = place.folder.path().join("journal.lock");
     assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
     let error = place.history.changes(1).unwrap_err();
@@ -65,7 +65,7 @@ fn named_pipe_as_lock_file_is_refused_without_waiting() {
 #[test]
 fn history_files_are_private_to_the_user() {
     use std::os::unix::fs::PermissionsExt as _;
-    let place = Place::new();
+    let place = HistoryFixture::new();
     finish_change(&place.history, vec![edit("a", Some("v0"), Some("v1"))]);
     place.history.prune(&HistoryLimits::default()).unwrap();
     let mut folders = vec![place.folder.path().to_owned()];
@@ -99,7 +99,7 @@ fn take_back(history: &History, step: super::super::UndoStep, now: &str) -> Stri
 
 #[test]
 fn later_session_can_undo_and_redo() {
-    let place = Place::new();
+    let place = HistoryFixture::new();
     for (before, after) in [("v1", "v2"), ("v2", "v3"), ("v3", "v4")] {
         finish_change(&place.history, vec![edit("a", Some(before), Some(after))]);
     }
@@ -124,7 +124,7 @@ fn later_session_can_undo_and_redo() {
 
 #[test]
 fn change_is_listed_only_after_it_is_finished() {
-    let place = Place::new();
+    let place = HistoryFixture::new();
     finish_change(
         &place.history,
         vec![edit("a", Some("v1"), Some("v2")), edit("b", None, Some("v1"))],
@@ -152,7 +152,7 @@ fn change_is_listed_only_after_it_is_finished() {
 
 #[test]
 fn abandoned_change_is_unfinished_and_rolled_back_change_is_no_undo_step() {
-    let place = Place::new();
+    let place = HistoryFixture::new();
     let begin = || {
         let files = vec![edit("a", Some("v1"), Some("v2"))];
         place.history.begin_change(new(&place.history, files, None)).unwrap()
@@ -174,7 +174,7 @@ fn abandoned_change_is_unfinished_and_rolled_back_change_is_no_undo_step() {
 
 #[test]
 fn old_unfinished_change_is_stale() {
-    let place = Place::new();
+    let place = HistoryFixture::new();
     let files = vec![edit("a", Some("v1"), Some("v2"))];
     let pending = place.history.begin_change(new(&place.history, files, None)).unwrap();
     assert!(!pending.is_stale());
@@ -189,7 +189,7 @@ fn old_unfinished_change_is_stale() {
 
 #[test]
 fn file_in_a_pending_change_cannot_be_changed_by_another() {
-    let place = Place::new();
+    let place = HistoryFixture::new();
     let begin = |history: &History, names: &[&str]| {
         let files = names.iter().map(|name| edit(name, Some("v1"), Some("v2"))).collect();
         history.begin_change(new(history, files, None))
@@ -208,7 +208,7 @@ fn file_in_a_pending_change_cannot_be_changed_by_another() {
 
 #[test]
 fn change_without_stored_contents_or_with_too_many_files_is_refused() {
-    let place = Place::new();
+    let place = HistoryFixture::new();
     let files = vec![edit("a", Some("v1"), Some("v2"))];
     let begun = place.history.begin_change(NewChange { files, ..NewChange::default() });
     assert!(matches!(begun, Err(HistoryError::NotKept(_))));
@@ -223,7 +223,7 @@ fn change_without_stored_contents_or_with_too_many_files_is_refused() {
 
 #[test]
 fn damaged_journal_lines_are_skipped_and_counted() {
-    let place = Place::new();
+    let place = HistoryFixture::new();
     for (before, after) in [("v1", "v2"), ("v2", "v3"), ("v3", "v4")] {
         finish_change(&place.history, vec![edit("a", Some(before), Some(after))]);
     }
@@ -241,7 +241,7 @@ fn damaged_journal_lines_are_skipped_and_counted() {
 
 #[test]
 fn finished_or_truncated_pending_records_are_not_unfinished_changes() {
-    let place = Place::new();
+    let place = HistoryFixture::new();
     let pending = place.folder.path().join("pending");
     let begun = new(&place.history, vec![edit("a", Some("v1"), Some("v2"))], None);
     let begun = place.history.begin_change(begun).unwrap();
@@ -269,7 +269,7 @@ fn files_in(folder: &Path) -> usize {
 
 #[test]
 fn prune_removes_the_oldest_changes_and_keeps_pending_ones() {
-    let place = Place::new();
+    let place = HistoryFixture::new();
     let pending = new(&place.history, vec![edit("c", Some("v0"), Some("v9"))], None);
     let _pending = place.history.begin_change(pending).unwrap();
     for (before, after) in [("v1", "v2"), ("v2", "v3"), ("v3", "v4"), ("v4", "v5")] {
@@ -312,7 +312,7 @@ fn age_all(folder: &Path) {
 
 #[test]
 fn ten_thousand_changes_leave_a_short_journal() {
-    let place = Place::new();
+    let place = HistoryFixture::new();
     let bounds = HistoryLimits { changes_per_file: 3, ..HistoryLimits::default() };
     let names: Vec<_> = (0..100).map(|number| format!("{number}.txt")).collect();
     place.history.store_content(b"v1").unwrap();
@@ -331,7 +331,7 @@ fn ten_thousand_changes_leave_a_short_journal() {
 
 #[test]
 fn undo_of_an_older_change_is_recorded_as_a_new_step() {
-    let place = Place::new();
+    let place = HistoryFixture::new();
     let first = finish_change(&place.history, vec![edit("a", Some("v1"), Some("v2"))]);
     finish_change(&place.history, vec![edit("a", Some("v2"), Some("v3"))]);
     let files = vec![edit("a", Some("v3"), Some("v1"))];
@@ -344,7 +344,7 @@ fn undo_of_an_older_change_is_recorded_as_a_new_step() {
 
 #[test]
 fn repeated_undo_and_redo_removes_no_undoable_change() {
-    let place = Place::new();
+    let place = HistoryFixture::new();
     let bounds = HistoryLimits { changes_per_file: 2, ..HistoryLimits::default() };
     finish_change(&place.history, vec![edit("a", Some("v1"), Some("v2"))]);
     finish_change(&place.history, vec![edit("a", Some("v2"), Some("v3"))]);
