@@ -222,7 +222,8 @@ async fn certificate_of_an_unknown_issuer_is_refused_with_a_hint() {
     assert!(error.hint().unwrap().contains("SSL_CERT_FILE"), "{error}");
 }
 
-/// Certificates are read once per process, so each case is a run of [`child_process_entry`] with its variables.
+/// Certificates are read once per process, so each case is a run of [`child_process_entry`] with
+/// its variables.
 #[track_caller]
 fn run_child(url: &str, certificates: &str) -> String {
     let program = std::env::current_exe().unwrap();

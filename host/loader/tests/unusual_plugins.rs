@@ -1,6 +1,6 @@
 //! Tests plugins with unusual demands on the boundary: a hundred tools, much output, a gc with a
-//! state, images. `host/worker/src/serve/unusual_plugins.rs` runs the same plugins in a worker, and the
-//! binary's own tests in a session.
+//! state, images. `host/worker/src/serve/unusual_plugins.rs` runs the same plugins in a worker, and
+//! the binary's own tests in a session.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 #[path = "support/blobs.rs"]

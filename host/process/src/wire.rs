@@ -1,6 +1,7 @@
 //! The bytes between host, guardian and keeper. Pure: touches no descriptor.
 //!
-//! - host to guardian: a [`StartRequest`] of [`START_REQUEST_BYTES`] bytes, with descriptors attached
+//! - host to guardian: a [`StartRequest`] of [`START_REQUEST_BYTES`] bytes, with descriptors
+//!   attached
 //! - host to keeper: one [`KeeperRequest`] (a length and that many bytes), then [`KeeperOrder`]s
 //! - keeper to host: [`KeeperEvent`]s (a length and that many bytes)
 //!

@@ -33,8 +33,8 @@ const ACCEPT_WHOLE: &str = "application/json, text/event-stream";
 /// The largest list of models, and the largest answer that is not streamed.
 pub const WHOLE_BYTES_MAX: usize = 8 * 1024 * 1024;
 
-/// The options that this module handles. A provider that uses [`serialize_body`] and [`start_completion_request`] adds
-/// them to its list of options.
+/// The options that this module handles. A provider that uses [`serialize_body`] and
+/// [`start_completion_request`] adds them to its list of options.
 pub const EXTRA_OPTIONS: [&str; 2] = ["extra_body", "extra_headers"];
 
 /// The requested form of an answer.

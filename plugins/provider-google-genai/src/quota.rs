@@ -16,8 +16,8 @@ pub(crate) fn wait_ms(report: &Value) -> Option<u64> {
     (seconds >= 0.0).then(|| ((seconds * 1000.0).ceil() as u64).min(WAIT_MS_MAX))
 }
 
-/// Returns true if waiting does not help, even if the server suggests a wait: the quota is daily, or
-/// it is zero.
+/// Returns true if waiting does not help, even if the server suggests a wait: the quota is daily,
+/// or it is zero.
 pub(crate) fn is_used_up(report: &Value) -> bool {
     let violations =
         error_details(report).filter_map(|detail| detail["violations"].as_array()).flatten();

@@ -1,4 +1,5 @@
-//! A conversation in a browser: events as they  shows the events of a turn as theypermission prompts as buttons.
+//! A conversation in a browser: shows the events of a turn as they come, and permission prompts as
+//! buttons.
 
 use std::convert::Infallible;
 use std::sync::Arc;

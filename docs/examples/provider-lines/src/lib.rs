@@ -90,7 +90,8 @@ impl Provider for LinesProvider {
         let blobs = images(cx, &request).await?;
         let body = body(&request, *context_tokens, &blobs)?;
         let sent = cx.http("POST", url.as_str()).header("content-type", "application/json");
-        let response = sent.timeout(WAIT).body(body).send().await.map_err(failure::exchange_error)?;
+        let response =
+            sent.timeout(WAIT).body(body).send().await.map_err(failure::exchange_error)?;
         let mut response = succeeded(&url, response).await?;
         let (mut lines, mut reply) =
             (StreamLineSplitter::new(LINE_BYTES_MAX), Reply::new(&url, &request));

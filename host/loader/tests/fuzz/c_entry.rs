@@ -1,5 +1,5 @@
-//! Tests the C entry with a plugin that behaves arbitrarily. Each call must end, and everything that
-//! began must end once.
+//! Tests the C entry with a plugin that behaves arbitrarily. Each call must end, and everything
+//! that began must end once.
 
 use std::sync::atomic::Ordering::SeqCst;
 use std::time::Duration;

@@ -29,8 +29,8 @@ impl BlobUploads {
     /// Writes a piece.
     ///
     /// # Errors
-    /// As [`SessionBlobs::begin_upload`], [`BlobUpload::write`] and [`BlobUpload::finish`], after which
-    /// the upload is lost. `not_found` if this context has no upload with this number.
+    /// As [`SessionBlobs::begin_upload`], [`BlobUpload::write`] and [`BlobUpload::finish`], after
+    /// which the upload is lost. `not_found` if this context has no upload with this number.
     pub async fn write(
         self: Arc<Self>,
         blobs: Arc<SessionBlobs>,

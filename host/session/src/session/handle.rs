@@ -161,7 +161,8 @@ impl SessionHandle {
         self.live_session()?.call(name, arguments, CallInitiator::Person, cancel).await
     }
 
-    /// Waits until everything so far is written, as [`Session::wait_until_written`](crate::Session::written).
+    /// Waits until everything so far is written, as
+    /// [`Session::wait_until_written`](crate::Session::wait_until_written).
     pub async fn wait_until_written(&self) {
         if let Ok(shared) = self.live_session() {
             shared.wait_until_written().await;

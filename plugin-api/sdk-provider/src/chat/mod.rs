@@ -2,8 +2,8 @@
 //! plugins share.
 //!
 //! Pure. [`request_body`] writes a request, [`ChatReply`] reads a streamed or complete answer, and
-//! [`requested_change`] and [`refusal_hint`] interpret refusals. The differences between servers are
-//! data: [`ChatServerQuirks`] are known before the first request, and [`ChatRequestStyle`] are
+//! [`requested_change`] and [`refusal_hint`] interpret refusals. The differences between servers
+//! are data: [`ChatServerQuirks`] are known before the first request, and [`ChatRequestStyle`] are
 //! learned from refusals. The plugin knows the server and how to reach it.
 //!
 //! `request` builds a body (`settings` its options, `messages` its history, `content` the content

@@ -11,9 +11,9 @@
 //! changed files' environment. It does not sync files to disk: a killed process loses nothing that
 //! it wrote, but a power failure may lose the last changes.
 //!
-//! Invariants: a change is applied only after [`History::begin_change`] returns, so the replaced content
-//! is stored by then. Content is never removed while a stored or pending change refers to it. Any
-//! number of processes may use one folder.
+//! Invariants: a change is applied only after [`History::begin_change`] returns, so the replaced
+//! content is stored by then. Content is never removed while a stored or pending change refers to
+//! it. Any number of processes may use one folder.
 
 mod bounds;
 mod change;

@@ -162,8 +162,8 @@ impl EmulatedScreen {
         self.emulator.unseen_text(ComparedLines::Above)
     }
 
-    /// Takes the new text before [`EmulatedScreen::unseen_text`] that is too old to be kept as rows.
-    /// Call it after each [`EmulatedScreen::feed`], because the text accumulates.
+    /// Takes the new text before [`EmulatedScreen::unseen_text`] that is too old to be kept as
+    /// rows. Call it after each [`EmulatedScreen::feed`], because the text accumulates.
     pub fn take_scrolled(&mut self) -> Option<UnseenText> {
         self.emulator.take_scrolled()
     }
