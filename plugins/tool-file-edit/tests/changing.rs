@@ -161,7 +161,7 @@ fn new_files_are_written_with_their_folders() {
 
 #[test]
 fn files_are_removed_and_moved() {
-    let desk = EditFixture::new().with_file("a.txt", "a").with("b.txt", "b");
+    let desk = EditFixture::new().with_file("a.txt", "a").with_file("b.txt", "b");
     let result = desk.call("removeFile", json!({ "path": "a.txt" }));
     assert_eq!((&result["deleted"], desk.text("a.txt")), (&json!(true), "-".to_owned()));
     assert!(result["backup"].is_string());
@@ -258,7 +258,7 @@ fn front_ends_receive_file_changes() {
 
 #[test]
 fn a_preview_shows_what_a_call_would_do_and_does_nothing() {
-    let desk = EditFixture::new().with_file("a.txt", "one\n").with("b.txt", "two\n");
+    let desk = EditFixture::new().with_file("a.txt", "one\n").with_file("b.txt", "two\n");
     let preview =
         desk.preview("updateFile", json!({ "path": "a.txt", "old": "one", "new": "1\n2" }));
     assert_eq!(preview.text, "Update a.txt (+2, -1 lines)");

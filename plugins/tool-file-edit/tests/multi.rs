@@ -6,7 +6,7 @@ use jaato_plugin_sdk::types::{Error, ErrorKind};
 use crate::support::EditFixture;
 
 fn desk() -> EditFixture {
-    EditFixture::new().with_file("a", "1\n").with("b", "2\n").with("c", "3\n")
+    EditFixture::new().with_file("a", "1\n").with_file("b", "2\n").with_file("c", "3\n")
 }
 
 fn texts(desk: &EditFixture) -> [String; 4] {

@@ -6,7 +6,7 @@ use crate::support::EditFixture;
 
 #[test]
 fn a_patch_lists_only_files_that_it_changes() {
-    let desk = EditFixture::new().with_file("a", "1\n").with("b", "2\n").with("c", "3\n");
+    let desk = EditFixture::new().with_file("a", "1\n").with_file("b", "2\n").with_file("c", "3\n");
     let texts = || ["a", "b", "c", "d"].map(|name| desk.text(name));
     let patch = |inside: &str| {
         let input = format!("*** Begin Patch\n{inside}\n*** End Patch");

@@ -98,7 +98,7 @@ fn large_texts_are_split_between_characters() {
 
 #[test]
 fn binary_files_and_folders_are_refused_with_their_type() {
-    let desk = EditFixture::new().with_file("a.bin", b"\x7FELF\x02\x01\0\0").with("dir/x", "");
+    let desk = EditFixture::new().with_file("a.bin", b"\x7FELF\x02\x01\0\0").with_file("dir/x", "");
     let error = desk.refused("readFile", json!({ "path": "a.bin" }));
     let text = "Not a text file: a.bin (a program or library (ELF), 8 bytes)";
     assert_eq!((error.kind, &*error.message), (ErrorKind::InvalidArguments, text));

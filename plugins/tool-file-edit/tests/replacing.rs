@@ -96,8 +96,8 @@ fn protected_file_is_left_out_and_reported() {
 
 #[test]
 fn gitignore_decides_which_files_change_in_a_repository() {
-    let desk = desk().with_file(".git/HEAD", "foo\n").with("venv/e.py", "foo\n");
-    let desk = desk.with_file(".gitignore", "venv\n").with(".jaato/f.py", "foo\n");
+    let desk = desk().with_file(".git/HEAD", "foo\n").with_file("venv/e.py", "foo\n");
+    let desk = desk.with_file(".gitignore", "venv\n").with_file(".jaato/f.py", "foo\n");
     run_replace(&desk, json!({ "pattern": "foo", "replacement": "x" }));
     let told = |name: &str| desk.text(name);
     assert_eq!((told("node_modules/d.py"), told("venv/e.py")), ("x\n".into(), "foo\n".into()));
@@ -137,8 +137,8 @@ fn preview_shows_the_replacements() {
 fn hard_links_and_linked_folders_are_changed_once() {
     let desk = EditFixture::new()
         .with_file("a.txt", "foo\n")
-        .with("one.txt", "foo 1\n")
-        .with("real/n", "foo");
+        .with_file("one.txt", "foo 1\n")
+        .with_file("real/n", "foo");
     std::fs::hard_link(desk.path("one.txt"), desk.path("two.txt")).unwrap();
     std::os::unix::fs::symlink("real", desk.path("lnd")).unwrap();
     let arguments = json!({ "pattern": "foo", "replacement": "foofoo", "paths": "*.txt" });
@@ -155,7 +155,7 @@ fn hard_links_and_linked_folders_are_changed_once() {
 #[test]
 fn result_reports_files_that_were_not_searched() {
     use std::os::unix::ffi::OsStrExt as _;
-    let desk = EditFixture::new().with_file("c.bin", b"foo\0foo").with("a.txt", "foo\n");
+    let desk = EditFixture::new().with_file("c.bin", b"foo\0foo").with_file("a.txt", "foo\n");
     let odd = desk.path("").join(std::ffi::OsStr::from_bytes(b"zo\xE8.txt"));
     std::fs::write(&odd, "foo\n").unwrap();
     let result = run_replace(&desk, json!({ "pattern": "foo", "replacement": "x" }));

@@ -44,7 +44,8 @@ fn undo_walks_back_and_redo_walks_forth() {
 
 #[test]
 fn creations_removals_and_moves_can_be_undone() {
-    let desk = EditFixture::new().with_file("gone", "g").with("from", "f").with("over", "o");
+    let desk =
+        EditFixture::new().with_file("gone", "g").with_file("from", "f").with_file("over", "o");
     desk.call("writeNewFile", json!({ "path": "new", "content": "n" }));
     undo(&desk, "new");
     assert_eq!(desk.text("new"), "-");
@@ -80,7 +81,7 @@ fn files_changed_by_others_are_not_undone() {
 
 #[test]
 fn backups_are_listed_and_restored_by_name() {
-    let desk = EditFixture::new().with_file("a.txt", "v1\n").with("b.txt", "b\n");
+    let desk = EditFixture::new().with_file("a.txt", "v1\n").with_file("b.txt", "b\n");
     update(&desk, "v2\n");
     update(&desk, "v3\n");
     let listed = desk.call("listBackups", json!({ "path": "a.txt" }));
@@ -107,7 +108,7 @@ fn backups_are_listed_and_restored_by_name() {
 
 #[test]
 fn later_session_can_undo_changes_of_an_earlier_one() {
-    let desk = EditFixture::new().with_file("a.txt", "v1\n").with("b.txt", "b1\n");
+    let desk = EditFixture::new().with_file("a.txt", "v1\n").with_file("b.txt", "b1\n");
     let operations = json!([
         { "action": "edit", "path": "a.txt", "old": "v1", "new": "v2" },
         { "action": "edit", "path": "b.txt", "old": "b1", "new": "b2" },
@@ -121,7 +122,7 @@ fn later_session_can_undo_changes_of_an_earlier_one() {
 
 /// Returns a session in which one change wrote `v2` to two files.
 fn both_changed(desk: EditFixture) -> EditFixture {
-    let desk = desk.with_file("a.txt", "v1\n").with("b.txt", "v1\n");
+    let desk = desk.with_file("a.txt", "v1\n").with_file("b.txt", "v1\n");
     let arguments = json!({ "pattern": "v1", "replacement": "v2", "paths": "*.txt" });
     desk.call("findAndReplace", arguments);
     desk
@@ -228,14 +229,14 @@ fn interrupted_write_is_rolled_back_and_its_draft_removed() {
     // The process was killed before the draft replaced the file.
     let desk = EditFixture::new()
         .with_file("a.txt", "old")
-        .with(DRAFT, "new te")
-        .with(".jaato-x.tmp", "mine");
+        .with_file(DRAFT, "new te")
+        .with_file(".jaato-x.tmp", "mine");
     kill_host(&desk);
     desk.read("a.txt");
     assert_eq!((desk.text("a.txt"), desk.text(DRAFT)), ("old".into(), "-".into()));
     assert_eq!(desk.text(".jaato-x.tmp"), "mine");
     // The process was killed while the draft was copied into the existing file.
-    let desk = EditFixture::new().with_file("a.txt", "new").with(DRAFT, "new text");
+    let desk = EditFixture::new().with_file("a.txt", "new").with_file(DRAFT, "new text");
     kill_host(&desk);
     let told = desk.read("a.txt");
     assert!(told.contains("was rolled back]"), "{told}");
