@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use crate::house;
-use crate::questions::{told, waits_for, with_tools};
+use crate::questions::{command_waiting_for, told, with_tools};
 use crate::support::Command;
 use crate::support::answers::{call, says};
 use crate::support::screen::{Scene, Size};
