@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc;
 
-use crate::support::server::{Seen, Server, answer, send, serve_file};
+use crate::support::server::{ReceivedRequest, Server, answer, send, serve_file};
 use crate::support::{AssetFixture, asset, at, content, fetcher, no_python};
 use jaato_assets::{
     AssetError, AssetErrorKind, AssetEvent, AssetReporter, AssetSource, DownloadPolicy,
@@ -20,7 +20,7 @@ fn file_server(bytes: Vec<u8>) -> Server {
 
 /// Returns the ranges that a server was asked for.
 fn ranges(server: &Server) -> Vec<Option<String>> {
-    let header = |seen: &Seen| seen.header("range").map(str::to_owned);
+    let header = |seen: &ReceivedRequest| seen.header("range").map(str::to_owned);
     server.seen().iter().map(header).collect()
 }
 
