@@ -326,10 +326,10 @@ fn provider_and_operation_calls_pass_frames_like_tool_calls() {
     let provider = instance.provider().unwrap();
     let frame = || RVec::from(vec![4; 4]);
     let lend = || HostContext::lend_context(&told);
-    assert_eq!(block_on_future(provider.complete(lend_context(), frame())).unwrap(), frame());
-    assert!(block_on_future(provider.models(lend_context(), frame())).is_err());
+    assert_eq!(block_on_future(provider.complete(lend(), frame())).unwrap(), frame());
+    assert!(block_on_future(provider.models(lend(), frame())).is_err());
     assert_eq!(
-        block_on_future(instance.operation("echo".into(), lend_context(), frame())).unwrap(),
+        block_on_future(instance.operation("echo".into(), lend(), frame())).unwrap(),
         frame()
     );
     drop((instance, provider));
