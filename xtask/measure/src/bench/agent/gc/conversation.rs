@@ -1,5 +1,7 @@
 //! Conversations with planted constraints and facts. They are the same in each run.
 
+use serde_json::Value;
+
 /// The topics of facts. A fact's topic is a pair of them, so each is unique.
 const TOPICS: [&str; 12] = [
     "heron", "otter", "badger", "falcon", "walrus", "lynx", "marten", "osprey", "bison", "gecko",
@@ -24,6 +26,10 @@ const CONSTRAINTS: [&str; 8] = [
     "The budget for job {n} is 12 euros, no more.",
     "Don't use crate number {n} before the audit.",
 ];
+
+/// A chat with the embedded model about a folder of pages, as `jaato session export --format json`
+/// wrote it.
+const EXPORT: &str = include_str!("export.jsonl");
 
 /// What the model does in a turn.
 #[derive(Debug, Clone)]
@@ -87,20 +93,32 @@ impl PlantedConversation {
             words,
         };
         vec![
-            Self::new("short", false, &counts(16, 4, 2, 40, 120)),
-            Self::new("long", true, &counts(150, 30, 10, 100, 220)),
-            Self::new("many tools", false, &counts(10, 60, 4, 700, 40)),
-            Self::new("many constraints", false, &counts(60, 10, 40, 40, 220)),
+            Self::new("short", false, &counts(16, 4, 2, 40, 120), &[]),
+            Self::new("long", true, &counts(150, 30, 10, 100, 220), &[]),
+            Self::new("many tools", false, &counts(10, 60, 4, 700, 40), &[]),
+            Self::new("many constraints", false, &counts(60, 10, 40, 40, 220), &[]),
+            Self::new("real export", false, &counts(50, 6, 6, 40, 220), &recorded_turns(EXPORT)),
         ]
     }
 
-    fn new(name: &'static str, is_long: bool, counts: &TurnCounts) -> Self {
+    fn new(
+        name: &'static str,
+        is_long: bool,
+        counts: &TurnCounts,
+        recorded: &[(String, PlantedStep)],
+    ) -> Self {
         let empty = Vec::new();
         let (constraints, facts) = (Vec::new(), Vec::new());
         let mut made = Self { name, is_long, turns: empty, constraints, facts };
         let total = counts.plain + counts.run + counts.constraints;
         let mut runs = Vec::new();
+        let mut recorded_left = recorded.iter();
         for at in 0..total {
+            if is_due(at, recorded.len(), total)
+                && let Some((prompt, step)) = recorded_left.next()
+            {
+                made.push(prompt, step.clone());
+            }
             // Spreads the rarer kinds over the whole conversation.
             if is_due(at, counts.constraints, total) {
                 made.state_constraint(at, counts.words);
@@ -183,6 +201,35 @@ impl PlantedConversation {
     }
 }
 
+/// Returns the prompts of an export with what the model did: its commands print again what they
+/// printed then.
+fn recorded_turns(export: &str) -> Vec<(String, PlantedStep)> {
+    let mut turns: Vec<(String, String, String)> = Vec::new();
+    let messages = export.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+    for message in messages {
+        for part in message["parts"].as_array().into_iter().flatten() {
+            let text = part["text"].as_str().unwrap_or_default();
+            let printed = part["content"]["stdout"].as_str().unwrap_or_default();
+            match (message["role"].as_str(), turns.last_mut()) {
+                (Some("user"), _) => {
+                    turns.push((text.to_owned(), String::new(), String::new()));
+                }
+                (Some("model"), Some((_, _, answer))) => answer.push_str(text),
+                (Some("tool"), Some((_, output, _))) => output.push_str(printed),
+                _ => {}
+            }
+        }
+    }
+    let to_turn = |(prompt, output, answer): (String, String, String)| {
+        let step = match output.is_empty() {
+            true => PlantedStep::Answer(answer),
+            false => PlantedStep::Run { command: format!("cat <<'END'\n{output}\nEND"), answer },
+        };
+        (prompt, step)
+    };
+    turns.into_iter().map(to_turn).collect()
+}
+
 /// Returns true for `count` of `total` indexes, evenly spread.
 fn is_due(at: usize, count: usize, total: usize) -> bool {
     at * count / total != (at + 1) * count / total
@@ -211,6 +258,19 @@ mod tests {
             }
             assert!(conversation.turn_of("no number").is_none());
         }
+    }
+
+    #[test]
+    fn export_gives_its_prompts_answers_and_outputs() {
+        let turns = recorded_turns(EXPORT);
+        assert_eq!(turns.len(), 16);
+        assert_eq!(turns[0].0, "How many lines has guide.md?");
+        let PlantedStep::Run { command, answer } = &turns[0].1 else { panic!("{:?}", turns[0]) };
+        assert!(command.contains("289 guide.md"), "{command}");
+        assert_eq!(answer, "The number of lines in guide.md is 289.");
+        let all = PlantedConversation::all();
+        let prompts = all.iter().find(|it| it.name == "real export").unwrap().prompts().join("\n");
+        assert!(turns.iter().all(|(prompt, _)| prompts.contains(prompt)));
     }
 
     #[test]
