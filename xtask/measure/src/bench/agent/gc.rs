@@ -1,9 +1,9 @@
 //! Measures the gcs: how much of a long conversation each leaves out, and how many of the facts in
 //! it the model still gets, in the request or by one call of `recall`.
 //!
-//! The conversations are generated, one of them around the turns of a real export. The scripted model works like a real one in two ways: it runs
-//! a command again if no trace of the first run is left, and it calls `recall` with the words of a
-//! question whose answer it does not see.
+//! The conversations are generated, one of them around the turns of a real export. The scripted
+//! model works like a real one in two ways: it runs a command again if no trace of the first run is
+//! left, and it calls `recall` with the words of a question whose answer it does not see.
 
 mod conversation;
 mod model;
