@@ -52,7 +52,7 @@ fn cost_cap_with_an_unknown_price_ends_the_run_with_an_error() {
     let output = house.run(&["run", "--max-cost", "1", "hello"]).code(3);
     assert!(output.stderr.contains("the price of `scripted/test` is unknown"), "{output}");
     let ledger = house.run(&["ledger", "show"]).code(0);
-    assert!(ledger.stdout.contains("$0 where a price is known"), "{ledger}");
+    assert!(ledger.stdout.contains("$0 if a price is known"), "{ledger}");
 }
 
 #[test]
@@ -64,5 +64,5 @@ fn ledger_adds_up_the_cost_of_a_run() {
     assert_eq!(output.stdout.matches(estimate).count(), 2, "{output}");
     let ledger = house.run(&["ledger", "show"]).code(0);
     assert!(ledger.stdout.contains("$0.005 "), "{ledger}");
-    assert!(ledger.stdout.contains("$0.005 where a price is known"), "{ledger}");
+    assert!(ledger.stdout.contains("$0.005 if a price is known"), "{ledger}");
 }

@@ -85,7 +85,7 @@ fn user_sees_tool_conditions_and_can_call_the_tool_anyway() {
         "{list}"
     );
     let show = house.run(&["tool", "show", "warn_of_weight"]).code(0).stdout;
-    assert!(show.contains("a model is offered it if its plugin says so (never)\n"), "{show}");
+    assert!(show.contains("it is offered to a model if its plugin says so (never)\n"), "{show}");
     assert!(show.contains("it runs automatically if its plugin says so\n"), "{show}");
     let json = house.run(&["tool", "show", "fry_fish", "--json"]).code(0).json();
     let offer = json!({

@@ -48,7 +48,7 @@ fn plugin_cannot_use_a_service_until_the_user_grants_it() {
         plugin `fixture-wants` may now:
           host_process     run programs on this machine, outside of the session's environment
           secret           keep secrets of its own in your system's key store
-        the grant applies to this content of its file, sha256 DIGEST; to take it back:
+        the grant applies to this content of its file, sha256 DIGEST; to revoke it:
           jaato plugin revoke fixture-wants
     "#]]
     .assert_eq(&granted.to_string());
@@ -138,7 +138,7 @@ fn replaced_plugin_file_loses_its_grants_until_granted_or_trusted() {
         it keeps the grants of its earlier file and may:
           host_process     run programs on this machine, outside of the session's environment
           secret           keep secrets of its own in your system's key store
-        to take that back:
+        to revoke them:
           jaato plugin revoke fixture-wants
     "#]]
     .assert_eq(&trusted.to_string());

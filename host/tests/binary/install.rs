@@ -193,14 +193,14 @@ fn install_does_not_replace_a_shipped_plugin_or_an_unrelated_file() {
         &text(&fixture("echo")),
         4,
         expect![[r#"
-            error: plugin `fixture-echo` is shipped with jaato: `$HOUSE/plugins/libfixture_echo.so` has the name
+            error: plugin `fixture-echo` has the name of a shipped plugin: `$HOUSE/plugins/libfixture_echo.so`
             hint: give your plugin another name
         "#]],
     );
     let output = house.run(&["plugin", "remove", "fixture-echo"]).code(4);
     expect![[r#"
         error: plugin `fixture-echo` is shipped with jaato: `$HOUSE/plugins/libfixture_echo.so`
-        hint: `jaato plugin disable fixture-echo` leaves it out
+        hint: `jaato plugin disable fixture-echo` disables it
     "#]]
     .assert_eq(&house.clean(&output.stderr));
     house.drop_in(&fixture("probe"));
@@ -246,7 +246,7 @@ fn refused_commands_are_reported_and_the_rest_is_installed() {
         --- stdout
         installed `fixture-commands` 0.1.0: tools repeat
           $HOUSE/home/.local/share/jaato/plugins/libfixture_commands.so
-        not all of it can be used:
+        some parts cannot be used:
           command `gc` is refused: jaato itself uses the name
           command `two words` is refused: a name has 1 to 64 letters, digits, `_` and `-`, and does not begin with `-`
         it is not trusted: it runs in a worker without keys (a worker is not a sandbox). To have it run inside jaato:

@@ -66,7 +66,7 @@ fn run_records_its_requests_calls_and_decisions_in_the_ledger() {
         TIME (UTC)           SESSION                 TURN  MODEL          REQUESTS  IN  CACHED  OUT  COST  CALLS  DENIED  GC  OUTCOME
         TIME  SESSION  1     scripted/test  2         60  4       11   -     1      0       0   done
 
-        in all: 1 turn, 2 requests, 60 tokens in (4 of them cached), 11 tokens out, $0 where a price is known, 1 tool call, 0 denied, 0 gc
+        in all: 1 turn, 2 requests, 60 tokens in (4 of them cached), 11 tokens out, $0 if a price is known, 1 tool call, 0 denied, 0 gc
     "#]]
     .assert_eq(&shown);
 }
@@ -310,7 +310,7 @@ fn bad_ledger_lines_are_skipped_and_sessions_are_selected_by_prefix() {
         2026-11-21 19:40:03  ab       2     m/m    0         0   0       0    -     0      0       0   limit (limit_reached)
         (and 1 turn earlier; `--last N` lists more)
 
-        in all: 2 turns, 0 requests, 0 tokens in (0 of them cached), 0 tokens out, $0 where a price is known, 0 tool calls, 0 denied, 0 gc
+        in all: 2 turns, 0 requests, 0 tokens in (0 of them cached), 0 tokens out, $0 if a price is known, 0 tool calls, 0 denied, 0 gc
         --- stderr
         note: skipped invalid records in the ledger `$HOUSE/home/.local/share/jaato/ledger.jsonl`: 2 lines, the first is line 2
     "#]]

@@ -162,7 +162,7 @@ fn error_event_may_hold_plain_text() {
     assert_eq!(error.message, format!("`{SHOWN}` reports an error: out of memory"));
     let error = event_error(URL, r#"{"error":{"message":"bad","code":400}}"#);
     assert_eq!(error.retry, Retry::Permanent);
-    assert!(event_error(URL, "").message.ends_with("reports an error: it does not say why"));
+    assert!(event_error(URL, "").message.ends_with("reports an error: it gave no reason"));
 }
 
 #[test]
@@ -216,7 +216,7 @@ fn x_should_retry_header_decides_the_retry_class() {
 fn truncated_and_unreadable_answers_are_temporary_errors() {
     let [begun, nothing] =
         [true, false].map(|has_begun| cut_answer_error("http://u:p@h/v1", has_begun));
-    assert_eq!(begun.message, "the answer of `http://…@h/v1` ended in the middle");
+    assert_eq!(begun.message, "the answer from `http://…@h/v1` ended early");
     assert_eq!(nothing.message, "`http://…@h/v1` sent an empty answer");
     let data = "x".repeat(200);
     let error = serde_json::from_str::<Value>(&data).unwrap_err();

@@ -84,7 +84,7 @@ fn json_answer_without_a_finish_reason_is_complete() {
     check(
         json!({ "usageMetadata": { "promptTokenCount": 5 }, "modelVersion": "m" }),
         expect![
-            "! Provider Temporary the answer of `http://h/v1beta/models/m:streamGenerateContent?…` ended in the middle"
+            "! Provider Temporary the answer from `http://h/v1beta/models/m:streamGenerateContent?…` ended early"
         ],
     );
 }

@@ -91,7 +91,7 @@ fn stream_without_a_finish_reason_is_truncated() {
         &text[..cut],
         expect![[r#"
             text "a"
-            ! Provider Temporary the answer of `http://h/v1beta/models/m:streamGenerateContent?…` ended in the middle"#]],
+            ! Provider Temporary the answer from `http://h/v1beta/models/m:streamGenerateContent?…` ended early"#]],
     );
     check(
         "",
@@ -101,7 +101,7 @@ fn stream_without_a_finish_reason_is_truncated() {
     );
     // Cut within the last event, which is then incomplete.
     let half = &text[..text.len() - 20];
-    assert!(read([half.as_bytes()]).ends_with("ended in the middle"));
+    assert!(read([half.as_bytes()]).ends_with("ended early"));
     // Only the blank line after the last event is missing.
     assert!(read([text.trim_end().as_bytes()]).contains("= text:\"a\" Stop"));
 }
@@ -185,7 +185,7 @@ fn values_of_unexpected_type_never_panic() {
         json!({ "usageMetadata": 1, "promptFeedback": 1 }),
     ] {
         let read = read([format!("data: {chunk}\n\n").as_bytes()]);
-        assert!(read.contains("ended in the middle"), "{chunk}: {read}");
+        assert!(read.contains("ended early"), "{chunk}: {read}");
     }
     let nameless = json!({ "candidates": [{ "content": { "parts": [{ "functionCall": {} }] } }] });
     assert!(read([format!("data: {nameless}\n\n").as_bytes()]).contains("a call without a name"));

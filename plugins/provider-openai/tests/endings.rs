@@ -182,7 +182,7 @@ fn newline_delimited_chunks_end_like_a_stream() {
         if is_whole {
             assert_eq!(result.unwrap().parts, [Part::text("hello")]);
         } else {
-            assert!(result.unwrap_err().message.ends_with("ended in the middle"));
+            assert!(result.unwrap_err().message.ends_with("ended early"));
         }
     }
 }

@@ -315,11 +315,11 @@ fn stream_without_its_final_event_is_a_temporary_error() {
     check(
         &documented_events()[..9],
         expect![[r#"
-        thought "h"
-        thought "m"
-        thought "\n\nso"
-        text "Grü"
-        ! Provider Temporary the answer of `http://h/v1/responses` ended in the middle"#]],
+            thought "h"
+            thought "m"
+            thought "\n\nso"
+            text "Grü"
+            ! Provider Temporary the answer from `http://h/v1/responses` ended early"#]],
     );
     check(&[], expect!["! Provider Temporary `http://h/v1/responses` sent an empty answer"]);
 }

@@ -1,7 +1,8 @@
 //! Ranks passages by words (BM25), and selects them by turn and path.
 //!
 //! A word counts more the fewer passages have it, so a whole question can be the query: its common
-//! words hardly matter.
+//! words hardly matter. Two words that follow each other in the query are a term too, so that a name
+//! of common words, such as `build-12`, finds its own passages.
 
 use std::collections::HashSet;
 
@@ -20,6 +21,13 @@ const LENGTH_WEIGHT: f64 = 0.5;
 
 /// The user's words count this much more than others, because they state the constraints.
 const USER_WEIGHT: f64 = 1.25;
+
+/// What a passage is searched for: a word, after another one if `before` is not empty.
+#[derive(Debug, PartialEq, Eq)]
+struct Term {
+    before: String,
+    word: String,
+}
 
 /// What to find.
 #[derive(Debug, Clone, Default)]
@@ -92,12 +100,17 @@ fn ranked(passages: &[Passage], selected: Vec<usize>, query: &str) -> Vec<usize>
             ((all - with + 0.5) / (with + 0.5)).ln_1p()
         })
         .collect();
+    let all_weights: f64 = weights.iter().sum();
     let score = |at: usize, (counts, length): &(Vec<f64>, f64)| {
         let longer = 1.0 - LENGTH_WEIGHT + LENGTH_WEIGHT * length / average.max(1.0);
         let of_term = |(count, weight): (&f64, &f64)| {
             weight * count * (SATURATION + 1.0) / (count + SATURATION * longer)
         };
         let total: f64 = counts.iter().zip(&weights).map(of_term).sum();
+        // A short passage with the common words only must not win over a long one with all words.
+        let has = |(count, weight): (&f64, &f64)| count.min(1.0) * weight;
+        let covered: f64 = counts.iter().zip(&weights).map(has).sum();
+        let total = total * covered / all_weights.max(f64::MIN_POSITIVE);
         if passages[at].from == "user" { total * USER_WEIGHT } else { total }
     };
     let scores = selected.iter().zip(&counted).map(|(at, counted)| (score(*at, counted), *at));
@@ -106,24 +119,39 @@ fn ranked(passages: &[Passage], selected: Vec<usize>, query: &str) -> Vec<usize>
     scores.into_iter().map(|(_, at)| at).collect()
 }
 
-fn terms_of(query: &str) -> Vec<String> {
-    let mut terms: Vec<String> = Vec::new();
+fn terms_of(query: &str) -> Vec<Term> {
+    let mut words: Vec<String> = Vec::new();
     for_each_word(query, |word| {
-        if terms.len() < WORDS_MAX && !terms.iter().any(|term| term == word) {
-            terms.push(word.to_owned());
+        if words.len() < WORDS_MAX {
+            words.push(word.to_owned());
         }
     });
+    let single = words.iter().map(|word| Term { before: String::new(), word: word.clone() });
+    let pairs = words.windows(2);
+    let pairs = pairs.map(|pair| Term { before: pair[0].clone(), word: pair[1].clone() });
+    let mut terms: Vec<Term> = Vec::new();
+    for term in single.chain(pairs) {
+        if !terms.contains(&term) {
+            terms.push(term);
+        }
+    }
     terms
 }
 
 /// Counts how often a text has each term, and all its words.
-fn count_terms(text: &str, terms: &[String]) -> (Vec<f64>, f64) {
+fn count_terms(text: &str, terms: &[Term]) -> (Vec<f64>, f64) {
     let (mut counts, mut length) = (vec![0.0; terms.len()], 0.0);
+    let mut before = String::new();
     for_each_word(text, |word| {
         length += 1.0;
         for (term, count) in terms.iter().zip(&mut counts) {
-            *count += similarity(term, word);
+            let mut found = similarity(&term.word, word);
+            if found > 0.0 && !term.before.is_empty() {
+                found *= similarity(&term.before, &before);
+            }
+            *count += found;
         }
+        word.clone_into(&mut before);
     });
     (counts, length)
 }
@@ -164,6 +192,25 @@ mod tests {
         assert_eq!(turns(&words("what is the SLOWEST test"))[0], 2);
         assert_eq!(turns(&words("resume порт"))[0], 3);
         assert!(turns(&words("nothing like this")).is_empty());
+    }
+
+    #[test]
+    fn name_of_common_words_finds_its_own_passage() {
+        let around = "the service and its tests run every night. ".repeat(20);
+        let mut passages: Vec<Passage> = (0..30)
+            .map(|at| {
+                let port = format!("The port of heron-otter-{at} is {}. {around}", 4000 + at);
+                passage(at, "user", &format!("{around}{port}"))
+            })
+            .collect();
+        let counting = (0..30).map(|at| at.to_string()).collect::<Vec<_>>().join(" ");
+        passages.extend((30..60).map(|at| passage(at, "tool cli_based_tool", &counting)));
+        let question = |at: u64| format!("What is the port of heron-otter-{at}?");
+        passages.extend((60..80).map(|at| passage(at, "user", &question(at))));
+        for at in 0..30 {
+            let found = search(&passages, &words(&format!("the port of heron-otter-{at}")));
+            assert_eq!(passages[found[0]].turn, at);
+        }
     }
 
     #[test]

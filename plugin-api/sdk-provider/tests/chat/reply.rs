@@ -290,7 +290,7 @@ fn stream_with_only_empty_finish_reasons_counts_as_truncated() {
             expect![[r#"
                 text "one "
                 text "two "
-                ! Provider Temporary the answer of `http://h/v1/chat/completions` ended in the middle"#]],
+                ! Provider Temporary the answer from `http://h/v1/chat/completions` ended early"#]],
         );
     }
 }
@@ -308,9 +308,7 @@ fn last_event_without_a_blank_line_counts_if_complete() {
     }
     check(
         &chunk[..chunk.len() - 1],
-        expect![
-            "! Provider Temporary the answer of `http://h/v1/chat/completions` ended in the middle"
-        ],
+        expect!["! Provider Temporary the answer from `http://h/v1/chat/completions` ended early"],
     );
 }
 
@@ -395,7 +393,7 @@ fn stream_that_ends_early_is_an_error() {
         "data: {\"choices\":[{\"delta\":{\"content\":\"half\"}}]}\n\ndata: {\"choices\":[{\"delta\":{\"con",
         expect![[r#"
             text "half"
-            ! Provider Temporary the answer of `http://h/v1/chat/completions` ended in the middle"#]],
+            ! Provider Temporary the answer from `http://h/v1/chat/completions` ended early"#]],
     );
     check(
         ": only a comment\n\n",
@@ -494,7 +492,7 @@ fn chunks_of_unexpected_shape_are_ignored() {
     ] {
         let stream = format!("data: {odd}\n\n");
         let read = read_pieces([stream.as_bytes()]);
-        assert!(read.ends_with("ended in the middle"), "{odd}: {read}");
+        assert!(read.ends_with("ended early"), "{odd}: {read}");
     }
 }
 
