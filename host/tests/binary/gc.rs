@@ -87,7 +87,7 @@ fn permanent_context_overflow_fails_with_a_hint() {
     house.script(&json!({ "answers": [overflow()], "repeat_last": true }));
     let output = house.run(&["run", "hello"]).code(5);
     assert!(
-        output.stderr.contains("error: too many tokens\nhint: ask for a shorter answer"),
+        output.stderr.contains("error: too many tokens\nhint: send less text, or use a model"),
         "{output}"
     );
 }

@@ -80,7 +80,7 @@ fn failing_guard_plugin_denies_the_call_and_is_named() {
 fn a_guard_whose_worker_died_is_asked_again() {
     let script = json!({ "answers": [
         keeps(),
-        { "expect": { "tool_result": "is denied: plugin `fixture-hooks`" }, "steps": keeps()["steps"] },
+        { "expect": { "tool_result": "is denied because the guard plugin `fixture-hooks`" }, "steps": keeps()["steps"] },
         { "expect": { "tool_result": "is denied" }, "steps": [{ "text": "done" }] },
     ] });
     let Some(house) = with_hooks("before_tool = \"once-exit\"", &script) else { return };
@@ -337,7 +337,7 @@ fn huge_prompt_addition_is_truncated_and_only_some_options_may_change() {
     assert_eq!(changed[0]["options"], json!(["temperature"]));
     let Some(house) = with_hooks("before_request = \"lie\"", &script) else { return };
     let output = house.run(&["run", "go"]);
-    assert!(output.stderr.contains("the option `session_key` is not to be changed"), "{output}");
+    assert!(output.stderr.contains("a hook cannot change the option `session_key`"), "{output}");
 }
 
 #[test]

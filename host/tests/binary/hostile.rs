@@ -196,7 +196,7 @@ fn malformed_answer_error_or_event_fails_only_the_call() {
     check(
         "liar",
         &[
-            ("not_json", json!({}), "answer is wrong"),
+            ("not_json", json!({}), "the answer is invalid"),
             ("empty", json!({}), "too short"),
             ("short", json!({}), "too short"),
             ("bad_error", json!({}), "error cannot be read"),

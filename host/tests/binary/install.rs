@@ -208,7 +208,7 @@ fn install_does_not_replace_a_shipped_plugin_or_an_unrelated_file() {
     fs::rename(&place, echo_place(&house)).unwrap();
     fs::remove_file(house.shipped().join(library_name("fixture_echo"))).unwrap();
     let output = house.run(&["plugin", "install", &text(&fixture("echo"))]).code(4);
-    assert!(output.stderr.contains("because something else has this path"), "{output}");
+    assert!(output.stderr.contains("because another file or folder is in the way"), "{output}");
     assert_eq!(fs::read(echo_place(&house)).unwrap(), fs::read(fixture("probe")).unwrap());
 }
 

@@ -83,7 +83,7 @@ fn invalid_requests_and_request_floods_of_a_plugin_are_bounded() {
             ("count", json!({ "text": "a", "request": { "messages": [] } }), "not both or neither"),
             ("count", json!({ "text": "a", "model": "nobody/m" }), "no plugin offers"),
             ("host_process.spawn", json!({ "program": missing }), &missing),
-            ("host_process.write", json!({ "process": 1 }), "runs no program"),
+            ("host_process.write", json!({ "process": 1 }), "has no running program"),
         ] {
             let output = call(&house, "ask_wanted", &asking(operation, &request, "x"));
             assert!(output.code != 0 && output.stderr.contains(told), "{operation}: {output}");

@@ -361,7 +361,7 @@ fn exported_session_is_imported_into_another_home() {
     let again = other.run(&["session", "export", ONE, "--format", "json"]).silent().stdout;
     assert_eq!(again, printed);
     let refused = other.run(&["session", "import", &exported]).code(1);
-    assert!(refused.stderr.contains("exists already, so it was not imported again"), "{refused}");
+    assert!(refused.stderr.contains("already exists, so it was not imported again"), "{refused}");
     let listed = other.run(&["session", "list", "--all"]).silent().stdout;
     assert!(listed.contains("the moon"), "{listed}");
 }

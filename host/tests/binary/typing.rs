@@ -286,7 +286,7 @@ fn a_task_is_ended_by_its_number() {
     running.wait_for_text("no task `7` runs in the background");
     running.write(b"/tasks stop 1\r");
     running.wait_for_text("task_1 is ended");
-    running.wait_for_text("before it was done");
+    running.wait_for_text("before it finished");
     running.write(b"/tasks\r");
     running.wait_for_text("nothing runs in the background");
     quits(running, &house);

@@ -176,7 +176,7 @@ mod tests {
         assert_warning(
             WeightCopies::TwoCopies,
             GIB,
-            "needs about 2.4 GiB of memory, 1.0 GiB are available",
+            "needs about 2.4 GiB of memory, but only 1.0 GiB are available",
         );
     }
 }

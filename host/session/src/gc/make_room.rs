@@ -80,7 +80,7 @@ impl Session {
                 }
                 self.put_back_refused(taken_out);
                 let error = if is_overflow && error.hint.is_none() {
-                    error.with_hint("ask for less at once, or use a model with a larger window")
+                    error.with_hint("send less text, or use a model with a larger window")
                 } else {
                     error
                 };
