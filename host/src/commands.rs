@@ -284,6 +284,15 @@ commands! {
         format: Option<sessions::ExportForm>,
     } |global| sessions::export(global, &id, format, file.as_deref());
 
+    /// Print the sequence diagram of a session: prompts, requests, tool calls and results
+    Trace {
+        /// The session, as `show` takes it
+        id: String,
+        /// The format
+        #[arg(long, value_enum, default_value_t = sessions::TraceForm::Mermaid)]
+        format: sessions::TraceForm,
+    } |global| sessions::trace(global, &id, format);
+
     /// Import an exported conversation, or sessions of Claude Code, Codex, goose and pi
     ///
     /// Without FILE and --from, lists the sessions of these programs. Their files stay as they are.

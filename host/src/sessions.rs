@@ -14,7 +14,7 @@ mod show;
 mod time;
 
 pub use change::{delete, fork, reindex, rename, rewind};
-pub use export::{ExportForm, export};
+pub use export::{ExportForm, TraceForm, export, trace};
 pub use follow::follow;
 pub use import::{ImportArgs, import};
 pub use list::{ListArgs, SearchArgs, list, search};

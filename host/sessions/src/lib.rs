@@ -42,7 +42,8 @@ pub use effective::effective_records;
 pub use error::SessionStoreError;
 pub use export::{
     TRANSCRIPT_FORMAT, TRANSCRIPT_VERSION, Transcript, TranscriptMessage, to_html,
-    to_html_with_blobs, to_json_lines, to_markdown, transcript_note,
+    to_html_with_blobs, to_json_lines, to_markdown, to_mermaid, to_plantuml, to_sequence_json,
+    transcript_note,
 };
 pub use fork::id_of_foreign_session;
 pub use import::{

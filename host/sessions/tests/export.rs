@@ -1,9 +1,9 @@
 //! A transcript as Markdown, as a page, and as JSON lines.
 
-use expect_test::expect_file;
+use expect_test::{expect, expect_file};
 use jaato_sessions::{
     ImportSource, Transcript, TranscriptMessage, import_file, to_html, to_html_with_blobs,
-    to_json_lines, to_markdown,
+    to_json_lines, to_markdown, to_mermaid, to_plantuml, to_sequence_json,
 };
 use jaato_types::{DataPart, Message, Part, Role, ToolCall, ToolResult};
 use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd};
@@ -330,5 +330,42 @@ fn json_lines_bring_back_any_transcript() {
         // No text of any transcript makes a document that does not end.
         assert_eq!(headings(&(to_markdown(&transcript) + "\n# end\n")).last().unwrap(), "end");
         assert!(to_html(&transcript).ends_with("</main>\n</body>\n</html>\n"));
+    }
+}
+
+#[test]
+fn sequence_shows_prompts_requests_calls_and_results_in_order() {
+    expect![[r#""#]].assert_eq(&to_mermaid(&sample()));
+    let plantuml = to_plantuml(&sample());
+    assert!(plantuml.starts_with("@startuml\ntitle Fix the moon phase\n"), "{plantuml}");
+    assert!(plantuml.ends_with("@enduml\n"), "{plantuml}");
+    let arrows = |text: &str| text.lines().filter(|line| line.contains("->")).count();
+    assert_eq!(arrows(&plantuml), arrows(&to_mermaid(&sample())));
+
+    let json = to_sequence_json(&sample());
+    let steps = json["steps"].as_array().unwrap();
+    assert_eq!(steps.len(), arrows(&plantuml));
+    let failed = steps.iter().find(|step| step["is_error"] == true).unwrap();
+    assert_eq!((&failed["from"], &failed["kind"]), (&json!("edit"), &json!("tool_result")));
+    assert!(failed["text"].as_str().unwrap().contains("not_found"), "{failed}");
+}
+
+#[test]
+fn hostile_texts_cannot_add_a_line_to_a_sequence() {
+    let steps = to_sequence_json(&hostile())["steps"].as_array().unwrap().len();
+    let noted = to_sequence_json(&hostile())["steps"].to_string().matches("\"note\"").count();
+    for text in [to_mermaid(&hostile()), to_plantuml(&hostile())] {
+        let arrows =
+            text.lines().filter(|line| line.trim_start().starts_with('p') && line.contains("->"));
+        assert_eq!(
+            arrows.filter(|line| !line.trim_start().starts_with("participant")).count(),
+            steps
+        );
+        let notes =
+            text.lines().filter(|line| line.trim_start().to_lowercase().starts_with("note over"));
+        assert_eq!(notes.count(), noted);
+        assert!(
+            !text.contains("<script>") && !text.contains('\u{1b}') && !text.contains('\u{202e}')
+        );
     }
 }

@@ -1,4 +1,4 @@
-//! `jaato session export`: the conversation as a document.
+//! `jaato session export` and `trace`: the conversation as a document or as a sequence diagram.
 
 use std::collections::BTreeSet;
 use std::fs::{self, OpenOptions};
@@ -7,7 +7,8 @@ use std::path::Path;
 
 use clap::ValueEnum;
 use jaato_runtime::sessions::{
-    Transcript, blobs_of, to_html_with_blobs, to_json_lines, to_markdown,
+    Transcript, blobs_of, to_html_with_blobs, to_json_lines, to_markdown, to_mermaid, to_plantuml,
+    to_sequence_json,
 };
 use jaato_runtime::types::{Part, SessionId};
 
@@ -31,6 +32,17 @@ pub enum ExportForm {
     Json,
     /// One HTML page that needs no other file
     Html,
+}
+
+/// The format of a sequence diagram.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum TraceForm {
+    /// The source of a Mermaid diagram, for Markdown pages
+    Mermaid,
+    /// The source of a PlantUML diagram
+    Plantuml,
+    /// The steps as one JSON object, with their whole texts
+    Json,
 }
 
 impl ExportForm {
@@ -85,21 +97,37 @@ fn export_document(
     id: &SessionId,
     form: ExportForm,
 ) -> Result<String, CommandFailure> {
-    let mut reader = sessions.store.read(id).map_err(store_failure)?;
-    let conversation = SavedConversation::of(reader.read_rest().map_err(store_failure)?);
-    report::print_problems(&show::problems_of(&reader, &conversation));
-    let transcript = conversation.transcript(id, &reader);
+    let mut transcript = read_transcript(sessions, id)?;
     // A content that cannot be read is missing in the page, which says so.
     let blob = |name: &str| sessions.store.attachment(id, name).ok().flatten();
     Ok(match form {
         ExportForm::Markdown => to_markdown(&transcript),
         ExportForm::Json => {
-            let mut transcript = transcript;
             add_attachments(&mut transcript, sessions, id);
             to_json_lines(&transcript)
         }
         ExportForm::Html => to_html_with_blobs(&transcript, &blob),
     })
+}
+
+/// Prints the sequence diagram of a session.
+pub fn trace(global: GlobalArgs, text: &str, form: TraceForm) -> CommandResult {
+    let sessions = Sessions::for_user(global)?;
+    let transcript = read_transcript(&sessions, &sessions.find(text)?)?;
+    match form {
+        TraceForm::Mermaid => print_document(&to_mermaid(&transcript))?,
+        TraceForm::Plantuml => print_document(&to_plantuml(&transcript))?,
+        TraceForm::Json => return report::print_json(&to_sequence_json(&transcript)),
+    }
+    Ok(Exit::Done)
+}
+
+/// Reads the conversation of a session, and reports its problems.
+fn read_transcript(sessions: &Sessions, id: &SessionId) -> Result<Transcript, CommandFailure> {
+    let mut reader = sessions.store.read(id).map_err(store_failure)?;
+    let conversation = SavedConversation::of(reader.read_rest().map_err(store_failure)?);
+    report::print_problems(&show::problems_of(&reader, &conversation));
+    Ok(conversation.transcript(id, &reader))
 }
 
 /// Adds the contents to which the messages refer, and says which ones are left out.

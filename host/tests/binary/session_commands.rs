@@ -334,6 +334,21 @@ fn follow_ends_with_ctrl_c_and_prints_json_lines() {
 }
 
 #[test]
+fn trace_prints_the_sequence_of_a_session() {
+    let Some(house) = with_session() else { return };
+    let mermaid = house.run(&["session", "trace", ONE]).silent().stdout;
+    assert!(mermaid.starts_with("sequenceDiagram\n    participant p0 as user\n"), "{mermaid}");
+    assert!(mermaid.contains("    p1->>p0: It is too bright."), "{mermaid}");
+    let plantuml = house.run(&["session", "trace", ONE, "--format", "plantuml"]).silent().stdout;
+    assert!(plantuml.starts_with("@startuml\n") && plantuml.ends_with("@enduml\n"), "{plantuml}");
+    let json = house.run(&["session", "trace", ONE, "--format", "json"]).silent().json();
+    assert_eq!(json["session"], ONE);
+    assert_eq!(json["steps"].as_array().unwrap().len(), mermaid.matches("->>").count());
+    let unknown = house.run(&["session", "trace", "nope"]).code(2);
+    assert!(unknown.stderr.contains("`jaato session list --all`"), "{unknown}");
+}
+
+#[test]
 fn exported_session_is_imported_into_another_home() {
     let Some(house) = with_session() else { return };
     house.run(&["session", "rename", ONE, "the moon"]).silent();

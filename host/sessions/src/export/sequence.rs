@@ -1,0 +1,207 @@
+//! A transcript as a sequence diagram: who sent what to whom, in order.
+//!
+//! Mermaid: <https://mermaid.js.org/syntax/sequenceDiagram.html>. PlantUML:
+//! <https://plantuml.com/sequence-diagram>. No text can end its line or add an arrow.
+
+use jaato_types::text::{one_line, truncate_chars};
+use jaato_types::{Part, Role};
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use super::transcript::{Transcript, TranscriptMessage};
+use super::visible::visible_text;
+
+/// The longest text of an arrow, in characters.
+const LABEL_CHARS_MAX: usize = 60;
+
+/// The participants that are in each diagram.
+const USER: &str = "user";
+const HOST: &str = "jaato";
+
+/// What an arrow of a sequence diagram stands for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+enum SequenceStepKind {
+    Prompt,
+    Request,
+    Answer,
+    ToolCall,
+    ToolResult,
+    Text,
+}
+
+/// One arrow.
+#[derive(Debug, Clone, Serialize)]
+struct SequenceStep {
+    at_ms: i64,
+    from: String,
+    to: String,
+    kind: SequenceStepKind,
+    text: String,
+    #[serde(skip_serializing_if = "is_false")]
+    is_error: bool,
+    /// The special state of the message, for example `collected`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    note: Option<String>,
+}
+
+/// Writes a transcript as the source of a Mermaid sequence diagram.
+pub fn to_mermaid(transcript: &Transcript) -> String {
+    let steps = steps_of(transcript);
+    let mut lines = vec!["sequenceDiagram".to_owned()];
+    let names = participants(&steps);
+    lines.extend(
+        names.iter().map(|name| {
+            format!("    participant {} as {}", id(&names, name), mermaid(&short(name)))
+        }),
+    );
+    for step in &steps {
+        let arrow = if is_reply(step.kind) { "-->>" } else { "->>" };
+        let (from, to) = (id(&names, &step.from), id(&names, &step.to));
+        lines.push(format!("    {from}{arrow}{to}: {}", mermaid(&label(step))));
+        if let Some(note) = &step.note {
+            lines.push(format!("    Note over {from},{to}: {}", mermaid(&short(note))));
+        }
+    }
+    lines.join("\n") + "\n"
+}
+
+/// Writes a transcript as the source of a PlantUML sequence diagram.
+pub fn to_plantuml(transcript: &Transcript) -> String {
+    let steps = steps_of(transcript);
+    let mut lines = vec!["@startuml".to_owned()];
+    lines.push(format!("title {}", plantuml(&short(&transcript.name))));
+    let names = participants(&steps);
+    lines.extend(
+        names.iter().map(|name| {
+            format!("participant \"{}\" as {}", plantuml(&short(name)), id(&names, name))
+        }),
+    );
+    for step in &steps {
+        let arrow = if is_reply(step.kind) { "-->" } else { "->" };
+        let (from, to) = (id(&names, &step.from), id(&names, &step.to));
+        lines.push(format!("{from} {arrow} {to}: {}", plantuml(&label(step))));
+        if let Some(note) = &step.note {
+            lines.push(format!("note over {from}, {to}: {}", plantuml(&short(note))));
+        }
+    }
+    lines.push("@enduml".to_owned());
+    lines.join("\n") + "\n"
+}
+
+/// Returns the steps of a transcript with their whole texts as one JSON object.
+pub fn to_sequence_json(transcript: &Transcript) -> Value {
+    json!({
+        "session": transcript.id,
+        "name": transcript.name,
+        "workspace": transcript.workspace,
+        "begun_ms": transcript.begun_ms,
+        "steps": steps_of(transcript),
+    })
+}
+
+fn steps_of(transcript: &Transcript) -> Vec<SequenceStep> {
+    transcript.messages.iter().flat_map(steps_of_message).collect()
+}
+
+fn steps_of_message(message: &TranscriptMessage) -> Vec<SequenceStep> {
+    let step = |from: &str, to: &str, kind: SequenceStepKind, text: String| SequenceStep {
+        at_ms: message.at_ms,
+        from: from.to_owned(),
+        to: to.to_owned(),
+        kind,
+        text,
+        is_error: false,
+        note: message.note.clone(),
+    };
+    let parts = &message.message.parts;
+    let text = message.message.text();
+    let results = parts.iter().filter_map(Part::as_tool_result).map(|result| {
+        let content = Value::Object(result.content.clone()).to_string();
+        let back = step(result.name.as_str(), HOST, SequenceStepKind::ToolResult, content);
+        SequenceStep { is_error: result.is_error, ..back }
+    });
+    let mut steps: Vec<SequenceStep> = Vec::new();
+    match message.message.role {
+        Role::Model => {
+            let model = message.model.as_deref().unwrap_or("model");
+            let calls: Vec<_> = message.message.tool_calls().collect();
+            let names: Vec<&str> = calls.iter().map(|call| call.name.as_str()).collect();
+            steps.push(step(HOST, model, SequenceStepKind::Request, String::new()));
+            let said = if names.is_empty() { text.clone() } else { names.join(", ") };
+            steps.push(step(model, HOST, SequenceStepKind::Answer, said));
+            if !text.trim().is_empty() {
+                steps.push(step(HOST, USER, SequenceStepKind::Text, text));
+            }
+            steps.extend(calls.into_iter().map(|call| {
+                let arguments = call.arguments.to_string();
+                step(HOST, call.name.as_str(), SequenceStepKind::ToolCall, arguments)
+            }));
+        }
+        _ => {
+            if message.message.is_prompt() {
+                steps.push(step(USER, HOST, SequenceStepKind::Prompt, text));
+            }
+            steps.extend(results);
+        }
+    }
+    steps
+}
+
+/// Returns the participants of the steps, the user and jaato first.
+fn participants(steps: &[SequenceStep]) -> Vec<&str> {
+    let mut names = vec![USER, HOST];
+    for name in steps.iter().flat_map(|step| [step.from.as_str(), step.to.as_str()]) {
+        if !names.contains(&name) {
+            names.push(name);
+        }
+    }
+    names
+}
+
+/// Returns the identifier of a participant, which has no characters with a meaning.
+fn id(names: &[&str], name: &str) -> String {
+    format!("p{}", names.iter().position(|known| *known == name).unwrap_or_default())
+}
+
+fn is_reply(kind: SequenceStepKind) -> bool {
+    matches!(kind, SequenceStepKind::Answer | SequenceStepKind::ToolResult)
+}
+
+/// Returns the text of an arrow.
+fn label(step: &SequenceStep) -> String {
+    let text = short(&step.text);
+    match (step.kind, step.is_error) {
+        (SequenceStepKind::Request, _) => "request".to_owned(),
+        (_, true) => format!("error: {text}"),
+        (_, false) if text.is_empty() => "(no text)".to_owned(),
+        (_, false) => text,
+    }
+}
+
+fn short(text: &str) -> String {
+    truncate_chars(&one_line(&visible_text(text)), LABEL_CHARS_MAX)
+}
+
+/// Writes a text for Mermaid. Characters with a meaning are written as their codes.
+fn mermaid(text: &str) -> String {
+    // `end` alone would close a block.
+    let text =
+        if text.trim().eq_ignore_ascii_case("end") { format!("({text})") } else { text.to_owned() };
+    text.chars().map(|sign| code(sign, ";#%{}<>\"\\", |number| format!("#{number};"))).collect()
+}
+
+/// Writes a text for PlantUML. Characters with a meaning are written as their codes.
+fn plantuml(text: &str) -> String {
+    let signs = "<>\\~%[]{}|\"*_/-`'!@#:=";
+    text.chars().map(|sign| code(sign, signs, |number| format!("<U+{number:04X}>"))).collect()
+}
+
+fn code(sign: char, signs: &str, to_code: impl Fn(u32) -> String) -> String {
+    if signs.contains(sign) { to_code(u32::from(sign)) } else { sign.to_string() }
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_false(flag: &bool) -> bool {
+    !flag
+}
