@@ -335,7 +335,34 @@ fn json_lines_bring_back_any_transcript() {
 
 #[test]
 fn sequence_shows_prompts_requests_calls_and_results_in_order() {
-    expect![[r#""#]].assert_eq(&to_mermaid(&sample()));
+    expect![[r#"
+        sequenceDiagram
+            participant p0 as user
+            participant p1 as jaato
+            participant p2 as anthropic/claude-sonnet-4-5
+            participant p3 as read
+            participant p4 as edit
+            p0->>p1: Hello
+            Note over p0,p1: collected
+            p1->>p2: request
+            p2-->>p1: Hi!
+            p1->>p0: Hi!
+            Note over p1,p0: collected
+            p0->>p1: The moon is wrong. See `src/moon.rs`.
+            p1->>p2: request
+            p2-->>p1: read, edit
+            p1->>p0: I look at the code and fix it: - read - edit
+            p1->>p3: {"path":"src/moon.rs"}
+            p1->>p4: {"path":"src/sun.rs","text":"fn a() {\n}\n","line":3}
+            p3-->>p1: {"output":"fn phase() {}\n// ```\n"}
+            p4-->>p1: error: {"error":{"kind":"not_found"}}
+            p1->>p2: request
+            p2-->>p1: | phase | light | |---|---| | new | 0 | ```rust fn phase() -…
+            p1->>p0: | phase | light | |---|---| | new | 0 | ```rust fn phase() -…
+            Note over p1,p0: broke off
+            p0->>p1: And Mars?
+            Note over p0,p1: not sent
+    "#]].assert_eq(&to_mermaid(&sample()));
     let plantuml = to_plantuml(&sample());
     assert!(plantuml.starts_with("@startuml\ntitle Fix the moon phase\n"), "{plantuml}");
     assert!(plantuml.ends_with("@enduml\n"), "{plantuml}");

@@ -426,7 +426,8 @@ fn plugin_files_that_cannot_be_copied_are_opened_in_place() {
         let stderr = chat.end(&house);
         let why = "plugins are opened in place, because they cannot be copied: ";
         assert_eq!(stderr.matches(why).count(), 1, "{stderr}");
-        let kept = "stays as it was because its new version does not start: cannot make a private copy";
+        let kept =
+            "stays as it was because its new version does not start: cannot make a private copy";
         assert_eq!(stderr.contains(kept), shipped, "{stderr}");
     }
 }

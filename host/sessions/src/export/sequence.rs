@@ -112,7 +112,7 @@ fn steps_of_message(message: &TranscriptMessage) -> Vec<SequenceStep> {
         kind,
         text,
         is_error: false,
-        note: message.note.clone(),
+        note: None,
     };
     let parts = &message.message.parts;
     let text = message.message.text();
@@ -144,6 +144,9 @@ fn steps_of_message(message: &TranscriptMessage) -> Vec<SequenceStep> {
             }
             steps.extend(results);
         }
+    }
+    if let Some(last) = steps.last_mut() {
+        last.note.clone_from(&message.note);
     }
     steps
 }
@@ -183,22 +186,33 @@ fn short(text: &str) -> String {
     truncate_chars(&one_line(&visible_text(text)), LABEL_CHARS_MAX)
 }
 
-/// Writes a text for Mermaid. Characters with a meaning are written as their codes.
+/// Writes a text for Mermaid: what would end a statement or begin a tag or a code is a code.
 fn mermaid(text: &str) -> String {
     // `end` alone would close a block.
-    let text =
-        if text.trim().eq_ignore_ascii_case("end") { format!("({text})") } else { text.to_owned() };
-    text.chars().map(|sign| code(sign, ";#%{}<>\"\\", |number| format!("#{number};"))).collect()
+    let text = if text.eq_ignore_ascii_case("end") { format!("({text})") } else { text.to_owned() };
+    let write = |sign: char| match sign {
+        ';' | '#' | '<' | '>' => format!("#{};", u32::from(sign)),
+        sign => sign.to_string(),
+    };
+    text.chars().map(write).collect()
 }
 
-/// Writes a text for PlantUML. Characters with a meaning are written as their codes.
+/// Writes a text for PlantUML: what would begin a tag, a link, a function or markup is a code.
 fn plantuml(text: &str) -> String {
-    let signs = "<>\\~%[]{}|\"*_/-`'!@#:=";
-    text.chars().map(|sign| code(sign, signs, |number| format!("<U+{number:04X}>"))).collect()
-}
-
-fn code(sign: char, signs: &str, to_code: impl Fn(u32) -> String) -> String {
-    if signs.contains(sign) { to_code(u32::from(sign)) } else { sign.to_string() }
+    let mut written = String::with_capacity(text.len());
+    let mut before = None;
+    for sign in text.chars() {
+        let begins_markup = match before {
+            None => "*#=|".contains(sign),
+            Some(before) => before == sign && "*_/-".contains(sign),
+        };
+        match begins_markup || "<\\~%[\"".contains(sign) {
+            true => written.push_str(&format!("<U+{:04X}>", u32::from(sign))),
+            false => written.push(sign),
+        }
+        before = Some(sign);
+    }
+    written
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
