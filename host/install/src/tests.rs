@@ -123,7 +123,7 @@ fn crate_folders_urls_and_missing_files_get_different_errors() {
     assert!(error(folder.path(), scratch.path()).ends_with("it is not a dynamic library"));
     for address in ["https://example.org/moon.so", "git@example.org:moon"] {
         let error = error(Path::new(address), scratch.path());
-        assert!(error.contains("is an address"), "{error}");
+        assert!(error.contains("is a URL"), "{error}");
     }
     assert!(
         error(Path::new("/no/moon.so"), scratch.path()).starts_with("cannot read `/no/moon.so`")

@@ -174,7 +174,7 @@ mod tests {
         );
         check(
             wrong(json!({ "a": { "type": "dict" } })),
-            Some("its schema is not a JSON Schema: there is no type `\\\"dict\\\"`"),
+            Some("its schema is not a JSON Schema: the type `\\\"dict\\\"` does not exist"),
         );
         check(
             wrong(json!({ "a": { "type": "array", "items": 3 } })),

@@ -194,7 +194,7 @@ async fn edited_arguments_are_checked_by_schema_guards_and_rules() {
     let results = play_calls(&stage, &mut session, &[json!({ "text": "a" })]).await;
     let message = results[0]["error"]["message"].as_str().unwrap();
     assert!(message.contains("no b"), "{message}");
-    assert!(stage.events.notices().contains("the arguments cannot be used"));
+    assert!(stage.events.notices().contains("the arguments are invalid"));
     // A user who keeps editing is stopped eventually.
     let stage = self::stage();
     let mut session = stage.start(TestStage::setup()).unwrap();

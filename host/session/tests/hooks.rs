@@ -221,9 +221,9 @@ async fn invalid_guard_answer_denies_the_call() {
         ),
         (json!({ "decision": "rewrite", "arguments": [] }), Some("must be a JSON object")),
         (json!({ "decision": "rewrite" }), Some("missing field `arguments`")),
-        (json!({ "decision": "perhaps" }), Some("a word that jaato does not know")),
+        (json!({ "decision": "perhaps" }), Some("its answer has an unknown value")),
         (json!({}), Some("missing field `decision`")),
-        (json!(null), Some("its answer is wrong")),
+        (json!(null), Some("its answer is invalid")),
     ];
     for (answer, expected) in wrong {
         let stage = TestStage::new([write_tool()]);

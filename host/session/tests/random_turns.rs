@@ -327,7 +327,7 @@ fn check_news(played: &Played) {
     sent.sort();
     assert_eq!(sent, started, "each task has one outcome in what is sent");
     let notices = played.stage.events.notices();
-    let ran = notices.matches("runs by itself: ").count();
+    let ran = notices.matches("runs automatically: ").count();
     // A run that was in progress when its turn was dropped has no report.
     assert!(by_themselves <= ran, "{by_themselves} of {ran} runs");
     // News that joined a prompt that was never sent stays in the record with it.

@@ -362,7 +362,8 @@ fn sequence_shows_prompts_requests_calls_and_results_in_order() {
             Note over p1,p0: broke off
             p0->>p1: And Mars?
             Note over p0,p1: not sent
-    "#]].assert_eq(&to_mermaid(&sample()));
+    "#]]
+    .assert_eq(&to_mermaid(&sample()));
     let plantuml = to_plantuml(&sample());
     assert!(plantuml.starts_with("@startuml\ntitle Fix the moon phase\n"), "{plantuml}");
     assert!(plantuml.ends_with("@enduml\n"), "{plantuml}");

@@ -123,7 +123,7 @@ mod tests {
         let token = refusal_hint(401, b"", Some(AnthropicCredential::Token)).unwrap();
         assert_eq!(token, "check the token in `ANTHROPIC_AUTH_TOKEN`");
         let without = refusal_hint(401, b"", None).unwrap();
-        assert!(without.starts_with("the server wants a key"), "{without}");
+        assert!(without.starts_with("the server requires a key"), "{without}");
     }
 
     #[test]

@@ -12,8 +12,10 @@ use super::installed::{installed, root, said, triple};
 
 /// Returns the names of the plugins in the checkout.
 fn shipped_files() -> BTreeSet<String> {
-    let entries = fs::read_dir(root().join("plugins")).unwrap();
-    entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
+    let entries = fs::read_dir(root().join("plugins")).unwrap().map(|entry| entry.unwrap());
+    let manifest = |folder: &Path| fs::read_to_string(folder.join("Cargo.toml")).unwrap();
+    let plugins = entries.filter(|entry| manifest(&entry.path()).contains("cdylib"));
+    plugins.map(|entry| entry.file_name().into_string().unwrap()).collect()
 }
 
 #[test]

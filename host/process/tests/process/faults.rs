@@ -117,7 +117,7 @@ async fn a_guardian_that_cannot_be_started_is_named() {
     let supervisor = Supervisor::new(GuardianCommand { program, args: vec!["guardian".into()] });
     let error = supervisor.spawn(script("exit 0")).await.expect_err("it was started");
     assert!(matches!(error, ProcessError::NoGuardian { .. }), "{error:?}");
-    assert!(error.to_string().contains("`/bin/true guardian` ended at once"), "{error}");
+    assert!(error.to_string().contains("`/bin/true guardian` exited immediately"), "{error}");
     assert!(error.hint().unwrap().contains("Setup::executable"), "{error:?}");
 }
 

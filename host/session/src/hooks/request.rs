@@ -178,7 +178,7 @@ mod tests {
         );
         let known = "it can change: effort, max_output_tokens, temperature";
         for name in ["extra_headers", "session_key", "stop", "moonlight"] {
-            let text = format!("the option `{name}` is not to be changed here; {known}");
+            let text = format!("a hook cannot change the option `{name}`; {known}");
             check(json!({ "options": { name: {} } }), Err(&text));
         }
         check(
