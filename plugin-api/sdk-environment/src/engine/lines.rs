@@ -121,7 +121,7 @@ fn count_chars(bytes: &[u8]) -> usize {
 /// let mut filler = PageFiller::new(Some(1));
 /// filler.push("a.txt", searched_line(1, b"moon moon", &[(0, 4), (5, 9)]));
 /// filler.push("a.txt", searched_line(2, b"moon", &[(0, 4)]));
-/// let page = filler.take();
+/// let page = filler.take_page();
 /// assert_eq!(page.files[0].lines.len(), 1);
 /// assert!(filler.is_enough());
 /// ```
