@@ -26,7 +26,7 @@ pub const LEFT_OUT: [&str; 22] = [
     "reload_embedded::",
     "trust_plugin::",
     "trust_record_and_plugins_of_another_user_",
-    "unruly::",
+    "unruly_plugins::",
     "mcp_entry_variables_are_expanded_",
     "embedded_message_during_a_tool_call_joins_",
     "workers::",
