@@ -1,8 +1,8 @@
 //! Ranks passages by words (BM25), and selects them by turn and path.
 //!
 //! A word counts more the fewer passages have it, so a whole question can be the query: its common
-//! words hardly matter. Two words that follow each other in the query are a term too, so that a name
-//! of common words, such as `build-12`, finds its own passages.
+//! words hardly matter. Two words that follow each other in the query are a term too, so that a
+//! name of common words, such as `build-12`, finds its own passages.
 
 use std::collections::HashSet;
 

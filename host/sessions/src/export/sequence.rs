@@ -18,7 +18,7 @@ const LABEL_CHARS_MAX: usize = 60;
 const USER: &str = "user";
 const HOST: &str = "jaato";
 
-/// What an arrow of a sequence diagram stands for.
+/// What an arrow of a sequence diagram represents.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 enum SequenceStepKind {
