@@ -72,11 +72,13 @@ pub fn to_plantuml(transcript: &Transcript) -> String {
     let mut lines = vec!["@startuml".to_owned()];
     lines.push(format!("title {}", plantuml(&short(&transcript.name))));
     let names = participants(&steps);
-    lines.extend(
-        names.iter().map(|name| {
-            format!("participant \"{}\" as {}", plantuml(&short(name)), id(&names, name))
-        }),
-    );
+    lines.extend(names.iter().map(|name| {
+        format!(
+            "participant \"{}\" as {}",
+            plantuml(&short(name).replace('"', "'")),
+            id(&names, name)
+        )
+    }));
     for step in &steps {
         let arrow = if is_reply(step.kind) { "-->" } else { "->" };
         let (from, to) = (id(&names, &step.from), id(&names, &step.to));
@@ -204,9 +206,9 @@ fn plantuml(text: &str) -> String {
     for sign in text.chars() {
         let begins_markup = match before {
             None => "*#=|".contains(sign),
-            Some(before) => before == sign && "*_/-".contains(sign),
+            Some(before) => before == sign && "*_/-\"".contains(sign),
         };
-        match begins_markup || "<\\~%[\"".contains(sign) {
+        match begins_markup || "<\\~%[".contains(sign) {
             true => written.push_str(&format!("<U+{:04X}>", u32::from(sign))),
             false => written.push(sign),
         }
