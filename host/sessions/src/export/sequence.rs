@@ -38,7 +38,6 @@ struct SequenceStep {
     to: String,
     kind: SequenceStepKind,
     text: String,
-    #[serde(skip_serializing_if = "is_false")]
     is_error: bool,
     /// The special state of the message, for example `collected`.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -215,9 +214,4 @@ fn plantuml(text: &str) -> String {
         before = Some(sign);
     }
     written
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
-fn is_false(flag: &bool) -> bool {
-    !flag
 }
