@@ -363,7 +363,7 @@ impl SaveTarget {
             Self::Nothing => Ok(Saving::Off),
             Self::Folder(folder) => {
                 let workspace = jaato.runtime().setup().workspace.root().display().to_string();
-                Ok(Saving::New { store: SessionStore::new(folder), workspace })
+                Ok(Saving::New { store: SessionStore::new(folder), workspace, opener: None })
             }
             Self::Continued(folder, id) => {
                 let opened = OpenSession::open(SessionStore::new(folder), &id, false);

@@ -30,6 +30,9 @@ impl ChildSessionOrigin {
         if let Some(steps_max) = asked.steps_max {
             setup.limits.steps_max = setup.limits.steps_max.min(steps_max.max(1));
         }
+        if let Some(gc) = &asked.gc {
+            setup.gc.plugin.clone_from(gc);
+        }
         setup.objects = match asked.objects {
             ObjectSharing::None => InitialObjects::default(),
             ObjectSharing::Copy => lent.objects.copy(),

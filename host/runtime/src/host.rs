@@ -11,6 +11,7 @@ use jaato_log::Log;
 use jaato_registry::Registry;
 use jaato_services::HostServices;
 use jaato_session::{CallPlace, CallScope, EventEmitter, SharedFacts};
+use jaato_sessions::SessionStore;
 use jaato_store::Ledger;
 use jaato_terminals::SharedTerminals;
 use jaato_types::SessionId;
@@ -27,10 +28,20 @@ pub(crate) trait EventTap: Send + Sync {
     fn end(&self) -> BoxFuture<'_, ()>;
 }
 
+/// Where a session is saved, and so the sessions that it opens.
+#[derive(Clone)]
+pub(crate) struct SavedIn {
+    pub(crate) store: SessionStore,
+    /// The workspace's root, as text.
+    pub(crate) workspace: String,
+}
+
 /// The state that sessions and their ports share.
 pub struct RuntimeHost {
     /// The event tap of each open session.
     pub(crate) taps: Mutex<HashMap<SessionId, Arc<dyn EventTap>>>,
+    /// Where each open session is saved.
+    pub(crate) saved_in: Mutex<HashMap<SessionId, SavedIn>>,
     /// The additions of the embedding program.
     pub(crate) program: ProgramParts,
     pub(crate) setup: Arc<Setup>,
@@ -65,6 +76,7 @@ impl RuntimeHost {
         if let Ok(handle) = self.services.shared_services().sessions().find(session) {
             handle.tell_end().await;
         }
+        self.saved_in.lock().remove(session);
         let tap = self.taps.lock().remove(session);
         if let Some(tap) = tap {
             tap.end().await;

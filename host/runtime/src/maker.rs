@@ -7,13 +7,15 @@ use jaato_catalog::registry_rules;
 use jaato_instances::{CallSite, DeltaCallback, FacetRequest, wrong_answer};
 use jaato_services::{SessionMaker, TokenCountRequest};
 use jaato_session::{AnsweringModel, Cancel, EventSink, History, LentSessionState, Session};
+use jaato_sessions::SessionOpener;
 use jaato_types::child::ChildOpen;
 use jaato_types::count::{TokenCount, TokenCountInput};
 use jaato_types::tools_set::{ToolsSet, ToolsSetAnswer};
 use jaato_types::{Error, ErrorKind, EventEnvelope, Frame, PluginName, RequestOptions, SessionId};
 
 use crate::child::ChildSessionOrigin;
-use crate::host::RuntimeHost;
+use crate::host::{RuntimeHost, SavedIn};
+use crate::saved::{OpenSession, Saving};
 use crate::start_session::SessionOptions;
 
 /// Creates them for a host without keeping it alive.
@@ -117,10 +119,42 @@ impl RuntimeHost {
         options.asker = Arc::clone(&lent.asker);
         options.system.clone_from(&asked.instructions);
         options.environment = self.environments.shared_environment(opener);
-        options.model = Some(asked.model.clone().unwrap_or_else(|| lent.model.to_string()));
+        options.saving = self.child_saving(opener, asked)?;
+        let continues = matches!(options.saving, Saving::Continue(_));
+        let own = asked.model.clone();
+        // The model of a child that continues is saved with it.
+        options.model = own.or_else(|| (!continues).then(|| lent.model.to_string()));
         let child = ChildSessionOrigin { opener: opener.clone(), asked: asked.clone(), lent };
         self.start_session(History::new(), options, Some(child))
     }
+}
+
+impl RuntimeHost {
+    /// Returns where a child is saved: where its opener is, if anywhere.
+    fn child_saving(&self, opener: &SessionId, asked: &ChildOpen) -> Result<Saving, Error> {
+        let saved_in = self.saved_in.lock().get(opener).cloned();
+        let Some(SavedIn { store, workspace }) = saved_in else {
+            return asked.resume.as_ref().map_or(Ok(Saving::Off), |id| Err(no_such_child(id)));
+        };
+        let Some(resume) = &asked.resume else {
+            let (session, agent) = (opener.as_str().to_owned(), asked.name.clone());
+            let opener = Some(SessionOpener { session, agent });
+            return Ok(Saving::New { store, workspace, opener });
+        };
+        let id = SessionId::from(resume.as_str());
+        let reader = store.read(&id).map_err(|_| no_such_child(resume))?;
+        let is_own = |it: &SessionOpener| it.session == opener.as_str();
+        if !reader.header().opener.as_ref().is_some_and(is_own) {
+            return Err(no_such_child(resume));
+        }
+        let open = OpenSession::open(store, &id, false)
+            .map_err(|error| Error::new(ErrorKind::Unavailable, error.to_string()))?;
+        Ok(Saving::Continue(Box::new(open)))
+    }
+}
+
+fn no_such_child(id: &str) -> Error {
+    Error::new(ErrorKind::NotFound, format!("this session has no saved child session `{id}`"))
 }
 
 /// Shows a child's events to its opener's user and to the plugin that follows it.

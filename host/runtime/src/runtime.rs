@@ -167,6 +167,7 @@ impl Runtime {
         let environments = Environments::new(callers, board, outputs, processes);
         let host = Arc::new(RuntimeHost {
             taps: Mutex::default(),
+            saved_in: Mutex::default(),
             program,
             setup,
             place: OnceLock::new(),

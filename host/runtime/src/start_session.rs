@@ -204,7 +204,7 @@ impl RuntimeHost {
         }
         self.join_environment(&id, &options, &setup.rules)?;
         let asker = Arc::clone(&options.asker);
-        let gc_plugin = Arc::new(PluginGc::new(Arc::clone(self), id.clone(), &config.gc.plugin));
+        let gc_plugin = Arc::new(PluginGc::new(Arc::clone(self), id.clone(), &setup.gc.plugin));
         let model = ready.answers.provider();
         let events = Arc::clone(&options.events);
         let mut ports = session_ports(self, model, tools, id, ids, options);

@@ -5,11 +5,14 @@
 
 use std::collections::BTreeMap;
 use std::future::pending;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
+use std::time::Duration;
 
-use jaato_session::{Cancel, DeadlineHold, EventSink, Inbox, Session, TurnReport};
+use jaato_session::{
+    AgentTask, AgentTurn, Cancel, DeadlineHold, EventSink, Inbox, Session, TurnReport,
+};
 use jaato_types::child::{CHILD_EVENTS_MAX, ChildOpen, ChildState, ChildTurn, OpenedChild};
-use jaato_types::{Error, ErrorKind, EventEnvelope, Result, SessionId};
+use jaato_types::{Error, ErrorKind, Event, EventEnvelope, PluginName, Result, SessionId};
 use parking_lot::Mutex;
 use tokio::sync::{mpsc, watch};
 
@@ -40,24 +43,48 @@ struct ChildSessionHandle {
 
 /// The followers of a child's events.
 #[derive(Default)]
-pub struct ChildEventFollowers(Mutex<Vec<mpsc::Sender<EventEnvelope>>>);
+pub struct ChildEventFollowers {
+    plugins: Mutex<Vec<mpsc::Sender<EventEnvelope>>>,
+    /// The task of the opener for the running turn.
+    task: Mutex<Weak<AgentTask>>,
+}
 
 impl ChildEventFollowers {
     fn subscribe(&self) -> mpsc::Receiver<EventEnvelope> {
         let (sender, receiver) = mpsc::channel(CHILD_EVENTS_MAX);
-        self.0.lock().push(sender);
+        self.plugins.lock().push(sender);
         receiver
+    }
+
+    fn show_in(&self, task: &Arc<AgentTask>) {
+        *self.task.lock() = Arc::downgrade(task);
     }
 }
 
 impl EventSink for ChildEventFollowers {
     fn event(&self, envelope: EventEnvelope) {
-        let mut followers = self.0.lock();
+        if let Event::ToolCallStarted { name, .. } = &envelope.event
+            && let Some(task) = self.task.lock().upgrade()
+        {
+            task.note(name.as_str());
+        }
+        let mut followers = self.plugins.lock();
         // A follower that does not read loses events, but does not block the child.
         followers.retain(|to| {
             !matches!(to.try_send(envelope.clone()), Err(mpsc::error::TrySendError::Closed(_)))
         });
     }
+}
+
+/// What opens a child.
+pub struct ChildOpener<'a> {
+    /// The session.
+    pub session: &'a SessionId,
+    /// Pauses the deadline of the call that opens the child.
+    pub hold: &'a DeadlineHold,
+    /// The plugin whose instance opens the child. Each turn of the child is then a task of the
+    /// session. `None` for a child of a call, which waits for it.
+    pub by: Option<PluginName>,
 }
 
 impl ChildSessions {
@@ -68,10 +95,11 @@ impl ChildSessions {
     pub fn open(
         &self,
         shared: &Arc<SharedServices>,
-        (parent, hold): (&SessionId, &DeadlineHold),
+        opener: &ChildOpener<'_>,
         asked: &ChildOpen,
     ) -> Result<OpenedChild> {
         let followers = Arc::<ChildEventFollowers>::default();
+        let (parent, hold) = (opener.session, opener.hold);
         let session = shared.sessions.open(parent, asked, hold, Arc::clone(&followers) as _)?;
         let (id, model) = (session.id().clone(), session.facts().model);
         let (says, said) = mpsc::channel(WAITING_MAX);
@@ -85,8 +113,22 @@ impl ChildSessions {
             turn: Arc::clone(&turn),
             followers,
         };
-        let (shared, hold) = (Arc::clone(shared), hold.clone());
-        let running = ChildSessionTask { session, said, tells, turn, shared, hold };
+        let agent = opener.by.clone().map(|by| ChildAgent {
+            opener: parent.clone(),
+            name: asked.name.clone(),
+            by,
+            followers: Arc::clone(&child.followers),
+        });
+        let running = ChildSessionTask {
+            session,
+            said,
+            tells,
+            turn,
+            shared: Arc::clone(shared),
+            hold: hold.clone(),
+            agent,
+            turn_ms_max: asked.turn_ms_max,
+        };
         tokio::spawn(running.run());
         let mut opened = self.0.lock();
         opened.last += 1;
@@ -178,6 +220,17 @@ struct ChildSessionTask {
     shared: Arc<SharedServices>,
     /// Pauses the deadline of the call that opened it while a turn runs.
     hold: DeadlineHold,
+    /// Set if each turn is a task of the opener.
+    agent: Option<ChildAgent>,
+    turn_ms_max: Option<u64>,
+}
+
+/// A child whose turns are tasks of its opener.
+struct ChildAgent {
+    opener: SessionId,
+    name: String,
+    by: PluginName,
+    followers: Arc<ChildEventFollowers>,
 }
 
 /// The next action of a child.
@@ -196,46 +249,12 @@ impl ChildSessionTask {
                 said = self.said.recv() => said.map_or(ChildSessionStep::End, ChildSessionStep::Turn),
                 () = wake.wait_for_wake() => ChildSessionStep::Woken,
             };
-            let cancel = Cancel::new();
-            *self.turn.lock() = cancel.clone();
-            self.tells.send_modify(|state| state.is_running = true);
-            let inbox = self.session.inbox();
-            // A turn has its own limits.
-            let held = self.hold.pause();
-            let mut is_over = false;
-            let report = {
-                let turn = async {
-                    match next {
-                        ChildSessionStep::Turn(text) => {
-                            Some(self.session.turn(text, &cancel).await)
-                        }
-                        ChildSessionStep::Woken => Some(self.session.turn_woken(&cancel).await),
-                        ChildSessionStep::End => None,
-                    }
-                };
-                tokio::pin!(turn);
-                loop {
-                    let heard =
-                        async { if is_over { pending().await } else { self.said.recv().await } };
-                    tokio::select! {
-                        biased;
-                        report = &mut turn => break report,
-                        said = heard => match said {
-                            // Sent before the turn was known to run. It is lost only if 64 messages
-                            // already wait for the model, and the next `send` then fails.
-                            Some(text) => drop(inbox.send(text)),
-                            None => {
-                                is_over = true;
-                                cancel.cancel();
-                            }
-                        },
-                    }
-                }
-            };
-            drop(held);
-            let Some(report) = report else { break };
+            if matches!(next, ChildSessionStep::End) {
+                break;
+            }
+            let (report, is_over) = self.run_turn(next).await;
             // Messages that came too late for this turn begin the next one.
-            let is_running = inbox.waiting_count() > 0 || !self.said.is_empty();
+            let is_running = self.session.inbox().waiting_count() > 0 || !self.said.is_empty();
             self.tells.send_modify(|state| {
                 state.is_running = is_running;
                 state.turns += 1;
@@ -249,6 +268,83 @@ impl ChildSessionTask {
         let id = self.session.id().clone();
         drop(self.session);
         self.shared.sessions.close(&id).await;
+    }
+
+    /// Runs one turn. Returns its report, and true if the child was closed during it.
+    async fn run_turn(&mut self, next: ChildSessionStep) -> (TurnReport, bool) {
+        let cancel = Cancel::new();
+        *self.turn.lock() = cancel.clone();
+        self.tells.send_modify(|state| state.is_running = true);
+        let message = match &next {
+            ChildSessionStep::Turn(text) => text.clone(),
+            ChildSessionStep::Woken | ChildSessionStep::End => String::new(),
+        };
+        let task = self.begin_task(&cancel, &message);
+        let inbox = self.session.inbox();
+        // A turn has its own limits.
+        let held = self.hold.pause();
+        let mut is_over = false;
+        let report = {
+            let deadline = wait_for_deadline(self.turn_ms_max);
+            tokio::pin!(deadline);
+            let mut is_late = false;
+            let turn = async {
+                match next {
+                    ChildSessionStep::Turn(text) => self.session.turn(text, &cancel).await,
+                    _ => self.session.turn_woken(&cancel).await,
+                }
+            };
+            tokio::pin!(turn);
+            loop {
+                let heard =
+                    async { if is_over { pending().await } else { self.said.recv().await } };
+                tokio::select! {
+                    biased;
+                    report = &mut turn => break report,
+                    said = heard => match said {
+                        // Sent before the turn was known to run. It is lost only if 64 messages
+                        // already wait for the model, and the next `send` then fails.
+                        Some(text) => drop(inbox.send(text)),
+                        None => {
+                            is_over = true;
+                            cancel.cancel();
+                        }
+                    },
+                    () = &mut deadline, if !is_late => {
+                        is_late = true;
+                        cancel.cancel();
+                    }
+                }
+            }
+        };
+        drop(held);
+        if let Some(task) = task {
+            task.end(&report).await;
+        }
+        (report, is_over)
+    }
+
+    /// Begins the task of the opener for a turn. The task shows the tools that the child calls.
+    fn begin_task(&self, stop: &Cancel, message: &str) -> Option<Arc<AgentTask>> {
+        let agent = self.agent.as_ref()?;
+        let turn = AgentTurn {
+            agent: agent.name.clone(),
+            session: self.session.id().clone(),
+            by: agent.by.clone(),
+            stop: stop.clone(),
+        };
+        // Without its opener, the child ends within moments.
+        let opener = self.shared.sessions.find(&agent.opener).ok()?;
+        let task = Arc::new(opener.begin_agent_task(turn, message).ok()?);
+        agent.followers.show_in(&task);
+        Some(task)
+    }
+}
+
+async fn wait_for_deadline(turn_ms_max: Option<u64>) {
+    match turn_ms_max {
+        Some(turn_ms_max) => tokio::time::sleep(Duration::from_millis(turn_ms_max)).await,
+        None => pending().await,
     }
 }
 

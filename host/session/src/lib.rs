@@ -97,7 +97,7 @@ pub use session::{
     Agent, AnsweringModel, AskingPlugin, InitialObjects, LentSessionState, ModelSetup,
     PLUGIN_CALLS_MAX, PieceSink, PublishedRecord, Session, SessionHandle, SessionSetup,
 };
-pub use tasks::{RunningTask, WakeWaiter};
+pub use tasks::{AgentTask, AgentTurn, RunningTask, WakeWaiter};
 pub use toolbox::{CallableTool, Toolbox};
 pub use tools::{
     CallScope, KnownTool, OutputSink, RenewalMoment, ToolRenewal, ToolSet, ToolState, WantedTools,

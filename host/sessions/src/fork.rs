@@ -12,8 +12,8 @@ use crate::effective::{effective_records, is_target};
 use crate::error::SessionStoreError;
 use crate::export::Transcript;
 use crate::line;
-use crate::record::{SessionRecord, StoredRecord, record_type};
-use crate::store::{ATTACHMENTS, RECORDS, SessionStore, header_record};
+use crate::record::{SessionHeader, SessionRecord, StoredRecord, record_type};
+use crate::store::{ATTACHMENTS, RECORDS, SessionStore};
 use crate::writer::{now_ms, unwritable_record_error};
 
 /// The letters and digits of ids, without those that are easy to confuse.
@@ -77,7 +77,9 @@ impl SessionStore {
         }
         let last = up_to_seq.or_else(|| Some(records.last()?.seq)).unwrap_or(0);
         let workspace = &reader.header().workspace;
-        let header = header_record(to, workspace, Some((from.as_str().to_owned(), last)));
+        let mut header = SessionHeader::new(to, workspace);
+        header.forked_from = Some((from.as_str().to_owned(), last));
+        let header = header.to_record();
         let header = StoredRecord { seq: 0, at_ms: now_ms(), epoch: 0, record: header };
         let records = [header].into_iter().chain(records);
         let attachments = NewAttachments::Of(&source.join(ATTACHMENTS));
@@ -104,7 +106,7 @@ impl SessionStore {
                 attachments::rename_folder(record, attachments_folder, &folder);
             }
         }
-        let header = (*begun_ms, header_record(id, workspace, None));
+        let header = (*begun_ms, SessionHeader::new(id, workspace).to_record());
         let records = [header].into_iter().chain(records);
         let stored = |(seq, (at_ms, record))| StoredRecord { seq, at_ms, epoch: 0, record };
         self.create_in_place(

@@ -54,7 +54,9 @@ pub use index::{IndexProblem, IndexedSession, SearchHit, SessionIndex};
 pub use line::UnwritableRecord;
 pub use owner::OwnerState;
 pub use reader::{ReadProblem, SessionReader};
-pub use record::{FORMAT_VERSION, SessionHeader, SessionRecord, StoredRecord, record_type};
+pub use record::{
+    FORMAT_VERSION, SessionHeader, SessionOpener, SessionRecord, StoredRecord, record_type,
+};
 pub use removal::ExpiredSessions;
 pub use replay::{HistoryChange, ReplayedEntry, ReplayedHistory};
 pub use store::{OpenedSession, SessionStore};

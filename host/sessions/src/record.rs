@@ -1,8 +1,8 @@
 //! The records of a session file.
 
-use jaato_types::Message;
+use jaato_types::{Message, SessionId};
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Value, to_value};
 
 /// The version of the format that this program writes. It reads this version and older ones.
 pub const FORMAT_VERSION: u32 = 1;
@@ -51,6 +51,36 @@ pub struct SessionHeader {
     /// The session that this one was forked from, and the last record that both share.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub forked_from: Option<(String, u64)>,
+    /// The session that opened this one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub opener: Option<SessionOpener>,
+}
+
+impl SessionHeader {
+    /// Creates the header of a new session that is no fork and that no session opened.
+    pub(crate) fn new(id: &SessionId, workspace: &str) -> Self {
+        Self {
+            version: FORMAT_VERSION,
+            id: id.as_str().to_owned(),
+            workspace: workspace.to_owned(),
+            forked_from: None,
+            opener: None,
+        }
+    }
+
+    pub(crate) fn to_record(&self) -> SessionRecord {
+        // Its maps have text keys.
+        SessionRecord::new(record_type::HEADER, to_value(self).unwrap_or_default())
+    }
+}
+
+/// The session that opened another one, and the name that it gave it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SessionOpener {
+    /// The id of the session that opened it.
+    pub session: String,
+    /// The name of the opened session for users: `researcher`.
+    pub agent: String,
 }
 
 /// A record to append.

@@ -15,7 +15,6 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use jaato_types::SessionId;
-use serde_json::to_value;
 
 use crate::attachments;
 use crate::disk::Disk;
@@ -23,7 +22,7 @@ use crate::disk::DiskHook;
 use crate::error::SessionStoreError;
 use crate::owner::{self, OwnerClaim, OwnerState};
 use crate::reader::{ReadProblem, SessionReader};
-use crate::record::{FORMAT_VERSION, SessionHeader, SessionRecord, StoredRecord, record_type};
+use crate::record::{SessionHeader, SessionOpener, StoredRecord};
 use crate::writer::{SessionWriter, WriterPaths, folders_of};
 
 /// The records of a session, in its folder.
@@ -76,7 +75,7 @@ impl SessionStore {
         &self.folder
     }
 
-    /// Creates a session, which this process owns.
+    /// Creates a session, which this process owns. `opener` is the session that opens it, if any.
     ///
     /// # Errors
     /// If the id is taken, or the disk refuses.
@@ -84,7 +83,7 @@ impl SessionStore {
         &self,
         id: &SessionId,
         workspace: &str,
-        forked_from: Option<(String, u64)>,
+        opener: Option<&SessionOpener>,
     ) -> Result<SessionWriter, SessionStoreError> {
         let folder = self.session_folder(id)?;
         self.disk.make_folder(&self.folder)?;
@@ -94,8 +93,14 @@ impl SessionStore {
             return Err(SessionStoreError::AlreadyExists(id.as_str().to_owned()));
         }
         self.mark_changed(id)?;
-        let header = header_record(id, workspace, forked_from);
-        SessionWriter::create(self.disk.clone(), self.writer_paths(id, &folder), claim, header)
+        let mut header = SessionHeader::new(id, workspace);
+        header.opener = opener.cloned();
+        SessionWriter::create(
+            self.disk.clone(),
+            self.writer_paths(id, &folder),
+            claim,
+            header.to_record(),
+        )
     }
 
     /// Opens a session to continue it. `take_over` replaces an owner that is alive.
@@ -290,18 +295,6 @@ impl SessionStore {
             folders: folders_of(folder, &[&above, &self.folder, &changed]),
         }
     }
-}
-
-/// Makes the first record of a file.
-pub(crate) fn header_record(
-    id: &SessionId,
-    workspace: &str,
-    forked_from: Option<(String, u64)>,
-) -> SessionRecord {
-    let (version, workspace) = (FORMAT_VERSION, workspace.to_owned());
-    let header = SessionHeader { version, id: id.as_str().to_owned(), workspace, forked_from };
-    // Its maps have text keys.
-    SessionRecord::new(record_type::HEADER, to_value(header).unwrap_or_default())
 }
 
 /// Lists the names in a folder, which may be missing.

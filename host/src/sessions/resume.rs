@@ -173,7 +173,7 @@ pub fn open(
         SessionChoice::New if args.saving.no_save => Ok(Saving::Off),
         SessionChoice::New if !runtime.setup().config.sessions.save => Ok(Saving::Off),
         SessionChoice::New => Ok(match Sessions::from_runtime(runtime) {
-            Ok(Sessions { store, workspace }) => Saving::New { store, workspace },
+            Ok(Sessions { store, workspace }) => Saving::New { store, workspace, opener: None },
             // Without a home folder, nothing of a user is kept.
             Err(_) => Saving::Off,
         }),

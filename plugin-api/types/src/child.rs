@@ -23,7 +23,7 @@ crate::operations::service_operations! { $ child_operations, Some("session.open"
 /// The maximum nesting depth of child sessions.
 pub const CHILD_DEPTH_MAX: u32 = 2;
 /// The maximum number of simultaneous children below one top-level session.
-pub const CHILDREN_MAX: usize = 16;
+pub const CHILDREN_MAX: usize = 128;
 /// The maximum duration of one `session.wait`, in milliseconds. Call it again to wait longer.
 pub const CHILD_WAIT_MS_MAX: u64 = 600_000;
 /// The maximum number of a child's events that wait for their reader. Older ones are dropped.
@@ -52,6 +52,23 @@ pub struct ChildOpen {
     pub steps_max: Option<u32>,
     /// How the child gets the objects of its opener's tools.
     pub objects: ObjectSharing,
+    /// Continues a saved child of the same opener, by its session id, with its conversation. Its
+    /// model answers again unless `model` names another.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub resume: Option<String>,
+    /// The maximum number of tokens of all its requests and answers, besides the opener's caps.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tokens_max: Option<u64>,
+    /// The maximum cost of all its requests, in US dollars, besides the opener's caps.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cost_max: Option<f64>,
+    /// The maximum duration of one of its turns, in milliseconds. The turn is then cancelled.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub turn_ms_max: Option<u64>,
+    /// The gc of its context: `truncate`, or the name of a gc plugin. If absent, the configured
+    /// one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub gc: Option<String>,
 }
 
 /// How a child gets its opener's objects.

@@ -6,8 +6,8 @@ mod start;
 
 use jaato_session::SavedState;
 use jaato_sessions::{
-    ReadProblem, SessionReader, SessionRecord, SessionStore, SessionStoreError, SessionWriter,
-    effective_records, record_type,
+    ReadProblem, SessionOpener, SessionReader, SessionRecord, SessionStore, SessionStoreError,
+    SessionWriter, effective_records, record_type,
 };
 use jaato_types::SessionId;
 
@@ -30,6 +30,8 @@ pub enum Saving {
         store: SessionStore,
         /// The workspace's root, as text.
         workspace: String,
+        /// The session that opens it, if any.
+        opener: Option<SessionOpener>,
     },
     /// It continues a saved session.
     Continue(Box<OpenSession>),

@@ -19,8 +19,8 @@ use jaato_session::{
     SharedRules,
 };
 use jaato_sessions::{
-    Durability, SessionRecord, SessionStore, SessionStoreError, SessionWriter, blobs_of,
-    record_type,
+    Durability, SessionOpener, SessionRecord, SessionStore, SessionStoreError, SessionWriter,
+    blobs_of, record_type,
 };
 use jaato_types::{
     CallId, Error, ErrorKind, Frame, PluginName, SessionId, ToolCall, ToolName, ToolResult,
@@ -58,6 +58,8 @@ pub(crate) struct SaveTarget {
     pub(crate) store: SessionStore,
     pub(crate) id: SessionId,
     pub(crate) workspace: String,
+    /// The session that opened it. Only a new file needs it.
+    pub(crate) opener: Option<SessionOpener>,
     /// The open file, if the session has one already.
     pub(crate) writer: Option<SessionWriter>,
 }
@@ -396,9 +398,9 @@ impl SaverThread {
                 records.push(record);
             }
         }
-        let SaveTarget { store, id, workspace, writer } = &mut self.target;
+        let SaveTarget { store, id, workspace, opener, writer } = &mut self.target;
         let Some(writer) = writer else {
-            let mut new = store.create(id, workspace, None)?;
+            let mut new = store.create(id, workspace, opener.as_ref())?;
             let begun = new.append(records, durability);
             match begun {
                 Ok(_) => *writer = Some(new),

@@ -16,7 +16,7 @@ use super::saver::LastSaved;
 use super::{
     FileSessionSaver, OpenSession, ReadSession, RestoredSession, SaveTarget, SaverAccess, Saving,
 };
-use crate::host::RuntimeHost;
+use crate::host::{RuntimeHost, SavedIn};
 use crate::start_session::SessionOptions;
 
 /// How a session that starts is saved, and what it continues.
@@ -45,15 +45,16 @@ impl SessionSaving {
         let new = Self { id, target: None, restored: None, model: None, has_new_container: false };
         match saving {
             Saving::Off => new,
-            Saving::New { store, workspace } => {
-                let target = SaveTarget { store, id: new_id, workspace, writer: None };
+            Saving::New { store, workspace, opener } => {
+                let target = SaveTarget { store, id: new_id, workspace, opener, writer: None };
                 Self { target: Some(target), ..new }
             }
             Saving::Continue(open) => {
                 let OpenSession { store, writer, restored, workspace, model, has_new_container } =
                     *open;
                 let id = SessionId::new(writer.id());
-                let target = SaveTarget { store, id: id.clone(), workspace, writer: Some(writer) };
+                let (opener, writer) = (None, Some(writer));
+                let target = SaveTarget { store, id: id.clone(), workspace, opener, writer };
                 let (target, restored) = (Some(target), Some(restored));
                 Self { id, target, restored, model, has_new_container }
             }
@@ -88,6 +89,8 @@ impl SessionSaving {
             }
             return Ok(None);
         };
+        let saved_in = SavedIn { store: target.store.clone(), workspace: target.workspace.clone() };
+        host.saved_in.lock().insert(id.clone(), saved_in);
         expire_sessions(host, &target.store);
         let outputs = kept_outputs(host, &target);
         let is_own_workspace = is_workspace(host, &target.workspace);

@@ -12,11 +12,15 @@ use jaato_types::{Error, ErrorKind, Frame};
 
 use super::{ServiceFuture, host_bug};
 use crate::call::Call;
+use crate::children::ChildOpener;
 
 jaato_types::child_operations!(bodies);
 
 fn open(call: &Call, asked: ChildOpen) -> Result<OpenedChild, Error> {
-    call.children.open(&call.shared, (&call.site.session, &call.site.hold), &asked)
+    // A call waits for its own children. Those of the instance outlive the call that asks for them.
+    let by = call.is_instance.then(|| call.plugin.clone());
+    let opener = ChildOpener { session: &call.site.session, hold: &call.site.hold, by };
+    call.children.open(&call.shared, &opener, &asked)
 }
 
 fn send(call: &Call, asked: ChildSend) -> Result<ChildEmptyAnswer, Error> {

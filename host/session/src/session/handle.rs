@@ -28,7 +28,7 @@ use crate::events::EventEmitter;
 use crate::hooks::HookAsker;
 use crate::pace::RequestPace;
 use crate::session::Agent;
-use crate::tasks::{BackgroundTasks, RunningTask};
+use crate::tasks::{AgentTask, AgentTurn, BackgroundTasks, RunningTask};
 use crate::{
     AnsweringModel, CALL_DEPTH_MAX, CallOrigin, Cancel, Caps, DeadlineHold, HistoryEntry, Inbox,
     Limits, SavedState, SessionPorts, SharedFacts, SharedObjects, SharedRules, SharedUsage,
@@ -379,6 +379,14 @@ impl SessionHandle {
             tools: shared.tools(),
             hold: hold.clone(),
         })
+    }
+
+    /// Begins a task for a turn of a session that this one has opened.
+    ///
+    /// # Errors
+    /// `unavailable` when the session is over.
+    pub fn begin_agent_task(&self, turn: AgentTurn, message: &str) -> Result<AgentTask> {
+        Ok(AgentTask::begin(&self.live_session()?, turn, message))
     }
 
     /// Returns the record of the conversation as it was before the current step.

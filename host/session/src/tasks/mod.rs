@@ -6,6 +6,7 @@
 //! its deadline or its cancellation. Its outcome waits here until the session joins it to a
 //! message. Dropping the tasks ends all of them.
 
+mod agent;
 mod board;
 mod output;
 mod wake;
@@ -18,6 +19,7 @@ use parking_lot::Mutex;
 use serde_json::{Map, Value, json};
 use tokio::task::JoinSet;
 
+pub use agent::{AgentTask, AgentTurn};
 pub(crate) use board::{BoardTask, TaskBoard};
 use board::{TaskEnd, TaskReservation};
 pub(crate) use output::TaskOutput;

@@ -10,6 +10,7 @@ use jaato_types::SessionId;
 use rusqlite::{Connection, Row, params};
 
 use crate::error::SessionStoreError;
+use crate::record::SessionOpener;
 use crate::store::SessionStore;
 
 /// A session in the list.
@@ -27,6 +28,8 @@ pub struct IndexedSession {
     pub changed_ms: i64,
     /// The number of prompts in the conversation.
     pub prompts: u64,
+    /// The session that opened it, if any.
+    pub opener: Option<SessionOpener>,
 }
 
 /// A message that a search found.
@@ -43,6 +46,14 @@ pub struct SearchHit {
     /// A part of the text, with each found word between `[` and `]`.
     pub excerpt: String,
 }
+
+/// The columns that [`indexed_session`] reads.
+const COLUMNS: &str = "id, workspace, name, begun_ms, changed_ms, prompts, opener, agent";
+
+/// The condition on the sessions of a list. The first parameter is the workspace, or null for all.
+/// A session whose opener is gone is listed.
+const IS_LISTED: &str = "(?1 is null or workspace = ?1)
+     and (opener is null or opener not in (select id from sessions))";
 
 /// A session that the index cannot read.
 #[derive(Debug)]
@@ -127,7 +138,8 @@ impl SessionIndex {
         Ok((index, count, problems))
     }
 
-    /// Lists sessions, the last changed first. A workspace limits the list to its sessions.
+    /// Lists sessions, the last changed first, without those that other sessions of the index
+    /// opened. A workspace limits the list to its sessions.
     ///
     /// # Errors
     /// If the index cannot be read.
@@ -136,31 +148,33 @@ impl SessionIndex {
         workspace: Option<&str>,
         limit: u32,
     ) -> Result<Vec<IndexedSession>, SessionStoreError> {
-        let filter = if workspace.is_some() { "where workspace = ?1" } else { "" };
-        // Without a filter, the first parameter has no use.
         let mut query = self.database.prepare(&format!(
-            "select id, workspace, name, begun_ms, changed_ms, prompts from sessions {filter}
+            "select {COLUMNS} from sessions where {IS_LISTED}
              order by changed_ms desc, id desc limit ?2"
         ))?;
         let rows = query.query_map(params![workspace, limit], indexed_session)?;
         Ok(rows.collect::<Result<_, _>>()?)
     }
 
-    /// Counts the sessions, of a workspace or all.
+    /// Lists the sessions that a session opened, in the order in which they began.
+    ///
+    /// # Errors
+    /// If the index cannot be read.
+    pub fn opened_by(&self, opener: &str) -> Result<Vec<IndexedSession>, SessionStoreError> {
+        let mut query = self.database.prepare(&format!(
+            "select {COLUMNS} from sessions where opener = ?1 order by begun_ms, id"
+        ))?;
+        let rows = query.query_map([opener], indexed_session)?;
+        Ok(rows.collect::<Result<_, _>>()?)
+    }
+
+    /// Counts the sessions that [`SessionIndex::list`] lists without a limit.
     ///
     /// # Errors
     /// If the index cannot be read.
     pub fn count(&self, workspace: Option<&str>) -> Result<u64, SessionStoreError> {
-        let count: i64 = match workspace {
-            Some(workspace) => self.database.query_row(
-                "select count(*) from sessions where workspace = ?1",
-                [workspace],
-                |row| row.get(0),
-            )?,
-            None => {
-                self.database.query_row("select count(*) from sessions", [], |row| row.get(0))?
-            }
-        };
+        let query = format!("select count(*) from sessions where {IS_LISTED}");
+        let count: i64 = self.database.query_row(&query, [workspace], |row| row.get(0))?;
         Ok(count.unsigned_abs())
     }
 
@@ -213,5 +227,9 @@ fn indexed_session(row: &Row<'_>) -> rusqlite::Result<IndexedSession> {
         begun_ms: row.get(3)?,
         changed_ms: row.get(4)?,
         prompts: row.get::<_, i64>(5)?.unsigned_abs(),
+        opener: match (row.get(6)?, row.get(7)?) {
+            (Some(session), Some(agent)) => Some(SessionOpener { session, agent }),
+            _ => None,
+        },
     })
 }

@@ -11,7 +11,7 @@ use crate::error::SessionStoreError;
 use crate::store::SessionStore;
 
 /// The version of the tables. An index of another version is rebuilt.
-const TABLES_VERSION: i64 = 3;
+const TABLES_VERSION: i64 = 4;
 
 /// `position` orders the messages of a session. The index of a change counts the messages that are
 /// not forgotten. `texts` has a row for each message, with the same number.
@@ -20,9 +20,10 @@ const TABLES: &str = "
         id text primary key, workspace text not null, name text not null default '',
         is_named integer not null default 0, begun_ms integer not null,
         changed_ms integer not null, prompts integer not null default 0,
-        indexed_bytes integer not null default 0
+        indexed_bytes integer not null default 0, opener text, agent text
     ) without rowid;
     create index sessions_of_workspace on sessions (workspace, changed_ms desc, id desc);
+    create index sessions_of_opener on sessions (opener);
     create index sessions_by_change on sessions (changed_ms desc, id desc);
     create table messages (
         number integer primary key, session text not null, position integer not null,

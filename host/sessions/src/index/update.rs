@@ -127,9 +127,13 @@ fn read_session(
         reader = store.read(id)?;
         records = effective_records(reader.read_rest()?);
         remove(database, id)?;
+        let header = reader.header();
+        let opener = header.opener.as_ref();
+        let (opener, agent) = (opener.map(|it| &it.session), opener.map(|it| &it.agent));
         database.execute(
-            "insert into sessions (id, workspace, begun_ms, changed_ms) values (?1, ?2, ?3, ?3)",
-            params![id.as_str(), reader.header().workspace, reader.begun_ms()],
+            "insert into sessions (id, workspace, begun_ms, changed_ms, opener, agent)
+             values (?1, ?2, ?3, ?3, ?4, ?5)",
+            params![id.as_str(), header.workspace, reader.begun_ms(), opener, agent],
         )?;
     }
     add_records(database, id, &records)?;
