@@ -167,8 +167,8 @@ commands! {
         command: LedgerCommand,
     } |global| command.run(global).await;
 
-    /// Trust this workspace as it is: its .jaato folder, .env, .mcp.json, AGENTS.md (or CLAUDE.md)
-    /// and skills (.agents/skills, .claude/skills, .claude/commands)
+    /// Trust this workspace as it is: its .jaato folder, .env, .mcp.json, AGENTS.md (or CLAUDE.md),
+    /// skills (.agents/skills, .claude/skills, .claude/commands) and subagents (.claude/agents)
     Trust {
         /// Revoke the trust
         #[arg(long)]

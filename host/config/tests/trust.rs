@@ -275,21 +275,29 @@ fn a_change_in_a_big_file_is_seen_too() {
 }
 
 #[test]
-fn agents_and_claude_skill_folders_are_covered_by_trust() {
+fn folders_of_other_clients_are_covered_by_trust() {
     let bench = Bench::new();
     bench.workspace_file(".agents/skills/moon/SKILL.md", "a");
     bench.workspace_file(".agents/other", "not covered");
     bench.workspace_file(".claude/commands/a.md", "a");
     bench.workspace_file(".claude/settings.json", "not covered");
     assert_eq!(state(&bench), "untrusted: .agents/skills/moon/SKILL.md .claude/commands/a.md");
+    bench.workspace_file(".claude/agents/review/reviewer.md", "a");
+    assert_eq!(
+        state(&bench),
+        "untrusted: .agents/skills/moon/SKILL.md .claude/agents/review/reviewer.md \
+         .claude/commands/a.md"
+    );
     store(&bench).trust_workspace(&workspace(&bench), NOW).unwrap();
     bench.workspace_file(".claude/settings.json", "{}");
     assert_eq!(state(&bench), "trusted");
     bench.workspace_file(".claude/skills/sun/SKILL.md", "a");
     bench.workspace_file(".agents/skills/moon/more.md", "a");
+    bench.workspace_file(".claude/agents/new.md", "a");
     assert_eq!(
         state(&bench),
-        "changed: `.agents/skills/moon/more.md` was added, `.claude/skills/sun/SKILL.md` was added"
+        "changed: `.agents/skills/moon/more.md` was added, `.claude/agents/new.md` was added, \
+         `.claude/skills/sun/SKILL.md` was added"
     );
 }
 

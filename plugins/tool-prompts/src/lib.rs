@@ -1,14 +1,13 @@
 //! `tool-prompts`: prompts and skills from folders. The user runs each as a command, and the model
 //! uses them with the tool `use_prompt`.
 //!
-//! [`scan`] finds the files, [`front`] parses their front matter, [`rules`] knows the Agent Skills
+//! [`scan`] finds the files, `front_matter` parses them, [`rules`] knows the Agent Skills
 //! format, [`library`] contains a session's prompts and skills, [`fill`] inserts arguments, and
 //! [`people`] contains the commands. Everything is read once, when a session starts. Later changes
 //! appear in the next session.
 #![forbid(unsafe_code)]
 
 mod fill;
-mod front_matter;
 mod library;
 mod rules;
 mod scan;
@@ -230,7 +229,7 @@ fn read_skill_file(prompt: &Prompt, file: &str) -> Result<Output> {
     // A link out of the folder is refused like `..`.
     match folder.join(path).canonicalize() {
         Ok(path) if is_inside && path.starts_with(folder) => {
-            match scan::read_text(&path, scan::SKILL_BYTES_MAX) {
+            match front_matter::read_text(&path, scan::SKILL_BYTES_MAX) {
                 Ok(content) => Ok(Output::json(
                     json!({ "name": prompt.name, "file": file, "content": content }),
                 )),

@@ -5,12 +5,14 @@ use jaato_plugin_sdk::types::text::{one_line, truncate_chars};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use front_matter::{ScalarTypes, read_text};
+use jaato_plugin_sdk::serde_json::Value;
+
 use crate::fill::PlaceholderSyntax;
-use crate::front_matter::{self, FrontMatter, FrontMatterValue};
 use crate::rules;
 use crate::scan::{
     PROMPT_BYTES_MAX, PromptFile, PromptFileKind, PromptFolder, PromptScan, PromptSource,
-    SKILL_BYTES_MAX, read_text,
+    SKILL_BYTES_MAX,
 };
 
 /// The maximum number of prompts and skills in a session. Each may be a command, and a plugin may
@@ -205,10 +207,10 @@ fn build_prompt(
     source: PromptSource,
 ) -> Result<(Prompt, Vec<String>), String> {
     let (front, body) = front_matter::split(text)?;
-    let (fields, how) =
-        front.map_or_else(|| Ok((FrontMatter::new(), None)), front_matter::parse)?;
+    let (fields, how) = front
+        .map_or_else(|| Ok(Default::default()), |it| front_matter::parse(it, ScalarTypes::Text))?;
     let given = |key: &str| match fields.get(key) {
-        Some(FrontMatterValue::Text(text)) if !text.is_empty() => Some(one_line(text)),
+        Some(Value::String(text)) if !text.is_empty() => Some(one_line(text)),
         _ => None,
     };
     let folder = found.path.parent().and_then(Path::file_name);

@@ -1,7 +1,8 @@
 //! The rules of the Agent Skills format, as in its validator. A skill that breaks a rule is loaded
 //! anyway, and the user gets a notice.
 
-use crate::front_matter::{FrontMatter, FrontMatterValue};
+use front_matter::FrontMatter;
+use jaato_plugin_sdk::serde_json::Value;
 
 /// The maximum length of a name, in characters.
 pub const NAME_CHARS_MAX: usize = 64;
@@ -14,27 +15,28 @@ const COMPATIBILITY_CHARS_MAX: usize = 500;
 pub fn broken_rules(fields: &FrontMatter, folder: &str) -> Vec<String> {
     let mut broken = Vec::new();
     match fields.get("name") {
-        Some(FrontMatterValue::Text(name)) if !name.is_empty() => {
+        Some(Value::String(name)) if !name.is_empty() => {
             broken.extend(broken_name_rules(name, folder))
         }
         _ => broken.push("it has no `name`".to_owned()),
     }
     match fields.get("description") {
-        Some(FrontMatterValue::Text(text)) if !text.is_empty() => {
+        Some(Value::String(text)) if !text.is_empty() => {
             broken.extend(too_long("description", text, DESCRIPTION_CHARS_MAX));
         }
         _ => broken.push("it has no `description`".to_owned()),
     }
     match fields.get("compatibility") {
         None => {}
-        Some(FrontMatterValue::Text(text)) => {
+        Some(Value::String(text)) => {
             broken.extend(too_long("compatibility", text, COMPATIBILITY_CHARS_MAX));
         }
         Some(_) => broken.push("its `compatibility` is not a text".to_owned()),
     }
-    let is_map =
-        matches!(fields.get("metadata"), Some(FrontMatterValue::Nested { is_map_of_texts: true }));
-    if fields.contains_key("metadata") && !is_map {
+    let is_map_of_texts = |value: &Value| {
+        value.as_object().is_some_and(|map| !map.values().any(|it| it.is_array() || it.is_object()))
+    };
+    if fields.get("metadata").is_some_and(|it| !is_map_of_texts(it)) {
         broken.push("its `metadata` is not a map of texts".to_owned());
     }
     broken
@@ -64,12 +66,13 @@ fn too_long(key: &str, text: &str, max: usize) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    use front_matter::{ScalarTypes, parse};
+
     use super::*;
-    use crate::front_matter::parse;
 
     #[track_caller]
     fn check(front: &str, folder: &str, expected: &[&str]) {
-        let broken = broken_rules(&parse(front).unwrap().0, folder);
+        let broken = broken_rules(&parse(front, ScalarTypes::Text).unwrap().0, folder);
         assert_eq!(broken.len(), expected.len(), "{broken:?}");
         for (broken, expected) in broken.iter().zip(expected) {
             assert!(broken.contains(expected), "{broken}");

@@ -112,6 +112,7 @@ const TABLE: &[AllowedDependencies] = &[
 const PLUGIN: AllowedDependencies = row(
     "a plugin",
     &[
+        "front-matter",
         "html-nesting",
         "jaato-plugin-sdk",
         "jaato-plugin-sdk-environment",

@@ -42,8 +42,9 @@ pub const ENV_FILE: &str = ".env";
 /// The workspace's list of MCP servers.
 pub const MCP_FILE: &str = ".mcp.json";
 
-/// Folders of a workspace with prompts and skills, which other clients also read.
-pub const SKILL_FOLDERS: [&str; 3] = [".agents/skills", ".claude/commands", ".claude/skills"];
+/// Folders of a workspace with prompts, skills and subagents, which other clients also read.
+pub const SHARED_FOLDERS: [&str; 4] =
+    [".agents/skills", ".claude/agents", ".claude/commands", ".claude/skills"];
 
 /// A repository's or folder's instructions for agents.
 pub const AGENTS_FILE: &str = "AGENTS.md";

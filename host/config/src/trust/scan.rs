@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use sha2::{Digest, Sha256};
 
-use super::{ENV_FILE, MCP_FILE, SKILL_FOLDERS, TrustError, WORKSPACE_FOLDER};
+use super::{ENV_FILE, MCP_FILE, SHARED_FOLDERS, TrustError, WORKSPACE_FOLDER};
 
 /// The maximum number of files in a workspace that trust covers.
 pub const FILES_MAX: usize = 4096;
@@ -73,14 +73,14 @@ pub(super) fn shown_names<'a>(root: &Path, more: impl Iterator<Item = &'a str>) 
     names.into_iter().collect()
 }
 
-/// Lists the names that count in each workspace. A link in place of a folder of skills does not
+/// Lists the names that count in each workspace. A link in place of such a folder does not
 /// count. Nothing reads it, so files elsewhere need no digest.
 fn standard_covered_names<'a>(root: &Path) -> Vec<&'a str> {
     let is_folder = |path: PathBuf| path.symlink_metadata().is_ok_and(|found| found.is_dir());
     let mut names = vec![WORKSPACE_FOLDER, ENV_FILE, MCP_FILE];
     let has_parent =
         |name: &&str| Path::new(name).parent().is_some_and(|it| is_folder(root.join(it)));
-    names.extend(SKILL_FOLDERS.into_iter().filter(has_parent));
+    names.extend(SHARED_FOLDERS.into_iter().filter(has_parent));
     names
 }
 

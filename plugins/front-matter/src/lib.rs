@@ -1,34 +1,29 @@
-//! Parses front matter, which is the text between two `---` lines at the top of a file. Knows
-//! nothing about files and plugins.
+//! Reads text files with front matter, which is the YAML between two `---` lines at the top, and
+//! whole YAML files.
 //!
-//! YAML is read as a flat list of keys. Aliases are refused, so that a small text cannot expand.
+//! Untrusted authors may have written the files: sizes and depths are limited, and aliases are
+//! refused.
+//!
+//! A library of plugins, not a plugin.
+#![forbid(unsafe_code)]
 
-use jaato_plugin_sdk::types::text::one_line;
+mod read_text;
+mod yaml;
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
 
-use saphyr_parser::{Event, Parser, ScalarStyle};
+use jaato_plugin_sdk::serde_json::{Map, Value};
+
+use yaml::{HAS_ALIAS, YamlReader, scalar};
+
+pub use read_text::read_text;
+pub use yaml::{DEPTH_MAX, ScalarTypes, parse_yaml};
 
 /// The longest front matter in bytes. It is usually a few lines, and YAML is expensive to parse.
 pub const FRONT_BYTES_MAX: usize = 16 * 1024;
 
-/// The value of a key.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum FrontMatterValue {
-    /// A text exactly as written. Numbers and booleans are texts too.
-    Text(String),
-    /// No value.
-    Nothing,
-    /// A list or a map. No key needs one.
-    Nested {
-        /// Whether it is a map whose values are all texts.
-        is_map_of_texts: bool,
-    },
-}
-
 /// The keys of a front matter.
-pub type FrontMatter = BTreeMap<String, FrontMatterValue>;
+pub type FrontMatter = Map<String, Value>;
 
 /// Splits a file into its front matter and the rest.
 ///
@@ -61,28 +56,29 @@ pub fn split(text: &str) -> Result<(Option<&str>, &str), String> {
 ///
 /// # Errors
 /// An error of one line if it cannot be parsed.
-pub fn parse(text: &str) -> Result<(FrontMatter, Option<String>), String> {
-    let why = match read_front_matter(text) {
+pub fn parse(
+    text: &str,
+    scalars: ScalarTypes,
+) -> Result<(FrontMatter, Option<String>), String> {
+    let why = match read_front_matter(text, scalars) {
         Ok(fields) => return Ok((fields, None)),
         Err(why) => why,
     };
-    if let Cow::Owned(quoted) = quote_value(text)
-        && let Ok(fields) = read_front_matter(&quoted)
+    if let Cow::Owned(quoted) = quote_value(text, scalars)
+        && let Ok(fields) = read_front_matter(&quoted, scalars)
     {
         return Ok((fields, None));
     }
     // A text with aliases is meant as YAML and is not parsed in another way.
-    match parse_line_by_line(text).filter(|_| why != HAS_ALIAS) {
+    match parse_line_by_line(text, scalars).filter(|_| why != HAS_ALIAS) {
         Some(fields) => Ok((fields, Some(format!("{why}; it was read line by line")))),
         None => Err(why),
     }
 }
 
-const HAS_ALIAS: &str = "it has an alias (`*`)";
-
 /// Reads keys at the start of lines, each with the text up to the next key. The last of several
 /// equal keys wins.
-fn parse_line_by_line(text: &str) -> Option<FrontMatter> {
+fn parse_line_by_line(text: &str, scalars: ScalarTypes) -> Option<FrontMatter> {
     let mut keys: Vec<(&str, Vec<&str>)> = Vec::new();
     for line in text.lines() {
         let begun = line.split_once(':').filter(|(key, value)| {
@@ -96,43 +92,56 @@ fn parse_line_by_line(text: &str) -> Option<FrontMatter> {
             (None, None) => return None,
         }
     }
-    let fields = keys.into_iter().map(|(key, lines)| (key.to_owned(), field_of(&lines)));
+    let fields = keys.into_iter().map(|(key, lines)| (key.to_owned(), field_of(&lines, scalars)));
     Some(fields.collect()).filter(|fields: &FrontMatter| !fields.is_empty())
 }
 
-fn field_of(lines: &[&str]) -> FrontMatterValue {
+fn field_of(lines: &[&str], scalars: ScalarTypes) -> Value {
     let (first, more) = lines.split_first().unwrap_or((&"", &[]));
-    let is_pair = |line: &&&str| {
-        line.split_once(':')
-            .is_some_and(|(key, value)| is_key(key) && value.starts_with([' ', '\t']))
+    let pair = |line: &&str| {
+        let (key, value) = line.split_once(':')?;
+        let is_pair = is_key(key) && value.starts_with([' ', '\t']);
+        is_pair.then(|| (key.to_owned(), plain_field(value, scalars)))
     };
-    let is_item = |line: &&&str| line.starts_with("- ");
-    let inner: Vec<&&str> = more.iter().filter(|line| !line.is_empty()).collect();
-    if first.is_empty() && inner.first().is_some_and(|line| is_item(line) || is_pair(line)) {
-        return FrontMatterValue::Nested { is_map_of_texts: inner.iter().all(is_pair) };
+    let inner: Vec<&str> = more.iter().copied().filter(|line| !line.is_empty()).collect();
+    if first.is_empty() {
+        if let Some(pairs) = inner.iter().map(pair).collect::<Option<Map<_, _>>>()
+            && !pairs.is_empty()
+        {
+            return Value::Object(pairs);
+        }
+        if inner.first().is_some_and(|line| line.starts_with("- ") || pair(line).is_some()) {
+            let items = inner.iter().map(|line| line.strip_prefix("- ").unwrap_or(line));
+            return items.map(|item| plain_field(item, scalars)).collect();
+        }
     }
     let is_block = first.starts_with(['|', '>']) && first.len() <= 3;
     let begin = if is_block { "" } else { first };
     let text: Vec<&str> = std::iter::once(begin).chain(more.iter().copied()).collect();
-    let text = text.join(" ");
+    plain_field(&text.join(" "), scalars)
+}
+
+/// Reads a value that is not valid YAML.
+fn plain_field(text: &str, scalars: ScalarTypes) -> Value {
     let text = text.trim();
     let unquoted = ['"', '\''].into_iter().find_map(|quote| {
         let inner = text.strip_prefix(quote)?.strip_suffix(quote)?;
         (!inner.contains(quote)).then_some(inner)
     });
-    match unquoted.unwrap_or(text) {
-        "" => FrontMatterValue::Nothing,
-        text => FrontMatterValue::Text(text.to_owned()),
+    match unquoted {
+        Some("") => Value::Null,
+        Some(text) => scalar(text, None),
+        None => scalar(text, Some(scalars)),
     }
 }
 
 /// Quotes values that YAML would not read as texts.
-fn quote_value(text: &str) -> Cow<'_, str> {
+fn quote_value(text: &str, scalars: ScalarTypes) -> Cow<'_, str> {
     let mut changed = false;
     let lines: Vec<Cow<'_, str>> = text
         .lines()
         .map(|line| match line.split_once(": ") {
-            Some((key, value)) if is_key(key) && wants_quotes(value.trim()) => {
+            Some((key, value)) if is_key(key) && wants_quotes(value.trim(), scalars) => {
                 changed = true;
                 Cow::Owned(format!("{key}: '{}'", value.trim().replace('\'', "''")))
             }
@@ -146,92 +155,41 @@ fn is_key(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|it| it.is_ascii_alphanumeric() || b"-_".contains(&it))
 }
 
-fn wants_quotes(value: &str) -> bool {
+fn wants_quotes(value: &str, scalars: ScalarTypes) -> bool {
     let is_whole =
         |quote: char| value.len() > 1 && value.starts_with(quote) && value.ends_with(quote);
-    !value.is_empty() && !value.starts_with(['|', '>']) && !is_whole('"') && !is_whole('\'')
+    let is_typed = || {
+        let read = YamlReader::new(value, "it", scalars).document();
+        match read {
+            Ok(Value::Array(_)) => value.starts_with('['),
+            Ok(value) => value.is_boolean() || value.is_number(),
+            Err(_) => false,
+        }
+    };
+    let is_quoted = value.starts_with(['|', '>']) || is_whole('"') || is_whole('\'');
+    !value.is_empty() && !is_quoted && (scalars == ScalarTypes::Text || !is_typed())
 }
 
-fn read_front_matter(text: &str) -> Result<FrontMatter, String> {
-    let mut events = Parser::new_from_str(text).map(|event| match event {
-        Ok((Event::Alias(_), _)) => Err(HAS_ALIAS.to_owned()),
-        Ok((event, _)) => Ok(event),
-        Err(error) => {
-            Err(format!("its front matter is not valid YAML: {}", one_line(&error.to_string())))
-        }
-    });
-    let mut next = || events.next().unwrap_or(Ok(Event::StreamEnd));
-    let mut fields = FrontMatter::new();
-    loop {
-        match next()? {
-            Event::StreamStart | Event::DocumentStart(_) | Event::Nothing => {}
-            Event::MappingStart(..) => break,
-            Event::StreamEnd | Event::DocumentEnd => return Ok(fields),
-            _ => return Err("its front matter is not a list of keys".to_owned()),
-        }
+fn read_front_matter(text: &str, scalars: ScalarTypes) -> Result<FrontMatter, String> {
+    match YamlReader::new(text, "its front matter", scalars).document()? {
+        Value::Object(fields) => Ok(fields),
+        Value::Null => Ok(FrontMatter::new()),
+        _ => Err("its front matter is not a list of keys".to_owned()),
     }
-    loop {
-        let key = match next()? {
-            Event::Scalar(key, ..) => key.into_owned(),
-            Event::MappingEnd => return Ok(fields),
-            _ => return Err("a key in its front matter is not a text".to_owned()),
-        };
-        let field = match next()? {
-            Event::Scalar(text, style, ..) => scalar(&text, style),
-            Event::MappingStart(..) => {
-                FrontMatterValue::Nested { is_map_of_texts: skip_collection(&mut next, true)? }
-            }
-            Event::SequenceStart(..) => {
-                skip_collection(&mut next, false)?;
-                FrontMatterValue::Nested { is_map_of_texts: false }
-            }
-            _ => return Err(format!("the key `{key}` refers to nothing")),
-        };
-        if fields.contains_key(&key) {
-            return Err(format!("the key `{key}` appears twice in its front matter"));
-        }
-        fields.insert(key, field);
-    }
-}
-
-fn scalar(text: &str, style: ScalarStyle) -> FrontMatterValue {
-    let is_nothing = style == ScalarStyle::Plain && matches!(text, "" | "~" | "null");
-    if is_nothing {
-        FrontMatterValue::Nothing
-    } else {
-        FrontMatterValue::Text(text.trim().to_owned())
-    }
-}
-
-/// Skips a list or a map. Returns true if all its values are texts.
-fn skip_collection<'a>(
-    next: &mut impl FnMut() -> Result<Event<'a>, String>,
-    is_map: bool,
-) -> Result<bool, String> {
-    let (mut depth, mut is_flat) = (1_usize, is_map);
-    while depth > 0 {
-        match next()? {
-            Event::MappingStart(..) | Event::SequenceStart(..) => {
-                is_flat = false;
-                depth += 1;
-            }
-            Event::MappingEnd | Event::SequenceEnd => depth -= 1,
-            Event::StreamEnd => return Err("its front matter ends too early".to_owned()),
-            _ => {}
-        }
-    }
-    Ok(is_flat)
 }
 
 #[cfg(test)]
 mod tests {
+    use jaato_plugin_sdk::prelude::json;
+
     use super::*;
 
     fn text(fields: &FrontMatter, key: &str) -> String {
-        match &fields[key] {
-            FrontMatterValue::Text(text) => text.clone(),
-            other => panic!("{key} is {other:?}"),
-        }
+        fields[key].as_str().unwrap_or_else(|| panic!("{key}: {fields:?}")).to_owned()
+    }
+
+    fn parse_texts(text: &str) -> Result<(FrontMatter, Option<String>), String> {
+        parse(text, ScalarTypes::Text)
     }
 
     #[test]
@@ -247,8 +205,8 @@ mod tests {
     }
 
     #[test]
-    fn front_matter_values_are_texts_and_nested_values_are_ignored() {
-        let fields = parse(
+    fn front_matter_scalars_are_texts_as_written() {
+        let fields = parse_texts(
             "name: moon\ndescription: >\n  Two\n  lines\nversion: 1.0\nempty:\nuse: true\n\
              metadata:\n  author: me\nlist: [a, {b: c}]\nlast: \"x: y\"\n",
         )
@@ -256,17 +214,17 @@ mod tests {
         .0;
         assert_eq!(text(&fields, "description"), "Two lines");
         assert_eq!((text(&fields, "version"), text(&fields, "use")), ("1.0".into(), "true".into()));
-        assert_eq!(fields["empty"], FrontMatterValue::Nothing);
-        assert_eq!(fields["metadata"], FrontMatterValue::Nested { is_map_of_texts: true });
-        assert_eq!(fields["list"], FrontMatterValue::Nested { is_map_of_texts: false });
+        assert_eq!(fields["empty"], Value::Null);
+        assert_eq!(fields["metadata"], json!({ "author": "me" }));
+        assert_eq!(fields["list"], json!(["a", { "b": "c" }]));
         assert_eq!(text(&fields, "last"), "x: y");
     }
 
     #[test]
     fn unquoted_values_with_colons_are_read_as_text() {
-        let fields = parse("name: a\ndescription: Use it when: the moon's full\n").unwrap().0;
+        let fields = parse_texts("name: a\ndescription: Use it when: the moon's full\n").unwrap().0;
         assert_eq!(text(&fields, "description"), "Use it when: the moon's full");
-        let (fields, _) = parse("description: @moon and more\nhint: [a] [b]\n").unwrap();
+        let (fields, _) = parse_texts("description: @moon and more\nhint: [a] [b]\n").unwrap();
         assert_eq!(text(&fields, "description"), "@moon and more");
         assert_eq!(text(&fields, "hint"), "[a] [b]");
     }
@@ -274,7 +232,7 @@ mod tests {
     #[test]
     fn invalid_yaml_is_read_line_by_line() {
         let read = |front: &str| {
-            let (fields, odd) = parse(front).unwrap();
+            let (fields, odd) = parse_texts(front).unwrap();
             assert!(odd.unwrap().ends_with("it was read line by line"), "{front}");
             fields
         };
@@ -294,14 +252,14 @@ mod tests {
             assert_eq!(text(&read(front), "description"), expected, "{front}");
         }
         let nested = read("a:\n\tb: c\n\td: e\nf:\n\t- g\n");
-        assert_eq!(nested["a"], FrontMatterValue::Nested { is_map_of_texts: true });
-        assert_eq!(nested["f"], FrontMatterValue::Nested { is_map_of_texts: false });
+        assert_eq!(nested["a"], json!({ "b": "c", "d": "e" }));
+        assert_eq!(nested["f"], json!(["g"]));
     }
 
     #[test]
     fn unreadable_front_matter_is_refused_in_one_line() {
         let refused = |text: &str| {
-            let why = parse(text).unwrap_err();
+            let why = parse_texts(text).unwrap_err();
             assert_eq!(why.lines().count(), 1, "{why}");
             why
         };
@@ -311,6 +269,19 @@ mod tests {
         assert!(refused("? [a]\n: b\n").contains("not a text"));
         assert!(refused(&"[".repeat(FRONT_BYTES_MAX)).len() < 300);
         // Parsed as a text, because a text may start with a brace.
-        assert!(parse(&format!("a: {}", "{a: ".repeat(4000))).is_ok());
+        assert!(parse_texts(&format!("a: {}", "{a: ".repeat(4000))).is_ok());
+    }
+
+    #[test]
+    fn numbers_and_lists_survive_the_repair_of_other_values() {
+        let front = "description: Use when: asked\ntools: [Read, Grep]\nturns: 5\nhint: [a] [b]\n";
+        let expected = json!({
+            "description": "Use when: asked", "tools": ["Read", "Grep"], "turns": 5, "hint": "[a] [b]",
+        });
+        assert_eq!(json!(parse(front, ScalarTypes::Core).unwrap().0), expected);
+        let front = "description: 'a' isn't 'b'\ntools:\n  - Read\n  - 'Grep'\nturns: 5\nx: [\n";
+        let (fields, note) = parse(front, ScalarTypes::Core).unwrap();
+        assert!(note.is_some());
+        assert_eq!((&fields["tools"], &fields["turns"]), (&json!(["Read", "Grep"]), &json!(5)));
     }
 }
