@@ -6,12 +6,16 @@ use futures_util::future::BoxFuture;
 use jaato_catalog::registry_rules;
 use jaato_instances::{CallSite, DeltaCallback, FacetRequest, wrong_answer};
 use jaato_services::{SessionMaker, TokenCountRequest};
-use jaato_session::{AnsweringModel, Cancel, EventSink, History, LentSessionState, Session};
+use jaato_session::{
+    AnsweringModel, Cancel, EventSink, History, KnownTool, LentSessionState, Session, Toolbox,
+};
 use jaato_sessions::SessionOpener;
 use jaato_types::child::ChildOpen;
 use jaato_types::count::{TokenCount, TokenCountInput};
 use jaato_types::tools_set::{ToolsSet, ToolsSetAnswer};
-use jaato_types::{Error, ErrorKind, EventEnvelope, Frame, PluginName, RequestOptions, SessionId};
+use jaato_types::{
+    Error, ErrorKind, EventEnvelope, Frame, PluginName, RequestOptions, SessionId, ToolName,
+};
 
 use crate::child::ChildSessionOrigin;
 use crate::host::{RuntimeHost, SavedIn};
@@ -107,11 +111,6 @@ impl RuntimeHost {
         asked: &ChildOpen,
         follower: Arc<dyn EventSink>,
     ) -> Result<Session, Error> {
-        if let Some(only) = &asked.tools {
-            for name in only {
-                lent.tools.find(name)?;
-            }
-        }
         let sessions = self.services.shared_services().sessions();
         let person = sessions.events_of(opener);
         let events = Arc::new(ChildEventSink { person, follower });
@@ -119,6 +118,7 @@ impl RuntimeHost {
         options.asker = Arc::clone(&lent.asker);
         options.system.clone_from(&asked.instructions);
         options.environment = self.environments.shared_environment(opener);
+        options.tools = Some(child_tools(&lent.tools, asked.tools.as_deref())?);
         options.saving = self.child_saving(opener, asked)?;
         let continues = matches!(options.saving, Saving::Continue(_));
         let own = asked.model.clone();
@@ -151,6 +151,32 @@ impl RuntimeHost {
             .map_err(|error| Error::new(ErrorKind::Unavailable, error.to_string()))?;
         Ok(Saving::Continue(Box::new(open)))
     }
+}
+
+/// Returns the tools of a child: those of its opener that it asks for by name, or by `PLUGIN:*`, or
+/// all of them.
+fn child_tools(opener: &Toolbox, asked: Option<&[ToolName]>) -> Result<Vec<ToolName>, Error> {
+    let name = |tool: &KnownTool| tool.spec.name.clone();
+    let Some(asked) = asked else { return Ok(opener.tools().map(name).collect()) };
+    let mut tools = Vec::new();
+    for text in asked {
+        let Some(plugin) = text.as_str().strip_suffix(":*") else {
+            opener.find(text)?;
+            tools.push(text.clone());
+            continue;
+        };
+        let is_of_plugin = |tool: &&KnownTool| {
+            let named = tool.plugin.as_str();
+            named == plugin || named.strip_prefix("tool-") == Some(plugin)
+        };
+        let before = tools.len();
+        tools.extend(opener.tools().filter(is_of_plugin).map(name));
+        if tools.len() == before {
+            let text = format!("the session has no tools of a plugin `{plugin}`");
+            return Err(Error::new(ErrorKind::UnknownTool, text));
+        }
+    }
+    Ok(tools)
 }
 
 fn no_such_child(id: &str) -> Error {

@@ -170,10 +170,7 @@ impl RuntimeHost {
         let tools = PluginTools::new(Arc::clone(self), id.clone(), true).with_core_budget(core);
         let tools = match &child {
             // The opener's toolbox has checked them.
-            Some(child) => {
-                let only = child.asked.tools.clone();
-                tools.restricted_to(only.or_else(|| options.tools.take()))
-            }
+            Some(_) => tools.restricted_to(options.tools.take()),
             None => {
                 let tools = tools.restricted_to(options.tools.take());
                 tools.check_restriction()?;

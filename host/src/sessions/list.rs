@@ -3,14 +3,14 @@
 use std::collections::HashMap;
 
 use clap::Args;
-use jaato_runtime::sessions::{IndexedSession, SearchHit};
+use jaato_runtime::sessions::{IndexedSession, SearchHit, SessionIndex};
 use jaato_runtime::visible;
 use serde_json::{Value, json};
 
 use super::time::{format_age, format_utc};
 use super::{Sessions, store_failure};
 use crate::args::{GlobalArgs, OutputForm};
-use crate::exit::{CommandResult, Exit};
+use crate::exit::{CommandFailure, CommandResult, Exit};
 use crate::report;
 
 /// What `session list` takes.
@@ -19,6 +19,10 @@ pub struct ListArgs {
     /// List the sessions of all workspaces
     #[arg(long)]
     pub all: bool,
+
+    /// Show below each session the agents that it opened
+    #[arg(long)]
+    pub tree: bool,
 
     /// The number of sessions to list
     #[arg(long, value_name = "N", default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..))]
@@ -54,7 +58,7 @@ pub fn list(global: GlobalArgs, args: &ListArgs) -> CommandResult {
     let sessions = Sessions::for_user(global)?;
     let workspace = (!args.all).then_some(sessions.workspace.as_str());
     let index = sessions.index()?;
-    let (listed, count, open) = match &index {
+    let (mut listed, count, open) = match &index {
         Some(index) => (
             index.list(workspace, args.limit).map_err(store_failure)?,
             index.count(workspace).map_err(store_failure)?,
@@ -62,6 +66,11 @@ pub fn list(global: GlobalArgs, args: &ListArgs) -> CommandResult {
         ),
         None => (Vec::new(), 0, Vec::new()),
     };
+    let earlier = count.saturating_sub(listed.len() as u64);
+    let mut levels = vec![0; listed.len()];
+    if let Some(index) = index.as_ref().filter(|_| args.tree) {
+        (listed, levels) = with_agents(index, listed)?;
+    }
     let open: HashMap<String, Option<u32>> =
         open.into_iter().map(|(id, pid)| (id.as_str().to_owned(), pid)).collect();
     if args.output == OutputForm::Json {
@@ -77,13 +86,18 @@ pub fn list(global: GlobalArgs, args: &ListArgs) -> CommandResult {
         })?;
         return Ok(Exit::Done);
     }
-    let row = |session: &IndexedSession| {
+    let row = |(session, level): (&IndexedSession, &usize)| {
         let mut row = vec![
-            session.id.clone(),
+            format!("{}{}", "  ".repeat(*level), session.id),
             format_age(session.changed_ms),
             session.prompts.to_string(),
             if open.contains_key(&session.id) { "open" } else { "" }.to_owned(),
-            name_of(session),
+            match &session.opener {
+                Some(opener) => {
+                    format!("{}: {}", visible::visible_name(&opener.agent), name_of(session))
+                }
+                None => name_of(session),
+            },
         ];
         if args.all {
             row.push(visible::visible_name(&session.workspace).into_owned());
@@ -94,12 +108,28 @@ pub fn list(global: GlobalArgs, args: &ListArgs) -> CommandResult {
     if args.all {
         head.push("workspace");
     }
-    report::print_table(&head, &listed.iter().map(row).collect::<Vec<_>>())?;
-    let earlier = count.saturating_sub(listed.len() as u64);
+    report::print_table(&head, &listed.iter().zip(&levels).map(row).collect::<Vec<_>>())?;
     if earlier > 0 {
         report::print_sentence(&format!("(and {earlier} earlier; `--limit N` lists more)"))?;
     }
     Ok(Exit::Done)
+}
+
+/// Adds below each session the agents that it opened, and those below them. Returns also the level
+/// of each session in the tree.
+fn with_agents(
+    index: &SessionIndex,
+    roots: Vec<IndexedSession>,
+) -> Result<(Vec<IndexedSession>, Vec<usize>), CommandFailure> {
+    let mut waiting: Vec<(IndexedSession, usize)> =
+        roots.into_iter().rev().map(|session| (session, 0)).collect();
+    let mut tree = Vec::new();
+    while let Some((session, level)) = waiting.pop() {
+        let below = index.opened_by(&session.id).map_err(store_failure)?;
+        waiting.extend(below.into_iter().rev().map(|agent| (agent, level + 1)));
+        tree.push((session, level));
+    }
+    Ok(tree.into_iter().unzip())
 }
 
 fn session_to_json(session: &IndexedSession, open: Option<&Option<u32>>) -> Value {
@@ -110,6 +140,8 @@ fn session_to_json(session: &IndexedSession, open: Option<&Option<u32>>) -> Valu
         "begun": format_utc(session.begun_ms),
         "changed": format_utc(session.changed_ms),
         "messages": session.prompts,
+        "opener": session.opener.as_ref().map(|opener| &opener.session),
+        "agent": session.opener.as_ref().map(|opener| &opener.agent),
         "is_open": open.is_some(),
         "pid": open.copied().flatten(),
     })

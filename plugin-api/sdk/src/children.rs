@@ -115,7 +115,7 @@ impl ChildSession {
     ///
     /// # Errors
     /// `not_found` if the session has already ended.
-    pub async fn close(self) -> Result<()> {
+    pub async fn close(&self) -> Result<()> {
         self.host.service::<ChildEmptyAnswer>(child::SESSION_CLOSE, &self.reference()).await?;
         Ok(())
     }

@@ -56,10 +56,7 @@ pub fn split(text: &str) -> Result<(Option<&str>, &str), String> {
 ///
 /// # Errors
 /// An error of one line if it cannot be parsed.
-pub fn parse(
-    text: &str,
-    scalars: ScalarTypes,
-) -> Result<(FrontMatter, Option<String>), String> {
+pub fn parse(text: &str, scalars: ScalarTypes) -> Result<(FrontMatter, Option<String>), String> {
     let why = match read_front_matter(text, scalars) {
         Ok(fields) => return Ok((fields, None)),
         Err(why) => why,

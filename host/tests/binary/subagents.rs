@@ -1,0 +1,149 @@
+//! Tests subagents with the real binary: children in parallel, their answers, their sessions, and
+//! how they end and continue.
+
+use serde_json::{Value, json};
+
+use crate::support::answers::{call, says, told};
+use crate::support::cli::with_cli;
+use crate::support::{House, fixtures, library_name};
+
+/// Returns an installation with the plugin, and a model with these answers.
+fn set_up_house(answers: &Value) -> Option<House> {
+    let house = with_cli()?;
+    let plugins = fixtures::house()?.join("plugins");
+    house.ship(&plugins.join(library_name("tool_subagent")));
+    house.script(&json!({ "answers": answers }));
+    Some(house)
+}
+
+/// Adds a model for subagents.
+fn add_model(house: &House, name: &str, answers: &Value) {
+    let script = house.write(&format!("{name}.json"), &json!({ "answers": answers }).to_string());
+    house.configure_more(&format!(
+        "[providers.{name}]\nplugin = \"provider-scripted\"\nscript = \"{}\"\n",
+        script.display()
+    ));
+}
+
+fn spawn(name: &str, task: &str) -> Value {
+    let model = format!("{name}/m");
+    json!({ "name": name, "task": task, "inline_config": { "model": model } })
+}
+
+/// Returns an answer with several calls.
+fn calls(calls: &[(&str, Value)]) -> Value {
+    let step = |(name, arguments): &(&str, Value)| json!({ "call": { "name": name, "arguments": arguments } });
+    json!({ "steps": calls.iter().map(step).collect::<Vec<_>>() })
+}
+
+fn events_of<'a>(events: &'a [Value], name: &str) -> Vec<&'a Value> {
+    events.iter().filter(|it| it["event"] == name).collect()
+}
+
+#[test]
+fn answers_of_parallel_agents_arrive_in_the_next_step_of_the_same_turn() {
+    let both = calls(&[
+        ("spawn_subagent", spawn("moon", "What does echo say?")),
+        ("spawn_subagent", spawn("sun", "Say hot.")),
+    ]);
+    let answers = json!([
+        both,
+        told("tool_result", "\"subagent_id\":\"moon\"", says("waiting")),
+        told("data", "It says moon.", told("data", "It is hot.", says("moon and hot"))),
+    ]);
+    let Some(house) = set_up_house(&answers) else { return };
+    let echo = call("cli_based_tool", json!({ "command": "echo moon" }));
+    let task = told("prompt", "What does echo say?", echo);
+    add_model(&house, "moon", &json!([task, told("tool_result", "moon", says("It says moon."))]));
+    add_model(&house, "sun", &json!([says("It is hot.")]));
+
+    let output = house.run(&["run", "--output", "json", "--yes", "go"]).code(0);
+    let events = output.json_lines();
+    let agents: Vec<&Value> = events.iter().filter(|it| it["agent"].is_string()).collect();
+    assert_eq!(agents.len(), 2, "{output}");
+    let main = &events.iter().find(|it| it["event"] == "session_started").unwrap()["session"];
+    assert!(agents.iter().all(|it| it["opener"] == *main), "{agents:#?}");
+    assert_eq!(events_of(&events, "task_finished").len(), 2, "{output}");
+    let turns: Vec<&Value> = events_of(&events, "turn_finished")
+        .into_iter()
+        .filter(|it| it["session"] == *main)
+        .collect();
+    assert_eq!(turns.len(), 1, "{turns:#?}");
+    assert_eq!(turns[0]["text"], "moon and hot");
+
+    let list = house.run(&["session", "list"]).code(0).stdout;
+    assert_eq!(list.lines().count(), 2, "agents are not in the plain list: {list}");
+    let tree = house.run(&["session", "list", "--tree"]).code(0).stdout;
+    assert!(tree.contains("moon: What does echo say?"), "{tree}");
+    assert!(tree.contains("sun: Say hot."), "{tree}");
+    let json = house.run(&["session", "list", "--tree", "--output", "json"]).code(0).json();
+    let agents: Vec<&Value> = json.as_array().unwrap().iter().map(|it| &it["agent"]).collect();
+    assert_eq!(agents, [&Value::Null, &json!("moon"), &json!("sun")]);
+
+    let id = json[0]["id"].as_str().unwrap();
+    house.run(&["session", "delete", "--yes", id]).code(0);
+    let left = house.run(&["session", "list", "--tree", "--output", "json"]).code(0).json();
+    assert_eq!(left, json!([]), "agents go with their session");
+    house.nothing_lives();
+}
+
+#[test]
+fn agent_has_at_most_the_tools_of_its_opener() {
+    let answers = json!([
+        call(
+            "spawn_subagent",
+            json!({
+                "task": "x", "inline_config": { "tools": ["cli_based_tool"] },
+            })
+        ),
+        told("tool_result", "unknown", says("refused")),
+    ]);
+    let Some(house) = set_up_house(&answers) else { return };
+    let run = ["run", "--yes", "--tools", "spawn_subagent,list_active_subagents", "go"];
+    let output = house.run(&run).code(0);
+    assert!(output.stdout.contains("refused"), "{output}");
+}
+
+#[test]
+fn ending_the_run_ends_its_agents() {
+    let answers = json!([call("spawn_subagent", spawn("endless", "Never end")), says("waiting")]);
+    let Some(house) = set_up_house(&answers) else { return };
+    add_model(&house, "endless", &json!([{ "steps": [{ "text": "so far" }, "hang"] }]));
+    let running = house.command(&["run", "--output", "json", "--yes", "go"]).no_input().start();
+    running.wait_for("so far");
+    running.signal("INT");
+    let output = running.finish().code(130);
+    let events = output.json_lines();
+    let ended = events_of(&events, "task_finished");
+    assert_eq!(ended.len(), 1, "{output}");
+    assert_eq!(ended[0]["result"]["outcome"], "cancelled", "{output}");
+    house.nothing_lives();
+}
+
+#[test]
+fn agents_of_a_killed_process_continue_with_their_conversation() {
+    let answers = json!([call("spawn_subagent", spawn("reader", "Read it")), says("waiting")]);
+    let Some(house) = set_up_house(&answers) else { return };
+    let hang = json!({ "steps": [{ "text": "so far" }, "hang"] });
+    add_model(&house, "reader", &json!([hang]));
+    let running = house.command(&["run", "--output", "json", "--yes", "go"]).no_input().start();
+    running.wait_for("so far");
+    running.signal("KILL");
+    running.finish();
+
+    house.script(&json!({ "answers": [
+        told("prompt", "reader", call("list_active_subagents", json!({}))),
+        told("tool_result", "\"status\":\"saved\"", call(
+            "send_to_subagent", json!({ "subagent_id": "reader", "message": "Continue" }),
+        )),
+        told("tool_result", "dispatched", says("waiting")),
+        told("data", "I have read it.", says("it is read")),
+    ] }));
+    let continued = told("prompt", "Continue", says("I have read it."));
+    add_model(&house, "reader", &json!([continued]));
+    let output = house.run(&["run", "--yes", "--continue", "and now?"]).code(0);
+    assert!(output.stdout.contains("it is read"), "{output}");
+    let tree = house.run(&["session", "list", "--tree", "--output", "json"]).code(0).json();
+    assert_eq!(tree.as_array().unwrap().len(), 2, "the agent has one session: {tree}");
+    assert_eq!(tree[1]["messages"], 2, "{tree}");
+}

@@ -1,0 +1,259 @@
+//! The subagents of a session: opened, used, and restored after the session continues.
+
+use std::sync::Arc;
+
+use jaato_plugin_sdk::child::{ChildOpen, ChildSession, ChildState};
+use jaato_plugin_sdk::prelude::*;
+use jaato_plugin_sdk::serde_json;
+use jiff::Timestamp;
+use parking_lot::Mutex;
+use serde::{Deserialize, Serialize};
+
+use crate::activity::AgentActivities;
+
+/// A subagent, as the session's saved state keeps it.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct SavedSubagent {
+    /// The id by which the model names it, which users see as its name.
+    pub id: String,
+    /// The profile that it was spawned with.
+    pub profile: Option<String>,
+    /// How its session was opened.
+    pub open: ChildOpen,
+    pub session_id: String,
+    pub created_at: Timestamp,
+}
+
+/// A subagent of this session.
+struct Subagent {
+    saved: SavedSubagent,
+    /// `None` after the session has continued in a new process, until a message opens it again.
+    child: Option<Arc<ChildSession>>,
+}
+
+/// The subagents of a session.
+pub struct Subagents {
+    home: Home,
+    agents: Mutex<Vec<Subagent>>,
+    /// How many there have been, for the next id.
+    spawned: Mutex<u64>,
+    /// What the running ones do.
+    pub activities: Arc<AgentActivities>,
+}
+
+/// How a message reached a subagent.
+pub enum MessageDelivery {
+    /// It was idle, and a turn begins.
+    Dispatched,
+    /// The message joins its running turn.
+    Queued,
+}
+
+impl Subagents {
+    /// Restores the subagents of an earlier process, without opening them.
+    pub fn restore(home: Home, saved: Vec<SavedSubagent>) -> Self {
+        let spawned = saved.len() as u64;
+        let agents = saved.into_iter().map(|saved| Subagent { saved, child: None }).collect();
+        Self {
+            home,
+            agents: Mutex::new(agents),
+            spawned: Mutex::new(spawned),
+            activities: Arc::default(),
+        }
+    }
+
+    /// Returns what the session's state saves.
+    pub fn saved(&self) -> Vec<SavedSubagent> {
+        self.agents.lock().iter().map(|agent| agent.saved.clone()).collect()
+    }
+
+    /// Returns an unused id: the wanted name, with a number if it is taken, or `subagent_N`.
+    pub fn new_id(&self, name: Option<&str>) -> String {
+        let mut spawned = self.spawned.lock();
+        *spawned += 1;
+        let is_taken = |id: &str| self.agents.lock().iter().any(|agent| agent.saved.id == id);
+        let wanted = name.map(valid_id).unwrap_or_else(|| format!("subagent_{spawned}"));
+        if !is_taken(&wanted) {
+            return wanted;
+        }
+        let numbered = (*spawned..).map(|number| format!("{wanted}_{number}"));
+        numbered.into_iter().find(|id| !is_taken(id)).unwrap_or(wanted)
+    }
+
+    /// Opens a subagent and gives it its task.
+    ///
+    /// # Errors
+    /// If its session cannot be opened.
+    pub async fn spawn(
+        &self,
+        profile: Option<String>,
+        open: ChildOpen,
+        task: String,
+    ) -> Result<SavedSubagent> {
+        let child = self.open(&open).await?;
+        let saved = SavedSubagent {
+            id: open.name.clone(),
+            profile,
+            session_id: child.opened().session_id.clone(),
+            open,
+            created_at: Timestamp::now(),
+        };
+        child.send(task).await?;
+        self.agents.lock().push(Subagent { saved: saved.clone(), child: Some(child) });
+        Ok(saved)
+    }
+
+    /// Sends a message to a subagent, and opens it again if it is saved only.
+    ///
+    /// # Errors
+    /// `not_found` if there is no such subagent. Otherwise why the message cannot be sent.
+    pub async fn send(&self, id: &str, message: String) -> Result<MessageDelivery> {
+        let child = match self.child(id)? {
+            Some(child) => child,
+            None => self.open_again(id).await?,
+        };
+        let is_running = child.state(1).await?.is_running;
+        child.send(message).await?;
+        Ok(if is_running { MessageDelivery::Queued } else { MessageDelivery::Dispatched })
+    }
+
+    /// Cancels the running turn of a subagent. Returns false if none runs.
+    ///
+    /// # Errors
+    /// `not_found` if there is no such subagent.
+    pub async fn cancel(&self, id: &str) -> Result<bool> {
+        let Some(child) = self.child(id)? else { return Ok(false) };
+        if !child.state(1).await?.is_running {
+            return Ok(false);
+        }
+        child.cancel().await?;
+        Ok(true)
+    }
+
+    /// Closes a subagent for good. Returns true if that cancelled a turn. Its session stays saved.
+    ///
+    /// # Errors
+    /// `not_found` if there is no such subagent.
+    pub async fn close(&self, id: &str) -> Result<bool> {
+        let was_running = self.cancel(id).await?;
+        let child = self.child(id)?;
+        self.forget(id);
+        if let Some(child) = child {
+            child.close().await?;
+        }
+        Ok(was_running)
+    }
+
+    /// Returns each subagent with the state of its session, `None` if only its record is left.
+    pub async fn states(&self) -> Vec<(SavedSubagent, Option<ChildState>)> {
+        let agents: Vec<_> =
+            self.agents.lock().iter().map(|it| (it.saved.clone(), it.child.clone())).collect();
+        let mut states = Vec::with_capacity(agents.len());
+        for (saved, child) in agents {
+            let state = match child {
+                Some(child) => child.state(1).await.ok(),
+                None => None,
+            };
+            states.push((saved, state));
+        }
+        states
+    }
+
+    /// Returns the id of the session whose subagents these are.
+    ///
+    /// # Errors
+    /// If the host does not say it.
+    pub async fn own_session(&self) -> Result<String> {
+        Ok(self.home.session().await?.session_id)
+    }
+
+    fn forget(&self, id: &str) {
+        let mut agents = self.agents.lock();
+        if let Some(at) = agents.iter().position(|agent| agent.saved.id == id) {
+            let agent = agents.remove(at);
+            self.activities.remove(&agent.saved.session_id);
+        }
+    }
+
+    fn child(&self, id: &str) -> Result<Option<Arc<ChildSession>>> {
+        let agents = self.agents.lock();
+        let agent = agents.iter().find(|agent| agent.saved.id == id);
+        agent.map(|agent| agent.child.clone()).ok_or_else(|| unknown_subagent(id))
+    }
+
+    /// Opens a session, and notes what it does until it ends.
+    async fn open(&self, open: &ChildOpen) -> Result<Arc<ChildSession>> {
+        let child = Arc::new(self.home.open_session(open).await?);
+        let opened = child.opened();
+        let opener = self.own_session().await?;
+        self.activities.add(&opened.session_id, &open.name, &opener, &opened.model);
+        let mut events = child.events().await?;
+        let activities = Arc::clone(&self.activities);
+        self.home.spawn(async move {
+            // The stream ends with the session.
+            while let Ok(Some(envelope)) = events.next().await {
+                activities.note(&envelope);
+            }
+        });
+        Ok(child)
+    }
+
+    async fn open_again(&self, id: &str) -> Result<Arc<ChildSession>> {
+        let open = {
+            let agents = self.agents.lock();
+            let agent = agents.iter().find(|agent| agent.saved.id == id);
+            let saved = &agent.ok_or_else(|| unknown_subagent(id))?.saved;
+            // The model is saved with the session.
+            ChildOpen { resume: Some(saved.session_id.clone()), model: None, ..saved.open.clone() }
+        };
+        let child = self.open(&open).await?;
+        let mut agents = self.agents.lock();
+        if let Some(agent) = agents.iter_mut().find(|agent| agent.saved.id == id) {
+            agent.child = Some(Arc::clone(&child));
+        }
+        Ok(child)
+    }
+}
+
+impl State for Subagents {
+    async fn create(home: &Home, saved: Option<Value>) -> Result<Self> {
+        let saved = saved.map(serde_json::from_value).transpose();
+        let saved = saved.map_err(|error| Error::failed(format!("the saved state: {error}")))?;
+        Ok(Self::restore(home.clone(), saved.unwrap_or_default()))
+    }
+
+    async fn save(&self) -> Result<Option<Value>> {
+        Ok(serde_json::to_value(self.saved()).ok())
+    }
+
+    fn describe(description: &mut Description) {
+        description.services = vec!["session.open".to_owned()];
+        description.commands = vec![crate::command::agents_command()];
+    }
+
+    async fn command(cx: &Cx<Self>, name: &str, arguments: Value) -> Result<Output> {
+        crate::command::run(cx, name, &arguments).await
+    }
+}
+
+fn unknown_subagent(id: &str) -> Error {
+    Error::new(ErrorKind::NotFound, format!("No active session found with ID: {id}"))
+        .with_hint("`list_active_subagents` lists the ids")
+}
+
+/// Replaces the characters that a child's name cannot have.
+fn valid_id(name: &str) -> String {
+    let valid = |it: char| if it.is_ascii_alphanumeric() || "-_".contains(it) { it } else { '_' };
+    name.trim().chars().map(valid).take(40).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_becomes_a_valid_id() {
+        assert_eq!(valid_id(" Code reviewer/2 "), "Code_reviewer_2");
+        assert_eq!(valid_id(&"é".repeat(99)), "_".repeat(40));
+    }
+}

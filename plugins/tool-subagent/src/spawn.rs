@@ -1,0 +1,189 @@
+//! The tool `spawn_subagent`.
+
+use jaato_plugin_sdk::child::ChildOpen;
+use jaato_plugin_sdk::prelude::*;
+use jaato_plugin_sdk::serde_json::Map;
+use jaato_plugin_sdk::types::ToolName;
+use jaato_plugin_sdk::types::touches::KEYWORD as TOUCHES;
+use serde::Deserialize;
+
+use crate::agents::Subagents;
+
+/// The longest task with its context, in bytes.
+const TASK_BYTES_MAX: usize = 256 * 1024;
+
+/// The instructions for every subagent, before those of its profile.
+const INSTRUCTIONS: &str = "You are a subagent: another model has given you a task, and it reads nothing but the last answer of each \
+    of your turns. Do what the task asks, no more. Answer with what you found or did, and what you could not do.";
+
+/// What the model may set for one subagent, over its profile.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct InlineConfig {
+    plugins: Option<Vec<String>>,
+    tools: Option<Vec<String>>,
+    system_instructions: Option<String>,
+    model: Option<String>,
+    max_turns: Option<u32>,
+    gc: Option<Value>,
+}
+
+/// Give a task to a subagent, which works in parallel. You get its answer as a message: end your
+/// turn when you have no other work.
+#[tool_fn(
+    name = "spawn_subagent",
+    category = "coordination",
+    destructive = false,
+    open_world = false,
+    schema = json!({
+        "type": "object",
+        "additionalProperties": false,
+        "properties": {
+            "task": { "type": "string", TOUCHES: { "text": "a task for another model" }, "description": "The whole task, with all that the subagent must know, and what to answer." },
+            "name": { "type": "string", TOUCHES: { "text": "a name" }, "description": "Its name: `researcher`." },
+            "profile": { "type": "string", TOUCHES: { "text": "the name of a profile" }, "description": "Its profile." },
+            "context": {
+                "type": ["string", "object"],
+                TOUCHES: { "text": "text for another model" },
+                "description": "Text, or {files: {path: content}, findings: [], notes}.",
+            },
+            "inline_config": {
+                "type": "object",
+                "additionalProperties": false,
+                TOUCHES: { "text": "settings of a subagent, which has at most the tools of this session" },
+                "properties": {
+                    "plugins": { "type": "array", "items": { "type": "string" }, "description": "Only the tools of these plugins." },
+                    "tools": { "type": "array", "items": { "type": "string" }, "description": "Only these tools." },
+                    "system_instructions": { "type": "string" },
+                    "model": { "type": "string" },
+                    "max_turns": { "type": "integer", "minimum": 1, "description": "Maximum number of requests of a turn." },
+                    "gc": { "type": "object" },
+                },
+            },
+        },
+        "required": ["task"],
+    }),
+    example(
+        "let a subagent find the callers of `parse`",
+        task = "Which functions call `parse`? Name file and line of each.",
+        name = "researcher"
+    )
+)]
+async fn spawn_subagent(
+    cx: &Cx<Subagents>,
+    task: String,
+    name: Option<String>,
+    profile: Option<String>,
+    context: Option<Value>,
+    inline_config: Option<Value>,
+) -> Result<Output> {
+    if task.trim().is_empty() {
+        return Err(Error::new(ErrorKind::InvalidArguments, "No task provided"));
+    }
+    let task = with_context(task, context)?;
+    let inline: InlineConfig = match inline_config {
+        Some(inline) => serde_json::from_value(inline).map_err(|error| {
+            Error::new(ErrorKind::InvalidArguments, format!("inline_config: {error}"))
+        })?,
+        None => InlineConfig::default(),
+    };
+    let agents = cx.state();
+    let mut open = ChildOpen::default();
+    open.name = agents.new_id(name.as_deref().or(profile.as_deref()));
+    open.instructions = Some(INSTRUCTIONS.to_owned());
+    inline.apply_to(&mut open);
+    let spawned = agents.spawn(profile, open, task).await?;
+    Ok(Output::json(json!({
+        "success": true,
+        "subagent_id": spawned.id,
+        "session_id": spawned.session_id,
+        "status": "spawned",
+        "message": format!(
+            "Subagent '{}' works on the task. END YOUR TURN NOW unless you have other work: its \
+             answer comes as a message. Do not poll.",
+            spawned.id
+        ),
+    })))
+}
+
+impl InlineConfig {
+    fn apply_to(self, open: &mut ChildOpen) {
+        if let Some(plugins) = self.plugins {
+            let patterns = plugins.iter().map(|name| ToolName::from(format!("{name}:*").as_str()));
+            open.tools.get_or_insert_default().extend(patterns);
+        }
+        if let Some(tools) = self.tools {
+            let tools = tools.iter().map(|name| ToolName::from(name.as_str()));
+            open.tools.get_or_insert_default().extend(tools);
+        }
+        if let Some(text) = self.system_instructions {
+            let instructions = open.instructions.get_or_insert_default();
+            instructions.push_str(&format!("\n\n{text}"));
+        }
+        open.model = self.model.or(open.model.take());
+        open.steps_max = self.max_turns.or(open.steps_max);
+        let gc = self.gc.as_ref().and_then(|gc| gc["type"].as_str());
+        open.gc = gc.map(str::to_owned).or(open.gc.take());
+    }
+}
+
+/// Puts the context before the task, as data.
+fn with_context(task: String, context: Option<Value>) -> Result<String> {
+    let bad = |text: &str| Error::new(ErrorKind::InvalidArguments, text.to_owned());
+    let shared = match context {
+        None | Some(Value::Null) => String::new(),
+        Some(Value::String(text)) => text,
+        Some(Value::Object(context)) => context_text(&context).ok_or_else(|| {
+            bad("context.files must be a dict mapping file paths to content, and context.findings a list")
+        })?,
+        Some(_) => return Err(bad("context is a text or an object")),
+    };
+    let whole = match shared.trim().is_empty() {
+        true => task,
+        false => format!("<shared_context>\n{shared}\n</shared_context>\n\n{task}"),
+    };
+    match whole.len() > TASK_BYTES_MAX {
+        true => Err(bad(&format!("a task has at most {TASK_BYTES_MAX} bytes with its context"))
+            .with_hint("write long texts to files, and name the files in the task")),
+        false => Ok(whole),
+    }
+}
+
+/// Returns `None` if a key has the wrong type.
+fn context_text(context: &Map<String, Value>) -> Option<String> {
+    let mut text = String::new();
+    if let Some(files) = context.get("files") {
+        for (path, content) in files.as_object()? {
+            text.push_str(&format!("<file path={path:?}>\n{}\n</file>\n", content.as_str()?));
+        }
+    }
+    if let Some(findings) = context.get("findings") {
+        for finding in findings.as_array()? {
+            let plain = finding.as_str().map(str::to_owned);
+            text.push_str(&format!("- {}\n", plain.unwrap_or_else(|| finding.to_string())));
+        }
+    }
+    if let Some(notes) = context.get("notes") {
+        let plain = notes.as_str().map(str::to_owned);
+        text.push_str(&plain.unwrap_or_else(|| notes.to_string()));
+    }
+    Some(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn context_precedes_the_task_as_data() {
+        let context = json!({ "files": { "a.rs": "fn a" }, "findings": ["x", 1], "notes": "n" });
+        let text = with_context("Do it.".to_owned(), Some(context)).unwrap();
+        let expected = "<shared_context>\n<file path=\"a.rs\">\nfn a\n</file>\n- x\n- 1\nn\n\
+                        </shared_context>\n\nDo it.";
+        assert_eq!(text, expected);
+        assert_eq!(with_context("Do it.".to_owned(), None).unwrap(), "Do it.");
+        for context in [json!({ "files": ["a"] }), json!({ "findings": "x" }), json!(3)] {
+            assert!(with_context("Do it.".to_owned(), Some(context)).is_err());
+        }
+    }
+}
