@@ -16,7 +16,7 @@ use jaato_plugin_sdk::serde_json::{Map, Value};
 
 use yaml::{HAS_ALIAS, YamlReader, scalar};
 
-pub use read_text::read_text;
+pub use read_text::{decode_text, read_text};
 pub use yaml::{DEPTH_MAX, ScalarTypes, parse_yaml};
 
 /// The longest front matter in bytes. It is usually a few lines, and YAML is expensive to parse.
@@ -56,10 +56,7 @@ pub fn split(text: &str) -> Result<(Option<&str>, &str), String> {
 ///
 /// # Errors
 /// An error of one line if it cannot be parsed.
-pub fn parse(
-    text: &str,
-    scalars: ScalarTypes,
-) -> Result<(FrontMatter, Option<String>), String> {
+pub fn parse(text: &str, scalars: ScalarTypes) -> Result<(FrontMatter, Option<String>), String> {
     let why = match read_front_matter(text, scalars) {
         Ok(fields) => return Ok((fields, None)),
         Err(why) => why,
