@@ -7,7 +7,7 @@ use jaato_catalog::registry_rules;
 use jaato_instances::{CallSite, DeltaCallback, FacetRequest, wrong_answer};
 use jaato_services::{SessionMaker, TokenCountRequest};
 use jaato_session::{
-    AnsweringModel, Cancel, EventSink, History, KnownTool, LentSessionState, Session, Toolbox,
+    AnsweringModel, Cancel, EventSink, History, LentSessionState, Session, Toolbox,
 };
 use jaato_sessions::SessionOpener;
 use jaato_types::child::ChildOpen;
@@ -153,27 +153,19 @@ impl RuntimeHost {
     }
 }
 
-/// Returns the tools of a child: those of its opener that it asks for by name, or by `PLUGIN:*`, or
-/// all of them.
+/// Returns the tools of a child: those of its opener that it asks for by name, or by the beginning
+/// of a name before a `*`, or all of them.
 fn child_tools(opener: &Toolbox, asked: Option<&[ToolName]>) -> Result<Vec<ToolName>, Error> {
-    let name = |tool: &KnownTool| tool.spec.name.clone();
-    let Some(asked) = asked else { return Ok(opener.tools().map(name).collect()) };
+    let all = || opener.tools().map(|tool| tool.spec.name.clone());
+    let Some(asked) = asked else { return Ok(all().collect()) };
     let mut tools = Vec::new();
-    for text in asked {
-        let Some(plugin) = text.as_str().strip_suffix(":*") else {
-            opener.find(text)?;
-            tools.push(text.clone());
-            continue;
-        };
-        let is_of_plugin = |tool: &&KnownTool| {
-            let named = tool.plugin.as_str();
-            named == plugin || named.strip_prefix("tool-") == Some(plugin)
-        };
-        let before = tools.len();
-        tools.extend(opener.tools().filter(is_of_plugin).map(name));
-        if tools.len() == before {
-            let text = format!("the session has no tools of a plugin `{plugin}`");
-            return Err(Error::new(ErrorKind::UnknownTool, text));
+    for name in asked {
+        match name.as_str().strip_suffix('*') {
+            Some(beginning) => tools.extend(all().filter(|it| it.as_str().starts_with(beginning))),
+            None => {
+                opener.find(name)?;
+                tools.push(name.clone());
+            }
         }
     }
     Ok(tools)

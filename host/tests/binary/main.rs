@@ -103,6 +103,7 @@ mod shell;
 mod shell_rules;
 mod shells;
 mod story;
+mod subagent_profiles;
 mod subagents;
 #[path = "../support/mod.rs"]
 mod support;

@@ -39,8 +39,8 @@ pub struct ChildOpen {
     /// The model, by any name that a user may give. If absent, the opener's model.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
-    /// The child's tools: names of the opener's tools, or `PLUGIN:*` for all of a plugin. If absent,
-    /// the opener's tools; if empty, no tools.
+    /// The child's tools: names of the opener's tools, or beginnings of names before a `*`. If
+    /// absent, the opener's tools; if empty, no tools.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tools: Option<Vec<ToolName>>,
     /// Instructions added to the system prompt that every session has.

@@ -16,7 +16,7 @@ use jaato_plugin_sdk::serde_json::{Map, Value};
 
 use yaml::{HAS_ALIAS, YamlReader, scalar};
 
-pub use read_text::read_text;
+pub use read_text::{decode_text, read_text};
 pub use yaml::{DEPTH_MAX, ScalarTypes, parse_yaml};
 
 /// The longest front matter in bytes. It is usually a few lines, and YAML is expensive to parse.

@@ -25,13 +25,21 @@ pub fn read_text(path: &Path, bytes_max: u64) -> Result<String, String> {
     if bytes.len() as u64 > bytes_max {
         return Err(format!("it has more than {bytes_max} bytes"));
     }
-    let text = text_of(&bytes).ok_or("it is not UTF-8 text")?;
+    decode_text(&bytes)
+}
+
+/// Decodes UTF-8, with a few invalid bytes that become `�`, or UTF-16 with a byte order mark. Line
+/// ends become `\n`.
+///
+/// # Errors
+/// An error of one line if it is not text.
+pub fn decode_text(bytes: &[u8]) -> Result<String, String> {
+    let text = decode(bytes).ok_or("it is not UTF-8 text")?;
     let text = text.trim_start_matches('\u{feff}').replace("\r\n", "\n");
     Ok(if text.contains('\n') { text } else { text.replace('\r', "\n") })
 }
 
-/// Decodes UTF-8, with a few invalid bytes that become `�`, or UTF-16 with a byte order mark.
-fn text_of(bytes: &[u8]) -> Option<String> {
+fn decode(bytes: &[u8]) -> Option<String> {
     let (text, encoding, is_damaged) = UTF_8.decode(bytes);
     if encoding != UTF_8 {
         // A byte order mark alone could be anything.

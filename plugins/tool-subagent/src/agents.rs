@@ -4,12 +4,15 @@ use std::sync::Arc;
 
 use jaato_plugin_sdk::child::{ChildOpen, ChildSession, ChildState};
 use jaato_plugin_sdk::prelude::*;
-use jaato_plugin_sdk::serde_json;
+use jaato_plugin_sdk::{schemars, serde_json};
 use jiff::Timestamp;
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 
 use crate::activity::AgentActivities;
+use crate::config::Config;
+use crate::profiles::Profiles;
+use crate::{command, user_commands};
 
 /// A subagent, as the session's saved state keeps it.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -228,11 +231,22 @@ impl State for Subagents {
 
     fn describe(description: &mut Description) {
         description.services = vec!["session.open".to_owned()];
-        description.commands = vec![crate::command::agents_command()];
+        description.config_schema = serde_json::to_value(schemars::schema_for!(Config)).ok();
+        description.commands = vec![command::agents_command(), user_commands::command()];
     }
 
     async fn command(cx: &Cx<Self>, name: &str, arguments: Value) -> Result<Output> {
-        crate::command::run(cx, name, &arguments).await
+        match name {
+            user_commands::NAME => {
+                let profiles = Profiles::load(cx).await?;
+                Ok(Output::text(user_commands::list_profiles(&profiles)))
+            }
+            command::NAME => command::run(cx.state(), &arguments).await,
+            _ => {
+                let text = format!("unknown command `{name}`");
+                Err(Error::new(ErrorKind::UnknownOperation, text))
+            }
+        }
     }
 }
 

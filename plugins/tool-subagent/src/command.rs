@@ -6,9 +6,13 @@ use jaato_plugin_sdk::types::CommandSpec;
 
 use crate::agents::{MessageDelivery, Subagents};
 
+/// The command's name.
+pub const NAME: &str = "agents";
+
+/// Returns the command's spec.
 pub fn agents_command() -> CommandSpec {
     CommandSpec {
-        name: "agents".to_owned(),
+        name: NAME.to_owned(),
         description: "Shows the agents of this session, writes to one, or stops its turn: \
                       agents send NAME MESSAGE, agents stop NAME, agents close NAME"
             .to_owned(),
@@ -29,12 +33,11 @@ pub fn agents_command() -> CommandSpec {
     }
 }
 
-pub async fn run(cx: &Cx<Subagents>, name: &str, arguments: &Value) -> Result<Output> {
-    if name != "agents" {
-        let text = format!("unknown command `{name}`");
-        return Err(Error::new(ErrorKind::UnknownOperation, text));
-    }
-    let agents = cx.state();
+/// Runs the command.
+///
+/// # Errors
+/// If the action needs an agent that is not named or does not exist.
+pub async fn run(agents: &Subagents, arguments: &Value) -> Result<Output> {
     let action = arguments["action"].as_str().unwrap_or("list");
     if action == "list" {
         return list(agents).await.map(Output::text);

@@ -3,11 +3,12 @@
 use jaato_plugin_sdk::child::ChildOpen;
 use jaato_plugin_sdk::prelude::*;
 use jaato_plugin_sdk::serde_json::Map;
-use jaato_plugin_sdk::types::ToolName;
 use jaato_plugin_sdk::types::touches::KEYWORD as TOUCHES;
 use serde::Deserialize;
 
 use crate::agents::Subagents;
+use crate::profile::Profile;
+use crate::profiles::Profiles;
 
 /// The longest task with its context, in bytes.
 const TASK_BYTES_MAX: usize = 256 * 1024;
@@ -87,13 +88,16 @@ async fn spawn_subagent(
         })?,
         None => InlineConfig::default(),
     };
+    let mut chosen = match &profile {
+        Some(name) => Profiles::load(cx).await?.find(name)?.clone(),
+        None => Profile::default(),
+    };
+    inline.apply_to(&mut chosen)?;
     let agents = cx.state();
-    let mut open = ChildOpen::default();
-    open.name = agents.new_id(name.as_deref().or(profile.as_deref()));
-    open.instructions = Some(INSTRUCTIONS.to_owned());
-    inline.apply_to(&mut open);
+    let (open, missing) =
+        child_of(cx, &chosen, agents.new_id(name.as_deref().or(profile.as_deref()))).await?;
     let spawned = agents.spawn(profile, open, task).await?;
-    Ok(Output::json(json!({
+    let mut answer = json!({
         "success": true,
         "subagent_id": spawned.id,
         "session_id": spawned.session_id,
@@ -103,27 +107,63 @@ async fn spawn_subagent(
              answer comes as a message. Do not poll.",
             spawned.id
         ),
-    })))
+    });
+    if !missing.is_empty() {
+        answer["missing_tools"] = json!(missing);
+    }
+    Ok(Output::json(answer))
+}
+
+/// Returns how to open a subagent with a profile, and the tools of the profile that this session
+/// does not have.
+async fn child_of(
+    cx: &Cx<Subagents>,
+    profile: &Profile,
+    id: String,
+) -> Result<(ChildOpen, Vec<String>)> {
+    let tools = profile.tools.select(&cx.tools().await?);
+    let own = profile.instructions.as_ref();
+    let instructions =
+        own.map_or_else(|| INSTRUCTIONS.to_owned(), |own| format!("{INSTRUCTIONS}\n\n{own}"));
+    let limits = profile.limits;
+    let gc = profile.gc.as_ref().and_then(|gc| gc.get("type")).and_then(Value::as_str);
+    let open = ChildOpen {
+        name: id,
+        model: profile.model.clone(),
+        tools: tools.names,
+        instructions: Some(instructions),
+        steps_max: limits.steps_max,
+        tokens_max: limits.tokens_max,
+        cost_max: limits.cost_max,
+        turn_ms_max: limits.seconds_max.map(|seconds| seconds.saturating_mul(1000)),
+        gc: gc.map(str::to_owned),
+        ..ChildOpen::default()
+    };
+    Ok((open, tools.missing))
 }
 
 impl InlineConfig {
-    fn apply_to(self, open: &mut ChildOpen) {
-        if let Some(plugins) = self.plugins {
-            let patterns = plugins.iter().map(|name| ToolName::from(format!("{name}:*").as_str()));
-            open.tools.get_or_insert_default().extend(patterns);
-        }
-        if let Some(tools) = self.tools {
-            let tools = tools.iter().map(|name| ToolName::from(name.as_str()));
-            open.tools.get_or_insert_default().extend(tools);
+    /// Replaces what the profile sets by what the model sets. Instructions are added.
+    fn apply_to(self, profile: &mut Profile) -> Result<()> {
+        if self.plugins.is_some() || self.tools.is_some() {
+            profile.tools.plugins = self.plugins;
+            profile.tools.names = self.tools;
         }
         if let Some(text) = self.system_instructions {
-            let instructions = open.instructions.get_or_insert_default();
-            instructions.push_str(&format!("\n\n{text}"));
+            let before = profile.instructions.take();
+            profile.instructions =
+                Some(before.map_or_else(|| text.clone(), |before| format!("{before}\n\n{text}")));
         }
-        open.model = self.model.or(open.model.take());
-        open.steps_max = self.max_turns.or(open.steps_max);
-        let gc = self.gc.as_ref().and_then(|gc| gc["type"].as_str());
-        open.gc = gc.map(str::to_owned).or(open.gc.take());
+        profile.model = self.model.or(profile.model.take());
+        profile.limits.steps_max = self.max_turns.or(profile.limits.steps_max);
+        if let Some(gc) = self.gc {
+            let Value::Object(gc) = gc else {
+                let text = "inline_config.gc is an object with a type";
+                return Err(Error::new(ErrorKind::InvalidArguments, text));
+            };
+            profile.gc = Some(gc);
+        }
+        Ok(())
     }
 }
 
