@@ -79,7 +79,7 @@ impl Runtime {
         id: &SessionId,
         environment: &SharedEnvironment,
     ) -> Result<(), Error> {
-        self.host().environments.enter(id, Some(environment), Map::new())
+        self.host().environments.enter(id, Some(environment), Map::new(), None)
     }
 
     /// Leaves an environment. The last one who leaves takes it down.

@@ -42,6 +42,12 @@ impl HostPermissionCheck {
         }
         Self { place, environments: Arc::clone(&host.environments), session }
     }
+
+    /// Changes the working directory, if calls run on this machine.
+    pub(crate) fn in_directory(mut self, directory: PathBuf) -> Self {
+        self.place.directory = self.place.directory.map(|_| directory);
+        self
+    }
 }
 
 impl Gate for HostPermissionCheck {

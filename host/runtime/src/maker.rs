@@ -1,5 +1,6 @@
 //! Creates models and child sessions for services on behalf of plugins.
 
+use std::path::PathBuf;
 use std::sync::{Arc, Weak};
 
 use futures_util::future::BoxFuture;
@@ -117,7 +118,14 @@ impl RuntimeHost {
         let mut options = SessionOptions::unattended(events);
         options.asker = Arc::clone(&lent.asker);
         options.system.clone_from(&asked.instructions);
-        options.environment = self.environments.shared_environment(opener);
+        match &asked.directory {
+            Some(directory) => options.directory = Some(self.child_directory(directory)?),
+            None => {
+                options.environment = self.environments.shared_environment(opener);
+                // In the same environment, the same rules about paths and commands apply.
+                options.gate = Some(Arc::clone(&lent.gate));
+            }
+        }
         options.tools = Some(child_tools(&lent.tools, asked.tools.as_deref())?);
         options.saving = self.child_saving(opener, asked)?;
         let continues = matches!(options.saving, Saving::Continue(_));
@@ -130,6 +138,17 @@ impl RuntimeHost {
 }
 
 impl RuntimeHost {
+    /// Returns the folder that a child asks for, which is below the workspace's root.
+    fn child_directory(&self, directory: &str) -> Result<PathBuf, Error> {
+        let workspace = &self.setup.workspace;
+        let folder = workspace.working_directory().join(directory).canonicalize();
+        let is_inside = |folder: &PathBuf| folder.starts_with(workspace.root()) && folder.is_dir();
+        folder.ok().filter(is_inside).ok_or_else(|| {
+            let text = format!("`{directory}` is not a folder of the workspace");
+            Error::new(ErrorKind::InvalidArguments, text)
+        })
+    }
+
     /// Returns where a child is saved: where its opener is, if anywhere.
     fn child_saving(&self, opener: &SessionId, asked: &ChildOpen) -> Result<Saving, Error> {
         let saved_in = self.saved_in.lock().get(opener).cloned();

@@ -195,7 +195,7 @@ impl Runtime {
         let paths = CallPaths::from_call(call, |pattern| expand_in(&place, pattern));
         let environments = &self.host.environments;
         let session = SessionId::from("paths-of-a-call");
-        environments.enter(&session, None, Map::new()).ok()?;
+        environments.enter(&session, None, Map::new(), None).ok()?;
         let resolved = environments.resolve(&session, &paths.all).await;
         environments.leave_environment(&session).await;
         Some(paths.with_targets(resolved?))

@@ -1,6 +1,7 @@
 //! Starts sessions on a host: with a model, for a user's calls, and for plugins.
 
 use std::collections::BTreeSet;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
@@ -50,6 +51,9 @@ pub struct SessionOptions {
     pub system: Option<String>,
     /// Where its files are and its commands run. `None` creates an environment as configured.
     pub environment: Option<SharedEnvironment>,
+    /// The working directory of the session's own environment, below the workspace's root. `None`
+    /// for the runtime's.
+    pub directory: Option<PathBuf>,
     /// Settings for the session's own environment, such as `image`, over its plugin's
     /// configuration. [`Runtime::environment_options`](crate::Runtime::environment_options) parses
     /// them from texts.
@@ -90,6 +94,7 @@ impl SessionOptions {
             ignore_deny_rules: false,
             system: None,
             environment: None,
+            directory: None,
             environment_options: Map::new(),
             mode: None,
             request: RequestOptions::default(),
@@ -297,7 +302,7 @@ impl RuntimeHost {
         rules: &SharedRules,
     ) -> Result<(), Error> {
         let (shared, of_own) = (options.environment.as_ref(), options.environment_options.clone());
-        self.environments.enter(id, shared, of_own)?;
+        self.environments.enter(id, shared, of_own, options.directory.clone())?;
         let rules = Arc::clone(rules);
         self.environments.set_file_limits(id, Arc::new(move || denied_to_all(&rules.lock())));
         Ok(())
@@ -350,7 +355,11 @@ fn session_ports(
     };
     let gate = options.gate.unwrap_or_else(|| {
         let has_shared_environment = options.environment.is_some();
-        Arc::new(HostPermissionCheck::for_session(host, session.clone(), has_shared_environment))
+        let check = HostPermissionCheck::for_session(host, session.clone(), has_shared_environment);
+        Arc::new(match options.directory {
+            Some(directory) => check.in_directory(directory),
+            None => check,
+        })
     });
     SessionPorts {
         gate,

@@ -147,3 +147,52 @@ fn agents_of_a_killed_process_continue_with_their_conversation() {
     assert_eq!(tree.as_array().unwrap().len(), 2, "the agent has one session: {tree}");
     assert_eq!(tree[1]["messages"], 2, "{tree}");
 }
+
+/// Runs git in a repository with one commit.
+fn git(house: &House, words: &[&str]) -> String {
+    let mut git = std::process::Command::new("git");
+    git.current_dir(house.workspace()).args(["-c", "user.name=a", "-c", "user.email=a@b"]);
+    let output = git.args(words).output().unwrap();
+    assert!(output.status.success(), "{words:?}: {output:?}");
+    String::from_utf8(output.stdout).unwrap()
+}
+
+#[test]
+fn agent_in_a_worktree_changes_the_files_only_when_its_changes_are_accepted() {
+    for has_git in [true, false] {
+        let mut isolated = spawn("writer", "Change it");
+        isolated["inline_config"]["isolation"] = json!("worktree");
+        let id = json!({ "subagent_id": "writer" });
+        let answers = json!([
+            call("spawn_subagent", isolated),
+            told("tool_result", "spawned", says("waiting")),
+            told("data", "It is changed.", call("show_subagent_changes", id.clone())),
+            told("tool_result", "+sun", call("cli_based_tool", json!({ "command": "cat a.txt" }))),
+            told("tool_result", "moon", call("accept_subagent_changes", id.clone())),
+            told("tool_result", "applied", call("close_subagent", id)),
+            told("tool_result", "closed successfully", says("accepted")),
+        ]);
+        let Some(house) = set_up_house(&answers) else { return };
+        house.write("workspace/a.txt", "moon\n");
+        if has_git {
+            git(&house, &["init", "-q"]);
+            git(&house, &["add", "a.txt"]);
+            git(&house, &["commit", "-q", "-m", "first"]);
+        }
+        let change = "echo sun >> a.txt; echo new > b.txt";
+        add_model(
+            &house,
+            "writer",
+            &json!([call("cli_based_tool", json!({ "command": change })), says("It is changed."),]),
+        );
+        let output = house.run(&["run", "--yes", "go"]).code(0);
+        assert!(output.stdout.contains("accepted"), "{has_git}: {output}");
+        let read = |name: &str| std::fs::read_to_string(house.workspace().join(name)).unwrap();
+        assert_eq!((read("a.txt").as_str(), read("b.txt").as_str()), ("moon\nsun\n", "new\n"));
+        assert!(!house.workspace().join(".worktrees/writer").exists());
+        if has_git {
+            let status = git(&house, &["status", "--porcelain"]);
+            assert_eq!(status, " M a.txt\n?? b.txt\n", "git ignores the worktrees");
+        }
+    }
+}

@@ -65,6 +65,10 @@ pub struct ChildOpen {
     /// The maximum duration of one of its turns, in milliseconds. The turn is then cancelled.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub turn_ms_max: Option<u64>,
+    /// Its working directory, relative to the opener's and below the workspace's root: it then has
+    /// an execution environment of its own there. If absent, it shares the opener's environment.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub directory: Option<String>,
     /// The gc of its context: `truncate`, or the name of a gc plugin. If absent, the configured
     /// one.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 use crate::activity::AgentActivities;
 use crate::config::Config;
 use crate::profiles::Profiles;
+use crate::worktree::Worktree;
 use crate::{command, user_commands};
 
 /// A subagent, as the session's saved state keeps it.
@@ -24,6 +25,9 @@ pub struct SavedSubagent {
     /// How its session was opened.
     pub open: ChildOpen,
     pub session_id: String,
+    /// The folder in which it works, if it has one of its own.
+    #[serde(default)]
+    pub worktree: Option<Worktree>,
     pub created_at: Timestamp,
 }
 
@@ -91,6 +95,7 @@ impl Subagents {
         &self,
         profile: Option<String>,
         open: ChildOpen,
+        worktree: Option<Worktree>,
         task: String,
     ) -> Result<SavedSubagent> {
         let child = self.open(&open).await?;
@@ -99,6 +104,7 @@ impl Subagents {
             profile,
             session_id: child.opened().session_id.clone(),
             open,
+            worktree,
             created_at: Timestamp::now(),
         };
         child.send(task).await?;
@@ -131,6 +137,24 @@ impl Subagents {
         }
         child.cancel().await?;
         Ok(true)
+    }
+
+    /// Returns the folder of a subagent, if it has one of its own.
+    ///
+    /// # Errors
+    /// `not_found` if there is no such subagent.
+    pub fn worktree(&self, id: &str) -> Result<Option<Worktree>> {
+        let agents = self.agents.lock();
+        let agent = agents.iter().find(|agent| agent.saved.id == id);
+        agent.map(|agent| agent.saved.worktree.clone()).ok_or_else(|| unknown_subagent(id))
+    }
+
+    /// Replaces the state of a subagent's folder.
+    pub fn set_worktree(&self, id: &str, worktree: Worktree) {
+        let mut agents = self.agents.lock();
+        if let Some(agent) = agents.iter_mut().find(|agent| agent.saved.id == id) {
+            agent.saved.worktree = Some(worktree);
+        }
     }
 
     /// Closes a subagent for good. Returns true if that cancelled a turn. Its session stays saved.

@@ -7,8 +7,9 @@ use jaato_plugin_sdk::types::touches::KEYWORD as TOUCHES;
 use serde::Deserialize;
 
 use crate::agents::Subagents;
-use crate::profile::Profile;
+use crate::profile::{Isolation, Profile};
 use crate::profiles::Profiles;
+use crate::worktree::Worktree;
 
 /// The longest task with its context, in bytes.
 const TASK_BYTES_MAX: usize = 256 * 1024;
@@ -27,6 +28,15 @@ struct InlineConfig {
     model: Option<String>,
     max_turns: Option<u32>,
     gc: Option<Value>,
+    isolation: Option<ModelIsolation>,
+}
+
+/// Where the model wants a subagent to work.
+#[derive(Debug, Clone, Copy, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum ModelIsolation {
+    None,
+    Worktree,
 }
 
 /// Give a task to a subagent, which works in parallel. You get its answer as a message: end your
@@ -59,6 +69,7 @@ struct InlineConfig {
                     "model": { "type": "string" },
                     "max_turns": { "type": "integer", "minimum": 1, "description": "Maximum number of requests of a turn." },
                     "gc": { "type": "object" },
+                    "isolation": { "enum": ["none", "worktree"], "description": "`worktree`: it works in a git worktree of its own, and you accept its changes." },
                 },
             },
         },
@@ -96,7 +107,21 @@ async fn spawn_subagent(
     let agents = cx.state();
     let (open, missing) =
         child_of(cx, &chosen, agents.new_id(name.as_deref().or(profile.as_deref()))).await?;
-    let spawned = agents.spawn(profile, open, task).await?;
+    let mut open = open;
+    let worktree = match chosen.isolation {
+        Isolation::Worktree => Some(Worktree::create(cx, &open.name).await?),
+        Isolation::None => None,
+    };
+    open.directory = worktree.as_ref().map(|worktree| worktree.directory.clone());
+    let spawned = match agents.spawn(profile, open, worktree.clone(), task).await {
+        Ok(spawned) => spawned,
+        Err(error) => {
+            if let Some(worktree) = worktree {
+                worktree.remove(cx).await?;
+            }
+            return Err(error);
+        }
+    };
     let mut answer = json!({
         "success": true,
         "subagent_id": spawned.id,
@@ -153,6 +178,12 @@ impl InlineConfig {
             let before = profile.instructions.take();
             profile.instructions =
                 Some(before.map_or_else(|| text.clone(), |before| format!("{before}\n\n{text}")));
+        }
+        if let Some(isolation) = self.isolation {
+            profile.isolation = match isolation {
+                ModelIsolation::None => Isolation::None,
+                ModelIsolation::Worktree => Isolation::Worktree,
+            };
         }
         profile.model = self.model.or(profile.model.take());
         profile.limits.steps_max = self.max_turns.or(profile.limits.steps_max);

@@ -7,6 +7,7 @@ use jiff::Timestamp;
 
 use crate::activity::ActivityPhase;
 use crate::agents::{MessageDelivery, SavedSubagent, Subagents};
+use crate::worktree::Worktree;
 
 /// Send a message to a subagent: a question, a correction, further work.
 #[tool_fn(
@@ -66,7 +67,8 @@ async fn cancel_subagent(cx: &Cx<Subagents>, subagent_id: String) -> Result<Outp
     Ok(Output::json(json!({ "success": is_cancelled, "message": message })))
 }
 
-/// Close a subagent that is not needed any more.
+/// Close a subagent that is not needed any more. A worktree with changes that you did not accept
+/// stays.
 #[tool_fn(
     name = "close_subagent",
     category = "coordination",
@@ -80,10 +82,68 @@ async fn cancel_subagent(cx: &Cx<Subagents>, subagent_id: String) -> Result<Outp
     })
 )]
 async fn close_subagent(cx: &Cx<Subagents>, subagent_id: String) -> Result<Output> {
-    let was_running = cx.state().close(&subagent_id).await?;
+    let agents = cx.state();
+    let worktree = agents.worktree(&subagent_id)?;
+    let was_running = agents.close(&subagent_id).await?;
     let cancelled = if was_running { "cancelled and " } else { "" };
-    let message = format!("Session {subagent_id} {cancelled}closed successfully");
+    let mut message = format!("Session {subagent_id} {cancelled}closed successfully");
+    if let Some(worktree) = worktree {
+        match worktree.diff(cx).await?.is_empty() {
+            true => worktree.remove(cx).await?,
+            false => message.push_str(&format!(
+                ". Its changes were not accepted and stay in {}",
+                worktree.directory
+            )),
+        }
+    }
     Ok(Output::json(json!({ "success": true, "message": message })))
+}
+
+/// Show the changes of a subagent that works in a worktree of its own, as a diff.
+#[tool_fn(
+    name = "show_subagent_changes",
+    category = "coordination",
+    read_only,
+    open_world = false,
+    auto_approval,
+    schema = json!({
+        "type": "object",
+        "additionalProperties": false,
+        "properties": { "subagent_id": { "type": "string", TOUCHES: { "text": "the name of a subagent" }, "description": "The subagent." } },
+        "required": ["subagent_id"],
+    })
+)]
+async fn show_subagent_changes(cx: &Cx<Subagents>, subagent_id: String) -> Result<Output> {
+    let diff = worktree_of(cx, &subagent_id)?.diff(cx).await?;
+    Ok(Output::json(json!({ "subagent_id": subagent_id, "diff": diff })))
+}
+
+/// Apply the changes of a subagent's worktree to the files of this session. If the same lines have
+/// changed here, nothing changes.
+#[tool_fn(
+    name = "accept_subagent_changes",
+    category = "coordination",
+    open_world = false,
+    schema = json!({
+        "type": "object",
+        "additionalProperties": false,
+        "properties": { "subagent_id": { "type": "string", TOUCHES: { "text": "the name of a subagent" }, "description": "The subagent." } },
+        "required": ["subagent_id"],
+    })
+)]
+async fn accept_subagent_changes(cx: &Cx<Subagents>, subagent_id: String) -> Result<Output> {
+    let mut worktree = worktree_of(cx, &subagent_id)?;
+    worktree.accept(cx).await?;
+    cx.state().set_worktree(&subagent_id, worktree);
+    let message = format!("The changes of {subagent_id} are applied to your files.");
+    Ok(Output::json(json!({ "success": true, "message": message })))
+}
+
+fn worktree_of(cx: &Cx<Subagents>, subagent_id: &str) -> Result<Worktree> {
+    cx.state().worktree(subagent_id)?.ok_or_else(|| {
+        let text = format!("{subagent_id} works in your folder and has no changes of its own");
+        Error::new(ErrorKind::InvalidArguments, text)
+    })
 }
 
 /// List the subagents of this session and what each one does.
@@ -120,6 +180,7 @@ fn entry(agents: &Subagents, saved: &SavedSubagent, state: Option<&ChildState>) 
         "subagent_id": saved.id,
         "session_id": saved.session_id,
         "profile": saved.profile,
+        "worktree": saved.worktree.as_ref().map(|worktree| &worktree.directory),
         "status": status,
         "activity_phase": phase.word(),
         "can_cancel": is_running,

@@ -21,8 +21,8 @@ use tokio::sync::mpsc;
 
 use super::scope::serialize_request;
 use super::{
-    EnvironmentMember, EnvironmentScope, Environments, SessionEnvironment, SessionFileLimits,
-    SharedEnvironment, choose_environment, with_options_of,
+    EnvironmentChoice, EnvironmentMember, EnvironmentScope, Environments, SessionEnvironment,
+    SessionFileLimits, SharedEnvironment, choose_environment, with_options_of,
 };
 
 /// An environment in the list.
@@ -233,7 +233,8 @@ impl Environments {
         self.member_of(session).is_some_and(|member| member.scope().has(self, part))
     }
 
-    /// Gives a session a shared environment, or one of its own as configured. If the default
+    /// Gives a session a shared environment, or one of its own as configured, in this working
+    /// directory or the runtime's. If the default
     /// environment is missing, the first tool that needs it reports that.
     ///
     /// # Errors
@@ -243,6 +244,7 @@ impl Environments {
         session: &SessionId,
         shared: Option<&SharedEnvironment>,
         options: Map<String, Value>,
+        directory: Option<PathBuf>,
     ) -> Result<(), Error> {
         let scope = match shared {
             Some(shared) => Arc::clone(&shared.0),
@@ -252,7 +254,8 @@ impl Environments {
                 if !is_there && options.is_empty() && name == DEFAULT_ENVIRONMENT {
                     return Ok(());
                 }
-                Arc::new(EnvironmentScope::new(choose_environment(self, name, options)?))
+                let choice = choose_environment(self, name, options)?;
+                Arc::new(EnvironmentScope::new(EnvironmentChoice { directory, ..choice }))
             }
         };
         self.join(session, scope);

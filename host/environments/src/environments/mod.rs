@@ -146,7 +146,7 @@ fn choose_environment(
         known.check(&options)?;
         Ok(plugin.clone())
     })?;
-    Ok(EnvironmentChoice { name: name.to_owned(), plugin, options })
+    Ok(EnvironmentChoice { name: name.to_owned(), plugin, options, directory: None })
 }
 
 /// Finds the plugin of the environment that the user named, and the description of its settings.

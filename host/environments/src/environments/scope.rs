@@ -1,5 +1,6 @@
 //! The lifecycle of one execution environment, and the calls of its plugin.
 
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
 
@@ -37,6 +38,8 @@ pub struct EnvironmentChoice {
     pub plugin: PluginName,
     /// The user's options, which override its configuration.
     pub options: Map<String, Value>,
+    /// Its working directory. `None` for the runtime's.
+    pub directory: Option<PathBuf>,
 }
 
 /// An execution environment.
@@ -228,7 +231,9 @@ impl EnvironmentScope {
         let mut setup = EnvironmentSetup::default();
         setup.id = self.id.to_string();
         let workspace = &host.plugins.setup.workspace;
-        setup.workspace = workspace.working_directory().display().to_string();
+        let directory = self.choice.directory.as_deref();
+        let directory = directory.unwrap_or_else(|| workspace.working_directory());
+        setup.workspace = directory.display().to_string();
         setup.root = workspace.root().display().to_string();
         setup.options = self.choice.options.clone();
         let made = ready.call(SETUP, serialize_request(&setup)?, tell).await;

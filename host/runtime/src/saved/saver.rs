@@ -507,7 +507,7 @@ mod tests {
 
     fn saver(store: &SessionStore, report: ReportSaveProblem) -> FileSessionSaver {
         let (id, workspace) = (SessionId::new("a"), "/w".to_owned());
-        let target = SaveTarget { store: store.clone(), id, workspace, writer: None };
+        let target = SaveTarget { store: store.clone(), id, workspace, opener: None, writer: None };
         let access = SaverAccess {
             clean: Box::new(|text| text.replace("secret", "********")),
             clean_file: Box::new(|_, _| Ok(())),
@@ -608,7 +608,7 @@ mod tests {
         fs::create_dir(store.outputs_folder(&id)).unwrap();
         fs::write(&output, "the secret").unwrap();
         let writer = Some(store.open(&id, false).unwrap().writer);
-        let target = SaveTarget { store, id, workspace: "/w".to_owned(), writer };
+        let target = SaveTarget { store, id, workspace: "/w".to_owned(), opener: None, writer };
         let (cleaned, files) = channel();
         let access = SaverAccess {
             clean: Box::new(str::to_owned),

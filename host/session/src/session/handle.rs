@@ -30,8 +30,8 @@ use crate::pace::RequestPace;
 use crate::session::Agent;
 use crate::tasks::{AgentTask, AgentTurn, BackgroundTasks, RunningTask};
 use crate::{
-    AnsweringModel, CALL_DEPTH_MAX, CallOrigin, Cancel, Caps, DeadlineHold, HistoryEntry, Inbox,
-    Limits, SavedState, SessionPorts, SharedFacts, SharedObjects, SharedRules, SharedUsage,
+    AnsweringModel, CALL_DEPTH_MAX, CallOrigin, Cancel, Caps, DeadlineHold, Gate, HistoryEntry,
+    Inbox, Limits, SavedState, SessionPorts, SharedFacts, SharedObjects, SharedRules, SharedUsage,
     Toolbox, UserAsker,
 };
 
@@ -105,6 +105,8 @@ pub struct LentSessionState {
     pub caps: Caps,
     /// The objects that tools have shown to its model.
     pub objects: SharedObjects,
+    /// Its permission check, for sessions in the same environment.
+    pub gate: Arc<dyn Gate>,
     /// Its tools.
     pub tools: Arc<Toolbox>,
     /// Pauses the deadline of the call that opens one.
@@ -376,6 +378,7 @@ impl SessionHandle {
             spent: shared.spent.clone(),
             caps: shared.caps.clone(),
             objects: shared.objects.clone(),
+            gate: Arc::clone(&shared.ports.gate),
             tools: shared.tools(),
             hold: hold.clone(),
         })
