@@ -24,6 +24,8 @@ impl ChildSessionOrigin {
         setup.patience_ms = lent.patience_ms;
         setup.spent = lent.spent.clone();
         setup.caps = lent.caps.clone();
+        setup.budget = lent.budget.clone();
+        setup.tells_messages = lent.tells_messages;
         let (name, opener, hold) = (asked.name.clone(), self.opener.clone(), lent.hold.clone());
         setup.agent = Some(Agent { name, opener, shares_rules: true, hold });
         setup.fallbacks.clear();
