@@ -75,13 +75,6 @@ pub struct SessionArgs {
     #[arg(long, value_name = "TEXT")]
     pub system: Option<String>,
 
-    /// Show the model's thinking if the provider returns it
-    #[arg(long)]
-    pub thoughts: bool,
-
-    #[command(flatten)]
-    pub saving: SavingArgs,
-
     #[command(flatten)]
     pub request: RequestArgs,
 
@@ -90,6 +83,17 @@ pub struct SessionArgs {
 
     #[command(flatten)]
     pub environment: EnvironmentArgs,
+}
+
+/// Options of a conversation that a user follows.
+#[derive(Debug, Clone, Default, Args)]
+pub struct FollowArgs {
+    /// Show the model's thinking if the provider returns it
+    #[arg(long)]
+    pub thoughts: bool,
+
+    #[command(flatten)]
+    pub saving: SavingArgs,
 }
 
 /// Which saved session continues, and whether it is saved.

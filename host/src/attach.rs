@@ -38,14 +38,7 @@ pub async fn attach_files(
     prompt: UserPrompt,
     files: &[PathBuf],
 ) -> Result<UserPrompt, CommandFailure> {
-    for file in files {
-        if let Some(rule) = denied_path(session, file) {
-            let text = format!("cannot attach `{}`: a rule denies `{rule}`", file.display());
-            return Err(
-                CommandFailure::new(Exit::Usage, text).hint("`jaato permission list` shows it")
-            );
-        }
-    }
+    check_not_denied(session, files)?;
     let mut files = files.to_vec();
     for file in mentioned_files(&prompt.text) {
         if files.contains(&file) {
@@ -66,17 +59,42 @@ pub async fn attach_files(
         }
     }
     report::print_problems(unattached_note(&prompt.text).as_slice());
-    let attached = runtime.attach(session.id(), prompt, &files).await;
-    let attached = attached.map_err(|error| CommandFailure {
-        exit: Exit::Usage,
-        message: error.message,
-        hint: error.hint,
-    })?;
+    let attached = attach_listed(runtime, session, prompt, &files).await?;
     for file in &files {
         let bytes = file.metadata().map_or(0, |facts| facts.len());
         report::print_remark(&format!("attached {}, {bytes} bytes", file.display()));
     }
     Ok(attached)
+}
+
+/// Attaches these files and no others, and prints nothing.
+///
+/// # Errors
+/// For a file that cannot be attached, or that a rule denies.
+pub async fn attach_listed(
+    runtime: &Runtime,
+    session: &Session,
+    prompt: UserPrompt,
+    files: &[PathBuf],
+) -> Result<UserPrompt, CommandFailure> {
+    check_not_denied(session, files)?;
+    let attached = runtime.attach(session.id(), prompt, files).await;
+    attached.map_err(|error| CommandFailure {
+        exit: Exit::Usage,
+        message: error.message,
+        hint: error.hint,
+    })
+}
+
+fn check_not_denied(session: &Session, files: &[PathBuf]) -> Result<(), CommandFailure> {
+    let rule_of = |file: &PathBuf| Some((denied_path(session, file)?, file.display().to_string()));
+    match files.iter().find_map(rule_of) {
+        None => Ok(()),
+        Some((rule, file)) => {
+            let text = format!("cannot attach `{file}`: a rule denies `{rule}`");
+            Err(CommandFailure::new(Exit::Usage, text).hint("`jaato permission list` shows it"))
+        }
+    }
 }
 
 /// Returns why `@` does not attach a file. Returns `None` if it does.

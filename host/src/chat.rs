@@ -21,7 +21,7 @@ use serde_json::{Map, Value};
 
 use self::slash::{Run, SlashCommand};
 use self::typed_ahead::Meanwhile;
-use crate::args::{GlobalArgs, OutputForm, SessionArgs};
+use crate::args::{FollowArgs, GlobalArgs, OutputForm, SessionArgs};
 use crate::ask::Stage;
 use crate::completion_words::LineEditorHelper;
 use crate::conversation::SessionObservers;
@@ -60,6 +60,9 @@ pub struct ChatArgs {
     pub message: Vec<String>,
 
     #[command(flatten)]
+    pub follow: FollowArgs,
+
+    #[command(flatten)]
     pub session: SessionArgs,
 }
 
@@ -78,8 +81,9 @@ enum Wish<'a> {
 /// counts.
 pub async fn chat(global: GlobalArgs, args: ChatArgs) -> CommandResult {
     terminal::reserve();
-    let ChatArgs { message, session: given } = args;
-    let (runtime, choice) = conversation::start_runtime(global, &given, true).await?;
+    let ChatArgs { message, follow, session: given } = args;
+    let (runtime, choice) =
+        conversation::start_runtime(global, (&given, &follow.saving), true).await?;
     runtime.watch_plugins().await;
     let over = Cancel::new();
     let turn = CurrentTurn::default();
@@ -94,7 +98,8 @@ pub async fn chat(global: GlobalArgs, args: ChatArgs) -> CommandResult {
             Some(change) => change.settings(&given, &runtime),
             None => (given.clone(), None),
         };
-        let saving = match resume::open(&runtime, choice, &args, model.as_deref()) {
+        let opened = resume::open(&runtime, choice, (&args, &follow.saving), model.as_deref());
+        let saving = match opened {
             Ok(saving) => saving,
             Err(failure) => match change.and_then(SessionChange::back) {
                 // The conversation that ran continues.
@@ -106,7 +111,9 @@ pub async fn chat(global: GlobalArgs, args: ChatArgs) -> CommandResult {
                 None => break Err(failure),
             },
         };
-        let front = ChatFront { runtime: &runtime, args: &args, over: &over, turn: turn.clone() };
+        let thoughts = follow.thoughts;
+        let turn = turn.clone();
+        let front = ChatFront { runtime: &runtime, args: &args, thoughts, over: &over, turn };
         match front.converse((choice, saving), first.take(), &mut exits).await {
             Ok(Some(next)) => change = Some(next),
             Ok(None) => break Ok(()),
@@ -121,6 +128,8 @@ pub async fn chat(global: GlobalArgs, args: ChatArgs) -> CommandResult {
 struct ChatFront<'a> {
     runtime: &'a Runtime,
     args: &'a SessionArgs,
+    /// Whether the user sees the model's thoughts.
+    thoughts: bool,
     over: &'a Cancel,
     turn: CurrentTurn,
 }
@@ -137,8 +146,11 @@ impl ChatFront<'_> {
         first: Option<String>,
         exits: &mut LineExits,
     ) -> Result<Option<SessionChange>, CommandFailure> {
-        let Self { runtime, args, over, turn } = self;
+        let Self { runtime, args, thoughts, over, turn } = self;
         let view = View::start(OutputForm::Text, (*over).clone());
+        if *thoughts {
+            view.show_thoughts();
+        }
         let stage = Arc::<Stage>::default();
         stage.keep_lines();
         let watch = SessionObservers::at_terminal(&view, &stage);

@@ -11,7 +11,7 @@ use jaato_runtime::config::ListChange;
 use crate::args::{EnvironmentArgs, GlobalArgs, OutputForm, key_and_value};
 use crate::exit::CommandResult;
 use crate::{
-    bench, call, chat, check, command, config, dev, doctor, environment, gc, grant, install,
+    batch, bench, call, chat, check, command, config, dev, doctor, environment, gc, grant, install,
     ledger, login, mcp, model, new_plugin, permission, plugin, provider, reload, run, sessions,
     shell, switch, tool, trust, undo,
 };
@@ -79,6 +79,12 @@ commands! {
         #[command(flatten)]
         args: chat::ChatArgs,
     } |global| chat::chat(global, args).await;
+
+    /// Run many tasks from a file, several at a time, without a user
+    Batch {
+        #[command(flatten)]
+        args: batch::BatchArgs,
+    } |global| batch::batch(global, args).await;
 
     /// Call a tool without a model, or several with --batch
     Call {

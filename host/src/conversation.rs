@@ -11,9 +11,11 @@ use jaato_runtime::saved::Saving;
 use jaato_runtime::session_loop::{Cancel, EventSink, Session, TurnReport, UserAsker, WantedTools};
 use jaato_runtime::types::tasks::{TaskFacts, TaskStatus};
 use jaato_runtime::types::{Error, ErrorKind, Outcome as TurnOutcome};
-use jaato_runtime::{AllowedTool, PluginSource, Runtime, SessionOptions, config, visible};
+use jaato_runtime::{
+    AllowedTool, PluginSource, Runtime, SessionOptions, SetupArguments, config, visible,
+};
 
-use crate::args::{GlobalArgs, SessionArgs};
+use crate::args::{GlobalArgs, SavingArgs, SessionArgs};
 use crate::ask::{Stage, TerminalAsker};
 use crate::exit::{CommandFailure, Exit, exit_of};
 use crate::sessions::resume::{self, SessionChoice};
@@ -24,27 +26,15 @@ use crate::{first_start, report, start, tool, trust};
 /// could not be used and asks about the workspace.
 pub async fn start_runtime(
     global: GlobalArgs,
-    args: &SessionArgs,
+    (args, saving): (&SessionArgs, &SavingArgs),
     is_read: bool,
 ) -> Result<(Runtime, SessionChoice), CommandFailure> {
-    let mut arguments = start::setup_arguments(global);
-    if let Some(model) = &args.model {
-        let name = config::parse_model_name(model).map_or_else(
-            || {
-                config::parse_model_id(model)
-                    .map_err(|error| CommandFailure::new(Exit::Usage, error))
-            },
-            Ok,
-        )?;
-        arguments.overrides.model = Some(name);
-    }
-    start::add_environment(&mut arguments, &args.environment);
-    arguments.tools_only = args.tools.clone();
+    let mut arguments = setup_arguments(global, args)?;
     let mut setup = start::read_setup(arguments.clone())?;
     if is_read && trust::ask_once(&setup).await? {
         setup = start::read_setup(arguments.clone())?;
     }
-    let session = resume::choose_session(&setup, &args.saving).await?;
+    let session = resume::choose_session(&setup, saving).await?;
     if resume::return_to_place(&session, &setup, &args.environment, &mut arguments)? {
         setup = start::read_setup(arguments.clone())?;
     }
@@ -58,13 +48,37 @@ pub async fn start_runtime(
         setup.config.local_download |= choice.may_download;
         runtime = start::start_runtime_with(setup).await;
     }
-    check_tool_names(&runtime, args).await?;
+    check_tool_names(&runtime, args.tools.as_deref(), &args.allow).await?;
     if is_read {
         report::print_problems(&start::list_problems(&runtime));
     } else {
         report::print_problems(runtime.setting_problems());
     }
     Ok((runtime, session))
+}
+
+/// Converts the options with which sessions start.
+///
+/// # Errors
+/// If the model's name is not a name.
+pub fn setup_arguments(
+    global: GlobalArgs,
+    args: &SessionArgs,
+) -> Result<SetupArguments, CommandFailure> {
+    let mut arguments = start::setup_arguments(global);
+    if let Some(model) = &args.model {
+        let name = config::parse_model_name(model).map_or_else(
+            || {
+                config::parse_model_id(model)
+                    .map_err(|error| CommandFailure::new(Exit::Usage, error))
+            },
+            Ok,
+        )?;
+        arguments.overrides.model = Some(name);
+    }
+    start::add_environment(&mut arguments, &args.environment);
+    arguments.tools_only = args.tools.clone();
+    Ok(arguments)
 }
 
 /// The observers of a session: one for its events, one for its questions.
@@ -87,27 +101,31 @@ impl SessionObservers {
 pub fn start(
     runtime: &Runtime,
     args: &SessionArgs,
-    mut saving: Saving,
+    saving: Saving,
     view: &View,
     watch: SessionObservers,
 ) -> Result<Session, CommandFailure> {
-    let failure = |error: Error| {
-        let exit = if error.kind == ErrorKind::PluginDisabled {
-            Exit::Plugin
-        } else {
-            Exit::Configuration
-        };
-        CommandFailure { exit, message: error.message, hint: error.hint }
-    };
     if runtime.setup().config.session.retry_silent {
         view.hide_retries();
     }
     view.tell_attempts(runtime.setup().config.session.attempts_max);
-    if args.thoughts {
-        view.show_thoughts();
-    }
+    let mut options = session_options(runtime, args, saving, watch)?;
+    options.tells_messages = view.is_for_programs();
+    runtime.session(options).map_err(start_failure)
+}
+
+/// Returns the options of a session that the arguments describe.
+///
+/// # Errors
+/// If an option is wrong.
+pub fn session_options(
+    runtime: &Runtime,
+    args: &SessionArgs,
+    mut saving: Saving,
+    watch: SessionObservers,
+) -> Result<SessionOptions, CommandFailure> {
     let mut environment_options =
-        start::environment_options(runtime, &args.environment).map_err(failure)?;
+        start::environment_options(runtime, &args.environment).map_err(start_failure)?;
     if let Saving::Continue(session) = &mut saving
         && session.restored.state.environment == runtime.setup().config.environment
     {
@@ -127,9 +145,9 @@ pub fn start(
     let asker = match watch.asker.channel() {
         // A program that runs jaato answers itself.
         "client" => watch.asker,
-        _ => runtime.asker(watch.asker).map_err(failure)?,
+        _ => runtime.asker(watch.asker).map_err(start_failure)?,
     };
-    let options = SessionOptions {
+    Ok(SessionOptions {
         asker,
         mode: args.mode,
         allow: args.allow.clone(),
@@ -141,8 +159,16 @@ pub fn start(
         caps: args.caps.caps(),
         saving,
         ..SessionOptions::unattended(watch.events)
+    })
+}
+
+/// Converts the error of a session that cannot start.
+pub fn start_failure(error: Error) -> CommandFailure {
+    let exit = match error.kind {
+        ErrorKind::PluginDisabled => Exit::Plugin,
+        _ => Exit::Configuration,
     };
-    runtime.session(options).map_err(failure)
+    CommandFailure { exit, message: error.message, hint: error.hint }
 }
 
 /// Waits for tools that plugins have not set yet: all, or those that the arguments name. A line
@@ -192,8 +218,15 @@ fn task_name(task: &TaskFacts) -> String {
 }
 
 /// Refuses a name in `--tools` or `--allow` that no tool has, because it is probably a typo.
-async fn check_tool_names(runtime: &Runtime, args: &SessionArgs) -> Result<(), CommandFailure> {
-    let only = match args.tools.as_deref() {
+///
+/// # Errors
+/// Names the first one.
+pub async fn check_tool_names(
+    runtime: &Runtime,
+    only: Option<&[String]>,
+    allow: &[String],
+) -> Result<(), CommandFailure> {
+    let only = match only {
         Some([alone]) if alone == NO_TOOLS => &[],
         only => only.unwrap_or_default(),
     };
@@ -201,7 +234,7 @@ async fn check_tool_names(runtime: &Runtime, args: &SessionArgs) -> Result<(), C
         let text = format!("`--tools {NO_TOOLS}` cannot be combined with other tools");
         return Err(CommandFailure::new(Exit::Usage, text));
     }
-    let allowed: Vec<_> = args.allow.iter().map(|text| AllowedTool::parse(text)).collect();
+    let allowed: Vec<_> = allow.iter().map(|text| AllowedTool::parse(text)).collect();
     let registry = runtime.registry();
     let is_known = |name: &&str| {
         plugin_that_may_set(&registry, name).is_some()

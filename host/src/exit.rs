@@ -50,6 +50,23 @@ impl Exit {
     }
 }
 
+impl Exit {
+    /// Returns the exit with this code, if there is one.
+    pub fn from_code(code: u8) -> Option<Self> {
+        let all = [
+            Self::Done,
+            Self::Failed,
+            Self::Usage,
+            Self::Configuration,
+            Self::Plugin,
+            Self::Provider,
+            Self::Limit,
+            Self::Cancelled,
+        ];
+        all.into_iter().find(|exit| *exit as u8 == code)
+    }
+}
+
 impl From<Exit> for ExitCode {
     fn from(exit: Exit) -> Self {
         Self::from(exit as u8)

@@ -3,6 +3,7 @@
 mod args;
 mod ask;
 mod attach;
+mod batch;
 mod bench;
 mod call;
 mod chat;
@@ -14,6 +15,7 @@ mod commands;
 mod completion_words;
 mod config;
 mod conversation;
+mod deadline;
 mod dev;
 mod diff;
 mod doctor;

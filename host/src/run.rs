@@ -11,9 +11,10 @@ use jaato_runtime::session_loop::{
 };
 use jaato_runtime::{Runtime, visible};
 
-use crate::args::{GlobalArgs, OutputForm, SessionArgs};
+use crate::args::{FollowArgs, GlobalArgs, OutputForm, SessionArgs};
 use crate::client_answers::AnswerClient;
 use crate::conversation::SessionObservers;
+use crate::deadline::{Deadline, parse_deadline};
 use crate::exit::{CommandFailure, CommandResult, Exit};
 use crate::sessions::resume::{self, SessionChoice};
 use crate::signals::cancel_on_signals;
@@ -33,7 +34,14 @@ pub struct RunArgs {
     pub task: Vec<String>,
 
     #[command(flatten)]
+    pub follow: FollowArgs,
+
+    #[command(flatten)]
     pub session: SessionArgs,
+
+    /// Stop after this time, for example 90s, 10m or 1h30m, and save the session
+    #[arg(long, value_name = "DURATION", value_parser = parse_deadline)]
+    pub deadline: Option<Duration>,
 
     /// Attach this file: an image, a PDF or text; repeatable. `@FILE` in the task does the same
     #[arg(long, value_name = "FILE")]
@@ -76,15 +84,20 @@ pub async fn run(global: GlobalArgs, args: RunArgs) -> CommandResult {
         let text = "`--answers` is for programs and needs JSON output";
         return Err(CommandFailure::new(Exit::Usage, text).hint("add `--output json`"));
     }
-    let (runtime, choice) = conversation::start_runtime(global, &args.session, is_text).await?;
+    let saving = &args.follow.saving;
+    let (runtime, choice) =
+        conversation::start_runtime(global, (&args.session, saving), is_text).await?;
     let cancel = Cancel::new();
     if args.show_prompt {
         return show_prompt(runtime, &choice, args, &cancel).await;
     }
     let (words, piped) = read_task(&args).await?;
-    let saving = resume::open(&runtime, &choice, &args.session, None)?;
+    let saving = resume::open(&runtime, &choice, (&args.session, saving), None)?;
     cancel_on_signals(cancel.clone());
     let view = View::start(args.output, cancel.clone());
+    if args.follow.thoughts {
+        view.show_thoughts();
+    }
     let client = args.answers.then(AnswerClient::start);
     let watch = match &client {
         Some(client) => client.observers(&view),
@@ -94,12 +107,16 @@ pub async fn run(global: GlobalArgs, args: RunArgs) -> CommandResult {
     if let Some(client) = client {
         client.report_to(session.emitter());
     }
-    conversation::await_tools(&mut session, &args.session, &cancel).await;
+    // A deadline ends the turn, but not the rest of the output.
+    let until = cancel.child();
+    let deadline = args.deadline.map(|after| Deadline::start(after, &until));
+    conversation::await_tools(&mut session, &args.session, &until).await;
     let report = match attach::attach_files(&runtime, &session, words.into(), &args.attach).await {
         // Piped text attaches no files, because the user need not be its author.
-        Ok(prompt) => Ok(session.turn(prompt.followed_by(piped), &cancel).await),
+        Ok(prompt) => Ok(session.turn(prompt.followed_by(piped), &until).await),
         Err(failure) => Err(failure),
     };
+    drop(deadline);
     conversation::end_tasks(&session, &view).await;
     session.wait_until_written().await;
     let shown = view.finish(&cancel).await;
@@ -125,7 +142,8 @@ async fn show_prompt(
 ) -> CommandResult {
     let view = View::start(OutputForm::Text, cancel.clone());
     let watch = SessionObservers::at_terminal(&view, &Arc::default());
-    let saving = resume::open(&runtime, choice, &args.session, None)?;
+    let saving = (&args.session, &args.follow.saving);
+    let saving = resume::open(&runtime, choice, saving, None)?;
     let mut session = conversation::start(&runtime, &args.session, saving, &view, watch)?;
     cancel_on_signals(cancel.clone());
     session.renew_tools(cancel).await;
@@ -198,7 +216,7 @@ async fn read_task(args: &RunArgs) -> Result<(String, Option<String>), CommandFa
     let has_piped = piped.as_ref().is_some_and(|piped| !piped.trim().is_empty());
     if given.trim().is_empty() && !has_piped {
         let failure = CommandFailure::new(Exit::Usage, "there is no task");
-        return Err(match &args.session.saving.resume {
+        return Err(match &args.follow.saving.resume {
             Some(Some(id)) => failure.hint(format!("`{id}` was taken as the id for `--resume`")),
             _ => failure.hint("jaato run \"What operating system am I running on?\""),
         });

@@ -2,7 +2,10 @@
 
 use std::sync::Arc;
 
-use jaato_session::{Agent, InitialObjects, LentSessionState, SessionSetup};
+use jaato_config::{Caps, Dollars};
+use jaato_session::{
+    Agent, InitialObjects, LentSessionState, SessionSetup, SessionUsage, SharedBudget,
+};
 use jaato_types::SessionId;
 use jaato_types::child::{ChildOpen, ObjectSharing};
 
@@ -24,6 +27,19 @@ impl ChildSessionOrigin {
         setup.patience_ms = lent.patience_ms;
         setup.spent = lent.spent.clone();
         setup.caps = lent.caps.clone();
+        let own = Caps {
+            cost: asked.cost_max.and_then(Dollars::new),
+            tokens: asked.tokens_max,
+            ..Caps::default()
+        };
+        let new = |parent| {
+            SharedBudget::new(("agent", "max_"), own.clone(), SessionUsage::default(), parent)
+        };
+        setup.budget = match own == Caps::default() {
+            true => lent.budget.clone(),
+            false => Some(new(lent.budget.clone())),
+        };
+        setup.tells_messages = lent.tells_messages;
         let (name, opener, hold) = (asked.name.clone(), self.opener.clone(), lent.hold.clone());
         setup.agent = Some(Agent { name, opener, shares_rules: true, hold });
         setup.fallbacks.clear();

@@ -25,6 +25,8 @@ pub(crate) struct KnownProvider {
     pub(crate) context_limit: Option<u64>,
     /// The model's prices, if known.
     pub(crate) price: Option<Price>,
+    /// The most tokens of an answer, if known.
+    pub(crate) answer_tokens_max: Option<u64>,
     pub(crate) takes: ModelCapabilities,
     /// Maximum tokens for tools in each request, if the provider declares a limit.
     pub(crate) core_tokens_max: Option<u64>,
@@ -62,6 +64,7 @@ impl RuntimeHost {
             plugin,
             names: configured.map(|given| ProviderNames { given, own: spec_says.name.clone() }),
             context_limit: own_limit.or(facts.as_ref().and_then(|facts| facts.context_limit)),
+            answer_tokens_max: facts.as_ref().and_then(|facts| facts.output_limit),
             price: own_price.or(facts.and_then(|facts| facts.price)),
             core_tokens_max: info.and_then(|info| info.core_tokens_max),
             core_tools: info.map(|info| info.core_tools.clone()).unwrap_or_default(),

@@ -149,6 +149,7 @@ impl RuntimeHost {
             names,
             context_limit,
             price,
+            answer_tokens_max,
             takes,
             has_one_conversation,
             core_tokens_max,
@@ -158,6 +159,7 @@ impl RuntimeHost {
         let known = KnownModel { takes, context_limit, price };
         let mut setup = model_setup(config, named, request, known)?;
         setup.has_one_conversation = has_one_conversation;
+        setup.answer_tokens_max = answer_tokens_max;
         let host = Arc::clone(self);
         let provider = PluginProvider::new(host, plugin, names, model.clone(), session.clone());
         let answers = ReadyProvider::Plugin(Arc::new(provider));

@@ -14,7 +14,7 @@ use jaato_services::SessionEntry;
 use jaato_session::{
     Agent, EventSink, Gate, History, Ids, NoAnswer, PermissionAsker, PolicyMode, RandomIds,
     SeededRandom, Session, SessionClock, SessionPorts, SessionRules, SessionSaver, SessionSetup,
-    SharedRules, SystemClock, SystemPrompt, UserAsker,
+    SharedBudget, SharedRules, SystemClock, SystemPrompt, UserAsker,
 };
 use jaato_terminals::SessionAudience;
 use jaato_types::permission_prompt::{PermissionAnswer, PermissionPrompt};
@@ -64,6 +64,10 @@ pub struct SessionOptions {
     pub request: RequestOptions,
     /// The session's resource limits, which override the configuration.
     pub caps: Caps,
+    /// Caps on its usage together with other sessions.
+    pub budget: Option<SharedBudget>,
+    /// Whether an event has each new message of the record, as programs want it.
+    pub tells_messages: bool,
     /// The model, by any name that [`Runtime::model_by_name`](crate::Runtime::model_by_name) takes,
     /// or `None` for the configured model.
     pub model: Option<String>,
@@ -99,6 +103,8 @@ impl SessionOptions {
             mode: None,
             request: RequestOptions::default(),
             caps: Caps::default(),
+            budget: None,
+            tells_messages: false,
             model: None,
             saving: Saving::Off,
             tools: None,
@@ -171,7 +177,8 @@ impl RuntimeHost {
         let id = saving.id.clone();
         let named = self.first_model(&options, &saving)?;
         let ready = self.ready_model(&named, &options.request, &id)?;
-        let core = self.core_budget(&ready);
+        let mut core = self.core_budget(&ready);
+        core.named.extend(options.tools.iter().flatten().cloned());
         let tools = PluginTools::new(Arc::clone(self), id.clone(), true).with_core_budget(core);
         let tools = match &child {
             // The opener's toolbox has checked them.
@@ -194,6 +201,8 @@ impl RuntimeHost {
         }
         setup.gc = config.gc.clone();
         setup.caps = session_caps(config, &options.caps);
+        setup.budget = options.budget.take();
+        setup.tells_messages = options.tells_messages;
         setup.history = history;
         setup.id = Some(id.clone());
         setup.limits = self.setup.config.session.clone();

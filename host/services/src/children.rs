@@ -312,7 +312,8 @@ impl ChildSessionTask {
                     },
                     () = &mut deadline, if !is_late => {
                         is_late = true;
-                        cancel.cancel();
+                        let text = "the turn has reached its time limit `max_seconds`";
+                        cancel.cancel_at_limit(Error::new(ErrorKind::LimitReached, text));
                     }
                 }
             }

@@ -3,10 +3,11 @@
 //! Setting it is idempotent and cannot be undone, and each turn has its own token. A child is
 //! cancelled together with its parents. Cancelling a child does not affect them.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use futures_util::future::{FutureExt, select_all};
+use jaato_types::Error;
 use tokio::sync::Notify;
 
 /// A token that is cancelled at most once. Clones share it.
@@ -22,6 +23,8 @@ pub struct Cancel {
 struct CancelTokenFlag {
     set: AtomicBool,
     waiting: Notify,
+    /// Why, if it was not the user's wish.
+    reason: OnceLock<Error>,
 }
 
 impl CancelTokenFlag {
@@ -63,6 +66,23 @@ impl Cancel {
         }
     }
 
+    /// Cancels it because of a limit, for example a deadline. A turn that this ends has reached a
+    /// limit and has this error. Does nothing if it is already cancelled.
+    pub fn cancel_at_limit(&self, reason: Error) {
+        if let Some(own) = self.flags.first()
+            && !self.is_cancelled()
+        {
+            // Another thread may have been faster with another limit.
+            let _ = own.reason.set(reason);
+            self.cancel();
+        }
+    }
+
+    /// Returns the limit that cancelled it or an ancestor, if it was a limit.
+    pub fn limit(&self) -> Option<&Error> {
+        self.flags.iter().find_map(|flag| flag.reason.get())
+    }
+
     /// Returns true if it or an ancestor is cancelled.
     pub fn is_cancelled(&self) -> bool {
         self.flags.iter().any(|flag| flag.is_set())
@@ -92,6 +112,17 @@ mod tests {
         let grandchild = child.child();
         child.cancel();
         assert_eq!([&parent, &child, &grandchild].map(Cancel::is_cancelled), [false, true, true]);
+    }
+
+    #[test]
+    fn first_cancellation_decides_whether_it_was_a_limit() {
+        let limit = || Error::new(jaato_types::ErrorKind::LimitReached, "too late");
+        let parent = Cancel::new();
+        let [first, second] = [parent.child(), parent.child()];
+        first.cancel_at_limit(limit());
+        parent.cancel();
+        second.cancel_at_limit(limit());
+        assert_eq!([&first, &second].map(Cancel::limit), [Some(&limit()), None]);
     }
 
     #[tokio::test]

@@ -41,6 +41,7 @@ mod report;
 mod retry;
 mod saver;
 mod session;
+mod shared_budget;
 mod tasks;
 #[cfg(feature = "testing")]
 pub mod testing;
@@ -97,6 +98,7 @@ pub use session::{
     Agent, AnsweringModel, AskingPlugin, InitialObjects, LentSessionState, ModelSetup,
     PLUGIN_CALLS_MAX, PieceSink, PublishedRecord, Session, SessionHandle, SessionSetup,
 };
+pub use shared_budget::SharedBudget;
 pub use tasks::{AgentTask, AgentTurn, RunningTask, WakeWaiter};
 pub use toolbox::{CallableTool, Toolbox};
 pub use tools::{

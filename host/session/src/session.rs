@@ -16,8 +16,9 @@ mod omitted_media;
 mod side_requests;
 
 use std::collections::VecDeque;
-use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::{Arc, OnceLock};
 
 use jaato_objects::ObjectEnvironment;
 use jaato_types::service::ContextFacts;
@@ -37,9 +38,9 @@ use crate::pace::RequestPace;
 use crate::tasks::BackgroundTasks;
 use crate::{
     COLLECTED_BYTES_MAX, Cancel, Caps, DeadlineHold, GcSettings, History, HistoryEntry,
-    HistoryError, Inbox, InterruptedCalls, Limits, ModelCapabilities, Provider, SessionPorts,
-    SessionUsage, SharedFacts, SharedObjects, SharedRules, SharedUsage, SystemPrompt, Toolbox,
-    WakeWaiter,
+    HistoryError, Inbox, InterruptedCalls, Limits, MessageMark, ModelCapabilities, Provider,
+    SessionPorts, SessionUsage, SharedBudget, SharedFacts, SharedObjects, SharedRules, SharedUsage,
+    SystemPrompt, Toolbox, WakeWaiter,
 };
 use accepted_media::MediaTypeState;
 use forms::SessionForms;
@@ -68,6 +69,8 @@ pub struct SessionSetup {
     pub caps: Caps,
     /// The usage so far. A session that another one opened shares it with that one.
     pub spent: SharedUsage,
+    /// Caps on its usage together with other sessions.
+    pub budget: Option<SharedBudget>,
     /// The rules of the command line and the configuration, and the user's answers.
     pub rules: SharedRules,
     /// How long to wait for an answer to a question. `None` leaves that to the front end.
@@ -80,6 +83,8 @@ pub struct SessionSetup {
     pub history: History,
     /// The record before the last collection, if the session continues and had one.
     pub before_collection: Option<Vec<Arc<HistoryEntry>>>,
+    /// Whether an event has each new message of the record.
+    pub tells_messages: bool,
     /// The state of the history's open calls.
     pub interrupted: InterruptedCalls,
     /// The objects that tools had shown to the model, if the session continues.
@@ -143,12 +148,14 @@ impl SessionSetup {
             limits: Limits::default(),
             caps: Caps::default(),
             spent: SharedUsage::default(),
+            budget: None,
             rules: SharedRules::default(),
             patience_ms: None,
             agent: None,
             gc: GcSettings::default(),
             history: History::new(),
             before_collection: None,
+            tells_messages: false,
             interrupted: InterruptedCalls::default(),
             objects: InitialObjects::default(),
         }
@@ -196,11 +203,9 @@ impl Session {
     /// results and a mark that say so.
     pub fn start(setup: SessionSetup, mut ports: SessionPorts) -> Result<Self, HistoryError> {
         ports.outputs = Arc::new(SessionOutputFiles::new(ports.outputs));
-        let SessionSetup { id, model: setup_of_model, system, limits, rules, history, gc, .. } =
-            setup;
-        let answering =
-            AnsweringModel { model: setup_of_model.clone(), provider: Arc::clone(&ports.provider) };
-        let ModelSetup { id: model, context_limit, origin, options, takes, .. } = setup_of_model;
+        let SessionSetup { id, model: chosen, system, limits, rules, history, gc, .. } = setup;
+        let answering = AnsweringModel { model: chosen.clone(), provider: ports.provider.clone() };
+        let ModelSetup { id: model, context_limit, origin, options, takes, .. } = chosen;
         let id = id.unwrap_or_else(|| ports.ids.session());
         let toolbox = Toolbox::new(ports.tools.tools());
         let mut prefix = CompletionRequest::new("", Vec::new());
@@ -211,7 +216,6 @@ impl Session {
         let gc = GcState::new((ports.gc.take(), gc), context_limit, origin);
         let facts = first_facts(&model, context_limit, &history, &gc);
         let emitter = EventEmitter::new(id.clone(), ports.events.clone());
-        let provider = Arc::clone(&ports.provider);
         let objects = setup.objects.into_shared(&emitter);
         let hooks = HookAsker::new(&ports, &emitter, &facts, &id, limits.hook_deadline_ms);
         let shared = Arc::new(SessionShared {
@@ -233,6 +237,9 @@ impl Session {
             model: Mutex::new(answering),
             spent: setup.spent,
             caps: setup.caps,
+            budget: setup.budget,
+            budget_of_tree: OnceLock::new(),
+            told_messages: setup.tells_messages.then(AtomicUsize::default),
             late_instructions: Mutex::default(),
             told_instructions: Mutex::default(),
             beside: PluginModelRequests::default(),
@@ -240,6 +247,7 @@ impl Session {
             plugin_calls: AtomicUsize::new(0),
         });
         let mut session = Self {
+            provider: Arc::clone(&shared.ports.provider),
             shared,
             history,
             conditions: ConditionsState::default(),
@@ -249,15 +257,14 @@ impl Session {
             prefix,
             options_asked: None,
             model: model.clone(),
-            provider,
             fallbacks: setup.fallbacks.into(),
             takes,
             sight: MediaTypeState::default(),
             left_out: OmittedMedia::default(),
             sent_entries: 0,
             told_tools,
-            price: setup_of_model.price,
-            is_price_configured: setup_of_model.is_price_configured,
+            price: chosen.price,
+            is_price_configured: chosen.is_price_configured,
             has_told_counts: false,
             paused: Vec::new(),
             lets_tasks_go_on: false,
@@ -268,6 +275,10 @@ impl Session {
     }
 
     fn tell_start(&mut self) {
+        if let Some(told) = &self.shared.told_messages {
+            // Those of an earlier process are in its file.
+            told.store(self.history.entries().len(), Relaxed);
+        }
         self.offer_declared();
         self.offer_view();
         self.forget_old();
@@ -373,6 +384,12 @@ impl Session {
         self.shared.forms.end().await;
     }
 
+    /// Returns true if the last prompt has no complete answer, so that [`Session::turn_again`]
+    /// continues its turn.
+    pub fn has_open_turn(&self) -> bool {
+        self.history.is_open() || self.history.ends_cut_short()
+    }
+
     /// Saves the record, and publishes it to readers during a turn.
     pub(crate) fn tell_record(&mut self) {
         self.save_record();
@@ -389,12 +406,26 @@ impl Session {
     /// their marks first.
     pub(crate) fn forget_old(&mut self) {
         self.save_record();
+        let before = self.history.entries().len();
         if self.forget_collected(COLLECTED_BYTES_MAX) {
+            if let Some(told) = &self.shared.told_messages {
+                told.fetch_sub(before - self.history.entries().len(), Relaxed);
+            }
             self.save_record();
         }
     }
 
     fn save_record(&self) {
+        if let Some(told) = &self.shared.told_messages {
+            let entries = self.history.entries();
+            for entry in entries.iter().skip(told.swap(entries.len(), Relaxed)) {
+                self.shared.emitter.emit(Event::MessageAdded {
+                    message: entry.message.clone(),
+                    model: entry.made_by.as_ref().map(ToString::to_string),
+                    partial: entry.mark == Some(MessageMark::Partial),
+                });
+            }
+        }
         if let Some(saver) = &self.shared.ports.saver {
             saver.save_record(self.history.entries());
         }

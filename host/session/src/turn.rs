@@ -3,6 +3,8 @@
 //! Every exit leaves a valid history. A turn that broke off after something was seen ends in an
 //! answer with a mark in its text. A request that failed before its first delta adds nothing.
 
+mod usage;
+
 use std::collections::HashSet;
 use std::ops::ControlFlow;
 
@@ -13,11 +15,9 @@ use jaato_types::{
 
 use crate::calls::{self, CallInitiator, CallsOutcome};
 use crate::exchange::RequestOutcome;
-use crate::gc::{estimate_tokens, is_possible_output, json_bytes};
 use crate::history::ExpectedMessage;
 use crate::hooks::{HookPromptAddition, is_addition};
 use crate::inbox::InboxMessage;
-use crate::usage_caps::{unknown_cost, with_cost};
 use crate::{
     Cancel, HistoryError, MessageMark, Session, TurnReport, UserPrompt, completion, tasks,
 };
@@ -150,7 +150,8 @@ impl Session {
             Ok(()) => self.steps(&mut progress, cancel).await,
             Err(error) => Err(error),
         };
-        let TurnEnd { outcome, text, error } = end.unwrap_or_else(TurnEnd::from_error);
+        let end = end.unwrap_or_else(TurnEnd::from_error).or_limit(cancel);
+        let TurnEnd { outcome, text, error } = end;
         self.end_answers_of_turn();
         self.make_room_after_turn(cancel).await;
         self.shared.facts.update(|facts| facts.turns = self.history.turn_count());
@@ -163,7 +164,7 @@ impl Session {
         let TurnProgress { steps, usage, did_work, did_fail, .. } = progress;
         let no_call_worked = did_fail && !did_work;
         let duration_ms = clock.monotonic_ms().saturating_sub(started_ms);
-        let is_open = self.history.is_open() || self.history.ends_cut_short();
+        let is_open = self.has_open_turn();
         TurnReport {
             outcome,
             text,
@@ -270,14 +271,24 @@ impl Session {
         self.wait_until_written().await;
         progress.without_user = progress.without_user.take().or(without_user);
         self.ask_before_request(cancel).await.map_err(host_bug)?;
+        let mut reserved = match self.reserve_budget(cancel).await? {
+            ControlFlow::Continue(reserved) => reserved,
+            ControlFlow::Break(end) => {
+                progress.steps -= 1;
+                return Ok(StepFlow::Break(end));
+            }
+        };
         self.shared.emitter.emit(Event::StepStarted { step });
         let mut came = self.exchange_with_room(step, cancel).await;
         while self.fall_back(&came) {
-            // The cost of the next request may be unknown.
-            if let Some(end) = self.check_caps(cancel).await? {
-                let finish_reason = FinishReason::Error;
-                self.shared.emitter.emit(Event::StepFinished { step, finish_reason });
-                return Ok(StepFlow::Break(end));
+            drop(reserved.take());
+            match self.admit_fallback(cancel).await? {
+                ControlFlow::Continue(again) => reserved = again,
+                ControlFlow::Break(end) => {
+                    let finish_reason = FinishReason::Error;
+                    self.shared.emitter.emit(Event::StepFinished { step, finish_reason });
+                    return Ok(StepFlow::Break(end));
+                }
             }
             came = self.exchange_with_room(step, cancel).await;
         }
@@ -297,6 +308,7 @@ impl Session {
                 FinishReason::Cancelled
             }
         };
+        drop(reserved);
         self.shared.emitter.emit(Event::StepFinished { step, finish_reason });
         match came {
             RequestOutcome::Complete(completion) => {
@@ -309,91 +321,6 @@ impl Session {
                 Ok(StepFlow::Break(self.end_cancelled(partial)?))
             }
         }
-    }
-
-    /// Ends the turn if a cap is reached, or cannot be enforced.
-    async fn check_caps(&mut self, cancel: &Cancel) -> Result<Option<TurnEnd>> {
-        let reached = self.shared.spent.lock().cap_error(&self.shared.caps);
-        if let Some(error) = reached {
-            let paused = completion::without_calls(std::mem::take(&mut self.paused));
-            let text = self.append_cut_short(paused, MARK_CAP)?;
-            return Ok(Some(TurnEnd { outcome: Outcome::Limit, text, error: Some(error) }));
-        }
-        if self.shared.caps.cost.is_some() && self.price.is_none() {
-            self.wait_for_model_info(cancel).await;
-        }
-        if self.shared.caps.cost.is_some() && self.price.is_none() && !cancel.is_cancelled() {
-            let error = unknown_cost(&self.model);
-            return self.end_failed(None, error).map(Some);
-        }
-        self.shared.spent.lock().steps += 1;
-        Ok(None)
-    }
-
-    /// Records the tokens of the last request that reported them, because a sum would count the
-    /// prompt repeatedly. The session's usage is summed up.
-    fn account(&mut self, mut usage: Usage, parts: &[Part], progress: &mut TurnProgress) {
-        if usage == Usage::default() {
-            return self.account_guess(parts);
-        }
-        usage = self.believable_usage(usage, parts);
-        usage = with_cost(self.price.as_ref(), usage);
-        self.shared.spent.lock().add(&usage);
-        progress.usage = usage;
-        self.record_usage(usage, parts);
-        self.shared.facts.update(|facts| {
-            facts.prompt_tokens = usage.prompt_tokens;
-            facts.output_tokens = usage.output_tokens;
-        });
-        self.shared.emitter.emit(Event::Usage { usage });
-    }
-
-    /// Replaces impossible counts with an estimate: more tokens than the request has bytes, or more
-    /// output than a model gives. Otherwise they would empty the context and reach caps for no
-    /// reason.
-    fn believable_usage(&mut self, usage: Usage, answer: &[Part]) -> Usage {
-        let is_prompt_believed = usage.prompt_tokens <= self.request_tokens_max();
-        let is_output_believed = is_possible_output(&usage, answer);
-        if is_prompt_believed && is_output_believed {
-            return usage;
-        }
-        if !std::mem::replace(&mut self.has_told_counts, true) {
-            let Usage { prompt_tokens, output_tokens, .. } = usage;
-            let (model, asked, said) = (&self.model, self.bytes_in_use(), json_bytes(&answer));
-            self.shared.emitter.notice(format!(
-                "`{model}` reports {prompt_tokens} prompt and {output_tokens} output tokens for a \
-                 request of {asked} bytes and an answer of {said} bytes, which is impossible: \
-                 jaato uses its own estimate"
-            ));
-        }
-        let prompt_tokens = match is_prompt_believed {
-            true => usage.prompt_tokens,
-            false => self.tokens_in_use(),
-        };
-        let (output_tokens, reasoning_tokens) = match is_output_believed {
-            true => (usage.output_tokens, usage.reasoning_tokens),
-            false => (estimate_tokens(json_bytes(&answer)), 0),
-        };
-        Usage {
-            prompt_tokens,
-            output_tokens,
-            reasoning_tokens,
-            cached_tokens: usage.cached_tokens.min(prompt_tokens),
-            cache_write_tokens: usage.cache_write_tokens.min(prompt_tokens),
-            ..usage
-        }
-    }
-
-    /// Counts an answer without reported tokens, so that caps hold by an estimate. An empty answer
-    /// is not counted.
-    pub(crate) fn account_guess(&mut self, parts: &[Part]) {
-        if parts.is_empty() {
-            return;
-        }
-        let (prompt_tokens, output_tokens) =
-            (self.tokens_in_use(), estimate_tokens(json_bytes(&parts)));
-        let guess = Usage { prompt_tokens, output_tokens, ..Usage::default() };
-        self.shared.spent.lock().add(&with_cost(self.price.as_ref(), guess));
     }
 
     async fn handle_answer(
@@ -718,6 +645,16 @@ impl TurnEnd {
 
     fn from_error(error: Error) -> Self {
         Self { outcome: Outcome::Failed, text: String::new(), error: Some(error) }
+    }
+
+    /// Sets the outcome of a turn that a limit has cancelled to that limit.
+    fn or_limit(self, cancel: &Cancel) -> Self {
+        let is_cancelled = self.outcome == Outcome::Cancelled
+            || self.error.as_ref().is_some_and(|error| error.kind == ErrorKind::Cancelled);
+        match cancel.limit().filter(|_| is_cancelled) {
+            Some(limit) => Self { outcome: Outcome::Limit, error: Some(limit.clone()), ..self },
+            None => self,
+        }
     }
 
     /// Sets the outcome of a failure that reached a limit to that limit.

@@ -8,6 +8,10 @@ use parking_lot::{Mutex, MutexGuard};
 use serde::{Deserialize, Serialize};
 
 use crate::Caps;
+use crate::shared_budget::RequestEstimate;
+
+/// The longest answer of a model whose limit is unknown, in tokens.
+const ANSWER_TOKENS_ASSUMED: u64 = 32_768;
 
 /// A session's usage since it began.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -75,13 +79,30 @@ pub(crate) fn with_cost(price: Option<&Price>, usage: Usage) -> Usage {
 }
 
 /// Returns the error for a cap on cost that cannot be enforced.
-pub(crate) fn unknown_cost(model: &ModelId) -> Error {
-    let text = format!("the price of `{model}` is unknown, so `--max-cost` cannot be enforced");
+pub(crate) fn unknown_cost(model: &ModelId, option: &str) -> Error {
+    let text = format!("the price of `{model}` is unknown, so `{option}` cannot be enforced");
     let hint = format!(
         "set `price = {{ input = …, output = … }}` under `[models.\"{model}\"]`, \
-         in US dollars for a million tokens; or use `--max-tokens`"
+         in US dollars for a million tokens; or use `{}`",
+        option.replace("cost", "tokens")
     );
     Error::new(ErrorKind::Configuration, text).with_hint(hint)
+}
+
+/// Returns the most that a request may use, as far as the host can tell. The number of prompt
+/// tokens is an estimate, which may be half of the model's own count.
+pub(crate) fn request_estimate(
+    price: Option<&Price>,
+    prompt_tokens: u64,
+    answer_tokens_max: Option<u64>,
+) -> RequestEstimate {
+    let prompt_tokens = prompt_tokens.saturating_mul(2);
+    let output_tokens = answer_tokens_max.unwrap_or(ANSWER_TOKENS_ASSUMED);
+    let usage = Usage { prompt_tokens, output_tokens, ..Usage::default() };
+    RequestEstimate {
+        tokens: usage.total_tokens(),
+        cost_micro_usd: price.map_or(0, |price| cost_micro_usd(price, &usage)),
+    }
 }
 
 /// Computes an answer's cost, in millionths of a US dollar.

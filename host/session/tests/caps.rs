@@ -6,7 +6,7 @@ use std::sync::Arc;
 use jaato_config::Dollars;
 use jaato_session::testing::{ScriptedProvider, ScriptedProviderAction, ScriptedTool, TestStage};
 use jaato_session::{
-    AnsweringModel, Cancel, Caps, MARK_CAP, ModelSetup, SessionSetup, SessionUsage,
+    AnsweringModel, Cancel, Caps, MARK_CAP, ModelSetup, SessionSetup, SessionUsage, SharedBudget,
 };
 use jaato_types::{Error, ErrorKind, Event, ModelId, Outcome, Price, Usage};
 use serde_json::json;
@@ -164,4 +164,94 @@ async fn token_cap_uses_an_estimate_if_the_provider_reports_no_usage() {
     let report = session.turn("go on and on and on", &Cancel::new()).await;
     assert_eq!(report.outcome, Outcome::Limit);
     assert_eq!(usages(&stage), [], "a guess is not told as the provider's word");
+}
+
+fn with_budget(budget: &SharedBudget) -> SessionSetup {
+    let mut setup = setup(Caps::default());
+    setup.budget = Some(budget.clone());
+    setup.model.answer_tokens_max = Some(10);
+    setup
+}
+
+fn budget(caps: Caps) -> SharedBudget {
+    SharedBudget::new(("batch", "--batch-max-"), caps, SessionUsage::default())
+}
+
+#[tokio::test(start_paused = true)]
+async fn sessions_with_one_budget_do_not_exceed_it_together() {
+    let budget = budget(Caps { steps: Some(3), ..Caps::default() });
+    let stages = [(); 2].map(|()| TestStage::new([ScriptedTool::echo("look")]));
+    for stage in &stages {
+        let call = ScriptedProviderAction::call("1", "look", json!({}));
+        stage.provider.add_answer([call, usage_action(2, 1)]);
+        stage.provider.add_answer([ScriptedProviderAction::text("done"), usage_action(2, 1)]);
+    }
+    let [mut one, mut other] =
+        stages.each_ref().map(|stage| stage.start(with_budget(&budget)).unwrap());
+    let cancel = Cancel::new();
+    let (first, second) = tokio::join!(one.turn("go", &cancel), other.turn("go", &cancel));
+    assert_eq!(stages.iter().map(|stage| stage.provider.requests().len()).sum::<usize>(), 3);
+    let ids = [one.id(), other.id()];
+    for (report, id) in [first, second].iter().zip(ids) {
+        let is_refused = budget.has_refused(id);
+        assert_eq!(report.outcome, if is_refused { Outcome::Limit } else { Outcome::Done });
+    }
+    assert_eq!(ids.iter().filter(|id| budget.has_refused(id)).count(), 1);
+    let used = budget.usage();
+    assert_eq!((used.steps, used.tokens), (3, 9));
+    assert_eq!(one.usage().steps + other.usage().steps, 3);
+}
+
+#[tokio::test(start_paused = true)]
+async fn request_that_a_budget_does_not_cover_is_not_sent() {
+    let caps = [
+        Caps { tokens: Some(10), ..Caps::default() },
+        // The answer alone may cost 10 dollars.
+        Caps { cost: Dollars::new(10.0), ..Caps::default() },
+    ];
+    for caps in caps {
+        let (stage, budget) = (TestStage::new([]), budget(caps));
+        let mut session = stage.start(with_budget(&budget)).unwrap();
+        let report = session.turn("go", &Cancel::new()).await;
+        let error = report.error.unwrap();
+        assert_eq!((report.outcome, report.text.as_str()), (Outcome::Limit, MARK_CAP));
+        assert!(
+            error.message.starts_with("the batch has reached its cap `--batch-max-"),
+            "{error}"
+        );
+        assert_eq!(stage.provider.requests().len(), 0);
+        assert_eq!(session.usage(), SessionUsage::default());
+        assert!(session.has_open_turn());
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn budget_of_costs_needs_a_known_price() {
+    let (stage, budget) =
+        (TestStage::new([]), budget(Caps { cost: Dollars::new(9.0), ..Caps::default() }));
+    let mut setup = with_budget(&budget);
+    setup.model.price = None;
+    let mut session = stage.start(setup).unwrap();
+    let error = session.turn("go", &Cancel::new()).await.error.unwrap();
+    assert!(error.message.ends_with("so `--batch-max-cost` cannot be enforced"), "{error}");
+    assert!(error.hint.unwrap().ends_with("or use `--batch-max-tokens`"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn deadline_ends_a_turn_as_a_limit() {
+    let stage = TestStage::new([]);
+    stage
+        .provider
+        .add_answer([ScriptedProviderAction::text("so far"), ScriptedProviderAction::Hang]);
+    let mut session = stage.start(setup(Caps::default())).unwrap();
+    let cancel = Cancel::new();
+    let limit = Error::new(ErrorKind::LimitReached, "too late");
+    let (until, reached) = (cancel.clone(), limit.clone());
+    let deadline = async move {
+        tokio::time::sleep(std::time::Duration::from_secs(5)).await;
+        until.cancel_at_limit(reached);
+    };
+    let (report, ()) = tokio::join!(session.turn("go", &cancel), deadline);
+    assert_eq!((report.outcome, report.error), (Outcome::Limit, Some(limit)));
+    assert_eq!(report.text, "so far\n\n[Generation cancelled]");
 }

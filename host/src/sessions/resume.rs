@@ -4,7 +4,7 @@ use std::path::Path;
 
 use jaato_runtime::policy::PolicyMode;
 use jaato_runtime::saved::{OpenSession, ReadSession, Saving, last_state};
-use jaato_runtime::session_loop::{Cancel, SavedState, Session};
+use jaato_runtime::session_loop::{Cancel, SavedState, Session, SessionUsage};
 use jaato_runtime::sessions::{IndexedSession, NumberedPrompt};
 use jaato_runtime::types::{Role, SessionId};
 use jaato_runtime::{Runtime, Setup, SetupArguments, visible};
@@ -166,11 +166,11 @@ fn keep_paths(arguments: &mut SetupArguments, typed_in: &Path) {
 pub fn open(
     runtime: &Runtime,
     choice: &SessionChoice,
-    args: &SessionArgs,
+    (args, saving): (&SessionArgs, &SavingArgs),
     model: Option<&str>,
 ) -> Result<Saving, CommandFailure> {
     match choice {
-        SessionChoice::New if args.saving.no_save => Ok(Saving::Off),
+        SessionChoice::New if saving.no_save => Ok(Saving::Off),
         SessionChoice::New if !runtime.setup().config.sessions.save => Ok(Saving::Off),
         SessionChoice::New => Ok(match Sessions::from_runtime(runtime) {
             Ok(Sessions { store, workspace }) => Saving::New { store, workspace, opener: None },
@@ -178,12 +178,9 @@ pub fn open(
             Err(_) => Saving::Off,
         }),
         SessionChoice::Saved(id) => {
-            let mut opened = OpenSession::open(
-                Sessions::from_runtime(runtime)?.store,
-                id,
-                args.saving.take_over,
-            )
-            .map_err(store_failure)?;
+            let mut opened =
+                OpenSession::open(Sessions::from_runtime(runtime)?.store, id, saving.take_over)
+                    .map_err(store_failure)?;
             if model.is_some() || args.model.is_some() {
                 // It comes before the model that answered last.
                 opened.model = model.map(str::to_owned);
@@ -194,6 +191,20 @@ pub fn open(
             Ok(Saving::Continue(Box::new(opened)))
         }
     }
+}
+
+/// Returns true if a saved session has a message.
+pub fn is_begun(runtime: &Runtime, id: &SessionId) -> bool {
+    read(runtime, id).is_ok_and(|read| !read.restored.history.entries().is_empty())
+}
+
+/// Returns the usage of a saved session, or none if it cannot be read.
+pub fn saved_usage(runtime: &Runtime, id: &SessionId) -> SessionUsage {
+    let state = Sessions::from_runtime(runtime).and_then(|sessions| {
+        let mut reader = sessions.store.read(id).map_err(store_failure)?;
+        last_state(&mut reader).map_err(store_failure)
+    });
+    state.map(|state| state.usage).unwrap_or_default()
 }
 
 /// Reads a saved session, without claiming it.

@@ -114,6 +114,11 @@ impl View {
         is_seen && self.form == OutputForm::Text
     }
 
+    /// Returns true if a program reads the events.
+    pub fn is_for_programs(&self) -> bool {
+        self.form == OutputForm::Json
+    }
+
     /// Shows the model's thoughts to the user, too. JSON output always contains them.
     pub fn show_thoughts(&self) {
         self.queue.take_thoughts();
@@ -184,7 +189,7 @@ impl View {
     /// and a moment longer.
     ///
     /// # Errors
-    /// If standard output could not be written.
+    /// If standard output could not be written, without words if its reader is gone.
     pub async fn finish(&self, cancel: &Cancel) -> Result<Shown, CommandFailure> {
         self.queue.close();
         let ended = self.ended.lock().take();
@@ -196,8 +201,10 @@ impl View {
         tokio::select! {
             biased;
             // A panic of the view was printed before. The exit code is that of the task.
-            trouble = ended => match trouble.ok().flatten().and_then(report::output_failure) {
-                Some(failure) => Err(failure),
+            trouble = ended => match trouble.ok().flatten() {
+                // A closed reader (`| head`) needs no words.
+                Some(error) => Err(report::output_failure(error)
+                    .unwrap_or_else(|| CommandFailure::new(Exit::Failed, ""))),
                 None => Ok(Shown::Whole),
             },
             () = patience => {

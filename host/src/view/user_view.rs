@@ -514,6 +514,7 @@ impl People {
             | Event::FormAsked { .. }
             | Event::CompletionStarted { .. }
             | Event::CompletionFinished { .. }
+            | Event::MessageAdded { .. }
             | Event::ModeChanged { .. }
             | Event::PermissionAsked(_)
             | Event::PermissionDecided { .. }

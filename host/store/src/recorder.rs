@@ -265,6 +265,7 @@ impl EventRecorder {
             | Event::CompletionStarted { .. }
             | Event::ToolOutput { .. }
             | Event::MessageJoined { .. }
+            | Event::MessageAdded { .. }
             | Event::ObjectsAdded { .. }
             | Event::TerminalScreen { .. }
             | Event::TerminalTyped { .. }

@@ -12,7 +12,7 @@ use crate::ask::{Form, FormOutcome};
 use crate::file_change::FileChange;
 use crate::permission_prompt::PermissionPrompt;
 use crate::work_plan::WorkPlan;
-use crate::{CallId, Error, FinishReason, GcReason, SessionId, ToolName, Usage};
+use crate::{CallId, Error, FinishReason, GcReason, Message, SessionId, ToolName, Usage};
 
 /// An event with its position in the stream.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -320,6 +320,19 @@ pub enum Event {
     MessageJoined {
         /// The user's message.
         text: String,
+    },
+    /// The record of the conversation has a new message, complete, as a saved session has it. Only
+    /// front ends that ask for messages get this event.
+    MessageAdded {
+        /// The message.
+        #[serde(flatten)]
+        message: Message,
+        /// The model that gave the answer, `provider/model`.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        model: Option<String>,
+        /// Whether it is an answer that broke off. Its last text says so.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        partial: bool,
     },
     /// A message from a plugin to the model joins the next request.
     Notified {

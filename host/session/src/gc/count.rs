@@ -9,6 +9,8 @@ use serde::Serialize;
 use crate::Session;
 use crate::history::HistoryEntry;
 use crate::session::part_data;
+use crate::shared_budget::RequestEstimate;
+use crate::usage_caps::request_estimate;
 
 /// How many bytes count as one token without a better estimate.
 pub(super) const BYTES_PER_TOKEN: u64 = 4;
@@ -73,6 +75,18 @@ impl Session {
         let since = since.filter(|(at, (message, _))| !is_counted((*at, message.role)));
         let bytes: u64 = since.map(|(_, (_, bytes))| bytes).sum();
         counted.tokens.saturating_add(estimate_tokens(bytes))
+    }
+
+    /// Returns the most that the next request may use, as far as the session can tell.
+    pub(crate) fn next_request_estimate(&self) -> RequestEstimate {
+        let options = self.options_asked.as_ref().unwrap_or(&self.prefix.options);
+        let asked = options.max_output_tokens.map(u64::from);
+        let answer = asked.or_else(|| self.shared.model.lock().model.answer_tokens_max);
+        let tokens = self.tokens_in_use();
+        let is_known = self.gc.limit > 0 && !self.gc.window.is_guess();
+        let room = is_known.then(|| self.gc.limit.saturating_sub(tokens));
+        let answer = answer.into_iter().chain(room).min();
+        request_estimate(self.price.as_ref(), tokens, answer)
     }
 
     /// Returns the most tokens that the request can have. A token has at least one byte, a server

@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::atomic::AtomicUsize;
-use std::sync::{Arc, Weak};
+use std::sync::{Arc, OnceLock, Weak};
 
 use jaato_policy::Rules;
 use jaato_types::ask::{Form, FormAnswer};
@@ -17,6 +17,7 @@ use jaato_types::tasks::{
 use jaato_types::tools_list::ToolFacts;
 use jaato_types::{
     Error, ErrorKind, Event, ModelId, Output, PluginName, Result, SessionId, ToolCall, ToolName,
+    Usage,
 };
 use parking_lot::Mutex;
 
@@ -31,8 +32,8 @@ use crate::session::Agent;
 use crate::tasks::{AgentTask, AgentTurn, BackgroundTasks, RunningTask};
 use crate::{
     AnsweringModel, CALL_DEPTH_MAX, CallOrigin, Cancel, Caps, DeadlineHold, Gate, HistoryEntry,
-    Inbox, Limits, SavedState, SessionPorts, SharedFacts, SharedObjects, SharedRules, SharedUsage,
-    Toolbox, UserAsker,
+    Inbox, Limits, SavedState, SessionPorts, SharedBudget, SharedFacts, SharedObjects, SharedRules,
+    SharedUsage, Toolbox, UserAsker,
 };
 
 /// The maximum number of plugin calls that run at once in a session. One more is refused instead of
@@ -68,12 +69,18 @@ pub(crate) struct SessionShared {
     /// The usage so far, and its caps.
     pub(crate) spent: SharedUsage,
     pub(crate) caps: Caps,
+    /// The budget that it shares with other sessions.
+    pub(crate) budget: Option<SharedBudget>,
+    /// The budget that it shares with the sessions that it has opened, if it has caps.
+    pub(crate) budget_of_tree: OnceLock<SharedBudget>,
     /// Plugins' instructions about tools that they have set, until the model gets them.
     pub(crate) late_instructions: Mutex<BTreeMap<PluginName, String>>,
     /// Each plugin's last such instructions, so that they are not repeated.
     pub(crate) told_instructions: Mutex<BTreeMap<PluginName, String>>,
     /// The plugins' requests to models.
     pub(crate) beside: PluginModelRequests,
+    /// The number of messages that events have had, if front ends ask for messages.
+    pub(crate) told_messages: Option<AtomicUsize>,
     /// The record as it was last published.
     pub(crate) record: Mutex<PublishedRecord>,
     /// The number of plugin calls that run.
@@ -103,6 +110,10 @@ pub struct LentSessionState {
     pub spent: SharedUsage,
     /// The caps for all of them together.
     pub caps: Caps,
+    /// The budget that they share with further sessions.
+    pub budget: Option<SharedBudget>,
+    /// Whether an event has each new message of the record.
+    pub tells_messages: bool,
     /// The objects that tools have shown to its model.
     pub objects: SharedObjects,
     /// Its permission check, for sessions in the same environment.
@@ -377,6 +388,8 @@ impl SessionHandle {
             patience_ms: shared.patience_ms,
             spent: shared.spent.clone(),
             caps: shared.caps.clone(),
+            budget: shared.begin_budget_of_tree(),
+            tells_messages: shared.told_messages.is_some(),
             objects: shared.objects.clone(),
             gate: Arc::clone(&shared.ports.gate),
             tools: shared.tools(),
@@ -424,6 +437,37 @@ impl SessionShared {
     /// Changes the tools. Running calls keep the tools that they began with.
     pub(crate) fn change_tools<T>(&self, change: impl FnOnce(&mut Toolbox) -> T) -> T {
         change(Arc::make_mut(&mut self.toolbox.lock()))
+    }
+
+    /// Returns the budget that covers its requests, if there is one.
+    pub(crate) fn budget(&self) -> Option<SharedBudget> {
+        self.budget_of_tree.get().or(self.budget.as_ref()).cloned()
+    }
+
+    /// Turns the caps into a budget, so that sessions at the same time do not exceed them together.
+    fn begin_budget_of_tree(&self) -> Option<SharedBudget> {
+        if self.caps == Caps::default() {
+            return self.budget();
+        }
+        let new = || {
+            let (used, parent) = (*self.spent.lock(), self.budget.clone());
+            SharedBudget::new(("session", "--max-"), self.caps.clone(), used, parent)
+        };
+        Some(self.budget_of_tree.get_or_init(new).clone())
+    }
+
+    /// Adds an answer's usage.
+    pub(crate) fn add_usage(&self, usage: &Usage) {
+        self.spent.lock().add(usage);
+        if let Some(budget) = self.budget() {
+            budget.add(usage);
+        }
+    }
+
+    /// Returns the option that limits the cost, so that each request needs a known price.
+    pub(crate) fn cost_option(&self) -> Option<String> {
+        let own = self.caps.cost.map(|_| "--max-cost".to_owned());
+        own.or_else(|| Some(self.budget().filter(SharedBudget::limits_cost)?.cost_option()))
     }
 
     /// Runs one call and returns its whole output.

@@ -31,6 +31,8 @@ pub struct ModelSetup {
     pub price: Option<Price>,
     /// Whether the user configured the price, which then overrides the provider's.
     pub is_price_configured: bool,
+    /// The most tokens of an answer, if that is known.
+    pub answer_tokens_max: Option<u64>,
     /// Whether its provider holds one conversation at a time, so that a separate request would cost
     /// the session its cache.
     pub has_one_conversation: bool,
@@ -62,6 +64,7 @@ impl ModelSetup {
             takes: ModelCapabilities::default(),
             price: None,
             is_price_configured: false,
+            answer_tokens_max: None,
             has_one_conversation: false,
         }
     }

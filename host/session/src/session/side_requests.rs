@@ -21,8 +21,9 @@ use crate::events::EventEmitter;
 use crate::exchange::{BrokenAnswerPolicy, RequestOutcome, exchange};
 use crate::pace::RequestPace;
 use crate::session::SessionShared;
-use crate::usage_caps::{unknown_cost, with_cost};
-use crate::{AnsweringModel, Cancel, DeadlineHold, EventSink};
+use crate::shared_budget::RequestEstimate;
+use crate::usage_caps::{request_estimate, unknown_cost, with_cost};
+use crate::{AnsweringModel, Cancel, DeadlineHold, EventSink, ModelSetup};
 
 /// Receives the pieces of an answer as they arrive.
 pub type PieceSink = Arc<dyn Fn(Delta) + Send + Sync>;
@@ -80,6 +81,13 @@ impl PluginModelRequests {
         // How long a model needs is not the plugin's doing. The request has its own limits.
         let _held = asker.hold.pause();
         let _permit = self.wait_for_slot(shared, &model, cancel).await?;
+        let _reserved = match shared.budget() {
+            Some(budget) => {
+                let estimate = estimate_of(&model.model, &request);
+                Some(budget.reserve(&shared.id, estimate, cancel).await?)
+            }
+            None => None,
+        };
         let completion_id = format!("completion_{}", self.asked.fetch_add(1, Relaxed) + 1);
         let by = asker.plugin.as_str().to_owned();
         let id = model.model.id.as_str().to_owned();
@@ -136,8 +144,8 @@ impl PluginModelRequests {
         if let Some(error) = spent.cap_error(&shared.caps) {
             return Err(error);
         }
-        if shared.caps.cost.is_some() && model.model.price.is_none() {
-            return Err(unknown_cost(&model.model.id));
+        if let Some(option) = shared.cost_option().filter(|_| model.model.price.is_none()) {
+            return Err(unknown_cost(&model.model.id, &option));
         }
         let has_caps = shared.caps != crate::Caps::default();
         if !has_caps && self.in_turn.fetch_add(1, Relaxed) >= COMPLETIONS_PER_TURN_MAX {
@@ -166,9 +174,16 @@ impl PluginModelRequests {
                 crate::gc::estimate_tokens(crate::gc::json_bytes(&completion.parts));
         }
         let usage = with_cost(model.model.price.as_ref(), usage);
-        shared.spent.lock().add(&usage);
+        shared.add_usage(&usage);
         usage
     }
+}
+
+/// Returns the most that a request may use.
+fn estimate_of(model: &ModelSetup, request: &CompletionRequest) -> RequestEstimate {
+    let asked = request.options.max_output_tokens.map(u64::from);
+    let tokens = crate::gc::estimate_tokens(crate::gc::json_bytes(request));
+    request_estimate(model.price.as_ref(), tokens, asked.or(model.answer_tokens_max))
 }
 
 /// Builds the request.
