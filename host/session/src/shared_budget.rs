@@ -270,6 +270,24 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn a_part_of_a_budget_has_its_own_caps_and_counts_for_both() {
+        let (session, cancel) = (SessionId::from("s"), Cancel::new());
+        let whole = budget(Caps { tokens: Some(100), steps: Some(2), ..Caps::default() });
+        let caps = Caps { tokens: Some(50), ..Caps::default() };
+        let used = SessionUsage::default();
+        let part = SharedBudget::new(("agent", "max_"), caps, used, Some(whole.clone()));
+        let error = part.reserve(&session, tokens(51), &cancel).await.unwrap_err();
+        assert!(error.message.starts_with("the agent has reached its cap `max_tokens`"), "{error}");
+        drop(part.reserve(&session, tokens(50), &cancel).await.unwrap());
+        part.add(&Usage { prompt_tokens: 20, ..Usage::default() });
+        assert_eq!((part.usage().tokens, whole.usage().tokens), (20, 20));
+        drop(whole.reserve(&session, tokens(80), &cancel).await.unwrap());
+        let error = part.reserve(&session, tokens(1), &cancel).await.unwrap_err();
+        assert!(error.message.contains("`--batch-max-steps`"), "{error}");
+        assert_eq!(part.usage().steps, 1, "a request that the whole refuses is not sent");
+    }
+
+    #[tokio::test]
     async fn waiting_for_room_ends_with_a_cancellation() {
         let budget = budget(Caps { tokens: Some(10), ..Caps::default() });
         let (session, cancel) = (SessionId::from("s"), Cancel::new());

@@ -174,7 +174,7 @@ fn with_budget(budget: &SharedBudget) -> SessionSetup {
 }
 
 fn budget(caps: Caps) -> SharedBudget {
-    SharedBudget::new(("batch", "--batch-max-"), caps, SessionUsage::default())
+    SharedBudget::new(("batch", "--batch-max-"), caps, SessionUsage::default(), None)
 }
 
 #[tokio::test(start_paused = true)]
