@@ -27,8 +27,8 @@ pub struct Config {
 }
 
 impl Config {
-    /// Replaces the model of a profile by the user's setting. Returns a warning if the profile names
-    /// a model of Claude Code that the user has not set.
+    /// Replaces the model of a profile by the user's setting. Returns a warning if the profile
+    /// names a model of Claude Code that the user has not set.
     pub(crate) fn choose_model(&self, profile: &mut Profile) -> Option<String> {
         let name = profile.model.as_deref()?;
         if let Some(model) = self.models.get(name) {

@@ -149,6 +149,7 @@ pub const ITEMS: &[TierItem] = &[
         name: "outside",
         about: "vendors' client libraries against our fakes; a mock server and llama.cpp's before every provider; the validator of skills",
         files: &[
+            "plugins/front-matter/",
             "plugins/provider-anthropic/",
             "plugins/provider-google-genai/",
             "plugins/provider-ollama/",
