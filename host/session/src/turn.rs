@@ -269,7 +269,11 @@ impl Session {
         self.tell_record();
         self.wait_until_written().await;
         progress.without_user = progress.without_user.take().or(without_user);
-        self.ask_before_request(cancel).await.map_err(host_bug)?;
+        if let Some(refused) = self.ask_before_request(cancel).await.map_err(host_bug)? {
+            progress.steps -= 1;
+            self.shared.spent.lock().steps -= 1;
+            return Ok(StepFlow::Break(self.end_failed(None, refused)?));
+        }
         self.shared.emitter.emit(Event::StepStarted { step });
         let mut came = self.exchange_with_room(step, cancel).await;
         while self.fall_back(&came) {

@@ -523,7 +523,7 @@ async fn before_request_hook_that_changes_other_fields_is_skipped() {
     stage.provider.add_answer([ScriptedProviderAction::text("done")]);
     session.turn("x", &Cancel::new()).await;
     let expected = expect![[r#"
-        plugin `a` is skipped: `before_request`: its answer changes `messages`, but may change only `options` and `text`
+        plugin `a` is skipped: `before_request`: its answer has `messages`, but may have only `options`, `text` and `refusal`
         plugin `b` is skipped: `before_request`: a hook cannot change the option `session_key`; it can change: max_output_tokens, temperature
         plugin `c` is skipped: `before_request`: a hook cannot change the option `seed`; it can change: max_output_tokens, temperature
     "#]];
