@@ -210,73 +210,90 @@ fn absolute_path(path: &Value, folder: &Path) -> Value {
 
 /// Lists the files of a call that touches several, or whose tool has no counterpart in scripts.
 fn file_parts(tool: &str, arguments: &Value, folder: &Path) -> Vec<ToolInput> {
-    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-    let part = |name: &str, path: &str, more: Value, is_removal: bool| {
-        let path = folder.join(path).to_string_lossy().into_owned();
-        let mut input = json!({ "file_path": path });
-        for (key, value) in more.as_object().into_iter().flatten() {
-            input[key.as_str()] = value.clone();
-        }
-        ToolInput { name: name.to_owned(), input, form: InputForm::Part, is_removal }
-    };
-    let edit = |path: &str, old: &Value, new: &Value, is_removal| {
-        let more = json!({ "old_string": text(old), "new_string": text(new) });
-        part("Edit", path, more, is_removal)
-    };
-    let removal = |path: &str| edit(path, &Value::Null, &Value::Null, true);
-    let write = |path: &str, content: &Value| {
-        part("Write", path, json!({ "content": text(content) }), false)
-    };
-    let moved = |from: &str, to: &str| vec![removal(from), write(to, &Value::Null)];
+    let parts = FileParts { folder };
     match tool {
-        "removeFile" => vec![removal(&text(&arguments["path"]))],
+        "removeFile" => vec![parts.removal(&arguments["path"])],
         "restoreFile" | "undoFileChange" => {
-            vec![edit(&text(&arguments["path"]), &Value::Null, &Value::Null, false)]
+            vec![parts.edit(&arguments["path"], &Value::Null, &Value::Null)]
         }
         "moveFile" | "renameFile" => {
-            moved(&text(&arguments["source_path"]), &text(&arguments["destination_path"]))
+            parts.moved(&arguments["source_path"], &arguments["destination_path"])
         }
         "findAndReplace" => {
             let paths = match &arguments["paths"] {
-                Value::Array(paths) => paths.clone(),
-                path => vec![path.clone()],
+                Value::Array(paths) => paths.as_slice(),
+                path => std::slice::from_ref(path),
             };
             let (old, new) = (&arguments["pattern"], &arguments["replacement"]);
-            paths.iter().map(|path| edit(&text(path), old, new, false)).collect()
+            paths.iter().map(|path| parts.edit(path, old, new)).collect()
         }
         "multiFileEdit" => {
             let operations = arguments["operations"].as_array().into_iter().flatten();
-            let parts = operations.flat_map(|operation| {
-                let path = text(&operation["path"]);
-                match operation["action"].as_str().unwrap_or_default() {
-                    "create" => vec![write(&path, &operation["content"])],
-                    "delete" => vec![removal(&path)],
-                    "rename" | "move" => {
-                        let of = |one, other| match &operation[one] {
-                            Value::String(path) => path.clone(),
-                            _ => text(&operation[other]),
-                        };
-                        moved(&of("from", "source_path"), &of("to", "destination_path"))
-                    }
-                    _ => vec![edit(&path, &operation["old"], &operation["new"], false)],
-                }
-            });
-            parts.collect()
+            operations.flat_map(|operation| parts.of_operation(operation)).collect()
         }
-        "apply_patch" => {
-            let lines = arguments["input"].as_str().unwrap_or_default().lines();
-            let parts = lines.filter_map(|line| {
-                let path = |header| line.trim().strip_prefix(header).map(str::trim);
-                let new = path("*** Add File:").or_else(|| path("*** Move to:"));
-                let old = path("*** Update File:");
-                let patch = &arguments["input"];
-                new.map(|path| write(path, patch))
-                    .or_else(|| old.map(|path| edit(path, &Value::Null, patch, false)))
-                    .or_else(|| path("*** Delete File:").map(removal))
-            });
-            parts.collect()
-        }
+        "apply_patch" => parts.of_patch(&arguments["input"]),
         _ => Vec::new(),
+    }
+}
+
+/// Creates the parts of a call.
+struct FileParts<'a> {
+    folder: &'a Path,
+}
+
+impl FileParts<'_> {
+    fn part(&self, name: &str, path: &Value, more: &[(&str, &Value)]) -> ToolInput {
+        let path = self.folder.join(path.as_str().unwrap_or_default());
+        let mut input = json!({ "file_path": path.to_string_lossy() });
+        for (key, value) in more {
+            input[*key] = value.as_str().unwrap_or_default().into();
+        }
+        ToolInput { name: name.to_owned(), input, form: InputForm::Part, is_removal: false }
+    }
+
+    fn edit(&self, path: &Value, old: &Value, new: &Value) -> ToolInput {
+        self.part("Edit", path, &[("old_string", old), ("new_string", new)])
+    }
+
+    fn write(&self, path: &Value, content: &Value) -> ToolInput {
+        self.part("Write", path, &[("content", content)])
+    }
+
+    fn removal(&self, path: &Value) -> ToolInput {
+        ToolInput { is_removal: true, ..self.edit(path, &Value::Null, &Value::Null) }
+    }
+
+    fn moved(&self, from: &Value, to: &Value) -> Vec<ToolInput> {
+        vec![self.removal(from), self.write(to, &Value::Null)]
+    }
+
+    fn of_operation(&self, operation: &Value) -> Vec<ToolInput> {
+        let path = &operation["path"];
+        let either = |one: &str, other: &str| match &operation[one] {
+            Value::Null => operation[other].clone(),
+            path => path.clone(),
+        };
+        match operation["action"].as_str().unwrap_or_default() {
+            "create" => vec![self.write(path, &operation["content"])],
+            "delete" => vec![self.removal(path)],
+            "rename" | "move" => {
+                self.moved(&either("from", "source_path"), &either("to", "destination_path"))
+            }
+            _ => vec![self.edit(path, &operation["old"], &operation["new"])],
+        }
+    }
+
+    /// Finds the files in a patch of the form `*** Begin Patch`.
+    fn of_patch(&self, patch: &Value) -> Vec<ToolInput> {
+        let part = |line: &str| {
+            let path = |header| Some(json!(line.trim().strip_prefix(header)?.trim()));
+            let new = path("*** Add File:").or_else(|| path("*** Move to:"));
+            let edit = |path: Value| self.edit(&path, &Value::Null, patch);
+            new.map(|path| self.write(&path, patch))
+                .or_else(|| path("*** Update File:").map(edit))
+                .or_else(|| path("*** Delete File:").map(|path| self.removal(&path)))
+        };
+        patch.as_str().unwrap_or_default().lines().filter_map(part).collect()
     }
 }
 
@@ -306,7 +323,9 @@ mod tests {
             "updateFile",
             json!({ "path": "a.py", "old": "1", "new": "2", "replace_all": true }),
             "Edit",
-            json!({ "file_path": "/w/a.py", "old_string": "1", "new_string": "2", "replace_all": true }),
+            json!({
+                "file_path": "/w/a.py", "old_string": "1", "new_string": "2", "replace_all": true,
+            }),
         );
         let written = json!({ "file_path": "/x/a", "content": "t" });
         check(
@@ -337,7 +356,8 @@ mod tests {
         ] });
         let expected = ["Edit /w/a", "Write /w/b", "Edit /w/c", "Edit /w/d", "Write /w/e"];
         assert_eq!(paths("multiFileEdit", operations), expected);
-        let patch = "*** Begin Patch\n*** Update File: a\n*** Move to: b\n@@\n-1\n+2\n*** Add File: .env\n+X=1\n*** Delete File: d\n*** End Patch";
+        let patch = "*** Begin Patch\n*** Update File: a\n*** Move to: b\n@@\n-1\n+2\n\
+                     *** Add File: .env\n+X=1\n*** Delete File: d\n*** End Patch";
         let expected = ["Edit /w/a", "Write /w/b", "Write /w/.env", "Edit /w/d"];
         assert_eq!(paths("apply_patch", json!({ "input": patch })), expected);
         let moved = json!({ "source_path": "a", "destination_path": ".env" });

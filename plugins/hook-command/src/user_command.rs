@@ -112,7 +112,7 @@ async fn test(
 ) -> Result<Output> {
     let mut more = example_input(event);
     if let Some(given) = given {
-        let read = serde_json::from_str(given);
+        let read = serde_json::from_str(&unquoted(given));
         let Ok(Value::Object(given)) = read else {
             return Err(invalid("the input is not a JSON object")
                 .with_hint(r#"for example '{"tool_input": {"command": "ls"}}'"#));
@@ -136,6 +136,12 @@ async fn test(
     }
     lines.push(format!("together: {}", verdict(&all)));
     Ok(Output::text(lines.join("\n")))
+}
+
+/// Returns JSON without the quotes of a shell, which it has if it was a word of a command line.
+fn unquoted(given: &str) -> String {
+    let words = if given.starts_with('{') { None } else { shlex::split(given) };
+    words.map_or_else(|| given.to_owned(), |words| words.join(" "))
 }
 
 /// Runs one hook and describes its result.

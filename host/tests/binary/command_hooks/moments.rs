@@ -114,9 +114,10 @@ fn a_hook_can_end_the_turn() {
 #[test]
 fn the_strictest_of_several_hooks_decides_and_a_change_can_need_a_permission() {
     let answer = |decision: &str, more: &str| {
-        format!(
-            r#"echo '{{"hookSpecificOutput": {{"permissionDecision": "{decision}", "permissionDecisionReason": "because"{more}}}}}'"#
-        )
+        let specific = format!(
+            r#"{{"permissionDecision": "{decision}", "permissionDecisionReason": "because"{more}}}"#
+        );
+        format!(r#"echo '{{"hookSpecificOutput": {specific}}}'"#)
     };
     let commands = [answer("allow", ""), answer("deny", ""), answer("ask", "")];
     let entries: Vec<Value> = commands.iter().map(|it| json!({ "command": it })).collect();

@@ -11,10 +11,12 @@ const GUARD: &str = r#"
 import json, re, sys
 call = json.load(sys.stdin)
 given = call.get("tool_input", {})
-if call["tool_name"] == "Bash" and re.search(r"\brm\s+-[a-z]*r[a-z]*f|\brm\s+-[a-z]*f[a-z]*r", given.get("command", "")):
+REMOVES = r"\brm\s+-([a-z]*r[a-z]*f|[a-z]*f[a-z]*r)"
+if call["tool_name"] == "Bash" and re.search(REMOVES, given.get("command", "")):
     print("recursive removal is blocked; move files to trash/ instead", file=sys.stderr)
     sys.exit(2)
-if call["tool_name"] in ("Edit", "MultiEdit", "Write") and given.get("file_path", "").endswith(".env"):
+path = given.get("file_path", "")
+if call["tool_name"] in ("Edit", "MultiEdit", "Write") and path.endswith(".env"):
     print("files with secrets are read-only", file=sys.stderr)
     sys.exit(2)
 "#;
@@ -120,7 +122,8 @@ import json, sys
 turn = json.load(sys.stdin)
 if turn["stop_hook_active"]:
     sys.exit(0)
-print(json.dumps({"decision": "block", "reason": "Run sh test.sh. You said: " + turn["last_assistant_message"]}))
+said = turn["last_assistant_message"]
+print(json.dumps({"decision": "block", "reason": "Run sh test.sh. You said: " + said}))
 "#;
 
 #[test]
@@ -219,11 +222,10 @@ fn rewriter_script_changes_the_command_and_the_change_is_an_event() {
     assert_eq!(changed["arguments"], json!({ "command": "echo pnpm test" }));
     assert_eq!(changed["source"], "command");
     // The user's rules still decide: a hook that allows a call does not answer for the user.
-    house.house.script(&json!({ "answers": [runs("npm test"), says("done")] }));
     house.house.write(
         "home/.config/jaato/permissions.toml",
-        "version = 1\n[[rules]]\neffect = \"deny\"\ntool = \"cli_based_tool\"\n",
+        "version = 1\n[[rules]]\ndecision = \"deny\"\ntool = \"cli_based_tool\"\n",
     );
-    let output = house.house.run(&["run", "go"]);
-    assert!(!output.stderr.contains("pnpm test\n"), "{output}");
+    let output = house.run(&json!([runs("npm test"), done_after("is denied")]));
+    assert_eq!(output.stdout, "done\n", "{output}");
 }
