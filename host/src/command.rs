@@ -8,6 +8,7 @@ use jaato_runtime::session_loop::Cancel;
 use jaato_runtime::types::hooks::WordChoice;
 use jaato_runtime::types::{Error, Output};
 use jaato_runtime::{ListedCommand, Runtime, SessionOptions, visible};
+use jaato_template::shell_word;
 use serde_json::{Value, json};
 
 use crate::args::{GlobalArgs, OutputForm};
@@ -123,6 +124,24 @@ pub enum AnswerForm {
     Json,
     /// Its text, for users. JSON if it has no text.
     Text,
+}
+
+/// Runs a plugin's command that has a row of its own in jaato's help: `jaato mcp`, `jaato hook`. It
+/// takes an action, a name and further words, which stay separate, as the shell passed them.
+pub async fn run_words(global: GlobalArgs, name: &str, words: &[String]) -> CommandResult {
+    terminal::reserve();
+    let mut arguments = json!({});
+    let mut words = words.iter();
+    for key in ["action", "name"] {
+        if let Some(word) = words.next() {
+            arguments[key] = word.as_str().into();
+        }
+    }
+    let rest: Vec<String> = words.map(|word| shell_word(word)).collect();
+    if !rest.is_empty() {
+        arguments["command"] = rest.join(" ").into();
+    }
+    run(global, name, &[arguments.to_string()], AnswerForm::Text).await
 }
 
 /// Runs a command and prints its answer.

@@ -12,8 +12,8 @@ use crate::args::{EnvironmentArgs, GlobalArgs, OutputForm, key_and_value};
 use crate::exit::CommandResult;
 use crate::{
     batch, bench, call, chat, check, command, config, dev, doctor, environment, gc, grant, install,
-    ledger, login, mcp, model, new_plugin, permission, plugin, provider, reload, run, sessions,
-    shell, switch, tool, trust, undo,
+    ledger, login, model, new_plugin, permission, plugin, provider, reload, run, sessions, shell,
+    switch, tool, trust, undo,
 };
 
 /// Run AI agents in your terminal: a model proposes tool calls, jaato runs them under your rules.
@@ -123,7 +123,14 @@ commands! {
         /// `logout`, `reload`, `logs` or `help`, with its arguments
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         words: Vec<String>,
-    } |global| mcp::mcp(global, &words).await;
+    } |global| command::run_words(global, "mcp", &words).await;
+
+    /// List and test command hooks: commands that run around sessions, prompts and tool calls
+    Hook {
+        /// `list`, `test EVENT [JSON]` or `help`
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        words: Vec<String>,
+    } |global| command::run_words(global, "hook", &words).await;
 
     /// List and show tools
     Tool {
@@ -174,7 +181,8 @@ commands! {
     } |global| command.run(global).await;
 
     /// Trust this workspace as it is: its .jaato folder, .env, .mcp.json, AGENTS.md (or CLAUDE.md),
-    /// skills (.agents/skills, .claude/skills, .claude/commands) and subagents (.claude/agents)
+    /// skills (.agents/skills, .claude/skills, .claude/commands), subagents (.claude/agents) and
+    /// hooks (.claude/settings.json, .claude/hooks)
     Trust {
         /// Revoke the trust
         #[arg(long)]

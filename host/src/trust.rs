@@ -158,6 +158,7 @@ fn trusted_features(setup: &Setup, seen: &TrustCandidate) -> Vec<TrustedFeature>
         ("MCP servers that it starts", named(command_of)),
         ("MCP servers that it connects to", named(address_of)),
         ("your variables that it sends to MCP servers", variables.collect()),
+        ("commands that its hooks run, without asking you", seen.hook_commands()),
         ("calls that its rules allow", seen.allow_rules(home)),
     ];
     let parts = parts.into_iter().filter(|(_, items)| !items.is_empty());

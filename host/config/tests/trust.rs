@@ -280,7 +280,7 @@ fn folders_of_other_clients_are_covered_by_trust() {
     bench.workspace_file(".agents/skills/moon/SKILL.md", "a");
     bench.workspace_file(".agents/other", "not covered");
     bench.workspace_file(".claude/commands/a.md", "a");
-    bench.workspace_file(".claude/settings.json", "not covered");
+    bench.workspace_file(".claude/notes.json", "not covered");
     assert_eq!(state(&bench), "untrusted: .agents/skills/moon/SKILL.md .claude/commands/a.md");
     bench.workspace_file(".claude/agents/review/reviewer.md", "a");
     assert_eq!(
@@ -289,7 +289,7 @@ fn folders_of_other_clients_are_covered_by_trust() {
          .claude/commands/a.md"
     );
     store(&bench).trust_workspace(&workspace(&bench), NOW).unwrap();
-    bench.workspace_file(".claude/settings.json", "{}");
+    bench.workspace_file(".claude/notes.json", "{}");
     assert_eq!(state(&bench), "trusted");
     bench.workspace_file(".claude/skills/sun/SKILL.md", "a");
     bench.workspace_file(".agents/skills/moon/more.md", "a");
@@ -299,6 +299,23 @@ fn folders_of_other_clients_are_covered_by_trust() {
         "changed: `.agents/skills/moon/more.md` was added, `.claude/agents/new.md` was added, \
          `.claude/skills/sun/SKILL.md` was added"
     );
+}
+
+#[test]
+fn hook_settings_and_scripts_are_covered_by_trust() {
+    let bench = Bench::new();
+    let settings = r#"{"hooks": {"PreToolUse": [{"matcher": "Bash", "hooks": [
+        {"type": "command", "command": ".claude/hooks/guard.sh"}, {"type": "http", "url": "x"}]}]}}"#;
+    bench.workspace_file(".claude/settings.json", settings);
+    bench.workspace_file(".claude/settings.local.json", "{ broken");
+    bench.workspace_file(".claude/hooks/guard.sh", "exit 0");
+    let names = ".claude/hooks/guard.sh .claude/settings.json .claude/settings.local.json";
+    assert_eq!(state(&bench), format!("untrusted: {names}"));
+    let seen = store(&bench).read_candidate(&workspace(&bench)).unwrap();
+    assert_eq!(seen.hook_commands(), ["PreToolUse (Bash): .claude/hooks/guard.sh"]);
+    store(&bench).trust_workspace(&workspace(&bench), NOW).unwrap();
+    bench.workspace_file(".claude/hooks/guard.sh", "exit 2");
+    assert_eq!(state(&bench), "changed: `.claude/hooks/guard.sh` was changed");
 }
 
 #[cfg(unix)]

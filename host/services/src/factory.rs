@@ -138,13 +138,18 @@ impl HostServices {
     fn has_file(&self, plugin: &PluginName, path: &str) -> bool {
         let Some((root, rest)) = path.split_once('/') else { return true };
         let store = |of| self.shared.stores.open_store(plugin, of).ok().map(|it| it.folder_path());
+        let home = self.setup.variables.get("HOME").map(PathBuf::from);
         let folder = match root {
-            "{home}" => self.setup.variables.get("HOME").map(PathBuf::from),
+            "{home}" => home,
             "{store}" => store(StoreOwner::Person),
             "{workspace_store}" => store(StoreOwner::Workspace),
-            // Some plugins also search the folders above the working directory.
+            // Some plugins also search the folders above the working directory. Files in the home
+            // folder do not belong to a workspace below it.
             "{workspace}" => {
-                let mut folders = self.setup.workspace.working_directory().ancestors();
+                let here = self.setup.workspace.working_directory();
+                let above = here.ancestors().skip(1);
+                let above = above.take_while(|folder| home.as_deref() != Some(*folder));
+                let mut folders = std::iter::once(here).chain(above);
                 return folders.any(|folder| folder.join(rest).exists());
             }
             _ => return true,

@@ -64,6 +64,8 @@ pub struct SharedServices {
     pub(crate) env_session_id: String,
     /// Maximum bytes of a tool's answer to send to a model.
     pub(crate) output_bytes_max: usize,
+    /// The longest deadline that a hook may ask for.
+    pub(crate) hook_deadline_ms: u64,
 }
 
 impl SharedServices {
@@ -103,6 +105,7 @@ impl SharedServices {
                 .map(|id| id.to_string_lossy().into_owned())
                 .unwrap_or_default(),
             output_bytes_max: setup.config.session.output_bytes_max,
+            hook_deadline_ms: setup.config.session.hook_deadline_ms,
         }
     }
 

@@ -270,7 +270,11 @@ impl Session {
         self.tell_record();
         self.wait_until_written().await;
         progress.without_user = progress.without_user.take().or(without_user);
-        self.ask_before_request(cancel).await.map_err(host_bug)?;
+        if let Some(refused) = self.ask_before_request(cancel).await.map_err(host_bug)? {
+            progress.steps -= 1;
+            self.shared.spent.lock().steps -= 1;
+            return Ok(StepFlow::Break(self.end_failed(None, refused)?));
+        }
         let mut reserved = match self.reserve_budget(cancel).await? {
             ControlFlow::Continue(reserved) => reserved,
             ControlFlow::Break(end) => {

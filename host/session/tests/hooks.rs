@@ -176,6 +176,20 @@ async fn guard_can_require_a_prompt_for_an_allowed_call() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn guard_can_require_a_prompt_for_the_call_that_it_changed() {
+    let stage = TestStage::new([write_tool()]);
+    let mut answer = rewrite("b");
+    answer["ask"] = "it is Friday".into();
+    stage.hooks.add_answering_plugin("a", Hook::BeforeTool, answer);
+    let mut session = stage.start(allowing()).unwrap();
+    stage.person.answers([PermissionAnswer::once(Is::AllowOnce)]);
+    let (result, _) = call_write(&stage, &mut session, "0").await;
+    assert_eq!(result["echo"], json!({ "text": "b" }));
+    let question = "write {\"text\":\"b\"}: plugin `a` wants you to decide: it is Friday";
+    assert_eq!(stage.person.questions(), [question]);
+}
+
+#[tokio::test(start_paused = true)]
 async fn guard_that_requires_a_prompt_denies_the_call_without_a_user() {
     let stage = TestStage::new([write_tool()]);
     stage.hooks.add_answering_plugin(
@@ -523,7 +537,7 @@ async fn before_request_hook_that_changes_other_fields_is_skipped() {
     stage.provider.add_answer([ScriptedProviderAction::text("done")]);
     session.turn("x", &Cancel::new()).await;
     let expected = expect![[r#"
-        plugin `a` is skipped: `before_request`: its answer changes `messages`, but may change only `options` and `text`
+        plugin `a` is skipped: `before_request`: its answer has `messages`, but may have only `options`, `text` and `refusal`
         plugin `b` is skipped: `before_request`: a hook cannot change the option `session_key`; it can change: max_output_tokens, temperature
         plugin `c` is skipped: `before_request`: a hook cannot change the option `seed`; it can change: max_output_tokens, temperature
     "#]];
@@ -533,6 +547,22 @@ async fn before_request_hook_that_changes_other_fields_is_skipped() {
         (request_data(request).len(), request.options == session.request().options),
         (0, true)
     );
+}
+
+#[tokio::test(start_paused = true)]
+async fn before_request_hook_can_end_the_turn() {
+    let stage = TestStage::new([write_tool()]);
+    let refuse = |asked: Value| async move {
+        let is_first = asked["newest"]["parts"][0]["type"] == "text";
+        Ok(if is_first { json!({}) } else { json!({ "refusal": "it is Friday" }) })
+    };
+    stage.hooks.answers("a", Hook::BeforeRequest, refuse);
+    let mut session = stage.start(allowing()).unwrap();
+    stage.provider.add_answer([ScriptedProviderAction::call("0", "write", json!({ "text": "a" }))]);
+    let report = session.turn("x", &Cancel::new()).await;
+    assert_eq!((report.outcome, report.steps), (Outcome::Failed, 1));
+    assert_eq!(report.error.unwrap().message, "plugin `a` ended the turn: it is Friday");
+    assert_eq!(stage.provider.requests().len(), 1);
 }
 
 #[tokio::test(start_paused = true)]

@@ -16,7 +16,7 @@ const ITEM_BYTES_MAX: usize = 2000;
 
 /// The explanation of the answers.
 const HELP: &str = "1, y: trust these files in their current state; they can give the model instructions,\n\
-    start servers and allow commands; if one of them changes, the trust ends\n\
+    start servers, run commands and allow calls; if one of them changes, the trust ends\n\
     if variables are listed, these servers get them until an entry changes\n\
     2, n: ignore these files, and do not ask again until they change;\n\
     `jaato trust` trusts them later, `jaato trust --no-variables` without the variables";

@@ -40,7 +40,7 @@ fn opened_by(house: &House, words: &[&str]) -> Vec<String> {
 #[test]
 fn run_opens_a_plugin_only_if_its_data_files_exist() {
     let Some(house) = House::new() else { return };
-    for name in ["tool_mcp", "tool_memory", "tool_prompts"] {
+    for name in ["hook_command", "tool_mcp", "tool_memory", "tool_prompts"] {
         house.ship(&fixtures::house().unwrap().join("plugins").join(library_name(name)));
     }
     house.run(&["tool", "list"]).code(0);
@@ -55,7 +55,15 @@ fn run_opens_a_plugin_only_if_its_data_files_exist() {
     assert_eq!(alone.len(), 1, "only the provider is opened: {alone:?}");
     let store = json!({ "content": "It is dark.", "description": "far side", "tags": ["moon"] });
     for (name, prepare) in [
-        ("tool_mcp", &(|| drop(house.write("home/.mcp.json", "{}"))) as &dyn Fn()),
+        (
+            "hook_command",
+            &(|| {
+                house.write("home/.claude/settings.json", "{}");
+                assert!(!opened().iter().any(|it| it.contains("hook_command")));
+                house.write("workspace/.claude/settings.json", "{}");
+            }) as &dyn Fn(),
+        ),
+        ("tool_mcp", &(|| drop(house.write("home/.mcp.json", "{}")))),
         ("tool_prompts", &|| drop(house.write("workspace/.claude/commands/far.md", "Look far."))),
         ("tool_memory", &|| drop(house.run(&["call", "store_memory", &store.to_string()]).code(0))),
     ] {

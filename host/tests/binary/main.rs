@@ -23,6 +23,7 @@ mod cli;
 mod cli_ends;
 mod client_answers;
 mod command;
+mod command_hooks;
 mod conditions;
 mod config;
 mod declared_arguments;

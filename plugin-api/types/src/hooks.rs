@@ -80,8 +80,8 @@ declare_hooks! {
     /// Adds text before a prompt, or refuses it. Takes a [`BeforePrompt`], returns a
     /// [`PromptAddition`].
     BeforePrompt "before_prompt" BEFORE_PROMPT_MS_MAX;
-    /// Changes the options of a request and adds text after its newest message. Takes a
-    /// [`BeforeRequest`], returns a [`RequestChange`].
+    /// Changes the options of a request, adds text after its newest message, or ends the turn. Takes
+    /// a [`BeforeRequest`], returns a [`RequestChange`].
     BeforeRequest "before_request" HOOK_MS_MAX;
     /// Decides whether and how a tool call continues to the permission check. Takes a
     /// [`BeforeTool`], returns a [`GuardAnswer`].
@@ -191,12 +191,20 @@ pub struct RequestChange {
     /// Text to add after the newest message, as a part that names the plugin.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub text: String,
+    /// The reason why the request must not be sent, which ends the turn. Empty if it may.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub refusal: String,
 }
 
 impl RequestChange {
     /// Creates an empty change.
     pub fn nothing() -> Self {
         Self::default()
+    }
+
+    /// Creates the answer that ends the turn before the request. The user sees the reason.
+    pub fn refuse(reason: impl Into<String>) -> Self {
+        Self { refusal: reason.into(), ..Self::default() }
     }
 
     /// Sets an option.
@@ -283,6 +291,10 @@ pub enum GuardAnswer {
     Rewrite {
         /// The complete arguments.
         arguments: Value,
+        /// The reason why the user must be asked about the changed call, even if a rule allows it.
+        /// Empty if the user's rules decide alone.
+        #[serde(default, skip_serializing_if = "String::is_empty")]
+        ask: String,
     },
     /// The call must not run.
     #[non_exhaustive]
@@ -304,7 +316,13 @@ pub enum GuardAnswer {
 impl GuardAnswer {
     /// Creates the answer that changes the arguments of the call.
     pub fn rewrite(arguments: Value) -> Self {
-        Self::Rewrite { arguments }
+        Self::Rewrite { arguments, ask: String::new() }
+    }
+
+    /// Creates the answer that changes the arguments, and has the user asked about the changed
+    /// call.
+    pub fn rewrite_and_ask(arguments: Value, reason: impl Into<String>) -> Self {
+        Self::Rewrite { arguments, ask: reason.into() }
     }
 
     /// Creates the answer that denies the call.

@@ -18,6 +18,7 @@ compile_error!("jaato runs on Linux and macOS; Windows is not supported yet");
 pub mod ask;
 mod asset;
 pub mod child;
+pub mod command_hooks;
 mod command_words;
 mod completion;
 mod condition;

@@ -87,6 +87,10 @@ pub struct SessionFacts {
     /// truncated.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub output_bytes_max: Option<usize>,
+    /// The longest time that a hook may ask for with its deadline, in milliseconds:
+    /// `session.hook_deadline_ms`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hook_deadline_ms: Option<u64>,
 }
 
 /// The model and token counts of a session.

@@ -476,6 +476,7 @@ fn session_services(shapes: &mut Shapes) {
             }),
         }),
         output_bytes_max: Some(1000),
+        hook_deadline_ms: Some(60_000),
         working_directory: "/w".to_owned(),
         trusted_workspace: Some("/w".to_owned()),
         agreed_variables: vec![AgreedVariables {

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use jaato_policy::{RuleFile, RuleLayer, RuleOutcome};
+use jaato_types::command_hooks::{SETTINGS_FILES, settings_hooks};
 use jaato_types::mcp_entry::{
     AgreedVariables, canonical_json, referenced_variables, server_entries, standard_entry,
 };
@@ -83,6 +84,17 @@ impl TrustCandidate {
         let Some(Value::Object(file)) = file else { return Vec::new() };
         let servers = server_entries(file).unwrap_or_default();
         servers.into_iter().map(|(server, entry)| McpEntry { server, entry }).collect()
+    }
+
+    /// Lists the commands that hooks of the workspace run, each with its event and matcher. Lists
+    /// none of a file that cannot be parsed, because then none run.
+    pub fn hook_commands(&self) -> Vec<String> {
+        let read = |name: &&str| {
+            let bytes = self.0.read(name).ok().flatten()?;
+            settings_hooks(&String::from_utf8(bytes).ok()?).ok()
+        };
+        let hooks = SETTINGS_FILES.iter().filter_map(read).flatten();
+        hooks.filter(|hook| hook.problem.is_none()).map(|hook| hook.to_string()).collect()
     }
 
     /// Lists the workspace's rules that allow calls, as messages show them.

@@ -16,6 +16,7 @@ mod stamp;
 mod store;
 mod workspace;
 
+use jaato_types::command_hooks::{SCRIPT_FOLDER, SETTINGS_FILES};
 pub use jaato_types::mcp_entry::AgreedVariables;
 
 pub use candidate::{McpEntry, TrustCandidate};
@@ -45,6 +46,9 @@ pub const MCP_FILE: &str = ".mcp.json";
 /// Folders of a workspace with prompts, skills and subagents, which other clients also read.
 pub const SHARED_FOLDERS: [&str; 4] =
     [".agents/skills", ".claude/agents", ".claude/commands", ".claude/skills"];
+
+/// Files and folders of a workspace with hooks that run commands, which other clients also read.
+pub const HOOK_FILES: [&str; 3] = [SCRIPT_FOLDER, SETTINGS_FILES[0], SETTINGS_FILES[1]];
 
 /// A repository's or folder's instructions for agents.
 pub const AGENTS_FILE: &str = "AGENTS.md";

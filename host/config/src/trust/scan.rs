@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use sha2::{Digest, Sha256};
 
-use super::{ENV_FILE, MCP_FILE, SHARED_FOLDERS, TrustError, WORKSPACE_FOLDER};
+use super::{ENV_FILE, HOOK_FILES, MCP_FILE, SHARED_FOLDERS, TrustError, WORKSPACE_FOLDER};
 
 /// The maximum number of files in a workspace that trust covers.
 pub const FILES_MAX: usize = 4096;
@@ -80,7 +80,7 @@ fn standard_covered_names<'a>(root: &Path) -> Vec<&'a str> {
     let mut names = vec![WORKSPACE_FOLDER, ENV_FILE, MCP_FILE];
     let has_parent =
         |name: &&str| Path::new(name).parent().is_some_and(|it| is_folder(root.join(it)));
-    names.extend(SHARED_FOLDERS.into_iter().filter(has_parent));
+    names.extend(SHARED_FOLDERS.into_iter().chain(HOOK_FILES).filter(has_parent));
     names
 }
 

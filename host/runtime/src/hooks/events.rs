@@ -260,6 +260,7 @@ impl EventReporter {
             cancel,
             facts: facts.clone(),
             hold,
+            notices: None,
         };
         let deadline = |ms| AnswerDeadline {
             clock: Arc::new(SystemClock::new()),

@@ -12,10 +12,10 @@ use std::sync::Arc;
 use futures_util::future::BoxFuture;
 use jaato_instances::{CallSite, DeltaCallback, FacetRequest, wrong_answer};
 use jaato_registry::{PluginEntry, PluginFileTrust, PluginStatus, Registry};
-use jaato_session::{HookPlugin, HookScope, Hooks};
+use jaato_session::{EventEmitter, HookPlugin, HookScope, Hooks};
 use jaato_types::grant::grant_missing_error;
 use jaato_types::hooks::Hook;
-use jaato_types::{Error, ErrorKind, Frame, PluginKind, PluginName};
+use jaato_types::{Delta, Error, ErrorKind, Event, Frame, PluginKind, PluginName};
 use parking_lot::Mutex;
 use serde_json::Value;
 
@@ -39,14 +39,21 @@ impl PluginHooks {
     fn guards(&self, registry: &Registry) -> Vec<PluginName> {
         let mut guards = self.guards.lock();
         guards.retain(|name, digest| !self.is_taken_back(registry, name, digest.as_deref()));
-        let found = registry.plugins().iter().filter(|entry| {
-            can_ask_hook(&self.host, entry, Hook::BeforeTool) || self.may_be_guard(entry)
-        });
+        let is_due =
+            |entry| can_ask_hook(&self.host, entry, Hook::BeforeTool) && self.has_work(entry);
+        let found =
+            registry.plugins().iter().filter(|entry| is_due(entry) || self.may_be_guard(entry));
         guards.extend(found.map(|entry| {
             let digest = digest_of(entry).map(str::to_owned);
             (entry.candidate.manifest.name.clone(), digest)
         }));
         guards.keys().cloned().collect()
+    }
+
+    /// Returns true if a guard has something to check. A shipped guard without its files and
+    /// settings has nothing.
+    fn has_work(&self, entry: &PluginEntry) -> bool {
+        entry.candidate.trust != PluginFileTrust::Shipped || self.host.services.has_work(entry)
     }
 
     /// Returns true if the user themselves ended a plugin's role as a guard: they revoked its grant
@@ -172,7 +179,11 @@ async fn ask(
         return Err(grant_missing_error(plugin, hook.name()));
     }
     let (facet, site) = (FacetRequest::Hook(hook), hook_call_site(host, scope));
-    host.plugins.ask(name, facet, site, frame, &silent_progress(), &scope.cancel).await
+    let tell = match &scope.notices {
+        Some(emitter) => notice_callback(emitter.clone(), registry.event_source_name(plugin)),
+        None => silent_progress(),
+    };
+    host.plugins.ask(name, facet, site, frame, &tell, &scope.cancel).await
 }
 
 fn hook_call_site(host: &RuntimeHost, scope: &HookScope) -> CallSite {
@@ -183,4 +194,14 @@ fn hook_call_site(host: &RuntimeHost, scope: &HookScope) -> CallSite {
 
 fn silent_progress() -> DeltaCallback {
     Arc::new(|_| {})
+}
+
+/// Shows the notices of a hook, and nothing else that it emits.
+fn notice_callback(emitter: EventEmitter, source: &str) -> DeltaCallback {
+    let source = source.to_owned();
+    Arc::new(move |delta| {
+        if let Delta::Notice { text, .. } = delta {
+            emitter.emit(Event::Notice { source: source.clone(), text });
+        }
+    })
 }

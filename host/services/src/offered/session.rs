@@ -49,5 +49,6 @@ fn facts(call: &Call) -> SessionFacts {
         terminal: shared.terminal.clone(),
         parent_process: shared.parent_process.clone(),
         output_bytes_max: Some(shared.output_bytes_max),
+        hook_deadline_ms: Some(shared.hook_deadline_ms),
     }
 }

@@ -165,7 +165,13 @@ impl HookAsker {
     }
 
     fn scope(&self, cancel: Cancel, hold: DeadlineHold) -> HookScope {
-        HookScope { session: self.session.clone(), cancel, facts: self.facts.clone(), hold }
+        HookScope {
+            session: self.session.clone(),
+            cancel,
+            facts: self.facts.clone(),
+            hold,
+            notices: Some(self.emitter.clone()),
+        }
     }
 
     fn record_failure(&self, plugin: &HookPlugin, hook: Hook, error: &Error) {

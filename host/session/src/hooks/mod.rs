@@ -29,7 +29,7 @@ pub(crate) use result::HookedResult;
 pub use tool::ARGUMENTS_SHOWN_BYTES_MAX;
 pub(crate) use tool::{GuardedCallFacts, note_change};
 
-use crate::{Cancel, DeadlineHold, SharedFacts};
+use crate::{Cancel, DeadlineHold, EventEmitter, SharedFacts};
 
 /// The plugins that have hooks.
 pub trait Hooks: Send + Sync {
@@ -63,7 +63,7 @@ pub struct HookPlugin {
 }
 
 /// The context of a question.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct HookScope {
     /// The session.
     pub session: SessionId,
@@ -73,6 +73,8 @@ pub struct HookScope {
     pub facts: SharedFacts,
     /// Pauses the deadline of the answer.
     pub hold: DeadlineHold,
+    /// Shows the plugin's notices. `None` for events, because each notice is an event.
+    pub notices: Option<EventEmitter>,
 }
 
 /// No plugin has a hook.

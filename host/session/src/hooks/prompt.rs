@@ -20,8 +20,8 @@ pub const ADDITIONS_TOKENS_MAX: u64 = 8_000;
 /// quarter.
 const WINDOW_SHARE: u64 = 4;
 
-/// The longest reason for a refused prompt, in bytes.
-const REFUSAL_BYTES_MAX: usize = 1_000;
+/// The longest reason for a refused prompt or request, in bytes.
+pub(super) const REFUSAL_BYTES_MAX: usize = 1_000;
 
 /// The key that names the plugin in such a part.
 const ADDED_BY: &str = "added_by_plugin";

@@ -2,10 +2,11 @@
 //! message. Nothing else, because messages that the model has seen must stay the same.
 
 use jaato_types::hooks::{BeforeRequest, Hook, RequestChange};
-use jaato_types::{Error, Message, Part, RequestOptions, Result};
+use jaato_types::{Error, ErrorKind, Message, Part, RequestOptions, Result};
 use serde_json::{Map, Value, json};
 
 use super::asker::misbehaviour_error;
+use super::prompt::REFUSAL_BYTES_MAX;
 use super::{HookAsker, HookPlugin, cut_to_tokens};
 use crate::{Cancel, ModelCapabilities, estimate_tokens};
 
@@ -28,7 +29,7 @@ const CHANGEABLE: [&str; 9] = [
 ];
 
 /// The keys that an answer may have.
-const KNOWN_KEYS: [&str; 2] = ["options", "text"];
+const KNOWN_KEYS: [&str; 3] = ["options", "text", "refusal"];
 
 /// The request as the plugins see it.
 pub(crate) struct RequestHook<'a> {
@@ -44,6 +45,7 @@ pub(crate) struct RequestHookChange {
     /// All options of the request.
     pub(crate) options: RequestOptions,
     text: String,
+    refusal: String,
 }
 
 impl HookAsker {
@@ -63,6 +65,14 @@ impl HookAsker {
 }
 
 impl RequestHookChange {
+    /// Returns the error that ends the turn, if the plugin wants that.
+    pub(crate) fn refusal(&self, plugin: &HookPlugin) -> Option<Error> {
+        let reason = self.refusal.trim();
+        let shown = &reason[..reason.floor_char_boundary(REFUSAL_BYTES_MAX)];
+        let text = format!("plugin `{}` ended the turn: {shown}", plugin.name);
+        (!reason.is_empty()).then(|| Error::new(ErrorKind::PermissionDenied, text))
+    }
+
     /// Returns the part that follows the newest message, and its tokens. Returns `None` if the
     /// plugin adds no text.
     pub(crate) fn part(&self, plugin: &HookPlugin) -> Option<(Part, u64)> {
@@ -102,7 +112,8 @@ fn parse_change(
 ) -> Result<RequestHookChange> {
     let keys = answer.as_object().map(Map::keys).into_iter().flatten();
     if let Some(key) = keys.into_iter().find(|key| !KNOWN_KEYS.contains(&key.as_str())) {
-        let text = format!("its answer changes `{key}`, but may change only `options` and `text`");
+        let text =
+            format!("its answer has `{key}`, but may have only `options`, `text` and `refusal`");
         return Err(misbehaviour_error(&text));
     }
     let answer: RequestChange = serde_json::from_value(answer)
@@ -137,7 +148,8 @@ fn parse_change(
             return Err(misbehaviour_error(&format!("the option `{name}` is not {value}")));
         }
     }
-    Ok(RequestHookChange { changed, options: read, text: answer.text })
+    let RequestChange { text, refusal, .. } = answer;
+    Ok(RequestHookChange { changed, options: read, text, refusal })
 }
 
 #[cfg(test)]
@@ -174,7 +186,7 @@ mod tests {
     fn forbidden_change_rejects_the_whole_hook_answer() {
         check(
             json!({ "messages": [] }),
-            Err("its answer changes `messages`, but may change only `options` and `text`"),
+            Err("its answer has `messages`, but may have only `options`, `text` and `refusal`"),
         );
         let known = "it can change: effort, max_output_tokens, temperature";
         for name in ["extra_headers", "session_key", "stop", "moonlight"] {

@@ -48,7 +48,8 @@ pub(crate) struct GuardedCallFacts<'a> {
 /// One guard's answer.
 enum GuardVerdict {
     GoOn,
-    Rewrite(Value),
+    /// The arguments, and the reason why the user must be asked about them. Empty without one.
+    Rewrite(Value, String),
     Deny(String),
     Ask(String),
 }
@@ -79,9 +80,13 @@ impl HookAsker {
             let answer = self.ask(&plugin, Hook::BeforeTool, &request, cancel, take).await;
             match answer {
                 Ok(GuardVerdict::GoOn) => {}
-                Ok(GuardVerdict::Rewrite(changed)) if changed == *arguments => {}
-                Ok(GuardVerdict::Rewrite(changed)) => {
-                    self.rewrite(call, &plugin, changed, &mut guarded)
+                Ok(GuardVerdict::Rewrite(changed, ask)) => {
+                    if changed != *arguments {
+                        self.rewrite(call, &plugin, changed, &mut guarded);
+                    }
+                    if !ask.is_empty() {
+                        guarded.asks.get_or_insert((plugin.name, ask));
+                    }
                 }
                 Ok(GuardVerdict::Ask(reason)) => {
                     guarded.asks.get_or_insert((plugin.name, reason));
@@ -127,11 +132,13 @@ fn parse_guard_answer(
 ) -> Result<GuardVerdict> {
     Ok(match answer {
         GuardAnswer::GoOn => GuardVerdict::GoOn,
-        GuardAnswer::Rewrite { arguments, .. } => {
+        GuardAnswer::Rewrite { arguments, ask, .. } => {
             check(&arguments).map_err(|error| {
                 misbehaviour_error(&format!("its arguments are invalid: {}", error.message))
             })?;
-            GuardVerdict::Rewrite(arguments)
+            let has_reason = !ask.trim().is_empty();
+            let ask = if has_reason { truncate_reason(ask) } else { String::new() };
+            GuardVerdict::Rewrite(arguments, ask)
         }
         GuardAnswer::Deny { reason, .. } => GuardVerdict::Deny(truncate_reason(reason)),
         GuardAnswer::Ask { reason, .. } => GuardVerdict::Ask(truncate_reason(reason)),

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use jaato_types::Event;
 use jaato_types::hooks::Hook;
+use jaato_types::{Error, Event};
 
 use super::Session;
 use crate::history::ExpectedMessage;
@@ -11,8 +11,12 @@ use crate::hooks::RequestHook;
 use crate::{Cancel, HistoryError};
 
 impl Session {
-    /// Asks the plugins. Each gets the previous one's result.
-    pub(crate) async fn ask_before_request(&mut self, cancel: &Cancel) -> Result<(), HistoryError> {
+    /// Asks the plugins. Each gets the previous one's result. Returns an error for the user if one
+    /// ends the turn.
+    pub(crate) async fn ask_before_request(
+        &mut self,
+        cancel: &Cancel,
+    ) -> Result<Option<Error>, HistoryError> {
         self.options_asked = None;
         let hooks = Arc::clone(&self.shared.hooks);
         for plugin in hooks.plugins_to_ask(Hook::BeforeRequest) {
@@ -20,6 +24,9 @@ impl Session {
             let options = self.options_asked.as_ref().unwrap_or(&self.prefix.options);
             let asked = RequestHook { options, takes: &self.takes, newest };
             let Some(change) = hooks.before_request(&plugin, asked, cancel).await else { continue };
+            if let Some(refused) = change.refusal(&plugin) {
+                return Ok(Some(refused));
+            }
             // A message that the model has seen must stay the same.
             let part = change.part(&plugin).filter(|_| self.is_newest_unsent());
             let tokens = part.as_ref().map_or(0, |(_, tokens)| *tokens);
@@ -35,7 +42,7 @@ impl Session {
                 self.shared.emitter.emit(event);
             }
         }
-        Ok(())
+        Ok(None)
     }
 
     fn is_newest_unsent(&self) -> bool {

@@ -32,6 +32,7 @@ pub fn shapes(shapes: &mut Shapes) {
     shapes.add(&RequestChange {
         options: object(json!({ "temperature": 0.5 })),
         text: "be brief".to_owned(),
+        refusal: "not at night".to_owned(),
     });
     shapes.words(&[
         ToolCallOrigin::Model,
@@ -46,6 +47,7 @@ pub fn shapes(shapes: &mut Shapes) {
     for answer in [
         GuardAnswer::GoOn,
         GuardAnswer::rewrite(json!({ "day": 2 })),
+        GuardAnswer::rewrite_and_ask(json!({ "day": 2 }), "it is night"),
         GuardAnswer::deny("not at night"),
         GuardAnswer::ask("it is night"),
         GuardAnswer::Unknown,

@@ -1,0 +1,212 @@
+//! The hooks of one session: who it is, which hooks it has, and running those of an event.
+
+use std::path::PathBuf;
+
+use futures_util::stream::{self, StreamExt as _};
+use jaato_plugin_sdk::hooks::Hook;
+use jaato_plugin_sdk::prelude::*;
+use jaato_plugin_sdk::serde_json::Map;
+
+use crate::outcome::{HookOutcome, read_outcome};
+use crate::run::{CommandResult, HookCommand, run_command};
+use crate::settings::{ConfiguredHook, EVENTS, HookLocations, LoadedHooks};
+
+/// The time limit of a command if its entry has none, in milliseconds.
+const TIMEOUT_MS: u64 = 600_000;
+/// The same before a prompt, because the user waits.
+const PROMPT_TIMEOUT_MS: u64 = 30_000;
+/// The longest time that the plugin asks the host for, in milliseconds.
+pub const DEADLINE_MS: u64 = 600_000;
+/// The time that the host needs to end a command before the plugin's own deadline, in milliseconds.
+const MARGIN_MS: u64 = 500;
+/// The user's limit if the host names none, in milliseconds.
+const LIMIT_MS: u64 = 60_000;
+/// The maximum number of commands that run at the same time, as the host allows for a call.
+const RUNNING_MAX: usize = 16;
+
+/// A session with its hooks, which stay as they were at its start.
+#[derive(Debug)]
+pub struct HookSession {
+    /// The hooks.
+    pub loaded: LoadedHooks,
+    /// The session's folder.
+    pub folder: PathBuf,
+    /// Whether the session belongs to a subagent.
+    pub is_subagent: bool,
+    session_id: String,
+    agent: (String, String),
+    project: String,
+    limit_ms: u64,
+}
+
+/// A hook to run, with its input.
+pub struct HookJob {
+    hook: ConfiguredHook,
+    input: String,
+    /// The number that the caller gave the input.
+    pub number: usize,
+}
+
+impl HookSession {
+    /// Reads the facts and the hooks of a session. `locations` lacks the workspace.
+    ///
+    /// # Errors
+    /// The host's error.
+    pub async fn load(host: &Reporter, mut locations: HookLocations) -> Result<Self> {
+        let facts = host.session().await?;
+        locations.workspace = facts.trusted_workspace.map(PathBuf::from);
+        locations.folder = PathBuf::from(&facts.working_directory);
+        let folder = locations.folder.clone();
+        let root = locations.workspace.clone().unwrap_or_else(|| folder.clone());
+        let loaded = host.blocking(move |_| locations.read()).await?;
+        let is_subagent = facts.agent_type == "subagent";
+        let kind = if facts.agent_name.is_empty() { facts.agent_type } else { facts.agent_name };
+        Ok(Self {
+            loaded,
+            is_subagent,
+            session_id: facts.session_id,
+            agent: (facts.agent_id, kind),
+            project: root.to_string_lossy().into_owned(),
+            folder,
+            limit_ms: facts.hook_deadline_ms.unwrap_or(LIMIT_MS),
+        })
+    }
+
+    /// Returns the lines that the user must see once in a session.
+    pub fn first_notices(&self) -> Vec<String> {
+        let mut lines: Vec<String> =
+            self.loaded.broken.iter().map(|it| format!("hooks cannot be read: {it}")).collect();
+        if let Some(hook) = self.loaded.untrusted.first() {
+            lines.push(format!(
+                "the hooks of {} do not run, because you do not trust this workspace in its \
+                 current state; `jaato hook list` shows them, `jaato trust` enables them",
+                hook.source
+            ));
+        }
+        let unknown = |hook: &&ConfiguredHook| !EVENTS.contains(&hook.hook.event.as_str());
+        let mut unknown: Vec<&str> =
+            self.loaded.hooks.iter().filter(unknown).map(|it| it.hook.event.as_str()).collect();
+        unknown.sort_unstable();
+        unknown.dedup();
+        if !unknown.is_empty() {
+            lines.push(format!("jaato does not run hooks for {}", unknown.join(", ")));
+        }
+        lines
+    }
+
+    /// Returns the JSON for the commands of an event: the common fields and `more`.
+    pub fn input(&self, event: &str, more: Value) -> Value {
+        let mut input = Map::from_iter([
+            ("session_id".to_owned(), json!(self.session_id)),
+            ("cwd".to_owned(), json!(self.folder)),
+            ("hook_event_name".to_owned(), json!(event)),
+        ]);
+        if self.is_subagent {
+            input.insert("agent_id".to_owned(), json!(self.agent.0));
+            input.insert("agent_type".to_owned(), json!(self.agent.1));
+        }
+        if let Value::Object(more) = more {
+            input.extend(more);
+        }
+        Value::Object(input)
+    }
+
+    /// Lists the hooks of an event for an input. `names` are the words for their matchers, empty
+    /// for an event without matchers.
+    pub fn jobs(&self, event: &str, names: &[&str], more: Value, number: usize) -> Vec<HookJob> {
+        let hooks = self.loaded.matching(event, names);
+        if hooks.is_empty() {
+            return Vec::new();
+        }
+        let input = self.input(event, more).to_string();
+        let job =
+            |hook: &ConfiguredHook| HookJob { hook: hook.clone(), input: input.clone(), number };
+        hooks.into_iter().map(job).collect()
+    }
+
+    /// Runs the hooks of an event and combines their outcomes.
+    pub async fn run(
+        &self,
+        host: &Reporter,
+        moment: Hook,
+        event: &str,
+        names: &[&str],
+        more: Value,
+    ) -> HookOutcome {
+        let jobs = self.jobs(event, names, more, 0);
+        let mut all = HookOutcome::default();
+        for (_, outcome) in self.run_all(host, moment, event, jobs).await {
+            all.add(outcome);
+        }
+        all
+    }
+
+    /// Runs hooks at the same time. Returns each outcome with the number of its input, in order.
+    pub async fn run_all(
+        &self,
+        host: &Reporter,
+        moment: Hook,
+        event: &str,
+        jobs: Vec<HookJob>,
+    ) -> Vec<(usize, HookOutcome)> {
+        let runs = jobs
+            .into_iter()
+            .map(|job| async move { (job.number, self.run_job(host, moment, event, &job).await) });
+        stream::iter(runs).buffered(RUNNING_MAX).collect().await
+    }
+
+    async fn run_job(
+        &self,
+        host: &Reporter,
+        moment: Hook,
+        event: &str,
+        job: &HookJob,
+    ) -> HookOutcome {
+        let label = job.hook.label();
+        match self.result_of(host, moment, job).await {
+            Ok(result) => read_outcome(event, &label, &result),
+            Err(problem) => HookOutcome::failed(event, &label, &problem),
+        }
+    }
+
+    /// Runs one hook.
+    ///
+    /// # Errors
+    /// The reason why the entry cannot run.
+    pub async fn result_of(
+        &self,
+        host: &Reporter,
+        moment: Hook,
+        job: &HookJob,
+    ) -> std::result::Result<CommandResult, String> {
+        let hook = &job.hook.hook;
+        if let Some(problem) = &hook.problem {
+            return Err(problem.clone());
+        }
+        let folder = self.folder.to_string_lossy();
+        let command = HookCommand {
+            command: &hook.command,
+            input: &job.input,
+            folder: &folder,
+            project: &self.project,
+            timeout_ms: self.timeout_ms(moment, hook.timeout_ms),
+        };
+        Ok(run_command(host, &command).await)
+    }
+
+    /// Returns the time limit of a command: that of its entry, but less than the host waits for the
+    /// plugin, so that the user learns which command was late.
+    fn timeout_ms(&self, moment: Hook, asked: Option<u64>) -> u64 {
+        let default = if moment == Hook::BeforePrompt { PROMPT_TIMEOUT_MS } else { TIMEOUT_MS };
+        let most = moment.deadline_ms(Some(DEADLINE_MS), self.limit_ms);
+        let most = most.saturating_sub(MARGIN_MS.min(most / 4)).max(1);
+        asked.unwrap_or(default).min(most)
+    }
+}
+
+impl HookJob {
+    /// Returns the hook.
+    pub fn hook(&self) -> &ConfiguredHook {
+        &self.hook
+    }
+}
