@@ -11,9 +11,9 @@ use jaato_runtime::config::ListChange;
 use crate::args::{EnvironmentArgs, GlobalArgs, OutputForm, key_and_value};
 use crate::exit::CommandResult;
 use crate::{
-    bench, call, chat, check, command, config, dev, doctor, environment, gc, grant, install,
-    ledger, login, mcp, model, new_plugin, permission, plugin, provider, reload, run, sessions,
-    shell, switch, tool, trust, undo,
+    call, chat, check, command, config, dev, doctor, environment, gc, grant, install, ledger,
+    login, mcp, model, new_plugin, permission, plugin, provider, reload, run, sessions, shell,
+    switch, tool, trust, undo,
 };
 
 /// Run AI agents in your terminal: a model proposes tool calls, jaato runs them under your rules.
@@ -185,12 +185,6 @@ commands! {
     Config {
         #[command(subcommand)]
         command: ConfigCommand,
-    } |global| command.run(global).await;
-
-    /// Compare the token cost of CLI tools and MCP servers
-    Bench {
-        #[command(subcommand)]
-        command: BenchCommand,
     } |global| command.run(global).await;
 
     /// Check the installation and suggest fixes
@@ -674,18 +668,6 @@ commands! {
         #[command(flatten)]
         args: ledger::LedgerShowArgs,
     } |global| ledger::show(global, args);
-}
-
-commands! {
-    BenchCommand:
-
-    /// Run the same scenarios with a CLI and with an MCP server, and compare their tokens; all
-    /// tools run without asking
-    #[command(name = "cli-vs-mcp")]
-    CliVsMcp {
-        #[command(flatten)]
-        args: bench::cli_vs_mcp::CliVsMcpArgs,
-    } |global| bench::cli_vs_mcp::cli_vs_mcp(global, args).await;
 }
 
 commands! {

@@ -3,7 +3,6 @@
 mod args;
 mod ask;
 mod attach;
-mod bench;
 mod call;
 mod chat;
 mod check;
