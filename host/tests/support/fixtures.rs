@@ -92,8 +92,9 @@ pub fn embedder(name: &str) -> Option<PathBuf> {
         if !cargo(&["metadata", "--format-version=1"]).output().unwrap().status.success() {
             return false;
         }
-        // As `host/library/tests/examples.rs`, so that nothing is built twice.
-        let built = cargo(&["test", "--workspace", "--no-run"]).output().unwrap();
+        // All targets, with the same features as in `host/library/tests/examples.rs`, so that
+        // nothing is built twice.
+        let built = cargo(&["build", "--workspace", "--all-targets"]).output().unwrap();
         assert!(built.status.success(), "{}", String::from_utf8_lossy(&built.stderr));
         true
     });

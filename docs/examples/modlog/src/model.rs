@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use jaato_library::blocking::BlockingJaato;
 use jaato_library::client::TokenLedger;
+use jaato_library::config::ValueOrigin;
 use jaato_library::types::{Event, Outcome};
 use jaato_library::{Configuration, Error, ErrorKind, Jaato, Result, Tool, schemars};
 use serde::Deserialize;
@@ -17,8 +18,9 @@ use crate::lines::{ChangedLine, changed_lines, excerpt};
 /// The tool by which a model finds lines without reading the whole program.
 const TOOL: &str = "changed_lines_tool";
 
-/// The variable that offers the tool in place of the whole program.
-const TOOL_VARIABLE: &str = "AI_USE_CHAT_FUNCTIONS";
+/// The configuration key that offers the tool in place of the whole program. Its variable is
+/// `AI_USE_CHAT_FUNCTIONS`.
+const TOOLS_KEY: &str = "tools.offered";
 
 const SYSTEM: &str =
     "You explain changes of COBOL programs. You answer with facts from the source.";
@@ -70,10 +72,9 @@ impl Model {
         }
         let jaato = BlockingJaato::start(builder)?;
         let setup = jaato.inner().runtime().setup();
-        let from_file = setup.config.env_file_variable(TOOL_VARIABLE).map(|it| it.value);
-        let given = setup.variables.get(TOOL_VARIABLE).and_then(|value| value.to_str());
-        let value = given.or(from_file).unwrap_or_default();
-        let has_tool = !matches!(value, "" | "0" | "false" | "False");
+        // Tools are offered by default, so that only the user's own choice counts.
+        let is_chosen = setup.config.origins(TOOLS_KEY) != [ValueOrigin::BuiltIn];
+        let has_tool = is_chosen && setup.config.tools_offered;
         Ok(Self { jaato, ledger: Arc::default(), program, has_tool })
     }
 
