@@ -11,7 +11,7 @@ use jaato_runtime::config::ListChange;
 use crate::args::{EnvironmentArgs, GlobalArgs, OutputForm, key_and_value};
 use crate::exit::CommandResult;
 use crate::{
-    batch, bench, call, chat, check, command, config, dev, doctor, environment, gc, grant, install,
+    batch, call, chat, check, command, config, dev, doctor, environment, gc, grant, install,
     ledger, login, model, new_plugin, permission, plugin, provider, reload, run, sessions, shell,
     switch, tool, trust, undo,
 };
@@ -199,12 +199,6 @@ commands! {
     Config {
         #[command(subcommand)]
         command: ConfigCommand,
-    } |global| command.run(global).await;
-
-    /// Compare the token cost of CLI tools and MCP servers
-    Bench {
-        #[command(subcommand)]
-        command: BenchCommand,
     } |global| command.run(global).await;
 
     /// Check the installation and suggest fixes
@@ -688,18 +682,6 @@ commands! {
         #[command(flatten)]
         args: ledger::LedgerShowArgs,
     } |global| ledger::show(global, args);
-}
-
-commands! {
-    BenchCommand:
-
-    /// Run the same scenarios with a CLI and with an MCP server, and compare their tokens; all
-    /// tools run without asking
-    #[command(name = "cli-vs-mcp")]
-    CliVsMcp {
-        #[command(flatten)]
-        args: bench::cli_vs_mcp::CliVsMcpArgs,
-    } |global| bench::cli_vs_mcp::cli_vs_mcp(global, args).await;
 }
 
 commands! {

@@ -4,7 +4,6 @@ mod args;
 mod ask;
 mod attach;
 mod batch;
-mod bench;
 mod call;
 mod chat;
 mod check;

@@ -107,6 +107,20 @@ impl Jaato {
         Ok(output?.content)
     }
 
+    /// Runs a command of a plugin for the program itself, for example `mcp` of the plugin for MCP
+    /// servers. A user runs the same as `jaato command NAME`.
+    ///
+    /// # Errors
+    /// If the command does not exist, its arguments do not match, or it fails.
+    pub async fn command(&self, name: &str, arguments: Value) -> Result<Map<String, Value>> {
+        let events = Arc::<SessionEvents>::default();
+        let mut session = self.0.session_for_calls(SessionOptions::unattended(events))?;
+        let closer = self.0.session_closer(session.id());
+        let output = self.0.command(&mut session, name, arguments, &Cancel::new()).await;
+        closer.close().await;
+        Ok(output?.content)
+    }
+
     /// Lists the tools of the host, including those that plugins set while they run.
     ///
     /// # Errors
@@ -210,7 +224,7 @@ impl JaatoBuilder {
     }
 
     /// Names an installed `jaato`, whose plugins and children this host uses, in place of this
-    /// program's own executable.
+    /// program's own executable. A name without a folder is searched on `PATH`.
     pub fn executable(mut self, path: impl Into<PathBuf>) -> Self {
         self.executable = Some(path.into());
         self.plugin_files(PluginFiles::Searched)
@@ -219,6 +233,13 @@ impl JaatoBuilder {
     /// Sets an environment variable of the host, over the process's.
     pub fn variable(mut self, name: &str, value: impl Into<String>) -> Self {
         self.variables.push((name.to_owned(), value.into()));
+        self
+    }
+
+    /// Reads variables for the configuration and for plugins from this file, instead of the
+    /// workspace's `.env`.
+    pub fn env_file(mut self, path: impl Into<PathBuf>) -> Self {
+        self.arguments.env_file = Some(path.into());
         self
     }
 
@@ -240,7 +261,8 @@ impl JaatoBuilder {
     /// Starts the host on the current tokio runtime, which needs I/O and time.
     ///
     /// # Errors
-    /// If the configuration is not valid, or a part that the program gave cannot be used.
+    /// If the configuration is not valid, the executable is not on `PATH`, or a part that the
+    /// program gave cannot be used.
     pub async fn start(mut self) -> Result<Jaato> {
         if let Some(problem) = self.problem.take() {
             return Err(problem);
@@ -259,7 +281,7 @@ impl JaatoBuilder {
             }
         };
         let executable = match self.executable {
-            Some(path) => path,
+            Some(path) => find_executable(path)?,
             None => std::env::current_exe().map_err(|error| system("the executable", error))?,
         };
         let (folders, own) = match self.configuration {
@@ -281,6 +303,24 @@ impl JaatoBuilder {
         let runtime = Runtime::start_with(setup, self.parts).await?;
         Ok(Jaato(Arc::new(runtime)))
     }
+}
+
+/// Returns the path of an executable. Shipped plugins are next to the file itself, so links on
+/// `PATH` are followed.
+fn find_executable(path: PathBuf) -> Result<PathBuf> {
+    if path.components().count() > 1 {
+        return Ok(path);
+    }
+    let folders = std::env::var_os("PATH").unwrap_or_default();
+    let found = std::env::split_paths(&folders)
+        .filter(|folder| folder.is_absolute())
+        .map(|folder| folder.join(&path))
+        .find(|file| file.is_file());
+    found.and_then(|file| file.canonicalize().ok()).ok_or_else(|| {
+        let text = format!("there is no program `{}` on PATH", path.display());
+        Error::new(ErrorKind::Configuration, text)
+            .with_hint("install jaato, or give the path of its executable")
+    })
 }
 
 fn setup_error(error: &SetupError) -> Error {

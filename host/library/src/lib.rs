@@ -90,7 +90,7 @@ pub use jaato_runtime::PluginFiles;
 pub use jaato_runtime::session_loop::{
     GcPreview, GcReport, GcUndone, HistoryEntry, PolicyMode, TurnReport, UserPrompt,
 };
-pub use jaato_runtime::store::LedgerRecord;
+pub use jaato_runtime::store::{LedgerRecord, UsageTotals};
 pub use ledger::LedgerRecorder;
 pub use permission::{allow, deny};
 pub use session::{Session, SessionBuilder, SessionHandle};

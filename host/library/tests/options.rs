@@ -414,3 +414,43 @@ fn denial_without_a_reason_has_no_comment() {
     let PermissionAnswer { comment, .. } = deny("why");
     assert_eq!(comment.as_deref(), Some("why"));
 }
+
+#[tokio::test]
+async fn executable_without_a_folder_is_searched_on_path() {
+    let jaato = Jaato::builder().executable("no-such-jaato").start().await;
+    let error = jaato.err().unwrap();
+    assert_eq!(error.kind, ErrorKind::Configuration);
+    assert_eq!(error.message, "there is no program `no-such-jaato` on PATH");
+    let jaato = Jaato::builder().executable("sh").start().await.unwrap();
+    let found = &jaato.runtime().setup().executable;
+    assert!(found.is_absolute() && found.is_file(), "{}", found.display());
+}
+
+#[tokio::test]
+async fn env_file_sets_configuration() {
+    let folder = tempfile::tempdir().unwrap();
+    let (home, file) = (folder.path().join("home"), folder.path().join("my.env"));
+    std::fs::write(&file, "MODEL_NAME=my/moon\n").unwrap();
+    let script = script([say("Hello.")]);
+    let start = |file| {
+        let configuration = Configuration::In(home.clone());
+        builder(&script)
+            .configuration(configuration)
+            .workspace(folder.path())
+            .env_file(file)
+            .start()
+    };
+    let jaato = start(file).await.unwrap();
+    assert_eq!(jaato.runtime().model().as_str(), "my/moon");
+    let error = start(folder.path().join("missing.env")).await.err().unwrap();
+    assert!(error.message.contains("missing.env"), "{}", error.message);
+}
+
+#[tokio::test]
+async fn program_runs_a_command_without_a_model() {
+    let jaato = builder(&script([])).start().await.unwrap();
+    let answer = jaato.command("objects", json!({})).await.unwrap();
+    assert!(answer.contains_key("objects") || answer.contains_key("result"), "{answer:?}");
+    let error = jaato.command("moon", json!({})).await.unwrap_err();
+    assert_eq!(error.message, "there is no command `moon`");
+}

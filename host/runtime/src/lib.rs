@@ -112,7 +112,7 @@ pub use jaato_environments::{EndedProcess, EnvironmentListing, SharedEnvironment
 pub use jaato_instances::{DeltaCallback, log_printed};
 pub use jaato_log::{LOG_BYTES_MAX, Log, visible};
 pub use jaato_model_facts::{ModelFacts, snapshot_source};
-pub use jaato_places::{make_missing as make_private_folder, open_own_file as open_private_file};
+pub use jaato_places::open_own_file as open_private_file;
 pub use jaato_policy::{AllowedTool, PluginSource};
 pub use jaato_services::{Assets, delta_of};
 pub use jaato_services::{KeyCommands, KeyInfo, KeyStore, SecretStorageKind};

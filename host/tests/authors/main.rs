@@ -28,7 +28,8 @@ fn examples() -> PathBuf {
 fn names() -> Vec<String> {
     let entries = fs::read_dir(examples()).unwrap().map(Result::unwrap);
     let is_program = |path: &Path| {
-        path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("embed-"))
+        let manifest = fs::read_to_string(path.join("Cargo.toml"));
+        manifest.is_ok_and(|text| text.contains("jaato-library"))
     };
     let folders = entries
         .filter(|entry| entry.path().join("README.md").is_file() && !is_program(&entry.path()));

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use expect_test::{Expect, expect};
 use serde_json::{Value, json};
 
-use crate::support::openai::{at, furnish};
+use crate::support::openai::{furnish, program_at};
 use crate::support::server::{Answer, Server};
 use crate::support::{House, fixtures, library_name, skip};
 
@@ -315,6 +315,7 @@ fn real_mcp_server_sqlite() {
 fn real_mcp_server_git_in_the_harness() {
     let Some(entry) = python("mcp-python", "mcp_server_git", &[]) else { return };
     let Some(house) = set_up_house("git", entry) else { return };
+    let Some(program) = fixtures::embedder("cli-vs-mcp") else { return };
     for library in ["environment_local", "tool_cli"] {
         house.ship(&fixtures::house().unwrap().join("plugins").join(library_name(library)));
     }
@@ -328,9 +329,9 @@ fn real_mcp_server_git_in_the_harness() {
         Answer::text(&["The moon."]),
     ]);
     let params = json!({ "REPO_PATH": path }).to_string();
-    let words = ["bench", "cli-vs-mcp", "--model-name", "openai/test", "--scenarios"];
+    let words = ["--model-name", "openai/test", "--scenarios"];
     let words = [&words[..], &["recent_commits", "--domain-params", &params, "--verbose"]].concat();
-    let output = at(&house, &server, &words).patient().run().code(0);
+    let output = program_at(&house, &server, &program, &words).patient().run().code(0);
     assert!(output.stdout.contains("server `git`: 12 tools"), "{output}");
     assert!(output.stdout.contains("Overall: TIE"), "{output}");
     for at in [1, 3] {

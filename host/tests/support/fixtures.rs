@@ -74,6 +74,36 @@ fn build_fixtures() -> PathBuf {
     target.join("debug")
 }
 
+/// Returns an example program that embeds jaato. The first call of a test program builds them all.
+/// Returns `None` if their crates are missing, and the test is skipped.
+pub fn embedder(name: &str) -> Option<PathBuf> {
+    static BUILT: OnceLock<bool> = OnceLock::new();
+    let target = target().join("embedders");
+    let cargo = |words: &[&str]| {
+        let mut cargo = Command::new(env!("CARGO"));
+        let manifest = "../docs/examples/embed-chat/Cargo.toml";
+        cargo.args(words).args(["--locked", "--offline", "--quiet", "--manifest-path"]);
+        cargo.arg(Path::new(env!("CARGO_MANIFEST_DIR")).join(manifest));
+        cargo.env("CARGO_TARGET_DIR", &target).env_remove("RUSTFLAGS");
+        cargo.env_remove("RUSTC_BOOTSTRAP");
+        cargo
+    };
+    let is_built = *BUILT.get_or_init(|| {
+        if !cargo(&["metadata", "--format-version=1"]).output().unwrap().status.success() {
+            return false;
+        }
+        // All targets, with the same features as in `host/library/tests/examples.rs`, so that
+        // nothing is built twice.
+        let built = cargo(&["build", "--workspace", "--all-targets"]).output().unwrap();
+        assert!(built.status.success(), "{}", String::from_utf8_lossy(&built.stderr));
+        true
+    });
+    if !is_built {
+        skip("`cargo fetch` in `docs/examples/embed-chat` was not run");
+    }
+    is_built.then(|| target.join("debug").join(name))
+}
+
 /// Returns a library's file name on this system.
 pub fn library_name(library: &str) -> String {
     format!("{}{library}{}", std::env::consts::DLL_PREFIX, std::env::consts::DLL_SUFFIX)

@@ -22,6 +22,19 @@ pub fn at(house: &House, server: &Server, words: &[&str]) -> Command {
         .variable("OPENAI_API_KEY", SECRET)
 }
 
+/// Builds a command of a program that embeds this installation's jaato and uses a server.
+pub fn program_at(
+    house: &House,
+    server: &Server,
+    program: &std::path::Path,
+    words: &[&str],
+) -> Command {
+    Command::program(house, program.to_str().unwrap(), words)
+        .variable("JAATO", house.binary())
+        .variable("OPENAI_BASE_URL", server.base_url())
+        .variable("OPENAI_API_KEY", SECRET)
+}
+
 /// Fails if any file that a run may have written contains the key.
 #[track_caller]
 pub fn no_file_holds_the_key(house: &House) {

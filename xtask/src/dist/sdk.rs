@@ -32,8 +32,8 @@ const PAGES: &str = "docs/authors";
 /// Complete example plugins, with the same paths to the crates.
 const EXAMPLES: &str = "docs/examples";
 
-/// The beginning of the names of examples that are programs.
-const EMBEDDERS: &str = "embed-";
+/// The beginnings of the names of examples that are programs.
+const EMBEDDERS: &[&str] = &["cli-vs-mcp", "embed-", "modlog"];
 
 const README: &str = include_str!("sdk/README.md");
 
@@ -161,8 +161,9 @@ fn is_wanted(file: &Path) -> bool {
     let named =
         |part: std::path::Component<'_>| LEFT_OUT.iter().any(|name| part.as_os_str() == *name);
     // These embed the host, which the sdk does not include.
-    let is_program =
-        file.strip_prefix(EXAMPLES).is_ok_and(|file| file.to_string_lossy().starts_with(EMBEDDERS));
+    let is_program = file
+        .strip_prefix(EXAMPLES)
+        .is_ok_and(|file| EMBEDDERS.iter().any(|start| file.to_string_lossy().starts_with(start)));
     if is_program {
         return false;
     }
@@ -211,6 +212,7 @@ mod tests {
             "plugin-api/target/debug/a",
             "docs/examples/tool-a/target/debug/a",
             "docs/examples/embed-chat/src/main.rs",
+            "docs/examples/modlog/Cargo.toml",
         ] {
             assert!(!is_wanted(Path::new(left_out)), "{left_out}");
         }

@@ -63,13 +63,16 @@ pub const ITEMS: &[TierItem] = &[
         name: "embedders",
         about: "the example programs that embed the library, built and tested outside of the workspace",
         files: &[
+            "docs/examples/cli-vs-mcp/",
             "docs/examples/embed-axum/",
             "docs/examples/embed-chat/",
             "docs/examples/embed-test/",
+            "docs/examples/modlog/",
             "host/library/",
             "host/runtime/",
+            "host/tests/binary/embedders.rs",
         ],
-        tests: &["example_embedders_"],
+        tests: &["example_embedders_", "embedders::"],
     },
     TierItem {
         name: "fuzz",
@@ -123,7 +126,7 @@ pub const ITEMS: &[TierItem] = &[
         about: "MCP servers that others wrote, each in a recorded session, and one in the harness",
         files: &[
             "plugins/tool-mcp/",
-            "host/src/bench/",
+            "docs/examples/cli-vs-mcp/",
             "host/tests/binary/mcp_servers.rs",
             "xtask/src/setup/outside.rs",
         ],

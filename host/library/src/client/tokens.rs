@@ -66,6 +66,12 @@ impl TokenLedger {
         }
     }
 
+    /// Returns the sums over all records so far, also those that [`TokenLedger::summarize`] leaves
+    /// out: cached tokens, cost, tool calls.
+    pub fn totals(&self) -> UsageTotals {
+        self.0.lock().totals
+    }
+
     /// Appends the kept records to a file, one line of JSON each.
     ///
     /// # Errors

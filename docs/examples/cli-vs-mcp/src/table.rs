@@ -1,24 +1,30 @@
 //! Prints the averages of both sides next to each other, and a verdict.
 
-use super::summary::{BenchSummary, RunAverages};
-use crate::exit::CommandFailure;
-use crate::report;
+use crate::summary::{BenchSummary, RunAverages};
+
+/// The columns of a table.
+const HEAD: [&str; 5] = ["METRIC", "CLI", "MCP", "DIFF", "WINNER"];
 
 /// Prints a table for each scenario.
-///
-/// # Errors
-/// When the output cannot be written.
-pub fn print(summary: &BenchSummary) -> Result<(), CommandFailure> {
+pub fn print(summary: &BenchSummary) {
     for (scenario, [cli, mcp]) in &summary.scenarios {
         let (cli, mcp) = (RunAverages::from_runs(cli), RunAverages::from_runs(mcp));
-        report::print_line(&format!("\n{scenario}"))?;
-        report::print_table(
-            &["Metric", "CLI", "MCP", "Diff", "Winner"],
-            &comparison_rows(&cli, &mcp),
-        )?;
-        report::print_line(&overall_verdict(&cli, &mcp))?;
+        println!("\n{scenario}");
+        let head = HEAD.map(str::to_owned).to_vec();
+        let rows: Vec<Vec<String>> =
+            [head].into_iter().chain(comparison_rows(&cli, &mcp)).collect();
+        for row in &rows {
+            println!("{}", aligned(row, &rows));
+        }
+        println!("{}", overall_verdict(&cli, &mcp));
     }
-    Ok(())
+}
+
+/// Returns a row whose cells are as wide as the widest ones of the table.
+fn aligned(row: &[String], rows: &[Vec<String>]) -> String {
+    let width = |column: usize| rows.iter().map(|row| row[column].len()).max().unwrap_or(0);
+    let cells = row.iter().enumerate().map(|(column, cell)| format!("{cell:<0$}", width(column)));
+    cells.collect::<Vec<_>>().join("  ").trim_end().to_owned()
 }
 
 fn comparison_rows(cli: &RunAverages, mcp: &RunAverages) -> Vec<Vec<String>> {

@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use jaato_runtime::store::UsageTotals;
+use jaato_library::UsageTotals;
 use serde_json::{Map, Value, json};
 
-use super::domain::BenchSide;
+use crate::domain::BenchSide;
 
 /// The result of one run.
 #[derive(Debug, Clone)]

@@ -1,13 +1,20 @@
-//! Tests `jaato bench cli-vs-mcp`: both sides run, and their costs are recorded.
+//! Tests the example programs that use an installed jaato: `cli-vs-mcp` and `modlog`.
+//!
+//! Part of the full tier. They are built in their own workspace.
 
 use std::fs;
 use std::process::Command as Program;
 
 use serde_json::{Value, json};
 
-use crate::support::openai::{at, furnish};
+use crate::support::openai::{furnish, program_at};
 use crate::support::server::{Answer, Server};
-use crate::support::{House, fixtures, library_name, skip};
+use crate::support::{Command, House, fixtures, library_name, skip};
+
+/// Builds a command line of the harness.
+fn harness(house: &House, server: &Server, words: &[&str]) -> Option<Command> {
+    Some(program_at(house, server, &fixtures::embedder("cli-vs-mcp")?, words))
+}
 
 /// Returns an installation with both sides. The MCP side's server has this name and mode.
 fn with_both_sides(server: &str, mode: &str) -> Option<House> {
@@ -74,10 +81,10 @@ fn bench_runs_a_scenario_on_both_sides_and_compares_their_tokens() {
         Answer::text_of_prompt("main; new.txt", 500),
     ]);
     let params = json!({ "REPO_PATH": repository }).to_string();
-    let words =
-        ["bench", "cli-vs-mcp", "--model-name", "openai/test", "--scenarios", "repo_status"];
+    let words = ["--model-name", "openai/test", "--scenarios", "repo_status"];
     let words = [&words[..], &["--domain-params", &params, "--trace", "--verbose"]].concat();
-    let output = at(&house, &server, &words).run().code(0);
+    let Some(command) = harness(&house, &server, &words) else { return };
+    let output = command.run().code(0);
     let asked: Vec<Value> =
         server.asked().iter().map(|it| serde_json::from_slice(&it.body).unwrap()).collect();
     assert_eq!(asked.len(), 4, "{output}");
@@ -124,10 +131,10 @@ fn command_line_of_the_original_bench_still_works() {
     house.write("workspace/.env", "MODEL_NAME=openai/test\n");
     let said = ["It is a page.", "It is one page."];
     let server = Server::start(said.map(|text| Answer::text_of_prompt(text, 100)));
-    let words =
-        "bench cli-vs-mcp --env-file .env --scenarios get_page --page-id 12345 --trace --verbose";
+    let words = "--env-file .env --scenarios get_page --page-id 12345 --trace --verbose";
     let words: Vec<&str> = words.split(' ').collect();
-    let output = at(&house, &server, &words).run().code(0);
+    let Some(command) = harness(&house, &server, &words) else { return };
+    let output = command.run().code(0);
     assert!(output.stdout.contains("domain       confluence\n"), "{output}");
     assert!(output.stdout.contains("Overall: TIE\n"), "{output}");
     for asked in server.asked() {
@@ -140,12 +147,9 @@ fn command_line_of_the_original_bench_still_works() {
 fn invalid_bench_run_fails_before_any_model_request() {
     let Some(house) = with_both_sides("git", "git") else { return };
     let server = Server::start([]);
+    let Some(program) = fixtures::embedder("cli-vs-mcp") else { return };
     let bench = |words: &[&str]| {
-        at(
-            &house,
-            &server,
-            &[&["bench", "cli-vs-mcp", "--model-name", "openai/test"], words].concat(),
-        )
+        program_at(&house, &server, &program, &[&["--model-name", "openai/test"], words].concat())
     };
     let refused = bench(&["--scenarios", "get_moon"]).run().code(2);
     assert!(refused.stderr.contains("no domain has the scenario `get_moon`"), "{refused}");
@@ -167,14 +171,147 @@ fn a_run_that_fails_is_counted_and_ends_with_1() {
     let Some(house) = with_both_sides("git", "git") else { return };
     let server =
         Server::start([Answer::error(400, "no such moon"), Answer::text_of_prompt("main", 100)]);
-    let words =
-        ["bench", "cli-vs-mcp", "--model-name", "openai/test", "--scenarios", "last_change"];
-    let output = at(&house, &server, &[&words[..], &["--verbose"]].concat()).run().code(1);
+    let words = ["--model-name", "openai/test", "--scenarios", "last_change", "--verbose"];
+    let Some(command) = harness(&house, &server, &words) else { return };
+    let output = command.run().code(1);
     assert!(output.stdout.contains("last_change cli run 1: failed: "), "{output}");
     assert!(output.stdout.contains("Overall: nothing to compare"), "{output}");
     assert!(output.stderr.contains("runs that failed: 1"), "{output}");
     let summary = read_report(&house, "cli_vs_mcp/harness_summary.json");
     let change = &summary["scenarios"]["last_change"];
     assert_eq!((&change["cli"]["errors"], &change["mcp"]["errors"]), (&json!(1), &json!(0)));
+    house.nothing_lives();
+}
+
+/// Two entries that a model found in a log.
+fn log_entries() -> Value {
+    json!([
+        { "date": "2020-03-17", "programmer": "M. OKAFOR", "delimiter": "MO0317",
+          "description": "ENHANCEMENT: MULTI-CURRENCY ACCRUAL" },
+        { "date": "2021-10-04", "programmer": "P. DESAI", "delimiter": null,
+          "description": "REFACTOR: LEAP YEAR TEST" },
+    ])
+}
+
+/// Returns an installation with a provider, and the command line of the generator for its sample.
+fn generator(server: &Server, words: &[&str]) -> Option<(House, Command)> {
+    let house = House::new()?;
+    furnish(&house);
+    let sample = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/examples/modlog/sample_cobol.cbl");
+    house.write("workspace/sample_cobol.cbl", &fs::read_to_string(sample).unwrap());
+    let words = [&["--source", "sample_cobol.cbl"], words].concat();
+    let command = program_at(&house, server, &fixtures::embedder("modlog")?, &words);
+    Some((house, command.variable("MODEL_NAME", "openai/test")))
+}
+
+fn read_pairs(house: &House) -> Vec<Value> {
+    let text = fs::read_to_string(house.workspace().join("training_data.jsonl")).unwrap();
+    text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+#[test]
+fn modlog_makes_a_training_set_with_a_model() {
+    let found = format!("The log:\n```json\n{}\n```", log_entries());
+    let server = Server::start([
+        Answer::text_of_prompt(&found, 700),
+        Answer::text_of_prompt("It added `2500-CONVERT-CURRENCY`.", 900),
+        Answer::text_of_prompt("It moved the test.", 900),
+    ]);
+    let words = ["--out", "training_data.jsonl", "--mode", "full-stream"];
+    let Some((house, command)) = generator(&server, &words) else { return };
+    let output = command.run().code(0);
+    let shown: Vec<&str> = output.stdout.lines().collect();
+    let mode = "[mode] Applied mode \"full-stream\" -> parse_only=False explain_only=False \
+                stream=True heuristic=False validate=False append=False";
+    assert_eq!(shown[0], mode, "{output}");
+    assert_eq!(shown[5], "[5/7] Generated 2 pairs -> training_data.jsonl", "{output}");
+    let ledger = house.home().join(".local/share/jaato/ledger.jsonl");
+    let sums = "[ledger] Calls=3 prompt=2500 output=15 total=2515 -> ";
+    assert_eq!(shown[6], format!("{sums}{}", ledger.display()), "{output}");
+    assert!(ledger.is_file());
+    assert_eq!(shown[7], "[6/7] ✅ Done. Wrote 2 examples to training_data.jsonl", "{output}");
+    let pairs = read_pairs(&house);
+    let question = "Identify the concrete COBOL code changed by the logged modification \
+                    (enhancement) from 2020-03-17 by M. OKAFOR: ENHANCEMENT: MULTI-CURRENCY \
+                    ACCRUAL";
+    let answer = "It added `2500-CONVERT-CURRENCY`.";
+    let expected = json!({
+        "messages": [
+            { "role": "user", "content": question },
+            { "role": "assistant", "content": answer },
+        ],
+        "metadata": {
+            "date": "2020-03-17", "programmer": "M. OKAFOR", "change_type": "enhancement",
+            "description": "ENHANCEMENT: MULTI-CURRENCY ACCRUAL", "delimiter": "MO0317",
+            "changed_item_count": 0, "heuristic": false,
+        },
+    });
+    assert_eq!((&pairs[0], pairs.len()), (&expected, 2));
+    assert_eq!(pairs[1]["metadata"]["delimiter"], Value::Null);
+    let asked = server.asked();
+    let body = |index: usize| String::from_utf8_lossy(&asked[index].body).into_owned();
+    assert!(body(0).contains("MO0317") && !body(0).contains("2500-CONVERT"), "{}", body(0));
+    for index in [1, 2] {
+        assert!(body(index).contains("2600-SET-DAY-BASIS.") && !body(index).contains("\"tools\""));
+    }
+    house.nothing_lives();
+}
+
+#[test]
+fn modlog_offers_its_tool_to_a_model_if_asked() {
+    let call = json!({ "description": "WS-FX-RATE", "delimiter": "MO0317" });
+    let server = Server::start([
+        Answer::calls(&[("changed_lines_tool", call)]),
+        Answer::text(&["It added a rate."]),
+    ]);
+    let Some((house, command)) =
+        generator(&server, &["--mode", "explain-validate", "--env-file", "my.env"])
+    else {
+        return;
+    };
+    house.write("workspace/my.env", "AI_USE_CHAT_FUNCTIONS=1\n");
+    let mut entry = log_entries()[0].clone();
+    entry["change_type"] = json!("enhancement");
+    house.write("workspace/modlog_entries.jsonl", &format!("{entry}\n"));
+    let output = command.run().code(0);
+    assert!(output.stdout.contains("[validation] 1 entries passed"), "{output}");
+    let pairs = read_pairs(&house);
+    let answer = pairs[0]["messages"][1]["content"].as_str().unwrap();
+    let start = "It added a rate.\n\nLikely affected lines (tool heuristic):\n";
+    assert!(answer.starts_with(start) && answer.contains("WS-FX-RATE"), "{answer}");
+    let first = server.asked()[0].json();
+    assert_eq!(names(&first), ["changed_lines_tool"]);
+    // The model finds the lines with the tool.
+    assert!(!first["messages"].to_string().contains("PROCEDURE DIVISION"));
+    house.nothing_lives();
+}
+
+#[test]
+fn failed_request_keeps_the_old_training_set_or_the_pairs_so_far() {
+    for (mode, kept) in [("full", "old\n"), ("full-stream", "It added a rate.")] {
+        let server = Server::start([
+            Answer::text(&[&log_entries().to_string()]),
+            Answer::text(&["It added a rate."]),
+            Answer::error(400, "no such moon"),
+        ]);
+        let Some((house, command)) = generator(&server, &["--mode", mode]) else { return };
+        house.write("workspace/training_data.jsonl", "old\n");
+        let output = command.run().code(1);
+        assert!(output.stderr.contains("no such moon"), "{output}");
+        assert!(output.stdout.contains("[ledger] Calls=2 "), "{output}");
+        let text = fs::read_to_string(house.workspace().join("training_data.jsonl")).unwrap();
+        assert!(text.contains(kept) && text.lines().count() == 1, "{text}");
+        house.nothing_lives();
+    }
+}
+
+#[test]
+fn modlog_fails_if_the_model_finds_no_entries() {
+    let server = Server::start([Answer::text(&["There is no log."])]);
+    let Some((house, command)) = generator(&server, &["--mode", "parse"]) else { return };
+    let output = command.run().code(1);
+    let text = "error: No modification entries identified; aborting.\n";
+    assert!(output.stderr.starts_with(text), "{output}");
+    assert!(!house.workspace().join("modlog_entries.jsonl").exists());
     house.nothing_lives();
 }

@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use jaato_library::Result;
 use jiff::Timestamp;
 use serde_json::{Map, Value};
 
-use super::CliVsMcpArgs;
-use super::domain::BenchDomain;
-use crate::exit::{CommandFailure, Exit};
+use crate::domain::BenchDomain;
+use crate::{Arguments, usage_error};
 
 /// The largest file with a page's body, because it becomes a part of a prompt.
 const BODY_BYTES_MAX: u64 = 1024 * 1024;
@@ -19,12 +19,11 @@ const BODY_BYTES_MAX: u64 = 1024 * 1024;
 /// Parameters that are not a JSON object, or a file that cannot be read.
 pub fn parameter_values(
     domain: &BenchDomain,
-    args: &CliVsMcpArgs,
+    args: &Arguments,
     now: Timestamp,
-) -> Result<BTreeMap<String, String>, CommandFailure> {
-    let refused = |why: String| CommandFailure::new(Exit::Usage, why);
+) -> Result<BTreeMap<String, String>> {
     let given: Map<String, Value> = serde_json::from_str(&args.domain_params)
-        .map_err(|error| refused(format!("`--domain-params` is not a JSON object: {error}")))?;
+        .map_err(|error| usage_error(format!("`--domain-params` is not a JSON object: {error}")))?;
     let mut values: BTreeMap<String, String> =
         domain.defaults.iter().map(|&(key, value)| (key.to_owned(), value.to_owned())).collect();
     values.insert("NOW_UTC".to_owned(), now.strftime("%Y-%m-%dT%H:%M:%SZ").to_string());
@@ -45,7 +44,7 @@ pub fn parameter_values(
         );
     }
     if let Some(path) = values.remove("CURRENT_BODY_FILE") {
-        values.insert("CURRENT_BODY".to_owned(), read_body(Path::new(&path)).map_err(refused)?);
+        values.insert("CURRENT_BODY".to_owned(), read_body(Path::new(&path)).map_err(usage_error)?);
     }
     if let (None, Some(page)) = (values.get("PARENT_PAGE_ID"), values.get("PAGE_ID")) {
         values.insert("PARENT_PAGE_ID".to_owned(), page.clone());
@@ -75,10 +74,7 @@ fn read_body(path: &Path) -> Result<String, String> {
 ///
 /// # Errors
 /// The keys that have no value.
-pub fn fill_template(
-    template: &str,
-    values: &BTreeMap<String, String>,
-) -> Result<String, CommandFailure> {
+pub fn fill_template(template: &str, values: &BTreeMap<String, String>) -> Result<String> {
     let mut filled = String::new();
     let mut missing: Vec<&str> = Vec::new();
     let mut rest = template;
@@ -104,7 +100,7 @@ pub fn fill_template(
     let text = format!("the template needs a value for {}", missing.join(", "));
     let page = if missing.contains(&"PAGE_ID") { "--page-id ID, or " } else { "" };
     let hint = format!("{page}--domain-params '{{{}}}'", keys.join(", "));
-    Err(CommandFailure::new(Exit::Usage, text).hint(hint))
+    Err(usage_error(text).with_hint(hint))
 }
 
 #[cfg(test)]

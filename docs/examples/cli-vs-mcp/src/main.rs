@@ -1,8 +1,8 @@
-//! `jaato bench cli-vs-mcp`: runs the same scenarios with a command line and with an MCP server,
-//! and compares their tokens.
+//! Runs the same scenarios with a command line and with an MCP server, and compares their tokens.
 //!
-//! A scenario is two prompts, each in a template file. Each run has its own session in its own
-//! runtime, with its own ledger: `TRACES/TIME/DOMAIN/SCENARIO/cli|mcp/runN.jsonl`.
+//! A scenario is two prompts, each in a template file. Each run is a session with its own ledger:
+//! `TRACES/TIME/DOMAIN/SCENARIO/cli|mcp/runN.jsonl`. All of them share one host, with the user's
+//! model and the plugins of an installed jaato.
 
 mod domain;
 mod one_run;
@@ -12,28 +12,27 @@ mod table;
 mod trace;
 
 use std::collections::BTreeMap;
+use std::fs::DirBuilder;
+use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
+use std::process::ExitCode;
 
-use clap::Args;
-use jaato_runtime::session_loop::Cancel;
-use jaato_runtime::{SetupArguments, config, make_private_folder};
+use clap::Parser;
+use jaato_library::{Configuration, Error, ErrorKind, Jaato, Result};
 use jiff::Timestamp;
-use serde_json::{Value, json};
+use serde_json::json;
 
-use self::domain::{BenchDomain, BenchSide, ScenarioTemplates};
-use self::one_run::BenchRun;
-use self::summary::{BenchSummary, RunMeasurement};
-use crate::args::GlobalArgs;
-use crate::exit::{CommandFailure, CommandResult, Exit};
-use crate::signals::cancel_on_signals;
-use crate::{report, start, terminal};
+use crate::domain::{BenchDomain, BenchSide, ScenarioTemplates};
+use crate::one_run::BenchRun;
+use crate::summary::{BenchSummary, RunMeasurement};
 
 /// The maximum number of runs of a scenario in one call. Each run asks a model twice.
 const RUNS_MAX: u64 = 1000;
 
-/// The arguments of `cli-vs-mcp`. The names are the original harness's.
-#[derive(Debug, Args)]
-pub struct CliVsMcpArgs {
+/// Run the same scenarios with a CLI and with an MCP server, and compare their tokens; all tools
+/// run without asking
+#[derive(Debug, Parser)]
+pub struct Arguments {
     /// The domain of the scenarios: `git` (a local repository), `github` or `confluence`; defaults
     /// to the domain that has the scenarios, or `github`
     #[arg(long, value_name = "NAME")]
@@ -42,6 +41,10 @@ pub struct CliVsMcpArgs {
     /// The scenarios to run
     #[arg(long, value_name = "NAME,…", value_delimiter = ',', default_value = "all")]
     pub scenarios: Vec<String>,
+
+    /// Read variables such as MODEL_NAME from this file
+    #[arg(long, value_name = "FILE")]
+    pub env_file: Option<PathBuf>,
 
     /// The number of runs of each scenario on each side
     #[arg(long, value_name = "NUMBER", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=RUNS_MAX))]
@@ -92,32 +95,60 @@ pub struct CliVsMcpArgs {
 
 /// The state that all runs of a call share.
 struct BenchPlan {
-    arguments: SetupArguments,
     domain: &'static BenchDomain,
     server: String,
+    /// `None` is the configured one.
+    model: Option<String>,
     prompts: BTreeMap<String, [String; 2]>,
     folder: PathBuf,
 }
 
-/// Runs the scenarios on both sides.
-pub async fn cli_vs_mcp(global: GlobalArgs, args: CliVsMcpArgs) -> CommandResult {
-    terminal::reserve();
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> ExitCode {
+    match compare(&Arguments::parse()).await {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error}");
+            ExitCode::from(match error.kind {
+                ErrorKind::InvalidArguments => 2,
+                ErrorKind::Cancelled => 130,
+                _ => 1,
+            })
+        }
+    }
+}
+
+/// Plans the runs, starts a host for them, and ends it.
+async fn compare(args: &Arguments) -> Result<()> {
     let now = Timestamp::now();
-    let plan = plan_runs(global, &args, now)?;
-    let cancel = Cancel::new();
-    cancel_on_signals(cancel.clone());
-    let (model, tools) = one_run::prepare(&plan, &cancel).await?;
-    print_settings(&plan, &args, &model, &tools)?;
+    let plan = plan_runs(args, now)?;
+    let executable = std::env::var_os("JAATO").unwrap_or_else(|| "jaato".into());
+    let mut builder = Jaato::builder().configuration(Configuration::OfUser).executable(executable);
+    if let Some(path) = &args.env_file {
+        builder = builder.env_file(path);
+    }
+    let jaato = builder.start().await?;
+    // Dropping the runs cancels the current one.
+    let ended = tokio::select! {
+        ended = run_all(&jaato, &plan, args, now) => ended,
+        _ = tokio::signal::ctrl_c() => Err(Error::cancelled()),
+    };
+    jaato.close().await;
+    ended
+}
+
+/// Runs the scenarios on both sides.
+async fn run_all(jaato: &Jaato, plan: &BenchPlan, args: &Arguments, now: Timestamp) -> Result<()> {
+    let tools = one_run::connect_server(jaato, plan).await?;
+    let model = plan.model.clone().unwrap_or_else(|| jaato.runtime().model().to_string());
+    print_settings(plan, args, &model, &tools);
     let mut summary = BenchSummary::default();
     for (scenario, prompts) in &plan.prompts {
         for number in 1..=args.runs {
             for side in BenchSide::BOTH {
-                if cancel.is_cancelled() {
-                    return Ok(Exit::Cancelled);
-                }
                 let run = BenchRun { scenario, number, side, prompt: &prompts[side as usize] };
-                let measured = one_run::run(&plan, &run, args.trace, &cancel).await?;
-                print_run(&run, &measured)?;
+                let measured = one_run::run(jaato, plan, &run, args.trace).await?;
+                print_run(&run, &measured);
                 summary.add_run(scenario, side, measured);
             }
         }
@@ -131,32 +162,17 @@ pub async fn cli_vs_mcp(global: GlobalArgs, args: CliVsMcpArgs) -> CommandResult
         write_file(&path, &text)?;
     }
     if args.verbose {
-        table::print(&summary)?;
+        table::print(&summary);
     }
-    report::print_line(&format!("summary: {}", args.output.display()))?;
+    println!("summary: {}", args.output.display());
     match summary.errors() {
-        0 => Ok(Exit::Done),
-        count => Err(CommandFailure::new(Exit::Failed, format!("runs that failed: {count}"))),
+        0 => Ok(()),
+        count => Err(Error::failed(format!("runs that failed: {count}"))),
     }
 }
 
 /// Plans the runs, before anything is started.
-fn plan_runs(
-    global: GlobalArgs,
-    args: &CliVsMcpArgs,
-    now: Timestamp,
-) -> Result<BenchPlan, CommandFailure> {
-    let mut arguments = start::setup_arguments(global);
-    if let Some(model) = &args.model_name {
-        let name = config::parse_model_name(model).map_or_else(
-            || {
-                config::parse_model_id(model)
-                    .map_err(|error| CommandFailure::new(Exit::Usage, error))
-            },
-            Ok,
-        )?;
-        arguments.overrides.model = Some(name);
-    }
+fn plan_runs(args: &Arguments, now: Timestamp) -> Result<BenchPlan> {
     let (domain, scenarios) =
         BenchDomain::find(args.domain.as_deref(), &args.scenarios, args.template_dir.as_deref())?;
     let values = params::parameter_values(domain, args, now)?;
@@ -165,15 +181,14 @@ fn plan_runs(
     domain::check_server(&server)?;
     let time = now.strftime("%Y-%m-%d_%H-%M-%S").to_string();
     let folder = args.trace_dir.join(time).join(domain.name);
-    let folder =
-        std::path::absolute(&folder).map_err(|error| unwritable_file_failure(&folder, &error))?;
-    Ok(BenchPlan { arguments, domain, server, prompts, folder })
+    let folder = std::path::absolute(&folder).map_err(|error| unwritable(&folder, &error))?;
+    Ok(BenchPlan { domain, server, model: args.model_name.clone(), prompts, folder })
 }
 
 fn fill_templates(
     scenarios: &ScenarioTemplates,
     values: &BTreeMap<String, String>,
-) -> Result<BTreeMap<String, [String; 2]>, CommandFailure> {
+) -> Result<BTreeMap<String, [String; 2]>> {
     let prompts = scenarios.iter().map(|(name, [cli, mcp])| {
         let both = [params::fill_template(cli, values)?, params::fill_template(mcp, values)?];
         Ok((name.clone(), both))
@@ -182,61 +197,47 @@ fn fill_templates(
 }
 
 /// Prints the settings of the coming runs.
-fn print_settings(
-    plan: &BenchPlan,
-    args: &CliVsMcpArgs,
-    model: &str,
-    tools: &str,
-) -> Result<(), CommandFailure> {
+fn print_settings(plan: &BenchPlan, args: &Arguments, model: &str, tools: &str) {
     let scenarios: Vec<&str> = plan.prompts.keys().map(String::as_str).collect();
     let rule = "=".repeat(70);
-    let lines = [
-        rule.as_str(),
-        "CLI vs MCP",
-        &format!("domain       {}", plan.domain.name),
-        &format!("scenarios    {}", scenarios.join(", ")),
-        &format!("runs         {} on each side", args.runs),
-        &format!("model        {model}"),
-        "cli          cli_based_tool, which runs without asking",
-        &format!("mcp          server `{}`: {tools}; they run without asking", plan.server),
-        &format!("traces       {}", plan.folder.display()),
-        &rule,
-    ];
-    lines.into_iter().try_for_each(report::print_line)
+    println!("{rule}\nCLI vs MCP");
+    println!("domain       {}", plan.domain.name);
+    println!("scenarios    {}", scenarios.join(", "));
+    println!("runs         {} on each side", args.runs);
+    println!("model        {model}");
+    println!("cli          cli_based_tool, which runs without asking");
+    println!("mcp          server `{}`: {tools}; they run without asking", plan.server);
+    println!("traces       {}", plan.folder.display());
+    println!("{rule}");
 }
 
-fn print_run(run: &BenchRun<'_>, measured: &RunMeasurement) -> Result<(), CommandFailure> {
-    let came_to = match &measured.error {
+fn print_run(run: &BenchRun<'_>, measured: &RunMeasurement) {
+    let result = match &measured.error {
         Some(error) => format!("failed: {error}"),
         None => format!("{} tokens, {} turns", measured.tokens(), measured.turns),
     };
-    report::print_line(&format!(
-        "{} {} run {}: {came_to}",
-        run.scenario,
-        run.side.name(),
-        run.number
-    ))
+    println!("{} {} run {}: {result}", run.scenario, run.side.name(), run.number);
 }
 
 /// Writes a file, and its folder.
-fn write_file(path: &Path, text: &str) -> Result<(), CommandFailure> {
+fn write_file(path: &Path, text: &str) -> Result<()> {
     if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
         make_folder(folder)?;
     }
-    std::fs::write(path, text).map_err(|error| unwritable_file_failure(path, &error))
+    std::fs::write(path, text).map_err(|error| unwritable(path, &error))
 }
 
 /// Creates a folder that is private to this user, because it will contain conversations.
-fn make_folder(folder: &Path) -> Result<(), CommandFailure> {
-    make_private_folder(folder)
-        .map_err(|error| CommandFailure::new(Exit::Failed, error.to_string()))
+fn make_folder(folder: &Path) -> Result<()> {
+    let made = DirBuilder::new().recursive(true).mode(0o700).create(folder);
+    made.map_err(|error| unwritable(folder, &error))
 }
 
-fn unwritable_file_failure(path: &Path, error: &std::io::Error) -> CommandFailure {
-    CommandFailure::new(Exit::Failed, format!("cannot write `{}`: {error}", path.display()))
+fn unwritable(path: &Path, error: &std::io::Error) -> Error {
+    Error::new(ErrorKind::Io, format!("cannot write `{}`: {error}", path.display()))
 }
 
-/// Writes a value as a file.
-fn write_json(path: &Path, value: &Value) -> Result<(), CommandFailure> {
-    write_file(path, &format!("{value:#}\n"))
+/// Creates the error of arguments that cannot be used.
+fn usage_error(text: String) -> Error {
+    Error::new(ErrorKind::InvalidArguments, text)
 }

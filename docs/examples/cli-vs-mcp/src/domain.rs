@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use crate::exit::{CommandFailure, Exit};
+use jaato_library::Result;
+
+use crate::usage_error;
 
 /// The name for all scenarios of a domain.
 pub const ALL: &str = "all";
@@ -56,8 +58,8 @@ macro_rules! templates {
     ($domain:literal: $($scenario:literal),+) => {
         &[$((
             $scenario,
-            include_str!(concat!("templates/", $domain, "/cli/", $scenario, ".txt")),
-            include_str!(concat!("templates/", $domain, "/mcp/", $scenario, ".txt")),
+            include_str!(concat!("../templates/", $domain, "/cli/", $scenario, ".txt")),
+            include_str!(concat!("../templates/", $domain, "/mcp/", $scenario, ".txt")),
         )),+]
     };
 }
@@ -105,7 +107,7 @@ impl BenchDomain {
         name: Option<&str>,
         scenarios: &[String],
         folder: Option<&Path>,
-    ) -> Result<(&'static Self, ScenarioTemplates), CommandFailure> {
+    ) -> Result<(&'static Self, ScenarioTemplates)> {
         let mut last = None;
         for domain in DOMAINS.iter().filter(|it| name.is_none_or(|name| it.name == name)) {
             let all = domain.scenarios(folder)?;
@@ -122,8 +124,9 @@ impl BenchDomain {
             }
         }
         let Some((unknown, all)) = last else {
-            let known = DOMAINS.iter().map(|it| it.name);
-            return Err(CommandFailure::unknown("domain", name.unwrap_or_default(), known));
+            let known: Vec<&str> = DOMAINS.iter().map(|it| it.name).collect();
+            let text = format!("there is no domain `{}`", name.unwrap_or_default());
+            return Err(usage_error(text).with_hint(format!("there are: {}", known.join(", "))));
         };
         let known: Vec<String> = match name {
             Some(_) => all.into_keys().collect(),
@@ -136,11 +139,11 @@ impl BenchDomain {
             }
         };
         let text = format!("no domain has the scenario `{unknown}`");
-        Err(CommandFailure::new(Exit::Usage, text).hint(format!("there are: {}", known.join(", "))))
+        Err(usage_error(text).with_hint(format!("there are: {}", known.join(", "))))
     }
 
     /// Lists its scenarios: those of a folder, then the built-in ones.
-    fn scenarios(&self, folder: Option<&Path>) -> Result<ScenarioTemplates, CommandFailure> {
+    fn scenarios(&self, folder: Option<&Path>) -> Result<ScenarioTemplates> {
         let built_in = self.templates.iter();
         let mut all: ScenarioTemplates = built_in
             .map(|(name, cli, mcp)| ((*name).to_owned(), [(*cli).to_owned(), (*mcp).to_owned()]))
@@ -156,7 +159,7 @@ impl BenchDomain {
         Ok(all)
     }
 
-    /// Returns the tool names of a side, in the form of `--tools`.
+    /// Returns the names of a side's tools. A `*` matches any rest.
     pub fn tools(&self, side: BenchSide, server: &str) -> String {
         match side {
             BenchSide::Cli => "cli_based_tool".to_owned(),
@@ -166,15 +169,15 @@ impl BenchDomain {
 }
 
 /// Refuses a server whose name cannot be used unchanged in the names of its tools.
-pub fn check_server(name: &str) -> Result<(), CommandFailure> {
+pub fn check_server(name: &str) -> Result<()> {
     let is_legal = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
     let is_plain = !name.contains("__") && !name.ends_with('_') && name.chars().all(is_legal);
     if is_plain && (1..=24).contains(&name.len()) {
         return Ok(());
     }
     let text = format!("the server name `{name}` is not valid in tool names");
-    Err(CommandFailure::new(Exit::Usage, text)
-        .hint("name the server with 1 to 24 letters, digits and dashes in .mcp.json"))
+    Err(usage_error(text)
+        .with_hint("name the server with 1 to 24 letters, digits and dashes in .mcp.json"))
 }
 
 /// Lists the names of the templates in a folder. Empty if the folder does not exist.
@@ -186,11 +189,11 @@ fn names_in(folder: &Path) -> Vec<String> {
     entries.filter_map(name).collect()
 }
 
-fn read_template(path: &Path) -> Result<String, CommandFailure> {
+fn read_template(path: &Path) -> Result<String> {
     let shown = path.display();
     let refused = |why: String| {
-        CommandFailure::new(Exit::Usage, format!("cannot read the template `{shown}`: {why}"))
-            .hint("a scenario has a template for `cli` and one for `mcp`")
+        usage_error(format!("cannot read the template `{shown}`: {why}"))
+            .with_hint("a scenario has a template for `cli` and one for `mcp`")
     };
     let facts = path.metadata().map_err(|error| refused(error.to_string()))?;
     if facts.len() > TEMPLATE_BYTES_MAX {
