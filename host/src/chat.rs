@@ -60,10 +60,10 @@ pub struct ChatArgs {
     pub message: Vec<String>,
 
     #[command(flatten)]
-    pub follow: FollowArgs,
+    pub session: SessionArgs,
 
     #[command(flatten)]
-    pub session: SessionArgs,
+    pub follow: FollowArgs,
 }
 
 /// The purpose of a line.

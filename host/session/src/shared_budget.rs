@@ -110,7 +110,7 @@ impl SharedBudget {
     /// Reserves a request's part, and waits for running requests if only they leave too little.
     ///
     /// # Errors
-    /// `limit_reached` if the request does not fit even alone, `cancelled` if it is cancelled first.
+    /// `limit_reached` if the request does not fit even alone, `cancelled` if that comes first.
     pub(crate) async fn reserve(
         &self,
         session: &SessionId,

@@ -120,6 +120,9 @@ fn parse_tasks(mut input: impl BufRead, shown: &str) -> Result<Vec<BatchTask>, C
 fn parse_task(line: &[u8], number: usize) -> Result<BatchTask, String> {
     let text = std::str::from_utf8(line)
         .map_err(|error| format!("it is not UTF-8: byte {} is wrong", error.valid_up_to() + 1))?;
+    if !text.trim_start().starts_with('{') {
+        return Err("it is not a JSON object".to_owned());
+    }
     let line: TaskLine = serde_json::from_str(text).map_err(|error| json_error(&error))?;
     if line.task.trim().is_empty() {
         return Err("`task` is empty".to_owned());
@@ -219,10 +222,7 @@ mod tests {
             "{\"task\": \"a\"}\n{\"task\": ",
             "`t`, line 2: EOF while parsing a value at column 9",
         );
-        check_refusal(
-            "[]",
-            "`t`, line 1: invalid length 0, expected struct TaskLine with 10 elements at column 2",
-        );
+        check_refusal("[]", "`t`, line 1: it is not a JSON object");
         check_refusal("{\"id\": \"a\"}", "`t`, line 1: missing field `task` at column 11");
         check_refusal("{\"task\": \" \"}", "`t`, line 1: `task` is empty");
         check_refusal(b"{\"task\": \"\xff\"}", "`t`, line 1: it is not UTF-8: byte 11 is wrong");

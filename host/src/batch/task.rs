@@ -78,9 +78,7 @@ impl Batch<'_> {
         self.runtime.close_session(session.id()).await;
         let has_no_budget =
             self.budget.as_ref().is_some_and(|budget| budget.has_refused(session.id()));
-        if answer.outcome == Outcome::Cancelled
-            || (answer.outcome == Outcome::Limit && has_no_budget)
-        {
+        if answer.exit == Exit::Cancelled || (answer.outcome == Outcome::Limit && has_no_budget) {
             return TaskEnd::Unfinished(answer.error);
         }
         TaskEnd::Finished(TaskResult {

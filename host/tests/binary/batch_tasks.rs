@@ -3,15 +3,17 @@
 
 use std::fs;
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
 use serde_json::{Value, json};
 
 use crate::support::cli::with_cli;
 use crate::support::command::{DEADLINE, Output};
-use crate::support::openai::{at, furnish};
+use crate::support::openai::{SECRET, at, furnish};
 use crate::support::server::{Answer, Gate, ReceivedRequest, Server, Step, choices, end};
 use crate::support::{Command, House};
+use crate::terminal::on_terminal;
 
 /// The words before those of a test.
 const BATCH: [&str; 5] = ["batch", "--model", "openai/test", "--allow", "cli_based_tool"];
@@ -321,7 +323,7 @@ fn bad_tasks_end_the_command_before_any_request() {
         ("{\"task\": \"a\", \"modle\": \"x\"}", "line 2: unknown field `modle`"),
         ("{\"task\": \"a\", \"id\": \"1\"}", "line 2: line 1 has the id `1` too"),
         ("{\"task\": 7}", "line 2: invalid type: integer `7`, expected a string"),
-        ("what?", "line 2: expected value at column 1"),
+        ("what?", "line 2: it is not a JSON object"),
         (
             "{\"task\": \"a\", \"model\": \"moon/full\"}",
             "line 2 of the tasks: no plugin offers the provider `moon`",
@@ -409,4 +411,76 @@ fn tasks_are_read_from_standard_input() {
     let server = echoing();
     let output: Output = batch(&house, &server, &["-"]).input("{\"task\": \"hi\"}\n").run().code(0);
     assert_eq!(output.json_lines()[0]["text"], "about hi");
+}
+
+#[test]
+fn batch_killed_at_any_request_repeats_no_call() {
+    let tasks: Vec<Value> =
+        ["a", "b", "c"].iter().map(|id| json!({ "id": id, "task": id })).collect();
+    let words = ["tasks.jsonl", "--parallel", "2", "--out", "out.jsonl"];
+    let answer = |asked: &ReceivedRequest| {
+        let prompt = prompt_of(asked);
+        match asked.json()["messages"].to_string().contains("\"tool\"") {
+            false => {
+                let command = format!("echo {prompt} >> ran");
+                Answer::calls(&[("cli_based_tool", json!({ "command": command }))])
+            }
+            true => Answer::text(&["about ", &prompt]),
+        }
+    };
+    for killed_at in 1..=6 {
+        let Some(house) = batch_house(&tasks) else { return };
+        let count = AtomicUsize::new(0);
+        let first = Server::answering(move |asked| {
+            match count.fetch_add(1, Ordering::Relaxed) + 1 < killed_at {
+                true => answer(asked),
+                false => hanging(),
+            }
+        });
+        let running = batch(&house, &first, &words).no_input().start();
+        wait_until_asked(&first, killed_at);
+        running.signal("KILL");
+        running.wait_with_open_input();
+        let second = Server::answering(answer);
+        batch(&house, &second, &words).run().code(0);
+        let texts: Vec<Value> =
+            written(&house).iter().map(|(_, line)| line["text"].clone()).collect();
+        assert_eq!(texts, ["about a", "about b", "about c"], "{killed_at}");
+        let ran = fs::read_to_string(house.workspace().join("ran")).unwrap();
+        let mut ran: Vec<&str> = ran.lines().collect();
+        ran.sort_unstable();
+        let count = ran.len();
+        ran.dedup();
+        assert_eq!(ran.len(), count, "a call ran twice, killed at request {killed_at}");
+        house.nothing_lives();
+    }
+}
+
+#[test]
+fn bar_shows_the_progress_at_a_terminal() {
+    let tasks = [json!({ "id": "a", "task": "a" }), json!({ "id": "b", "task": "b" })];
+    let Some(house) = batch_house(&tasks) else { return };
+    let gate = Gate::closed();
+    let waits = gate.clone();
+    let server = Server::answering(move |asked| match prompt_of(asked).as_str() {
+        "a" => Answer::error(400, "no such thing"),
+        _ => {
+            let said = choices(&[json!({ "delta": { "content": "B" } })]);
+            Answer::stream(vec![Step::Wait(waits.clone()), Step::Bytes(said), Step::Bytes(end())])
+        }
+    });
+    let words = "batch tasks.jsonl --model openai/test --out out.jsonl";
+    let running = on_terminal(&house, words, |command| {
+        command
+            .variable("TERM", "xterm-256color")
+            .variable("OPENAI_BASE_URL", server.base_url())
+            .variable("OPENAI_API_KEY", SECRET)
+    });
+    let Some(running) = running else { return };
+    running.wait_for_text("a: failed (1 request");
+    running.wait_for_text("tasks, 1 failed");
+    running.wait_for_text("1 of 2");
+    gate.open();
+    let output = running.wait_with_open_input().code(5);
+    assert!(output.stdout.contains("2 of 2 tasks ended"), "{output}");
 }

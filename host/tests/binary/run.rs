@@ -63,18 +63,22 @@ fn the_event_stream_is_json_lines() {
     expect![[r#"
         session_started
         turn_started
+        message_added
         step_started
         thought_delta
         usage
         step_finished
+        message_added
         permission_decided
         tool_call_started
         tool_call_finished
+        message_added
         step_started
         text_delta
         text_delta
         usage
         step_finished
+        message_added
         turn_finished"#]]
     .assert_eq(&names.join("\n"));
     assert!(events.contains(&Event::TurnFinished {
