@@ -80,8 +80,8 @@ declare_hooks! {
     /// Adds text before a prompt, or refuses it. Takes a [`BeforePrompt`], returns a
     /// [`PromptAddition`].
     BeforePrompt "before_prompt" BEFORE_PROMPT_MS_MAX;
-    /// Changes the options of a request, adds text after its newest message, or ends the turn. Takes
-    /// a [`BeforeRequest`], returns a [`RequestChange`].
+    /// Changes the options of a request, adds text after its newest message, or ends the turn.
+    /// Takes a [`BeforeRequest`], returns a [`RequestChange`].
     BeforeRequest "before_request" HOOK_MS_MAX;
     /// Decides whether and how a tool call continues to the permission check. Takes a
     /// [`BeforeTool`], returns a [`GuardAnswer`].

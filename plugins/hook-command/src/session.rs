@@ -11,7 +11,7 @@ use crate::outcome::{HookOutcome, read_outcome};
 use crate::run::{CommandResult, HookCommand, run_command};
 use crate::settings::{ConfiguredHook, EVENTS, HookLocations, LoadedHooks};
 
-/// The time limit of a command if its entry has none, in milliseconds.
+/// The time limit of a command whose entry sets no limit, in milliseconds.
 const TIMEOUT_MS: u64 = 600_000;
 /// The same before a prompt, because the user waits.
 const PROMPT_TIMEOUT_MS: u64 = 30_000;

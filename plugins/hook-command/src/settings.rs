@@ -116,7 +116,7 @@ impl LoadedHooks {
                 to.extend(hooks);
             }
             Err(why) if is_trusted => self.broken.push(format!("`{source}`: {why}")),
-            // Nobody counts on hooks of an untrusted file.
+            // No one counts on hooks of an untrusted file.
             Err(_) => {}
         }
     }

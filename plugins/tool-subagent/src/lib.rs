@@ -3,7 +3,8 @@
 //! The host runs the children, shares the parent's rules, caps and user with them, and passes their
 //! answers to the parent's model. This plugin contains the model's interface, with the names of the
 //! original plugin: [`agents`] keeps the subagents of a session, [`spawn`] and [`tools`] are what
-//! the model calls, [`worktree`] gives one a folder of its own, [`activity`] notes what each agent does, and [`command`] shows it to the user.
+//! the model calls, [`worktree`] gives a subagent a folder of its own, [`activity`] notes what each
+//! agent does, and [`command`] shows it to the user.
 //!
 //! A [`Profile`] describes a kind of subagent. [`Profiles`] reads them from the configuration and
 //! from files, [`profile_file`] parses one file, [`tool_choice`] selects its tools, and

@@ -53,8 +53,8 @@ impl Program {
 /// *                                 NEGATIVE AMOUNTS
 /// ```
 ///
-/// whose columns have two or more spaces between them. A column of one word that the code contains is
-/// the delimiter. Further lines of the description have only one column.
+/// whose columns have two or more spaces between them. A column of one word that the code contains
+/// is the delimiter. Further lines of the description have only one column.
 pub fn parse_history(history: &str, program: &Program) -> Vec<LogEntry> {
     let mut entries: Vec<LogEntry> = Vec::new();
     let mut is_open = false;
