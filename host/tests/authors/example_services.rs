@@ -1,4 +1,4 @@
-//! Tests examples that use session services: the store, other tools, models, wakes, child sessions.
+//! Tests examples that use session services: the store, other tools, models, wakes.
 //! Each runs inside jaato, and as a user's plugin in a worker with grants.
 
 use serde_json::{Value, json};
@@ -153,63 +153,6 @@ fn a_reminder_wakes_an_idle_chat() {
         running.wait_for("drink it");
         let output = running.finish().code(0);
         assert!(output.stderr.contains("reminder says: reminder 1"), "{place:?}: {output}");
-        house.nothing_lives();
-    }
-}
-
-#[test]
-fn delegate_runs_a_child_session_with_few_tools_and_returns_its_answer() {
-    for place in PLACES {
-        let Some(house) = set_up_house("tool-delegate", place) else { return };
-        let task = json!({ "task": "What does echo say?" });
-        house.script(&json!({ "answers": [call("delegate", task), text_answer("done")] }));
-        let works = call("cli_based_tool", json!({ "command": "echo moon" }));
-        let seen = json!({ "prompt": "What does echo say?", "tools": ["cli_based_tool"] });
-        let told = json!({ "tool_result": "moon" });
-        add_provider(
-            &house,
-            "other",
-            json!([expecting(seen, works), expecting(told, text_answer("It says moon."))]),
-        );
-        house.configure_more("[plugins.tool-delegate]\nmodel = \"other/moon\"\n");
-        let events = events(&house, &["--yes", "go"]);
-        let expected = json!({
-            "answer": "It says moon.", "outcome": "done", "steps": 2, "model": "other/moon",
-        });
-        assert_eq!(result_of(&events, "delegate"), expected, "{place:?}");
-        let is_shown =
-            |label: &str| events.iter().any(|it| it["event"] == "progress" && it["label"] == label);
-        assert!(is_shown("the delegate calls cli_based_tool"), "{place:?}: {events:#?}");
-        // The user allows one request, so the child is stopped before it has read echo's answer.
-        house.configure_more("steps_max = 1\n");
-        let events = self::events(&house, &["--yes", "go"]);
-        assert_eq!(result_of(&events, "delegate")["outcome"], "limit", "{place:?}: {events:#?}");
-        house.nothing_lives();
-    }
-}
-
-#[test]
-fn a_cancel_ends_the_child_too() {
-    for place in PLACES {
-        let Some(house) = set_up_house("tool-delegate", place) else { return };
-        let task = json!({ "task": "Never end", "tools": [] });
-        house.script(&json!({ "answers": [call("delegate", task)] }));
-        let endless = json!([{ "steps": [{ "text": "so far" }, "hang"] }]);
-        add_provider(&house, "endless", endless);
-        house.configure_more("[plugins.tool-delegate]\nmodel = \"endless/moon\"\n");
-        let run = ["run", "--output", "json", "--yes", "go"];
-        let running = house.command(&run).no_input().start();
-        running.wait_for("the delegate thinks");
-        running.signal("INT");
-        let output = running.finish().code(130);
-        let events = output.json_lines();
-        let child = events.iter().find(|it| it["agent"] == "delegate").unwrap();
-        let ended =
-            |it: &&Value| it["event"] == "turn_finished" && it["session"] == child["session"];
-        assert!(
-            events.iter().filter(ended).all(|it| it["outcome"] == "cancelled"),
-            "{place:?}: {events:#?}"
-        );
         house.nothing_lives();
     }
 }
