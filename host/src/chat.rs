@@ -60,10 +60,10 @@ pub struct ChatArgs {
     pub message: Vec<String>,
 
     #[command(flatten)]
-    pub session: SessionArgs,
+    pub follow: FollowArgs,
 
     #[command(flatten)]
-    pub follow: FollowArgs,
+    pub session: SessionArgs,
 }
 
 /// The purpose of a line.

@@ -34,10 +34,10 @@ pub struct RunArgs {
     pub task: Vec<String>,
 
     #[command(flatten)]
-    pub session: SessionArgs,
+    pub follow: FollowArgs,
 
     #[command(flatten)]
-    pub follow: FollowArgs,
+    pub session: SessionArgs,
 
     /// Stop after this time, for example 90s, 10m or 1h30m, and save the session
     #[arg(long, value_name = "DURATION", value_parser = parse_deadline)]
