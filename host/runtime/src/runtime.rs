@@ -136,14 +136,13 @@ impl Runtime {
         };
         outputs.remove_abandoned_folders();
         let (setup, outputs) = (Arc::new(setup), Arc::new(outputs));
-        let processes = ProgramRegistry::new(
+        let processes = Arc::new(ProgramRegistry::new(
             supervisor.clone(),
             &setup.variables,
             &declared_secrets(&registry),
             &setup.config.tools_cli_pass,
             setup.workspace.working_directory().to_owned(),
-        );
-        let processes = Arc::new(processes);
+        ));
         let (kept, programs) = (Arc::clone(&outputs), Arc::clone(&processes));
         let shared = SharedServices::new(&setup, &supervisor, kept, programs);
         let services = Arc::new(HostServices::new(Arc::clone(&setup), shared));
