@@ -449,7 +449,8 @@ async fn env_file_sets_configuration() {
 #[tokio::test]
 async fn program_runs_a_command_without_a_model() {
     let jaato = builder(&script([])).start().await.unwrap();
-    assert!(jaato.command("objects", json!({})).await.is_ok());
+    let answer = jaato.command("objects", json!({})).await.unwrap();
+    assert_eq!(answer["environment"], json!({}));
     let error = jaato.command("objects", json!({ "show": "moon" })).await.unwrap_err();
     assert_eq!(error.kind, ErrorKind::InvalidArguments);
     let error = jaato.command("moon", json!({})).await.unwrap_err();
