@@ -450,7 +450,9 @@ async fn env_file_sets_configuration() {
 async fn program_runs_a_command_without_a_model() {
     let jaato = builder(&script([])).start().await.unwrap();
     let answer = jaato.command("objects", json!({})).await.unwrap();
-    assert!(answer.contains_key("objects") || answer.contains_key("result"), "{answer:?}");
+    assert_eq!(answer["environment"], json!({}));
+    let error = jaato.command("objects", json!({ "show": "moon" })).await.unwrap_err();
+    assert_eq!(error.kind, ErrorKind::InvalidArguments);
     let error = jaato.command("moon", json!({})).await.unwrap_err();
     assert_eq!(error.message, "there is no command `moon`");
 }
