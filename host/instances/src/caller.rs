@@ -390,16 +390,14 @@ impl FacetRequest<'_> {
         }
     }
 
-    /// Returns true if the plugin's messages are shown. Questions show none.
+    /// Returns true if the plugin's messages are passed on. Questions show none, except hooks, of
+    /// which the caller shows only notices.
     fn shows_messages(self) -> bool {
         match self {
-            Self::Condition
-            | Self::Hook(_)
-            | Self::Preview
-            | Self::CompleteWords
-            | Self::AwaitTools => false,
+            Self::Condition | Self::Preview | Self::CompleteWords | Self::AwaitTools => false,
             Self::Tool(..)
             | Self::Command
+            | Self::Hook(_)
             | Self::Resource(_)
             | Self::Completion
             | Self::Plan

@@ -302,12 +302,15 @@ impl Hooks for CommandHooks {
     }
 
     async fn events(cx: &Cx<Self>, told: EventBatch) -> Result<()> {
-        // Nothing that this hook tells would be shown.
-        let session = Self::session(cx, false).await?;
-        if !session.loaded.has_event("Notification") {
+        let notifications: Vec<Value> =
+            told.events.iter().filter_map(|told| notification(&told.event)).collect();
+        if notifications.is_empty() {
+            // The first events come while the host does not know yet whose session it is.
             return Ok(());
         }
-        for notification in told.events.iter().filter_map(|told| notification(&told.event)) {
+        // Nothing that this hook tells would be shown.
+        let session = Self::session(cx, false).await?;
+        for notification in notifications {
             let kind = notification["notification_type"].as_str().unwrap_or_default().to_owned();
             let outcome =
                 session.run(cx, Hook::Event, "Notification", &[&kind], notification).await;

@@ -103,11 +103,6 @@ impl LoadedHooks {
         found
     }
 
-    /// Returns true if an event has hooks.
-    pub fn has_event(&self, event: &str) -> bool {
-        self.hooks.iter().any(|it| it.hook.event == event)
-    }
-
     fn add(&mut self, source: &str, read: Result<Vec<CommandHook>, String>, is_trusted: bool) {
         match read {
             Ok(hooks) => {

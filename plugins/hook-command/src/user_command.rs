@@ -81,16 +81,19 @@ fn list(session: &HookSession) -> String {
 /// Returns a hook in one line.
 fn line(hook: &ConfiguredHook, state: &str) -> String {
     let known = EVENTS.contains(&hook.hook.event.as_str());
+    let effect = match hook.hook.event.as_str() {
+        "PreToolUse" => "it denies each matching call",
+        _ => "it does not run",
+    };
     let state = match &hook.hook.problem {
-        Some(problem) if hook.hook.event == "PreToolUse" => {
-            format!("{problem}, so it denies each matching call")
-        }
-        Some(problem) => format!("{problem}, so it does not run"),
+        // The line has the problem in place of the command.
+        Some(_) if hook.hook.command.is_empty() => effect.to_owned(),
+        Some(problem) => format!("{problem}, so {effect}"),
         None if !known => "jaato does not know the event".to_owned(),
         None => state.to_owned(),
     };
     let state = if state.is_empty() { state } else { format!("  ({state})") };
-    one_line(&format!("{}  {}", hook.source, hook.hook)) + &state
+    format!("{}  {}{state}", hook.source, one_line(&hook.hook.to_string()))
 }
 
 fn find_event(name: Option<&str>) -> Result<&'static str> {

@@ -93,7 +93,7 @@ fn a_cancelled_turn_ends_the_processes_of_its_hook() {
     let hooks = hook("PreToolUse", "Bash", "sleep 300 & touch started; sleep 301");
     let Some(house) = HookHouse::new(&hooks, &[]) else { return };
     house.house.script(&json!({ "answers": [runs("echo one"), says("done")] }));
-    let running = house.house.command(&["run", "--yes", "go"]).start();
+    let running = house.house.command(&["run", "--yes", "go"]).no_input().start();
     house.house.wait_for_file(&house.house.workspace().join("started"));
     running.signal("INT");
     let output = running.finish();
