@@ -20,11 +20,16 @@ pub fn cargo(root: &Path) -> Command {
     let mut command = Command::new(program);
     command.current_dir(root);
     without_cargo_variables(&mut command);
+    without_incremental_data(&mut command);
+    command
+}
+
+/// On a CI machine, lets the command and the cargos that it starts write no data for incremental
+/// builds. CI machines never build a second time, and the data would need several gigabytes.
+pub fn without_incremental_data(command: &mut Command) {
     if is_ci() {
-        // CI machines never build a second time, so the data for incremental builds is not needed.
         command.env("CARGO_INCREMENTAL", "0");
     }
-    command
 }
 
 /// Returns true on a CI machine, based on the variable that all of them set.

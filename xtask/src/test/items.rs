@@ -30,8 +30,12 @@ pub struct TierItem {
     pub tests: &'static [&'static str],
 }
 
-/// Inputs of all items.
-const ALWAYS: &[&str] = &["Cargo.lock", "rust-toolchain.toml"];
+/// Inputs of all items. Of [`LOCK`], only the packages of others count: each item names the folders
+/// of our packages on which it depends.
+const ALWAYS: &[&str] = &[LOCK, "rust-toolchain.toml"];
+
+/// The versions of all packages.
+const LOCK: &str = "Cargo.lock";
 
 /// The items, by name.
 pub const ITEMS: &[TierItem] = &[
@@ -321,7 +325,19 @@ fn files(root: &Path) -> Result<BTreeMap<String, String>> {
     if digests.len() != paths.len() {
         bail!("git gave {} digests for {} files", digests.len(), paths.len());
     }
-    Ok(paths.into_iter().map(str::to_owned).zip(digests.into_iter().map(str::to_owned)).collect())
+    let mut files: BTreeMap<String, String> =
+        paths.into_iter().map(str::to_owned).zip(digests.into_iter().map(str::to_owned)).collect();
+    if let Some(digest) = files.get_mut(LOCK) {
+        let lock = fs::read_to_string(root.join(LOCK)).context("reading `Cargo.lock`")?;
+        *digest = digest_of(&packages_of_others(&lock))?;
+    }
+    Ok(files)
+}
+
+/// Returns the entries of a lock file for packages that come from elsewhere.
+fn packages_of_others(lock: &str) -> String {
+    let packages = lock.split("[[package]]").filter(|package| package.contains("\nsource = "));
+    packages.collect()
 }
 
 fn digest_of(text: &str) -> Result<String> {
@@ -363,6 +379,7 @@ mod tests {
             "plugin-api/tests/a.rs",
             "docs/plugin-authors.md",
             "README.md",
+            "Cargo.lock",
         ] {
             fs::create_dir_all(root.join(path).parent().unwrap()).unwrap();
             fs::write(root.join(path), path).unwrap();
@@ -395,7 +412,12 @@ mod tests {
         assert_eq!(due(root), ["guide"]);
         fs::write(root.join("plugin-api/tests/b.rs"), "a new file").unwrap();
         assert_eq!(due(root), ["compilers", "guide", "miri"]);
-        fs::write(root.join("Cargo.lock"), "").unwrap();
+        let passed = due(root);
+        let ours = "[[package]]\nname = \"tool-new\"\nversion = \"0.1.0\"\n";
+        fs::write(root.join("Cargo.lock"), ours).unwrap();
+        assert_eq!(due(root), passed, "an item names its own packages");
+        let with_other = format!("{ours}\n[[package]]\nname = \"a\"\nsource = \"registry\"\n");
+        fs::write(root.join("Cargo.lock"), with_other).unwrap();
         assert_eq!(due(root), all);
     }
 

@@ -115,6 +115,7 @@ fn run_one(
 ) -> Result<(TestTally, Option<String>)> {
     let mut command = Command::new(&program.path);
     child::without_cargo_variables(&mut command);
+    child::without_incremental_data(&mut command);
     // Cargo sets this variable for tests, and `expect-test` finds its files with it.
     command.current_dir(&program.folder).env("CARGO_MANIFEST_DIR", &program.folder);
     match program.name.as_str() {
