@@ -180,6 +180,12 @@ fn children(shapes: &mut Shapes) {
         instructions: Some("be brief".to_owned()),
         steps_max: Some(3),
         objects: ObjectSharing::Copy,
+        resume: Some("c".to_owned()),
+        tokens_max: Some(9),
+        cost_max: Some(0.5),
+        turn_ms_max: Some(1_000),
+        directory: Some("crater".to_owned()),
+        gc: Some("truncate".to_owned()),
     });
     shapes.words(&[ObjectSharing::Share, ObjectSharing::Copy, ObjectSharing::None]);
     shapes.add(&OpenedChild::new(1, "c", "moon/full"));
