@@ -86,7 +86,11 @@ impl State for CommandHooks {
         description.commands = vec![user_command::command()];
     }
 
-    async fn command(cx: &Cx<Self>, _name: &str, arguments: Value) -> Result<Output> {
+    async fn command(cx: &Cx<Self>, name: &str, arguments: Value) -> Result<Output> {
+        if name != user_command::NAME {
+            let text = format!("unknown command `{name}`");
+            return Err(Error::new(ErrorKind::UnknownOperation, text));
+        }
         // Read again, because the user may have changed the files.
         let session = HookSession::load(cx, cx.state().locations.clone()).await?;
         user_command::answer(cx, &session, &arguments).await

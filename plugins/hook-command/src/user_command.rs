@@ -20,12 +20,14 @@ Hooks are listed in .claude/settings.json and .claude/settings.local.json of a w
 trust, and under [[plugins.hook-command.hooks.EVENT]] of your configuration.";
 
 /// Describes the command's syntax.
+pub const NAME: &str = "hook";
+
 pub fn command() -> CommandSpec {
     let text = |description: &str| json!({ "type": "string", "description": description });
     let mut rest = text("For `test`: the input of the event, as JSON.");
     rest["x-capture-rest"] = true.into();
     CommandSpec {
-        name: "hook".to_owned(),
+        name: NAME.to_owned(),
         description: "Command hooks: hook list, hook test EVENT".to_owned(),
         parameters: json!({
             "type": "object",

@@ -25,7 +25,7 @@ pub fn agents_command() -> CommandSpec {
                     "description": "What to do.",
                 },
                 "agent": { "type": "string", "description": "Which agent." },
-                "message": { "type": "string", "description": "The message to it." },
+                "message": { "type": "string", "x-capture-rest": true, "description": "The message to it." },
             },
             "additionalProperties": false,
         }),

@@ -61,14 +61,15 @@ enum ModelIsolation {
             "inline_config": {
                 "type": "object",
                 "additionalProperties": false,
+                "description": "Replaces parts of the profile.",
                 TOUCHES: { "text": "settings of a subagent, which has at most the tools of this session" },
                 "properties": {
                     "plugins": { "type": "array", "items": { "type": "string" }, "description": "Only the tools of these plugins." },
                     "tools": { "type": "array", "items": { "type": "string" }, "description": "Only these tools." },
-                    "system_instructions": { "type": "string" },
-                    "model": { "type": "string" },
+                    "system_instructions": { "type": "string", "description": "Further instructions." },
+                    "model": { "type": "string", "description": "Its model, if not yours." },
                     "max_turns": { "type": "integer", "minimum": 1, "description": "Maximum number of requests of a turn." },
-                    "gc": { "type": "object" },
+                    "gc": { "type": "object", "description": "Its gc: `{type: \"truncate\"}`." },
                     "isolation": { "enum": ["none", "worktree"], "description": "`worktree`: it works in a git worktree of its own, and you accept its changes." },
                 },
             },
