@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 
 use crate::support::answers::{call, says, told};
 use crate::support::cli::with_cli;
+use crate::support::command::Output;
 use crate::support::{House, fixtures, library_name};
 
 /// Returns an installation with the plugin, and a model with these answers.
@@ -36,6 +37,41 @@ fn calls(calls: &[(&str, Value)]) -> Value {
     json!({ "steps": calls.iter().map(step).collect::<Vec<_>>() })
 }
 
+/// Returns a call that waits until [`run_until_done`] lets the agents go on, and then runs a
+/// command.
+fn gated(house: &House, command: &str) -> Value {
+    let go = house.path().join("go");
+    let command = format!("until [ -e {} ]; do sleep 0.02; done; {command}", go.display());
+    call("cli_based_tool", json!({ "command": command }))
+}
+
+/// Runs jaato, and lets the agents go on once the turn waits for them.
+fn run_until_done(house: &House, words: &[&str]) -> Output {
+    let go = house.path().join("go");
+    // An earlier run may have made it.
+    let _ = std::fs::remove_file(&go);
+    let words = [&["run", "--output", "json", "--yes"], words].concat();
+    let running = house.command(&words).no_input().start();
+    running.wait_for("waiting for ");
+    std::fs::write(go, "").unwrap();
+    running.finish().code(0)
+}
+
+/// Returns the text of the last turn of the first session.
+fn answer(output: &Output) -> String {
+    let events = output.json_lines();
+    let main = &events[0]["session"];
+    let mut turns = events_of(&events, "turn_finished").into_iter().rev();
+    turns.find(|it| it["session"] == *main).unwrap()["text"].as_str().unwrap().to_owned()
+}
+
+/// Returns the result of a tool's first call.
+fn result_of(output: &Output, tool: &str) -> Value {
+    let events = output.json_lines();
+    let calls = events_of(&events, "tool_call_finished");
+    calls.iter().find(|it| it["name"] == tool).unwrap()["result"].clone()
+}
+
 fn events_of<'a>(events: &'a [Value], name: &str) -> Vec<&'a Value> {
     events.iter().filter(|it| it["event"] == name).collect()
 }
@@ -52,12 +88,11 @@ fn answers_of_parallel_agents_arrive_in_the_next_step_of_the_same_turn() {
         told("data", "It says moon.", told("data", "It is hot.", says("moon and hot"))),
     ]);
     let Some(house) = set_up_house(&answers) else { return };
-    let echo = call("cli_based_tool", json!({ "command": "echo moon" }));
-    let task = told("prompt", "What does echo say?", echo);
+    let task = told("prompt", "What does echo say?", gated(&house, "echo moon"));
     add_model(&house, "moon", &json!([task, told("tool_result", "moon", says("It says moon."))]));
-    add_model(&house, "sun", &json!([says("It is hot.")]));
+    add_model(&house, "sun", &json!([gated(&house, "true"), says("It is hot.")]));
 
-    let output = house.run(&["run", "--output", "json", "--yes", "go"]).code(0);
+    let output = run_until_done(&house, &["go"]);
     let events = output.json_lines();
     let agents: Vec<&Value> = events.iter().filter(|it| it["agent"].is_string()).collect();
     assert_eq!(agents.len(), 2, "{output}");
@@ -96,12 +131,16 @@ fn agent_has_at_most_the_tools_of_its_opener() {
                 "task": "x", "inline_config": { "tools": ["cli_based_tool"] },
             })
         ),
-        told("tool_result", "unknown", says("refused")),
+        says("waiting"),
     ]);
     let Some(house) = set_up_house(&answers) else { return };
-    let run = ["run", "--yes", "--tools", "spawn_subagent,list_active_subagents", "go"];
-    let output = house.run(&run).code(0);
-    assert!(output.stdout.contains("refused"), "{output}");
+    let output =
+        house.run(&["run", "--output", "json", "--yes", "--tools", "spawn_subagent", "go"]);
+    let events = output.json_lines();
+    let child = events.iter().find(|it| it["agent"].is_string()).unwrap();
+    assert_eq!(child["tools"], json!([]), "{output}");
+    let result = result_of(&output, "spawn_subagent");
+    assert_eq!(result["missing_tools"], json!(["cli_based_tool"]), "{output}");
 }
 
 #[test]
@@ -127,22 +166,26 @@ fn agents_of_a_killed_process_continue_with_their_conversation() {
     let hang = json!({ "steps": [{ "text": "so far" }, "hang"] });
     add_model(&house, "reader", &json!([hang]));
     let running = house.command(&["run", "--output", "json", "--yes", "go"]).no_input().start();
-    running.wait_for("so far");
+    running.wait_for("waiting for ");
     running.signal("KILL");
     running.finish();
 
+    // The answers of the first process count, too.
     house.script(&json!({ "answers": [
-        told("prompt", "reader", call("list_active_subagents", json!({}))),
-        told("tool_result", "\"status\":\"saved\"", call(
-            "send_to_subagent", json!({ "subagent_id": "reader", "message": "Continue" }),
-        )),
-        told("tool_result", "dispatched", says("waiting")),
+        says("spawned"),
+        says("waiting"),
+        call("list_active_subagents", json!({})),
+        call("send_to_subagent", json!({ "subagent_id": "reader", "message": "Continue" })),
+        says("waiting"),
         told("data", "I have read it.", says("it is read")),
     ] }));
-    let continued = told("prompt", "Continue", says("I have read it."));
-    add_model(&house, "reader", &json!([continued]));
-    let output = house.run(&["run", "--yes", "--continue", "and now?"]).code(0);
-    assert!(output.stdout.contains("it is read"), "{output}");
+    let continued = told("prompt", "Continue", gated(&house, "true"));
+    add_model(&house, "reader", &json!([continued, says("I have read it.")]));
+    let output = run_until_done(&house, &["--continue", "and now?"]);
+    assert_eq!(answer(&output), "it is read", "{output}");
+    let listed = result_of(&output, "list_active_subagents");
+    assert_eq!(listed["active_sessions"][0]["status"], "saved", "{output}");
+    assert_eq!(result_of(&output, "send_to_subagent")["status"], "dispatched", "{output}");
     let tree = house.run(&["session", "list", "--tree", "--output", "json"]).code(0).json();
     assert_eq!(tree.as_array().unwrap().len(), 2, "the agent has one session: {tree}");
     assert_eq!(tree[1]["messages"], 2, "{tree}");
@@ -180,13 +223,9 @@ fn agent_in_a_worktree_changes_the_files_only_when_its_changes_are_accepted() {
             git(&house, &["commit", "-q", "-m", "first"]);
         }
         let change = "echo sun >> a.txt; echo new > b.txt";
-        add_model(
-            &house,
-            "writer",
-            &json!([call("cli_based_tool", json!({ "command": change })), says("It is changed."),]),
-        );
-        let output = house.run(&["run", "--yes", "go"]).code(0);
-        assert!(output.stdout.contains("accepted"), "{has_git}: {output}");
+        add_model(&house, "writer", &json!([gated(&house, change), says("It is changed.")]));
+        let output = run_until_done(&house, &["go"]);
+        assert_eq!(answer(&output), "accepted", "{has_git}: {output}");
         let read = |name: &str| std::fs::read_to_string(house.workspace().join(name)).unwrap();
         assert_eq!((read("a.txt").as_str(), read("b.txt").as_str()), ("moon\nsun\n", "new\n"));
         assert!(!house.workspace().join(".worktrees/writer").exists());

@@ -23,7 +23,9 @@ git() { command git -c core.fsmonitor=false -c core.hooksPath=/dev/null "$@"; }
 const CREATE: &str = r#"
 mkdir -p .worktrees
 [ -e .worktrees/.gitignore ] || echo '*' > .worktrees/.gitignore
-if commit=$(git rev-parse --verify -q HEAD 2>/dev/null); then
+commit=$(git rev-parse --verify -q HEAD 2>/dev/null || :)
+# A folder of which the commit has nothing, for example an ignored one, is copied.
+if [ -n "$commit" ] && [ -n "$(git ls-tree --name-only HEAD)" ]; then
     git worktree add -q --detach ".worktrees/$1" HEAD
     printf 'git\n%s\n.worktrees/%s/%s' "$commit" "$1" "$(git rev-parse --show-prefix)"
 else
