@@ -178,7 +178,10 @@ impl RuntimeHost {
         let named = self.first_model(&options, &saving)?;
         let ready = self.ready_model(&named, &options.request, &id)?;
         let mut core = self.core_budget(&ready);
-        core.named.extend(options.tools.iter().flatten().cloned());
+        // A child that names no tools has those of its opener, most of which it finds on demand.
+        if child.as_ref().is_none_or(|child| child.asked.tools.is_some()) {
+            core.named.extend(options.tools.iter().flatten().cloned());
+        }
         let tools = PluginTools::new(Arc::clone(self), id.clone(), true).with_core_budget(core);
         let tools = match &child {
             // The opener's toolbox has checked them.
