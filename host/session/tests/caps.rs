@@ -8,7 +8,7 @@ use jaato_session::testing::{ScriptedProvider, ScriptedProviderAction, ScriptedT
 use jaato_session::{
     AnsweringModel, Cancel, Caps, MARK_CAP, ModelSetup, SessionSetup, SessionUsage, SharedBudget,
 };
-use jaato_types::{Error, ErrorKind, Event, ModelId, Outcome, Price, Usage};
+use jaato_types::{Error, ErrorKind, Event, ModelId, Outcome, Price, SessionId, Usage};
 use serde_json::json;
 
 fn usage_action(prompt_tokens: u64, output_tokens: u64) -> ScriptedProviderAction {
@@ -186,8 +186,12 @@ async fn sessions_with_one_budget_do_not_exceed_it_together() {
         stage.provider.add_answer([call, usage_action(2, 1)]);
         stage.provider.add_answer([ScriptedProviderAction::text("done"), usage_action(2, 1)]);
     }
-    let [mut one, mut other] =
-        stages.each_ref().map(|stage| stage.start(with_budget(&budget)).unwrap());
+    let start = |stage: &TestStage, id: &str| {
+        let mut setup = with_budget(&budget);
+        setup.id = Some(SessionId::from(id));
+        stage.start(setup).unwrap()
+    };
+    let (mut one, mut other) = (start(&stages[0], "one"), start(&stages[1], "other"));
     let cancel = Cancel::new();
     let (first, second) = tokio::join!(one.turn("go", &cancel), other.turn("go", &cancel));
     assert_eq!(stages.iter().map(|stage| stage.provider.requests().len()).sum::<usize>(), 3);

@@ -35,8 +35,10 @@ fn text(text: &str) -> Value {
 fn play_words(house: &House, words: &[&str]) -> Vec<Value> {
     let run = [&["run", "--output", "json", "--yes", "go"], words].concat();
     let events = house.run(&run).json_lines();
-    let last = &events[events.len() - 1];
-    assert_eq!((&last["event"], &last["outcome"]), (&json!("turn_finished"), &json!("done")));
+    // Events of a child that ends at this moment may come later.
+    let is_end =
+        |it: &&Value| it["event"] == "turn_finished" && it["session"] == events[0]["session"];
+    assert_eq!(events.iter().rfind(is_end).unwrap()["outcome"], "done");
     events
 }
 
@@ -280,7 +282,7 @@ fn child_sessions_are_limited_in_number_depth_and_tools() {
     ));
     let events = play_words(&house, &[]);
     let many = result_of(&events, "open_many");
-    assert_eq!(many, json!({ "opened": 16, "why": "16 child sessions are already open" }));
+    assert_eq!(many, json!({ "opened": 128, "why": "128 child sessions are already open" }));
     let errors: Vec<&str> = events
         .iter()
         .filter(|it| it["event"] == "tool_call_finished" && it["name"] == "open_child")

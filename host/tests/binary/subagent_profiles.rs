@@ -7,7 +7,9 @@ use crate::support::{House, fixtures, library_name};
 
 fn with_profiles() -> Option<House> {
     let house = House::new()?;
-    house.ship(&fixtures::house()?.join("plugins").join(library_name("tool_subagent")));
+    for plugin in ["environment_local", "tool_subagent"] {
+        house.ship(&fixtures::house()?.join("plugins").join(library_name(plugin)));
+    }
     house.write(
         "workspace/.claude/agents/reviewer.md",
         "---\nname: reviewer\ndescription: Use when: code was written.\ntools: Read, Bash(git *)\n\

@@ -20,15 +20,30 @@ const INSTRUCTIONS: &str = "You are a subagent: another model has given you a ta
 
 /// What the model may set for one subagent, over its profile.
 #[derive(Debug, Default, Deserialize)]
-#[serde(default)]
+#[serde(default, deny_unknown_fields)]
 struct InlineConfig {
     plugins: Option<Vec<String>>,
     tools: Option<Vec<String>>,
     system_instructions: Option<String>,
     model: Option<String>,
     max_turns: Option<u32>,
-    gc: Option<Value>,
+    gc: Option<Map<String, Value>>,
     isolation: Option<ModelIsolation>,
+}
+
+/// What the model knows already.
+#[derive(Debug, Deserialize)]
+#[serde(untagged)]
+enum SharedContext {
+    Text(String),
+    /// `files`, `findings` and `notes`.
+    Parts(Map<String, Value>),
+}
+
+impl Default for SharedContext {
+    fn default() -> Self {
+        Self::Text(String::new())
+    }
 }
 
 /// Where the model wants a subagent to work.
@@ -78,33 +93,28 @@ enum ModelIsolation {
     }),
     example(
         "let a subagent find the callers of `parse`",
-        task = "Which functions call `parse`? Name file and line of each.",
-        name = "researcher"
+        task = "Which functions call `parse`? Name file and line of each."
     )
 )]
 async fn spawn_subagent(
     cx: &Cx<Subagents>,
     task: String,
-    name: Option<String>,
-    profile: Option<String>,
-    context: Option<Value>,
-    inline_config: Option<Value>,
+    #[serde(default)] name: String,
+    #[serde(default)] profile: String,
+    #[serde(default)] context: SharedContext,
+    #[serde(default)] inline_config: InlineConfig,
 ) -> Result<Output> {
     if task.trim().is_empty() {
         return Err(Error::new(ErrorKind::InvalidArguments, "No task provided"));
     }
     let task = with_context(task, context)?;
-    let inline: InlineConfig = match inline_config {
-        Some(inline) => serde_json::from_value(inline).map_err(|error| {
-            Error::new(ErrorKind::InvalidArguments, format!("inline_config: {error}"))
-        })?,
-        None => InlineConfig::default(),
-    };
+    let given = |text: String| Some(text).filter(|text| !text.trim().is_empty());
+    let (name, profile) = (given(name), given(profile));
     let mut chosen = match &profile {
         Some(name) => Profiles::load(cx).await?.find(name)?.clone(),
         None => Profile::default(),
     };
-    inline.apply_to(&mut chosen)?;
+    inline_config.apply_to(&mut chosen);
     let agents = cx.state();
     let (open, missing) =
         child_of(cx, &chosen, agents.new_id(name.as_deref().or(profile.as_deref()))).await?;
@@ -170,7 +180,7 @@ async fn child_of(
 
 impl InlineConfig {
     /// Replaces what the profile sets by what the model sets. Instructions are added.
-    fn apply_to(self, profile: &mut Profile) -> Result<()> {
+    fn apply_to(self, profile: &mut Profile) {
         if self.plugins.is_some() || self.tools.is_some() {
             profile.tools.plugins = self.plugins;
             profile.tools.names = self.tools;
@@ -188,27 +198,18 @@ impl InlineConfig {
         }
         profile.model = self.model.or(profile.model.take());
         profile.limits.steps_max = self.max_turns.or(profile.limits.steps_max);
-        if let Some(gc) = self.gc {
-            let Value::Object(gc) = gc else {
-                let text = "inline_config.gc is an object with a type";
-                return Err(Error::new(ErrorKind::InvalidArguments, text));
-            };
-            profile.gc = Some(gc);
-        }
-        Ok(())
+        profile.gc = self.gc.or(profile.gc.take());
     }
 }
 
 /// Puts the context before the task, as data.
-fn with_context(task: String, context: Option<Value>) -> Result<String> {
+fn with_context(task: String, context: SharedContext) -> Result<String> {
     let bad = |text: &str| Error::new(ErrorKind::InvalidArguments, text.to_owned());
     let shared = match context {
-        None | Some(Value::Null) => String::new(),
-        Some(Value::String(text)) => text,
-        Some(Value::Object(context)) => context_text(&context).ok_or_else(|| {
+        SharedContext::Text(text) => text,
+        SharedContext::Parts(parts) => context_text(&parts).ok_or_else(|| {
             bad("context.files must be a dict mapping file paths to content, and context.findings a list")
         })?,
-        Some(_) => return Err(bad("context is a text or an object")),
     };
     let whole = match shared.trim().is_empty() {
         true => task,
@@ -248,14 +249,16 @@ mod tests {
 
     #[test]
     fn context_precedes_the_task_as_data() {
+        let parts = |value: Value| serde_json::from_value::<SharedContext>(value).unwrap();
         let context = json!({ "files": { "a.rs": "fn a" }, "findings": ["x", 1], "notes": "n" });
-        let text = with_context("Do it.".to_owned(), Some(context)).unwrap();
+        let text = with_context("Do it.".to_owned(), parts(context)).unwrap();
         let expected = "<shared_context>\n<file path=\"a.rs\">\nfn a\n</file>\n- x\n- 1\nn\n\
                         </shared_context>\n\nDo it.";
         assert_eq!(text, expected);
-        assert_eq!(with_context("Do it.".to_owned(), None).unwrap(), "Do it.");
-        for context in [json!({ "files": ["a"] }), json!({ "findings": "x" }), json!(3)] {
-            assert!(with_context("Do it.".to_owned(), Some(context)).is_err());
+        assert_eq!(with_context("Do it.".to_owned(), SharedContext::default()).unwrap(), "Do it.");
+        for context in [json!({ "files": ["a"] }), json!({ "findings": "x" })] {
+            assert!(with_context("Do it.".to_owned(), parts(context)).is_err());
         }
+        assert!(serde_json::from_value::<SharedContext>(json!(null)).is_err());
     }
 }

@@ -173,19 +173,24 @@ fn children(shapes: &mut Shapes) {
         "{SESSION_OPEN} {SESSION_SEND} {SESSION_WAIT} {SESSION_EVENTS} {SESSION_CANCEL} {SESSION_CLOSE}"
     )
     .unwrap();
-    shapes.add(&ChildOpen {
+    let open = ChildOpen {
         name: "helper".to_owned(),
         model: Some("moon/full".to_owned()),
         tools: Some(vec!["phase".into()]),
         instructions: Some("be brief".to_owned()),
         steps_max: Some(3),
         objects: ObjectSharing::Copy,
+        ..ChildOpen::default()
+    };
+    shapes.add(&open);
+    shapes.add(&ChildOpen {
         resume: Some("c".to_owned()),
         tokens_max: Some(9),
         cost_max: Some(0.5),
         turn_ms_max: Some(1_000),
         directory: Some("crater".to_owned()),
         gc: Some("truncate".to_owned()),
+        ..open
     });
     shapes.words(&[ObjectSharing::Share, ObjectSharing::Copy, ObjectSharing::None]);
     shapes.add(&OpenedChild::new(1, "c", "moon/full"));
