@@ -116,7 +116,8 @@ impl Profile {
         let is_strict = name.is_none();
         let name = reader.text("name").or_else(|| name.map(str::to_owned));
         match &name {
-            None => reader.error("'name' is required"),
+            None if !reader.has("name") => reader.error("'name' is required"),
+            None => {}
             Some(name) if !is_name(name) => reader.error(format!(
                 "'name' must have 1 to {NAME_CHARS_MAX} letters (a-z, A-Z), digits, '-' or '_', got '{}'",
                 visible_line(name, NAME_CHARS_MAX)
