@@ -10,9 +10,16 @@ use super::installed::{Installed, installed, said, target};
 const KEY: &str = "key_from_the_future";
 
 /// Files whose types authors never create: a checked view of bytes, a table of the host, and views
-/// of the text of a manifest, a variables file, a server's entry, and a call's arguments.
-const NO_DATA: [&str; 6] =
-    ["dotenv.rs", "frame.rs", "grant.rs", "mcp_entry.rs", "touches.rs", "worker_variable.rs"];
+/// of the text of a manifest, a variables file, a server's or a hook's entry, and a call's arguments.
+const NO_DATA: [&str; 7] = [
+    "command_hooks.rs",
+    "dotenv.rs",
+    "frame.rs",
+    "grant.rs",
+    "mcp_entry.rs",
+    "touches.rs",
+    "worker_variable.rs",
+];
 
 /// A row of the host's table of operations, which a macro creates with all keys.
 const HOST_ROW: &str = "struct Operation {";
