@@ -10,7 +10,8 @@ use super::installed::{Installed, installed, said, target};
 const KEY: &str = "key_from_the_future";
 
 /// Files whose types authors never create: a checked view of bytes, a table of the host, and views
-/// of the text of a manifest, a variables file, a server's or a hook's entry, and a call's arguments.
+/// of the text of a manifest, a variables file, the entry of a server or of a hook, and a call's
+/// arguments.
 const NO_DATA: [&str; 7] = [
     "command_hooks.rs",
     "dotenv.rs",
