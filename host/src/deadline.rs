@@ -2,33 +2,15 @@
 
 use std::time::Duration;
 
-use jaato_runtime::session_loop::Cancel;
+use jaato_runtime::session_loop::{Cancel, Deadline};
 use jaato_runtime::types::{Error, ErrorKind};
 use jiff::SignedDuration;
-use tokio::task::JoinHandle;
 
-/// Cancels a turn at its deadline. Dropping it removes the deadline.
-#[derive(Debug)]
-#[must_use = "dropping it removes the deadline"]
-pub struct Deadline(JoinHandle<()>);
-
-impl Deadline {
-    /// Starts the time. At its end, `until` is cancelled, with an error that names the limit.
-    pub fn start(after: Duration, until: &Cancel) -> Self {
-        let until = until.clone();
-        Self(tokio::spawn(async move {
-            tokio::time::sleep(after).await;
-            let text = format!("the task has reached its deadline of {}", format_duration(after));
-            let error = Error::new(ErrorKind::LimitReached, text);
-            until.cancel_at_limit(error.with_hint("allow more time with `--deadline`"));
-        }))
-    }
-}
-
-impl Drop for Deadline {
-    fn drop(&mut self) {
-        self.0.abort();
-    }
+/// Starts the time of a task. At its end, `until` is cancelled, with an error that names the limit.
+pub fn start_deadline(after: Duration, until: &Cancel) -> Deadline {
+    let text = format!("the task has reached its deadline of {}", format_duration(after));
+    let error = Error::new(ErrorKind::LimitReached, text);
+    until.cancel_after(after, error.with_hint("allow more time with `--deadline`"))
 }
 
 /// Parses a duration such as `90s`, `10m` or `1h30m`.

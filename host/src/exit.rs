@@ -48,9 +48,7 @@ impl Exit {
         };
         if rank(other) > rank(self) { other } else { self }
     }
-}
 
-impl Exit {
     /// Returns the exit with this code, if there is one.
     pub fn from_code(code: u8) -> Option<Self> {
         let all = [

@@ -14,7 +14,7 @@ use jaato_runtime::{Runtime, visible};
 use crate::args::{FollowArgs, GlobalArgs, OutputForm, SessionArgs};
 use crate::client_answers::AnswerClient;
 use crate::conversation::SessionObservers;
-use crate::deadline::{Deadline, parse_deadline};
+use crate::deadline::{parse_deadline, start_deadline};
 use crate::exit::{CommandFailure, CommandResult, Exit};
 use crate::sessions::resume::{self, SessionChoice};
 use crate::signals::cancel_on_signals;
@@ -109,7 +109,7 @@ pub async fn run(global: GlobalArgs, args: RunArgs) -> CommandResult {
     }
     // A deadline ends the turn, but not the rest of the output.
     let until = cancel.child();
-    let deadline = args.deadline.map(|after| Deadline::start(after, &until));
+    let deadline = args.deadline.map(|after| start_deadline(after, &until));
     conversation::await_tools(&mut session, &args.session, &until).await;
     let report = match attach::attach_files(&runtime, &session, words.into(), &args.attach).await {
         // Piped text attaches no files, because the user need not be its author.

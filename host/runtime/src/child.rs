@@ -32,13 +32,11 @@ impl ChildSessionOrigin {
             tokens: asked.tokens_max,
             ..Caps::default()
         };
-        let new = |parent| {
-            SharedBudget::new(("agent", "max_"), own.clone(), SessionUsage::default(), parent)
-        };
-        setup.budget = match own == Caps::default() {
-            true => lent.budget.clone(),
-            false => Some(new(lent.budget.clone())),
-        };
+        setup.budget = lent.budget.clone();
+        if own != Caps::default() {
+            let (name, used) = (("agent", "max_"), SessionUsage::default());
+            setup.budget = Some(SharedBudget::new(name, own, used, setup.budget.take()));
+        }
         setup.tells_messages = lent.tells_messages;
         let (name, opener, hold) = (asked.name.clone(), self.opener.clone(), lent.hold.clone());
         setup.agent = Some(Agent { name, opener, shares_rules: true, hold });

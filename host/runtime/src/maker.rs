@@ -5,6 +5,7 @@ use std::sync::{Arc, Weak};
 
 use futures_util::future::BoxFuture;
 use jaato_catalog::registry_rules;
+use jaato_config::Dollars;
 use jaato_instances::{CallSite, DeltaCallback, FacetRequest, wrong_answer};
 use jaato_services::{SessionMaker, TokenCountRequest};
 use jaato_session::{
@@ -118,8 +119,15 @@ impl RuntimeHost {
         let mut options = SessionOptions::unattended(events);
         options.asker = Arc::clone(&lent.asker);
         options.system.clone_from(&asked.instructions);
+        if asked.cost_max.is_some_and(|cost| Dollars::new(cost).is_none()) {
+            let text = "`cost_max` is not from 0 to a billion US dollars";
+            return Err(Error::new(ErrorKind::InvalidArguments, text));
+        }
         match &asked.directory {
-            Some(directory) => options.directory = Some(self.child_directory(directory)?),
+            Some(directory) => {
+                let opener = lent.gate.place().directory;
+                options.directory = Some(self.child_directory(opener, directory)?);
+            }
             None => {
                 options.environment = self.environments.shared_environment(opener);
                 // In the same environment, the same rules about paths and commands apply.
@@ -135,13 +143,13 @@ impl RuntimeHost {
         let child = ChildSessionOrigin { opener: opener.clone(), asked: asked.clone(), lent };
         self.start_session(History::new(), options, Some(child))
     }
-}
 
-impl RuntimeHost {
-    /// Returns the folder that a child asks for, which is below the workspace's root.
-    fn child_directory(&self, directory: &str) -> Result<PathBuf, Error> {
+    /// Returns the folder that a child asks for, relative to its opener's if that is known. It is
+    /// below the workspace's root.
+    fn child_directory(&self, opener: Option<PathBuf>, directory: &str) -> Result<PathBuf, Error> {
         let workspace = &self.setup.workspace;
-        let folder = workspace.working_directory().join(directory).canonicalize();
+        let opener = opener.unwrap_or_else(|| workspace.working_directory().to_owned());
+        let folder = opener.join(directory).canonicalize();
         let is_inside = |folder: &PathBuf| folder.starts_with(workspace.root()) && folder.is_dir();
         folder.ok().filter(is_inside).ok_or_else(|| {
             let text = format!("`{directory}` is not a folder of the workspace");

@@ -233,26 +233,19 @@ struct ChildAgent {
     followers: Arc<ChildEventFollowers>,
 }
 
-/// The next action of a child.
-enum ChildSessionStep {
-    Turn(String),
-    Woken,
-    End,
-}
-
 impl ChildSessionTask {
     async fn run(mut self) {
         let wake = self.session.wake();
         loop {
-            let next = tokio::select! {
+            let message = tokio::select! {
                 biased;
-                said = self.said.recv() => said.map_or(ChildSessionStep::End, ChildSessionStep::Turn),
-                () = wake.wait_for_wake() => ChildSessionStep::Woken,
+                said = self.said.recv() => match said {
+                    Some(text) => Some(text),
+                    None => break,
+                },
+                () = wake.wait_for_wake() => None,
             };
-            if matches!(next, ChildSessionStep::End) {
-                break;
-            }
-            let (report, is_over) = self.run_turn(next).await;
+            let (report, is_over) = self.run_turn(message).await;
             // Messages that came too late for this turn begin the next one.
             let is_running = self.session.inbox().waiting_count() > 0 || !self.said.is_empty();
             self.tells.send_modify(|state| {
@@ -270,28 +263,27 @@ impl ChildSessionTask {
         self.shared.sessions.close(&id).await;
     }
 
-    /// Runs one turn. Returns its report, and true if the child was closed during it.
-    async fn run_turn(&mut self, next: ChildSessionStep) -> (TurnReport, bool) {
+    /// Runs one turn, with a message or because something woke the child. Returns its report, and
+    /// true if the child was closed during it.
+    async fn run_turn(&mut self, message: Option<String>) -> (TurnReport, bool) {
         let cancel = Cancel::new();
         *self.turn.lock() = cancel.clone();
         self.tells.send_modify(|state| state.is_running = true);
-        let message = match &next {
-            ChildSessionStep::Turn(text) => text.clone(),
-            ChildSessionStep::Woken | ChildSessionStep::End => String::new(),
-        };
-        let task = self.begin_task(&cancel, &message);
+        let task = self.begin_task(&cancel, message.as_deref().unwrap_or_default());
+        let _deadline = self.turn_ms_max.map(|turn_ms_max| {
+            let text = "the turn has reached its time limit `max_seconds`";
+            let error = Error::new(ErrorKind::LimitReached, text);
+            cancel.cancel_after(Duration::from_millis(turn_ms_max), error)
+        });
         let inbox = self.session.inbox();
         // A turn has its own limits.
         let held = self.hold.pause();
         let mut is_over = false;
         let report = {
-            let deadline = wait_for_deadline(self.turn_ms_max);
-            tokio::pin!(deadline);
-            let mut is_late = false;
             let turn = async {
-                match next {
-                    ChildSessionStep::Turn(text) => self.session.turn(text, &cancel).await,
-                    _ => self.session.turn_woken(&cancel).await,
+                match message {
+                    Some(text) => self.session.turn(text, &cancel).await,
+                    None => self.session.turn_woken(&cancel).await,
                 }
             };
             tokio::pin!(turn);
@@ -310,11 +302,6 @@ impl ChildSessionTask {
                             cancel.cancel();
                         }
                     },
-                    () = &mut deadline, if !is_late => {
-                        is_late = true;
-                        let text = "the turn has reached its time limit `max_seconds`";
-                        cancel.cancel_at_limit(Error::new(ErrorKind::LimitReached, text));
-                    }
                 }
             }
         };
@@ -339,13 +326,6 @@ impl ChildSessionTask {
         let task = Arc::new(opener.begin_agent_task(turn, message).ok()?);
         agent.followers.show_in(&task);
         Some(task)
-    }
-}
-
-async fn wait_for_deadline(turn_ms_max: Option<u64>) {
-    match turn_ms_max {
-        Some(turn_ms_max) => tokio::time::sleep(Duration::from_millis(turn_ms_max)).await,
-        None => pending().await,
     }
 }
 

@@ -5,10 +5,12 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 use futures_util::future::{FutureExt, select_all};
 use jaato_types::Error;
 use tokio::sync::Notify;
+use tokio::task::JoinHandle;
 
 /// A token that is cancelled at most once. Clones share it.
 #[derive(Debug, Clone)]
@@ -78,6 +80,15 @@ impl Cancel {
         }
     }
 
+    /// Cancels it after a time, like [`Cancel::cancel_at_limit`]. Call it on a tokio runtime.
+    pub fn cancel_after(&self, time: Duration, reason: Error) -> Deadline {
+        let token = self.clone();
+        Deadline(tokio::spawn(async move {
+            tokio::time::sleep(time).await;
+            token.cancel_at_limit(reason);
+        }))
+    }
+
     /// Returns the limit that cancelled it or an ancestor, if it was a limit.
     pub fn limit(&self) -> Option<&Error> {
         self.flags.iter().find_map(|flag| flag.reason.get())
@@ -92,6 +103,17 @@ impl Cancel {
     pub async fn cancelled(&self) {
         let waits = self.flags.iter().map(|flag| flag.wait().boxed());
         select_all(waits).await;
+    }
+}
+
+/// The time after which a token is cancelled. Dropping it removes the deadline.
+#[derive(Debug)]
+#[must_use = "dropping it removes the deadline"]
+pub struct Deadline(JoinHandle<()>);
+
+impl Drop for Deadline {
+    fn drop(&mut self) {
+        self.0.abort();
     }
 }
 

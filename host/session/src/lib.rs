@@ -56,7 +56,7 @@ pub use arguments::ArgumentChecks;
 pub use ask::{FormQuestion, SecretAnswer, SecretQuestion, TypedSecret, UserAsker};
 pub use call_files::{CallFiles, NamedPaths};
 pub use calls::PREVIEW_BYTES_MAX;
-pub use cancel::Cancel;
+pub use cancel::{Cancel, Deadline};
 pub use clock::{SessionClock, SystemClock};
 pub use command::{CommandCall, SHARED_ANSWERS_MAX};
 pub use conditions::{CONDITION_MS_MAX, RUNS_BY_THEMSELVES_MAX};

@@ -57,7 +57,7 @@ pub struct SessionHeader {
 }
 
 impl SessionHeader {
-    /// Creates the header of a new session that is no fork and that no session opened.
+    /// Creates the header of a new session, without an original and without an opener.
     pub(crate) fn new(id: &SessionId, workspace: &str) -> Self {
         Self {
             version: FORMAT_VERSION,

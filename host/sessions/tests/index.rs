@@ -4,8 +4,8 @@ use std::fs;
 use std::sync::Arc;
 
 use jaato_sessions::{
-    DiskHook, DiskStep, Durability, SessionIndex, SessionRecord, SessionStore, SessionStoreError,
-    SessionWriter, record_type,
+    DiskHook, DiskStep, Durability, SessionIndex, SessionOpener, SessionRecord, SessionStore,
+    SessionStoreError, SessionWriter, record_type,
 };
 use serde_json::json;
 
@@ -311,4 +311,27 @@ fn mark_of_a_session_whose_creation_crashed_is_removed() {
     // The id is free.
     drop(store.create(&id("a"), "/w", None).unwrap());
     assert_eq!(listed(&index(&store)).len(), 1);
+}
+
+#[test]
+fn tree_has_each_session_once_even_if_damaged_files_name_each_other() {
+    let (_folder, store) = store();
+    let opened = |name: &str, opener: &str| {
+        let opener = SessionOpener { session: opener.to_owned(), agent: format!("{name}s") };
+        let mut writer = store.create(&id(name), "/w", Some(&opener)).unwrap();
+        append(&mut writer, [prompt(name)]);
+    };
+    append(&mut store.create(&id("a"), "/w", None).unwrap(), [prompt("a")]);
+    for (name, opener) in [("b", "a"), ("c", "b"), ("d", "a"), ("x", "y"), ("y", "x")] {
+        opened(name, opener);
+    }
+    let index = index(&store);
+    let below = |name: &str| -> Vec<(usize, String)> {
+        let below = index.opened_below(name).unwrap();
+        below.into_iter().map(|(level, session)| (level, session.id)).collect()
+    };
+    let expected = [(1, "b"), (2, "c"), (1, "d")].map(|(level, name)| (level, name.to_owned()));
+    assert_eq!(below("a"), expected);
+    assert_eq!(below("x"), [(1, "y".to_owned())]);
+    assert_eq!(index.count(None).unwrap(), 1, "opened sessions are not in the list");
 }

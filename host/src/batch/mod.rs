@@ -8,7 +8,7 @@ mod progress;
 mod results;
 mod task;
 
-use std::collections::HashMap;
+use std::collections::HashSet;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -244,10 +244,10 @@ async fn check_names(
 ) -> Result<(), CommandFailure> {
     let SessionArgs { tools, allow, .. } = &args.session;
     conversation::check_tool_names(runtime, tools.as_deref(), allow).await?;
-    let mut checked = HashMap::new();
+    let mut checked = HashSet::new();
     for task in tasks {
         let names = (task.model.as_deref(), task.tools.as_deref());
-        if checked.insert(names, ()).is_some() {
+        if !checked.insert(names) {
             continue;
         }
         let at_line = |mut failure: CommandFailure| {

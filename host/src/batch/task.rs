@@ -15,7 +15,7 @@ use super::results::{TaskError, TaskResult};
 use crate::args::{SavingArgs, SessionArgs};
 use crate::attach;
 use crate::conversation::{self, SessionObservers};
-use crate::deadline::Deadline;
+use crate::deadline::start_deadline;
 use crate::environment::DiscardingEventSink;
 use crate::exit::{CommandFailure, Exit};
 use crate::sessions::resume::{self, SessionChoice};
@@ -126,7 +126,7 @@ impl Batch<'_> {
     async fn answer(&self, session: &mut Session, task: &BatchTask) -> TaskAnswer {
         let cancel = self.cancel.child();
         let _deadline =
-            task.deadline.or(self.args.deadline).map(|after| Deadline::start(after, &cancel));
+            task.deadline.or(self.args.deadline).map(|after| start_deadline(after, &cancel));
         let tools = task.tools.clone().or_else(|| self.args.session.tools.clone());
         let named = SessionArgs { tools, ..self.args.session.clone() };
         conversation::await_tools(session, &named, &cancel).await;

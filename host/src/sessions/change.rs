@@ -39,11 +39,14 @@ pub fn rename(global: GlobalArgs, text: &str, name: &[String]) -> CommandResult 
 /// Deletes sessions with those of their agents, after the user has agreed.
 pub async fn delete(global: GlobalArgs, texts: &[String], is_agreed: bool) -> CommandResult {
     let sessions = Sessions::for_user(global)?;
+    let index = sessions.index()?;
     let mut ids: Vec<SessionId> = Vec::new();
     for text in texts {
         let id = sessions.find(text)?;
-        let agents = agents_of(&sessions, &id)?;
-        for id in [vec![id], agents].concat() {
+        let below = index.as_ref().map(|index| index.opened_below(id.as_str()));
+        let agents = below.transpose().map_err(store_failure)?.unwrap_or_default();
+        let agents = agents.into_iter().map(|(_, agent)| SessionId::new(agent.id));
+        for id in std::iter::once(id).chain(agents) {
             sessions.store.check_free(&id).or_else(if_unreadable).map_err(store_failure)?;
             if !ids.contains(&id) {
                 ids.push(id);
@@ -58,19 +61,6 @@ pub async fn delete(global: GlobalArgs, texts: &[String], is_agreed: bool) -> Co
         report::print_line(&format!("deleted session {id}"))?;
     }
     Ok(Exit::Done)
-}
-
-/// Returns the sessions of the agents that a session opened, and of those below them.
-fn agents_of(sessions: &Sessions, id: &SessionId) -> Result<Vec<SessionId>, CommandFailure> {
-    let Some(index) = sessions.index()? else { return Ok(Vec::new()) };
-    let (mut agents, mut next) = (Vec::new(), vec![id.as_str().to_owned()]);
-    while let Some(opener) = next.pop() {
-        for agent in index.opened_by(&opener).map_err(store_failure)? {
-            next.push(agent.id.clone());
-            agents.push(SessionId::new(agent.id));
-        }
-    }
-    Ok(agents)
 }
 
 /// A damaged session, one of a newer version, or one whose file is a link or a pipe can be deleted

@@ -121,15 +121,17 @@ fn with_agents(
     index: &SessionIndex,
     roots: Vec<IndexedSession>,
 ) -> Result<(Vec<IndexedSession>, Vec<usize>), CommandFailure> {
-    let mut waiting: Vec<(IndexedSession, usize)> =
-        roots.into_iter().rev().map(|session| (session, 0)).collect();
-    let mut tree = Vec::new();
-    while let Some((session, level)) = waiting.pop() {
-        let below = index.opened_by(&session.id).map_err(store_failure)?;
-        waiting.extend(below.into_iter().rev().map(|agent| (agent, level + 1)));
-        tree.push((session, level));
+    let (mut tree, mut levels) = (Vec::new(), Vec::new());
+    for root in roots {
+        let below = index.opened_below(&root.id).map_err(store_failure)?;
+        tree.push(root);
+        levels.push(0);
+        for (level, agent) in below {
+            tree.push(agent);
+            levels.push(level);
+        }
     }
-    Ok(tree.into_iter().unzip())
+    Ok((tree, levels))
 }
 
 fn session_to_json(session: &IndexedSession, open: Option<&Option<u32>>) -> Value {

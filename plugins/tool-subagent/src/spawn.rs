@@ -116,9 +116,8 @@ async fn spawn_subagent(
     };
     inline_config.apply_to(&mut chosen);
     let agents = cx.state();
-    let (open, missing) =
-        child_of(cx, &chosen, agents.new_id(name.as_deref().or(profile.as_deref()))).await?;
-    let mut open = open;
+    let id = agents.new_id(name.as_deref().or(profile.as_deref()));
+    let (mut open, missing) = child_of(cx, &chosen, id).await?;
     let worktree = match chosen.isolation {
         Isolation::Worktree => Some(Worktree::create(cx, &open.name).await?),
         Isolation::None => None,

@@ -9,6 +9,16 @@ use crate::activity::ActivityPhase;
 use crate::agents::{MessageDelivery, SavedSubagent, Subagents};
 use crate::worktree::Worktree;
 
+/// Returns the schema of a tool whose only argument is a subagent.
+fn schema_of_subagent() -> Value {
+    json!({
+        "type": "object",
+        "additionalProperties": false,
+        "properties": { "subagent_id": { "type": "string", TOUCHES: { "text": "the name of a subagent" }, "description": "The subagent." } },
+        "required": ["subagent_id"],
+    })
+}
+
 /// Send a message to a subagent: a question, a correction, further work.
 #[tool_fn(
     name = "send_to_subagent",
@@ -49,12 +59,7 @@ async fn send_to_subagent(
     destructive = false,
     idempotent,
     open_world = false,
-    schema = json!({
-        "type": "object",
-        "additionalProperties": false,
-        "properties": { "subagent_id": { "type": "string", TOUCHES: { "text": "the name of a subagent" }, "description": "The subagent." } },
-        "required": ["subagent_id"],
-    })
+    schema = schema_of_subagent()
 )]
 async fn cancel_subagent(cx: &Cx<Subagents>, subagent_id: String) -> Result<Output> {
     let is_cancelled = cx.state().cancel(&subagent_id).await?;
@@ -74,12 +79,7 @@ async fn cancel_subagent(cx: &Cx<Subagents>, subagent_id: String) -> Result<Outp
     category = "coordination",
     destructive = false,
     open_world = false,
-    schema = json!({
-        "type": "object",
-        "additionalProperties": false,
-        "properties": { "subagent_id": { "type": "string", TOUCHES: { "text": "the name of a subagent" }, "description": "The subagent." } },
-        "required": ["subagent_id"],
-    })
+    schema = schema_of_subagent()
 )]
 async fn close_subagent(cx: &Cx<Subagents>, subagent_id: String) -> Result<Output> {
     let agents = cx.state();
@@ -106,12 +106,7 @@ async fn close_subagent(cx: &Cx<Subagents>, subagent_id: String) -> Result<Outpu
     read_only,
     open_world = false,
     auto_approval,
-    schema = json!({
-        "type": "object",
-        "additionalProperties": false,
-        "properties": { "subagent_id": { "type": "string", TOUCHES: { "text": "the name of a subagent" }, "description": "The subagent." } },
-        "required": ["subagent_id"],
-    })
+    schema = schema_of_subagent()
 )]
 async fn show_subagent_changes(cx: &Cx<Subagents>, subagent_id: String) -> Result<Output> {
     let diff = worktree_of(cx, &subagent_id)?.diff(cx).await?;
@@ -124,12 +119,7 @@ async fn show_subagent_changes(cx: &Cx<Subagents>, subagent_id: String) -> Resul
     name = "accept_subagent_changes",
     category = "coordination",
     open_world = false,
-    schema = json!({
-        "type": "object",
-        "additionalProperties": false,
-        "properties": { "subagent_id": { "type": "string", TOUCHES: { "text": "the name of a subagent" }, "description": "The subagent." } },
-        "required": ["subagent_id"],
-    })
+    schema = schema_of_subagent()
 )]
 async fn accept_subagent_changes(cx: &Cx<Subagents>, subagent_id: String) -> Result<Output> {
     let mut worktree = worktree_of(cx, &subagent_id)?;

@@ -25,7 +25,7 @@ pub struct BenchRun<'a> {
 }
 
 /// Makes sure that the server of the MCP side runs, so that its tools are in the first request of
-/// each run. Returns the number of its tools in words.
+/// each run. Returns the number of its tools as text.
 ///
 /// # Errors
 /// If the server is not set up or does not start.

@@ -38,7 +38,7 @@ pub struct Arguments {
     #[command(flatten)]
     pub steps: Steps,
 
-    /// Pass at most this many characters of the log to the model; 0 is no limit
+    /// Pass at most this many characters of the log to the model; 0 means no limit
     #[arg(long, value_name = "NUMBER", default_value_t = 0)]
     pub max_history_chars: usize,
 }

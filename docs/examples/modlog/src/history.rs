@@ -29,7 +29,7 @@ impl Program {
         self.lines.join("\n")
     }
 
-    /// Returns the part with the log, of at most `chars_max` characters. 0 is no limit.
+    /// Returns the part with the log, of at most `chars_max` characters. 0 means no limit.
     pub fn history(&self, chars_max: usize) -> String {
         let text = self.lines[..self.history].join("\n");
         match chars_max {

@@ -234,8 +234,8 @@ impl Environments {
     }
 
     /// Gives a session a shared environment, or one of its own as configured, in this working
-    /// directory or the runtime's. If the default
-    /// environment is missing, the first tool that needs it reports that.
+    /// directory or the runtime's. If the default environment is missing, the first tool that needs
+    /// it reports that.
     ///
     /// # Errors
     /// If no plugin offers the configured environment, or it has no such option.

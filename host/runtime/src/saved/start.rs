@@ -91,7 +91,9 @@ impl SessionSaving {
         };
         let saved_in = SavedIn { store: target.store.clone(), workspace: target.workspace.clone() };
         host.saved_in.lock().insert(id.clone(), saved_in);
-        expire_sessions(host, &target.store);
+        if target.opener.is_none() {
+            expire_sessions(host, &target.store);
+        }
         let outputs = kept_outputs(host, &target);
         let is_own_workspace = is_workspace(host, &target.workspace);
         let mut place = place_of(host, options);

@@ -6,6 +6,8 @@
 mod tables;
 mod update;
 
+use std::collections::HashSet;
+
 use jaato_types::SessionId;
 use rusqlite::{Connection, Row, params};
 
@@ -156,11 +158,33 @@ impl SessionIndex {
         Ok(rows.collect::<Result<_, _>>()?)
     }
 
-    /// Lists the sessions that a session opened, in the order in which they began.
+    /// Lists the sessions that a session opened, and those that these opened, each after its opener
+    /// and otherwise in the order in which they began. The numbers are the levels, from 1.
     ///
     /// # Errors
     /// If the index cannot be read.
-    pub fn opened_by(&self, opener: &str) -> Result<Vec<IndexedSession>, SessionStoreError> {
+    pub fn opened_below(
+        &self,
+        session: &str,
+    ) -> Result<Vec<(usize, IndexedSession)>, SessionStoreError> {
+        let level = |level: usize| {
+            move |agents: Vec<IndexedSession>| agents.into_iter().rev().map(move |it| (level, it))
+        };
+        let mut waiting: Vec<_> = self.opened_by(session).map(level(1))?.collect();
+        // Damaged files may name each other.
+        let mut seen = HashSet::from([session.to_owned()]);
+        let mut below = Vec::new();
+        while let Some((depth, agent)) = waiting.pop() {
+            if seen.insert(agent.id.clone()) {
+                waiting.extend(self.opened_by(&agent.id).map(level(depth + 1))?);
+                below.push((depth, agent));
+            }
+        }
+        Ok(below)
+    }
+
+    /// Lists the sessions that a session opened itself, in the order in which they began.
+    fn opened_by(&self, opener: &str) -> Result<Vec<IndexedSession>, SessionStoreError> {
         let mut query = self.database.prepare(&format!(
             "select {COLUMNS} from sessions where opener = ?1 order by begun_ms, id"
         ))?;
