@@ -30,7 +30,7 @@ use crate::lines::{Beside, HistoryFile, Line, Lines};
 use crate::sessions::resume::{self, NextSession, SessionChange, SessionChoice};
 use crate::signals::interrupt_on_signals;
 use crate::view::View;
-use crate::{attach, conversation, reload, report, start, terminal};
+use crate::{attach, conversation, reload, report, start, terminal, worktree};
 
 /// Limit on the turns in a row without a message from the user, because a plugin that wakes the
 /// conversation repeatedly must not cause unlimited costs while the user is away.
@@ -82,8 +82,7 @@ enum Wish<'a> {
 pub async fn chat(global: GlobalArgs, args: ChatArgs) -> CommandResult {
     terminal::reserve();
     let ChatArgs { message, follow, session: given } = args;
-    let (runtime, choice) =
-        conversation::start_runtime(global, (&given, &follow.saving), true).await?;
+    let (runtime, choice) = conversation::start_runtime(global, (&given, &follow), true).await?;
     runtime.watch_plugins().await;
     let over = Cancel::new();
     let turn = CurrentTurn::default();
@@ -120,6 +119,7 @@ pub async fn chat(global: GlobalArgs, args: ChatArgs) -> CommandResult {
             Err(failure) => break Err(failure),
         }
     };
+    worktree::tell_how_to_accept(&runtime);
     start::close(runtime).await;
     outcome.map(|()| if terminal::input_is_terminal() { exits.last } else { exits.worst() })
 }

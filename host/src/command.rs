@@ -180,7 +180,7 @@ pub async fn run(
     let content = answer?.content;
     match (form, content.get("result").and_then(Value::as_str)) {
         (AnswerForm::Text, Some(text)) => {
-            text.lines().try_for_each(|line| report::print_line(&visible::visible_name(line)))?;
+            text.lines().try_for_each(|line| report::print_line(&visible::escape_lines(line)))?;
             Ok(Exit::Done)
         }
         (AnswerForm::Text | AnswerForm::Json, _) => report::print_json(&Value::Object(content)),
@@ -204,13 +204,12 @@ async fn run_plugin_command(
     Ok(answer?)
 }
 
-/// Runs a command without a user, for `doctor`, and returns its text or its error. Returns `None`
-/// if no plugin offers the command.
-pub async fn answer_text(
+/// Runs a command without a user. Returns `None` if no plugin offers the command.
+pub async fn run_unattended(
     runtime: &Runtime,
     name: &str,
     arguments: Value,
-) -> Result<Option<Result<String, Error>>, CommandFailure> {
+) -> Result<Option<Result<Output, Error>>, CommandFailure> {
     if runtime.registry().command(name).is_none() {
         return Ok(None);
     }
@@ -222,8 +221,18 @@ pub async fn answer_text(
     let shown = view.finish(&cancel).await;
     runtime.close_session(session.id()).await;
     shown?;
-    Ok(Some(answer.map(|answer| {
-        let text = answer.content.get("result").and_then(Value::as_str);
-        text.unwrap_or_default().to_owned()
-    })))
+    Ok(Some(answer))
+}
+
+/// As [`run_unattended`], for the answer's text.
+pub async fn answer_text(
+    runtime: &Runtime,
+    name: &str,
+    arguments: Value,
+) -> Result<Option<Result<String, Error>>, CommandFailure> {
+    let answer = run_unattended(runtime, name, arguments).await?;
+    Ok(answer.map(|answer| {
+        let content = answer?.content;
+        Ok(content.get("result").and_then(Value::as_str).unwrap_or_default().to_owned())
+    }))
 }

@@ -132,6 +132,13 @@ commands! {
         words: Vec<String>,
     } |global| command::run_words(global, "hook", &words).await;
 
+    /// List worktrees, show the changes in one, and apply them to your files
+    Worktree {
+        /// `list`, or `create`, `diff`, `accept` or `remove` with a NAME
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        words: Vec<String>,
+    } |global| command::run_words(global, "worktree", &words).await;
+
     /// List and show tools
     Tool {
         #[command(subcommand)]

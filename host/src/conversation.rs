@@ -15,18 +15,18 @@ use jaato_runtime::{
     AllowedTool, PluginSource, Runtime, SessionOptions, SetupArguments, config, visible,
 };
 
-use crate::args::{GlobalArgs, SavingArgs, SessionArgs};
+use crate::args::{FollowArgs, GlobalArgs, SessionArgs};
 use crate::ask::{Stage, TerminalAsker};
 use crate::exit::{CommandFailure, Exit, exit_of};
 use crate::sessions::resume::{self, SessionChoice};
 use crate::view::View;
-use crate::{first_start, report, start, tool, trust};
+use crate::{first_start, report, start, tool, trust, worktree};
 
 /// Finds the plugins, and chooses the session. If a user reads the output, reports the plugins that
 /// could not be used and asks about the workspace.
 pub async fn start_runtime(
     global: GlobalArgs,
-    (args, saving): (&SessionArgs, &SavingArgs),
+    (args, follow): (&SessionArgs, &FollowArgs),
     is_read: bool,
 ) -> Result<(Runtime, SessionChoice), CommandFailure> {
     let mut arguments = setup_arguments(global, args)?;
@@ -34,11 +34,19 @@ pub async fn start_runtime(
     if is_read && trust::ask_once(&setup).await? {
         setup = start::read_setup(arguments.clone())?;
     }
-    let session = resume::choose_session(&setup, saving).await?;
+    let session = resume::choose_session(&setup, &follow.saving).await?;
     if resume::return_to_place(&session, &setup, &args.environment, &mut arguments)? {
         setup = start::read_setup(arguments.clone())?;
     }
     let mut runtime = start::start_runtime_with(setup).await;
+    if let Some(name) = &follow.worktree {
+        let created = worktree::create(&runtime, name).await;
+        let here = runtime.setup().workspace.working_directory().to_owned();
+        start::close(runtime).await;
+        resume::keep_paths(&mut arguments, &here);
+        arguments.folder = Some(here.join(created?));
+        runtime = start::start_runtime(arguments.clone()).await?;
+    }
     // A session that continues has a model.
     let asks = is_read && session == SessionChoice::New;
     if asks && let Some(choice) = first_start::ask(&runtime).await? {

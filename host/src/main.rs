@@ -53,6 +53,7 @@ mod tool;
 mod trust;
 mod undo;
 mod view;
+mod worktree;
 
 use std::ffi::OsString;
 use std::process::ExitCode;

@@ -19,7 +19,7 @@ use crate::exit::{CommandFailure, CommandResult, Exit};
 use crate::sessions::resume::{self, SessionChoice};
 use crate::signals::cancel_on_signals;
 use crate::view::View;
-use crate::{attach, conversation, report, start, terminal};
+use crate::{attach, conversation, report, start, terminal, worktree};
 
 /// The largest task, in bytes, because it goes to the provider with everything else.
 const TASK_BYTES_MAX: u64 = 4 * 1024 * 1024;
@@ -84,15 +84,14 @@ pub async fn run(global: GlobalArgs, args: RunArgs) -> CommandResult {
         let text = "`--answers` is for programs and needs JSON output";
         return Err(CommandFailure::new(Exit::Usage, text).hint("add `--output json`"));
     }
-    let saving = &args.follow.saving;
     let (runtime, choice) =
-        conversation::start_runtime(global, (&args.session, saving), is_text).await?;
+        conversation::start_runtime(global, (&args.session, &args.follow), is_text).await?;
     let cancel = Cancel::new();
     if args.show_prompt {
         return show_prompt(runtime, &choice, args, &cancel).await;
     }
     let (words, piped) = read_task(&args).await?;
-    let saving = resume::open(&runtime, &choice, (&args.session, saving), None)?;
+    let saving = resume::open(&runtime, &choice, (&args.session, &args.follow.saving), None)?;
     cancel_on_signals(cancel.clone());
     let view = View::start(args.output, cancel.clone());
     if args.follow.thoughts {
@@ -122,6 +121,9 @@ pub async fn run(global: GlobalArgs, args: RunArgs) -> CommandResult {
     let shown = view.finish(&cancel).await;
     let objects = args.objects.map(|form| session.objects_json(form == ObjectsForm::Hidden));
     runtime.close_session(session.id()).await;
+    if is_text {
+        worktree::tell_how_to_accept(&runtime);
+    }
     start::close(runtime).await;
     let (report, shown) = (report?, shown?);
     if let Some(objects) = objects {

@@ -42,8 +42,8 @@ const CHORES: &[Chore] = &[
     },
     Chore {
         name: "test",
-        arguments: "[FILTER | --full]",
-        about: "every check and test, of the full tier what changed; only tests named FILTER; all of it",
+        arguments: "[FILTER | --item NAME | --full]",
+        about: "every check and test, of the full tier what changed; only some tests; all of it",
         start: test::start,
         help: ChoreHelp::Table,
     },

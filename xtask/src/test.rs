@@ -38,6 +38,9 @@ const SKIP_LOG_VARIABLE: &str = "JAATO_SKIP_LOG";
 /// Items that need other projects' programs.
 const OUTSIDE_ITEMS: [&str; 3] = ["mcp-servers", "mcp-suite", "outside"];
 
+/// Items that are a phase of their own.
+const PHASES: [&str; 2] = ["isolated", "miri"];
+
 /// The variable that multiplies the tries of tests with random bytes.
 const FUZZ_VARIABLE: &str = "JAATO_FUZZ_TIMES";
 
@@ -46,8 +49,7 @@ const FUZZ_TIMES_IN_FULL: &str = "5";
 
 /// Runs the chore.
 pub fn start(words: Vec<OsString>) -> Result<ExitCode> {
-    let TestOptions { filter, full } = parse(words)?;
-    let mut run = TestRun::begin(filter, full)?;
+    let mut run = TestRun::begin(parse(words)?)?;
     run.setup();
     run.check_sources();
     run.build();
@@ -55,38 +57,43 @@ pub fn start(words: Vec<OsString>) -> Result<ExitCode> {
     run.prepare_external_packages();
     run.tests();
     let code = run.finish()?;
-    if run.filter.is_none() {
+    if !matches!(run.selection, TestSelection::Filter(_)) {
         let skipped = read_log(&run.log)?;
         run.tier.record(&run.workspace.root, |item| run.has_passed(item, &skipped))?;
     }
     Ok(code)
 }
 
-/// The options of the command line.
+/// What to run.
 #[derive(Debug, PartialEq, Eq)]
-struct TestOptions {
-    /// A part of the names of the tests to run. Then only tests run.
-    filter: Option<String>,
-    /// Whether to run the whole full tier, including items without changes.
-    full: bool,
+enum TestSelection {
+    /// All checks and tests, and the items of the full tier that are due and fit into the time.
+    Everything,
+    /// The same with all items.
+    Full,
+    /// Only the tests of one item.
+    Item(&'static TierItem),
+    /// Only tests with this part in their names.
+    Filter(String),
 }
 
-fn parse(words: Vec<OsString>) -> Result<TestOptions, lexopt::Error> {
+fn parse(words: Vec<OsString>) -> Result<TestSelection, lexopt::Error> {
     use lexopt::prelude::*;
 
-    let (mut filter, mut full) = (None, false);
+    let mut chosen = None;
     let mut parser = lexopt::Parser::from_args(words);
     while let Some(argument) = parser.next()? {
-        match argument {
-            Value(word) if filter.is_none() => filter = Some(word.string()?),
-            Long("full") => full = true,
-            _ => return Err(argument.unexpected()),
+        if chosen.is_some() {
+            return Err("a run takes one of `--full`, `--item NAME` and a filter".into());
         }
+        chosen = Some(match argument {
+            Value(word) => TestSelection::Filter(word.string()?),
+            Long("full") => TestSelection::Full,
+            Long("item") => TestSelection::Item(TierItem::find(&parser.value()?.string()?)?),
+            _ => return Err(argument.unexpected()),
+        });
     }
-    if full && filter.is_some() {
-        return Err("`--full` runs everything: it takes no filter".into());
-    }
-    Ok(TestOptions { filter, full })
+    Ok(chosen.unwrap_or(TestSelection::Everything))
 }
 
 /// A test run with its phases.
@@ -96,7 +103,7 @@ struct TestRun {
     house: PathBuf,
     /// The file for the reasons of skipped tests.
     log: PathBuf,
-    filter: Option<String>,
+    selection: TestSelection,
     tier: SelectedTier,
     phases: TestPhases,
     tally: TestTally,
@@ -116,23 +123,24 @@ struct TestBuild {
 }
 
 impl TestRun {
-    fn begin(filter: Option<String>, full: bool) -> Result<Self> {
+    fn begin(selection: TestSelection) -> Result<Self> {
         let workspace = CargoWorkspace::load()?;
         let house = workspace.target.join("house");
         let log = house.join("skipped.log");
         fs::create_dir_all(&house).with_context(|| format!("making `{}`", house.display()))?;
         fs::write(&log, "").with_context(|| format!("emptying `{}`", log.display()))?;
-        let tier = match (full, &filter) {
-            (true, _) => SelectedTier::all_items(&workspace.root)?,
-            (false, None) => SelectedTier::changed_items(&workspace.root)?,
+        let tier = match &selection {
+            TestSelection::Full => SelectedTier::all_items(&workspace.root)?,
+            TestSelection::Everything => SelectedTier::changed_items(&workspace.root)?,
+            TestSelection::Item(item) => SelectedTier::one_item(&workspace.root, item)?,
             // A filter selects only those tests and no items.
-            (false, Some(_)) => SelectedTier::default(),
+            TestSelection::Filter(_) => SelectedTier::default(),
         };
         Ok(Self {
             workspace,
             house,
             log,
-            filter,
+            selection,
             tier,
             phases: TestPhases::default(),
             tally: TestTally::default(),
@@ -150,8 +158,8 @@ impl TestRun {
     }
 
     fn check_sources(&mut self) {
-        if self.filter.is_some() {
-            println!("with a filter, format, tidy and doctests are skipped");
+        if !self.runs_everything() {
+            println!("with a filter or an item, format, tidy and doctests are skipped");
             return;
         }
         self.phases.run("format", || {
@@ -237,21 +245,34 @@ impl TestRun {
         if self.tier.includes_item("fuzz") && std::env::var_os(FUZZ_VARIABLE).is_none() {
             variables.push((FUZZ_VARIABLE, FUZZ_TIMES_IN_FULL.into()));
         }
+        let filters = match &self.selection {
+            TestSelection::Everything | TestSelection::Full => Vec::new(),
+            TestSelection::Item(item) => item.tests.to_vec(),
+            TestSelection::Filter(filter) => vec![filter.as_str()],
+        };
         let setting = TestProgramSettings {
-            filter: self.filter.as_deref(),
+            filters,
             left_out: self.tier.skipped_tests().collect(),
             variables,
         };
-        self.phases.run("tests", || programs::run(programs, &setting, &mut self.tally));
+        let is_phase =
+            matches!(&self.selection, TestSelection::Item(item) if PHASES.contains(&item.name));
+        if !is_phase {
+            self.phases.run("tests", || programs::run(programs, &setting, &mut self.tally));
+        }
         if self.tier.includes_item("isolated") {
             self.phases
                 .run("isolated", || programs::run_isolated(programs, &setting, &mut self.tally));
         }
-        if self.filter.is_none() {
+        if self.runs_everything() {
             self.phases.run("doctests", || {
                 programs::run_doctests(&self.workspace.root, &setting, &mut self.tally)
             });
         }
+    }
+
+    fn runs_everything(&self) -> bool {
+        matches!(self.selection, TestSelection::Everything | TestSelection::Full)
     }
 
     /// Returns true if the item's tests passed and none was skipped. An item without tests of its
@@ -270,7 +291,7 @@ impl TestRun {
 
     fn finish(&self) -> Result<ExitCode> {
         for line in self.tier.lines() {
-            println!("left out: {line}");
+            println!("not run: {line}");
         }
         let file = self.workspace.target.join("test-phases.json");
         fs::write(&file, self.phases.as_json())
@@ -316,13 +337,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn at_most_one_filter_is_understood() {
+    fn a_filter_an_item_or_all_is_understood() {
         let words = |line: &str| line.split_whitespace().map(OsString::from).collect();
-        let asked =
-            |filter: Option<&str>, full| TestOptions { filter: filter.map(str::to_owned), full };
-        assert_eq!(parse(words("")).unwrap(), asked(None, false));
-        assert_eq!(parse(words("gate")).unwrap(), asked(Some("gate"), false));
-        assert_eq!(parse(words("--full")).unwrap(), asked(None, true));
+        assert_eq!(parse(words("")).unwrap(), TestSelection::Everything);
+        assert_eq!(parse(words("gate")).unwrap(), TestSelection::Filter("gate".to_owned()));
+        assert_eq!(parse(words("--full")).unwrap(), TestSelection::Full);
+        let TestSelection::Item(item) = parse(words("--item miri")).unwrap() else {
+            panic!("an item was named");
+        };
+        assert_eq!(item.name, "miri");
+        assert!(parse(words("--item moon")).is_err_and(|error| error.to_string().contains("miri")));
         assert!(parse(words("gate policy")).is_err());
         assert!(parse(words("gate --full")).is_err(), "a part of all is not all");
         assert!(parse(words("--nocapture")).is_err());

@@ -363,6 +363,23 @@ fn agents_files_down_to_the_working_directory_are_covered() {
 }
 
 #[test]
+fn worktree_belongs_to_the_workspace_around_it_with_the_same_agents_files() {
+    let bench = Bench::new();
+    for file in ["AGENTS.md", "a/AGENTS.md"] {
+        bench.workspace_file(file, "trusted");
+        bench.workspace_file(&format!(".worktrees/fix/{file}"), "a copy");
+    }
+    bench.workspace_file(".worktrees/fix/.git", "gitdir: elsewhere");
+    let store = store(&bench);
+    let copy = Workspace::find(&bench.work().join(".worktrees/fix/a"), None).unwrap();
+    assert_eq!(copy.root(), bench.work());
+    let original = Workspace::find(&bench.work().join("a"), None).unwrap();
+    let trust = store.trust_workspace(&original, NOW).unwrap();
+    assert_eq!(store.workspace_state(&copy).unwrap(), WorkspaceState::Trusted(trust.clone()));
+    assert_eq!(copy.agents_files(&trust), ["AGENTS.md", "a/AGENTS.md"]);
+}
+
+#[test]
 fn claude_md_counts_in_a_folder_without_agents_md() {
     let bench = Bench::new();
     bench.workspace_file("CLAUDE.md", "root");

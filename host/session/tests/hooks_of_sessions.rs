@@ -140,6 +140,19 @@ async fn plugins_act_before_the_gc_does() {
     assert_eq!((hook, &request["reason"]), (Hook::BeforeGc, &json!("manual")));
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_plugin_can_refuse_a_gc() {
+    let stage = TestStage::new([]);
+    stage.gc.add_gc([ScriptedGcAction::keep_last_turns(1)]);
+    stage.hooks.add_answering_plugin("guard", Hook::BeforeGc, json!({ "refusal": "not now" }));
+    let mut session = stage.start(TestStage::setup()).unwrap();
+    turn(&stage, &mut session, "one").await;
+    turn(&stage, &mut session, "two").await;
+    let refused = session.gc(&Cancel::new()).await.unwrap_err();
+    assert_eq!(refused.to_string(), "plugin `guard` refused the gc: not now");
+    assert!(stage.gc.requests().is_empty(), "the gc is not asked");
+}
+
 /// Runs a turn in which a hook hangs. Returns how long that took.
 async fn hangs_for(deadline_ms: Option<u64>, limit_ms: u64) -> u64 {
     let stage = TestStage::new([]);

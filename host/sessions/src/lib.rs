@@ -41,7 +41,7 @@ pub use disk::{DiskHook, DiskStep};
 pub use effective::effective_records;
 pub use error::SessionStoreError;
 pub use export::{
-    TRANSCRIPT_FORMAT, TRANSCRIPT_VERSION, Transcript, TranscriptMessage, to_html,
+    AgentTranscript, TRANSCRIPT_FORMAT, TRANSCRIPT_VERSION, Transcript, TranscriptMessage, to_html,
     to_html_with_blobs, to_json_lines, to_markdown, to_mermaid, to_plantuml, to_sequence_json,
     transcript_note,
 };

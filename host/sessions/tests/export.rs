@@ -2,10 +2,10 @@
 
 use expect_test::{expect, expect_file};
 use jaato_sessions::{
-    ImportSource, Transcript, TranscriptMessage, import_file, to_html, to_html_with_blobs,
-    to_json_lines, to_markdown, to_mermaid, to_plantuml, to_sequence_json,
+    AgentTranscript, ImportSource, Transcript, TranscriptMessage, import_file, to_html,
+    to_html_with_blobs, to_json_lines, to_markdown, to_mermaid, to_plantuml, to_sequence_json,
 };
-use jaato_types::{DataPart, Message, Part, Role, ToolCall, ToolResult};
+use jaato_types::{DataPart, Message, Part, Role, SessionId, ToolCall, ToolResult};
 use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd};
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
@@ -363,14 +363,14 @@ fn sequence_shows_prompts_requests_calls_and_results_in_order() {
             p0->>p1: And Mars?
             Note over p0,p1: not sent
     "#]]
-    .assert_eq(&to_mermaid(&sample()));
-    let plantuml = to_plantuml(&sample());
+    .assert_eq(&to_mermaid(&sample(), &[]));
+    let plantuml = to_plantuml(&sample(), &[]);
     assert!(plantuml.starts_with("@startuml\ntitle Fix the moon phase\n"), "{plantuml}");
     assert!(plantuml.ends_with("@enduml\n"), "{plantuml}");
     let arrows = |text: &str| text.lines().filter(|line| line.contains("->")).count();
-    assert_eq!(arrows(&plantuml), arrows(&to_mermaid(&sample())));
+    assert_eq!(arrows(&plantuml), arrows(&to_mermaid(&sample(), &[])));
 
-    let json = to_sequence_json(&sample());
+    let json = to_sequence_json(&sample(), &[]);
     let steps = json["steps"].as_array().unwrap();
     assert_eq!(steps.len(), arrows(&plantuml));
     let failed = steps.iter().find(|step| step["is_error"] == true).unwrap();
@@ -379,10 +379,58 @@ fn sequence_shows_prompts_requests_calls_and_results_in_order() {
 }
 
 #[test]
+fn sequence_shows_agents_between_the_steps_of_their_openers() {
+    let said = |at_ms: i64, role: Role, text: &str| TranscriptMessage {
+        at_ms,
+        message: Message { role, parts: vec![Part::text(text)], ..Message::default() },
+        ..TranscriptMessage::default()
+    };
+    let session = |id: &str, messages: Vec<TranscriptMessage>| Transcript {
+        id: SessionId::new(id),
+        messages,
+        ..Transcript::default()
+    };
+    let main = vec![said(1, Role::User, "Split it."), said(9, Role::Model, "All is done.")];
+    let moon = vec![said(2, Role::User, "Find the moon."), said(7, Role::Model, "Found.")];
+    // The clock was set back before the second message.
+    let sun = vec![said(6, Role::User, "Find the sun."), said(5, Role::Model, "Hot.")];
+    let agent = |opener: &str, transcript: Transcript| AgentTranscript {
+        agent: "finder".to_owned(),
+        opener: SessionId::new(opener),
+        transcript,
+    };
+    let agents = [agent("a", session("b", moon)), agent("b", session("c", sun))];
+    expect![[r#"
+        sequenceDiagram
+            participant p0 as user
+            participant p1 as jaato
+            participant p2 as agent finder
+            participant p3 as agent finder 2
+            participant p4 as model
+            p0->>p1: Split it.
+            p1->>p2: Find the moon.
+            p2->>p3: Find the sun.
+            p3->>p4: request
+            p4-->>p3: Hot.
+            p3->>p2: Hot.
+            p2->>p4: request
+            p4-->>p2: Found.
+            p2->>p1: Found.
+            p1->>p4: request
+            p4-->>p1: All is done.
+            p1->>p0: All is done.
+    "#]]
+    .assert_eq(&to_mermaid(&session("a", main.clone()), &agents));
+    let json = to_sequence_json(&session("a", main), &agents);
+    let second = json!({ "name": "agent finder 2", "session": "c", "opener": "b" });
+    assert_eq!(json["agents"][1], second);
+}
+
+#[test]
 fn hostile_texts_cannot_add_a_line_to_a_sequence() {
-    let steps = to_sequence_json(&hostile())["steps"].as_array().unwrap().len();
-    let noted = to_sequence_json(&hostile())["steps"].to_string().matches("\"note\"").count();
-    for text in [to_mermaid(&hostile()), to_plantuml(&hostile())] {
+    let steps = to_sequence_json(&hostile(), &[])["steps"].as_array().unwrap().len();
+    let noted = to_sequence_json(&hostile(), &[])["steps"].to_string().matches("\"note\"").count();
+    for text in [to_mermaid(&hostile(), &[]), to_plantuml(&hostile(), &[])] {
         let arrows =
             text.lines().filter(|line| line.trim_start().starts_with('p') && line.contains("->"));
         assert_eq!(

@@ -7,8 +7,8 @@ use std::path::Path;
 
 use clap::ValueEnum;
 use jaato_runtime::sessions::{
-    Transcript, blobs_of, to_html_with_blobs, to_json_lines, to_markdown, to_mermaid, to_plantuml,
-    to_sequence_json,
+    AgentTranscript, Transcript, blobs_of, to_html_with_blobs, to_json_lines, to_markdown,
+    to_mermaid, to_plantuml, to_sequence_json,
 };
 use jaato_runtime::types::{Part, SessionId};
 
@@ -110,16 +110,37 @@ fn export_document(
     })
 }
 
-/// Prints the sequence diagram of a session.
+/// Prints the sequence diagram of a session with its agents.
 pub fn trace(global: GlobalArgs, text: &str, form: TraceForm) -> CommandResult {
     let sessions = Sessions::for_user(global)?;
-    let transcript = read_transcript(&sessions, &sessions.find(text)?)?;
+    let id = sessions.find(text)?;
+    let transcript = read_transcript(&sessions, &id)?;
+    let agents = read_agents(&sessions, &id)?;
     match form {
-        TraceForm::Mermaid => print_document(&to_mermaid(&transcript))?,
-        TraceForm::Plantuml => print_document(&to_plantuml(&transcript))?,
-        TraceForm::Json => return report::print_json(&to_sequence_json(&transcript)),
+        TraceForm::Mermaid => print_document(&to_mermaid(&transcript, &agents))?,
+        TraceForm::Plantuml => print_document(&to_plantuml(&transcript, &agents))?,
+        TraceForm::Json => return report::print_json(&to_sequence_json(&transcript, &agents)),
     }
     Ok(Exit::Done)
+}
+
+/// Reads the conversations of all agents below a session.
+fn read_agents(
+    sessions: &Sessions,
+    id: &SessionId,
+) -> Result<Vec<AgentTranscript>, CommandFailure> {
+    let Some(index) = sessions.index()? else { return Ok(Vec::new()) };
+    let below = index.opened_below(id.as_str()).map_err(store_failure)?;
+    let mut agents = Vec::with_capacity(below.len());
+    for (_, session) in below {
+        let Some(opener) = session.opener else { continue };
+        agents.push(AgentTranscript {
+            agent: opener.agent,
+            opener: SessionId::new(opener.session),
+            transcript: read_transcript(sessions, &SessionId::new(session.id))?,
+        });
+    }
+    Ok(agents)
 }
 
 /// Reads the conversation of a session, and reports its problems.

@@ -151,7 +151,7 @@ pub fn return_to_place(
 
 /// Makes the paths of the command line absolute, because they start at the folder in which the user
 /// typed them.
-fn keep_paths(arguments: &mut SetupArguments, typed_in: &Path) {
+pub fn keep_paths(arguments: &mut SetupArguments, typed_in: &Path) {
     let SetupArguments { plugin_dirs, config_file, env_file, .. } = arguments;
     for path in plugin_dirs.iter_mut().chain(config_file).chain(env_file) {
         *path = typed_in.join(&path);

@@ -139,8 +139,8 @@ fn long_and_binary_output_is_saved_whole_and_truncated_in_results() {
         let before = memories_kib(&house);
         assert_eq!(before.len(), processes, "{:?}", house.processes());
         for (command, bytes) in [
-            ("yes 0123456789012345678901234567890123456789 | head -c 60000000", 60_000_000),
-            ("head -c 20000000 /dev/urandom", 20_000_000),
+            ("yes 0123456789012345678901234567890123456789 | head -c 24000000", 24_000_000),
+            ("head -c 12000000 /dev/urandom", 12_000_000),
         ] {
             let told = ask(command);
             assert_eq!(told["returncode"], 0);

@@ -4,6 +4,7 @@
 #![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
+mod agent_story;
 mod asking;
 mod attachments;
 mod bad_files;

@@ -18,7 +18,7 @@ fn set_up_house(answers: &Value) -> Option<House> {
 }
 
 /// Adds a model for subagents.
-fn add_model(house: &House, name: &str, answers: &Value) {
+pub fn add_model(house: &House, name: &str, answers: &Value) {
     let script = house.write(&format!("{name}.json"), &json!({ "answers": answers }).to_string());
     house.configure_more(&format!(
         "[providers.{name}]\nplugin = \"provider-scripted\"\nscript = \"{}\"\n",
@@ -26,27 +26,27 @@ fn add_model(house: &House, name: &str, answers: &Value) {
     ));
 }
 
-fn spawn(name: &str, task: &str) -> Value {
+pub fn spawn(name: &str, task: &str) -> Value {
     let model = format!("{name}/m");
     json!({ "name": name, "task": task, "inline_config": { "model": model } })
 }
 
 /// Returns an answer with several calls.
-fn calls(calls: &[(&str, Value)]) -> Value {
+pub fn calls(calls: &[(&str, Value)]) -> Value {
     let step = |(name, arguments): &(&str, Value)| json!({ "call": { "name": name, "arguments": arguments } });
     json!({ "steps": calls.iter().map(step).collect::<Vec<_>>() })
 }
 
 /// Returns a call that waits until [`run_until_done`] lets the agents go on, and then runs a
 /// command.
-fn gated(house: &House, command: &str) -> Value {
+pub fn gated(house: &House, command: &str) -> Value {
     let go = house.path().join("go");
     let command = format!("until [ -e {} ]; do sleep 0.02; done; {command}", go.display());
     call("cli_based_tool", json!({ "command": command }))
 }
 
 /// Runs jaato, and lets the agents go on once the turn waits for them.
-fn run_until_done(house: &House, words: &[&str]) -> Output {
+pub fn run_until_done(house: &House, words: &[&str]) -> Output {
     let go = house.path().join("go");
     // An earlier run may have made it.
     let _ = std::fs::remove_file(&go);
@@ -58,7 +58,7 @@ fn run_until_done(house: &House, words: &[&str]) -> Output {
 }
 
 /// Returns the text of the last turn of the first session.
-fn answer(output: &Output) -> String {
+pub fn answer(output: &Output) -> String {
     let events = output.json_lines();
     let main = &events[0]["session"];
     let mut turns = events_of(&events, "turn_finished").into_iter().rev();
@@ -72,7 +72,7 @@ fn result_of(output: &Output, tool: &str) -> Value {
     calls.iter().find(|it| it["name"] == tool).unwrap()["result"].clone()
 }
 
-fn events_of<'a>(events: &'a [Value], name: &str) -> Vec<&'a Value> {
+pub fn events_of<'a>(events: &'a [Value], name: &str) -> Vec<&'a Value> {
     events.iter().filter(|it| it["event"] == name).collect()
 }
 
@@ -116,6 +116,12 @@ fn answers_of_parallel_agents_arrive_in_the_next_step_of_the_same_turn() {
     assert_eq!(agents, [&Value::Null, &json!("moon"), &json!("sun")]);
 
     let id = json[0]["id"].as_str().unwrap();
+    let trace = house.run(&["session", "trace", id]).silent().stdout;
+    for step in ["agent moon", "agent sun", ": What does echo say?", ": It says moon."] {
+        assert!(trace.contains(step), "{step}: {trace}");
+    }
+    let trace = house.run(&["session", "trace", id, "--format", "json"]).silent().json();
+    assert_eq!(trace["agents"][1]["name"], "agent sun", "{trace}");
     house.run(&["session", "delete", "--yes", id]).code(0);
     let left = house.run(&["session", "list", "--tree", "--output", "json"]).code(0).json();
     assert_eq!(left, json!([]), "agents go with their session");
@@ -191,8 +197,16 @@ fn agents_of_a_killed_process_continue_with_their_conversation() {
     assert_eq!(tree[1]["messages"], 2, "{tree}");
 }
 
+/// Creates a repository with one commit.
+pub fn create_repository(house: &House) {
+    house.write("workspace/a.txt", "moon\n");
+    git(house, &["init", "-q"]);
+    git(house, &["add", "a.txt"]);
+    git(house, &["commit", "-q", "-m", "first"]);
+}
+
 /// Runs git in a repository with one commit.
-fn git(house: &House, words: &[&str]) -> String {
+pub fn git(house: &House, words: &[&str]) -> String {
     let mut git = std::process::Command::new("git");
     git.current_dir(house.workspace()).args(["-c", "user.name=a", "-c", "user.email=a@b"]);
     let output = git.args(words).output().unwrap();
@@ -218,9 +232,7 @@ fn agent_in_a_worktree_changes_the_files_only_when_its_changes_are_accepted() {
         let Some(house) = set_up_house(&answers) else { return };
         house.write("workspace/a.txt", "moon\n");
         if has_git {
-            git(&house, &["init", "-q"]);
-            git(&house, &["add", "a.txt"]);
-            git(&house, &["commit", "-q", "-m", "first"]);
+            create_repository(&house);
         }
         let change = "echo sun >> a.txt; echo new > b.txt";
         add_model(&house, "writer", &json!([gated(&house, change), says("It is changed.")]));
@@ -234,4 +246,64 @@ fn agent_in_a_worktree_changes_the_files_only_when_its_changes_are_accepted() {
             assert_eq!(status, " M a.txt\n?? b.txt\n", "git ignores the worktrees");
         }
     }
+}
+
+#[test]
+fn conversation_in_a_worktree_changes_the_files_only_when_the_user_accepts() {
+    for has_git in [true, false] {
+        let change = json!({ "command": "echo sun >> a.txt; cat AGENTS.md" });
+        let answers = json!([
+            call("cli_based_tool", change),
+            told("tool_result", "Be brief.", says("changed")),
+            says("and again"),
+        ]);
+        let Some(house) = set_up_house(&answers) else { return };
+        house.write("workspace/AGENTS.md", "Be brief.\n");
+        house.write("workspace/a.txt", "moon\n");
+        if has_git {
+            create_repository(&house);
+            git(&house, &["add", "AGENTS.md"]);
+            git(&house, &["commit", "-q", "-m", "second"]);
+        }
+        house.run(&["trust"]).code(0);
+        let run = house.run(&["run", "--yes", "--worktree", "fix", "go"]).code(0);
+        assert_eq!(run.stdout, "changed\n", "{run}");
+        assert!(run.stderr.contains("`jaato worktree accept fix` applies them"), "{run}");
+        assert!(!run.stderr.contains("trusted"), "{run}");
+        let read = || std::fs::read_to_string(house.workspace().join("a.txt")).unwrap();
+        assert_eq!(read(), "moon\n");
+        let worktree = |words: &[&str]| house.run(&[&["worktree"], words].concat());
+        assert_eq!(worktree(&[]).silent().stdout, "fix: 1 changed files\n");
+        let diff = worktree(&["diff", "fix"]).silent().stdout;
+        assert!(diff.contains("+sun") && !diff.contains("AGENTS.md"), "{diff}");
+
+        // The session continues in its folder, where a command of the user finds the files, too.
+        let place = house.workspace().join(".worktrees/fix");
+        let inside = house.command(&["worktree", "diff", "fix"]).directory(&place).run();
+        assert_eq!(inside.code(0).stdout, diff);
+        let continued = house.run(&["run", "--yes", "--continue", "more"]).code(0);
+        assert!(continued.stderr.contains("`.worktrees/fix"), "{continued}");
+
+        worktree(&["accept", "fix"]).code(0);
+        assert_eq!(read(), "moon\nsun\n");
+        assert_eq!(worktree(&["diff", "fix"]).code(0).stdout, "`fix` has no changes\n");
+        worktree(&["remove", "fix"]).code(0);
+        assert_eq!(worktree(&[]).silent().stdout, "no worktrees\n");
+        assert!(!place.exists());
+    }
+}
+
+#[test]
+fn invalid_worktree_is_refused_and_nothing_is_created() {
+    let Some(house) = set_up_house(&json!([says("never")])) else { return };
+    for name in ["../up", "a/b", "", "a.base", &"x".repeat(65)] {
+        let run = house.run(&["run", "--yes", "--worktree", name, "go"]).code(2);
+        assert!(run.stderr.contains("a worktree needs a name"), "{name}: {run}");
+        let shown = house.run(&["worktree", "diff", name]).code(2);
+        assert!(shown.stderr.contains("a worktree needs a name"), "{name}: {shown}");
+    }
+    let unknown = house.run(&["worktree", "accept", "none"]).code(1);
+    assert!(unknown.stderr.contains("there is no worktree `none`"), "{unknown}");
+    house.run(&["run", "--worktree", "fix", "--continue", "go"]).code(2);
+    assert!(!house.workspace().join(".worktrees").exists());
 }

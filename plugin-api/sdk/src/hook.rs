@@ -5,9 +5,9 @@ use std::future::{Future, ready};
 use std::pin::Pin;
 
 use jaato_types::hooks::{
-    AfterTool, BeforeGc, BeforePrompt, BeforeRequest, BeforeTool, EventBatch, GuardAnswer, Hook,
-    PromptAddition, RequestChange, ResultChange, SessionEnd, SessionStart, SessionText, TurnEnd,
-    TurnEndAnswer,
+    AfterTool, BeforeGc, BeforeGcAnswer, BeforePrompt, BeforeRequest, BeforeTool, EventBatch,
+    GuardAnswer, Hook, PromptAddition, RequestChange, ResultChange, SessionEnd, SessionStart,
+    SessionText, TurnEnd, TurnEndAnswer,
 };
 use jaato_types::{Error, ErrorKind, Frame, Result};
 use serde::de::DeserializeOwned;
@@ -130,14 +130,14 @@ pub trait Hooks: Send + Sync + 'static {
         ready(Err(missing_hook_error(Hook::TurnEnd)))
     }
 
-    /// Acts before a gc removes messages, within 1 s. The gc waits for it.
+    /// Acts before a gc removes messages, or refuses it, within 1 s. The gc waits for it.
     ///
     /// # Errors
     /// If it fails, the gc runs all the same, and the host reports the error to the user.
     fn before_gc(
         _cx: &Cx<Self::State>,
         _asked: BeforeGc,
-    ) -> impl Future<Output = Result<()>> + Send {
+    ) -> impl Future<Output = Result<BeforeGcAnswer>> + Send {
         ready(Err(missing_hook_error(Hook::BeforeGc)))
     }
 
@@ -197,7 +197,7 @@ async fn answer_hook<H: Hooks>(cx: &Cx<H::State>, hook: Hook, frame: &[u8]) -> R
         Hook::BeforeTool => value_frame(&H::before_tool(cx, read_request(frame)?).await?),
         Hook::AfterTool => value_frame(&H::after_tool(cx, read_request(frame)?).await?),
         Hook::TurnEnd => value_frame(&H::turn_end(cx, read_request(frame)?).await?),
-        Hook::BeforeGc => empty_frame(H::before_gc(cx, read_request(frame)?).await?),
+        Hook::BeforeGc => value_frame(&H::before_gc(cx, read_request(frame)?).await?),
         Hook::SessionEnd => empty_frame(H::session_end(cx, read_request(frame)?).await?),
         Hook::Event => empty_frame(H::events(cx, read_request(frame)?).await?),
         Hook::Unknown => Err(missing_hook_error(hook)),

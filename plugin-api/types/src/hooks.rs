@@ -14,7 +14,8 @@ pub use crate::command_words::{COMPLETE_WORDS, CompleteWords, WordChoice, WordCh
 pub use crate::preview::{PREVIEW, Preview, PreviewRequest, SHELL_PROMPT};
 use crate::service::ContextFacts;
 pub use crate::session_hooks::{
-    BeforeGc, SessionEnd, SessionStart, SessionText, TURN_CONTINUATIONS_MAX, TurnEnd, TurnEndAnswer,
+    BeforeGc, BeforeGcAnswer, SessionEnd, SessionStart, SessionText, TURN_CONTINUATIONS_MAX,
+    TurnEnd, TurnEndAnswer,
 };
 use crate::{
     Annotations, CallId, Error, ErrorKind, EventEnvelope, Message, PluginName, RequestOptions,
@@ -91,7 +92,8 @@ declare_hooks! {
     /// Decides whether a turn ends with the model's answer. Takes a [`TurnEnd`], returns a
     /// [`TurnEndAnswer`].
     TurnEnd "turn_end" HOOK_MS_MAX;
-    /// Acts before a gc removes messages. Takes a [`BeforeGc`], returns `{}`.
+    /// Acts before a gc removes messages, or refuses it. Takes a [`BeforeGc`], returns a
+    /// [`BeforeGcAnswer`].
     BeforeGc "before_gc" HOOK_MS_MAX;
     /// Acts at the end of a session. Takes a [`SessionEnd`], returns `{}`.
     SessionEnd "session_end" HOOK_MS_MAX;

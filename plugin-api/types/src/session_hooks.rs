@@ -124,3 +124,24 @@ impl BeforeGc {
         Self { reason, context }
     }
 }
+
+/// Whether a collection may happen.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct BeforeGcAnswer {
+    /// The reason why nothing must be removed. Empty if it may.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub refusal: String,
+}
+
+impl BeforeGcAnswer {
+    /// Creates the answer that the collection may happen.
+    pub fn go_on() -> Self {
+        Self::default()
+    }
+
+    /// Creates the answer that nothing must be removed. The user sees the reason.
+    pub fn refuse(reason: impl Into<String>) -> Self {
+        Self { refusal: reason.into() }
+    }
+}

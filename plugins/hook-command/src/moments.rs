@@ -6,9 +6,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use jaato_plugin_sdk::hooks::{
-    AfterTool, BeforeGc, BeforePrompt, BeforeRequest, BeforeTool, EventBatch, GuardAnswer, Hook,
-    Hooks, PromptAddition, RequestChange, ResultChange, SessionEnd, SessionStart, SessionText,
-    TurnEnd, TurnEndAnswer,
+    AfterTool, BeforeGc, BeforeGcAnswer, BeforePrompt, BeforeRequest, BeforeTool, EventBatch,
+    GuardAnswer, Hook, Hooks, PromptAddition, RequestChange, ResultChange, SessionEnd,
+    SessionStart, SessionText, TurnEnd, TurnEndAnswer,
 };
 use jaato_plugin_sdk::prelude::*;
 use jaato_plugin_sdk::serde_json::Map;
@@ -291,10 +291,14 @@ impl Hooks for CommandHooks {
         })
     }
 
-    async fn before_gc(cx: &Cx<Self>, asked: BeforeGc) -> Result<()> {
+    async fn before_gc(cx: &Cx<Self>, asked: BeforeGc) -> Result<BeforeGcAnswer> {
         let trigger = if asked.reason == GcReason::Manual { "manual" } else { "auto" };
         let more = json!({ "trigger": trigger, "custom_instructions": "" });
-        Self::run(cx, Hook::BeforeGc, "PreCompact", &[trigger], more).await.map(drop)
+        let outcome = Self::run(cx, Hook::BeforeGc, "PreCompact", &[trigger], more).await?;
+        Ok(match outcome.decision {
+            HookDecision::Block(reason) => BeforeGcAnswer::refuse(reason),
+            _ => BeforeGcAnswer::go_on(),
+        })
     }
 
     async fn session_end(cx: &Cx<Self>, _asked: SessionEnd) -> Result<()> {

@@ -119,7 +119,10 @@ fn blocked(event: &str, label: &str, reason: &str) -> HookOutcome {
 
 /// Returns true if a hook of this event can block, or make the model continue.
 fn can_block(event: &str) -> bool {
-    matches!(event, "PreToolUse" | "PostToolUse" | "UserPromptSubmit" | "Stop" | "SubagentStop")
+    matches!(
+        event,
+        "PreToolUse" | "PostToolUse" | "UserPromptSubmit" | "Stop" | "SubagentStop" | "PreCompact"
+    )
 }
 
 fn read_output(event: &str, label: &str, output: &str) -> HookOutcome {
@@ -215,9 +218,10 @@ mod tests {
     fn exit_code_two_blocks_with_standard_error_as_the_reason() {
         assert_eq!(outcome("PreToolUse", 2, "", "no\n").decision, block("no"));
         assert_eq!(outcome("Stop", 2, "", "").decision, block(NO_REASON));
-        let cannot = outcome("PreCompact", 2, "", "later");
+        assert_eq!(outcome("PreCompact", 2, "", "later").decision, block("later"));
+        let cannot = outcome("SessionEnd", 2, "", "later");
         assert_eq!(cannot.decision, HookDecision::None);
-        assert_eq!(cannot.notices, ["the hook `x` cannot block `PreCompact`: later"]);
+        assert_eq!(cannot.notices, ["the hook `x` cannot block `SessionEnd`: later"]);
     }
 
     #[test]

@@ -6,7 +6,6 @@ mod gguf;
 mod grammar;
 mod model;
 mod options;
-mod real_model;
 mod repeat;
 mod support;
 mod worker;

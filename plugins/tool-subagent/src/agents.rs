@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use crate::activity::AgentActivities;
 use crate::config::Config;
 use crate::profiles::Profiles;
-use crate::worktree::Worktree;
+use crate::worktree::{self, Worktree};
 use crate::{command, user_commands};
 
 /// A subagent, as the session's saved state keeps it.
@@ -149,14 +149,6 @@ impl Subagents {
         agent.map(|agent| agent.saved.worktree.clone()).ok_or_else(|| unknown_subagent(id))
     }
 
-    /// Replaces the state of a subagent's folder.
-    pub fn set_worktree(&self, id: &str, worktree: Worktree) {
-        let mut agents = self.agents.lock();
-        if let Some(agent) = agents.iter_mut().find(|agent| agent.saved.id == id) {
-            agent.saved.worktree = Some(worktree);
-        }
-    }
-
     /// Closes a subagent for good. Returns true if that cancelled a turn. Its session stays saved.
     ///
     /// # Errors
@@ -256,7 +248,8 @@ impl State for Subagents {
     fn describe(description: &mut Description) {
         description.services = vec!["session.open".to_owned()];
         description.config_schema = serde_json::to_value(schemars::schema_for!(Config)).ok();
-        description.commands = vec![command::agents_command(), user_commands::command()];
+        description.commands =
+            vec![command::agents_command(), user_commands::command(), worktree::worktree_command()];
     }
 
     async fn command(cx: &Cx<Self>, name: &str, arguments: Value) -> Result<Output> {
@@ -266,6 +259,7 @@ impl State for Subagents {
                 Ok(Output::text(user_commands::list_profiles(&profiles)))
             }
             command::NAME => command::run(cx.state(), &arguments).await,
+            worktree::COMMAND => worktree::run_command(cx, &arguments).await,
             _ => {
                 let text = format!("unknown command `{name}`");
                 Err(Error::new(ErrorKind::UnknownOperation, text))

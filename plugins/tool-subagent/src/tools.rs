@@ -122,9 +122,7 @@ async fn show_subagent_changes(cx: &Cx<Subagents>, subagent_id: String) -> Resul
     schema = schema_of_subagent()
 )]
 async fn accept_subagent_changes(cx: &Cx<Subagents>, subagent_id: String) -> Result<Output> {
-    let mut worktree = worktree_of(cx, &subagent_id)?;
-    worktree.accept(cx).await?;
-    cx.state().set_worktree(&subagent_id, worktree);
+    worktree_of(cx, &subagent_id)?.accept(cx).await?;
     let message = format!("The changes of {subagent_id} are applied to your files.");
     Ok(Output::json(json!({ "success": true, "message": message })))
 }

@@ -1,12 +1,20 @@
-//! The own folder of a subagent: a git worktree, or a copy of the working directory where there is
-//! no git. Its changes come back as a diff.
+//! The own folder of a subagent or of a conversation: a git worktree, or a copy of the working
+//! directory where there is no git. Its changes come back as a diff.
 //!
 //! The folders are in `.worktrees` of the working directory, so the rules about the workspace apply
-//! to them, and git ignores them. All programs run in the session's environment.
+//! to them, and git ignores them. The changes in `NAME` begin at the commit of its ref
+//! `refs/worktree/base`, or at the copy `NAME.base`. All programs run in the session's environment.
 
 use jaato_plugin_sdk::prelude::*;
 use jaato_plugin_sdk::process::Spawn;
+use jaato_plugin_sdk::types::CommandSpec;
 use serde::{Deserialize, Serialize};
+
+/// The name of the user's command.
+pub const COMMAND: &str = "worktree";
+
+/// The longest name that a user may give.
+const NAME_BYTES_MAX: usize = 64;
 
 /// The longest diff, in bytes.
 const DIFF_BYTES_MAX: usize = 4 * 1024 * 1024;
@@ -16,56 +24,73 @@ const DEADLINE_MS: u64 = 120_000;
 
 /// The functions of each script. Git runs no program that the repository configures.
 const FUNCTIONS: &str = r#"set -e
-git() { command git -c core.fsmonitor=false -c core.hooksPath=/dev/null "$@"; }
+git() {
+    command git -c core.fsmonitor=false -c core.hooksPath=/dev/null -c commit.gpgsign=false "$@"
+}
+is_copy() { [ -e ".worktrees/$1.base" ]; }
+git_diff() {
+    git -C ".worktrees/$1" add -A
+    git -C ".worktrees/$1" diff --cached --binary --no-ext-diff --no-textconv refs/worktree/base
+}
+copy_diff() { (cd .worktrees; diff -ruN "$1.base" "$1" || [ $? -eq 1 ]); }
 "#;
 
-/// Creates the folder `$1`. Prints the kind, the commit, and the working directory of the subagent.
+/// Changes from a worktree to the folder with `.worktrees`.
+const LEAVE: &str = r#"
+case $PWD/ in */.worktrees/*) cd "${PWD%%/.worktrees/*}" ;; esac
+"#;
+
+/// Fails if the folder `$1` exists.
+const IS_NEW: &str = r#"
+[ ! -e ".worktrees/$1" ] || { echo "\`.worktrees/$1\` already exists" >&2; exit 1; }
+"#;
+
+/// Creates the folder `$1` unless it exists. Prints the working directory in it.
 const CREATE: &str = r#"
 mkdir -p .worktrees
 [ -e .worktrees/.gitignore ] || echo '*' > .worktrees/.gitignore
 commit=$(git rev-parse --verify -q HEAD 2>/dev/null || :)
 # A folder of which the commit has nothing, for example an ignored one, is copied.
-if [ -n "$commit" ] && [ -n "$(git ls-tree --name-only HEAD)" ]; then
-    git worktree add -q --detach ".worktrees/$1" HEAD
-    printf 'git\n%s\n.worktrees/%s/%s' "$commit" "$1" "$(git rev-parse --show-prefix)"
+if ! is_copy "$1" && [ -n "$commit" ] && [ -n "$(git ls-tree --name-only HEAD)" ]; then
+    if [ ! -e ".worktrees/$1" ]; then
+        git worktree add -q --detach ".worktrees/$1" HEAD
+        git -C ".worktrees/$1" update-ref refs/worktree/base HEAD
+    fi
+    printf '.worktrees/%s/%s' "$1" "$(git rev-parse --show-prefix)"
 else
     for folder in "$1" "$1.base"; do
+        [ -e ".worktrees/$folder" ] && continue
         mkdir ".worktrees/$folder"
         tar -cf - --exclude=./.worktrees . | tar -xf - -C ".worktrees/$folder"
     done
-    printf 'copy\n\n.worktrees/%s' "$1"
+    printf '.worktrees/%s' "$1"
 fi
 "#;
 
-/// Prints the changes in the worktree `$1` since the commit `$2`, also those of its own commits.
-const GIT_DIFF: &str = r#"
-git -C ".worktrees/$1" add -A
-git -C ".worktrees/$1" diff --cached --binary --no-ext-diff --no-textconv "$2"
+/// Fails unless the folder `$1` exists.
+const EXISTS: &str = r#"
+[ -d ".worktrees/$1" ] || { echo "there is no worktree \`$1\`" >&2; exit 1; }
 "#;
 
-/// Applies them to the repository of the working directory.
-const GIT_ACCEPT: &str = r#"
-top=$(git rev-parse --show-toplevel)
-git -C ".worktrees/$1" add -A
-git -C ".worktrees/$1" diff --cached --binary --no-ext-diff --no-textconv "$2" |
-    git -C "$top" apply --binary
-git -C ".worktrees/$1" -c user.name=jaato -c user.email=jaato@localhost commit -q --allow-empty -m accepted
-git -C ".worktrees/$1" rev-parse HEAD
+/// Prints the changes in the folder `$1`, also those of its own commits.
+const DIFF: &str = r#"
+if is_copy "$1"; then copy_diff "$1"; else git_diff "$1"; fi
 "#;
 
-/// Prints the changes in the copy `$1`.
-const COPY_DIFF: &str = r#"
-cd .worktrees
-diff -ruN "$1.base" "$1" || [ $? -eq 1 ]
-"#;
-
-/// Applies them to the working directory.
-const COPY_ACCEPT: &str = r#"
-top=$PWD
-cd .worktrees
-{ diff -ruN "$1.base" "$1" || [ $? -eq 1 ]; } | patch -s -p1 -d "$top"
-rm -rf "$1.base"
-cp -a "$1" "$1.base"
+/// Applies them to the repository of the working directory, or to the working directory.
+const ACCEPT: &str = r#"
+if is_copy "$1"; then
+    copy_diff "$1" | patch -s -p1
+    rm -rf ".worktrees/$1.base"
+    cp -a ".worktrees/$1" ".worktrees/$1.base"
+else
+    git -C ".worktrees/$1" add -A
+    git -C ".worktrees/$1" diff --cached --quiet refs/worktree/base ||
+        git_diff "$1" | git -C "$(git rev-parse --show-toplevel)" apply --binary
+    git -C ".worktrees/$1" -c user.name=jaato -c user.email=jaato@localhost \
+        commit -q --allow-empty -m accepted
+    git -C ".worktrees/$1" update-ref refs/worktree/base HEAD
+fi
 "#;
 
 const REMOVE: &str = r#"
@@ -73,36 +98,39 @@ git worktree remove --force ".worktrees/$1" 2>/dev/null || rm -rf ".worktrees/$1
 rm -rf ".worktrees/$1.base"
 "#;
 
-/// The folder of a subagent.
+/// Prints a line for each folder: its name and the number of changed files.
+const LIST: &str = r#"
+for folder in .worktrees/*/; do
+    [ -d "$folder" ] || continue
+    name=$(basename "$folder")
+    case $name in *.base) continue ;; esac
+    if is_copy "$name"; then
+        count=$(cd .worktrees; diff -rqN "$name.base" "$name" | wc -l)
+    else
+        git -C "$folder" add -A
+        count=$(git -C "$folder" diff --cached --name-only refs/worktree/base | wc -l)
+    fi
+    echo "$name: $((count)) changed files"
+done
+"#;
+
+/// The own folder of a subagent or of a conversation.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Worktree {
     /// Its name below `.worktrees`.
     name: String,
-    kind: WorktreeKind,
-    /// The commit at which the changes begin. Empty in a copy.
-    commit: String,
-    /// The working directory of the subagent, relative to that of the session.
+    /// The working directory in it, relative to the folder with `.worktrees`.
     pub directory: String,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-enum WorktreeKind {
-    Git,
-    Copy,
 }
 
 impl Worktree {
     /// Creates the folder of a subagent.
     ///
     /// # Errors
-    /// If git or the copy fails.
+    /// If it exists, or if git or the copy fails.
     pub async fn create(host: &Reporter, name: &str) -> Result<Self> {
-        let printed = run_script(host, CREATE, &[name]).await?;
-        let mut lines = printed.split('\n');
-        let mut next = || lines.next().unwrap_or_default().to_owned();
-        let kind = if next() == "git" { WorktreeKind::Git } else { WorktreeKind::Copy };
-        Ok(Self { name: name.to_owned(), kind, commit: next(), directory: next() })
+        let directory = run_script(host, &[IS_NEW, CREATE], &[name]).await?;
+        Ok(Self { name: name.to_owned(), directory })
     }
 
     /// Returns the changes as a diff. Empty if there are none.
@@ -110,25 +138,15 @@ impl Worktree {
     /// # Errors
     /// If git or `diff` fails, or the diff has more than 4 MiB.
     pub async fn diff(&self, host: &Reporter) -> Result<String> {
-        match self.kind {
-            WorktreeKind::Git => run_script(host, GIT_DIFF, &[&self.name, &self.commit]).await,
-            WorktreeKind::Copy => run_script(host, COPY_DIFF, &[&self.name]).await,
-        }
+        run_script(host, &[DIFF], &[&self.name]).await
     }
 
     /// Applies the changes to the session's working directory. Later changes begin here.
     ///
     /// # Errors
     /// If they do not fit, because the same lines have changed there. Then nothing changes.
-    pub async fn accept(&mut self, host: &Reporter) -> Result<()> {
-        match self.kind {
-            WorktreeKind::Git => {
-                let commit = run_script(host, GIT_ACCEPT, &[&self.name, &self.commit]).await?;
-                commit.trim().clone_into(&mut self.commit);
-            }
-            WorktreeKind::Copy => _ = run_script(host, COPY_ACCEPT, &[&self.name]).await?,
-        }
-        Ok(())
+    pub async fn accept(&self, host: &Reporter) -> Result<()> {
+        run_script(host, &[ACCEPT], &[&self.name]).await.map(drop)
     }
 
     /// Removes the folder with all changes that were not accepted.
@@ -136,18 +154,79 @@ impl Worktree {
     /// # Errors
     /// If it cannot be removed.
     pub async fn remove(&self, host: &Reporter) -> Result<()> {
-        run_script(host, REMOVE, &[&self.name]).await.map(drop)
+        run_script(host, &[REMOVE], &[&self.name]).await.map(drop)
     }
 }
 
-async fn run_script(host: &Reporter, script: &str, args: &[&str]) -> Result<String> {
-    let mut spawn = Spawn::shell(format!("{FUNCTIONS}{script}")).arg("sh");
+/// Runs the user's command `worktree` in the folder with `.worktrees`.
+///
+/// # Errors
+/// If the action needs a name that is missing, invalid or unknown, or if its script fails.
+pub async fn run_command(host: &Reporter, arguments: &Value) -> Result<Output> {
+    let name = arguments["name"].as_str().unwrap_or_default();
+    let action = arguments["action"].as_str().unwrap_or("list");
+    if action != "list" && !is_valid_name(name) {
+        let text = "a worktree needs a name of letters, digits, `-` and `_`";
+        return Err(Error::new(ErrorKind::InvalidArguments, text)
+            .with_hint(format!("write `worktree {action} NAME`; `worktree` lists the names")));
+    }
+    let script = match action {
+        "create" => [LEAVE, CREATE].as_slice(),
+        "diff" => &[LEAVE, EXISTS, DIFF],
+        "accept" => &[LEAVE, EXISTS, ACCEPT],
+        "remove" => &[LEAVE, EXISTS, REMOVE],
+        _ => &[LEAVE, LIST],
+    };
+    let printed = run_script(host, script, &[name]).await?;
+    Ok(match action {
+        "create" => Output::json(json!({
+            "result": format!("`{printed}` is the folder of worktree `{name}`"),
+            "directory": printed,
+        })),
+        "diff" if printed.is_empty() => Output::text(format!("`{name}` has no changes")),
+        "accept" => Output::text(format!("the changes of `{name}` are applied to your files")),
+        "remove" => Output::text(format!("removed `{name}`")),
+        "list" if printed.is_empty() => Output::text("no worktrees"),
+        _ => Output::text(printed),
+    })
+}
+
+/// Returns the spec of the user's command.
+pub fn worktree_command() -> CommandSpec {
+    CommandSpec {
+        name: COMMAND.to_owned(),
+        description: "Lists the worktrees of this folder, shows the changes in one as a diff, \
+                      applies them to your files, or removes it: worktree accept NAME"
+            .to_owned(),
+        parameters: json!({
+            "type": "object",
+            "properties": {
+                "action": {
+                    "enum": ["list", "create", "diff", "accept", "remove"],
+                    "default": "list",
+                    "description": "What to do.",
+                },
+                "name": { "type": "string", "description": "Which worktree." },
+            },
+            "additionalProperties": false,
+        }),
+        ..CommandSpec::default()
+    }
+}
+
+fn is_valid_name(name: &str) -> bool {
+    let is_valid = |it: char| it.is_ascii_alphanumeric() || "-_".contains(it);
+    !name.is_empty() && name.len() <= NAME_BYTES_MAX && name.chars().all(is_valid)
+}
+
+async fn run_script(host: &Reporter, parts: &[&str], args: &[&str]) -> Result<String> {
+    let mut spawn = Spawn::shell(format!("{FUNCTIONS}{}", parts.concat())).arg("sh");
     spawn = args.iter().fold(spawn, |spawn, arg| spawn.arg(*arg));
-    let spawn = spawn.deadline_ms(DEADLINE_MS).label("the worktree of a subagent");
+    let spawn = spawn.deadline_ms(DEADLINE_MS).label("a worktree");
     let finished = host.process(&spawn).await?.finish(DIFF_BYTES_MAX).await?;
     if finished.exit.code != Some(0) {
         let said = String::from_utf8_lossy(&finished.stderr);
-        let text = format!("the worktree of the subagent: {}", said.trim());
+        let text = format!("the worktree: {}", said.trim());
         return Err(Error::failed(text));
     }
     Ok(String::from_utf8_lossy(&finished.stdout).into_owned())

@@ -90,6 +90,11 @@ const BENCHES: &[Benchmark] = &[
         measure: |workspace| on_linux(agent::shell_calls, workspace),
     },
     Benchmark {
+        name: "agents",
+        about: "100 subagents with ten calls each, against the same calls in one session; until the first request",
+        measure: |workspace| on_linux(agent::children, workspace),
+    },
+    Benchmark {
         name: "sessions",
         about: "what saving costs a run, appending to a long session, resuming it, listing many",
         measure: |workspace| on_linux(agent::sessions, workspace),

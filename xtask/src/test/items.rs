@@ -2,7 +2,7 @@
 //!
 //! Each item names the files on which it depends. A run records in [`RECORD`] the digest of the
 //! files of each item that passed. Without `--full`, an item runs only if its files differ from the
-//! record, so a change runs exactly the items that it could break.
+//! record, and while the run has time for it.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -22,6 +22,8 @@ pub const RECORD: &str = "xtask/full-tier.txt";
 pub struct TierItem {
     /// One word.
     pub name: &'static str,
+    /// About how many minutes it adds to a run on two cores.
+    minutes: u32,
     /// A one-line description of the test.
     pub about: &'static str,
     /// The files and folders below the root on which it depends. Folders end with `/`.
@@ -41,6 +43,7 @@ const LOCK: &str = "Cargo.lock";
 pub const ITEMS: &[TierItem] = &[
     TierItem {
         name: "compilers",
+        minutes: 4,
         about: "plugins built by the oldest and the newest compiler",
         files: &["plugin-api/", "host/loader/", "host/worker/"],
         tests: &[
@@ -51,6 +54,7 @@ pub const ITEMS: &[TierItem] = &[
     },
     TierItem {
         name: "embedded",
+        minutes: 25,
         about: "whole tasks in small repositories, done by the default model where its weights are",
         files: &[
             "plugins/provider-local/",
@@ -65,6 +69,7 @@ pub const ITEMS: &[TierItem] = &[
     },
     TierItem {
         name: "embedders",
+        minutes: 6,
         about: "the example programs that embed the library, built and tested outside of the workspace",
         files: &[
             "docs/examples/cli-vs-mcp/",
@@ -80,6 +85,7 @@ pub const ITEMS: &[TierItem] = &[
     },
     TierItem {
         name: "fuzz",
+        minutes: 1,
         about: "random bytes for manifests, frames, the worker's protocol and the C entry, five times as many",
         files: &[
             "plugin-api/src/",
@@ -92,6 +98,7 @@ pub const ITEMS: &[TierItem] = &[
     },
     TierItem {
         name: "guide",
+        minutes: 12,
         about: "every step and block of the authors' guide and its pages, the examples, also with a key more in each type",
         files: &[
             "docs/plugin-authors.md",
@@ -121,12 +128,14 @@ pub const ITEMS: &[TierItem] = &[
     },
     TierItem {
         name: "isolated",
+        minutes: 6,
         about: "the tests of the binary once more, with every plugin in a worker",
         files: &["host/instances/", "host/loader/", "host/worker/", "plugin-api/src/"],
         tests: &[],
     },
     TierItem {
         name: "mcp-servers",
+        minutes: 2,
         about: "MCP servers that others wrote, each in a recorded session, and one in the harness",
         files: &[
             "plugins/tool-mcp/",
@@ -138,6 +147,7 @@ pub const ITEMS: &[TierItem] = &[
     },
     TierItem {
         name: "mcp-suite",
+        minutes: 2,
         about: "the conformance suite of the Model Context Protocol against the binary, both eras",
         files: &[
             "plugins/tool-mcp/",
@@ -148,12 +158,14 @@ pub const ITEMS: &[TierItem] = &[
     },
     TierItem {
         name: "miri",
+        minutes: 3,
         about: "what crosses the boundary, under Miri",
         files: &["plugin-api/src/", "plugin-api/tests/", "plugin-api/Cargo.toml"],
         tests: &[],
     },
     TierItem {
         name: "outside",
+        minutes: 5,
         about: "vendors' client libraries against our fakes; a mock server and llama.cpp's before every provider; the validator of skills",
         files: &[
             "plugins/front-matter/",
@@ -176,6 +188,7 @@ pub const ITEMS: &[TierItem] = &[
     },
     TierItem {
         name: "packages",
+        minutes: 8,
         about: "the archive, the wheel and the npm package of `dist`, each installed in a container",
         files: &[
             "host/loader/src/find.rs",
@@ -190,6 +203,7 @@ pub const ITEMS: &[TierItem] = &[
     },
     TierItem {
         name: "reports",
+        minutes: 3,
         about: "faults that people reported of agent hosts, a script each",
         files: &[
             "host/src/",
@@ -209,6 +223,7 @@ pub const ITEMS: &[TierItem] = &[
     },
     TierItem {
         name: "templates",
+        minutes: 3,
         about: "new plugins of each kind build and pass their tests",
         files: &[
             "host/template/",
@@ -226,6 +241,16 @@ pub const ITEMS: &[TierItem] = &[
 ];
 
 impl TierItem {
+    /// Returns the item with this name.
+    ///
+    /// # Errors
+    /// If there is none. The error lists the names.
+    pub fn find(name: &str) -> Result<&'static Self, String> {
+        let names = || ITEMS.iter().map(|item| item.name).collect::<Vec<_>>().join(", ");
+        let found = ITEMS.iter().find(|item| item.name == name);
+        found.ok_or_else(|| format!("no item `{name}`; choose from: {}", names()))
+    }
+
     fn digest(&self, files: &BTreeMap<String, String>) -> Result<String> {
         let mut list = String::new();
         for (path, digest) in files {
@@ -239,10 +264,16 @@ impl TierItem {
     }
 }
 
+/// The most minutes of due items in a run that does not ask for them. Items that do not fit stay
+/// due, so that each run ends in a bounded time.
+const MINUTES_MAX: u32 = 20;
+
 /// The items that this run includes, and those that it skips.
 #[derive(Debug, Default)]
 pub struct SelectedTier {
     due: Vec<&'static TierItem>,
+    /// Items that are due and do not fit.
+    put_off: Vec<&'static TierItem>,
     left_out: Vec<&'static TierItem>,
     digests: BTreeMap<&'static str, String>,
 }
@@ -251,16 +282,28 @@ impl SelectedTier {
     /// Returns all items, for `--full`.
     pub fn all_items(root: &Path) -> Result<Self> {
         let digests = digests(root)?;
-        Ok(Self { due: ITEMS.iter().collect(), left_out: Vec::new(), digests })
+        Ok(Self { due: ITEMS.iter().collect(), digests, ..Self::default() })
     }
 
-    /// Returns the items whose files have changed since they last passed.
+    /// Returns one item, for `--item`.
+    pub fn one_item(root: &Path, item: &'static TierItem) -> Result<Self> {
+        Ok(Self { due: vec![item], digests: digests(root)?, ..Self::default() })
+    }
+
+    /// Returns the items whose files have changed since they last passed, the shortest first, as
+    /// far as they fit into [`MINUTES_MAX`].
     pub fn changed_items(root: &Path) -> Result<Self> {
         let digests = digests(root)?;
         let passed = read_record(root);
         let is_due = |item: &&TierItem| passed.get(item.name) != digests.get(item.name);
-        let (due, left_out) = ITEMS.iter().partition(is_due);
-        Ok(Self { due, left_out, digests })
+        let (mut changed, left_out): (Vec<&TierItem>, _) = ITEMS.iter().partition(is_due);
+        changed.sort_by_key(|item| item.minutes);
+        let (mut minutes, mut due, mut put_off) = (0, Vec::new(), Vec::new());
+        for item in changed {
+            minutes += item.minutes;
+            if minutes <= MINUTES_MAX { due.push(item) } else { put_off.push(item) }
+        }
+        Ok(Self { due, put_off, left_out, digests })
     }
 
     /// Returns true if the run includes the item.
@@ -270,18 +313,22 @@ impl SelectedTier {
 
     /// Returns parts of the names of tests that this run skips.
     pub fn skipped_tests(&self) -> impl Iterator<Item = &'static str> {
-        self.left_out.iter().flat_map(|item| item.tests).copied()
+        self.left_out.iter().chain(&self.put_off).flat_map(|item| item.tests).copied()
     }
 
     /// Returns a line for each skipped item.
     pub fn lines(&self) -> Vec<String> {
-        let line = |item: &&TierItem| {
+        let passed = |item: &&TierItem| {
+            format!("{}: {}; its files are as when it last passed", item.name, item.about)
+        };
+        let put_off = |item: &&TierItem| {
+            let TierItem { name, about, minutes, .. } = item;
             format!(
-                "{}: {}; its files are as when it last passed (`--full` runs it)",
-                item.name, item.about
+                "{name}: {about}; its files have changed, but it takes about {minutes} minutes: \
+                 `cargo xtask test --item {name}` runs it"
             )
         };
-        self.left_out.iter().map(line).collect()
+        self.left_out.iter().map(passed).chain(self.put_off.iter().map(put_off)).collect()
     }
 
     /// Records the items of this run that have passed, with the files as they were at its start.
@@ -390,8 +437,27 @@ mod tests {
         folder
     }
 
+    /// Returns the items that are due, by name, whether they fit into a run or not.
     fn due(root: &Path) -> Vec<&'static str> {
-        SelectedTier::changed_items(root).unwrap().due.iter().map(|item| item.name).collect()
+        let SelectedTier { due, put_off, .. } = SelectedTier::changed_items(root).unwrap();
+        let mut names: Vec<_> = due.iter().chain(&put_off).map(|item| item.name).collect();
+        names.sort_unstable();
+        names
+    }
+
+    #[test]
+    fn a_run_has_the_shortest_due_items_and_names_the_others() {
+        let checkout = checkout();
+        let tier = SelectedTier::changed_items(checkout.path()).unwrap();
+        assert!(tier.due.iter().map(|item| item.minutes).sum::<u32>() <= MINUTES_MAX);
+        assert!(tier.includes_item("fuzz") && !tier.includes_item("embedded"));
+        assert!(tier.skipped_tests().any(|part| part == "whole_tasks_"));
+        let lines = tier.lines();
+        let asked = |line: &String| line.ends_with("`cargo xtask test --item embedded` runs it");
+        assert!(lines.iter().any(asked), "{lines:?}");
+        let item = TierItem::find("embedded").unwrap();
+        let one = SelectedTier::one_item(checkout.path(), item).unwrap();
+        assert!(one.includes_item("embedded") && one.lines().is_empty());
     }
 
     #[test]

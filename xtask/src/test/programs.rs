@@ -35,8 +35,8 @@ const ALONE: [&str; 2] = [SERIAL, "jaato heavy"];
 /// The settings of all programs in a run.
 #[derive(Clone)]
 pub struct TestProgramSettings<'a> {
-    /// A part of the names of the tests to run. `None` runs all tests.
-    pub filter: Option<&'a str>,
+    /// Parts of the names of the tests to run. If empty, all tests run.
+    pub filters: Vec<&'a str>,
     /// Parts of the names of tests to skip.
     pub left_out: Vec<&'a str>,
     /// Environment variables of the programs.
@@ -177,7 +177,7 @@ fn read_results(
     name: &str,
     setting: &TestProgramSettings<'_>,
 ) -> Result<(TestTally, String, ExitStatus)> {
-    command.args(setting.filter);
+    command.args(&setting.filters);
     for part in &setting.left_out {
         command.args(["--skip", part]);
     }

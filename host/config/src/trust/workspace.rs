@@ -75,7 +75,8 @@ impl Workspace {
     /// A mark in the home folder or above it does not count for the folders below, because
     /// `~/.jaato` has files of the user, and files in the home folder come from everywhere. Nor
     /// does a mark in a folder that every user can write to, or a `.jaato` of another user, because
-    /// others could then choose the workspace.
+    /// others could then choose the workspace. A folder in `.worktrees` belongs to the workspace
+    /// around it.
     ///
     /// # Errors
     /// When the working directory cannot be resolved.
@@ -89,9 +90,9 @@ impl Workspace {
         let is_below_home = |folder: &&Path| home.as_deref() != Some(*folder);
         let above = here.ancestors().take_while(is_below_home).skip(1);
         let mut above = above.filter(|folder| !is_writable_by_all(folder));
-        let root = match has_mark(&here) {
+        let root = match is_root(&here) {
             true => &here,
-            false => above.find(|folder| has_mark(folder)).unwrap_or(&here),
+            false => above.find(|folder| is_root(folder)).unwrap_or(&here),
         };
         let root = root.to_owned();
         Ok(Self { root, working_directory: here })
@@ -108,7 +109,8 @@ impl Workspace {
     }
 
     /// Lists the trusted instructions for agents, from the root down to the working directory, by
-    /// name from the root: a folder's `AGENTS.md`, else its `CLAUDE.md`.
+    /// name from the root: a folder's `AGENTS.md`, else its `CLAUDE.md`. In a worktree, these are
+    /// the files of the folders of which it is a copy.
     pub fn agents_files(&self, trusted: &TrustedWorkspace) -> Vec<String> {
         self.agents_files_where(|name| trusted.files.contains_key(name))
     }
@@ -121,7 +123,12 @@ impl Workspace {
     fn agents_files_where(&self, counts: impl Fn(&str) -> bool) -> Vec<String> {
         let below = self.working_directory.strip_prefix(&self.root).unwrap_or(Path::new(""));
         let mut folders = vec![String::new()];
-        for part in below.components() {
+        let mut parts = below.components();
+        while let Some(part) = parts.next() {
+            if part.as_os_str() == WORKTREES_FOLDER {
+                parts.next();
+                continue;
+            }
             let above = &folders[folders.len() - 1];
             folders.push(format!("{above}{}/", part.as_os_str().to_string_lossy()));
         }
@@ -215,6 +222,15 @@ impl Workspace {
             .collect();
         scan::digest_files(&self.root, names, known)
     }
+}
+
+/// The folder of a workspace with the worktrees of its agents and conversations.
+const WORKTREES_FOLDER: &str = ".worktrees";
+
+/// Returns true if a folder has a mark and is not a worktree of the workspace around it.
+fn is_root(folder: &Path) -> bool {
+    let around = folder.parent().and_then(Path::file_name);
+    has_mark(folder) && around.is_none_or(|name| name != WORKTREES_FOLDER)
 }
 
 /// Returns true if a folder has a mark of a workspace's root.

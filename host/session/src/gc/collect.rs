@@ -111,7 +111,7 @@ impl Session {
 
     async fn collect(&mut self, reason: GcReason, cancel: &Cancel) -> Result<GcReport> {
         let Some(gc) = self.gc.plugin.clone() else { return Err(no_gc()) };
-        self.shared.hooks.before_gc(reason, cancel).await;
+        self.shared.hooks.before_gc(reason, cancel).await?;
         let (tokens_before, weight_before) = (self.tokens_in_use(), self.weight_in_use());
         let (request, pinned) = self.gc_request(reason);
         let mut plan = self.ask_for_plan(&*gc, &request, cancel).await?;

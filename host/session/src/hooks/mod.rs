@@ -62,6 +62,20 @@ pub struct HookPlugin {
     pub deadline_ms: Option<u64>,
 }
 
+/// The longest reason of a refusal, in bytes.
+const REFUSAL_BYTES_MAX: usize = 1_000;
+
+impl HookPlugin {
+    /// Returns the error of a plugin that `did` something, for example `refused the prompt`.
+    /// Returns `None` if it gives no reason, which means that it did not.
+    fn refusal(&self, did: &str, reason: &str) -> Option<Error> {
+        let reason = reason.trim();
+        let shown = &reason[..reason.floor_char_boundary(REFUSAL_BYTES_MAX)];
+        let text = format!("plugin `{}` {did}: {shown}", self.name);
+        (!reason.is_empty()).then(|| Error::new(ErrorKind::PermissionDenied, text))
+    }
+}
+
 /// The context of a question.
 #[derive(Clone)]
 pub struct HookScope {

@@ -6,7 +6,7 @@
 
 use futures_util::future::join_all;
 use jaato_types::hooks::{BeforePrompt, Hook, PromptAddition};
-use jaato_types::{DataContent, DataPart, Error, ErrorKind, Event, Part, Result};
+use jaato_types::{DataContent, DataPart, Event, Part, Result};
 use serde_json::json;
 
 use super::{HookAsker, HookPlugin, cut_to_tokens};
@@ -19,9 +19,6 @@ pub const ADDITIONS_TOKENS_MAX: u64 = 8_000;
 /// All additions together may fill this fraction of the model's window, if its size is known: a
 /// quarter.
 const WINDOW_SHARE: u64 = 4;
-
-/// The longest reason for a refused prompt or request, in bytes.
-pub(super) const REFUSAL_BYTES_MAX: usize = 1_000;
 
 /// The key that names the plugin in such a part.
 const ADDED_BY: &str = "added_by_plugin";
@@ -119,11 +116,9 @@ impl HookAsker {
         let answers = join_all(answers).await;
         let mut texts = Vec::new();
         for (plugin, answer) in plugins.into_iter().zip(answers) {
-            let Ok(PromptAddition { text, mut refusal }) = answer else { continue };
-            if !refusal.trim().is_empty() {
-                refusal.truncate(refusal.floor_char_boundary(REFUSAL_BYTES_MAX));
-                let text = format!("plugin `{}` refused the prompt: {refusal}", plugin.name);
-                return Err(Error::new(ErrorKind::PermissionDenied, text));
+            let Ok(PromptAddition { text, refusal }) = answer else { continue };
+            if let Some(refusal) = plugin.refusal("refused the prompt", &refusal) {
+                return Err(refusal);
             }
             texts.push((plugin, text));
         }

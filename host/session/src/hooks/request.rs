@@ -2,11 +2,10 @@
 //! message. Nothing else, because messages that the model has seen must stay the same.
 
 use jaato_types::hooks::{BeforeRequest, Hook, RequestChange};
-use jaato_types::{Error, ErrorKind, Message, Part, RequestOptions, Result};
+use jaato_types::{Error, Message, Part, RequestOptions, Result};
 use serde_json::{Map, Value, json};
 
 use super::asker::misbehaviour_error;
-use super::prompt::REFUSAL_BYTES_MAX;
 use super::{HookAsker, HookPlugin, cut_to_tokens};
 use crate::{Cancel, ModelCapabilities, estimate_tokens};
 
@@ -67,10 +66,7 @@ impl HookAsker {
 impl RequestHookChange {
     /// Returns the error that ends the turn, if the plugin wants that.
     pub(crate) fn refusal(&self, plugin: &HookPlugin) -> Option<Error> {
-        let reason = self.refusal.trim();
-        let shown = &reason[..reason.floor_char_boundary(REFUSAL_BYTES_MAX)];
-        let text = format!("plugin `{}` ended the turn: {shown}", plugin.name);
-        (!reason.is_empty()).then(|| Error::new(ErrorKind::PermissionDenied, text))
+        plugin.refusal("ended the turn", &self.refusal)
     }
 
     /// Returns the part that follows the newest message, and its tokens. Returns `None` if the

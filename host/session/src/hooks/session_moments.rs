@@ -2,8 +2,8 @@
 
 use futures_util::future::join_all;
 use jaato_types::hooks::{
-    BeforeGc, Hook, SessionEnd, SessionStart, SessionText, TURN_CONTINUATIONS_MAX, TurnEnd,
-    TurnEndAnswer,
+    BeforeGc, BeforeGcAnswer, Hook, SessionEnd, SessionStart, SessionText, TURN_CONTINUATIONS_MAX,
+    TurnEnd, TurnEndAnswer,
 };
 use jaato_types::{Event, GcReason, Part, Result};
 use serde::Serialize;
@@ -82,10 +82,24 @@ impl HookAsker {
         }
     }
 
-    /// Tells all plugins at the same time that a gc follows.
-    pub(crate) async fn before_gc(&self, reason: GcReason, cancel: &Cancel) {
+    /// Asks all plugins at the same time whether a gc may remove messages.
+    ///
+    /// # Errors
+    /// If a plugin refuses it.
+    pub(crate) async fn before_gc(&self, reason: GcReason, cancel: &Cancel) -> Result<()> {
         let request = BeforeGc::new(reason, self.facts.read());
-        self.notify_hook(Hook::BeforeGc, &request, cancel).await;
+        let plugins = self.plugins_to_ask(Hook::BeforeGc);
+        let take = |answer: BeforeGcAnswer| Ok(answer.refusal);
+        let asked =
+            plugins.iter().map(|plugin| self.ask(plugin, Hook::BeforeGc, &request, cancel, take));
+        for (plugin, answer) in plugins.iter().zip(join_all(asked).await) {
+            // `ask` has reported a failure.
+            let Ok(reason) = answer else { continue };
+            if let Some(refusal) = plugin.refusal("refused the gc", &reason) {
+                return Err(refusal);
+            }
+        }
+        Ok(())
     }
 
     /// Asks the plugins one after the other whether the turn ends. Returns the message of the first

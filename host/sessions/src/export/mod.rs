@@ -17,5 +17,5 @@ pub use html::{to_html, to_html_with_blobs};
 pub(crate) use json_lines::{AttachmentLine, TranscriptHeader, TranscriptLine};
 pub use json_lines::{TRANSCRIPT_FORMAT, TRANSCRIPT_VERSION, to_json_lines};
 pub use markdown::to_markdown;
-pub use sequence::{to_mermaid, to_plantuml, to_sequence_json};
+pub use sequence::{AgentTranscript, to_mermaid, to_plantuml, to_sequence_json};
 pub use transcript::{Transcript, TranscriptMessage, transcript_note};

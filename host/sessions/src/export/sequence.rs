@@ -1,10 +1,13 @@
-//! A transcript as a sequence diagram: who sent what to whom, in order.
+//! A transcript, with those of its agents, as a sequence diagram: who sent what to whom, in order.
+//!
+//! An agent is a participant: what it got from its opener, asked its model and called. In its own
+//! session it is what jaato is in the first one, and its opener is the user.
 //!
 //! Mermaid: <https://mermaid.js.org/syntax/sequenceDiagram.html>. PlantUML:
 //! <https://plantuml.com/sequence-diagram>. No text can end its line or add an arrow.
 
 use jaato_types::text::{one_line, truncate_chars};
-use jaato_types::{Part, Role};
+use jaato_types::{Part, Role, SessionId};
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -44,9 +47,21 @@ struct SequenceStep {
     note: Option<String>,
 }
 
+/// The transcript of an agent: of a session that another one opened.
+#[derive(Debug, Clone)]
+pub struct AgentTranscript {
+    /// The agent's name.
+    pub agent: String,
+    /// The session that opened it. The diagram has its agents directly or indirectly below the
+    /// first session.
+    pub opener: SessionId,
+    /// Its conversation.
+    pub transcript: Transcript,
+}
+
 /// Writes a transcript as the source of a Mermaid sequence diagram.
-pub fn to_mermaid(transcript: &Transcript) -> String {
-    let steps = steps_of(transcript);
+pub fn to_mermaid(transcript: &Transcript, agents: &[AgentTranscript]) -> String {
+    let steps = steps_of(transcript, agents);
     let mut lines = vec!["sequenceDiagram".to_owned()];
     let names = participants(&steps);
     lines.extend(
@@ -66,8 +81,8 @@ pub fn to_mermaid(transcript: &Transcript) -> String {
 }
 
 /// Writes a transcript as the source of a PlantUML sequence diagram.
-pub fn to_plantuml(transcript: &Transcript) -> String {
-    let steps = steps_of(transcript);
+pub fn to_plantuml(transcript: &Transcript, agents: &[AgentTranscript]) -> String {
+    let steps = steps_of(transcript, agents);
     let mut lines = vec!["@startuml".to_owned()];
     lines.push(format!("title {}", plantuml(&short(&transcript.name))));
     let names = participants(&steps);
@@ -91,21 +106,66 @@ pub fn to_plantuml(transcript: &Transcript) -> String {
 }
 
 /// Returns the steps of a transcript with their whole texts as one JSON object.
-pub fn to_sequence_json(transcript: &Transcript) -> Value {
+pub fn to_sequence_json(transcript: &Transcript, agents: &[AgentTranscript]) -> Value {
+    let names = agent_names(agents);
+    let listed = agents.iter().zip(&names).map(|(agent, name)| {
+        json!({ "name": name, "session": agent.transcript.id, "opener": agent.opener })
+    });
     json!({
         "session": transcript.id,
         "name": transcript.name,
         "workspace": transcript.workspace,
         "begun_ms": transcript.begun_ms,
-        "steps": steps_of(transcript),
+        "agents": listed.collect::<Vec<_>>(),
+        "steps": steps_of(transcript, agents),
     })
 }
 
-fn steps_of(transcript: &Transcript) -> Vec<SequenceStep> {
-    transcript.messages.iter().flat_map(steps_of_message).collect()
+/// The participants between which a session's messages go.
+#[derive(Clone, Copy)]
+struct SessionEnds<'a> {
+    user: &'a str,
+    host: &'a str,
 }
 
-fn steps_of_message(message: &TranscriptMessage) -> Vec<SequenceStep> {
+/// Returns the steps of all sessions by time. Those of one session keep their order, also if the
+/// clock was set back.
+fn steps_of(transcript: &Transcript, agents: &[AgentTranscript]) -> Vec<SequenceStep> {
+    let names = agent_names(agents);
+    let host_of = |session: &SessionId| {
+        let opener = agents.iter().position(|agent| agent.transcript.id == *session);
+        opener.map_or(HOST, |at| names[at].as_str())
+    };
+    let own = (transcript, SessionEnds { user: USER, host: HOST });
+    let below = agents.iter().zip(&names).map(|(agent, name)| {
+        (&agent.transcript, SessionEnds { user: host_of(&agent.opener), host: name })
+    });
+    let mut timed: Vec<(i64, SequenceStep)> = Vec::new();
+    for (transcript, ends) in std::iter::once(own).chain(below) {
+        let mut latest = i64::MIN;
+        for message in &transcript.messages {
+            latest = latest.max(message.at_ms);
+            timed.extend(steps_of_message(message, ends).into_iter().map(|step| (latest, step)));
+        }
+    }
+    timed.sort_by_key(|(at_ms, _)| *at_ms);
+    timed.into_iter().map(|(_, step)| step).collect()
+}
+
+/// Returns the participant of each agent, numbered if two have the same name.
+fn agent_names(agents: &[AgentTranscript]) -> Vec<String> {
+    let mut names: Vec<String> = Vec::with_capacity(agents.len());
+    for AgentTranscript { agent, .. } in agents {
+        let name = format!("agent {agent}");
+        let numbered = (2..).map(|number| format!("{name} {number}"));
+        let mut unused = std::iter::once(name.clone()).chain(numbered);
+        names.extend(unused.find(|name| !names.contains(name)));
+    }
+    names
+}
+
+fn steps_of_message(message: &TranscriptMessage, ends: SessionEnds<'_>) -> Vec<SequenceStep> {
+    let SessionEnds { user, host } = ends;
     let step = |from: &str, to: &str, kind: SequenceStepKind, text: String| SequenceStep {
         at_ms: message.at_ms,
         from: from.to_owned(),
@@ -119,7 +179,7 @@ fn steps_of_message(message: &TranscriptMessage) -> Vec<SequenceStep> {
     let text = message.message.text();
     let results = parts.iter().filter_map(Part::as_tool_result).map(|result| {
         let content = Value::Object(result.content.clone()).to_string();
-        let back = step(result.name.as_str(), HOST, SequenceStepKind::ToolResult, content);
+        let back = step(result.name.as_str(), host, SequenceStepKind::ToolResult, content);
         SequenceStep { is_error: result.is_error, ..back }
     });
     let mut steps: Vec<SequenceStep> = Vec::new();
@@ -128,20 +188,20 @@ fn steps_of_message(message: &TranscriptMessage) -> Vec<SequenceStep> {
             let model = message.model.as_deref().unwrap_or("model");
             let calls: Vec<_> = message.message.tool_calls().collect();
             let names: Vec<&str> = calls.iter().map(|call| call.name.as_str()).collect();
-            steps.push(step(HOST, model, SequenceStepKind::Request, String::new()));
+            steps.push(step(host, model, SequenceStepKind::Request, String::new()));
             let said = if names.is_empty() { text.clone() } else { names.join(", ") };
-            steps.push(step(model, HOST, SequenceStepKind::Answer, said));
+            steps.push(step(model, host, SequenceStepKind::Answer, said));
             if !text.trim().is_empty() {
-                steps.push(step(HOST, USER, SequenceStepKind::Text, text));
+                steps.push(step(host, user, SequenceStepKind::Text, text));
             }
             steps.extend(calls.into_iter().map(|call| {
                 let arguments = call.arguments.to_string();
-                step(HOST, call.name.as_str(), SequenceStepKind::ToolCall, arguments)
+                step(host, call.name.as_str(), SequenceStepKind::ToolCall, arguments)
             }));
         }
         _ => {
             if message.message.is_prompt() {
-                steps.push(step(USER, HOST, SequenceStepKind::Prompt, text));
+                steps.push(step(user, host, SequenceStepKind::Prompt, text));
             }
             steps.extend(results);
         }

@@ -99,6 +99,18 @@ fn a_collection_is_told_before_it_happens() {
 }
 
 #[test]
+fn a_hook_can_prevent_a_collection() {
+    let deny = r#"echo '{"decision": "block", "reason": "keep it all"}'"#;
+    let Some(house) = HookHouse::new(&hook("PreCompact", "", deny), &[]) else { return };
+    let plugins = fixtures::house().unwrap().join("plugins");
+    house.house.ship(&plugins.join(library_name("gc_truncate")));
+    house.house.script(&json!({ "answers": [says("one"), says("two")] }));
+    let output = house.house.command(&["chat"]).input("a\nb\n/gc\n").run();
+    let text = "plugin `hook-command` refused the gc: keep it all";
+    assert!(output.code != 0 && output.stderr.contains(text), "{output}");
+}
+
+#[test]
 fn a_hook_can_end_the_turn() {
     let stop = r#"echo '{"continue": false, "stopReason": "the budget is spent"}'"#;
     for event in ["PreToolUse", "PostToolUse"] {

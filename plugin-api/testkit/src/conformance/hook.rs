@@ -97,7 +97,8 @@ fn call_hook(instance: &FakeInstance, hook: Hook) -> Result<()> {
             instance.turn_end(&TurnEnd::new("moon", 0, ContextFacts::default())).map(drop)
         }
         Hook::BeforeGc => {
-            instance.before_gc(&BeforeGc::new(GcReason::Threshold, ContextFacts::default()))
+            let asked = BeforeGc::new(GcReason::Threshold, ContextFacts::default());
+            instance.before_gc(&asked).map(drop)
         }
         Hook::SessionEnd => instance.session_end(&SessionEnd::new(ContextFacts::default())),
         Hook::BeforePrompt => {

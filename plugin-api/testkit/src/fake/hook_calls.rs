@@ -2,9 +2,10 @@
 
 use jaato_types::Result;
 use jaato_types::hooks::{
-    AfterTool, BeforeGc, BeforePrompt, BeforeRequest, BeforeTool, COMPLETE_WORDS, CompleteWords,
-    EventBatch, GuardAnswer, Hook, PREVIEW, Preview, PreviewRequest, PromptAddition, RequestChange,
-    ResultChange, SessionEnd, SessionStart, SessionText, TurnEnd, TurnEndAnswer, WordChoices,
+    AfterTool, BeforeGc, BeforeGcAnswer, BeforePrompt, BeforeRequest, BeforeTool, COMPLETE_WORDS,
+    CompleteWords, EventBatch, GuardAnswer, Hook, PREVIEW, Preview, PreviewRequest, PromptAddition,
+    RequestChange, ResultChange, SessionEnd, SessionStart, SessionText, TurnEnd, TurnEndAnswer,
+    WordChoices,
 };
 use jaato_types::tools_set::{AWAIT_TOOLS, ToolsAwaited, ToolsMissing};
 use serde_json::{Map, Value};
@@ -66,8 +67,8 @@ impl FakeInstance {
     ///
     /// # Errors
     /// The plugin's error.
-    pub fn before_gc(&self, asked: &BeforeGc) -> Result<()> {
-        self.ask_hook::<Map<String, Value>>(Hook::BeforeGc, asked).map(drop)
+    pub fn before_gc(&self, asked: &BeforeGc) -> Result<BeforeGcAnswer> {
+        self.ask_hook(Hook::BeforeGc, asked)
     }
 
     /// Calls the hook at the end of a session.

@@ -94,6 +94,7 @@ fn ends(shapes: &mut Shapes) {
     shapes.add(&TurnEnd::new("it is full", 1, ContextFacts::default()));
     shapes.add(&TurnEndAnswer { continue_with: "look again".to_owned() });
     shapes.add(&BeforeGc::new(GcReason::Manual, ContextFacts::default()));
+    shapes.add(&BeforeGcAnswer { refusal: "the moon is still needed".to_owned() });
     shapes.add(&SessionEnd::new(ContextFacts::default()));
 }
 

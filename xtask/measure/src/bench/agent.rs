@@ -3,6 +3,7 @@
 //! The yardstick, if there is one, holds the same conversation with `xtask/yardsticks/rig-agent`.
 
 mod agents;
+mod children;
 mod cost;
 mod flood;
 mod gc;
@@ -15,6 +16,7 @@ mod sessions;
 mod shell_calls;
 pub mod tree;
 
+pub use children::children;
 pub use cost::cost;
 pub use flood::flood;
 pub use gc::gc;
