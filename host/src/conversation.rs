@@ -44,7 +44,7 @@ pub async fn start_runtime(
         let here = runtime.setup().workspace.working_directory().to_owned();
         start::close(runtime).await;
         resume::keep_paths(&mut arguments, &here);
-        arguments.folder = Some(here.join(created?));
+        arguments.folder = Some(created?);
         runtime = start::start_runtime(arguments.clone()).await?;
     }
     // A session that continues has a model.

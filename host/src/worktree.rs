@@ -1,6 +1,6 @@
 //! `--worktree`: a conversation in a folder of its own, which the plugin `tool-subagent` creates.
 
-use std::path::{Component, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 use jaato_runtime::{Runtime, visible};
 use serde_json::{Value, json};
@@ -14,7 +14,7 @@ const COMMAND: &str = "worktree";
 /// The folder with the worktrees, in the folder in which they were created.
 const WORKTREES: &str = ".worktrees";
 
-/// Creates a worktree unless it exists. Returns its folder, relative to the working directory.
+/// Creates a worktree unless it exists. Returns its folder.
 ///
 /// # Errors
 /// If the name is not valid, no plugin has the command, or its git or copy fails.
@@ -27,9 +27,16 @@ pub async fn create(runtime: &Runtime, name: &str) -> Result<PathBuf, CommandFai
     };
     let content = answer?.content;
     match content.get("directory").and_then(Value::as_str) {
-        Some(directory) => Ok(directory.into()),
+        Some(directory) => {
+            Ok(folder_around(runtime.setup().workspace.working_directory()).join(directory))
+        }
         None => Err(CommandFailure::new(Exit::Failed, "the worktree has no folder")),
     }
+}
+
+/// Returns the folder in which worktrees are created: for a folder in a worktree, the one around it.
+fn folder_around(here: &Path) -> PathBuf {
+    here.components().take_while(|part| *part != Component::Normal(WORKTREES.as_ref())).collect()
 }
 
 /// If the runtime works in a worktree, says how the user gets its changes.

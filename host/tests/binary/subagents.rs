@@ -281,6 +281,10 @@ fn conversation_in_a_worktree_changes_the_files_only_when_the_user_accepts() {
         let place = house.workspace().join(".worktrees/fix");
         let inside = house.command(&["worktree", "diff", "fix"]).directory(&place).run();
         assert_eq!(inside.code(0).stdout, diff);
+        let other = ["run", "--yes", "--worktree", "other", "--show-prompt", "x"];
+        house.command(&other).directory(&place).run().code(0);
+        assert!(house.workspace().join(".worktrees/other/a.txt").is_file());
+        worktree(&["remove", "other"]).code(0);
         let continued = house.run(&["run", "--yes", "--continue", "more"]).code(0);
         assert!(continued.stderr.contains("`.worktrees/fix"), "{continued}");
 

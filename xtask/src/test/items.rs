@@ -266,7 +266,7 @@ impl TierItem {
 
 /// The most minutes of due items in a run that does not ask for them. Items that do not fit stay
 /// due, so that each run ends in a bounded time.
-const MINUTES_MAX: u32 = 20;
+const MINUTES_MAX: u32 = 10;
 
 /// The items that this run includes, and those that it skips.
 #[derive(Debug, Default)]

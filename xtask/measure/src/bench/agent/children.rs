@@ -17,6 +17,9 @@ use xtask::workspace::CargoWorkspace;
 /// The children of the one parent.
 const CHILDREN: usize = 100;
 
+/// The children that the parent spawns in one step, because a step has at most 32 calls.
+const SPAWNED_AT_ONCE: usize = 20;
+
 /// The calls of each child, one in each step.
 const CALLS: usize = 10;
 
@@ -40,7 +43,10 @@ pub fn children(workspace: &CargoWorkspace) -> Result<BenchmarkOutcome> {
     let agents = BenchmarkAgents::new(workspace, "agents")?;
     let config = agents.home().user().join(".config/jaato/config.toml");
     fs::create_dir_all(config.parent().context("a file has a folder")?)?;
-    fs::write(&config, format!("[session]\nsteps_max = {}\n", CHILDREN * CALLS + 1))?;
+    // No gc, because the script counts the results.
+    let model = "[models.\"openai/scripted\"]\ncontext_limit = 10000000\n";
+    let steps_max = CHILDREN * CALLS + 2;
+    fs::write(&config, format!("[session]\nsteps_max = {steps_max}\n{model}"))?;
     let called = json!({ "aspect": "os" });
     let one_session = ModelScript::with_tool_calls(CALLED_TOOL, &called, 1, CHILDREN * CALLS);
     let (one, many) = (family(1), family(CHILDREN));
@@ -94,7 +100,10 @@ fn family(children: usize) -> ModelScript {
         match (is_child, results) {
             (true, CALLS) => ScriptedAnswer::last_words(),
             (true, _) => call(CALLED_TOOL, json!({ "aspect": "os" }), 1),
-            (false, 0) => call("spawn_subagent", json!({ "task": CHILD_TASK }), children),
+            (false, spawned) if spawned < children => {
+                let count = SPAWNED_AT_ONCE.min(children - spawned);
+                call("spawn_subagent", json!({ "task": CHILD_TASK }), count)
+            }
             (false, _) => ScriptedAnswer::last_words(),
         }
     }))
@@ -133,7 +142,8 @@ mod tests {
         let answer = |messages: &[Value]| choose(&json!({ "messages": messages }));
         let spawned = answer(&[user("go")]);
         assert!(matches!(spawned, ScriptedAnswer::Tool { count: 3, .. }), "{spawned:?}");
-        assert_eq!(answer(&[user("go"), result.clone()]), ScriptedAnswer::last_words());
+        let spawned = [&[user("go")][..], &vec![result.clone(); 3]].concat();
+        assert_eq!(answer(&spawned), ScriptedAnswer::last_words());
         let mut child = vec![user(CHILD_TASK)];
         for _ in 0..CALLS {
             assert!(matches!(answer(&child), ScriptedAnswer::Tool { count: 1, .. }));
