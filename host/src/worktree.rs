@@ -34,7 +34,7 @@ pub async fn create(runtime: &Runtime, name: &str) -> Result<PathBuf, CommandFai
     }
 }
 
-/// Returns the folder in which worktrees are created: for a folder in a worktree, the one around it.
+/// Returns the folder in which worktrees are created: for a worktree, the one around it.
 fn folder_around(here: &Path) -> PathBuf {
     here.components().take_while(|part| *part != Component::Normal(WORKTREES.as_ref())).collect()
 }
