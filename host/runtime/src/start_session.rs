@@ -179,13 +179,15 @@ impl RuntimeHost {
         let ready = self.ready_model(&named, &options.request, &id)?;
         let mut core = self.core_budget(&ready);
         // A child that names no tools has those of its opener, most of which it finds on demand.
-        if child.as_ref().is_none_or(|child| child.asked.tools.is_some()) {
+        let names_tools = child.as_ref().is_none_or(|child| child.asked.tools.is_some());
+        if names_tools {
             core.named.extend(options.tools.iter().flatten().cloned());
         }
         let tools = PluginTools::new(Arc::clone(self), id.clone(), true).with_core_budget(core);
         let tools = match &child {
             // The opener's toolbox has checked them.
-            Some(_) => tools.restricted_to(options.tools.take()),
+            Some(_) if names_tools => tools.restricted_to(options.tools.take()),
+            Some(_) => tools.limited_to(options.tools.take()),
             None => {
                 let tools = tools.restricted_to(options.tools.take());
                 tools.check_restriction()?;

@@ -32,8 +32,10 @@ pub struct PluginTools {
     session: SessionId,
     /// Whether the session has a model. Only then do `context` and `session` facts exist.
     has_model: bool,
-    /// The tools of the session, which are all offered from the start. `None` if it has every tool.
+    /// The tools of the session. `None` if it has every tool.
     only: Option<Vec<AllowedTool>>,
+    /// Whether all of them are offered from the start.
+    offers_all: bool,
     core: CoreBudget,
     openings: PluginOpenings,
     /// Number of tools in the last notice about tools that do not fit.
@@ -46,12 +48,19 @@ impl PluginTools {
         host.plugins.plugins.open_view(&session);
         let openings = PluginOpenings::begin(&host, &session, has_model);
         let (only, core, told_without_room) = (None, CoreBudget::ALL, AtomicUsize::new(0));
-        Self { host, session, has_model, only, core, openings, told_without_room }
+        let offers_all = false;
+        Self { host, session, has_model, only, offers_all, core, openings, told_without_room }
     }
 
     /// Restricts the session to some tools and offers all of them from the start.
     #[must_use]
     pub fn restricted_to(self, only: Option<Vec<ToolName>>) -> Self {
+        Self { offers_all: true, ..self.limited_to(only) }
+    }
+
+    /// Limits the session to some tools. The model finds those that are not core tools on demand.
+    #[must_use]
+    pub fn limited_to(self, only: Option<Vec<ToolName>>) -> Self {
         let parse = |it: ToolName| AllowedTool::parse(it.as_str());
         Self { only: only.map(|only| only.into_iter().map(parse).collect()), ..self }
     }
@@ -226,7 +235,11 @@ impl ToolSet for PluginTools {
         let of_plugins = of_plugins.map(|tool| known_tool(tool, &core));
         let tools = program.known_tools().chain(of_plugins);
         let Some(only) = &self.only else { return tools.collect() };
-        tools.filter_map(|tool| offer_lent_tool(tool, only)).collect()
+        let lent = tools.filter(|tool| is_lent(tool, only));
+        if !self.offers_all {
+            return lent.collect();
+        }
+        lent.map(offered_from_the_start).collect()
     }
 
     fn renew(&self, moment: RenewalMoment) -> BoxFuture<'_, ToolRenewal> {
@@ -290,18 +303,19 @@ impl ToolSet for PluginTools {
     }
 }
 
-/// Keeps a tool that was lent to the session, and offers it.
-fn offer_lent_tool(mut tool: KnownTool, only: &[AllowedTool]) -> Option<KnownTool> {
-    let is_lent = only.iter().any(|it| {
+/// Returns true if a tool was lent to the session.
+fn is_lent(tool: &KnownTool, only: &[AllowedTool]) -> bool {
+    only.iter().any(|it| {
         it.plugin.as_ref().is_none_or(|plugin| *plugin == tool.plugin)
             && names_tool(it.tool.as_str(), tool.spec.name.as_str())
-    });
-    let state = match tool.state {
-        ToolState::Inactive => ToolState::Active,
-        state => state,
-    };
-    tool.state = state;
-    is_lent.then_some(tool)
+    })
+}
+
+fn offered_from_the_start(mut tool: KnownTool) -> KnownTool {
+    if matches!(tool.state, ToolState::Inactive) {
+        tool.state = ToolState::Active;
+    }
+    tool
 }
 
 fn known_tool(tool: ToolEntry<'_>, core: &BTreeSet<ToolName>) -> KnownTool {

@@ -98,6 +98,8 @@ fn answers_of_parallel_agents_arrive_in_the_next_step_of_the_same_turn() {
     assert_eq!(agents.len(), 2, "{output}");
     let main = &events.iter().find(|it| it["event"] == "session_started").unwrap()["session"];
     assert!(agents.iter().all(|it| it["opener"] == *main), "{agents:#?}");
+    let started = events_of(&events, "session_started");
+    assert!(started.iter().all(|it| it["tools"] == started[0]["tools"]), "{started:#?}");
     assert_eq!(events_of(&events, "task_finished").len(), 2, "{output}");
     let turns: Vec<&Value> = events_of(&events, "turn_finished")
         .into_iter()
