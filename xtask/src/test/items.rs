@@ -98,7 +98,7 @@ pub const ITEMS: &[TierItem] = &[
     },
     TierItem {
         name: "guide",
-        minutes: 12,
+        minutes: 8,
         about: "every step and block of the authors' guide and its pages, the examples, also with a key more in each type",
         files: &[
             "docs/plugin-authors.md",
