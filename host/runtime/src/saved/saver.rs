@@ -12,6 +12,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use jaato_session::{
@@ -29,6 +30,10 @@ use parking_lot::Mutex;
 use serde::Serialize;
 use serde_json::{Value, json, to_value};
 use tokio::sync::oneshot;
+
+/// How long nothing must come until a sync that nothing waits for. Without it, the record of the
+/// next step would wait for the sync of the last one.
+const SYNC_AFTER: Duration = Duration::from_millis(20);
 
 /// Receives the problem of a disk, once.
 pub(crate) type ReportSaveProblem = Box<dyn Fn(&SessionStoreError) + Send>;
@@ -315,10 +320,10 @@ impl SaverThread {
             let mut next = Some(work);
             while let Some(work) = next {
                 self.do_work(work);
-                next = received.try_recv().ok();
+                next = received.recv_timeout(SYNC_AFTER).ok();
             }
             if self.state.get() == SaveState::SAVING {
-                // Nothing waits, so what came so far is made to survive a loss of power too.
+                // Nothing comes, so what came so far is made to survive a loss of power too.
                 self.clean_outputs();
                 let synced = self.target.writer.as_mut().map_or(Ok(()), SessionWriter::sync);
                 self.check(&synced);
