@@ -92,7 +92,7 @@ pub struct FollowArgs {
     #[arg(long)]
     pub thoughts: bool,
 
-    /// Work in the git worktree .worktrees/NAME, or in a copy where there is no git; `jaato
+    /// Work in the git worktree .worktrees/NAME, or without git in a copy of this folder; `jaato
     /// worktree` shows and applies the changes
     #[arg(long, value_name = "NAME", conflicts_with = "continued")]
     pub worktree: Option<String>,

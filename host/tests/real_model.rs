@@ -125,8 +125,10 @@ fn tools_for_work_are_used_by_a_real_model() {
     let house = house!();
     let skill = "---\nname: heron\ndescription: Use when a heron is seen.\n---\nSay: It flies.\n";
     house.write("workspace/.agents/skills/heron/SKILL.md", skill);
+    house.write("workspace/notes.txt", "The secret word is heron.\n");
     house.run(&["trust"]).code(0);
     for (tool, task, said) in [
+        ("readFile", "Read the file notes.txt. Which secret word stands in it?", "heron"),
         (
             "store_memory",
             "Store this in memory: releases are tagged before they are published.",

@@ -369,11 +369,19 @@ fn worktree_belongs_to_the_workspace_around_it_with_the_same_agents_files() {
         bench.workspace_file(file, "trusted");
         bench.workspace_file(&format!(".worktrees/fix/{file}"), "a copy");
     }
-    bench.workspace_file(".worktrees/fix/.git", "gitdir: elsewhere");
+    for name in ["fix", "of-the-user"] {
+        bench.workspace_file(&format!(".worktrees/{name}/.git"), "gitdir: elsewhere");
+    }
+    bench.workspace_file(".worktrees/fix.base", "a commit");
+    let root_of = |folder: &str| Workspace::find(&bench.work().join(folder), None).unwrap();
+    let other = bench.work().join(".worktrees/of-the-user");
+    assert_eq!(root_of(".worktrees/of-the-user").root(), other);
+    assert_eq!(root_of(".worktrees/of-the-user").worktree(), None);
     let store = store(&bench);
-    let copy = Workspace::find(&bench.work().join(".worktrees/fix/a"), None).unwrap();
+    let copy = root_of(".worktrees/fix/a");
     assert_eq!(copy.root(), bench.work());
-    let original = Workspace::find(&bench.work().join("a"), None).unwrap();
+    assert_eq!(copy.worktree(), Some((bench.work().as_path(), "fix".as_ref())));
+    let original = root_of("a");
     let trust = store.trust_workspace(&original, NOW).unwrap();
     assert_eq!(store.workspace_state(&copy).unwrap(), WorkspaceState::Trusted(trust.clone()));
     assert_eq!(copy.agents_files(&trust), ["AGENTS.md", "a/AGENTS.md"]);

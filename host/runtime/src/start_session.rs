@@ -184,16 +184,12 @@ impl RuntimeHost {
             core.named.extend(options.tools.iter().flatten().cloned());
         }
         let tools = PluginTools::new(Arc::clone(self), id.clone(), true).with_core_budget(core);
-        let tools = match &child {
-            // The opener's toolbox has checked them.
-            Some(_) if names_tools => tools.restricted_to(options.tools.take()),
-            Some(_) => tools.limited_to(options.tools.take()),
-            None => {
-                let tools = tools.restricted_to(options.tools.take());
-                tools.check_restriction()?;
-                tools
-            }
-        };
+        let only = options.tools.take();
+        let tools = if names_tools { tools.restricted_to(only) } else { tools.limited_to(only) };
+        if child.is_none() {
+            // The opener's toolbox has checked those of a child.
+            tools.check_restriction()?;
+        }
         let system = self.system_prompt(options.system.clone(), &tools.active())?;
         let mut setup = SessionSetup::new(named.model.clone(), 0, system);
         setup.model = ready.setup;

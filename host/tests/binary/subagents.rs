@@ -309,7 +309,12 @@ fn invalid_worktree_is_refused_and_nothing_is_created() {
         assert!(shown.stderr.contains("a worktree needs a name"), "{name}: {shown}");
     }
     let unknown = house.run(&["worktree", "accept", "none"]).code(1);
-    assert!(unknown.stderr.contains("there is no worktree `none`"), "{unknown}");
+    assert!(unknown.stderr.contains("`none` is unknown"), "{unknown}");
     house.run(&["run", "--worktree", "fix", "--continue", "go"]).code(2);
     assert!(!house.workspace().join(".worktrees").exists());
+    // A folder of the user is not listed, and cannot be removed.
+    let mine = house.write("workspace/.worktrees/mine/a.txt", "moon\n");
+    assert_eq!(house.run(&["worktree"]).silent().stdout, "no worktrees\n");
+    house.run(&["worktree", "remove", "mine"]).code(1);
+    assert!(mine.is_file());
 }

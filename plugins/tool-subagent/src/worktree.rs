@@ -1,9 +1,10 @@
 //! The own folder of a subagent or of a conversation: a git worktree, or a copy of the working
-//! directory where there is no git. Its changes come back as a diff.
+//! directory if it is not in git. Its changes come back as a diff.
 //!
 //! The folders are in `.worktrees` of the working directory, so the rules about the workspace apply
-//! to them, and git ignores them. The changes in `NAME` begin at the commit of its ref
-//! `refs/worktree/base`, or at the copy `NAME.base`. All programs run in the session's environment.
+//! to them, and git ignores them. The changes in `NAME` begin at `NAME.base`: a file with a commit,
+//! or a copy. It also distinguishes the folder from those of the user. All programs run in the
+//! session's environment.
 
 use jaato_plugin_sdk::prelude::*;
 use jaato_plugin_sdk::process::Spawn;
@@ -27,17 +28,23 @@ const FUNCTIONS: &str = r#"set -e
 git() {
     command git -c core.fsmonitor=false -c core.hooksPath=/dev/null -c commit.gpgsign=false "$@"
 }
-is_copy() { [ -e ".worktrees/$1.base" ]; }
+is_copy() { [ -d ".worktrees/$1.base" ]; }
 git_diff() {
-    git -C ".worktrees/$1" add -A
-    git -C ".worktrees/$1" diff --cached --binary --no-ext-diff --no-textconv refs/worktree/base
+    git -C ".worktrees/$1" diff --cached --no-ext-diff --no-textconv "$2" \
+        "$(cat ".worktrees/$1.base")"
 }
 copy_diff() { (cd .worktrees; diff -ruN "$1.base" "$1" || [ $? -eq 1 ]); }
 "#;
 
-/// Changes from a worktree to the folder with `.worktrees`.
+/// Changes from a worktree to the folder around it, also if they are nested.
 const LEAVE: &str = r#"
-case $PWD/ in */.worktrees/*) cd "${PWD%%/.worktrees/*}" ;; esac
+while :; do
+    case $PWD/ in */.worktrees/*) ;; *) break ;; esac
+    around=${PWD%/.worktrees/*}
+    name=${PWD#"$around/.worktrees/"}
+    [ -e "$around/.worktrees/${name%%/*}.base" ] || break
+    cd "$around"
+done
 "#;
 
 /// Fails if the folder `$1` exists.
@@ -53,15 +60,19 @@ commit=$(git rev-parse --verify -q HEAD 2>/dev/null || :)
 # A folder of which the commit has nothing, for example an ignored one, is copied.
 if ! is_copy "$1" && [ -n "$commit" ] && [ -n "$(git ls-tree --name-only HEAD)" ]; then
     if [ ! -e ".worktrees/$1" ]; then
-        git worktree add -q --detach ".worktrees/$1" HEAD
-        git -C ".worktrees/$1" update-ref refs/worktree/base HEAD
+        echo "$commit" > ".worktrees/$1.base"
+        git worktree add -q --detach ".worktrees/$1" "$commit"
     fi
     printf '.worktrees/%s/%s' "$1" "$(git rev-parse --show-prefix)"
 else
-    for folder in "$1" "$1.base"; do
-        [ -e ".worktrees/$folder" ] && continue
-        mkdir ".worktrees/$folder"
-        tar -cf - --exclude=./.worktrees . | tar -xf - -C ".worktrees/$folder"
+    # A copy that was interrupted has another name, because its missing files would count as
+    # removed.
+    for folder in "$1.base" "$1"; do
+        [ ! -e ".worktrees/$folder" ] || continue
+        rm -rf ".worktrees/$1.part"
+        mkdir ".worktrees/$1.part"
+        tar -cf - --exclude=./.worktrees . | tar -xf - -C ".worktrees/$1.part"
+        mv ".worktrees/$1.part" ".worktrees/$folder"
     done
     printf '.worktrees/%s' "$1"
 fi
@@ -69,27 +80,34 @@ fi
 
 /// Fails unless the folder `$1` exists.
 const EXISTS: &str = r#"
-[ -d ".worktrees/$1" ] || { echo "there is no worktree \`$1\`" >&2; exit 1; }
+[ -d ".worktrees/$1" ] && [ -e ".worktrees/$1.base" ] ||
+    { echo "\`$1\` is unknown; \`worktree\` lists the names" >&2; exit 1; }
 "#;
 
 /// Prints the changes in the folder `$1`, also those of its own commits.
 const DIFF: &str = r#"
-if is_copy "$1"; then copy_diff "$1"; else git_diff "$1"; fi
+if is_copy "$1"; then
+    copy_diff "$1"
+else
+    git -C ".worktrees/$1" add -A
+    git_diff "$1" --binary
+fi
 "#;
 
 /// Applies them to the repository of the working directory, or to the working directory.
 const ACCEPT: &str = r#"
 if is_copy "$1"; then
+    copy_diff "$1" | patch -s -p1 --dry-run
     copy_diff "$1" | patch -s -p1
     rm -rf ".worktrees/$1.base"
     cp -a ".worktrees/$1" ".worktrees/$1.base"
 else
     git -C ".worktrees/$1" add -A
-    git -C ".worktrees/$1" diff --cached --quiet refs/worktree/base ||
-        git_diff "$1" | git -C "$(git rev-parse --show-toplevel)" apply --binary
+    git_diff "$1" --quiet ||
+        git_diff "$1" --binary | git -C "$(git rev-parse --show-toplevel)" apply --binary
     git -C ".worktrees/$1" -c user.name=jaato -c user.email=jaato@localhost \
         commit -q --allow-empty -m accepted
-    git -C ".worktrees/$1" update-ref refs/worktree/base HEAD
+    git -C ".worktrees/$1" rev-parse HEAD > ".worktrees/$1.base"
 fi
 "#;
 
@@ -100,15 +118,14 @@ rm -rf ".worktrees/$1.base"
 
 /// Prints a line for each folder: its name and the number of changed files.
 const LIST: &str = r#"
-for folder in .worktrees/*/; do
-    [ -d "$folder" ] || continue
-    name=$(basename "$folder")
-    case $name in *.base) continue ;; esac
+for base in .worktrees/*.base; do
+    name=$(basename "$base" .base)
+    [ -d ".worktrees/$name" ] || continue
     if is_copy "$name"; then
         count=$(cd .worktrees; diff -rqN "$name.base" "$name" | wc -l)
     else
-        git -C "$folder" add -A
-        count=$(git -C "$folder" diff --cached --name-only refs/worktree/base | wc -l)
+        git -C ".worktrees/$name" add -A
+        count=$(git_diff "$name" --name-only | wc -l)
     fi
     echo "$name: $((count)) changed files"
 done

@@ -1,6 +1,7 @@
 //! A workspace, its state of trust, and the only way to read trusted files.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsStr;
 use std::fmt;
 use std::io::Read;
 use std::os::unix::fs::MetadataExt as _;
@@ -75,8 +76,8 @@ impl Workspace {
     /// A mark in the home folder or above it does not count for the folders below, because
     /// `~/.jaato` has files of the user, and files in the home folder come from everywhere. Nor
     /// does a mark in a folder that every user can write to, or a `.jaato` of another user, because
-    /// others could then choose the workspace. A folder in `.worktrees` belongs to the workspace
-    /// around it.
+    /// others could then choose the workspace. A worktree of jaato belongs to the workspace around
+    /// it.
     ///
     /// # Errors
     /// When the working directory cannot be resolved.
@@ -88,11 +89,14 @@ impl Workspace {
         })?;
         let home = home.and_then(|home| home.canonicalize().ok());
         let is_below_home = |folder: &&Path| home.as_deref() != Some(*folder);
-        let above = here.ancestors().take_while(is_below_home).skip(1);
+        let around = worktree_around(&here).map(|(around, _)| around);
+        let from = around.filter(is_below_home).filter(|folder| !is_writable_by_all(folder));
+        let from = from.unwrap_or(&here);
+        let above = from.ancestors().take_while(is_below_home).skip(1);
         let mut above = above.filter(|folder| !is_writable_by_all(folder));
-        let root = match is_root(&here) {
-            true => &here,
-            false => above.find(|folder| is_root(folder)).unwrap_or(&here),
+        let root = match has_mark(from) {
+            true => from,
+            false => above.find(|folder| has_mark(folder)).unwrap_or(from),
         };
         let root = root.to_owned();
         Ok(Self { root, working_directory: here })
@@ -106,6 +110,12 @@ impl Workspace {
     /// Returns the canonical working directory.
     pub fn working_directory(&self) -> &Path {
         &self.working_directory
+    }
+
+    /// Returns the worktree of jaato with the working directory: the folder around `.worktrees`,
+    /// and its name in there. `None` if the working directory is not in one.
+    pub fn worktree(&self) -> Option<(&Path, &OsStr)> {
+        worktree_around(&self.working_directory)
     }
 
     /// Lists the trusted instructions for agents, from the root down to the working directory, by
@@ -227,10 +237,20 @@ impl Workspace {
 /// The folder of a workspace with the worktrees of its agents and conversations.
 const WORKTREES_FOLDER: &str = ".worktrees";
 
-/// Returns true if a folder has a mark and is not a worktree of the workspace around it.
-fn is_root(folder: &Path) -> bool {
-    let around = folder.parent().and_then(Path::file_name);
-    has_mark(folder) && around.is_none_or(|name| name != WORKTREES_FOLDER)
+/// Returns the outermost worktree of jaato that contains a folder, as [`Workspace::worktree`] does.
+fn worktree_around(folder: &Path) -> Option<(&Path, &OsStr)> {
+    folder.ancestors().filter_map(as_worktree).last()
+}
+
+/// Returns the folder around a worktree of jaato, and the worktree's name. `NAME.base` next to it
+/// distinguishes it from other folders in a `.worktrees`.
+fn as_worktree(folder: &Path) -> Option<(&Path, &OsStr)> {
+    let worktrees = folder.parent().filter(|it| it.ends_with(WORKTREES_FOLDER))?;
+    let name = folder.file_name()?;
+    let mut base = name.to_owned();
+    base.push(".base");
+    let is_ours = worktrees.join(base).symlink_metadata().is_ok();
+    is_ours.then_some((worktrees.parent()?, name))
 }
 
 /// Returns true if a folder has a mark of a workspace's root.

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use futures_util::future::BoxFuture;
 use jaato_session::{
@@ -34,6 +34,9 @@ use tokio::sync::oneshot;
 /// How long nothing must come until a sync that nothing waits for. Without it, the record of the
 /// next step would wait for the sync of the last one.
 const SYNC_AFTER: Duration = Duration::from_millis(20);
+
+/// How long such a sync is put off at most while work comes all the time.
+const SYNC_PUT_OFF_MAX: Duration = Duration::from_secs(1);
 
 /// Receives the problem of a disk, once.
 pub(crate) type ReportSaveProblem = Box<dyn Fn(&SessionStoreError) + Send>;
@@ -317,10 +320,12 @@ impl SaverThread {
     /// session, and notices if another process takes it over.
     fn run(mut self, received: &Receiver<SaveWork>) {
         while let Ok(work) = received.recv() {
+            let latest = Instant::now() + SYNC_PUT_OFF_MAX;
             let mut next = Some(work);
             while let Some(work) = next {
                 self.do_work(work);
-                next = received.recv_timeout(SYNC_AFTER).ok();
+                let left = latest.saturating_duration_since(Instant::now());
+                next = received.recv_timeout(SYNC_AFTER.min(left)).ok();
             }
             if self.state.get() == SaveState::SAVING {
                 // Nothing comes, so what came so far is made to survive a loss of power too.
