@@ -6,7 +6,7 @@ use std::str::FromStr;
 
 use jaato_types::Effort;
 
-use crate::setting::{PathBases, Setting, list_of, text_of};
+use crate::setting::{PathBases, Setting, toml_list, toml_text};
 use crate::toml_tree::TomlValue;
 
 /// A sampling temperature from 0 to 2, in thousandths.
@@ -71,7 +71,7 @@ const NOT_SET: &str = "(not set)";
 impl Setting for Option<Temperature> {
     const KIND: &'static str = "a number from 0 to 2";
 
-    fn of_value(value: &TomlValue, _: PathBases<'_>) -> Option<Self> {
+    fn from_toml(value: &TomlValue, _: PathBases<'_>) -> Option<Self> {
         match value {
             TomlValue::Float(number) => Temperature::new(*number).map(Some),
             TomlValue::Integer(Ok(number)) => Temperature::new(*number as f64).map(Some),
@@ -79,11 +79,11 @@ impl Setting for Option<Temperature> {
         }
     }
 
-    fn of_text(text: &OsStr, _: PathBases<'_>) -> Option<Self> {
+    fn from_text(text: &OsStr, _: PathBases<'_>) -> Option<Self> {
         text.to_str()?.parse().ok().map(Some)
     }
 
-    fn show(&self) -> String {
+    fn to_text(&self) -> String {
         self.map_or_else(|| NOT_SET.to_owned(), |it| it.to_string())
     }
 }
@@ -91,15 +91,15 @@ impl Setting for Option<Temperature> {
 impl Setting for Option<Effort> {
     const KIND: &'static str = "none, minimal, low, medium, high or max";
 
-    fn of_value(value: &TomlValue, _: PathBases<'_>) -> Option<Self> {
-        parse_effort(text_of(value)?).map(Some)
+    fn from_toml(value: &TomlValue, _: PathBases<'_>) -> Option<Self> {
+        parse_effort(toml_text(value)?).map(Some)
     }
 
-    fn of_text(text: &OsStr, _: PathBases<'_>) -> Option<Self> {
+    fn from_text(text: &OsStr, _: PathBases<'_>) -> Option<Self> {
         parse_effort(text.to_str()?).map(Some)
     }
 
-    fn show(&self) -> String {
+    fn to_text(&self) -> String {
         let word = EFFORTS.iter().find(|(_, effort)| Some(*effort) == *self);
         word.map_or_else(|| NOT_SET.to_owned(), |(word, _)| format!("{word:?}"))
     }
@@ -108,15 +108,15 @@ impl Setting for Option<Effort> {
 impl Setting for Option<u64> {
     const KIND: &'static str = "a whole number";
 
-    fn of_value(value: &TomlValue, bases: PathBases<'_>) -> Option<Self> {
-        u64::of_value(value, bases).map(Some)
+    fn from_toml(value: &TomlValue, bases: PathBases<'_>) -> Option<Self> {
+        u64::from_toml(value, bases).map(Some)
     }
 
-    fn of_text(text: &OsStr, bases: PathBases<'_>) -> Option<Self> {
-        u64::of_text(text, bases).map(Some)
+    fn from_text(text: &OsStr, bases: PathBases<'_>) -> Option<Self> {
+        u64::from_text(text, bases).map(Some)
     }
 
-    fn show(&self) -> String {
+    fn to_text(&self) -> String {
         self.map_or_else(|| NOT_SET.to_owned(), |number| number.to_string())
     }
 }
@@ -124,18 +124,18 @@ impl Setting for Option<u64> {
 impl Setting for TextList {
     const KIND: &'static str = "a list of strings; a variable holds one";
 
-    fn of_value(value: &TomlValue, _: PathBases<'_>) -> Option<Self> {
-        let texts = list_of(value)?.iter().map(|item| text_of(&item.value));
+    fn from_toml(value: &TomlValue, _: PathBases<'_>) -> Option<Self> {
+        let texts = toml_list(value)?.iter().map(|item| toml_text(&item.value));
         let texts = texts.map(|text| text.filter(|text| !text.is_empty()).map(str::to_owned));
         texts.collect::<Option<_>>().map(Self)
     }
 
-    fn of_text(text: &OsStr, _: PathBases<'_>) -> Option<Self> {
+    fn from_text(text: &OsStr, _: PathBases<'_>) -> Option<Self> {
         let text = text.to_str()?;
         Some(Self(if text.is_empty() { Vec::new() } else { vec![text.to_owned()] }))
     }
 
-    fn show(&self) -> String {
+    fn to_text(&self) -> String {
         format!("{:?}", self.0)
     }
 }
@@ -158,7 +158,7 @@ mod tests {
     fn each_effort_is_shown_as_the_word_it_is_parsed_from() {
         for (word, effort) in EFFORTS {
             assert_eq!(parse_effort(&word.to_uppercase()), Some(effort));
-            assert_eq!(Some(effort).show(), format!("{word:?}"));
+            assert_eq!(Some(effort).to_text(), format!("{word:?}"));
         }
         assert_eq!(parse_effort("hard"), None);
     }

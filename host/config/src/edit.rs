@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use toml_edit::{Array, DocumentMut, Item, Table, TableLike, Value};
 
 use crate::error::ConfigError;
-use crate::file::read_text;
+use crate::file::read_config_text;
 
 /// The change to a list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,7 +28,7 @@ pub fn list_disabled_plugin(
     name: &str,
     listing: ListChange,
 ) -> Result<bool, ConfigError> {
-    let text = read_text(path)?.unwrap_or_default();
+    let text = read_config_text(path)?.unwrap_or_default();
     let failed = |cause: String| ConfigError::Edit { path: path.to_owned(), cause };
     let Some(text) = with_list_change(&text, name, listing).map_err(failed)? else {
         return Ok(false);
@@ -42,7 +42,7 @@ pub fn list_disabled_plugin(
 /// # Errors
 /// When the file cannot be read or written.
 pub fn set_model(path: &Path, model: &str) -> Result<(), ConfigError> {
-    let text = read_text(path)?.unwrap_or_default();
+    let text = read_config_text(path)?.unwrap_or_default();
     let failed = |cause: String| ConfigError::Edit { path: path.to_owned(), cause };
     let text = with_model(&text, model).map_err(failed)?;
     replace_file(path, &text).map_err(|error| failed(error.to_string()))
@@ -130,7 +130,7 @@ pub fn replace_file(path: &Path, text: &str) -> std::io::Result<()> {
 pub(crate) fn replace_name(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
     let folder = folder.unwrap_or(Path::new("."));
-    jaato_places::make_missing(folder)?;
+    jaato_places::make_missing_folders(folder)?;
     let mut file = tempfile::NamedTempFile::new_in(folder)?;
     file.write_all(bytes)?;
     if let Ok(metadata) = fs::metadata(path) {
@@ -146,7 +146,7 @@ mod tests {
     use expect_test::{Expect, expect};
 
     #[track_caller]
-    fn check(text: &str, name: &str, listing: ListChange, expected: Expect) {
+    fn check_list_change(text: &str, name: &str, listing: ListChange, expected: Expect) {
         let changed = with_list_change(text, name, listing).unwrap();
         expected.assert_eq(changed.as_deref().unwrap_or("unchanged"));
         // Applying it twice changes nothing more.
@@ -167,7 +167,7 @@ mod tests {
 
     #[test]
     fn disabled_plugin_is_added_with_or_without_an_existing_section() {
-        check(
+        check_list_change(
             "",
             "moon",
             ListChange::In,
@@ -178,7 +178,7 @@ mod tests {
             disabled = ["moon"]
         "#]],
         );
-        check(
+        check_list_change(
             "# mine\nmodel = \"a/b\" # best\n",
             "moon",
             ListChange::In,
@@ -190,7 +190,7 @@ mod tests {
             disabled = ["moon"]
         "#]],
         );
-        check(
+        check_list_change(
             "[plugins.sun]\nrays = 2\n",
             "moon",
             ListChange::In,
@@ -201,7 +201,7 @@ mod tests {
             rays = 2
         "#]],
         );
-        check(
+        check_list_change(
             "[plugins]\n# off\ndisabled = [\"sun\"] # hot\n",
             "moon",
             ListChange::In,
@@ -211,7 +211,7 @@ mod tests {
             disabled = ["sun", "moon"] # hot
         "#]],
         );
-        check(
+        check_list_change(
             "plugins.disabled = []",
             "moon",
             ListChange::In,
@@ -224,7 +224,7 @@ mod tests {
     #[test]
     fn multi_line_list_keeps_its_format() {
         let text = "[plugins]\ndisabled = [\n    # hot\n    \"sun\",\n    \"star\", # far\n]\n";
-        check(
+        check_list_change(
             text,
             "moon",
             ListChange::In,
@@ -238,7 +238,7 @@ mod tests {
             ]
         "#]],
         );
-        check(
+        check_list_change(
             text,
             "star",
             ListChange::Out,
@@ -255,7 +255,7 @@ mod tests {
     #[test]
     fn plugin_is_removed_completely_from_its_list_and_from_no_other() {
         let text = "[plugins]\ndisabled = [\"moon\", \"sun\", \"moon\"]\n\n[tools]\ndisabled = [\"moon\"]\n";
-        check(
+        check_list_change(
             text,
             "moon",
             ListChange::Out,
@@ -267,8 +267,8 @@ mod tests {
             disabled = ["moon"]
         "#]],
         );
-        check("[plugins]\n", "moon", ListChange::Out, expect!["unchanged"]);
-        check("", "moon", ListChange::Out, expect!["unchanged"]);
+        check_list_change("[plugins]\n", "moon", ListChange::Out, expect!["unchanged"]);
+        check_list_change("", "moon", ListChange::Out, expect!["unchanged"]);
     }
 
     #[test]

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use crate::error::{ConfigError, ConfigWarning};
 use crate::keys::KEYS;
 use crate::model_settings::{self, MODELS};
-use crate::nearest::nearest;
+use crate::nearest::nearest_name;
 use crate::origin::{ConfigLayer, ValueOrigin};
 use crate::toml_tree::{self, TomlNode, TomlValue};
 use crate::{CONFIG_BYTES_MAX, CONFIG_VERSION};
@@ -54,27 +54,27 @@ impl ConfigFile {
         }
     }
 
-    pub(crate) fn parse(
+    pub(crate) fn parse_config_file(
         layer: ConfigLayer,
         path: &Path,
         base: &Path,
         text: &str,
     ) -> Result<Self, ConfigError> {
-        let mut entries = toml_tree::parse(path, text)?;
+        let mut entries = toml_tree::parse_toml(path, text)?;
         let mut file = Self::empty(layer, path, base);
         if let Some(at) = entries.iter().position(|(name, _)| name == "version") {
             let (_, node) = entries.remove(at);
             file.check_version(&node)?;
         }
-        file.take_section("", entries)?;
+        file.add_section("", entries)?;
         Ok(file)
     }
 
-    fn boxed_origin(&self, line: usize) -> Box<ValueOrigin> {
-        Box::new(self.origin(line))
+    fn boxed_value_origin(&self, line: usize) -> Box<ValueOrigin> {
+        Box::new(self.value_origin(line))
     }
 
-    pub(crate) fn origin(&self, line: usize) -> ValueOrigin {
+    pub(crate) fn value_origin(&self, line: usize) -> ValueOrigin {
         ValueOrigin::File { layer: self.layer, path: self.path.clone(), line }
     }
 
@@ -85,13 +85,13 @@ impl ConfigFile {
                 Ok(())
             }
             _ => Err(ConfigError::Version {
-                origin: self.boxed_origin(node.line),
+                origin: self.boxed_value_origin(node.line),
                 has: node.value.describe(),
             }),
         }
     }
 
-    fn take_section(
+    fn add_section(
         &mut self,
         section: &str,
         entries: Vec<(String, TomlNode)>,
@@ -102,8 +102,8 @@ impl ConfigFile {
                 self.values.insert(key.path, node);
             } else if is_section(&path) {
                 match node.value {
-                    TomlValue::Table(inner) => self.take_section(&path, inner)?,
-                    other => return Err(self.not_a_section(path, node.line, &other)),
+                    TomlValue::Table(inner) => self.add_section(&path, inner)?,
+                    other => return Err(self.not_a_section_error(path, node.line, &other)),
                 }
             } else if section == PLUGINS
                 && let TomlValue::Table(inner) = node.value
@@ -111,13 +111,13 @@ impl ConfigFile {
                 self.plugins.insert(name, inner);
             } else if path == PROVIDERS {
                 match node.value {
-                    TomlValue::Table(providers) => self.take_providers(providers)?,
-                    other => return Err(self.not_a_section(path, node.line, &other)),
+                    TomlValue::Table(providers) => self.add_providers(providers)?,
+                    other => return Err(self.not_a_section_error(path, node.line, &other)),
                 }
             } else if path == MODELS {
                 match node.value {
-                    TomlValue::Table(models) => self.take_models(models)?,
-                    other => return Err(self.not_a_section(path, node.line, &other)),
+                    TomlValue::Table(models) => self.add_models(models)?,
+                    other => return Err(self.not_a_section_error(path, node.line, &other)),
                 }
             } else {
                 self.handle_unknown_key(section, path, node.line)?;
@@ -126,14 +126,14 @@ impl ConfigFile {
         Ok(())
     }
 
-    fn take_providers(&mut self, providers: Vec<(String, TomlNode)>) -> Result<(), ConfigError> {
+    fn add_providers(&mut self, providers: Vec<(String, TomlNode)>) -> Result<(), ConfigError> {
         for (name, node) in providers {
             let path = format!("{PROVIDERS}.{name}");
             // It precedes the slash of `provider/model`.
             let is_plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
             if name.is_empty() || !name.chars().all(is_plain) {
                 return Err(ConfigError::WrongValue {
-                    origin: self.boxed_origin(node.line),
+                    origin: self.boxed_value_origin(node.line),
                     wants: "a name of a-z, A-Z, 0-9, `-` and `_`".to_owned(),
                     has: format!("`{name}`"),
                     key: path,
@@ -141,19 +141,21 @@ impl ConfigFile {
             }
             match node.value {
                 TomlValue::Table(entries) => drop(self.providers.insert(name, entries)),
-                other => return Err(self.not_a_section(path, node.line, &other)),
+                other => return Err(self.not_a_section_error(path, node.line, &other)),
             }
         }
         Ok(())
     }
 
-    fn take_models(&mut self, mut models: Vec<(String, TomlNode)>) -> Result<(), ConfigError> {
+    fn add_models(&mut self, mut models: Vec<(String, TomlNode)>) -> Result<(), ConfigError> {
         for (model, node) in &mut models {
             let TomlValue::Table(entries) = &mut node.value else { continue };
-            for (name, node) in entries.extract_if(.., |(name, _)| !model_settings::is_key(name)) {
+            for (name, node) in
+                entries.extract_if(.., |(name, _)| !model_settings::is_model_key(name))
+            {
                 let key = format!("{MODELS}.\"{model}\".{name}");
-                if !self.is_tolerated(&key, node.line) {
-                    let origin = self.boxed_origin(node.line);
+                if !self.is_unknown_key_tolerated(&key, node.line) {
+                    let origin = self.boxed_value_origin(node.line);
                     return Err(model_settings::unknown_key_error(origin, key, &name));
                 }
             }
@@ -163,9 +165,9 @@ impl ConfigFile {
     }
 
     /// Returns true if an unknown key only causes a warning, because the file has a newer version.
-    fn is_tolerated(&mut self, key: &str, line: usize) -> bool {
+    fn is_unknown_key_tolerated(&mut self, key: &str, line: usize) -> bool {
         if self.is_newer {
-            let origin = self.origin(line);
+            let origin = self.value_origin(line);
             let text = format!(
                 "ignored unknown key `{key}` ({origin}): the file is of a newer version than \
                  {CONFIG_VERSION}, which is what this host knows"
@@ -181,22 +183,22 @@ impl ConfigFile {
         key: String,
         line: usize,
     ) -> Result<(), ConfigError> {
-        if self.is_tolerated(&key, line) {
+        if self.is_unknown_key_tolerated(&key, line) {
             return Ok(());
         }
-        let origin = self.boxed_origin(line);
-        let known_here = valid_names_in(section);
+        let origin = self.boxed_value_origin(line);
+        let known_here = valid_key_names(section);
         let known = KEYS.iter().map(|key| key.path).chain(["version"]);
         // At the top level, section names are candidates too. Elsewhere the keys are complete
         // already.
         let sections = known_here.iter().map(String::as_str).filter(|_| section.is_empty());
-        let nearest = nearest(&key, known.chain(sections)).map(str::to_owned);
+        let nearest = nearest_name(&key, known.chain(sections)).map(str::to_owned);
         Err(ConfigError::UnknownKey { origin, nearest, known: known_here, key })
     }
 
-    fn not_a_section(&self, key: String, line: usize, value: &TomlValue) -> ConfigError {
+    fn not_a_section_error(&self, key: String, line: usize, value: &TomlValue) -> ConfigError {
         ConfigError::WrongValue {
-            origin: self.boxed_origin(line),
+            origin: self.boxed_value_origin(line),
             wants: format!("a section `[{key}]`"),
             has: value.describe(),
             key,
@@ -205,13 +207,13 @@ impl ConfigFile {
 }
 
 /// Reads a text file of limited size. Returns `None` if it does not exist.
-pub(crate) fn read_text(path: &Path) -> Result<Option<String>, ConfigError> {
+pub(crate) fn read_config_text(path: &Path) -> Result<Option<String>, ConfigError> {
     let failed = |cause: String| ConfigError::Read { path: path.to_owned(), cause };
     let mut bytes = Vec::new();
     let read =
         File::open(path).and_then(|file| file.take(CONFIG_BYTES_MAX + 1).read_to_end(&mut bytes));
     match read {
-        Ok(_) => decode_text(path, bytes).map(Some),
+        Ok(_) => decode_config_text(path, bytes).map(Some),
         // A home that is not a folder (`HOME=/dev/null`) contains no configuration.
         Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
             Ok(None)
@@ -221,7 +223,7 @@ pub(crate) fn read_text(path: &Path) -> Result<Option<String>, ConfigError> {
 }
 
 /// Decodes the bytes of a configuration or variables file.
-pub(crate) fn decode_text(path: &Path, bytes: Vec<u8>) -> Result<String, ConfigError> {
+pub(crate) fn decode_config_text(path: &Path, bytes: Vec<u8>) -> Result<String, ConfigError> {
     let failed = |cause: String| ConfigError::Read { path: path.to_owned(), cause };
     if bytes.len() as u64 > CONFIG_BYTES_MAX {
         return Err(failed(format!("it is larger than {CONFIG_BYTES_MAX} bytes")));
@@ -238,7 +240,7 @@ fn is_section(path: &str) -> bool {
 }
 
 /// Lists the valid names in a section: its keys, and at the top level also the sections.
-fn valid_names_in(section: &str) -> Vec<String> {
+fn valid_key_names(section: &str) -> Vec<String> {
     let mut known: Vec<String> = Vec::new();
     for key in KEYS {
         let name = match section {

@@ -50,94 +50,94 @@ impl UserFolders {
     }
 
     /// Returns no folders, as on a system without a home folder.
-    pub fn none() -> Self {
+    pub fn without_home() -> Self {
         Self { places: None }
     }
 
     /// Contains `config.toml`.
-    pub fn config(&self) -> Result<&Path, NoHomeFolder> {
-        self.places().map(|places| places.config.as_path())
+    pub fn config_folder(&self) -> Result<&Path, NoHomeFolder> {
+        self.folder_paths().map(|places| places.config.as_path())
     }
 
     /// Contains `plugins/`, `plugin-data/`, `plugin-secrets/`, `trusted/`, `trust.json`,
     /// `grants.json`, `ledger.jsonl`, `sessions/` and `chat-history`.
-    pub fn data(&self) -> Result<&Path, NoHomeFolder> {
-        self.places().map(|places| places.data.as_path())
+    pub fn data_folder(&self) -> Result<&Path, NoHomeFolder> {
+        self.folder_paths().map(|places| places.data.as_path())
     }
 
     /// Contains files that can be recreated: `models/`, `descriptions.json`.
-    pub fn cache(&self) -> Result<&Path, NoHomeFolder> {
-        self.places().map(|places| places.cache.as_path())
+    pub fn cache_folder(&self) -> Result<&Path, NoHomeFolder> {
+        self.folder_paths().map(|places| places.cache.as_path())
     }
 
     /// Contains sockets of running processes. `None` if the system has no such folder.
-    pub fn runtime(&self) -> Option<&Path> {
+    pub fn runtime_folder(&self) -> Option<&Path> {
         self.places.as_ref()?.runtime.as_deref()
     }
 
     /// The user's configuration file.
     pub fn config_file(&self) -> Result<PathBuf, NoHomeFolder> {
-        Ok(self.config()?.join("config.toml"))
+        Ok(self.config_folder()?.join("config.toml"))
     }
 
     /// The user's own plugins.
-    pub fn plugins(&self) -> Result<PathBuf, NoHomeFolder> {
-        Ok(self.data()?.join("plugins"))
+    pub fn plugins_folder(&self) -> Result<PathBuf, NoHomeFolder> {
+        Ok(self.data_folder()?.join("plugins"))
     }
 
     /// Plugins' own data.
-    pub fn plugin_data(&self) -> Result<PathBuf, NoHomeFolder> {
-        Ok(self.data()?.join("plugin-data"))
+    pub fn plugin_data_folder(&self) -> Result<PathBuf, NoHomeFolder> {
+        Ok(self.data_folder()?.join("plugin-data"))
     }
 
     /// Plugins' secrets, if the system has no tool for secrets.
-    pub fn plugin_secrets(&self) -> Result<PathBuf, NoHomeFolder> {
-        Ok(self.data()?.join("plugin-secrets"))
+    pub fn plugin_secrets_folder(&self) -> Result<PathBuf, NoHomeFolder> {
+        Ok(self.data_folder()?.join("plugin-secrets"))
     }
 
     /// Private copies of the plugin files that the user trusts.
-    pub fn trusted(&self) -> Result<PathBuf, NoHomeFolder> {
-        Ok(self.data()?.join("trusted"))
+    pub fn trusted_plugins_folder(&self) -> Result<PathBuf, NoHomeFolder> {
+        Ok(self.data_folder()?.join("trusted"))
     }
 
     /// Private copies of the plugin files of trusted workspaces.
-    pub fn workspace_plugins(&self) -> Result<PathBuf, NoHomeFolder> {
-        Ok(self.cache()?.join("workspace-plugins"))
+    pub fn workspace_plugins_folder(&self) -> Result<PathBuf, NoHomeFolder> {
+        Ok(self.cache_folder()?.join("workspace-plugins"))
     }
 
     /// The ledger, unless the user configures another file.
-    pub fn ledger(&self) -> Result<PathBuf, NoHomeFolder> {
-        Ok(self.data()?.join("ledger.jsonl"))
+    pub fn ledger_file(&self) -> Result<PathBuf, NoHomeFolder> {
+        Ok(self.data_folder()?.join("ledger.jsonl"))
     }
 
     /// Saved sessions.
-    pub fn sessions(&self) -> Result<PathBuf, NoHomeFolder> {
-        Ok(self.data()?.join("sessions"))
+    pub fn sessions_folder(&self) -> Result<PathBuf, NoHomeFolder> {
+        Ok(self.data_folder()?.join("sessions"))
     }
 
     /// The lines that the user typed in conversations.
-    pub fn chat_history(&self) -> Result<PathBuf, NoHomeFolder> {
-        Ok(self.data()?.join("chat-history"))
+    pub fn chat_history_file(&self) -> Result<PathBuf, NoHomeFolder> {
+        Ok(self.data_folder()?.join("chat-history"))
     }
 
     /// Weights of local models.
-    pub fn models(&self) -> Result<PathBuf, NoHomeFolder> {
-        Ok(self.cache()?.join("models"))
+    pub fn models_folder(&self) -> Result<PathBuf, NoHomeFolder> {
+        Ok(self.cache_folder()?.join("models"))
     }
 
     /// Cached descriptions of plugins.
-    pub fn descriptions_file(&self) -> Result<PathBuf, NoHomeFolder> {
-        Ok(self.cache()?.join("descriptions.json"))
+    pub fn description_cache_file(&self) -> Result<PathBuf, NoHomeFolder> {
+        Ok(self.cache_folder()?.join("descriptions.json"))
     }
 
     /// Lists every folder that only jaato writes to.
-    pub fn all(&self) -> Vec<&Path> {
+    pub fn all_folders(&self) -> Vec<&Path> {
         let Some(places) = &self.places else { return Vec::new() };
         let own = [&places.config, &places.data, &places.cache].into_iter();
         own.chain(&places.runtime).map(PathBuf::as_path).collect()
     }
 
-    fn places(&self) -> Result<&UserFolderPaths, NoHomeFolder> {
+    fn folder_paths(&self) -> Result<&UserFolderPaths, NoHomeFolder> {
         self.places.as_ref().ok_or(NoHomeFolder)
     }
 }
@@ -157,17 +157,17 @@ mod tests {
     fn user_folders_below_one_root_do_not_overlap() {
         let folders = UserFolders::under_root(Path::new("/r"));
         assert_eq!(folders.config_file(), Ok(PathBuf::from("/r/config/config.toml")));
-        assert_eq!(folders.plugins(), Ok(PathBuf::from("/r/data/plugins")));
-        assert_eq!(folders.trusted(), Ok(PathBuf::from("/r/data/trusted")));
-        assert_eq!(folders.models(), Ok(PathBuf::from("/r/cache/models")));
-        assert_eq!(folders.runtime(), Some(Path::new("/r/runtime")));
+        assert_eq!(folders.plugins_folder(), Ok(PathBuf::from("/r/data/plugins")));
+        assert_eq!(folders.trusted_plugins_folder(), Ok(PathBuf::from("/r/data/trusted")));
+        assert_eq!(folders.models_folder(), Ok(PathBuf::from("/r/cache/models")));
+        assert_eq!(folders.runtime_folder(), Some(Path::new("/r/runtime")));
     }
 
     #[test]
     fn missing_home_is_an_error_only_when_a_folder_is_requested() {
-        let folders = UserFolders::none();
-        assert_eq!(folders.data(), Err(NoHomeFolder));
-        assert_eq!(folders.runtime(), None);
-        assert_eq!(folders.descriptions_file(), Err(NoHomeFolder));
+        let folders = UserFolders::without_home();
+        assert_eq!(folders.data_folder(), Err(NoHomeFolder));
+        assert_eq!(folders.runtime_folder(), None);
+        assert_eq!(folders.description_cache_file(), Err(NoHomeFolder));
     }
 }

@@ -25,7 +25,7 @@ const PLUGIN_CONFIG: &str = "plugin_config";
 ///
 /// # Errors
 /// If it is not a JSON object. Values of the wrong type are found later, as in any file.
-pub(crate) fn parse(
+pub(crate) fn parse_gc_file(
     layer: ConfigLayer,
     path: &Path,
     base: &Path,
@@ -41,7 +41,7 @@ pub(crate) fn parse(
     };
     let mut file = ConfigFile::empty(layer, path, base);
     for (name, value) in settings.into_iter().chain(own) {
-        let line = line_of(text, &name);
+        let line = line_of_key(text, &name);
         let known = if name == TYPE { "plugin" } else { name.as_str() };
         let key = KEYS.iter().find(|key| key.path.strip_prefix("gc.") == Some(known));
         let Some(key) = key else {
@@ -49,7 +49,7 @@ pub(crate) fn parse(
             file.warnings.push(ConfigWarning { text });
             continue;
         };
-        if let Some(value) = toml_value(known, value, line) {
+        if let Some(value) = json_to_toml(known, value, line) {
             file.values.entry(key.path).or_insert(TomlNode { line, value });
         }
     }
@@ -58,7 +58,7 @@ pub(crate) fn parse(
 
 /// Returns the value, or nothing for `null`, which means the default. A `pressure_percent` of
 /// `null` means 0 instead: the continuous mode.
-fn toml_value(name: &str, value: Value, line: usize) -> Option<TomlValue> {
+fn json_to_toml(name: &str, value: Value, line: usize) -> Option<TomlValue> {
     Some(match value {
         Value::Null if name == "pressure_percent" => TomlValue::Integer(Ok(0)),
         Value::Null => return None,
@@ -73,12 +73,12 @@ fn toml_value(name: &str, value: Value, line: usize) -> Option<TomlValue> {
             (None, float) => TomlValue::Float(float.unwrap_or(f64::NAN)),
         },
         Value::Array(values) => {
-            let values = values.into_iter().filter_map(|value| toml_value(name, value, line));
+            let values = values.into_iter().filter_map(|value| json_to_toml(name, value, line));
             TomlValue::Array(values.map(|value| TomlNode { line, value }).collect())
         }
         Value::Object(object) => {
             let entries = object.into_iter().filter_map(|(name, value)| {
-                let value = toml_value(&name, value, line)?;
+                let value = json_to_toml(&name, value, line)?;
                 Some((name, TomlNode { line, value }))
             });
             TomlValue::Table(entries.collect())
@@ -87,7 +87,7 @@ fn toml_value(name: &str, value: Value, line: usize) -> Option<TomlValue> {
 }
 
 /// Returns the line of a key, counted from 1.
-fn line_of(text: &str, key: &str) -> usize {
+fn line_of_key(text: &str, key: &str) -> usize {
     let quoted = format!("\"{key}\"");
     1 + text.lines().position(|line| line.contains(&quoted)).unwrap_or(0)
 }
@@ -96,14 +96,14 @@ fn line_of(text: &str, key: &str) -> usize {
 mod tests {
     use super::*;
 
-    fn parsed(text: &str) -> ConfigFile {
+    fn parse_gc_text(text: &str) -> ConfigFile {
         let path = Path::new("/w/.jaato/gc.json");
-        parse(ConfigLayer::Workspace, path, Path::new("/w"), text).unwrap()
+        parse_gc_file(ConfigLayer::Workspace, path, Path::new("/w"), text).unwrap()
     }
 
     #[test]
     fn settings_of_the_original_become_settings_of_gc() {
-        let file = parsed(
+        let file = parse_gc_text(
             "{\n\"type\": \"hybrid\",\n\"threshold_percent\": 75.0,\n\"max_turns\": null,\n\
              \"pressure_percent\": null,\n\"plugin_config\": {\"preserve_recent_turns\": 3, \
              \"notification_template\": \"x\"}\n}",
@@ -124,7 +124,8 @@ mod tests {
     #[test]
     fn broken_file_is_an_error() {
         let path = Path::new("/w/.jaato/gc.json");
-        let error = parse(ConfigLayer::Workspace, path, path, "[1]").unwrap_err().to_string();
+        let error =
+            parse_gc_file(ConfigLayer::Workspace, path, path, "[1]").unwrap_err().to_string();
         assert!(error.starts_with("cannot read `/w/.jaato/gc.json`: it is not a JSON object"));
     }
 }

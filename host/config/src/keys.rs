@@ -98,7 +98,11 @@ impl KeyInfo {
         }
     }
 
-    const fn in_section(mut self, path: &'static str, variables: &'static [&'static str]) -> Self {
+    const fn with_section(
+        mut self,
+        path: &'static str,
+        variables: &'static [&'static str],
+    ) -> Self {
         self.path = path;
         if self.variables.is_empty() {
             self.variables = variables;
@@ -106,48 +110,48 @@ impl KeyInfo {
         self
     }
 
-    const fn variables(mut self, names: &'static [&'static str]) -> Self {
+    const fn with_variables(mut self, names: &'static [&'static str]) -> Self {
         self.variables = names;
         self
     }
 
-    const fn in_seconds(mut self, name: &'static str) -> Self {
+    const fn with_seconds_variable(mut self, name: &'static str) -> Self {
         self.in_seconds = Some(name);
         self
     }
 
-    const fn option(mut self, option: &'static str) -> Self {
+    const fn with_option(mut self, option: &'static str) -> Self {
         self.option = Some(option);
         self
     }
 
-    const fn limits(mut self, least: u64, most: u64) -> Self {
+    const fn with_limits(mut self, least: u64, most: u64) -> Self {
         self.limits = Some((least, most));
         self
     }
 
-    const fn adding_up(mut self) -> Self {
+    const fn with_added_layers(mut self) -> Self {
         self.merge = LayerMerge::Add;
         self
     }
 
-    const fn users_own(mut self) -> Self {
+    const fn only_from_user(mut self) -> Self {
         self.owner = KeyOwner::User;
         self
     }
 
-    const fn owner(mut self, owner: KeyOwner) -> Self {
+    const fn with_owner(mut self, owner: KeyOwner) -> Self {
         self.owner = owner;
         self
     }
 
-    const fn files_win(mut self) -> Self {
+    const fn with_files_first(mut self) -> Self {
         self.precedence = KeyPrecedence::FilesWin;
         self
     }
 }
 
-const fn key(path: &'static str) -> KeyInfo {
+const fn key_at(path: &'static str) -> KeyInfo {
     KeyInfo {
         path,
         kind: "",
@@ -165,8 +169,8 @@ const fn key(path: &'static str) -> KeyInfo {
 
 /// A row of a key in a section. Its path and its variable follow from the section's name and its
 /// own.
-const fn row() -> KeyInfo {
-    key("")
+const fn section_key() -> KeyInfo {
+    key_at("")
 }
 
 /// The path of a key in a section, and its variable unless the row names others: `JAATO_`, the
@@ -180,7 +184,7 @@ macro_rules! in_section {
             Ok(name) => &[name],
             Err(_) => &[],
         };
-        $info.in_section(PATH, VARIABLES)
+        $info.with_section(PATH, VARIABLES)
     }};
 }
 
@@ -249,13 +253,13 @@ macro_rules! keys {
         pub static KEYS: &[KeyInfo] = &[
             $( KeyInfo {
                 kind: <$type as Setting>::KIND,
-                default: || <$type as Setting>::show(&$default),
+                default: || <$type as Setting>::to_text(&$default),
                 doc: concat!($($doc),+),
                 ..$info
             }, )+
             $( $( KeyInfo {
                 kind: <$row_type as Setting>::KIND,
-                default: || <$row_type as Setting>::show(&$row_default),
+                default: || <$row_type as Setting>::to_text(&$row_default),
                 doc: concat!($($row_doc),+),
                 ..in_section!($section, $row, $row_info)
             }, )+ )+
@@ -280,7 +284,7 @@ macro_rules! keys {
 
         impl Config {
             /// Merges the layers, key by key.
-            pub(crate) fn resolve(
+            pub(crate) fn from_layers(
                 layers: &ConfigLayers<'_>,
                 overrides: Overrides,
             ) -> Result<Self, ConfigError> {
@@ -291,7 +295,7 @@ macro_rules! keys {
                         const INFO: KeyInfo =
                             KeyInfo { kind: <$type as Setting>::KIND, ..$info };
                         let given: Option<$type> = overrides.$field;
-                        layers.resolve(&INFO, $default, given, &mut origins)?
+                        layers.resolve_value(&INFO, $default, given, &mut origins)?
                     }, )+
                     $( $section: $settings { $( $row: {
                         const INFO: KeyInfo = KeyInfo {
@@ -299,7 +303,7 @@ macro_rules! keys {
                             ..in_section!($section, $row, $row_info)
                         };
                         let given: Option<$row_type> = None;
-                        layers.resolve(&INFO, $row_default, given, &mut origins)?
+                        layers.resolve_value(&INFO, $row_default, given, &mut origins)?
                     }, )+ }, )+
                     plugin_settings: layers.plugin_settings()?,
                     provider_settings: layers.provider_settings()?,
@@ -313,11 +317,11 @@ macro_rules! keys {
 
             pub(crate) fn key_entries(&self) -> Vec<ConfigEntry> {
                 let values = [
-                    $( self.$field.show(), )+
-                    $( $( self.$section.$row.show(), )+ )+
+                    $( self.$field.to_text(), )+
+                    $( $( self.$section.$row.to_text(), )+ )+
                 ];
                 let entry = |(key, value): (&KeyInfo, String)| {
-                    ConfigEntry::new(key.path, value, self.origins(key.path))
+                    ConfigEntry::new(key.path, value, self.origins_of_key(key.path))
                 };
                 KEYS.iter().zip(values).map(entry).collect()
             }
@@ -346,234 +350,247 @@ const FIRST_TOOLS: [&str; 13] = [
 keys! {
     /// The model that answers.
     model: ModelId = default_model(),
-        key("model").variables(&["MODEL_NAME", "JAATO_MODEL"]).option("--model").files_win();
+        key_at("model").with_variables(&["MODEL_NAME", "JAATO_MODEL"]).with_option("--model")
+            .with_files_first();
     /// Provider of a model that is named without one. If not set, jaato uses the provider whose
     /// models or keys match.
     provider: String = String::new(),
-        key("provider").variables(&["JAATO_PROVIDER"]);
+        key_at("provider").with_variables(&["JAATO_PROVIDER"]);
     /// Models to use, in this order, if the model fails permanently.
     fallback: TextList = TextList::default(),
-        key("fallback").variables(&["JAATO_FALLBACK"]).owner(KeyOwner::UserFirst);
+        key_at("fallback").with_variables(&["JAATO_FALLBACK"]).with_owner(KeyOwner::UserFirst);
     /// Do not use the network.
     offline: bool = false,
-        key("offline").variables(&["JAATO_OFFLINE"]).option("--offline").owner(KeyOwner::Only("true"));
+        key_at("offline").with_variables(&["JAATO_OFFLINE"]).with_option("--offline")
+            .with_owner(KeyOwner::Only("true"));
     /// Execution environment: where the session's files are and its commands run.
     environment: String = DEFAULT_ENVIRONMENT.to_owned(),
-        key("environment").variables(&["JAATO_ENVIRONMENT"]).option("--environment")
-            .owner(KeyOwner::UserFirst);
+        key_at("environment").with_variables(&["JAATO_ENVIRONMENT"]).with_option("--environment")
+            .with_owner(KeyOwner::UserFirst);
     /// More plugin folders, searched before the user's own.
     plugin_dirs: Vec<PathBuf> = Vec::new(),
-        key("plugin_dirs").variables(&["JAATO_PLUGIN_PATH"]).option("--plugin-dir").adding_up()
-            .users_own();
+        key_at("plugin_dirs").with_variables(&["JAATO_PLUGIN_PATH"]).with_option("--plugin-dir")
+            .with_added_layers()
+            .only_from_user();
     /// Download missing weights of the embedded model without asking.
     local_download: bool = false,
-        key("local.download").variables(&["JAATO_LOCAL_DOWNLOAD"]).owner(KeyOwner::Only("false"));
+        key_at("local.download").with_variables(&["JAATO_LOCAL_DOWNLOAD"])
+            .with_owner(KeyOwner::Only("false"));
     /// Plugins that jaato does not load.
     plugins_disabled: Vec<String> = Vec::new(),
-        key("plugins.disabled").variables(&["JAATO_PLUGINS_DISABLED"]).adding_up();
+        key_at("plugins.disabled").with_variables(&["JAATO_PLUGINS_DISABLED"]).with_added_layers();
     /// Plugins that always run in a worker of their own; `*` means all.
     plugins_isolated: Vec<String> = Vec::new(),
-        key("plugins.isolated").variables(&["JAATO_PLUGINS_ISOLATED"]).adding_up();
+        key_at("plugins.isolated").with_variables(&["JAATO_PLUGINS_ISOLATED"]).with_added_layers();
     /// Offer only these tools, by name or by a prefix that ends with `*`. An empty list offers all
     /// tools, `none` alone offers no tools.
     tools_enabled: Vec<String> = Vec::new(),
-        key("tools.enabled").variables(&["JAATO_TOOLS_ENABLED"]).option("--tools")
-            .owner(KeyOwner::UserFirst);
+        key_at("tools.enabled").with_variables(&["JAATO_TOOLS_ENABLED"]).with_option("--tools")
+            .with_owner(KeyOwner::UserFirst);
     /// Offer tools to the model. `--tools` overrides this key.
     tools_offered: bool = true,
-        key("tools.offered").variables(&["AI_USE_CHAT_FUNCTIONS", "JAATO_TOOLS_OFFERED"]);
+        key_at("tools.offered").with_variables(&["AI_USE_CHAT_FUNCTIONS", "JAATO_TOOLS_OFFERED"]);
     /// Tools that are never offered, even if another setting enables them.
     tools_disabled: Vec<String> = Vec::new(),
-        key("tools.disabled").variables(&["JAATO_TOOLS_DISABLED"]).adding_up();
+        key_at("tools.disabled").with_variables(&["JAATO_TOOLS_DISABLED"]).with_added_layers();
     /// Core tools that come first in requests, as far as they fit.
     tools_first: Vec<String> = FIRST_TOOLS.map(str::to_owned).to_vec(),
-        key("tools.first").variables(&["JAATO_TOOLS_FIRST"]).owner(KeyOwner::UserFirst);
+        key_at("tools.first").with_variables(&["JAATO_TOOLS_FIRST"])
+            .with_owner(KeyOwner::UserFirst);
     /// Approximate token limit for core tools and their plugins' instructions in each request; a
     /// model may have a lower limit. The model can still find the tools that do not fit.
     tools_core_tokens_max: u64 = 3_500,
-        key("tools.core_tokens_max").variables(&["JAATO_TOOLS_CORE_TOKENS_MAX"])
-            .limits(0, 1_000_000);
+        key_at("tools.core_tokens_max").with_variables(&["JAATO_TOOLS_CORE_TOKENS_MAX"])
+            .with_limits(0, 1_000_000);
     /// Variables that commands get even if they look like secrets.
     tools_cli_pass: Vec<String> = Vec::new(),
-        key("tools.cli.pass").variables(&["JAATO_TOOLS_CLI_PASS"]).adding_up().users_own();
+        key_at("tools.cli.pass").with_variables(&["JAATO_TOOLS_CLI_PASS"]).with_added_layers()
+            .only_from_user();
 
     section session: Limits, "The bounds of a session." {
         // Limits an endless tool loop.
         /// Maximum number of requests to the model in one turn.
-        steps_max: u32 = 50, row().limits(1, 10_000);
+        steps_max: u32 = 50, section_key().with_limits(1, 10_000);
         // One answer must not start thousands of processes.
         /// Maximum number of tool calls that run from one answer; the others get an error.
-        calls_per_step_max: usize = 32, row().limits(1, 1024);
+        calls_per_step_max: usize = 32, section_key().with_limits(1, 1024);
         /// Maximum number of tool calls that run at the same time.
-        parallel_calls_max: usize = 8, row().limits(1, 64);
+        parallel_calls_max: usize = 8, section_key().with_limits(1, 64);
         // One careless `cat` must not push the task out of the context window.
         /// Maximum number of bytes of a tool call's output that the model gets; a file keeps the
         /// whole output.
-        output_bytes_max: usize = 16 * 1024, row().limits(1024, 1024 * 1024);
+        output_bytes_max: usize = 16 * 1024, section_key().with_limits(1024, 1024 * 1024);
         // A model that never stops would fill the memory.
         /// Maximum length of a model's answer, in bytes.
-        answer_bytes_max: usize = 1024 * 1024, row().limits(1024, 64 * 1024 * 1024);
+        answer_bytes_max: usize = 1024 * 1024, section_key().with_limits(1024, 64 * 1024 * 1024);
         /// Maximum number of tokens that jaato requests for an answer; 0 leaves it to the provider.
-        answer_tokens_max: u32 = 0, row().limits(0, 10_000_000);
+        answer_tokens_max: u32 = 0, section_key().with_limits(0, 10_000_000);
         // A second try costs little, but more would be a loop.
         /// Number of empty answers from a model after which a turn fails.
-        empty_answers_max: u32 = 2, row().limits(0, 100);
+        empty_answers_max: u32 = 2, section_key().with_limits(0, 100);
         // A cold model on a slow disk needs time.
         /// Longest time that a provider may send no bytes at all before the request fails.
-        provider_idle_ms: u64 = 120_000, row().limits(100, 3_600_000);
+        provider_idle_ms: u64 = 120_000, section_key().with_limits(100, 3_600_000);
         // DeepSeek documents ten minutes in its queue. A server that only pings must still end.
         /// Longest time that a provider may keep a request open without content, for example with
         /// comments only.
-        provider_keep_alive_ms: u64 = 900_000, row().limits(100, 86_400_000);
+        provider_keep_alive_ms: u64 = 900_000, section_key().with_limits(100, 86_400_000);
         /// Longest time that one tool call may take.
-        call_deadline_ms: u64 = 600_000, row().limits(100, 86_400_000);
+        call_deadline_ms: u64 = 600_000, section_key().with_limits(100, 86_400_000);
         /// Longest time that a plugin may ask for the answer of a hook.
-        hook_deadline_ms: u64 = 60_000, row().limits(200, 3_600_000);
+        hook_deadline_ms: u64 = 60_000, section_key().with_limits(200, 3_600_000);
         /// How long a turn waits for a tool call before the call moves to the background; 0 means
         /// forever.
-        auto_background_threshold_ms: u64 = 10_000, row().limits(0, 86_400_000);
+        auto_background_threshold_ms: u64 = 10_000, section_key().with_limits(0, 86_400_000);
         /// Maximum number of tool calls in the background at the same time.
-        tasks_max: usize = 8, row().limits(0, 64);
+        tasks_max: usize = 8, section_key().with_limits(0, 64);
         /// Approximate token limit for the objects that the model sees at a time; 0 shows only how
         /// many there are.
-        objects_tokens_max: usize = 2_000, row().limits(0, 1_000_000);
+        objects_tokens_max: usize = 2_000, section_key().with_limits(0, 1_000_000);
         /// Maximum number of attempts for one request to a provider, including the first.
-        attempts_max: u32 = 5, row().limits(1, 100)
-            .variables(&["AI_RETRY_ATTEMPTS", "JAATO_SESSION_ATTEMPTS_MAX"]);
+        attempts_max: u32 = 5, section_key().with_limits(1, 100)
+            .with_variables(&["AI_RETRY_ATTEMPTS", "JAATO_SESSION_ATTEMPTS_MAX"]);
         /// Longest wait before the second attempt; it doubles with each further attempt.
-        retry_base_ms: u64 = 1_000, row().limits(1, 600_000)
-            .variables(&["AI_RETRY_BASE_DELAY", "JAATO_SESSION_RETRY_BASE_MS"])
-            .in_seconds("AI_RETRY_BASE_DELAY");
+        retry_base_ms: u64 = 1_000, section_key().with_limits(1, 600_000)
+            .with_variables(&["AI_RETRY_BASE_DELAY", "JAATO_SESSION_RETRY_BASE_MS"])
+            .with_seconds_variable("AI_RETRY_BASE_DELAY");
         /// Longest wait between two attempts.
-        retry_wait_ms_max: u64 = 30_000, row().limits(1, 3_600_000)
-            .variables(&["AI_RETRY_MAX_DELAY", "JAATO_SESSION_RETRY_WAIT_MS_MAX"])
-            .in_seconds("AI_RETRY_MAX_DELAY");
+        retry_wait_ms_max: u64 = 30_000, section_key().with_limits(1, 3_600_000)
+            .with_variables(&["AI_RETRY_MAX_DELAY", "JAATO_SESSION_RETRY_WAIT_MS_MAX"])
+            .with_seconds_variable("AI_RETRY_MAX_DELAY");
         /// Do not report retries at the terminal.
-        retry_silent: bool = false, row()
-            .variables(&["AI_RETRY_LOG_SILENT", "JAATO_SESSION_RETRY_SILENT"]);
+        retry_silent: bool = false, section_key()
+            .with_variables(&["AI_RETRY_LOG_SILENT", "JAATO_SESSION_RETRY_SILENT"]);
         /// Minimum time between the starts of two requests of a session to its provider.
-        request_interval_ms: u64 = 0, row().limits(0, 3_600_000)
-            .variables(&["AI_REQUEST_INTERVAL", "JAATO_SESSION_REQUEST_INTERVAL_MS"])
-            .in_seconds("AI_REQUEST_INTERVAL");
+        request_interval_ms: u64 = 0, section_key().with_limits(0, 3_600_000)
+            .with_variables(&["AI_REQUEST_INTERVAL", "JAATO_SESSION_REQUEST_INTERVAL_MS"])
+            .with_seconds_variable("AI_REQUEST_INTERVAL");
         /// Longest wait that a provider may ask for; if it asks for more, the request fails.
-        retry_after_ms_max: u64 = 120_000, row().limits(1, 86_400_000);
+        retry_after_ms_max: u64 = 120_000, section_key().with_limits(1, 86_400_000);
         /// Stream answers. Turn this off for servers that stream badly.
-        streaming: bool = true, row();
+        streaming: bool = true, section_key();
         /// Sampling temperature; 0 is greedy. If not set, the provider decides.
-        temperature: Option<Temperature> = None, row();
+        temperature: Option<Temperature> = None, section_key();
         /// How much the model thinks before it answers. If not set, the provider decides.
-        effort: Option<Effort> = None, row();
+        effort: Option<Effort> = None, section_key();
         /// Seed that makes sampling repeatable, if the provider supports it.
-        seed: Option<u64> = None, row();
+        seed: Option<u64> = None, section_key();
         /// Stop sequences: an answer ends before any of these texts.
-        stop: TextList = TextList::default(), row();
+        stop: TextList = TextList::default(), section_key();
     }
 
     section sessions: SavedSessionSettings, "Which sessions are saved, and for how long." {
         /// Save conversations, so that `--continue` and `--resume` can continue them.
-        save: bool = true, row().users_own();
+        save: bool = true, section_key().only_from_user();
         // Nothing that a user wrote is deleted unless the user asks for it.
         /// Delete a saved session this many days after its last change; 0 keeps all.
-        keep_days: u64 = 0, row().limits(0, 100_000).users_own();
+        keep_days: u64 = 0, section_key().with_limits(0, 100_000).only_from_user();
         /// Delete the oldest saved sessions if all together have more megabytes; 0 keeps all.
-        keep_megabytes: u64 = 0, row().limits(0, 100_000_000).users_own();
+        keep_megabytes: u64 = 0, section_key().with_limits(0, 100_000_000).only_from_user();
     }
 
     section permissions: PermissionSettings, "How a person is asked whether a call may run." {
         /// Approval mode: `accept-edits` edits workspace files without asking, `plan` only reads
         /// until you agree to a plan, `read-only` denies all changes.
         mode: PermissionMode = PermissionMode::Ask,
-            row().option("--mode").owner(KeyOwner::Only("read-only"));
+            section_key().with_option("--mode").with_owner(KeyOwner::Only("read-only"));
         /// Longest wait for an answer to a permission prompt; after that, the call is denied. 0
         /// uses the default: no limit at the terminal, 5 minutes elsewhere.
-        answer_ms: u64 = 0, row().limits(0, 86_400_000).users_own()
-            .variables(&["JAATO_PERMISSION_TIMEOUT", "JAATO_PERMISSIONS_ANSWER_MS"])
-            .in_seconds("JAATO_PERMISSION_TIMEOUT");
+        answer_ms: u64 = 0, section_key().with_limits(0, 86_400_000).only_from_user()
+            .with_variables(&["JAATO_PERMISSION_TIMEOUT", "JAATO_PERMISSIONS_ANSWER_MS"])
+            .with_seconds_variable("JAATO_PERMISSION_TIMEOUT");
         /// Where jaato asks for permission: at the terminal, through a webhook, or through files in
         /// a folder.
-        channel: PermissionChannel = PermissionChannel::Terminal, row().users_own();
+        channel: PermissionChannel = PermissionChannel::Terminal, section_key().only_from_user();
         /// URL of the webhook, or folder for the files.
-        endpoint: Option<PromptEndpoint> = None, row().users_own();
+        endpoint: Option<PromptEndpoint> = None, section_key().only_from_user();
     }
 
     section caps: Caps, "What a session may use up as a whole." {
         /// Maximum cost of a session in US dollars; at this cost, it stops before the next request.
-        cost: Option<Dollars> = None, row().option("--max-cost").owner(KeyOwner::UserFirst);
+        cost: Option<Dollars> = None, section_key().with_option("--max-cost")
+            .with_owner(KeyOwner::UserFirst);
         /// Maximum number of tokens in all requests and answers of a session.
-        tokens: Option<u64> = None, row().option("--max-tokens").owner(KeyOwner::UserFirst);
+        tokens: Option<u64> = None, section_key().with_option("--max-tokens")
+            .with_owner(KeyOwner::UserFirst);
         /// Maximum number of requests of a session to its model.
-        steps: Option<u64> = None, row().option("--max-steps").owner(KeyOwner::UserFirst);
+        steps: Option<u64> = None, section_key().with_option("--max-steps")
+            .with_owner(KeyOwner::UserFirst);
     }
 
     section gc: GcSettings, "When a gc runs, and what it should leave alone." {
         /// The gc that makes room in a full context: a plugin's name, or its short form `truncate`.
-        plugin: String = "gc-truncate".to_owned(), row();
+        plugin: String = "gc-truncate".to_owned(), section_key();
         /// How full the context window must be, in percent, for the gc to run.
-        threshold_percent: Percent = Percent::from(80), row().variables(&["JAATO_GC_THRESHOLD"]).limits(1, 100);
+        threshold_percent: Percent = Percent::from(80), section_key()
+            .with_variables(&["JAATO_GC_THRESHOLD"]).with_limits(1, 100);
         /// How full the context should be, in percent, after results were shortened, or after
         /// recent turns had to be removed or shortened too.
-        target_percent: u64 = 60, row().variables(&["JAATO_GC_TARGET"]).limits(1, 100);
+        target_percent: u64 = 60, section_key().with_variables(&["JAATO_GC_TARGET"])
+            .with_limits(1, 100);
         /// From which fill, in percent, `gc-budget` removes recent turns too. 0 is the continuous
         /// mode: every gc runs above `target_percent`, and `gc-budget` keeps recent turns.
-        pressure_percent: u64 = 90, row().variables(&["JAATO_GC_PRESSURE"]).limits(0, 100);
+        pressure_percent: u64 = 90, section_key().with_variables(&["JAATO_GC_PRESSURE"])
+            .with_limits(0, 100);
         /// Run the gc automatically. A context that is full, or that the provider refuses, is made
         /// smaller even if this is false.
-        auto_trigger: bool = true, row();
+        auto_trigger: bool = true, section_key();
         /// Check before each request whether the gc must run. If false, check after each turn.
-        check_before_send: bool = true, row();
+        check_before_send: bool = true, section_key();
         /// Number of recent finished turns that the gc keeps.
-        preserve_recent_turns: u64 = 5, row().limits(0, 100_000);
+        preserve_recent_turns: u64 = 5, section_key().with_limits(0, 100_000);
         /// Number of turns before the recent ones that `gc-hybrid` summarises; it removes older
         /// ones without a summary.
-        summarize_middle_turns: u64 = 10, row().limits(0, 100_000);
+        summarize_middle_turns: u64 = 10, section_key().with_limits(0, 100_000);
         /// Model that writes summaries. If empty, the session's model. An embedded model writes
         /// none unless it is named here.
-        summary_model: String = String::new(), row();
+        summary_model: String = String::new(), section_key();
         /// Turns that the gc always keeps; the first turn of the session is 0.
-        pinned_turn_indices: Vec<u64> = Vec::new(), row();
+        pinned_turn_indices: Vec<u64> = Vec::new(), section_key();
         /// Maximum number of turns sent to the model; the gc runs if there are more. 0 means no
         /// limit.
-        max_turns: u64 = 0, row().limits(0, 100_000);
+        max_turns: u64 = 0, section_key().with_limits(0, 100_000);
         /// Tell the model that turns were removed.
-        notify_on_gc: bool = true, row();
+        notify_on_gc: bool = true, section_key();
         /// Longest time that the gc may take; after that, the turn continues without it.
-        deadline_ms: u64 = 10_000, row().limits(100, 600_000);
+        deadline_ms: u64 = 10_000, section_key().with_limits(100, 600_000);
     }
 
     section ledger: LedgerSettings, "Whether a ledger is kept, and where." {
         /// Keep a ledger of requests, tool calls and decisions.
-        enabled: bool = true, row().users_own();
+        enabled: bool = true, section_key().only_from_user();
         /// File of the ledger. The default is `ledger.jsonl` in jaato's data folder.
-        path: Option<PathBuf> = None, row().variables(&["LEDGER_PATH"]).users_own();
+        path: Option<PathBuf> = None, section_key().with_variables(&["LEDGER_PATH"])
+            .only_from_user();
     }
 
     section web: WebSettings, "What plugins may read from the web." {
         /// Hosts that plugins may read although their addresses are not public: names or addresses,
         /// without ports.
-        private_hosts: Vec<String> = Vec::new(), row().users_own();
+        private_hosts: Vec<String> = Vec::new(), section_key().only_from_user();
     }
 
     section terminals: TerminalSettings, "Who may see the terminals of models." {
         /// Let the same user see a model's terminals and type into them (`jaato shell`).
-        join: bool = true, row().users_own();
+        join: bool = true, section_key().only_from_user();
     }
 
     section prompt: PromptSettings, "What the prompt is made of." {
         /// File whose text follows the built-in part of the system prompt.
-        file: Option<PathBuf> = None, row().owner(KeyOwner::Inside);
+        file: Option<PathBuf> = None, section_key().with_owner(KeyOwner::Inside);
     }
 }
 
 impl Config {
     /// Returns the origin of a key's value: one place, or several for lists that are joined. An
     /// unknown key counts as built-in.
-    pub fn origins(&self, key: &str) -> &[ValueOrigin] {
+    pub fn origins_of_key(&self, key: &str) -> &[ValueOrigin] {
         self.origins.get(key).map_or(&[ValueOrigin::BuiltIn], Vec::as_slice)
     }
 
     /// Returns true if a trusted workspace sets the key.
-    pub fn is_workspaces(&self, key: &str) -> bool {
-        self.origins(key).iter().any(|origin| match origin.layer() {
+    pub fn is_set_by_workspace(&self, key: &str) -> bool {
+        self.origins_of_key(key).iter().any(|origin| match origin.layer() {
             ConfigLayer::Workspace => true,
             ConfigLayer::EnvFile => !self.env_file.is_own,
             ConfigLayer::BuiltIn

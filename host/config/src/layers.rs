@@ -6,7 +6,7 @@ use std::path::{Component, Path, PathBuf};
 
 use crate::env_file::EnvFile;
 use crate::error::{ConfigError, ConfigWarning};
-use crate::file::{ConfigFile, PLUGINS, PROVIDERS, decode_text, read_text};
+use crate::file::{ConfigFile, PLUGINS, PROVIDERS, decode_config_text, read_config_text};
 use crate::folders::UserFolders;
 use crate::gc_file::{self, GC_FILE};
 use crate::keys::{Config, KEYS, KeyInfo, KeyOwner, KeyPrecedence, LayerMerge, Overrides};
@@ -43,9 +43,9 @@ pub struct ConfigSources<'a> {
 }
 
 /// Reads and merges all layers. Returns the first problem as an error.
-pub fn load(sources: ConfigSources<'_>) -> Result<Config, ConfigError> {
-    let layers = ConfigLayers::read(&sources)?;
-    Ok(Config::resolve(&layers, sources.overrides)?.resolve_model_alias())
+pub fn load_config(sources: ConfigSources<'_>) -> Result<Config, ConfigError> {
+    let layers = ConfigLayers::read_layers(&sources)?;
+    Ok(Config::from_layers(&layers, sources.overrides)?.resolve_model_alias())
 }
 
 /// The layers between the built-in values and the command line, each in order of precedence.
@@ -66,7 +66,7 @@ struct VariableLayer {
 }
 
 impl<'a> ConfigLayers<'a> {
-    fn read(sources: &ConfigSources<'a>) -> Result<Self, ConfigError> {
+    fn read_layers(sources: &ConfigSources<'a>) -> Result<Self, ConfigError> {
         let mut layers = Self {
             files: Vec::new(),
             variables: Vec::new(),
@@ -77,7 +77,7 @@ impl<'a> ConfigLayers<'a> {
         };
         layers.read_files(sources)?;
         layers.read_env_file(sources)?;
-        layers.take_process_variables(sources.variables);
+        layers.add_process_variables(sources.variables);
         Ok(layers)
     }
 
@@ -85,29 +85,29 @@ impl<'a> ConfigLayers<'a> {
         let user = match (sources.config_file, sources.folders.config_file()) {
             (Some(path), _) => {
                 let path = sources.working_directory.join(path);
-                let text = read_text(&path)?.ok_or_else(|| missing_file_error(&path))?;
+                let text = read_config_text(&path)?.ok_or_else(|| missing_file_error(&path))?;
                 Some((path, text))
             }
-            (None, Ok(path)) => read_text(&path)?.map(|text| (path, text)),
+            (None, Ok(path)) => read_config_text(&path)?.map(|text| (path, text)),
             (None, Err(_)) => None,
         };
         if let Some((path, text)) = user {
             let base = path.parent().unwrap_or(&path).to_owned();
-            self.files.push(ConfigFile::parse(ConfigLayer::User, &path, &base, &text)?);
+            self.files.push(ConfigFile::parse_config_file(ConfigLayer::User, &path, &base, &text)?);
         }
         if let Some(workspace) = sources.workspace
-            && let Some(bytes) = workspace.read(GC_FILE)?
+            && let Some(bytes) = workspace.read_file(GC_FILE)?
         {
             let (path, root) = (workspace.root().join(GC_FILE), workspace.root());
-            let text = decode_text(&path, bytes)?;
-            self.files.push(gc_file::parse(ConfigLayer::Workspace, &path, root, &text)?);
+            let text = decode_config_text(&path, bytes)?;
+            self.files.push(gc_file::parse_gc_file(ConfigLayer::Workspace, &path, root, &text)?);
         }
         if let Some(workspace) = sources.workspace
-            && let Some(bytes) = workspace.read(CONFIG_FILE)?
+            && let Some(bytes) = workspace.read_file(CONFIG_FILE)?
         {
             let path = workspace.root().join(CONFIG_FILE);
-            let text = decode_text(&path, bytes)?;
-            self.files.push(ConfigFile::parse(
+            let text = decode_config_text(&path, bytes)?;
+            self.files.push(ConfigFile::parse_config_file(
                 ConfigLayer::Workspace,
                 &path,
                 workspace.root(),
@@ -122,7 +122,7 @@ impl<'a> ConfigLayers<'a> {
             self.files.iter_mut().partition(|file| file.layer != ConfigLayer::Workspace);
         for file in workspaces {
             let user = others.iter().find(|file| file.layer == ConfigLayer::User);
-            self.warnings.extend(drop_refused(file, root, user.map(|file| &**file)));
+            self.warnings.extend(drop_refused_values(file, root, user.map(|file| &**file)));
         }
         Ok(())
     }
@@ -131,13 +131,13 @@ impl<'a> ConfigLayers<'a> {
         let (path, text) = match (sources.env_file, sources.workspace) {
             (Some(path), _) => {
                 let path = sources.working_directory.join(path);
-                let text = read_text(&path)?.ok_or_else(|| missing_file_error(&path))?;
+                let text = read_config_text(&path)?.ok_or_else(|| missing_file_error(&path))?;
                 (path, text)
             }
-            (None, Some(workspace)) => match workspace.read(ENV_FILE)? {
+            (None, Some(workspace)) => match workspace.read_file(ENV_FILE)? {
                 Some(bytes) => {
                     let path = workspace.root().join(ENV_FILE);
-                    let text = decode_text(&path, bytes)?;
+                    let text = decode_config_text(&path, bytes)?;
                     (path, text)
                 }
                 None => return Ok(()),
@@ -150,7 +150,7 @@ impl<'a> ConfigLayers<'a> {
             let workspace = sources.workspace.map_or(Path::new("/"), TrustedWorkspace::root);
             self.drop_refused_variables(workspace, &path, &mut found);
         }
-        self.take_env_file(&path, found);
+        self.add_env_file(&path, found);
         Ok(())
     }
 
@@ -167,7 +167,7 @@ impl<'a> ConfigLayers<'a> {
                 return true;
             }
             let place = format!("{}:{}", path.display(), one.line);
-            let flag = bool::of_text(OsStr::new(&one.value), self.bases(workspace));
+            let flag = bool::from_text(OsStr::new(&one.value), self.path_bases(workspace));
             let said = flag.map_or_else(|| one.value.clone(), |flag| flag.to_string());
             let refused = refusal_reason(key, &said, workspace, user);
             let refused = refused.map(|why| unused_value_warning(&one.name, &place, why));
@@ -178,7 +178,7 @@ impl<'a> ConfigLayers<'a> {
         self.warnings.extend(warnings);
     }
 
-    fn take_env_file(&mut self, path: &Path, found: DotEnv) {
+    fn add_env_file(&mut self, path: &Path, found: DotEnv) {
         let mut layer = VariableLayer::default();
         for line in found.odd_lines {
             let text = format!("skipped `{}:{line}`: not `NAME=value`", path.display());
@@ -208,7 +208,7 @@ impl<'a> ConfigLayers<'a> {
         self.variables.push(layer);
     }
 
-    fn take_process_variables(&mut self, variables: &EnvironmentVariables) {
+    fn add_process_variables(&mut self, variables: &EnvironmentVariables) {
         let mut layer = VariableLayer::default();
         for name in variables.names() {
             match (documented_variable(name), variables.get(name)) {
@@ -235,7 +235,7 @@ impl<'a> ConfigLayers<'a> {
     }
 
     /// Returns the value of a key, and records its origin in `origins` if it is not built in.
-    pub(crate) fn resolve<T: Setting>(
+    pub(crate) fn resolve_value<T: Setting>(
         &self,
         key: &KeyInfo,
         default: T,
@@ -256,33 +256,37 @@ impl<'a> ConfigLayers<'a> {
         }
         for (value, origin) in &found {
             if !key.limits.is_none_or(|limits| value.is_within(limits)) {
-                return Err(wrong_value_error(key, origin.clone(), format!("`{}`", value.show())));
+                return Err(wrong_value_error(
+                    key,
+                    origin.clone(),
+                    format!("`{}`", value.to_text()),
+                ));
             }
         }
         let Some((mut value, origin)) = found.pop() else { return Ok(default) };
         let mut places = vec![origin];
         if key.merge == LayerMerge::Add {
             while let Some((lower, origin)) = found.pop() {
-                value = value.joined_with(lower);
+                value = value.join_lower_layer(lower);
                 places.push(origin);
             }
-            value = value.joined_with(default);
+            value = value.join_lower_layer(default);
         }
         origins.insert(key.path, places);
         Ok(value)
     }
 
     pub(crate) fn plugin_settings(&self) -> Result<BTreeMap<String, PluginSettings>, ConfigError> {
-        self.settings_below(PLUGINS, |file| &file.plugins)
+        self.settings_in_section(PLUGINS, |file| &file.plugins)
     }
 
     pub(crate) fn provider_settings(
         &self,
     ) -> Result<BTreeMap<String, PluginSettings>, ConfigError> {
-        self.settings_below(PROVIDERS, |file| &file.providers)
+        self.settings_in_section(PROVIDERS, |file| &file.providers)
     }
 
-    fn settings_below(
+    fn settings_in_section(
         &self,
         section: &str,
         of: impl Fn(&ConfigFile) -> &BTreeMap<String, Vec<(String, TomlNode)>>,
@@ -326,8 +330,8 @@ impl<'a> ConfigLayers<'a> {
         let mut found = Vec::new();
         for file in &self.files {
             let Some(node) = file.values.get(key.path) else { continue };
-            let origin = file.origin(node.line);
-            match T::of_value(&node.value, self.bases(&file.base)) {
+            let origin = file.value_origin(node.line);
+            match T::from_toml(&node.value, self.path_bases(&file.base)) {
                 Some(value) => found.push((value, origin)),
                 None => return Err(wrong_value_error(key, origin, node.value.describe())),
             }
@@ -349,7 +353,7 @@ impl<'a> ConfigLayers<'a> {
                     .map(|_| seconds_to_milliseconds(text));
                 // A value that is not a number of seconds is reported as written.
                 let read = given.as_deref().unwrap_or(text);
-                match T::of_text(read, self.bases(self.working_directory)) {
+                match T::from_text(read, self.path_bases(self.working_directory)) {
                     Some(value) => found.push((value, origin.clone())),
                     None => {
                         let has = match given {
@@ -364,13 +368,13 @@ impl<'a> ConfigLayers<'a> {
         Ok(found)
     }
 
-    fn bases<'b>(&'b self, folder: &'b Path) -> PathBases<'b> {
+    fn path_bases<'b>(&'b self, folder: &'b Path) -> PathBases<'b> {
         PathBases { folder, home: self.home.as_deref() }
     }
 }
 
 /// Removes keys from a workspace's file that it may not set.
-fn drop_refused(
+fn drop_refused_values(
     file: &mut ConfigFile,
     workspace: &Path,
     user: Option<&ConfigFile>,

@@ -44,7 +44,7 @@ pub use keys::{
     Caps, Config, DEFAULT_ENVIRONMENT, GcSettings, KEYS, KeyInfo, KeyOwner, KeyPrecedence,
     LayerMerge, LedgerSettings, Limits, Overrides, PromptSettings, TerminalSettings,
 };
-pub use layers::{ConfigSources, load};
+pub use layers::{ConfigSources, load_config};
 pub use mask::is_secret_name;
 pub use model_id::{BadModelId, DEFAULT_MODEL, DEFAULT_PROVIDER, parse_model_id, parse_model_name};
 pub use model_named::NamedModel;

@@ -42,6 +42,6 @@ impl Config {
     pub fn settings_for_model(&self, named: &NamedModel) -> ModelSettings {
         let of = |name: &str| self.model_settings.get(name).cloned().unwrap_or_default();
         let by_alias = named.alias.as_deref().map(of).unwrap_or_default();
-        by_alias.or_settings(&of(named.model.as_str()))
+        by_alias.fill_from(&of(named.model.as_str()))
     }
 }

@@ -10,8 +10,8 @@ use crate::answer_settings::{Temperature, TextList};
 use crate::error::{ConfigError, ConfigWarning};
 use crate::file::ConfigFile;
 use crate::model_id::{is_alias, parse_model_id};
-use crate::money::{PRICE, price_of, show_price};
-use crate::nearest::nearest;
+use crate::money::{PRICE, format_price, parse_price};
+use crate::nearest::nearest_name;
 use crate::origin::{ConfigLayer, ValueOrigin};
 use crate::setting::{PathBases, Setting};
 use crate::toml_tree::{TomlNode, TomlValue};
@@ -74,7 +74,7 @@ pub struct ModelSettings {
 impl ModelSettings {
     /// Fills in missing settings from `other`.
     #[must_use]
-    pub fn or_settings(self, other: &Self) -> Self {
+    pub fn fill_from(self, other: &Self) -> Self {
         let other = other.clone();
         Self {
             model: self.model.or(other.model),
@@ -97,21 +97,21 @@ impl ModelSettings {
     pub(crate) fn entries(&self) -> Vec<(&'static str, String, Option<&ValueOrigin>)> {
         let shown = |key| {
             let value = match key {
-                "model" => self.model.as_ref().map(Setting::show),
-                "context_limit" => self.context_limit.map(|it| it.show()),
-                "answer_tokens_max" => self.answer_tokens_max.map(|it| it.show()),
-                "streaming" => self.streaming.map(|it| it.show()),
+                "model" => self.model.as_ref().map(Setting::to_text),
+                "context_limit" => self.context_limit.map(|it| it.to_text()),
+                "answer_tokens_max" => self.answer_tokens_max.map(|it| it.to_text()),
+                "streaming" => self.streaming.map(|it| it.to_text()),
                 "temperature" => self.temperature.map(|it| it.to_string()),
-                "effort" => self.effort.map(|_| self.effort.show()),
-                "seed" => self.seed.map(|it| it.show()),
-                "price" => self.price.as_ref().map(show_price),
+                "effort" => self.effort.map(|_| self.effort.to_text()),
+                "seed" => self.seed.map(|it| it.to_text()),
+                "price" => self.price.as_ref().map(format_price),
                 "service_tier" => self.service_tier.as_ref().map(|word| format!("{word:?}")),
                 // Both may contain secrets.
                 "extra_body" => self.extra_body.as_ref().map(|it| format_key_names(it.keys())),
                 "extra_headers" => {
                     self.extra_headers.as_ref().map(|it| format_key_names(it.keys()))
                 }
-                _ => self.stop.as_ref().map(Setting::show),
+                _ => self.stop.as_ref().map(Setting::to_text),
             };
             Some((key, value?, self.origins.get(key)))
         };
@@ -122,29 +122,35 @@ impl ModelSettings {
     ///
     /// # Errors
     /// The kind of value that the key takes.
-    fn set(&mut self, key: &str, value: &TomlValue, bases: PathBases<'_>) -> Result<(), String> {
-        fn read<T: Setting>(value: &TomlValue, bases: PathBases<'_>) -> Result<T, String> {
-            T::of_value(value, bases).ok_or_else(|| T::KIND.to_owned())
+    fn set_key(
+        &mut self,
+        key: &str,
+        value: &TomlValue,
+        bases: PathBases<'_>,
+    ) -> Result<(), String> {
+        fn parse_setting<T: Setting>(value: &TomlValue, bases: PathBases<'_>) -> Result<T, String> {
+            T::from_toml(value, bases).ok_or_else(|| T::KIND.to_owned())
         }
         match key {
             "model" => {
-                let model: ModelId = read(value, bases)?;
+                let model: ModelId = parse_setting(value, bases)?;
                 let whole = model.split().is_some().then_some(model);
                 self.model = Some(whole.ok_or("a model as `provider/model`")?);
             }
             "context_limit" => {
                 let (least, most) = CONTEXT_LIMITS;
-                let limit =
-                    read::<u64>(value, bases).ok().filter(|it| it.is_within(CONTEXT_LIMITS));
+                let limit = parse_setting::<u64>(value, bases)
+                    .ok()
+                    .filter(|it| it.is_within(CONTEXT_LIMITS));
                 let wants = || format!("a whole number from {least} to {most}");
                 self.context_limit = Some(limit.ok_or_else(wants)?);
             }
-            "answer_tokens_max" => self.answer_tokens_max = Some(read(value, bases)?),
-            "streaming" => self.streaming = Some(read(value, bases)?),
-            "temperature" => self.temperature = read(value, bases)?,
-            "effort" => self.effort = read(value, bases)?,
-            "seed" => self.seed = Some(read(value, bases)?),
-            "service_tier" => self.service_tier = Some(read(value, bases)?),
+            "answer_tokens_max" => self.answer_tokens_max = Some(parse_setting(value, bases)?),
+            "streaming" => self.streaming = Some(parse_setting(value, bases)?),
+            "temperature" => self.temperature = parse_setting(value, bases)?,
+            "effort" => self.effort = parse_setting(value, bases)?,
+            "seed" => self.seed = Some(parse_setting(value, bases)?),
+            "service_tier" => self.service_tier = Some(parse_setting(value, bases)?),
             "extra_body" => {
                 let Some(Json::Object(body)) = value.to_json() else {
                     return Err("a section that is merged into the body of requests".to_owned());
@@ -160,8 +166,8 @@ impl ModelSettings {
                 });
                 self.extra_headers = Some(entries.collect::<Result<_, _>>()?);
             }
-            "price" => self.price = Some(price_of(value).ok_or(PRICE)?),
-            _ => self.stop = Some(read(value, bases)?),
+            "price" => self.price = Some(parse_price(value).ok_or(PRICE)?),
+            _ => self.stop = Some(parse_setting(value, bases)?),
         }
         Ok(())
     }
@@ -186,7 +192,7 @@ pub(crate) fn merge_model_settings(
         };
         let is_alias = is_alias(model);
         if !is_alias && parse_model_id(model).is_err() {
-            let origin = Box::new(file.origin(node.line));
+            let origin = Box::new(file.value_origin(node.line));
             let (key, has) = (format!("{MODELS}.{model}"), format!("`{model}`"));
             let wants = "a model as `provider/model`, or a name of your own, for a name".to_owned();
             return Err(ConfigError::WrongValue { origin, key, wants, has });
@@ -195,7 +201,7 @@ pub(crate) fn merge_model_settings(
         for (name, node) in entries {
             let Some(key) = KEYS.into_iter().find(|key| key == name) else { continue };
             if file.layer == ConfigLayer::Workspace && PERSONS.contains(&key) {
-                let place = file.origin(node.line);
+                let place = file.value_origin(node.line);
                 let text = format!(
                     "`{key}` of `{model}` is not used ({place}): only your own config.toml can \
                      set it"
@@ -204,9 +210,9 @@ pub(crate) fn merge_model_settings(
                 continue;
             }
             settings
-                .set(key, &node.value, bases)
+                .set_key(key, &node.value, bases)
                 .map_err(|wants| wrong_value_error(file, node, model, Some(name), &wants))?;
-            settings.origins.insert(key, file.origin(node.line));
+            settings.origins.insert(key, file.value_origin(node.line));
         }
         if is_alias == settings.model.is_none() {
             let (wants, has) = if is_alias {
@@ -215,7 +221,7 @@ pub(crate) fn merge_model_settings(
                 ("no `model`, which is for names of your own", "a section with one")
             };
             return Err(ConfigError::WrongValue {
-                origin: Box::new(file.origin(node.line)),
+                origin: Box::new(file.value_origin(node.line)),
                 key: format!("{MODELS}.\"{model}\""),
                 wants: wants.to_owned(),
                 has: has.to_owned(),
@@ -226,13 +232,13 @@ pub(crate) fn merge_model_settings(
 }
 
 /// Returns true if models have a key of this name.
-pub(crate) fn is_key(name: &str) -> bool {
+pub(crate) fn is_model_key(name: &str) -> bool {
     KEYS.contains(&name)
 }
 
 /// Returns the error for an unknown key of a model.
 pub(crate) fn unknown_key_error(origin: Box<ValueOrigin>, key: String, name: &str) -> ConfigError {
-    let nearest = nearest(name, KEYS.into_iter()).map(str::to_owned);
+    let nearest = nearest_name(name, KEYS.into_iter()).map(str::to_owned);
     ConfigError::UnknownKey { origin, key, nearest, known: KEYS.map(str::to_owned).to_vec() }
 }
 
@@ -245,7 +251,7 @@ fn wrong_value_error(
 ) -> ConfigError {
     let name = name.map(|name| format!(".{name}")).unwrap_or_default();
     ConfigError::WrongValue {
-        origin: Box::new(file.origin(node.line)),
+        origin: Box::new(file.value_origin(node.line)),
         key: format!("{MODELS}.\"{model}\"{name}"),
         wants: wants.to_owned(),
         has: node.value.describe(),

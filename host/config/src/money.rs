@@ -65,22 +65,22 @@ fn number_from_toml(value: &TomlValue) -> Option<f64> {
 impl Setting for Option<Dollars> {
     const KIND: &'static str = "an amount in US dollars";
 
-    fn of_value(value: &TomlValue, _: PathBases<'_>) -> Option<Self> {
+    fn from_toml(value: &TomlValue, _: PathBases<'_>) -> Option<Self> {
         Dollars::new(number_from_toml(value)?).map(Some)
     }
 
-    fn of_text(text: &OsStr, _: PathBases<'_>) -> Option<Self> {
+    fn from_text(text: &OsStr, _: PathBases<'_>) -> Option<Self> {
         text.to_str()?.parse().ok().map(Some)
     }
 
-    fn show(&self) -> String {
+    fn to_text(&self) -> String {
         self.map_or_else(|| "(not set)".to_owned(), |sum| sum.to_string())
     }
 }
 
 /// Parses `{ input = 3, output = 15, cache_read = 0.3, cache_write = 3.75 }`, in US dollars per
 /// million tokens. The last two are optional.
-pub(crate) fn price_of(value: &TomlValue) -> Option<Price> {
+pub(crate) fn parse_price(value: &TomlValue) -> Option<Price> {
     let TomlValue::Table(entries) = value else { return None };
     let mut price = Price::default();
     let (mut has_input, mut has_output) = (false, false);
@@ -97,12 +97,12 @@ pub(crate) fn price_of(value: &TomlValue) -> Option<Price> {
     (has_input && has_output).then_some(price)
 }
 
-/// The format of [`price_of`], for users.
+/// The format of [`parse_price`], for users.
 pub(crate) const PRICE: &str = "`{ input = …, output = … }` in US dollars for a million tokens, \
                                 with `cache_read` and `cache_write` where they differ";
 
 /// Formats a price as a file would have it.
-pub(crate) fn show_price(price: &Price) -> String {
+pub(crate) fn format_price(price: &Price) -> String {
     let more = [("cache_read", price.cache_read), ("cache_write", price.cache_write)];
     let more = more.into_iter().filter_map(|(name, rate)| Some(format!(", {name} = {}", rate?)));
     let more: String = more.collect();

@@ -5,7 +5,10 @@ const LIKENESS_MIN: f64 = 0.7;
 
 /// Returns the known name most similar to `name`, if one is similar enough. Compares the whole name
 /// and its last dotted part, so that it also finds a key in the wrong section.
-pub(crate) fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+pub(crate) fn nearest_name<'a>(
+    name: &str,
+    known: impl Iterator<Item = &'a str>,
+) -> Option<&'a str> {
     let mut best: Option<(f64, &str)> = None;
     for candidate in known {
         let likeness = name_similarity(name, candidate);
@@ -36,27 +39,27 @@ mod tests {
     use super::*;
 
     #[track_caller]
-    fn check(name: &str, expected: Option<&str>) {
+    fn check_suggestion(name: &str, expected: Option<&str>) {
         let known = ["offline", "session.steps_max", "tools.disabled", "plugins.disabled"];
-        assert_eq!(nearest(name, known.into_iter()), expected);
+        assert_eq!(nearest_name(name, known.into_iter()), expected);
     }
 
     #[test]
     fn misspelled_key_gets_the_nearest_key_as_suggestion() {
-        check("ofline", Some("offline"));
-        check("Offline", Some("offline"));
-        check("session.step_max", Some("session.steps_max"));
-        check("tool.disabled", Some("tools.disabled"));
+        check_suggestion("ofline", Some("offline"));
+        check_suggestion("Offline", Some("offline"));
+        check_suggestion("session.step_max", Some("session.steps_max"));
+        check_suggestion("tool.disabled", Some("tools.disabled"));
     }
 
     #[test]
     fn key_in_the_wrong_section_gets_its_full_path_as_suggestion() {
-        check("steps_max", Some("session.steps_max"));
+        check_suggestion("steps_max", Some("session.steps_max"));
     }
 
     #[test]
     fn dissimilar_key_gets_no_suggestion() {
-        check("colour", None);
-        check("", None);
+        check_suggestion("colour", None);
+        check_suggestion("", None);
     }
 }

@@ -52,7 +52,7 @@ impl fmt::Display for Percent {
 impl Setting for Percent {
     const KIND: &'static str = "a number";
 
-    fn of_value(value: &TomlValue, _: PathBases<'_>) -> Option<Self> {
+    fn from_toml(value: &TomlValue, _: PathBases<'_>) -> Option<Self> {
         match value {
             TomlValue::Float(number) => Self::new(*number),
             TomlValue::Integer(Ok(number)) => u64::try_from(*number).ok().map(Self::from),
@@ -60,11 +60,11 @@ impl Setting for Percent {
         }
     }
 
-    fn of_text(text: &OsStr, _: PathBases<'_>) -> Option<Self> {
+    fn from_text(text: &OsStr, _: PathBases<'_>) -> Option<Self> {
         text.to_str()?.trim().parse().ok().and_then(Self::new)
     }
 
-    fn show(&self) -> String {
+    fn to_text(&self) -> String {
         self.to_string()
     }
 

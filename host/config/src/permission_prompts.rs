@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use jaato_types::mask;
 
-use crate::setting::{PathBases, Setting, text_of};
+use crate::setting::{PathBases, Setting, toml_text};
 use crate::toml_tree::TomlValue;
 
 /// The actions that a session may take without a permission prompt, apart from the rules.
@@ -61,7 +61,7 @@ const CHANNELS: [(&str, PermissionChannel); 3] = [
 impl PermissionMode {
     /// Returns its word.
     pub fn name(self) -> &'static str {
-        keyword_of(&MODES, self)
+        keyword_for_value(&MODES, self)
     }
 }
 
@@ -75,33 +75,33 @@ fn parse_keyword<T: Copy>(words: &[(&str, T)], text: &str) -> Option<T> {
     words.iter().find(|(word, _)| *word == text).map(|(_, value)| *value)
 }
 
-fn keyword_of<T: PartialEq>(words: &[(&'static str, T)], value: T) -> &'static str {
+fn keyword_for_value<T: PartialEq>(words: &[(&'static str, T)], value: T) -> &'static str {
     words.iter().find(|(_, it)| *it == value).map_or("", |(word, _)| word)
 }
 
 impl Setting for Option<PromptEndpoint> {
     const KIND: &'static str = "a URL or a folder";
 
-    fn of_value(value: &TomlValue, bases: PathBases<'_>) -> Option<Self> {
-        match text_of(value) {
+    fn from_toml(value: &TomlValue, bases: PathBases<'_>) -> Option<Self> {
+        match toml_text(value) {
             Some(url) if url.contains("://") => Some(Some(PromptEndpoint::Url(url.to_owned()))),
-            _ => endpoint_for_folder(<Option<PathBuf> as Setting>::of_value(value, bases)),
+            _ => endpoint_for_folder(<Option<PathBuf> as Setting>::from_toml(value, bases)),
         }
     }
 
-    fn of_text(text: &OsStr, bases: PathBases<'_>) -> Option<Self> {
+    fn from_text(text: &OsStr, bases: PathBases<'_>) -> Option<Self> {
         match text.to_str() {
             Some(url) if url.contains("://") => Some(Some(PromptEndpoint::Url(url.to_owned()))),
-            _ => endpoint_for_folder(<Option<PathBuf> as Setting>::of_text(text, bases)),
+            _ => endpoint_for_folder(<Option<PathBuf> as Setting>::from_text(text, bases)),
         }
     }
 
-    fn show(&self) -> String {
+    fn to_text(&self) -> String {
         match self {
             // A URL may contain a name and a password.
-            Some(PromptEndpoint::Url(url)) => format!("{:?}", mask::urls(url)),
-            Some(PromptEndpoint::Folder(folder)) => Some(folder.clone()).show(),
-            None => None::<PathBuf>.show(),
+            Some(PromptEndpoint::Url(url)) => format!("{:?}", mask::mask_urls(url)),
+            Some(PromptEndpoint::Folder(folder)) => Some(folder.clone()).to_text(),
+            None => None::<PathBuf>.to_text(),
         }
     }
 }
@@ -116,16 +116,16 @@ macro_rules! word_setting {
         impl Setting for $type {
             const KIND: &'static str = $kind;
 
-            fn of_value(value: &TomlValue, _: PathBases<'_>) -> Option<Self> {
-                text_of(value).and_then(|text| parse_keyword(&$words, text))
+            fn from_toml(value: &TomlValue, _: PathBases<'_>) -> Option<Self> {
+                toml_text(value).and_then(|text| parse_keyword(&$words, text))
             }
 
-            fn of_text(text: &OsStr, _: PathBases<'_>) -> Option<Self> {
+            fn from_text(text: &OsStr, _: PathBases<'_>) -> Option<Self> {
                 parse_keyword(&$words, text.to_str()?)
             }
 
-            fn show(&self) -> String {
-                format!("{:?}", keyword_of(&$words, *self))
+            fn to_text(&self) -> String {
+                format!("{:?}", keyword_for_value(&$words, *self))
             }
         }
     };

@@ -96,9 +96,9 @@ impl PluginSettings {
             let below = format!("{pointer}/");
             self.origins.retain(|known, _| *known != pointer && !known.starts_with(&below));
             let mut reader = PluginSettingsReader { section, file, origins: &mut self.origins };
-            let value = reader.json(&pointer, node)?;
+            let value = reader.convert_node(&pointer, node)?;
             if file.layer == ConfigLayer::User {
-                self.own.insert(name.clone(), (value.clone(), file.origin(node.line)));
+                self.own.insert(name.clone(), (value.clone(), file.value_origin(node.line)));
             }
             self.values.insert(name.clone(), value);
         }
@@ -115,22 +115,24 @@ struct PluginSettingsReader<'a> {
 impl PluginSettingsReader<'_> {
     /// Converts a value to JSON and records the place of each value in it. The TOML parser limits
     /// the depth.
-    fn json(&mut self, pointer: &str, node: &TomlNode) -> Result<Json, ConfigError> {
-        self.origins.insert(pointer.to_owned(), self.file.origin(node.line));
+    fn convert_node(&mut self, pointer: &str, node: &TomlNode) -> Result<Json, ConfigError> {
+        self.origins.insert(pointer.to_owned(), self.file.value_origin(node.line));
         Ok(match &node.value {
             TomlValue::Array(items) => Json::Array(
                 items
                     .iter()
                     .enumerate()
-                    .map(|(index, item)| self.json(&format!("{pointer}/{index}"), item))
+                    .map(|(index, item)| self.convert_node(&format!("{pointer}/{index}"), item))
                     .collect::<Result<_, _>>()?,
             ),
             TomlValue::Table(entries) => Json::Object(
                 entries
                     .iter()
                     .map(|(name, inner)| {
-                        let value =
-                            self.json(&format!("{pointer}/{}", escape_pointer_part(name)), inner)?;
+                        let value = self.convert_node(
+                            &format!("{pointer}/{}", escape_pointer_part(name)),
+                            inner,
+                        )?;
                         Ok((name.clone(), value))
                     })
                     .collect::<Result<_, ConfigError>>()?,
@@ -141,7 +143,7 @@ impl PluginSettingsReader<'_> {
 
     fn odd_number_error(&self, pointer: &str, node: &TomlNode) -> ConfigError {
         ConfigError::WrongValue {
-            origin: Box::new(self.file.origin(node.line)),
+            origin: Box::new(self.file.value_origin(node.line)),
             key: format!("{}{}", self.section, pointer.replace('/', ".")),
             wants: "a number of at most 64 bits, not `inf` or `nan`".to_owned(),
             has: node.value.describe(),

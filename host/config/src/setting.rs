@@ -23,13 +23,13 @@ pub(crate) trait Setting: Sized {
     const KIND: &'static str;
 
     /// Parses a value of a configuration file.
-    fn of_value(value: &TomlValue, bases: PathBases<'_>) -> Option<Self>;
+    fn from_toml(value: &TomlValue, bases: PathBases<'_>) -> Option<Self>;
 
     /// Parses a variable.
-    fn of_text(text: &OsStr, bases: PathBases<'_>) -> Option<Self>;
+    fn from_text(text: &OsStr, bases: PathBases<'_>) -> Option<Self>;
 
     /// Formats the value as a configuration file would have it.
-    fn show(&self) -> String;
+    fn to_text(&self) -> String;
 
     /// Returns true if a number is in its range.
     fn is_within(&self, _limits: (u64, u64)) -> bool {
@@ -37,7 +37,7 @@ pub(crate) trait Setting: Sized {
     }
 
     /// Joins a list with the list of a lower layer. For other types the higher layer wins.
-    fn joined_with(self, _lower: Self) -> Self {
+    fn join_lower_layer(self, _lower: Self) -> Self {
         self
     }
 }
@@ -45,14 +45,14 @@ pub(crate) trait Setting: Sized {
 impl Setting for bool {
     const KIND: &'static str = "true or false";
 
-    fn of_value(value: &TomlValue, _: PathBases<'_>) -> Option<Self> {
+    fn from_toml(value: &TomlValue, _: PathBases<'_>) -> Option<Self> {
         match value {
             TomlValue::Boolean(flag) => Some(*flag),
             _ => None,
         }
     }
 
-    fn of_text(text: &OsStr, _: PathBases<'_>) -> Option<Self> {
+    fn from_text(text: &OsStr, _: PathBases<'_>) -> Option<Self> {
         match text.to_str()?.trim().to_lowercase().as_str() {
             "1" | "true" | "yes" | "on" => Some(true),
             "0" | "false" | "no" | "off" => Some(false),
@@ -60,7 +60,7 @@ impl Setting for bool {
         }
     }
 
-    fn show(&self) -> String {
+    fn to_text(&self) -> String {
         self.to_string()
     }
 }
@@ -72,18 +72,18 @@ macro_rules! whole_numbers {
         impl Setting for $number {
             const KIND: &'static str = "a whole number";
 
-            fn of_value(value: &TomlValue, _: PathBases<'_>) -> Option<Self> {
+            fn from_toml(value: &TomlValue, _: PathBases<'_>) -> Option<Self> {
                 match value {
                     TomlValue::Integer(Ok(number)) => Self::try_from(*number).ok(),
                     _ => None,
                 }
             }
 
-            fn of_text(text: &OsStr, _: PathBases<'_>) -> Option<Self> {
+            fn from_text(text: &OsStr, _: PathBases<'_>) -> Option<Self> {
                 text.to_str()?.trim().parse().ok()
             }
 
-            fn show(&self) -> String {
+            fn to_text(&self) -> String {
                 self.to_string()
             }
 
@@ -100,16 +100,16 @@ whole_numbers!(u32, u64, usize);
 impl Setting for Vec<u64> {
     const KIND: &'static str = "a list of whole numbers";
 
-    fn of_value(value: &TomlValue, bases: PathBases<'_>) -> Option<Self> {
-        list_of(value)?.iter().map(|item| u64::of_value(&item.value, bases)).collect()
+    fn from_toml(value: &TomlValue, bases: PathBases<'_>) -> Option<Self> {
+        toml_list(value)?.iter().map(|item| u64::from_toml(&item.value, bases)).collect()
     }
 
-    fn of_text(text: &OsStr, _: PathBases<'_>) -> Option<Self> {
+    fn from_text(text: &OsStr, _: PathBases<'_>) -> Option<Self> {
         let parts = text.to_str()?.split(',').map(str::trim).filter(|part| !part.is_empty());
         parts.map(|part| part.parse().ok()).collect()
     }
 
-    fn show(&self) -> String {
+    fn to_text(&self) -> String {
         format!("{self:?}")
     }
 }
@@ -118,15 +118,15 @@ impl Setting for Vec<u64> {
 impl Setting for String {
     const KIND: &'static str = "a name";
 
-    fn of_value(value: &TomlValue, _: PathBases<'_>) -> Option<Self> {
-        text_of(value).and_then(parse_name)
+    fn from_toml(value: &TomlValue, _: PathBases<'_>) -> Option<Self> {
+        toml_text(value).and_then(parse_name)
     }
 
-    fn of_text(text: &OsStr, _: PathBases<'_>) -> Option<Self> {
+    fn from_text(text: &OsStr, _: PathBases<'_>) -> Option<Self> {
         parse_name(text.to_str()?)
     }
 
-    fn show(&self) -> String {
+    fn to_text(&self) -> String {
         format!("{self:?}")
     }
 }
@@ -135,19 +135,19 @@ impl Setting for String {
 impl Setting for Vec<String> {
     const KIND: &'static str = "a list of names";
 
-    fn of_value(value: &TomlValue, _: PathBases<'_>) -> Option<Self> {
-        list_of(value)?.iter().map(|item| text_of(&item.value).and_then(parse_name)).collect()
+    fn from_toml(value: &TomlValue, _: PathBases<'_>) -> Option<Self> {
+        toml_list(value)?.iter().map(|item| toml_text(&item.value).and_then(parse_name)).collect()
     }
 
-    fn of_text(text: &OsStr, _: PathBases<'_>) -> Option<Self> {
+    fn from_text(text: &OsStr, _: PathBases<'_>) -> Option<Self> {
         text.to_str()?.split(',').filter(|part| !part.trim().is_empty()).map(parse_name).collect()
     }
 
-    fn show(&self) -> String {
+    fn to_text(&self) -> String {
         format!("{self:?}")
     }
 
-    fn joined_with(self, lower: Self) -> Self {
+    fn join_lower_layer(self, lower: Self) -> Self {
         join_lists(self, lower)
     }
 }
@@ -156,14 +156,14 @@ impl Setting for Vec<String> {
 impl Setting for Vec<PathBuf> {
     const KIND: &'static str = "a list of folders";
 
-    fn of_value(value: &TomlValue, bases: PathBases<'_>) -> Option<Self> {
-        list_of(value)?
+    fn from_toml(value: &TomlValue, bases: PathBases<'_>) -> Option<Self> {
+        toml_list(value)?
             .iter()
-            .map(|item| parse_path(Path::new(text_of(&item.value)?), bases))
+            .map(|item| parse_path(Path::new(toml_text(&item.value)?), bases))
             .collect()
     }
 
-    fn of_text(text: &OsStr, bases: PathBases<'_>) -> Option<Self> {
+    fn from_text(text: &OsStr, bases: PathBases<'_>) -> Option<Self> {
         // An empty part would silently mean the working directory, so it is ignored.
         std::env::split_paths(text)
             .filter(|part| !part.as_os_str().is_empty())
@@ -171,12 +171,12 @@ impl Setting for Vec<PathBuf> {
             .collect()
     }
 
-    fn show(&self) -> String {
+    fn to_text(&self) -> String {
         let shown: Vec<_> = self.iter().map(|path| path.display().to_string()).collect();
         format!("{shown:?}")
     }
 
-    fn joined_with(self, lower: Self) -> Self {
+    fn join_lower_layer(self, lower: Self) -> Self {
         join_lists(self, lower)
     }
 }
@@ -185,15 +185,15 @@ impl Setting for Vec<PathBuf> {
 impl Setting for Option<PathBuf> {
     const KIND: &'static str = "a path";
 
-    fn of_value(value: &TomlValue, bases: PathBases<'_>) -> Option<Self> {
-        parse_path(Path::new(text_of(value)?), bases).map(Some)
+    fn from_toml(value: &TomlValue, bases: PathBases<'_>) -> Option<Self> {
+        parse_path(Path::new(toml_text(value)?), bases).map(Some)
     }
 
-    fn of_text(text: &OsStr, bases: PathBases<'_>) -> Option<Self> {
+    fn from_text(text: &OsStr, bases: PathBases<'_>) -> Option<Self> {
         parse_path(Path::new(text), bases).map(Some)
     }
 
-    fn show(&self) -> String {
+    fn to_text(&self) -> String {
         match self {
             Some(path) => format!("{:?}", path.display().to_string()),
             None => "(not set)".to_owned(),
@@ -204,27 +204,27 @@ impl Setting for Option<PathBuf> {
 impl Setting for ModelId {
     const KIND: &'static str = "a model as `provider/model`, or your own name for it";
 
-    fn of_value(value: &TomlValue, _: PathBases<'_>) -> Option<Self> {
-        parse_model_name(text_of(value)?)
+    fn from_toml(value: &TomlValue, _: PathBases<'_>) -> Option<Self> {
+        parse_model_name(toml_text(value)?)
     }
 
-    fn of_text(text: &OsStr, _: PathBases<'_>) -> Option<Self> {
+    fn from_text(text: &OsStr, _: PathBases<'_>) -> Option<Self> {
         parse_model_name(text.to_str()?)
     }
 
-    fn show(&self) -> String {
+    fn to_text(&self) -> String {
         format!("{:?}", self.as_str())
     }
 }
 
-pub(crate) fn text_of(value: &TomlValue) -> Option<&str> {
+pub(crate) fn toml_text(value: &TomlValue) -> Option<&str> {
     match value {
         TomlValue::Text(text) => Some(text),
         _ => None,
     }
 }
 
-pub(crate) fn list_of(value: &TomlValue) -> Option<&[TomlNode]> {
+pub(crate) fn toml_list(value: &TomlValue) -> Option<&[TomlNode]> {
     match value {
         TomlValue::Array(items) => Some(items),
         _ => None,
@@ -263,7 +263,7 @@ mod tests {
     #[track_caller]
     fn check_text<T: Setting>(text: &str, expected: Option<&str>) {
         let bases = PathBases { folder: Path::new("/base"), home: Some(Path::new("/home/u")) };
-        let shown = T::of_text(OsStr::new(text), bases).map(|value| value.show());
+        let shown = T::from_text(OsStr::new(text), bases).map(|value| value.to_text());
         assert_eq!(shown.as_deref(), expected, "{text:?}");
     }
 
@@ -293,7 +293,7 @@ mod tests {
     #[test]
     fn a_home_path_without_a_home_is_refused() {
         let bases = PathBases { folder: Path::new("/base"), home: None };
-        assert_eq!(<Option<PathBuf>>::of_text(OsStr::new("~/x"), bases), None);
+        assert_eq!(<Option<PathBuf>>::from_text(OsStr::new("~/x"), bases), None);
     }
 
     #[test]
@@ -315,6 +315,6 @@ mod tests {
     fn joined_lists_keep_higher_layer_first_and_drop_duplicates() {
         let higher = vec!["b".to_owned(), "a".to_owned()];
         let lower = vec!["c".to_owned(), "a".to_owned()];
-        assert_eq!(higher.joined_with(lower), ["b", "a", "c"]);
+        assert_eq!(higher.join_lower_layer(lower), ["b", "a", "c"]);
     }
 }

@@ -101,7 +101,7 @@ impl ConfigEntry {
     }
 
     pub(crate) fn new(key: &str, value: String, origins: &[ValueOrigin]) -> Self {
-        Self { key: key.to_owned(), value: mask::urls(&value), origins: origins.to_vec() }
+        Self { key: key.to_owned(), value: mask::mask_urls(&value), origins: origins.to_vec() }
     }
 }
 
@@ -141,9 +141,9 @@ fn mask_by_kind(name: &str, value: &Json) -> Option<Json> {
         Json::Object(entries) if ["headers", "env", "environment"].contains(&name.as_str()) => {
             let shown = |(key, value): (&String, &Json)| {
                 let text = match value {
-                    Json::String(text) => mask::value(text),
+                    Json::String(text) => mask::mask_value(text),
                     Json::Null | Json::Bool(_) => return (key.clone(), value.clone()),
-                    other => mask::value(&other.to_string()),
+                    other => mask::mask_value(&other.to_string()),
                 };
                 (key.clone(), Json::String(text))
             };
@@ -155,7 +155,7 @@ fn mask_by_kind(name: &str, value: &Json) -> Option<Json> {
             Some(Json::from(mask_words(&name, words.iter().map(String::as_str))))
         }
         Json::String(text) if name == "args" || name.ends_with("command") => {
-            let text = mask::without_defaults(text);
+            let text = mask::strip_reference_defaults(text);
             Some(Json::String(mask_words(&name, text.split_whitespace()).join(" ")))
         }
         _ => None,
@@ -164,8 +164,8 @@ fn mask_by_kind(name: &str, value: &Json) -> Option<Json> {
 
 fn mask_words<'a>(name: &str, words: impl Iterator<Item = &'a str>) -> Vec<String> {
     match name {
-        "args" => mask::arguments(words),
-        _ => mask::command_line(words),
+        "args" => mask::mask_arguments(words),
+        _ => mask::mask_command_line(words),
     }
 }
 

@@ -29,10 +29,10 @@ pub(crate) enum TomlValue {
 }
 
 /// Parses a document. `path` is used only in errors.
-pub(crate) fn parse(path: &Path, text: &str) -> Result<Vec<(String, TomlNode)>, ConfigError> {
+pub(crate) fn parse_toml(path: &Path, text: &str) -> Result<Vec<(String, TomlNode)>, ConfigError> {
     let lines = TomlLineStarts::find_line_starts(text);
     let table = DeTable::parse(text).map_err(|error| {
-        let (line, column) = lines.position(text, error.span().map_or(0, |span| span.start));
+        let (line, column) = lines.line_and_column(text, error.span().map_or(0, |span| span.start));
         ConfigError::Syntax {
             path: path.to_owned(),
             line,
@@ -137,7 +137,7 @@ impl TomlLineStarts {
     }
 
     /// Returns the line and column of a byte, both from 1. The column counts characters.
-    fn position(&self, text: &str, at: usize) -> (usize, usize) {
+    fn line_and_column(&self, text: &str, at: usize) -> (usize, usize) {
         let line = self.line_of_byte(at);
         let start = self.starts.get(line.saturating_sub(1)).copied().unwrap_or(0);
         let column = text.get(start..at.min(text.len())).map_or(0, |part| part.chars().count());
@@ -151,14 +151,14 @@ mod tests {
 
     #[track_caller]
     fn check_error(text: &str, expected: &str) {
-        let error = parse(Path::new("c.toml"), text).unwrap_err();
+        let error = parse_toml(Path::new("c.toml"), text).unwrap_err();
         assert_eq!(error.to_string(), expected);
     }
 
     #[test]
     fn every_value_knows_its_line() {
         let text = "a = 1\n\n[b]\nc = [\n  'x',\n  'y',\n]\n[b.d]\ne = 0x1F\n";
-        let tree = parse(Path::new("c.toml"), text).unwrap();
+        let tree = parse_toml(Path::new("c.toml"), text).unwrap();
         let lines = |node: &TomlNode| match &node.value {
             TomlValue::Array(items) => items.iter().map(|item| item.line).collect(),
             _ => vec![node.line],
@@ -172,13 +172,13 @@ mod tests {
 
     #[test]
     fn a_number_that_does_not_fit_is_kept_as_written() {
-        let tree = parse(Path::new("c.toml"), "a = 99999999999999999999").unwrap();
+        let tree = parse_toml(Path::new("c.toml"), "a = 99999999999999999999").unwrap();
         assert_eq!(tree[0].1.value.describe(), "the number `99999999999999999999`");
     }
 
     #[test]
     fn a_syntax_error_tells_line_and_column() {
-        let error = parse(Path::new("c.toml"), "a = 1\nbé = = 2\n").unwrap_err();
+        let error = parse_toml(Path::new("c.toml"), "a = 1\nbé = = 2\n").unwrap_err();
         assert!(error.to_string().starts_with("`c.toml:2:"), "{error}");
         check_error("a = 1\na = 2\n", "`c.toml:2:1` is not valid toml: duplicate key");
     }

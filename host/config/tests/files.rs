@@ -1,15 +1,15 @@
 //! Configuration files: what is refused, with which words, and what is only a warning.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
-use crate::bench::Bench;
+use crate::bench::ConfigFixture;
 use expect_test::{Expect, expect};
 
 /// Checks the error of each of these files.
 #[track_caller]
-fn check(texts: &[&str], expected: Expect) {
-    let bench = Bench::new();
+fn check_load(texts: &[&str], expected: Expect) {
+    let bench = ConfigFixture::new();
     let refusal = |text: &&str| {
-        bench.user(text);
+        bench.write_user_config(text);
         bench.refusal()
     };
     expected.assert_eq(&texts.iter().map(refusal).collect::<Vec<_>>().join("\n"));
@@ -17,7 +17,7 @@ fn check(texts: &[&str], expected: Expect) {
 
 #[test]
 fn an_unknown_key_names_the_nearest_known_one() {
-    check(
+    check_load(
         &["version = 1\n\n[session]\nstep_max = 3\n", "ofline = true\n", "steps_max = 3\n"],
         expect![[r#"
             unknown key `session.step_max` (user ROOT/user/config/config.toml:4)
@@ -31,7 +31,7 @@ fn an_unknown_key_names_the_nearest_known_one() {
 
 #[test]
 fn unknown_key_without_a_similar_key_lists_the_known_keys() {
-    check(
+    check_load(
         &["[tools]\ncolour = 'red'\n", "[colour]\nx = 1\n"],
         expect![[r#"
             unknown key `tools.colour` (user ROOT/user/config/config.toml:2)
@@ -43,7 +43,7 @@ fn unknown_key_without_a_similar_key_lists_the_known_keys() {
 
 #[test]
 fn misspelled_section_gets_a_suggestion() {
-    check(
+    check_load(
         &["[tool]\ndisabled = ['a']\n"],
         expect![[r#"
             unknown key `tool` (user ROOT/user/config/config.toml:1)
@@ -53,7 +53,7 @@ fn misspelled_section_gets_a_suggestion() {
 
 #[test]
 fn wrong_type_error_names_expected_and_found_type() {
-    check(
+    check_load(
         &[
             "offline = 'yes'\n",
             "[tools]\nenabled = ['a', 3]\n",
@@ -74,7 +74,7 @@ fn wrong_type_error_names_expected_and_found_type() {
 
 #[test]
 fn a_number_out_of_range_is_refused_at_both_ends_and_taken_at_the_limits() {
-    check(
+    check_load(
         &[
             "[session]\nsteps_max = 0\n",
             "[session]\nsteps_max = 10_001\n",
@@ -89,81 +89,81 @@ fn a_number_out_of_range_is_refused_at_both_ends_and_taken_at_the_limits() {
             hint: see `session.steps_max` in docs/configuration.md"#]],
     );
     for steps in [1, 10_000] {
-        let bench = Bench::new();
-        bench.user(&format!("[session]\nsteps_max = {steps}\n"));
-        assert_eq!(bench.load().unwrap().session.steps_max, steps);
+        let bench = ConfigFixture::new();
+        bench.write_user_config(&format!("[session]\nsteps_max = {steps}\n"));
+        assert_eq!(bench.load_config().unwrap().session.steps_max, steps);
     }
 }
 
 #[test]
 fn a_wrong_value_is_refused_even_where_a_later_layer_wins() {
-    let mut bench = Bench::new();
-    bench.user("offline = 3\n");
-    bench.variable("JAATO_OFFLINE", "1");
-    assert!(bench.load().is_err());
+    let mut bench = ConfigFixture::new();
+    bench.write_user_config("offline = 3\n");
+    bench.set_variable("JAATO_OFFLINE", "1");
+    assert!(bench.load_config().is_err());
 }
 
 #[test]
 fn unknown_keys_in_a_newer_file_are_warnings() {
-    let bench = Bench::new();
-    bench.user("version = 2\noffline = true\ncolour = 'red'\n[session]\nmood = 1\n");
-    let config = bench.load().unwrap();
+    let bench = ConfigFixture::new();
+    bench.write_user_config("version = 2\noffline = true\ncolour = 'red'\n[session]\nmood = 1\n");
+    let config = bench.load_config().unwrap();
     assert!(config.offline);
     let warnings: Vec<_> = config.warnings.iter().map(|one| one.to_string() + "\n").collect();
     expect![[r#"
         ignored unknown key `colour` (user ROOT/user/config/config.toml:3): the file is of a newer version than 1, which is what this host knows
         ignored unknown key `session.mood` (user ROOT/user/config/config.toml:5): the file is of a newer version than 1, which is what this host knows
     "#]]
-    .assert_eq(&bench.relative(&warnings.concat()));
+    .assert_eq(&bench.relative_text(&warnings.concat()));
 }
 
 #[test]
 fn invalid_version_is_refused() {
     for bad in ["0", "-1", "'1'", "1.0", "true"] {
-        let bench = Bench::new();
-        bench.user(&format!("version = {bad}\n"));
-        let error = bench.load().unwrap_err();
+        let bench = ConfigFixture::new();
+        bench.write_user_config(&format!("version = {bad}\n"));
+        let error = bench.load_config().unwrap_err();
         assert!(error.to_string().starts_with("`version` takes a whole number"), "{bad}: {error}");
     }
 }
 
 #[test]
 fn file_that_is_not_toml_not_utf8_or_too_large_is_refused() {
-    check(
+    check_load(
         &["offline = true\n[session\n"],
         expect![[r#"
             `ROOT/user/config/config.toml:2:9` is not valid toml: unclosed table, expected `]`"#]],
     );
-    let bench = Bench::new();
+    let bench = ConfigFixture::new();
     let path = bench.folders.config_file().unwrap();
     std::fs::write(&path, b"a = '\xff'").unwrap();
-    bench.refused(expect![[
+    bench.check_refusal(expect![[
         r#"cannot read `ROOT/user/config/config.toml`: it is not utf-8 (byte 5)"#
     ]]);
-    bench.user(&"#".repeat(1024 * 1024));
-    assert!(bench.load().is_ok());
-    bench.user(&"#".repeat(1024 * 1024 + 1));
-    bench.refused(expect![[
+    bench.write_user_config(&"#".repeat(1024 * 1024));
+    assert!(bench.load_config().is_ok());
+    bench.write_user_config(&"#".repeat(1024 * 1024 + 1));
+    bench.check_refusal(expect![[
         r#"cannot read `ROOT/user/config/config.toml`: it is larger than 1048576 bytes"#
     ]]);
     std::fs::remove_file(&path).unwrap();
     std::fs::create_dir(&path).unwrap();
-    assert!(bench.load().unwrap_err().to_string().starts_with("cannot read `"));
+    assert!(bench.load_config().unwrap_err().to_string().starts_with("cannot read `"));
 }
 
 #[test]
 fn settings_of_plugins_are_kept_raw_with_their_places() {
-    let mut bench = Bench::new();
-    bench.user(
+    let mut bench = ConfigFixture::new();
+    bench.write_user_config(
         "[plugins]\ndisabled = ['tool-x']\n[plugins.tool-web]\nurl = 'http://u:p@h/'\nlimit = 3\n\
          [plugins.tool-web.auth]\napi_key = 's3cret'\nuser = 'bob'\n",
     );
-    bench.workspace_file(
+    bench.write_workspace_file(
         ".jaato/config.toml",
         "[plugins.tool-web]\nlimit = 4\nservers = [\n  { name = 'a' },\n  { name = 'b' },\n]\n",
     );
-    bench.trust();
-    let config = bench.load().unwrap();
+    bench.trust_workspace();
+    let config = bench.load_config().unwrap();
     let settings = &config.plugin_settings["tool-web"];
     let expected = serde_json::json!({
         "auth": { "api_key": "s3cret", "user": "bob" },
@@ -172,7 +172,7 @@ fn settings_of_plugins_are_kept_raw_with_their_places() {
         "url": "http://u:p@h/",
     });
     assert_eq!(serde_json::Value::Object(settings.values().clone()), expected);
-    let place = |pointer| bench.relative(&settings.origin(pointer).unwrap().to_string());
+    let place = |pointer| bench.relative_text(&settings.origin(pointer).unwrap().to_string());
     assert_eq!(place("/limit"), "workspace ROOT/work/.jaato/config.toml:2");
     assert_eq!(place("/servers/1/name"), "workspace ROOT/work/.jaato/config.toml:5");
     assert_eq!(place("/auth/user"), "user ROOT/user/config/config.toml:8");
@@ -182,14 +182,14 @@ fn settings_of_plugins_are_kept_raw_with_their_places() {
 
 #[test]
 fn secrets_are_not_shown() {
-    let bench = Bench::new();
-    bench.user(
+    let bench = ConfigFixture::new();
+    bench.write_user_config(
         "[plugins.p]\napi_key = 'hush'\nurl = 'http://bob:hush@h/x'\nn = 1\n\
          args = ['--token', 'hush', 80, { a = 'hush' }]\nrun_command = ['srv', '-k', 'hush', 1]\n\
          text_command = 'srv ${A:-x hush} --b'\n\
          [plugins.p.deep]\nlist = [{ token = 'hush', name = 'ok' }]\nsecret = { a = 'hush' }\n",
     );
-    let shown = bench.load().unwrap().show_text();
+    let shown = bench.load_config().unwrap().show_text();
     assert!(!shown.contains("hush"), "{shown}");
     let plugin: String = shown
         .lines()
@@ -209,13 +209,13 @@ fn secrets_are_not_shown() {
 
 #[test]
 fn configuration_listing_shows_limits_with_secret_like_names() {
-    let bench = Bench::new();
-    bench.user(
+    let bench = ConfigFixture::new();
+    bench.write_user_config(
         "[session]\nobjects_tokens_max = 7\n[models.\"o/key\"]\ncontext_limit = 800\n\
          [plugins.p]\nmax_tokens = 4096\nkeyed = true\npassword = 1234\napi_keys = []\n\
          token_limits = { prompt = 5, answer = [6] }\nkeywords = [\"moon\"]\n",
     );
-    let shown = bench.load().unwrap().show_text();
+    let shown = bench.load_config().unwrap().show_text();
     let lines = shown.lines().map(|line| line.split("  #").next().unwrap().trim_end());
     let named = ["session.objects_tokens_max", "models.", "plugins.p."];
     let lines = lines.filter(|line| named.iter().any(|name| line.starts_with(name)));
@@ -234,7 +234,7 @@ fn configuration_listing_shows_limits_with_secret_like_names() {
 
 #[test]
 fn plugins_section_accepts_only_sections_and_two_lists() {
-    check(
+    check_load(
         &["[plugins]\ntool-web = 3\n", "[plugins.p]\nx = inf\n"],
         expect![[r#"
             unknown key `plugins.tool-web` (user ROOT/user/config/config.toml:2)
@@ -246,7 +246,7 @@ fn plugins_section_accepts_only_sections_and_two_lists() {
 
 #[test]
 fn model_settings_are_validated() {
-    check(
+    check_load(
         &[
             "[models.\"openai/x\"]\ncontext_limt = 9000\n",
             "[models.\"openai/x\"]\ncontext_limit = 255\n",
@@ -273,11 +273,14 @@ fn model_settings_are_validated() {
 
 #[test]
 fn model_setting_is_shown_with_its_origin() {
-    let mut bench = Bench::new();
-    bench.user("[models.\"openai/x\"]\ncontext_limit = 9000\n[models.\"local/y\"]\n");
-    bench.workspace_file(".jaato/config.toml", "[models.\"openai/x\"]\ncontext_limit = 8000\n");
-    bench.trust();
-    let config = bench.load().unwrap();
+    let mut bench = ConfigFixture::new();
+    bench.write_user_config("[models.\"openai/x\"]\ncontext_limit = 9000\n[models.\"local/y\"]\n");
+    bench.write_workspace_file(
+        ".jaato/config.toml",
+        "[models.\"openai/x\"]\ncontext_limit = 8000\n",
+    );
+    bench.trust_workspace();
+    let config = bench.load_config().unwrap();
     assert_eq!(config.model_settings["openai/x"].context_limit, Some(8_000));
     assert_eq!(config.model_settings["local/y"].context_limit, None);
     let line =
@@ -288,15 +291,15 @@ fn model_setting_is_shown_with_its_origin() {
 
 #[test]
 fn workspace_cannot_set_model_price_extra_body_or_extra_headers() {
-    let mut bench = Bench::new();
-    bench.user("[models.'a/b']\nprice = { input = 3, output = 15 }\n");
-    bench.workspace_file(
+    let mut bench = ConfigFixture::new();
+    bench.write_user_config("[models.'a/b']\nprice = { input = 3, output = 15 }\n");
+    bench.write_workspace_file(
         ".jaato/config.toml",
         "[models.'a/b']\nprice = { input = 0, output = 0 }\nextra_body = { tools = [] }\n\
          extra_headers = { x = 'y' }\ntemperature = 0.5\n",
     );
-    bench.trust();
-    let config = bench.load().unwrap();
+    bench.trust_workspace();
+    let config = bench.load_config().unwrap();
     let says = config.settings_for_model(&config.model_by_name("a/b"));
     assert_eq!(says.price.map(|price| price.input), Some(3.0));
     assert_eq!((says.extra_body, says.extra_headers), (None, None));
@@ -307,13 +310,13 @@ fn workspace_cannot_set_model_price_extra_body_or_extra_headers() {
 
 #[test]
 fn model_alias_of_the_user_has_its_own_settings() {
-    let mut bench = Bench::new();
-    bench.user(
+    let mut bench = ConfigFixture::new();
+    bench.write_user_config(
         "model = 'fast'\n[models.fast]\nmodel = 'work/gpt-5-mini'\neffort = 'low'\n\
          [models.'work/gpt-5-mini']\neffort = 'high'\ntemperature = 0.25\nstop = ['END']\n\
          context_limit = 9000\n",
     );
-    let config = bench.load().unwrap();
+    let config = bench.load_config().unwrap();
     assert_eq!(config.model.as_str(), "work/gpt-5-mini");
     assert_eq!(config.model_alias.as_deref(), Some("fast"));
     let says = config.settings_for_model(&config.model_by_name("fast"));
@@ -331,8 +334,8 @@ fn model_alias_of_the_user_has_its_own_settings() {
     }
     // A variable, and the command line, also accept it.
     bench.overrides.model = jaato_config::parse_model_name("fast");
-    assert_eq!(bench.load().unwrap().model_alias.as_deref(), Some("fast"));
+    assert_eq!(bench.load_config().unwrap().model_alias.as_deref(), Some("fast"));
     bench.overrides.model = jaato_config::parse_model_name("slow");
-    let config = bench.load().unwrap();
+    let config = bench.load_config().unwrap();
     assert_eq!((config.model.as_str(), config.model_alias), ("slow", None), "no alias named it");
 }

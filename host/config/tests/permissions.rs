@@ -12,12 +12,12 @@ use jaato_config::trust::{TrustStore, Workspace, WorkspaceState};
 use jaato_policy::RuleLayer;
 
 /// A machine with a test's files.
-struct Machine {
+struct PermissionsFixture {
     folder: tempfile::TempDir,
 }
 
-impl Machine {
-    fn with(files: &[(&str, &str)]) -> Self {
+impl PermissionsFixture {
+    fn with_files(files: &[(&str, &str)]) -> Self {
         let machine = Self { folder: tempfile::tempdir().unwrap() };
         for folder in ["etc", "user", "home", "project/.jaato", "data"] {
             fs::create_dir_all(machine.folder.path().join(folder)).unwrap();
@@ -30,9 +30,9 @@ impl Machine {
         machine
     }
 
-    fn load(&self, is_trusted: bool) -> RuleFiles {
+    fn load_rules(&self, is_trusted: bool) -> RuleFiles {
         let root = self.folder.path();
-        let workspace = Workspace::find(&root.join("project"), None).unwrap();
+        let workspace = Workspace::find_workspace(&root.join("project"), None).unwrap();
         let store = TrustStore::in_folder(&root.join("data"));
         if is_trusted {
             store.trust_workspace(&workspace, SystemTime::UNIX_EPOCH).unwrap();
@@ -52,8 +52,8 @@ impl Machine {
         })
     }
 
-    fn shown(&self, is_trusted: bool) -> String {
-        let files = self.load(is_trusted);
+    fn format_rules(&self, is_trusted: bool) -> String {
+        let files = self.load_rules(is_trusted);
         let mut text = String::new();
         let root = self.folder.path().canonicalize().unwrap().display().to_string();
         let plain = self.folder.path().display().to_string();
@@ -84,15 +84,15 @@ impl Machine {
 }
 
 #[track_caller]
-fn check(files: &[(&str, &str)], expected: Expect) {
-    expected.assert_eq(&Machine::with(files).shown(true));
+fn check_rules(files: &[(&str, &str)], expected: Expect) {
+    expected.assert_eq(&PermissionsFixture::with_files(files).format_rules(true));
 }
 
 #[test]
 fn the_shipped_rules_come_last_unless_a_file_switches_them_off() {
     let layers = |text: &str| -> Vec<RuleLayer> {
-        let machine = Machine::with(&[("user/permissions.toml", text)]);
-        machine.load(false).files.iter().map(|file| file.layer).collect()
+        let machine = PermissionsFixture::with_files(&[("user/permissions.toml", text)]);
+        machine.load_rules(false).files.iter().map(|file| file.layer).collect()
     };
     assert_eq!(layers("version = 1"), [RuleLayer::User, RuleLayer::Shipped]);
     assert_eq!(layers("version = 1\nshipped_rules = true"), [RuleLayer::User, RuleLayer::Shipped]);
@@ -122,7 +122,7 @@ agent_type = "subagent"
 destructive = true
 argument.mode = "w*"
 "#;
-    check(
+    check_rules(
         &[("user/permissions.toml", text)],
         expect![[r#"
         user /user/permissions.toml
@@ -144,7 +144,7 @@ fn permissions_files_are_ordered_enterprise_user_workspace() {
         ("etc/permissions.toml", etc.as_str()),
         ("home/.jaato/permissions.json", r#"{"blacklist":{"tools":["d"]}}"#),
     ];
-    let machine = Machine::with(&files);
+    let machine = PermissionsFixture::with_files(&files);
     expect![[r#"
         enterprise /etc/permissions.toml
           2: deny tool = "a"
@@ -153,7 +153,7 @@ fn permissions_files_are_ordered_enterprise_user_workspace() {
         user /home/.jaato/permissions.json
           1: deny tool = "d"
     "#]]
-    .assert_eq(&machine.shown(false));
+    .assert_eq(&machine.format_rules(false));
     expect![[r#"
         enterprise /etc/permissions.toml
           2: deny tool = "a"
@@ -164,7 +164,7 @@ fn permissions_files_are_ordered_enterprise_user_workspace() {
         workspace /project/.jaato/permissions.toml
           2: deny tool = "c"
     "#]]
-    .assert_eq(&machine.shown(true));
+    .assert_eq(&machine.format_rules(true));
 }
 
 #[test]
@@ -187,7 +187,8 @@ fn errors_in_a_permissions_file_name_the_line() {
     ];
     let mut text = String::new();
     for case in cases {
-        let shown = Machine::with(&[("user/permissions.toml", case)]).shown(true);
+        let shown =
+            PermissionsFixture::with_files(&[("user/permissions.toml", case)]).format_rules(true);
         text += shown.lines().nth(1).unwrap().trim_start();
         text.push('\n');
     }
@@ -212,11 +213,14 @@ fn errors_in_a_permissions_file_name_the_line() {
 
 #[test]
 fn workspace_permissions_file_cannot_allow_by_default() {
-    let machine = Machine::with(&[("project/.jaato/permissions.toml", "default = \"allow\"")]);
-    assert!(machine.load(true).files[0].broken.is_some());
+    let machine = PermissionsFixture::with_files(&[(
+        "project/.jaato/permissions.toml",
+        "default = \"allow\"",
+    )]);
+    assert!(machine.load_rules(true).files[0].broken.is_some());
     let original = r#"{"defaultPolicy": "allow"}"#;
-    let machine = Machine::with(&[("project/.jaato/permissions.json", original)]);
-    assert_eq!(machine.load(true).files[0].default, None);
+    let machine = PermissionsFixture::with_files(&[("project/.jaato/permissions.json", original)]);
+    assert_eq!(machine.load_rules(true).files[0].default, None);
 }
 
 #[test]
@@ -242,7 +246,7 @@ fn json_permissions_file_is_read_completely() {
   },
   "channel": { "type": "webhook", "endpoint": "http://127.0.0.1:1/x", "timeout": 5 }
 }"#;
-    check(
+    check_rules(
         &[("user/permissions.json", text)],
         expect![[r#"
             user /user/permissions.json
@@ -281,8 +285,8 @@ fn json_permissions_file_is_read_completely() {
 fn a_sanitization_that_is_enabled_blocks_unless_a_flag_says_otherwise() {
     let rules = |block: &str| {
         let text = format!("{{\n\"sanitization\": {block}\n}}");
-        let machine = Machine::with(&[("user/permissions.json", &text)]);
-        let files = machine.load(true).files;
+        let machine = PermissionsFixture::with_files(&[("user/permissions.json", &text)]);
+        let files = machine.load_rules(true).files;
         assert_eq!(files[0].broken, None, "{text}");
         let written = files[0].rules.iter().map(|rule| format!("{}: {rule}", rule.line));
         written.collect::<Vec<_>>()
@@ -314,18 +318,19 @@ fn unknown_content_in_a_json_permissions_file_makes_it_broken() {
         r#"{"channel": {"type": "pigeon"}}"#,
         r#"{"sanitization": {"enable": true}}"#,
     ] {
-        let machine = Machine::with(&[("user/permissions.json", text)]);
-        assert!(machine.load(true).files[0].broken.is_some(), "{text}");
+        let machine = PermissionsFixture::with_files(&[("user/permissions.json", text)]);
+        assert!(machine.load_rules(true).files[0].broken.is_some(), "{text}");
     }
 }
 
 #[test]
 fn a_file_that_others_may_write_is_broken() {
     use std::os::unix::fs::PermissionsExt as _;
-    let machine = Machine::with(&[("user/permissions.toml", "default = \"allow\"")]);
+    let machine =
+        PermissionsFixture::with_files(&[("user/permissions.toml", "default = \"allow\"")]);
     let path = machine.folder.path().join("user/permissions.toml");
     fs::set_permissions(path, fs::Permissions::from_mode(0o666)).unwrap();
-    let files = machine.load(true).files;
+    let files = machine.load_rules(true).files;
     assert!(files[0].broken.is_some() && files[0].default.is_none());
 }
 
@@ -367,14 +372,14 @@ fn rules_are_added_and_removed_with_comments_kept() {
     assert!(remove_rule(&more, 3).is_err());
     assert!(remove_rule(&more, 0).is_err());
     assert!(add_rule("[", &rule).is_err());
-    let machine = Machine::with(&[("user/permissions.toml", more.as_str())]);
-    assert_eq!(machine.load(true).files[0].broken, None);
+    let machine = PermissionsFixture::with_files(&[("user/permissions.toml", more.as_str())]);
+    assert_eq!(machine.load_rules(true).files[0].broken, None);
 }
 
 #[test]
 fn permission_test_cases_are_parsed_with_their_lines() {
     let text = "[[cases]]\ncommand = \"ls\"\nexpect = \"allow\"\n\n[[cases]]\ntool = \"note\"\narguments = { a = 1 }\nexpect = \"deny\"\nagent_type = \"subagent\"\n";
-    let machine = Machine::with(&[("project/cases.toml", text)]);
+    let machine = PermissionsFixture::with_files(&[("project/cases.toml", text)]);
     let cases = read_cases(&machine.folder.path().join("project/cases.toml")).unwrap();
     let shown: Vec<String> = cases
         .iter()
@@ -396,7 +401,7 @@ fn permission_test_cases_are_parsed_with_their_lines() {
         "[[cases]]\ncommand = \"x\"\nexpect = \"no\"\n",
         "cases = 1",
     ] {
-        let machine = Machine::with(&[("project/cases.toml", text)]);
+        let machine = PermissionsFixture::with_files(&[("project/cases.toml", text)]);
         read_cases(&machine.folder.path().join("project/cases.toml")).unwrap_err();
     }
 }
@@ -409,8 +414,11 @@ fn documented_permission_examples_are_decided_as_described() {
     let mut blocks = page.split("```toml\n").skip(1).map(|rest| rest.split("```").next().unwrap());
     let (rules, cases) = (blocks.next().unwrap(), blocks.next().unwrap());
     assert_eq!(blocks.next(), None);
-    let machine = Machine::with(&[("user/permissions.toml", rules), ("project/cases.toml", cases)]);
-    let files = machine.load(true).files;
+    let machine = PermissionsFixture::with_files(&[
+        ("user/permissions.toml", rules),
+        ("project/cases.toml", cases),
+    ]);
+    let files = machine.load_rules(true).files;
     assert_eq!(files[0].broken, None);
     let home = machine.folder.path().join("home");
     let rules = Rules::from_files(files);

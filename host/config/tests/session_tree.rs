@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::Command;
 
 use jaato_config::EnvironmentVariables;
-use jaato_config::trust::inside_session;
+use jaato_config::trust::is_inside_session;
 
 /// Tells a copy of this test program which part it has.
 const PART: &str = "SESSION_TREE_TEST_PART";
@@ -35,7 +35,7 @@ fn a_jaato_among_the_real_parents_is_found() {
                 "the child says that it is in no session"
             );
         }
-        Ok("child") => assert!(inside_session(&EnvironmentVariables::default())),
+        Ok("child") => assert!(is_inside_session(&EnvironmentVariables::default())),
         _ => {
             let folder = tempfile::tempdir().unwrap();
             let jaato = folder.path().join("jaato");

@@ -5,7 +5,7 @@ use std::path::Path;
 use serde_json::{Map, Value as Json};
 
 use crate::error::ConfigError;
-use crate::file::read_text;
+use crate::file::read_config_text;
 use crate::toml_tree::{self, TomlNode, TomlValue};
 
 /// One call and its expected decision.
@@ -34,8 +34,9 @@ const COMMAND_TOOL: &str = "cli_based_tool";
 /// When the file cannot be read, or a case is not valid.
 pub fn read_cases(path: &Path) -> Result<Vec<RuleCase>, ConfigError> {
     let failed = |cause: String| ConfigError::Edit { path: path.to_owned(), cause };
-    let text = read_text(path)?.ok_or_else(|| failed("the file does not exist".to_owned()))?;
-    let entries = toml_tree::parse(path, &text)?;
+    let text =
+        read_config_text(path)?.ok_or_else(|| failed("the file does not exist".to_owned()))?;
+    let entries = toml_tree::parse_toml(path, &text)?;
     let mut cases = Vec::new();
     for (name, node) in &entries {
         let (true, TomlValue::Array(items)) = (name == "cases", &node.value) else {

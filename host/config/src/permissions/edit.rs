@@ -6,7 +6,7 @@ use toml_edit::{ArrayOfTables, DocumentMut, Item, Table, value};
 
 use crate::edit::replace_file;
 use crate::error::ConfigError;
-use crate::file::read_text;
+use crate::file::read_config_text;
 
 /// The key of a rule that applies while the definition of another program's tool stays the same.
 /// Written by jaato.
@@ -96,7 +96,7 @@ pub fn edit_rules(
     edit: impl FnOnce(&str) -> Result<Option<String>, String>,
 ) -> Result<bool, ConfigError> {
     let failed = |cause: String| ConfigError::Edit { path: path.to_owned(), cause };
-    let text = read_text(path)?.unwrap_or_default();
+    let text = read_config_text(path)?.unwrap_or_default();
     let Some(text) = edit(&text).map_err(failed)? else { return Ok(false) };
     replace_file(path, &text).map_err(|error| failed(error.to_string()))?;
     Ok(true)
@@ -108,7 +108,7 @@ fn parse_document(text: &str) -> Result<DocumentMut, String> {
 
 /// Returns true if two rules mean the same, however they are written.
 fn are_same_rule(one: &Table, other: &Table) -> bool {
-    fn keys(table: &Table) -> Vec<(String, String)> {
+    fn sorted_entries(table: &Table) -> Vec<(String, String)> {
         let mut keys: Vec<(String, String)> = Vec::new();
         for (name, item) in table.iter() {
             match item.as_table_like() {
@@ -127,5 +127,5 @@ fn are_same_rule(one: &Table, other: &Table) -> bool {
         keys.sort();
         keys
     }
-    keys(one) == keys(other)
+    sorted_entries(one) == sorted_entries(other)
 }

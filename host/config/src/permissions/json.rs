@@ -111,7 +111,7 @@ struct PermissionsReader<'a> {
     warnings: Vec<String>,
 }
 
-pub(super) fn parse(
+pub(super) fn parse_json_rules(
     origin: &RuleFileOrigin<'_>,
     text: &str,
 ) -> Result<ParsedRuleFile, (usize, String)> {
@@ -156,13 +156,16 @@ impl PermissionsReader<'_> {
             return Err((self.line_of_value("version"), "its version is not 1".to_owned()));
         }
         if file.cwd.is_some() {
-            self.warn("cwd", "`cwd` has no effect: paths are relative to the workspace's root");
+            self.add_warning(
+                "cwd",
+                "`cwd` has no effect: paths are relative to the workspace's root",
+            );
         }
         let Some(policy) = &file.default_policy else { return Ok(()) };
         let line = self.line_of_value("defaultPolicy");
         let outcome = match (policy.as_str(), self.origin.layer) {
             ("allow", RuleLayer::Workspace) => {
-                self.warn("defaultPolicy", "a workspace cannot set `default` to `allow`");
+                self.add_warning("defaultPolicy", "a workspace cannot set `default` to `allow`");
                 return Ok(());
             }
             ("allow", _) => RuleOutcome::Allow,
@@ -193,8 +196,8 @@ impl PermissionsReader<'_> {
         }
         for pattern in &list.patterns {
             match outcome {
-                RuleOutcome::Allow => self.allowed_pattern(pattern),
-                RuleOutcome::Ask | RuleOutcome::Deny => self.denied_pattern(pattern),
+                RuleOutcome::Allow => self.add_allowed_pattern(pattern),
+                RuleOutcome::Ask | RuleOutcome::Deny => self.add_denied_pattern(pattern),
             }
         }
         for (tool, arguments) in &list.arguments {
@@ -227,8 +230,8 @@ impl PermissionsReader<'_> {
     }
 
     /// Adds a pattern that denies: the text as it was meant, and the command that it names.
-    fn denied_pattern(&mut self, pattern: &str) {
-        let signature = Some(Glob::new(without_sets(pattern)));
+    fn add_denied_pattern(&mut self, pattern: &str) {
+        let signature = Some(Glob::new(replace_letter_sets(pattern)));
         self.add_rule(
             RuleOutcome::Deny,
             pattern,
@@ -236,7 +239,7 @@ impl PermissionsReader<'_> {
         );
         if !pattern.contains('(')
             && let Some(command) =
-                CommandPattern::parse(&without_sets(pattern), RestOfCommand::SafeOptions)
+                CommandPattern::parse(&replace_letter_sets(pattern), RestOfCommand::SafeOptions)
         {
             let command = Some(command);
             self.add_rule(
@@ -245,7 +248,7 @@ impl PermissionsReader<'_> {
                 RuleConditions { command, ..RuleConditions::default() },
             );
         }
-        if let Some(tool) = tool_of(pattern) {
+        if let Some(tool) = tool_in_pattern(pattern) {
             let tool = Some(Glob::new(tool));
             self.add_rule(
                 RuleOutcome::Deny,
@@ -256,8 +259,8 @@ impl PermissionsReader<'_> {
     }
 
     /// Adds a pattern that allows: one simple command, or every call to a tool.
-    fn allowed_pattern(&mut self, pattern: &str) {
-        if let Some(tool) = tool_of(pattern) {
+    fn add_allowed_pattern(&mut self, pattern: &str) {
+        if let Some(tool) = tool_in_pattern(pattern) {
             let tool = Some(Glob::new(tool));
             return self.add_rule(
                 RuleOutcome::Allow,
@@ -275,7 +278,7 @@ impl PermissionsReader<'_> {
                 let command = Some(command);
                 self.add_rule(RuleOutcome::Allow, pattern, RuleConditions { command, ..RuleConditions::default() });
             }
-            None => self.warn(
+            None => self.add_warning(
                 pattern,
                 "a pattern that allows names a command, or a tool as `tool(*)`: this one allows nothing",
             ),
@@ -301,7 +304,7 @@ impl PermissionsReader<'_> {
                     RuleConditions { tool, command, ..RuleConditions::default() },
                 );
             }
-            (RuleOutcome::Allow, None) => match self.origin.path(value) {
+            (RuleOutcome::Allow, None) => match self.origin.path_pattern(value) {
                 Ok(path) if is_path_argument(argument) => {
                     let path = Some(path);
                     self.add_rule(
@@ -367,7 +370,7 @@ impl PermissionsReader<'_> {
             return Ok(());
         };
         if !(scope.block_absolute && scope.block_parent_traversal && scope.resolve_symlinks) {
-            self.warn(
+            self.add_warning(
                 "path_scope",
                 "`path_scope` applies to every spelling of a path: its `block_…` and `resolve_symlinks` are always true",
             );
@@ -377,7 +380,7 @@ impl PermissionsReader<'_> {
         roots.extend(scope.allow_home.then(|| "~".to_owned()));
         let line = self.line_of_value("path_scope");
         let outside: Result<Vec<_>, String> =
-            roots.iter().map(|root| self.origin.path(root)).collect();
+            roots.iter().map(|root| self.origin.path_pattern(root)).collect();
         let outside = outside.map_err(|what| (line, what))?;
         self.add_rule(
             RuleOutcome::Deny,
@@ -389,13 +392,13 @@ impl PermissionsReader<'_> {
 
     fn add_rule(&mut self, outcome: RuleOutcome, written: &str, when: RuleConditions) {
         if let Err(what) = self.origin.check_allow_of_workspace(outcome, &when) {
-            return self.warn(written, &format!("{what}; this rule is ignored"));
+            return self.add_warning(written, &format!("{what}; this rule is ignored"));
         }
         let line = self.line_of_value(written);
         self.file.rules.push(Rule { outcome, when, line, why: None });
     }
 
-    fn warn(&mut self, written: &str, what: &str) {
+    fn add_warning(&mut self, written: &str, what: &str) {
         let (path, line) = (self.origin.path.display(), self.line_of_value(written));
         self.warnings.push(format!("`{path}:{line}`: {what}"));
     }
@@ -410,7 +413,7 @@ impl PermissionsReader<'_> {
 }
 
 /// Returns the tool of `tool(*)`, which means every call to the tool.
-fn tool_of(pattern: &str) -> Option<&str> {
+fn tool_in_pattern(pattern: &str) -> Option<&str> {
     let tool = pattern.strip_suffix("(*)")?;
     (!tool.is_empty() && !tool.contains(['*', '?', '[', '(', ' '])).then_some(tool)
 }
@@ -421,7 +424,7 @@ fn is_path_argument(name: &str) -> bool {
 
 /// Replaces the sets of a pattern, `[ab]`, with any single letter. That may deny more, but never
 /// less.
-fn without_sets(pattern: &str) -> String {
+fn replace_letter_sets(pattern: &str) -> String {
     let mut plain = String::new();
     let mut rest = pattern;
     while let Some((before, behind)) = rest.split_once('[') {

@@ -110,7 +110,7 @@ pub fn load_rules(sources: &RuleSources<'_>) -> RuleFiles {
     let (mut files, mut without_shipped) = (RuleFiles::default(), false);
     let mut add = |parsed: ParsedRuleFile| {
         without_shipped |= parsed.without_shipped;
-        files.add(parsed);
+        files.add_file(parsed);
     };
     for (layer, path) in found {
         let origin = RuleFileOrigin { layer, path: &path, home: sources.home, root: sources.root };
@@ -136,7 +136,7 @@ pub fn load_rules(sources: &RuleSources<'_>) -> RuleFiles {
             home: sources.home,
             root: sources.root,
         };
-        match workspace.read(&name) {
+        match workspace.read_file(&name) {
             Ok(None) => {}
             Ok(Some(bytes)) => add(parse_rule_file(&origin, &bytes)),
             Err(error) => add(broken_file(&origin, 0, error.to_string())),
@@ -164,7 +164,7 @@ pub fn load_text_rules(
 }
 
 impl RuleFiles {
-    fn add(&mut self, parsed: ParsedRuleFile) {
+    fn add_file(&mut self, parsed: ParsedRuleFile) {
         self.files.push(parsed.file);
         self.channel = self.channel.take().or(parsed.channel);
         self.warnings.extend(parsed.warnings);
@@ -176,7 +176,11 @@ fn parse_rule_file(origin: &RuleFileOrigin<'_>, bytes: &[u8]) -> ParsedRuleFile 
         return broken_file(origin, 0, "it is not utf-8".to_owned());
     };
     let is_original = origin.path.extension().is_some_and(|ending| ending == "json");
-    let parsed = if is_original { json::parse(origin, text) } else { toml::parse(origin, text) };
+    let parsed = if is_original {
+        json::parse_json_rules(origin, text)
+    } else {
+        toml::parse_toml_rules(origin, text)
+    };
     parsed.unwrap_or_else(|(line, what)| broken_file(origin, line, what))
 }
 
@@ -223,7 +227,7 @@ impl RuleFileOrigin<'_> {
     }
 
     /// Parses a path of a rule, and makes `~` and relative paths absolute.
-    fn path(&self, written: &str) -> Result<PathPattern, String> {
+    fn path_pattern(&self, written: &str) -> Result<PathPattern, String> {
         let path = match (written.strip_prefix('~'), self.home) {
             (Some(""), Some(home)) => home.to_owned(),
             (Some(rest), Some(home)) if rest.starts_with('/') => home.join(&rest[1..]),

@@ -8,7 +8,7 @@ use jaato_policy::{
 use super::edit::DEFINITION_KEY;
 use super::{ParsedRuleFile, RuleFileOrigin};
 use crate::error::ConfigError;
-use crate::nearest::nearest;
+use crate::nearest::nearest_name;
 use crate::toml_tree::{self, TomlNode, TomlValue};
 
 /// The version of the file that this host understands.
@@ -41,11 +41,11 @@ const KEYS: [&str; 21] = [
 
 type RuleLineError = (usize, String);
 
-pub(super) fn parse(
+pub(super) fn parse_toml_rules(
     origin: &RuleFileOrigin<'_>,
     text: &str,
 ) -> Result<ParsedRuleFile, RuleLineError> {
-    let entries = toml_tree::parse(origin.path, text).map_err(|error| match error {
+    let entries = toml_tree::parse_toml(origin.path, text).map_err(|error| match error {
         ConfigError::Syntax { line, message, .. } => (line, message),
         other => (0, other.to_string()),
     })?;
@@ -126,7 +126,7 @@ fn parse_rule(
             "options" => options = Some(parse_rest(value).map_err(wrong)?),
             "path" => {
                 let written = parse_text(value, name).map_err(wrong)?;
-                when.path = Some(origin.path(written).map_err(wrong)?);
+                when.path = Some(origin.path_pattern(written).map_err(wrong)?);
             }
             "outside" => {
                 let TomlValue::Array(folders) = value else {
@@ -134,7 +134,7 @@ fn parse_rule(
                 };
                 for folder in folders {
                     let written = parse_text(&folder.value, name).map_err(wrong)?;
-                    when.outside.push(origin.path(written).map_err(wrong)?);
+                    when.outside.push(origin.path_pattern(written).map_err(wrong)?);
                 }
             }
             "argument" => add_arguments(node, &mut when)?,
@@ -150,7 +150,7 @@ fn parse_rule(
             "call" => call = Some(parse_text(value, name).map_err(wrong)?.to_owned()),
             "workspace" => {
                 let written = parse_text(value, name).map_err(wrong)?;
-                when.workspace = Some(origin.path(written).map_err(wrong)?);
+                when.workspace = Some(origin.path_pattern(written).map_err(wrong)?);
             }
             "compound" => when.compound = parse_flag(value, name).map_err(wrong)?,
             other => {
@@ -250,7 +250,7 @@ fn parse_flag(value: &TomlValue, name: &str) -> Result<bool, String> {
 }
 
 fn unknown_key_message<const N: usize>(name: &str, known: [&str; N]) -> String {
-    match nearest(name, known.into_iter()) {
+    match nearest_name(name, known.into_iter()) {
         Some(near) => format!("`{name}` is unknown; did you mean `{near}`?"),
         None => format!("`{name}` is unknown; use one of {}", known.join(", ")),
     }

@@ -4,9 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use jaato_policy::{RuleFile, RuleLayer, RuleOutcome};
-use jaato_types::command_hooks::{SETTINGS_FILES, settings_hooks};
+use jaato_types::command_hooks::{SETTINGS_FILES, parse_settings_hooks};
 use jaato_types::mcp_entry::{
-    AgreedVariables, canonical_json, referenced_variables, server_entries, standard_entry,
+    AgreedVariables, canonical_json, referenced_variables, server_entries, to_standard_entry,
 };
 use jsonc_parser::ParseOptions;
 use jsonc_parser::cst::CstRootNode;
@@ -37,7 +37,7 @@ impl TrustStore {
     /// # Errors
     /// File system errors, and exceeded limits.
     pub fn read_candidate(&self, workspace: &Workspace) -> Result<TrustCandidate, TrustError> {
-        let names = covered_names(workspace, &self.read()?)?;
+        let names = covered_names(workspace, &self.read_trust()?)?;
         let files = scan::digest_files(workspace.root(), &names, BTreeMap::new())?;
         Ok(TrustCandidate(TrustedWorkspace::new(workspace.root(), files, Vec::new())))
     }
@@ -51,13 +51,13 @@ pub(super) fn covered_names(
     let known = trust.workspaces.get(workspace.recorded_root()?);
     let mut recorded = known.map(|known| known.files.clone()).unwrap_or_default();
     recorded.retain(|name, _| !workspace.is_replaced(name));
-    workspace.names(&recorded)
+    workspace.all_covered_names(&recorded)
 }
 
 impl TrustCandidate {
     /// Lists the names of the covered files.
-    pub fn names(&self) -> impl Iterator<Item = &str> {
-        self.0.names()
+    pub fn file_names(&self) -> impl Iterator<Item = &str> {
+        self.0.file_names()
     }
 
     /// Returns the digest over all covered files.
@@ -65,14 +65,14 @@ impl TrustCandidate {
         self.0.digest()
     }
 
-    pub(super) fn files(&self) -> &BTreeMap<String, String> {
+    pub(super) fn file_digests(&self) -> &BTreeMap<String, String> {
         &self.0.files
     }
 
     /// Lists the MCP servers of the workspace. Returns none if the file cannot be parsed, because
     /// then none start.
     pub fn mcp_entries(&self) -> Vec<McpEntry> {
-        let Ok(Some(bytes)) = self.0.read(MCP_FILE) else { return Vec::new() };
+        let Ok(Some(bytes)) = self.0.read_file(MCP_FILE) else { return Vec::new() };
         if bytes.len() as u64 > CONFIG_BYTES_MAX {
             return Vec::new();
         }
@@ -90,8 +90,8 @@ impl TrustCandidate {
     /// none of a file that cannot be parsed, because then none run.
     pub fn hook_commands(&self) -> Vec<String> {
         let read = |name: &&str| {
-            let bytes = self.0.read(name).ok().flatten()?;
-            settings_hooks(&String::from_utf8(bytes).ok()?).ok()
+            let bytes = self.0.read_file(name).ok().flatten()?;
+            parse_settings_hooks(&String::from_utf8(bytes).ok()?).ok()
         };
         let hooks = SETTINGS_FILES.iter().filter_map(read).flatten();
         hooks.filter(|hook| hook.problem.is_none()).map(|hook| hook.to_string()).collect()
@@ -122,12 +122,12 @@ impl TrustCandidate {
 impl McpEntry {
     /// Returns the entry in standard form, regardless of the program that it was written for.
     /// Returns null if it cannot be parsed.
-    pub fn standard(&self) -> Value {
-        standard_entry(&self.entry).map_or(Value::Null, Value::Object)
+    pub fn standard_entry(&self) -> Value {
+        to_standard_entry(&self.entry).map_or(Value::Null, Value::Object)
     }
 
     /// Returns the variables that would be sent to the server.
-    pub fn variables(&self) -> AgreedVariables {
+    pub fn referenced_variables(&self) -> AgreedVariables {
         AgreedVariables {
             server: self.server.clone(),
             entry: scan::content_digest(canonical_json(&self.entry).as_bytes()),

@@ -46,7 +46,7 @@ impl DevelopmentFolder {
     ///
     /// # Errors
     /// If others can write to it, to its sources or to a folder above it.
-    pub fn check(folder: &Path) -> Result<Self, PlaceError> {
+    pub fn check_folder(folder: &Path) -> Result<Self, PlaceError> {
         let system =
             |error| PlaceError { path: folder.to_owned(), why: PathProblem::System(error) };
         let path = folder.canonicalize().map_err(system)?;
@@ -65,7 +65,7 @@ impl DevelopmentFolder {
         &self.path
     }
 
-    fn key(&self) -> String {
+    fn record_key(&self) -> String {
         self.path.to_string_lossy().into_owned()
     }
 }
@@ -76,12 +76,12 @@ impl TrustStore {
     ///
     /// # Errors
     /// If the record cannot be read.
-    pub fn development(
+    pub fn development_trust(
         &self,
         folder: &DevelopmentFolder,
     ) -> Result<Option<DevelopmentTrust>, TrustError> {
-        let trust = self.read()?;
-        let known = trust.development.get(&folder.key());
+        let trust = self.read_trust()?;
+        let known = trust.development.get(&folder.record_key());
         let holds = |known: &&DevelopmentTrust| {
             known.owner == folder.owner && trust.is_plugin_trusted(&known.sha256)
         };
@@ -110,8 +110,8 @@ impl TrustStore {
             sha256: sha256.clone(),
             trusted_at_s,
         };
-        self.file.change(|trust: &mut RecordedTrust| {
-            if let Some(before) = trust.development.insert(folder.key(), build) {
+        self.file.edit_content(|trust: &mut RecordedTrust| {
+            if let Some(before) = trust.development.insert(folder.record_key(), build) {
                 trust.plugins.remove(&before.sha256);
             }
             trust.plugins.insert(sha256, trusted);

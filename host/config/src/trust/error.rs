@@ -101,7 +101,7 @@ pub enum TrustError {
 impl TrustError {
     /// Returns true if the record itself is the problem. It then counts as empty, and is left as it
     /// is.
-    pub fn is_of_record(&self) -> bool {
+    pub fn is_record_error(&self) -> bool {
         match self {
             Self::Corrupt { .. } | Self::Newer { .. } | Self::NotBelieved { .. } => true,
             Self::Io { .. }

@@ -75,7 +75,7 @@ impl Default for RecordedGrants {
 
 impl RecordedGrants {
     /// Returns true if the plugin with this name and content has this grant.
-    pub fn has(&self, plugin: &str, sha256: &str, grant: &str) -> bool {
+    pub fn has_grant(&self, plugin: &str, sha256: &str, grant: &str) -> bool {
         let granted = self.plugins.get(&sha256.to_ascii_lowercase());
         granted.is_some_and(|granted| granted.name == plugin && granted.services.contains(grant))
     }
@@ -99,12 +99,12 @@ impl GrantStore {
     }
 
     /// Reads the record. A missing record contains no grants.
-    pub fn read(&self) -> Result<RecordedGrants, TrustError> {
-        self.file.read()
+    pub fn read_grants(&self) -> Result<RecordedGrants, TrustError> {
+        self.file.read_content()
     }
 
     /// Grants services to a plugin's content, in addition to its existing grants.
-    pub fn grant<'a>(
+    pub fn grant_services<'a>(
         &self,
         plugin: &str,
         sha256: &str,
@@ -113,11 +113,11 @@ impl GrantStore {
     ) -> Result<(), TrustError> {
         let sha256 = checked_digest(sha256)?;
         let added = services.into_iter().map(str::to_owned).collect();
-        self.move_to(plugin, Some(&sha256), &sha256, added, now)
+        self.move_grants(plugin, Some(&sha256), &sha256, added, now)
     }
 
     /// Moves a plugin's grants from its previous content to this one, and adds services.
-    pub fn move_to(
+    pub fn move_grants(
         &self,
         plugin: &str,
         before: Option<&str>,
@@ -126,7 +126,7 @@ impl GrantStore {
         now: SystemTime,
     ) -> Result<(), TrustError> {
         let sha256 = checked_digest(sha256)?;
-        self.file.change(|grants: &mut RecordedGrants| {
+        self.file.edit_content(|grants: &mut RecordedGrants| {
             let before = before.and_then(|before| grants.plugins.remove(before));
             let kept = before.filter(|granted| granted.name == plugin);
             let services = kept.map(|kept| kept.services).unwrap_or_default();
@@ -140,8 +140,12 @@ impl GrantStore {
     /// Revokes services from every content under a plugin's name, or all services if none are
     /// named. Otherwise a grant of an older file would return with that file. Returns the revoked
     /// services.
-    pub fn revoke(&self, plugin: &str, services: &[&str]) -> Result<BTreeSet<String>, TrustError> {
-        self.file.change(|grants: &mut RecordedGrants| {
+    pub fn revoke_services(
+        &self,
+        plugin: &str,
+        services: &[&str],
+    ) -> Result<BTreeSet<String>, TrustError> {
+        self.file.edit_content(|grants: &mut RecordedGrants| {
             let mut taken = BTreeSet::new();
             let is_meant = |name: &String| services.is_empty() || services.contains(&name.as_str());
             for granted in grants.plugins.values_mut().filter(|granted| granted.name == plugin) {
@@ -154,7 +158,7 @@ impl GrantStore {
 
     /// Gives a trusted content the latest grants of an earlier one with the same name. Returns
     /// those. Returns nothing if this content already has grants.
-    pub fn carry_over(
+    pub fn carry_over_grants(
         &self,
         plugin: &str,
         sha256: &str,
@@ -162,12 +166,12 @@ impl GrantStore {
     ) -> Result<BTreeSet<String>, TrustError> {
         let sha256 = checked_digest(sha256)?;
         // Most plugins have no grants. Then no file is made.
-        let known = self.read()?;
+        let known = self.read_grants()?;
         let is_new = known.plugins.get(&sha256).is_none_or(|granted| granted.name != plugin);
         if !is_new || known.latest_grants(plugin).is_none() {
             return Ok(BTreeSet::new());
         }
-        self.file.change(|grants: &mut RecordedGrants| {
+        self.file.edit_content(|grants: &mut RecordedGrants| {
             let latest = grants.latest_grants(plugin).map(|granted| granted.services.clone());
             let services = latest.unwrap_or_default();
             grants.plugins.insert(sha256, PluginGrants::new(plugin, services.clone(), now));
@@ -200,7 +204,7 @@ impl LiveGrants {
         if let Some(seen) = seen.as_ref().filter(|seen| seen.stamp == stamp) {
             return seen.grants.clone();
         }
-        let grants = self.store.read().map(Arc::new).map_err(Arc::new);
+        let grants = self.store.read_grants().map(Arc::new).map_err(Arc::new);
         *seen = Some(GrantsSnapshot { stamp, grants: grants.clone() });
         grants
     }

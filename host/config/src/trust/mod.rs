@@ -26,7 +26,7 @@ pub use grants::{GrantStore, LiveGrants, PluginGrants, RecordedGrants};
 pub use record::RecordKind;
 pub use scan::{DEPTH_MAX, FILES_MAX, WORKSPACE_BYTES_MAX};
 pub use session_tree::{
-    SESSION_MARK, SESSION_MARKER, inside_session, is_of_a_session, refuse_inside_session,
+    SESSION_MARK, SESSION_MARKER, is_inside_session, is_session_process, refuse_inside_session,
 };
 pub use store::{PluginTrust, RecordedTrust, TrustStore, WorkspaceTrust};
 pub use workspace::{FileChange, TrustedFileChange, TrustedWorkspace, Workspace, WorkspaceState};

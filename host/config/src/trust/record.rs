@@ -65,7 +65,7 @@ impl RecordKind {
     }
 
     /// The name of the file without its extension.
-    fn stem(self) -> &'static str {
+    fn file_stem(self) -> &'static str {
         match self {
             Self::Trust => "trust",
             Self::Grants => "grants",
@@ -75,7 +75,7 @@ impl RecordKind {
 
 impl fmt::Display for RecordKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "record of {}", self.stem())
+        write!(f, "record of {}", self.file_stem())
     }
 }
 
@@ -85,16 +85,16 @@ impl RecordFile {
     }
 
     pub(super) fn path(&self) -> PathBuf {
-        self.folder.join(format!("{}.json", self.kind.stem()))
+        self.folder.join(format!("{}.json", self.kind.file_stem()))
     }
 
     /// Reads the record. A missing file is an empty record.
-    pub(super) fn read<T: Default + DeserializeOwned>(&self) -> Result<T, TrustError> {
+    pub(super) fn read_content<T: Default + DeserializeOwned>(&self) -> Result<T, TrustError> {
         let (path, record) = (self.path(), self.kind);
         let text = match jaato_places::read_own_file(&path, RECORD_BYTES_MAX) {
             Ok(Some(text)) => text,
             Ok(None) => return Ok(T::default()),
-            Err(error) if is_nowhere(&error) => return Ok(T::default()),
+            Err(error) if is_folder_missing(&error) => return Ok(T::default()),
             // An unreadable record counts as empty, and jaato continues.
             Err(why) => return Err(TrustError::NotBelieved { record, why }),
         };
@@ -111,14 +111,14 @@ impl RecordFile {
     }
 
     /// Reads, changes and writes the record while no other process does.
-    pub(super) fn change<T, A>(&self, edit: impl FnOnce(&mut T) -> A) -> Result<A, TrustError>
+    pub(super) fn edit_content<T, A>(&self, edit: impl FnOnce(&mut T) -> A) -> Result<A, TrustError>
     where
         T: Default + Clone + PartialEq + Serialize + DeserializeOwned,
     {
         jaato_places::make_own_folder(&self.folder).map_err(|error| self.bad_place_error(error))?;
         // Unlocked when it is dropped, even by a process that is killed.
-        let _lock = self.lock()?;
-        let before: T = self.read()?;
+        let _lock = self.lock_file()?;
+        let before: T = self.read_content()?;
         let mut after = before.clone();
         let answer = edit(&mut after);
         if after != before {
@@ -127,8 +127,8 @@ impl RecordFile {
         Ok(answer)
     }
 
-    fn lock(&self) -> Result<File, TrustError> {
-        let path = self.folder.join(format!("{}.lock", self.kind.stem()));
+    fn lock_file(&self) -> Result<File, TrustError> {
+        let path = self.folder.join(format!("{}.lock", self.kind.file_stem()));
         let held = jaato_places::lock_own_file(&path, LOCK_WAIT);
         let held = held.map_err(|error| self.bad_place_error(error))?;
         held.ok_or(TrustError::Locked { record: self.kind, path })
@@ -181,6 +181,6 @@ fn record_io_error(path: &Path, doing: &'static str, error: &std::io::Error) -> 
 
 /// Returns true if there is a file in place of a folder above the record (`HOME=/dev/null`). Then
 /// no record exists, and none can be created.
-fn is_nowhere(error: &PlaceError) -> bool {
+fn is_folder_missing(error: &PlaceError) -> bool {
     matches!(&error.why, PathProblem::System(error) if error.kind() == ErrorKind::NotADirectory)
 }

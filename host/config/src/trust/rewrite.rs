@@ -16,7 +16,7 @@ impl TrustStore {
     /// # Errors
     /// [`TrustError::Changed`] if the workspace is not trusted in its current state. Nothing is
     /// written then. Also file system errors.
-    pub fn rewrite(
+    pub fn rewrite_file(
         &self,
         workspace: &Workspace,
         name: &str,
@@ -37,7 +37,7 @@ impl TrustStore {
         })?;
         let root = workspace.recorded_root()?.to_owned();
         let (files, stamps) = workspace.digest_all(&BTreeSet::from([name.to_owned()]), now)?;
-        self.file.change(|trust: &mut RecordedTrust| {
+        self.file.edit_content(|trust: &mut RecordedTrust| {
             let Some(known) = trust.workspaces.get_mut(&root) else { return };
             known.stamps.remove(name);
             known.files.extend(files);

@@ -35,25 +35,25 @@ struct StatProcess {
 }
 
 /// Returns true if a session started this process, directly or not.
-pub fn inside_session(variables: &EnvironmentVariables) -> bool {
+pub fn is_inside_session(variables: &EnvironmentVariables) -> bool {
     variables.get(SESSION_MARKER).is_some()
         || has_session_mark()
         || has_jaato_ancestor(std::process::id(), process_in_proc)
 }
 
 /// Returns true if a session started another process, directly or not.
-pub fn is_of_a_session(pid: u32) -> bool {
+pub fn is_session_process(pid: u32) -> bool {
     has_process_session_mark(pid) || has_jaato_ancestor(pid, process_in_proc)
 }
 
 /// Returns an error for a trust command inside a session.
 pub fn refuse_inside_session(variables: &EnvironmentVariables) -> Result<(), TrustError> {
-    if inside_session(variables) { Err(TrustError::InsideSession) } else { Ok(()) }
+    if is_inside_session(variables) { Err(TrustError::InsideSession) } else { Ok(()) }
 }
 
 /// Asks the kernel instead of `/proc`, which a process can hide from itself.
 fn has_session_mark() -> bool {
-    platform::bound_of_locks().is_some_and(|bound| bound <= SESSION_MARK)
+    platform::file_lock_limit().is_some_and(|bound| bound <= SESSION_MARK)
 }
 
 /// Returns true if another process has the limit, if `/proc` shows that.
@@ -116,7 +116,7 @@ mod tests {
     use super::*;
 
     #[track_caller]
-    fn check(tree: &[(u32, u32, bool)], own: u32, expected: bool) {
+    fn check_ancestors(tree: &[(u32, u32, bool)], own: u32, expected: bool) {
         let read = |pid| {
             let (_, parent, is_jaato) = *tree.iter().find(|(known, _, _)| *known == pid)?;
             Some(StatProcess { parent, is_jaato })
@@ -126,23 +126,23 @@ mod tests {
 
     #[test]
     fn a_jaato_among_the_parents_is_found() {
-        check(&[(9, 5, true), (5, 3, false), (3, 1, true), (1, 0, false)], 9, true);
+        check_ancestors(&[(9, 5, true), (5, 3, false), (3, 1, true), (1, 0, false)], 9, true);
     }
 
     #[test]
     fn command_itself_does_not_count_as_its_session() {
-        check(&[(9, 5, true), (5, 1, false), (1, 0, false)], 9, false);
+        check_ancestors(&[(9, 5, true), (5, 1, false), (1, 0, false)], 9, false);
     }
 
     #[test]
     fn parents_that_cannot_be_read_end_the_search() {
-        check(&[(9, 5, false)], 9, false);
-        check(&[], 9, false);
+        check_ancestors(&[(9, 5, false)], 9, false);
+        check_ancestors(&[], 9, false);
     }
 
     #[test]
     fn endless_parent_chain_counts_as_a_session() {
-        check(&[(9, 9, false)], 9, true);
+        check_ancestors(&[(9, 9, false)], 9, true);
     }
 
     #[test]
@@ -164,7 +164,7 @@ mod tests {
     #[test]
     fn session_marker_variable_alone_refuses_the_command() {
         let variables: EnvironmentVariables = [(SESSION_MARKER, "s1")].into_iter().collect();
-        assert!(inside_session(&variables));
+        assert!(is_inside_session(&variables));
         assert!(matches!(refuse_inside_session(&variables), Err(TrustError::InsideSession)));
     }
 }

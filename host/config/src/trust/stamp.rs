@@ -1,10 +1,10 @@
 //! Checks cheaply that a big file is still the one that was digested. Otherwise every start would
 //! have to digest megabytes of plugins.
 //!
-//! This shortcut only detects changes and never guards what is used: [`TrustedWorkspace::read`]
+//! This shortcut only detects changes and never guards what is used: [`TrustedWorkspace::read_file`]
 //! digests the content that it returns, and a plugin's file is digested again before it is opened.
 //!
-//! [`TrustedWorkspace::read`]: super::TrustedWorkspace::read
+//! [`TrustedWorkspace::read_file`]: super::TrustedWorkspace::read_file
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, Metadata};
@@ -81,7 +81,7 @@ mod tests {
     use super::*;
 
     #[track_caller]
-    fn check(after: Option<CoveredFileStamp>, now_s: u64, expected: bool) {
+    fn check_stamp(after: Option<CoveredFileStamp>, now_s: u64, expected: bool) {
         let before = BTreeMap::from([("f".to_owned(), STAMP)]);
         let after = after.map(|stamp| ("f".to_owned(), stamp)).into_iter().collect();
         let kept = unchanged_stamps(before, &after, UNIX_EPOCH + Duration::from_secs(now_s));
@@ -93,15 +93,15 @@ mod tests {
 
     #[test]
     fn stamp_counts_only_after_its_file_was_unchanged_for_a_while() {
-        check(Some(STAMP), 102, true);
-        check(Some(STAMP), 101, false);
-        check(Some(STAMP), 0, false);
+        check_stamp(Some(STAMP), 102, true);
+        check_stamp(Some(STAMP), 101, false);
+        check_stamp(Some(STAMP), 0, false);
     }
 
     #[test]
     fn file_changed_during_hashing_gets_no_stamp() {
-        check(Some(CoveredFileStamp { changed_ns: 6, ..STAMP }), 200, false);
-        check(Some(CoveredFileStamp { inode: 8, ..STAMP }), 200, false);
-        check(None, 200, false);
+        check_stamp(Some(CoveredFileStamp { changed_ns: 6, ..STAMP }), 200, false);
+        check_stamp(Some(CoveredFileStamp { inode: 8, ..STAMP }), 200, false);
+        check_stamp(None, 200, false);
     }
 }

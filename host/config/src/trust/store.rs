@@ -100,14 +100,14 @@ impl TrustStore {
     }
 
     /// Reads the record. A missing record means that nothing is trusted.
-    pub fn read(&self) -> Result<RecordedTrust, TrustError> {
-        self.file.read()
+    pub fn read_trust(&self) -> Result<RecordedTrust, TrustError> {
+        self.file.read_content()
     }
 
     /// Returns true if the content with this SHA-256 is trusted. To check many, use one
     /// [`RecordedTrust`].
     pub fn is_plugin_trusted(&self, sha256: &str) -> Result<bool, TrustError> {
-        Ok(self.read()?.is_plugin_trusted(sha256))
+        Ok(self.read_trust()?.is_plugin_trusted(sha256))
     }
 
     /// Trusts a plugin file by its content.
@@ -121,7 +121,7 @@ impl TrustStore {
         let sha256 = checked_digest(sha256)?;
         let path = path.to_string_lossy().into_owned();
         let entry = PluginTrust { name: name.to_owned(), path, trusted_at_s: unix_seconds(now) };
-        self.file.change(|trust: &mut RecordedTrust| {
+        self.file.edit_content(|trust: &mut RecordedTrust| {
             trust.plugins.insert(sha256, entry);
         })
     }
@@ -129,16 +129,16 @@ impl TrustStore {
     /// Withdraws trust in a plugin file. Returns true if there was any.
     pub fn untrust_plugin(&self, sha256: &str) -> Result<bool, TrustError> {
         let sha256 = checked_digest(sha256)?;
-        self.file.change(|trust: &mut RecordedTrust| trust.plugins.remove(&sha256).is_some())
+        self.file.edit_content(|trust: &mut RecordedTrust| trust.plugins.remove(&sha256).is_some())
     }
 
     /// Returns the state of a workspace. Reads its files only if it was trusted before.
     pub fn workspace_state(&self, workspace: &Workspace) -> Result<WorkspaceState, TrustError> {
-        let trust = self.read()?;
+        let trust = self.read_trust()?;
         let known = workspace.recorded_root().ok().and_then(|root| trust.workspaces.get(root));
-        let Some(known) = known else { return Ok(workspace.state_untrusted()) };
+        let Some(known) = known else { return Ok(workspace.untrusted_state()) };
         let present = workspace
-            .names(&known.files)
+            .all_covered_names(&known.files)
             .and_then(|names| workspace.digest_changed_files(&names, known));
         let present = match present {
             Ok(present) => present,
@@ -168,7 +168,7 @@ impl TrustStore {
         workspace: &Workspace,
         now: SystemTime,
     ) -> Result<TrustedWorkspace, TrustError> {
-        self.record(workspace, None, Vec::new(), now)
+        self.record_workspace_trust(workspace, None, Vec::new(), now)
     }
 
     /// Trusts a workspace as the user has seen it, and records the variables that may be sent to
@@ -183,11 +183,11 @@ impl TrustStore {
         variables: Vec<AgreedVariables>,
         now: SystemTime,
     ) -> Result<TrustedWorkspace, TrustError> {
-        self.record(workspace, Some(seen), variables, now)
+        self.record_workspace_trust(workspace, Some(seen), variables, now)
     }
 
     /// Records trust in the existing files, if they have not changed since they were seen.
-    fn record(
+    fn record_workspace_trust(
         &self,
         workspace: &Workspace,
         seen: Option<&TrustCandidate>,
@@ -195,11 +195,11 @@ impl TrustStore {
         now: SystemTime,
     ) -> Result<TrustedWorkspace, TrustError> {
         let root = workspace.recorded_root()?.to_owned();
-        self.file.change(|trust: &mut RecordedTrust| {
+        self.file.edit_content(|trust: &mut RecordedTrust| {
             let names = candidate::covered_names(workspace, trust)?;
             let (files, stamps) = workspace.digest_all(&names, now)?;
             let changed =
-                seen.map(|seen| list_file_changes(seen.files(), &files)).unwrap_or_default();
+                seen.map(|seen| list_file_changes(seen.file_digests(), &files)).unwrap_or_default();
             if let Some(change) = changed.first() {
                 return Err(TrustError::Changed { path: workspace.root().join(&change.name) });
             }
@@ -224,7 +224,7 @@ impl TrustStore {
         found: &[String],
     ) -> Result<(), TrustError> {
         let root = workspace.recorded_root()?.to_owned();
-        self.file.change(|trust: &mut RecordedTrust| {
+        self.file.edit_content(|trust: &mut RecordedTrust| {
             trust.declined.insert(root, found.to_vec());
         })
     }
@@ -232,12 +232,12 @@ impl TrustStore {
     /// Returns true if the user declined a workspace with exactly these names.
     pub fn is_declined(&self, workspace: &Workspace, found: &[String]) -> Result<bool, TrustError> {
         let root = workspace.recorded_root()?;
-        Ok(self.read()?.declined.get(root).is_some_and(|names| names == found))
+        Ok(self.read_trust()?.declined.get(root).is_some_and(|names| names == found))
     }
 
     /// Withdraws trust in a workspace. Returns true if there was any.
     pub fn untrust_workspace(&self, workspace: &Workspace) -> Result<bool, TrustError> {
         let root = workspace.recorded_root()?.to_owned();
-        self.file.change(|trust: &mut RecordedTrust| trust.workspaces.remove(&root).is_some())
+        self.file.edit_content(|trust: &mut RecordedTrust| trust.workspaces.remove(&root).is_some())
     }
 }

@@ -81,7 +81,10 @@ impl Workspace {
     ///
     /// # Errors
     /// When the working directory cannot be resolved.
-    pub fn find(working_directory: &Path, home: Option<&Path>) -> Result<Self, TrustError> {
+    pub fn find_workspace(
+        working_directory: &Path,
+        home: Option<&Path>,
+    ) -> Result<Self, TrustError> {
         let here = working_directory.canonicalize().map_err(|error| TrustError::Io {
             path: working_directory.to_owned(),
             doing: "find",
@@ -89,14 +92,14 @@ impl Workspace {
         })?;
         let home = home.and_then(|home| home.canonicalize().ok());
         let is_below_home = |folder: &&Path| home.as_deref() != Some(*folder);
-        let around = worktree_around(&here).map(|(around, _)| around);
+        let around = enclosing_worktree(&here).map(|(around, _)| around);
         let from = around.filter(is_below_home).filter(|folder| !is_writable_by_all(folder));
         let from = from.unwrap_or(&here);
         let above = from.ancestors().take_while(is_below_home).skip(1);
         let mut above = above.filter(|folder| !is_writable_by_all(folder));
-        let root = match has_mark(from) {
+        let root = match has_root_mark(from) {
             true => from,
-            false => above.find(|folder| has_mark(folder)).unwrap_or(from),
+            false => above.find(|folder| has_root_mark(folder)).unwrap_or(from),
         };
         let root = root.to_owned();
         Ok(Self { root, working_directory: here })
@@ -115,22 +118,22 @@ impl Workspace {
     /// Returns the worktree of jaato with the working directory: the folder around `.worktrees`,
     /// and its name in there. `None` if the working directory is not in one.
     pub fn worktree(&self) -> Option<(&Path, &OsStr)> {
-        worktree_around(&self.working_directory)
+        enclosing_worktree(&self.working_directory)
     }
 
     /// Lists the trusted instructions for agents, from the root down to the working directory, by
     /// name from the root: a folder's `AGENTS.md`, else its `CLAUDE.md`. In a worktree, these are
     /// the files of the folders of which it is a copy.
     pub fn agents_files(&self, trusted: &TrustedWorkspace) -> Vec<String> {
-        self.agents_files_where(|name| trusted.files.contains_key(name))
+        self.filter_agents_files(|name| trusted.files.contains_key(name))
     }
 
     /// Lists the same for all existing files, trusted or not.
     fn present_agents_files(&self) -> Vec<String> {
-        self.agents_files_where(|name| self.has_entry(name))
+        self.filter_agents_files(|name| self.has_entry(name))
     }
 
-    fn agents_files_where(&self, counts: impl Fn(&str) -> bool) -> Vec<String> {
+    fn filter_agents_files(&self, counts: impl Fn(&str) -> bool) -> Vec<String> {
         let below = self.working_directory.strip_prefix(&self.root).unwrap_or(Path::new(""));
         let mut folders = vec![String::new()];
         let mut parts = below.components();
@@ -168,7 +171,7 @@ impl Workspace {
 
     /// Lists the existing covered files. `recorded` are the files that were trusted before. They
     /// also count in a working directory that would not cover them.
-    pub(super) fn names(
+    pub(super) fn all_covered_names(
         &self,
         recorded: &BTreeMap<String, String>,
     ) -> Result<BTreeSet<String>, TrustError> {
@@ -179,7 +182,7 @@ impl Workspace {
 
     /// Returns the state of a workspace that was never trusted. Unusual names are in a printable
     /// form.
-    pub fn state_untrusted(&self) -> WorkspaceState {
+    pub fn untrusted_state(&self) -> WorkspaceState {
         let agents = self.present_agents_files();
         let found = scan::shown_names(&self.root, agents.iter().map(String::as_str));
         match found.is_empty() {
@@ -238,13 +241,13 @@ impl Workspace {
 const WORKTREES_FOLDER: &str = ".worktrees";
 
 /// Returns the outermost worktree of jaato that contains a folder, as [`Workspace::worktree`] does.
-fn worktree_around(folder: &Path) -> Option<(&Path, &OsStr)> {
-    folder.ancestors().filter_map(as_worktree).last()
+fn enclosing_worktree(folder: &Path) -> Option<(&Path, &OsStr)> {
+    folder.ancestors().filter_map(parse_worktree_path).last()
 }
 
 /// Returns the folder around a worktree of jaato, and the worktree's name. `NAME.base` next to it
 /// distinguishes it from other folders in a `.worktrees`.
-fn as_worktree(folder: &Path) -> Option<(&Path, &OsStr)> {
+fn parse_worktree_path(folder: &Path) -> Option<(&Path, &OsStr)> {
     let worktrees = folder.parent().filter(|it| it.ends_with(WORKTREES_FOLDER))?;
     let name = folder.file_name()?;
     let mut base = name.to_owned();
@@ -254,10 +257,10 @@ fn as_worktree(folder: &Path) -> Option<(&Path, &OsStr)> {
 }
 
 /// Returns true if a folder has a mark of a workspace's root.
-fn has_mark(folder: &Path) -> bool {
+fn has_root_mark(folder: &Path) -> bool {
     let has_git = folder.join(".git").symlink_metadata().is_ok();
     let own = folder.join(WORKSPACE_FOLDER).symlink_metadata();
-    has_git || own.is_ok_and(|own| TrustedOwners::this_user_and_root().include(own.uid()))
+    has_git || own.is_ok_and(|own| TrustedOwners::this_user_and_root().contains_user(own.uid()))
 }
 
 /// Returns true if every user can create files in a folder.
@@ -291,7 +294,7 @@ impl TrustedWorkspace {
     }
 
     /// Lists the names of all covered files.
-    pub fn names(&self) -> impl Iterator<Item = &str> {
+    pub fn file_names(&self) -> impl Iterator<Item = &str> {
         self.files.keys().map(String::as_str)
     }
 
@@ -304,13 +307,13 @@ impl TrustedWorkspace {
     /// Returns the trusted content of a file, by its name from the root. Returns `None` if it did
     /// not exist when the user trusted the workspace, or leads outside. Returns an error if it has
     /// changed since.
-    pub fn read(&self, name: &str) -> Result<Option<Vec<u8>>, TrustError> {
-        Ok(self.read_beginning(name, usize::MAX)?.map(|(bytes, _)| bytes))
+    pub fn read_file(&self, name: &str) -> Result<Option<Vec<u8>>, TrustError> {
+        Ok(self.read_file_start(name, usize::MAX)?.map(|(bytes, _)| bytes))
     }
 
-    /// As [`TrustedWorkspace::read`], but keeps at most the first `bytes_max` bytes in memory.
+    /// As [`TrustedWorkspace::read_file`], but keeps at most the first `bytes_max` bytes in memory.
     /// Returns them with the size of the file.
-    pub fn read_beginning(
+    pub fn read_file_start(
         &self,
         name: &str,
         bytes_max: usize,
