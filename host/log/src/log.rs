@@ -45,11 +45,11 @@ pub struct Log(Arc<LogInner>);
 #[derive(Debug)]
 struct LogInner {
     path: Option<PathBuf>,
-    state: Mutex<State>,
+    state: Mutex<LogState>,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct LogState {
     file: Option<File>,
     /// Bytes that were written since the last check of the file.
     written: u64,
@@ -87,7 +87,7 @@ impl SourceUsage {
     }
 }
 
-impl State {
+impl LogState {
     /// Opens the file at the path if it was replaced, and starts a new one if it is too large.
     fn reopen_if_needed(&mut self, path: &Path) {
         self.written = 0;

@@ -93,7 +93,7 @@ impl PlaceError {
 }
 
 /// Returns the hint of a [`PlaceError`] that was wrapped in an [`io::Error`].
-pub fn hint_of(error: &io::Error) -> Option<String> {
+pub fn io_error_hint(error: &io::Error) -> Option<String> {
     error.get_ref()?.downcast_ref::<PlaceError>()?.hint()
 }
 

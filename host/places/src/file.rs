@@ -19,7 +19,7 @@ const PRIVATE: u32 = 0o600;
 /// The problem with the file, or with a folder above it.
 pub fn check_file(path: &Path, owners: &TrustedOwners) -> Result<(), PlaceError> {
     let WalkEnd { path, metadata } = walk_path(path, owners)?;
-    check_found(&path, &metadata, owners)
+    check_found_file(&path, &metadata, owners)
 }
 
 /// Checks a file of a folder that [`check_folder`](crate::check_folder) has checked, without
@@ -31,7 +31,7 @@ pub fn check_file_in(path: &Path, owners: &TrustedOwners) -> Result<(), PlaceErr
     let metadata = fs::symlink_metadata(path).map_err(PlaceError::from_io(path))?;
     match metadata.is_symlink() {
         true => check_file(path, owners),
-        false => check_found(path, &metadata, owners),
+        false => check_found_file(path, &metadata, owners),
     }
 }
 
@@ -84,7 +84,11 @@ pub fn open_own_file(path: &Path, options: &mut OpenOptions) -> Result<File, Pla
     opened.map_err(failed)
 }
 
-fn check_found(path: &Path, metadata: &Metadata, owners: &TrustedOwners) -> Result<(), PlaceError> {
+fn check_found_file(
+    path: &Path,
+    metadata: &Metadata,
+    owners: &TrustedOwners,
+) -> Result<(), PlaceError> {
     if !metadata.is_file() {
         return Err(PlaceError::new(path, PathProblem::NotAFile));
     }

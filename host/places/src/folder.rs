@@ -21,7 +21,7 @@ pub(crate) const OTHERS: u32 = 0o077;
 /// # Errors
 /// The problem that prevents using it.
 pub fn make_own_folder(folder: &Path) -> Result<(), PlaceError> {
-    make_missing(folder)?;
+    make_missing_folders(folder)?;
     let owners = TrustedOwners::this_user_and_root();
     let end = walk_path(folder, &owners)?;
     if !end.metadata.is_dir() {
@@ -44,12 +44,12 @@ pub fn make_own_folder(folder: &Path) -> Result<(), PlaceError> {
 ///
 /// # Errors
 /// When the system refuses.
-pub fn make_missing(folder: &Path) -> Result<(), PlaceError> {
-    match make_one(folder) {
+pub fn make_missing_folders(folder: &Path) -> Result<(), PlaceError> {
+    match make_single_folder(folder) {
         Err(error) if error.is_missing() => match folder.parent() {
             Some(parent) if !parent.as_os_str().is_empty() => {
-                make_missing(parent)?;
-                make_one(folder)
+                make_missing_folders(parent)?;
+                make_single_folder(folder)
             }
             _ => Err(error),
         },
@@ -62,7 +62,7 @@ pub fn make_missing(folder: &Path) -> Result<(), PlaceError> {
 ///
 /// # Errors
 /// When the system refuses, or the folder above it is missing.
-pub fn make_one(folder: &Path) -> Result<(), PlaceError> {
+pub fn make_single_folder(folder: &Path) -> Result<(), PlaceError> {
     match DirBuilder::new().mode(PRIVATE).create(folder) {
         // A umask can only remove bits, but these may include ours.
         Ok(()) => fs::set_permissions(folder, Permissions::from_mode(PRIVATE))

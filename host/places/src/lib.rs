@@ -26,9 +26,9 @@ mod owners;
 mod untrusted_files;
 mod walk;
 
-pub use error::{PathProblem, PlaceError, hint_of};
+pub use error::{PathProblem, PlaceError, io_error_hint};
 pub use file::{check_file, check_file_in, open_own_file, read_own_file};
-pub use folder::{check_folder, make_missing, make_one, make_own_folder};
+pub use folder::{check_folder, make_missing_folders, make_own_folder, make_single_folder};
 pub use lock::lock_own_file;
 pub use owners::TrustedOwners;
-pub use untrusted_files::{open_inside, open_plain};
+pub use untrusted_files::{open_file_inside, open_plain_file};

@@ -30,7 +30,7 @@ impl TrustedOwners {
     /// change the running program can already act as this user. With a umask of 002, which many
     /// systems have, installers let the user's group write to everything that they install.
     #[must_use]
-    pub fn and_writers_of(mut self, program: &Path) -> Self {
+    pub fn with_writers_of(mut self, program: &Path) -> Self {
         use std::os::unix::fs::MetadataExt as _;
         if let Ok(metadata) = fs::metadata(program) {
             self.users.push(metadata.uid());
@@ -40,12 +40,12 @@ impl TrustedOwners {
     }
 
     /// Returns true if a user is one of them.
-    pub fn include(&self, user: u32) -> bool {
+    pub fn contains_user(&self, user: u32) -> bool {
         self.users.contains(&user)
     }
 
     /// Returns true if a group may write to trusted files.
-    pub(crate) fn include_group(&self, group: u32) -> bool {
+    pub(crate) fn contains_group(&self, group: u32) -> bool {
         self.group == Some(group)
     }
 }
@@ -58,11 +58,11 @@ pub(crate) fn this_user() -> u32 {
 /// Returns true for a user that this user namespace does not know. In a rootless container, the
 /// folders above a home belong to the machine's root and are shown this way.
 pub(crate) fn is_unmapped(user: u32) -> bool {
-    user == UNMAPPED && fs::read_to_string("/proc/self/uid_map").is_ok_and(|map| !maps_all(&map))
+    user == UNMAPPED && fs::read_to_string("/proc/self/uid_map").is_ok_and(|map| !is_full_map(&map))
 }
 
 /// Returns true for the map of the machine's own namespace, which maps every user to itself.
-fn maps_all(map: &str) -> bool {
+fn is_full_map(map: &str) -> bool {
     map.split_whitespace().eq(["0", "0", "4294967295"])
 }
 
@@ -92,9 +92,9 @@ mod tests {
 
     #[test]
     fn only_the_full_identity_uid_map_maps_every_user() {
-        assert!(maps_all("         0          0 4294967295\n"));
-        assert!(!maps_all("         0       1000          1\n"));
-        assert!(!maps_all("0 1000 1\n1 100000 65536\n"));
+        assert!(is_full_map("         0          0 4294967295\n"));
+        assert!(!is_full_map("         0       1000          1\n"));
+        assert!(!is_full_map("0 1000 1\n1 100000 65536\n"));
     }
 
     #[test]
@@ -112,9 +112,13 @@ mod tests {
         use std::os::unix::fs::MetadataExt as _;
         let file = tempfile::NamedTempFile::new().unwrap();
         let owner = file.as_file().metadata().unwrap().uid();
-        let owners = TrustedOwners::this_user_and_root().and_writers_of(file.path());
-        assert!(owners.include(0) && owners.include(this_user()) && owners.include(owner));
-        assert!(!owners.include(4711));
+        let owners = TrustedOwners::this_user_and_root().with_writers_of(file.path());
+        assert!(
+            owners.contains_user(0)
+                && owners.contains_user(this_user())
+                && owners.contains_user(owner)
+        );
+        assert!(!owners.contains_user(4711));
     }
 
     #[test]
@@ -124,10 +128,10 @@ mod tests {
         let group = file.as_file().metadata().unwrap().gid();
         for (mode, counts) in [(0o755, false), (0o757, false), (0o775, true)] {
             fs::set_permissions(file.path(), fs::Permissions::from_mode(mode)).unwrap();
-            let owners = TrustedOwners::this_user_and_root().and_writers_of(file.path());
-            assert_eq!(owners.include_group(group), counts, "{mode:o}");
-            assert!(!owners.include_group(group + 1), "{mode:o}");
+            let owners = TrustedOwners::this_user_and_root().with_writers_of(file.path());
+            assert_eq!(owners.contains_group(group), counts, "{mode:o}");
+            assert!(!owners.contains_group(group + 1), "{mode:o}");
         }
-        assert!(!TrustedOwners::this_user_and_root().include_group(group));
+        assert!(!TrustedOwners::this_user_and_root().contains_group(group));
     }
 }

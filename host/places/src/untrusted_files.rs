@@ -14,7 +14,7 @@ use crate::error::{PathProblem, PlaceError};
 ///
 /// # Errors
 /// The actual kind of file, or the system's reason for refusing.
-pub fn open_plain(path: &Path) -> Result<File, PlaceError> {
+pub fn open_plain_file(path: &Path) -> Result<File, PlaceError> {
     let opened = openat(CWD, path, file_flags(), Mode::empty());
     require_regular_file(path, opened.map_err(io::Error::from).map(File::from))
 }
@@ -23,8 +23,8 @@ pub fn open_plain(path: &Path) -> Result<File, PlaceError> {
 /// path nor in the folders on the way.
 ///
 /// # Errors
-/// If it is not below the folder or there is a link. Also as [`open_plain`].
-pub fn open_inside(folder: &Path, path: &Path) -> Result<File, PlaceError> {
+/// If it is not below the folder or there is a link. Also as [`open_plain_file`].
+pub fn open_file_inside(folder: &Path, path: &Path) -> Result<File, PlaceError> {
     let below = folder.join(path);
     let refused = |kind| PlaceError::new(&below, PathProblem::System(io::Error::from(kind)));
     let names: Option<Vec<&OsStr>> = below

@@ -75,7 +75,7 @@ pub(crate) fn check_mode(
 ) -> Result<(), PlaceError> {
     match metadata.mode() & OTHERS_WRITE {
         0 => Ok(()),
-        GROUP_WRITES if owners.include_group(metadata.gid()) => Ok(()),
+        GROUP_WRITES if owners.contains_group(metadata.gid()) => Ok(()),
         _ => Err(PlaceError::new(path, PathProblem::Writable(metadata.mode() & 0o7777))),
     }
 }
@@ -85,7 +85,7 @@ pub(crate) fn check_owner(
     metadata: &Metadata,
     owners: &TrustedOwners,
 ) -> Result<(), PlaceError> {
-    match owners.include(metadata.uid()) {
+    match owners.contains_user(metadata.uid()) {
         true => Ok(()),
         false => Err(PlaceError::new(path, PathProblem::Owner(metadata.uid()))),
     }

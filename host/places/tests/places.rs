@@ -7,8 +7,8 @@ use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, chown, symlink};
 use std::path::{Path, PathBuf};
 
 use jaato_places::{
-    TrustedOwners, check_file, check_file_in, check_folder, make_missing, make_own_folder,
-    open_inside, open_own_file, open_plain, read_own_file,
+    TrustedOwners, check_file, check_file_in, check_folder, make_missing_folders, make_own_folder,
+    open_file_inside, open_own_file, open_plain_file, read_own_file,
 };
 
 #[path = "../../../plugin-api/testkit/src/skip.rs"]
@@ -18,7 +18,7 @@ use skip::skip;
 /// A user that owns nothing here.
 const STRANGER: u32 = 4711;
 
-fn mode_of(path: &Path) -> u32 {
+fn file_mode(path: &Path) -> u32 {
     path.metadata().unwrap().mode() & 0o7777
 }
 
@@ -27,7 +27,7 @@ fn set_mode(path: &Path, mode: u32) {
 }
 
 /// Creates a folder that others can enter, like `/home`.
-fn root() -> tempfile::TempDir {
+fn create_root() -> tempfile::TempDir {
     let root = tempfile::tempdir().unwrap();
     set_mode(root.path(), 0o755);
     root
@@ -35,7 +35,7 @@ fn root() -> tempfile::TempDir {
 
 /// Returns the problem with a folder, and the part of the path that has it.
 #[track_caller]
-fn wrong(folder: &Path, root: &Path) -> String {
+fn folder_error(folder: &Path, root: &Path) -> String {
     let error = check_folder(folder, &TrustedOwners::this_user_and_root()).unwrap_err();
     error.to_string().replace(&root.canonicalize().unwrap().display().to_string(), "…")
 }
@@ -47,22 +47,22 @@ fn is_root() -> bool {
 
 #[test]
 fn created_folders_and_files_are_private_to_their_owner() {
-    let root = root();
+    let root = create_root();
     let folder = root.path().join("a/b/c");
     make_own_folder(&folder).unwrap();
     let mut file =
         open_own_file(&folder.join("f"), OpenOptions::new().append(true).create(true)).unwrap();
     file.write_all(b"x").unwrap();
     for made in ["a", "a/b", "a/b/c"] {
-        assert_eq!(mode_of(&root.path().join(made)), 0o700, "{made}");
+        assert_eq!(file_mode(&root.path().join(made)), 0o700, "{made}");
     }
-    assert_eq!(mode_of(&folder.join("f")), 0o600);
+    assert_eq!(file_mode(&folder.join("f")), 0o600);
     assert_eq!(read_own_file(&folder.join("f"), 1).unwrap(), Some(b"x".to_vec()));
 }
 
 #[test]
 fn existing_folder_and_file_are_made_private() {
-    let root = root();
+    let root = create_root();
     let folder = root.path().join("cache");
     fs::create_dir(&folder).unwrap();
     fs::write(folder.join("log"), "").unwrap();
@@ -70,12 +70,12 @@ fn existing_folder_and_file_are_made_private() {
     set_mode(&folder.join("log"), 0o644);
     make_own_folder(&folder).unwrap();
     open_own_file(&folder.join("log"), OpenOptions::new().append(true)).unwrap();
-    assert_eq!((mode_of(&folder), mode_of(&folder.join("log"))), (0o700, 0o600));
+    assert_eq!((file_mode(&folder), file_mode(&folder.join("log"))), (0o700, 0o600));
 }
 
 #[test]
 fn a_file_that_others_could_write_to_is_not_used_though_its_folder_is_closed() {
-    let root = root();
+    let root = create_root();
     let file = root.path().join("trust.json");
     fs::write(&file, "{}").unwrap();
     for mode in [0o620, 0o602, 0o666] {
@@ -94,12 +94,12 @@ fn a_file_that_others_could_write_to_is_not_used_though_its_folder_is_closed() {
 
 #[test]
 fn folder_below_a_folder_writable_by_others_is_refused() {
-    let root = root();
+    let root = create_root();
     let folder = root.path().join("share/jaato");
     make_own_folder(&folder).unwrap();
     for mode in [0o775, 0o757] {
         set_mode(&root.path().join("share"), mode);
-        let has = wrong(&folder, root.path());
+        let has = folder_error(&folder, root.path());
         let wants = format!(
             "`…/share` is not used: users other than its owner can write to it (mode {mode:o})"
         );
@@ -116,7 +116,7 @@ fn folder_below_a_folder_writable_by_others_is_refused() {
 
 #[test]
 fn symlinks_in_a_path_are_resolved_and_checked() {
-    let root = root();
+    let root = create_root();
     let (open, closed) = (root.path().join("open"), root.path().join("closed"));
     make_own_folder(&open.join("inner")).unwrap();
     make_own_folder(&closed).unwrap();
@@ -129,7 +129,7 @@ fn symlinks_in_a_path_are_resolved_and_checked() {
     let absolute = through("absolute", open.join("inner"));
     let chained = through("chained", "relative".into());
     for link in [&relative, &absolute, &chained] {
-        let has = wrong(link, root.path());
+        let has = folder_error(link, root.path());
         assert_eq!(
             has,
             "`…/open` is not used: users other than its owner can write to it (mode 777)"
@@ -140,18 +140,18 @@ fn symlinks_in_a_path_are_resolved_and_checked() {
         check_folder(&link, &TrustedOwners::this_user_and_root()).unwrap();
     }
     let circle = through("circle", "circle".into());
-    assert!(wrong(&circle, root.path()).ends_with("it has too many consecutive links"));
+    assert!(folder_error(&circle, root.path()).ends_with("it has too many consecutive links"));
 }
 
 #[test]
 fn private_folder_left_by_dot_dot_does_not_protect_the_path() {
-    let root = root();
+    let root = create_root();
     make_own_folder(&root.path().join("private/inner")).unwrap();
     make_own_folder(&root.path().join("open/inner")).unwrap();
     set_mode(&root.path().join("open"), 0o777);
     // The mode of `private` protects nothing next to it.
     let beside = root.path().join("private/inner/../../open/inner");
-    assert!(wrong(&beside, root.path()).contains("`…/open` is not used"));
+    assert!(folder_error(&beside, root.path()).contains("`…/open` is not used"));
 }
 
 #[test]
@@ -159,7 +159,7 @@ fn files_and_folders_owned_by_another_user_are_refused() {
     if !is_root() {
         return skip("only root can make files of another user");
     }
-    let root = root();
+    let root = create_root();
     let folder = root.path().join("home/jaato");
     make_own_folder(&folder).unwrap();
     fs::write(folder.join("trust.json"), "{}").unwrap();
@@ -170,7 +170,7 @@ fn files_and_folders_owned_by_another_user_are_refused() {
 
     // A folder above it.
     chown(root.path().join("home"), Some(STRANGER), None).unwrap();
-    assert_eq!(wrong(&folder, root.path()), "`…/home` is not used: user 4711 owns it");
+    assert_eq!(folder_error(&folder, root.path()), "`…/home` is not used: user 4711 owns it");
 
     // A link in a folder that everyone can write to.
     let target = root.path().join("target");
@@ -188,19 +188,19 @@ fn files_of_the_program_owner_are_accepted_only_on_request() {
     if !is_root() {
         return skip("only root can make files of another user");
     }
-    let root = root();
+    let root = create_root();
     let (program, plugin) = (root.path().join("jaato"), root.path().join("plugins"));
     make_own_folder(&plugin).unwrap();
     fs::write(&program, "").unwrap();
     chown(&program, Some(STRANGER), None).unwrap();
     chown(&plugin, Some(STRANGER), None).unwrap();
     check_folder(&plugin, &TrustedOwners::this_user_and_root()).unwrap_err();
-    check_folder(&plugin, &TrustedOwners::this_user_and_root().and_writers_of(&program)).unwrap();
+    check_folder(&plugin, &TrustedOwners::this_user_and_root().with_writers_of(&program)).unwrap();
 }
 
 #[test]
 fn group_that_can_write_to_the_program_may_write_to_its_plugins() {
-    let root = root();
+    let root = create_root();
     let (program, folder) = (root.path().join("jaato"), root.path().join("plugins"));
     make_own_folder(&folder).unwrap();
     let plugin = folder.join("libtool.so");
@@ -211,7 +211,7 @@ fn group_that_can_write_to_the_program_may_write_to_its_plugins() {
         set_mode(&program, program_mode);
         set_mode(&folder, mode);
         set_mode(&plugin, mode);
-        let owners = TrustedOwners::this_user_and_root().and_writers_of(&program);
+        let owners = TrustedOwners::this_user_and_root().with_writers_of(&program);
         check_folder(&folder, &owners).is_ok() && check_file(&plugin, &owners).is_ok()
     };
     assert!(check(0o775, 0o775));
@@ -222,7 +222,7 @@ fn group_that_can_write_to_the_program_may_write_to_its_plugins() {
 
 #[test]
 fn special_files_and_too_large_files_are_not_read() {
-    let root = root();
+    let root = create_root();
     let fifo = root.path().join("fifo");
     rustix::fs::mknodat(rustix::fs::CWD, &fifo, rustix::fs::FileType::Fifo, 0o600.into(), 0)
         .unwrap();
@@ -237,12 +237,12 @@ fn special_files_and_too_large_files_are_not_read() {
     assert!(read_own_file(&file, 4).unwrap_err().to_string().ends_with("it has more than 4 bytes"));
     assert_eq!(read_own_file(&root.path().join("none"), 4).unwrap(), None);
     assert!(make_own_folder(&file).unwrap_err().to_string().ends_with("it is not a folder"));
-    assert!(make_missing(&file.join("below")).is_err());
+    assert!(make_missing_folders(&file.join("below")).is_err());
 }
 
 #[test]
 fn open_inside_refuses_symlinks_outside_paths_and_pipes() {
-    let root = root();
+    let root = create_root();
     let inside = root.path().join("workspace");
     fs::create_dir_all(inside.join("docs")).unwrap();
     fs::write(inside.join("docs/prompt.md"), "x").unwrap();
@@ -253,14 +253,14 @@ fn open_inside_refuses_symlinks_outside_paths_and_pipes() {
     rustix::fs::mknodat(rustix::fs::CWD, &fifo, rustix::fs::FileType::Fifo, 0o600.into(), 0)
         .unwrap();
 
-    open_inside(&inside, Path::new("docs/prompt.md")).unwrap();
-    open_inside(&inside, &inside.join("docs/prompt.md")).unwrap();
+    open_file_inside(&inside, Path::new("docs/prompt.md")).unwrap();
+    open_file_inside(&inside, &inside.join("docs/prompt.md")).unwrap();
     for refused in ["up/secret", "link", "fifo", "docs", "../secret", "docs/../../secret", ""] {
-        open_inside(&inside, Path::new(refused)).expect_err(refused);
+        open_file_inside(&inside, Path::new(refused)).expect_err(refused);
     }
-    open_inside(&inside, &root.path().join("secret")).unwrap_err();
+    open_file_inside(&inside, &root.path().join("secret")).unwrap_err();
     // A path that the user named may be a link, but not a file that blocks.
-    open_plain(&inside.join("link")).unwrap();
-    open_plain(&fifo).unwrap_err();
-    open_plain(Path::new("/dev/zero")).unwrap_err();
+    open_plain_file(&inside.join("link")).unwrap();
+    open_plain_file(&fifo).unwrap_err();
+    open_plain_file(Path::new("/dev/zero")).unwrap_err();
 }

@@ -3,7 +3,7 @@
 use super::*;
 
 #[track_caller]
-fn check(written: &str, read: &str, to_be_exact: &str) {
+fn check_visible_text(written: &str, read: &str, to_be_exact: &str) {
     assert_eq!((&*visible_text(written), &*escape_lines(written)), (read, to_be_exact));
     assert_eq!(
         (visible_text(read), escape_lines(to_be_exact)),
@@ -14,13 +14,13 @@ fn check(written: &str, read: &str, to_be_exact: &str) {
 
 #[track_caller]
 fn assert_unchanged(written: &str) {
-    check(written, written, written);
+    check_visible_text(written, written, written);
 }
 
 #[track_caller]
 fn is_written_out(sign: char) {
     let (written, shown) = (format!("a{sign}b"), format!("a<U+{:04X}>b", u32::from(sign)));
-    check(&written, &shown, &shown);
+    check_visible_text(&written, &shown, &shown);
     assert_eq!(visible_name(&written), shown);
     let json_text = serde_json::to_string(&written).unwrap();
     let shown = visible_json(&json_text);
@@ -33,7 +33,7 @@ fn terminal_control_characters_are_escaped() {
     for number in (0..0x20).chain(0x7f..0xa0).filter(|it| !matches!(it, 0x09 | 0x0a | 0x0d)) {
         is_written_out(char::from_u32(number).unwrap());
     }
-    check("a\x1b]0;x\x07", "a<U+001B>]0;x<U+0007>", "a<U+001B>]0;x<U+0007>");
+    check_visible_text("a\x1b]0;x\x07", "a<U+001B>]0;x<U+0007>", "a<U+001B>]0;x<U+0007>");
 }
 
 #[test]
@@ -67,8 +67,8 @@ fn every_zero_width_character_is_a_combining_mark_or_escaped() {
 #[test]
 fn line_ends_and_tabs_stay_in_texts_and_not_in_names() {
     assert_unchanged("a\n\tb");
-    check("a\r\nb", "a\nb", "a\nb");
-    check("a\rb\r", "a<U+000D>b<U+000D>", "a<U+000D>b<U+000D>");
+    check_visible_text("a\r\nb", "a\nb", "a\nb");
+    check_visible_text("a\rb\r", "a<U+000D>b<U+000D>", "a<U+000D>b<U+000D>");
     assert_eq!(visible_name("x\nhint: run\t"), "x<U+000A>hint: run<U+0009>");
     assert_eq!(visible_name("x"), "x");
 }
@@ -76,22 +76,22 @@ fn line_ends_and_tabs_stay_in_texts_and_not_in_names() {
 #[test]
 fn joined_emoji_and_letters_are_kept_in_readable_text() {
     let family = "👩\u{200d}👧, ❤\u{fe0f}\u{200d}🔥, 1\u{fe0f}\u{20e3}";
-    check(family, family, "👩<U+200D>👧, ❤<U+FE0F><U+200D>🔥, 1<U+FE0F>\u{20e3}");
+    check_visible_text(family, family, "👩<U+200D>👧, ❤<U+FE0F><U+200D>🔥, 1<U+FE0F>\u{20e3}");
     let persian = "می\u{200c}خواهم";
-    check(persian, persian, "می<U+200C>خواهم");
+    check_visible_text(persian, persian, "می<U+200C>خواهم");
     let hindi = "क\u{94d}\u{200d}ष";
-    check(hindi, hindi, "क\u{94d}<U+200D>ष");
+    check_visible_text(hindi, hindi, "क\u{94d}<U+200D>ष");
     // Characters that join nothing only hide text.
-    check("rm\u{200d} x\u{fe0f}", "rm<U+200D> x<U+FE0F>", "rm<U+200D> x<U+FE0F>");
+    check_visible_text("rm\u{200d} x\u{fe0f}", "rm<U+200D> x<U+FE0F>", "rm<U+200D> x<U+FE0F>");
 }
 
 #[test]
 fn combining_marks_are_kept_on_letters_up_to_a_limit() {
     assert_unchanged("Việt e\u{301} हिन्दी ไทย שָׁלוֹם");
-    check("\u{301}a", "<U+0301>a", "<U+0301>a");
+    check_visible_text("\u{301}a", "<U+0301>a", "<U+0301>a");
     let tower = format!("a{}", "\u{301}".repeat(6));
     let cut = format!("a{}<U+0301><U+0301>", "\u{301}".repeat(4));
-    check(&tower, &cut, &cut);
+    check_visible_text(&tower, &cut, &cut);
 }
 
 #[test]
