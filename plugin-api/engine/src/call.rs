@@ -24,12 +24,12 @@ pub trait CallResultSink: Send + Sync + 'static {
     /// Takes an emitted frame, in the order of emission. Returns false if the frame does not fit,
     /// which the call's answer then reports. The context is locked, so this method must not access
     /// the call.
-    fn emitted(&self, frame: &[u8]) -> bool;
+    fn on_emission(&self, frame: &[u8]) -> bool;
 
     /// Takes the answer, which arrives once and is a checked frame. If the plugin is disabled
     /// during a poll, the answer arrives only after the poll: see
     /// [`PluginInstance::wait_until_disabled`](crate::PluginInstance::wait_until_disabled).
-    fn answered(&self, answer: Result<FrameBytes, Error>);
+    fn on_answer(&self, answer: Result<FrameBytes, Error>);
 }
 
 /// Gives an outlet its answer, even if the call's future is dropped before it has one.
@@ -39,20 +39,20 @@ struct AnswerGuard {
 }
 
 impl AnswerGuard {
-    fn answer(&mut self, answer: Result<FrameBytes, Error>) {
+    fn send_answer(&mut self, answer: Result<FrameBytes, Error>) {
         let _host = HostCodeGuard::enter();
         let Some(outlet) = self.outlet.take() else { return };
         // The executor's fence does not report which plugin is at fault, and the waiting caller
         // would wait forever.
-        if run_host_code(|| outlet.answered(answer)).is_err() {
-            drop(run_host_code(|| outlet.answered(Err(self.guest.lost_error()))));
+        if run_host_code(|| outlet.on_answer(answer)).is_err() {
+            drop(run_host_code(|| outlet.on_answer(Err(self.guest.lost_error()))));
         }
     }
 }
 
 impl Drop for AnswerGuard {
     fn drop(&mut self) {
-        self.answer(Err(self.guest.lost_error()));
+        self.send_answer(Err(self.guest.lost_error()));
     }
 }
 
@@ -66,7 +66,7 @@ fn forward_answer(
     // The call releases everything before its answer is sent.
     async move {
         let answer = call.await;
-        answering.answer(answer);
+        answering.send_answer(answer);
     }
 }
 
@@ -144,7 +144,7 @@ impl<B: CallStarter, K> Future for CallFuture<B, K> {
             else {
                 unreachable!("looked at right above")
             };
-            match run_plugin_code(|| begin(core.lend())) {
+            match run_plugin_code(|| begin(core.lend_context_box())) {
                 Ok(Some(future)) => this.stage = CallStage::Running(future),
                 Ok(None) => {
                     let error =

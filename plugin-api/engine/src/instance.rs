@@ -79,12 +79,12 @@ struct CallSlot {
 
 impl Drop for CallSlot {
     fn drop(&mut self) {
-        self.calls.remove(self.index);
+        self.calls.remove_call(self.index);
     }
 }
 
 impl InstanceCalls {
-    fn add(
+    fn add_call(
         self: &Arc<Self>,
         core: &Arc<HostContext>,
     ) -> Option<(CallSlot, Arc<OwnedInstanceObjects>)> {
@@ -102,7 +102,7 @@ impl InstanceCalls {
         Some((CallSlot { calls: Arc::clone(self), index }, living))
     }
 
-    fn remove(&self, index: usize) {
+    fn remove_call(&self, index: usize) {
         let mut state = self.state.lock();
         let core = state.open[index].take();
         state.count -= 1;
@@ -172,7 +172,7 @@ impl PluginInstance {
     }
 
     /// Creates the context of a call.
-    pub fn context(&self, services: Arc<dyn EngineServices>) -> Arc<HostContext> {
+    pub fn new_call_context(&self, services: Arc<dyn EngineServices>) -> Arc<HostContext> {
         HostContext::new(CallerKind::Call, &self.core.executor, &self.core.guest, services)
     }
 
@@ -254,8 +254,8 @@ impl PluginInstance {
     /// was already closed.
     pub async fn close(&self) -> Result<Option<Vec<u8>>, Error> {
         let living = self.end_calls().await?;
-        let saved = self.within_limit(self.save_instance(Arc::clone(&living))).await;
-        self.end(living).await;
+        let saved = self.run_within_limit(self.save_instance(Arc::clone(&living))).await;
+        self.end_instance(living).await;
         saved.unwrap_or_else(|| {
             let text = format!("the plugin `{}` did not save in time", self.plugin());
             Err(Error::new(ErrorKind::Timeout, text))
@@ -268,26 +268,26 @@ impl PluginInstance {
     /// `cancelled` if it was already closed.
     pub async fn close_unsaved(&self) -> Result<(), Error> {
         let living = self.end_calls().await?;
-        self.end(living).await;
+        self.end_instance(living).await;
         Ok(())
     }
 
     async fn end_calls(&self) -> Result<Arc<OwnedInstanceObjects>, Error> {
         let living = self.calls.close().ok_or_else(Error::cancelled)?;
-        self.within_limit(self.calls.wait_until_empty()).await;
+        self.run_within_limit(self.calls.wait_until_empty()).await;
         Ok(living)
     }
 
-    async fn end(&self, living: Arc<OwnedInstanceObjects>) {
-        self.within_limit(self.close_instance(&living)).await;
+    async fn end_instance(&self, living: Arc<OwnedInstanceObjects>) {
+        self.run_within_limit(self.close_instance(&living)).await;
         self.core.cancel();
         for (_, task) in self.core.take_tasks() {
-            self.within_limit(task.cancel()).await;
+            self.run_within_limit(task.cancel()).await;
         }
         self.core.end();
         // A call that did not end in time still holds the instance, and drops it at its end.
         if let Ok(living) = Arc::try_unwrap(living) {
-            self.within_limit(living.dispose()).await;
+            self.run_within_limit(living.dispose()).await;
         }
     }
 
@@ -320,7 +320,7 @@ impl PluginInstance {
     }
 
     /// Waits for a step of the close, up to the limit. The watchdog handles a plugin that hangs.
-    async fn within_limit<T>(&self, step: impl Future<Output = T>) -> Option<T> {
+    async fn run_within_limit<T>(&self, step: impl Future<Output = T>) -> Option<T> {
         let runtime = self.core.executor.runtime();
         if runtime.is_patient() {
             return Some(step.await);
@@ -348,7 +348,7 @@ impl PluginInstance {
         if guest.is_disabled() {
             return Err(guest.disabled_error());
         }
-        let (place, living) = self.calls.add(core).ok_or_else(|| {
+        let (place, living) = self.calls.add_call(core).ok_or_else(|| {
             let text = format!("the plugin `{}` is closed", self.core.guest.name());
             Error::new(ErrorKind::Cancelled, text)
         })?;

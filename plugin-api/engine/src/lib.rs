@@ -52,10 +52,10 @@ pub use fence::{run_host_code, run_plugin_code};
 pub use instance::{CLOSE_STEP_MAX, PluginInstance};
 pub use live::LiveObjectCounts;
 pub use plugin::EnginePlugin;
-pub use running::{Culprit, running_plugin};
+pub use running::{CrashSuspect, running_plugin};
 pub use runtime::{BoxHostFuture, EngineActivity, EngineThread, PluginRuntime};
 pub use services::{
     ByteStream, CallerKind, EngineServiceAnswer, EngineServices, FrameStream, NoServices,
     ServiceCaller,
 };
-pub use watch::{EngineObserver, LONG_BLOCK, Misdeed, MisdeedReport};
+pub use watch::{EngineObserver, LONG_BLOCK, Misbehavior, MisbehaviorReport};

@@ -41,7 +41,7 @@ impl LiveObjectCounters {
 pub(crate) struct LiveCounter(Arc<AtomicUsize>);
 
 impl LiveCounter {
-    pub(crate) fn token(&self) -> LiveToken {
+    pub(crate) fn new_token(&self) -> LiveToken {
         self.0.fetch_add(1, Relaxed);
         LiveToken(Arc::clone(&self.0))
     }

@@ -34,8 +34,8 @@ impl EnginePlugin {
         manifest: Manifest,
         factory: impl FnOnce(LogBox) -> RResult<FactoryBox, RVec<u8>> + Send + 'static,
     ) -> Result<Self, Error> {
-        let guest = executor.guest(manifest.name.clone());
-        let log = HostLog { plugin: manifest.name.clone(), watch: Arc::clone(executor.watch()) };
+        let guest = executor.add_guest(manifest.name.clone());
+        let log = HostLog { plugin: manifest.name.clone(), watch: Arc::clone(executor.observer()) };
         let (own, own_guest) = (executor.clone(), Arc::clone(&guest));
         let task = executor.spawn(&guest, async move {
             let answer = run_plugin_code(|| factory(LogBox::from_value(log, TD_Opaque)));
@@ -50,7 +50,7 @@ impl EnginePlugin {
 
     /// Creates a plugin from an existing factory.
     pub fn from_factory(executor: &Executor, factory: FactoryBox, manifest: Manifest) -> Self {
-        let guest = executor.guest(manifest.name.clone());
+        let guest = executor.add_guest(manifest.name.clone());
         let factory = Arc::new(ExecutorOwned::new(executor, &guest, factory));
         Self { factory, guest, executor: executor.clone(), manifest }
     }
@@ -122,7 +122,7 @@ async fn create_instance(
 ) -> Result<OwnedInstanceObjects, Error> {
     let end = ContextEndGuard(Arc::clone(&core));
     let saved: ROption<RVec<u8>> = saved.map(RVec::from).into();
-    let begun = run_plugin_code(|| factory.get().create(core.lend(), saved));
+    let begun = run_plugin_code(|| factory.get().create(core.lend_context_box(), saved));
     match poll_fenced(begun).await.map_err(|text| panic_error(&core.guest, &text))? {
         RResult::ROk(instance) => {
             let rooms = run_plugin_code(move || InstanceObjects::from_instance(instance, end));

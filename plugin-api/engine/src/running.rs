@@ -50,7 +50,7 @@ pub(crate) fn leave_plugin() {
 
 /// The plugin whose code ended the process, as far as it is known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Culprit {
+pub enum CrashSuspect {
     /// The thread was running this plugin's code.
     Running(&'static CStr),
     /// The thread is not the host's. This plugin was the last to be called.
@@ -60,12 +60,12 @@ pub enum Culprit {
 }
 
 /// Returns the plugin whose code the calling thread runs.
-pub fn running_plugin() -> Culprit {
+pub fn running_plugin() -> CrashSuspect {
     let name = |place: usize| NAMES.get(place)?.get().map(CString::as_c_str);
     match (name(RUNNING.get()), name(LAST.load(Relaxed))) {
-        (Some(name), _) => Culprit::Running(name),
-        (None, Some(name)) => Culprit::Perhaps(name),
-        (None, None) => Culprit::Nobody,
+        (Some(name), _) => CrashSuspect::Running(name),
+        (None, Some(name)) => CrashSuspect::Perhaps(name),
+        (None, None) => CrashSuspect::Nobody,
     }
 }
 
@@ -79,9 +79,9 @@ mod tests {
         assert_eq!(place, PluginNameIndex::for_plugin(&PluginName::from("tool-running")));
         assert_ne!(place, PluginNameIndex::for_plugin(&PluginName::from("tool-other")));
         enter_plugin(place);
-        assert_eq!(running_plugin(), Culprit::Running(c"tool-running"));
+        assert_eq!(running_plugin(), CrashSuspect::Running(c"tool-running"));
         leave_plugin();
         let told = std::thread::spawn(running_plugin).join().unwrap();
-        assert!(matches!(told, Culprit::Perhaps(_)), "{told:?}");
+        assert!(matches!(told, CrashSuspect::Perhaps(_)), "{told:?}");
     }
 }

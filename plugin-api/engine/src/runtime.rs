@@ -17,7 +17,7 @@ pub trait PluginRuntime: Send + Sync + 'static {
     fn sleep(&self, time: Duration) -> BoxHostFuture<()>;
 
     /// Runs work after this time, unless the host has ended by then.
-    fn later(&self, time: Duration, work: Box<dyn FnOnce() + Send>);
+    fn run_later(&self, time: Duration, work: Box<dyn FnOnce() + Send>);
 
     /// Runs work that polls or drops a host future, with access to the host's timers and sockets.
     fn enter(&self, work: &mut dyn FnMut()) {
@@ -41,10 +41,10 @@ pub trait PluginRuntime: Send + Sync + 'static {
 
     /// Called before an activity starts that may wake waiting tasks. The engine may hold locks, so
     /// this must not wake anything.
-    fn begins(&self, _work: EngineActivity) {}
+    fn begin_activity(&self, _work: EngineActivity) {}
 
     /// Called when an activity is over, and all tasks that it has woken are queued.
-    fn ends(&self, _work: EngineActivity) {}
+    fn end_activity(&self, _work: EngineActivity) {}
 }
 
 /// An activity of the engine.

@@ -67,7 +67,7 @@ pub trait ByteStream: Send + 'static {
     }
 
     /// Returns true if each piece is a frame, which is passed on in full.
-    fn gives_frames(&self) -> bool {
+    fn has_frames(&self) -> bool {
         false
     }
 }
@@ -80,7 +80,7 @@ impl<S: Stream<Item = Result<Vec<u8>>> + Send + Unpin + 'static> ByteStream for 
         Pin::new(&mut self.0).poll_next(cx)
     }
 
-    fn gives_frames(&self) -> bool {
+    fn has_frames(&self) -> bool {
         true
     }
 }

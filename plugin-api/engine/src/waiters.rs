@@ -41,7 +41,7 @@ impl Waiters {
     }
 
     /// Removes and returns all wakers, which must be woken without a lock.
-    pub(crate) fn take_all(&mut self) -> impl Iterator<Item = Waker> + use<> {
+    pub(crate) fn take_wakers(&mut self) -> impl Iterator<Item = Waker> + use<> {
         std::mem::take(&mut self.wakers).into_values()
     }
 }
@@ -53,7 +53,7 @@ pub(crate) struct WakeSignal(Mutex<Waiters>);
 impl WakeSignal {
     /// Wakes all waiting tasks to check again.
     pub(crate) fn notify(&self) {
-        let woken = self.0.lock().take_all();
+        let woken = self.0.lock().take_wakers();
         woken.for_each(Waker::wake);
     }
 

@@ -14,10 +14,10 @@ pub trait EngineObserver: Send + Sync + 'static {
     fn log(&self, plugin: &PluginName, level: u8, text: &str);
 
     /// Takes a report that a plugin blocked or flooded the executor.
-    fn misbehaved(&self, report: &MisdeedReport);
+    fn report_misbehavior(&self, report: &MisbehaviorReport);
 
     /// Receives an error in the engine itself.
-    fn trouble(&self, text: &str);
+    fn log_trouble(&self, text: &str);
 }
 
 /// After this time a blocked thread concerns the user, because the call does not answer.
@@ -25,11 +25,11 @@ pub const LONG_BLOCK: Duration = Duration::from_secs(1);
 
 /// A plugin's misdeed.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct MisdeedReport {
+pub struct MisbehaviorReport {
     /// The plugin.
     pub plugin: PluginName,
     /// The misdeed.
-    pub misdeed: Misdeed,
+    pub misdeed: Misbehavior,
     /// The number of misdeeds in this process.
     pub strikes: u32,
     /// Whether the plugin is disabled for it.
@@ -38,7 +38,7 @@ pub struct MisdeedReport {
 
 /// The kinds of misdeeds on the executor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Misdeed {
+pub enum Misbehavior {
     /// A poll or a drop blocked its thread, which was written off and replaced.
     Blocked {
         /// The number in the thread's name.
@@ -61,25 +61,25 @@ pub enum Misdeed {
     },
 }
 
-impl fmt::Display for MisdeedReport {
+impl fmt::Display for MisbehaviorReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let plugin = &self.plugin;
         match self.misdeed {
-            Misdeed::Blocked { able_to_run, .. } => write!(
+            Misbehavior::Blocked { able_to_run, .. } => write!(
                 f,
                 "the plugin `{plugin}` blocked a thread for {} ms; its blocking work belongs on the pool",
                 able_to_run.as_millis()
             )?,
-            Misdeed::StillBlocked { able_to_run } => write!(
+            Misbehavior::StillBlocked { able_to_run } => write!(
                 f,
                 "the plugin `{plugin}` still blocks a thread after {} s",
                 able_to_run.as_secs()
             )?,
-            Misdeed::PollsWithoutEnd => write!(
+            Misbehavior::PollsWithoutEnd => write!(
                 f,
                 "the plugin `{plugin}` polls in a busy loop; it was throttled for the rest of the second"
             )?,
-            Misdeed::IgnoresCancel { lost } => write!(
+            Misbehavior::IgnoresCancel { lost } => write!(
                 f,
                 "blocking work of the plugin `{plugin}` continues {} s after its call was cancelled; {lost} of at most \
                  {JOBS_LOST_MAX} threads are lost to it",

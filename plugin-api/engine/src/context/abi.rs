@@ -17,7 +17,7 @@ use super::lent_futures::{
     HostFuture, HostFutureOutput, ServiceReply, ServiceReplyResult, error_frame,
 };
 use super::streams::{self, STREAMS_MAX, StreamPieceFuture};
-use super::{HostContext, TASKS_MAX, next_number};
+use super::{HostContext, TASKS_MAX, next_context_number};
 use crate::bounds::{STREAMS_PER_PLUGIN_MAX, check_json};
 use crate::executor::{BlockingJob, HostCodeGuard, JobState};
 use crate::fence::run_host_code;
@@ -40,7 +40,7 @@ impl LentContext {
         Self { core: Some(core) }
     }
 
-    fn core(&self) -> &Arc<HostContext> {
+    fn host_context(&self) -> &Arc<HostContext> {
         match &self.core {
             Some(core) => core,
             None => unreachable!("taken only by the drop"),
@@ -48,15 +48,15 @@ impl LentContext {
     }
 
     /// Runs a method inside the fence. After a panic, returns the result of `failed`.
-    fn fenced<T>(
+    fn run_fenced<T>(
         &self,
         work: impl FnOnce(&Arc<HostContext>) -> T,
         failed: impl FnOnce(&Error) -> T,
     ) -> T {
         let _host = HostCodeGuard::enter();
-        run_host_code(|| work(self.core())).unwrap_or_else(|error| {
+        run_host_code(|| work(self.host_context())).unwrap_or_else(|error| {
             // The host's own log may be the code that panicked.
-            let _ = run_host_code(|| self.core().report_trouble(&error.message));
+            let _ = run_host_code(|| self.host_context().report_trouble(&error.message));
             failed(&error)
         })
     }
@@ -75,28 +75,31 @@ impl Drop for LentContext {
 
 impl ContextAbi for LentContext {
     fn id(&self) -> u64 {
-        self.core().number
+        self.host_context().number
     }
 
     fn is_cancelled(&self) -> bool {
-        !self.core().is_live()
+        !self.host_context().is_live()
     }
 
     fn cancelled(&self) -> FfiFuture<()> {
-        self.fenced(|core| HostFuture::new(core, Some(pending())).into_ffi(), |_| ready_future(()))
+        self.run_fenced(
+            |core| HostFuture::new(core, Some(pending())).into_ffi(),
+            |_| ready_future(()),
+        )
     }
 
     fn log(&self, level: u8, text: RStr<'_>) {
         let log = |core: &Arc<HostContext>| {
             if !core.has_ended() {
-                core.executor.watch().log(core.guest.name(), level, text.as_str());
+                core.executor.observer().log(core.guest.name(), level, text.as_str());
             }
         };
-        self.fenced(log, |_| ());
+        self.run_fenced(log, |_| ());
     }
 
     fn emit(&self, frame: RVec<u8>) -> bool {
-        self.fenced(|core| core.emit(frame.as_slice()), |_| false)
+        self.run_fenced(|core| core.emit(frame.as_slice()), |_| false)
     }
 
     fn sleep_ms(&self, milliseconds: u64) -> FfiFuture<bool> {
@@ -111,7 +114,7 @@ impl ContextAbi for LentContext {
             });
             HostFuture::new(core, work).into_ffi()
         };
-        self.fenced(sleep, |_| ready_future(false))
+        self.run_fenced(sleep, |_| ready_future(false))
     }
 
     fn spawn_blocking(&self, job: JobBox) -> FfiFuture<bool> {
@@ -121,18 +124,18 @@ impl ContextAbi for LentContext {
             });
             HostFuture::new(core, work).into_ffi()
         };
-        self.fenced(run, |_| ready_future(false))
+        self.run_fenced(run, |_| ready_future(false))
     }
 
     fn spawn(&self, task: FfiFuture<()>) -> bool {
-        self.fenced(|core| core.spawn(task), |_| false)
+        self.run_fenced(|core| core.spawn(task), |_| false)
     }
 
     fn service(&self, operation: RStr<'_>, frame: RVec<u8>) -> Answer {
         let ask = |core: &Arc<HostContext>| {
             HostFuture::new(core, core.call_service(&operation, &frame)).into_ffi()
         };
-        self.fenced(ask, |error| ready_future(FrameResult::host_bug(error)))
+        self.run_fenced(ask, |error| ready_future(FrameResult::host_error_output(error)))
     }
 
     fn next(&self, handle: u64) -> Maybe {
@@ -140,12 +143,12 @@ impl ContextAbi for LentContext {
             Ok(next) => HostFuture::new(core, next).into_ffi(),
             Err(error) => ready_future(RResult::RErr(error_frame(&error))),
         };
-        self.fenced(next, |error| ready_future(RResult::RErr(error_frame(error))))
+        self.run_fenced(next, |error| ready_future(RResult::RErr(error_frame(error))))
     }
 
     fn close(&self, handle: u64) {
         let close = |core: &Arc<HostContext>| core.close_stream(handle);
-        self.fenced(close, |_| ());
+        self.run_fenced(close, |_| ());
     }
 }
 
@@ -194,7 +197,7 @@ impl HostContext {
             return None;
         }
         let (done, receiver) = oneshot::channel();
-        let counted = self.executor.live_counters().jobs.token();
+        let counted = self.executor.live_counters().jobs.new_token();
         let core = Arc::clone(self);
         let state = Arc::new(JobState::default());
         let (job_state, kept) = (Arc::clone(&state), Arc::clone(&state));
@@ -211,17 +214,17 @@ impl HostContext {
             let _ = done.send(wanted);
         });
         let mut held = self.held.lock();
-        held.jobs.retain(|job| !job.is_over());
+        held.jobs.retain(|job| !job.is_finished());
         held.jobs.push(kept);
         drop(held);
-        self.executor.submit(&self.guest, BlockingJob { work, state }).then_some(receiver)
+        self.executor.submit_job(&self.guest, BlockingJob { work, state }).then_some(receiver)
     }
 
     fn spawn(self: &Arc<Self>, task: FfiFuture<()>) -> bool {
         if self.kind != CallerKind::Instance {
             return false;
         }
-        let number = next_number();
+        let number = next_context_number();
         let mut held = self.held.lock();
         // The check is done under the lock, so that the end of the context includes this task.
         if !self.is_live() || held.tasks.len() >= TASKS_MAX {
@@ -245,7 +248,7 @@ impl HostContext {
         operation: &str,
         frame: &RVec<u8>,
     ) -> Option<BoxHostFuture<FrameResult>> {
-        let work = self.serve(operation, frame)?;
+        let work = self.serve_operation(operation, frame)?;
         Some(Box::pin(async move {
             match work.await.0 {
                 Ok(ServiceReply::Frame(frame) | ServiceReply::Stream(frame)) => {
@@ -269,14 +272,14 @@ impl HostContext {
             let served = {
                 let core = core.upgrade().ok_or_else(Error::cancelled)?;
                 core.wait_for_emissions().await;
-                core.executor.enter(|| services.call(core.caller(), &operation, frame))
+                core.executor.enter(|| services.call(core.service_caller(), &operation, frame))
             };
             served.await
         })
     }
 
     /// Calls a service. Returns `None` if the context refuses everything.
-    pub fn serve(
+    pub fn serve_operation(
         self: &Arc<Self>,
         operation: &str,
         frame: &[u8],
@@ -300,7 +303,7 @@ impl HostContext {
         };
         let core = Arc::downgrade(self);
         let served = if self.has_processed_emissions() {
-            self.executor.enter(|| services.call(self.caller(), operation, frame.to_vec()))
+            self.executor.enter(|| services.call(self.service_caller(), operation, frame.to_vec()))
         } else {
             self.serve_after_emissions(services, operation.to_owned(), frame.to_vec())
         };
@@ -309,7 +312,7 @@ impl HostContext {
             let answer = match served.await {
                 Ok(EngineServiceAnswer::Frame(frame)) => match Frame::parse(&frame) {
                     Ok(_) => Ok(ServiceReply::Frame(frame)),
-                    Err(error) => Err(not_a_frame_error(&error)),
+                    Err(error) => Err(invalid_frame_error(&error)),
                 },
                 Ok(EngineServiceAnswer::Stream(stream)) => {
                     open_context_stream(&core, Map::new(), stream)
@@ -359,8 +362,8 @@ impl HostContext {
         mut head: Map<String, Value>,
         stream: Box<dyn ByteStream>,
     ) -> Result<Vec<u8>, Error> {
-        let handle = next_number();
-        let live = self.executor.live_counters().streams.token();
+        let handle = next_context_number();
+        let live = self.executor.live_counters().streams.new_token();
         let full = |text: String| Error::new(ErrorKind::LimitReached, text).with_hint("close some");
         let Some(share) = self.guest.holdings.streams.reserve(1, STREAMS_PER_PLUGIN_MAX) else {
             return Err(full(format!(
@@ -376,7 +379,7 @@ impl HostContext {
         }
         drop(held);
         head.insert(HANDLE.to_owned(), handle.into());
-        Frame::write(&head).map_err(|error| not_a_frame_error(&error))
+        Frame::write(&head).map_err(|error| invalid_frame_error(&error))
     }
 
     /// Returns `None` if the context refuses everything.
@@ -403,6 +406,6 @@ fn open_context_stream(
     core.open_stream(head, stream).map(ServiceReply::Stream)
 }
 
-fn not_a_frame_error(error: &FrameError) -> Error {
+fn invalid_frame_error(error: &FrameError) -> Error {
     Error::new(ErrorKind::HostBug, format!("a service's answer cannot be encoded: {error}"))
 }

@@ -60,7 +60,7 @@ impl Emissions {
             return EmissionOutcome::Closed;
         }
         if let Some(outlet) = &self.outlet {
-            return if outlet.emitted(frame) {
+            return if outlet.on_emission(frame) {
                 EmissionOutcome::Yes(None)
             } else {
                 EmissionOutcome::Full

@@ -17,43 +17,43 @@ use crate::live::LiveToken;
 /// The results of a host future that cannot do its work.
 pub trait HostFutureOutput {
     /// Returns the result after the context was cancelled or has ended.
-    fn refusal() -> Self;
+    fn refused_output() -> Self;
 
     /// Returns the result after the host's own code panicked.
-    fn host_bug(error: &Error) -> Self;
+    fn host_error_output(error: &Error) -> Self;
 }
 
 impl HostFutureOutput for () {
-    fn refusal() -> Self {}
-    fn host_bug(_error: &Error) -> Self {}
+    fn refused_output() -> Self {}
+    fn host_error_output(_error: &Error) -> Self {}
 }
 
 impl HostFutureOutput for bool {
-    fn refusal() -> Self {
+    fn refused_output() -> Self {
         false
     }
 
-    fn host_bug(_error: &Error) -> Self {
+    fn host_error_output(_error: &Error) -> Self {
         false
     }
 }
 
 impl HostFutureOutput for RResult<RVec<u8>, RVec<u8>> {
-    fn refusal() -> Self {
+    fn refused_output() -> Self {
         RResult::RErr(error_frame(&Error::cancelled()))
     }
 
-    fn host_bug(error: &Error) -> Self {
+    fn host_error_output(error: &Error) -> Self {
         RResult::RErr(error_frame(error))
     }
 }
 
 impl HostFutureOutput for RResult<ROption<RVec<u8>>, RVec<u8>> {
-    fn refusal() -> Self {
+    fn refused_output() -> Self {
         RResult::RErr(error_frame(&Error::cancelled()))
     }
 
-    fn host_bug(error: &Error) -> Self {
+    fn host_error_output(error: &Error) -> Self {
         RResult::RErr(error_frame(error))
     }
 }
@@ -79,11 +79,11 @@ impl ServiceReplyResult {
 }
 
 impl HostFutureOutput for ServiceReplyResult {
-    fn refusal() -> Self {
+    fn refused_output() -> Self {
         Self::error(&Error::cancelled())
     }
 
-    fn host_bug(error: &Error) -> Self {
+    fn host_error_output(error: &Error) -> Self {
         Self::error(error)
     }
 }
@@ -112,7 +112,7 @@ where
 {
     /// Creates the future. Without work, its first poll is refused.
     pub fn new(core: &Arc<HostContext>, work: Option<W>) -> Self {
-        let live = core.executor.live_counters().futures.token();
+        let live = core.executor.live_counters().futures.new_token();
         Self { core: Arc::clone(core), work, waiter: None, _live: live }
     }
 
@@ -140,7 +140,9 @@ where
         let _host = HostCodeGuard::enter();
         let this = &mut *self;
         let polled = if this.core.is_live() {
-            let Some(work) = &mut this.work else { return this.finish(W::Output::refusal()) };
+            let Some(work) = &mut this.work else {
+                return this.finish(W::Output::refused_output());
+            };
             let executor = &this.core.executor;
             executor.enter(|| run_host_code(|| Pin::new(work).poll(cx)))
         } else {
@@ -156,13 +158,13 @@ where
             Ok(Poll::Pending) => {}
             Err(error) => {
                 this.core.report_trouble(&error.message);
-                return this.finish(W::Output::host_bug(&error));
+                return this.finish(W::Output::host_error_output(&error));
             }
         }
         if this.core.keep_waiter(&mut this.waiter, cx.waker()) {
             Poll::Pending
         } else {
-            this.finish(W::Output::refusal())
+            this.finish(W::Output::refused_output())
         }
     }
 }
@@ -209,43 +211,43 @@ mod tests {
     use crate::live::LiveObjectCounts;
     use crate::runtime::{BoxHostFuture, PluginRuntime};
     use crate::services::{CallerKind, NoServices};
-    use crate::watch::{EngineObserver, MisdeedReport};
+    use crate::watch::{EngineObserver, MisbehaviorReport};
 
-    struct Deaf;
+    struct SilentRuntime;
 
-    impl PluginRuntime for Deaf {
+    impl PluginRuntime for SilentRuntime {
         fn sleep(&self, _time: Duration) -> BoxHostFuture<()> {
             Box::pin(std::future::pending())
         }
 
-        fn later(&self, _time: Duration, _work: Box<dyn FnOnce() + Send>) {}
+        fn run_later(&self, _time: Duration, _work: Box<dyn FnOnce() + Send>) {}
     }
 
-    impl EngineObserver for Deaf {
+    impl EngineObserver for SilentRuntime {
         fn log(&self, _plugin: &PluginName, _level: u8, _text: &str) {}
-        fn misbehaved(&self, _report: &MisdeedReport) {}
-        fn trouble(&self, _text: &str) {}
+        fn report_misbehavior(&self, _report: &MisbehaviorReport) {}
+        fn log_trouble(&self, _text: &str) {}
     }
 
     #[derive(Default)]
-    struct Wakes(AtomicUsize);
+    struct WakeCounter(AtomicUsize);
 
-    impl Wake for Wakes {
+    impl Wake for WakeCounter {
         fn wake(self: Arc<Self>) {
             self.0.fetch_add(1, Ordering::SeqCst);
         }
     }
 
-    struct House {
+    struct HostFutureFixture {
         executor: Executor,
         core: Arc<HostContext>,
-        wakes: Arc<Wakes>,
+        wakes: Arc<WakeCounter>,
     }
 
-    impl House {
+    impl HostFutureFixture {
         fn new() -> Self {
-            let executor = Executor::new(1, Arc::new(Deaf), Arc::new(Deaf));
-            let guest = executor.guest(PluginName::from("tool-test"));
+            let executor = Executor::new(1, Arc::new(SilentRuntime), Arc::new(SilentRuntime));
+            let guest = executor.add_guest(PluginName::from("tool-test"));
             let core = HostContext::new(CallerKind::Call, &executor, &guest, Arc::new(NoServices));
             Self { executor, core, wakes: Arc::default() }
         }
@@ -258,23 +260,23 @@ mod tests {
             Pin::new(lent).poll(&mut Context::from_waker(&waker))
         }
 
-        fn wakes(&self) -> usize {
+        fn wake_count(&self) -> usize {
             self.wakes.0.load(Ordering::SeqCst)
         }
     }
 
     #[test]
     fn cancel_does_not_wake_host_futures_but_the_context_end_does() {
-        let house = House::new();
-        let mut lent = HostFuture::new(&house.core, Some(std::future::pending::<bool>()));
-        assert_eq!(house.poll(&mut lent), Poll::Pending);
-        house.core.cancel();
-        assert_eq!(house.wakes(), 0);
-        assert_eq!(house.poll(&mut lent), Poll::Pending);
-        house.core.end();
-        assert_eq!(house.wakes(), 1);
-        assert_eq!(house.poll(&mut lent), Poll::Ready(false));
-        let House { executor, core, .. } = &house;
+        let fixture = HostFutureFixture::new();
+        let mut lent = HostFuture::new(&fixture.core, Some(std::future::pending::<bool>()));
+        assert_eq!(fixture.poll(&mut lent), Poll::Pending);
+        fixture.core.cancel();
+        assert_eq!(fixture.wake_count(), 0);
+        assert_eq!(fixture.poll(&mut lent), Poll::Pending);
+        fixture.core.end();
+        assert_eq!(fixture.wake_count(), 1);
+        assert_eq!(fixture.poll(&mut lent), Poll::Ready(false));
+        let HostFutureFixture { executor, core, .. } = &fixture;
         assert_eq!(executor.live().futures, 1);
         drop(lent);
         assert_eq!(
@@ -286,24 +288,24 @@ mod tests {
 
     #[test]
     fn result_that_arrives_after_the_cancel_is_not_returned() {
-        let house = House::new();
+        let fixture = HostFutureFixture::new();
         let (sender, receiver) = oneshot::channel::<bool>();
         let work = Box::pin(async move { receiver.await.unwrap_or(false) });
-        let mut lent = HostFuture::new(&house.core, Some(work));
-        assert_eq!(house.poll(&mut lent), Poll::Pending);
-        house.core.cancel();
+        let mut lent = HostFuture::new(&fixture.core, Some(work));
+        assert_eq!(fixture.poll(&mut lent), Poll::Pending);
+        fixture.core.cancel();
         sender.send(true).unwrap();
-        assert_eq!(house.poll(&mut lent), Poll::Pending);
-        house.core.end();
-        assert_eq!(house.poll(&mut lent), Poll::Ready(false));
+        assert_eq!(fixture.poll(&mut lent), Poll::Pending);
+        fixture.core.end();
+        assert_eq!(fixture.poll(&mut lent), Poll::Ready(false));
     }
 
     #[test]
     fn dropped_host_future_frees_its_slot() {
-        let house = House::new();
+        let fixture = HostFutureFixture::new();
         for _ in 0..WAITING_MAX + 1 {
-            let mut lent = HostFuture::new(&house.core, Some(std::future::pending::<bool>()));
-            assert_eq!(house.poll(&mut lent), Poll::Pending);
+            let mut lent = HostFuture::new(&fixture.core, Some(std::future::pending::<bool>()));
+            assert_eq!(fixture.poll(&mut lent), Poll::Pending);
         }
     }
 }

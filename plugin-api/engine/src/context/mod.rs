@@ -100,7 +100,7 @@ impl HostContext {
             call: None,
         };
         Arc::new(Self {
-            number: next_number(),
+            number: next_context_number(),
             kind,
             guest: Arc::clone(guest),
             executor: executor.clone(),
@@ -108,7 +108,7 @@ impl HostContext {
             held: Mutex::new(held),
             told: WakeSignal::default(),
             questions: ResourceCounter::default(),
-            _live: executor.live_counters().contexts.token(),
+            _live: executor.live_counters().contexts.new_token(),
         })
     }
 
@@ -118,7 +118,7 @@ impl HostContext {
     }
 
     /// Returns the object for the plugin.
-    pub fn lend(self: &Arc<Self>) -> ContextBox {
+    pub fn lend_context_box(self: &Arc<Self>) -> ContextBox {
         ContextBox::from_value(abi::LentContext::new(Arc::clone(self)), TD_Opaque)
     }
 
@@ -136,7 +136,7 @@ impl HostContext {
         self.number
     }
 
-    fn caller(&self) -> ServiceCaller {
+    fn service_caller(&self) -> ServiceCaller {
         let plugin: PluginName = self.guest.name().clone();
         ServiceCaller { plugin, context: self.number, kind: self.kind }
     }
@@ -174,12 +174,12 @@ impl HostContext {
         let services = held.services.take();
         let (reader, outlet) = held.emissions.close();
         let streams = std::mem::take(&mut held.streams);
-        let waiters = held.waiters.take_all();
+        let waiters = held.waiters.take_wakers();
         let tasks = std::mem::take(&mut held.tasks);
         let mut jobs = std::mem::take(&mut held.jobs);
         held.call = None;
         drop(held);
-        jobs.retain(|job| !job.is_over());
+        jobs.retain(|job| !job.is_finished());
         if !jobs.is_empty() {
             self.executor.give_up(&self.guest, jobs);
         }
@@ -253,11 +253,11 @@ impl HostContext {
 
     fn report_trouble(&self, text: &str) {
         let plugin = self.guest.name();
-        self.executor.watch().trouble(&format!("{text} (plugin `{plugin}`)"));
+        self.executor.observer().log_trouble(&format!("{text} (plugin `{plugin}`)"));
     }
 }
 
-fn next_number() -> u64 {
+fn next_context_number() -> u64 {
     LAST_NUMBER.fetch_add(1, Relaxed) + 1
 }
 

@@ -57,7 +57,7 @@ impl OpenStreams {
         let has_room = self.open.len() < STREAMS_MAX;
         if has_room {
             let slot = StreamSlot {
-                gives_frames: source.gives_frames(),
+                gives_frames: source.has_frames(),
                 source: Some(source),
                 rest: Vec::new(),
                 read: 0,

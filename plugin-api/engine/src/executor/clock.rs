@@ -65,7 +65,7 @@ impl PollMeter {
     }
 
     /// Adds the time since the last check. The watchdog itself may have been delayed since then.
-    pub(super) fn measure(&mut self, in_host_code: bool) -> PollDuration {
+    pub(super) fn measure_poll(&mut self, in_host_code: bool) -> PollDuration {
         let now = Instant::now();
         let time = now - self.looked;
         self.looked = now;
@@ -73,7 +73,7 @@ impl PollMeter {
         self.usage = self.thread.and_then(ThreadSchedStats::read);
         let counts = match (before, self.usage) {
             (Some(before), Some(usage)) => {
-                Some(able_to_run_time(time, before, usage, || self.is_runnable()))
+                Some(runnable_time(time, before, usage, || self.is_runnable()))
             }
             _ => None,
         };
@@ -103,7 +103,7 @@ impl PollMeter {
 ///
 /// The system counts a wait only when it ends. If the thread runs or waits for a processor, only
 /// its time on a processor is certain. If it blocks, all its waits have ended.
-fn able_to_run_time(
+fn runnable_time(
     time: Duration,
     before: ThreadSchedStats,
     after: ThreadSchedStats,
@@ -132,42 +132,42 @@ mod tests {
 
     #[test]
     fn without_a_thread_number_the_wall_clock_counts() {
-        assert!(matches!(PollMeter::start(None).measure(false), PollDuration::WallClock(_)));
+        assert!(matches!(PollMeter::start(None).measure_poll(false), PollDuration::WallClock(_)));
     }
 
     #[test]
     fn time_in_host_code_is_not_the_plugins() {
         let mut meter = PollMeter::start(None);
         meter.looked -= Duration::from_secs(8);
-        let PollDuration::WallClock(time) = meter.measure(true) else {
+        let PollDuration::WallClock(time) = meter.measure_poll(true) else {
             panic!("no thread, no statistics")
         };
         assert_eq!(time, Duration::ZERO);
     }
 
     #[track_caller]
-    fn check(runs: bool, ran_ms: u64, waited_ms: u64, able_ms: u64) {
+    fn check_runnable_time(runs: bool, ran_ms: u64, waited_ms: u64, able_ms: u64) {
         let usage = |ran_ms: u64, waited_ms: u64| ThreadSchedStats {
             ran_ns: ran_ms * 1_000_000,
             waited_ns: waited_ms * 1_000_000,
         };
         let (before, after) = (usage(7, 9), usage(7 + ran_ms, 9 + waited_ms));
-        let able = able_to_run_time(Duration::from_millis(200), before, after, || runs);
+        let able = runnable_time(Duration::from_millis(200), before, after, || runs);
         assert_eq!(able, Duration::from_millis(able_ms));
     }
 
     #[test]
     fn running_thread_is_charged_its_processor_time() {
-        check(true, 200, 0, 200);
-        check(true, 3, 0, 3);
-        check(true, 3, 150, 3);
-        check(true, 300, 0, 200);
+        check_runnable_time(true, 200, 0, 200);
+        check_runnable_time(true, 3, 0, 3);
+        check_runnable_time(true, 3, 150, 3);
+        check_runnable_time(true, 300, 0, 200);
     }
 
     #[test]
     fn blocked_thread_is_charged_all_time_except_run_queue_waits() {
-        check(false, 0, 0, 200);
-        check(false, 3, 150, 50);
-        check(false, 3, 300, 0);
+        check_runnable_time(false, 0, 0, 200);
+        check_runnable_time(false, 3, 150, 50);
+        check_runnable_time(false, 3, 300, 0);
     }
 }

@@ -52,7 +52,7 @@ const OVER: u8 = 2;
 const LOST: u8 = 3;
 
 impl JobState {
-    pub(crate) fn is_over(&self) -> bool {
+    pub(crate) fn is_finished(&self) -> bool {
         self.0.load(SeqCst) == OVER
     }
 
@@ -85,12 +85,12 @@ pub(super) struct JobPool {
 
 struct SharedJobPool {
     runtime: Arc<dyn PluginRuntime>,
-    state: Mutex<State>,
+    state: Mutex<JobPoolState>,
     more: Condvar,
 }
 
 #[derive(Default)]
-struct State {
+struct JobPoolState {
     ready: VecDeque<(Arc<GuestPlugin>, BlockingJob)>,
     idle: usize,
     threads_started: usize,
@@ -105,7 +105,7 @@ impl JobPool {
 
     /// Runs a job on a pool thread as soon as its plugin's lane has room. Returns false if too many
     /// jobs wait, or if the system cannot start a thread.
-    pub(super) fn submit(&self, guest: &Arc<GuestPlugin>, job: BlockingJob) -> bool {
+    pub(super) fn submit_job(&self, guest: &Arc<GuestPlugin>, job: BlockingJob) -> bool {
         let mut lane = guest.lane.lock();
         if lane.running >= JOBS_PER_PLUGIN_MAX {
             let has_room = lane.waiting.len() < JOBS_WAITING_MAX;
@@ -116,11 +116,11 @@ impl JobPool {
         }
         lane.running += 1;
         drop(lane);
-        self.start(guest, job)
+        self.start_job(guest, job)
     }
 
     /// Runs an admitted job on a pool thread. Returns false if the system cannot start a thread.
-    fn start(&self, guest: &Arc<GuestPlugin>, job: BlockingJob) -> bool {
+    fn start_job(&self, guest: &Arc<GuestPlugin>, job: BlockingJob) -> bool {
         let started = self.queue_job(guest, job);
         if !started {
             guest.lane.lock().running -= 1;
@@ -130,7 +130,7 @@ impl JobPool {
 
     /// Abandons those of a plugin's jobs that still run, and frees their slots for waiting jobs.
     /// Returns the total number of lost jobs, if any of these jobs was abandoned.
-    pub(super) fn give_up(
+    pub(super) fn abandon_jobs(
         &self,
         guest: &Arc<GuestPlugin>,
         jobs: &[Arc<JobState>],
@@ -143,7 +143,7 @@ impl JobPool {
         });
         for _ in 0..count {
             if let Some(next) = next_waiting_job(guest) {
-                self.start(guest, next);
+                self.start_job(guest, next);
             }
         }
         lost
@@ -162,13 +162,14 @@ impl JobPool {
             let thread = EngineThread::Job(state.threads_started + 1);
             let started = self.pool.runtime.start_thread(thread, Box::new(move || pool.run_jobs()));
             if let Err(error) = started {
-                self.watch.trouble(&format!("cannot start a thread for blocking work: {error}"));
+                self.watch
+                    .log_trouble(&format!("cannot start a thread for blocking work: {error}"));
                 return false;
             }
             state.threads_started += 1;
         }
         state.ready.push_back((Arc::clone(guest), job));
-        self.pool.runtime.begins(EngineActivity::Job);
+        self.pool.runtime.begin_activity(EngineActivity::Job);
         drop(state);
         self.pool.more.notify_one();
         true
@@ -182,7 +183,7 @@ impl SharedJobPool {
             while let Some(next) = job {
                 job = run_job(&guest, next);
             }
-            self.runtime.ends(EngineActivity::Job);
+            self.runtime.end_activity(EngineActivity::Job);
         }
     }
 

@@ -78,7 +78,7 @@ impl Executor {
     /// benchmarks.
     #[doc(hidden)]
     pub async fn run_empty_future(&self) {
-        let guest = self.executor_state().hop_guest();
+        let guest = self.executor_state().internal_guest();
         self.spawn(&guest, async {}).await;
     }
 
@@ -89,7 +89,7 @@ impl Executor {
     }
 
     /// Registers a plugin, so that all its misdeeds are counted together.
-    pub fn guest(&self, name: PluginName) -> Arc<GuestPlugin> {
+    pub fn add_guest(&self, name: PluginName) -> Arc<GuestPlugin> {
         self.executor_state().add_guest(name)
     }
 
@@ -108,7 +108,7 @@ impl Executor {
     }
 
     /// Returns the receiver of log lines and reports.
-    pub fn watch(&self) -> &Arc<dyn EngineObserver> {
+    pub fn observer(&self) -> &Arc<dyn EngineObserver> {
         &self.executor_state().watch
     }
 
@@ -127,15 +127,15 @@ impl Executor {
         let shared = Arc::clone(self.executor_state());
         let (runnable, task) = Builder::new()
             .metadata(facts)
-            .spawn(move |_| future, move |runnable| shared.push(runnable));
+            .spawn(move |_| future, move |runnable| shared.push_task(runnable));
         runnable.schedule();
         task.fallible()
     }
 
     /// Submits blocking work of a plugin to the pool. Returns false if too much work is already
     /// waiting.
-    pub(crate) fn submit(&self, guest: &Arc<GuestPlugin>, job: BlockingJob) -> bool {
-        self.executor_state().jobs.submit(guest, job)
+    pub(crate) fn submit_job(&self, guest: &Arc<GuestPlugin>, job: BlockingJob) -> bool {
+        self.executor_state().jobs.submit_job(guest, job)
     }
 
     /// Abandons jobs whose context has ended, unless they end within [`JOB_OVERDUE_MAX`], so that
@@ -151,7 +151,7 @@ impl Executor {
                 shared.give_up(&guest, &jobs);
             }
         };
-        self.runtime().later(JOB_OVERDUE_MAX, Box::new(give_up));
+        self.runtime().run_later(JOB_OVERDUE_MAX, Box::new(give_up));
     }
 
     fn executor_state(&self) -> &Arc<ExecutorState> {
@@ -161,7 +161,7 @@ impl Executor {
 
 impl PluginTaskMetadata {
     /// Records a poll of the task. Returns false the first time.
-    fn note_poll(&self) -> bool {
+    fn record_poll(&self) -> bool {
         self.polled.swap(true, Relaxed)
     }
 }

@@ -132,7 +132,7 @@ impl GuestPlugin {
     }
 
     /// Starts a new second. Returns true if the plugin was throttled in the last one.
-    pub(super) fn begin_second(&self) -> bool {
+    pub(super) fn reset_repolls(&self) -> bool {
         self.repolls.store(0, Relaxed);
         self.throttled.swap(false, SeqCst)
     }

@@ -16,7 +16,7 @@ use super::watchdog::{self, WatchdogWaker};
 use crate::fence::drop_payload;
 use crate::live::LiveObjectCounters;
 use crate::runtime::{EngineActivity, EngineThread, PluginRuntime};
-use crate::watch::{EngineObserver, Misdeed, MisdeedReport};
+use crate::watch::{EngineObserver, Misbehavior, MisbehaviorReport};
 
 type RunnableTask = Runnable<PluginTaskMetadata>;
 
@@ -76,7 +76,7 @@ impl ExecutorState {
         guest
     }
 
-    pub(super) fn hop_guest(&self) -> Arc<GuestPlugin> {
+    pub(super) fn internal_guest(&self) -> Arc<GuestPlugin> {
         Arc::clone(self.hop_guest.get_or_init(|| self.add_guest(PluginName::from("hop"))))
     }
 
@@ -85,17 +85,17 @@ impl ExecutorState {
         self.queue.lock().closing = true;
         self.ready.notify_all();
         self.jobs.close();
-        self.bell.ring();
+        self.bell.wake();
     }
 
     /// Adds a task that needs a poll, or whose future must be dropped.
-    pub(super) fn push(self: &Arc<Self>, task: RunnableTask) {
+    pub(super) fn push_task(self: &Arc<Self>, task: RunnableTask) {
         let mut queue = self.queue.lock();
         if task.metadata().guest.is_throttled() {
             queue.parked.push(task);
             return;
         }
-        self.runtime.begins(EngineActivity::Poll);
+        self.runtime.begin_activity(EngineActivity::Poll);
         queue.tasks.push_back(task);
         if queue.tasks.len() > queue.idle && queue.threads.len() < self.threads_wanted {
             self.start_thread(&mut queue);
@@ -116,15 +116,15 @@ impl ExecutorState {
                 queue.threads.push(slot);
             }
             // The task stays in the queue, and the next task tries again.
-            Err(error) => self.watch.trouble(&format!("cannot start a plugin thread: {error}")),
+            Err(error) => self.watch.log_trouble(&format!("cannot start a plugin thread: {error}")),
         }
         if !queue.watched && !queue.threads.is_empty() && !self.runtime.is_patient() {
-            queue.watched = watchdog::start(self);
+            queue.watched = watchdog::start_watchdog(self);
         }
     }
 
     fn run_tasks(self: &Arc<Self>, slot: &Arc<ExecutorThread>) {
-        slot.adopt();
+        slot.bind_thread();
         while let Some(task) = self.next_task(slot) {
             self.run_task(slot, task);
         }
@@ -133,7 +133,7 @@ impl ExecutorState {
     fn next_task(&self, slot: &Arc<ExecutorThread>) -> Option<RunnableTask> {
         let mut queue = self.queue.lock();
         loop {
-            if slot.is_written_off() {
+            if slot.is_abandoned() {
                 // Another thread has replaced it.
                 return None;
             }
@@ -142,7 +142,7 @@ impl ExecutorState {
             }
             if queue.closing {
                 queue.threads.retain(|thread| !Arc::ptr_eq(thread, slot));
-                self.bell.ring();
+                self.bell.wake();
                 return None;
             }
             queue.idle += 1;
@@ -153,11 +153,11 @@ impl ExecutorState {
 
     fn run_task(&self, slot: &Arc<ExecutorThread>, task: RunnableTask) {
         let guest = Arc::clone(&task.metadata().guest);
-        if task.metadata().note_poll() && !self.runtime.is_patient() {
+        if task.metadata().record_poll() && !self.runtime.is_patient() {
             guest.count_repoll();
         }
         slot.begin_poll(&guest);
-        self.bell.ring_if_asleep();
+        self.bell.wake_if_asleep();
         let done = catch_unwind(AssertUnwindSafe(|| {
             if guest.is_disabled() {
                 // Drops the future without another poll. Waiting callers get no result.
@@ -170,22 +170,22 @@ impl ExecutorState {
         if let Err(payload) = done {
             let name = guest.name();
             self.watch
-                .trouble(&format!("a task of the plugin `{name}` panicked outside its fence"));
+                .log_trouble(&format!("a task of the plugin `{name}` panicked outside its fence"));
             drop_payload(payload);
         }
-        self.runtime.ends(EngineActivity::Poll);
+        self.runtime.end_activity(EngineActivity::Poll);
     }
 
     /// Abandons and reports jobs that continue although their context has ended.
     pub(super) fn give_up(&self, guest: &Arc<GuestPlugin>, jobs: &[Arc<JobState>]) {
-        let Some(lost) = self.jobs.give_up(guest, jobs) else { return };
+        let Some(lost) = self.jobs.abandon_jobs(guest, jobs) else { return };
         let disabled = lost > JOBS_LOST_MAX;
         if disabled {
             guest.disable(DisableReason::ByJobs);
         }
-        let misdeed = Misdeed::IgnoresCancel { lost };
+        let misdeed = Misbehavior::IgnoresCancel { lost };
         let plugin = guest.name().clone();
-        self.watch.misbehaved(&MisdeedReport {
+        self.watch.report_misbehavior(&MisbehaviorReport {
             plugin,
             misdeed,
             strikes: guest.strikes(),
@@ -200,21 +200,21 @@ impl ExecutorState {
     }
 
     /// Returns true if the watchdog has nothing to watch and can end.
-    pub(super) fn unwatch_if_over(&self) -> bool {
+    pub(super) fn end_watch_if_closed(&self) -> bool {
         let mut queue = self.queue.lock();
         let over = queue.closing && queue.threads.is_empty() && queue.parked.is_empty();
         queue.watched = !over;
         over
     }
 
-    pub(super) fn has_parked(&self) -> bool {
+    pub(super) fn has_parked_tasks(&self) -> bool {
         !self.queue.lock().parked.is_empty()
     }
 
     /// Abandons a thread that a plugin blocks, and starts another one in its place.
-    pub(super) fn replace(self: &Arc<Self>, slot: &Arc<ExecutorThread>) {
+    pub(super) fn replace_thread(self: &Arc<Self>, slot: &Arc<ExecutorThread>) {
         let mut queue = self.queue.lock();
-        slot.write_off();
+        slot.abandon();
         queue.threads.retain(|thread| !Arc::ptr_eq(thread, slot));
         if !queue.closing || !queue.tasks.is_empty() {
             self.start_thread(&mut queue);
@@ -222,14 +222,14 @@ impl ExecutorState {
     }
 
     /// Starts a new second. Returns the plugins that were throttled in the last one.
-    pub(super) fn begin_second(self: &Arc<Self>) -> Vec<Arc<GuestPlugin>> {
+    pub(super) fn end_throttling_second(self: &Arc<Self>) -> Vec<Arc<GuestPlugin>> {
         let mut queue = self.queue.lock();
         let guests: Vec<_> = queue.guests.iter().filter_map(Weak::upgrade).collect();
-        let throttled = guests.into_iter().filter(|guest| guest.begin_second()).collect();
+        let throttled = guests.into_iter().filter(|guest| guest.reset_repolls()).collect();
         let parked = std::mem::take(&mut queue.parked);
         drop(queue);
         for task in parked {
-            self.push(task);
+            self.push_task(task);
         }
         throttled
     }

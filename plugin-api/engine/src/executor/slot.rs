@@ -40,12 +40,12 @@ impl ExecutorThread {
     }
 
     /// Makes this the slot of the calling thread.
-    pub(super) fn adopt(self: &Arc<Self>) {
+    pub(super) fn bind_thread(self: &Arc<Self>) {
         self.thread.get_or_init(super::clock::thread_number);
         OWN_SLOT.with(|own| own.replace(Some(Arc::clone(self))));
     }
 
-    pub(super) fn thread(&self) -> Option<u64> {
+    pub(super) fn thread_number(&self) -> Option<u64> {
         self.thread.get().copied().flatten()
     }
 
@@ -62,11 +62,11 @@ impl ExecutorThread {
         self.sequence.fetch_add(1, SeqCst);
     }
 
-    pub(super) fn sequence(&self) -> u64 {
+    pub(super) fn poll_sequence(&self) -> u64 {
         self.sequence.load(SeqCst)
     }
 
-    pub(super) fn guest(&self) -> Option<Arc<GuestPlugin>> {
+    pub(super) fn polled_guest(&self) -> Option<Arc<GuestPlugin>> {
         self.guest.lock().clone()
     }
 
@@ -74,11 +74,11 @@ impl ExecutorThread {
         self.in_host_code.load(Relaxed)
     }
 
-    pub(super) fn write_off(&self) {
+    pub(super) fn abandon(&self) {
         self.written_off.store(true, SeqCst);
     }
 
-    pub(super) fn is_written_off(&self) -> bool {
+    pub(super) fn is_abandoned(&self) -> bool {
         self.written_off.load(SeqCst)
     }
 }

@@ -18,7 +18,7 @@ use super::queue::ExecutorState;
 use super::slot::{ExecutorThread, is_polling};
 use crate::fence::drop_payload;
 use crate::runtime::EngineThread;
-use crate::watch::{LONG_BLOCK, Misdeed, MisdeedReport};
+use crate::watch::{LONG_BLOCK, Misbehavior, MisbehaviorReport};
 
 /// The longest poll, in time that the thread was able to run. Longer work belongs on the pool.
 pub const ABLE_TO_RUN_MAX: Duration = Duration::from_millis(100);
@@ -41,19 +41,19 @@ pub(super) struct WatchdogWaker {
 
 impl WatchdogWaker {
     /// Takes only one load if the watchdog is awake.
-    pub(super) fn ring_if_asleep(&self) {
+    pub(super) fn wake_if_asleep(&self) {
         if self.asleep.load(SeqCst) {
-            self.ring();
+            self.wake();
         }
     }
 
-    pub(super) fn ring(&self) {
+    pub(super) fn wake(&self) {
         let _guard = self.mutex.lock();
         self.asleep.store(false, SeqCst);
         self.rung.notify_all();
     }
 
-    fn wait(&self) {
+    fn wait_until_woken(&self) {
         let mut guard = self.mutex.lock();
         while self.asleep.load(SeqCst) {
             self.rung.wait(&mut guard);
@@ -62,13 +62,13 @@ impl WatchdogWaker {
 }
 
 /// Starts the watchdog of an executor. Returns false if the system cannot start a thread.
-pub(super) fn start(shared: &Arc<ExecutorState>) -> bool {
+pub(super) fn start_watchdog(shared: &Arc<ExecutorState>) -> bool {
     let own = Arc::clone(shared);
     let watchdog = Box::new(move || Watchdog::new(own).run());
     match shared.runtime.start_thread(EngineThread::Watchdog, watchdog) {
         Ok(()) => true,
         Err(error) => {
-            shared.watch.trouble(&format!("cannot start the watchdog of plugins: {error}"));
+            shared.watch.log_trouble(&format!("cannot start the watchdog of plugins: {error}"));
             false
         }
     }
@@ -105,15 +105,15 @@ impl Watchdog {
         loop {
             let active = self.check_threads() | self.check_blocked();
             if self.second_began.elapsed() >= SECOND {
-                self.begin_second();
+                self.report_throttled();
             }
-            if self.shared.unwatch_if_over() {
+            if self.shared.end_watch_if_closed() {
                 return;
             }
-            if active || self.shared.has_parked() {
+            if active || self.shared.has_parked_tasks() {
                 thread::sleep(LOOK_EVERY);
             } else {
-                self.sleep();
+                self.sleep_until_poll();
             }
         }
     }
@@ -130,29 +130,29 @@ impl Watchdog {
     }
 
     fn check_thread(&mut self, slot: &Arc<ExecutorThread>) -> bool {
-        let sequence = slot.sequence();
+        let sequence = slot.poll_sequence();
         let polling = is_polling(sequence);
         let seen =
             self.seen.entry(slot.number).or_insert(ObservedPoll { sequence: 0, meter: None });
         if seen.sequence != sequence {
-            let meter = polling.then(|| PollMeter::start(slot.thread()));
+            let meter = polling.then(|| PollMeter::start(slot.thread_number()));
             *seen = ObservedPoll { sequence, meter };
             return true;
         }
         let Some(meter) = &mut seen.meter else { return polling };
-        let blocked_for = match meter.measure(slot.is_in_host_code()) {
+        let blocked_for = match meter.measure_poll(slot.is_in_host_code()) {
             PollDuration::AbleToRun(time) if time > ABLE_TO_RUN_MAX => time,
             PollDuration::WallClock(time) if time > WALL_CLOCK_MAX => time,
             PollDuration::AbleToRun(_) | PollDuration::WallClock(_) => return true,
         };
-        let (guest, meter) = (slot.guest(), seen.meter.take());
+        let (guest, meter) = (slot.polled_guest(), seen.meter.take());
         // If the poll has ended by now, it is not the measured one.
-        if let Some(guest) = guest.filter(|_| slot.sequence() == sequence) {
-            self.shared.replace(slot);
+        if let Some(guest) = guest.filter(|_| slot.poll_sequence() == sequence) {
+            self.shared.replace_thread(slot);
             let number = slot.number;
             let strikes = guest.count_strike();
-            let misdeed = Misdeed::Blocked { thread: number, able_to_run: blocked_for };
-            self.report(&guest, misdeed, strikes);
+            let misdeed = Misbehavior::Blocked { thread: number, able_to_run: blocked_for };
+            self.record_misbehavior(&guest, misdeed, strikes);
             let slot = Arc::clone(slot);
             self.blocked.extend(meter.map(|meter| BlockedPoll { slot, guest, sequence, meter }));
         }
@@ -163,52 +163,56 @@ impl Watchdog {
     fn check_blocked(&mut self) -> bool {
         let mut long = Vec::new();
         self.blocked.retain_mut(|poll| {
-            if poll.slot.sequence() != poll.sequence {
+            if poll.slot.poll_sequence() != poll.sequence {
                 return false;
             }
             let (PollDuration::AbleToRun(time) | PollDuration::WallClock(time)) =
-                poll.meter.measure(poll.slot.is_in_host_code());
+                poll.meter.measure_poll(poll.slot.is_in_host_code());
             if time >= LONG_BLOCK {
                 long.push((Arc::clone(&poll.guest), time));
             }
             time < LONG_BLOCK
         });
         for (guest, able_to_run) in long {
-            self.report(&guest, Misdeed::StillBlocked { able_to_run }, guest.strikes());
+            self.record_misbehavior(
+                &guest,
+                Misbehavior::StillBlocked { able_to_run },
+                guest.strikes(),
+            );
         }
         !self.blocked.is_empty()
     }
 
-    fn begin_second(&mut self) {
+    fn report_throttled(&mut self) {
         self.second_began = Instant::now();
-        for guest in self.shared.begin_second() {
+        for guest in self.shared.end_throttling_second() {
             let strikes = guest.count_strike();
-            self.report(&guest, Misdeed::PollsWithoutEnd, strikes);
+            self.record_misbehavior(&guest, Misbehavior::PollsWithoutEnd, strikes);
         }
     }
 
-    fn report(&self, guest: &GuestPlugin, misdeed: Misdeed, strikes: u32) {
+    fn record_misbehavior(&self, guest: &GuestPlugin, misdeed: Misbehavior, strikes: u32) {
         let disabled = strikes >= STRIKES_MAX;
-        let report = MisdeedReport { plugin: guest.name().clone(), misdeed, strikes, disabled };
+        let report = MisbehaviorReport { plugin: guest.name().clone(), misdeed, strikes, disabled };
         // The watchdog survives a panic in the receiver.
-        let told = catch_unwind(AssertUnwindSafe(|| self.shared.watch.misbehaved(&report)));
+        let told = catch_unwind(AssertUnwindSafe(|| self.shared.watch.report_misbehavior(&report)));
         if let Err(payload) = told {
             drop_payload(payload);
         }
     }
 
     /// Sleeps until a thread starts to poll.
-    fn sleep(&mut self) {
+    fn sleep_until_poll(&mut self) {
         let bell = &self.shared.bell;
         bell.asleep.store(true, SeqCst);
         // Check again, because a poll that started before the store did not ring.
-        let polling = |slot: &Arc<ExecutorThread>| is_polling(slot.sequence());
-        if self.shared.threads().iter().any(polling) || self.shared.has_parked() {
+        let polling = |slot: &Arc<ExecutorThread>| is_polling(slot.poll_sequence());
+        if self.shared.threads().iter().any(polling) || self.shared.has_parked_tasks() {
             bell.asleep.store(false, SeqCst);
             return;
         }
-        bell.wait();
+        bell.wait_until_woken();
         self.second_began = Instant::now();
-        self.shared.begin_second();
+        self.shared.end_throttling_second();
     }
 }

@@ -7,7 +7,9 @@ use jaato_types::service::{
 };
 use jaato_types::{Error, ErrorKind, Frame};
 
-use super::body::{SharedContext, call_service, frame, read_answer, read_error, run, start};
+use super::body::{
+    SharedContext, call_service, encode_frame, read_answer, read_error, run_body, start_body,
+};
 use super::{CallResults, HostUnderTest};
 
 const EMPTY: &str = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
@@ -34,7 +36,7 @@ fn continued_put(put: u64, more: bool) -> BlobPut {
     BlobPut { put: Some(put), more, ..BlobPut::default() }
 }
 
-async fn head(context: &SharedContext, id: &str) -> Result<BlobGetAnswer, Error> {
+async fn read_blob_head(context: &SharedContext, id: &str) -> Result<BlobGetAnswer, Error> {
     let answer =
         call_service(context, BLOB_GET, &BlobGet { blob: id.to_owned(), ..BlobGet::default() })
             .await?;
@@ -43,7 +45,7 @@ async fn head(context: &SharedContext, id: &str) -> Result<BlobGetAnswer, Error>
 
 /// Reads a whole blob: its media type, its length, and its bytes.
 async fn get_blob(context: &SharedContext, id: &str) -> Result<(String, u64, Vec<u8>), Error> {
-    let head = head(context, id).await?;
+    let head = read_blob_head(context, id).await?;
     let mut all = Vec::new();
     loop {
         match context.next(head.handle).await {
@@ -61,7 +63,7 @@ fn frame_error(error: jaato_types::FrameError) -> Error {
 }
 
 pub(super) fn blobs_are_named_by_their_content(host: &dyn HostUnderTest) {
-    let ended = run(host, |context| async move {
+    let ended = run_body(host, |context| async move {
         let at_once = put_blob(&context, &text_put(false), b"abc").await?;
         let begun = put_blob(&context, &text_put(true), b"a").await?;
         let number = begun.put.unwrap_or_default();
@@ -70,28 +72,29 @@ pub(super) fn blobs_are_named_by_their_content(host: &dyn HostUnderTest) {
         let other = BlobPut { mime_type: "text/markdown".to_owned(), ..BlobPut::default() };
         let again = put_blob(&context, &other, b"abc").await?;
         let ids = [at_once.blob, last.blob, again.blob];
-        Ok(frame(&(begun.blob, begun.bytes, ids, get_blob(&context, ABC).await?)))
+        Ok(encode_frame(&(begun.blob, begun.bytes, ids, get_blob(&context, ABC).await?)))
     });
     let found = ("text/plain", 3, b"abc".to_vec());
-    assert_eq!(ended.answer, Ok(frame(&(None::<()>, 1, [ABC; 3], found))));
+    assert_eq!(ended.answer, Ok(encode_frame(&(None::<()>, 1, [ABC; 3], found))));
 }
 
-pub(super) fn an_empty_blob_is_one(host: &dyn HostUnderTest) {
-    let ended = run(host, |context| async move {
+pub(super) fn empty_blob_is_valid(host: &dyn HostUnderTest) {
+    let ended = run_body(host, |context| async move {
         let answer = put_blob(&context, &text_put(false), b"").await?;
-        Ok(frame(&(answer.blob, get_blob(&context, EMPTY).await?)))
+        Ok(encode_frame(&(answer.blob, get_blob(&context, EMPTY).await?)))
     });
-    assert_eq!(ended.answer, Ok(frame(&(EMPTY, ("text/plain", 0, Vec::<u8>::new())))));
+    assert_eq!(ended.answer, Ok(encode_frame(&(EMPTY, ("text/plain", 0, Vec::<u8>::new())))));
 }
 
-pub(super) fn a_blob_of_another_call_is_there(host: &dyn HostUnderTest) {
-    let ended = run(host, |context| async move {
-        put_blob(&context, &text_put(false), b"abc").await.map(|answer| frame(&answer))
+pub(super) fn blob_of_another_call_is_found(host: &dyn HostUnderTest) {
+    let ended = run_body(host, |context| async move {
+        put_blob(&context, &text_put(false), b"abc").await.map(|answer| encode_frame(&answer))
     });
-    assert_eq!(ended.answer, Ok(frame(&BlobPutAnswer::whole(ABC, 3))));
-    let ended =
-        run(host, |context| async move { get_blob(&context, ABC).await.map(|it| frame(&it.2)) });
-    assert_eq!(ended.answer, Ok(frame(&b"abc")));
+    assert_eq!(ended.answer, Ok(encode_frame(&BlobPutAnswer::complete(ABC, 3))));
+    let ended = run_body(host, |context| async move {
+        get_blob(&context, ABC).await.map(|it| encode_frame(&it.2))
+    });
+    assert_eq!(ended.answer, Ok(encode_frame(&b"abc")));
 }
 
 pub(super) fn unknown_blob_is_reported(host: &dyn HostUnderTest) {
@@ -100,9 +103,9 @@ pub(super) fn unknown_blob_is_reported(host: &dyn HostUnderTest) {
     for id in ["", "b-1", "../../../etc/passwd", &unknown, &upper] {
         let id = id.to_owned();
         let text = format!("the session has no blob `{id}`");
-        let ended = run(host, |context| async move {
+        let ended = run_body(host, |context| async move {
             put_blob(&context, &text_put(false), b"abc").await?;
-            head(&context, &id).await.map(|head| frame(&head))
+            read_blob_head(&context, &id).await.map(|head| encode_frame(&head))
         });
         let error = ended.answer.map_err(|error| read_error(&error));
         let error = error.map_err(|error| (error.kind, error.message));
@@ -113,8 +116,8 @@ pub(super) fn unknown_blob_is_reported(host: &dyn HostUnderTest) {
 pub(super) fn invalid_media_type_is_refused(host: &dyn HostUnderTest) {
     for mime_type in ["", "png", "a/b\r\nx: y"] {
         let request = BlobPut { mime_type: mime_type.to_owned(), ..BlobPut::default() };
-        let ended = run(host, |context| async move {
-            put_blob(&context, &request, b"abc").await.map(|answer| frame(&answer))
+        let ended = run_body(host, |context| async move {
+            put_blob(&context, &request, b"abc").await.map(|answer| encode_frame(&answer))
         });
         assert_refused(ended, ErrorKind::InvalidArguments);
     }
@@ -123,7 +126,7 @@ pub(super) fn invalid_media_type_is_refused(host: &dyn HostUnderTest) {
 /// Checks that the number of an unfinished blob is invalid in other calls and after its call.
 pub(super) fn unfinished_blob_ends_with_its_call(host: &dyn HostUnderTest) {
     let (sender, numbers) = std::sync::mpsc::channel();
-    let call = start(host, move |context| async move {
+    let call = start_body(host, move |context| async move {
         let begun = put_blob(&context, &text_put(true), b"a").await?;
         // The check may have failed and ended by then.
         let _ = sender.send(begun.put);
@@ -133,16 +136,18 @@ pub(super) fn unfinished_blob_ends_with_its_call(host: &dyn HostUnderTest) {
     let number = numbers.recv_timeout(super::body::DEADLINE).ok().flatten();
     let number = number.unwrap_or_else(|| panic!("an unfinished blob has no number"));
     let other = move |context: SharedContext| async move {
-        put_blob(&context, &continued_put(number, false), b"").await.map(|answer| frame(&answer))
+        put_blob(&context, &continued_put(number, false), b"")
+            .await
+            .map(|answer| encode_frame(&answer))
     };
-    assert_refused(run(host, other), ErrorKind::NotFound);
+    assert_refused(run_body(host, other), ErrorKind::NotFound);
     call.cancel();
-    assert_refused(run(host, other), ErrorKind::NotFound);
+    assert_refused(run_body(host, other), ErrorKind::NotFound);
 }
 
 /// Checks a blob of the maximum size, in frames of a twelfth of that size.
 pub(super) fn large_blobs_come_in_pieces(host: &dyn HostUnderTest) {
-    let ended = run(host, |context| async move {
+    let ended = run_body(host, |context| async move {
         let mut piece = vec![0; PIECE_BYTES];
         let mut number = None;
         for position in 0..BLOB_BYTES_MAX / PIECE_BYTES as u64 {
@@ -155,15 +160,15 @@ pub(super) fn large_blobs_come_in_pieces(host: &dyn HostUnderTest) {
         let (_, length, all) = get_blob(&context, &whole.blob.unwrap_or_default()).await?;
         let firsts: Vec<u8> = all.iter().step_by(PIECE_BYTES).copied().collect();
         let rest = all.iter().filter(|byte| **byte != 0).count();
-        Ok(frame(&(whole.bytes, length, all.len(), firsts, rest)))
+        Ok(encode_frame(&(whole.bytes, length, all.len(), firsts, rest)))
     });
     let firsts: Vec<u8> = (0..25).collect();
     let all = (BLOB_BYTES_MAX, BLOB_BYTES_MAX, BLOB_BYTES_MAX, firsts, 24);
-    assert_eq!(ended.answer, Ok(frame(&all)));
+    assert_eq!(ended.answer, Ok(encode_frame(&all)));
 }
 
 pub(super) fn too_large_blobs_are_refused(host: &dyn HostUnderTest) {
-    let ended = run(host, |context| async move {
+    let ended = run_body(host, |context| async move {
         let piece = vec![1; PIECE_BYTES];
         let mut number = None;
         for _ in 0..BLOB_BYTES_MAX / PIECE_BYTES as u64 {
@@ -172,7 +177,7 @@ pub(super) fn too_large_blobs_are_refused(host: &dyn HostUnderTest) {
         }
         let answer =
             put_blob(&context, &continued_put(number.unwrap_or_default(), false), b"1").await;
-        answer.map(|answer| frame(&answer))
+        answer.map(|answer| encode_frame(&answer))
     });
     assert_refused(ended, ErrorKind::LimitReached);
 }

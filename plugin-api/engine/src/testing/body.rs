@@ -25,14 +25,14 @@ pub(super) fn into_answer(
     async move {
         match work.await {
             Ok(frame) => RResult::ROk(frame.into()),
-            Err(error) => RResult::RErr(frame(&error).into()),
+            Err(error) => RResult::RErr(encode_frame(&error).into()),
         }
     }
     .into_ffi()
 }
 
 /// Starts a call of async code that shares its context with the check.
-pub(super) fn start<F>(
+pub(super) fn start_body<F>(
     host: &dyn HostUnderTest,
     work: impl FnOnce(SharedContext) -> F + Send + 'static,
 ) -> Box<dyn CallUnderTest>
@@ -43,17 +43,17 @@ where
 }
 
 #[track_caller]
-pub(super) fn run<F>(
+pub(super) fn run_body<F>(
     host: &dyn HostUnderTest,
     work: impl FnOnce(SharedContext) -> F + Send + 'static,
 ) -> CallResults
 where
     F: Future<Output = Result<Vec<u8>, Error>> + Send + 'static,
 {
-    start(host, work).wait()
+    start_body(host, work).wait()
 }
 
-pub(super) fn frame(value: &impl serde::Serialize) -> Vec<u8> {
+pub(super) fn encode_frame(value: &impl serde::Serialize) -> Vec<u8> {
     Frame::write(value).unwrap_or_else(|error| unreachable!("a small value is a frame: {error}"))
 }
 
@@ -74,7 +74,7 @@ pub(super) async fn call_service(
     operation: &str,
     request: &impl serde::Serialize,
 ) -> Result<Vec<u8>, Error> {
-    let future = context.service(operation.into(), frame(request).into());
+    let future = context.service(operation.into(), encode_frame(request).into());
     read_answer(future.await)
 }
 
@@ -104,13 +104,13 @@ pub(super) async fn next_piece_text(
 
 /// Blocks this thread until a future is ready.
 pub(super) fn block_on<F: Future>(future: F) -> F::Output {
-    struct Unpark(std::thread::Thread);
-    impl std::task::Wake for Unpark {
+    struct UnparkWaker(std::thread::Thread);
+    impl std::task::Wake for UnparkWaker {
         fn wake(self: Arc<Self>) {
             self.0.unpark();
         }
     }
-    let waker = Arc::new(Unpark(std::thread::current())).into();
+    let waker = Arc::new(UnparkWaker(std::thread::current())).into();
     let mut context = std::task::Context::from_waker(&waker);
     let mut future = std::pin::pin!(future);
     loop {

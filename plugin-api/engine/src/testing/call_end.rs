@@ -13,21 +13,21 @@ use parking_lot::Mutex;
 
 use super::HostUnderTest;
 use super::body::{
-    DEADLINE, FOR_EVER_MS, ThreadReportJob, block_on, call_service, frame, next_piece_text,
-    open_test_stream, run, start, thread_name,
+    DEADLINE, FOR_EVER_MS, ThreadReportJob, block_on, call_service, encode_frame, next_piece_text,
+    open_test_stream, run_body, start_body, thread_name,
 };
 
-pub(super) fn kept_contexts_refuse(host: &dyn HostUnderTest) {
+pub(super) fn kept_context_refuses_calls(host: &dyn HostUnderTest) {
     let (sender, receiver) = mpsc::channel();
-    let ended = run(host, |context| async move {
+    let ended = run_body(host, |context| async move {
         let handle = open_test_stream(&context, &[Some("a"), None]).await?;
         let _ = sender.send((Arc::clone(&context), handle));
-        Ok(frame(&()))
+        Ok(encode_frame(&()))
     });
-    assert_eq!(ended.answer, Ok(frame(&())));
+    assert_eq!(ended.answer, Ok(encode_frame(&())));
     let Ok((context, handle)) = receiver.recv_timeout(DEADLINE) else { panic!("no context came") };
     assert!(context.is_cancelled(), "a context that has ended says so");
-    assert!(!context.emit(frame(&1).into()), "emit after the end");
+    assert!(!context.emit(encode_frame(&1).into()), "emit after the end");
     assert!(!context.spawn(std::future::ready(()).into_ffi()), "spawn after the end");
     assert!(!block_on(context.sleep_ms(0)), "sleep after the end");
     let (sender, receiver) = mpsc::channel();
@@ -56,13 +56,13 @@ enum CancelledWait {
 /// The number of cancels for each kind of wait, because races fail only now and then.
 const CANCELS: usize = 334;
 
-pub(super) fn a_cancel_drops(host: &dyn HostUnderTest) {
+pub(super) fn cancelled_call_is_dropped(host: &dyn HostUnderTest) {
     for wait in [CancelledWait::Sleep, CancelledWait::Service, CancelledWait::Next].repeat(CANCELS)
     {
         let went_on = Arc::new(Mutex::new(false));
         let (sender, receiver) = mpsc::channel();
         let marker = Arc::clone(&went_on);
-        let call = start(host, move |context| async move {
+        let call = start_body(host, move |context| async move {
             let handle = open_test_stream(&context, &[None]).await?;
             let mut waiting = std::pin::pin!(async {
                 match wait {
@@ -80,7 +80,7 @@ pub(super) fn a_cancel_drops(host: &dyn HostUnderTest) {
             })
             .await;
             *marker.lock() = true;
-            Ok(frame(&()))
+            Ok(encode_frame(&()))
         });
         assert_eq!(receiver.recv_timeout(DEADLINE), Ok(true), "the body waits");
         call.cancel();
@@ -102,8 +102,8 @@ impl Future for TracedFuture {
         // The check may have failed and ended.
         let _ = self.threads.send(("poll", thread_name()));
         match &mut self.waits {
-            Some(waits) => Pin::new(waits).poll(cx).map(|_| RResult::ROk(frame(&()).into())),
-            None => Poll::Ready(RResult::ROk(frame(&()).into())),
+            Some(waits) => Pin::new(waits).poll(cx).map(|_| RResult::ROk(encode_frame(&()).into())),
+            None => Poll::Ready(RResult::ROk(encode_frame(&()).into())),
         }
     }
 }
@@ -114,7 +114,7 @@ impl Drop for TracedFuture {
     }
 }
 
-pub(super) fn polls_and_drops_are_elsewhere(host: &dyn HostUnderTest) {
+pub(super) fn polls_and_drops_run_on_host_threads(host: &dyn HostUnderTest) {
     for is_cancelled in [false, true] {
         let (threads, seen) = mpsc::channel();
         let call = host.start(Box::new(move |context| {
@@ -136,13 +136,13 @@ pub(super) fn polls_and_drops_are_elsewhere(host: &dyn HostUnderTest) {
     }
 }
 
-pub(super) fn waits_end_in_refusal(host: &dyn HostUnderTest) {
+pub(super) fn cancelled_wait_is_refused(host: &dyn HostUnderTest) {
     let (sender, receiver) = mpsc::channel();
-    let call = start(host, move |context| async move {
+    let call = start_body(host, move |context| async move {
         let handle = open_test_stream(&context, &[None]).await?;
         let _ = sender.send((Arc::clone(&context), handle));
         context.sleep_ms(FOR_EVER_MS).await;
-        Ok(frame(&()))
+        Ok(encode_frame(&()))
     });
     let Ok((context, handle)) = receiver.recv_timeout(DEADLINE) else { panic!("no context came") };
     // Waits on threads of the plugin, started before the cancel.
@@ -173,17 +173,21 @@ pub(super) fn waits_end_in_refusal(host: &dyn HostUnderTest) {
     assert_eq!(succeeded, [false; 4], "a sleep, a service, a next and a wait for the cancel");
 }
 
-pub(super) fn streams_are_closed(host: &dyn HostUnderTest) {
+pub(super) fn kept_stream_is_closed_with_call(host: &dyn HostUnderTest) {
     let (sender, receiver) = mpsc::channel();
-    let ended = run(host, |context| async move {
+    let ended = run_body(host, |context| async move {
         let handle = open_test_stream(&context, &[Some("a")]).await?;
         let _ = sender.send((Arc::clone(&context), handle));
-        Ok(frame(&()))
+        Ok(encode_frame(&()))
     });
-    assert_eq!(ended.answer, Ok(frame(&())));
+    assert_eq!(ended.answer, Ok(encode_frame(&())));
     let Ok((_kept, handle)) = receiver.recv_timeout(DEADLINE) else { panic!("no context came") };
-    let ended = run(host, move |context| async move {
-        Ok(frame(&next_piece_text(&context, handle).await.is_ok_and(|p| p.is_some())))
+    let ended = run_body(host, move |context| async move {
+        Ok(encode_frame(&next_piece_text(&context, handle).await.is_ok_and(|p| p.is_some())))
     });
-    assert_eq!(ended.answer, Ok(frame(&false)), "another call reads a stream that is not its own");
+    assert_eq!(
+        ended.answer,
+        Ok(encode_frame(&false)),
+        "another call reads a stream that is not its own"
+    );
 }

@@ -10,7 +10,7 @@ use super::body::DEADLINE;
 use super::{CallBody, CallResults, CallUnderTest, HostUnderTest};
 use crate::{
     BoxHostFuture, CallResultSink, CallerKind, EngineObserver, EngineServiceAnswer, EngineServices,
-    Executor, FrameBytes, GuestPlugin, HostContext, MisdeedReport, ServiceCaller,
+    Executor, FrameBytes, GuestPlugin, HostContext, MisbehaviorReport, ServiceCaller,
 };
 
 /// Runs each body in its own context.
@@ -23,7 +23,7 @@ pub struct EngineHost<S> {
 impl<S: Fn() -> Arc<dyn EngineServices>> EngineHost<S> {
     /// Creates a host. Each call gets its services from `services`.
     pub fn new(executor: Executor, services: S) -> Self {
-        let guest = executor.guest(PluginName::from("bodies"));
+        let guest = executor.add_guest(PluginName::from("bodies"));
         Self { executor, guest, services }
     }
 }
@@ -52,12 +52,12 @@ struct CollectedResults {
 }
 
 impl CallResultSink for CollectedResults {
-    fn emitted(&self, frame: &[u8]) -> bool {
+    fn on_emission(&self, frame: &[u8]) -> bool {
         self.emitted.lock().push(frame.to_vec());
         true
     }
 
-    fn answered(&self, answer: Result<FrameBytes>) {
+    fn on_answer(&self, answer: Result<FrameBytes>) {
         *self.answer.lock() = Some(answer);
         self.answered.notify_all();
     }
@@ -146,7 +146,7 @@ pub struct SilentObserver;
 impl EngineObserver for SilentObserver {
     fn log(&self, _plugin: &PluginName, _level: u8, _text: &str) {}
 
-    fn misbehaved(&self, _report: &MisdeedReport) {}
+    fn report_misbehavior(&self, _report: &MisbehaviorReport) {}
 
-    fn trouble(&self, _text: &str) {}
+    fn log_trouble(&self, _text: &str) {}
 }

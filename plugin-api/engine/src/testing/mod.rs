@@ -26,33 +26,32 @@ pub use bodies::{BODIES_MANIFEST, BodyPlugin};
 pub use host::{EngineHost, SilentObserver, TestServices};
 
 use blobs::{
-    a_blob_of_another_call_is_there, an_empty_blob_is_one, blobs_are_named_by_their_content,
+    blob_of_another_call_is_found, blobs_are_named_by_their_content, empty_blob_is_valid,
     invalid_media_type_is_refused, large_blobs_come_in_pieces, too_large_blobs_are_refused,
     unfinished_blob_ends_with_its_call, unknown_blob_is_reported,
 };
 use call_end::{
-    a_cancel_drops, kept_contexts_refuse, polls_and_drops_are_elsewhere, streams_are_closed,
-    waits_end_in_refusal,
+    cancelled_call_is_dropped, cancelled_wait_is_refused, kept_context_refuses_calls,
+    kept_stream_is_closed_with_call, polls_and_drops_run_on_host_threads,
 };
 use programs::{
-    a_call_follows_the_exit_and_not_the_pipes, a_deadline_ends_a_program,
-    a_program_gets_what_was_said, all_that_was_printed_is_read, input_is_closed_or_a_pipe,
-    leftover_processes_can_be_ended, outputs_and_exits_are_told, programs_are_signalled_and_ended,
-    programs_end_with_their_call, programs_of_another_call_are_out_of_reach,
+    a_deadline_ends_a_program, all_output_is_read, call_ends_at_exit_despite_open_pipes,
+    input_is_closed_or_a_pipe, leftover_processes_can_be_ended, outputs_and_exits_are_reported,
+    program_gets_its_spawn_settings, programs_are_signalled_and_ended,
+    programs_end_with_their_call, programs_of_other_calls_are_unreachable,
     start_failure_is_reported, too_many_programs_are_refused,
 };
 use running_call::{
-    answers_arrive, bad_emits_are_refused, calls_spawn_nothing, dropping_next_loses_no_bytes,
-    emits_come_first, jobs_run, service_panic_is_blamed_on_the_host, services_answer,
-    stream_answer_includes_its_head, streams_end,
+    answers_and_errors_arrive, call_contexts_cannot_spawn, dropping_next_loses_no_bytes,
+    emissions_arrive_before_answer, jobs_run_in_parallel, malformed_emission_is_refused,
+    service_panic_is_blamed_on_the_host, services_answer_requests, stream_answer_includes_its_head,
+    stream_ends_after_its_pieces,
 };
-use secret::{
-    a_plugin_has_so_many_secrets, invalid_secret_is_refused, secrets_are_kept_and_forgotten,
-};
+use secret::{invalid_secret_is_refused, secret_count_is_limited, secrets_are_stored_and_deleted};
 use store::{
-    a_full_store_takes_no_more_and_loses_nothing, a_value_is_replaced_where_it_is_the_expected_one,
-    any_text_is_a_key, invalid_key_is_refused, person_and_workspace_are_apart,
-    too_large_values_are_refused, values_are_kept_and_taken_away,
+    any_text_is_a_key, full_store_refuses_more_and_keeps_values, invalid_key_is_refused,
+    only_expected_value_is_replaced, too_large_values_are_refused,
+    user_and_workspace_stores_are_separate, values_are_stored_and_deleted,
 };
 
 /// The body that replaces a plugin's call. It is polled and dropped like a plugin's future.
@@ -85,7 +84,7 @@ pub struct CallResults {
 impl CallResults {
     /// Creates the results from the host's answer.
     pub fn new(emitted: Vec<Vec<u8>>, answer: Result<Vec<u8>, Error>) -> Self {
-        let answer = answer.map_err(|error| body::frame(&error));
+        let answer = answer.map_err(|error| body::encode_frame(&error));
         Self { emitted, answer }
     }
 }
@@ -95,48 +94,54 @@ pub type HostCheck = fn(&dyn HostUnderTest);
 
 /// All checks, by name.
 pub const CHECKS: &[(&str, HostCheck)] = &[
-    ("an answer and an error arrive as they are", answers_arrive),
-    ("frames emitted before an immediate answer arrive", emits_come_first),
-    ("a malformed frame is not emitted, and the call fails", bad_emits_are_refused),
-    ("services answer, and unknown ones are refused", services_answer),
+    ("an answer and an error arrive as they are", answers_and_errors_arrive),
+    ("frames emitted before an immediate answer arrive", emissions_arrive_before_answer),
+    ("a malformed frame is not emitted, and the call fails", malformed_emission_is_refused),
+    ("services answer, and unknown ones are refused", services_answer_requests),
     ("a service that panics is the host's fault", service_panic_is_blamed_on_the_host),
-    ("a stream gives its pieces and then its end, and nothing after close", streams_end),
+    (
+        "a stream gives its pieces and then its end, and nothing after close",
+        stream_ends_after_its_pieces,
+    ),
     (
         "data known before a stream's first byte comes with the stream",
         stream_answer_includes_its_head,
     ),
     ("dropping a waiting next loses nothing", dropping_next_loses_no_bytes),
-    ("a pool job runs in parallel to its call", jobs_run),
-    ("a call's context takes no background work", calls_spawn_nothing),
-    ("a context that is kept after its call refuses everything", kept_contexts_refuse),
-    ("a cancelled call is dropped, not polled again", a_cancel_drops),
-    ("polls and drops happen on a thread of the host", polls_and_drops_are_elsewhere),
-    ("a wait resolves to a refusal after a cancel", waits_end_in_refusal),
-    ("a kept stream is closed with its call", streams_are_closed),
+    ("a pool job runs in parallel to its call", jobs_run_in_parallel),
+    ("a call's context takes no background work", call_contexts_cannot_spawn),
+    ("a context that is kept after its call refuses everything", kept_context_refuses_calls),
+    ("a cancelled call is dropped, not polled again", cancelled_call_is_dropped),
+    ("polls and drops happen on a thread of the host", polls_and_drops_run_on_host_threads),
+    ("a wait resolves to a refusal after a cancel", cancelled_wait_is_refused),
+    ("a kept stream is closed with its call", kept_stream_is_closed_with_call),
 ];
 
 /// The checks of the service `process`, by name. They start real programs, so they need a Unix
 /// system.
 pub const PROCESS_CHECKS: &[(&str, HostCheck)] = &[
-    ("outputs and exits are reported", outputs_and_exits_are_told),
-    ("a program gets directory, variables and paths, and no secret", a_program_gets_what_was_said),
+    ("outputs and exits are reported", outputs_and_exits_are_reported),
+    (
+        "a program gets directory, variables and paths, and no secret",
+        program_gets_its_spawn_settings,
+    ),
     ("standard input is closed, or a pipe that the call writes", input_is_closed_or_a_pipe),
     ("a failed start is reported", start_failure_is_reported),
     ("programs are signalled and ended", programs_are_signalled_and_ended),
     ("a deadline ends a program, and its output is kept", a_deadline_ends_a_program),
-    ("all output is read, even after the program has ended", all_that_was_printed_is_read),
-    ("a call follows the exit, not the pipes", a_call_follows_the_exit_and_not_the_pipes),
+    ("all output is read, even after the program has ended", all_output_is_read),
+    ("a call follows the exit, not the pipes", call_ends_at_exit_despite_open_pipes),
     ("processes left by a program can be ended", leftover_processes_can_be_ended),
     ("a program ends with its call or its stream", programs_end_with_their_call),
     ("too many programs are refused", too_many_programs_are_refused),
-    ("a program of another call is out of reach", programs_of_another_call_are_out_of_reach),
+    ("a program of another call is out of reach", programs_of_other_calls_are_unreachable),
 ];
 
 /// The checks of the services `blob.put` and `blob.get`, by name.
 pub const BLOB_CHECKS: &[(&str, HostCheck)] = &[
     ("a blob is named by its content, whole or in pieces", blobs_are_named_by_their_content),
-    ("an empty blob is valid", an_empty_blob_is_one),
-    ("a blob that another call has put is there", a_blob_of_another_call_is_there),
+    ("an empty blob is valid", empty_blob_is_valid),
+    ("a blob that another call has put is there", blob_of_another_call_is_found),
     ("a missing blob is reported", unknown_blob_is_reported),
     ("an invalid media type is refused", invalid_media_type_is_refused),
     ("an unfinished blob ends with its call", unfinished_blob_ends_with_its_call),
@@ -146,23 +151,20 @@ pub const BLOB_CHECKS: &[(&str, HostCheck)] = &[
 
 /// The checks of the services `store.*`, by name. Each starts with an empty store.
 pub const STORE_CHECKS: &[(&str, HostCheck)] = &[
-    ("values are stored and deleted", values_are_kept_and_taken_away),
-    ("person and workspace are apart", person_and_workspace_are_apart),
+    ("values are stored and deleted", values_are_stored_and_deleted),
+    ("person and workspace are apart", user_and_workspace_stores_are_separate),
     ("any text is a key", any_text_is_a_key),
     ("an invalid key is refused", invalid_key_is_refused),
-    (
-        "a value is replaced only if it is the expected one",
-        a_value_is_replaced_where_it_is_the_expected_one,
-    ),
+    ("a value is replaced only if it is the expected one", only_expected_value_is_replaced),
     ("a value that is too large is refused", too_large_values_are_refused),
-    ("a full store takes no more and loses nothing", a_full_store_takes_no_more_and_loses_nothing),
+    ("a full store takes no more and loses nothing", full_store_refuses_more_and_keeps_values),
 ];
 
 /// The checks of the services `secret.*`, by name. Each starts without secrets but with the grant.
 pub const SECRET_CHECKS: &[(&str, HostCheck)] = &[
-    ("secrets are kept and forgotten", secrets_are_kept_and_forgotten),
+    ("secrets are kept and forgotten", secrets_are_stored_and_deleted),
     ("an invalid secret is refused", invalid_secret_is_refused),
-    ("the number of a plugin's secrets is limited", a_plugin_has_so_many_secrets),
+    ("the number of a plugin's secrets is limited", secret_count_is_limited),
 ];
 
 /// Runs checks. Panics at the first failure, after printing the check's name.
@@ -182,19 +184,19 @@ mod tests {
     use crate::{BoxHostFuture, EngineServices, Executor, PluginRuntime, THREADS};
 
     /// Time in which no sleep ever ends.
-    struct Still;
+    struct StoppedTime;
 
-    impl PluginRuntime for Still {
+    impl PluginRuntime for StoppedTime {
         fn sleep(&self, _time: Duration) -> BoxHostFuture<()> {
             Box::pin(std::future::pending())
         }
 
-        fn later(&self, _time: Duration, _work: Box<dyn FnOnce() + Send>) {}
+        fn run_later(&self, _time: Duration, _work: Box<dyn FnOnce() + Send>) {}
     }
 
     #[test]
     fn engine_passes_the_host_checks() {
-        let executor = Executor::new(THREADS, Arc::new(Still), Arc::new(SilentObserver));
+        let executor = Executor::new(THREADS, Arc::new(StoppedTime), Arc::new(SilentObserver));
         let services = || Arc::new(TestServices) as Arc<dyn EngineServices>;
         run_checks(CHECKS, &EngineHost::new(executor.clone(), services));
     }

@@ -14,7 +14,8 @@ use serde_json::{Value, json};
 
 use super::HostUnderTest;
 use super::body::{
-    DEADLINE, FOR_EVER_MS, SharedContext, call_service, frame, read_answer, run, start,
+    DEADLINE, FOR_EVER_MS, SharedContext, call_service, encode_frame, read_answer, run_body,
+    start_body,
 };
 
 /// The output of a program and its exit.
@@ -73,10 +74,10 @@ async fn run_to_end(context: &SharedContext, program: &Spawn) -> Result<ProgramR
 #[track_caller]
 fn run_program(host: &dyn HostUnderTest, program: Spawn) -> ProgramRun {
     let (sender, receiver) = mpsc::channel();
-    let ended = run(host, move |context| async move {
+    let ended = run_body(host, move |context| async move {
         // The check may have failed and ended.
         let _ = sender.send(run_to_end(&context, &program).await);
-        Ok(frame(&()))
+        Ok(encode_frame(&()))
     });
     assert!(ended.answer.is_ok(), "{ended:?}");
     match receiver.recv_timeout(DEADLINE) {
@@ -93,7 +94,7 @@ fn exit_signal(number: i32) -> ProcessExit {
     ProcessExit { signal: Some(number), ..ProcessExit::default() }
 }
 
-pub(super) fn outputs_and_exits_are_told(host: &dyn HostUnderTest) {
+pub(super) fn outputs_and_exits_are_reported(host: &dyn HostUnderTest) {
     let script = "printf out; printf err >&2; exit 3";
     let expected =
         ProgramRun { stdout: b"out".to_vec(), stderr: b"err".to_vec(), exit: exit_code(3) };
@@ -103,7 +104,7 @@ pub(super) fn outputs_and_exits_are_told(host: &dyn HostUnderTest) {
     assert_eq!(run_program(host, words).stdout, b"a b|$HOME|");
 }
 
-pub(super) fn a_program_gets_what_was_said(host: &dyn HostUnderTest) {
+pub(super) fn program_gets_its_spawn_settings(host: &dyn HostUnderTest) {
     let script = "printf '%s ' \"$MOON\" \"$(basename \"$PWD\")\"; printf %s \"${PATH##*:}\"";
     let mut program = Spawn::shell(script).variable("MOON", "full").directory("/usr");
     program.extra_paths = vec!["/extra/bin".to_owned()];
@@ -122,7 +123,7 @@ pub(super) fn input_is_closed_or_a_pipe(host: &dyn HostUnderTest) {
         run_program(host, Spawn::program("cat")),
         ProgramRun { exit: exit_code(0), ..ProgramRun::default() }
     );
-    let ended = run(host, |context| async move {
+    let ended = run_body(host, |context| async move {
         let spawned = spawn_program(&context, &Spawn::program("cat").piped_stdin()).await?;
         let write = |close| {
             write_frame(
@@ -134,14 +135,14 @@ pub(super) fn input_is_closed_or_a_pipe(host: &dyn HostUnderTest) {
         read_answer(context.service(WRITE.into(), write(true).into()).await)?;
         let after = read_answer(context.service(WRITE.into(), write(true).into()).await);
         let ran = read_program(&context, spawned.handle).await?;
-        Ok(frame(&json!({ "out": ran.stdout, "after": after.map_err(|error| error.kind) })))
+        Ok(encode_frame(&json!({ "out": ran.stdout, "after": after.map_err(|error| error.kind) })))
     });
     let answer: Value = ended
         .answer
         .map(|answer| Frame::read(&answer).unwrap_or_default())
         .unwrap_or_else(|error| panic!("{}", super::body::read_error(&error)));
     assert_eq!(answer, json!({ "out": b"moonmoon".to_vec(), "after": { "Err": "io" } }));
-    let ended = run(host, |context| async move {
+    let ended = run_body(host, |context| async move {
         let spawned = spawn_program(&context, &Spawn::program("cat")).await?;
         let write = write_frame(
             ProcessWrite { process: spawned.process, close: false, ..ProcessWrite::default() },
@@ -173,17 +174,17 @@ pub(super) fn start_failure_is_reported(host: &dyn HostUnderTest) {
         (Spawn::program("ls").arg("a\0b"), ErrorKind::InvalidArguments),
     ];
     for (program, kind) in cases {
-        let ended = run(host, move |context| async move {
-            spawn_program(&context, &program).await.map(|spawned| frame(&spawned))
+        let ended = run_body(host, move |context| async move {
+            spawn_program(&context, &program).await.map(|spawned| encode_frame(&spawned))
         });
         assert_refused(ended.answer, &[kind]);
     }
-    let ended = run(host, |context| async move {
+    let ended = run_body(host, |context| async move {
         call_service(&context, SPAWN, &json!({ "program": 1 })).await
     });
     assert_refused(ended.answer, &[ErrorKind::InvalidArguments]);
     for operation in [END, WRITE, SIGNAL] {
-        let ended = run(host, move |context| async move {
+        let ended = run_body(host, move |context| async move {
             let request = json!({ "process": 4_000_000_000_u64, "signal": "kill" });
             call_service(&context, operation, &request).await
         });
@@ -192,7 +193,7 @@ pub(super) fn start_failure_is_reported(host: &dyn HostUnderTest) {
 }
 
 pub(super) fn programs_are_signalled_and_ended(host: &dyn HostUnderTest) {
-    let ended = run(host, |context| async move {
+    let ended = run_body(host, |context| async move {
         let asleep = Spawn::program("sleep").arg("300");
         let signalled = spawn_program(&context, &asleep).await?;
         let request = ProcessSignal {
@@ -217,7 +218,7 @@ pub(super) fn programs_are_signalled_and_ended(host: &dyn HostUnderTest) {
         call_service(&context, END, &ProcessRef { process: deaf.process, ..ProcessRef::default() })
             .await?;
         let deaf = read_program(&context, deaf.handle).await?.exit;
-        Ok(frame(&(signalled, asked, deaf)))
+        Ok(encode_frame(&(signalled, asked, deaf)))
     });
     let exits: Vec<ProcessExit> =
         ended.answer.map(|answer| Frame::read(&answer).unwrap_or_default()).unwrap_or_default();
@@ -232,21 +233,21 @@ pub(super) fn a_deadline_ends_a_program(host: &dyn HostUnderTest) {
     assert_eq!(early.exit, exit_code(0));
 }
 
-pub(super) fn all_that_was_printed_is_read(host: &dyn HostUnderTest) {
+pub(super) fn all_output_is_read(host: &dyn HostUnderTest) {
     let large =
         run_program(host, Spawn::shell("head -c 3000000 /dev/zero; head -c 100000 /dev/zero >&2"));
     assert_eq!((large.stdout.len(), large.stderr.len()), (3_000_000, 100_000));
     assert_eq!(large.exit, exit_code(0));
     // The program has ended before its pipe is read.
-    let ended = run(host, |context| async move {
+    let ended = run_body(host, |context| async move {
         let spawned = spawn_program(&context, &Spawn::shell("head -c 60000 /dev/zero")).await?;
         context.sleep_ms(100).await;
-        Ok(frame(&read_program(&context, spawned.handle).await?.stdout.len()))
+        Ok(encode_frame(&read_program(&context, spawned.handle).await?.stdout.len()))
     });
-    assert_eq!(ended.answer, Ok(frame(&60_000)));
+    assert_eq!(ended.answer, Ok(encode_frame(&60_000)));
 }
 
-pub(super) fn a_call_follows_the_exit_and_not_the_pipes(host: &dyn HostUnderTest) {
+pub(super) fn call_ends_at_exit_despite_open_pipes(host: &dyn HostUnderTest) {
     let begin = Instant::now();
     let left = run_program(host, Spawn::shell("sleep 300 & printf done"));
     assert!(begin.elapsed() < DEADLINE, "{:?}", begin.elapsed());
@@ -265,7 +266,7 @@ pub(super) fn leftover_processes_can_be_ended(host: &dyn HostUnderTest) {
     if !cfg!(target_os = "linux") {
         return;
     }
-    let ended = run(host, |context| async move {
+    let ended = run_body(host, |context| async move {
         let spawned = spawn_program(&context, &Spawn::shell("sleep 300 & exit 4")).await?;
         let left = read_program(&context, spawned.handle).await?.exit.left_running;
         let [sleep] = &left[..] else { return Err(Error::failed(format!("{left:?}"))) };
@@ -278,15 +279,15 @@ pub(super) fn leftover_processes_can_be_ended(host: &dyn HostUnderTest) {
         // The process cannot be ended twice.
         let again = call_service(&context, END, &number).await;
         let is_known = again.is_ok() || again.is_err_and(|error| error.kind == ErrorKind::NotFound);
-        Ok(frame(&(gone.exit.code, is_known)))
+        Ok(encode_frame(&(gone.exit.code, is_known)))
     });
-    assert_eq!(ended.answer, Ok(frame(&(6, true))));
+    assert_eq!(ended.answer, Ok(encode_frame(&(6, true))));
 }
 
 pub(super) fn programs_end_with_their_call(host: &dyn HostUnderTest) {
     for how in ["cancel", "answer", "close"] {
         let (sender, receiver) = mpsc::channel();
-        let call = start(host, move |context| async move {
+        let call = start_body(host, move |context| async move {
             let spawned = spawn_program(&context, &Spawn::program("sleep").arg("300")).await?;
             let _ = sender.send(spawned.pid);
             match how {
@@ -297,7 +298,7 @@ pub(super) fn programs_end_with_their_call(host: &dyn HostUnderTest) {
                 }
                 _ => {}
             }
-            Ok(frame(&()))
+            Ok(encode_frame(&()))
         });
         let Ok(pid) = receiver.recv_timeout(DEADLINE) else { panic!("it does not start ({how})") };
         match how {
@@ -328,7 +329,7 @@ fn assert_process_ends(pid: u32, how: &str) {
 }
 
 pub(super) fn too_many_programs_are_refused(host: &dyn HostUnderTest) {
-    let ended = run(host, |context| async move {
+    let ended = run_body(host, |context| async move {
         let asleep = Spawn::program("sleep").arg("300");
         let mut first = None;
         for _ in 0..RUNNING_PER_CALL_MAX {
@@ -348,21 +349,21 @@ pub(super) fn too_many_programs_are_refused(host: &dyn HostUnderTest) {
             context.close(first.handle);
         }
         let again = spawn_program(&context, &asleep).await.is_ok();
-        Ok(frame(&(refused, again)))
+        Ok(encode_frame(&(refused, again)))
     });
-    assert_eq!(ended.answer, Ok(frame(&(ErrorKind::LimitReached, true))));
+    assert_eq!(ended.answer, Ok(encode_frame(&(ErrorKind::LimitReached, true))));
 }
 
-pub(super) fn programs_of_another_call_are_out_of_reach(host: &dyn HostUnderTest) {
+pub(super) fn programs_of_other_calls_are_unreachable(host: &dyn HostUnderTest) {
     let (sender, receiver) = mpsc::channel();
-    let call = start(host, move |context| async move {
+    let call = start_body(host, move |context| async move {
         let spawned = spawn_program(&context, &Spawn::program("sleep").arg("300")).await?;
         let _ = sender.send(spawned.process);
         drop(next_event(&context, spawned.handle).await);
-        Ok(frame(&()))
+        Ok(encode_frame(&()))
     });
     let Ok(process) = receiver.recv_timeout(DEADLINE) else { panic!("nothing came") };
-    let ended = run(host, move |context| async move {
+    let ended = run_body(host, move |context| async move {
         call_service(&context, END, &ProcessRef { process, ..ProcessRef::default() }).await
     });
     assert_refused(ended.answer, &[ErrorKind::NotFound]);

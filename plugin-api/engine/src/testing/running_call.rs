@@ -12,39 +12,40 @@ use jaato_types::{Error, ErrorKind, FRAME_BYTES_MAX, Frame};
 use serde_json::Value;
 
 use super::body::{
-    DEADLINE, call_service, frame, next_piece_text, open_test_stream, read_answer, read_error, run,
+    DEADLINE, call_service, encode_frame, next_piece_text, open_test_stream, read_answer,
+    read_error, run_body,
 };
 use super::{CallResults, HostUnderTest};
 
-pub(super) fn answers_arrive(host: &dyn HostUnderTest) {
-    let ended = run(host, |_| async { Ok(frame(&"moon")) });
-    assert_eq!(ended, CallResults { emitted: Vec::new(), answer: Ok(frame(&"moon")) });
+pub(super) fn answers_and_errors_arrive(host: &dyn HostUnderTest) {
+    let ended = run_body(host, |_| async { Ok(encode_frame(&"moon")) });
+    assert_eq!(ended, CallResults { emitted: Vec::new(), answer: Ok(encode_frame(&"moon")) });
     let error = Error::failed("no moon").with_hint("look up").temporary();
     let sent = error.clone();
-    let ended = run(host, |_| async { Err(sent) });
+    let ended = run_body(host, |_| async { Err(sent) });
     assert_eq!(ended.answer.map_err(|frame| read_error(&frame)), Err(error));
 }
 
-pub(super) fn emits_come_first(host: &dyn HostUnderTest) {
-    let ended = run(host, |context| {
-        let taken = (0..1000).filter(|number| context.emit(frame(number).into())).count();
-        async move { Ok(frame(&taken)) }
+pub(super) fn emissions_arrive_before_answer(host: &dyn HostUnderTest) {
+    let ended = run_body(host, |context| {
+        let taken = (0..1000).filter(|number| context.emit(encode_frame(number).into())).count();
+        async move { Ok(encode_frame(&taken)) }
     });
-    assert_eq!(ended.answer, Ok(frame(&1000)));
+    assert_eq!(ended.answer, Ok(encode_frame(&1000)));
     let numbers: Vec<usize> =
         ended.emitted.iter().filter_map(|frame| Frame::read(frame).ok()).collect();
     assert!(numbers.into_iter().eq(0..1000), "all 1,000 frames, in order");
 }
 
 /// Checks that a plugin that emits a malformed frame gets an error.
-pub(super) fn bad_emits_are_refused(host: &dyn HostUnderTest) {
+pub(super) fn malformed_emission_is_refused(host: &dyn HostUnderTest) {
     let bad = [Vec::new(), vec![9, 0, 0, 0], vec![0; FRAME_BYTES_MAX + 1]];
     for bad in bad {
         let (sender, receiver) = mpsc::channel();
-        let ended = run(host, move |context| {
+        let ended = run_body(host, move |context| {
             // The check may have failed and ended by then.
             let _ = sender.send(context.emit(bad.into()));
-            async { Ok(frame(&())) }
+            async { Ok(encode_frame(&())) }
         });
         assert_eq!(receiver.recv_timeout(DEADLINE), Ok(false), "a malformed frame is accepted");
         assert_eq!(ended.emitted, Vec::<Vec<u8>>::new());
@@ -52,20 +53,22 @@ pub(super) fn bad_emits_are_refused(host: &dyn HostUnderTest) {
     }
 }
 
-pub(super) fn services_answer(host: &dyn HostUnderTest) {
+pub(super) fn services_answer_requests(host: &dyn HostUnderTest) {
     let ended =
-        run(host, |context| async move { call_service(&context, "test.echo", &"moon").await });
-    assert_eq!(ended.answer, Ok(frame(&"moon")));
-    let ended = run(host, |context| async move { call_service(&context, "test.novel", &()).await });
+        run_body(host, |context| async move { call_service(&context, "test.echo", &"moon").await });
+    assert_eq!(ended.answer, Ok(encode_frame(&"moon")));
+    let ended =
+        run_body(host, |context| async move { call_service(&context, "test.novel", &()).await });
     assert_refused(ended, ErrorKind::UnknownOperation);
-    let ended = run(host, |context| async move {
+    let ended = run_body(host, |context| async move {
         read_answer(context.service("test.echo".into(), vec![9, 0, 0, 0].into()).await)
     });
     assert!(ended.answer.is_err(), "a service accepted a malformed frame");
 }
 
 pub(super) fn service_panic_is_blamed_on_the_host(host: &dyn HostUnderTest) {
-    let ended = run(host, |context| async move { call_service(&context, "test.panic", &()).await });
+    let ended =
+        run_body(host, |context| async move { call_service(&context, "test.panic", &()).await });
     assert_refused(ended, ErrorKind::HostBug);
 }
 
@@ -75,8 +78,8 @@ fn assert_refused(ended: CallResults, kind: ErrorKind) {
     assert_eq!(found, Err(kind));
 }
 
-pub(super) fn streams_end(host: &dyn HostUnderTest) {
-    let ended = run(host, |context| async move {
+pub(super) fn stream_ends_after_its_pieces(host: &dyn HostUnderTest) {
+    let ended = run_body(host, |context| async move {
         let handle = open_test_stream(&context, &[Some("a"), Some("b")]).await?;
         let mut all = String::new();
         while let Some(text) = next_piece_text(&context, handle).await? {
@@ -87,13 +90,13 @@ pub(super) fn streams_end(host: &dyn HostUnderTest) {
         // Unknown handles are ignored.
         context.close(handle);
         let after = next_piece_text(&context, handle).await;
-        Ok(frame(&(all, still_at_end, after.is_ok_and(|piece| piece.is_some()))))
+        Ok(encode_frame(&(all, still_at_end, after.is_ok_and(|piece| piece.is_some()))))
     });
-    assert_eq!(ended.answer, Ok(frame(&("ab", true, false))));
+    assert_eq!(ended.answer, Ok(encode_frame(&("ab", true, false))));
 }
 
 pub(super) fn stream_answer_includes_its_head(host: &dyn HostUnderTest) {
-    let ended = run(host, |context| async move {
+    let ended = run_body(host, |context| async move {
         let known = serde_json::json!({ "status": 200, "headers": [["a", "b"]] });
         let answer = call_service(&context, "test.head", &known).await?;
         let bad = |error: jaato_types::FrameError| Error::failed(error.to_string());
@@ -101,13 +104,13 @@ pub(super) fn stream_answer_includes_its_head(host: &dyn HostUnderTest) {
         let handle = head.remove("handle").and_then(|handle| handle.as_u64()).unwrap_or_default();
         let first = next_piece_text(&context, handle).await?;
         let last = next_piece_text(&context, handle).await?;
-        Ok(frame(&(Value::Object(head) == known, first, last)))
+        Ok(encode_frame(&(Value::Object(head) == known, first, last)))
     });
-    assert_eq!(ended.answer, Ok(frame(&(true, Some("a"), None::<&str>))));
+    assert_eq!(ended.answer, Ok(encode_frame(&(true, Some("a"), None::<&str>))));
 }
 
 pub(super) fn dropping_next_loses_no_bytes(host: &dyn HostUnderTest) {
-    let ended = run(host, |context| async move {
+    let ended = run_body(host, |context| async move {
         let handle = open_test_stream(&context, &[Some("a"), Some("b"), Some("c")]).await?;
         // Waits that are never polled, and one that is.
         drop(context.next(handle));
@@ -124,9 +127,9 @@ pub(super) fn dropping_next_loses_no_bytes(host: &dyn HostUnderTest) {
             drop(context.next(handle));
             all.push_str(&text);
         }
-        Ok(frame(&(is_pending, all)))
+        Ok(encode_frame(&(is_pending, all)))
     });
-    assert_eq!(ended.answer, Ok(frame(&(true, "abc"))));
+    assert_eq!(ended.answer, Ok(encode_frame(&(true, "abc"))));
 }
 
 /// A job that runs until its call has continued, and reports whether that happened.
@@ -143,9 +146,9 @@ impl JobAbi for LongJob {
     }
 }
 
-pub(super) fn jobs_run(host: &dyn HostUnderTest) {
+pub(super) fn jobs_run_in_parallel(host: &dyn HostUnderTest) {
     let (told, receiver) = mpsc::channel();
-    let ended = run(host, |context| async move {
+    let ended = run_body(host, |context| async move {
         let (sender, until) = mpsc::channel();
         let job = JobBox::from_value(LongJob { until, told }, TD_Opaque);
         let mut job = context.spawn_blocking(job);
@@ -160,17 +163,15 @@ pub(super) fn jobs_run(host: &dyn HostUnderTest) {
             }
             job
         });
-        Ok(frame(&done.await))
+        Ok(encode_frame(&done.await))
     });
-    assert_eq!(ended.answer, Ok(frame(&true)), "the job ran to its end");
+    assert_eq!(ended.answer, Ok(encode_frame(&true)), "the job ran to its end");
     assert_eq!(receiver.recv_timeout(DEADLINE), Ok(true), "a job delayed the call next to it");
 }
 
-pub(super) fn calls_spawn_nothing(host: &dyn HostUnderTest) {
-    let ended =
-        run(
-            host,
-            |context| async move { Ok(frame(&context.spawn(std::future::ready(()).into_ffi()))) },
-        );
-    assert_eq!(ended.answer, Ok(frame(&false)));
+pub(super) fn call_contexts_cannot_spawn(host: &dyn HostUnderTest) {
+    let ended = run_body(host, |context| async move {
+        Ok(encode_frame(&context.spawn(std::future::ready(()).into_ffi())))
+    });
+    assert_eq!(ended.answer, Ok(encode_frame(&false)));
 }

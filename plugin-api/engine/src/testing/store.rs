@@ -11,7 +11,7 @@ use jaato_types::{Error, ErrorKind, Frame};
 use serde::de::DeserializeOwned;
 use serde_json::json;
 
-use super::body::{SharedContext, call_service, frame, read_answer, read_error, run};
+use super::body::{SharedContext, call_service, encode_frame, read_answer, read_error, run_body};
 use super::{CallResults, HostUnderTest};
 
 const ABC: &str = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
@@ -20,7 +20,7 @@ fn read_frame<T: DeserializeOwned>(answer: &[u8]) -> Result<T, Error> {
     Frame::read(answer).map_err(|error| Error::failed(error.to_string()))
 }
 
-async fn set_where(
+async fn set_value_if(
     context: &SharedContext,
     of: StoreOwner,
     key: &str,
@@ -40,7 +40,7 @@ async fn set_where(
 }
 
 async fn set_value(context: &SharedContext, key: &str, value: &[u8]) -> Result<String, Error> {
-    set_where(context, StoreOwner::Person, key, value, None).await
+    set_value_if(context, StoreOwner::Person, key, value, None).await
 }
 
 async fn get_value(
@@ -78,27 +78,27 @@ fn assert_refused(ended: CallResults, kind: ErrorKind) {
     assert_eq!(found, Err(kind));
 }
 
-pub(super) fn values_are_kept_and_taken_away(host: &dyn HostUnderTest) {
-    let ended = run(host, |context| async move {
+pub(super) fn values_are_stored_and_deleted(host: &dyn HostUnderTest) {
+    let ended = run_body(host, |context| async move {
         let digest = set_value(&context, "moon", b"abc").await?;
-        Ok(frame(&(digest, get_value(&context, StoreOwner::Person, "moon").await?)))
+        Ok(encode_frame(&(digest, get_value(&context, StoreOwner::Person, "moon").await?)))
     });
-    assert_eq!(ended.answer, Ok(frame(&(ABC, Some(b"abc")))));
+    assert_eq!(ended.answer, Ok(encode_frame(&(ABC, Some(b"abc")))));
     // Another call of the plugin sees them too.
-    let ended = run(host, |context| async move {
+    let ended = run_body(host, |context| async move {
         let has = get_value(&context, StoreOwner::Person, "moon").await?;
         let taken = [
             delete_value(&context, "moon", None).await?,
             delete_value(&context, "moon", None).await?,
         ];
-        Ok(frame(&(has, taken, get_value(&context, StoreOwner::Person, "moon").await?)))
+        Ok(encode_frame(&(has, taken, get_value(&context, StoreOwner::Person, "moon").await?)))
     });
-    assert_eq!(ended.answer, Ok(frame(&(Some(b"abc"), [true, false], None::<()>))));
+    assert_eq!(ended.answer, Ok(encode_frame(&(Some(b"abc"), [true, false], None::<()>))));
 }
 
-pub(super) fn person_and_workspace_are_apart(host: &dyn HostUnderTest) {
-    let ended = run(host, |context| async move {
-        set_where(&context, StoreOwner::Workspace, "moon", b"here", None).await?;
+pub(super) fn user_and_workspace_stores_are_separate(host: &dyn HostUnderTest) {
+    let ended = run_body(host, |context| async move {
+        set_value_if(&context, StoreOwner::Workspace, "moon", b"here", None).await?;
         let before = get_value(&context, StoreOwner::Person, "moon").await?;
         set_value(&context, "moon", b"everywhere").await?;
         let here = get_value(&context, StoreOwner::Workspace, "moon").await?;
@@ -111,9 +111,9 @@ pub(super) fn person_and_workspace_are_apart(host: &dyn HostUnderTest) {
         }
         let are_apart = folders[0] != folders[1];
         let are_there = folders.iter().all(|it| std::path::Path::new(it).is_dir());
-        Ok(frame(&(before, here, are_apart, are_there)))
+        Ok(encode_frame(&(before, here, are_apart, are_there)))
     });
-    assert_eq!(ended.answer, Ok(frame(&(None::<()>, Some(b"here"), true, true))));
+    assert_eq!(ended.answer, Ok(encode_frame(&(None::<()>, Some(b"here"), true, true))));
 }
 
 pub(super) fn any_text_is_a_key(host: &dyn HostUnderTest) {
@@ -122,26 +122,28 @@ pub(super) fn any_text_is_a_key(host: &dyn HostUnderTest) {
     for (at, key) in keys.iter().enumerate() {
         let (key, value) = ((*key).to_owned(), vec![u8::try_from(at).unwrap_or_default()]);
         let has = value.clone();
-        let ended = run(host, |context| async move {
+        let ended = run_body(host, |context| async move {
             set_value(&context, &key, &value).await?;
-            Ok(frame(&get_value(&context, StoreOwner::Person, &key).await?))
+            Ok(encode_frame(&get_value(&context, StoreOwner::Person, &key).await?))
         });
-        assert_eq!(ended.answer, Ok(frame(&Some(has))));
+        assert_eq!(ended.answer, Ok(encode_frame(&Some(has))));
     }
     let mut sorted: Vec<_> = keys.iter().map(|key| ((*key).to_owned(), 1)).collect();
     sorted.sort();
-    let ended =
-        run(host, |context| async move { list_values(&context, "").await.map(|it| frame(&it)) });
-    assert_eq!(ended.answer, Ok(frame(&sorted)));
-    let ended =
-        run(host, |context| async move { list_values(&context, "a").await.map(|it| frame(&it)) });
-    assert_eq!(ended.answer, Ok(frame(&[("a", 1), ("a/b", 1)])));
+    let ended = run_body(host, |context| async move {
+        list_values(&context, "").await.map(|it| encode_frame(&it))
+    });
+    assert_eq!(ended.answer, Ok(encode_frame(&sorted)));
+    let ended = run_body(host, |context| async move {
+        list_values(&context, "a").await.map(|it| encode_frame(&it))
+    });
+    assert_eq!(ended.answer, Ok(encode_frame(&[("a", 1), ("a/b", 1)])));
 }
 
 pub(super) fn invalid_key_is_refused(host: &dyn HostUnderTest) {
     for key in [String::new(), "k".repeat(KEY_BYTES_MAX + 1), "月".repeat(KEY_BYTES_MAX / 3 + 1)] {
-        let ended = run(host, |context| async move {
-            set_value(&context, &key, b"1").await.map(|digest| frame(&digest))
+        let ended = run_body(host, |context| async move {
+            set_value(&context, &key, b"1").await.map(|digest| encode_frame(&digest))
         });
         assert_refused(ended, ErrorKind::InvalidArguments);
     }
@@ -152,51 +154,49 @@ pub(super) fn invalid_key_is_refused(host: &dyn HostUnderTest) {
         (LIST, json!("a")),
         (DELETE, json!(null)),
     ] {
-        let ended =
-            run(
-                host,
-                move |context| async move { call_service(&context, operation, &request).await },
-            );
+        let ended = run_body(host, move |context| async move {
+            call_service(&context, operation, &request).await
+        });
         assert_refused(ended, ErrorKind::InvalidArguments);
     }
 }
 
-pub(super) fn a_value_is_replaced_where_it_is_the_expected_one(host: &dyn HostUnderTest) {
-    let ended = run(host, |context| async move {
+pub(super) fn only_expected_value_is_replaced(host: &dyn HostUnderTest) {
+    let ended = run_body(host, |context| async move {
         let person = StoreOwner::Person;
-        let first = set_where(&context, person, "moon", b"abc", Some(ABSENT)).await?;
-        let second = set_where(&context, person, "moon", b"new", Some(&first)).await?;
+        let first = set_value_if(&context, person, "moon", b"abc", Some(ABSENT)).await?;
+        let second = set_value_if(&context, person, "moon", b"new", Some(&first)).await?;
         let mut kinds = Vec::new();
         for expected in [ABSENT, &first] {
-            let set = set_where(&context, person, "moon", b"lost", Some(expected)).await;
+            let set = set_value_if(&context, person, "moon", b"lost", Some(expected)).await;
             kinds.push(set.err().map(|error| error.kind));
             let taken = delete_value(&context, "moon", Some(expected)).await;
             kinds.push(taken.err().map(|error| error.kind));
         }
         let has = get_value(&context, person, "moon").await?;
         let taken = delete_value(&context, "moon", Some(&second)).await?;
-        Ok(frame(&(kinds, has, taken)))
+        Ok(encode_frame(&(kinds, has, taken)))
     });
     let conflicts = [Some(ErrorKind::Conflict); 4];
-    assert_eq!(ended.answer, Ok(frame(&(conflicts, Some(b"new"), true))));
+    assert_eq!(ended.answer, Ok(encode_frame(&(conflicts, Some(b"new"), true))));
 }
 
 pub(super) fn too_large_values_are_refused(host: &dyn HostUnderTest) {
-    let ended = run(host, |context| async move {
+    let ended = run_body(host, |context| async move {
         set_value(&context, "large", &vec![1; VALUE_BYTES_MAX]).await?;
         let has = get_value(&context, StoreOwner::Person, "large").await?.map(|value| value.len());
         let more = set_value(&context, "large", &vec![2; VALUE_BYTES_MAX + 1]).await;
         let kind = more.err().map(|error| error.kind);
         let stays = get_value(&context, StoreOwner::Person, "large").await?;
         let first = stays.and_then(|value| value.first().copied());
-        Ok(frame(&(has, kind, first)))
+        Ok(encode_frame(&(has, kind, first)))
     });
     let expected = (Some(VALUE_BYTES_MAX), Some(ErrorKind::LimitReached), Some(1));
-    assert_eq!(ended.answer, Ok(frame(&expected)));
+    assert_eq!(ended.answer, Ok(encode_frame(&expected)));
 }
 
-pub(super) fn a_full_store_takes_no_more_and_loses_nothing(host: &dyn HostUnderTest) {
-    let ended = run(host, |context| async move {
+pub(super) fn full_store_refuses_more_and_keeps_values(host: &dyn HostUnderTest) {
+    let ended = run_body(host, |context| async move {
         let value = vec![1; VALUE_BYTES_MAX];
         let (mut kept, mut kind) = (0, None);
         // One more than fit, because the keys take space too.
@@ -211,8 +211,8 @@ pub(super) fn a_full_store_takes_no_more_and_loses_nothing(host: &dyn HostUnderT
         set_value(&context, "k0", &value).await?;
         set_value(&context, "k0", b"little").await?;
         set_value(&context, "other", b"little").await?;
-        Ok(frame(&(kept, kind, listed)))
+        Ok(encode_frame(&(kept, kind, listed)))
     });
     let fit = BYTES_MAX / VALUE_BYTES_MAX as u64 - 1;
-    assert_eq!(ended.answer, Ok(frame(&(fit, Some(ErrorKind::LimitReached), fit))));
+    assert_eq!(ended.answer, Ok(encode_frame(&(fit, Some(ErrorKind::LimitReached), fit))));
 }
