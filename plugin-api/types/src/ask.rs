@@ -132,7 +132,7 @@ impl FormAnswer {
     }
 
     /// Creates the answer for a form that no user could see, with the reason.
-    pub fn nobody(reason: impl Into<String>) -> Self {
+    pub fn without_user(reason: impl Into<String>) -> Self {
         Self { outcome: FormOutcome::Nobody, reason: Some(reason.into()), ..Self::default() }
     }
 }

@@ -54,7 +54,7 @@ impl fmt::Display for CommandHook {
 ///
 /// # Errors
 /// A text for users, if the file is not a JSON object or its `hooks` have another form.
-pub fn settings_hooks(text: &str) -> Result<Vec<CommandHook>, String> {
+pub fn parse_settings_hooks(text: &str) -> Result<Vec<CommandHook>, String> {
     let text = text.trim_start_matches('\u{feff}');
     if text.trim().is_empty() {
         return Ok(Vec::new());
@@ -67,7 +67,7 @@ pub fn settings_hooks(text: &str) -> Result<Vec<CommandHook>, String> {
     }
     match settings.get("hooks") {
         None | Some(Value::Null) => Ok(Vec::new()),
-        Some(Value::Object(hooks)) => command_hooks(hooks),
+        Some(Value::Object(hooks)) => parse_command_hooks(hooks),
         Some(_) => Err("`hooks` is not an object".to_owned()),
     }
 }
@@ -85,10 +85,10 @@ pub fn settings_hooks(text: &str) -> Result<Vec<CommandHook>, String> {
 /// let hooks = json!({ "PreToolUse": [
 ///     { "matcher": "Bash", "hooks": [{ "type": "command", "command": "./guard.sh" }] },
 /// ] });
-/// let hooks = command_hooks(hooks.as_object().unwrap()).unwrap();
+/// let hooks = parse_command_hooks(hooks.as_object().unwrap()).unwrap();
 /// assert_eq!(hooks[0].to_string(), "PreToolUse (Bash): ./guard.sh");
 /// ```
-pub fn command_hooks(hooks: &Map<String, Value>) -> Result<Vec<CommandHook>, String> {
+pub fn parse_command_hooks(hooks: &Map<String, Value>) -> Result<Vec<CommandHook>, String> {
     let mut found = Vec::new();
     for (event, groups) in hooks {
         let Value::Array(groups) = groups else {
@@ -98,9 +98,12 @@ pub fn command_hooks(hooks: &Map<String, Value>) -> Result<Vec<CommandHook>, Str
             let matcher = group["matcher"].as_str().unwrap_or_default();
             match &group["hooks"] {
                 Value::Array(entries) => {
-                    found.extend(entries.iter().map(|entry| read_entry(event, matcher, entry)));
+                    found
+                        .extend(entries.iter().map(|entry| read_hook_entry(event, matcher, entry)));
                 }
-                Value::Null if group.is_object() => found.push(read_entry(event, matcher, group)),
+                Value::Null if group.is_object() => {
+                    found.push(read_hook_entry(event, matcher, group))
+                }
                 _ => return Err(format!("an entry of `hooks.{event}` has no list `hooks`")),
             }
             if found.len() > HOOKS_MAX {
@@ -111,7 +114,7 @@ pub fn command_hooks(hooks: &Map<String, Value>) -> Result<Vec<CommandHook>, Str
     Ok(found)
 }
 
-fn read_entry(event: &str, matcher: &str, entry: &Value) -> CommandHook {
+fn read_hook_entry(event: &str, matcher: &str, entry: &Value) -> CommandHook {
     let kind = entry["type"].as_str().unwrap_or("command");
     let command = entry["command"].as_str().unwrap_or_default().trim();
     let seconds = entry["timeout"].as_f64();
@@ -143,8 +146,8 @@ mod tests {
     use super::*;
 
     #[track_caller]
-    fn check(text: &str, expected: Result<&[&str], &str>) {
-        let found = settings_hooks(text);
+    fn check_settings_hooks(text: &str, expected: Result<&[&str], &str>) {
+        let found = parse_settings_hooks(text);
         let found = found.map(|hooks| hooks.iter().map(ToString::to_string).collect::<Vec<_>>());
         let expected = expected.map(|lines| lines.iter().map(|it| (*it).to_owned()).collect());
         assert_eq!(found, expected.map_err(str::to_owned), "{text}");
@@ -152,9 +155,9 @@ mod tests {
 
     #[test]
     fn hooks_are_listed_by_event_matcher_and_command() {
-        check("", Ok(&[]));
-        check(r#"{"model": "x"}"#, Ok(&[]));
-        check(
+        check_settings_hooks("", Ok(&[]));
+        check_settings_hooks(r#"{"model": "x"}"#, Ok(&[]));
+        check_settings_hooks(
             r#"{"hooks": {"PreToolUse": [{"matcher": "A|B", "hooks": [
                 {"type": "command", "command": "one"}, {"command": " two "}]}],
                 "Stop": [{"hooks": [{"type": "prompt", "prompt": "x"}]}, {"command": "three"}]}}"#,
@@ -165,19 +168,22 @@ mod tests {
                 "Stop: three",
             ]),
         );
-        check(r#"{"disableAllHooks": true, "hooks": {"Stop": [{"command": "x"}]}}"#, Ok(&[]));
+        check_settings_hooks(
+            r#"{"disableAllHooks": true, "hooks": {"Stop": [{"command": "x"}]}}"#,
+            Ok(&[]),
+        );
     }
 
     #[test]
     fn hooks_in_another_form_are_an_error() {
-        check("[]", Err("it is not a JSON object"));
-        check(r#"{"hooks": []}"#, Err("`hooks` is not an object"));
-        check(r#"{"hooks": {"Stop": {}}}"#, Err("`hooks.Stop` is not a list"));
-        check(
+        check_settings_hooks("[]", Err("it is not a JSON object"));
+        check_settings_hooks(r#"{"hooks": []}"#, Err("`hooks` is not an object"));
+        check_settings_hooks(r#"{"hooks": {"Stop": {}}}"#, Err("`hooks.Stop` is not a list"));
+        check_settings_hooks(
             r#"{"hooks": {"Stop": [{"hooks": 1}]}}"#,
             Err("an entry of `hooks.Stop` has no list `hooks`"),
         );
-        assert!(settings_hooks("{").unwrap_err().starts_with("it is not valid JSON: "));
+        assert!(parse_settings_hooks("{").unwrap_err().starts_with("it is not valid JSON: "));
     }
 
     #[test]
@@ -185,7 +191,7 @@ mod tests {
         let read = |timeout: &str| {
             let text =
                 format!(r#"{{"hooks": {{"Stop": [{{"command": "x", "timeout": {timeout}}}]}}}}"#);
-            let hook = settings_hooks(&text).unwrap().remove(0);
+            let hook = parse_settings_hooks(&text).unwrap().remove(0);
             (hook.timeout_ms, hook.problem.is_some())
         };
         assert_eq!(read("1.5"), (Some(1500), false));

@@ -316,7 +316,7 @@ pub struct ModelInfo {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub accepts: Option<Vec<String>>,
     /// The price, if the provider knows it. A model on the user's own machine costs nothing: use
-    /// [`Price::nothing`].
+    /// [`Price::zero`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub price: Option<Price>,
     /// The maximum number of tokens for core tools and their instructions, if the model should get

@@ -45,7 +45,7 @@ pub enum Condition {
     #[non_exhaustive]
     ModelSees {
         /// The kind.
-        what: SeenKind,
+        what: VisibleMedia,
     },
     /// A gc has left out messages of the session, or shortened them. The tool joins and leaves
     /// requests together with such a change, because their beginning changes then anyway.
@@ -62,7 +62,7 @@ pub enum Condition {
 /// A kind of media, other than text, that a model may accept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum SeenKind {
+pub enum VisibleMedia {
     /// Images in any format.
     Images,
     /// PDF documents.
@@ -72,10 +72,10 @@ pub enum SeenKind {
     Unknown,
 }
 
-impl SeenKind {
+impl VisibleMedia {
     /// Returns true if this kind includes a media type that a model accepts, such as `image/png` or
     /// `image/*`.
-    pub fn has(self, media_type: &str) -> bool {
+    pub fn has_media_type(self, media_type: &str) -> bool {
         match self {
             Self::Images => media_type.starts_with("image/"),
             Self::Pdf => matches!(media_type, "application/pdf" | "application/*"),
@@ -84,7 +84,7 @@ impl SeenKind {
     }
 }
 
-impl fmt::Display for SeenKind {
+impl fmt::Display for VisibleMedia {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Images => "images",
@@ -111,7 +111,7 @@ impl Condition {
     }
 
     /// Returns the condition that the session's model accepts a certain kind of media.
-    pub fn model_sees(what: SeenKind) -> Self {
+    pub fn model_sees(what: VisibleMedia) -> Self {
         Self::ModelSees { what }
     }
 }

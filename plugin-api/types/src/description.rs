@@ -86,7 +86,7 @@ impl Description {
 
     /// Returns true if the plugin may set a tool with this name later. Prefixes shorter than three
     /// letters do not count.
-    pub fn may_set(&self, tool: &str) -> bool {
+    pub fn can_set_tool(&self, tool: &str) -> bool {
         self.tool_prefixes
             .iter()
             .any(|prefix| prefix.len() >= 3 && tool.starts_with(prefix.as_str()))

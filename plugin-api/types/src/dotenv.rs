@@ -116,7 +116,7 @@ mod tests {
     use super::*;
 
     #[track_caller]
-    fn check(text: &str, expected: &[(&str, &str, usize)], odd_lines: &[usize]) {
+    fn check_parsed_file(text: &str, expected: &[(&str, &str, usize)], odd_lines: &[usize]) {
         let found = parse(text);
         let assignments: Vec<_> = found
             .assignments
@@ -129,7 +129,7 @@ mod tests {
 
     #[test]
     fn assignments_comments_and_quotes_are_read() {
-        check(
+        check_parsed_file(
             "# head\r\n\r\nA=1\r\nexport B = two words # not this\nC='x # y'\nD=\"a\\n\\\"b\\\"\" # c\nE=\nF=a#b\n",
             &[
                 ("A", "1", 3),
@@ -145,7 +145,7 @@ mod tests {
 
     #[test]
     fn quoted_multiline_value_hides_assignments_inside_it() {
-        check(
+        check_parsed_file(
             "KEY=\"one\nMODEL_NAME=evil\nend\"\nA=1",
             &[("KEY", "one\nMODEL_NAME=evil\nend", 1), ("A", "1", 4)],
             &[],
@@ -154,7 +154,11 @@ mod tests {
 
     #[test]
     fn lines_that_are_not_assignments_are_skipped_and_reported() {
-        check("just words\n1A=2\nA B=3\nQ='open\nA=1\n", &[("A", "1", 5)], &[1, 2, 3, 4]);
+        check_parsed_file(
+            "just words\n1A=2\nA B=3\nQ='open\nA=1\n",
+            &[("A", "1", 5)],
+            &[1, 2, 3, 4],
+        );
     }
 
     #[test]

@@ -111,7 +111,7 @@ impl FileChange {
         let new = name("b", &self.path, self.kind != FileChangeKind::Deleted);
         let mut text = format!("--- {old}\n+++ {new}\n");
         for hunk in &self.hunks {
-            hunk.write(&mut text);
+            hunk.write_hunk(&mut text);
         }
         if self.is_cut {
             text.push_str("[… the rest is left out]\n");
@@ -154,7 +154,7 @@ impl FileHunk {
         self.lines.iter().map(|line| line.text.len() + 1).sum()
     }
 
-    fn write(&self, text: &mut String) {
+    fn write_hunk(&self, text: &mut String) {
         let range = |start: u64, count: usize| match count {
             1 => start.to_string(),
             count => format!("{start},{count}"),
@@ -181,15 +181,15 @@ impl FileHunk {
 mod tests {
     use super::*;
 
-    fn line(kind: HunkLineKind, text: &str) -> HunkLine {
+    fn hunk_line(kind: HunkLineKind, text: &str) -> HunkLine {
         HunkLine { kind, text: text.to_owned(), ..HunkLine::default() }
     }
 
     fn sample_change() -> FileChange {
         let lines = vec![
-            line(HunkLineKind::Same, "one"),
-            line(HunkLineKind::Removed, "two"),
-            HunkLine { is_unended: true, ..line(HunkLineKind::Added, "2") },
+            hunk_line(HunkLineKind::Same, "one"),
+            hunk_line(HunkLineKind::Removed, "two"),
+            HunkLine { is_unended: true, ..hunk_line(HunkLineKind::Added, "2") },
         ];
         FileChange {
             path: "a.txt".to_owned(),

@@ -73,7 +73,9 @@ pub fn arguments_as_object(arguments: Value) -> Value {
     match arguments {
         Value::Null => Value::Object(Map::new()),
         Value::String(text) if text.trim().is_empty() => Value::Object(Map::new()),
-        Value::String(text) => parse_if(&text, Value::is_object).unwrap_or(Value::String(text)),
+        Value::String(text) => {
+            parse_json_if(&text, Value::is_object).unwrap_or(Value::String(text))
+        }
         other => other,
     }
 }
@@ -123,7 +125,7 @@ impl<'a> ArgumentFitter<'a> {
             return;
         };
         if let Some(wanted) =
-            RequiredType::from_schema(schema).filter(|wanted| !wanted.accepts(value))
+            RequiredType::from_schema(schema).filter(|wanted| !wanted.is_accepted(value))
         {
             convert_value(&wanted, schema, value);
         }
@@ -147,7 +149,7 @@ impl<'a> ArgumentFitter<'a> {
         for (name, value) in object.iter_mut() {
             let own = properties.and_then(|properties| properties.get(name));
             // Null for an optional argument means that the argument is missing.
-            let refuses_null = own.is_some_and(|schema| self.refuses_null(schema, depth));
+            let refuses_null = own.is_some_and(|schema| self.is_null_refused(schema, depth));
             let is_closed = own.is_none() && others == Some(&Value::Bool(false));
             if value.is_null() && !is_required(name) && (refuses_null || is_closed) {
                 left_out.push(name.clone());
@@ -191,16 +193,16 @@ impl<'a> ArgumentFitter<'a> {
     }
 
     /// Returns true if null does not match the schema.
-    fn refuses_null(&self, schema: &'a Value, depth: usize) -> bool {
+    fn is_null_refused(&self, schema: &'a Value, depth: usize) -> bool {
         if depth >= DEPTH_MAX || schema.get("nullable") == Some(&Value::Bool(true)) {
             return false;
         }
         if let Some(reference) = schema.get("$ref").and_then(Value::as_str) {
             let target = reference.strip_prefix('#').and_then(|it| self.root.pointer(it));
-            return target.is_some_and(|target| self.refuses_null(target, depth + 1));
+            return target.is_some_and(|target| self.is_null_refused(target, depth + 1));
         }
         let list = |word: &str| schema.get(word).and_then(Value::as_array);
-        let refuse = |schema: &&'a Value| self.refuses_null(schema, depth + 1);
+        let refuse = |schema: &&'a Value| self.is_null_refused(schema, depth + 1);
         let by_type = schema.get("type").is_some_and(|types| match types {
             Value::Array(names) => !names.iter().any(|name| name == "null"),
             name => name.is_string() && name != "null",
@@ -242,7 +244,7 @@ impl<'a> RequiredType<'a> {
         }
     }
 
-    fn accepts(&self, value: &Value) -> bool {
+    fn is_accepted(&self, value: &Value) -> bool {
         match (self.name, value) {
             (_, Value::Null) => self.is_nullable,
             // A whole number written as `3.0` matches the schema, but Rust requires `3`.
@@ -275,8 +277,8 @@ fn convert_value(wanted: &RequiredType<'_>, schema: &Value, value: &mut Value) {
             "false" => Some(Value::Bool(false)),
             _ => None,
         },
-        ("array", Value::String(text)) => parse_if(text, Value::is_array),
-        ("object", Value::String(text)) => parse_if(text, Value::is_object),
+        ("array", Value::String(text)) => parse_json_if(text, Value::is_array),
+        ("object", Value::String(text)) => parse_json_if(text, Value::is_object),
         ("string", Value::String(text)) => option_in_another_case(schema, text),
         // A fraction has lost digits: 1.10 is 1.1 here.
         ("string", Value::Number(number)) if !number.is_f64() => {
@@ -303,7 +305,7 @@ fn whole_number(number: &Number) -> Option<Value> {
     Some(whole.into())
 }
 
-fn parse_if(text: &str, is_wanted: fn(&Value) -> bool) -> Option<Value> {
+fn parse_json_if(text: &str, is_wanted: fn(&Value) -> bool) -> Option<Value> {
     serde_json::from_str(text).ok().filter(is_wanted)
 }
 
@@ -325,7 +327,7 @@ mod tests {
 
     use super::*;
 
-    fn spec(foreign: bool) -> ToolSpec {
+    fn sample_tool_spec(foreign: bool) -> ToolSpec {
         let parameters = json!({
             "type": "object",
             "additionalProperties": false,
@@ -351,38 +353,53 @@ mod tests {
     }
 
     #[track_caller]
-    fn check(given: Value, fitted: Value) {
-        assert_eq!(fit_arguments(&spec(false), given.clone()), fitted, "{given}");
+    fn check_fitted(given: Value, fitted: Value) {
+        assert_eq!(fit_arguments(&sample_tool_spec(false), given.clone()), fitted, "{given}");
         // A converted value is not converted again.
-        assert_eq!(fit_arguments(&spec(false), fitted.clone()), fitted, "{given}");
+        assert_eq!(fit_arguments(&sample_tool_spec(false), fitted.clone()), fitted, "{given}");
     }
 
     #[track_caller]
     fn check_unchanged(given: Value) {
-        check(given.clone(), given);
+        check_fitted(given.clone(), given);
     }
 
     #[test]
     fn arguments_of_another_json_type_are_converted() {
-        check(json!({ "limit": 3.0 }), json!({ "limit": 3 }));
-        check(json!({ "limit": "10", "offset": " 1e2 " }), json!({ "limit": 10, "offset": 100 }));
-        check(json!({ "ratio": "0.5", "deep": "True" }), json!({ "ratio": 0.5, "deep": true }));
-        check(json!({ "path": 1, "old": false }), json!({ "path": "1", "old": "false" }));
-        check(json!({ "steps": r#"["a", 2]"# }), json!({ "steps": ["a", "2"] }));
-        check(
+        check_fitted(json!({ "limit": 3.0 }), json!({ "limit": 3 }));
+        check_fitted(
+            json!({ "limit": "10", "offset": " 1e2 " }),
+            json!({ "limit": 10, "offset": 100 }),
+        );
+        check_fitted(
+            json!({ "ratio": "0.5", "deep": "True" }),
+            json!({ "ratio": 0.5, "deep": true }),
+        );
+        check_fitted(json!({ "path": 1, "old": false }), json!({ "path": "1", "old": "false" }));
+        check_fitted(json!({ "steps": r#"["a", 2]"# }), json!({ "steps": ["a", "2"] }));
+        check_fitted(
             json!({ "edits": r#"[{"line": "7"}]"#, "options": "{\"a\": 1.0}" }),
             json!({ "edits": [{ "line": 7 }], "options": { "a": 1 } }),
         );
-        check(json!({ "mode": "CONTENT", "maybe": "4" }), json!({ "mode": "Content", "maybe": 4 }));
-        check(json!({ "limit": "null" }), json!({ "limit": null }));
-        check(json!("{\"path\": \"a\"}"), json!({ "path": "a" }));
-        check(Value::Null, json!({}));
+        check_fitted(
+            json!({ "mode": "CONTENT", "maybe": "4" }),
+            json!({ "mode": "Content", "maybe": 4 }),
+        );
+        check_fitted(json!({ "limit": "null" }), json!({ "limit": null }));
+        check_fitted(json!("{\"path\": \"a\"}"), json!({ "path": "a" }));
+        check_fitted(Value::Null, json!({}));
     }
 
     #[test]
     fn null_for_an_optional_argument_leaves_it_out() {
-        check(json!({ "offset": null, "other": null, "limit": null }), json!({ "limit": null }));
-        check(json!({ "either": null, "mode": null, "maybe": null }), json!({ "maybe": null }));
+        check_fitted(
+            json!({ "offset": null, "other": null, "limit": null }),
+            json!({ "limit": null }),
+        );
+        check_fitted(
+            json!({ "either": null, "mode": null, "maybe": null }),
+            json!({ "maybe": null }),
+        );
         check_unchanged(json!({ "path": null, "any": null, "maybe": null }));
     }
 
@@ -397,7 +414,7 @@ mod tests {
 
     #[test]
     fn argument_names_of_other_agents_are_mapped_to_the_schema() {
-        check(
+        check_fitted(
             json!({ "file_path": "a", "oldString": "b", "description": "Edit a" }),
             json!({ "path": "a", "old": "b" }),
         );
@@ -405,6 +422,6 @@ mod tests {
         check_unchanged(json!({ "replace_all": true, "description": 1 }));
         let given = json!({ "file_path": "a", "description": "b", "limit": "3" });
         let fitted = json!({ "file_path": "a", "description": "b", "limit": 3 });
-        assert_eq!(fit_arguments(&spec(true), given), fitted);
+        assert_eq!(fit_arguments(&sample_tool_spec(true), given), fitted);
     }
 }

@@ -107,7 +107,7 @@ impl<'a> Frame<'a> {
         let mut frame = vec![0; HEAD_BYTES];
         serde_json::to_writer(&mut frame, value)
             .map_err(|error| FrameError::Json(error.to_string()))?;
-        Self::finish(frame, bytes)
+        Self::append_bytes(frame, bytes)
     }
 
     /// Builds a frame from JSON text.
@@ -118,7 +118,7 @@ impl<'a> Frame<'a> {
         let mut frame = Vec::with_capacity(HEAD_BYTES + json.len() + bytes.len());
         frame.extend_from_slice(&[0; HEAD_BYTES]);
         frame.extend_from_slice(json);
-        Self::finish(frame, bytes)
+        Self::append_bytes(frame, bytes)
     }
 
     /// Returns a frame without JSON and bytes.
@@ -126,7 +126,7 @@ impl<'a> Frame<'a> {
         vec![0; HEAD_BYTES]
     }
 
-    fn finish(mut frame: Vec<u8>, bytes: &[u8]) -> Result<Vec<u8>, FrameError> {
+    fn append_bytes(mut frame: Vec<u8>, bytes: &[u8]) -> Result<Vec<u8>, FrameError> {
         let json_length = frame.len() - HEAD_BYTES;
         frame.extend_from_slice(bytes);
         if frame.len() > FRAME_BYTES_MAX {

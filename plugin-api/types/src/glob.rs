@@ -92,7 +92,7 @@ impl PathGlob {
     }
 
     /// Returns true if the pattern matches a path or a folder above it.
-    pub fn covers(&self, path: &Path) -> bool {
+    pub fn is_path_match(&self, path: &Path) -> bool {
         let Some(glob) = &self.glob else { return path.starts_with(&self.path) };
         let whole = path.to_string_lossy();
         // A fast check that rules out most paths.
@@ -101,7 +101,7 @@ impl PathGlob {
     }
 
     /// Returns true if the pattern may match something below a folder.
-    pub fn may_cover_below(&self, folder: &Path) -> bool {
+    pub fn can_match_below(&self, folder: &Path) -> bool {
         let Some(glob) = &self.glob else { return self.path.starts_with(folder) };
         let folder = folder.to_string_lossy();
         folder.starts_with(glob.literal_prefix())
@@ -120,7 +120,7 @@ mod tests {
     use super::*;
 
     #[track_caller]
-    fn check(pattern: &str, yes: &[&str], no: &[&str]) {
+    fn check_glob(pattern: &str, yes: &[&str], no: &[&str]) {
         let glob = Glob::new(pattern);
         yes.iter().for_each(|text| assert!(glob.matches(text), "{pattern} {text}"));
         no.iter().for_each(|text| assert!(!glob.matches(text), "{pattern} {text}"));
@@ -128,22 +128,22 @@ mod tests {
 
     #[test]
     fn stars_and_question_marks_stand_for_characters() {
-        check("", &[""], &["a"]);
-        check("*", &["", "a", "a b\n"], &[]);
-        check("a?c", &["abc", "aäc"], &["ac", "abbc"]);
-        check("*.rs", &["a.rs", ".rs", "a/b.rs"], &["a.rsx", "rs"]);
-        check("a*b*c", &["abc", "axbxc", "abbcc", "abcbc"], &["ab", "acb", "abcd"]);
-        check("exact", &["exact"], &["Exact", "exact ", "exac"]);
+        check_glob("", &[""], &["a"]);
+        check_glob("*", &["", "a", "a b\n"], &[]);
+        check_glob("a?c", &["abc", "aäc"], &["ac", "abbc"]);
+        check_glob("*.rs", &["a.rs", ".rs", "a/b.rs"], &["a.rsx", "rs"]);
+        check_glob("a*b*c", &["abc", "axbxc", "abbcc", "abcbc"], &["ab", "acb", "abcd"]);
+        check_glob("exact", &["exact"], &["Exact", "exact ", "exac"]);
     }
 
     #[test]
     fn path_glob_covers_the_path_and_everything_below_it() {
-        let covers = |glob: &str, path: &str| PathGlob::new(glob).covers(Path::new(path));
+        let covers = |glob: &str, path: &str| PathGlob::new(glob).is_path_match(Path::new(path));
         assert!(covers("/w/secret", "/w/secret") && covers("/w/secret", "/w/secret/a/b"));
         assert!(!covers("/w/secret", "/w/secrets") && !covers("/w/secret", "/w"));
         assert!(covers("*/.env*", "/w/a/.env.local") && covers("/w/*/key", "/w/a/b/key/c"));
         assert!(!covers("*/.env*", "/w/env") && !covers("/w/?", "/w/ab"));
-        let may = |glob: &str, path: &str| PathGlob::new(glob).may_cover_below(Path::new(path));
+        let may = |glob: &str, path: &str| PathGlob::new(glob).can_match_below(Path::new(path));
         assert!(may("/w/a/secret", "/w/a") && may("/w/a*", "/w") && may("*/.env", "/w"));
         assert!(!may("/w/a/secret", "/w/b") && !may("/w/a*", "/x"));
     }

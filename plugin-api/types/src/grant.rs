@@ -62,16 +62,16 @@ pub fn grant_named(name: &str) -> Option<&'static Grant> {
 
 /// Returns the name of the grant that a service or a hook needs. `None` if it needs no grant. A
 /// grant's own name needs that grant, because a description may name it instead of its operations.
-pub fn grant_of(operation: &str) -> Option<&'static str> {
+pub fn required_grant(operation: &str) -> Option<&'static str> {
     let itself = || grant_named(operation).map(|grant| grant.name);
     operation_named(operation).and_then(|operation| operation.grant).or_else(itself)
 }
 
 /// Returns the name of the grant that an operation needs in a hook, and for an instance with hooks
 /// that acts by itself. Its programs would otherwise be a way around the hook's limits.
-pub fn grant_without_call(operation: &str) -> Option<&'static str> {
+pub fn required_grant_in_hook(operation: &str) -> Option<&'static str> {
     let runs = || operation.starts_with("process.") || operation.starts_with("terminal.");
-    grant_of(operation).or_else(|| runs().then_some(PROCESS))
+    required_grant(operation).or_else(|| runs().then_some(PROCESS))
 }
 
 /// Lists the grants that a plugin requests for its services and hooks, sorted and without
@@ -80,7 +80,7 @@ pub fn grant_without_call(operation: &str) -> Option<&'static str> {
 pub fn requested_grants(description: &Description) -> Vec<&'static str> {
     let services = description.services.iter().map(String::as_str);
     let asked = services.chain(description.hooks.iter().map(|hook| hook.name()));
-    let of = if description.hooks.is_empty() { grant_of } else { grant_without_call };
+    let of = if description.hooks.is_empty() { required_grant } else { required_grant_in_hook };
     let mut asked: Vec<_> = asked.filter_map(of).collect();
     asked.sort_unstable();
     asked.dedup();
@@ -112,23 +112,23 @@ mod tests {
     use crate::hooks::Hook;
 
     #[track_caller]
-    fn check(operation: &str, grant: Option<&str>) {
-        assert_eq!(grant_of(operation), grant, "{operation}");
+    fn check_required_grant(operation: &str, grant: Option<&str>) {
+        assert_eq!(required_grant(operation), grant, "{operation}");
     }
 
     #[test]
     fn operations_need_the_grant_of_their_group() {
-        check("model.complete", Some("model.complete"));
-        check("session.open", Some("session.open"));
-        check("session.send", Some("session.open"));
-        check("session.history", Some("session.history"));
-        check("ask", Some("ask"));
-        check("tasks.cancel", Some("tasks"));
-        check("secret.get", Some("secret"));
-        check("host_process.spawn", Some("host_process"));
-        check("workspace_file.set", Some("workspace_file"));
+        check_required_grant("model.complete", Some("model.complete"));
+        check_required_grant("session.open", Some("session.open"));
+        check_required_grant("session.send", Some("session.open"));
+        check_required_grant("session.history", Some("session.history"));
+        check_required_grant("ask", Some("ask"));
+        check_required_grant("tasks.cancel", Some("tasks"));
+        check_required_grant("secret.get", Some("secret"));
+        check_required_grant("host_process.spawn", Some("host_process"));
+        check_required_grant("workspace_file.set", Some("workspace_file"));
         for hook in Hook::ALL {
-            check(hook.name(), Some(hook.name()));
+            check_required_grant(hook.name(), Some(hook.name()));
         }
     }
 
@@ -137,16 +137,16 @@ mod tests {
         for free in
             ["session", "config", "store.get", "count", "tools.set", "files.read", "preview"]
         {
-            check(free, None);
+            check_required_grant(free, None);
         }
         for unknown in ["", ".", "sessions.open", "secrets", "askew", "tools.call.all", "moon"] {
-            check(unknown, None);
+            check_required_grant(unknown, None);
         }
     }
 
     #[test]
     fn programs_need_a_grant_unless_a_call_runs_them() {
-        let both = |operation| (grant_of(operation), grant_without_call(operation));
+        let both = |operation| (required_grant(operation), required_grant_in_hook(operation));
         assert_eq!(both("process.spawn"), (None, Some("process")));
         assert_eq!(both("terminal.spawn"), (None, Some("process")));
         assert_eq!(both("host_process.spawn"), (Some("host_process"), Some("host_process")));
@@ -175,7 +175,7 @@ mod tests {
     #[test]
     fn operation_named_like_a_grant_needs_that_grant() {
         for grant in GRANTS {
-            check(grant.name, Some(grant.name));
+            check_required_grant(grant.name, Some(grant.name));
         }
     }
 }

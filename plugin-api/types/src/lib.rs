@@ -81,7 +81,7 @@ pub use completion::{
     TOOLS_CHANGED, ToolChoice, Usage,
 };
 pub use condition::{
-    CONDITION, Condition, ConditionAnswer, ConditionDecision, ConditionRequest, Offer, SeenKind,
+    CONDITION, Condition, ConditionAnswer, ConditionDecision, ConditionRequest, Offer, VisibleMedia,
 };
 pub use data::{DataContent, DataPart};
 pub use description::{

@@ -26,8 +26,8 @@ const SECRET_LETTERS: [&str; 7] = ["H", "u", "p", "P", "t", "k", "K"];
 
 /// Hides user, password, query and fragment of each URL in a text, and path segments that look like
 /// tokens.
-pub fn urls(text: &str) -> String {
-    let text = without_defaults(text);
+pub fn mask_urls(text: &str) -> String {
+    let text = strip_reference_defaults(text);
     let mut shown = String::with_capacity(text.len());
     let mut rest = text.as_str();
     while let Some(at) = rest.find("://") {
@@ -44,17 +44,17 @@ pub fn urls(text: &str) -> String {
 
 /// Hides a value unless it is clearly not a secret: a reference, a flag, a short number, a path, a
 /// URL.
-pub fn value(text: &str) -> String {
+pub fn mask_value(text: &str) -> String {
     match () {
-        () if is_url(text) => urls(text),
-        () if is_plain_value(text) => without_defaults(text),
+        () if is_url(text) => mask_urls(text),
+        () if is_plain_value(text) => strip_reference_defaults(text),
         () => HIDDEN.to_owned(),
     }
 }
 
 /// Returns true if a value contains a secret in a known form: a URL with a user, a password, a
 /// query or a token, or a named secret (`Host=h;Password=x`).
-pub fn holds_secret(text: &str) -> bool {
+pub fn has_secret(text: &str) -> bool {
     let lower = text.to_ascii_lowercase();
     let is_named = |word: &&str| {
         lower.match_indices(*word).any(|(at, word)| {
@@ -62,19 +62,19 @@ pub fn holds_secret(text: &str) -> bool {
             after.trim_start_matches(['_', '-', '"', '\'', ' ']).starts_with(['=', ':'])
         })
     };
-    urls(text) != text || SECRET_WORDS.iter().any(is_named)
+    mask_urls(text) != text || SECRET_WORDS.iter().any(is_named)
 }
 
 /// Hides the words of a command line that may be secrets. The first word is the program.
-pub fn command_line<'a>(words: impl IntoIterator<Item = &'a str>) -> Vec<String> {
+pub fn mask_command_line<'a>(words: impl IntoIterator<Item = &'a str>) -> Vec<String> {
     let mut words = words.into_iter();
-    let mut shown: Vec<String> = words.next().into_iter().map(urls).collect();
-    shown.extend(arguments(words));
+    let mut shown: Vec<String> = words.next().into_iter().map(mask_urls).collect();
+    shown.extend(mask_arguments(words));
     shown
 }
 
 /// Hides the arguments of a command that may be secrets.
-pub fn arguments<'a>(words: impl IntoIterator<Item = &'a str>) -> Vec<String> {
+pub fn mask_arguments<'a>(words: impl IntoIterator<Item = &'a str>) -> Vec<String> {
     let mut follows_secret_option = false;
     let mut shown = Vec::new();
     for word in words {
@@ -87,20 +87,20 @@ pub fn arguments<'a>(words: impl IntoIterator<Item = &'a str>) -> Vec<String> {
                     None => (option, None),
                 };
                 follows_secret_option = given.is_none() && is_secret_option(name);
-                if is_value { HIDDEN.to_owned() } else { masked_option(word, name, given) }
+                if is_value { HIDDEN.to_owned() } else { mask_option(word, name, given) }
             }
-            None if is_value => masked_value(word),
-            None => masked_word(word),
+            None if is_value => mask_pair(word),
+            None => mask_word(word),
         });
     }
     shown
 }
 
-fn masked_option(word: &str, name: &str, given: Option<&str>) -> String {
+fn mask_option(word: &str, name: &str, given: Option<&str>) -> String {
     // The value may follow the option without a separator: `-pSECRET`.
     let is_name = match word.starts_with("--") {
         true => is_plain_word(name),
-        false => name.len() <= 1 || (is_plain_name(name) && !begins_with_secret_letter(name)),
+        false => name.len() <= 1 || (is_plain_name(name) && !has_secret_prefix(name)),
     };
     if !is_name {
         let letter: String = word.chars().take(2).collect();
@@ -108,22 +108,22 @@ fn masked_option(word: &str, name: &str, given: Option<&str>) -> String {
     }
     let Some(given) = given else { return word.to_owned() };
     let dashes = &word[..word.len() - word.trim_start_matches('-').len()];
-    let given = if is_secret_option(name) { masked_value(given) } else { masked_word(given) };
+    let given = if is_secret_option(name) { mask_pair(given) } else { mask_word(given) };
     format!("{dashes}{name}={given}")
 }
 
-fn begins_with_secret_letter(name: &str) -> bool {
+fn has_secret_prefix(name: &str) -> bool {
     SECRET_LETTERS.iter().any(|letter| name.starts_with(letter))
 }
 
-fn masked_value(text: &str) -> String {
-    if is_reference(text) { without_defaults(text) } else { HIDDEN.to_owned() }
+fn mask_pair(text: &str) -> String {
+    if is_reference(text) { strip_reference_defaults(text) } else { HIDDEN.to_owned() }
 }
 
-fn masked_word(word: &str) -> String {
+fn mask_word(word: &str) -> String {
     match is_plain_word(word) && !is_secret_text(word) {
         true => word.to_owned(),
-        false => value(word),
+        false => mask_value(word),
     }
 }
 
@@ -140,7 +140,7 @@ fn is_secret_text(text: &str) -> bool {
 
 /// Returns true if a text is a single URL.
 fn is_url(text: &str) -> bool {
-    let text = without_defaults(text);
+    let text = strip_reference_defaults(text);
     let Some((scheme, rest)) = text.split_once("://") else { return false };
     let is_scheme = |c: char| c.is_ascii_alphanumeric() || "+.-".contains(c);
     let is_other = |c: char| c.is_whitespace() || ",;|\"'`<>".contains(c);
@@ -153,7 +153,7 @@ fn is_url(text: &str) -> bool {
 /// Returns true if a text consists of references only, optionally after the scheme of an
 /// `Authorization` header.
 fn is_reference(text: &str) -> bool {
-    let literal = without_references(text);
+    let literal = strip_references(text);
     let scheme = ["Bearer", "Basic", "Token", "token"].contains(&literal.trim());
     literal.len() < text.len() && (literal.trim().is_empty() || scheme)
 }
@@ -172,12 +172,12 @@ fn is_plain_value(text: &str) -> bool {
 
 /// Returns true if a text begins like a path and each name in it is short.
 fn is_plain_path(text: &str) -> bool {
-    let literal = without_references(text);
+    let literal = strip_references(text);
     let begins = ["/", "./", "../", "~/"].iter().any(|begin| literal.starts_with(begin));
     let is_letter = |c: char| c.is_ascii_alphanumeric() || "/._-~@ ".contains(c);
     begins
         && literal.chars().all(is_letter)
-        && literal.split('/').all(|name| !is_token(name) && name.len() <= WORD_CHARS_MAX)
+        && literal.split('/').all(|name| !is_token_like(name) && name.len() <= WORD_CHARS_MAX)
 }
 
 /// Returns true for a long option name with a single dash: `-module`.
@@ -197,14 +197,14 @@ fn is_plain_word(word: &str) -> bool {
         && word.split(['-', '_', '.', '/', '@', ':', ',']).all(is_piece)
 }
 
-fn is_token(text: &str) -> bool {
+fn is_token_like(text: &str) -> bool {
     text.len() >= TOKEN_CHARS_MIN
         && text.chars().any(|c| c.is_ascii_digit())
         && text.chars().any(|c| c.is_ascii_alphabetic())
 }
 
 /// Returns a text without its references.
-fn without_references(text: &str) -> String {
+fn strip_references(text: &str) -> String {
     let mut left = String::with_capacity(text.len());
     for_each_part(text, |part| {
         if let TemplatePart::Literal(text) = part {
@@ -216,7 +216,7 @@ fn without_references(text: &str) -> String {
 
 /// Replaces references with defaults by plain ones: `${NAME:-default}` becomes `${NAME}`. A default
 /// may contain spaces, so call this before you split a text into words.
-pub fn without_defaults(text: &str) -> String {
+pub fn strip_reference_defaults(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     for_each_part(text, |part| match part {
         TemplatePart::Literal(text) => shown.push_str(text),
@@ -268,7 +268,7 @@ fn url_without_scheme(url: &str) -> String {
     let mut address = format!("{user}{host}");
     for part in parts {
         address.push('/');
-        address.push_str(if is_token(&without_references(part)) { HIDDEN } else { part });
+        address.push_str(if is_token_like(&strip_references(part)) { HIDDEN } else { part });
     }
     if let Some(more) = more {
         address.push_str(&more[..1]);
@@ -280,7 +280,7 @@ fn url_without_scheme(url: &str) -> String {
 /// Returns true if a host has no port, or if its port is a number or a reference. Punctuation from
 /// the surrounding text may follow.
 fn has_plain_port(host: &str) -> bool {
-    let host = without_references(host);
+    let host = strip_references(host);
     let after_address = host.rfind(']').map_or(&*host, |at| &host[at + 1..]);
     let after_address = after_address.trim_end_matches([':', ',', '.', ';', ')', '}', '!', '…']);
     let port = after_address.split_once(':').map_or("", |(_, port)| port);
@@ -292,8 +292,8 @@ mod tests {
     use super::*;
 
     #[track_caller]
-    fn check(words: &str, expected: &str) {
-        assert_eq!(command_line(words.split(' ')).join(" "), expected, "{words}");
+    fn check_masked_command(words: &str, expected: &str) {
+        assert_eq!(mask_command_line(words.split(' ')).join(" "), expected, "{words}");
     }
 
     #[test]
@@ -316,7 +316,7 @@ mod tests {
             ("http://u:p@[::1]:80/x", "http://***@[::1]:80/x"),
             ("cannot reach http://h:80: refused", "cannot reach http://h:80: refused"),
         ] {
-            assert_eq!(urls(url), expected);
+            assert_eq!(mask_urls(url), expected);
         }
     }
 
@@ -332,11 +332,11 @@ mod tests {
             "1s://e",
             "jdbc:postgresql://bob:hunter@h/db",
         ] {
-            assert_eq!(value(text), HIDDEN, "{text}");
-            assert_eq!(arguments([text]), [HIDDEN], "{text}");
+            assert_eq!(mask_value(text), HIDDEN, "{text}");
+            assert_eq!(mask_arguments([text]), [HIDDEN], "{text}");
         }
-        assert_eq!(value("https://u:p@e/x?S"), "https://***@e/x?…");
-        assert_eq!(arguments(["git+ssh://u@e/x"]), ["git+ssh://***@e/x"]);
+        assert_eq!(mask_value("https://u:p@e/x?S"), "https://***@e/x?…");
+        assert_eq!(mask_arguments(["git+ssh://u@e/x"]), ["git+ssh://***@e/x"]);
     }
 
     #[test]
@@ -353,7 +353,7 @@ mod tests {
             "--auth-token=x",
             r#"{"apiKey": "x"}"#,
         ] {
-            assert!(holds_secret(text), "{text}");
+            assert!(has_secret(text), "{text}");
         }
         for text in [
             "",
@@ -365,39 +365,45 @@ mod tests {
             "en_US.UTF-8",
             "compass",
         ] {
-            assert!(!holds_secret(text), "{text}");
+            assert!(!has_secret(text), "{text}");
         }
     }
 
     #[test]
     fn variable_default_with_spaces_is_hidden() {
-        assert_eq!(urls("see ${T:-my secret} at https://e"), "see ${T} at https://e");
-        assert_eq!(value("${T:-my secret}"), "${T}");
-        assert_eq!(command_line(["${P:-my secret}", "${T:-my secret}"]), ["${P}", "${T}"]);
-        assert_eq!(value("${1A:-secret}"), HIDDEN);
+        assert_eq!(mask_urls("see ${T:-my secret} at https://e"), "see ${T} at https://e");
+        assert_eq!(mask_value("${T:-my secret}"), "${T}");
+        assert_eq!(mask_command_line(["${P:-my secret}", "${T:-my secret}"]), ["${P}", "${T}"]);
+        assert_eq!(mask_value("${1A:-secret}"), HIDDEN);
     }
 
     #[test]
     fn possible_secrets_in_a_command_line_are_hidden() {
-        check("npx -y @scope/mcp-server@1.2.3 /data", "npx -y @scope/mcp-server@1.2.3 /data");
-        check("python3 -m my_server --port 8080", "python3 -m my_server --port 8080");
-        check("srv --token swordfish", "srv --token …");
-        check("srv --api-key=swordfish", "srv --api-key=…");
-        check("srv --token ${TOKEN}", "srv --token ${TOKEN}");
-        check("srv --token=${TOKEN:-S}", "srv --token=${TOKEN}");
-        check("srv SEC-arg hunter2 my-secret", "srv … … …");
-        check("srv -pSECRET -pswordfish -H X-Key:abc", "srv -p… … -H …");
-        check("srv --token -abc -k --token swordfish", "srv --token … -k … …");
-        check("srv postgres://u:S@h/db?x=S", "srv postgres://***@h/db?…");
+        check_masked_command(
+            "npx -y @scope/mcp-server@1.2.3 /data",
+            "npx -y @scope/mcp-server@1.2.3 /data",
+        );
+        check_masked_command(
+            "python3 -m my_server --port 8080",
+            "python3 -m my_server --port 8080",
+        );
+        check_masked_command("srv --token swordfish", "srv --token …");
+        check_masked_command("srv --api-key=swordfish", "srv --api-key=…");
+        check_masked_command("srv --token ${TOKEN}", "srv --token ${TOKEN}");
+        check_masked_command("srv --token=${TOKEN:-S}", "srv --token=${TOKEN}");
+        check_masked_command("srv SEC-arg hunter2 my-secret", "srv … … …");
+        check_masked_command("srv -pSECRET -pswordfish -H X-Key:abc", "srv -p… … -H …");
+        check_masked_command("srv --token -abc -k --token swordfish", "srv --token … -k … …");
+        check_masked_command("srv postgres://u:S@h/db?x=S", "srv postgres://***@h/db?…");
     }
 
     #[test]
     fn values_are_hidden_unless_they_are_plain() {
         for plain in ["true", "8080", "/usr/bin", "${X}", "Bearer ${X}", "debug"] {
-            assert_eq!(value(plain), plain);
+            assert_eq!(mask_value(plain), plain);
         }
         for secret in ["swordfish", "Bearer abc", "x${X}", "SEC", "1234567"] {
-            assert_eq!(value(secret), HIDDEN, "{secret}");
+            assert_eq!(mask_value(secret), HIDDEN, "{secret}");
         }
     }
 }

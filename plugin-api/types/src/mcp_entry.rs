@@ -61,7 +61,7 @@ impl<'a> VariableReference<'a> {
 /// and in the standard format.
 pub fn referenced_variables(entry: &Value) -> BTreeSet<String> {
     let mut names = BTreeSet::new();
-    let read = standard_entry(entry).map_or(Value::Null, Value::Object);
+    let read = to_standard_entry(entry).map_or(Value::Null, Value::Object);
     let mut waiting = vec![entry, &read];
     while let Some(value) = waiting.pop() {
         match value {
@@ -91,7 +91,7 @@ pub fn servers_path(file: &Map<String, Value>) -> Result<Vec<String>, String> {
     if file.is_empty() {
         return Ok(vec!["mcpServers".to_owned()]);
     }
-    let key = |wanted: &str| file.keys().find(|key| plain_key(key) == wanted).cloned();
+    let key = |wanted: &str| file.keys().find(|key| normalize_key(key) == wanted).cloned();
     let nested = |key: &str| file[key].get("servers").is_some_and(Value::is_object);
     let path = match (key("mcpservers").or_else(|| key("servers")), key("mcp"), key("mcp.servers"))
     {
@@ -122,7 +122,7 @@ pub fn server_entries(file: Map<String, Value>) -> Result<Map<String, Value>, St
 }
 
 fn is_server(value: &Value) -> bool {
-    standard_entry(value)
+    to_standard_entry(value)
         .is_ok_and(|entry| entry.contains_key("command") || entry.contains_key("url"))
 }
 
@@ -191,11 +191,11 @@ const KEYS: [(&str, &str, EntryValueType); 33] = [
 ///
 /// # Errors
 /// If a value has the wrong type. The text names the key.
-pub fn standard_entry(entry: &Value) -> Result<Map<String, Value>, String> {
+pub fn to_standard_entry(entry: &Value) -> Result<Map<String, Value>, String> {
     let Value::Object(entry) = entry else { return Err("it is not an object".to_owned()) };
     let mut standard = Map::new();
     for (key, value) in entry.iter().filter(|(_, value)| !value.is_null()) {
-        let plain = plain_key(key);
+        let plain = normalize_key(key);
         let known = KEYS.iter().find(|(alias, _, _)| *alias == plain);
         let (name, kind) =
             known.map_or((key.as_str(), EntryValueType::Any), |known| (known.1, known.2));
@@ -203,7 +203,7 @@ pub fn standard_entry(entry: &Value) -> Result<Map<String, Value>, String> {
         let value = match kind {
             EntryValueType::Any => value.clone(),
             EntryValueType::Text if name == "type" => {
-                standard_transport(&value_to_text(value).ok_or(wrong("a string"))?).into()
+                normalize_transport(&value_to_text(value).ok_or(wrong("a string"))?).into()
             }
             EntryValueType::Text => value_to_text(value).ok_or(wrong("a string"))?.into(),
             EntryValueType::Command => match value {
@@ -262,13 +262,13 @@ pub fn standard_entry(entry: &Value) -> Result<Map<String, Value>, String> {
 }
 
 /// Returns a key in the form of [`KEYS`].
-fn plain_key(key: &str) -> String {
+fn normalize_key(key: &str) -> String {
     key.chars().filter(|c| !matches!(c, '_' | '-')).flat_map(char::to_lowercase).collect()
 }
 
 /// Returns the standard word for a transport. Unknown words are kept.
-fn standard_transport(word: &str) -> String {
-    match plain_key(word).as_str() {
+fn normalize_transport(word: &str) -> String {
+    match normalize_key(word).as_str() {
         "stdio" | "local" => "stdio".to_owned(),
         "http" | "streamablehttp" | "streamable" | "remote" => "http".to_owned(),
         "sse" => "sse".to_owned(),
@@ -340,8 +340,8 @@ mod tests {
     }
 
     #[track_caller]
-    fn assert_reads(entry: Value, expected: Value) {
-        assert_eq!(standard_entry(&entry).map(Value::Object), Ok(expected));
+    fn assert_standard_entry(entry: Value, expected: Value) {
+        assert_eq!(to_standard_entry(&entry).map(Value::Object), Ok(expected));
     }
 
     #[test]
@@ -356,32 +356,35 @@ mod tests {
             "disabled": false,
         });
         assert_eq!(referenced_variables(&codex), ["D", "KEY"].map(str::to_owned).into());
-        assert_reads(codex, expected);
+        assert_standard_entry(codex, expected);
         let opencode =
             json!({ "type": "local", "command": ["bun", "x", 1], "environment": { "A": 1 } });
         let expected =
             json!({ "type": "stdio", "args": ["x", "1"], "command": "bun", "env": { "A": "1" } });
-        assert_reads(opencode, expected);
-        assert_reads(
+        assert_standard_entry(opencode, expected);
+        assert_standard_entry(
             json!({ "httpUrl": "http://a", "url": "http://b" }),
             json!({ "url": "http://a" }),
         );
-        assert_reads(
+        assert_standard_entry(
             json!({ "type": "streamable_http", "serverUrl": "u" }),
             json!({ "type": "http", "url": "u" }),
         );
-        assert_reads(
+        assert_standard_entry(
             json!({ "env": null, "timeout": "60000", "enabled": "false" }),
             json!({ "timeout": 60000, "disabled": true }),
         );
-        assert_reads(json!({ "alwaysAllow": ["a"] }), json!({ "alwaysAllow": ["a"] }));
-        assert_eq!(standard_entry(&json!({ "env": [] })), Err("`env` is not an object".to_owned()));
+        assert_standard_entry(json!({ "alwaysAllow": ["a"] }), json!({ "alwaysAllow": ["a"] }));
         assert_eq!(
-            standard_entry(&json!({ "timeout": -1 })),
+            to_standard_entry(&json!({ "env": [] })),
+            Err("`env` is not an object".to_owned())
+        );
+        assert_eq!(
+            to_standard_entry(&json!({ "timeout": -1 })),
             Err("`timeout` is not a number".to_owned())
         );
         assert_eq!(
-            standard_entry(&json!({ "command": {} })),
+            to_standard_entry(&json!({ "command": {} })),
             Err("`command` is not a string".to_owned())
         );
     }

@@ -6,7 +6,7 @@
 /// The maximum length of a media type with its parameters, in bytes.
 pub const MEDIA_TYPE_BYTES_MAX: usize = 127;
 
-/// The number of bytes at the start of a file that [`media_type_of`] examines.
+/// The number of bytes at the start of a file that [`detect_media_type`] examines.
 pub const MEDIA_TYPE_HEAD_BYTES: usize = 16;
 
 /// The types that are detected by their first bytes. They include the types that models accept.
@@ -22,16 +22,15 @@ pub fn is_media_type(text: &str) -> bool {
         let is_plain = |it: u8| it.is_ascii_alphanumeric() || b"!#$&-^_.+".contains(&it);
         !word.is_empty() && word.bytes().all(is_plain)
     };
-    let is_type = without_parameters(text)
-        .split_once('/')
-        .is_some_and(|(of, sub)| is_word(of) && is_word(sub));
+    let is_type =
+        strip_parameters(text).split_once('/').is_some_and(|(of, sub)| is_word(of) && is_word(sub));
     let is_printable = text.bytes().all(|it| (b' '..=b'~').contains(&it));
     is_type && is_printable && text.len() <= MEDIA_TYPE_BYTES_MAX
 }
 
 /// Detects the media type of a file from its first bytes: PNG, JPEG, GIF, WebP or PDF. Returns
 /// `None` for other types.
-pub fn media_type_of(head: &[u8]) -> Option<&'static str> {
+pub fn detect_media_type(head: &[u8]) -> Option<&'static str> {
     let [png, jpeg, gif, webp, pdf] = KNOWN;
     match head {
         [0x89, b'P', b'N', b'G', 0x0d, 0x0a, 0x1a, 0x0a, ..] => Some(png),
@@ -46,14 +45,14 @@ pub fn media_type_of(head: &[u8]) -> Option<&'static str> {
 /// Compares the declared media type of a file with its first bytes. If they differ, the error
 /// contains the detected type, or `application/octet-stream` if none is detected.
 ///
-/// Only the types that [`media_type_of`] detects are checked. The declared type
+/// Only the types that [`detect_media_type`] detects are checked. The declared type
 /// `application/octet-stream` is valid for any file.
 ///
 /// # Errors
 /// The media type that the bytes have.
 pub fn check_media_type(said: &str, head: &[u8]) -> Result<(), &'static str> {
-    let said = without_parameters(said).to_ascii_lowercase();
-    match media_type_of(head) {
+    let said = strip_parameters(said).to_ascii_lowercase();
+    match detect_media_type(head) {
         Some(shown) if shown == said || said == ANYTHING => Ok(()),
         Some(shown) => Err(shown),
         None if KNOWN.contains(&said.as_str()) => Err(ANYTHING),
@@ -62,7 +61,7 @@ pub fn check_media_type(said: &str, head: &[u8]) -> Result<(), &'static str> {
 }
 
 /// Returns the type without its parameters.
-fn without_parameters(text: &str) -> &str {
+fn strip_parameters(text: &str) -> &str {
     text.split(';').next().unwrap_or_default().trim_end()
 }
 
@@ -89,12 +88,12 @@ mod tests {
         let webp = b"RIFF\x24\0\0\0WEBPVP8 ";
         let heads: [&[u8]; 5] = [PNG, b"\xff\xd8\xff\xe0", b"GIF89a", webp, b"%PDF-1.7"];
         for (head, name) in heads.into_iter().zip(KNOWN) {
-            assert_eq!(media_type_of(head), Some(name));
-            assert_eq!(media_type_of(&head[1..]), None, "{name}");
+            assert_eq!(detect_media_type(head), Some(name));
+            assert_eq!(detect_media_type(&head[1..]), None, "{name}");
             assert!(head.len() <= MEDIA_TYPE_HEAD_BYTES);
         }
         for head in [&b""[..], b"RIFF\x24\0\0\0WAVEfmt ", b"P6 200", b"<svg", &PNG[..7]] {
-            assert_eq!(media_type_of(head), None);
+            assert_eq!(detect_media_type(head), None);
         }
     }
 

@@ -45,7 +45,7 @@ pub struct Operation {
     /// write, run, send or ask.
     pub only_reads: bool,
     /// True if a hook may use the operation with its grant. See
-    /// [`grant_without_call`](crate::grant::grant_without_call).
+    /// [`required_grant_in_hook`](crate::grant::required_grant_in_hook).
     pub in_hooks: bool,
     /// Decodes a request like the host and returns the default answer, for the fake host. `None`
     /// for streams and for operations that the host passes on.
@@ -181,7 +181,7 @@ pub(crate) use {default_answer, is_marked, made_by_host, service_operations};
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::grant::grant_without_call;
+    use crate::grant::required_grant_in_hook;
 
     #[test]
     fn operation_names_are_unique_and_their_grants_exist() {
@@ -199,7 +199,7 @@ mod tests {
     #[test]
     fn operations_of_hooks_need_a_grant_there() {
         let marked = operations().filter(|it| it.in_hooks);
-        let names: Vec<_> = marked.map(|it| (it.name, grant_without_call(it.name))).collect();
+        let names: Vec<_> = marked.map(|it| (it.name, required_grant_in_hook(it.name))).collect();
         let (programs, host) = (Some("process"), Some("host_process"));
         let expected = [
             ("model.complete", Some("model.complete")),

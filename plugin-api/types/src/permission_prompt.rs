@@ -239,7 +239,7 @@ impl PermissionPrompt {
     ///
     /// An answer that is narrower than an allowed one is allowed too: for a shorter time, or for an
     /// earlier pattern. Denying an existing pattern and changing the arguments are always allowed.
-    pub fn allows(&self, answer: &PermissionAnswer) -> bool {
+    pub fn is_allowed(&self, answer: &PermissionAnswer) -> bool {
         use PermissionDecision as Is;
         let is_known = answer.pattern.is_none_or(|pattern| pattern < self.patterns.len());
         let has_mode = answer.mode.is_some();
@@ -309,7 +309,7 @@ mod tests {
             (Is::DenyAlways, Some(1)),
         ];
         for (decision, pattern) in allowed {
-            assert!(prompt.allows(&like(decision, pattern)), "{decision:?} {pattern:?}");
+            assert!(prompt.is_allowed(&like(decision, pattern)), "{decision:?} {pattern:?}");
         }
         let refused = [
             (Is::AllowInSession, Some(99)),
@@ -320,10 +320,10 @@ mod tests {
             (Is::Edit, None),
         ];
         for (decision, pattern) in refused {
-            assert!(!prompt.allows(&like(decision, pattern)), "{decision:?} {pattern:?}");
+            assert!(!prompt.is_allowed(&like(decision, pattern)), "{decision:?} {pattern:?}");
         }
         let mode = PermissionAnswer { mode: Some("ask".into()), ..like(Is::AllowOnce, None) };
-        assert!(!prompt.allows(&mode));
+        assert!(!prompt.is_allowed(&mode));
         let words = serde_json::to_value(like(Is::AllowInSession, Some(1))).unwrap();
         assert_eq!(words, serde_json::json!({ "decision": "allow_in_session", "pattern": 1 }));
     }
@@ -331,6 +331,6 @@ mod tests {
     #[test]
     fn default_prompt_allows_no_answer() {
         let answer = PermissionAnswer::once(PermissionDecision::AllowOnce);
-        assert!(!PermissionPrompt::default().allows(&answer));
+        assert!(!PermissionPrompt::default().is_allowed(&answer));
     }
 }

@@ -40,7 +40,7 @@ pub struct PriceTier {
 
 impl Price {
     /// Returns the price of a free model, such as one on the user's own machine.
-    pub fn nothing() -> Self {
+    pub fn zero() -> Self {
         Self::default()
     }
 }

@@ -34,7 +34,7 @@ pub struct ProtectedFiles {
 impl ProtectedFiles {
     /// Returns true if a path is protected. The path must be absolute, with `..` and links
     /// resolved. A path outside [`Self::directory`] is always protected.
-    pub fn protects(&self, path: &Path) -> bool {
+    pub fn is_protected(&self, path: &Path) -> bool {
         let Ok(inside) = path.strip_prefix(&self.directory) else { return true };
         if inside.components().any(|part| part == Component::ParentDir) {
             return true;
@@ -45,7 +45,7 @@ impl ProtectedFiles {
             || inside.last().is_some_and(|last| is_any_match(&self.last_names, last))
             || inside.first().is_some_and(|first| is_any_match(&self.top_names, first))
             || self.home.as_deref().is_some_and(|home| is_dotted_below(&whole, home))
-            || self.folders.iter().any(|folder| overlaps(&whole, &folded_names(folder)))
+            || self.folders.iter().any(|folder| is_at_or_below(&whole, &folded_names(folder)))
     }
 
     fn is_dotted(&self, inside: &[String]) -> bool {
@@ -93,7 +93,7 @@ fn has_match(names: &[String], pattern: &str) -> bool {
 }
 
 /// Returns true if one path is at or below the other.
-fn overlaps(path: &[String], folder: &[String]) -> bool {
+fn is_at_or_below(path: &[String], folder: &[String]) -> bool {
     path.iter().zip(folder).all(|(one, other)| one == other)
 }
 
@@ -122,15 +122,15 @@ mod tests {
     }
 
     #[track_caller]
-    fn check(path: &str, expected: bool) {
+    fn check_protection(path: &str, expected: bool) {
         let whole = Path::new("/home/ann/work").join(path);
-        assert_eq!(protected_files().protects(&whole), expected, "{path}");
+        assert_eq!(protected_files().is_protected(&whole), expected, "{path}");
     }
 
     #[test]
     fn ordinary_files_are_not_protected() {
         for path in ["a", "src/main.rs", "config/a", "src/refs/a", "data/a", ".gitignore", "a.md"] {
-            check(path, false);
+            check_protection(path, false);
         }
     }
 
@@ -139,23 +139,23 @@ mod tests {
         for path in
             ["AGENTS.md", "sub/AGENTS.md", "sub/.github/workflows/ci.yml", "x.code-workspace"]
         {
-            check(path, true);
+            check_protection(path, true);
         }
         for path in ["config", "sub/config", "refs", "refs/heads/x", ".new", "sub/.new/a"] {
-            check(path, true);
+            check_protection(path, true);
         }
         for path in ["data/jaato", "data/jaato/a", "data", "/etc/passwd", "/home/ann/.bashrc"] {
-            check(path, true);
+            check_protection(path, true);
         }
     }
 
     #[test]
     fn alternative_spellings_of_a_protected_name_are_protected() {
         for path in ["agents.MD", "AGENTS.md.", "AGENTS.md ", "AG\u{200c}ENTS.md", "hu\u{17f}ky"] {
-            check(path, true);
+            check_protection(path, true);
         }
         for path in ["hus\u{212a}y", "AGENTS.md::$DATA", "\u{200b}.new"] {
-            check(path, true);
+            check_protection(path, true);
         }
     }
 }

@@ -234,12 +234,12 @@ pub struct BlobPutAnswer {
 
 impl BlobPutAnswer {
     /// Creates the answer for a blob that continues under this number. Only the host needs this.
-    pub fn begun(put: u64, bytes: u64) -> Self {
+    pub fn unfinished(put: u64, bytes: u64) -> Self {
         Self { put: Some(put), blob: None, bytes }
     }
 
     /// Creates the answer for a complete blob. Only the host needs this.
-    pub fn whole(blob: impl Into<String>, bytes: u64) -> Self {
+    pub fn complete(blob: impl Into<String>, bytes: u64) -> Self {
         Self { put: None, blob: Some(blob.into()), bytes }
     }
 }

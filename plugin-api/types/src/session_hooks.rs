@@ -136,7 +136,7 @@ pub struct BeforeGcAnswer {
 
 impl BeforeGcAnswer {
     /// Creates the answer that the collection may happen.
-    pub fn go_on() -> Self {
+    pub fn proceed() -> Self {
         Self::default()
     }
 

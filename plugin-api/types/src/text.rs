@@ -37,7 +37,7 @@ pub fn without_invisible(text: &str) -> String {
     for letter in text.chars() {
         let is_kept = match letter {
             '\n' | '\t' => true,
-            '\u{200c}' | '\u{200d}' => visible.chars().next_back().is_some_and(takes_joiner),
+            '\u{200c}' | '\u{200d}' => visible.chars().next_back().is_some_and(can_take_joiner),
             other => !is_invisible(other),
         };
         if is_kept {
@@ -48,7 +48,7 @@ pub fn without_invisible(text: &str) -> String {
 }
 
 /// Returns true if a joiner may follow a letter: not in Latin scripts, and not a second one.
-fn takes_joiner(letter: char) -> bool {
+fn can_take_joiner(letter: char) -> bool {
     letter as u32 > 0x2ff && !matches!(letter, '\u{200c}' | '\u{200d}')
 }
 

@@ -121,12 +121,12 @@ impl ToolsAwaited {
     }
 
     /// Creates a request for work that must not be interrupted when the host exits.
-    pub fn ending(wait_ms: u64) -> Self {
+    pub fn before_exit(wait_ms: u64) -> Self {
         Self { names: Vec::new(), wait_ms, is_ending: true }
     }
 
     /// Returns true if the awaited tools may include some with this name prefix.
-    pub fn wants(&self, prefix: &str) -> bool {
+    pub fn is_awaiting_prefix(&self, prefix: &str) -> bool {
         let is_wanted = |name: &String| match name.strip_suffix('*') {
             Some(beginning) => beginning.starts_with(prefix) || prefix.starts_with(beginning),
             None => name.starts_with(prefix),

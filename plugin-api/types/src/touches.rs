@@ -130,7 +130,7 @@ impl ToolCallTargets {
         !self.everything && self.undeclared.is_empty()
     }
 
-    fn add(&mut self, kind: Option<&ArgumentUse>, name: &str, text: &str) {
+    fn record_target(&mut self, kind: Option<&ArgumentUse>, name: &str, text: &str) {
         let list = match kind {
             Some(ArgumentUse::Read) => &mut self.reads,
             Some(ArgumentUse::Write) => &mut self.writes,
@@ -139,7 +139,7 @@ impl ToolCallTargets {
             Some(ArgumentUse::Host) => &mut self.hosts,
             Some(ArgumentUse::Command) => &mut self.commands,
             Some(ArgumentUse::Patch) => {
-                let paths = text.lines().filter_map(patched_path);
+                let paths = text.lines().filter_map(parse_patched_path);
                 return self.writes.extend(paths.map(str::to_owned));
             }
             Some(ArgumentUse::Text(_)) => return,
@@ -154,7 +154,7 @@ impl ToolCallTargets {
 
 /// Parses the path in a line of a patch. A context line that looks like a header counts as one, so
 /// that no header is missed.
-fn patched_path(line: &str) -> Option<&str> {
+fn parse_patched_path(line: &str) -> Option<&str> {
     let header = line.trim().strip_prefix("*** ")?;
     let words = ["Add File:", "Delete File:", "Update File:", "Move to:"];
     let path = words.into_iter().find_map(|word| header.strip_prefix(word))?.trim();
@@ -178,9 +178,9 @@ pub fn undeclared_strings(schema: &Value) -> Vec<String> {
 }
 
 /// Removes the keyword from a schema. Returns true if it was there.
-pub fn strip_keyword(schema: &mut Value) -> bool {
+pub fn strip_use_keyword(schema: &mut Value) -> bool {
     // `any` would stop at the first match.
-    let strip_all = |was_there: bool, below: &mut Value| strip_keyword(below) || was_there;
+    let strip_all = |was_there: bool, below: &mut Value| strip_use_keyword(below) || was_there;
     match schema {
         Value::Object(object) => {
             let was_there = object.shift_remove(KEYWORD).is_some();
@@ -192,9 +192,9 @@ pub fn strip_keyword(schema: &mut Value) -> bool {
 }
 
 /// Returns a schema without the keyword.
-pub fn without_keyword(schema: &Value) -> Value {
+pub fn without_use_keyword(schema: &Value) -> Value {
     let mut schema = schema.clone();
-    strip_keyword(&mut schema);
+    strip_use_keyword(&mut schema);
     schema
 }
 

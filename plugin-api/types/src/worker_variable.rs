@@ -47,18 +47,18 @@ mod tests {
     use super::*;
 
     #[track_caller]
-    fn check(entry: &str, expected: Option<(&str, Option<&str>, Option<u64>)>) {
+    fn check_variable(entry: &str, expected: Option<(&str, Option<&str>, Option<u64>)>) {
         let found = WorkerVariable::parse(entry);
         assert_eq!(found.map(|it| (it.name, it.value, it.memory_below)), expected);
     }
 
     #[test]
     fn variable_names_values_and_conditions_are_read() {
-        check("RAYON_NUM_THREADS", Some(("RAYON_NUM_THREADS", None, None)));
-        check("OMP_NUM_THREADS=2", Some(("OMP_NUM_THREADS", Some("2"), None)));
-        check("EMPTY=", Some(("EMPTY", Some(""), None)));
-        check("A=b=c", Some(("A", Some("b=c"), None)));
-        check("SMALL=1 if memory < 6 GiB", Some(("SMALL", Some("1"), Some(6 << 30))));
+        check_variable("RAYON_NUM_THREADS", Some(("RAYON_NUM_THREADS", None, None)));
+        check_variable("OMP_NUM_THREADS=2", Some(("OMP_NUM_THREADS", Some("2"), None)));
+        check_variable("EMPTY=", Some(("EMPTY", Some(""), None)));
+        check_variable("A=b=c", Some(("A", Some("b=c"), None)));
+        check_variable("SMALL=1 if memory < 6 GiB", Some(("SMALL", Some("1"), Some(6 << 30))));
     }
 
     #[test]
@@ -76,7 +76,7 @@ mod tests {
             "A-B",
         ];
         for entry in others {
-            check(entry, None);
+            check_variable(entry, None);
         }
     }
 }

@@ -11,14 +11,14 @@ const NO_OPERATION: [&str; 6] =
 
 /// Returns the names of services and operations in the snapshot: lines that begin with a lower-case
 /// word.
-fn operations() -> Vec<&'static str> {
+fn snapshot_operations() -> Vec<&'static str> {
     let is_names = |line: &&str| line.starts_with(|c: char| c.is_ascii_lowercase());
     let names = SHAPES.lines().filter(is_names).flat_map(|line| line.split(' '));
     names.filter(|name| !NO_OPERATION.contains(name)).collect()
 }
 
 /// Returns the JSON blocks of the page, each with the paragraph before it.
-fn blocks() -> Vec<(&'static str, &'static str)> {
+fn json_blocks() -> Vec<(&'static str, &'static str)> {
     let parts: Vec<&str> = PAGE.split("```json\n").collect();
     let block = |pair: &[&'static str]| {
         let paragraph = pair[0].trim_end().rsplit("\n\n").next().unwrap_or_default();
@@ -30,7 +30,7 @@ fn blocks() -> Vec<(&'static str, &'static str)> {
 #[test]
 fn json_blocks_of_the_c_page_match_the_committed_shapes() {
     let mut count = 0;
-    for (paragraph, block) in blocks() {
+    for (paragraph, block) in json_blocks() {
         for json in block.lines() {
             let is_it = |line: &str| {
                 let (name, shape) = line.split_once(' ').unwrap_or_default();
@@ -46,7 +46,7 @@ fn json_blocks_of_the_c_page_match_the_committed_shapes() {
 #[test]
 fn the_page_has_each_service_and_operation() {
     let headings: Vec<&str> = PAGE.lines().filter(|line| line.starts_with("### ")).collect();
-    let operations = operations();
+    let operations = snapshot_operations();
     assert!(operations.len() > 90, "{operations:?}");
     let hooks = Hook::ALL.iter().map(|hook| hook.name());
     for name in operations.into_iter().chain(hooks) {

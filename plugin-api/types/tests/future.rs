@@ -29,12 +29,12 @@ use serde_json::{Value, json};
 const WORD: &str = "moonlight";
 
 #[track_caller]
-fn reads<T: DeserializeOwned + PartialEq + Debug>(json: Value, as_what: T) {
+fn assert_reads<T: DeserializeOwned + PartialEq + Debug>(json: Value, as_what: T) {
     assert_eq!(serde_json::from_value::<T>(json).unwrap(), as_what);
 }
 
 #[track_caller]
-fn is_refused<T: DeserializeOwned + Debug>(json: Value, naming: &str) {
+fn assert_refused<T: DeserializeOwned + Debug>(json: Value, naming: &str) {
     let error = serde_json::from_value::<T>(json).unwrap_err().to_string();
     assert!(error.contains(WORD) && error.contains(naming), "{error}");
     assert!(!error.contains('\n'), "{error}");
@@ -42,19 +42,19 @@ fn is_refused<T: DeserializeOwned + Debug>(json: Value, naming: &str) {
 
 #[test]
 fn unknown_events_and_deltas_are_read_as_unknown() {
-    reads(json!({ "delta": WORD, "of": 1 }), Delta::Unknown);
-    reads(json!({ "event": WORD, "of": 1 }), ProcessEvent::Unknown);
-    reads(json!({ "event": WORD, "of": 1 }), Event::Unknown);
-    reads(json!({ "event": WORD, "of": 1 }), TerminalEvent::Unknown);
-    reads(json!({ "event": WORD, "of": 1 }), TerminalUserAction::Unknown);
-    reads(json!({ "kind": WORD, "of": 1 }), AssetSource::Unknown);
-    reads(json!(WORD), Hook::Unknown);
+    assert_reads(json!({ "delta": WORD, "of": 1 }), Delta::Unknown);
+    assert_reads(json!({ "event": WORD, "of": 1 }), ProcessEvent::Unknown);
+    assert_reads(json!({ "event": WORD, "of": 1 }), Event::Unknown);
+    assert_reads(json!({ "event": WORD, "of": 1 }), TerminalEvent::Unknown);
+    assert_reads(json!({ "event": WORD, "of": 1 }), TerminalUserAction::Unknown);
+    assert_reads(json!({ "kind": WORD, "of": 1 }), AssetSource::Unknown);
+    assert_reads(json!(WORD), Hook::Unknown);
 }
 
 #[test]
 fn unknown_history_parts_are_kept_unchanged() {
     let part = json!({ "type": WORD, "of": [1, 2.5, null] });
-    reads(part.clone(), Part::Unknown(part.as_object().unwrap().clone()));
+    assert_reads(part.clone(), Part::Unknown(part.as_object().unwrap().clone()));
     let data = json!({ "mime_type": "a/b", WORD: 1 });
     let read: DataPart = serde_json::from_value(data.clone()).unwrap();
     assert!(matches!(read.content, DataContent::Unknown(_)));
@@ -63,7 +63,7 @@ fn unknown_history_parts_are_kept_unchanged() {
 
 #[test]
 fn unknown_gc_edit_is_skipped() {
-    reads(
+    assert_reads(
         json!({ "message": 1, "part": 2, "change": WORD, "more": 3 }),
         GcEdit::new(1, 2, GcChange::Unknown),
     );
@@ -71,59 +71,59 @@ fn unknown_gc_edit_is_skipped() {
 
 #[test]
 fn unknown_class_value_is_read_as_other_or_unknown() {
-    reads(json!(WORD), ErrorKind::Other);
-    reads(json!(WORD), Retry::Other);
-    reads(json!(WORD), FinishReason::Unknown);
-    reads(json!(WORD), GcReason::Other);
-    reads(json!(WORD), Outcome::Unknown);
-    reads(json!(WORD), PluginKind::Unknown);
-    reads(json!(WORD), Role::Unknown);
-    reads(json!(WORD), FileKind::Other);
-    reads(json!(WORD), FileChangeKind::Unknown);
-    reads(json!(WORD), HunkLineKind::Unknown);
-    reads(json!(WORD), PlanStatus::Unknown);
-    reads(json!(WORD), PlanStepStatus::Unknown);
-    reads(json!(WORD), TerminalWait::Unknown);
-    reads(json!(WORD), Effort::Unknown);
-    reads(json!(WORD), ToolChoice::Unknown);
-    reads(json!(WORD), SecretOutcome::Unknown);
-    reads(json!(WORD), ToolCallOrigin::Unknown);
-    reads(json!(WORD), TaskStatus::Unknown);
-    reads(json!(WORD), FormOutcome::Unknown);
+    assert_reads(json!(WORD), ErrorKind::Other);
+    assert_reads(json!(WORD), Retry::Other);
+    assert_reads(json!(WORD), FinishReason::Unknown);
+    assert_reads(json!(WORD), GcReason::Other);
+    assert_reads(json!(WORD), Outcome::Unknown);
+    assert_reads(json!(WORD), PluginKind::Unknown);
+    assert_reads(json!(WORD), Role::Unknown);
+    assert_reads(json!(WORD), FileKind::Other);
+    assert_reads(json!(WORD), FileChangeKind::Unknown);
+    assert_reads(json!(WORD), HunkLineKind::Unknown);
+    assert_reads(json!(WORD), PlanStatus::Unknown);
+    assert_reads(json!(WORD), PlanStepStatus::Unknown);
+    assert_reads(json!(WORD), TerminalWait::Unknown);
+    assert_reads(json!(WORD), Effort::Unknown);
+    assert_reads(json!(WORD), ToolChoice::Unknown);
+    assert_reads(json!(WORD), SecretOutcome::Unknown);
+    assert_reads(json!(WORD), ToolCallOrigin::Unknown);
+    assert_reads(json!(WORD), TaskStatus::Unknown);
+    assert_reads(json!(WORD), FormOutcome::Unknown);
     // The host refuses a form with such a field.
-    reads(json!(WORD), FieldKind::Unknown);
-    reads(json!({ "outcome": WORD, "of": 1 }), TerminalAskOutcome::Unknown);
-    reads(json!({ "kind": WORD, "of": 1 }), PromptSubject::Arguments);
+    assert_reads(json!(WORD), FieldKind::Unknown);
+    assert_reads(json!({ "outcome": WORD, "of": 1 }), TerminalAskOutcome::Unknown);
+    assert_reads(json!({ "kind": WORD, "of": 1 }), PromptSubject::Arguments);
 }
 
 #[test]
 fn unknown_safety_values_are_read_as_the_careful_choice() {
-    reads(json!(WORD), PluginScope::Session);
-    reads(json!(WORD), Isolation::Worker);
-    reads(json!(WORD), Availability::Discoverable);
-    reads(json!({ "when": WORD, "of": 1 }), Condition::Unknown);
-    reads(json!(WORD), EnvironmentPart::Unknown);
-    reads(json!(WORD), SeenKind::Unknown);
-    reads(json!(WORD), ConditionDecision::Unknown);
-    reads(json!({ "decision": WORD, "of": 1 }), GuardAnswer::Unknown);
-    reads(json!(WORD), LargeRequestKind::Unknown);
-    reads(json!(WORD), ObjectVisibility::None);
-    reads(json!(WORD), ObjectSharing::None);
+    assert_reads(json!(WORD), PluginScope::Session);
+    assert_reads(json!(WORD), Isolation::Worker);
+    assert_reads(json!(WORD), Availability::Discoverable);
+    assert_reads(json!({ "when": WORD, "of": 1 }), Condition::Unknown);
+    assert_reads(json!(WORD), EnvironmentPart::Unknown);
+    assert_reads(json!(WORD), VisibleMedia::Unknown);
+    assert_reads(json!(WORD), ConditionDecision::Unknown);
+    assert_reads(json!({ "decision": WORD, "of": 1 }), GuardAnswer::Unknown);
+    assert_reads(json!(WORD), LargeRequestKind::Unknown);
+    assert_reads(json!(WORD), ObjectVisibility::None);
+    assert_reads(json!(WORD), ObjectSharing::None);
 }
 
 #[test]
 fn unknown_instructions_are_refused_with_the_known_words() {
-    is_refused::<Stdin>(json!(WORD), "`closed` or `piped`");
-    is_refused::<Signal>(json!(WORD), "`terminate`");
-    is_refused::<WriteMode>(json!(WORD), "`create_new`");
-    is_refused::<TextUnit>(json!(WORD), "`characters` or `lines`");
-    is_refused::<FileOrder>(json!(WORD), "`newest` or `path`");
-    is_refused::<FindKind>(json!(WORD), "`files`, `folders`, `all`");
-    is_refused::<ResourceAction>(json!(WORD), "`create`");
-    is_refused::<StoreOwner>(json!(WORD), "`person` or `workspace`");
-    is_refused::<OutputStream>(json!(WORD), "`stdout` or `stderr`");
-    is_refused::<PermissionDecision>(json!(WORD), "`allow_once`");
-    is_refused::<HttpPurpose>(json!(WORD), "`api` or `web`");
+    assert_refused::<Stdin>(json!(WORD), "`closed` or `piped`");
+    assert_refused::<Signal>(json!(WORD), "`terminate`");
+    assert_refused::<WriteMode>(json!(WORD), "`create_new`");
+    assert_refused::<TextUnit>(json!(WORD), "`characters` or `lines`");
+    assert_refused::<FileOrder>(json!(WORD), "`newest` or `path`");
+    assert_refused::<FindKind>(json!(WORD), "`files`, `folders`, `all`");
+    assert_refused::<ResourceAction>(json!(WORD), "`create`");
+    assert_refused::<StoreOwner>(json!(WORD), "`person` or `workspace`");
+    assert_refused::<OutputStream>(json!(WORD), "`stdout` or `stderr`");
+    assert_refused::<PermissionDecision>(json!(WORD), "`allow_once`");
+    assert_refused::<HttpPurpose>(json!(WORD), "`api` or `web`");
 }
 
 #[test]

@@ -29,12 +29,12 @@ use serde_json::{Map, Value, json};
 
 /// Collects one line of JSON for each value, and reads each line back.
 #[derive(Default)]
-struct Shapes {
+struct ShapeList {
     text: String,
 }
 
-impl Shapes {
-    fn section(&mut self, title: &str) {
+impl ShapeList {
+    fn start_section(&mut self, title: &str) {
         let gap = if self.text.is_empty() { "" } else { "\n" };
         writeln!(self.text, "{gap}# {title}").unwrap();
     }
@@ -50,7 +50,7 @@ impl Shapes {
 
     /// Adds the words of an enum without fields, all on one line.
     #[track_caller]
-    fn words<T: Serialize + DeserializeOwned + PartialEq + Debug>(&mut self, values: &[T]) {
+    fn add_all<T: Serialize + DeserializeOwned + PartialEq + Debug>(&mut self, values: &[T]) {
         self.add_words(std::any::type_name::<T>(), serde_json::to_value(values).unwrap());
         for value in values {
             let json = serde_json::to_value(value).unwrap();
@@ -65,35 +65,35 @@ impl Shapes {
     }
 }
 
-fn object(value: Value) -> Map<String, Value> {
+fn to_map(value: Value) -> Map<String, Value> {
     value.as_object().unwrap().clone()
 }
 
 #[test]
 fn json_shapes_match_the_committed_file() {
-    let mut shapes = Shapes::default();
-    facts_of_a_plugin(&mut shapes);
-    tools(&mut shapes);
-    messages(&mut shapes);
-    providers(&mut shapes);
-    pulls(&mut shapes);
-    gcs(&mut shapes);
-    errors(&mut shapes);
-    session_services(&mut shapes);
-    other_services(&mut shapes);
-    processes(&mut shapes);
-    objects::shapes(&mut shapes);
-    resources::shapes(&mut shapes);
-    execution::shapes(&mut shapes);
-    files::shapes(&mut shapes);
-    hooks::shapes(&mut shapes);
-    own::shapes(&mut shapes);
-    lent::shapes(&mut shapes);
+    let mut shapes = ShapeList::default();
+    add_plugin_shapes(&mut shapes);
+    add_tool_shapes(&mut shapes);
+    add_message_shapes(&mut shapes);
+    add_provider_shapes(&mut shapes);
+    add_pull_shapes(&mut shapes);
+    add_gc_shapes(&mut shapes);
+    add_error_shapes(&mut shapes);
+    add_session_service_shapes(&mut shapes);
+    add_other_service_shapes(&mut shapes);
+    add_process_shapes(&mut shapes);
+    objects::add_shapes(&mut shapes);
+    resources::add_shapes(&mut shapes);
+    execution::add_shapes(&mut shapes);
+    files::add_shapes(&mut shapes);
+    hooks::add_shapes(&mut shapes);
+    own::add_shapes(&mut shapes);
+    lent::add_shapes(&mut shapes);
     expect_file!["shapes.txt"].assert_eq(&shapes.text);
 }
 
-fn facts_of_a_plugin(shapes: &mut Shapes) {
-    shapes.section("facts of a plugin");
+fn add_plugin_shapes(shapes: &mut ShapeList) {
+    shapes.start_section("facts of a plugin");
     shapes.add(&Manifest {
         v: 1,
         name: "tool-moon".into(),
@@ -104,7 +104,7 @@ fn facts_of_a_plugin(shapes: &mut Shapes) {
         isolation: Isolation::Worker,
         variables: vec!["MOON_PHASE".to_owned()],
     });
-    shapes.words(&[
+    shapes.add_all(&[
         PluginKind::Tool,
         PluginKind::Gc,
         PluginKind::Provider,
@@ -112,8 +112,8 @@ fn facts_of_a_plugin(shapes: &mut Shapes) {
         PluginKind::Hook,
         PluginKind::Unknown,
     ]);
-    shapes.words(&[PluginScope::Host, PluginScope::Session]);
-    shapes.words(&[Isolation::Worker, Isolation::InProcess]);
+    shapes.add_all(&[PluginScope::Host, PluginScope::Session]);
+    shapes.add_all(&[Isolation::Worker, Isolation::InProcess]);
     shapes.add(&Description {
         hook_deadlines_ms: [(jaato_types::hooks::Hook::AfterTool, 20_000)].into(),
         at_start: true,
@@ -136,7 +136,7 @@ fn facts_of_a_plugin(shapes: &mut Shapes) {
             name: "moon".to_owned(),
             title: "Moon".to_owned(),
             default_model: "full".to_owned(),
-            models: vec![model()],
+            models: vec![sample_model()],
             options: vec!["temperature".to_owned()],
             accepts: vec!["image/*".to_owned()],
             media_limits: vec![MediaLimit {
@@ -157,8 +157,8 @@ fn facts_of_a_plugin(shapes: &mut Shapes) {
         }),
         environment: Some(EnvironmentSpec::default()),
         environment_lacks: vec![EnvironmentPart::Terminals],
-        resources: vec![resources::spec()],
-        assets: vec![asset()],
+        resources: vec![resources::sample_resource_spec()],
+        assets: vec![sample_asset()],
         credentials: vec![CredentialSpec {
             variable: "MOON_KEY".to_owned(),
             scheme: "bearer".to_owned(),
@@ -175,7 +175,7 @@ fn facts_of_a_plugin(shapes: &mut Shapes) {
     });
 }
 
-fn model() -> ModelInfo {
+fn sample_model() -> ModelInfo {
     ModelInfo {
         name: "full".to_owned(),
         title: "Full moon".to_owned(),
@@ -200,7 +200,7 @@ fn model() -> ModelInfo {
     }
 }
 
-fn asset() -> Asset {
+fn sample_asset() -> Asset {
     Asset {
         id: "weights".to_owned(),
         file_name: "full.gguf".to_owned(),
@@ -215,8 +215,8 @@ fn asset() -> Asset {
     }
 }
 
-fn tools(shapes: &mut Shapes) {
-    shapes.section("tools");
+fn add_tool_shapes(shapes: &mut ShapeList) {
+    shapes.start_section("tools");
     shapes.add(&ToolSpec {
         foreign: true,
         origin: "8c2f".into(),
@@ -237,7 +237,7 @@ fn tools(shapes: &mut Shapes) {
         traits: vec!["quick".to_owned()],
         examples: vec![Example {
             phrase: "is it full?".to_owned(),
-            arguments: object(json!({ "day": 1 })),
+            arguments: to_map(json!({ "day": 1 })),
         }],
         available_if: Some(Offer {
             condition: Condition::objects_of("look"),
@@ -252,15 +252,15 @@ fn tools(shapes: &mut Shapes) {
         Condition::objects_of("look"),
         Condition::no_objects_of("look"),
         Condition::environment_has(EnvironmentPart::Shell),
-        Condition::model_sees(SeenKind::Images),
+        Condition::model_sees(VisibleMedia::Images),
         Condition::MessagesCollected,
         Condition::Asked,
         Condition::Unknown,
     ] {
         shapes.add(&condition);
     }
-    shapes.words(&[SeenKind::Images, SeenKind::Pdf, SeenKind::Unknown]);
-    shapes.words(&[
+    shapes.add_all(&[VisibleMedia::Images, VisibleMedia::Pdf, VisibleMedia::Unknown]);
+    shapes.add_all(&[
         ConditionDecision::Available,
         ConditionDecision::Run,
         ConditionDecision::Unknown,
@@ -272,11 +272,11 @@ fn tools(shapes: &mut Shapes) {
         reason: Some("it is night".to_owned()),
         arguments: Some(json!({ "day": 1 })),
     });
-    shapes.words(&[Availability::Core, Availability::Discoverable]);
+    shapes.add_all(&[Availability::Core, Availability::Discoverable]);
 }
 
-fn pulls(shapes: &mut Shapes) {
-    shapes.section("models that a provider fetches");
+fn add_pull_shapes(shapes: &mut ShapeList) {
+    shapes.start_section("models that a provider fetches");
     writeln!(shapes.text, "{PULL_MODEL}").unwrap();
     shapes.add(&PullModel::new("moon:1b"));
     shapes.add(&PullModelAnswer::default());
@@ -287,9 +287,9 @@ fn call() -> ToolCall {
     ToolCall { signature, ..ToolCall::new("c1", "phase", json!({ "day": 1 })) }
 }
 
-fn messages(shapes: &mut Shapes) {
-    shapes.section("messages");
-    shapes.words(&[Role::User, Role::Model, Role::Tool, Role::Unknown]);
+fn add_message_shapes(shapes: &mut ShapeList) {
+    shapes.start_section("messages");
+    shapes.add_all(&[Role::User, Role::Model, Role::Tool, Role::Unknown]);
     shapes.add(&Message::user("is it full?"));
     let parts = [
         Part::text("yes"),
@@ -297,7 +297,7 @@ fn messages(shapes: &mut Shapes) {
         Part::ToolResult(ToolResult {
             call_id: "c1".into(),
             name: "phase".into(),
-            content: object(json!({ "full": true })),
+            content: to_map(json!({ "full": true })),
             is_error: true,
             attachments: vec![DataPart {
                 name: Some("moon.png".to_owned()),
@@ -317,13 +317,13 @@ fn messages(shapes: &mut Shapes) {
             added: vec![ToolSpec { name: "phase".into(), ..ToolSpec::default() }],
             removed: vec!["look".into()],
         }),
-        Part::Unknown(object(json!({ "type": "smell", "of": "roses" }))),
+        Part::Unknown(to_map(json!({ "type": "smell", "of": "roses" }))),
     ];
     parts.iter().for_each(|part| shapes.add(part));
 }
 
-fn providers(shapes: &mut Shapes) {
-    shapes.section("providers");
+fn add_provider_shapes(shapes: &mut ShapeList) {
+    shapes.start_section("providers");
     let mut request = CompletionRequest::new("full", Vec::new());
     request.system = "be brief".to_owned();
     request.options.max_output_tokens = Some(9);
@@ -340,7 +340,7 @@ fn providers(shapes: &mut Shapes) {
     request.options.extra_headers.insert("x-team".to_owned(), "moon".to_owned());
     shapes.add(&request);
     writeln!(shapes.text, "{TOOLS_CHANGED}").unwrap();
-    shapes.words(&[
+    shapes.add_all(&[
         Effort::None,
         Effort::Minimal,
         Effort::Low,
@@ -349,7 +349,12 @@ fn providers(shapes: &mut Shapes) {
         Effort::Max,
         Effort::Unknown,
     ]);
-    shapes.words(&[ToolChoice::Auto, ToolChoice::Required, ToolChoice::None, ToolChoice::Unknown]);
+    shapes.add_all(&[
+        ToolChoice::Auto,
+        ToolChoice::Required,
+        ToolChoice::None,
+        ToolChoice::Unknown,
+    ]);
     let deltas = [
         Delta::text("y"),
         Delta::thought("h"),
@@ -375,7 +380,7 @@ fn providers(shapes: &mut Shapes) {
         next_after_ms: Some(7),
         ..Completion::new(Vec::new(), FinishReason::Unknown, usage)
     });
-    shapes.words(&[
+    shapes.add_all(&[
         FinishReason::Stop,
         FinishReason::MaxTokens,
         FinishReason::ToolUse,
@@ -389,14 +394,14 @@ fn providers(shapes: &mut Shapes) {
     ]);
 }
 
-fn gcs(shapes: &mut Shapes) {
-    shapes.section("gcs");
+fn add_gc_shapes(shapes: &mut ShapeList) {
+    shapes.start_section("gcs");
     let mut request = GcRequest::new(GcReason::Threshold, Vec::new());
     request.context_limit = 9;
     request.total_tokens = 8;
     request.settings = json!({ "keep": 2 });
     shapes.add(&request);
-    shapes.words(&[
+    shapes.add_all(&[
         GcReason::Threshold,
         GcReason::Manual,
         GcReason::TurnLimit,
@@ -417,8 +422,8 @@ fn gcs(shapes: &mut Shapes) {
     });
 }
 
-fn errors(shapes: &mut Shapes) {
-    shapes.section("errors");
+fn add_error_shapes(shapes: &mut ShapeList) {
+    shapes.start_section("errors");
     shapes.add(&Error {
         kind: ErrorKind::Provider,
         message: "busy".to_owned(),
@@ -426,8 +431,8 @@ fn errors(shapes: &mut Shapes) {
         retry: Retry::Temporary,
         retry_after_ms: Some(1000),
     });
-    shapes.words(&[Retry::Permanent, Retry::Temporary, Retry::Other]);
-    shapes.words(&[
+    shapes.add_all(&[Retry::Permanent, Retry::Temporary, Retry::Other]);
+    shapes.add_all(&[
         ErrorKind::InvalidArguments,
         ErrorKind::UnknownTool,
         ErrorKind::ToolDisabled,
@@ -453,8 +458,8 @@ fn errors(shapes: &mut Shapes) {
     ]);
 }
 
-fn session_services(shapes: &mut Shapes) {
-    shapes.section("services: the session");
+fn add_session_service_shapes(shapes: &mut ShapeList) {
+    shapes.start_section("services: the session");
     writeln!(shapes.text, "{SESSION} {CONFIG} {ASSET} {CACHE_FOLDER} {}", service::OUTPUT).unwrap();
     shapes.add(&SessionFacts {
         session_id: "s".to_owned(),
@@ -498,8 +503,8 @@ fn session_services(shapes: &mut Shapes) {
     });
 }
 
-fn other_services(shapes: &mut Shapes) {
-    shapes.section("services: files and http");
+fn add_other_service_shapes(shapes: &mut ShapeList) {
+    shapes.start_section("services: files and http");
     shapes.add(&AssetRequest { id: "weights".to_owned() });
     shapes.add(&AssetAnswer::new("/m", "00"));
     shapes.add(&FolderAnswer::new("/c"));
@@ -507,12 +512,16 @@ fn other_services(shapes: &mut Shapes) {
     shapes.add(&OutputAnswer::new(4));
     shapes.add(&StreamAnswer { handle: 1 });
     writeln!(shapes.text, "{} {}", large::LARGE, large::REQUEST).unwrap();
-    shapes.words(&[LargeRequestKind::Complete, LargeRequestKind::Plan, LargeRequestKind::Unknown]);
+    shapes.add_all(&[
+        LargeRequestKind::Complete,
+        LargeRequestKind::Plan,
+        LargeRequestKind::Unknown,
+    ]);
     shapes.add(&LargeRequest::new(LargeRequestKind::Complete, 9_000_000));
     writeln!(shapes.text, "{BLOB_PUT} {BLOB_GET} {ATTACH}").unwrap();
     shapes.add(&BlobPut { mime_type: "image/png".to_owned(), put: Some(1), more: true });
-    shapes.add(&BlobPutAnswer::begun(1, 4));
-    shapes.add(&BlobPutAnswer::whole("00", 4));
+    shapes.add(&BlobPutAnswer::unfinished(1, 4));
+    shapes.add(&BlobPutAnswer::complete("00", 4));
     shapes.add(&BlobGet { blob: "00".to_owned() });
     let mut blob = BlobGetAnswer::default();
     (blob.mime_type, blob.bytes, blob.handle) = ("image/png".to_owned(), 4, 2);
@@ -547,8 +556,8 @@ fn other_services(shapes: &mut Shapes) {
     shapes.add(&answer);
 }
 
-fn processes(shapes: &mut Shapes) {
-    shapes.section("services: processes");
+fn add_process_shapes(shapes: &mut ShapeList) {
+    shapes.start_section("services: processes");
     writeln!(shapes.text, "{SPAWN} {WRITE} {SIGNAL} {END}").unwrap();
     shapes.add(&Spawn {
         program: "ls".to_owned(),
@@ -560,12 +569,12 @@ fn processes(shapes: &mut Shapes) {
         deadline_ms: Some(5),
         label: Some("list".to_owned()),
     });
-    shapes.words(&[Stdin::Closed, Stdin::Piped]);
+    shapes.add_all(&[Stdin::Closed, Stdin::Piped]);
     shapes.add(&SpawnAnswer { process: 1, pid: 2, handle: 3 });
     shapes.add(&ProcessRef { process: 1 });
     shapes.add(&ProcessWrite { process: 1, close: true });
     shapes.add(&ProcessSignal { process: 1, signal: Signal::Terminate });
-    shapes.words(&[
+    shapes.add_all(&[
         Signal::Hangup,
         Signal::Interrupt,
         Signal::Quit,
@@ -640,46 +649,48 @@ fn every_struct_that_is_read_has_an_example() {
 /// No further keys may become required.
 #[test]
 fn minimal_json_of_each_type_is_read() {
-    fn reads<T: DeserializeOwned>(json: Value) {
+    fn assert_reads<T: DeserializeOwned>(json: Value) {
         serde_json::from_value::<T>(json).unwrap_or_else(|error| {
             panic!("{}: {error}", std::any::type_name::<T>());
         });
     }
-    reads::<Manifest>(json!({ "v": 1, "name": "m", "version": "1", "api": "1.0.0", "kinds": [] }));
-    reads::<Description>(json!({}));
-    reads::<CommandSpec>(json!({ "name": "m", "description": "" }));
-    reads::<ProviderSpec>(json!({ "name": "m" }));
-    reads::<ModelInfo>(json!({ "name": "m" }));
-    reads::<CredentialSpec>(json!({ "variable": "M", "scheme": "bearer" }));
-    reads::<Asset>(json!({ "id": "m", "file_name": "m", "bytes": 1, "sha256": "00" }));
-    reads::<ToolSpec>(json!({ "name": "m", "description": "", "parameters": {} }));
-    reads::<Offer>(json!({ "when": "asked", "reason": "" }));
-    reads::<ConditionRequest>(json!({ "tool": "m", "deciding": "run" }));
-    reads::<ConditionAnswer>(json!({}));
-    reads::<Annotations>(json!({}));
-    reads::<ToolResult>(json!({ "call_id": "c", "name": "m", "content": {} }));
-    reads::<Part>(json!({ "type": "thought", "text": "" }));
-    reads::<CompletionRequest>(json!({ "v": 1, "model": "m", "messages": [] }));
-    reads::<Completion>(json!({ "v": 1, "parts": [], "finish_reason": "stop" }));
+    assert_reads::<Manifest>(
+        json!({ "v": 1, "name": "m", "version": "1", "api": "1.0.0", "kinds": [] }),
+    );
+    assert_reads::<Description>(json!({}));
+    assert_reads::<CommandSpec>(json!({ "name": "m", "description": "" }));
+    assert_reads::<ProviderSpec>(json!({ "name": "m" }));
+    assert_reads::<ModelInfo>(json!({ "name": "m" }));
+    assert_reads::<CredentialSpec>(json!({ "variable": "M", "scheme": "bearer" }));
+    assert_reads::<Asset>(json!({ "id": "m", "file_name": "m", "bytes": 1, "sha256": "00" }));
+    assert_reads::<ToolSpec>(json!({ "name": "m", "description": "", "parameters": {} }));
+    assert_reads::<Offer>(json!({ "when": "asked", "reason": "" }));
+    assert_reads::<ConditionRequest>(json!({ "tool": "m", "deciding": "run" }));
+    assert_reads::<ConditionAnswer>(json!({}));
+    assert_reads::<Annotations>(json!({}));
+    assert_reads::<ToolResult>(json!({ "call_id": "c", "name": "m", "content": {} }));
+    assert_reads::<Part>(json!({ "type": "thought", "text": "" }));
+    assert_reads::<CompletionRequest>(json!({ "v": 1, "model": "m", "messages": [] }));
+    assert_reads::<Completion>(json!({ "v": 1, "parts": [], "finish_reason": "stop" }));
     let request = json!({
         "v": 1, "reason": "manual", "messages": [], "context_limit": 1, "total_tokens": 1,
     });
-    reads::<GcRequest>(request);
-    reads::<GcPlan>(json!({}));
-    reads::<Error>(json!({ "kind": "io", "message": "m" }));
-    reads::<SessionFacts>(json!({}));
-    reads::<ContextFacts>(json!({}));
-    reads::<TerminalFacts>(json!({}));
-    reads::<OutputWrite>(json!({}));
-    reads::<AttachRequest>(json!({ "mime_type": "image/png", "blob": "00" }));
-    reads::<BlobPut>(json!({}));
-    reads::<BlobPutAnswer>(json!({}));
-    reads::<BlobGetAnswer>(json!({ "handle": 1 }));
-    reads::<HttpRequest>(json!({ "method": "GET", "url": "u" }));
-    reads::<HttpBody>(json!({}));
-    reads::<HttpBodyAnswer>(json!({ "body": 1 }));
-    reads::<HttpAnswer>(json!({ "status": 200, "handle": 1 }));
-    reads::<Spawn>(json!({}));
-    reads::<ProcessWrite>(json!({ "process": 1 }));
-    reads::<ProcessExit>(json!({}));
+    assert_reads::<GcRequest>(request);
+    assert_reads::<GcPlan>(json!({}));
+    assert_reads::<Error>(json!({ "kind": "io", "message": "m" }));
+    assert_reads::<SessionFacts>(json!({}));
+    assert_reads::<ContextFacts>(json!({}));
+    assert_reads::<TerminalFacts>(json!({}));
+    assert_reads::<OutputWrite>(json!({}));
+    assert_reads::<AttachRequest>(json!({ "mime_type": "image/png", "blob": "00" }));
+    assert_reads::<BlobPut>(json!({}));
+    assert_reads::<BlobPutAnswer>(json!({}));
+    assert_reads::<BlobGetAnswer>(json!({ "handle": 1 }));
+    assert_reads::<HttpRequest>(json!({ "method": "GET", "url": "u" }));
+    assert_reads::<HttpBody>(json!({}));
+    assert_reads::<HttpBodyAnswer>(json!({ "body": 1 }));
+    assert_reads::<HttpAnswer>(json!({ "status": 200, "handle": 1 }));
+    assert_reads::<Spawn>(json!({}));
+    assert_reads::<ProcessWrite>(json!({ "process": 1 }));
+    assert_reads::<ProcessExit>(json!({}));
 }

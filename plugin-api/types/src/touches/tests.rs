@@ -6,7 +6,7 @@ use super::*;
 
 /// Checks a call's strings, written as `KIND: TEXT`.
 #[track_caller]
-fn check(schema: &Value, arguments: Value, expected: &[&str]) {
+fn check_targets(schema: &Value, arguments: Value, expected: &[&str]) {
     assert_eq!(format_targets(&ToolCallTargets::from_arguments(schema, &arguments)), expected);
 }
 
@@ -27,23 +27,23 @@ fn format_targets(touched: &ToolCallTargets) -> Vec<String> {
     declared.chain(undeclared).chain(everything).collect()
 }
 
-fn string(kind: impl Into<Value>) -> Value {
+fn string_schema(kind: impl Into<Value>) -> Value {
     json!({ "type": "string", KEYWORD: kind.into() })
 }
 
-fn closed_object(properties: Value) -> Value {
+fn closed_object_schema(properties: Value) -> Value {
     json!({ "type": "object", "properties": properties, "additionalProperties": false })
 }
 
 #[test]
 fn arguments_are_grouped_by_their_declared_kind() {
-    let schema = closed_object(json!({
-        "a": string("read"), "b": string("write"), "c": string("search_root"),
-        "d": string("pattern"), "e": string("host"), "f": string("command"),
-        "g": string(json!({ "text": "a name" })),
+    let schema = closed_object_schema(json!({
+        "a": string_schema("read"), "b": string_schema("write"), "c": string_schema("search_root"),
+        "d": string_schema("pattern"), "e": string_schema("host"), "f": string_schema("command"),
+        "g": string_schema(json!({ "text": "a name" })),
         "h": { "enum": ["x", "y"] }, "i": { "type": "string" }, "j": { "type": "integer" },
     }));
-    check(
+    check_targets(
         &schema,
         json!({ "a": "1", "b": "2", "c": "3", "d": "4", "e": "5", "f": "6", "g": "7", "h": "x",
                 "i": "8", "j": 9 }),
@@ -54,16 +54,16 @@ fn arguments_are_grouped_by_their_declared_kind() {
 
 #[test]
 fn declared_kind_applies_to_nested_strings_until_overridden() {
-    let operation = closed_object(json!({
-        "from": string("write"),
-        "note": string(json!({ "text": "a note" })),
+    let operation = closed_object_schema(json!({
+        "from": string_schema("write"),
+        "note": string_schema(json!({ "text": "a note" })),
         "more": { "type": "array", "items": { "type": "string" } },
     }));
-    let schema = closed_object(json!({
+    let schema = closed_object_schema(json!({
         "operations": { "type": "array", "items": operation, KEYWORD: "read" },
         "map": { "type": "object", "additionalProperties": { "type": "string" }, KEYWORD: "host" },
     }));
-    check(
+    check_targets(
         &schema,
         json!({ "operations": [{ "from": "1", "note": "2", "more": ["3", "4"] }],
                 "map": { "k": "v" } }),
@@ -78,61 +78,68 @@ fn schema_alternatives_items_and_references_are_followed() {
         "type": "object",
         "additionalProperties": false,
         "$defs": {
-            "path": string("write"),
-            "node": closed_object(json!({
+            "path": string_schema("write"),
+            "node": closed_object_schema(json!({
                 "path": { "$ref": "#/$defs/path" },
                 "children": { "type": "array", "items": { "$ref": "#/$defs/node" } },
             })),
             "again": { "$ref": "#/$defs/again" },
         },
         "properties": {
-            "one": { "anyOf": [string("read"), { "type": "null" }] },
+            "one": { "anyOf": [string_schema("read"), { "type": "null" }] },
             "several": {
                 "anyOf": [{ "type": "string" }, { "type": "array", "items": { "type": "string" } }],
                 KEYWORD: "pattern",
             },
-            "both": { "oneOf": [string("read"), string("host")] },
+            "both": { "oneOf": [string_schema("read"), string_schema("host")] },
             "part": { "allOf": [{ "$ref": "#/$defs/path" }] },
             "node": { "$ref": "#/$defs/node" },
             "again": { "$ref": "#/$defs/again" },
             "nowhere": { "$ref": "#/$defs/nowhere" },
-            "pair": { "type": "array", "prefixItems": [string("read"), string("host")] },
+            "pair": {
+                "type": "array",
+                "prefixItems": [string_schema("read"), string_schema("host")],
+            },
         },
     });
-    check(&schema, json!({ "one": "1", "several": "2" }), &["read: 1", "pattern: 2"]);
-    check(&schema, json!({ "several": ["2", "3"] }), &["pattern: 2", "pattern: 3"]);
-    check(&schema, json!({ "both": "b" }), &["read: b", "host: b"]);
-    check(&schema, json!({ "part": "p", "pair": ["x", "y"] }), &["read: x", "write: p", "host: y"]);
+    check_targets(&schema, json!({ "one": "1", "several": "2" }), &["read: 1", "pattern: 2"]);
+    check_targets(&schema, json!({ "several": ["2", "3"] }), &["pattern: 2", "pattern: 3"]);
+    check_targets(&schema, json!({ "both": "b" }), &["read: b", "host: b"]);
+    check_targets(
+        &schema,
+        json!({ "part": "p", "pair": ["x", "y"] }),
+        &["read: x", "write: p", "host: y"],
+    );
     let node = json!({ "path": "a", "children": [{ "path": "b" }] });
-    check(&schema, json!({ "node": node }), &["write: a", "write: b"]);
-    check(&schema, json!({ "again": "c", "nowhere": "d" }), &["again? c", "nowhere? d"]);
+    check_targets(&schema, json!({ "node": node }), &["write: a", "write: b"]);
+    check_targets(&schema, json!({ "again": "c", "nowhere": "d" }), &["again? c", "nowhere? d"]);
 }
 
 #[test]
 fn keys_and_values_missing_from_the_schema_are_undeclared() {
     let schema = json!({
         "type": "object",
-        "properties": { "path": string("read") },
+        "properties": { "path": string_schema("read") },
     });
-    check(
+    check_targets(
         &schema,
         json!({ "path": "a", "b": "c", "d": [{ "e": "f" }] }),
         &["read: a", "? b", "b? c", "? d", "d? e", "e? f"],
     );
-    check(&schema, json!({ "path": { "x": "y" } }), &["read: x", "read: y"]);
-    check(&Value::Null, json!("text"), &["? text"]);
-    let map = closed_object(json!({ "files": {
+    check_targets(&schema, json!({ "path": { "x": "y" } }), &["read: x", "read: y"]);
+    check_targets(&Value::Null, json!("text"), &["? text"]);
+    let map = closed_object_schema(json!({ "files": {
         "type": "object",
         "propertyNames": { KEYWORD: "write" },
-        "additionalProperties": string(json!({ "text": "the content" })),
+        "additionalProperties": string_schema(json!({ "text": "the content" })),
     } }));
-    check(&map, json!({ "files": { "a.txt": "hello" } }), &["write: a.txt"]);
+    check_targets(&map, json!({ "files": { "a.txt": "hello" } }), &["write: a.txt"]);
 }
 
 #[test]
 fn declarations_in_a_foreign_schema_are_ignored() {
-    let schema = closed_object(json!({
-        "path": string(json!({ "text": "harmless" })),
+    let schema = closed_object_schema(json!({
+        "path": string_schema(json!({ "text": "harmless" })),
         "mode": { "enum": ["a"] },
     }));
     let touched =
@@ -143,7 +150,7 @@ fn declarations_in_a_foreign_schema_are_ignored() {
 
 #[test]
 fn too_many_or_too_deep_arguments_count_as_everything() {
-    let schema = closed_object(json!({ "paths": {
+    let schema = closed_object_schema(json!({ "paths": {
         "type": "array", "items": { "type": "string" }, KEYWORD: "read",
     } }));
     let many = ToolCallTargets::from_arguments(&schema, &json!({ "paths": vec!["a"; 20_000] }));
@@ -161,17 +168,20 @@ fn undeclared_strings_of_a_schema_are_listed() {
     for (property, places) in [
         (json!({ "type": "string" }), vec!["p"]),
         (json!({ "description": "anything" }), vec!["p"]),
-        (string("written"), vec!["p"]),
-        (string(json!({ "text": " " })), vec!["p"]),
-        (string(json!({ "text": "a", "more": 1 })), vec!["p"]),
+        (string_schema("written"), vec!["p"]),
+        (string_schema(json!({ "text": " " })), vec!["p"]),
+        (string_schema(json!({ "text": "a", "more": 1 })), vec!["p"]),
         (json!({ "type": ["string", "null"] }), vec!["p"]),
         (json!({ "type": "array" }), vec!["p[]"]),
         (json!({ "type": "array", "items": { "type": "string" } }), vec!["p[]"]),
         (json!({ "type": "object" }), vec!["p.*"]),
-        (json!({ "type": "object", "additionalProperties": string("read") }), vec!["p.*"]),
-        (json!({ "anyOf": [string("read"), { "type": "string" }] }), vec!["p"]),
+        (json!({ "type": "object", "additionalProperties": string_schema("read") }), vec!["p.*"]),
+        (json!({ "anyOf": [string_schema("read"), { "type": "string" }] }), vec!["p"]),
         (
-            json!({ "type": "array", "items": closed_object(json!({ "q": { "type": "string" } })) }),
+            json!({
+                "type": "array",
+                "items": closed_object_schema(json!({ "q": { "type": "string" } })),
+            }),
             { vec!["p[].q"] },
         ),
         (json!({ "enum": ["a", "b"] }), vec![]),
@@ -180,7 +190,7 @@ fn undeclared_strings_of_a_schema_are_listed() {
         (json!({ "type": "object", KEYWORD: { "text": "a reason" } }), vec![]),
     ] {
         assert_eq!(
-            undeclared_strings(&closed_object(json!({ "p": property }))),
+            undeclared_strings(&closed_object_schema(json!({ "p": property }))),
             places,
             "{property}"
         );
@@ -190,7 +200,7 @@ fn undeclared_strings_of_a_schema_are_listed() {
 
 #[test]
 fn patch_argument_names_the_files_that_it_writes() {
-    let schema = closed_object(json!({ "input": string("patch") }));
+    let schema = closed_object_schema(json!({ "input": string_schema("patch") }));
     let patch = "*** Begin Patch\n*** Update File: a.rs\n*** Move to: b.rs\n@@\n-x\n+y\n \
                  *** Delete File:  c d \n*** Add File:e\r\n+*** Add File: f\n*** End Patch";
     let touched = ToolCallTargets::from_arguments(&schema, &json!({ "input": patch }));
@@ -202,8 +212,9 @@ fn patch_argument_names_the_files_that_it_writes() {
 
 #[test]
 fn declaration_keyword_is_stripped_from_the_schema() {
-    let mut schema = closed_object(json!({ "a": { "type": "array", "items": string("read") } }));
-    strip_keyword(&mut schema);
+    let mut schema =
+        closed_object_schema(json!({ "a": { "type": "array", "items": string_schema("read") } }));
+    strip_use_keyword(&mut schema);
     let plain = json!({ "type": "array", "items": { "type": "string" } });
-    assert_eq!(schema, closed_object(json!({ "a": plain })));
+    assert_eq!(schema, closed_object_schema(json!({ "a": plain })));
 }

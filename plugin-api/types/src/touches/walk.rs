@@ -24,7 +24,7 @@ pub(super) struct SchemaPosition<'a> {
 }
 
 impl<'a> SchemaPosition<'a> {
-    fn keyword(&self, name: &str) -> Option<&'a Value> {
+    fn keyword_value(&self, name: &str) -> Option<&'a Value> {
         self.schema?.get(name)
     }
 
@@ -43,12 +43,12 @@ impl<'a> SchemaPosition<'a> {
     }
 
     /// Returns true if values of a type are possible here.
-    fn accepts_type(&self, wanted: &str) -> bool {
-        self.keyword("type").is_none() || self.names_type(wanted)
+    fn can_have_type(&self, wanted: &str) -> bool {
+        self.keyword_value("type").is_none() || self.has_type_name(wanted)
     }
 
-    fn names_type(&self, wanted: &str) -> bool {
-        match self.keyword("type") {
+    fn has_type_name(&self, wanted: &str) -> bool {
+        match self.keyword_value("type") {
             Some(Value::String(name)) => name == wanted,
             Some(Value::Array(names)) => names.iter().any(|name| name == wanted),
             _ => false,
@@ -56,35 +56,35 @@ impl<'a> SchemaPosition<'a> {
     }
 
     /// Returns the schema of an item of a list.
-    fn item(&self, at: usize) -> Option<&'a Value> {
+    fn item_schema(&self, at: usize) -> Option<&'a Value> {
         let listed = ["prefixItems", "items"]
             .into_iter()
-            .find_map(|name| self.keyword(name).and_then(Value::as_array)?.get(at));
-        let others = || self.keyword("items").filter(|items| items.is_object());
-        listed.or_else(others).or_else(|| self.keyword("additionalItems"))
+            .find_map(|name| self.keyword_value(name).and_then(Value::as_array)?.get(at));
+        let others = || self.keyword_value("items").filter(|items| items.is_object());
+        listed.or_else(others).or_else(|| self.keyword_value("additionalItems"))
     }
 
     /// Returns the schema of a named property.
-    fn property(&self, name: &str) -> Option<&'a Value> {
-        self.keyword("properties")?.get(name)
+    fn property_schema(&self, name: &str) -> Option<&'a Value> {
+        self.keyword_value("properties")?.get(name)
     }
 
     /// Returns a schema for properties whose names the caller chooses.
-    fn free_property(&self) -> Option<&'a Value> {
-        let by_pattern = self.keyword("patternProperties").and_then(Value::as_object);
+    fn free_property_schema(&self) -> Option<&'a Value> {
+        let by_pattern = self.keyword_value("patternProperties").and_then(Value::as_object);
         let first = by_pattern.and_then(|schemas| schemas.values().next());
-        first.or_else(|| self.keyword("additionalProperties").filter(|it| it.is_object()))
+        first.or_else(|| self.keyword_value("additionalProperties").filter(|it| it.is_object()))
     }
 
     /// Returns true if the author of the schema lists all values, so that the caller cannot choose
     /// a path.
-    fn is_listed(&self) -> bool {
-        self.keyword("enum").is_some() || self.keyword("const").is_some()
+    fn has_listed_values(&self) -> bool {
+        self.keyword_value("enum").is_some() || self.keyword_value("const").is_some()
     }
 
     /// Returns true if other schemas define the strings here.
-    fn is_combined(&self) -> bool {
-        ["anyOf", "oneOf", "allOf", "$ref"].iter().any(|name| self.keyword(name).is_some())
+    fn is_combined_schema(&self) -> bool {
+        ["anyOf", "oneOf", "allOf", "$ref"].iter().any(|name| self.keyword_value(name).is_some())
     }
 }
 
@@ -108,13 +108,13 @@ impl<'a> SchemaWalk<'a> {
     }
 
     pub(super) fn visit_arguments(mut self, arguments: &Value) -> ToolCallTargets {
-        let places = self.places(SchemaPosition { schema: Some(self.root), kind: None });
+        let places = self.all_positions(SchemaPosition { schema: Some(self.root), kind: None });
         self.visit_value("", arguments, &places, 0);
         self.touched
     }
 
     /// Returns a place with all alternatives, parts and references of its schema.
-    fn places(&self, place: SchemaPosition<'a>) -> Vec<SchemaPosition<'a>> {
+    fn all_positions(&self, place: SchemaPosition<'a>) -> Vec<SchemaPosition<'a>> {
         let mut found: Vec<SchemaPosition<'a>> = Vec::new();
         let mut open = vec![place];
         while let Some(mut place) = open.pop() {
@@ -122,7 +122,7 @@ impl<'a> SchemaWalk<'a> {
                 return vec![SchemaPosition { schema: None, kind: None }];
             }
             if let (Some(declared), SchemaTrust::Declarations) =
-                (place.keyword(KEYWORD), self.trust)
+                (place.keyword_value(KEYWORD), self.trust)
             {
                 // An invalid keyword declares nothing.
                 place.kind = ArgumentUse::parse(declared);
@@ -131,13 +131,16 @@ impl<'a> SchemaWalk<'a> {
                 continue;
             }
             for name in ["anyOf", "oneOf", "allOf"] {
-                let schemas = place.keyword(name).and_then(Value::as_array).into_iter().flatten();
+                let schemas =
+                    place.keyword_value(name).and_then(Value::as_array).into_iter().flatten();
                 open.extend(schemas.map(|schema| place.nested_position(Some(schema))));
             }
             for name in ["then", "else"] {
-                open.extend(place.keyword(name).map(|schema| place.nested_position(Some(schema))));
+                open.extend(
+                    place.keyword_value(name).map(|schema| place.nested_position(Some(schema))),
+                );
             }
-            if let Some(reference) = place.keyword("$ref").and_then(Value::as_str) {
+            if let Some(reference) = place.keyword_value("$ref").and_then(Value::as_str) {
                 let target = reference.strip_prefix('#');
                 open.push(
                     place.nested_position(target.and_then(|pointer| self.root.pointer(pointer))),
@@ -164,20 +167,20 @@ impl<'a> SchemaWalk<'a> {
             Value::String(text) => self.visit_string(name, text, places),
             Value::Array(items) => {
                 for (at, item) in items.iter().enumerate() {
-                    let below = self.places_below(places, |place| place.item(at));
+                    let below = self.positions_below(places, |place| place.item_schema(at));
                     self.visit_value(name, item, &below, depth + 1);
                 }
             }
             Value::Object(entries) => {
                 for (key, value) in entries {
-                    if !places.iter().any(|place| place.property(key).is_some()) {
+                    if !places.iter().any(|place| place.property_schema(key).is_some()) {
                         // The caller chose the key.
-                        let keys =
-                            self.places_below(places, |place| place.keyword("propertyNames"));
+                        let keys = self
+                            .positions_below(places, |place| place.keyword_value("propertyNames"));
                         self.visit_string(name, key, &keys);
                     }
-                    let below = self.places_below(places, |place| {
-                        place.property(key).or_else(|| place.free_property())
+                    let below = self.positions_below(places, |place| {
+                        place.property_schema(key).or_else(|| place.free_property_schema())
                     });
                     self.visit_value(key, value, &below, depth + 1);
                 }
@@ -188,14 +191,14 @@ impl<'a> SchemaWalk<'a> {
 
     /// Returns the places below some places, according to the matching schemas. If there are none,
     /// only the kinds continue.
-    fn places_below(
+    fn positions_below(
         &self,
         places: &[SchemaPosition<'a>],
         find: impl Fn(&SchemaPosition<'a>) -> Option<&'a Value>,
     ) -> Vec<SchemaPosition<'a>> {
         let found =
             places.iter().filter_map(|place| Some(place.nested_position(Some(find(place)?))));
-        let found: Vec<_> = found.flat_map(|place| self.places(place)).collect();
+        let found: Vec<_> = found.flat_map(|place| self.all_positions(place)).collect();
         if found.is_empty() {
             return places.iter().map(|place| place.nested_position(None)).collect();
         }
@@ -203,12 +206,13 @@ impl<'a> SchemaWalk<'a> {
     }
 
     fn visit_string(&mut self, name: &str, text: &str, places: &[SchemaPosition<'a>]) {
-        let places =
-            places.iter().filter(|place| place.accepts_type("string") && !place.is_combined());
+        let places = places
+            .iter()
+            .filter(|place| place.can_have_type("string") && !place.is_combined_schema());
         let mut kinds: Vec<Option<&ArgumentUse>> = Vec::new();
         let mut is_listed = false;
         for place in places {
-            if place.is_listed() && self.trust == SchemaTrust::Declarations {
+            if place.has_listed_values() && self.trust == SchemaTrust::Declarations {
                 is_listed = true;
             } else if !kinds.contains(&place.kind.as_ref()) {
                 kinds.push(place.kind.as_ref());
@@ -217,7 +221,7 @@ impl<'a> SchemaWalk<'a> {
         if kinds.is_empty() && !is_listed {
             kinds.push(None);
         }
-        kinds.into_iter().for_each(|kind| self.touched.add(kind, name, text));
+        kinds.into_iter().for_each(|kind| self.touched.record_target(kind, name, text));
     }
 
     /// Finds the strings that a schema takes.
@@ -233,17 +237,17 @@ impl<'a> SchemaWalk<'a> {
             return;
         }
         self.left -= 1;
-        for place in self.places(place.clone()) {
-            if place.is_listed() {
+        for place in self.all_positions(place.clone()) {
+            if place.has_listed_values() {
                 continue;
             }
-            if place.accepts_type("string") && !place.is_combined() {
+            if place.can_have_type("string") && !place.is_combined_schema() {
                 found.insert((path.to_owned(), place.kind.clone()));
             }
-            if place.names_type("array") || place.keyword("items").is_some() {
+            if place.has_type_name("array") || place.keyword_value("items").is_some() {
                 let inside = format!("{path}[]");
-                let listed = place.keyword("prefixItems").and_then(Value::as_array);
-                let items = listed.into_iter().flatten().chain(place.item(usize::MAX));
+                let listed = place.keyword_value("prefixItems").and_then(Value::as_array);
+                let items = listed.into_iter().flatten().chain(place.item_schema(usize::MAX));
                 let items: Vec<_> = items.map(|items| place.nested_position(Some(items))).collect();
                 if items.is_empty() {
                     found.insert((inside.clone(), place.kind.clone()));
@@ -252,7 +256,7 @@ impl<'a> SchemaWalk<'a> {
                     self.visit_schema(&inside, &items, depth + 1, found);
                 }
             }
-            if place.names_type("object") || place.keyword("properties").is_some() {
+            if place.has_type_name("object") || place.keyword_value("properties").is_some() {
                 self.visit_properties(path, &place, depth, found);
             }
         }
@@ -269,23 +273,24 @@ impl<'a> SchemaWalk<'a> {
             "" => name.to_owned(),
             _ => format!("{path}.{name}"),
         };
-        let properties = place.keyword("properties").and_then(Value::as_object);
+        let properties = place.keyword_value("properties").and_then(Value::as_object);
         for (name, schema) in properties.into_iter().flatten() {
             self.visit_schema(&named(name), &place.nested_position(Some(schema)), depth + 1, found);
         }
-        let is_closed = place.keyword("additionalProperties") == Some(&Value::Bool(false));
-        if is_closed && place.keyword("patternProperties").is_none() {
+        let is_closed = place.keyword_value("additionalProperties") == Some(&Value::Bool(false));
+        if is_closed && place.keyword_value("patternProperties").is_none() {
             return;
         }
         // The caller chooses keys and values.
-        let keys = place.keyword("propertyNames").map(|schema| place.nested_position(Some(schema)));
-        for keys in keys.iter().flat_map(|keys| self.places(keys.clone())) {
+        let keys =
+            place.keyword_value("propertyNames").map(|schema| place.nested_position(Some(schema)));
+        for keys in keys.iter().flat_map(|keys| self.all_positions(keys.clone())) {
             found.insert((named("*"), keys.kind));
         }
         if keys.is_none() {
             found.insert((named("*"), place.kind.clone()));
         }
-        match place.free_property() {
+        match place.free_property_schema() {
             Some(schema) => {
                 self.visit_schema(
                     &named("*"),

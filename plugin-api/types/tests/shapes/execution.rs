@@ -11,17 +11,17 @@ use jaato_types::terminal::{
 };
 use serde_json::json;
 
-use super::{Shapes, object};
+use super::{ShapeList, to_map};
 
 /// Adds the lines of this module.
-pub fn shapes(shapes: &mut Shapes) {
-    life(shapes);
-    programs(shapes);
-    terminals(shapes);
+pub fn add_shapes(shapes: &mut ShapeList) {
+    add_environment_shapes(shapes);
+    add_program_shapes(shapes);
+    add_terminal_shapes(shapes);
 }
 
-fn life(shapes: &mut Shapes) {
-    shapes.section("execution environments");
+fn add_environment_shapes(shapes: &mut ShapeList) {
+    shapes.start_section("execution environments");
     writeln!(shapes.text, "{SETUP} {TEARDOWN} {DESCRIBE} {STREAM_NEXT} {STREAM_CLOSE}").unwrap();
     writeln!(shapes.text, "{STREAM_KEY} {STREAM_END}").unwrap();
     shapes.add(&EnvironmentSpec {
@@ -33,7 +33,7 @@ fn life(shapes: &mut Shapes) {
     setup.id = "e".to_owned();
     setup.workspace = "/w/sub".to_owned();
     setup.root = "/w".to_owned();
-    setup.options = object(json!({ "image": "moon" }));
+    setup.options = to_map(json!({ "image": "moon" }));
     shapes.add(&setup);
     shapes.add(&EnvironmentFacts {
         name: "docker".to_owned(),
@@ -52,14 +52,14 @@ fn life(shapes: &mut Shapes) {
         shell: Some(ShellFacts { name: "sh".to_owned(), path: "/bin/sh".to_owned() }),
         machine: Some("x86_64".to_owned()),
         user: Some("1:1".to_owned()),
-        details: object(json!({ "image": "moon" })),
+        details: to_map(json!({ "image": "moon" })),
     });
     shapes.add(&StreamNext { stream: 1 });
     shapes.add(&StreamClose { stream: 1 });
 }
 
-fn programs(shapes: &mut Shapes) {
-    shapes.section("programs that outlive a call");
+fn add_program_shapes(shapes: &mut ShapeList) {
+    shapes.start_section("programs that outlive a call");
     writeln!(shapes.text, "{START} {LIST} {} {WAIT} {FORGET}", OUTPUT).unwrap();
     shapes.add(&ProcessStartAnswer { process: 1, pid: Some(2) });
     shapes.add(&ProcessFacts {
@@ -80,8 +80,8 @@ fn programs(shapes: &mut Shapes) {
 }
 
 #[expect(clippy::too_many_lines, reason = "a list")]
-fn terminals(shapes: &mut Shapes) {
-    shapes.section("terminals");
+fn add_terminal_shapes(shapes: &mut ShapeList) {
+    shapes.start_section("terminals");
     let names = [
         terminal::SPAWN,
         terminal::WRITE,
@@ -124,7 +124,7 @@ fn terminals(shapes: &mut Shapes) {
         has_output: Some(true),
         shown_bytes: Some(5),
     });
-    shapes.words(&[
+    shapes.add_all(&[
         TerminalWait::Busy,
         TerminalWait::Reading,
         TerminalWait::ReadingForAWhile,

@@ -5,33 +5,33 @@ use std::fmt::Write as _;
 use jaato_types::files::*;
 use jaato_types::protected::ProtectedFiles;
 
-use super::Shapes;
+use super::ShapeList;
 
 /// Adds the lines of this module.
-pub fn shapes(shapes: &mut Shapes) {
-    shapes.section("services: files of the execution environment");
+pub fn add_shapes(shapes: &mut ShapeList) {
+    shapes.start_section("services: files of the execution environment");
     writeln!(shapes.text, "{READ} {READ_TEXT} {WRITE} {EDIT} {DELETE} {LIST} {STAT}").unwrap();
     writeln!(shapes.text, "{MAKE_FOLDER} {MOVE} {COPY} {WALK} {FIND} {SEARCH}").unwrap();
     writeln!(shapes.text, "{READ_STREAM} {WRITE_STREAM} {WRITE_PIECE} {WRITE_FINISH}").unwrap();
     writeln!(shapes.text, "{RESOLVE} {LIMITS_KEY}").unwrap();
-    shapes.words(&[TextUnit::Characters, TextUnit::Lines]);
-    shapes.words(&[WriteMode::Replace, WriteMode::CreateNew, WriteMode::Append]);
-    shapes.words(&[FileKind::File, FileKind::Folder, FileKind::Link, FileKind::Other]);
-    shapes.words(&[FileOrder::Newest, FileOrder::Path]);
-    read_and_write(shapes);
-    folders(shapes);
-    find(shapes);
-    streams(shapes);
-    limits(shapes);
+    shapes.add_all(&[TextUnit::Characters, TextUnit::Lines]);
+    shapes.add_all(&[WriteMode::Replace, WriteMode::CreateNew, WriteMode::Append]);
+    shapes.add_all(&[FileKind::File, FileKind::Folder, FileKind::Link, FileKind::Other]);
+    shapes.add_all(&[FileOrder::Newest, FileOrder::Path]);
+    add_read_write_shapes(shapes);
+    add_folder_shapes(shapes);
+    add_file_find_shapes(shapes);
+    add_stream_shapes(shapes);
+    add_limit_shapes(shapes);
 }
 
-fn path() -> String {
+fn sample_path() -> String {
     "/w/moon.txt".to_owned()
 }
 
-fn facts() -> FileFacts {
+fn sample_file_facts() -> FileFacts {
     FileFacts {
-        path: path(),
+        path: sample_path(),
         kind: FileKind::File,
         size: 4,
         modified_ms: 1,
@@ -40,34 +40,34 @@ fn facts() -> FileFacts {
     }
 }
 
-fn read_and_write(shapes: &mut Shapes) {
-    shapes.add(&FilePath { path: path(), itself: true });
-    shapes.add(&FileRead { path: path(), offset: 1, length: Some(2) });
+fn add_read_write_shapes(shapes: &mut ShapeList) {
+    shapes.add(&FilePath { path: sample_path(), itself: true });
+    shapes.add(&FileRead { path: sample_path(), offset: 1, length: Some(2) });
     shapes.add(&FileBytes { size: 4, offset: 1, has_more: true });
     let unit = TextUnit::Lines;
-    shapes.add(&FileReadText { path: path(), offset: 1, length: Some(2), unit });
+    shapes.add(&FileReadText { path: sample_path(), offset: 1, length: Some(2), unit });
     let version = Some("v1".to_owned());
     let text = "moon".to_owned();
     shapes.add(&FileText { text, size: 4, has_more: true, version: version.clone() });
     let mode = WriteMode::Append;
     let (expected, permissions) = (version.clone(), Some(0o755));
-    shapes.add(&FileWrite { path: path(), mode, parents: true, expected, permissions });
+    shapes.add(&FileWrite { path: sample_path(), mode, parents: true, expected, permissions });
     let edit = TextEdit { old: "m".to_owned(), new: "n".to_owned(), all: true };
-    shapes.add(&FileEdit { path: path(), edits: vec![edit], expected: version });
-    shapes.add(&FileEditAnswer { replaced: vec![1], facts: facts() });
-    shapes.add(&facts());
+    shapes.add(&FileEdit { path: sample_path(), edits: vec![edit], expected: version });
+    shapes.add(&FileEditAnswer { replaced: vec![1], facts: sample_file_facts() });
+    shapes.add(&sample_file_facts());
 }
 
-fn folders(shapes: &mut Shapes) {
-    shapes.add(&FileDelete { path: path(), recursive: true });
-    shapes.add(&FolderList { path: path(), skip: 1 });
+fn add_folder_shapes(shapes: &mut ShapeList) {
+    shapes.add(&FileDelete { path: sample_path(), recursive: true });
+    shapes.add(&FolderList { path: sample_path(), skip: 1 });
     let entry = FolderEntry { name: "moon.txt".to_owned(), kind: FileKind::File, size: 4 };
     shapes.add(&FolderEntries { entries: vec![entry], count: 2, denied: 1 });
-    shapes.add(&FolderMake { path: path(), parents: true });
-    shapes.add(&FilePair { from: path(), to: "sun.txt".to_owned(), overwrite: true });
+    shapes.add(&FolderMake { path: sample_path(), parents: true });
+    shapes.add(&FilePair { from: sample_path(), to: "sun.txt".to_owned(), overwrite: true });
 }
 
-fn find(shapes: &mut Shapes) {
+fn add_file_find_shapes(shapes: &mut ShapeList) {
     let unreadable = vec!["`/w/closed`: permission denied".to_owned()];
     shapes.add(&FileWalk { path: "/w".to_owned(), include_ignored: true, depth_max: Some(1) });
     shapes.add(&FileFind {
@@ -97,26 +97,26 @@ fn find(shapes: &mut Shapes) {
         left_out,
         unreadable: unreadable.clone(),
     });
-    search(shapes);
+    add_search_shapes(shapes);
     let entry = WalkedEntry { path: "moon.txt".to_owned(), kind: FileKind::File };
     shapes.add(&WalkedPage { entries: vec![entry], unreadable });
 }
 
-fn streams(shapes: &mut Shapes) {
+fn add_stream_shapes(shapes: &mut ShapeList) {
     shapes.add(&FileStreamAnswer { size: 4 });
     shapes.add(&FileUploadAnswer { file: 1 });
     shapes.add(&FileUploadRef { file: 1 });
 }
 
-fn limits(shapes: &mut Shapes) {
+fn add_limit_shapes(shapes: &mut ShapeList) {
     let identity = FileIdentity::new(1, 2);
     shapes.add(&identity);
     let resolved = ResolvedPath {
         asked: "/w/link".to_owned(),
-        path: path(),
+        path: sample_path(),
         entry: "/w/link".to_owned(),
         kind: Some(FileKind::File),
-        found: path(),
+        found: sample_path(),
         identity: Some(identity),
     };
     shapes.add(&resolved);
@@ -130,7 +130,7 @@ fn limits(shapes: &mut Shapes) {
     });
 }
 
-fn search(shapes: &mut Shapes) {
+fn add_search_shapes(shapes: &mut ShapeList) {
     shapes.add(&FileSearch {
         pattern: "mo+n".to_owned(),
         path: "/w".to_owned(),

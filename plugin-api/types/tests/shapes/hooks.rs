@@ -14,11 +14,11 @@ use jaato_types::{
 };
 use serde_json::json;
 
-use super::{Shapes, object};
+use super::{ShapeList, to_map};
 
-pub fn shapes(shapes: &mut Shapes) {
-    shapes.section("hooks");
-    shapes.words(&[Hook::ALL, &[Hook::Unknown]].concat());
+pub fn add_shapes(shapes: &mut ShapeList) {
+    shapes.start_section("hooks");
+    shapes.add_all(&[Hook::ALL, &[Hook::Unknown]].concat());
     shapes.add(&SessionStart::new(true, ContextFacts::default()));
     shapes.add(&SessionText { text: "the moon is full".to_owned() });
     shapes.add(&BeforePrompt::new("what moon is it?", ContextFacts::default()));
@@ -30,11 +30,11 @@ pub fn shapes(shapes: &mut Shapes) {
     let newest = Message::user("what moon is it?");
     shapes.add(&BeforeRequest::new(RequestOptions::default(), may_change, newest));
     shapes.add(&RequestChange {
-        options: object(json!({ "temperature": 0.5 })),
+        options: to_map(json!({ "temperature": 0.5 })),
         text: "be brief".to_owned(),
         refusal: "not at night".to_owned(),
     });
-    shapes.words(&[
+    shapes.add_all(&[
         ToolCallOrigin::Model,
         ToolCallOrigin::Person,
         ToolCallOrigin::Plugin,
@@ -54,11 +54,11 @@ pub fn shapes(shapes: &mut Shapes) {
     ] {
         shapes.add(&answer);
     }
-    let result = object(json!({ "phase": "full" }));
+    let result = to_map(json!({ "phase": "full" }));
     let ended = AfterTool::new("phase", json!({ "day": 1 }), result.clone());
     shapes.add(&ended.with_call("c1".into(), "tool-moon".into(), true));
-    shapes.add(&ResultChange { replace: Some(result), add: object(json!({ "seen": true })) });
-    ends(shapes);
+    shapes.add(&ResultChange { replace: Some(result), add: to_map(json!({ "seen": true })) });
+    add_hook_end_shapes(shapes);
     let event = Event::Notice { source: "host".to_owned(), text: "it is night".to_owned() };
     let event = EventEnvelope { v: 1, seq: 7, session: "s".into(), event };
     shapes.add(&EventBatch::new(vec![event]).with_dropped(2));
@@ -72,11 +72,11 @@ pub fn shapes(shapes: &mut Shapes) {
         command: "look up".to_owned(),
         typed_into: SHELL_PROMPT.to_owned(),
         reader: "python3 -q".to_owned(),
-        changes: vec![change()],
+        changes: vec![sample_file_change()],
         files: vec!["moon.txt".to_owned()],
         refusal: Some(Error::new(ErrorKind::NotFound, "there is no moon")),
     });
-    shapes.add(&permission_prompt());
+    shapes.add(&sample_permission_prompt());
     shapes.add(&PermissionAnswer {
         pattern: Some(1),
         mode: Some("ask".to_owned()),
@@ -84,13 +84,13 @@ pub fn shapes(shapes: &mut Shapes) {
         arguments: Some(json!({ "day": 2 })),
         ..PermissionAnswer::once(PermissionDecision::Edit)
     });
-    shapes.add(&plan());
+    shapes.add(&sample_work_plan());
     shapes.add(&CompleteWords::new("moon", vec!["show".to_owned()], "fu"));
     shapes.add(&WordChoices { choices: vec![WordChoice::new("full", "all of it")] });
 }
 
 /// The ends of turns and sessions.
-fn ends(shapes: &mut Shapes) {
+fn add_hook_end_shapes(shapes: &mut ShapeList) {
     shapes.add(&TurnEnd::new("it is full", 1, ContextFacts::default()));
     shapes.add(&TurnEndAnswer { continue_with: "look again".to_owned() });
     shapes.add(&BeforeGc::new(GcReason::Manual, ContextFacts::default()));
@@ -98,7 +98,7 @@ fn ends(shapes: &mut Shapes) {
     shapes.add(&SessionEnd::new(ContextFacts::default()));
 }
 
-fn permission_prompt() -> PermissionPrompt {
+fn sample_permission_prompt() -> PermissionPrompt {
     let mut prompt = PermissionPrompt::default();
     prompt.subject = PromptSubject::Plan { steps: vec!["look up".to_owned()] };
     prompt.answers = vec![
@@ -108,7 +108,7 @@ fn permission_prompt() -> PermissionPrompt {
     prompt
 }
 
-fn plan() -> WorkPlan {
+fn sample_work_plan() -> WorkPlan {
     let step = PlanStep {
         id: "step_1".to_owned(),
         description: "look up".to_owned(),
@@ -124,7 +124,7 @@ fn plan() -> WorkPlan {
     }
 }
 
-fn change() -> FileChange {
+fn sample_file_change() -> FileChange {
     let line = |kind, text: &str| HunkLine { kind, text: text.to_owned(), is_unended: false };
     let lines = vec![
         line(HunkLineKind::Same, "a"),

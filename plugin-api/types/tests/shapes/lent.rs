@@ -23,25 +23,25 @@ use jaato_types::{
 };
 use serde_json::{Map, json};
 
-use super::Shapes;
+use super::ShapeList;
 
-pub fn shapes(shapes: &mut Shapes) {
-    tools(shapes);
-    tasks(shapes);
-    models(shapes);
-    people(shapes);
-    children(shapes);
+pub fn add_shapes(shapes: &mut ShapeList) {
+    add_tool_shapes(shapes);
+    add_task_shapes(shapes);
+    add_model_shapes(shapes);
+    add_user_shapes(shapes);
+    add_child_shapes(shapes);
 }
 
-fn result() -> Map<String, serde_json::Value> {
+fn sample_result() -> Map<String, serde_json::Value> {
     Map::from_iter([("phase".to_owned(), json!("full"))])
 }
 
-fn tools(shapes: &mut Shapes) {
-    shapes.section("services: other tools, tools that change");
+fn add_tool_shapes(shapes: &mut ShapeList) {
+    shapes.start_section("services: other tools, tools that change");
     writeln!(shapes.text, "{TOOLS_CALL} {TOOLS_LIST} {TOOLS_SET}").unwrap();
     shapes.add(&ToolsCall { name: "phase".into(), arguments: json!({ "day": 1 }) });
-    shapes.add(&ToolsCallAnswer::new(result(), vec![DataPart::blob("image/png", "00ff")]));
+    shapes.add(&ToolsCallAnswer::new(sample_result(), vec![DataPart::blob("image/png", "00ff")]));
     let mut facts = ToolFacts::default();
     (facts.name, facts.source) = ("phase".into(), "moon".to_owned());
     facts.description = "Tells the phase".to_owned();
@@ -56,7 +56,7 @@ fn tools(shapes: &mut Shapes) {
     });
     writeln!(shapes.text, "{AWAIT_TOOLS}").unwrap();
     shapes.add(&ToolsAwaited::new(vec!["sky__*".to_owned()], 300));
-    shapes.add(&ToolsAwaited::ending(300));
+    shapes.add(&ToolsAwaited::before_exit(300));
     let source = ToolSource {
         label: "the sky".to_owned(),
         prefix: "sky__".to_owned(),
@@ -69,8 +69,8 @@ fn tools(shapes: &mut Shapes) {
     shapes.add(&ToolsSetAnswer::new(1, vec![refused]));
 }
 
-fn tasks(shapes: &mut Shapes) {
-    shapes.section("services: tasks");
+fn add_task_shapes(shapes: &mut ShapeList) {
+    shapes.start_section("services: tasks");
     writeln!(shapes.text, "{TASKS_START} {TASKS_LIST} {TASKS_READ} {TASKS_CANCEL}").unwrap();
     shapes.add(&TaskStart {
         name: "phase".into(),
@@ -85,13 +85,13 @@ fn tasks(shapes: &mut Shapes) {
     (facts.task_id, facts.tool, facts.source) = (task_id, "phase".into(), "moon".to_owned());
     (facts.by, facts.status) = (Some("tool-later".to_owned()), TaskStatus::Completed);
     (facts.is_detached, facts.duration_ms, facts.output_bytes) = (true, 7, 4);
-    facts.result = Some(result());
+    facts.result = Some(sample_result());
     shapes.add(&TasksAnswer::new(vec![facts.clone()]));
     let mut answer = TaskReadAnswer::default();
     (answer.task, answer.output) = (facts, "full".to_owned());
     (answer.offset, answer.lost_bytes) = (7, 1);
     shapes.add(&answer);
-    shapes.words(&[
+    shapes.add_all(&[
         TaskStatus::Running,
         TaskStatus::Completed,
         TaskStatus::Failed,
@@ -101,8 +101,8 @@ fn tasks(shapes: &mut Shapes) {
     ]);
 }
 
-fn models(shapes: &mut Shapes) {
-    shapes.section("services: models, the conversation");
+fn add_model_shapes(shapes: &mut ShapeList) {
+    shapes.start_section("services: models, the conversation");
     writeln!(shapes.text, "{MODEL_COMPLETE} {SESSION_HISTORY} {NOTIFY}").unwrap();
     let mut options = RequestOptions::default();
     options.max_output_tokens = Some(9);
@@ -114,7 +114,7 @@ fn models(shapes: &mut Shapes) {
         objects: ObjectVisibility::Full,
         stream: true,
     });
-    shapes.words(&[ObjectVisibility::Contents, ObjectVisibility::Full, ObjectVisibility::None]);
+    shapes.add_all(&[ObjectVisibility::Contents, ObjectVisibility::Full, ObjectVisibility::None]);
     let parts = vec![Part::text("yes")];
     let answer = ModelAnswer::new("moon/full", Completion { parts, ..Completion::default() });
     shapes.add(&answer);
@@ -130,8 +130,8 @@ fn models(shapes: &mut Shapes) {
     shapes.add(&NotifyAnswer::default());
 }
 
-fn people(shapes: &mut Shapes) {
-    shapes.section("services: forms");
+fn add_user_shapes(shapes: &mut ShapeList) {
+    shapes.start_section("services: forms");
     writeln!(shapes.text, "{ASK}").unwrap();
     let option = FieldOption {
         value: "full".to_owned(),
@@ -149,15 +149,15 @@ fn people(shapes: &mut Shapes) {
     shapes.add(&Form { title: "The moon".to_owned(), fields: vec![field] });
     let values = BTreeMap::from([("phase".to_owned(), json!("full"))]);
     shapes.add(&FormAnswer::answered(values));
-    shapes.add(&FormAnswer::nobody("no user is there"));
-    shapes.words(&[
+    shapes.add(&FormAnswer::without_user("no user is there"));
+    shapes.add_all(&[
         FieldKind::Text,
         FieldKind::Choice,
         FieldKind::Several,
         FieldKind::Secret,
         FieldKind::Unknown,
     ]);
-    shapes.words(&[
+    shapes.add_all(&[
         FormOutcome::Answered,
         FormOutcome::Declined,
         FormOutcome::Cancelled,
@@ -166,8 +166,8 @@ fn people(shapes: &mut Shapes) {
     ]);
 }
 
-fn children(shapes: &mut Shapes) {
-    shapes.section("services: child sessions");
+fn add_child_shapes(shapes: &mut ShapeList) {
+    shapes.start_section("services: child sessions");
     writeln!(
         shapes.text,
         "{SESSION_OPEN} {SESSION_SEND} {SESSION_WAIT} {SESSION_EVENTS} {SESSION_CANCEL} {SESSION_CLOSE}"
@@ -192,7 +192,7 @@ fn children(shapes: &mut Shapes) {
         gc: Some("truncate".to_owned()),
         ..open
     });
-    shapes.words(&[ObjectSharing::Share, ObjectSharing::Copy, ObjectSharing::None]);
+    shapes.add_all(&[ObjectSharing::Share, ObjectSharing::Copy, ObjectSharing::None]);
     shapes.add(&OpenedChild::new(1, "c", "moon/full"));
     shapes.add(&ChildRef { session: 1 });
     shapes.add(&ChildSend { session: 1, text: "is it full?".to_owned() });

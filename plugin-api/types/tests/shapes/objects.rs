@@ -5,32 +5,32 @@ use std::fmt::Write as _;
 use jaato_types::objects::*;
 use serde_json::{Value, json};
 
-use super::{Shapes, object};
+use super::{ShapeList, to_map};
 
 /// Adds the lines of this module.
-pub fn shapes(shapes: &mut Shapes) {
-    shapes.section("services: objects");
+pub fn add_shapes(shapes: &mut ShapeList) {
+    shapes.start_section("services: objects");
     writeln!(shapes.text, "{RESULT} {ADD} {APPEND} {GET} {GET_OBJECTS} {REPLACE} {REMOVE}")
         .unwrap();
     writeln!(shapes.text, "{IS_EMPTY} {HIDDEN_GET} {HIDDEN_SET} {REFERENCE_KEY}").unwrap();
     writeln!(shapes.text, "{TOOLS} {CLEAR} {HIDDEN_KEYS}").unwrap();
-    let moon = || object(json!({ "name": "moon" }));
+    let moon = || to_map(json!({ "name": "moon" }));
     let filter = ObjectsFilter {
         tool: Some("look".to_owned()),
-        metadata: Some(object(json!({ "sky": "night" }))),
+        metadata: Some(to_map(json!({ "sky": "night" }))),
         metadata_key: Some("sky".to_owned()),
         metadata_value: Some(Value::Null),
     };
     shapes.add(&EnvironmentItem {
         name: Some("moons".to_owned()),
-        metadata: object(json!({ "sky": "night" })),
+        metadata: to_map(json!({ "sky": "night" })),
         objects: vec![moon()],
     });
     shapes.add(&ObjectsAdd {
         tool: Some("look".to_owned()),
         name: Some("moons".to_owned()),
         objects: vec![moon()],
-        metadata: object(json!({ "sky": "night" })),
+        metadata: to_map(json!({ "sky": "night" })),
         include_duplicates: true,
         payload_type: Some("table".to_owned()),
         text: Some("a moon".to_owned()),

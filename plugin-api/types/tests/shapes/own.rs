@@ -11,17 +11,17 @@ use jaato_types::store::*;
 use jaato_types::workspace_file::*;
 use jaato_types::{Message, ToolSpec, host_process, secret};
 
-use super::Shapes;
+use super::ShapeList;
 
-pub fn shapes(shapes: &mut Shapes) {
-    store(shapes);
-    shapes.section("services: secrets");
+pub fn add_shapes(shapes: &mut ShapeList) {
+    add_store_shapes(shapes);
+    shapes.start_section("services: secrets");
     writeln!(shapes.text, "{} {} {}", secret::GET, secret::SET, secret::DELETE).unwrap();
     shapes.add(&SecretName { name: "token".to_owned() });
     shapes.add(&SecretGetAnswer::new(true));
     shapes.add(&SecretSetAnswer::new(true));
     shapes.add(&SecretDeleteAnswer::new(true));
-    shapes.section("services: counts");
+    shapes.start_section("services: counts");
     writeln!(shapes.text, "{COUNT} {COUNT_TOKENS}").unwrap();
     shapes.add(&TokenCountInput {
         text: Some("moonlight".to_owned()),
@@ -35,20 +35,20 @@ pub fn shapes(shapes: &mut Shapes) {
     let (model, why) = (Some("moon/full".to_owned()), Some("no count came".to_owned()));
     shapes.add(&TokenCountAnswer::estimate(3, model, why));
     shapes.add(&TokenCount { tokens: 3 });
-    shapes.section("services: programs of the host's side");
+    shapes.start_section("services: programs of the host's side");
     let [spawn, write] = [host_process::SPAWN, host_process::WRITE];
     writeln!(shapes.text, "{spawn} {write} {} {}", host_process::SIGNAL, host_process::END)
         .unwrap();
-    shapes.section("services: files of the workspace that trust covers");
+    shapes.start_section("services: files of the workspace that trust covers");
     writeln!(shapes.text, "{WORKSPACE_FILE_SET} {}", WORKSPACE_FILES.join(" ")).unwrap();
     shapes.add(&WorkspaceFileSet { name: ".mcp.json".to_owned() });
     shapes.add(&WorkspaceFileSetAnswer::default());
 }
 
-fn store(shapes: &mut Shapes) {
-    shapes.section("services: the store");
+fn add_store_shapes(shapes: &mut ShapeList) {
+    shapes.start_section("services: the store");
     writeln!(shapes.text, "{GET} {SET} {DELETE} {LIST} {FOLDER}").unwrap();
-    shapes.words(&[StoreOwner::Person, StoreOwner::Workspace]);
+    shapes.add_all(&[StoreOwner::Person, StoreOwner::Workspace]);
     let (key, of) = ("phase".to_owned(), StoreOwner::Workspace);
     shapes.add(&StoreGet { key: key.clone(), of });
     shapes.add(&StoreValue::found("00"));

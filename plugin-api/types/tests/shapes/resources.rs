@@ -5,15 +5,15 @@ use std::fmt::Write as _;
 use jaato_types::resources::*;
 use serde_json::json;
 
-use super::Shapes;
+use super::ShapeList;
 
-pub fn spec() -> ResourceSpec {
+pub fn sample_resource_spec() -> ResourceSpec {
     ResourceSpec { name: "telescope".to_owned(), about: "looks at moons".to_owned() }
 }
 
 /// Adds the lines of this module.
-pub fn shapes(shapes: &mut Shapes) {
-    shapes.section("services: resources");
+pub fn add_shapes(shapes: &mut ShapeList) {
+    shapes.start_section("services: resources");
     writeln!(shapes.text, "{SET} {GET} {LIST} {CALL} {GET_OR_CREATE} {REMOVE} {RESOURCE}").unwrap();
     let (name, kind) = (|| "telescope".to_owned(), || Some("optics".to_owned()));
     let about = || Some("looks at moons".to_owned());
@@ -24,7 +24,7 @@ pub fn shapes(shapes: &mut Shapes) {
     let (operation, arguments) = (|| "point".to_owned(), || json!({ "at": "moon" }));
     shapes.add(&ResourceCall { name: name(), operation: operation(), arguments: arguments() });
     shapes.add(&ResourceCloseAnswer { found: true, problem: Some("it is stuck".to_owned()) });
-    shapes.words(&[ResourceAction::Create, ResourceAction::Call, ResourceAction::Close]);
+    shapes.add_all(&[ResourceAction::Create, ResourceAction::Call, ResourceAction::Close]);
     let mut request = ResourceRequest::new(ResourceAction::Call, &name(), 7);
     request.operation = operation();
     request.arguments = arguments();
