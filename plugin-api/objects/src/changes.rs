@@ -19,7 +19,7 @@ use serde_json::{Map, Value, json};
 
 use crate::hidden::HiddenValue;
 use crate::item::object_reference;
-use crate::json::{COUNT_MAX, VERSION, invalid_state_error, read_map, read_number};
+use crate::json::{COUNT_MAX, VERSION, invalid_state_error, read_map_field, read_u64_field};
 use crate::store::LastItemChange;
 use crate::{Object, ObjectEnvironment};
 
@@ -112,7 +112,7 @@ impl ObjectEnvironment {
                 "a change has another version than {VERSION}"
             )));
         }
-        let (from, to) = (read_number(changes, "from")?, read_number(changes, "to")?);
+        let (from, to) = (read_u64_field(changes, "from")?, read_u64_field(changes, "to")?);
         let (Some(from), Some(to)) = (from, to) else {
             return Err(invalid_state_error("a change has no `from` or no `to`"));
         };
@@ -122,15 +122,15 @@ impl ObjectEnvironment {
                 "a change from {from} to {to} does not follow {has}"
             )));
         }
-        let last = read_map(changes, "last_references")?;
-        for (tool, items) in read_map(changes, "environment")? {
+        let last = read_map_field(changes, "last_references")?;
+        for (tool, items) in read_map_field(changes, "environment")? {
             let of_tool = |error| invalid_state_error(&format!("a change of `{tool}`: {error}"));
             let items: Vec<ItemChange> = serde_json::from_value(items.clone()).map_err(of_tool)?;
-            let shelf = self.shelf(tool);
+            let shelf = self.tool_index(tool);
             let given = last.get(tool).and_then(Value::as_u64).unwrap_or(0).min(COUNT_MAX);
             self.tools[shelf].last_reference = self.tools[shelf].last_reference.max(given);
             for change in items {
-                self.take_change(shelf, change, to)?;
+                self.apply_change(shelf, change, to)?;
             }
         }
         self.restore_hidden(changes, bytes, to)?;
@@ -139,11 +139,11 @@ impl ObjectEnvironment {
             self.put_hidden(key, None, to)?;
         }
         self.changes = to;
-        self.check_room(0, 0)?;
+        self.check_size(0, 0)?;
         Ok(self)
     }
 
-    fn take_change(&mut self, shelf: usize, change: ItemChange, to: u64) -> Result<()> {
+    fn apply_change(&mut self, shelf: usize, change: ItemChange, to: u64) -> Result<()> {
         let ItemChange { at, name, metadata, keep, objects } = change;
         let items = self.tools[shelf].items();
         let kept = items.get(at).map_or(0, |placed| placed.item.objects.len());
@@ -160,14 +160,14 @@ impl ObjectEnvironment {
         for object in objects {
             let has_reference = object_reference(&object).is_some();
             let tools = &mut self.tools[shelf];
-            fresh.push(if has_reference { object } else { tools.with_new_reference(object).0 });
+            fresh.push(if has_reference { object } else { tools.assign_reference(object).0 });
         }
-        self.change(shelf, at, to, |placed| {
+        self.change_item(shelf, at, to, |placed| {
             if keep < kept {
                 let rest = placed.item.objects[..keep].to_vec();
-                placed.set(rest, to);
+                placed.set_objects(rest, to);
             }
-            fresh.into_iter().for_each(|object| placed.push(object, to));
+            fresh.into_iter().for_each(|object| placed.push_object(object, to));
         });
         Ok(())
     }
@@ -184,19 +184,19 @@ mod tests {
     use super::*;
     use crate::{ItemFilter, ObjectsAddition};
 
-    fn object(value: Value) -> Object {
+    fn to_object(value: Value) -> Object {
         value.as_object().cloned().unwrap_or_default()
     }
 
-    fn add_number(store: &mut ObjectEnvironment, tool: &str, of: u64, value: u64) {
-        let metadata = object(json!({ "of": of }));
+    fn add_number_object(store: &mut ObjectEnvironment, tool: &str, of: u64, value: u64) {
+        let metadata = to_object(json!({ "of": of }));
         store
-            .add(tool, ObjectsAddition::new(vec![object(json!({ "value": value }))], metadata))
+            .add(tool, ObjectsAddition::new(vec![to_object(json!({ "value": value }))], metadata))
             .unwrap();
     }
 
     /// Returns a deterministic sequence of pseudo-random numbers.
-    fn numbers(seed: u64) -> impl FnMut(u64) -> u64 {
+    fn random_numbers(seed: u64) -> impl FnMut(u64) -> u64 {
         let mut state = seed;
         move |below| {
             state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
@@ -208,11 +208,11 @@ mod tests {
     fn make_random_change(store: &mut ObjectEnvironment, next: &mut impl FnMut(u64) -> u64) {
         let tool = ["a", "b"][usize::try_from(next(2)).unwrap()];
         let filter = ItemFilter::key("of", json!(next(4)));
-        let some = vec![object(json!({ "value": next(9) })), object(json!({ "v": next(9) }))];
+        let some = vec![to_object(json!({ "value": next(9) })), to_object(json!({ "v": next(9) }))];
         let key = format!("k{}", next(3));
         // A change that matches nothing is refused without effect.
         match next(7) {
-            0..=2 => add_number(store, tool, next(4), next(9)),
+            0..=2 => add_number_object(store, tool, next(4), next(9)),
             3 => drop(store.append(tool, some, &filter)),
             4 => drop(store.replace(tool, some, &filter)),
             5 => drop(store.remove(tool, Some(&filter))),
@@ -227,7 +227,7 @@ mod tests {
     }
 
     /// Recounts the size of everything, including the keys of removed hidden values.
-    fn recount_size(store: &ObjectEnvironment) -> usize {
+    fn computed_size(store: &ObjectEnvironment) -> usize {
         let length = |value: Value| value.to_string().len();
         let items = store.tools.iter().flat_map(|shelf| shelf.items()).map(|placed| {
             let objects = placed.item.objects.iter().map(|object| length(json!(object)));
@@ -242,7 +242,7 @@ mod tests {
     #[test]
     fn saved_state_plus_changes_equals_the_current_state() {
         for seed in 0..200 {
-            let mut next = numbers(seed);
+            let mut next = random_numbers(seed);
             let mut store = ObjectEnvironment::default();
             (0..next(20)).for_each(|_| make_random_change(&mut store, &mut next));
             let (json, bytes) = store.save();
@@ -257,9 +257,9 @@ mod tests {
                 let text = json.to_string();
                 copy = copy.with_changes(&serde_json::from_str(&text).unwrap(), &bytes).unwrap();
                 assert_eq!(copy.save(), store.save(), "seed {seed}");
-                assert_eq!(copy.bytes(), recount_size(&copy), "seed {seed}");
+                assert_eq!(copy.size_bytes(), computed_size(&copy), "seed {seed}");
             }
-            assert_eq!(store.bytes(), recount_size(&store), "seed {seed}");
+            assert_eq!(store.size_bytes(), computed_size(&store), "seed {seed}");
             // All changes since the beginning also result in the complete state.
             let Some((json, bytes)) = store.changes_since(0) else { continue };
             let again = ObjectEnvironment::default().with_changes(&json, &bytes).unwrap();
@@ -270,16 +270,16 @@ mod tests {
     #[test]
     fn added_object_is_the_only_content_of_the_change() {
         let mut store = ObjectEnvironment::default();
-        (0..100).for_each(|value| add_number(&mut store, "a", 1, value));
+        (0..100).for_each(|value| add_number_object(&mut store, "a", 1, value));
         let from = store.change_count();
-        add_number(&mut store, "a", 1, 100);
+        add_number_object(&mut store, "a", 1, 100);
         let (json, _) = store.changes_since(from).unwrap();
         let expected = json!({ "a": [{
             "at": 0, "keep": 100, "objects": [{ "value": 100, "_REF_ID": "a_101" }],
         }] });
         assert_eq!(json["environment"], expected);
         assert_eq!(json["last_references"], json!({ "a": 101 }));
-        add_number(&mut store, "a", 1, 100);
+        add_number_object(&mut store, "a", 1, 100);
         assert_eq!(store.change_count(), from + 1, "what is there already changes nothing");
         assert_eq!(store.changes_since(store.change_count()), None);
     }
@@ -287,7 +287,7 @@ mod tests {
     #[test]
     fn change_that_does_not_follow_the_state_is_refused() {
         let mut store = ObjectEnvironment::default();
-        add_number(&mut store, "a", 1, 1);
+        add_number_object(&mut store, "a", 1, 1);
         let (whole, bytes) = store.changes_since(0).unwrap();
         let with = |key: &str, value: Value| {
             let mut changed = whole.clone();
@@ -321,12 +321,12 @@ mod tests {
     #[test]
     fn huge_last_reference_of_a_change_is_limited() {
         let mut store = ObjectEnvironment::default();
-        add_number(&mut store, "a", 1, 1);
+        add_number_object(&mut store, "a", 1, 1);
         let (mut change, bytes) = store.changes_since(0).unwrap();
         change["last_references"] = json!({ "a": u64::MAX });
         change["to"] = json!(COUNT_MAX);
         let mut read = ObjectEnvironment::default().with_changes(&change, &bytes).unwrap();
-        add_number(&mut read, "a", 1, 2);
+        add_number_object(&mut read, "a", 1, 2);
         assert_eq!(read.change_count(), COUNT_MAX + 1);
         let references: Vec<_> = read.get_objects("a", None).unwrap();
         assert_eq!(object_reference(&references[1]), Some(format!("a_{}", COUNT_MAX + 1).as_str()));

@@ -46,7 +46,7 @@ impl ItemFilter {
         }
     }
 
-    pub(crate) fn matches(&self, item: &EnvironmentItem) -> bool {
+    pub(crate) fn is_match(&self, item: &EnvironmentItem) -> bool {
         match self {
             Self::Metadata(metadata) => is_same_map(metadata, &item.metadata),
             Self::Key { key, value } => {
@@ -104,11 +104,11 @@ mod tests {
             ..EnvironmentItem::default()
         };
         let null = ItemFilter::key("k", Value::Null);
-        assert!(null.matches(&item(json!({ "k": null, "l": 1 }))));
-        assert!(!null.matches(&item(json!({ "l": 1 }))));
-        assert!(ItemFilter::key("k", json!(2)).matches(&item(json!({ "k": 2.0 }))));
+        assert!(null.is_match(&item(json!({ "k": null, "l": 1 }))));
+        assert!(!null.is_match(&item(json!({ "l": 1 }))));
+        assert!(ItemFilter::key("k", json!(2)).is_match(&item(json!({ "k": 2.0 }))));
         let whole = ItemFilter::Metadata(Map::from_iter([("k".to_owned(), json!([1]))]));
-        assert!(whole.matches(&item(json!({ "k": [1] }))));
-        assert!(!whole.matches(&item(json!({ "k": [1], "l": 1 }))));
+        assert!(whole.is_match(&item(json!({ "k": [1] }))));
+        assert!(!whole.is_match(&item(json!({ "k": [1], "l": 1 }))));
     }
 }

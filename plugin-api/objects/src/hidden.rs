@@ -38,7 +38,7 @@ impl HiddenChanges {
         self.last.contains_key(key)
     }
 
-    pub(crate) fn note_change(&mut self, key: &str, change: u64) {
+    pub(crate) fn record_change(&mut self, key: &str, change: u64) {
         if let Some(last) = self.last.insert(key.to_owned(), change) {
             self.by_change.remove(&(last, key.to_owned()));
         }

@@ -96,12 +96,12 @@ impl ObjectEnvironment {
             return Err(invalid_state_error(&format!("it has version {v}, expected {VERSION}")));
         }
         // All items count as changed at the time of the save.
-        let saved_at = read_number(saved, "changes")?.unwrap_or(0);
+        let saved_at = read_u64_field(saved, "changes")?.unwrap_or(0);
         let at = saved_at.max(1);
         let mut read = Self::default();
-        for (tool, below) in read_map(saved, "environment")? {
+        for (tool, below) in read_map_field(saved, "environment")? {
             let last = saved.get("last_references").and_then(|it| it.get(tool)?.as_u64());
-            read.restore_tool(tool, below, last.unwrap_or(0), at)?;
+            read.restore_tool_items(tool, below, last.unwrap_or(0), at)?;
         }
         read.restore_hidden(saved, bytes, at)?;
         read.changes = read.changes.max(saved_at);
@@ -115,11 +115,11 @@ impl ObjectEnvironment {
         bytes: &[u8],
         change: u64,
     ) -> Result<()> {
-        for (key, value) in read_map(saved, "hidden_environment")? {
+        for (key, value) in read_map_field(saved, "hidden_environment")? {
             self.put_hidden(key, Some(HiddenValue::Json(value.clone())), change)?;
         }
         let mut rest = bytes;
-        for (key, length) in read_map(saved, "hidden_bytes")? {
+        for (key, length) in read_map_field(saved, "hidden_bytes")? {
             let length = length.as_u64().and_then(|length| usize::try_from(length).ok());
             let taken = length.and_then(|length| rest.split_at_checked(length));
             let Some((value, after)) = taken else {
@@ -133,7 +133,13 @@ impl ObjectEnvironment {
         Ok(())
     }
 
-    fn restore_tool(&mut self, tool: &str, below: &Value, last: u64, revision: u64) -> Result<()> {
+    fn restore_tool_items(
+        &mut self,
+        tool: &str,
+        below: &Value,
+        last: u64,
+        revision: u64,
+    ) -> Result<()> {
         let items = match below {
             Value::Object(_) if tool == SELF_INFO => Vec::new(),
             Value::Object(names) => {
@@ -153,7 +159,7 @@ impl ObjectEnvironment {
         if items.is_empty() {
             return Ok(());
         }
-        let at = self.shelf(tool);
+        let at = self.tool_index(tool);
         let mut known = HashSet::new();
         let given = items.iter().flat_map(|item| &item.objects).filter_map(object_reference);
         let number_of = |it: &str| it.strip_prefix(tool)?.strip_prefix('_')?.parse().ok();
@@ -165,15 +171,15 @@ impl ObjectEnvironment {
                 let is_kept = |it: &str| !is_too_great(it) && known.insert(it.to_owned());
                 if !object_reference(object).is_some_and(is_kept) {
                     let taken = std::mem::take(object);
-                    let (with, given) = self.tools[at].with_new_reference(taken);
+                    let (with, given) = self.tools[at].assign_reference(taken);
                     known.insert(given);
                     *object = with;
                 }
             }
             let item = self.append_empty_item(at, name, metadata, revision);
-            self.change(at, item, revision, |item| item.set(objects, revision));
+            self.change_item(at, item, revision, |item| item.set_objects(objects, revision));
         }
-        self.check_room(0, 0)
+        self.check_size(0, 0)
     }
 }
 
@@ -197,7 +203,7 @@ fn read_items(place: &str, items: &Value) -> Result<Vec<EnvironmentItem>> {
 }
 
 /// Returns the number of changes under a key, if it exists.
-pub(crate) fn read_number(saved: &Map<String, Value>, key: &str) -> Result<Option<u64>> {
+pub(crate) fn read_u64_field(saved: &Map<String, Value>, key: &str) -> Result<Option<u64>> {
     let Some(number) = saved.get(key) else { return Ok(None) };
     let known = number.as_u64().filter(|number| *number <= COUNT_MAX);
     known.map(Some).ok_or_else(|| {
@@ -206,7 +212,7 @@ pub(crate) fn read_number(saved: &Map<String, Value>, key: &str) -> Result<Optio
 }
 
 /// Returns the map under a key, or an empty one if the key is missing.
-pub(crate) fn read_map<'a>(
+pub(crate) fn read_map_field<'a>(
     saved: &'a Map<String, Value>,
     key: &str,
 ) -> Result<&'a Map<String, Value>> {
@@ -230,20 +236,20 @@ mod tests {
     use super::*;
     use crate::{ItemFilter, ObjectsAddition};
 
-    fn object(value: Value) -> crate::Object {
+    fn to_object(value: Value) -> crate::Object {
         value.as_object().cloned().unwrap_or_default()
     }
 
     #[test]
     fn environment_survives_save_and_restore_without_reusing_references() {
         let mut store = ObjectEnvironment::default();
-        let metadata = object(json!({ "m": 1 }));
-        let objects = vec![object(json!({ "a": 1 })), object(json!({ "a": 2 }))];
+        let metadata = to_object(json!({ "m": 1 }));
+        let objects = vec![to_object(json!({ "a": 1 })), to_object(json!({ "a": 2 }))];
         let named =
             ObjectsAddition { name: Some("n".into()), ..ObjectsAddition::new(objects, metadata) };
         store.add("t", named).unwrap();
         store
-            .replace("t", vec![object(json!({ "a": 3 }))], &ItemFilter::key("m", json!(1)))
+            .replace("t", vec![to_object(json!({ "a": 3 }))], &ItemFilter::key("m", json!(1)))
             .unwrap();
         store.set_hidden("k", Some(HiddenValue::Json(json!([1])))).unwrap();
         store.set_hidden("b", Some(HiddenValue::Bytes(vec![0, 255]))).unwrap();
@@ -254,9 +260,9 @@ mod tests {
         let read = read.as_mut().unwrap();
         assert_eq!(read.save(), (json, bytes));
         let again =
-            read.add("t", ObjectsAddition::new(vec![object(json!({}))], Default::default()));
+            read.add("t", ObjectsAddition::new(vec![to_object(json!({}))], Default::default()));
         assert_eq!(again.unwrap().references, ["t_4"], "t_3 went with what replaced t_1 and t_2");
-        assert_eq!(read.hidden()["b"], HiddenValue::Bytes(vec![0, 255]));
+        assert_eq!(read.hidden_values()["b"], HiddenValue::Bytes(vec![0, 255]));
     }
 
     #[test]
@@ -272,7 +278,7 @@ mod tests {
         let objects = read.get_objects("query", None).unwrap();
         assert_eq!(objects[0]["_REF_ID"], "query_0_0");
         assert_eq!(objects[1]["_REF_ID"], "query_1");
-        assert_eq!(read.hidden()["items"], HiddenValue::Json(json!([1, 2])));
+        assert_eq!(read.hidden_values()["items"], HiddenValue::Json(json!([1, 2])));
         let two = json!({
             "environment": {
                 "SelfInfo": { "info": [{ "name": "Elysia" }] },
@@ -341,7 +347,7 @@ mod tests {
             assert_eq!(given, ["t_3", "t_2"]);
             saved["last_references"] = json!({ "t": last });
             let mut read = ObjectEnvironment::restore(&saved, &[]).unwrap();
-            let more = ObjectsAddition::new(vec![object(json!({ "a": 1 }))], Default::default());
+            let more = ObjectsAddition::new(vec![to_object(json!({ "a": 1 }))], Default::default());
             assert_eq!(read.add("t", more).unwrap().references, [format!("t_{}", COUNT_MAX + 2)]);
         }
     }

@@ -59,12 +59,12 @@ impl ObjectEnvironment {
             return None;
         }
         // The sort is stable: among equal items, earlier ones come first.
-        changed.sort_by_key(|(_, placed)| Reverse((self.mention_count(placed), placed.revision)));
+        changed.sort_by_key(|(_, placed)| Reverse((self.count_mentions(placed), placed.revision)));
         let mut room = tokens_max.saturating_mul(BYTES_PER_TOKEN);
         let (mut shown, mut more) = (Map::new(), Map::new());
         for (tool, placed) in changed {
             let new = placed.came.len() - placed.came.partition_point(|&came| came <= since);
-            let written = write_item(placed, new, &mut room);
+            let written = render_item(placed, new, &mut room);
             let left = new - written.as_ref().map_or(0, |(_, count)| *count);
             if let Some((item, _)) = written {
                 push_item(&mut shown, tool, item);
@@ -93,7 +93,7 @@ impl ObjectEnvironment {
         let (mut found, mut count) = (Map::new(), 0_usize);
         for shelf in self.tools.iter().filter(|it| tools.is_empty() || tools.contains(&it.tool)) {
             for placed in shelf.items() {
-                if !filter.as_ref().is_none_or(|filter| filter.matches(&placed.item)) {
+                if !filter.as_ref().is_none_or(|filter| filter.is_match(&placed.item)) {
                     continue;
                 }
                 let objects = &placed.item.objects;
@@ -110,7 +110,7 @@ impl ObjectEnvironment {
     }
 
     /// Lists all items without their objects: each with its metadata and the number of its objects.
-    pub fn contents(&self) -> Value {
+    pub fn contents_json(&self) -> Value {
         let mut found = Map::new();
         for shelf in &self.tools {
             for placed in shelf.items() {
@@ -122,7 +122,7 @@ impl ObjectEnvironment {
         found.into()
     }
 
-    fn mention_count(&self, placed: &IndexedItem) -> u64 {
+    fn count_mentions(&self, placed: &IndexedItem) -> u64 {
         if self.named.is_empty() {
             return 0;
         }
@@ -133,7 +133,7 @@ impl ObjectEnvironment {
 
 /// Returns an item with as many of its newest `new` objects as fit, and their number. Returns
 /// `None` if none of them fits. An emptied item is included nevertheless.
-fn write_item(placed: &IndexedItem, new: usize, room: &mut usize) -> Option<(Value, usize)> {
+fn render_item(placed: &IndexedItem, new: usize, room: &mut usize) -> Option<(Value, usize)> {
     let metadata = Value::Object(placed.item.metadata.clone()).to_string().len();
     let mut bytes = ITEM_BYTES + metadata;
     let objects = &placed.item.objects;

@@ -43,7 +43,7 @@ impl<'a> ObjectsCaller<'a> {
     ///
     /// # Errors
     /// `permission_denied` for a tool that the caller cannot access.
-    pub fn tool<'b>(&self, named: Option<&'b str>) -> Result<&'b str>
+    pub fn target_tool<'b>(&self, named: Option<&'b str>) -> Result<&'b str>
     where
         'a: 'b,
     {
@@ -66,17 +66,17 @@ impl<'a> ObjectsCaller<'a> {
                 Ok(tools.iter().all(|tool| environment.is_empty(Some(tool))))
             }
             (None, ObjectsAccess::All) => Ok(environment.is_empty(None)),
-            (Some(_), _) => Ok(environment.is_empty(Some(self.tool(named)?))),
+            (Some(_), _) => Ok(environment.is_empty(Some(self.target_tool(named)?))),
         }
     }
 
     fn can_reach(&self, tool: &str) -> bool {
-        self.tool(Some(tool)).is_ok()
+        self.target_tool(Some(tool)).is_ok()
     }
 
     /// Lists the accessible keys, by the caller's names for them.
-    fn hidden_keys(&self, environment: &ObjectEnvironment) -> Vec<String> {
-        let keys = environment.hidden().keys();
+    fn visible_hidden_keys(&self, environment: &ObjectEnvironment) -> Vec<String> {
+        let keys = environment.hidden_values().keys();
         match self.reach {
             ObjectsAccess::All => keys.cloned().collect(),
             ObjectsAccess::Own { plugin, .. } => {
@@ -88,7 +88,7 @@ impl<'a> ObjectsCaller<'a> {
     }
 
     /// Returns the key under which a hidden value is stored. No plugin's name contains a `/`.
-    fn hidden_key(&self, key: String) -> String {
+    fn stored_hidden_key(&self, key: String) -> String {
         match self.reach {
             ObjectsAccess::All => key,
             ObjectsAccess::Own { plugin, .. } => format!("{plugin}/{key}"),
@@ -116,12 +116,12 @@ pub fn answer_operation(
         RESULT | ADD => {
             let added: ObjectsAdd = read_request(request)?;
             let under = added.tool.clone();
-            write_frame(&environment.add(asker.tool(under.as_deref())?, added.into())?)
+            write_frame(&environment.add(asker.target_tool(under.as_deref())?, added.into())?)
         }
-        APPEND | REPLACE => apply_change(environment, asker, operation, request),
+        APPEND | REPLACE => answer_change(environment, asker, operation, request),
         GET => {
             let asked: ObjectsFilter = read_request(request)?;
-            let tool = asker.tool(asked.tool.as_deref())?;
+            let tool = asker.target_tool(asked.tool.as_deref())?;
             write_frame(&ObjectItemsAnswer {
                 items: environment.get(tool),
                 ..ObjectItemsAnswer::default()
@@ -130,14 +130,16 @@ pub fn answer_operation(
         GET_OBJECTS => {
             let asked: ObjectsFilter = read_request(request)?;
             let filter = filter_from_request(&asked)?;
-            let tool = asker.tool(asked.tool.as_deref())?;
+            let tool = asker.target_tool(asked.tool.as_deref())?;
             let objects = environment.get_objects(tool, filter.as_ref());
             write_frame(&ObjectsAnswer { objects, ..ObjectsAnswer::default() })
         }
         REMOVE => {
             let asked: ObjectsFilter = read_request(request)?;
             let filter = filter_from_request(&asked)?;
-            write_frame(&environment.remove(asker.tool(asked.tool.as_deref())?, filter.as_ref())?)
+            write_frame(
+                &environment.remove(asker.target_tool(asked.tool.as_deref())?, filter.as_ref())?,
+            )
         }
         IS_EMPTY => {
             let asked: ObjectsFilter = read_request(request)?;
@@ -151,12 +153,12 @@ pub fn answer_operation(
         }
         CLEAR => clear_objects(environment, asker, request),
         HIDDEN_KEYS => {
-            let keys = asker.hidden_keys(environment);
+            let keys = asker.visible_hidden_keys(environment);
             write_frame(&HiddenKeys { keys, ..HiddenKeys::default() })
         }
         HIDDEN_GET => {
             let HiddenKey { key, .. } = read_request(request)?;
-            hidden_frame(environment.hidden().get(&asker.hidden_key(key)).cloned())
+            hidden_frame(environment.hidden_values().get(&asker.stored_hidden_key(key)).cloned())
         }
         HIDDEN_SET => {
             let parsed = Frame::parse(request).map_err(bad_request_error)?;
@@ -167,7 +169,7 @@ pub fn answer_operation(
                 }
                 HiddenValueEncoding { json, .. } => json.map(HiddenValue::Json),
             };
-            hidden_frame(environment.set_hidden(&asker.hidden_key(key), value)?)
+            hidden_frame(environment.set_hidden(&asker.stored_hidden_key(key), value)?)
         }
         other => {
             let text = format!("this host has no service `{other}`");
@@ -176,7 +178,7 @@ pub fn answer_operation(
     }
 }
 
-fn apply_change(
+fn answer_change(
     environment: &mut ObjectEnvironment,
     asker: &ObjectsCaller<'_>,
     operation: &str,
@@ -191,7 +193,7 @@ fn apply_change(
         return Err(Error::new(ErrorKind::InvalidArguments, "a filter is missing")
             .with_hint("give `metadata`, or `metadata_key` with `metadata_value`"));
     };
-    let tool = asker.tool(asked.tool.as_deref())?;
+    let tool = asker.target_tool(asked.tool.as_deref())?;
     write_frame(&match operation {
         APPEND => environment.append(tool, objects, &filter)?,
         _ => environment.replace(tool, objects, &filter)?,
@@ -204,9 +206,9 @@ fn clear_objects(
     request: &[u8],
 ) -> Result<Vec<u8>> {
     let ObjectsClear { hidden, .. } = read_request(request)?;
-    let keys = if hidden { asker.hidden_keys(environment) } else { Vec::new() };
+    let keys = if hidden { asker.visible_hidden_keys(environment) } else { Vec::new() };
     for key in keys {
-        environment.set_hidden(&asker.hidden_key(key), None)?;
+        environment.set_hidden(&asker.stored_hidden_key(key), None)?;
     }
     write_frame(&environment.clear(match asker.reach {
         ObjectsAccess::All => None,
@@ -285,7 +287,7 @@ mod tests {
     use super::*;
 
     /// Creates a caller: the tool `query`, the only one of a trusted or untrusted plugin.
-    fn ask_as_query_tool(
+    fn query_objects(
         environment: &mut ObjectEnvironment,
         is_trusted: bool,
         operation: &str,
@@ -306,7 +308,7 @@ mod tests {
     fn untrusted_plugin_accesses_objects_of_its_own_tools_only() {
         let mut all = ObjectEnvironment::default();
         let theirs = json!({ "tool": "search", "objects": [{ "a": 1 }], "metadata": { "m": 1 } });
-        ask_as_query_tool(&mut all, true, ADD, theirs.clone()).unwrap();
+        query_objects(&mut all, true, ADD, theirs.clone()).unwrap();
         let filter = json!({ "tool": "search", "metadata_key": "m", "metadata_value": 1 });
         let mut change = filter.clone();
         change["objects"] = json!([]);
@@ -321,25 +323,19 @@ mod tests {
             (REMOVE, filter),
             (IS_EMPTY, json!({ "tool": "search" })),
         ] {
-            let refused = ask_as_query_tool(&mut all, false, operation, request).unwrap_err();
+            let refused = query_objects(&mut all, false, operation, request).unwrap_err();
             assert_eq!(refused.kind, ErrorKind::PermissionDenied, "{operation}");
             assert!(refused.message.contains("not those of `search`"), "{refused}");
         }
         assert_eq!(all.save(), before, "nothing has changed");
-        assert_eq!(
-            ask_as_query_tool(&mut all, false, IS_EMPTY, json!({})).unwrap()["is_empty"],
-            true
-        );
+        assert_eq!(query_objects(&mut all, false, IS_EMPTY, json!({})).unwrap()["is_empty"], true);
         let own = json!({ "objects": [{ "b": 1 }] });
-        let added = ask_as_query_tool(&mut all, false, ADD, own).unwrap();
+        let added = query_objects(&mut all, false, ADD, own).unwrap();
         let added: ObjectsChangeAnswer = serde_json::from_value(added).unwrap();
         assert_eq!(added.references, ["query_1"]);
-        assert_eq!(
-            ask_as_query_tool(&mut all, false, IS_EMPTY, json!({})).unwrap()["is_empty"],
-            false
-        );
+        assert_eq!(query_objects(&mut all, false, IS_EMPTY, json!({})).unwrap()["is_empty"], false);
         let named =
-            ask_as_query_tool(&mut all, false, GET_OBJECTS, json!({ "tool": "query" })).unwrap();
+            query_objects(&mut all, false, GET_OBJECTS, json!({ "tool": "query" })).unwrap();
         assert_eq!(named["objects"].as_array().unwrap().len(), 1);
     }
 
@@ -347,17 +343,16 @@ mod tests {
     fn hidden_values_of_an_untrusted_plugin_are_separate() {
         let mut all = ObjectEnvironment::default();
         let key = json!({ "key": "raw" });
-        ask_as_query_tool(&mut all, true, HIDDEN_SET, json!({ "key": "raw", "json": "theirs" }))
+        query_objects(&mut all, true, HIDDEN_SET, json!({ "key": "raw", "json": "theirs" }))
             .unwrap();
-        assert_eq!(ask_as_query_tool(&mut all, false, HIDDEN_GET, key.clone()).unwrap(), json!({}));
-        ask_as_query_tool(&mut all, false, HIDDEN_SET, json!({ "key": "raw", "json": "its" }))
-            .unwrap();
-        let own = ask_as_query_tool(&mut all, false, HIDDEN_GET, key.clone()).unwrap();
+        assert_eq!(query_objects(&mut all, false, HIDDEN_GET, key.clone()).unwrap(), json!({}));
+        query_objects(&mut all, false, HIDDEN_SET, json!({ "key": "raw", "json": "its" })).unwrap();
+        let own = query_objects(&mut all, false, HIDDEN_GET, key.clone()).unwrap();
         assert_eq!(own, json!({ "json": "its" }));
-        let theirs = ask_as_query_tool(&mut all, true, HIDDEN_GET, key).unwrap();
+        let theirs = query_objects(&mut all, true, HIDDEN_GET, key).unwrap();
         assert_eq!(theirs, json!({ "json": "theirs" }));
-        ask_as_query_tool(&mut all, false, HIDDEN_SET, json!({ "key": "raw" })).unwrap();
-        assert_eq!(all.hidden().keys().collect::<Vec<_>>(), ["raw"]);
+        query_objects(&mut all, false, HIDDEN_SET, json!({ "key": "raw" })).unwrap();
+        assert_eq!(all.hidden_values().keys().collect::<Vec<_>>(), ["raw"]);
     }
 
     #[test]
@@ -365,30 +360,30 @@ mod tests {
         let mut all = ObjectEnvironment::default();
         let row = |tool: &str, at: u64| json!({ "tool": tool, "objects": [{ "a": at }, { "a": at }], "metadata": { "at": at } });
         for (tool, at) in [("search", 1), ("query", 1), ("query", 2)] {
-            ask_as_query_tool(&mut all, true, ADD, row(tool, at)).unwrap();
+            query_objects(&mut all, true, ADD, row(tool, at)).unwrap();
         }
-        ask_as_query_tool(&mut all, true, HIDDEN_SET, json!({ "key": "raw", "json": 1 })).unwrap();
-        ask_as_query_tool(&mut all, false, HIDDEN_SET, json!({ "key": "raw", "json": 2 })).unwrap();
+        query_objects(&mut all, true, HIDDEN_SET, json!({ "key": "raw", "json": 1 })).unwrap();
+        query_objects(&mut all, false, HIDDEN_SET, json!({ "key": "raw", "json": 2 })).unwrap();
         let search = json!({ "tool": "search", "items": 1, "objects": 2 });
         let query = json!({ "tool": "query", "items": 2, "objects": 4 });
         let nothing = Value::Null;
         let tools = |all: &mut _, is_trusted| {
-            ask_as_query_tool(all, is_trusted, TOOLS, Value::Null).unwrap()["tools"].clone()
+            query_objects(all, is_trusted, TOOLS, Value::Null).unwrap()["tools"].clone()
         };
         assert_eq!(tools(&mut all, true), json!([search, query]));
         assert_eq!(tools(&mut all, false), json!([query]), "its own alone");
         let keys = |all: &mut _, is_trusted| {
-            ask_as_query_tool(all, is_trusted, HIDDEN_KEYS, Value::Null).unwrap()
+            query_objects(all, is_trusted, HIDDEN_KEYS, Value::Null).unwrap()
         };
         assert_eq!(keys(&mut all, true), json!({ "keys": ["raw", "tool-query/raw"] }));
         assert_eq!(keys(&mut all, false), json!({ "keys": ["raw"] }));
 
-        let cleared = ask_as_query_tool(&mut all, false, CLEAR, json!({ "hidden": true })).unwrap();
+        let cleared = query_objects(&mut all, false, CLEAR, json!({ "hidden": true })).unwrap();
         assert_eq!(cleared["matched"], 2);
         let emptied = json!({ "tool": "query", "items": 2, "objects": 0 });
         assert_eq!(tools(&mut all, true), json!([search, emptied]), "metadata stays");
         assert_eq!(keys(&mut all, true), json!({ "keys": ["raw"] }));
-        assert_eq!(ask_as_query_tool(&mut all, true, CLEAR, nothing).unwrap()["matched"], 1);
+        assert_eq!(query_objects(&mut all, true, CLEAR, nothing).unwrap()["matched"], 1);
         assert!(all.is_empty(None));
         assert_eq!(
             keys(&mut all, true),
@@ -397,21 +392,21 @@ mod tests {
         );
         let again = all.revision();
         assert_eq!(
-            ask_as_query_tool(&mut all, true, CLEAR, json!({ "hidden": true })).unwrap()["matched"],
+            query_objects(&mut all, true, CLEAR, json!({ "hidden": true })).unwrap()["matched"],
             0
         );
         assert_eq!(all.revision(), again, "nothing is new to the model");
-        assert!(all.hidden().is_empty());
+        assert!(all.hidden_values().is_empty());
     }
 
     #[test]
     fn a_change_without_objects_is_refused() {
         let mut all = ObjectEnvironment::default();
         let added = json!({ "objects": [{ "a": 1 }], "metadata": { "m": 1 } });
-        ask_as_query_tool(&mut all, true, ADD, added).unwrap();
+        query_objects(&mut all, true, ADD, added).unwrap();
         for operation in [APPEND, REPLACE] {
             let filter = json!({ "metadata_key": "m", "metadata_value": 1 });
-            let refused = ask_as_query_tool(&mut all, true, operation, filter).unwrap_err();
+            let refused = query_objects(&mut all, true, operation, filter).unwrap_err();
             assert_eq!(refused.kind, ErrorKind::InvalidArguments, "{operation}");
         }
         assert!(!all.is_empty(None));

@@ -81,7 +81,11 @@ impl ToolItems {
     }
 
     /// Returns the item with this name and metadata.
-    pub(crate) fn find(&self, name: Option<&str>, metadata: &Map<String, Value>) -> Option<usize> {
+    pub(crate) fn find_item(
+        &self,
+        name: Option<&str>,
+        metadata: &Map<String, Value>,
+    ) -> Option<usize> {
         let is_this = |at: &&usize| {
             let item = &self.items[**at].item;
             item.name.as_deref() == name && is_same_map(&item.metadata, metadata)
@@ -90,18 +94,18 @@ impl ToolItems {
     }
 
     /// Returns the items that match, in order.
-    pub(crate) fn matching(&self, filter: Option<&ItemFilter>) -> Vec<usize> {
+    pub(crate) fn matching_items(&self, filter: Option<&ItemFilter>) -> Vec<usize> {
         let found = match filter {
             None => return (0..self.items.len()).collect(),
             Some(ItemFilter::Metadata(metadata)) => self.by_metadata.get(&map_hash(metadata)),
             Some(ItemFilter::Key { key, value }) => self.by_entry.get(&entry_hash(key, value)),
         };
-        let matches = |at: &usize| filter.is_none_or(|it| it.matches(&self.items[*at].item));
+        let matches = |at: &usize| filter.is_none_or(|it| it.is_match(&self.items[*at].item));
         found.into_iter().flatten().copied().filter(matches).collect()
     }
 
     /// Assigns a new reference to an object.
-    pub(crate) fn with_new_reference(&mut self, mut object: Object) -> (Object, String) {
+    pub(crate) fn assign_reference(&mut self, mut object: Object) -> (Object, String) {
         self.last_reference += 1;
         let reference = format!("{}_{}", self.tool, self.last_reference);
         object.insert(REFERENCE_KEY.to_owned(), reference.clone().into());
@@ -110,19 +114,23 @@ impl ToolItems {
 
     /// Assigns references to objects that replace those of an item. References of the item's own
     /// objects are kept.
-    pub(crate) fn with_kept_references(&mut self, at: usize, objects: Vec<Object>) -> Vec<Object> {
+    pub(crate) fn assign_missing_references(
+        &mut self,
+        at: usize,
+        objects: Vec<Object>,
+    ) -> Vec<Object> {
         let known =
             self.items[at].item.objects.iter().filter_map(object_reference).map(str::to_owned);
         let mut known: HashSet<String> = known.collect();
         let mut placed = Vec::with_capacity(objects.len());
         for object in objects {
             let is_known = object_reference(&object).is_some_and(|given| known.remove(given));
-            placed.push(if is_known { object } else { self.with_new_reference(object).0 });
+            placed.push(if is_known { object } else { self.assign_reference(object).0 });
         }
         placed
     }
 
-    pub(crate) fn has_assigned(&self, word: &str) -> bool {
+    pub(crate) fn is_assigned_reference(&self, word: &str) -> bool {
         let number = word.strip_prefix(self.tool.as_str()).and_then(|rest| rest.strip_prefix('_'));
         number
             .and_then(|number| number.parse::<u64>().ok())
@@ -132,7 +140,7 @@ impl ToolItems {
 
 impl IndexedItem {
     fn new(item: EnvironmentItem, revision: u64) -> Self {
-        let bytes = map_bytes(&item.metadata);
+        let bytes = map_size_bytes(&item.metadata);
         Self {
             item,
             made: revision,
@@ -144,23 +152,23 @@ impl IndexedItem {
         }
     }
 
-    pub(crate) fn push(&mut self, object: Object, revision: u64) {
+    pub(crate) fn push_object(&mut self, object: Object, revision: u64) {
         self.came.push(revision);
-        self.bytes += map_bytes(&object);
+        self.bytes += map_size_bytes(&object);
         let at = self.item.objects.len();
         self.by_content.entry(content_hash(&object)).or_default().push(at);
         self.item.objects.push(object);
     }
 
     /// Replaces all objects.
-    pub(crate) fn set(&mut self, objects: Vec<Object>, revision: u64) {
+    pub(crate) fn set_objects(&mut self, objects: Vec<Object>, revision: u64) {
         self.replaced = revision;
         self.by_content.clear();
         self.came.clear();
-        self.bytes = map_bytes(&self.item.metadata);
+        self.bytes = map_size_bytes(&self.item.metadata);
         self.item.objects = Vec::with_capacity(objects.len());
         for object in objects {
-            self.push(object, revision);
+            self.push_object(object, revision);
         }
     }
 }
@@ -176,12 +184,16 @@ pub(crate) struct DuplicateFinder {
 }
 
 impl DuplicateFinder {
-    pub(crate) fn before_addition(item: &IndexedItem) -> Self {
+    pub(crate) fn for_item(item: &IndexedItem) -> Self {
         Self { count: item.item.objects.len(), looked_at: HashMap::new() }
     }
 
     /// Returns the reference of the next object with the same content.
-    pub(crate) fn next<'a>(&mut self, item: &'a IndexedItem, object: &Object) -> Option<&'a str> {
+    pub(crate) fn next_duplicate<'a>(
+        &mut self,
+        item: &'a IndexedItem,
+        object: &Object,
+    ) -> Option<&'a str> {
         let hash = content_hash(object);
         let places = item.by_content.get(&hash)?;
         let looked_at = self.looked_at.entry(hash).or_default();
@@ -203,12 +215,12 @@ fn identity_hash(name: Option<&str>, metadata: &Map<String, Value>) -> u64 {
     hasher.finish()
 }
 
-pub(crate) fn objects_bytes(objects: &[Object]) -> usize {
-    objects.iter().map(map_bytes).sum()
+pub(crate) fn objects_size_bytes(objects: &[Object]) -> usize {
+    objects.iter().map(map_size_bytes).sum()
 }
 
 /// Returns the length of the JSON, without writing it.
-pub(crate) fn map_bytes(map: &Map<String, Value>) -> usize {
+pub(crate) fn map_size_bytes(map: &Map<String, Value>) -> usize {
     struct JsonByteCounter(usize);
     impl std::io::Write for JsonByteCounter {
         fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {

@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 
 use crate::hidden::{HiddenChanges, HiddenValue, HiddenValues};
 use crate::item::object_reference;
-use crate::shelf::{DuplicateFinder, IndexedItem, ToolItems, map_bytes, objects_bytes};
+use crate::shelf::{DuplicateFinder, IndexedItem, ToolItems, map_size_bytes, objects_size_bytes};
 use crate::{EnvironmentItem, ItemFilter, Object};
 
 /// The maximum size of all objects and hidden values of a session, in bytes of their JSON.
@@ -75,24 +75,27 @@ impl ObjectEnvironment {
     /// # Errors
     /// Kind `limit_reached` if [`ENVIRONMENT_BYTES_MAX`] is exceeded. Nothing is stored then.
     pub fn add(&mut self, tool: &str, addition: ObjectsAddition) -> Result<ObjectsChangeAnswer> {
-        self.check_room(0, objects_bytes(&addition.objects) + map_bytes(&addition.metadata))?;
+        self.check_size(
+            0,
+            objects_size_bytes(&addition.objects) + map_size_bytes(&addition.metadata),
+        )?;
         let ObjectsAddition { name, objects, metadata, include_duplicates } = addition;
         let revision = self.changes + 1;
-        let shelf = self.shelf(tool);
-        let item = match self.tools[shelf].find(name.as_deref(), &metadata) {
+        let shelf = self.tool_index(tool);
+        let item = match self.tools[shelf].find_item(name.as_deref(), &metadata) {
             Some(item) => item,
             None => self.append_empty_item(shelf, name, metadata, revision),
         };
         let mut references = Vec::with_capacity(objects.len());
         // Equal rows of one result are separate objects, so each one matches a different object of
         // the item.
-        let mut twins = DuplicateFinder::before_addition(&self.tools[shelf].items()[item]);
+        let mut twins = DuplicateFinder::for_item(&self.tools[shelf].items()[item]);
         for object in objects {
             let known = &self.tools[shelf].items()[item];
-            let twin = if include_duplicates { None } else { twins.next(known, &object) };
+            let twin = if include_duplicates { None } else { twins.next_duplicate(known, &object) };
             references.push(match twin {
                 Some(twin) => twin.to_owned(),
-                None => self.push(shelf, item, object, revision),
+                None => self.append_object(shelf, item, object, revision),
             });
         }
         Ok(ObjectsChangeAnswer { matched: 1, references, ..ObjectsChangeAnswer::default() })
@@ -109,10 +112,11 @@ impl ObjectEnvironment {
         filter: &ItemFilter,
     ) -> Result<ObjectsChangeAnswer> {
         let (shelf, matching) = self.matching_items(tool, Some(filter))?;
-        self.check_room(0, objects_bytes(&objects))?;
+        self.check_size(0, objects_size_bytes(&objects))?;
         let revision = self.changes + 1;
         let objects = objects.into_iter();
-        let references = objects.map(|it| self.push(shelf, matching[0], it, revision)).collect();
+        let references =
+            objects.map(|it| self.append_object(shelf, matching[0], it, revision)).collect();
         Ok(ObjectsChangeAnswer { matched: 1, references, ..ObjectsChangeAnswer::default() })
     }
 
@@ -126,7 +130,7 @@ impl ObjectEnvironment {
     /// Returns `None` if no item matches.
     pub fn get_objects(&self, tool: &str, filter: Option<&ItemFilter>) -> Option<Vec<Object>> {
         let shelf = self.tools.iter().find(|shelf| shelf.tool == tool)?;
-        let matching = shelf.matching(filter);
+        let matching = shelf.matching_items(filter);
         if matching.is_empty() {
             return None;
         }
@@ -148,16 +152,16 @@ impl ObjectEnvironment {
     ) -> Result<ObjectsChangeAnswer> {
         let (shelf, matching) = self.matching_items(tool, Some(filter))?;
         let old: usize = matching.iter().map(|&at| self.tools[shelf].items()[at].bytes).sum();
-        self.check_room(old, objects_bytes(&objects) * matching.len())?;
+        self.check_size(old, objects_size_bytes(&objects) * matching.len())?;
         let revision = self.changes + 1;
         let mut references = Vec::new();
         for &at in &matching {
-            let placed = self.tools[shelf].with_kept_references(at, objects.clone());
+            let placed = self.tools[shelf].assign_missing_references(at, objects.clone());
             if references.is_empty() {
                 references =
                     placed.iter().filter_map(object_reference).map(str::to_owned).collect();
             }
-            self.change(shelf, at, revision, |item| item.set(placed, revision));
+            self.change_item(shelf, at, revision, |item| item.set_objects(placed, revision));
         }
         Ok(ObjectsChangeAnswer {
             matched: matching.len(),
@@ -179,7 +183,7 @@ impl ObjectEnvironment {
         let (shelf, matching) = self.matching_items(tool, filter)?;
         let revision = self.changes + 1;
         for &at in &matching {
-            self.change(shelf, at, revision, |item| item.set(Vec::new(), revision));
+            self.change_item(shelf, at, revision, |item| item.set_objects(Vec::new(), revision));
         }
         Ok(ObjectsChangeAnswer {
             matched: matching.len(),
@@ -197,7 +201,9 @@ impl ObjectEnvironment {
             let is_meant = of.is_none_or(|tools| tools.contains(&self.tools[shelf].tool));
             for item in 0..self.tools[shelf].items().len() {
                 if is_meant && !self.tools[shelf].items()[item].item.objects.is_empty() {
-                    self.change(shelf, item, revision, |item| item.set(Vec::new(), revision));
+                    self.change_item(shelf, item, revision, |item| {
+                        item.set_objects(Vec::new(), revision)
+                    });
                     matched += 1;
                 }
             }
@@ -227,12 +233,12 @@ impl ObjectEnvironment {
     }
 
     /// Returns the size of everything, as it counts toward [`ENVIRONMENT_BYTES_MAX`].
-    pub fn bytes(&self) -> usize {
+    pub fn size_bytes(&self) -> usize {
         self.bytes
     }
 
     /// Returns the hidden values.
-    pub fn hidden(&self) -> &HiddenValues {
+    pub fn hidden_values(&self) -> &HiddenValues {
         &self.hidden
     }
 
@@ -263,9 +269,9 @@ impl ObjectEnvironment {
         // A removed key is remembered and counts toward the size.
         let old = if is_known { key.len() + takes(self.hidden.get(key)) } else { 0 };
         let new = key.len() + takes(value.as_ref());
-        self.check_room(old, new)?;
+        self.check_size(old, new)?;
         self.changes = change;
-        self.hidden_changes.note_change(key, change);
+        self.hidden_changes.record_change(key, change);
         self.bytes = (self.bytes + new).saturating_sub(old);
         Ok(match value {
             Some(value) => self.hidden.insert(key.to_owned(), value),
@@ -275,10 +281,10 @@ impl ObjectEnvironment {
 
     /// Counts the references in a text of the model, because objects that it mentions are shown
     /// first.
-    pub fn note_named(&mut self, text: &str) {
+    pub fn record_mentions(&mut self, text: &str) {
         let is_part = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
         for word in text.split(|c| !is_part(c)).filter(|word| word.contains('_')) {
-            let is_reference = self.tools.iter().any(|shelf| shelf.has_assigned(word));
+            let is_reference = self.tools.iter().any(|shelf| shelf.is_assigned_reference(word));
             if is_reference {
                 *self.named.entry(word.to_owned()).or_default() += 1;
             }
@@ -286,7 +292,7 @@ impl ObjectEnvironment {
     }
 
     /// Returns the index of a tool's shelf, and creates the shelf if it is missing.
-    pub(crate) fn shelf(&mut self, tool: &str) -> usize {
+    pub(crate) fn tool_index(&mut self, tool: &str) -> usize {
         let known = self.tools.iter().position(|shelf| shelf.tool == tool);
         known.unwrap_or_else(|| {
             self.tools.push(ToolItems::new(tool));
@@ -305,19 +311,25 @@ impl ObjectEnvironment {
         let item = self.tools[shelf].append_empty_item(name, metadata, revision);
         self.bytes += self.tools[shelf].items()[item].bytes;
         self.by_change.insert(LastItemChange { at: revision, shelf, item });
-        self.note_change(revision);
+        self.record_change(revision);
         item
     }
 
     /// Adds an object to an item, and returns its new reference.
-    fn push(&mut self, shelf: usize, item: usize, object: Object, revision: u64) -> String {
-        let (object, given) = self.tools[shelf].with_new_reference(object);
-        self.change(shelf, item, revision, |item| item.push(object, revision));
+    fn append_object(
+        &mut self,
+        shelf: usize,
+        item: usize,
+        object: Object,
+        revision: u64,
+    ) -> String {
+        let (object, given) = self.tools[shelf].assign_reference(object);
+        self.change_item(shelf, item, revision, |item| item.push_object(object, revision));
         given
     }
 
     /// Changes the objects of an item, and updates the totals.
-    pub(crate) fn change(
+    pub(crate) fn change_item(
         &mut self,
         shelf: usize,
         item: usize,
@@ -336,14 +348,14 @@ impl ObjectEnvironment {
             self.by_change.remove(&LastItemChange { at: last, shelf, item });
             self.by_change.insert(LastItemChange { at: revision, shelf, item });
         }
-        self.note_change(revision);
+        self.record_change(revision);
     }
 
-    fn note_change(&mut self, revision: u64) {
+    fn record_change(&mut self, revision: u64) {
         (self.changes, self.revision) = (revision, revision);
     }
 
-    pub(crate) fn check_room(&self, old: usize, new: usize) -> Result<()> {
+    pub(crate) fn check_size(&self, old: usize, new: usize) -> Result<()> {
         let wanted = (self.bytes + new).saturating_sub(old);
         if wanted <= ENVIRONMENT_BYTES_MAX {
             return Ok(());
@@ -364,7 +376,7 @@ impl ObjectEnvironment {
             let text = format!("there are no objects of `{tool}`");
             return Err(Error::new(ErrorKind::NotFound, text));
         };
-        let matching = self.tools[shelf].matching(filter);
+        let matching = self.tools[shelf].matching_items(filter);
         if matching.is_empty() {
             let text = match filter {
                 Some(filter) => format!("no item of `{tool}` has {filter}"),

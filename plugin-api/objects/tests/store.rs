@@ -10,12 +10,12 @@ use jaato_types::objects::ObjectsChangeAnswer;
 use jaato_types::{ErrorKind, Result};
 use serde_json::{Value, json};
 
-fn object(value: Value) -> Object {
+fn to_object(value: Value) -> Object {
     value.as_object().unwrap().clone()
 }
 
-fn objects(values: &[Value]) -> Vec<Object> {
-    values.iter().cloned().map(object).collect()
+fn to_objects(values: &[Value]) -> Vec<Object> {
+    values.iter().cloned().map(to_object).collect()
 }
 
 fn add_item(
@@ -24,7 +24,7 @@ fn add_item(
     values: &[Value],
     metadata: Value,
 ) -> ObjectsChangeAnswer {
-    store.add(tool, ObjectsAddition::new(objects(values), object(metadata))).unwrap()
+    store.add(tool, ObjectsAddition::new(to_objects(values), to_object(metadata))).unwrap()
 }
 
 /// Returns the objects without their references.
@@ -34,11 +34,11 @@ fn contents_of(found: Option<Vec<Object>>) -> Value {
     json!(found)
 }
 
-fn kind<T: std::fmt::Debug>(result: Result<T>) -> ErrorKind {
+fn error_kind<T: std::fmt::Debug>(result: Result<T>) -> ErrorKind {
     result.unwrap_err().kind
 }
 
-fn pets() -> ObjectEnvironment {
+fn pet_environment() -> ObjectEnvironment {
     let mut store = ObjectEnvironment::default();
     let frog = json!({ "animal": "frog", "price": 3.99 });
     let metadata = json!({ "collection_name": "pet_food", "query_search_term": "animals" });
@@ -70,7 +70,7 @@ fn objects_with_equal_metadata_join_one_item() {
 fn item_with_a_name_is_separate_from_unnamed_ones() {
     let mut store = ObjectEnvironment::default();
     for name in [Some("animal_description"), None, Some("animal_description")] {
-        let objects = objects(&[json!({ "animal": "frog" })]);
+        let objects = to_objects(&[json!({ "animal": "frog" })]);
         let include_duplicates = true;
         let addition = ObjectsAddition {
             name: name.map(str::to_owned),
@@ -94,7 +94,7 @@ fn duplicate_object_of_an_item_is_stored_again_only_on_request() {
     assert_eq!(add_item(&mut store, "q", &[same], json!({})).references, ["q_1"]);
     let again = ObjectsAddition {
         include_duplicates: true,
-        ..ObjectsAddition::new(objects(&[row()]), Object::new())
+        ..ObjectsAddition::new(to_objects(&[row()]), Object::new())
     };
     assert_eq!(store.add("q", again).unwrap().references, ["q_2"]);
     // In another item, it is a new object.
@@ -118,9 +118,9 @@ fn equal_rows_of_one_result_are_separate_objects() {
 
 #[test]
 fn objects_are_appended_to_an_item_that_is_there() {
-    let mut store = pets();
+    let mut store = pet_environment();
     let filter = ItemFilter::key("query_search_term", json!("animals"));
-    let reindeer = objects(&[json!({ "animal": "reindeer", "price": 12.99 })]);
+    let reindeer = to_objects(&[json!({ "animal": "reindeer", "price": 12.99 })]);
     let changed = store.append("query", reindeer.clone(), &filter).unwrap();
     assert_eq!(changed, ObjectsChangeAnswer { matched: 1, references: vec!["query_3".into()] });
     let expected =
@@ -132,26 +132,26 @@ fn objects_are_appended_to_an_item_that_is_there() {
         error.message,
         "no item of `query` has `query_search_term` = \"plants\" in its metadata"
     );
-    assert_eq!(kind(store.append("other", reindeer, &none)), ErrorKind::NotFound);
+    assert_eq!(error_kind(store.append("other", reindeer, &none)), ErrorKind::NotFound);
 }
 
 #[test]
 fn objects_are_found_by_the_whole_metadata_by_a_key_or_all() {
-    let store = pets();
+    let store = pet_environment();
     let both = ItemFilter::key("collection_name", json!("pet_food"));
     let count = |filter: Option<&ItemFilter>| store.get_objects("query", filter).map(|it| it.len());
     assert_eq!(count(Some(&both)), Some(2));
     assert_eq!(count(None), Some(2));
-    let whole = object(json!({ "collection_name": "pet_food", "query_search_term": "animals" }));
+    let whole = to_object(json!({ "collection_name": "pet_food", "query_search_term": "animals" }));
     assert_eq!(count(Some(&ItemFilter::Metadata(whole.clone()))), Some(1));
-    let part = object(json!({ "collection_name": "pet_food" }));
+    let part = to_object(json!({ "collection_name": "pet_food" }));
     assert_eq!(count(Some(&ItemFilter::Metadata(part))), None);
     assert_eq!(store.get_objects("other", None), None);
 }
 
 #[test]
 fn every_item_that_matches_is_replaced_and_keeps_its_metadata() {
-    let mut store = pets();
+    let mut store = pet_environment();
     let both = ItemFilter::key("collection_name", json!("pet_food"));
     let mut found = store.get_objects("query", Some(&both)).unwrap();
     found.truncate(1);
@@ -166,12 +166,12 @@ fn every_item_that_matches_is_replaced_and_keeps_its_metadata() {
     assert_eq!(changed.references, ["query_1"]);
     assert_eq!(items[0].objects[0]["price"], 1);
     let none = ItemFilter::key("collection_name", Value::Null);
-    assert_eq!(kind(store.replace("query", Vec::new(), &none)), ErrorKind::NotFound);
+    assert_eq!(error_kind(store.replace("query", Vec::new(), &none)), ErrorKind::NotFound);
 }
 
 #[test]
 fn item_without_objects_keeps_its_metadata_and_counts_as_empty() {
-    let mut store = pets();
+    let mut store = pet_environment();
     add_item(&mut store, "other", &[json!({})], json!({}));
     let filter = ItemFilter::key("query_search_term", json!("animals"));
     assert_eq!(store.remove("query", Some(&filter)).unwrap().matched, 1);
@@ -183,13 +183,13 @@ fn item_without_objects_keeps_its_metadata_and_counts_as_empty() {
     assert!(store.is_empty(Some("query")) && !store.is_empty(None));
     store.remove("other", None).unwrap();
     assert!(store.is_empty(None));
-    assert_eq!(kind(store.remove("never", None)), ErrorKind::NotFound);
+    assert_eq!(error_kind(store.remove("never", None)), ErrorKind::NotFound);
     assert_eq!(store.get("never"), None, "asking makes no tool");
 }
 
 #[test]
 fn references_of_other_tools_are_replaced() {
-    let mut store = pets();
+    let mut store = pet_environment();
     let known = store.get_objects("query", None).unwrap();
     let changed = store.add("other", ObjectsAddition::new(known, Object::new())).unwrap();
     assert_eq!(changed.references, ["other_1", "other_2"]);
@@ -206,26 +206,29 @@ fn hidden_values_are_not_shown_to_the_model_and_can_be_removed() {
     let old = store.set_hidden("k", Some(bytes.clone())).unwrap();
     assert_eq!(old, Some(HiddenValue::Json(json!(1))));
     assert_eq!(store.set_hidden("k", None).unwrap(), Some(bytes));
-    assert!(store.hidden().is_empty() && store.is_empty(None));
+    assert!(store.hidden_values().is_empty() && store.is_empty(None));
     assert_eq!(store.revision(), before, "the model sees nothing of it");
     assert_eq!(store.render(0, 1000), None);
 }
 
 #[test]
 fn environment_over_its_size_limit_is_unchanged() {
-    let mut store = pets();
+    let mut store = pet_environment();
     let most = HiddenValue::Bytes(vec![0; ENVIRONMENT_BYTES_MAX - 10_000]);
     store.set_hidden("most", Some(most)).unwrap();
     let saved = store.save();
     let huge = "x".repeat(6_000);
-    let two = objects(&[json!({ "a": huge }), json!({ "b": huge })]);
+    let two = to_objects(&[json!({ "a": huge }), json!({ "b": huge })]);
     let both = ItemFilter::key("collection_name", json!("pet_food"));
     let addition = ObjectsAddition::new(two.clone(), Object::new());
-    assert_eq!(kind(store.add("q", addition)), ErrorKind::LimitReached);
-    assert_eq!(kind(store.append("query", two.clone(), &both)), ErrorKind::LimitReached);
-    assert_eq!(kind(store.replace("query", two[..1].to_vec(), &both)), ErrorKind::LimitReached);
+    assert_eq!(error_kind(store.add("q", addition)), ErrorKind::LimitReached);
+    assert_eq!(error_kind(store.append("query", two.clone(), &both)), ErrorKind::LimitReached);
+    assert_eq!(
+        error_kind(store.replace("query", two[..1].to_vec(), &both)),
+        ErrorKind::LimitReached
+    );
     let bytes = HiddenValue::Bytes(vec![0; 20_000]);
-    assert_eq!(kind(store.set_hidden("k", Some(bytes))), ErrorKind::LimitReached);
+    assert_eq!(error_kind(store.set_hidden("k", Some(bytes))), ErrorKind::LimitReached);
     assert!(store.save() == saved, "nothing has changed");
     // Removing objects makes room.
     add_item(&mut store, "big", &[json!({ "a": huge })], json!({}));
@@ -240,7 +243,7 @@ fn rendered_environment_starts_with_named_and_new_tools() {
         let rows: Vec<Value> = (0..count).map(|row| json!({ "row": row })).collect();
         add_item(&mut store, tool, &rows, json!({ "from": tool }));
     }
-    store.note_named("as named_2 says, and no_such_9 or named_99");
+    store.record_mentions("as named_2 says, and no_such_9 or named_99");
     let row =
         |tool: &str, row: u32| json!({ "row": row, "_REF_ID": format!("{tool}_{}", row + 1) });
     let item = |tool: &str, objects: &[Value]| json!([{ "metadata": { "from": tool }, "objects": objects }]);
@@ -254,7 +257,7 @@ fn rendered_environment_starts_with_named_and_new_tools() {
     let item = |tool: &str, count: u32| json!([{ "metadata": { "from": tool }, "objects": count }]);
     let expected =
         json!({ "old": item("old", 2), "named": item("named", 2), "new": item("new", 1) });
-    assert_eq!(store.contents(), expected);
+    assert_eq!(store.contents_json(), expected);
 }
 
 #[test]
@@ -304,7 +307,7 @@ fn objects_over_the_token_budget_are_counted() {
 
 #[test]
 fn selection_is_paged_and_an_empty_match_returns_nothing() {
-    let store = pets();
+    let store = pet_environment();
     let select = |tools: &[&str], filter: Option<ItemFilter>, skip, take| {
         let tools = tools.iter().map(|tool| (*tool).to_owned()).collect();
         store.select(&ObjectSelection { tools, filter, skip, take })
