@@ -31,7 +31,7 @@ pub struct ToolAttributes {
 impl Parse for ToolAttributes {
     fn parse(input: ParseStream<'_>) -> Result<Self> {
         let mut all = Self::default();
-        all.take_all(input)?;
+        all.parse_items(input)?;
         Ok(all)
     }
 }
@@ -50,18 +50,18 @@ impl ToolAttributes {
     pub fn from_attributes(attributes: &[Attribute]) -> Result<Self> {
         let mut all = Self::default();
         for attribute in attributes.iter().filter(|attribute| attribute.path().is_ident("tool")) {
-            attribute.parse_args_with(|input: ParseStream<'_>| all.take_all(input))?;
+            attribute.parse_args_with(|input: ParseStream<'_>| all.parse_items(input))?;
         }
         Ok(all)
     }
 
-    fn take_all(&mut self, input: ParseStream<'_>) -> Result<()> {
+    fn parse_items(&mut self, input: ParseStream<'_>) -> Result<()> {
         let items = Punctuated::<ToolAttributeItem, Token![,]>::parse_terminated(input)?;
         items.into_iter().try_for_each(|item| self.set_item(item))
     }
 
     /// Returns an annotation, if it is set.
-    pub fn annotation(&self, name: &str) -> Option<bool> {
+    pub fn annotation_value(&self, name: &str) -> Option<bool> {
         self.promises.iter().find(|(promise, _)| promise == name).map(|(_, value)| *value)
     }
 
@@ -80,7 +80,7 @@ impl ToolAttributes {
             ToolAttributeItem::Flag(key, value)
                 if PROMISES.iter().any(|promise| key == promise) =>
             {
-                if self.annotation(&key.to_string()).is_some() {
+                if self.annotation_value(&key.to_string()).is_some() {
                     return Err(Error::new(key.span(), format!("duplicate key `{key}`")));
                 }
                 self.promises.push((key, value));
@@ -196,7 +196,7 @@ pub fn doc_text(attributes: &[Attribute]) -> String {
 }
 
 /// Converts `WordCount` to `word_count`.
-pub fn snake_case(ident: &Ident) -> LitStr {
+pub fn to_snake_case(ident: &Ident) -> LitStr {
     let mut text = String::new();
     for (index, letter) in ident.to_string().chars().enumerate() {
         if letter.is_uppercase() && index > 0 {

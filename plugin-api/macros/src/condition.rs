@@ -20,7 +20,7 @@ enum ConditionKind {
     Of(Ident, LitStr),
     /// The environment has this variant of `EnvironmentPart`.
     Part(Ident),
-    /// The model accepts this variant of `SeenKind`.
+    /// The model accepts this variant of `VisibleMedia`.
     Seen(Ident),
 }
 
@@ -87,7 +87,7 @@ impl ConditionAttribute {
                 quote!(environment_has(#parts::#part))
             }
             ConditionKind::Seen(kind) => {
-                quote!(model_sees(::jaato_plugin_sdk::types::SeenKind::#kind))
+                quote!(model_sees(::jaato_plugin_sdk::types::VisibleMedia::#kind))
             }
         };
         quote!(::jaato_plugin_sdk::types::Condition::#variant)
@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[track_caller]
-    fn assert_refused(text: &str, why: &str) {
+    fn assert_condition_refused(text: &str, why: &str) {
         let key = Ident::new("available_if", Span::call_site());
         let error =
             parse_condition(text).and_then(|condition| condition.offer_tokens(&key)).unwrap_err();
@@ -180,24 +180,33 @@ mod tests {
 
     #[test]
     fn invalid_tool_condition_is_refused() {
-        assert_refused("", "`available_if` needs a condition");
-        assert_refused("asked, objects_present, reason = \"x\"", "one condition and one reason");
-        assert_refused("moonlight, reason = \"x\"", "unknown condition `moonlight`");
-        assert_refused("objects_of, reason = \"x\"", "unknown condition `objects_of`");
-        assert_refused("asked = \"x\"", "unknown condition `asked`");
-        assert_refused("environment_has, reason = \"x\"", "unknown condition `environment_has`");
-        assert_refused(
+        assert_condition_refused("", "`available_if` needs a condition");
+        assert_condition_refused(
+            "asked, objects_present, reason = \"x\"",
+            "one condition and one reason",
+        );
+        assert_condition_refused("moonlight, reason = \"x\"", "unknown condition `moonlight`");
+        assert_condition_refused("objects_of, reason = \"x\"", "unknown condition `objects_of`");
+        assert_condition_refused("asked = \"x\"", "unknown condition `asked`");
+        assert_condition_refused(
+            "environment_has, reason = \"x\"",
+            "unknown condition `environment_has`",
+        );
+        assert_condition_refused(
             "environment_has = \"moon\", reason = \"x\"",
             "`files`, `shell` or `terminals`",
         );
-        assert_refused("model_sees, reason = \"x\"", "unknown condition `model_sees`");
-        assert_refused("model_sees = \"smells\", reason = \"x\"", "expected `images` or `pdf`");
+        assert_condition_refused("model_sees, reason = \"x\"", "unknown condition `model_sees`");
+        assert_condition_refused(
+            "model_sees = \"smells\", reason = \"x\"",
+            "expected `images` or `pdf`",
+        );
     }
 
     #[test]
     fn reason_is_required_for_available_if_and_refused_for_run_if() {
-        assert_refused("asked", "add `reason = \"…\"`");
-        assert_refused("asked, reason = \" \"", "add `reason = \"…\"`");
+        assert_condition_refused("asked", "add `reason = \"…\"`");
+        assert_condition_refused("asked, reason = \" \"", "add `reason = \"…\"`");
         let error =
             parse_condition("asked, reason = \"x\"").and_then(|it| it.run_if_tokens()).unwrap_err();
         assert_eq!(error.to_string(), "`run_if` does not accept a reason");

@@ -162,7 +162,7 @@ mod tests {
     use super::*;
 
     #[track_caller]
-    fn check(text: &str, expected: &str) {
+    fn check_expansion(text: &str, expected: &str) {
         let plugin: PluginExportInput = syn::parse_str(text).unwrap();
         let types = plugin.types.iter().map(|(kind, of)| format!(" {kind}={}", quote!(#of)));
         let variables = plugin.variables.iter().map(|variable| format!(" {}", variable.value()));
@@ -184,27 +184,27 @@ mod tests {
 
     #[test]
     fn manifest_lists_kinds_in_the_order_of_the_source() {
-        check("state: (), tools", "() true [\"tool\"] session in_process");
-        check(
+        check_expansion("state: (), tools", "() true [\"tool\"] session in_process");
+        check_expansion(
             "state: Shelf, gc: a::Oldest, tools, provider: Local<u8>,",
             "Shelf true [\"gc\", \"tool\", \"provider\"] session in_process \
              gc=a :: Oldest provider=Local < u8 >",
         );
-        check(
+        check_expansion(
             "environment: Ready, state: ()",
             "() false [\"environment\"] session in_process environment=Ready",
         );
-        check("state: ()", "() false [] session in_process");
+        check_expansion("state: ()", "() false [] session in_process");
     }
 
     #[test]
     fn scope_isolation_and_variables_are_read() {
-        check(
+        check_expansion(
             "state: (), scope: host, isolation: worker, \
              variables: [\"A\", \"B_2=1 if memory < 6 GiB\",]",
             "() false [] host worker A B_2=1 if memory < 6 GiB",
         );
-        check("state: (), variables: []", "() false [] session in_process");
+        check_expansion("state: (), variables: []", "() false [] session in_process");
     }
 
     #[test]

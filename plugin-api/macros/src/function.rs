@@ -17,7 +17,7 @@ use crate::condition::ConditionAttribute;
 use crate::input::expand_tool;
 
 /// An argument of the model, after the leading arguments of the function.
-struct Argument {
+struct ToolArgument {
     /// Doc comments, `#[serde(…)]` and `#[schemars(…)]`.
     attributes: Vec<Attribute>,
     name: Ident,
@@ -31,7 +31,7 @@ const DESCRIBING: [&str; 3] = ["doc", "serde", "schemars"];
 const LINTS: [&str; 5] = ["allow", "expect", "warn", "deny", "forbid"];
 
 /// Expands `#[tool_fn]`.
-pub fn expand(mut tool: ToolAttributes, item: Item) -> Result<TokenStream> {
+pub fn expand_function(mut tool: ToolAttributes, item: Item) -> Result<TokenStream> {
     let Item::Fn(mut function) = item else {
         let text = "`#[tool_fn]` works only on functions; use `#[derive(ToolInput)]` on a struct";
         return Err(Error::new_spanned(item, text));
@@ -44,7 +44,7 @@ pub fn expand(mut tool: ToolAttributes, item: Item) -> Result<TokenStream> {
     let lent = parse_leading_arguments(&function.sig)?;
     let is_derived = tool.schema.is_none();
     let arguments = take_arguments(&mut function, lent.count, is_derived)?;
-    let code = tool_code(&function, &lent.state, &arguments, &tool)?;
+    let code = tool_tokens(&function, &lent.state, &arguments, &tool)?;
     let cfg = function.attrs.iter().filter(|attribute| attribute.path().is_ident("cfg"));
     Ok(quote! {
         #(#cfg)*
@@ -57,10 +57,10 @@ pub fn expand(mut tool: ToolAttributes, item: Item) -> Result<TokenStream> {
 }
 
 /// Returns the code to add next to the function.
-fn tool_code(
+fn tool_tokens(
     function: &ItemFn,
     state: &Type,
-    arguments: &[Argument],
+    arguments: &[ToolArgument],
     tool: &ToolAttributes,
 ) -> Result<TokenStream> {
     let called = &function.sig.ident;
@@ -172,7 +172,7 @@ fn parse_leading_arguments(signature: &Signature) -> Result<LeadingArguments> {
         let text = "the first argument of an async tool must be `cx: &Cx` or `cx: &Cx<STATE>`";
         let context = borrowed_type(inputs.next(), signature, text)?;
         let refused = || Error::new_spanned(context, text);
-        let name = last_segment_named(context, "Cx").ok_or_else(refused)?;
+        let name = find_last_segment(context, "Cx").ok_or_else(refused)?;
         return match &name.arguments {
             PathArguments::None => Ok(LeadingArguments { count: 1, state: parse_quote!(()) }),
             PathArguments::AngleBracketed(list) => match list.args.first() {
@@ -187,11 +187,11 @@ fn parse_leading_arguments(signature: &Signature) -> Result<LeadingArguments> {
     let text = "the first arguments of a plain `fn` must be `state: &STATE, host: &Reporter`; \
                 for `cx: &Cx`, write `async fn`";
     let state = borrowed_type(inputs.next(), signature, text)?;
-    if last_segment_named(state, "Cx").is_some() {
+    if find_last_segment(state, "Cx").is_some() {
         return Err(Error::new_spanned(state, text));
     }
     let host = borrowed_type(inputs.next(), signature, text)?;
-    if last_segment_named(host, "Reporter").is_none() {
+    if find_last_segment(host, "Reporter").is_none() {
         return Err(Error::new_spanned(host, text));
     }
     Ok(LeadingArguments { count: 2, state: state.clone() })
@@ -220,20 +220,24 @@ fn borrowed_type<'a>(
 
 /// Returns the last segment of a path, if it is `name`. The macro cannot resolve the path, but
 /// rustc checks the call.
-fn last_segment_named<'a>(of: &'a Type, name: &str) -> Option<&'a PathSegment> {
+fn find_last_segment<'a>(of: &'a Type, name: &str) -> Option<&'a PathSegment> {
     let Type::Path(path) = of else { return None };
     path.path.segments.last().filter(|last| last.ident == name)
 }
 
 /// Takes the model's arguments, and removes attributes that Rust does not accept on function
 /// arguments.
-fn take_arguments(function: &mut ItemFn, lent: usize, is_derived: bool) -> Result<Vec<Argument>> {
+fn take_arguments(
+    function: &mut ItemFn,
+    lent: usize,
+    is_derived: bool,
+) -> Result<Vec<ToolArgument>> {
     let inputs = function.sig.inputs.iter_mut().skip(lent);
     inputs.map(|input| take_argument(input, is_derived)).collect()
 }
 
 /// Takes one argument. A derived schema requires a description for it.
-fn take_argument(input: &mut FnArg, is_derived: bool) -> Result<Argument> {
+fn take_argument(input: &mut FnArg, is_derived: bool) -> Result<ToolArgument> {
     let input = match input {
         FnArg::Receiver(receiver) => return Err(receiver_error(receiver)),
         FnArg::Typed(input) => input,
@@ -256,7 +260,7 @@ fn take_argument(input: &mut FnArg, is_derived: bool) -> Result<Argument> {
         let text = "missing doc comment: it describes the argument to the model";
         return Err(Error::new_spanned(input, text));
     }
-    Ok(Argument { attributes, name, of: (*input.ty).clone() })
+    Ok(ToolArgument { attributes, name, of: (*input.ty).clone() })
 }
 
 fn take_attributes(input: &mut PatType) -> Result<Vec<Attribute>> {

@@ -8,10 +8,10 @@ use quote::quote;
 use syn::ext::IdentExt;
 use syn::{Attribute, Data, DeriveInput, Error, Fields, Item, Result};
 
-use crate::attributes::{ToolAttributes, doc_text, snake_case};
+use crate::attributes::{ToolAttributes, doc_text, to_snake_case};
 
 /// Expands `#[derive(ToolInput)]`.
-pub fn expand(input: &DeriveInput) -> Result<TokenStream> {
+pub fn expand_input(input: &DeriveInput) -> Result<TokenStream> {
     expand_tool(input, &ToolAttributes::from_attributes(&input.attrs)?)
 }
 
@@ -126,7 +126,7 @@ fn spec_tokens(
     description: &str,
     ident: &syn::Ident,
 ) -> Result<TokenStream> {
-    let name = tool.name.clone().unwrap_or_else(|| snake_case(ident));
+    let name = tool.name.clone().unwrap_or_else(|| to_snake_case(ident));
     let category = tool.category.as_ref().map(syn::LitStr::value).unwrap_or_default();
     let availability = if tool.core { quote!(Core) } else { quote!(Discoverable) };
     let parameters = match &tool.schema {
@@ -136,11 +136,11 @@ fn spec_tokens(
     let (auto_approval, traits) = (tool.auto_approval, &tool.traits);
     let (auto_background, previews) = (tool.auto_background, tool.previews);
 
-    let read_only = tool.annotation("read_only").unwrap_or(false);
-    let destructive = tool.annotation("destructive").unwrap_or(!read_only);
-    let idempotent = tool.annotation("idempotent").unwrap_or(false);
-    let open_world = tool.annotation("open_world").unwrap_or(true);
-    let parallel_safe = tool.annotation("parallel_safe").unwrap_or(read_only);
+    let read_only = tool.annotation_value("read_only").unwrap_or(false);
+    let destructive = tool.annotation_value("destructive").unwrap_or(!read_only);
+    let idempotent = tool.annotation_value("idempotent").unwrap_or(false);
+    let open_world = tool.annotation_value("open_world").unwrap_or(true);
+    let parallel_safe = tool.annotation_value("parallel_safe").unwrap_or(read_only);
 
     let examples = tool.examples.iter().map(|example| {
         let phrase = &example.phrase;
@@ -151,7 +151,7 @@ fn spec_tokens(
         quote! {
             ::jaato_plugin_sdk::types::Example {
                 phrase: #phrase.to_owned(),
-                arguments: ::jaato_plugin_sdk::__private::object(::std::vec![#(#pairs),*]),
+                arguments: ::jaato_plugin_sdk::__private::to_json_object(::std::vec![#(#pairs),*]),
                 ..::core::default::Default::default()
             }
         }

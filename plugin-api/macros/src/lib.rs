@@ -46,7 +46,7 @@ use syn::{DeriveInput, Item, parse_macro_input};
 #[proc_macro_derive(ToolInput, attributes(tool, serde, schemars))]
 pub fn derive_tool_input(input: TokenStream) -> TokenStream {
     let input = parse_macro_input!(input as DeriveInput);
-    input::expand(&input).unwrap_or_else(syn::Error::into_compile_error).into()
+    input::expand_input(&input).unwrap_or_else(syn::Error::into_compile_error).into()
 }
 
 /// Makes a struct or enum usable as a field of a tool's arguments, of a configuration or of saved
@@ -79,7 +79,7 @@ pub fn tool_type(_arguments: TokenStream, item: TokenStream) -> TokenStream {
 pub fn tool_fn(arguments: TokenStream, item: TokenStream) -> TokenStream {
     let tool = parse_macro_input!(arguments as attributes::ToolAttributes);
     let item = parse_macro_input!(item as Item);
-    function::expand(tool, item).unwrap_or_else(syn::Error::into_compile_error).into()
+    function::expand_function(tool, item).unwrap_or_else(syn::Error::into_compile_error).into()
 }
 
 /// Turns a crate into a plugin. Write it once at the crate's root, in a crate with

@@ -9,9 +9,9 @@ use std::thread::{self, Thread};
 use crate::context::Reporter;
 
 /// Wakes a parked thread.
-struct Unpark(Thread);
+struct UnparkWaker(Thread);
 
-impl Wake for Unpark {
+impl Wake for UnparkWaker {
     fn wake(self: Arc<Self>) {
         self.0.unpark();
     }
@@ -37,7 +37,7 @@ impl Reporter {
     /// ```
     pub fn block_on<T>(&self, future: impl Future<Output = T>) -> T {
         let mut future = pin!(future);
-        let waker = Waker::from(Arc::new(Unpark(thread::current())));
+        let waker = Waker::from(Arc::new(UnparkWaker(thread::current())));
         let mut task = Context::from_waker(&waker);
         loop {
             if let Poll::Ready(value) = future.as_mut().poll(&mut task) {

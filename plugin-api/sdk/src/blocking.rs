@@ -31,7 +31,7 @@ where
 }
 
 /// Passes the work to the host and waits for its result.
-pub(crate) async fn run<T: Send + 'static>(
+pub(crate) async fn run_blocking<T: Send + 'static>(
     host: &Reporter,
     work: impl FnOnce(&Reporter) -> T + Send + 'static,
 ) -> Result<T> {

@@ -23,7 +23,7 @@ use serde::de::DeserializeOwned;
 
 use self::stream::{ServiceStream, StreamPiece};
 use crate::blocking;
-use crate::fence::Fenced;
+use crate::fence::FencedFuture;
 
 /// The severity of a line in the host's log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -112,7 +112,7 @@ impl<S> Cx<S> {
         &self,
         work: impl FnOnce(&Reporter) -> T + Send + 'static,
     ) -> Result<T> {
-        blocking::run(&self.host, work).await
+        blocking::run_blocking(&self.host, work).await
     }
 }
 
@@ -132,7 +132,7 @@ impl Home {
     /// Runs background work on the plugin executor until it is done or the instance is closed. It
     /// must not block. Returns false if the instance is already closed.
     pub fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) -> bool {
-        let fenced = Fenced::new(task);
+        let fenced = FencedFuture::new(task);
         // A panic is already in the log, and no caller waits for a background task.
         self.host.context.spawn(async move { drop(fenced.await) }.into_ffi())
     }
@@ -145,7 +145,7 @@ impl Home {
         &self,
         work: impl FnOnce(&Reporter) -> T + Send + 'static,
     ) -> Result<T> {
-        blocking::run(&self.host, work).await
+        blocking::run_blocking(&self.host, work).await
     }
 }
 
@@ -174,7 +174,7 @@ impl Reporter {
         &self,
         work: impl FnOnce(&Reporter) -> T + Send + 'static,
     ) -> Result<T> {
-        blocking::run(self, work).await
+        blocking::run_blocking(self, work).await
     }
 
     /// Returns a number that is unique to this call or instance within the host process.

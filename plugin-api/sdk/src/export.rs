@@ -136,7 +136,7 @@ macro_rules! __plugin {
                 };
             }
 
-            const FACTS: private::Facts = private::Facts {
+            const FACTS: private::ManifestFacts = private::ManifestFacts {
                 name: ::core::env!("CARGO_PKG_NAME"),
                 version: ::core::env!("CARGO_PKG_VERSION"),
                 kinds: &[$($kind),*],
@@ -148,7 +148,8 @@ macro_rules! __plugin {
             #[used]
             #[cfg_attr(target_vendor = "apple", unsafe(link_section = "__DATA,__jaato"))]
             #[cfg_attr(not(target_vendor = "apple"), unsafe(link_section = ".jaato_manifest"))]
-            static MANIFEST: [u8; private::length(&FACTS)] = private::manifest_bytes(&FACTS);
+            static MANIFEST: [u8; private::manifest_length(&FACTS)] =
+                private::manifest_bytes(&FACTS);
 
             /// The plugin's module for conformance suites, without a dylib.
             pub const MODULE: private::Module =

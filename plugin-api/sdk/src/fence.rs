@@ -78,12 +78,12 @@ fn drop_payload(payload: Box<dyn Any + Send>) {
 
 pin_project! {
     /// A future whose polls and drop are fenced.
-    pub(crate) struct Fenced<F> {
+    pub(crate) struct FencedFuture<F> {
         #[pin]
         inner: Option<F>,
     }
 
-    impl<F> PinnedDrop for Fenced<F> {
+    impl<F> PinnedDrop for FencedFuture<F> {
         fn drop(this: Pin<&mut Self>) {
             let mut this = this.project();
             // Drops the future here, inside the fence. The field then has nothing left to drop.
@@ -92,13 +92,13 @@ pin_project! {
     }
 }
 
-impl<F> Fenced<F> {
+impl<F> FencedFuture<F> {
     pub(crate) fn new(inner: F) -> Self {
         Self { inner: Some(inner) }
     }
 }
 
-impl<F: Future> Future for Fenced<F> {
+impl<F: Future> Future for FencedFuture<F> {
     type Output = Result<F::Output, Error>;
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {

@@ -46,13 +46,13 @@ impl FormBuilder {
     /// Adds a text field.
     #[must_use]
     pub fn text(self, name: &str, text: &str) -> Self {
-        self.field(FormField { kind: FieldKind::Text, ..field(name, text) })
+        self.field(FormField { kind: FieldKind::Text, ..form_field(name, text) })
     }
 
     /// Adds a text field whose input is hidden while the user types it and absent from all events.
     #[must_use]
     pub fn secret(self, name: &str, text: &str) -> Self {
-        self.field(FormField { kind: FieldKind::Secret, ..field(name, text) })
+        self.field(FormField { kind: FieldKind::Secret, ..form_field(name, text) })
     }
 
     /// Adds a field to choose one of several values.
@@ -63,8 +63,8 @@ impl FormBuilder {
         text: &str,
         of: impl IntoIterator<Item = &'static str>,
     ) -> Self {
-        let options = options(of);
-        self.field(FormField { kind: FieldKind::Choice, options, ..field(name, text) })
+        let options = field_options(of);
+        self.field(FormField { kind: FieldKind::Choice, options, ..form_field(name, text) })
     }
 
     /// Adds a field to choose any number of values.
@@ -75,8 +75,8 @@ impl FormBuilder {
         text: &str,
         of: impl IntoIterator<Item = &'static str>,
     ) -> Self {
-        let options = options(of);
-        self.field(FormField { kind: FieldKind::Several, options, ..field(name, text) })
+        let options = field_options(of);
+        self.field(FormField { kind: FieldKind::Several, options, ..form_field(name, text) })
     }
 
     /// Adds a field of any kind.
@@ -95,11 +95,11 @@ impl std::ops::Deref for FormBuilder {
     }
 }
 
-fn field(name: &str, text: &str) -> FormField {
+fn form_field(name: &str, text: &str) -> FormField {
     FormField { name: name.to_owned(), text: text.to_owned(), ..FormField::default() }
 }
 
-fn options(values: impl IntoIterator<Item = &'static str>) -> Vec<FieldOption> {
+fn field_options(values: impl IntoIterator<Item = &'static str>) -> Vec<FieldOption> {
     let option = |value: &str| FieldOption { value: value.to_owned(), ..FieldOption::default() };
     values.into_iter().map(option).collect()
 }

@@ -14,7 +14,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
 use crate::context::Cx;
-use crate::instance::{bad_frame, value_frame};
+use crate::instance::{encode_value, invalid_frame_error};
 use crate::state::State;
 
 /// The hooks of a plugin. The host calls those methods that [`Hooks::ASKED`] lists.
@@ -191,13 +191,13 @@ impl<S: State> HookEntry<S> {
 
 async fn answer_hook<H: Hooks>(cx: &Cx<H::State>, hook: Hook, frame: &[u8]) -> Result<Vec<u8>> {
     match hook {
-        Hook::SessionStart => value_frame(&H::session_start(cx, read_request(frame)?).await?),
-        Hook::BeforePrompt => value_frame(&H::before_prompt(cx, read_request(frame)?).await?),
-        Hook::BeforeRequest => value_frame(&H::before_request(cx, read_request(frame)?).await?),
-        Hook::BeforeTool => value_frame(&H::before_tool(cx, read_request(frame)?).await?),
-        Hook::AfterTool => value_frame(&H::after_tool(cx, read_request(frame)?).await?),
-        Hook::TurnEnd => value_frame(&H::turn_end(cx, read_request(frame)?).await?),
-        Hook::BeforeGc => value_frame(&H::before_gc(cx, read_request(frame)?).await?),
+        Hook::SessionStart => encode_value(&H::session_start(cx, read_request(frame)?).await?),
+        Hook::BeforePrompt => encode_value(&H::before_prompt(cx, read_request(frame)?).await?),
+        Hook::BeforeRequest => encode_value(&H::before_request(cx, read_request(frame)?).await?),
+        Hook::BeforeTool => encode_value(&H::before_tool(cx, read_request(frame)?).await?),
+        Hook::AfterTool => encode_value(&H::after_tool(cx, read_request(frame)?).await?),
+        Hook::TurnEnd => encode_value(&H::turn_end(cx, read_request(frame)?).await?),
+        Hook::BeforeGc => encode_value(&H::before_gc(cx, read_request(frame)?).await?),
         Hook::SessionEnd => empty_frame(H::session_end(cx, read_request(frame)?).await?),
         Hook::Event => empty_frame(H::events(cx, read_request(frame)?).await?),
         Hook::Unknown => Err(missing_hook_error(hook)),
@@ -205,9 +205,9 @@ async fn answer_hook<H: Hooks>(cx: &Cx<H::State>, hook: Hook, frame: &[u8]) -> R
 }
 
 fn empty_frame((): ()) -> Result<Vec<u8>> {
-    value_frame(&Map::<String, Value>::new())
+    encode_value(&Map::<String, Value>::new())
 }
 
 fn read_request<T: DeserializeOwned>(frame: &[u8]) -> Result<T> {
-    Frame::read(frame).map_err(bad_frame)
+    Frame::read(frame).map_err(invalid_frame_error)
 }

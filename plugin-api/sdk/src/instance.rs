@@ -26,7 +26,7 @@ use serde_json::Value;
 use crate::context::{Cx, Home};
 use crate::definition::Definition;
 use crate::environment::AnyEnvironmentHandleTable;
-use crate::fence::{Fenced, FencedDrop, run_fenced};
+use crate::fence::{FencedDrop, FencedFuture, run_fenced};
 use crate::large;
 use crate::provider::ProviderEntry;
 use crate::resources;
@@ -57,10 +57,10 @@ impl<S: State> FactoryAbi for StateFactory<S> {
         saved: ROption<RVec<u8>>,
     ) -> FfiFuture<RResult<InstanceBox, RVec<u8>>> {
         let shared = Arc::clone(&self.0);
-        let create = Fenced::new(async move {
+        let create = FencedFuture::new(async move {
             let home = Home::new(context);
             let saved = match saved {
-                ROption::RSome(frame) => Frame::read(&frame).map_err(bad_frame)?,
+                ROption::RSome(frame) => Frame::read(&frame).map_err(invalid_frame_error)?,
                 ROption::RNone => None,
             };
             let state = Arc::new(S::create(&home, saved).await?);
@@ -97,11 +97,11 @@ impl<S: State> Clone for InstanceCore<S> {
 }
 
 impl<S: State> InstanceCore<S> {
-    fn cx(&self, context: ContextBox) -> Cx<S> {
+    fn new_cx(&self, context: ContextBox) -> Cx<S> {
         Cx::new(context, Arc::clone(&self.state))
     }
 
-    fn tool(&self, name: &str) -> Result<&'static ToolEntry<S>> {
+    fn find_tool(&self, name: &str) -> Result<&'static ToolEntry<S>> {
         self.shared.tools.get(name).copied().ok_or_else(|| {
             Error::new(ErrorKind::UnknownTool, format!("the plugin has no tool `{name}`"))
         })
@@ -109,37 +109,37 @@ impl<S: State> InstanceCore<S> {
 }
 
 impl<S: State> InstanceCore<S> {
-    fn provider(&self) -> Result<&ProviderEntry<S>> {
+    fn provider_entry(&self) -> Result<&ProviderEntry<S>> {
         self.shared.definition.provider.as_ref().ok_or_else(|| missing_facet_error("provider"))
     }
 
     async fn complete(&self, cx: &Cx<S>, request: CompletionRequest) -> Result<Vec<u8>> {
-        value_frame(&(self.provider()?.complete)(cx, request).await?)
+        encode_value(&(self.provider_entry()?.complete)(cx, request).await?)
     }
 
     async fn plan(&self, cx: &Cx<S>, request: GcRequest) -> Result<Vec<u8>> {
         let gc = self.shared.definition.gc.as_ref().ok_or_else(|| missing_facet_error("gc"))?;
-        value_frame(&(gc.plan)(cx, request).await?)
+        encode_value(&(gc.plan)(cx, request).await?)
     }
 
     async fn pull_model(&self, cx: &Cx<S>, frame: &[u8]) -> Result<Vec<u8>> {
         let provider = self.shared.definition.provider.as_ref();
         let provider = provider.ok_or_else(|| unknown_operation_error(PULL_MODEL))?;
-        let asked: PullModel = Frame::read(frame).map_err(bad_frame)?;
+        let asked: PullModel = Frame::read(frame).map_err(invalid_frame_error)?;
         (provider.pull_model)(cx, asked.model).await?;
-        value_frame(&PullModelAnswer::default())
+        encode_value(&PullModelAnswer::default())
     }
 
     async fn preview(&self, cx: &Cx<S>, frame: &[u8]) -> Result<Vec<u8>> {
-        let asked: PreviewRequest = Frame::read(frame).map_err(bad_frame)?;
-        let entry = self.tool(asked.tool.as_str())?;
+        let asked: PreviewRequest = Frame::read(frame).map_err(invalid_frame_error)?;
+        let entry = self.find_tool(asked.tool.as_str())?;
         let arguments = serde_json::to_vec(&asked.arguments)
             .map_err(|error| Error::new(ErrorKind::InvalidArguments, error.to_string()))?;
-        value_frame(&(entry.preview)(cx, &arguments).await?)
+        encode_value(&(entry.preview)(cx, &arguments).await?)
     }
 
     /// Runs a hook that the plugin implements.
-    async fn hook(&self, cx: &Cx<S>, name: &str, frame: &[u8]) -> Result<Vec<u8>> {
+    async fn answer_hook(&self, cx: &Cx<S>, name: &str, frame: &[u8]) -> Result<Vec<u8>> {
         let entry = self.shared.definition.hook.as_ref();
         let hook = Hook::from_operation(name);
         match entry.zip(hook).filter(|(entry, hook)| entry.asked.contains(hook)) {
@@ -151,19 +151,21 @@ impl<S: State> InstanceCore<S> {
     async fn count_tokens(&self, cx: &Cx<S>, frame: &[u8]) -> Result<Vec<u8>> {
         let provider = self.shared.definition.provider.as_ref();
         let provider = provider.ok_or_else(|| unknown_operation_error(COUNT_TOKENS))?;
-        let asked: CompletionRequest = Frame::read(frame).map_err(bad_frame)?;
+        let asked: CompletionRequest = Frame::read(frame).map_err(invalid_frame_error)?;
         let tokens = (provider.count_tokens)(cx, asked).await?;
-        value_frame(&TokenCount { tokens, ..TokenCount::default() })
+        encode_value(&TokenCount { tokens, ..TokenCount::default() })
     }
 
     /// Answers a request that does not fit into a frame.
     async fn answer_large(&self, cx: &Cx<S>, frame: &[u8]) -> Result<Vec<u8>> {
-        let asked: LargeRequest = Frame::read(frame).map_err(bad_frame)?;
+        let asked: LargeRequest = Frame::read(frame).map_err(invalid_frame_error)?;
         match asked.of {
             LargeRequestKind::Complete => {
-                self.complete(cx, large::read(cx, asked.bytes).await?).await
+                self.complete(cx, large::read_large_request(cx, asked.bytes).await?).await
             }
-            LargeRequestKind::Plan => self.plan(cx, large::read(cx, asked.bytes).await?).await,
+            LargeRequestKind::Plan => {
+                self.plan(cx, large::read_large_request(cx, asked.bytes).await?).await
+            }
             _ => Err(unknown_operation_error(LARGE)),
         }
     }
@@ -178,7 +180,7 @@ struct StateInstance<S: State> {
 struct FencedObject<T>(FencedDrop<T>);
 
 impl<T> FencedObject<T> {
-    fn inner(&self) -> &T {
+    fn get(&self) -> &T {
         match self.0.get() {
             Some(inner) => inner,
             None => unreachable!("taken only by the drop"),
@@ -188,71 +190,73 @@ impl<T> FencedObject<T> {
 
 impl<S: State> InstanceAbi for FencedObject<StateInstance<S>> {
     fn tools(&self) -> ROption<ToolBox> {
-        let core = &self.inner().core;
+        let core = &self.get().core;
         let has = !core.shared.tools.is_empty() || core.shared.definition.is_dynamic;
         has.then(|| ToolBox::from_value(FencedObject(FencedDrop::new(core.clone())), TD_Opaque))
             .into()
     }
 
     fn gc(&self) -> ROption<GcBox> {
-        let core = &self.inner().core;
+        let core = &self.get().core;
         let has = core.shared.definition.gc.is_some();
         has.then(|| GcBox::from_value(FencedObject(FencedDrop::new(core.clone())), TD_Opaque))
             .into()
     }
 
     fn provider(&self) -> ROption<ProviderBox> {
-        let core = &self.inner().core;
+        let core = &self.get().core;
         let has = core.shared.definition.provider.is_some();
         has.then(|| ProviderBox::from_value(FencedObject(FencedDrop::new(core.clone())), TD_Opaque))
             .into()
     }
 
     fn environment(&self) -> ROption<EnvironmentBox> {
-        let core = &self.inner().core;
+        let core = &self.get().core;
         let boxed =
             || EnvironmentBox::from_value(FencedObject(FencedDrop::new(core.clone())), TD_Opaque);
         core.desk.is_some().then(boxed).into()
     }
 
     fn operation(&self, name: RStr<'_>, context: ContextBox, frame: RVec<u8>) -> Answer {
-        let core = self.inner().core.clone();
+        let core = self.get().core.clone();
         let name = name.as_str().to_owned();
         fenced_answer(async move {
-            let cx = core.cx(context);
+            let cx = core.new_cx(context);
             match name.as_str() {
                 "command" => {
-                    let command: CommandInvocation = Frame::read(&frame).map_err(bad_frame)?;
-                    output_frame(&S::command(&cx, &command.name, command.arguments).await?)
+                    let command: CommandInvocation =
+                        Frame::read(&frame).map_err(invalid_frame_error)?;
+                    encode_output(&S::command(&cx, &command.name, command.arguments).await?)
                 }
                 CONDITION => {
-                    let asked: ConditionRequest = Frame::read(&frame).map_err(bad_frame)?;
-                    let entry = core.tool(asked.tool.as_str())?;
-                    value_frame(&(entry.condition)(&cx, asked.deciding).await?)
+                    let asked: ConditionRequest =
+                        Frame::read(&frame).map_err(invalid_frame_error)?;
+                    let entry = core.find_tool(asked.tool.as_str())?;
+                    encode_value(&(entry.condition)(&cx, asked.deciding).await?)
                 }
                 RESOURCE => resources::answer_request(&cx, &frame).await,
                 LARGE => core.answer_large(&cx, &frame).await,
                 PULL_MODEL => core.pull_model(&cx, &frame).await,
                 PREVIEW => core.preview(&cx, &frame).await,
                 COMPLETE_WORDS => {
-                    let asked: CompleteWords = Frame::read(&frame).map_err(bad_frame)?;
-                    value_frame(&S::complete_words(&cx, asked).await?)
+                    let asked: CompleteWords = Frame::read(&frame).map_err(invalid_frame_error)?;
+                    encode_value(&S::complete_words(&cx, asked).await?)
                 }
                 AWAIT_TOOLS => {
-                    let awaited: ToolsAwaited = Frame::read(&frame).map_err(bad_frame)?;
-                    value_frame(&S::await_tools(&cx, awaited).await?)
+                    let awaited: ToolsAwaited = Frame::read(&frame).map_err(invalid_frame_error)?;
+                    encode_value(&S::await_tools(&cx, awaited).await?)
                 }
                 COUNT_TOKENS => core.count_tokens(&cx, &frame).await,
-                name => core.hook(&cx, name, &frame).await,
+                name => core.answer_hook(&cx, name, &frame).await,
             }
         })
     }
 
     fn save(&self) -> Maybe {
-        let state = Arc::clone(&self.inner().core.state);
-        let save = Fenced::new(async move {
+        let state = Arc::clone(&self.get().core.state);
+        let save = FencedFuture::new(async move {
             let saved = state.save().await?;
-            saved.map(|value| value_frame(&value)).transpose()
+            saved.map(|value| encode_value(&value)).transpose()
         });
         async move {
             match save.await.and_then(|saved| saved) {
@@ -264,8 +268,8 @@ impl<S: State> InstanceAbi for FencedObject<StateInstance<S>> {
     }
 
     fn close(&self) -> FfiFuture<()> {
-        let state = Arc::clone(&self.inner().core.state);
-        let close = Fenced::new(async move { state.close().await });
+        let state = Arc::clone(&self.get().core.state);
+        let close = FencedFuture::new(async move { state.close().await });
         // The panic is already in the log, and the instance ends regardless.
         async move { drop(close.await) }.into_ffi()
     }
@@ -281,17 +285,17 @@ struct CommandInvocation {
 
 impl<S: State> ToolAbi for FencedObject<InstanceCore<S>> {
     fn call(&self, name: RStr<'_>, context: ContextBox, frame: RVec<u8>) -> Answer {
-        let core = self.inner().clone();
+        let core = self.get().clone();
         let name = name.as_str().to_owned();
         fenced_answer(async move {
-            let cx = core.cx(context);
-            let output = match core.tool(&name) {
+            let cx = core.new_cx(context);
+            let output = match core.find_tool(&name) {
                 Ok(entry) => {
-                    let arguments = Frame::parse(&frame).map_err(bad_frame)?.json;
+                    let arguments = Frame::parse(&frame).map_err(invalid_frame_error)?.json;
                     (entry.call)(&cx, arguments).await?
                 }
                 Err(_) if core.shared.definition.is_dynamic => {
-                    let arguments = Frame::read(&frame).map_err(bad_frame)?;
+                    let arguments = Frame::read(&frame).map_err(invalid_frame_error)?;
                     S::call_tool(&cx, &name, arguments).await?
                 }
                 Err(error) => return Err(error),
@@ -299,42 +303,42 @@ impl<S: State> ToolAbi for FencedObject<InstanceCore<S>> {
             for data in &output.attachments {
                 cx.attach_data(data).await?;
             }
-            output_frame(&output)
+            encode_output(&output)
         })
     }
 }
 
 impl<S: State> GcAbi for FencedObject<InstanceCore<S>> {
     fn plan(&self, context: ContextBox, frame: RVec<u8>) -> Answer {
-        let core = self.inner().clone();
+        let core = self.get().clone();
         fenced_answer(async move {
-            let request = Frame::read(&frame).map_err(bad_frame)?;
-            core.plan(&core.cx(context), request).await
+            let request = Frame::read(&frame).map_err(invalid_frame_error)?;
+            core.plan(&core.new_cx(context), request).await
         })
     }
 }
 
 impl<S: State> ProviderAbi for FencedObject<InstanceCore<S>> {
     fn complete(&self, context: ContextBox, frame: RVec<u8>) -> Answer {
-        let core = self.inner().clone();
+        let core = self.get().clone();
         fenced_answer(async move {
-            let request = Frame::read(&frame).map_err(bad_frame)?;
-            core.complete(&core.cx(context), request).await
+            let request = Frame::read(&frame).map_err(invalid_frame_error)?;
+            core.complete(&core.new_cx(context), request).await
         })
     }
 
     fn models(&self, context: ContextBox, _frame: RVec<u8>) -> Answer {
-        let core = self.inner().clone();
+        let core = self.get().clone();
         fenced_answer(async move {
-            let provider = core.provider()?;
-            value_frame(&(provider.models)(&core.cx(context)).await?)
+            let provider = core.provider_entry()?;
+            encode_value(&(provider.models)(&core.new_cx(context)).await?)
         })
     }
 }
 
 impl<S: State> EnvironmentAbi for FencedObject<InstanceCore<S>> {
     fn call(&self, operation: RStr<'_>, context: ContextBox, frame: RVec<u8>) -> Answer {
-        let core = self.inner().clone();
+        let core = self.get().clone();
         let operation = operation.as_str().to_owned();
         fenced_answer(async move {
             let (Some(environment), Some(desk)) =
@@ -342,14 +346,14 @@ impl<S: State> EnvironmentAbi for FencedObject<InstanceCore<S>> {
             else {
                 return Err(missing_facet_error("execution environment"));
             };
-            let cx = core.cx(context);
+            let cx = core.new_cx(context);
             (environment.call)(&cx, &desk, &operation, &frame).await
         })
     }
 }
 
 fn fenced_answer(work: impl Future<Output = Result<Vec<u8>>> + Send + 'static) -> Answer {
-    let work = Fenced::new(work);
+    let work = FencedFuture::new(work);
     async move {
         match work.await.and_then(|answer| answer) {
             Ok(frame) => RResult::ROk(frame.into()),
@@ -359,16 +363,16 @@ fn fenced_answer(work: impl Future<Output = Result<Vec<u8>>> + Send + 'static) -
     .into_ffi()
 }
 
-fn output_frame(output: &Output) -> Result<Vec<u8>> {
-    Frame::write_with_bytes(&output.content, &output.bytes).map_err(bad_answer)
+fn encode_output(output: &Output) -> Result<Vec<u8>> {
+    Frame::write_with_bytes(&output.content, &output.bytes).map_err(invalid_answer_error)
 }
 
 /// Writes an answer to a frame.
 ///
 /// # Errors
 /// `limit_reached` if the answer is too large for a frame.
-pub fn value_frame(value: &impl Serialize) -> Result<Vec<u8>> {
-    Frame::write(value).map_err(bad_answer)
+pub fn encode_value(value: &impl Serialize) -> Result<Vec<u8>> {
+    Frame::write(value).map_err(invalid_answer_error)
 }
 
 /// Writes an error to a frame. An error that is too large is replaced by a short one.
@@ -386,12 +390,12 @@ pub(crate) fn plain_answer(work: impl FnOnce() -> Result<Vec<u8>>) -> RResult<RV
 }
 
 /// Creates the error for a request that cannot be parsed.
-pub fn bad_frame(error: FrameError) -> Error {
+pub fn invalid_frame_error(error: FrameError) -> Error {
     Error::new(ErrorKind::InvalidArguments, error.to_string())
 }
 
 /// Creates the error for an answer that cannot be written.
-pub fn bad_answer(error: FrameError) -> Error {
+pub fn invalid_answer_error(error: FrameError) -> Error {
     let hint = "stream large output with `output`, or return only a part of it";
     match error {
         FrameError::TooLarge { .. } => {

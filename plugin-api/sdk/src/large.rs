@@ -7,7 +7,7 @@ use serde::de::DeserializeOwned;
 use crate::context::Cx;
 
 /// Reads the request behind a large call. `bytes` is the size that the call declares.
-pub(crate) async fn read<S, T>(cx: &Cx<S>, bytes: u64) -> Result<T>
+pub(crate) async fn read_large_request<S, T>(cx: &Cx<S>, bytes: u64) -> Result<T>
 where
     T: DeserializeOwned + Send + 'static,
 {

@@ -204,10 +204,10 @@ pub mod __private {
     pub use crate::export::{describe_answer, factory_answer};
     pub use crate::gc::GcEntry;
     pub use crate::hook::HookEntry;
-    pub use crate::instance::{bad_answer, bad_frame, value_frame};
-    pub use crate::manifest::{Facts, length, manifest_bytes};
+    pub use crate::instance::{encode_value, invalid_answer_error, invalid_frame_error};
+    pub use crate::manifest::{ManifestFacts, manifest_bytes, manifest_length};
     pub use crate::provider::ProviderEntry;
-    pub use crate::schema::{object, parse_arguments, schema_of};
+    pub use crate::schema::{parse_arguments, schema_of, to_json_object};
     pub use crate::tool::ToolEntry;
     pub use inventory;
     pub use jaato_plugin_api::abi;

@@ -1,7 +1,7 @@
 //! Builds the manifest at compile time, so that the host can read it without running the plugin.
 
 /// The facts that the export macro passes.
-pub struct Facts {
+pub struct ManifestFacts {
     /// The crate's name.
     pub name: &'static str,
     /// The crate's version.
@@ -17,17 +17,17 @@ pub struct Facts {
 }
 
 /// Returns the length of the manifest.
-pub const fn length(facts: &Facts) -> usize {
+pub const fn manifest_length(facts: &ManifestFacts) -> usize {
     let mut writer = ManifestWriter { bytes: &mut [], length: 0 };
-    writer.manifest(facts);
+    writer.write_manifest(facts);
     writer.length
 }
 
-/// Returns the manifest. `N` is its [`length`].
-pub const fn manifest_bytes<const N: usize>(facts: &Facts) -> [u8; N] {
+/// Returns the manifest. `N` is its [`manifest_length`].
+pub const fn manifest_bytes<const N: usize>(facts: &ManifestFacts) -> [u8; N] {
     let mut bytes = [0; N];
     let mut writer = ManifestWriter { bytes: &mut bytes, length: 0 };
-    writer.manifest(facts);
+    writer.write_manifest(facts);
     bytes
 }
 
@@ -38,38 +38,38 @@ struct ManifestWriter<'a> {
 }
 
 impl ManifestWriter<'_> {
-    const fn manifest(&mut self, facts: &Facts) {
-        self.text("{\"v\":1,\"name\":\"");
-        self.text(facts.name);
-        self.text("\",\"version\":\"");
-        self.text(facts.version);
-        self.text("\",\"api\":\"");
-        self.text(jaato_plugin_api::API_VERSION);
-        self.text("\",\"kinds\":");
-        self.list(facts.kinds);
-        self.text(",\"scope\":\"");
-        self.text(facts.scope);
-        self.text("\",\"isolation\":\"");
-        self.text(facts.isolation);
-        self.text("\",\"variables\":");
-        self.list(facts.variables);
-        self.text("}");
+    const fn write_manifest(&mut self, facts: &ManifestFacts) {
+        self.write_text("{\"v\":1,\"name\":\"");
+        self.write_text(facts.name);
+        self.write_text("\",\"version\":\"");
+        self.write_text(facts.version);
+        self.write_text("\",\"api\":\"");
+        self.write_text(jaato_plugin_api::API_VERSION);
+        self.write_text("\",\"kinds\":");
+        self.write_list(facts.kinds);
+        self.write_text(",\"scope\":\"");
+        self.write_text(facts.scope);
+        self.write_text("\",\"isolation\":\"");
+        self.write_text(facts.isolation);
+        self.write_text("\",\"variables\":");
+        self.write_list(facts.variables);
+        self.write_text("}");
     }
 
-    const fn list(&mut self, items: &[&str]) {
-        self.text("[");
+    const fn write_list(&mut self, items: &[&str]) {
+        self.write_text("[");
         let mut index = 0;
         while index < items.len() {
-            self.text(if index == 0 { "\"" } else { ",\"" });
-            self.text(items[index]);
-            self.text("\"");
+            self.write_text(if index == 0 { "\"" } else { ",\"" });
+            self.write_text(items[index]);
+            self.write_text("\"");
             index += 1;
         }
-        self.text("]");
+        self.write_text("]");
     }
 
     /// No text needs escaping: crate names, versions, and fixed words.
-    const fn text(&mut self, text: &str) {
+    const fn write_text(&mut self, text: &str) {
         let text = text.as_bytes();
         let mut index = 0;
         while index < text.len() {
@@ -87,7 +87,7 @@ mod tests {
     use super::*;
     use jaato_types::{Isolation, Manifest, PluginKind, PluginScope};
 
-    const FACTS: Facts = Facts {
+    const FACTS: ManifestFacts = ManifestFacts {
         name: "provider-moon",
         version: "0.2.0",
         kinds: &["tool", "provider"],
@@ -98,7 +98,7 @@ mod tests {
 
     #[test]
     fn host_reads_the_manifest_that_the_macro_wrote() {
-        const BYTES: [u8; length(&FACTS)] = manifest_bytes(&FACTS);
+        const BYTES: [u8; manifest_length(&FACTS)] = manifest_bytes(&FACTS);
         let manifest = Manifest::parse(&BYTES).unwrap();
         let expected = Manifest {
             v: 1,

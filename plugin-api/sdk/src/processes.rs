@@ -36,21 +36,21 @@ enum ProcessLocation {
 }
 
 impl ProcessLocation {
-    fn write(self) -> &'static str {
+    fn write_operation(self) -> &'static str {
         match self {
             Self::Session => process::WRITE,
             Self::Host => host_process::WRITE,
         }
     }
 
-    fn signal(self) -> &'static str {
+    fn signal_operation(self) -> &'static str {
         match self {
             Self::Session => process::SIGNAL,
             Self::Host => host_process::SIGNAL,
         }
     }
 
-    fn end(self) -> &'static str {
+    fn end_operation(self) -> &'static str {
         match self {
             Self::Session => process::END,
             Self::Host => host_process::END,
@@ -112,7 +112,7 @@ impl Reporter {
     /// other errors that prevent the start.
     pub async fn process(&self, spawn: &Spawn) -> Result<Process> {
         let spawned = self.service(process::SPAWN, spawn).await?;
-        Ok(self.process_from(spawned, ProcessLocation::Session))
+        Ok(self.new_process(spawned, ProcessLocation::Session))
     }
 
     /// Starts a program on the host's machine, outside of the session's environment. An example is
@@ -128,7 +128,7 @@ impl Reporter {
     /// As [`Reporter::process`]; `permission_denied` without the grant.
     pub async fn host_process(&self, spawn: &Spawn) -> Result<Process> {
         let spawned = self.service(host_process::SPAWN, spawn).await?;
-        Ok(self.process_from(spawned, ProcessLocation::Host))
+        Ok(self.new_process(spawned, ProcessLocation::Host))
     }
 
     /// Starts a program on one of the plugin's terminals. The host watches it like any other
@@ -139,10 +139,10 @@ impl Reporter {
     /// As [`Reporter::process`]; `unknown_operation` if the plugin is not an execution environment.
     pub async fn process_on_terminal(&self, spawn: &SpawnOnTerminal) -> Result<Process> {
         let spawned = self.service(process::SPAWN_ON_TERMINAL, spawn).await?;
-        Ok(self.process_from(spawned, ProcessLocation::Session))
+        Ok(self.new_process(spawned, ProcessLocation::Session))
     }
 
-    fn process_from(&self, spawned: SpawnAnswer, side: ProcessLocation) -> Process {
+    fn new_process(&self, spawned: SpawnAnswer, side: ProcessLocation) -> Process {
         let SpawnAnswer { process: number, pid, handle, .. } = spawned;
         let events = ProcessEvents(ServiceStream::new(self.clone(), handle));
         Process { control: ProcessControl { host: self.clone(), side, number, pid }, events }
@@ -189,7 +189,7 @@ impl ProcessControl {
     /// `io` if the program no longer reads; `invalid_arguments` if its input is not a pipe.
     pub async fn write(&self, bytes: &[u8]) -> Result<()> {
         let write = ProcessWrite { process: self.number, close: false, ..ProcessWrite::default() };
-        self.host.service_with_bytes(self.side.write(), &write, bytes).await
+        self.host.service_with_bytes(self.side.write_operation(), &write, bytes).await
     }
 
     /// Closes standard input.
@@ -198,7 +198,7 @@ impl ProcessControl {
     /// As [`ProcessControl::write`].
     pub async fn close_input(&self) -> Result<()> {
         let write = ProcessWrite { process: self.number, close: true, ..ProcessWrite::default() };
-        self.host.service(self.side.write(), &write).await
+        self.host.service(self.side.write_operation(), &write).await
     }
 
     /// Sends a signal to the program's process group. Does nothing if no process of the group is
@@ -208,7 +208,7 @@ impl ProcessControl {
     /// The host's error.
     pub async fn signal(&self, signal: Signal) -> Result<()> {
         let signal = ProcessSignal { process: self.number, signal, ..ProcessSignal::default() };
-        self.host.service(self.side.signal(), &signal).await
+        self.host.service(self.side.signal_operation(), &signal).await
     }
 
     /// Ends the program and all its child processes, and gives them a moment to clean up.
@@ -219,7 +219,10 @@ impl ProcessControl {
     /// The host's error.
     pub async fn end(&self) -> Result<()> {
         self.host
-            .service(self.side.end(), &ProcessRef { process: self.number, ..ProcessRef::default() })
+            .service(
+                self.side.end_operation(),
+                &ProcessRef { process: self.number, ..ProcessRef::default() },
+            )
             .await
     }
 }

@@ -58,7 +58,7 @@ fn invalid_argument_error(error: serde_path_to_error::Error<serde_json::Error>) 
 }
 
 /// Creates an object from pairs.
-pub fn object(pairs: Vec<(String, Value)>) -> Map<String, Value> {
+pub fn to_json_object(pairs: Vec<(String, Value)>) -> Map<String, Value> {
     pairs.into_iter().collect()
 }
 

@@ -12,7 +12,7 @@ use ::tokio::runtime::{Builder, Runtime};
 use ::tokio::task::JoinHandle;
 use jaato_types::{Error, ErrorKind, Result};
 
-use crate::fence::Fenced;
+use crate::fence::FencedFuture;
 
 /// The threads of a plugin's runtime. They only drive futures, because blocking work has its own.
 const THREADS: usize = 2;
@@ -43,7 +43,7 @@ const THREADS: usize = 2;
 pub async fn run<T: Send + 'static>(
     work: impl Future<Output = Result<T>> + Send + 'static,
 ) -> Result<T> {
-    TokioTask(plugin_runtime()?.spawn(Fenced::new(work))).await
+    TokioTask(plugin_runtime()?.spawn(FencedFuture::new(work))).await
 }
 
 /// A future on the runtime. Dropping it cancels it.

@@ -147,7 +147,7 @@ fn missing_method_error<T: ToolInput>(method: &str) -> Error {
 macro_rules! tool {
     ($tool:ty) => {
         $crate::__private::inventory::submit! {
-            crate::__jaato::Entry($crate::__private::ToolEntry::of::<$tool>())
+            crate::__jaato::Entry($crate::__private::ToolEntry::for_tool::<$tool>())
         }
     };
 }
@@ -158,7 +158,7 @@ macro_rules! tool {
 macro_rules! sync_tool {
     ($tool:ty) => {
         $crate::__private::inventory::submit! {
-            crate::__jaato::Entry($crate::__private::ToolEntry::of_sync::<$tool>())
+            crate::__jaato::Entry($crate::__private::ToolEntry::for_sync_tool::<$tool>())
         }
     };
 }
@@ -177,14 +177,15 @@ pub struct ToolEntry<S: State> {
 
 impl<S: State> ToolEntry<S> {
     /// Creates the entry of a [`Tool`].
-    pub const fn of<T: Tool<State = S>>() -> Self {
-        let (call, condition, preview) = (call::<T>, condition::<T>, preview::<T>);
+    pub const fn for_tool<T: Tool<State = S>>() -> Self {
+        let (call, condition, preview) = (call_tool::<T>, check_condition::<T>, preview_tool::<T>);
         Self { spec: T::spec, call, condition, preview }
     }
 
     /// Creates the entry of a [`SyncTool`].
-    pub const fn of_sync<T: SyncTool<State = S>>() -> Self {
-        let (call, condition, preview) = (call_sync::<T>, condition_sync::<T>, preview_sync::<T>);
+    pub const fn for_sync_tool<T: SyncTool<State = S>>() -> Self {
+        let (call, condition, preview) =
+            (call_sync_tool::<T>, check_sync_condition::<T>, preview_sync_tool::<T>);
         Self { spec: T::spec, call, condition, preview }
     }
 }
@@ -200,11 +201,14 @@ fn parse_tool_arguments<T: ToolInput>(arguments: &[u8]) -> Result<T> {
     })
 }
 
-fn call<'a, T: Tool>(cx: &'a Cx<T::State>, arguments: &'a [u8]) -> ToolFuture<'a, Output> {
+fn call_tool<'a, T: Tool>(cx: &'a Cx<T::State>, arguments: &'a [u8]) -> ToolFuture<'a, Output> {
     Box::pin(async move { parse_tool_arguments::<T>(arguments)?.call(cx).await })
 }
 
-fn call_sync<'a, T: SyncTool>(cx: &'a Cx<T::State>, arguments: &'a [u8]) -> ToolFuture<'a, Output> {
+fn call_sync_tool<'a, T: SyncTool>(
+    cx: &'a Cx<T::State>,
+    arguments: &'a [u8],
+) -> ToolFuture<'a, Output> {
     Box::pin(async move {
         let tool = parse_tool_arguments::<T>(arguments)?;
         let state = cx.shared_state();
@@ -212,11 +216,11 @@ fn call_sync<'a, T: SyncTool>(cx: &'a Cx<T::State>, arguments: &'a [u8]) -> Tool
     })
 }
 
-fn preview<'a, T: Tool>(cx: &'a Cx<T::State>, arguments: &'a [u8]) -> ToolFuture<'a, Preview> {
+fn preview_tool<'a, T: Tool>(cx: &'a Cx<T::State>, arguments: &'a [u8]) -> ToolFuture<'a, Preview> {
     Box::pin(async move { parse_tool_arguments::<T>(arguments)?.preview(cx).await })
 }
 
-fn preview_sync<'a, T: SyncTool>(
+fn preview_sync_tool<'a, T: SyncTool>(
     cx: &'a Cx<T::State>,
     arguments: &'a [u8],
 ) -> ToolFuture<'a, Preview> {
@@ -227,7 +231,7 @@ fn preview_sync<'a, T: SyncTool>(
     })
 }
 
-fn condition<T: Tool>(
+fn check_condition<T: Tool>(
     cx: &Cx<T::State>,
     deciding: ConditionDecision,
 ) -> ToolFuture<'_, ConditionAnswer> {
@@ -238,7 +242,7 @@ fn condition<T: Tool>(
     }
 }
 
-fn condition_sync<T: SyncTool>(
+fn check_sync_condition<T: SyncTool>(
     cx: &Cx<T::State>,
     deciding: ConditionDecision,
 ) -> ToolFuture<'_, ConditionAnswer> {

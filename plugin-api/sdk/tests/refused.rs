@@ -10,7 +10,7 @@ use jaato_plugin_sdk::serde_json::{Value, from_str};
 
 /// Builds the fixture and returns the errors in one of its files: the line, the underlined code,
 /// and the message.
-fn errors(file: &str, cargo_arguments: &[&str]) -> String {
+fn compile_errors(file: &str, cargo_arguments: &[&str]) -> String {
     // All fixtures are built here, because they share dependencies.
     let target = Path::new(env!("CARGO_TARGET_TMPDIR")).parent().unwrap().join("fixtures");
     let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/examples/Cargo.toml");
@@ -28,13 +28,13 @@ fn errors(file: &str, cargo_arguments: &[&str]) -> String {
     let said = String::from_utf8(output.stdout).unwrap();
     let messages = said.lines().map(|line| from_str::<Value>(line).unwrap());
     let mut errors: Vec<(u64, String)> =
-        messages.filter_map(|message| error(&message["message"], file)).collect();
+        messages.filter_map(|message| parse_error(&message["message"], file)).collect();
     assert!(!errors.is_empty(), "{}", String::from_utf8_lossy(&output.stderr));
     errors.sort();
     errors.into_iter().map(|(line, text)| format!("{line}: {text}\n")).collect()
 }
 
-fn error(message: &Value, file: &str) -> Option<(u64, String)> {
+fn parse_error(message: &Value, file: &str) -> Option<(u64, String)> {
     let mut span = message["spans"].get(0)?;
     // Errors in generated code are reported where the author calls the macro.
     while span["expansion"].is_object() {
@@ -54,13 +54,13 @@ fn error(message: &Value, file: &str) -> Option<(u64, String)> {
 }
 
 #[track_caller]
-fn check(file: &str, expected: Expect) {
-    expected.assert_eq(&errors(file, &["--features", "macros"]));
+fn check_errors(file: &str, expected: Expect) {
+    expected.assert_eq(&compile_errors(file, &["--features", "macros"]));
 }
 
 #[test]
 fn invalid_export_plugin_arguments_do_not_compile() {
-    check(
+    check_errors(
         "plugins.rs",
         expect![[r#"
             5: `tool`: unknown key `tool`, expected one of: state: TYPE, tools (or tools: dynamic), provider: TYPE, gc: TYPE, environment: TYPE, hook: TYPE, scope: host, isolation: worker, variables: ["NAME", "NAME=VALUE", …]
@@ -76,7 +76,7 @@ fn invalid_export_plugin_arguments_do_not_compile() {
 
 #[test]
 fn invalid_tool_struct_does_not_compile() {
-    check(
+    check_errors(
         "structs.rs",
         expect![[r#"
             6: `Undescribed`: missing doc comment: it describes the tool to the model
@@ -88,7 +88,7 @@ fn invalid_tool_struct_does_not_compile() {
 
 #[test]
 fn invalid_tool_function_does_not_compile() {
-    check(
+    check_errors(
         "functions.rs",
         expect![[r#"
             6: `undescribed`: missing doc comment: it describes the tool to the model
@@ -119,5 +119,5 @@ fn plugin_with_panic_abort_does_not_compile() {
     let abort = ["--features", "plugin", "--", "-C", "panic=abort"];
     expect![[r#"
         13: `jaato_plugin_sdk::export_plugin! { state: () }`: a jaato plugin must unwind: remove `panic = "abort"` from its profile, or a panic would end the host
-    "#]].assert_eq(&errors("lib.rs", &abort));
+    "#]].assert_eq(&compile_errors("lib.rs", &abort));
 }

@@ -144,7 +144,7 @@ trait ErasedResource: Send + Sync {
     fn call<'a>(&'a self, operation: &'a str, arguments: Value) -> ResourceFuture<'a, Value>;
     /// Returns the type name, for error messages.
     fn type_name(&self) -> &'static str;
-    fn any(self: Arc<Self>) -> Arc<dyn Any + Send + Sync>;
+    fn into_any(self: Arc<Self>) -> Arc<dyn Any + Send + Sync>;
 }
 
 impl<T: Resource> ErasedResource for T {
@@ -168,7 +168,7 @@ impl<T: Resource> ErasedResource for T {
         std::any::type_name::<T>()
     }
 
-    fn any(self: Arc<Self>) -> Arc<dyn Any + Send + Sync> {
+    fn into_any(self: Arc<Self>) -> Arc<dyn Any + Send + Sync> {
         self
     }
 }

@@ -17,7 +17,7 @@ use serde_json::Value;
 
 use super::{AnyResource, NewResource, Resource};
 use crate::context::{Cx, Reporter};
-use crate::instance::{bad_frame, value_frame};
+use crate::instance::{encode_value, invalid_frame_error};
 use crate::state::State;
 
 /// The maximum wait of a call while another call creates the resource.
@@ -60,7 +60,7 @@ impl Resources {
         resource: T,
     ) -> Result<Arc<T>> {
         let resource = Arc::new(resource);
-        let set = self.register(name, Arc::clone(&resource) as AnyResource);
+        let set = self.register_resource(name, Arc::clone(&resource) as AnyResource);
         // The resource is already in `self`, so that callers who learn of it from the host find it.
         let taken: Result<ResourceCloseAnswer> = host.service(SET, &set).await;
         if let Err(error) = taken {
@@ -75,7 +75,7 @@ impl Resources {
     /// Returns this instance's resource with a name, or `None` if it has another type or belongs to
     /// another plugin.
     pub fn get<T: Resource>(&self, name: &str) -> Option<Arc<T>> {
-        self.by_name(name)?.any().downcast().ok()
+        self.by_name(name)?.into_any().downcast().ok()
     }
 
     /// Returns this instance's resource with a name, or creates it, once for all simultaneous
@@ -105,7 +105,7 @@ impl Resources {
         let _turn = turn.await?;
         let Some(kept) = self.by_name(name) else { return self.set(host, name, make.await?).await };
         let is = kept.type_name();
-        kept.any().downcast().map_err(|_| {
+        kept.into_any().downcast().map_err(|_| {
             let wanted = std::any::type_name::<T>();
             let text = format!("the resource `{name}` is a `{is}`, not a `{wanted}`");
             Error::new(ErrorKind::Conflict, text)
@@ -158,7 +158,7 @@ impl Resources {
         held.all.iter().rev().find(|one| one.name == name).map(|one| Arc::clone(&one.kept))
     }
 
-    fn register(&self, name: &str, kept: AnyResource) -> ResourceSet {
+    fn register_resource(&self, name: &str, kept: AnyResource) -> ResourceSet {
         let said = |text: String| Some(text).filter(|text| !text.is_empty());
         let (kind, about) = (said(kept.kind().to_owned()), said(kept.about()));
         let mut held = self.lock();
@@ -186,7 +186,7 @@ impl Drop for ResourceCreationLock<'_> {
 
 /// Answers the operation with which the host accesses a plugin's resources.
 pub(crate) async fn answer_request<S: State>(cx: &Cx<S>, frame: &[u8]) -> Result<Vec<u8>> {
-    let request: ResourceRequest = Frame::read(frame).map_err(bad_frame)?;
+    let request: ResourceRequest = Frame::read(frame).map_err(invalid_frame_error)?;
     let Some(resources) = cx.state().resources() else {
         let text = "the plugin shows no resources: its state has no `resources`";
         return Err(Error::new(ErrorKind::UnknownOperation, text));
@@ -196,17 +196,17 @@ pub(crate) async fn answer_request<S: State>(cx: &Cx<S>, frame: &[u8]) -> Result
         // The host registers it.
         ResourceAction::Create => {
             let NewResource(kept) = S::create_resource(cx, &name).await?;
-            value_frame(&resources.register(&name, kept))
+            encode_value(&resources.register_resource(&name, kept))
         }
         ResourceAction::Call => {
             let kept = resources.by_number(number, &name)?;
-            value_frame(&kept.call(&operation, arguments).await?)
+            encode_value(&kept.call(&operation, arguments).await?)
         }
         ResourceAction::Close => {
             if let Some(kept) = resources.take_resource(number) {
                 kept.close().await?;
             }
-            value_frame(&Value::Null)
+            encode_value(&Value::Null)
         }
     }
 }
@@ -242,12 +242,12 @@ mod tests {
     #[test]
     fn newest_resource_with_a_name_is_found_by_its_type() {
         let resources = Resources::default();
-        let old = resources.register("a", Arc::new(Moon(7)));
+        let old = resources.register_resource("a", Arc::new(Moon(7)));
         let kind = Some("moon".to_owned());
         assert_eq!(old, ResourceSet { name: "a".to_owned(), number: 1, kind, about: None });
         assert_eq!(resources.get::<Moon>("a").unwrap().0, 7);
         assert!(resources.get::<Sun>("a").is_none() && resources.get::<Moon>("b").is_none());
-        let new = resources.register("a", Arc::new(Sun));
+        let new = resources.register_resource("a", Arc::new(Sun));
         assert_eq!((new.kind, new.about), (None, Some("shines".to_owned())));
         assert!(resources.get::<Sun>("a").is_some());
         assert!(
