@@ -149,7 +149,7 @@ impl BenchDomain {
             .map(|(name, cli, mcp)| ((*name).to_owned(), [(*cli).to_owned(), (*mcp).to_owned()]))
             .collect();
         let Some(folder) = folder.map(|folder| folder.join(self.name)) else { return Ok(all) };
-        for name in names_in(&folder.join(BenchSide::Cli.name())) {
+        for name in domain_names(&folder.join(BenchSide::Cli.name())) {
             let read = |side: BenchSide| {
                 read_template(&folder.join(side.name()).join(format!("{name}.txt")))
             };
@@ -160,7 +160,7 @@ impl BenchDomain {
     }
 
     /// Returns the names of a side's tools. A `*` matches any rest.
-    pub fn tools(&self, side: BenchSide, server: &str) -> String {
+    pub fn allowed_tools(&self, side: BenchSide, server: &str) -> String {
         match side {
             BenchSide::Cli => "cli_based_tool".to_owned(),
             BenchSide::Mcp => format!("mcp__{server}__*"),
@@ -181,7 +181,7 @@ pub fn check_server(name: &str) -> Result<()> {
 }
 
 /// Lists the names of the templates in a folder. Empty if the folder does not exist.
-fn names_in(folder: &Path) -> Vec<String> {
+fn domain_names(folder: &Path) -> Vec<String> {
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
     let name = |entry: std::fs::DirEntry| {
         Some(entry.file_name().to_str()?.strip_suffix(".txt")?.to_owned())

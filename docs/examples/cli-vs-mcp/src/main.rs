@@ -105,7 +105,7 @@ struct BenchPlan {
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> ExitCode {
-    match compare(&Arguments::parse()).await {
+    match compare_sides(&Arguments::parse()).await {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("error: {error}");
@@ -119,7 +119,7 @@ async fn main() -> ExitCode {
 }
 
 /// Plans the runs, starts a host for them, and ends it.
-async fn compare(args: &Arguments) -> Result<()> {
+async fn compare_sides(args: &Arguments) -> Result<()> {
     let now = Timestamp::now();
     let plan = plan_runs(args, now)?;
     let executable = std::env::var_os("JAATO").unwrap_or_else(|| "jaato".into());
@@ -147,7 +147,7 @@ async fn run_all(jaato: &Jaato, plan: &BenchPlan, args: &Arguments, now: Timesta
         for number in 1..=args.runs {
             for side in BenchSide::BOTH {
                 let run = BenchRun { scenario, number, side, prompt: &prompts[side as usize] };
-                let measured = one_run::run(jaato, plan, &run, args.trace).await?;
+                let measured = one_run::run_scenario(jaato, plan, &run, args.trace).await?;
                 print_run(&run, &measured);
                 summary.add_run(scenario, side, measured);
             }
@@ -162,10 +162,10 @@ async fn run_all(jaato: &Jaato, plan: &BenchPlan, args: &Arguments, now: Timesta
         write_file(&path, &text)?;
     }
     if args.verbose {
-        table::print(&summary);
+        table::print_comparison(&summary);
     }
     println!("summary: {}", args.output.display());
-    match summary.errors() {
+    match summary.error_count() {
         0 => Ok(()),
         count => Err(Error::failed(format!("runs that failed: {count}"))),
     }
@@ -181,7 +181,8 @@ fn plan_runs(args: &Arguments, now: Timestamp) -> Result<BenchPlan> {
     domain::check_server(&server)?;
     let time = now.strftime("%Y-%m-%d_%H-%M-%S").to_string();
     let folder = args.trace_dir.join(time).join(domain.name);
-    let folder = std::path::absolute(&folder).map_err(|error| unwritable(&folder, &error))?;
+    let folder =
+        std::path::absolute(&folder).map_err(|error| unwritable_file_error(&folder, &error))?;
     Ok(BenchPlan { domain, server, model: args.model_name.clone(), prompts, folder })
 }
 
@@ -224,16 +225,16 @@ fn write_file(path: &Path, text: &str) -> Result<()> {
     if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
         make_folder(folder)?;
     }
-    std::fs::write(path, text).map_err(|error| unwritable(path, &error))
+    std::fs::write(path, text).map_err(|error| unwritable_file_error(path, &error))
 }
 
 /// Creates a folder that is private to this user, because it will contain conversations.
 fn make_folder(folder: &Path) -> Result<()> {
     let made = DirBuilder::new().recursive(true).mode(0o700).create(folder);
-    made.map_err(|error| unwritable(folder, &error))
+    made.map_err(|error| unwritable_file_error(folder, &error))
 }
 
-fn unwritable(path: &Path, error: &std::io::Error) -> Error {
+fn unwritable_file_error(path: &Path, error: &std::io::Error) -> Error {
     Error::new(ErrorKind::Io, format!("cannot write `{}`: {error}", path.display()))
 }
 

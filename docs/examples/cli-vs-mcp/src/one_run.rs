@@ -43,7 +43,7 @@ pub async fn connect_server(jaato: &Jaato, plan: &BenchPlan) -> Result<String> {
 ///
 /// # Errors
 /// If a file cannot be written, or no provider offers the model.
-pub async fn run(
+pub async fn run_scenario(
     jaato: &Jaato,
     plan: &BenchPlan,
     run: &BenchRun<'_>,
@@ -60,7 +60,7 @@ pub async fn run(
     if with_trace {
         let trace = json!({
             "prompt": run.prompt, "text": text, "function_calls": calls.entries(),
-            "summary": measured.summary(),
+            "summary": measured.to_summary_json(),
         });
         let path = folder.join(format!("run{}.trace.json", run.number));
         write_file(&path, &format!("{trace:#}\n"))?;
@@ -76,9 +76,9 @@ async fn run_turn(
     ledger: &Arc<TokenLedger>,
     calls: &mut CallTrace,
 ) -> Result<(String, Option<String>)> {
-    let tools = plan.domain.tools(run.side, &plan.server);
+    let tools = plan.domain.allowed_tools(run.side, &plan.server);
     // Only the tools of the side can be allowed.
-    let mut session = jaato.session().tools([tools.as_str()]).allow_all();
+    let mut session = jaato.session().allowed_tools([tools.as_str()]).allow_all();
     if let Some(model) = &plan.model {
         session = session.model(model);
     }

@@ -53,7 +53,7 @@ impl RunMeasurement {
     }
 
     /// Returns the totals of the run, in the format of a trace.
-    pub fn summary(&self) -> Value {
+    pub fn to_summary_json(&self) -> Value {
         json!({
             "prompt_tokens": self.totals.prompt_tokens,
             "output_tokens": self.totals.output_tokens,
@@ -67,7 +67,7 @@ impl RunMeasurement {
     }
 
     fn details(&self) -> Value {
-        json!({ "ledger": self.ledger, "summary": self.summary(), "turns": self.turns })
+        json!({ "ledger": self.ledger, "summary": self.to_summary_json(), "turns": self.turns })
     }
 }
 
@@ -112,7 +112,7 @@ impl BenchSummary {
     }
 
     /// Counts the runs that failed.
-    pub fn errors(&self) -> usize {
+    pub fn error_count(&self) -> usize {
         let runs = self.scenarios.values().flatten().flatten();
         runs.filter(|run| run.error.is_some()).count()
     }
@@ -161,7 +161,7 @@ mod tests {
         summary.add_run("s", BenchSide::Cli, run_measurement(200, 20, 3, None));
         summary.add_run("s", BenchSide::Cli, run_measurement(9999, 9, 9, Some("overloaded")));
         summary.add_run("s", BenchSide::Mcp, run_measurement(0, 0, 0, Some("down")));
-        assert_eq!(summary.errors(), 2);
+        assert_eq!(summary.error_count(), 2);
         let json = summary.to_json(json!({ "runs": 3 }));
         let averages = json!({
             "runs": 3, "avg_prompt_tokens": 150.0, "avg_output_tokens": 15.0,

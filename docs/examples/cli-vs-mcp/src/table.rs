@@ -6,7 +6,7 @@ use crate::summary::{BenchSummary, RunAverages};
 const HEAD: [&str; 5] = ["METRIC", "CLI", "MCP", "DIFF", "WINNER"];
 
 /// Prints a table for each scenario.
-pub fn print(summary: &BenchSummary) {
+pub fn print_comparison(summary: &BenchSummary) {
     for (scenario, [cli, mcp]) in &summary.scenarios {
         let (cli, mcp) = (RunAverages::from_runs(cli), RunAverages::from_runs(mcp));
         println!("\n{scenario}");
@@ -14,14 +14,14 @@ pub fn print(summary: &BenchSummary) {
         let rows: Vec<Vec<String>> =
             [head].into_iter().chain(comparison_rows(&cli, &mcp)).collect();
         for row in &rows {
-            println!("{}", aligned(row, &rows));
+            println!("{}", align_row(row, &rows));
         }
         println!("{}", overall_verdict(&cli, &mcp));
     }
 }
 
 /// Returns a row whose cells are as wide as the widest ones of the table.
-fn aligned(row: &[String], rows: &[Vec<String>]) -> String {
+fn align_row(row: &[String], rows: &[Vec<String>]) -> String {
     let width = |column: usize| rows.iter().map(|row| row[column].len()).max().unwrap_or(0);
     let cells = row.iter().enumerate().map(|(column, cell)| format!("{cell:<0$}", width(column)));
     cells.collect::<Vec<_>>().join("  ").trim_end().to_owned()

@@ -38,7 +38,7 @@ pub fn router(session: Session) -> Router {
 }
 
 /// A tool that asks for permission.
-pub fn ring() -> Tool {
+pub fn ring_tool() -> Tool {
     let schema = json!({ "type": "object", "properties": {} });
     Tool::new("ring_bell", "Rings a bell.", schema, |_input, cx| async move {
         cx.print("ding\n");
@@ -48,7 +48,7 @@ pub fn ring() -> Tool {
 
 /// Runs a turn while the browser reads. If the browser leaves, the stream is dropped, which cancels
 /// the turn.
-async fn send(
+async fn send_prompt(
     State(session): State<Arc<Session>>,
     Json(Prompt { prompt }): Json<Prompt>,
 ) -> Sse<impl Stream<Item = Result<Event, Infallible>>> {
@@ -58,7 +58,10 @@ async fn send(
     Sse::new(events)
 }
 
-async fn answer(State(session): State<Arc<Session>>, Json(answer): Json<Answer>) -> StatusCode {
+async fn answer_prompt(
+    State(session): State<Arc<Session>>,
+    Json(answer): Json<Answer>,
+) -> StatusCode {
     let given = if answer.is_allowed { allow() } else { deny("the user declined") };
     match session.handle().answer(&answer.call_id.as_str().into(), given) {
         true => StatusCode::NO_CONTENT,

@@ -9,10 +9,10 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::net::{TcpListener, TcpStream};
 
-async fn serve() -> SocketAddr {
+async fn start_server() -> SocketAddr {
     let model = ScriptedProvider::default();
     model.add_answer([Say::call("c1", "ring_bell", json!({}))]).add_answer([Say::text("It rang.")]);
-    let jaato = Jaato::builder().provider("my", model).tool(embed_axum::ring());
+    let jaato = Jaato::builder().provider("my", model).tool(embed_axum::ring_tool());
     let jaato = jaato.start().await.unwrap();
     let session = jaato.session().answer_by_handle().open().unwrap();
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -21,7 +21,7 @@ async fn serve() -> SocketAddr {
     address
 }
 
-async fn post(to: SocketAddr, path: &str, body: &Value) -> BufReader<TcpStream> {
+async fn post_json(to: SocketAddr, path: &str, body: &Value) -> BufReader<TcpStream> {
     let mut stream = TcpStream::connect(to).await.unwrap();
     let body = body.to_string();
     let head = format!(
@@ -34,8 +34,8 @@ async fn post(to: SocketAddr, path: &str, body: &Value) -> BufReader<TcpStream> 
 
 #[tokio::test]
 async fn browser_follows_a_turn_and_allows_a_call() {
-    let address = serve().await;
-    let mut events = post(address, "/send", &json!({ "prompt": "Ring." })).await;
+    let address = start_server().await;
+    let mut events = post_json(address, "/send", &json!({ "prompt": "Ring." })).await;
     let (mut line, mut shown) = (String::new(), String::new());
     loop {
         line.clear();
@@ -49,7 +49,7 @@ async fn browser_follows_a_turn_and_allows_a_call() {
                 let call_id = &event["call_id"];
                 let answer = json!({ "call_id": call_id, "is_allowed": true });
                 let mut answered = String::new();
-                post(address, "/answer", &answer)
+                post_json(address, "/answer", &answer)
                     .await
                     .read_to_string(&mut answered)
                     .await
@@ -63,6 +63,6 @@ async fn browser_follows_a_turn_and_allows_a_call() {
     assert_eq!(shown, "ding\nIt rang.");
     let mut late = String::new();
     let answer = json!({ "call_id": "c1", "is_allowed": true });
-    post(address, "/answer", &answer).await.read_to_string(&mut late).await.unwrap();
+    post_json(address, "/answer", &answer).await.read_to_string(&mut late).await.unwrap();
     assert!(late.starts_with("HTTP/1.1 404"), "{late}");
 }

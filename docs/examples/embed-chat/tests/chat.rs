@@ -6,7 +6,7 @@ use std::net::TcpListener;
 use std::process::{Command, Stdio};
 
 /// Answers two requests with streamed chat completions, and returns the second one's body.
-fn serve(listener: TcpListener) -> String {
+fn serve_model(listener: TcpListener) -> String {
     let call = r#"{"choices":[{"index":0,"delta":{"role":"assistant","tool_calls":[{"index":0,"id":"c1","type":"function","function":{"name":"count_letters","arguments":"{\"text\":\"moon\"}"}}]},"finish_reason":"tool_calls"}]}"#;
     let text = r#"{"choices":[{"index":0,"delta":{"role":"assistant","content":"Four."},"finish_reason":"stop"}]}"#;
     let mut last = String::new();
@@ -38,7 +38,7 @@ fn serve(listener: TcpListener) -> String {
 fn chat_calls_its_function_and_streams_the_answer() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}/v1", listener.local_addr().unwrap());
-    let server = std::thread::spawn(move || serve(listener));
+    let server = std::thread::spawn(move || serve_model(listener));
     let mut chat = Command::new(env!("CARGO_BIN_EXE_embed-chat"))
         .env_clear()
         .envs([("MODEL", "moon-1"), ("API_KEY", "k"), ("BASE_URL", &url)])

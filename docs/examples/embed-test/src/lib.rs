@@ -6,7 +6,7 @@ use jaato_library::{Jaato, Result};
 ///
 /// # Errors
 /// If the model cannot be asked.
-pub async fn title(jaato: &Jaato, text: &str, words_max: usize) -> Result<String> {
+pub async fn ask_title(jaato: &Jaato, text: &str, words_max: usize) -> Result<String> {
     let session = jaato.session().tools([]).system("Answer with a title alone.").open()?;
     let answer = session.send(format!("A title for this text:\n\n{text}")).await?.text;
     session.close().await;
@@ -26,7 +26,7 @@ mod tests {
         let model = Arc::new(ScriptedProvider::default());
         model.add_answer([ScriptedProviderAction::text("The Moon and\nthe Tides")]);
         let jaato = Jaato::builder().shared_provider("my", Arc::clone(&model) as _).start().await?;
-        assert_eq!(title(&jaato, "Twice a day …", 4).await?, "The Moon and the");
+        assert_eq!(ask_title(&jaato, "Twice a day …", 4).await?, "The Moon and the");
         let request = &model.requests()[0];
         assert!(request.system.contains("Answer with a title alone."));
         assert!(request.messages[0].text().ends_with("Twice a day …"));

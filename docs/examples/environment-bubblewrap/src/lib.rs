@@ -44,14 +44,14 @@ impl State for Bubblewrap {
 }
 
 /// The environment, after its setup.
-pub struct Ready {
+pub struct SandboxedEnvironment {
     workspace: PathBuf,
     shell_timeout_ms: u64,
     files: HostFiles,
     shell: SandboxShell,
 }
 
-impl ExecutionEnvironment for Ready {
+impl ExecutionEnvironment for SandboxedEnvironment {
     type State = Bubblewrap;
     type Files = HostFiles;
     type Shell = SandboxShell;
@@ -71,12 +71,12 @@ impl ExecutionEnvironment for Ready {
         let config: Config = settings(config, &setup.options)?;
         let workspace = PathBuf::from(setup.workspace);
         // Opening folders blocks, and this runs on the host's executor.
-        let (workspace, files) = cx.blocking(move |_| open(&workspace)).await??;
+        let (workspace, files) = cx.blocking(move |_| open_workspace(&workspace)).await??;
         let folders = files.confined().allowed_folders().map(Path::to_owned).collect();
         let sandbox = Arc::new(config.sandbox(&workspace, folders)?);
         let shell = SandboxShell::new(home.clone(), files.clone(), sandbox);
         // Fail now instead of at the model's first command.
-        shell.try_out().await?;
+        shell.check_bwrap().await?;
         Ok(Self { workspace, shell_timeout_ms: config.shell_timeout_ms(), files, shell })
     }
 
@@ -112,7 +112,7 @@ impl ExecutionEnvironment for Ready {
 }
 
 /// Opens the folders in which operations on files are allowed. The sandbox needs their real paths.
-fn open(workspace: &Path) -> Result<(PathBuf, HostFiles)> {
+fn open_workspace(workspace: &Path) -> Result<(PathBuf, HostFiles)> {
     let workspace = workspace.canonicalize().map_err(|error| {
         let text = format!("cannot use the workspace `{}`: {error}", workspace.display());
         Error::new(ErrorKind::Configuration, text)
@@ -126,4 +126,4 @@ fn open(workspace: &Path) -> Result<(PathBuf, HostFiles)> {
     Ok((workspace, HostFiles::new(confined)))
 }
 
-export_plugin! { state: Bubblewrap, environment: Ready }
+export_plugin! { state: Bubblewrap, environment: SandboxedEnvironment }

@@ -32,7 +32,7 @@ impl Sandbox {
     ///
     /// Does not use `--die-with-parent`, which is bound to a thread, or `--new-session`, which no
     /// signal would reach. The host's guardian ends processes that are left.
-    pub fn words(&self, directory: &Path) -> Vec<String> {
+    pub fn bwrap_arguments(&self, directory: &Path) -> Vec<String> {
         let shown = |path: &Path| path.to_string_lossy().into_owned();
         let mut words: Vec<String> = ["--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc"]
             .into_iter()
@@ -57,7 +57,7 @@ impl Sandbox {
     ///
     /// Called before a command starts, because `bwrap` would report a missing program only in the
     /// command's own error output.
-    pub fn finds(&self, program: &str, directory: &Path, path: &OsStr) -> bool {
+    pub fn has_visible_program(&self, program: &str, directory: &Path, path: &OsStr) -> bool {
         if program.contains('/') {
             return self.has_program(&directory.join(program));
         }
@@ -71,10 +71,10 @@ impl Sandbox {
             let metadata = file.metadata();
             metadata.is_ok_and(|it| it.is_file() && it.permissions().mode() & 0o111 != 0)
         };
-        self.shows(file) && self.shows(&real) && may_be_run(&real)
+        self.is_visible(file) && self.is_visible(&real) && may_be_run(&real)
     }
 
-    fn shows(&self, path: &Path) -> bool {
+    fn is_visible(&self, path: &Path) -> bool {
         let is_below = |folders: &[PathBuf]| folders.iter().any(|folder| path.starts_with(folder));
         is_below(&self.writable) || !is_below(&self.hidden)
     }
@@ -93,16 +93,20 @@ mod tests {
     fn writable_folders_are_mounted_after_hidden_folders() {
         let expected = "--ro-bind / / --dev /dev --proc /proc --unshare-pid --unshare-ipc --unshare-net \
             --tmpfs /home --bind /home/ann/work /home/ann/work --chdir /home/ann/work/src --";
-        let words = sandbox("/home").words(Path::new("/home/ann/work/src"));
+        let words = sandbox("/home").bwrap_arguments(Path::new("/home/ann/work/src"));
         assert_eq!(words.join(" "), expected);
         let shared = Sandbox { network: Network::Shared, ..sandbox("/home") };
-        assert!(!shared.words(Path::new("/")).contains(&"--unshare-net".to_owned()));
+        assert!(!shared.bwrap_arguments(Path::new("/")).contains(&"--unshare-net".to_owned()));
     }
 
     #[test]
     fn program_lookup_uses_the_command_path_and_skips_hidden_folders() {
         let finds = |hidden, program| {
-            sandbox(hidden).finds(program, Path::new("/"), OsStr::new("/no-such-folder:/usr/bin"))
+            sandbox(hidden).has_visible_program(
+                program,
+                Path::new("/"),
+                OsStr::new("/no-such-folder:/usr/bin"),
+            )
         };
         assert!(finds("/root", "env") && finds("/root", "/usr/bin/env"));
         assert!(finds("/root", "usr/bin/env"), "a path begins at the directory");

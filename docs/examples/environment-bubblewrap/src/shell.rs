@@ -33,9 +33,9 @@ impl SandboxShell {
     ///
     /// # Errors
     /// Kind `unavailable` if `bwrap` is missing or lacks a permission.
-    pub async fn try_out(&self) -> Result<()> {
+    pub async fn check_bwrap(&self) -> Result<()> {
         let spawn = Spawn::program("true").deadline_ms(10_000);
-        let tried = self.home.process(&wrapped(&self.sandbox, spawn, Path::new("/"))).await;
+        let tried = self.home.process(&wrap_spawn(&self.sandbox, spawn, Path::new("/"))).await;
         let tried = tried.map_err(|error| {
             let text = format!("cannot run `{BWRAP}`: {}", error.message);
             Error::new(ErrorKind::Unavailable, text).with_hint("install the package `bubblewrap`")
@@ -83,14 +83,14 @@ fn prepared(files: &HostFiles, sandbox: &Sandbox, mut spawn: Spawn) -> Result<Sp
         return Err(Error::new(ErrorKind::InvalidArguments, "the command is empty"));
     }
     let asked = spawn.directory.take().unwrap_or_default();
-    let (directory, _) = files.confined().folder(&asked)?;
+    let (directory, _) = files.confined().folder_paths(&asked)?;
     let own_path = || std::env::var_os("PATH").unwrap_or_default();
     let mut path = spawn.variables.get("PATH").map_or_else(own_path, OsString::from);
     for folder in &spawn.extra_paths {
         path.push(":");
         path.push(folder);
     }
-    if !sandbox.finds(&spawn.program, &directory, &path) {
+    if !sandbox.has_visible_program(&spawn.program, &directory, &path) {
         let text = format!("no program `{}` in the sandbox", spawn.program);
         return Err(Error::new(ErrorKind::NotFound, text));
     }
@@ -99,16 +99,16 @@ fn prepared(files: &HostFiles, sandbox: &Sandbox, mut spawn: Spawn) -> Result<Sp
         // `/tmp` is read-only.
         spawn.variables.entry("TMPDIR".to_owned()).or_insert(folder);
     }
-    Ok(wrapped(sandbox, spawn, &directory))
+    Ok(wrap_spawn(sandbox, spawn, &directory))
 }
 
 /// Puts `bwrap` before a program. The label for the user shows only the program.
-fn wrapped(sandbox: &Sandbox, spawn: Spawn, directory: &Path) -> Spawn {
+fn wrap_spawn(sandbox: &Sandbox, spawn: Spawn, directory: &Path) -> Spawn {
     let own = || [std::slice::from_ref(&spawn.program), &spawn.args].concat();
     let label = spawn.label.clone().unwrap_or_else(|| own().join(" "));
     Spawn {
         program: BWRAP.to_owned(),
-        args: [sandbox.words(directory), own()].concat(),
+        args: [sandbox.bwrap_arguments(directory), own()].concat(),
         label: Some(label),
         ..spawn
     }

@@ -14,12 +14,12 @@ use jaato_plugin_sdk::types::process::{
 use jaato_plugin_testkit::{FakeHost, FakeInstance, skip};
 
 /// An environment with its own folder.
-struct Lab {
+struct BubblewrapFixture {
     host: FakeHost,
     workspace: PathBuf,
 }
 
-impl Lab {
+impl BubblewrapFixture {
     /// Returns `None` if the sandbox does not work here.
     fn new(name: &str, config: Value) -> Option<Self> {
         if !support::has_sandbox() {
@@ -40,7 +40,7 @@ impl Lab {
         let mut setup = EnvironmentSetup::default();
         setup.id = "test".to_owned();
         setup.workspace = workspace.to_string_lossy().into_owned();
-        let answer = asked(self.host.instance().unwrap(), SETUP, &json!(setup));
+        let answer = ask_environment(self.host.instance().unwrap(), SETUP, &json!(setup));
         answer.map(|answer| Frame::read(&answer).unwrap())
     }
 
@@ -51,11 +51,11 @@ impl Lab {
         // Merged, as on a terminal.
         let spawn = json!(Spawn::shell(format!("exec 2>&1; {line}")));
         let started: ProcessStartAnswer =
-            Frame::read(&asked(instance, START, &spawn).unwrap()).unwrap();
+            Frame::read(&ask_environment(instance, START, &spawn).unwrap()).unwrap();
         let named = json!({ "process": started.process });
-        let waited = asked(instance, WAIT, &named).unwrap();
+        let waited = ask_environment(instance, WAIT, &named).unwrap();
         let waited: ProcessWaitAnswer = Frame::read(&waited).unwrap();
-        let output = asked(instance, OUTPUT, &named).unwrap();
+        let output = ask_environment(instance, OUTPUT, &named).unwrap();
         let parsed = Frame::parse(&output).unwrap();
         let _: ProcessOutput = parsed.json().unwrap();
         let printed = String::from_utf8(parsed.bytes.to_vec()).unwrap();
@@ -63,18 +63,22 @@ impl Lab {
     }
 
     fn take_down(self) {
-        asked(self.host.instance().unwrap(), TEARDOWN, &Value::Null).unwrap();
+        ask_environment(self.host.instance().unwrap(), TEARDOWN, &Value::Null).unwrap();
     }
 }
 
-fn asked(instance: &FakeInstance, operation: &str, request: &Value) -> Result<Vec<u8>, ErrorKind> {
+fn ask_environment(
+    instance: &FakeInstance,
+    operation: &str,
+    request: &Value,
+) -> Result<Vec<u8>, ErrorKind> {
     let frame = Frame::write(request).unwrap();
     instance.environment(operation, frame).wait().result.map_err(|error| error.kind)
 }
 
 #[test]
 fn command_reads_the_whole_machine_and_writes_only_its_own_folders() {
-    let Some(lab) = Lab::new("writes", json!({})) else { return };
+    let Some(lab) = BubblewrapFixture::new("writes", json!({})) else { return };
     let facts = lab.set_up().unwrap();
     let outside = lab.workspace.join("outside");
     assert_eq!(lab.run("echo moon > a.txt && cat a.txt"), ("moon\n".to_owned(), Some(0)));
@@ -96,8 +100,10 @@ fn command_reads_the_whole_machine_and_writes_only_its_own_folders() {
 
 #[test]
 fn hidden_folder_looks_empty_and_disabled_network_has_only_loopback() {
-    let Some(lab) = Lab::new("hides", json!({ "hidden_paths": ["../private"], "network": false }))
-    else {
+    let Some(lab) = BubblewrapFixture::new(
+        "hides",
+        json!({ "hidden_paths": ["../private"], "network": false }),
+    ) else {
         return;
     };
     std::fs::write(lab.workspace.join("private/key"), "secret").unwrap();
@@ -110,13 +116,15 @@ fn hidden_folder_looks_empty_and_disabled_network_has_only_loopback() {
 
 #[test]
 fn a_workspace_must_not_be_hidden() {
-    let Some(lab) = Lab::new("hidden", json!({ "hidden_paths": ["."] })) else { return };
+    let Some(lab) = BubblewrapFixture::new("hidden", json!({ "hidden_paths": ["."] })) else {
+        return;
+    };
     assert_eq!(lab.set_up().unwrap_err(), ErrorKind::Configuration);
 }
 
 #[test]
 fn background_process_outlives_its_command() {
-    let Some(lab) = Lab::new("leaves", json!({})) else { return };
+    let Some(lab) = BubblewrapFixture::new("leaves", json!({})) else { return };
     lab.set_up().unwrap();
     // Its process id is invalid outside the sandbox, so use files to communicate with it.
     let line = "mkfifo go came; (read word <go; echo \"$word\" >came) >/dev/null 2>&1 & echo begun";
@@ -134,10 +142,10 @@ fn background_process_outlives_its_command() {
 
 #[test]
 fn missing_folders_and_programs_are_reported_before_anything_runs() {
-    let Some(lab) = Lab::new("missing", json!({})) else { return };
+    let Some(lab) = BubblewrapFixture::new("missing", json!({})) else { return };
     lab.set_up().unwrap();
     let instance = lab.host.instance().unwrap();
-    let refused = |spawn: Spawn| asked(instance, START, &json!(spawn)).unwrap_err();
+    let refused = |spawn: Spawn| ask_environment(instance, START, &json!(spawn)).unwrap_err();
     assert_eq!(refused(Spawn::program("no-such-moon")), ErrorKind::NotFound);
     assert_eq!(refused(Spawn::program("./moon")), ErrorKind::NotFound);
     assert_eq!(refused(Spawn::program("ls").directory("no-such-folder")), ErrorKind::NotFound);

@@ -11,7 +11,7 @@ use jaato_plugin_sdk::prelude::*;
 use jaato_plugin_sdk::serde::Deserialize;
 use jaato_plugin_sdk::{schemars, serde_json};
 
-pub use plan::{Bounds, plan};
+pub use plan::{PlanBounds, plan_drops};
 
 /// `[plugins.gc-results]` of the user's configuration: settings of this gc only.
 #[tool_type]
@@ -49,11 +49,11 @@ impl Default for Settings {
 }
 
 /// The gc of one session, with its configuration.
-pub struct Results {
+pub struct ResultsState {
     large_bytes: usize,
 }
 
-impl State for Results {
+impl State for ResultsState {
     async fn create(home: &Home, _saved: Option<Value>) -> Result<Self> {
         let Config { large_bytes } = home.config().await?;
         Ok(Self { large_bytes })
@@ -67,25 +67,25 @@ impl State for Results {
 struct ResultsFirst;
 
 impl Gc for ResultsFirst {
-    type State = Results;
+    type State = ResultsState;
 
-    async fn plan(cx: &Cx<Results>, request: GcRequest) -> Result<GcPlan> {
-        let settings = settings(&request.settings)?;
-        let bounds = Bounds {
+    async fn plan(cx: &Cx<ResultsState>, request: GcRequest) -> Result<GcPlan> {
+        let settings = parse_settings(&request.settings)?;
+        let bounds = PlanBounds {
             large_bytes: cx.state().large_bytes,
             recent_turns: settings.preserve_recent_turns,
             pinned: settings.pinned_turn_indices,
             target_percent: settings.target_percent,
         };
-        let mut plan = plan(&request, &bounds);
+        let mut plan = plan_drops(&request, &bounds);
         plan.note = plan.note.filter(|_| settings.notify_on_gc);
         Ok(plan)
     }
 }
 
-export_plugin! { state: Results, gc: ResultsFirst }
+export_plugin! { state: ResultsState, gc: ResultsFirst }
 
-fn settings(settings: &Value) -> Result<Settings> {
+fn parse_settings(settings: &Value) -> Result<Settings> {
     if settings.is_null() {
         return Ok(Settings::default());
     }

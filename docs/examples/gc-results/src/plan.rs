@@ -13,7 +13,7 @@ use jaato_plugin_sdk::serde_json;
 
 /// The settings.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Bounds {
+pub struct PlanBounds {
     /// Results of at least this many bytes are large.
     pub large_bytes: usize,
     /// The number of recent turns to keep whole. The last turn always stays.
@@ -28,14 +28,14 @@ pub struct Bounds {
 const BYTES_PER_TOKEN: u64 = 4;
 
 /// Plans which messages to drop.
-pub fn plan(request: &GcRequest, bounds: &Bounds) -> GcPlan {
+pub fn plan_drops(request: &GcRequest, bounds: &PlanBounds) -> GcPlan {
     let messages = &request.messages;
     let turns = old_turns(messages, bounds);
-    let mut going = Going::new(request, bounds.target_percent);
+    let mut going = DropSelection::new(request, bounds.target_percent);
     let pairs =
         turns.iter().flat_map(|turn| large_pairs(&messages[turn.clone()], turn.start, bounds));
-    let results = pairs.filter(|pair| going.takes(pair.clone())).count();
-    let whole = turns.iter().filter(|turn| going.takes((*turn).clone())).count();
+    let results = pairs.filter(|pair| going.drop_messages(pair.clone())).count();
+    let whole = turns.iter().filter(|turn| going.drop_messages((*turn).clone())).count();
     let drop: Vec<usize> = going.places.into_iter().collect();
     let note = (!drop.is_empty())
         .then(|| format!("left out {results} large results of tools, and {whole} whole turns"));
@@ -43,7 +43,7 @@ pub fn plan(request: &GcRequest, bounds: &Bounds) -> GcPlan {
 }
 
 /// Returns the turns from which messages may be dropped, oldest first.
-fn old_turns(messages: &[Message], bounds: &Bounds) -> Vec<Range<usize>> {
+fn old_turns(messages: &[Message], bounds: &PlanBounds) -> Vec<Range<usize>> {
     // Messages before the first prompt belong to the first turn.
     let is_start = |at: &usize| *at == 0 || messages[*at].is_prompt();
     let starts: Vec<usize> = (0..messages.len()).filter(is_start).collect();
@@ -56,24 +56,24 @@ fn old_turns(messages: &[Message], bounds: &Bounds) -> Vec<Range<usize>> {
 }
 
 /// Returns the ranges of call and result messages whose results are large.
-fn large_pairs(turn: &[Message], start: usize, bounds: &Bounds) -> Vec<Range<usize>> {
+fn large_pairs(turn: &[Message], start: usize, bounds: &PlanBounds) -> Vec<Range<usize>> {
     let is_large = |at: &usize| {
         turn[*at].tool_calls().next().is_some()
-            && bytes_of(&turn[at + 1]) >= bounds.large_bytes as u64
+            && message_bytes(&turn[at + 1]) >= bounds.large_bytes as u64
     };
     let places = (0..turn.len().saturating_sub(1)).filter(is_large);
     places.map(|at| start + at..start + at + 2).collect()
 }
 
 /// The messages to drop, and the size of the context without them.
-struct Going<'a> {
+struct DropSelection<'a> {
     messages: &'a [Message],
     places: BTreeSet<usize>,
     tokens: u64,
     target_tokens: u64,
 }
 
-impl<'a> Going<'a> {
+impl<'a> DropSelection<'a> {
     fn new(request: &'a GcRequest, target_percent: u64) -> Self {
         let target = u128::from(request.context_limit) * u128::from(target_percent) / 100;
         Self {
@@ -85,13 +85,13 @@ impl<'a> Going<'a> {
     }
 
     /// Drops these messages, unless enough were already dropped.
-    fn takes(&mut self, places: Range<usize>) -> bool {
+    fn drop_messages(&mut self, places: Range<usize>) -> bool {
         if self.tokens <= self.target_tokens {
             return false;
         }
         for at in places {
             if self.places.insert(at) {
-                let tokens = bytes_of(&self.messages[at]) / BYTES_PER_TOKEN;
+                let tokens = message_bytes(&self.messages[at]) / BYTES_PER_TOKEN;
                 self.tokens = self.tokens.saturating_sub(tokens);
             }
         }
@@ -100,6 +100,6 @@ impl<'a> Going<'a> {
 }
 
 /// Returns the size of a message, or 0 if it cannot be written, so that it is not worth dropping.
-fn bytes_of(message: &Message) -> u64 {
+fn message_bytes(message: &Message) -> u64 {
     serde_json::to_string(message).map_or(0, |json| json.len() as u64)
 }

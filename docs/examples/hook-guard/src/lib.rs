@@ -10,7 +10,7 @@ use jaato_plugin_sdk::hooks::{BeforeTool, GuardAnswer, Hook, Hooks};
 use jaato_plugin_sdk::prelude::*;
 use jaato_plugin_sdk::{schemars, serde_json};
 
-pub use rules::{Rules, Verdict};
+pub use rules::{GuardRules, GuardVerdict};
 
 /// `[plugins.hook-guard]` of the user's configuration.
 #[tool_type]
@@ -40,14 +40,14 @@ impl Default for Config {
 
 /// The rules of one session.
 pub struct Guard {
-    rules: Rules,
+    rules: GuardRules,
     tools: Vec<String>,
 }
 
 impl State for Guard {
     async fn create(home: &Home, _saved: Option<Value>) -> Result<Self> {
         let Config { deny, ask, dry_run, tools } = home.config().await?;
-        Ok(Self { rules: Rules { deny, ask, dry_run }, tools })
+        Ok(Self { rules: GuardRules { deny, ask, dry_run }, tools })
     }
 
     fn describe(description: &mut Description) {
@@ -66,10 +66,10 @@ impl Hooks for Guard {
             return Ok(GuardAnswer::GoOn);
         }
         Ok(match rules.judge(&asked.arguments) {
-            Verdict::GoOn => GuardAnswer::GoOn,
-            Verdict::Deny(rule) => GuardAnswer::deny(format!("`{rule}` must not run here")),
-            Verdict::Ask(rule) => GuardAnswer::ask(format!("it has `{rule}`")),
-            Verdict::Rewrite(arguments) => GuardAnswer::rewrite(arguments),
+            GuardVerdict::GoOn => GuardAnswer::GoOn,
+            GuardVerdict::Deny(rule) => GuardAnswer::deny(format!("`{rule}` must not run here")),
+            GuardVerdict::Ask(rule) => GuardAnswer::ask(format!("it has `{rule}`")),
+            GuardVerdict::Rewrite(arguments) => GuardAnswer::rewrite(arguments),
         })
     }
 }

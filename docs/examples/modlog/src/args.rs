@@ -33,10 +33,10 @@ pub struct Arguments {
 
     /// Choose a combination of the following options, in place of the given ones
     #[arg(long)]
-    pub mode: Option<Mode>,
+    pub mode: Option<RunMode>,
 
     #[command(flatten)]
-    pub steps: Steps,
+    pub steps: RunSteps,
 
     /// Pass at most this many characters of the log to the model; 0 means no limit
     #[arg(long, value_name = "NUMBER", default_value_t = 0)]
@@ -45,7 +45,7 @@ pub struct Arguments {
 
 /// The steps that run, and how.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Args)]
-pub struct Steps {
+pub struct RunSteps {
     /// Stop after the entries are written to --entries-out
     #[arg(long)]
     pub parse_only: bool,
@@ -73,7 +73,7 @@ pub struct Steps {
 
 /// A combination of steps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Mode {
+pub enum RunMode {
     /// Only parse the log
     Parse,
     /// Parse the log and make pairs
@@ -92,25 +92,27 @@ pub enum Mode {
     ExplainValidate,
 }
 
-impl Mode {
-    fn steps(self) -> Steps {
-        let none = Steps::default();
+impl RunMode {
+    fn to_steps(self) -> RunSteps {
+        let none = RunSteps::default();
         match self {
-            Self::Parse => Steps { parse_only: true, ..none },
+            Self::Parse => RunSteps { parse_only: true, ..none },
             Self::Full => none,
-            Self::FullStream => Steps { stream: true, ..none },
-            Self::FullHeuristic => Steps { heuristic_lines: true, ..none },
-            Self::FullAppend => Steps { append: true, ..none },
-            Self::Explain => Steps { explain_only: true, ..none },
-            Self::ExplainStream => Steps { explain_only: true, stream: true, ..none },
-            Self::ExplainValidate => Steps { explain_only: true, validate_entries: true, ..none },
+            Self::FullStream => RunSteps { stream: true, ..none },
+            Self::FullHeuristic => RunSteps { heuristic_lines: true, ..none },
+            Self::FullAppend => RunSteps { append: true, ..none },
+            Self::Explain => RunSteps { explain_only: true, ..none },
+            Self::ExplainStream => RunSteps { explain_only: true, stream: true, ..none },
+            Self::ExplainValidate => {
+                RunSteps { explain_only: true, validate_entries: true, ..none }
+            }
         }
     }
 }
 
-impl Steps {
+impl RunSteps {
     /// Returns the options with this name and whether they are set.
-    fn named(&self) -> [(&'static str, bool); 6] {
+    fn named_steps(&self) -> [(&'static str, bool); 6] {
         [
             ("--parse-only", self.parse_only),
             ("--explain-only", self.explain_only),
@@ -131,13 +133,13 @@ impl Arguments {
     /// Replaces the options by those of the mode, and returns lines that say so.
     pub fn apply_mode(&mut self) -> Vec<String> {
         let Some(mode) = self.mode else { return Vec::new() };
-        let given = self.steps.named().into_iter().filter(|(_, is_set)| *is_set);
+        let given = self.steps.named_steps().into_iter().filter(|(_, is_set)| *is_set);
         let given: Vec<&str> = given.map(|(name, _)| name).collect();
         let mut lines = Vec::new();
         if !given.is_empty() {
             lines.push(format!("[warn] --mode overrides explicit flags: {}", given.join(", ")));
         }
-        self.steps = mode.steps();
+        self.steps = mode.to_steps();
         if self.steps.parse_only {
             self.entries_out.get_or_insert_with(|| ENTRIES_FILE.into());
         }
@@ -147,8 +149,14 @@ impl Arguments {
         let name = mode.to_possible_value().map(|it| it.get_name().to_owned()).unwrap_or_default();
         // The words of the original, whose output other programs may read.
         let word = |is_set| if is_set { "True" } else { "False" };
-        let Steps { parse_only, explain_only, heuristic_lines, stream, validate_entries, append } =
-            self.steps;
+        let RunSteps {
+            parse_only,
+            explain_only,
+            heuristic_lines,
+            stream,
+            validate_entries,
+            append,
+        } = self.steps;
         lines.push(format!(
             "[mode] Applied mode \"{name}\" -> parse_only={} explain_only={} stream={} \
              heuristic={} validate={} append={}",
@@ -166,8 +174,8 @@ impl Arguments {
     ///
     /// # Errors
     /// `invalid_arguments` for options that contradict each other.
-    pub fn check(&self) -> Result<Vec<&'static str>> {
-        let Steps { parse_only, explain_only, heuristic_lines, stream, append, .. } = self.steps;
+    pub fn check_arguments(&self) -> Result<Vec<&'static str>> {
+        let RunSteps { parse_only, explain_only, heuristic_lines, stream, append, .. } = self.steps;
         let refused = [
             (parse_only && explain_only, "cannot use --parse-only and --explain-only together"),
             (

@@ -97,7 +97,7 @@ pub fn entries_from_answer(answer: &str) -> Vec<LogEntry> {
 /// # Errors
 /// If the file cannot be written.
 pub fn write_entries(path: &Path, entries: &[LogEntry]) -> Result<()> {
-    files::write(path, &files::to_lines(entries)?)
+    files::write_text(path, &files::to_json_lines(entries)?)
 }
 
 /// Reads a file of entries, one a line, without checking their fields.
@@ -117,7 +117,7 @@ pub fn read_entries(path: &Path) -> Result<Vec<Value>> {
 }
 
 /// Checks the fields of entries, and returns the problems.
-pub fn validate(entries: &[Value]) -> Vec<String> {
+pub fn validate_entries(entries: &[Value]) -> Vec<String> {
     let mut problems = Vec::new();
     for (entry, number) in entries.iter().zip(1..) {
         let Value::Object(fields) = entry else {
@@ -181,7 +181,8 @@ mod tests {
     fn each_problem_of_an_entry_is_named() {
         let good = json!({ "date": "", "programmer": null, "change_type": "other",
             "description": "x", "delimiter": null });
-        let problems = validate(&[good, json!(1), json!({ "description": " ", "date": "d" })]);
+        let problems =
+            validate_entries(&[good, json!(1), json!({ "description": " ", "date": "d" })]);
         assert_eq!(
             problems,
             [

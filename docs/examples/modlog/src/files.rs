@@ -42,7 +42,7 @@ pub fn read_text(path: &Path) -> Result<String> {
 ///
 /// # Errors
 /// Only by a bug.
-pub fn to_lines(values: &[impl Serialize]) -> Result<String> {
+pub fn to_json_lines(values: &[impl Serialize]) -> Result<String> {
     let line = |value| {
         let line = serde_json::to_string(value).map_err(|it| Error::failed(it.to_string()))?;
         Ok(line + "\n")
@@ -54,21 +54,21 @@ pub fn to_lines(values: &[impl Serialize]) -> Result<String> {
 ///
 /// # Errors
 /// If it cannot be written.
-pub fn write(path: &Path, text: &str) -> Result<()> {
-    fs::write(path, text).map_err(|error| unwritable(path, &error))
+pub fn write_text(path: &Path, text: &str) -> Result<()> {
+    fs::write(path, text).map_err(|error| unwritable_file_error(path, &error))
 }
 
 /// Appends to a file, which need not exist.
 ///
 /// # Errors
 /// If it cannot be written.
-pub fn append(path: &Path, text: &str) -> Result<()> {
+pub fn append_text(path: &Path, text: &str) -> Result<()> {
     let file = fs::File::options().create(true).append(true).open(path);
     file.and_then(|mut file| file.write_all(text.as_bytes()))
-        .map_err(|error| unwritable(path, &error))
+        .map_err(|error| unwritable_file_error(path, &error))
 }
 
 /// Returns the error of a file that cannot be written.
-pub fn unwritable(path: &Path, error: &std::io::Error) -> Error {
+pub fn unwritable_file_error(path: &Path, error: &std::io::Error) -> Error {
     Error::new(ErrorKind::Io, format!("cannot write `{}`: {error}", path.display()))
 }

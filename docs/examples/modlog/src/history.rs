@@ -30,7 +30,7 @@ impl Program {
     }
 
     /// Returns the part with the log, of at most `chars_max` characters. 0 means no limit.
-    pub fn history(&self, chars_max: usize) -> String {
+    pub fn history_text(&self, chars_max: usize) -> String {
         let text = self.lines[..self.history].join("\n");
         match chars_max {
             0 => text,
@@ -40,7 +40,7 @@ impl Program {
 
     /// Returns the lines that a modification may have changed, with their numbers from 1: those
     /// after the log, or all if the log may be anywhere.
-    pub fn code(&self) -> impl Iterator<Item = (usize, &str)> {
+    pub fn code_lines(&self) -> impl Iterator<Item = (usize, &str)> {
         let start = if self.history < self.lines.len() { self.history } else { 0 };
         (start + 1..).zip(self.lines[start..].iter().map(String::as_str))
     }
@@ -92,7 +92,7 @@ fn parse_entry(columns: &[&str], program: &Program) -> Option<LogEntry> {
         let is_tag = delimiter.is_none()
             && column.chars().any(|c| c.is_ascii_digit())
             && !column.contains(' ')
-            && program.code().any(|(_, line)| line.contains(column));
+            && program.code_lines().any(|(_, line)| line.contains(column));
         if is_tag {
             delimiter = Some(column);
         } else {
@@ -130,13 +130,13 @@ mod tests {
     fn history_ends_before_the_working_storage() {
         for end in ["       WORKING-STORAGE SECTION.", "working storage section"] {
             let program = Program::new(&format!("      * Ä\n      * B\n{end}\nx"));
-            assert_eq!(program.history(0), "      * Ä\n      * B");
-            assert_eq!(program.history(9), "      * Ä");
-            assert_eq!(program.code().collect::<Vec<_>>(), [(3, end), (4, "x")]);
+            assert_eq!(program.history_text(0), "      * Ä\n      * B");
+            assert_eq!(program.history_text(9), "      * Ä");
+            assert_eq!(program.code_lines().collect::<Vec<_>>(), [(3, end), (4, "x")]);
         }
         let program = Program::new("a\nb");
-        assert_eq!(program.history(0), "a\nb");
-        assert_eq!(program.code().collect::<Vec<_>>(), [(1, "a"), (2, "b")]);
+        assert_eq!(program.history_text(0), "a\nb");
+        assert_eq!(program.code_lines().collect::<Vec<_>>(), [(1, "a"), (2, "b")]);
     }
 
     #[test]

@@ -30,7 +30,7 @@ pub fn changed_lines(
 ) -> Vec<ChangedLine> {
     let words = search_words(description, delimiter.unwrap_or_default());
     let mut found: Vec<(usize, ChangedLine)> = Vec::new();
-    for (line_number, line) in program.code() {
+    for (line_number, line) in program.code_lines() {
         let upper = line.to_uppercase();
         let score = words.iter().filter(|word| upper.contains(word.as_str())).count();
         if score > 0 {
@@ -59,7 +59,7 @@ fn search_words(description: &str, delimiter: &str) -> Vec<String> {
 }
 
 /// Returns the lines with their numbers, as a training pair shows them.
-pub fn excerpt(lines: &[ChangedLine]) -> String {
+pub fn format_excerpt(lines: &[ChangedLine]) -> String {
     let line = |it: &ChangedLine| format!("{:>5}: {}", it.line_number, it.code_line);
     lines.iter().map(line).collect::<Vec<_>>().join("\n")
 }
@@ -76,7 +76,7 @@ mod tests {
         let numbers: Vec<usize> = lines.iter().map(|line| line.line_number).collect();
         assert_eq!(numbers, [3, 1, 4]);
         assert_eq!(lines[0].code_line, "* RA01 WS-RATE OF THE LOAN");
-        assert_eq!(excerpt(&lines[1..2]), "    1: compute ws-rate");
+        assert_eq!(format_excerpt(&lines[1..2]), "    1: compute ws-rate");
         assert_eq!(changed_lines("fix the data", None, &program), []);
     }
 

@@ -35,7 +35,7 @@ const PROGRESS_STEP: usize = 5;
 
 fn main() -> ExitCode {
     let mut args = Arguments::parse();
-    let shown = if args.writes_to_stdout() { Shown::OnStderr } else { Shown::OnStdout };
+    let shown = if args.writes_to_stdout() { OutputMode::OnStderr } else { OutputMode::OnStdout };
     match run(&mut args, shown) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
@@ -47,14 +47,14 @@ fn main() -> ExitCode {
 
 /// Where lines about the progress go.
 #[derive(Debug, Clone, Copy)]
-enum Shown {
+enum OutputMode {
     OnStdout,
     OnStderr,
 }
 
-impl Shown {
+impl OutputMode {
     /// Shows a line.
-    fn line(self, text: &str) {
+    fn print_line(self, text: &str) {
         // If no one reads the lines, the files still count.
         let _ = match self {
             Self::OnStdout => writeln!(std::io::stdout(), "{text}"),
@@ -63,7 +63,7 @@ impl Shown {
     }
 
     /// Shows a line, unless `VERBOSE` is 0 or false.
-    fn detail(self, text: &str) {
+    fn print_detail(self, text: &str) {
         if is_verbose() {
             self.line(text);
         }
@@ -74,31 +74,31 @@ fn is_verbose() -> bool {
     !matches!(std::env::var("VERBOSE").as_deref(), Ok("0" | "false" | "False"))
 }
 
-fn run(args: &mut Arguments, shown: Shown) -> Result<()> {
-    args.apply_mode().iter().for_each(|line| shown.line(line));
-    args.check()?.into_iter().for_each(|line| shown.line(line));
+fn run(args: &mut Arguments, shown: OutputMode) -> Result<()> {
+    args.apply_mode().iter().for_each(|line| shown.print_line(line));
+    args.check_arguments()?.into_iter().for_each(|line| shown.print_line(line));
     let program = Arc::new(Program::new(&files::read_text(&args.source)?));
     let model = match args.steps.heuristic_lines {
         true => None,
         false => {
-            shown.detail("[1/7] Starting the host of the model...");
+            shown.print_detail("[1/7] Starting the host of the model...");
             Some(Model::start(args.env_file.clone(), Arc::clone(&program))?)
         }
     };
     let made = make_training_set(args, &program, model.as_ref(), shown);
     if let Some(line) = model.map(Model::finish) {
-        shown.detail(&line);
+        shown.print_detail(&line);
     }
     let summary = made?;
     match is_verbose() {
-        true => shown.line(&format!("[6/7] ✅ Done. {}\n[7/7] Complete.", summary.in_detail)),
-        false => shown.line(&summary.short),
+        true => shown.print_line(&format!("[6/7] ✅ Done. {}\n[7/7] Complete.", summary.in_detail)),
+        false => shown.print_line(&summary.short),
     }
     Ok(())
 }
 
 /// Two texts about the result.
-struct Summary {
+struct RunSummary {
     in_detail: String,
     short: String,
 }
@@ -107,21 +107,21 @@ fn make_training_set(
     args: &Arguments,
     program: &Program,
     model: Option<&Model>,
-    shown: Shown,
-) -> Result<Summary> {
+    shown: OutputMode,
+) -> Result<RunSummary> {
     let entries = match args.entries_in.as_deref().filter(|_| args.steps.explain_only) {
         Some(path) => load_entries(args, path, shown)?,
         None => parse_entries(args, program, model, shown)?,
     };
     if args.steps.parse_only {
-        shown.detail("[parse-only] Skipping explanation stage.");
+        shown.print_detail("[parse-only] Skipping explanation stage.");
         let text = format!("Parsed {} entries.", entries.len());
-        return Ok(Summary { in_detail: text.clone(), short: text });
+        return Ok(RunSummary { in_detail: text.clone(), short: text });
     }
-    shown.detail("[4/7] Generating training pairs...");
+    shown.print_detail("[4/7] Generating training pairs...");
     let count = write_pairs(args, &entries, program, model, shown)?;
     let out = args.out.display();
-    shown.detail(&format!("[5/7] Generated {count} pairs -> {out}"));
+    shown.print_detail(&format!("[5/7] Generated {count} pairs -> {out}"));
     let mut in_detail = format!("Wrote {count} examples to {out}");
     let mut short = format!("Wrote {count} examples.");
     if let Some(path) = args.entries_in.as_deref().filter(|_| args.steps.explain_only) {
@@ -133,24 +133,24 @@ fn make_training_set(
     if args.steps.heuristic_lines {
         in_detail += " (heuristic line mapping enabled)";
     }
-    Ok(Summary { in_detail, short })
+    Ok(RunSummary { in_detail, short })
 }
 
 fn parse_entries(
     args: &Arguments,
     program: &Program,
     model: Option<&Model>,
-    shown: Shown,
+    shown: OutputMode,
 ) -> Result<Vec<LogEntry>> {
-    shown.detail("[2/7] Loading COBOL source...");
-    let history = program.history(args.max_history_chars);
+    shown.print_detail("[2/7] Loading COBOL source...");
+    let history = program.history_text(args.max_history_chars);
     let entries = match model {
         Some(model) => {
-            shown.detail("[3/7] Parsing modification history (model call)...");
+            shown.print_detail("[3/7] Parsing modification history (model call)...");
             model.parse_history(&history)?
         }
         None => {
-            shown.detail("[3/7] Parsing modification history (by its columns)...");
+            shown.print_detail("[3/7] Parsing modification history (by its columns)...");
             history::parse_history(&history, program)
         }
     };
@@ -161,7 +161,10 @@ fn parse_entries(
     }
     if let Some(path) = &args.entries_out {
         let shown_path = path.display();
-        shown.detail(&format!("[early] Writing {} raw entries to {shown_path}", entries.len()));
+        shown.print_detail(&format!(
+            "[early] Writing {} raw entries to {shown_path}",
+            entries.len()
+        ));
         entries::write_entries(path, &entries)?;
     }
     if args.steps.validate_entries {
@@ -171,10 +174,10 @@ fn parse_entries(
     Ok(entries)
 }
 
-fn load_entries(args: &Arguments, path: &Path, shown: Shown) -> Result<Vec<LogEntry>> {
-    shown.detail("[2/7] Loading entries from file (skip parse stage)...");
+fn load_entries(args: &Arguments, path: &Path, shown: OutputMode) -> Result<Vec<LogEntry>> {
+    shown.print_detail("[2/7] Loading entries from file (skip parse stage)...");
     let values = entries::read_entries(path)?;
-    shown.detail(&format!("[loaded] {} entries from {}", values.len(), path.display()));
+    shown.print_detail(&format!("[loaded] {} entries from {}", values.len(), path.display()));
     if args.steps.validate_entries {
         check_entries(&values, shown)?;
     }
@@ -189,17 +192,17 @@ fn load_entries(args: &Arguments, path: &Path, shown: Shown) -> Result<Vec<LogEn
 }
 
 /// Shows the problems of entries.
-fn check_entries(values: &[Value], shown: Shown) -> Result<()> {
-    shown.detail("[validation] Checking entry schema...");
-    let problems = entries::validate(values);
+fn check_entries(values: &[Value], shown: OutputMode) -> Result<()> {
+    shown.print_detail("[validation] Checking entry schema...");
+    let problems = entries::validate_entries(values);
     for problem in problems.iter().take(PROBLEMS_MAX) {
-        shown.line(&format!("[validation][error] {problem}"));
+        shown.print_line(&format!("[validation][error] {problem}"));
     }
     if !problems.is_empty() {
         let text = format!("Validation failed with {} problems.", problems.len());
         return Err(Error::failed(text));
     }
-    shown.detail(&format!("[validation] {} entries passed schema checks.", values.len()));
+    shown.print_detail(&format!("[validation] {} entries passed schema checks.", values.len()));
     Ok(())
 }
 
@@ -210,22 +213,25 @@ fn write_pairs(
     entries: &[LogEntry],
     program: &Program,
     model: Option<&Model>,
-    shown: Shown,
+    shown: OutputMode,
 ) -> Result<usize> {
     let streams = args.steps.stream && model.is_some();
     if args.steps.append {
-        shown.detail(&format!("[append] Writing pairs in append mode to {}", args.out.display()));
+        shown.print_detail(&format!(
+            "[append] Writing pairs in append mode to {}",
+            args.out.display()
+        ));
     } else if streams && !args.writes_to_stdout() {
-        files::write(&args.out, "")?;
+        files::write_text(&args.out, "")?;
     }
     let mut waiting = Vec::new();
     for (entry, count) in entries.iter().zip(1..) {
         let pair = match model {
-            Some(model) => TrainingPair::explained(entry, model.explain(entry)?),
+            Some(model) => TrainingPair::with_explanation(entry, model.explain(entry)?),
             None => {
                 let delimiter = entry.delimiter.as_deref();
                 let lines = lines::changed_lines(&entry.description, delimiter, program);
-                TrainingPair::heuristic(entry, lines)
+                TrainingPair::with_heuristic_lines(entry, lines)
             }
         };
         waiting.push(pair);
@@ -233,25 +239,25 @@ fn write_pairs(
             append_pairs(args, &waiting)?;
             waiting.clear();
             if count % PROGRESS_STEP == 0 {
-                shown.detail(&format!("  [progress] {count} pairs written..."));
+                shown.print_detail(&format!("  [progress] {count} pairs written..."));
             }
         }
     }
     match args.steps.append || streams || args.writes_to_stdout() {
         true => append_pairs(args, &waiting)?,
-        false => files::write(&args.out, &files::to_lines(&waiting)?)?,
+        false => files::write_text(&args.out, &files::to_json_lines(&waiting)?)?,
     }
     Ok(entries.len())
 }
 
 fn append_pairs(args: &Arguments, pairs: &[TrainingPair]) -> Result<()> {
-    let text = files::to_lines(pairs)?;
+    let text = files::to_json_lines(pairs)?;
     if args.writes_to_stdout() {
         let mut output = std::io::stdout().lock();
         return output
             .write_all(text.as_bytes())
             .and_then(|()| output.flush())
-            .map_err(|error| files::unwritable(&args.out, &error));
+            .map_err(|error| files::unwritable_file_error(&args.out, &error));
     }
-    files::append(&args.out, &text)
+    files::append_text(&args.out, &text)
 }

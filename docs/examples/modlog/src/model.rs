@@ -13,7 +13,7 @@ use serde_json::json;
 
 use crate::entries::{LogEntry, entries_from_answer};
 use crate::history::Program;
-use crate::lines::{ChangedLine, changed_lines, excerpt};
+use crate::lines::{ChangedLine, changed_lines, format_excerpt};
 
 /// The tool by which a model finds lines without reading the whole program.
 const TOOL: &str = "changed_lines_tool";
@@ -44,7 +44,7 @@ struct ChangedLinesInput {
 }
 
 /// An answer, and the lines that the tool found for it.
-struct Answer {
+struct ModelReply {
     text: String,
     lines: Vec<ChangedLine>,
 }
@@ -122,7 +122,7 @@ impl Model {
                 &[][..],
             ),
         };
-        let Answer { text, lines } = self.ask(&prompt, tools)?;
+        let ModelReply { text, lines } = self.ask(&prompt, tools)?;
         let text = match (text.trim(), &lines[..]) {
             ("", []) => "No explanation returned.",
             ("", _) => "Identified likely affected lines via heuristic tool.",
@@ -131,13 +131,16 @@ impl Model {
         Ok(match &lines[..] {
             [] => text.to_owned(),
             lines => {
-                format!("{text}\n\nLikely affected lines (tool heuristic):\n{}", excerpt(lines))
+                format!(
+                    "{text}\n\nLikely affected lines (tool heuristic):\n{}",
+                    format_excerpt(lines)
+                )
             }
         })
     }
 
     /// Asks in a new session, so that no answer depends on earlier ones.
-    fn ask(&self, prompt: &str, tools: &[&str]) -> Result<Answer> {
+    fn ask(&self, prompt: &str, tools: &[&str]) -> Result<ModelReply> {
         let session = self.jaato.session().system(SYSTEM).tools(tools.iter().copied());
         let session = self.jaato.open(session.ledger(Arc::clone(&self.ledger) as _))?;
         let mut turn = session.send(prompt);
@@ -151,7 +154,7 @@ impl Model {
         let report = turn.wait()?;
         session.close();
         match report.outcome {
-            Outcome::Done => Ok(Answer { text: report.text, lines }),
+            Outcome::Done => Ok(ModelReply { text: report.text, lines }),
             outcome => {
                 let text = format!("the model's answer is not complete: it ended as {outcome:?}");
                 Err(Error::new(ErrorKind::LimitReached, text.to_lowercase()))

@@ -33,16 +33,19 @@ struct PairMetadata {
 
 impl TrainingPair {
     /// Creates a pair whose answer a model wrote.
-    pub fn explained(entry: &LogEntry, explanation: String) -> Self {
+    pub fn with_explanation(entry: &LogEntry, explanation: String) -> Self {
         Self::new(entry, explanation, Vec::new(), false)
     }
 
     /// Creates a pair whose answer is the changed lines, as fixed rules found them.
-    pub fn heuristic(entry: &LogEntry, lines: Vec<ChangedLine>) -> Self {
+    pub fn with_heuristic_lines(entry: &LogEntry, lines: Vec<ChangedLine>) -> Self {
         let answer = match &lines[..] {
             [] => "No line of the program contains a word of this modification.".to_owned(),
             lines => {
-                format!("Likely affected lines (heuristic):\n{}", crate::lines::excerpt(lines))
+                format!(
+                    "Likely affected lines (heuristic):\n{}",
+                    crate::lines::format_excerpt(lines)
+                )
             }
         };
         Self::new(entry, answer, lines, true)

@@ -12,24 +12,24 @@ const SAMPLE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/sample_cobol.cbl");
 
 /// The result of a run.
 #[derive(Debug, PartialEq)]
-struct Ended {
+struct ProgramResult {
     code: i32,
     stdout: String,
     stderr: String,
 }
 
 /// Runs the program in a folder, with the sample as its source.
-fn run(folder: &Path, words: &[&str]) -> Ended {
-    run_with(folder, &[&["--source", SAMPLE], words].concat(), "1")
+fn run_modlog(folder: &Path, words: &[&str]) -> ProgramResult {
+    run_modlog_verbose(folder, &[&["--source", SAMPLE], words].concat(), "1")
 }
 
-fn run_with(folder: &Path, words: &[&str], verbose: &str) -> Ended {
+fn run_modlog_verbose(folder: &Path, words: &[&str], verbose: &str) -> ProgramResult {
     let mut command = Command::new(env!("CARGO_BIN_EXE_modlog"));
     command.args(words).current_dir(folder).env_clear().env("VERBOSE", verbose);
     let output = command.env("HOME", folder).env("PATH", folder).output().unwrap();
     let [stdout, stderr] =
         [output.stdout, output.stderr].map(|bytes| String::from_utf8(bytes).unwrap());
-    Ended { code: output.status.code().unwrap(), stdout, stderr }
+    ProgramResult { code: output.status.code().unwrap(), stdout, stderr }
 }
 
 fn read_lines(folder: &Path, name: &str) -> Vec<Value> {
@@ -41,7 +41,7 @@ fn read_lines(folder: &Path, name: &str) -> Vec<Value> {
 fn training_set_is_made_without_a_model() {
     let folder = tempfile::tempdir().unwrap();
     let words = ["--out", "training_data.jsonl", "--mode", "full-heuristic"];
-    let ended = run(folder.path(), &words);
+    let ended = run_modlog(folder.path(), &words);
     let shown = "[mode] Applied mode \"full-heuristic\" -> parse_only=False explain_only=False \
         stream=False heuristic=True validate=False append=False\n\
         [2/7] Loading COBOL source...\n\
@@ -50,7 +50,7 @@ fn training_set_is_made_without_a_model() {
         [5/7] Generated 7 pairs -> training_data.jsonl\n\
         [6/7] ✅ Done. Wrote 7 examples to training_data.jsonl (heuristic line mapping enabled)\n\
         [7/7] Complete.\n";
-    assert_eq!(ended, Ended { code: 0, stdout: shown.to_owned(), stderr: String::new() });
+    assert_eq!(ended, ProgramResult { code: 0, stdout: shown.to_owned(), stderr: String::new() });
     let pairs = read_lines(folder.path(), "training_data.jsonl");
     let classes: Vec<&str> =
         pairs.iter().map(|pair| pair["metadata"]["change_type"].as_str().unwrap()).collect();
@@ -86,7 +86,7 @@ fn training_set_is_made_without_a_model() {
 fn entries_are_written_and_read_again() {
     let folder = tempfile::tempdir().unwrap();
     let parse = ["--parse-only", "--entries-out", "entries.jsonl", "--heuristic-lines"];
-    let ended = run(folder.path(), &parse);
+    let ended = run_modlog(folder.path(), &parse);
     assert_eq!(ended.code, 0, "{ended:?}");
     assert!(ended.stdout.contains("[early] Writing 7 raw entries to entries.jsonl\n"));
     assert!(ended.stdout.contains("[6/7] ✅ Done. Parsed 7 entries.\n"), "{ended:?}");
@@ -108,13 +108,13 @@ fn entries_are_written_and_read_again() {
         "--heuristic-lines",
         "--validate-entries",
     ];
-    let ended = run(folder.path(), &explain);
+    let ended = run_modlog(folder.path(), &explain);
     assert_eq!(ended.code, 0, "{ended:?}");
     assert!(ended.stdout.contains("[loaded] 7 entries from entries.jsonl\n"), "{ended:?}");
     assert!(ended.stdout.contains("[validation] 7 entries passed schema checks.\n"));
     assert!(ended.stdout.contains(" (entries loaded from entries.jsonl)"), "{ended:?}");
     let whole = fs::read(folder.path().join("training_data.jsonl")).unwrap();
-    assert_eq!(run(folder.path(), &["--mode", "full-heuristic"]).code, 0);
+    assert_eq!(run_modlog(folder.path(), &["--mode", "full-heuristic"]).code, 0);
     assert!(fs::read(folder.path().join("training_data.jsonl")).unwrap() == whole);
 }
 
@@ -122,18 +122,18 @@ fn entries_are_written_and_read_again() {
 fn pairs_are_appended_or_go_to_standard_output() {
     let folder = tempfile::tempdir().unwrap();
     for count in [7, 14] {
-        let ended = run(folder.path(), &["--append", "--heuristic-lines"]);
+        let ended = run_modlog(folder.path(), &["--append", "--heuristic-lines"]);
         assert_eq!(ended.code, 0, "{ended:?}");
         let text = "[append] Writing pairs in append mode to training_data.jsonl\n";
         assert!(ended.stdout.contains(text), "{ended:?}");
         assert_eq!(read_lines(folder.path(), "training_data.jsonl").len(), count);
     }
-    let ended = run(folder.path(), &["--out", "-", "--heuristic-lines"]);
+    let ended = run_modlog(folder.path(), &["--out", "-", "--heuristic-lines"]);
     assert_eq!(ended.stdout.lines().filter(|line| line.starts_with("{\"messages\"")).count(), 7);
     assert_eq!(ended.stdout.lines().count(), 7);
     assert!(ended.stderr.ends_with("[7/7] Complete.\n"), "{ended:?}");
     let words = ["--source", SAMPLE, "--heuristic-lines", "--entries-out", "e.jsonl"];
-    let quiet = run_with(folder.path(), &words, "0");
+    let quiet = run_modlog_verbose(folder.path(), &words, "0");
     assert_eq!(quiet.stdout, "Wrote 7 examples. Entries: 7\n", "{quiet:?}");
 }
 
@@ -141,7 +141,7 @@ fn pairs_are_appended_or_go_to_standard_output() {
 fn options_that_contradict_each_other_are_refused() {
     let folder = tempfile::tempdir().unwrap();
     let check = |words: &[&str], text: &str| {
-        let ended = run(folder.path(), words);
+        let ended = run_modlog(folder.path(), words);
         assert_eq!((ended.code, ended.stderr), (2, format!("error: {text}\n")), "{words:?}");
     };
     check(
@@ -155,18 +155,18 @@ fn options_that_contradict_each_other_are_refused() {
     check(&["--append", "--out", "-"], "--append requires a file in --out, not `-`");
     check(&["--out", SAMPLE], "--out would overwrite --source: choose another file");
     for words in [&["--mode", "moon"][..], &["--max-history-chars", "-1"], &["--moon"]] {
-        assert_eq!(run(folder.path(), words).code, 2, "{words:?}");
+        assert_eq!(run_modlog(folder.path(), words).code, 2, "{words:?}");
     }
-    assert_eq!(run_with(folder.path(), &[], "1").code, 2);
+    assert_eq!(run_modlog_verbose(folder.path(), &[], "1").code, 2);
     assert!(fs::read_dir(folder.path()).unwrap().next().is_none());
 
     let words = ["--stream", "--heuristic-lines", "--entries-in", "e.jsonl"];
-    let ended = run(folder.path(), &words);
+    let ended = run_modlog(folder.path(), &words);
     let warned = "[warn] --heuristic-lines overrides --stream (batch mode required).\n\
                   [warn] --entries-in has no effect without --explain-only.\n";
     assert!(ended.code == 0 && ended.stdout.starts_with(warned), "{ended:?}");
     let words = ["--mode", "full-heuristic", "--append", "--stream"];
-    let ended = run(folder.path(), &words);
+    let ended = run_modlog(folder.path(), &words);
     let warned = "[warn] --mode overrides explicit flags: --stream, --append\n[mode] Applied ";
     assert!(ended.code == 0 && ended.stdout.starts_with(warned), "{ended:?}");
 }
@@ -177,7 +177,7 @@ fn bad_entries_are_listed() {
     let words = ["--explain-only", "--entries-in", "bad.jsonl", "--heuristic-lines"];
     let checked = [&words[..], &["--validate-entries"]].concat();
     fs::write(folder.path().join("bad.jsonl"), "{\"description\": \"x\"}\n7\n".repeat(20)).unwrap();
-    let ended = run(folder.path(), &checked);
+    let ended = run_modlog(folder.path(), &checked);
     assert_eq!(
         (ended.code, ended.stderr.as_str()),
         (1, "error: Validation failed with 60 problems.\n")
@@ -189,10 +189,10 @@ fn bad_entries_are_listed() {
     assert_eq!(shown[0], format!("[validation][error] {missing}"));
     assert_eq!(shown[2], "[validation][error] Entry 2 not an object");
 
-    let ended = run(folder.path(), &words);
+    let ended = run_modlog(folder.path(), &words);
     assert!(ended.stderr.contains("entry 2 of `bad.jsonl` has no description"), "{ended:?}");
     fs::write(folder.path().join("bad.jsonl"), "{}\n\n{").unwrap();
-    let ended = run(folder.path(), &words);
+    let ended = run_modlog(folder.path(), &words);
     assert!(ended.stderr.contains("`bad.jsonl`, line 3: not valid JSON: "), "{ended:?}");
     assert!(!folder.path().join("training_data.jsonl").exists());
 }
@@ -214,20 +214,22 @@ fn source_that_cannot_be_used_is_refused() {
         ("huge.cbl", 2, "cannot use `huge.cbl`: it has more than 8388608 bytes"),
         ("no_log.cbl", 1, "No modification entries identified; aborting.\nhint: the log is in"),
     ] {
-        let ended = run_with(folder.path(), &["--source", name, "--heuristic-lines"], "1");
+        let ended =
+            run_modlog_verbose(folder.path(), &["--source", name, "--heuristic-lines"], "1");
         assert_eq!(ended.code, code, "{ended:?}");
         assert!(ended.stderr.starts_with(&format!("error: {text}")), "{ended:?}");
     }
     // A file of the largest size is read.
     huge.set_len(8 * 1024 * 1024).unwrap();
-    let ended = run_with(folder.path(), &["--source", "huge.cbl", "--heuristic-lines"], "1");
+    let ended =
+        run_modlog_verbose(folder.path(), &["--source", "huge.cbl", "--heuristic-lines"], "1");
     assert!(ended.stderr.contains("No modification entries"), "{ended:?}");
 }
 
 #[test]
 fn model_needs_an_installed_jaato() {
     let folder = tempfile::tempdir().unwrap();
-    let ended = run(folder.path(), &[]);
+    let ended = run_modlog(folder.path(), &[]);
     let text = "error: there is no program `jaato` on PATH\nhint: install jaato, ";
     assert!(ended.code == 1 && ended.stderr.starts_with(text), "{ended:?}");
     assert!(!folder.path().join("training_data.jsonl").exists());

@@ -13,8 +13,8 @@ use jaato_plugin_sdk::prelude::*;
 use jaato_plugin_sdk::{HttpResponse, schemars, serde_json};
 use jaato_plugin_sdk_provider::{StreamLineSplitter, failure};
 
-pub use reply::Reply;
-pub use request::{Blobs, body};
+pub use reply::ReplyReader;
+pub use request::{Blobs, write_body};
 
 /// The longest wait for an answer to start or continue. It is long, because a model may have to be
 /// loaded and the session's own timeout decides.
@@ -53,12 +53,12 @@ impl Default for Config {
 
 /// The server's address and context size. The server keeps no conversations, so each request
 /// contains everything.
-pub struct Server {
+pub struct ServerState {
     base_url: String,
     context_tokens: u32,
 }
 
-impl State for Server {
+impl State for ServerState {
     async fn create(home: &Home, _saved: Option<Value>) -> Result<Self> {
         let Config { base_url, context_tokens } = home.config().await?;
         Ok(Self { base_url: base_url.trim_end_matches('/').to_owned(), context_tokens })
@@ -72,7 +72,7 @@ impl State for Server {
 struct LinesProvider;
 
 impl Provider for LinesProvider {
-    type State = Server;
+    type State = ServerState;
 
     fn spec() -> ProviderSpec {
         ProviderSpec {
@@ -84,39 +84,41 @@ impl Provider for LinesProvider {
         }
     }
 
-    async fn complete(cx: &Cx<Server>, request: CompletionRequest) -> Result<Completion> {
-        let Server { base_url, context_tokens } = cx.state();
+    async fn complete(cx: &Cx<ServerState>, request: CompletionRequest) -> Result<Completion> {
+        let ServerState { base_url, context_tokens } = cx.state();
         let url = format!("{base_url}/api/chat");
-        let blobs = images(cx, &request).await?;
-        let body = body(&request, *context_tokens, &blobs)?;
+        let blobs = load_images(cx, &request).await?;
+        let body = write_body(&request, *context_tokens, &blobs)?;
         let sent = cx.http("POST", url.as_str()).header("content-type", "application/json");
         let response =
             sent.timeout(WAIT).body(body).send().await.map_err(failure::exchange_error)?;
-        let mut response = succeeded(&url, response).await?;
+        let mut response = check_status(&url, response).await?;
         let (mut lines, mut reply) =
-            (StreamLineSplitter::new(LINE_BYTES_MAX), Reply::new(&url, &request));
+            (StreamLineSplitter::new(LINE_BYTES_MAX), ReplyReader::new(&url, &request));
         while let Some(escape_piece) = response.next().await.map_err(failure::exchange_error)? {
             for line in lines.push(&escape_piece)? {
-                show(cx, &reply.line(&line)?)?;
+                emit_deltas(cx, &reply.parse_line(&line)?)?;
             }
         }
         if let Some(line) = lines.finish() {
-            show(cx, &reply.last_line(&line)?)?;
+            emit_deltas(cx, &reply.parse_last_line(&line)?)?;
         }
         reply.finish()
     }
 
-    async fn models(cx: &Cx<Server>) -> Result<Vec<ModelInfo>> {
-        let Server { base_url, context_tokens } = cx.state();
+    async fn models(cx: &Cx<ServerState>) -> Result<Vec<ModelInfo>> {
+        let ServerState { base_url, context_tokens } = cx.state();
         let url = format!("{base_url}/api/tags");
         let sent = cx.http("GET", url.as_str()).timeout(LIST_WAIT).send();
-        let response = succeeded(&url, sent.await.map_err(failure::exchange_error)?).await?;
+        let response = check_status(&url, sent.await.map_err(failure::exchange_error)?).await?;
         let list = response.bytes(LIST_BYTES_MAX).await.map_err(failure::exchange_error)?;
-        let list: Value = serde_json::from_slice(&list).map_err(|_| reply::foreign(&url))?;
-        let models = list["models"].as_array().ok_or_else(|| reply::foreign(&url))?;
+        let list: Value =
+            serde_json::from_slice(&list).map_err(|_| reply::unknown_protocol_error(&url))?;
+        let models =
+            list["models"].as_array().ok_or_else(|| reply::unknown_protocol_error(&url))?;
         let info = |model: &Value| {
             let context_limit = Some(u64::from(*context_tokens));
-            let accepts = reply::accepts(model);
+            let accepts = reply::accepted_images(model);
             Some(ModelInfo { context_limit, accepts, ..ModelInfo::new(model["name"].as_str()?) })
         };
         Ok(models.iter().filter_map(info).collect())
@@ -124,9 +126,9 @@ impl Provider for LinesProvider {
 }
 
 /// Downloads the images of a conversation. Skips images that the session no longer has.
-async fn images(cx: &Cx<Server>, request: &CompletionRequest) -> Result<Blobs> {
+async fn load_images(cx: &Cx<ServerState>, request: &CompletionRequest) -> Result<Blobs> {
     let mut blobs = Blobs::new();
-    for id in request::wanted(request) {
+    for id in request::wanted_image_ids(request) {
         if blobs.contains_key(id) {
             continue;
         }
@@ -141,15 +143,15 @@ async fn images(cx: &Cx<Server>, request: &CompletionRequest) -> Result<Blobs> {
     Ok(blobs)
 }
 
-fn show(cx: &Cx<Server>, deltas: &[Delta]) -> Result<()> {
+fn emit_deltas(cx: &Cx<ServerState>, deltas: &[Delta]) -> Result<()> {
     let is_heard = deltas.iter().all(|delta| cx.emit(delta));
     if is_heard { Ok(()) } else { Err(Error::cancelled()) }
 }
 
-export_plugin! { state: Server, provider: LinesProvider }
+export_plugin! { state: ServerState, provider: LinesProvider }
 
 /// Converts an unsuccessful answer to an error.
-async fn succeeded(url: &str, mut response: HttpResponse) -> Result<HttpResponse> {
+async fn check_status(url: &str, mut response: HttpResponse) -> Result<HttpResponse> {
     if response.status() == 200 {
         return Ok(response);
     }

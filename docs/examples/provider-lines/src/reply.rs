@@ -9,7 +9,7 @@ use jaato_plugin_sdk_provider::{StreamingAnswer, failure};
 use crate::request::IMAGES;
 
 /// An answer that is being received.
-pub struct Reply {
+pub struct ReplyReader {
     url: String,
     answer: StreamingAnswer,
     /// The ids of earlier calls. A new call needs a unique id, and the server sends none.
@@ -17,7 +17,7 @@ pub struct Reply {
     finish_reason: Option<FinishReason>,
 }
 
-impl Reply {
+impl ReplyReader {
     /// Starts the answer to a request.
     pub fn new(url: &str, request: &CompletionRequest) -> Self {
         let calls = request.messages.iter().flat_map(Message::tool_calls);
@@ -29,22 +29,23 @@ impl Reply {
     ///
     /// # Errors
     /// Fails if the server reports an error, or if the line does not belong to the protocol.
-    pub fn line(&mut self, line: &[u8]) -> Result<Vec<Delta>> {
-        let line: Value = serde_json::from_slice(line).map_err(|_| foreign(&self.url))?;
+    pub fn parse_line(&mut self, line: &[u8]) -> Result<Vec<Delta>> {
+        let line: Value =
+            serde_json::from_slice(line).map_err(|_| unknown_protocol_error(&self.url))?;
         if !line["error"].is_null() {
             return Err(failure::reported_error(&self.url, &line));
         }
         let message = &line["message"];
         let piece = |key: &str| message[key].as_str().unwrap_or_default();
         let mut deltas = Vec::new();
-        deltas.extend(self.answer.thought(piece("thinking"), None));
-        deltas.extend(self.answer.text(piece("content")));
+        deltas.extend(self.answer.add_thought(piece("thinking"), None));
+        deltas.extend(self.answer.add_text(piece("content")));
         for call in message["tool_calls"].as_array().into_iter().flatten() {
-            let call = self.call(&call["function"])?;
-            deltas.push(self.answer.call(call));
+            let call = self.read_tool_call(&call["function"])?;
+            deltas.push(self.answer.add_call(call));
         }
         if line["done"] == true {
-            self.end(&line);
+            self.read_end(&line);
         }
         Ok(deltas)
     }
@@ -52,14 +53,14 @@ impl Reply {
     /// Takes the rest of the body: either a complete line, or a part of one, which is ignored.
     ///
     /// # Errors
-    /// As [`Reply::line`].
-    pub fn last_line(&mut self, line: &[u8]) -> Result<Vec<Delta>> {
+    /// As [`ReplyReader::parse_line`].
+    pub fn parse_last_line(&mut self, line: &[u8]) -> Result<Vec<Delta>> {
         let is_whole = serde_json::from_slice::<Value>(line).is_ok();
-        if is_whole { self.line(line) } else { Ok(Vec::new()) }
+        if is_whole { self.parse_line(line) } else { Ok(Vec::new()) }
     }
 
-    fn call(&mut self, function: &Value) -> Result<ToolCall> {
-        let name = function["name"].as_str().ok_or_else(|| foreign(&self.url))?;
+    fn read_tool_call(&mut self, function: &Value) -> Result<ToolCall> {
+        let name = function["name"].as_str().ok_or_else(|| unknown_protocol_error(&self.url))?;
         let mut number = self.ids.len() + 1;
         while self.ids.contains(&format!("call-{number}")) {
             number += 1;
@@ -70,7 +71,7 @@ impl Reply {
         Ok(ToolCall::new(id.as_str(), name, arguments))
     }
 
-    fn end(&mut self, line: &Value) {
+    fn read_end(&mut self, line: &Value) {
         self.finish_reason = Some(match line["done_reason"].as_str() {
             Some("stop") | None => FinishReason::Stop,
             Some("length") => FinishReason::MaxTokens,
@@ -93,7 +94,7 @@ impl Reply {
             Some(reason) => Ok(self.answer.finish(reason)),
             None => {
                 let text =
-                    format!("the answer of `{}` is truncated", failure::shown_url(&self.url));
+                    format!("the answer of `{}` is truncated", failure::url_for_errors(&self.url));
                 Err(Error::new(ErrorKind::Provider, text).temporary())
             }
         }
@@ -101,15 +102,15 @@ impl Reply {
 }
 
 /// Returns the image types that a listed model accepts, or `None` if an older server does not say.
-pub fn accepts(model: &Value) -> Option<Vec<String>> {
+pub fn accepted_images(model: &Value) -> Option<Vec<String>> {
     let sees = model["capabilities"].as_array()?.iter().any(|one| one == "vision");
     let images = IMAGES.iter().filter(|_| sees);
     Some(images.map(|image| (*image).to_owned()).collect())
 }
 
 /// Returns the error of a server with another protocol.
-pub fn foreign(url: &str) -> Error {
-    let text = format!("`{}` does not answer in this protocol", failure::shown_url(url));
+pub fn unknown_protocol_error(url: &str) -> Error {
+    let text = format!("`{}` does not answer in this protocol", failure::url_for_errors(url));
     Error::new(ErrorKind::Provider, text)
         .with_hint("`base_url` of `[plugins.provider-lines]` names the server, without `/v1`")
 }

@@ -24,7 +24,11 @@ pub type Blobs = BTreeMap<String, Vec<u8>>;
 ///
 /// # Errors
 /// `unknown_operation` for a message with an unknown role.
-pub fn body(request: &CompletionRequest, context_tokens: u32, blobs: &Blobs) -> Result<Vec<u8>> {
+pub fn write_body(
+    request: &CompletionRequest,
+    context_tokens: u32,
+    blobs: &Blobs,
+) -> Result<Vec<u8>> {
     let asked = &request.options;
     let mut options = json!({ "num_ctx": context_tokens });
     if let Some(most) = asked.max_output_tokens {
@@ -48,15 +52,15 @@ pub fn body(request: &CompletionRequest, context_tokens: u32, blobs: &Blobs) -> 
     if let Some(schema) = &asked.output_schema {
         body["format"] = schema.clone();
     }
-    if let Some(think) = asked.effort.and_then(think) {
+    if let Some(think) = asked.effort.and_then(think_option) {
         body["think"] = think;
     }
-    body["tools"] = request.tools.iter().map(tool).collect();
-    body["messages"] = messages(request, blobs)?.into();
+    body["tools"] = request.tools.iter().map(tool_json).collect();
+    body["messages"] = message_list(request, blobs)?.into();
     Ok(body.to_string().into_bytes())
 }
 
-fn think(effort: Effort) -> Option<Value> {
+fn think_option(effort: Effort) -> Option<Value> {
     Some(match effort {
         Effort::None => json!(false),
         Effort::Minimal | Effort::Low => json!("low"),
@@ -67,7 +71,7 @@ fn think(effort: Effort) -> Option<Value> {
     })
 }
 
-fn tool(spec: &ToolSpec) -> Value {
+fn tool_json(spec: &ToolSpec) -> Value {
     json!({
         "type": "function",
         "function": {
@@ -78,22 +82,22 @@ fn tool(spec: &ToolSpec) -> Value {
     })
 }
 
-fn messages(request: &CompletionRequest, blobs: &Blobs) -> Result<Vec<Value>> {
+fn message_list(request: &CompletionRequest, blobs: &Blobs) -> Result<Vec<Value>> {
     let mut written = Vec::new();
     if !request.system.is_empty() {
         written.push(json!({ "role": "system", "content": request.system }));
     }
     for message in &request.messages {
         match message.role {
-            Role::User => written.push(said(message, blobs)),
-            Role::Model => written.push(answer(message)),
+            Role::User => written.push(user_message(message, blobs)),
+            Role::Model => written.push(model_message(message)),
             Role::Tool => {
                 written.extend(message.tool_results().map(|result| {
                     let content = Value::Object(result.content.clone()).to_string();
                     json!({ "role": "tool", "tool_name": result.name, "content": content })
                 }));
                 // The attachments of tools, and the content after their results.
-                let behind = said(message, blobs);
+                let behind = user_message(message, blobs);
                 if behind["content"] != "" || !behind["images"].is_null() {
                     written.push(behind);
                 }
@@ -105,9 +109,9 @@ fn messages(request: &CompletionRequest, blobs: &Blobs) -> Result<Vec<Value>> {
 }
 
 /// Writes a user message: its text, and the images whose bytes are available.
-fn said(message: &Message, blobs: &Blobs) -> Value {
-    let mut said = json!({ "role": "user", "content": text(message) });
-    let images: Vec<_> = data(message).filter_map(|data| image(data, blobs)).collect();
+fn user_message(message: &Message, blobs: &Blobs) -> Value {
+    let mut said = json!({ "role": "user", "content": message_text(message) });
+    let images: Vec<_> = data_parts(message).filter_map(|data| encode_image(data, blobs)).collect();
     if !images.is_empty() {
         said["images"] = images.into();
     }
@@ -115,12 +119,12 @@ fn said(message: &Message, blobs: &Blobs) -> Value {
 }
 
 /// Returns the ids of the images whose bytes go into a request.
-pub fn wanted(request: &CompletionRequest) -> impl Iterator<Item = &str> {
+pub fn wanted_image_ids(request: &CompletionRequest) -> impl Iterator<Item = &str> {
     let seen = request.messages.iter().filter(|it| matches!(it.role, Role::User | Role::Tool));
-    seen.flat_map(data).filter(|data| is_image(data)).filter_map(DataPart::blob_id)
+    seen.flat_map(data_parts).filter(|data| is_image(data)).filter_map(DataPart::blob_id)
 }
 
-fn data(message: &Message) -> impl Iterator<Item = &DataPart> {
+fn data_parts(message: &Message) -> impl Iterator<Item = &DataPart> {
     message.parts.iter().flat_map(|part| match part {
         Part::Data(data) => std::slice::from_ref(data),
         Part::ToolResult(result) => result.attachments.as_slice(),
@@ -132,14 +136,14 @@ fn is_image(data: &DataPart) -> bool {
     IMAGES.contains(&data.mime_type.as_str())
 }
 
-fn image(data: &DataPart, blobs: &Blobs) -> Option<String> {
+fn encode_image(data: &DataPart, blobs: &Blobs) -> Option<String> {
     let bytes = blobs.get(data.blob_id().filter(|_| is_image(data))?)?;
     Some(BASE64_STANDARD.encode(bytes))
 }
 
-fn answer(message: &Message) -> Value {
-    let mut answer = json!({ "role": "assistant", "content": text(message) });
-    let calls: Vec<Value> = message.tool_calls().map(call).collect();
+fn model_message(message: &Message) -> Value {
+    let mut answer = json!({ "role": "assistant", "content": message_text(message) });
+    let calls: Vec<Value> = message.tool_calls().map(tool_call_json).collect();
     if !calls.is_empty() {
         answer["tool_calls"] = calls.into();
     }
@@ -147,7 +151,7 @@ fn answer(message: &Message) -> Value {
 }
 
 /// Writes a call. The server accepts only objects as arguments, but a model may send anything.
-fn call(call: &ToolCall) -> Value {
+fn tool_call_json(call: &ToolCall) -> Value {
     let arguments = match &call.arguments {
         object @ Value::Object(_) => object.clone(),
         other => json!({ "invalid_arguments": other }),
@@ -157,7 +161,7 @@ fn call(call: &ToolCall) -> Value {
 
 /// Returns all text of a message, including data that the host sends to the model. Leaves out
 /// thoughts.
-fn text(message: &Message) -> String {
+fn message_text(message: &Message) -> String {
     let text = |part: &Part| match part {
         Part::Text { text, .. } => Some(text.clone()),
         Part::Data(DataPart { content: DataContent::Json { json, .. }, .. }) => {

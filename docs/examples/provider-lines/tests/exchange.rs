@@ -5,9 +5,9 @@ use jaato_plugin_sdk::prelude::*;
 use jaato_plugin_sdk::serde_json;
 use jaato_plugin_sdk::types::{DataPart, ToolResult};
 use jaato_plugin_testkit::{FakeHost, FakeHttpAnswer, FakeStream, FinishedCall};
-use provider_lines::{Blobs, body};
+use provider_lines::{Blobs, write_body};
 
-fn request(messages: Vec<Message>) -> CompletionRequest {
+fn completion_request(messages: Vec<Message>) -> CompletionRequest {
     let mut request = CompletionRequest::new("qwen3:8b", messages);
     request.system = "Be brief.".to_owned();
     request.options.max_output_tokens = Some(100);
@@ -15,19 +15,19 @@ fn request(messages: Vec<Message>) -> CompletionRequest {
     request
 }
 
-fn host(answer: impl Fn() -> FakeHttpAnswer + Send + Sync + 'static) -> FakeHost {
+fn http_host(answer: impl Fn() -> FakeHttpAnswer + Send + Sync + 'static) -> FakeHost {
     FakeHost::new(provider_lines::__jaato::MODULE)
         .with_config(json!({ "base_url": "http://box:1/", "context_tokens": 4096 }))
         .with_http(move |_| Ok(answer()))
 }
 
-fn asked(host: &FakeHost, request: &CompletionRequest) -> FinishedCall<Completion> {
+fn complete_request(host: &FakeHost, request: &CompletionRequest) -> FinishedCall<Completion> {
     host.complete(request)
 }
 
 #[test]
 fn request_contains_the_whole_history_and_the_context_size() {
-    let host = host(|| FakeHttpAnswer::status(200).body("{\"done\":true}\n"));
+    let host = http_host(|| FakeHttpAnswer::status(200).body("{\"done\":true}\n"));
     let call = ToolCall::new("call-1", "look", json!({ "at": "it" }));
     let content = serde_json::Map::from_iter([("seen".to_owned(), json!(true))]);
     let result = ToolResult::new("call-1", "look", content);
@@ -36,7 +36,7 @@ fn request_contains_the_whole_history_and_the_context_size() {
         Message::model(vec![Part::text("I look."), Part::ToolCall(call)]),
         Message::tool([result]),
     ];
-    asked(&host, &request(history)).result.unwrap();
+    complete_request(&host, &completion_request(history)).result.unwrap();
     let requests = host.http_requests();
     assert_eq!(requests[0].head.url, "http://box:1/api/chat");
     let body: Value = serde_json::from_slice(&requests[0].body).unwrap();
@@ -63,7 +63,7 @@ fn streamed_parts_become_deltas_and_tool_call_gets_a_unique_id() {
     let stream = "{\"message\":{\"thinking\":\"hm\"}}\n{\"message\":{\"content\":\"I \"}}\n\
         {\"message\":{\"content\":\"look.\",\"tool_calls\":[{\"function\":{\"name\":\"look\",\"arguments\":{\"at\":1}}}]}}\n\
         {\"done\":true,\"done_reason\":\"stop\",\"prompt_eval_count\":7,\"eval_count\":4}\n";
-    let host = host(move || {
+    let host = http_host(move || {
         FakeHttpAnswer::status(200).stream(FakeStream::from_pieces(stream.as_bytes().chunks(5)))
     });
     let earlier = ToolCall::new("call-2", "look", json!({}));
@@ -73,7 +73,7 @@ fn streamed_parts_become_deltas_and_tool_call_gets_a_unique_id() {
         Message::model(vec![Part::ToolCall(earlier)]),
         Message::tool([result]),
     ];
-    let finished = asked(&host, &request(history));
+    let finished = complete_request(&host, &completion_request(history));
     let completion = finished.result.unwrap();
     let call = ToolCall::new("call-3", "look", json!({ "at": 1 }));
     let thought = Part::thought("hm");
@@ -85,21 +85,21 @@ fn streamed_parts_become_deltas_and_tool_call_gets_a_unique_id() {
     assert_eq!(finished.deltas, [thought, text("I "), text("look."), Delta::ToolCall(call)]);
 }
 
-fn body_of(request: &CompletionRequest, blobs: &Blobs) -> Value {
-    serde_json::from_slice(&body(request, 4096, blobs).unwrap()).unwrap()
+fn request_json(request: &CompletionRequest, blobs: &Blobs) -> Value {
+    serde_json::from_slice(&write_body(request, 4096, blobs).unwrap()).unwrap()
 }
 
 #[test]
 fn request_options_are_mapped_to_the_fields_of_the_server() {
     let mut request = CompletionRequest::new("m", vec![Message::user("hi")]);
-    let plain = body_of(&request, &Blobs::new());
+    let plain = request_json(&request, &Blobs::new());
     assert!(plain.get("format").is_none() && plain.get("think").is_none());
     request.options = serde_json::from_value(json!({
         "max_output_tokens": 7, "temperature": 0.5, "stream": false, "effort": "max",
         "output_schema": { "type": "integer" }, "stop": ["END"], "seed": u64::MAX,
     }))
     .unwrap();
-    let asked = body_of(&request, &Blobs::new());
+    let asked = request_json(&request, &Blobs::new());
     let options = json!({ "num_ctx": 4096, "num_predict": 7, "temperature": 0.5, "seed": i64::MAX,
         "stop": ["END"] });
     assert_eq!((&asked["stream"], &asked["options"]), (&json!(false), &options));
@@ -107,7 +107,7 @@ fn request_options_are_mapped_to_the_fields_of_the_server() {
     assert_eq!(asked["messages"], plain["messages"]);
     for (effort, think) in [("none", json!(false)), ("minimal", json!("low")), ("x", json!(null))] {
         request.options.effort = serde_json::from_value(json!(effort)).unwrap();
-        assert_eq!(body_of(&request, &Blobs::new())["think"], think, "{effort}");
+        assert_eq!(request_json(&request, &Blobs::new())["think"], think, "{effort}");
     }
 }
 
@@ -128,7 +128,7 @@ fn images_go_with_the_message_that_shows_them() {
     let request = CompletionRequest::new("m", vec![user, Message::tool([result])]);
     let blobs = ["a", "b"].map(|id| (id.to_owned(), id.as_bytes().to_vec())).into();
     assert_eq!(
-        body_of(&request, &blobs)["messages"],
+        request_json(&request, &blobs)["messages"],
         json!([
             { "role": "user", "content": "look", "images": ["YQ=="] },
             { "role": "tool", "tool_name": "look", "content": "{}" },
@@ -141,10 +141,10 @@ fn images_go_with_the_message_that_shows_them() {
 fn user_text_after_tool_results_is_sent() {
     let mut results = Message::tool([ToolResult::new("1", "look", serde_json::Map::new())]);
     let request = CompletionRequest::new("m", vec![results.clone()]);
-    assert_eq!(body_of(&request, &Blobs::new())["messages"].as_array().unwrap().len(), 1);
+    assert_eq!(request_json(&request, &Blobs::new())["messages"].as_array().unwrap().len(), 1);
     results.parts.push(Part::text("And?"));
     let request = CompletionRequest::new("m", vec![results]);
-    let messages = &body_of(&request, &Blobs::new())["messages"];
+    let messages = &request_json(&request, &Blobs::new())["messages"];
     assert_eq!(messages[1], json!({ "role": "user", "content": "And?" }));
 }
 
@@ -154,8 +154,8 @@ fn unstreamed_response_gives_the_same_completion_as_a_streamed_one() {
     let streamed = "{\"message\":{\"thinking\":\"hm\"}}\n{\"message\":{\"content\":\"I \"}}\n\
         {\"message\":{\"content\":\"look.\"}}\n{\"done\":true,\"done_reason\":\"stop\"}\n";
     let [whole, streamed] = [whole, streamed].map(|body| {
-        let host = host(move || FakeHttpAnswer::status(200).body(body));
-        asked(&host, &request(vec![Message::user("a")])).result.unwrap()
+        let host = http_host(move || FakeHttpAnswer::status(200).body(body));
+        complete_request(&host, &completion_request(vec![Message::user("a")])).result.unwrap()
     });
     assert_eq!(whole, streamed);
     check_fails(
@@ -170,7 +170,7 @@ fn unstreamed_response_gives_the_same_completion_as_a_streamed_one() {
 fn models_with_and_without_vision_are_distinguished() {
     let body = r#"{"models":[{"name":"a","capabilities":["completion","vision"]},
         {"name":"b","capabilities":["completion"]},{"name":"c"}]}"#;
-    let host = host(move || FakeHttpAnswer::status(200).body(body));
+    let host = http_host(move || FakeHttpAnswer::status(200).body(body));
     let models = host.instance().unwrap().models().unwrap();
     let accepts: Vec<_> = models.iter().map(|it| it.accepts.as_ref().map(Vec::len)).collect();
     assert_eq!(accepts, [Some(2), Some(0), None]);
@@ -178,8 +178,9 @@ fn models_with_and_without_vision_are_distinguished() {
 
 #[track_caller]
 fn check_fails(status: u16, body: &'static str, kind: ErrorKind, says: &str) {
-    let host = host(move || FakeHttpAnswer::status(status).body(body));
-    let error = asked(&host, &request(vec![Message::user("a")])).result.unwrap_err();
+    let host = http_host(move || FakeHttpAnswer::status(status).body(body));
+    let error =
+        complete_request(&host, &completion_request(vec![Message::user("a")])).result.unwrap_err();
     assert_eq!(error.kind, kind, "{error:?}");
     assert!(error.message.contains(says), "{error:?}");
 }
@@ -194,8 +195,9 @@ fn server_errors_and_truncated_responses_are_reported() {
 
 #[test]
 fn server_models_are_listed_with_the_configured_context_size() {
-    let host =
-        host(|| FakeHttpAnswer::status(200).body(r#"{"models":[{"name":"a"},{"name":"b:1"}]}"#));
+    let host = http_host(|| {
+        FakeHttpAnswer::status(200).body(r#"{"models":[{"name":"a"},{"name":"b:1"}]}"#)
+    });
     let models = host.instance().unwrap().models().unwrap();
     let listed: Vec<_> =
         models.iter().map(|model| (model.name.as_str(), model.context_limit)).collect();

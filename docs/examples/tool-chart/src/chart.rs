@@ -17,7 +17,7 @@ const AXIS: u8 = 3;
 
 /// The shape of the chart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Shape {
+pub enum ChartShape {
     /// A bar for each number.
     Bars,
     /// Points that a line joins.
@@ -25,7 +25,7 @@ pub enum Shape {
 }
 
 /// Returns what is wrong with the numbers, if anything.
-pub fn unfit(labels: &[String], values: &[f64]) -> Option<String> {
+pub fn input_error(labels: &[String], values: &[f64]) -> Option<String> {
     if values.is_empty() || values.len() > VALUES_MAX {
         return Some(format!("a chart has 1 to {VALUES_MAX} values, not {}", values.len()));
     }
@@ -37,11 +37,11 @@ pub fn unfit(labels: &[String], values: &[f64]) -> Option<String> {
 }
 
 /// Draws the numbers. The axis always includes zero.
-pub fn draw(shape: Shape, values: &[f64]) -> Picture {
+pub fn draw_picture(shape: ChartShape, values: &[f64]) -> Picture {
     let mut picture = Picture::new(WIDTH, HEIGHT);
-    let (low, high) = range(values);
+    let (low, high) = value_range(values);
     let (right, bottom) = (WIDTH - MARGIN, HEIGHT - MARGIN);
-    let row = |value: f64| bottom - scaled((value - low) / (high - low), bottom - MARGIN);
+    let row = |value: f64| bottom - scale((value - low) / (high - low), bottom - MARGIN);
     for line in 0..GRID_LINES {
         let at = MARGIN + line * (bottom - MARGIN) / (GRID_LINES - 1);
         picture.fill((MARGIN, at), (right, at), GRID);
@@ -49,7 +49,7 @@ pub fn draw(shape: Shape, values: &[f64]) -> Picture {
     let slot = (right - MARGIN) / values.len();
     let center = |number: usize| MARGIN + number * slot + slot / 2;
     match shape {
-        Shape::Bars => {
+        ChartShape::Bars => {
             for (number, value) in values.iter().enumerate() {
                 let (top, foot) = (row(value.max(0.0)), row(value.min(0.0)));
                 let half = (slot * 2 / 5).max(1);
@@ -57,14 +57,14 @@ pub fn draw(shape: Shape, values: &[f64]) -> Picture {
                 picture.fill((at - half, top), (at + half, foot), INK);
             }
         }
-        Shape::Line => {
+        ChartShape::Line => {
             let points: Vec<_> = values
                 .iter()
                 .enumerate()
                 .map(|(number, value)| (center(number), row(*value)))
                 .collect();
             for pair in points.windows(2) {
-                join(&mut picture, pair[0], pair[1]);
+                draw_line(&mut picture, pair[0], pair[1]);
             }
             for (column, row) in points {
                 picture.fill((column - 3, row.saturating_sub(3)), (column + 3, row + 3), INK);
@@ -77,7 +77,7 @@ pub fn draw(shape: Shape, values: &[f64]) -> Picture {
 }
 
 /// Joins two points from left to right, with a column of pixels at each step.
-fn join(picture: &mut Picture, from: (usize, usize), to: (usize, usize)) {
+fn draw_line(picture: &mut Picture, from: (usize, usize), to: (usize, usize)) {
     let columns = (to.0 - from.0).max(1);
     let at = |step: usize| (from.1 * (columns - step) + to.1 * step) / columns;
     for step in 0..columns {
@@ -87,7 +87,7 @@ fn join(picture: &mut Picture, from: (usize, usize), to: (usize, usize)) {
 }
 
 /// Returns the smallest and the largest value, including zero. They always differ.
-fn range(values: &[f64]) -> (f64, f64) {
+fn value_range(values: &[f64]) -> (f64, f64) {
     let low = values.iter().copied().fold(0.0, f64::min);
     let high = values.iter().copied().fold(0.0, f64::max);
     if low < high { (low, high) } else { (0.0, 1.0) }
@@ -100,15 +100,15 @@ fn range(values: &[f64]) -> (f64, f64) {
     clippy::cast_sign_loss,
     reason = "it is a number of pixels of a small picture"
 )]
-fn scaled(part: f64, length: usize) -> usize {
+fn scale(part: f64, length: usize) -> usize {
     ((part * length as f64).round() as usize).min(length)
 }
 
 /// Returns the chart as text, for models without vision and for users who want the numbers.
-pub fn in_words(title: &str, labels: &[String], values: &[f64]) -> String {
+pub fn describe(title: &str, labels: &[String], values: &[f64]) -> String {
     let numbers = labels.iter().zip(values).map(|(label, value)| format!("{label}: {value}"));
     let numbers = numbers.collect::<Vec<_>>().join(", ");
-    let (low, high) = range(values);
+    let (low, high) = value_range(values);
     format!("{title}. From left to right, on an axis from {low} to {high}: {numbers}")
 }
 
@@ -116,15 +116,15 @@ pub fn in_words(title: &str, labels: &[String], values: &[f64]) -> String {
 mod tests {
     use super::*;
 
-    fn inked(picture: &Picture, column: usize) -> usize {
+    fn inked_rows(picture: &Picture, column: usize) -> usize {
         let rows = picture.pixels.chunks(WIDTH);
         rows.filter(|row| row[column] == INK).count()
     }
 
     #[test]
     fn a_bar_is_as_high_as_its_value() {
-        let picture = draw(Shape::Bars, &[1.0, 2.0]);
-        let (one, two) = (inked(&picture, 168), inked(&picture, 472));
+        let picture = draw_picture(ChartShape::Bars, &[1.0, 2.0]);
+        let (one, two) = (inked_rows(&picture, 168), inked_rows(&picture, 472));
         assert!(one > 100 && two.abs_diff(2 * one) <= 2, "{one} {two}");
     }
 
@@ -132,8 +132,8 @@ mod tests {
     fn all_numbers_can_be_drawn() {
         let many = vec![-3.5; VALUES_MAX];
         for values in [&[0.0][..], &[-1.0, 1.0], &[1e300, -1e300], &[5e-324], &many] {
-            for shape in [Shape::Bars, Shape::Line] {
-                let picture = draw(shape, values);
+            for shape in [ChartShape::Bars, ChartShape::Line] {
+                let picture = draw_picture(shape, values);
                 assert_eq!(picture.pixels.len(), WIDTH * HEIGHT, "{shape:?} {values:?}");
             }
         }
@@ -142,11 +142,11 @@ mod tests {
     #[test]
     fn unusable_labels_and_values_are_reported() {
         let labels = |count: usize| vec!["a".to_owned(); count];
-        assert_eq!(unfit(&labels(2), &[1.0, 2.0]), None);
+        assert_eq!(input_error(&labels(2), &[1.0, 2.0]), None);
         for (count, values) in
             [(0, vec![]), (1, vec![1.0, 2.0]), (101, vec![1.0; 101]), (1, vec![f64::MAX])]
         {
-            assert!(unfit(&labels(count), &values).is_some(), "{values:?}");
+            assert!(input_error(&labels(count), &values).is_some(), "{values:?}");
         }
     }
 }

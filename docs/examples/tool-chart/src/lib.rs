@@ -8,13 +8,13 @@ mod png;
 
 use jaato_plugin_sdk::prelude::*;
 
-pub use chart::{Shape, VALUES_MAX};
+pub use chart::{ChartShape, VALUES_MAX};
 
 /// How the numbers are drawn.
 #[tool_type]
 #[derive(Clone, Copy)]
 #[serde(rename_all = "snake_case")]
-enum Kind {
+enum ChartKind {
     /// A bar for each number: amounts side by side.
     Bar,
     /// A line through all of them: what changes with time.
@@ -41,22 +41,22 @@ async fn draw_chart(
     /// What the chart shows.
     title: String,
     /// How it is drawn.
-    kind: Kind,
+    kind: ChartKind,
     /// The name of each value, in the same order.
     labels: Vec<String>,
     /// The numbers, 1 to 100 of them.
     values: Vec<f64>,
 ) -> Result<Output> {
-    if let Some(why) = chart::unfit(&labels, &values) {
+    if let Some(why) = chart::input_error(&labels, &values) {
         return Err(Error::new(ErrorKind::InvalidArguments, why));
     }
     let shape = match kind {
-        Kind::Bar => Shape::Bars,
-        Kind::Line => Shape::Line,
+        ChartKind::Bar => ChartShape::Bars,
+        ChartKind::Line => ChartShape::Line,
     };
-    let png = chart::draw(shape, &values).to_png();
+    let png = chart::draw_picture(shape, &values).to_png();
     let png = png.map_err(|error| Error::failed(format!("writing the picture: {error}")))?;
-    let words = chart::in_words(&title, &labels, &values);
+    let words = chart::describe(&title, &labels, &values);
     // The numbers are useful without the picture, for example if the session has no room for it.
     let attached = cx.attach("image/png", png).await;
     if let Err(error) = &attached {

@@ -60,15 +60,15 @@ impl Picture {
             rows.write_all(row)?;
         }
         let mut png = b"\x89PNG\r\n\x1a\n".to_vec();
-        chunk(&mut png, *b"IHDR", &header);
-        chunk(&mut png, *b"PLTE", &PALETTE);
-        chunk(&mut png, *b"IDAT", &rows.finish()?);
-        chunk(&mut png, *b"IEND", &[]);
+        write_chunk(&mut png, *b"IHDR", &header);
+        write_chunk(&mut png, *b"PLTE", &PALETTE);
+        write_chunk(&mut png, *b"IDAT", &rows.finish()?);
+        write_chunk(&mut png, *b"IEND", &[]);
         Ok(png)
     }
 }
 
-fn chunk(png: &mut Vec<u8>, kind: [u8; 4], bytes: &[u8]) {
+fn write_chunk(png: &mut Vec<u8>, kind: [u8; 4], bytes: &[u8]) {
     png.extend(u32::try_from(bytes.len()).unwrap_or(u32::MAX).to_be_bytes());
     let begin = png.len();
     png.extend(kind);

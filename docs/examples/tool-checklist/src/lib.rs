@@ -11,7 +11,7 @@ use jaato_plugin_sdk::prelude::*;
 use jaato_plugin_sdk::types::CommandSpec;
 use jaato_plugin_sdk::{schemars, serde_json};
 
-pub use list::{List, Refused};
+pub use list::{Checklist, RefusedItem};
 
 /// The instructions for the model while one of the tools is active.
 const INSTRUCTIONS: &str = "For work of several steps, put them on the list with `todo_add` first, and tick off each with `todo_done`.";
@@ -32,12 +32,12 @@ impl Default for Config {
 
 /// The list of one session.
 pub struct Todo {
-    list: Mutex<List>,
+    list: Mutex<Checklist>,
     items_max: usize,
 }
 
 impl Todo {
-    fn list(&self) -> MutexGuard<'_, List> {
+    fn lock_list(&self) -> MutexGuard<'_, Checklist> {
         // A panic leaves the list valid, because the lock is only held to change one item.
         self.list.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -52,7 +52,7 @@ impl State for Todo {
     }
 
     async fn save(&self) -> Result<Option<Value>> {
-        Ok(serde_json::to_value(&*self.list()).ok())
+        Ok(serde_json::to_value(&*self.lock_list()).ok())
     }
 
     fn describe(description: &mut Description) {
@@ -67,7 +67,7 @@ impl State for Todo {
 
     async fn command(cx: &Cx<Self>, name: &str, _arguments: Value) -> Result<Output> {
         match name {
-            "todo" => Ok(Output::text(cx.state().list().for_people())),
+            "todo" => Ok(Output::text(cx.state().lock_list().to_user_text())),
             other => {
                 let text = format!("there is no command `{other}`");
                 Err(Error::new(ErrorKind::UnknownOperation, text))
@@ -89,9 +89,9 @@ async fn todo_add(
     text: String,
 ) -> Result<Output> {
     let todo = cx.state();
-    let mut list = todo.list();
-    let number = list.add(&text, todo.items_max).map_err(explained)?;
-    Ok(Output::json(json!({ "number": number, "open": list.open() })))
+    let mut list = todo.lock_list();
+    let number = list.add(&text, todo.items_max).map_err(refusal_error)?;
+    Ok(Output::json(json!({ "number": number, "open": list.open_count() })))
 }
 
 /// Ticks off an item of the to-do list by its number. Returns what it was and how many are open.
@@ -101,26 +101,28 @@ async fn todo_done(
     /// The number that `todo_add` gave.
     number: usize,
 ) -> Result<Output> {
-    let mut list = cx.state().list();
-    let done = list.finish(number).map_err(explained)?.to_owned();
-    Ok(Output::json(json!({ "done": done, "open": list.open() })))
+    let mut list = cx.state().lock_list();
+    let done = list.finish(number).map_err(refusal_error)?.to_owned();
+    Ok(Output::json(json!({ "done": done, "open": list.open_count() })))
 }
 
 /// Lists the to-do items of this session with their numbers and whether they are done.
 #[tool_fn(read_only, idempotent, open_world = false, example("what is left to do?"))]
 async fn todo_list(cx: &Cx<Todo>) -> Result<Output> {
-    let list = cx.state().list();
-    Ok(Output::json(json!({ "items": list.for_model(), "open": list.open() })))
+    let list = cx.state().lock_list();
+    Ok(Output::json(json!({ "items": list.to_model_json(), "open": list.open_count() })))
 }
 
 /// Converts a refusal to an error with a hint for the model.
-fn explained(refused: Refused) -> Error {
+fn refusal_error(refused: RefusedItem) -> Error {
     match refused {
-        Refused::Empty => Error::new(ErrorKind::InvalidArguments, "an item needs a text")
+        RefusedItem::Empty => Error::new(ErrorKind::InvalidArguments, "an item needs a text")
             .with_hint("say what to do"),
-        Refused::Full(items_max) => Error::failed(format!("the list is full: {items_max} items"))
-            .with_hint("join small steps into one item"),
-        Refused::NoSuchItem { number, count } => {
+        RefusedItem::Full(items_max) => {
+            Error::failed(format!("the list is full: {items_max} items"))
+                .with_hint("join small steps into one item")
+        }
+        RefusedItem::NoSuchItem { number, count } => {
             let text = format!("item {number} does not exist: the list has {count}");
             Error::new(ErrorKind::InvalidArguments, text).with_hint("`todo_list` shows them all")
         }

@@ -5,13 +5,13 @@
 use jaato_plugin_sdk::prelude::json;
 use jaato_plugin_testkit::FakeHost;
 
-fn host() -> FakeHost {
+fn checklist_host() -> FakeHost {
     FakeHost::new(tool_checklist::__jaato::MODULE).with_config(json!({ "items_max": 2 }))
 }
 
 #[test]
 fn tools_and_user_command_share_one_list() {
-    let host = host();
+    let host = checklist_host();
     let instance = host.create(None).unwrap();
     instance.call("todo_add", json!({ "text": "build" })).unwrap();
     let added = instance.call("todo_add", json!({ "text": "test" })).unwrap();
@@ -24,7 +24,7 @@ fn tools_and_user_command_share_one_list() {
 
 #[test]
 fn a_list_outlives_its_instance() {
-    let host = host();
+    let host = checklist_host();
     let instance = host.create(None).unwrap();
     instance.call("todo_add", json!({ "text": "build" })).unwrap();
     let saved = instance.close().unwrap();
@@ -39,7 +39,7 @@ fn a_list_outlives_its_instance() {
 
 #[test]
 fn configured_item_limit_applies() {
-    let host = host();
+    let host = checklist_host();
     let instance = host.create(None).unwrap();
     for text in ["build", "test"] {
         instance.call("todo_add", json!({ "text": text })).unwrap();

@@ -10,9 +10,9 @@ use jaato_plugin_sdk::hooks::{BeforePrompt, Hook, Hooks, PromptAddition};
 use jaato_plugin_sdk::prelude::*;
 use jaato_plugin_sdk::types::CommandSpec;
 
-pub use notes::{check_note, is_about};
-pub use owner::Of;
-use owner::key;
+pub use notes::{check_note, has_shared_word};
+pub use owner::NoteOwner;
+use owner::note_key;
 
 /// The maximum number of notes of the user, and of each workspace. Reading all of them takes only
 /// milliseconds.
@@ -42,7 +42,7 @@ async fn keep_note(
     text: String,
     /// The owner: this workspace, or the user in all workspaces.
     #[serde(default)]
-    of: Of,
+    of: NoteOwner,
 ) -> Result<Output> {
     let title = check_note(&title, &text)?;
     let titles = of.titles(cx).await?;
@@ -52,7 +52,7 @@ async fn keep_note(
             Error::new(ErrorKind::LimitReached, text).with_hint("remove one with `forget_note`")
         );
     }
-    of.store(cx).set(&key(title), &text).await?;
+    of.store(cx).set(&note_key(title), &text).await?;
     Ok(Output::json(json!({ "kept": title })))
 }
 
@@ -70,12 +70,12 @@ async fn find_notes(
     words: String,
 ) -> Result<Output> {
     let (mut found, mut more) = (Vec::new(), Vec::new());
-    for of in Of::BOTH {
+    for of in NoteOwner::BOTH {
         for title in of.titles(cx).await? {
             // Skip a note that was forgotten since it was listed.
-            let text: Option<String> = of.store(cx).get(&key(&title)).await?;
+            let text: Option<String> = of.store(cx).get(&note_key(&title)).await?;
             let Some(text) = text else { continue };
-            if !words.trim().is_empty() && !is_about(&format!("{title} {text}"), &words) {
+            if !words.trim().is_empty() && !has_shared_word(&format!("{title} {text}"), &words) {
                 continue;
             }
             match found.len() < FOUND_MAX {
@@ -95,9 +95,9 @@ async fn forget_note(
     title: String,
     /// Who has it.
     #[serde(default)]
-    of: Of,
+    of: NoteOwner,
 ) -> Result<Output> {
-    let forgotten = of.store(cx).delete(&key(title.trim())).await?;
+    let forgotten = of.store(cx).delete(&note_key(title.trim())).await?;
     Ok(Output::json(json!({ "forgotten": forgotten })))
 }
 
@@ -124,7 +124,7 @@ impl State for Notes {
             return Err(Error::new(ErrorKind::UnknownOperation, text));
         }
         let mut lines = Vec::new();
-        for (of, heading) in Of::BOTH.into_iter().zip(["of this workspace:", "yours:"]) {
+        for (of, heading) in NoteOwner::BOTH.into_iter().zip(["of this workspace:", "yours:"]) {
             let titles = of.titles(cx).await?;
             lines.extend((!titles.is_empty()).then(|| heading.to_owned()));
             lines.extend(titles.iter().map(|title| format!("  {title}")));
@@ -142,10 +142,10 @@ impl Hooks for Notes {
     /// pressed Enter.
     async fn before_prompt(cx: &Cx<Self>, asked: BeforePrompt) -> Result<PromptAddition> {
         let mut titles = Vec::new();
-        for of in Of::BOTH {
+        for of in NoteOwner::BOTH {
             titles.extend(of.titles(cx).await?);
         }
-        titles.retain(|title| is_about(title, &asked.prompt));
+        titles.retain(|title| has_shared_word(title, &asked.prompt));
         titles.truncate(TITLES_MAX);
         if titles.is_empty() {
             return Ok(PromptAddition::nothing());

@@ -28,7 +28,7 @@ pub fn check_note<'a>(title: &'a str, text: &str) -> Result<&'a str> {
 }
 
 /// Returns true if a note and a prompt have a word in common, ignoring case.
-pub fn is_about(note: &str, prompt: &str) -> bool {
+pub fn has_shared_word(note: &str, prompt: &str) -> bool {
     let prompt = prompt.to_lowercase();
     let of_prompt: Vec<&str> = words(&prompt).collect();
     words(&note.to_lowercase()).any(|word| of_prompt.contains(&word))
@@ -45,11 +45,11 @@ mod tests {
 
     #[test]
     fn note_matches_if_it_shares_one_long_word_with_the_search() {
-        assert!(is_about("how we Release", "do a release, please"));
-        assert!(is_about("größe", "Die GRÖSSE? Die GRÖßE!"));
-        assert!(!is_about("how to do it", "how to do that"));
-        assert!(!is_about("release", "released"));
-        assert!(!is_about("", "") && !is_about("moon", ""));
+        assert!(has_shared_word("how we Release", "do a release, please"));
+        assert!(has_shared_word("größe", "Die GRÖSSE? Die GRÖßE!"));
+        assert!(!has_shared_word("how to do it", "how to do that"));
+        assert!(!has_shared_word("release", "released"));
+        assert!(!has_shared_word("", "") && !has_shared_word("moon", ""));
     }
 
     #[test]

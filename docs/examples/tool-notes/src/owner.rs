@@ -10,7 +10,7 @@ const PREFIX: &str = "note/";
 #[tool_type]
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[serde(rename_all = "snake_case")]
-pub enum Of {
+pub enum NoteOwner {
     /// This workspace.
     #[default]
     Workspace,
@@ -18,7 +18,7 @@ pub enum Of {
     Person,
 }
 
-impl Of {
+impl NoteOwner {
     /// Both owners, in the order in which they are shown.
     pub const BOTH: [Self; 2] = [Self::Workspace, Self::Person];
 
@@ -42,6 +42,6 @@ impl Of {
 }
 
 /// Returns the key of a note in the store.
-pub fn key(title: &str) -> String {
+pub fn note_key(title: &str) -> String {
     format!("{PREFIX}{title}")
 }

@@ -30,12 +30,13 @@ async fn open_ports(
         return Err(Error::new(ErrorKind::InvalidArguments, text));
     }
     // Without this, `TcpStream` and `timeout` panic: the host's executor is not tokio.
-    let open = jaato_plugin_sdk::tokio::run(async move { Ok(find_open(machine, ports).await) });
+    let open =
+        jaato_plugin_sdk::tokio::run(async move { Ok(find_open_ports(machine, ports).await) });
     Ok(Output::json(json!({ "open": open.await? })))
 }
 
 /// Tries all ports at once. Ends with all of its connections when it is dropped.
-async fn find_open(machine: String, ports: Vec<u16>) -> Vec<u16> {
+async fn find_open_ports(machine: String, ports: Vec<u16>) -> Vec<u16> {
     let mut tries = JoinSet::new();
     for port in ports {
         let machine = machine.clone();

@@ -47,14 +47,14 @@ pub struct Recipes {
 
 /// The content of a folder.
 #[derive(Default)]
-struct Found {
+struct FoundRecipes {
     by_name: BTreeMap<String, Recipe>,
     /// Files that are not valid recipes, each with the reason.
     refused: Vec<String>,
 }
 
 /// Reads the folder. A missing folder contains no recipes.
-async fn find(host: &Reporter, folder: &str) -> Result<Found> {
+async fn find_recipes(host: &Reporter, folder: &str) -> Result<FoundRecipes> {
     let files = host.files();
     let find = FileFind {
         pattern: "*.recipe.toml".to_owned(),
@@ -63,7 +63,7 @@ async fn find(host: &Reporter, folder: &str) -> Result<Found> {
         limit: Some(RECIPES_MAX),
         ..FileFind::default()
     };
-    let mut found = Found::default();
+    let mut found = FoundRecipes::default();
     let files_found = match files.find(find).await {
         Err(error) if error.kind == ErrorKind::NotFound => return Ok(found),
         pages => pages?.collect().await?,
@@ -95,7 +95,7 @@ async fn find(host: &Reporter, folder: &str) -> Result<Found> {
 }
 
 /// Offers the recipes as tools, and records those that the host rejects.
-async fn offer(host: &Reporter, found: &mut Found) -> Result<()> {
+async fn offer_recipes(host: &Reporter, found: &mut FoundRecipes) -> Result<()> {
     let tools = found.by_name.values().map(Recipe::spec).collect();
     let set = ToolsSet { tools, ..ToolsSet::default() };
     let answer = match host.set_tools(&set).await {
@@ -114,7 +114,7 @@ async fn offer(host: &Reporter, found: &mut Found) -> Result<()> {
 }
 
 impl Recipes {
-    fn keep(&self, by_name: BTreeMap<String, Recipe>) {
+    fn set_recipes(&self, by_name: BTreeMap<String, Recipe>) {
         *self.by_name.lock().unwrap_or_else(PoisonError::into_inner) = by_name;
     }
 
@@ -122,7 +122,7 @@ impl Recipes {
         self.by_name.lock().unwrap_or_else(PoisonError::into_inner).get(name).cloned()
     }
 
-    fn list(&self) -> String {
+    fn list_text(&self) -> String {
         let by_name = self.by_name.lock().unwrap_or_else(PoisonError::into_inner);
         if by_name.is_empty() {
             return format!("`{}` contains no recipes", self.folder);
@@ -136,11 +136,11 @@ impl State for Recipes {
     async fn create(home: &Home, _saved: Option<Value>) -> Result<Self> {
         let Config { folder } = home.config().await?;
         // If the folder cannot be read, the plugin still starts, but without its tools.
-        let mut found = find(home, &folder).await.unwrap_or_else(|error| Found {
+        let mut found = find_recipes(home, &folder).await.unwrap_or_else(|error| FoundRecipes {
             refused: vec![format!("{folder}: {}", error.message)],
-            ..Found::default()
+            ..FoundRecipes::default()
         });
-        if let Err(error) = offer(home, &mut found).await {
+        if let Err(error) = offer_recipes(home, &mut found).await {
             found.by_name.clear();
             found.refused.push(error.message);
         }
@@ -176,12 +176,12 @@ impl State for Recipes {
         let recipes = cx.state();
         let mut refused = Vec::new();
         if arguments["what"] == "reload" {
-            let mut found = find(cx, &recipes.folder).await?;
-            offer(cx, &mut found).await?;
-            recipes.keep(found.by_name);
+            let mut found = find_recipes(cx, &recipes.folder).await?;
+            offer_recipes(cx, &mut found).await?;
+            recipes.set_recipes(found.by_name);
             refused = found.refused;
         }
-        refused.insert(0, recipes.list());
+        refused.insert(0, recipes.list_text());
         Ok(Output::text(refused.join("\n")))
     }
 

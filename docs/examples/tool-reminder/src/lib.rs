@@ -11,7 +11,7 @@ use std::time::Duration;
 use jaato_plugin_sdk::prelude::*;
 use jaato_plugin_sdk::serde_json;
 
-pub use list::{List, REMINDERS_MAX, Refused, SECONDS_MAX, TEXT_BYTES_MAX};
+pub use list::{REMINDERS_MAX, RefusedReminder, ReminderList, SECONDS_MAX, TEXT_BYTES_MAX};
 
 /// How long a reminder sleeps at once. The remaining time is exact to a second, and a cancelled
 /// reminder ends within a second.
@@ -31,10 +31,10 @@ pub struct Reminders {
 
 /// The list, which calls and the background work share.
 #[derive(Clone)]
-struct SharedList(Arc<Mutex<List>>);
+struct SharedList(Arc<Mutex<ReminderList>>);
 
 impl SharedList {
-    fn lock(&self) -> MutexGuard<'_, List> {
+    fn lock(&self) -> MutexGuard<'_, ReminderList> {
         // The lock is only held to change one reminder.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -42,25 +42,25 @@ impl SharedList {
 
 impl Reminders {
     /// Runs a reminder in the background until it is due or cancelled. It ends with the instance.
-    fn run(&self, number: u64) {
+    fn start_reminder(&self, number: u64) {
         let (home, list) = (self.home.clone(), self.list.clone());
         self.home.spawn(async move {
             // Closures, so that the list is not locked while the reminder sleeps.
             let is_waiting = || list.lock().is_waiting(number);
-            let tick = || list.lock().tick(number);
+            let tick = || list.lock().count_second(number);
             while is_waiting() {
                 if home.sleep(TICK).await.is_err() {
                     return;
                 }
                 tick();
             }
-            wake(&home, &list, number).await;
+            wake_reminder(&home, &list, number).await;
         });
     }
 }
 
 /// Notifies the session. A reminder that cannot be sent stays on the list, with the reason.
-async fn wake(home: &Home, list: &SharedList, number: u64) {
+async fn wake_reminder(home: &Home, list: &SharedList, number: u64) {
     for _ in 0..TRIES_MAX {
         // It may be cancelled while it waits for its next try.
         let Some(text) = list.lock().text(number) else { return };
@@ -79,13 +79,13 @@ async fn wake(home: &Home, list: &SharedList, number: u64) {
 
 impl State for Reminders {
     async fn create(home: &Home, saved: Option<Value>) -> Result<Self> {
-        let list = saved.map(serde_json::from_value::<List>).transpose();
+        let list = saved.map(serde_json::from_value::<ReminderList>).transpose();
         let list = list.map_err(|error| Error::failed(format!("the saved reminders: {error}")))?;
         let list = list.unwrap_or_default();
         let waiting: Vec<u64> = list.numbers().collect();
         let reminders = Self { home: home.clone(), list: SharedList(Arc::new(Mutex::new(list))) };
         for number in waiting {
-            reminders.run(number);
+            reminders.start_reminder(number);
         }
         Ok(reminders)
     }
@@ -113,15 +113,15 @@ async fn remind_me(
     /// In how many seconds, at most a day (86,400).
     seconds: u64,
 ) -> Result<Output> {
-    let number = cx.state().list.lock().add(&text, seconds).map_err(explained)?;
-    cx.state().run(number);
+    let number = cx.state().list.lock().add(&text, seconds).map_err(refusal_error)?;
+    cx.state().start_reminder(number);
     Ok(Output::json(json!({ "number": number })))
 }
 
 /// Lists the reminders that wait, and those that could not be told, with the reason.
 #[tool_fn(read_only, open_world = false, example("which reminders are there?"))]
 async fn list_reminders(cx: &Cx<Reminders>) -> Result<Output> {
-    Ok(Output::json(json!({ "reminders": cx.state().list.lock().for_model() })))
+    Ok(Output::json(json!({ "reminders": cx.state().list.lock().to_model_json() })))
 }
 
 /// Cancels a reminder by its number. Returns whether there was one.
@@ -142,17 +142,17 @@ async fn cancel_reminder(
 }
 
 /// Converts a refusal to an error with a hint for the model.
-fn explained(refused: Refused) -> Error {
+fn refusal_error(refused: RefusedReminder) -> Error {
     match refused {
-        Refused::Text => {
+        RefusedReminder::Text => {
             let text = format!("a reminder has 1 to {TEXT_BYTES_MAX} bytes of text");
             Error::new(ErrorKind::InvalidArguments, text)
         }
-        Refused::Seconds => {
+        RefusedReminder::Seconds => {
             let text = format!("a reminder waits at most {SECONDS_MAX} seconds");
             Error::new(ErrorKind::InvalidArguments, text)
         }
-        Refused::Full => {
+        RefusedReminder::Full => {
             let text = format!("the list already has {REMINDERS_MAX} reminders");
             Error::new(ErrorKind::LimitReached, text)
                 .with_hint("cancel one with `cancel_reminder`; `list_reminders` lists them")

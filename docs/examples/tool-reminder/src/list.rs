@@ -17,7 +17,7 @@ pub const TEXT_BYTES_MAX: usize = 1_000;
 /// Reminders by number. Numbers are never reused.
 #[derive(Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(crate = "jaato_plugin_sdk::serde")]
-pub struct List {
+pub struct ReminderList {
     reminders: BTreeMap<u64, Reminder>,
     last: u64,
 }
@@ -33,7 +33,7 @@ struct Reminder {
 
 /// Why a reminder was refused.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Refused {
+pub enum RefusedReminder {
     /// The text is empty or too long.
     Text,
     /// The wait is too long.
@@ -42,21 +42,21 @@ pub enum Refused {
     Full,
 }
 
-impl List {
+impl ReminderList {
     /// Adds a reminder and returns its number.
     ///
     /// # Errors
     /// Fails if the text or the time is out of range, or the list is full.
-    pub fn add(&mut self, text: &str, seconds: u64) -> Result<u64, Refused> {
+    pub fn add(&mut self, text: &str, seconds: u64) -> Result<u64, RefusedReminder> {
         let text = text.trim();
         if text.is_empty() || text.len() > TEXT_BYTES_MAX {
-            return Err(Refused::Text);
+            return Err(RefusedReminder::Text);
         }
         if seconds > SECONDS_MAX {
-            return Err(Refused::Seconds);
+            return Err(RefusedReminder::Seconds);
         }
         if self.reminders.len() >= REMINDERS_MAX {
-            return Err(Refused::Full);
+            return Err(RefusedReminder::Full);
         }
         self.last += 1;
         let reminder = Reminder { text: text.to_owned(), seconds_left: seconds, problem: None };
@@ -70,7 +70,7 @@ impl List {
     }
 
     /// Subtracts a second from a reminder's remaining time.
-    pub fn tick(&mut self, number: u64) {
+    pub fn count_second(&mut self, number: u64) {
         if let Some(reminder) = self.reminders.get_mut(&number) {
             reminder.seconds_left = reminder.seconds_left.saturating_sub(1);
         }
@@ -99,7 +99,7 @@ impl List {
     }
 
     /// Returns all reminders as data.
-    pub fn for_model(&self) -> Vec<Value> {
+    pub fn to_model_json(&self) -> Vec<Value> {
         let shown = self.reminders.iter().map(|(number, reminder)| {
             let Reminder { text, seconds_left, problem } = reminder;
             let mut shown = json!({ "number": number, "text": text, "seconds_left": seconds_left });
@@ -118,12 +118,15 @@ mod tests {
 
     #[test]
     fn reminder_is_due_after_the_given_number_of_seconds() {
-        let mut list = List::default();
+        let mut list = ReminderList::default();
         assert_eq!(list.add(" tea ", 2), Ok(1));
-        assert_eq!(list.for_model(), [json!({ "number": 1, "text": "tea", "seconds_left": 2 })]);
+        assert_eq!(
+            list.to_model_json(),
+            [json!({ "number": 1, "text": "tea", "seconds_left": 2 })]
+        );
         for is_waiting in [true, true, false, false] {
             assert_eq!(list.is_waiting(1), is_waiting);
-            list.tick(1);
+            list.count_second(1);
         }
         assert_eq!(list.text(1).as_deref(), Some("tea"));
         assert!(list.cancel(1) && !list.cancel(1) && !list.is_waiting(1));
@@ -132,13 +135,13 @@ mod tests {
 
     #[test]
     fn reminders_outside_the_limits_are_refused() {
-        let mut list = List::default();
-        assert_eq!(list.add(" ", 1), Err(Refused::Text));
-        assert_eq!(list.add(&"x".repeat(TEXT_BYTES_MAX + 1), 1), Err(Refused::Text));
-        assert_eq!(list.add("x", SECONDS_MAX + 1), Err(Refused::Seconds));
+        let mut list = ReminderList::default();
+        assert_eq!(list.add(" ", 1), Err(RefusedReminder::Text));
+        assert_eq!(list.add(&"x".repeat(TEXT_BYTES_MAX + 1), 1), Err(RefusedReminder::Text));
+        assert_eq!(list.add("x", SECONDS_MAX + 1), Err(RefusedReminder::Seconds));
         for _ in 0..REMINDERS_MAX {
             list.add(&"x".repeat(TEXT_BYTES_MAX), SECONDS_MAX).unwrap();
         }
-        assert_eq!(list.add("x", 1), Err(Refused::Full));
+        assert_eq!(list.add("x", 1), Err(RefusedReminder::Full));
     }
 }

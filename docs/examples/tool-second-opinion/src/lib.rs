@@ -9,7 +9,7 @@ use jaato_plugin_sdk::model::{ModelComplete, ask};
 use jaato_plugin_sdk::prelude::*;
 use jaato_plugin_sdk::{schemars, serde_json};
 
-pub use review::{CHANGE_BYTES_MAX, cut, question};
+pub use review::{CHANGE_BYTES_MAX, review_prompt, truncate_change};
 
 /// The tool that runs commands. The user's rules apply to its calls, as for the model.
 const SHELL: &str = "cli_based_tool";
@@ -51,19 +51,20 @@ async fn second_opinion(
     };
     let command = command.unwrap_or_else(|| settings.command.clone());
     cx.notice(format!("looks at the change: {command}"));
-    let change = change(cx, &command).await?;
+    let change = run_change_command(cx, &command).await?;
     if change.trim().is_empty() {
         let text = format!("`{command}` shows no change");
         return Err(Error::new(ErrorKind::NotFound, text));
     }
-    let (shown, is_cut) = cut(&change);
+    let (shown, is_cut) = truncate_change(&change);
     cx.notice(format!("asks {model}"));
     let request = ModelComplete {
         model: Some(model),
         system: review::SYSTEM.to_owned(),
-        ..ask(question(&intent, shown))
+        ..ask(review_prompt(&intent, shown))
     };
-    let answer = cx.model(&request).await.map_err(|error| told("no model was asked", error))?;
+    let answer =
+        cx.model(&request).await.map_err(|error| explain_error("no model was asked", error))?;
     let opinion = answer.text();
     Ok(Output::json(json!({
         "model": answer.model,
@@ -73,9 +74,10 @@ async fn second_opinion(
 }
 
 /// Runs the command for the change with another tool, under the user's rules.
-async fn change(cx: &Cx<SecondOpinion>, command: &str) -> Result<String> {
+async fn run_change_command(cx: &Cx<SecondOpinion>, command: &str) -> Result<String> {
     let output = cx.call_tool(SHELL, json!({ "command": command })).await;
-    let output = output.map_err(|error| told("the change was not looked at", error))?.content;
+    let output =
+        output.map_err(|error| explain_error("the change was not looked at", error))?.content;
     let text = |key: &str| output.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
     match output.get("returncode").and_then(Value::as_i64) {
         Some(0) => Ok(text("stdout")),
@@ -89,7 +91,7 @@ async fn change(cx: &Cx<SecondOpinion>, command: &str) -> Result<String> {
 
 /// Adds the action that failed. Keeps the kind and the hint, which for a missing grant contains the
 /// command that grants it.
-fn told(what: &str, error: Error) -> Error {
+fn explain_error(what: &str, error: Error) -> Error {
     Error { message: format!("{what}: {}", error.message), ..error }
 }
 

@@ -30,11 +30,11 @@ impl Resource for Turnstile {
 }
 
 #[derive(Default)]
-struct Gate {
+struct TurnstileState {
     resources: Resources,
 }
 
-impl State for Gate {
+impl State for TurnstileState {
     async fn create(_home: &Home, _saved: Option<Value>) -> Result<Self> {
         Ok(Self::default())
     }
@@ -46,7 +46,7 @@ impl State for Gate {
 
 /// Lets one visitor pass. Returns how many have passed in this session.
 #[tool_fn(destructive = false, open_world = false)]
-async fn pass(cx: &Cx<Gate>) -> Result<Output> {
+async fn pass(cx: &Cx<TurnstileState>) -> Result<Output> {
     // Created once, however many calls ask at the same time.
     let make = async { Ok(Turnstile::default()) };
     let turnstile = cx.state().resources.get_or_create(cx, "turnstile", make).await?;
@@ -54,4 +54,4 @@ async fn pass(cx: &Cx<Gate>) -> Result<Output> {
     Ok(Output::json(json!({ "passed": passed })))
 }
 
-export_plugin! { state: Gate, tools }
+export_plugin! { state: TurnstileState, tools }
