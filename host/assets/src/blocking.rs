@@ -16,11 +16,11 @@ impl Drop for CancelFlagOnDrop {
 }
 
 /// Runs `work` on a thread for blocking work. The work must check its flag between blocks.
-pub(crate) async fn run<T: Send + 'static>(
+pub(crate) async fn run_blocking<T: Send + 'static>(
     work: impl FnOnce(&AtomicBool) -> T + Send + 'static,
 ) -> Result<T, AssetError> {
     let cancelled = Arc::new(AtomicBool::new(false));
     let _guard = CancelFlagOnDrop(cancelled.clone());
     let joined = tokio::task::spawn_blocking(move || work(&cancelled)).await;
-    joined.map_err(|error| AssetError::io("finish", Path::new("worker"), error.into()))
+    joined.map_err(|error| AssetError::from_io("finish", Path::new("worker"), error.into()))
 }

@@ -29,7 +29,7 @@ pub(crate) fn read_blocks(
             Ok(0) => return Ok(()),
             Ok(length) => each(&block[..length])?,
             Err(error) if error.kind() == ErrorKind::Interrupted => {}
-            Err(error) => return Err(AssetError::io("read", path, error)),
+            Err(error) => return Err(AssetError::from_io("read", path, error)),
         }
     }
 }
@@ -49,7 +49,7 @@ pub(crate) fn file_digest(
 }
 
 /// Copies a file and returns the digest of the written bytes.
-pub(crate) fn copy(
+pub(crate) fn copy_and_digest(
     from: (&File, &Path),
     to: (&mut File, &Path),
     cancelled: &AtomicBool,
@@ -59,7 +59,9 @@ pub(crate) fn copy(
     let mut done = 0;
     let (target, target_path) = to;
     read_blocks(from.0, from.1, cancelled, |block| {
-        target.write_all(block).map_err(|error| AssetError::io("write", target_path, error))?;
+        target
+            .write_all(block)
+            .map_err(|error| AssetError::from_io("write", target_path, error))?;
         hasher.update(block);
         done += block.len() as u64;
         progress(done);

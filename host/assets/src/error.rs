@@ -157,7 +157,7 @@ const IMPORT: &str = "fetch the file on another machine and run `jaato model imp
 
 impl AssetError {
     /// Wraps a failed read or write. A full disk has its own kind.
-    pub(crate) fn io(action: &'static str, path: &Path, source: io::Error) -> Self {
+    pub(crate) fn from_io(action: &'static str, path: &Path, source: io::Error) -> Self {
         let path = path.to_owned();
         match source.kind() {
             io::ErrorKind::StorageFull
@@ -168,7 +168,7 @@ impl AssetError {
     }
 
     /// Adds the number of missing bytes, which only the caller knows.
-    pub(crate) fn with_needs(self, bytes: u64) -> Self {
+    pub(crate) fn with_needed_bytes(self, bytes: u64) -> Self {
         match self {
             Self::NoSpace { path, free, .. } => Self::NoSpace { path, needs: bytes, free },
             other => other,
@@ -228,7 +228,7 @@ impl AssetError {
                 "a name has 1 to 64 of `a-z`, `0-9`, `.`, `_`, `-` and begins with a letter or digit"
                     .to_owned()
             }
-            Self::Io { source, .. } => return jaato_places::hint_of(source),
+            Self::Io { source, .. } => return jaato_places::io_error_hint(source),
             Self::Cancelled => return None,
         })
     }
@@ -274,7 +274,8 @@ mod tests {
     #[test]
     fn full_disk_is_reported_as_no_space_with_the_missing_bytes() {
         let full = io::Error::from(io::ErrorKind::StorageFull);
-        let error = AssetError::io("write", Path::new("m.part"), full).with_needs(2_000_000);
+        let error =
+            AssetError::from_io("write", Path::new("m.part"), full).with_needed_bytes(2_000_000);
         assert_eq!(error.kind(), AssetErrorKind::NoSpace);
         assert_eq!(error.to_string(), "no space left to write `m.part`: 2 MB are still missing");
     }

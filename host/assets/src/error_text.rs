@@ -69,7 +69,7 @@ impl fmt::Display for AssetError {
             Self::Cancelled => f.write_str("cancelled"),
             Self::Io { action, path, source } => {
                 let reason = source.to_string();
-                if jaato_places::hint_of(source).is_some() {
+                if jaato_places::io_error_hint(source).is_some() {
                     // The text contains a path, whose case must be kept.
                     return write!(f, "cannot {action} `{}`: {reason}", path.display());
                 }

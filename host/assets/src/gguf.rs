@@ -24,11 +24,11 @@ const ARRAY: u32 = 9;
 
 /// Returns a model's architecture according to its header.
 pub(crate) fn read_architecture(path: &Path) -> Result<String, AssetError> {
-    let file = File::open(path).map_err(|error| AssetError::io("open", path, error))?;
+    let file = File::open(path).map_err(|error| AssetError::from_io("open", path, error))?;
     let mut header = GgufHeader { inner: BufReader::new(file).take(HEADER_BYTES_MAX) };
-    header.architecture().map_err(|problem| match problem {
+    header.find_architecture().map_err(|problem| match problem {
         GgufProblem::Bad(reason) => AssetError::NotGguf { path: path.to_owned(), reason },
-        GgufProblem::Io(error) => AssetError::io("read", path, error),
+        GgufProblem::Io(error) => AssetError::from_io("read", path, error),
     })
 }
 
@@ -55,27 +55,27 @@ struct GgufHeader<R> {
 }
 
 impl<R: Read> GgufHeader<R> {
-    fn architecture(&mut self) -> Result<String, GgufProblem> {
+    fn find_architecture(&mut self) -> Result<String, GgufProblem> {
         if self.read_array::<4>()? != *b"GGUF" {
             return Err(header_problem("it does not begin with `GGUF`"));
         }
-        let version = self.number_u32()?;
+        let version = self.read_u32()?;
         if !matches!(version, 2 | 3) {
             return Err(header_problem(format!("its version is {version}, and 2 and 3 are known")));
         }
-        let _tensors = self.number_u64()?;
-        let entries = self.number_u64()?;
+        let _tensors = self.read_u64()?;
+        let entries = self.read_u64()?;
         if entries > ENTRIES_MAX {
             return Err(header_problem(format!("its header declares {entries} entries")));
         }
         for _ in 0..entries {
-            let key = self.text()?;
-            let kind = self.number_u32()?;
+            let key = self.read_text()?;
+            let kind = self.read_u32()?;
             if key == ARCHITECTURE {
                 if kind != STRING {
                     return Err(header_problem(format!("its `{ARCHITECTURE}` is not a text")));
                 }
-                return self.text();
+                return self.read_text();
             }
             self.skip_value(kind, 0)?;
         }
@@ -86,12 +86,12 @@ impl<R: Read> GgufHeader<R> {
         match (value_size(kind), kind) {
             (Some(bytes), _) => self.skip_bytes(bytes),
             (None, STRING) => {
-                let length = self.number_u64()?;
+                let length = self.read_u64()?;
                 self.skip_bytes(length)
             }
             (None, ARRAY) if depth < DEPTH_MAX => {
-                let inner = self.number_u32()?;
-                let count = self.number_u64()?;
+                let inner = self.read_u32()?;
+                let count = self.read_u64()?;
                 if let Some(bytes) = value_size(inner) {
                     return self.skip_bytes(count.saturating_mul(bytes));
                 }
@@ -114,8 +114,8 @@ impl<R: Read> GgufHeader<R> {
         }
     }
 
-    fn text(&mut self) -> Result<String, GgufProblem> {
-        let length = self.number_u64()?;
+    fn read_text(&mut self) -> Result<String, GgufProblem> {
+        let length = self.read_u64()?;
         if length > NAME_BYTES_MAX {
             return Err(header_problem(format!("it has a name of {length} bytes")));
         }
@@ -133,11 +133,11 @@ impl<R: Read> GgufHeader<R> {
         Ok(bytes)
     }
 
-    fn number_u32(&mut self) -> Result<u32, GgufProblem> {
+    fn read_u32(&mut self) -> Result<u32, GgufProblem> {
         Ok(u32::from_le_bytes(self.read_array()?))
     }
 
-    fn number_u64(&mut self) -> Result<u64, GgufProblem> {
+    fn read_u64(&mut self) -> Result<u64, GgufProblem> {
         Ok(u64::from_le_bytes(self.read_array()?))
     }
 }
@@ -157,27 +157,27 @@ fn value_size(kind: u32) -> Option<u64> {
 mod tests {
     use super::*;
 
-    fn text(value: &str) -> Vec<u8> {
+    fn encode_text(value: &str) -> Vec<u8> {
         [&(value.len() as u64).to_le_bytes()[..], value.as_bytes()].concat()
     }
 
-    fn entry(key: &str, kind: u32, value: &[u8]) -> Vec<u8> {
-        [&text(key)[..], &kind.to_le_bytes(), value].concat()
+    fn encode_entry(key: &str, kind: u32, value: &[u8]) -> Vec<u8> {
+        [&encode_text(key)[..], &kind.to_le_bytes(), value].concat()
     }
 
     fn encode_list(kind: u32, count: u64, values: &[u8]) -> Vec<u8> {
         [&kind.to_le_bytes()[..], &count.to_le_bytes(), values].concat()
     }
 
-    fn file(version: u32, count: u64, entries: &[Vec<u8>]) -> Vec<u8> {
+    fn encode_file(version: u32, count: u64, entries: &[Vec<u8>]) -> Vec<u8> {
         let head = [&b"GGUF"[..], &version.to_le_bytes(), &[0; 8], &count.to_le_bytes()].concat();
         [head, entries.concat()].concat()
     }
 
     #[track_caller]
-    fn check(bytes: &[u8], expected: Result<&str, &str>) {
+    fn check_architecture(bytes: &[u8], expected: Result<&str, &str>) {
         let mut header = GgufHeader { inner: bytes.take(HEADER_BYTES_MAX) };
-        let result = header.architecture().map_err(|problem| match problem {
+        let result = header.find_architecture().map_err(|problem| match problem {
             GgufProblem::Bad(reason) => reason,
             GgufProblem::Io(error) => panic!("{error}"),
         });
@@ -185,63 +185,81 @@ mod tests {
     }
 
     fn qwen_architecture_entry() -> Vec<u8> {
-        entry(ARCHITECTURE, STRING, &text("qwen2"))
+        encode_entry(ARCHITECTURE, STRING, &encode_text("qwen2"))
     }
 
     #[test]
     fn gguf_architecture_is_found_at_any_position_in_the_header() {
-        check(&file(3, 1, &[qwen_architecture_entry()]), Ok("qwen2"));
-        let words = [text("a"), text("bcd")].concat();
+        check_architecture(&encode_file(3, 1, &[qwen_architecture_entry()]), Ok("qwen2"));
+        let words = [encode_text("a"), encode_text("bcd")].concat();
         let before = [
-            entry("a.u8", 0, &[1]),
-            entry("a.f64", 12, &[0; 8]),
-            entry("a.text", STRING, &text("x")),
-            entry("a.numbers", ARRAY, &encode_list(5, 3, &[0; 12])),
-            entry("a.words", ARRAY, &encode_list(STRING, 2, &words)),
-            entry("a.nested", ARRAY, &encode_list(ARRAY, 1, &encode_list(7, 2, &[0, 1]))),
+            encode_entry("a.u8", 0, &[1]),
+            encode_entry("a.f64", 12, &[0; 8]),
+            encode_entry("a.text", STRING, &encode_text("x")),
+            encode_entry("a.numbers", ARRAY, &encode_list(5, 3, &[0; 12])),
+            encode_entry("a.words", ARRAY, &encode_list(STRING, 2, &words)),
+            encode_entry("a.nested", ARRAY, &encode_list(ARRAY, 1, &encode_list(7, 2, &[0, 1]))),
             qwen_architecture_entry(),
         ];
-        check(&file(2, 7, &before), Ok("qwen2"));
+        check_architecture(&encode_file(2, 7, &before), Ok("qwen2"));
     }
 
     #[test]
     fn files_that_are_not_valid_gguf_are_refused() {
-        check(b"PK\x03\x04 this is a zip", Err("it does not begin with `GGUF`"));
-        check(b"GG", Err("it ends within its header"));
-        check(
-            &file(1, 1, &[qwen_architecture_entry()]),
+        check_architecture(b"PK\x03\x04 this is a zip", Err("it does not begin with `GGUF`"));
+        check_architecture(b"GG", Err("it ends within its header"));
+        check_architecture(
+            &encode_file(1, 1, &[qwen_architecture_entry()]),
             Err("its version is 1, and 2 and 3 are known"),
         );
-        check(&file(3, 0, &[]), Err("it has no `general.architecture`"));
-        let number = entry(ARCHITECTURE, 4, &[0; 4]);
-        check(&file(3, 1, &[number]), Err("its `general.architecture` is not a text"));
+        check_architecture(&encode_file(3, 0, &[]), Err("it has no `general.architecture`"));
+        let number = encode_entry(ARCHITECTURE, 4, &[0; 4]);
+        check_architecture(
+            &encode_file(3, 1, &[number]),
+            Err("its `general.architecture` is not a text"),
+        );
     }
 
     #[test]
     fn truncated_gguf_header_is_refused_without_a_panic() {
-        let whole = file(
+        let whole = encode_file(
             3,
             2,
-            &[entry("x", ARRAY, &encode_list(STRING, 1, &text("y"))), qwen_architecture_entry()],
+            &[
+                encode_entry("x", ARRAY, &encode_list(STRING, 1, &encode_text("y"))),
+                qwen_architecture_entry(),
+            ],
         );
         for length in 4..whole.len() {
-            check(&whole[..length], Err("it ends within its header"));
+            check_architecture(&whole[..length], Err("it ends within its header"));
         }
     }
 
     #[test]
     fn huge_counts_in_a_gguf_header_are_refused_without_allocation() {
-        check(&file(3, u64::MAX, &[]), Err("its header declares 18446744073709551615 entries"));
+        check_architecture(
+            &encode_file(3, u64::MAX, &[]),
+            Err("its header declares 18446744073709551615 entries"),
+        );
         let long_key = [&u64::MAX.to_le_bytes()[..], b"x"].concat();
-        check(&file(3, 1, &[long_key]), Err("it has a name of 18446744073709551615 bytes"));
+        check_architecture(
+            &encode_file(3, 1, &[long_key]),
+            Err("it has a name of 18446744073709551615 bytes"),
+        );
         for kind in [5, STRING] {
-            let long_list = entry("x", ARRAY, &encode_list(kind, u64::MAX, &[0; 8]));
-            check(&file(3, 2, &[long_list]), Err("it ends within its header"));
+            let long_list = encode_entry("x", ARRAY, &encode_list(kind, u64::MAX, &[0; 8]));
+            check_architecture(&encode_file(3, 2, &[long_list]), Err("it ends within its header"));
         }
         let nested =
             (0..10).fold(encode_list(0, 1, &[0]), |inner, _| encode_list(ARRAY, 1, &inner));
-        check(&file(3, 1, &[entry("x", ARRAY, &nested)]), Err("its lists are nested too deeply"));
-        let unknown = entry("x", 99, &[]);
-        check(&file(3, 1, &[unknown]), Err("it has a value of the unknown kind 99"));
+        check_architecture(
+            &encode_file(3, 1, &[encode_entry("x", ARRAY, &nested)]),
+            Err("its lists are nested too deeply"),
+        );
+        let unknown = encode_entry("x", 99, &[]);
+        check_architecture(
+            &encode_file(3, 1, &[unknown]),
+            Err("it has a value of the unknown kind 99"),
+        );
     }
 }

@@ -23,20 +23,20 @@ enum ImportRequirement<'a> {
 impl AssetStore {
     /// Imports a declared file, which must have the pinned bytes. Copies and hashes in one pass.
     /// Blocks until done. Replaces an existing file of this name.
-    pub fn import(
+    pub fn import_asset(
         &self,
         file: &Path,
         asset: &Asset,
         report: &AssetReporter,
     ) -> Result<VerifiedAsset, AssetError> {
         check_asset(asset)?;
-        let bytes = size_of_importable(file)?;
+        let bytes = check_importable_size(file)?;
         if bytes != asset.bytes {
             let (path, wants) = (file.to_owned(), asset.bytes);
             return Err(AssetError::WrongSize { path, wants, has: bytes });
         }
         create_folder(self.folder())?;
-        let paths = self.paths(asset);
+        let paths = self.asset_paths(asset);
         let lock = AssetLock::acquire(&paths.lock)?;
         let found = copy_into_store(
             file,
@@ -67,7 +67,7 @@ impl AssetStore {
         if reserved.contains(&name) {
             return taken("a model that ships with jaato has this name".to_owned());
         }
-        let bytes = size_of_importable(file)?;
+        let bytes = check_importable_size(file)?;
         let has = gguf::read_architecture(file)?;
         if has != architecture {
             let (path, wants) = (file.to_owned(), architecture.to_owned());
@@ -86,14 +86,14 @@ impl AssetStore {
 
 /// Returns the size of a non-empty regular file. Checks before opening, because opening a pipe
 /// would hang.
-fn size_of_importable(file: &Path) -> Result<u64, AssetError> {
+fn check_importable_size(file: &Path) -> Result<u64, AssetError> {
     let path = file.to_owned();
     let metadata = match fs::metadata(file) {
         Ok(metadata) => metadata,
         Err(error) if error.kind() == ErrorKind::NotFound => {
             return Err(AssetError::Missing { path });
         }
-        Err(error) => return Err(AssetError::io("read", file, error)),
+        Err(error) => return Err(AssetError::from_io("read", file, error)),
     };
     match metadata.len() {
         _ if !metadata.is_file() => Err(AssetError::NotAFile { path }),
@@ -126,8 +126,9 @@ fn try_copy_into_store(
 ) -> Result<VerifiedAsset, AssetError> {
     let folder = paths.import.parent().unwrap_or(Path::new("."));
     free_space::require_space(&paths.import, folder, bytes)?;
-    let source = File::open(from).map_err(|error| AssetError::io("open", from, error))?;
-    let on_write = |error| AssetError::io("write", &paths.import, error).with_needs(bytes);
+    let source = File::open(from).map_err(|error| AssetError::from_io("open", from, error))?;
+    let on_write =
+        |error| AssetError::from_io("write", &paths.import, error).with_needed_bytes(bytes);
     let mut options = OpenOptions::new();
     let target =
         jaato_places::open_own_file(&paths.import, options.write(true).create(true).truncate(true));
@@ -135,8 +136,9 @@ fn try_copy_into_store(
     let mut meter = ProgressMeter::new(report, bytes);
     let never = AtomicBool::new(false);
     let to = (&mut target, paths.import.as_path());
-    let has = digest::copy((&source, from), to, &never, |done| meter.report_progress(done));
-    let has = has.map_err(|error| error.with_needs(bytes))?;
+    let has =
+        digest::copy_and_digest((&source, from), to, &never, |done| meter.report_progress(done));
+    let has = has.map_err(|error| error.with_needed_bytes(bytes))?;
     if let ImportRequirement::Digest(wants) = wanted
         && has != *wants
     {
@@ -150,7 +152,7 @@ fn try_copy_into_store(
         note.architecture = Some((*architecture).to_owned());
     }
     fs::rename(&paths.import, &paths.file)
-        .map_err(|error| AssetError::io("rename", &paths.import, error))?;
+        .map_err(|error| AssetError::from_io("rename", &paths.import, error))?;
     // A declared file can be hashed again. For any other model, the record is the only knowledge.
     let noted = note.write(&paths.file);
     let not_remembered = match (noted, wanted) {

@@ -66,7 +66,8 @@ impl AssetStore {
     /// Lists declared files in their order, then imported models, then other files, by name. Reads
     /// records but no content.
     pub fn list(&self, assets: &[Asset]) -> Result<Vec<AssetEntry>, AssetError> {
-        let mut entries: Vec<AssetEntry> = assets.iter().map(|asset| self.entry(asset)).collect();
+        let mut entries: Vec<AssetEntry> =
+            assets.iter().map(|asset| self.asset_entry(asset)).collect();
         for (name, metadata) in list_regular_files(&self.custom_folder())? {
             let path = self.custom_folder().join(&name);
             let Some(name) = name.strip_suffix(".gguf") else { continue };
@@ -84,7 +85,7 @@ impl AssetStore {
             assets.iter().map(|asset| asset.file_name.as_str()).collect();
         for (name, metadata) in list_regular_files(self.folder())? {
             let owner = name.strip_suffix(".part").unwrap_or(&name);
-            if declared.contains(owner) || is_note(&name) {
+            if declared.contains(owner) || is_bookkeeping_file(&name) {
                 continue;
             }
             let path = self.folder().join(&name);
@@ -99,8 +100,8 @@ impl AssetStore {
         Ok(entries)
     }
 
-    fn entry(&self, asset: &Asset) -> AssetEntry {
-        let paths = self.paths(asset);
+    fn asset_entry(&self, asset: &Asset) -> AssetEntry {
+        let paths = self.asset_paths(asset);
         let state = match (fs::metadata(&paths.file), fs::metadata(&paths.part)) {
             (Ok(metadata), _) => {
                 let bytes = metadata.len();
@@ -119,14 +120,14 @@ impl AssetStore {
 }
 
 /// Returns true for this crate's small files next to the big ones.
-fn is_note(name: &str) -> bool {
+fn is_bookkeeping_file(name: &str) -> bool {
     let endings = [".parts", ".lock", ".verified", ".import"];
     endings.iter().any(|ending| name.ends_with(ending)) || name.contains(".verified-")
 }
 
 /// Returns the regular files of a folder by name. A missing folder has no files.
 fn list_regular_files(folder: &Path) -> Result<Vec<(String, Metadata)>, AssetError> {
-    let fail = |error| AssetError::io("read", folder, error);
+    let fail = |error| AssetError::from_io("read", folder, error);
     let entries = match fs::read_dir(folder) {
         Ok(entries) => entries,
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),

@@ -26,11 +26,11 @@ impl AssetLock {
         let mut options = OpenOptions::new();
         let open =
             jaato_places::open_own_file(path, options.create(true).truncate(false).write(true));
-        let file = open.map_err(|error| AssetError::io("open", path, error.into()))?;
+        let file = open.map_err(|error| AssetError::from_io("open", path, error.into()))?;
         match file.try_lock() {
             Ok(()) => Ok(Some(Self { _file: file })),
             Err(TryLockError::WouldBlock) => Ok(None),
-            Err(TryLockError::Error(error)) => Err(AssetError::io("lock", path, error)),
+            Err(TryLockError::Error(error)) => Err(AssetError::from_io("lock", path, error)),
         }
     }
 
@@ -41,7 +41,7 @@ impl AssetLock {
     }
 
     /// Waits for the lock as long as its holder makes progress, and reports that once.
-    pub(crate) async fn wait(
+    pub(crate) async fn wait_for_lock(
         paths: &AssetPaths,
         total: u64,
         report: &AssetReporter,

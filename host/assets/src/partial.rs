@@ -51,7 +51,7 @@ impl PartialFile {
             &part,
             options.read(true).write(true).create(true).truncate(false),
         );
-        let file = file.map_err(|error| AssetError::io("open", &part, error.into()))?;
+        let file = file.map_err(|error| AssetError::from_io("open", &part, error.into()))?;
         let mut partial = Self {
             paths,
             file,
@@ -68,9 +68,10 @@ impl PartialFile {
 
     fn hash_existing_data(&mut self, cancelled: &AtomicBool) -> Result<(), AssetError> {
         let path = &self.paths.part;
-        let metadata = self.file.metadata().map_err(|error| AssetError::io("read", path, error))?;
+        let metadata =
+            self.file.metadata().map_err(|error| AssetError::from_io("read", path, error))?;
         if metadata.len() > self.total {
-            return self.restart();
+            return self.discard_data();
         }
         let (hasher, length) = (&mut self.hasher, &mut self.length);
         digest::read_blocks(&self.file, path, cancelled, |block| {
@@ -83,7 +84,7 @@ impl PartialFile {
     }
 
     /// Returns the number of received bytes.
-    pub(crate) fn length(&self) -> u64 {
+    pub(crate) fn stored_bytes(&self) -> u64 {
         self.length
     }
 
@@ -102,8 +103,8 @@ impl PartialFile {
         }
         let written = self.file.write_all(fresh);
         written.map_err(|error| {
-            let error = AssetError::io("write", &self.paths.part, error);
-            WriteRefusal::Disk(error.with_needs(self.missing_bytes()))
+            let error = AssetError::from_io("write", &self.paths.part, error);
+            WriteRefusal::Disk(error.with_needed_bytes(self.missing_bytes()))
         })?;
         self.hasher.update(fresh);
         self.length += fresh.len() as u64;
@@ -111,10 +112,10 @@ impl PartialFile {
     }
 
     /// Discards the received data.
-    pub(crate) fn restart(&mut self) -> Result<(), AssetError> {
+    pub(crate) fn discard_data(&mut self) -> Result<(), AssetError> {
         remove_file(&self.paths.parts)?;
         let emptied = self.file.set_len(0).and_then(|()| self.file.seek(SeekFrom::Start(0)));
-        emptied.map_err(|error| AssetError::io("empty", &self.paths.part, error))?;
+        emptied.map_err(|error| AssetError::from_io("empty", &self.paths.part, error))?;
         self.hasher = Sha256::new();
         (self.length, self.is_mixed) = (0, false);
         Ok(())
@@ -133,9 +134,10 @@ impl PartialFile {
     /// Renames the file to its final name. Only for a file that [`PartialFile::is_verified`].
     pub(crate) fn finish(self) -> Result<VerifiedAsset, AssetError> {
         let AssetPaths { file: path, part, parts, .. } = &self.paths;
-        self.file.sync_all().map_err(|error| AssetError::io("write", part, error))?;
-        let metadata = self.file.metadata().map_err(|error| AssetError::io("read", part, error))?;
-        fs::rename(part, path).map_err(|error| AssetError::io("rename", part, error))?;
+        self.file.sync_all().map_err(|error| AssetError::from_io("write", part, error))?;
+        let metadata =
+            self.file.metadata().map_err(|error| AssetError::from_io("read", part, error))?;
+        fs::rename(part, path).map_err(|error| AssetError::from_io("rename", part, error))?;
         remove_file(parts)?;
         let noted = DigestRecord::new(self.wants.clone(), &metadata).write(path);
         let path = PathBuf::from(path);

@@ -81,7 +81,7 @@ impl DigestRecord {
             file?.write_all(&text)
         })
         .and_then(|()| fs::rename(&written, &note))
-        .map_err(|error| AssetError::io("write", &note, error))
+        .map_err(|error| AssetError::from_io("write", &note, error))
     }
 }
 

@@ -88,9 +88,10 @@ impl AssetStore {
         cancelled: &AtomicBool,
     ) -> Result<Option<VerifiedAsset>, AssetError> {
         check_asset(asset)?;
-        let path = self.paths(asset).file;
+        let path = self.asset_paths(asset).file;
         let Some(file) = open_existing(&path)? else { return Ok(None) };
-        let metadata = file.metadata().map_err(|error| AssetError::io("read", &path, error))?;
+        let metadata =
+            file.metadata().map_err(|error| AssetError::from_io("read", &path, error))?;
         let wants = asset.sha256.clone();
         if DigestRecord::read_matching(&path, &metadata).is_some_and(|known| known.sha256 == wants)
         {
@@ -115,7 +116,8 @@ impl AssetStore {
         check_model_name(name)?;
         let path = self.custom_paths(name).file;
         let Some(file) = open_existing(&path)? else { return Ok(None) };
-        let metadata = file.metadata().map_err(|error| AssetError::io("read", &path, error))?;
+        let metadata =
+            file.metadata().map_err(|error| AssetError::from_io("read", &path, error))?;
         match DigestRecord::read_matching(&path, &metadata) {
             Some(known) => {
                 Ok(Some(VerifiedAsset { path, sha256: known.sha256, not_remembered: None }))
@@ -124,7 +126,7 @@ impl AssetStore {
         }
     }
 
-    pub(crate) fn paths(&self, asset: &Asset) -> AssetPaths {
+    pub(crate) fn asset_paths(&self, asset: &Asset) -> AssetPaths {
         AssetPaths::for_file(self.folder.join(&asset.file_name))
     }
 
@@ -141,14 +143,14 @@ impl AssetStore {
 /// Creates a folder and its parents, private to this user.
 pub(crate) fn create_folder(folder: &Path) -> Result<(), AssetError> {
     jaato_places::make_own_folder(folder)
-        .map_err(|error| AssetError::io("use", folder, error.into()))
+        .map_err(|error| AssetError::from_io("use", folder, error.into()))
 }
 
 /// Removes a file that may not exist.
 pub(crate) fn remove_file(path: &Path) -> Result<(), AssetError> {
     match fs::remove_file(path) {
         Err(error) if error.kind() != ErrorKind::NotFound => {
-            Err(AssetError::io("remove", path, error))
+            Err(AssetError::from_io("remove", path, error))
         }
         _ => Ok(()),
     }
@@ -163,10 +165,10 @@ fn open_existing(path: &Path) -> Result<Option<File>, AssetError> {
         }
         Ok(_) => {}
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
-        Err(error) => return Err(AssetError::io("read", path, error)),
+        Err(error) => return Err(AssetError::from_io("read", path, error)),
     }
     jaato_places::check_file(path, &TrustedOwners::this_user_and_root())
-        .map_err(|error| AssetError::io("use", path, error.into()))?;
-    let file = File::open(path).map_err(|error| AssetError::io("open", path, error))?;
+        .map_err(|error| AssetError::from_io("use", path, error.into()))?;
+    let file = File::open(path).map_err(|error| AssetError::from_io("open", path, error))?;
     Ok(Some(file))
 }

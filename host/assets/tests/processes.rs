@@ -7,14 +7,14 @@ use std::process::{Command, Stdio};
 use std::sync::{Arc, mpsc};
 
 use crate::support::server::{Server, send, serve_file};
-use crate::support::{AssetFixture, asset, at, content, no_python};
+use crate::support::{AssetFixture, no_python, test_asset, test_content, url_source};
 use jaato_assets::{AssetErrorKind, AssetEvent, AssetReporter, AssetStore};
 use parking_lot::Mutex;
 
 const LENGTH: usize = 300_000;
 
 /// Returns a run of [`child`] for this place and URL, after a shell prefix.
-fn child_of(place: &AssetFixture, url: &str, shell: &str) -> Command {
+fn fetch_command(place: &AssetFixture, url: &str, shell: &str) -> Command {
     let program = std::env::current_exe().unwrap();
     let mut command = Command::new("sh");
     command
@@ -26,7 +26,7 @@ fn child_of(place: &AssetFixture, url: &str, shell: &str) -> Command {
     command
 }
 
-/// Downloads a file and prints each event. Does nothing unless [`child_of`] starts it.
+/// Downloads a file and prints each event. Does nothing unless [`fetch_command`] starts it.
 #[tokio::test]
 async fn child() {
     let Ok(folder) = std::env::var("JAATO_TEST_FOLDER") else { return };
@@ -43,7 +43,7 @@ async fn child() {
         jaato_assets::DownloadPolicy::On,
         no_python,
     );
-    match fetcher.fetch(&asset(&content(LENGTH), vec![at(url)]), &report).await {
+    match fetcher.fetch(&test_asset(&test_content(LENGTH), vec![url_source(url)]), &report).await {
         Ok(_) => println!("child: done"),
         Err(error) => println!("child: {error}"),
     }
@@ -56,28 +56,28 @@ fn reported_line(line: &str) -> Option<String> {
 
 #[test]
 fn full_disk_keeps_the_received_bytes_for_the_next_fetch() {
-    let (place, bytes) = (AssetFixture::new(), content(LENGTH));
+    let (place, bytes) = (AssetFixture::new(), test_content(LENGTH));
     let served = bytes.clone();
     let server = Server::start(move |request, stream| serve_file(request, stream, &served));
     // No file may grow beyond 64 or 128 KiB (shells differ in the unit), so writing really fails.
-    let mut command = child_of(&place, &server.url("/"), "trap '' XFSZ; ulimit -f 128;");
+    let mut command = fetch_command(&place, &server.url("/"), "trap '' XFSZ; ulimit -f 128;");
     let output = String::from_utf8(command.output().unwrap().stdout).unwrap();
     let last = output.lines().filter_map(reported_line).next_back().unwrap();
     let start = "no space left to write `DIR/small.gguf.part`: ";
-    assert!(place.plain(&last).starts_with(start), "{output}");
-    let kept = place.read("small.gguf.part").unwrap();
+    assert!(place.without_folder(&last).starts_with(start), "{output}");
+    let kept = place.read_file("small.gguf.part").unwrap();
     assert!(kept.len() >= 64 * 1024 && bytes.starts_with(&kept), "{} bytes kept", kept.len());
 
-    let output = child_of(&place, &server.url("/"), "").output().unwrap();
+    let output = fetch_command(&place, &server.url("/"), "").output().unwrap();
     assert!(String::from_utf8(output.stdout).unwrap().contains("child: done"));
-    let range = server.seen()[1].header("range").map(str::to_owned);
+    let range = server.received_requests()[1].header("range").map(str::to_owned);
     assert_eq!(range, Some(format!("bytes={}-", kept.len())));
-    assert_eq!(place.read("small.gguf").unwrap(), bytes);
+    assert_eq!(place.read_file("small.gguf").unwrap(), bytes);
 }
 
 #[tokio::test]
 async fn a_second_process_waits_for_the_first_and_fetches_nothing() {
-    let (place, bytes) = (AssetFixture::new(), content(LENGTH));
+    let (place, bytes) = (AssetFixture::new(), test_content(LENGTH));
     let (release, held) = mpsc::channel::<()>();
     let (served, held) = (bytes.clone(), Mutex::new(held));
     let server = Server::start(move |_, stream| {
@@ -86,8 +86,8 @@ async fn a_second_process_waits_for_the_first_and_fetches_nothing() {
         let _ = held.lock().recv();
         send(stream, &served[100_000..]);
     });
-    let asset = asset(&bytes, vec![at(server.url("/"))]);
-    let mut command = child_of(&place, &server.url("/"), "");
+    let asset = test_asset(&bytes, vec![url_source(server.url("/"))]);
+    let mut command = fetch_command(&place, &server.url("/"), "");
     let (arrived, is_there) = mpsc::channel();
     let report: AssetReporter = Arc::new(move |event| {
         if matches!(event, AssetEvent::Progress { .. }) {
@@ -110,33 +110,33 @@ async fn a_second_process_waits_for_the_first_and_fetches_nothing() {
     place.fetcher(no_python).fetch(&asset, &report).await.unwrap();
     let (first, rest) = tokio::task::spawn_blocking(|| other.join().unwrap()).await.unwrap();
     let waiting = "another jaato process uses `DIR/small.gguf.lock`; waiting for it";
-    assert_eq!(place.plain(&first), waiting);
+    assert_eq!(place.without_folder(&first), waiting);
     assert_eq!(rest, ["done"]);
-    assert_eq!(server.seen().len(), 1);
-    assert_eq!(place.read("small.gguf").unwrap(), bytes);
+    assert_eq!(server.received_requests().len(), 1);
+    assert_eq!(place.read_file("small.gguf").unwrap(), bytes);
 }
 
 #[tokio::test]
 async fn an_import_does_not_wait_for_a_fetch() {
-    let (place, bytes) = (AssetFixture::new(), content(LENGTH));
+    let (place, bytes) = (AssetFixture::new(), test_content(LENGTH));
     let (release, held) = mpsc::channel::<()>();
     let (served, held) = (bytes.clone(), Mutex::new(held));
     let server = Server::start(move |request, stream| {
         let _ = held.lock().recv();
         serve_file(request, stream, &served);
     });
-    let asset = asset(&bytes, vec![at(server.url("/"))]);
-    let (fetcher, report) = (place.fetcher(no_python), place.report());
+    let asset = test_asset(&bytes, vec![url_source(server.url("/"))]);
+    let (fetcher, report) = (place.fetcher(no_python), place.event_reporter());
     let other = {
         let (store, asset) = (place.store.clone(), asset.clone());
         let file = place.folder.path().join("good");
         std::fs::write(&file, &bytes).unwrap();
-        let (report, seen) = (place.report(), server);
+        let (report, seen) = (place.event_reporter(), server);
         tokio::task::spawn_blocking(move || {
-            while seen.seen().is_empty() {
+            while seen.received_requests().is_empty() {
                 std::thread::yield_now();
             }
-            let result = store.import(&file, &asset, &report);
+            let result = store.import_asset(&file, &asset, &report);
             drop(release);
             result
         })

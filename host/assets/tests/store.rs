@@ -4,7 +4,7 @@
 use std::fs::{self, File};
 use std::path::PathBuf;
 
-use crate::support::{AssetFixture, asset, content};
+use crate::support::{AssetFixture, test_asset, test_content};
 use jaato_assets::{Asset, AssetEntry, AssetEntryKind, AssetErrorKind, AssetFileState};
 
 const LENGTH: usize = 10_000;
@@ -20,35 +20,35 @@ fn change_secretly(path: &PathBuf) {
 
 #[test]
 fn a_verified_file_is_not_hashed_again_until_it_changes() {
-    let (place, bytes) = (AssetFixture::new(), content(LENGTH));
-    let asset = asset(&bytes, vec![]);
+    let (place, bytes) = (AssetFixture::new(), test_content(LENGTH));
+    let asset = test_asset(&bytes, vec![]);
     assert_eq!(place.store.find(&asset).unwrap(), None);
-    let path = place.put("small.gguf", &bytes);
+    let path = place.write_file("small.gguf", &bytes);
     assert_eq!(place.store.find(&asset).unwrap().unwrap().path, path);
     change_secretly(&path);
     assert!(place.store.find(&asset).unwrap().is_some(), "it was hashed a second time");
     File::options().write(true).open(&path).unwrap().set_modified(std::time::UNIX_EPOCH).unwrap();
     let error = place.store.find(&asset).unwrap_err();
     assert_eq!(error.kind(), AssetErrorKind::WrongDigest);
-    let has = crate::support::digest(&fs::read(&path).unwrap());
+    let has = crate::support::sha256_digest(&fs::read(&path).unwrap());
     assert_eq!(
-        place.plain(&error.to_string()),
+        place.without_folder(&error.to_string()),
         format!(
             "`DIR/small.gguf` does not match the pinned file: sha-256 `{has}`, expected `{}`",
             asset.sha256
         )
     );
-    assert!(place.plain(&error.hint().unwrap()).starts_with("remove `DIR/small.gguf`"));
+    assert!(place.without_folder(&error.hint().unwrap()).starts_with("remove `DIR/small.gguf`"));
 }
 
 #[test]
 fn replaced_file_with_equal_size_and_time_is_hashed_again() {
-    let (place, bytes) = (AssetFixture::new(), content(LENGTH));
-    let asset = asset(&bytes, vec![]);
-    let path = place.put("small.gguf", &bytes);
+    let (place, bytes) = (AssetFixture::new(), test_content(LENGTH));
+    let asset = test_asset(&bytes, vec![]);
+    let path = place.write_file("small.gguf", &bytes);
     place.store.find(&asset).unwrap().unwrap();
     let time = fs::metadata(&path).unwrap().modified().unwrap();
-    let other = place.put("other", &[7; LENGTH]);
+    let other = place.write_file("other", &[7; LENGTH]);
     File::options().write(true).open(&other).unwrap().set_modified(time).unwrap();
     fs::rename(other, path).unwrap();
     assert_eq!(place.store.find(&asset).unwrap_err().kind(), AssetErrorKind::WrongDigest);
@@ -56,24 +56,24 @@ fn replaced_file_with_equal_size_and_time_is_hashed_again() {
 
 #[test]
 fn verification_record_with_another_digest_or_garbage_is_ignored() {
-    let (place, bytes) = (AssetFixture::new(), content(LENGTH));
-    let path = place.put("small.gguf", &bytes);
-    place.store.find(&asset(&bytes, vec![])).unwrap().unwrap();
-    let other = Asset { sha256: "0".repeat(64), ..asset(&bytes, vec![]) };
+    let (place, bytes) = (AssetFixture::new(), test_content(LENGTH));
+    let path = place.write_file("small.gguf", &bytes);
+    place.store.find(&test_asset(&bytes, vec![])).unwrap().unwrap();
+    let other = Asset { sha256: "0".repeat(64), ..test_asset(&bytes, vec![]) };
     assert_eq!(place.store.find(&other).unwrap_err().kind(), AssetErrorKind::WrongDigest);
     change_secretly(&path);
-    place.put("small.gguf.verified", b"{not json");
-    let error = place.store.find(&asset(&bytes, vec![])).unwrap_err();
+    place.write_file("small.gguf.verified", b"{not json");
+    let error = place.store.find(&test_asset(&bytes, vec![])).unwrap_err();
     assert_eq!(error.kind(), AssetErrorKind::WrongDigest);
 }
 
 #[test]
 fn file_is_used_though_its_verification_record_cannot_be_written() {
-    let (place, bytes) = (AssetFixture::new(), content(LENGTH));
-    place.put("small.gguf", &bytes);
+    let (place, bytes) = (AssetFixture::new(), test_content(LENGTH));
+    place.write_file("small.gguf", &bytes);
     fs::create_dir(place.path("small.gguf.verified")).unwrap();
-    let found = place.store.find(&asset(&bytes, vec![])).unwrap().unwrap();
-    let told = place.plain(&found.not_remembered.unwrap());
+    let found = place.store.find(&test_asset(&bytes, vec![])).unwrap().unwrap();
+    let told = place.without_folder(&found.not_remembered.unwrap());
     assert!(told.starts_with("cannot write `DIR/small.gguf.verified`: "), "{told}");
 }
 
@@ -81,21 +81,21 @@ fn file_is_used_though_its_verification_record_cannot_be_written() {
 fn folder_in_place_of_the_file_is_an_error() {
     let place = AssetFixture::new();
     fs::create_dir_all(place.path("small.gguf")).unwrap();
-    let error = place.store.find(&asset(b"x", vec![])).unwrap_err();
-    assert_eq!(place.plain(&error.to_string()), "`DIR/small.gguf` is not a regular file");
+    let error = place.store.find(&test_asset(b"x", vec![])).unwrap_err();
+    assert_eq!(place.without_folder(&error.to_string()), "`DIR/small.gguf` is not a regular file");
 }
 
 #[test]
 fn correct_file_is_imported_and_removes_the_partial_download() {
-    let (place, bytes) = (AssetFixture::new(), content(LENGTH));
-    place.put("small.gguf.part", b"half");
+    let (place, bytes) = (AssetFixture::new(), test_content(LENGTH));
+    place.write_file("small.gguf.part", b"half");
     let file = place.folder.path().join("from-usb.gguf");
     fs::write(&file, &bytes).unwrap();
-    let asset = asset(&bytes, vec![]);
-    let found = place.store.import(&file, &asset, &place.report()).unwrap();
+    let asset = test_asset(&bytes, vec![]);
+    let found = place.store.import_asset(&file, &asset, &place.event_reporter()).unwrap();
     assert_eq!(found.path, place.path("small.gguf"));
-    assert_eq!(place.read("small.gguf").unwrap(), bytes);
-    assert_eq!(place.names(), ["small.gguf", "small.gguf.lock", "small.gguf.verified"]);
+    assert_eq!(place.read_file("small.gguf").unwrap(), bytes);
+    assert_eq!(place.list_names(), ["small.gguf", "small.gguf.lock", "small.gguf.verified"]);
     change_secretly(&found.path);
     assert!(place.store.find(&asset).unwrap().is_some(), "an import was hashed a second time");
     assert!(file.exists());
@@ -103,24 +103,27 @@ fn correct_file_is_imported_and_removes_the_partial_download() {
 
 #[test]
 fn an_import_replaces_a_damaged_file() {
-    let (place, bytes) = (AssetFixture::new(), content(LENGTH));
-    place.put("small.gguf", b"damaged");
+    let (place, bytes) = (AssetFixture::new(), test_content(LENGTH));
+    place.write_file("small.gguf", b"damaged");
     let file = place.folder.path().join("good");
     fs::write(&file, &bytes).unwrap();
-    place.store.import(&file, &asset(&bytes, vec![]), &place.report()).unwrap();
-    assert_eq!(place.read("small.gguf").unwrap(), bytes);
+    place.store.import_asset(&file, &test_asset(&bytes, vec![]), &place.event_reporter()).unwrap();
+    assert_eq!(place.read_file("small.gguf").unwrap(), bytes);
 }
 
 #[track_caller]
 fn check_refused_import(made: impl Fn(&PathBuf), expected: &str) {
-    let (place, bytes) = (AssetFixture::new(), content(LENGTH));
+    let (place, bytes) = (AssetFixture::new(), test_content(LENGTH));
     let file = place.folder.path().join("file");
     made(&file);
-    let error = place.store.import(&file, &asset(&bytes, vec![]), &place.report()).unwrap_err();
+    let error = place
+        .store
+        .import_asset(&file, &test_asset(&bytes, vec![]), &place.event_reporter())
+        .unwrap_err();
     let text = error.to_string().replace(file.to_str().unwrap(), "FILE");
     assert_eq!(text, expected);
-    assert_eq!(place.read("small.gguf"), None);
-    assert_eq!(place.read("small.gguf.import"), None);
+    assert_eq!(place.read_file("small.gguf"), None);
+    assert_eq!(place.read_file("small.gguf.import"), None);
 }
 
 #[test]
@@ -137,8 +140,8 @@ fn import_of_a_wrong_file_is_refused_with_expected_and_found_value() {
         |file| fs::write(file, wrong).unwrap(),
         &format!(
             "`FILE` does not match the pinned file: sha-256 `{}`, expected `{}`",
-            crate::support::digest(&wrong),
-            crate::support::digest(&content(LENGTH))
+            crate::support::sha256_digest(&wrong),
+            crate::support::sha256_digest(&test_content(LENGTH))
         ),
     );
 }
@@ -148,12 +151,15 @@ fn import_of_a_wrong_file_is_refused_with_expected_and_found_value() {
 fn a_device_is_refused_without_opening_it() {
     let place = AssetFixture::new();
     let device = PathBuf::from("/dev/zero");
-    let error = place.store.import(&device, &asset(b"x", vec![]), &place.report()).unwrap_err();
+    let error = place
+        .store
+        .import_asset(&device, &test_asset(b"x", vec![]), &place.event_reporter())
+        .unwrap_err();
     assert_eq!(error.to_string(), "`/dev/zero` is not a regular file");
 }
 
 /// Returns the smallest header that names an architecture.
-fn gguf(architecture: &str) -> Vec<u8> {
+fn gguf_file(architecture: &str) -> Vec<u8> {
     let text = |value: &str| [&(value.len() as u64).to_le_bytes()[..], value.as_bytes()].concat();
     let entry = [text("general.architecture"), 8_u32.to_le_bytes().to_vec(), text(architecture)];
     let head = [&b"GGUF"[..], &3_u32.to_le_bytes(), &0_u64.to_le_bytes(), &1_u64.to_le_bytes()];
@@ -164,16 +170,16 @@ fn gguf(architecture: &str) -> Vec<u8> {
 fn custom_model_is_imported_under_a_name_and_later_changes_are_found() {
     let place = AssetFixture::new();
     let file = place.folder.path().join("m.gguf");
-    fs::write(&file, gguf("qwen2")).unwrap();
+    fs::write(&file, gguf_file("qwen2")).unwrap();
     let import = |name: &str| {
-        place.store.import_custom(&file, name, "qwen2", &["reserved"], &place.report())
+        place.store.import_custom(&file, name, "qwen2", &["reserved"], &place.event_reporter())
     };
     let found = import("mine").unwrap();
     assert_eq!(found.path, place.path("custom/mine.gguf"));
-    assert_eq!(found.sha256, crate::support::digest(&gguf("qwen2")));
+    assert_eq!(found.sha256, crate::support::sha256_digest(&gguf_file("qwen2")));
     assert_eq!(place.store.find_custom("mine").unwrap(), Some(found.clone()));
     assert_eq!(place.store.find_custom("other").unwrap(), None);
-    let text = |name| place.plain(&import(name).unwrap_err().to_string());
+    let text = |name| place.without_folder(&import(name).unwrap_err().to_string());
     assert_eq!(
         text("mine"),
         "cannot use `mine` as the name of a model: `DIR/custom/mine.gguf` has this name; remove it first"
@@ -186,7 +192,7 @@ fn custom_model_is_imported_under_a_name_and_later_changes_are_found() {
     fs::write(&found.path, b"changed").unwrap();
     let error = place.store.find_custom("mine").unwrap_err();
     assert_eq!(
-        place.plain(&error.to_string()),
+        place.without_folder(&error.to_string()),
         "`DIR/custom/mine.gguf` has changed since it was imported"
     );
 }
@@ -197,11 +203,11 @@ fn a_model_that_cannot_be_run_is_refused() {
     let file = place.folder.path().join("m.gguf");
     let refusal = |bytes: &[u8]| {
         fs::write(&file, bytes).unwrap();
-        let result = place.store.import_custom(&file, "m", "qwen2", &[], &place.report());
+        let result = place.store.import_custom(&file, "m", "qwen2", &[], &place.event_reporter());
         result.unwrap_err().to_string().replace(file.to_str().unwrap(), "FILE")
     };
     assert_eq!(
-        refusal(&gguf("llama")),
+        refusal(&gguf_file("llama")),
         "`FILE` has the architecture `llama`, but jaato runs only `qwen2`"
     );
     assert_eq!(
@@ -209,7 +215,7 @@ fn a_model_that_cannot_be_run_is_refused() {
         "cannot read `FILE` as a model: it does not begin with `GGUF`"
     );
     assert_eq!(
-        refusal(&gguf("qwen2")[..30]),
+        refusal(&gguf_file("qwen2")[..30]),
         "cannot read `FILE` as a model: it ends within its header"
     );
     assert_eq!(refusal(b""), "`FILE` is empty");
@@ -218,23 +224,23 @@ fn a_model_that_cannot_be_run_is_refused() {
 
 #[test]
 fn asset_list_shows_the_state_of_each_file() {
-    let (place, bytes) = (AssetFixture::new(), content(LENGTH));
+    let (place, bytes) = (AssetFixture::new(), test_content(LENGTH));
     let named = |id: &str| Asset {
         id: id.to_owned(),
         file_name: format!("{id}.gguf"),
-        ..asset(&bytes, vec![])
+        ..test_asset(&bytes, vec![])
     };
     let assets = ["verified", "put", "half", "missing"].map(named);
     assert_eq!(place.store.list(&assets[3..]).unwrap().len(), 1, "a folder is not needed");
-    place.put("verified.gguf", &bytes);
+    place.write_file("verified.gguf", &bytes);
     place.store.find(&assets[0]).unwrap().unwrap();
-    place.put("put.gguf", &bytes);
-    place.put("half.gguf.part", &bytes[..5000]);
-    place.put("older.gguf", b"1234");
-    place.put("oldest.gguf.part", b"12");
+    place.write_file("put.gguf", &bytes);
+    place.write_file("half.gguf.part", &bytes[..5000]);
+    place.write_file("older.gguf", b"1234");
+    place.write_file("oldest.gguf.part", b"12");
     let file = place.folder.path().join("m.gguf");
-    fs::write(&file, gguf("qwen2")).unwrap();
-    place.store.import_custom(&file, "mine", "qwen2", &[], &place.report()).unwrap();
+    fs::write(&file, gguf_file("qwen2")).unwrap();
+    place.store.import_custom(&file, "mine", "qwen2", &[], &place.event_reporter()).unwrap();
 
     let length = LENGTH as u64;
     let entry = |name: &str, kind: AssetEntryKind, path: &str, state: AssetFileState| AssetEntry {
@@ -245,7 +251,7 @@ fn asset_list_shows_the_state_of_each_file() {
     };
     let declared = || AssetEntryKind::Asset { bytes: length };
     let custom = AssetEntryKind::Custom { architecture: Some("qwen2".to_owned()) };
-    let size = gguf("qwen2").len() as u64;
+    let size = gguf_file("qwen2").len() as u64;
     let expected = [
         entry("verified", declared(), "verified.gguf", AssetFileState::Verified { bytes: length }),
         entry("put", declared(), "put.gguf", AssetFileState::Unverified { bytes: length }),

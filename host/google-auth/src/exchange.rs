@@ -66,7 +66,7 @@ pub(crate) async fn request_user_token(
     request.headers.insert("content-type", kind);
     request.body = form.query().unwrap_or_default().to_owned().into();
     let secrets = [user.refresh_token.as_str(), user.client_secret.as_str()];
-    let answer: TokenResponse = read(&send_request(client, request, &secrets).await?)?;
+    let answer: TokenResponse = parse_response(&send_request(client, request, &secrets).await?)?;
     Ok(answer.into_minted(user.quota_project_id.clone()))
 }
 
@@ -90,7 +90,8 @@ pub(crate) async fn request_impersonated_token(
     let lifetime = format!("{}s", LIFETIME.as_secs());
     let asked = json!({ "scope": [scope], "lifetime": lifetime, "delegates": account.delegates });
     request.body = asked.to_string().into();
-    let answer: ImpersonationResponse = read(&send_request(client, request, &[own]).await?)?;
+    let answer: ImpersonationResponse =
+        parse_response(&send_request(client, request, &[own]).await?)?;
     Ok(MintedToken::new(answer.access_token, LIFETIME, account.quota_project_id.clone()))
 }
 
@@ -168,7 +169,7 @@ fn refusal_error(server: &str, status: u16, body: &[u8]) -> Error {
 }
 
 /// Parses an answer. Errors do not contain its content.
-pub(crate) fn read<T: serde::de::DeserializeOwned>(body: &[u8]) -> Result<T, Error> {
+pub(crate) fn parse_response<T: serde::de::DeserializeOwned>(body: &[u8]) -> Result<T, Error> {
     serde_json::from_slice(body)
         .map_err(|_| Error::new(ErrorKind::Provider, "the token server sent an invalid answer"))
 }

@@ -40,7 +40,7 @@ pub(crate) struct AuthorizedUser {
     pub(crate) client_id: String,
     pub(crate) client_secret: String,
     pub(crate) refresh_token: String,
-    #[serde(default = "token_url")]
+    #[serde(default = "default_token_url")]
     pub(crate) token_uri: String,
     #[serde(default)]
     pub(crate) quota_project_id: Option<String>,
@@ -56,7 +56,7 @@ pub(crate) struct ImpersonatedAccount {
     pub(crate) quota_project_id: Option<String>,
 }
 
-fn token_url() -> String {
+fn default_token_url() -> String {
     TOKEN_URL.to_owned()
 }
 

@@ -22,7 +22,11 @@ const BACKDATED_S: u64 = 10;
 ///
 /// # Errors
 /// `configuration` if the key is not valid.
-pub(crate) fn sign(account: &ServiceAccount, scope: &str, now_s: u64) -> Result<String, Error> {
+pub(crate) fn sign_assertion(
+    account: &ServiceAccount,
+    scope: &str,
+    now_s: u64,
+) -> Result<String, Error> {
     let wrong = || {
         let text = format!("the private key of `{}` cannot be read", account.client_email);
         Error::new(ErrorKind::Configuration, text)

@@ -9,7 +9,7 @@ use jaato_http::{
 };
 use jaato_types::Error;
 
-use crate::exchange::{TokenResponse, read};
+use crate::exchange::{TokenResponse, parse_response};
 use crate::token::MintedToken;
 
 /// How long a machine's token server may take to respond. Other machines do not wait longer,
@@ -42,7 +42,7 @@ pub(crate) async fn request_machine_token(
         body_bytes_max: ANSWER_BYTES_MAX,
         ..ExchangeLimits::default()
     };
-    let proxies = Proxies::none();
+    let proxies = Proxies::without_proxies();
     let client =
         Client::new(HttpClientSettings { network, proxies, ..HttpClientSettings::default() });
     let Ok(Ok(answer)) = tokio::time::timeout(WAIT, client.send(request)).await else {
@@ -53,6 +53,6 @@ pub(crate) async fn request_machine_token(
         return Ok(None);
     }
     let Ok(body) = answer.bytes().await else { return Ok(None) };
-    let answer: TokenResponse = read(&body)?;
+    let answer: TokenResponse = parse_response(&body)?;
     Ok(Some(answer.into_minted(None)))
 }

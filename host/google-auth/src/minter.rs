@@ -164,7 +164,7 @@ async fn mint_from_service_account(
 ) -> Result<MintedToken, Error> {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     let scope = scope.to_owned();
-    let sign = move || jwt::sign(&account, &scope, now.as_secs());
+    let sign = move || jwt::sign_assertion(&account, &scope, now.as_secs());
     let signed = tokio::task::spawn_blocking(sign).await;
     let signed = signed.map_err(|_| Error::new(ErrorKind::HostBug, "no token was signed"))?;
     Ok(MintedToken::new(signed?, Duration::from_secs(jwt::LIFETIME_S), None))

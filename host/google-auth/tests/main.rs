@@ -19,17 +19,20 @@ use tokio::net::TcpListener;
 /// A key for these tests only, without any use.
 const KEY: &str = include_str!("throwaway-key.pem");
 
-fn client() -> Client {
-    Client::new(HttpClientSettings { proxies: Proxies::none(), ..HttpClientSettings::default() })
+fn new_client() -> Client {
+    Client::new(HttpClientSettings {
+        proxies: Proxies::without_proxies(),
+        ..HttpClientSettings::default()
+    })
 }
 
 /// A server that answers each request with `answer`, and records the requests.
-struct Server {
+struct TokenServer {
     address: String,
     asked: Arc<Mutex<Vec<String>>>,
 }
 
-impl Server {
+impl TokenServer {
     async fn start(answer: impl Fn(usize) -> (u16, Value) + Send + 'static) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap().to_string();
@@ -67,26 +70,26 @@ impl Server {
     }
 
     /// Starts a server that gives a token with a new number each time.
-    async fn of_tokens() -> Self {
+    async fn start_with_tokens() -> Self {
         Self::start(|number| {
             (200, json!({ "access_token": format!("token-{number}"), "expires_in": 3599 }))
         })
         .await
     }
 
-    fn asked(&self) -> Vec<String> {
+    fn received_requests(&self) -> Vec<String> {
         self.asked.lock().unwrap().clone()
     }
 }
 
-struct Folder(tempfile::TempDir);
+struct CredentialsFolder(tempfile::TempDir);
 
-impl Folder {
+impl CredentialsFolder {
     fn new() -> Self {
         Self(tempfile::tempdir().unwrap())
     }
 
-    fn file(&self, content: &Value) -> PathBuf {
+    fn write_file(&self, content: &Value) -> PathBuf {
         let path = self.0.path().join("credentials.json");
         std::fs::write(&path, content.to_string()).unwrap();
         path
@@ -102,15 +105,15 @@ fn sources_with_path(path: &Path) -> GoogleCredentialSources {
 }
 
 async fn mint_token(places: GoogleCredentialSources) -> Result<AccessToken, Error> {
-    TokenMinter::new(places).token(&client(), None).await
+    TokenMinter::new(places).token(&new_client(), None).await
 }
 
-fn user(token_uri: &str) -> Value {
+fn user_credentials(token_uri: &str) -> Value {
     json!({ "type": "authorized_user", "client_id": "id", "client_secret": "a&b",
         "refresh_token": "1//refresh", "quota_project_id": "billed", "token_uri": token_uri })
 }
 
-fn service_account() -> Value {
+fn service_account_credentials() -> Value {
     json!({ "type": "service_account", "project_id": "p", "private_key_id": "k1",
         "private_key": KEY, "client_email": "bot@p.iam.gserviceaccount.com",
         "token_uri": "https://oauth2.googleapis.com/token" })
@@ -118,8 +121,10 @@ fn service_account() -> Value {
 
 #[tokio::test]
 async fn a_service_account_signs_its_own_token() {
-    let folder = Folder::new();
-    let token = mint_token(sources_with_path(&folder.file(&service_account()))).await.unwrap();
+    let folder = CredentialsFolder::new();
+    let token = mint_token(sources_with_path(&folder.write_file(&service_account_credentials())))
+        .await
+        .unwrap();
     let parts: Vec<&str> = token.text.split('.').collect();
     let [header, claims, signature] = parts[..] else { panic!("{} parts", parts.len()) };
     let json = |part: &str| -> Value {
@@ -142,17 +147,17 @@ async fn a_service_account_signs_its_own_token() {
 
 #[tokio::test]
 async fn user_login_is_exchanged_once_and_again_after_a_refusal() {
-    let (server, folder) = (Server::of_tokens().await, Folder::new());
-    let path = folder.file(&user(&format!("http://{}/token", server.address)));
+    let (server, folder) = (TokenServer::start_with_tokens().await, CredentialsFolder::new());
+    let path = folder.write_file(&user_credentials(&format!("http://{}/token", server.address)));
     let minter = TokenMinter::new(sources_with_path(&path));
-    let first = minter.token(&client(), None).await.unwrap();
+    let first = minter.token(&new_client(), None).await.unwrap();
     assert_eq!((first.text.as_str(), first.quota_project.as_deref()), ("token-0", Some("billed")));
-    assert_eq!(minter.token(&client(), None).await.unwrap(), first);
-    let second = minter.token(&client(), Some("token-0")).await.unwrap();
+    assert_eq!(minter.token(&new_client(), None).await.unwrap(), first);
+    let second = minter.token(&new_client(), Some("token-0")).await.unwrap();
     assert_eq!(second.text, "token-1");
     // Another caller has already replaced it.
-    assert_eq!(minter.token(&client(), Some("token-0")).await.unwrap(), second);
-    let asked = server.asked();
+    assert_eq!(minter.token(&new_client(), Some("token-0")).await.unwrap(), second);
+    let asked = server.received_requests();
     assert_eq!(asked.len(), 2);
     let body = asked[0].split_once("\r\n\r\n").unwrap().1;
     let form =
@@ -163,33 +168,33 @@ async fn user_login_is_exchanged_once_and_again_after_a_refusal() {
 
 #[tokio::test]
 async fn a_token_that_ends_soon_is_not_used_again() {
-    let server = Server::start(|number| {
+    let server = TokenServer::start(|number| {
         (200, json!({ "access_token": format!("token-{number}"), "expires_in": 200 }))
     })
     .await;
-    let folder = Folder::new();
+    let folder = CredentialsFolder::new();
     let minter = TokenMinter::new(sources_with_path(
-        &folder.file(&user(&format!("http://{}", server.address))),
+        &folder.write_file(&user_credentials(&format!("http://{}", server.address))),
     ));
     for expected in ["token-0", "token-1"] {
-        assert_eq!(minter.token(&client(), None).await.unwrap().text, expected);
+        assert_eq!(minter.token(&new_client(), None).await.unwrap().text, expected);
     }
 }
 
 #[tokio::test]
 async fn impersonated_service_account_gets_its_token_from_google() {
-    let server = Server::start(|number| match number {
+    let server = TokenServer::start(|number| match number {
         0 => (200, json!({ "access_token": "own", "expires_in": 3599 })),
         _ => (200, json!({ "accessToken": "theirs", "expireTime": "2030-01-01T00:00:00Z" })),
     })
     .await;
-    let folder = Folder::new();
+    let folder = CredentialsFolder::new();
     let base = format!("http://{}", server.address);
-    let path = folder.file(&json!({ "type": "impersonated_service_account",
+    let path = folder.write_file(&json!({ "type": "impersonated_service_account",
         "service_account_impersonation_url": format!("{base}/bot:generateAccessToken"),
-        "delegates": ["d"], "source_credentials": user(&base) }));
+        "delegates": ["d"], "source_credentials": user_credentials(&base) }));
     assert_eq!(mint_token(sources_with_path(&path)).await.unwrap().text, "theirs");
-    let asked = server.asked();
+    let asked = server.received_requests();
     assert!(asked[1].starts_with("POST /bot:generateAccessToken "), "{}", asked[1]);
     assert!(asked[1].to_lowercase().contains("authorization: bearer own"));
     let body: Value = serde_json::from_str(asked[1].split_once("\r\n\r\n").unwrap().1).unwrap();
@@ -198,7 +203,7 @@ async fn impersonated_service_account_gets_its_token_from_google() {
 
 #[tokio::test]
 async fn metadata_server_is_asked_if_there_is_no_credentials_file() {
-    let server = Server::of_tokens().await;
+    let server = TokenServer::start_with_tokens().await;
     let places = GoogleCredentialSources {
         metadata: Some(server.address.clone()),
         quota_project: Some("billed".to_owned()),
@@ -206,7 +211,7 @@ async fn metadata_server_is_asked_if_there_is_no_credentials_file() {
     };
     let token = mint_token(places).await.unwrap();
     assert_eq!((token.text.as_str(), token.quota_project.as_deref()), ("token-0", Some("billed")));
-    let asked = &server.asked()[0];
+    let asked = &server.received_requests()[0];
     let path = "GET /computeMetadata/v1/instance/service-accounts/default/token HTTP/1.1";
     assert!(asked.starts_with(path), "{asked}");
     assert!(asked.to_lowercase().contains("metadata-flavor: google"));
@@ -214,19 +219,19 @@ async fn metadata_server_is_asked_if_there_is_no_credentials_file() {
 
 #[tokio::test]
 async fn missing_credentials_error_has_a_hint_and_metadata_is_asked_once() {
-    let server = Server::start(|_| (404, json!({}))).await;
+    let server = TokenServer::start(|_| (404, json!({}))).await;
     let metadata = Some(server.address.clone());
     let minter = TokenMinter::new(GoogleCredentialSources {
         metadata,
         ..GoogleCredentialSources::default()
     });
     for _ in 0..2 {
-        let error = minter.token(&client(), None).await.unwrap_err();
+        let error = minter.token(&new_client(), None).await.unwrap_err();
         assert_eq!(error.kind, ErrorKind::NotFound);
         assert!(error.message.contains("no the machine's metadata server"), "{error}");
         assert!(error.hint.unwrap().contains("gcloud auth application-default login"));
     }
-    assert_eq!(server.asked().len(), 1);
+    assert_eq!(server.received_requests().len(), 1);
     let offline = Client::new(HttpClientSettings {
         network: NetworkAccess::Offline,
         ..HttpClientSettings::default()
@@ -242,7 +247,7 @@ async fn missing_credentials_error_has_a_hint_and_metadata_is_asked_once() {
 
 #[tokio::test]
 async fn named_credentials_file_is_used_alone_and_its_errors_hide_its_content() {
-    let (server, folder) = (Server::of_tokens().await, Folder::new());
+    let (server, folder) = (TokenServer::start_with_tokens().await, CredentialsFolder::new());
     let check = async |path: PathBuf, expected: &str| {
         let metadata = Some(server.address.clone());
         let error = mint_token(GoogleCredentialSources { metadata, ..sources_with_path(&path) })
@@ -254,35 +259,35 @@ async fn named_credentials_file_is_used_alone_and_its_errors_hide_its_content() 
     };
     check(folder.0.path().join("none.json"), "cannot be read").await;
     check(folder.0.path().to_owned(), "is not a credentials file").await;
-    check(folder.file(&json!("hidden")), "lacks a field").await;
+    check(folder.write_file(&json!("hidden")), "lacks a field").await;
     check(
-        folder.file(&json!({ "type": "authorized_user", "client_id": 5, "x": "hidden" })),
+        folder.write_file(&json!({ "type": "authorized_user", "client_id": 5, "x": "hidden" })),
         "lacks",
     )
     .await;
-    let mut broken = service_account();
+    let mut broken = service_account_credentials();
     broken["private_key"] = json!("hidden");
-    check(folder.file(&broken), "the private key of `bot@p.iam.gserviceaccount.com`").await;
+    check(folder.write_file(&broken), "the private key of `bot@p.iam.gserviceaccount.com`").await;
     for kind in ["external_account", "external_account_authorized_user", "gdch_service_account"] {
-        check(folder.file(&json!({ "type": kind, "x": "hidden" })), "does not support").await;
+        check(folder.write_file(&json!({ "type": kind, "x": "hidden" })), "does not support").await;
     }
-    let far = user("http://h.example/token");
-    check(folder.file(&far), "without encryption").await;
+    let far = user_credentials("http://h.example/token");
+    check(folder.write_file(&far), "without encryption").await;
     std::fs::write(folder.0.path().join("credentials.json"), "{hidden").unwrap();
     check(folder.0.path().join("credentials.json"), "is not valid JSON").await;
-    assert_eq!(server.asked().len(), 0);
+    assert_eq!(server.received_requests().len(), 0);
 }
 
 #[tokio::test]
 async fn gcloud_credentials_are_used_if_no_file_is_named() {
-    let (server, folder) = (Server::of_tokens().await, Folder::new());
-    let path = folder.file(&user(&format!("http://{}", server.address)));
+    let (server, folder) = (TokenServer::start_with_tokens().await, CredentialsFolder::new());
+    let path = folder.write_file(&user_credentials(&format!("http://{}", server.address)));
     let minter = TokenMinter::new(GoogleCredentialSources {
         gcloud: Some(path.clone()),
         ..GoogleCredentialSources::default()
     });
     assert_eq!(minter.used_file(), Some(format!("gcloud's file {}", path.display())));
-    assert_eq!(minter.token(&client(), None).await.unwrap().text, "token-0");
+    assert_eq!(minter.token(&new_client(), None).await.unwrap().text, "token-0");
     let none = TokenMinter::new(GoogleCredentialSources {
         gcloud: Some(path.join("none")),
         ..GoogleCredentialSources::default()
@@ -292,23 +297,23 @@ async fn gcloud_credentials_are_used_if_no_file_is_named() {
 
 #[tokio::test]
 async fn secret_repeated_by_the_server_is_masked_and_lifetime_is_limited() {
-    let server = Server::start(|number| match number {
+    let server = TokenServer::start(|number| match number {
         0 => (400, json!({ "error": "invalid_grant", "error_description": "bad 1//refresh" })),
         _ => (200, json!({ "access_token": "t", "expires_in": u64::MAX })),
     })
     .await;
-    let folder = Folder::new();
+    let folder = CredentialsFolder::new();
     let minter = TokenMinter::new(sources_with_path(
-        &folder.file(&user(&format!("http://{}", server.address))),
+        &folder.write_file(&user_credentials(&format!("http://{}", server.address))),
     ));
-    let error = minter.token(&client(), None).await.unwrap_err();
+    let error = minter.token(&new_client(), None).await.unwrap_err();
     assert!(error.message.contains("bad ********"), "{error}");
-    assert_eq!(minter.token(&client(), None).await.unwrap().text, "t");
+    assert_eq!(minter.token(&new_client(), None).await.unwrap().text, "t");
 }
 
 #[tokio::test]
 async fn metadata_server_that_worked_once_is_asked_again_after_a_failure() {
-    let server = Server::start(|number| match number {
+    let server = TokenServer::start(|number| match number {
         1 => (503, json!({})),
         _ => (200, json!({ "access_token": format!("token-{number}"), "expires_in": 1 })),
     })
@@ -318,9 +323,9 @@ async fn metadata_server_that_worked_once_is_asked_again_after_a_failure() {
         metadata,
         ..GoogleCredentialSources::default()
     });
-    assert_eq!(minter.token(&client(), None).await.unwrap().text, "token-0");
-    let error = minter.token(&client(), None).await.unwrap_err();
+    assert_eq!(minter.token(&new_client(), None).await.unwrap().text, "token-0");
+    let error = minter.token(&new_client(), None).await.unwrap_err();
     let is_temporary = error.retry == jaato_types::Retry::Temporary;
     assert!(error.kind == ErrorKind::Provider && is_temporary, "{error}");
-    assert_eq!(minter.token(&client(), None).await.unwrap().text, "token-2");
+    assert_eq!(minter.token(&new_client(), None).await.unwrap().text, "token-2");
 }

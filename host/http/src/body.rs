@@ -34,7 +34,7 @@ impl FileBody {
     }
 
     /// Returns the body to send.
-    pub(crate) fn to_sent(&self) -> reqwest::Body {
+    pub(crate) fn to_reqwest_body(&self) -> reqwest::Body {
         reqwest::Body::wrap(FileBodyStream { body: self.clone(), at: 0, reading: None })
     }
 }

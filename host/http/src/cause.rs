@@ -20,7 +20,7 @@ pub(crate) fn error_before_answer(
         return HttpError::Tls { url, reason: tls_reason(tls) };
     }
     if !error.is_connect() {
-        return HttpError::Transfer { url, reason: reason(&error) };
+        return HttpError::Transfer { url, reason: error_reason(&error) };
     }
     if error.is_timeout() {
         let phase = crate::RequestPhase::Connect;
@@ -29,13 +29,13 @@ pub(crate) fn error_before_answer(
     if let Some(NotPublicError(address)) = find_cause(&error) {
         return HttpError::NotPublic { url, address: Some(*address) };
     }
-    if chain(&error).any(|cause| cause.to_string() == "dns error") {
+    if error_chain(&error).any(|cause| cause.to_string() == "dns error") {
         return HttpError::Lookup { url, proxy };
     }
     let is_refused = find_cause::<io::Error>(&error)
         .is_some_and(|error| error.kind() == io::ErrorKind::ConnectionRefused);
     let is_nobody_here = is_here && is_refused;
-    HttpError::Connect { url, proxy, reason: reason(&error), is_nobody_here }
+    HttpError::Connect { url, proxy, reason: error_reason(&error), is_nobody_here }
 }
 
 /// Converts an error in the middle of a body.
@@ -52,11 +52,11 @@ pub(crate) fn error_in_body(
     if cut {
         return HttpError::Truncated { url, received, expected };
     }
-    HttpError::Transfer { url, reason: reason(&error) }
+    HttpError::Transfer { url, reason: error_reason(&error) }
 }
 
 /// Returns the innermost cause in lower case, without error numbers of the operating system.
-fn reason(error: &reqwest::Error) -> String {
+fn error_reason(error: &reqwest::Error) -> String {
     if let Some(io) = find_cause::<io::Error>(error)
         && io.raw_os_error().is_some()
     {
@@ -64,7 +64,7 @@ fn reason(error: &reqwest::Error) -> String {
         let text = text.split(" (os error").next().unwrap_or_default();
         return lower_first(text);
     }
-    let last = chain(error).last().map(|cause| cause.to_string()).unwrap_or_default();
+    let last = error_chain(error).last().map(|cause| cause.to_string()).unwrap_or_default();
     let last = lower_first(last.strip_prefix("tunnel error: ").unwrap_or(&last));
     // For example, the server speaks only HTTP/2.
     if find_cause::<hyper::Error>(error).is_some_and(hyper::Error::is_parse) {
@@ -100,7 +100,9 @@ fn lower_first(text: &str) -> String {
 
 /// Returns all causes, outermost first. An `io::Error` hides its inner error from `source`, so look
 /// inside.
-fn chain<'a>(error: &'a (dyn Error + 'static)) -> impl Iterator<Item = &'a (dyn Error + 'static)> {
+fn error_chain<'a>(
+    error: &'a (dyn Error + 'static),
+) -> impl Iterator<Item = &'a (dyn Error + 'static)> {
     std::iter::successors(Some(error), |current: &&'a (dyn Error + 'static)| {
         let current: &'a (dyn Error + 'static) = *current;
         let wrapped = current.downcast_ref::<io::Error>().and_then(io::Error::get_ref);
@@ -109,5 +111,5 @@ fn chain<'a>(error: &'a (dyn Error + 'static)) -> impl Iterator<Item = &'a (dyn 
 }
 
 fn find_cause<'a, T: Error + 'static>(error: &'a (dyn Error + 'static)) -> Option<&'a T> {
-    chain(error).find_map(|cause| cause.downcast_ref::<T>())
+    error_chain(error).find_map(|cause| cause.downcast_ref::<T>())
 }

@@ -10,7 +10,7 @@ use tokio::sync::OnceCell;
 use tokio::time::Instant;
 
 use crate::proxy::ProxyRoute;
-use crate::response::wait_until;
+use crate::response::remaining_wait;
 use crate::servers::CheckingResolver;
 use crate::{
     HttpError, MaskedUrl, OutgoingRequest, Proxies, ReachableServers, RedirectPolicy,
@@ -127,10 +127,10 @@ impl Client {
             if let ReachableServers::Public(servers) = &self.inner.settings.servers {
                 servers.check_url(url, &self.inner.settings.proxies.route()?)?;
             }
-            let answer = self.exchange(&request, url, headers.clone(), deadline).await?;
+            let answer = self.send_once(&request, url, headers.clone(), deadline).await?;
             let refuse =
                 |problem| HttpError::Redirect { url: MaskedUrl::new(&request.url), problem };
-            let Some(target) = target(&request, url, &answer).map_err(refuse)? else {
+            let Some(target) = redirect_target(&request, url, &answer).map_err(refuse)? else {
                 return Response::new(answer, &request, deadline);
             };
             if visited.contains(&target) {
@@ -140,29 +140,29 @@ impl Client {
                 return Err(refuse(RedirectProblem::TooMany(REDIRECTS_MAX)));
             }
             if target.origin() != url.origin() {
-                headers = without_secrets(&headers);
+                headers = remove_secret_headers(&headers);
             }
             visited.push(target);
         }
     }
 
-    async fn exchange(
+    async fn send_once(
         &self,
         request: &OutgoingRequest,
         url: &Url,
         headers: HeaderMap,
         deadline: Option<(Instant, Duration)>,
     ) -> Result<reqwest::Response, HttpError> {
-        let engine = self.engine(url).await?;
+        let engine = self.http_engine(url).await?;
         let mut builder = engine.client.request(request.method.clone(), url.clone());
         builder = builder.headers(headers);
         if let Some(file) = &request.file {
-            builder = builder.body(file.to_sent());
+            builder = builder.body(file.to_reqwest_body());
         } else if !request.body.is_empty() {
             builder = builder.body(request.body.clone());
         }
         let masked = MaskedUrl::new(url);
-        let (wait, after) = wait_until(deadline, request.limits.answer);
+        let (wait, after) = remaining_wait(deadline, request.limits.answer);
         let Ok(answer) = tokio::time::timeout(wait, builder.send()).await else {
             return Err(HttpError::Timeout { url: masked, phase: RequestPhase::Answer, after });
         };
@@ -174,7 +174,7 @@ impl Client {
 
     /// Returns the engine for a URL: the one without certificates if neither the server nor the
     /// proxy needs any.
-    async fn engine(&self, url: &Url) -> Result<&HttpEngine, HttpError> {
+    async fn http_engine(&self, url: &Url) -> Result<&HttpEngine, HttpError> {
         let inner = &self.inner;
         let needs_tls = if url.scheme() == "https" {
             true
@@ -183,15 +183,15 @@ impl Client {
             proxy.is_some_and(|proxy| proxy.scheme() == "https")
         };
         if !needs_tls {
-            let make = async || HttpEngine::new(&inner.settings, tls::without_roots()?);
+            let make = async || HttpEngine::new(&inner.settings, tls::config_without_roots()?);
             return inner.plain.get_or_try_init(make).await;
         }
         if inner.settings.certificates == CertificateCheck::Skipped {
-            let make = async || HttpEngine::new(&inner.settings, tls::without_checks()?);
+            let make = async || HttpEngine::new(&inner.settings, tls::config_without_checks()?);
             return inner.secure.get_or_try_init(make).await;
         }
         let make = async || {
-            let roots = tokio::task::spawn_blocking(tls::with_system_roots).await;
+            let roots = tokio::task::spawn_blocking(tls::config_with_system_roots).await;
             let roots = roots.map_err(|error| HttpError::SetUp { reason: error.to_string() })?;
             HttpEngine::new(&inner.settings, roots?)
         };
@@ -232,7 +232,7 @@ impl HttpEngine {
 ///
 /// Implemented here because the library removes only well-known headers for another origin, and
 /// would repeat a body there.
-fn target(
+fn redirect_target(
     request: &OutgoingRequest,
     from: &Url,
     answer: &reqwest::Response,
@@ -242,7 +242,7 @@ fn target(
     }
     let location = answer.headers().get(header::LOCATION);
     let location = String::from_utf8_lossy(location.map_or(b"", |value| value.as_bytes()));
-    let bad = || RedirectProblem::BadTarget(MaskedUrl::unreadable(&location));
+    let bad = || RedirectProblem::BadTarget(MaskedUrl::from_unreadable(&location));
     if location.is_empty() {
         return Err(bad());
     }
@@ -265,7 +265,7 @@ fn target(
     Ok(Some(to))
 }
 
-fn without_secrets(headers: &HeaderMap) -> HeaderMap {
+fn remove_secret_headers(headers: &HeaderMap) -> HeaderMap {
     let kept = headers.iter().filter(|(name, _)| CROSS_ORIGIN_HEADERS.contains(name));
     kept.map(|(name, value)| (name.clone(), value.clone())).collect()
 }
@@ -291,7 +291,7 @@ mod tests {
         for name in ["authorization", "x-api-key", "cookie", "range", "accept"] {
             headers.insert(name, header::HeaderValue::from_static("v"));
         }
-        let kept = without_secrets(&headers);
+        let kept = remove_secret_headers(&headers);
         let mut names: Vec<_> = kept.keys().map(HeaderName::as_str).collect();
         names.sort_unstable();
         assert_eq!(names, ["accept", "range"]);

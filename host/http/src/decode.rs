@@ -74,7 +74,7 @@ impl BodyDecoder {
             Self::Deflate(decoder) => (decoder.write_all(piece), decoder.get_mut()),
             Self::Brotli(decoder) => (decoder.write_all(piece), decoder.get_mut()),
         };
-        written.map_err(problem)?;
+        written.map_err(decode_problem)?;
         Ok(std::mem::take(&mut output.bytes))
     }
 
@@ -86,12 +86,12 @@ impl BodyDecoder {
             Self::Deflate(decoder) => (decoder.try_finish(), decoder.get_mut()),
             Self::Brotli(decoder) => (decoder.close(), decoder.get_mut()),
         };
-        finished.map_err(problem)?;
+        finished.map_err(decode_problem)?;
         Ok(std::mem::take(&mut output.bytes))
     }
 }
 
-fn problem(error: io::Error) -> DecodeProblem {
+fn decode_problem(error: io::Error) -> DecodeProblem {
     match error.kind() {
         io::ErrorKind::FileTooLarge => DecodeProblem::TooLarge,
         _ => DecodeProblem::Invalid(error.to_string()),

@@ -34,7 +34,7 @@ impl MaskedUrl {
     }
 
     /// Masks a text that is not a valid URL.
-    pub fn unreadable(text: &str) -> Self {
+    pub fn from_unreadable(text: &str) -> Self {
         let cut = text.find(['?', '#']);
         let mut shown = cut.map_or(text, |at| &text[..at]).to_owned();
         if let Some(at) = shown.rfind('@') {
@@ -43,7 +43,8 @@ impl MaskedUrl {
                 shown.replace_range(start..at, "…");
             }
         }
-        let mut shown: String = shown.chars().take(SHOWN_CHARS_MAX).flat_map(escape).collect();
+        let mut shown: String =
+            shown.chars().take(SHOWN_CHARS_MAX).flat_map(escape_character).collect();
         if cut.is_some() {
             shown.push_str("?…");
         }
@@ -58,7 +59,7 @@ impl fmt::Display for MaskedUrl {
 }
 
 /// Escapes control characters of foreign text, so that they do not reach the terminal.
-fn escape(character: char) -> impl Iterator<Item = char> {
+fn escape_character(character: char) -> impl Iterator<Item = char> {
     let escaped = character.is_control().then(|| character.escape_default());
     let plain = (!character.is_control()).then_some(character);
     escaped.into_iter().flatten().chain(plain)
@@ -69,28 +70,28 @@ mod tests {
     use super::*;
 
     #[track_caller]
-    fn check(url: &str, expected: &str) {
+    fn check_mask(url: &str, expected: &str) {
         assert_eq!(MaskedUrl::new(&Url::parse(url).unwrap()).to_string(), expected);
     }
 
     #[test]
     fn user_password_query_and_fragment_are_left_out() {
-        check(
+        check_mask(
             "https://me:hunter2@h.example:8443/a/b?key=s3cret#x",
             "https://…@h.example:8443/a/b?…",
         );
-        check("https://token@h.example/", "https://…@h.example/");
-        check("http://:pw@127.0.0.1:80/p", "http://…@127.0.0.1/p");
+        check_mask("https://token@h.example/", "https://…@h.example/");
+        check_mask("http://:pw@127.0.0.1:80/p", "http://…@127.0.0.1/p");
     }
 
     #[test]
     fn a_url_without_secrets_stays_as_it_is() {
-        check("http://127.0.0.1:8080/v1/models", "http://127.0.0.1:8080/v1/models");
+        check_mask("http://127.0.0.1:8080/v1/models", "http://127.0.0.1:8080/v1/models");
     }
 
     #[test]
     fn an_unreadable_url_is_masked_too() {
-        let show = |text: &str| MaskedUrl::unreadable(text).to_string();
+        let show = |text: &str| MaskedUrl::from_unreadable(text).to_string();
         assert_eq!(show("http://me:pw@[bad/x?key=s"), "http://…@[bad/x?…");
         assert_eq!(show("me:p@w@host"), "…@host");
         assert_eq!(show("a\u{1b}[31m"), "a\\u{1b}[31m");

@@ -29,7 +29,7 @@ struct ProxyVariable {
 
 impl Proxies {
     /// Uses no proxy.
-    pub fn none() -> Self {
+    pub fn without_proxies() -> Self {
         Self::default()
     }
 
@@ -106,7 +106,7 @@ impl ProxyVariable {
         };
         let refuse = |reason: String| HttpError::BadProxy {
             variable: self.variable.to_owned(),
-            value: MaskedUrl::unreadable(&self.value),
+            value: MaskedUrl::from_unreadable(&self.value),
             reason,
         };
         let url = Url::parse(&text).map_err(|error| refuse(error.to_string()))?;
@@ -158,7 +158,7 @@ impl ProxyRoute {
 mod tests {
     use super::*;
 
-    fn proxies(variables: &[(&str, &str)]) -> Proxies {
+    fn proxies_from(variables: &[(&str, &str)]) -> Proxies {
         Proxies::from_variables(|name| {
             let found = variables.iter().find(|(key, _)| *key == name);
             found.map(|(_, value)| (*value).to_owned())
@@ -166,8 +166,8 @@ mod tests {
     }
 
     #[track_caller]
-    fn check(variables: &[(&str, &str)], url: &str, expected: Option<&str>) {
-        let route = proxies(variables).route().unwrap();
+    fn check_proxy(variables: &[(&str, &str)], url: &str, expected: Option<&str>) {
+        let route = proxies_from(variables).route().unwrap();
         let proxy = route.proxy_of(&Url::parse(url).unwrap());
         assert_eq!(proxy.as_ref().map(Url::as_str), expected);
     }
@@ -175,54 +175,58 @@ mod tests {
     #[test]
     fn each_scheme_has_its_own_proxy() {
         let both = [("HTTP_PROXY", "http://a:1"), ("https_proxy", "http://b:2")];
-        check(&both, "http://h.example/", Some("http://a:1/"));
-        check(&both, "https://h.example/", Some("http://b:2/"));
-        check(&both[..1], "https://h.example/", None);
+        check_proxy(&both, "http://h.example/", Some("http://a:1/"));
+        check_proxy(&both, "https://h.example/", Some("http://b:2/"));
+        check_proxy(&both[..1], "https://h.example/", None);
     }
 
     #[test]
     fn all_proxy_applies_to_schemes_without_their_own_proxy() {
         let both = [("ALL_PROXY", "socks5://s"), ("http_proxy", "a:1")];
-        check(&both, "http://h.example/", Some("http://a:1/"));
-        check(&both, "https://h.example/", Some("socks5://s"));
+        check_proxy(&both, "http://h.example/", Some("http://a:1/"));
+        check_proxy(&both, "https://h.example/", Some("socks5://s"));
     }
 
     #[test]
     fn the_lower_case_name_wins_and_empty_means_none() {
-        check(&[("HTTP_PROXY", "a:1"), ("http_proxy", "b:2")], "http://h/", Some("http://b:2/"));
-        check(&[("HTTP_PROXY", "a:1"), ("http_proxy", "")], "http://h/", None);
+        check_proxy(
+            &[("HTTP_PROXY", "a:1"), ("http_proxy", "b:2")],
+            "http://h/",
+            Some("http://b:2/"),
+        );
+        check_proxy(&[("HTTP_PROXY", "a:1"), ("http_proxy", "")], "http://h/", None);
     }
 
     #[test]
     fn no_proxy_takes_domains_addresses_and_the_star() {
         let with = |direct| [("http_proxy", "a:1"), ("NO_PROXY", direct)];
-        check(&with("h.example, 10.0.0.0/8"), "http://sub.h.example/", None);
-        check(&with("h.example, 10.0.0.0/8"), "http://10.1.2.3/", None);
-        check(&with("h.example"), "http://noth.example/", Some("http://a:1/"));
+        check_proxy(&with("h.example, 10.0.0.0/8"), "http://sub.h.example/", None);
+        check_proxy(&with("h.example, 10.0.0.0/8"), "http://10.1.2.3/", None);
+        check_proxy(&with("h.example"), "http://noth.example/", Some("http://a:1/"));
         for host in ["anything", "10.0.0.0:8000", "[2001:db8::1]"] {
-            check(&with("*"), &format!("http://{host}/"), None);
-            check(&with("a.b, *"), &format!("http://{host}/"), None);
+            check_proxy(&with("*"), &format!("http://{host}/"), None);
+            check_proxy(&with("a.b, *"), &format!("http://{host}/"), None);
         }
-        check(&with("*.corp.example"), "http://a.corp.example/", None);
-        check(&with("*.corp.example"), "http://acorp.example/", Some("http://a:1/"));
+        check_proxy(&with("*.corp.example"), "http://a.corp.example/", None);
+        check_proxy(&with("*.corp.example"), "http://acorp.example/", Some("http://a:1/"));
     }
 
     #[test]
     fn loopback_is_never_proxied() {
         for url in ["http://localhost:11434/", "http://127.0.0.1/", "http://[::1]/"] {
-            check(&[("http_proxy", "a:1")], url, None);
+            check_proxy(&[("http_proxy", "a:1")], url, None);
         }
     }
 
     #[test]
     fn cgi_program_ignores_uppercase_http_proxy() {
         let variables = [("HTTP_PROXY", "evil:1"), ("REQUEST_METHOD", "GET")];
-        check(&variables, "http://h.example/", None);
+        check_proxy(&variables, "http://h.example/", None);
     }
 
     #[test]
     fn a_bad_proxy_names_its_variable_and_hides_its_password() {
-        let error = proxies(&[("https_proxy", "ftp://me:pw@h")]).route().err().unwrap();
+        let error = proxies_from(&[("https_proxy", "ftp://me:pw@h")]).route().err().unwrap();
         assert_eq!(
             error.to_string(),
             "cannot use the proxy `ftp://…@h` of the variable `https_proxy`: \
@@ -232,7 +236,7 @@ mod tests {
 
     #[test]
     fn debug_does_not_tell_a_password() {
-        let shown = format!("{:?}", proxies(&[("https_proxy", "http://me:hunter2@h")]));
+        let shown = format!("{:?}", proxies_from(&[("https_proxy", "http://me:hunter2@h")]));
         assert!(shown.contains("https_proxy") && !shown.contains("hunter2"), "{shown}");
     }
 }

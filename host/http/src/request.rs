@@ -153,7 +153,8 @@ impl fmt::Debug for OutgoingRequest {
 }
 
 fn parse_url(text: &str) -> Result<Url, HttpError> {
-    let refuse = |reason: String| HttpError::BadUrl { url: MaskedUrl::unreadable(text), reason };
+    let refuse =
+        |reason: String| HttpError::BadUrl { url: MaskedUrl::from_unreadable(text), reason };
     let url = Url::parse(text).map_err(|error| refuse(error.to_string()))?;
     if !matches!(url.scheme(), "http" | "https") {
         return Err(refuse(format!("`{}` is neither http nor https", url.scheme())));

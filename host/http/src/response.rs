@@ -110,9 +110,9 @@ impl Response {
 
     /// Reads the next bytes of the body, or `None` at its end. Dropping a waiting `chunk` loses
     /// nothing.
-    pub async fn chunk(&mut self) -> Result<Option<Bytes>, HttpError> {
+    pub async fn next_chunk(&mut self) -> Result<Option<Bytes>, HttpError> {
         loop {
-            let Some(sent) = self.next_sent().await? else {
+            let Some(sent) = self.next_received().await? else {
                 // The body of a `HEAD` is empty, however it is encoded.
                 if std::mem::replace(&mut self.is_finished, true) || self.received == 0 {
                     return Ok(None);
@@ -131,8 +131,8 @@ impl Response {
     }
 
     /// Reads the next bytes of the body as sent.
-    async fn next_sent(&mut self) -> Result<Option<Bytes>, HttpError> {
-        let (wait, after) = wait_until(self.deadline, self.limits.idle);
+    async fn next_received(&mut self) -> Result<Option<Bytes>, HttpError> {
+        let (wait, after) = remaining_wait(self.deadline, self.limits.idle);
         let Ok(next) = tokio::time::timeout(wait, self.inner.chunk()).await else {
             return Err(HttpError::Timeout {
                 url: self.url.clone(),
@@ -167,7 +167,7 @@ impl Response {
     /// Reads the whole body into memory, within the request's limit.
     pub async fn bytes(mut self) -> Result<Bytes, HttpError> {
         let mut body = BytesMut::new();
-        while let Some(chunk) = self.chunk().await? {
+        while let Some(chunk) = self.next_chunk().await? {
             body.extend_from_slice(&chunk);
         }
         Ok(body.freeze())
@@ -191,7 +191,7 @@ fn decoder_for(
 
 /// Returns how long to wait: at most `longest`, and not beyond the deadline. The second value is
 /// the time to name in an error.
-pub(crate) fn wait_until(
+pub(crate) fn remaining_wait(
     deadline: Option<(Instant, Duration)>,
     longest: Duration,
 ) -> (Duration, Duration) {

@@ -84,7 +84,7 @@ impl PublicServers {
             return Err(HttpError::BadUrl { url: MaskedUrl::new(url), reason });
         }
         let host = url.host_str().unwrap_or_default().trim_matches(['[', ']']);
-        if self.names(host) {
+        if self.allows_private_host(host) {
             return Ok(());
         }
         if let Ok(address) = host.parse::<IpAddr>() {
@@ -98,7 +98,7 @@ impl PublicServers {
         Ok(())
     }
 
-    fn names(&self, host: &str) -> bool {
+    fn allows_private_host(&self, host: &str) -> bool {
         let host = host.trim_end_matches('.');
         self.private_hosts.iter().any(|named| named.eq_ignore_ascii_case(host))
     }
@@ -125,7 +125,7 @@ pub(crate) struct CheckingResolver {
 impl Resolve for CheckingResolver {
     fn resolve(&self, name: Name) -> Resolving {
         let name = name.as_str();
-        let is_named = self.servers.names(name) || self.route.is_proxy(name);
+        let is_named = self.servers.allows_private_host(name) || self.route.is_proxy(name);
         let found = self.servers.lookup.lookup(name);
         Box::pin(async move {
             let mut found = found.await?;
@@ -188,7 +188,7 @@ mod tests {
         let lookup =
             lookup_with(&[&["93.184.216.34"], &["127.0.0.1"], &["10.0.0.1", "93.184.216.34"]]);
         let servers = PublicServers::new([]).with_lookup(lookup.clone());
-        let resolver = CheckingResolver { servers, route: route(&Proxies::none()) };
+        let resolver = CheckingResolver { servers, route: route(&Proxies::without_proxies()) };
         let public: IpAddr = "93.184.216.34".parse().unwrap();
         assert_eq!(resolve(&resolver, "a.example").await, Ok(vec![public]));
         let refused = resolve(&resolver, "a.example").await.unwrap_err();
@@ -204,7 +204,7 @@ mod tests {
         let lookup = lookup_with(&[&["127.0.0.1"]]);
         let servers = PublicServers::new([]).with_lookup(lookup.clone());
         let client = Client::new(HttpClientSettings {
-            proxies: Proxies::none(),
+            proxies: Proxies::without_proxies(),
             servers: ReachableServers::Public(servers),
             ..HttpClientSettings::default()
         });
@@ -223,7 +223,9 @@ mod tests {
         let servers = PublicServers::new(["LOCALHOST".to_owned(), "[::1]".to_owned()]);
         let check = |url: &str| {
             let url = Url::parse(url).unwrap();
-            servers.check_url(&url, &route(&Proxies::none())).map_err(|error| error.kind())
+            servers
+                .check_url(&url, &route(&Proxies::without_proxies()))
+                .map_err(|error| error.kind())
         };
         for host in ["127.0.0.1", "2130706433", "0x7f.1", "0177.0.0.1", "[::ffff:7f00:1]", "10.1"] {
             let refused = check(&format!("http://{host}/"));

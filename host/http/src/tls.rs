@@ -11,20 +11,22 @@ use crate::HttpError;
 
 /// Trusts the system's certificates (also `SSL_CERT_FILE` and `SSL_CERT_DIR`). Reads files, which
 /// takes milliseconds.
-pub(crate) fn with_system_roots() -> Result<ClientConfig, HttpError> {
-    let config = builder()?.with_platform_verifier().map_err(|error| tls_setup_error(&error))?;
+pub(crate) fn config_with_system_roots() -> Result<ClientConfig, HttpError> {
+    let config =
+        tls_builder()?.with_platform_verifier().map_err(|error| tls_setup_error(&error))?;
     Ok(config.with_no_client_auth())
 }
 
 /// Trusts no certificate, for connections without TLS. Reads nothing, so that a model server on
 /// loopback works on a machine without any certificates.
-pub(crate) fn without_roots() -> Result<ClientConfig, HttpError> {
-    Ok(builder()?.with_root_certificates(RootCertStore::empty()).with_no_client_auth())
+pub(crate) fn config_without_roots() -> Result<ClientConfig, HttpError> {
+    Ok(tls_builder()?.with_root_certificates(RootCertStore::empty()).with_no_client_auth())
 }
 
 /// Accepts any certificate. Reads nothing.
-pub(crate) fn without_checks() -> Result<ClientConfig, HttpError> {
-    let config = builder()?.dangerous().with_custom_certificate_verifier(Arc::new(AnyCertificate));
+pub(crate) fn config_without_checks() -> Result<ClientConfig, HttpError> {
+    let config =
+        tls_builder()?.dangerous().with_custom_certificate_verifier(Arc::new(AnyCertificate));
     Ok(config.with_no_client_auth())
 }
 
@@ -69,7 +71,7 @@ impl ServerCertVerifier for AnyCertificate {
     }
 }
 
-fn builder() -> Result<rustls::ConfigBuilder<ClientConfig, rustls::WantsVerifier>, HttpError> {
+fn tls_builder() -> Result<rustls::ConfigBuilder<ClientConfig, rustls::WantsVerifier>, HttpError> {
     // Passed explicitly, because a default provider for the process would be a hidden global.
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let builder = ClientConfig::builder_with_provider(provider);

@@ -15,7 +15,7 @@ use jaato_http::{
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 
-fn client(variables: &[(&str, &str)]) -> Client {
+fn client_with_variables(variables: &[(&str, &str)]) -> Client {
     let proxies = Proxies::from_variables(|name| {
         let found = variables.iter().find(|(key, _)| *key == name);
         found.map(|(_, value)| (*value).to_owned())
@@ -37,7 +37,7 @@ fn closed_port() -> u16 {
 async fn a_refused_connection_says_so_and_hides_the_password() {
     let port = closed_port();
     let url = format!("http://me:hunter2@127.0.0.1:{port}/x?key=s3cret");
-    let error = get_text(&client(&[]), &url).await.unwrap_err();
+    let error = get_text(&client_with_variables(&[]), &url).await.unwrap_err();
     assert_eq!((error.kind(), error.retry()), (HttpErrorKind::Connect, Retry::Permanent));
     let expected = format!("cannot connect to `http://…@127.0.0.1:{port}/x?…`: connection refused");
     assert_eq!(error.to_string().to_lowercase(), expected);
@@ -49,7 +49,7 @@ async fn a_refused_connection_says_so_and_hides_the_password() {
 async fn an_unknown_host_is_a_lookup_error() {
     // Longer than a label may be, so the resolver rejects it without a query.
     let url = format!("http://{}.example/", "a".repeat(64));
-    let error = get_text(&client(&[]), &url).await.unwrap_err();
+    let error = get_text(&client_with_variables(&[]), &url).await.unwrap_err();
     assert_eq!(error.kind(), HttpErrorKind::Lookup);
     assert_eq!(
         error.to_string(),
@@ -71,7 +71,7 @@ async fn a_host_that_does_not_answer_times_out() {
         assert!(queue.len() < 100, "the queue never fills");
     }
     let connect_timeout = Duration::from_millis(300);
-    let proxies = Proxies::none();
+    let proxies = Proxies::without_proxies();
     let client = Client::new(HttpClientSettings {
         connect_timeout,
         proxies,
@@ -93,16 +93,16 @@ async fn offline_sends_nothing() {
     let error = get_text(&client, &server.url("/")).await.unwrap_err();
     assert_eq!((error.kind(), error.retry()), (HttpErrorKind::Offline, Retry::Permanent));
     assert_eq!(error.hint().as_deref(), Some("run it without `--offline`"));
-    assert!(server.seen().is_empty());
+    assert!(server.received_requests().is_empty());
 }
 
 #[tokio::test]
 async fn a_proxy_gets_the_whole_url_and_its_login() {
     let proxy = Server::start(|_, stream| send(stream, answer("200 OK", "", "proxied")));
     let value = format!("http://me:pw@127.0.0.1:{}", proxy.port());
-    let client = client(&[("http_proxy", &value)]);
+    let client = client_with_variables(&[("http_proxy", &value)]);
     assert_eq!(get_text(&client, "http://h.invalid/x").await.unwrap(), "proxied");
-    let seen = proxy.seen().remove(0);
+    let seen = proxy.received_requests().remove(0);
     assert_eq!(seen.line, "GET http://h.invalid/x HTTP/1.1");
     assert_eq!(seen.header("proxy-authorization"), Some("Basic bWU6cHc="));
 }
@@ -114,10 +114,11 @@ async fn no_proxy_and_loopback_are_reached_directly() {
     let value = format!("127.0.0.1:{}", proxy.port());
     // An address of this machine that does not count as loopback.
     let url = format!("http://0.0.0.0:{}/", server.port());
-    let through = client(&[("HTTP_PROXY", &value)]);
+    let through = client_with_variables(&[("HTTP_PROXY", &value)]);
     assert_eq!(get_text(&through, &url).await.unwrap(), "proxied");
     assert_eq!(get_text(&through, &server.url("/")).await.unwrap(), "direct");
-    let excepted = client(&[("HTTP_PROXY", &value), ("no_proxy", "h.example,0.0.0.0")]);
+    let excepted =
+        client_with_variables(&[("HTTP_PROXY", &value), ("no_proxy", "h.example,0.0.0.0")]);
     assert_eq!(get_text(&excepted, &url).await.unwrap(), "direct");
 }
 
@@ -125,8 +126,9 @@ async fn no_proxy_and_loopback_are_reached_directly() {
 async fn a_dead_proxy_is_named_without_its_password() {
     let port = closed_port();
     let value = format!("http://me:hunter2@127.0.0.1:{port}");
-    let error =
-        get_text(&client(&[("http_proxy", &value)]), "http://h.invalid/").await.unwrap_err();
+    let error = get_text(&client_with_variables(&[("http_proxy", &value)]), "http://h.invalid/")
+        .await
+        .unwrap_err();
     assert_eq!(
         error.to_string().to_lowercase(),
         format!(
@@ -142,9 +144,9 @@ async fn a_secure_request_asks_the_proxy_for_a_tunnel() {
         send(stream, answer("407 Proxy Authentication Required", "", ""));
     });
     let value = format!("http://127.0.0.1:{}", proxy.port());
-    let client = client(&[("https_proxy", &value)]);
+    let client = client_with_variables(&[("https_proxy", &value)]);
     let error = get_text(&client, "https://h.invalid/x").await.unwrap_err();
-    assert_eq!(proxy.seen()[0].line, "CONNECT h.invalid:443 HTTP/1.1");
+    assert_eq!(proxy.received_requests()[0].line, "CONNECT h.invalid:443 HTTP/1.1");
     assert_eq!(
         error.to_string(),
         format!(
@@ -156,7 +158,7 @@ async fn a_secure_request_asks_the_proxy_for_a_tunnel() {
 
 #[tokio::test]
 async fn invalid_proxy_fails_only_the_requests() {
-    let client = client(&[("HTTP_PROXY", "gopher://h")]);
+    let client = client_with_variables(&[("HTTP_PROXY", "gopher://h")]);
     let error = get_text(&client, "http://h.invalid/").await.unwrap_err();
     assert_eq!(error.kind(), HttpErrorKind::BadProxy);
 }
@@ -171,8 +173,9 @@ async fn server_without_tls_is_reported_as_such() {
             send(&mut stream, "HTTP/1.1 400 Bad Request\r\n\r\n");
         }
     });
-    let error =
-        get_text(&client(&[]), &format!("https://127.0.0.1:{port}/?k=s")).await.unwrap_err();
+    let error = get_text(&client_with_variables(&[]), &format!("https://127.0.0.1:{port}/?k=s"))
+        .await
+        .unwrap_err();
     assert_eq!((error.kind(), error.retry()), (HttpErrorKind::Tls, Retry::Permanent));
     assert_eq!(
         error.to_string(),
@@ -217,7 +220,9 @@ pub(crate) fn secure_server() -> u16 {
 #[tokio::test]
 async fn certificate_of_an_unknown_issuer_is_refused_with_a_hint() {
     let port = secure_server();
-    let error = get_text(&client(&[]), &format!("https://localhost:{port}/")).await.unwrap_err();
+    let error = get_text(&client_with_variables(&[]), &format!("https://localhost:{port}/"))
+        .await
+        .unwrap_err();
     assert_eq!(error.kind(), HttpErrorKind::Tls, "{error}");
     assert!(error.hint().unwrap().contains("SSL_CERT_FILE"), "{error}");
 }
@@ -241,7 +246,7 @@ fn run_child(url: &str, certificates: &str) -> String {
 #[tokio::test]
 async fn child_process_entry() {
     let Ok(url) = std::env::var("JAATO_TEST_URL") else { return };
-    let result = get_text(&client(&[]), &url).await;
+    let result = get_text(&client_with_variables(&[]), &url).await;
     println!("child: {}", result.unwrap_or_else(|error| error.to_string()));
 }
 

@@ -8,7 +8,10 @@ use jaato_http::{
 };
 
 fn client() -> Client {
-    Client::new(HttpClientSettings { proxies: Proxies::none(), ..HttpClientSettings::default() })
+    Client::new(HttpClientSettings {
+        proxies: Proxies::without_proxies(),
+        ..HttpClientSettings::default()
+    })
 }
 
 /// Redirects every path to the target after `/to/`. A target with `/` is a path on the same server.
@@ -48,7 +51,7 @@ async fn relative_redirect_keeps_range_and_headers() {
     let response = client().send(request).await.unwrap();
     assert_eq!(response.url().path(), "/dir/new");
     assert_eq!(response.bytes().await.unwrap(), "there");
-    let last = server.seen().pop().unwrap();
+    let last = server.received_requests().pop().unwrap();
     assert_eq!(last.line, "GET /dir/new?x=1 HTTP/1.1");
     assert_eq!((last.header("x-api-key"), last.header("range")), (Some("k"), Some("bytes=0-")));
 }
@@ -62,10 +65,11 @@ async fn another_origin_gets_the_range_and_no_secret() {
     request.url.set_password(Some("pw")).unwrap();
     request.headers.insert("x-api-key", HeaderValue::from_static("k"));
     assert_eq!(client().send(request).await.unwrap().bytes().await.unwrap(), "there");
-    let first = server.seen().remove(0);
+    let first = server.received_requests().remove(0);
     assert_eq!(first.header("x-api-key"), Some("k"));
     assert_eq!(first.header("authorization"), Some("Basic OnB3"));
-    let names: Vec<_> = other.seen().remove(0).headers.into_iter().map(|(name, _)| name).collect();
+    let names: Vec<_> =
+        other.received_requests().remove(0).headers.into_iter().map(|(name, _)| name).collect();
     assert_eq!(names, ["range", "accept", "user-agent", "host"]);
 }
 
@@ -77,7 +81,7 @@ async fn redirect_loop_is_an_error() {
     let (kind, text) = error_of(&server, get_request(&server, "/a")).await;
     assert_eq!(kind, HttpErrorKind::Redirect);
     assert_eq!(text, "`http://127.0.0.1/a` redirects in a circle");
-    assert_eq!(server.seen().len(), 2);
+    assert_eq!(server.received_requests().len(), 2);
 }
 
 #[tokio::test]

@@ -18,16 +18,16 @@ use jaato_http::{
 const BYTES_MAX: u64 = 64 * 1024;
 
 /// Creates a client that may reach this host although it is not public.
-fn client(host: &str) -> Client {
+fn client_for_host(host: &str) -> Client {
     let servers = ReachableServers::Public(PublicServers::new([host.to_owned()]));
     Client::new(HttpClientSettings {
-        proxies: Proxies::none(),
+        proxies: Proxies::without_proxies(),
         servers,
         ..HttpClientSettings::default()
     })
 }
 
-fn request(url: &str) -> OutgoingRequest {
+fn web_request(url: &str) -> OutgoingRequest {
     let limits = ExchangeLimits { body_bytes_max: BYTES_MAX, ..ExchangeLimits::default() };
     OutgoingRequest {
         redirects: RedirectPolicy::SameHost,
@@ -37,8 +37,8 @@ fn request(url: &str) -> OutgoingRequest {
     }
 }
 
-async fn read(server: &Server, path: &str) -> Result<Vec<u8>, HttpError> {
-    let response = client("127.0.0.1").send(request(&server.url(path))).await?;
+async fn read_path(server: &Server, path: &str) -> Result<Vec<u8>, HttpError> {
+    let response = client_for_host("127.0.0.1").send(web_request(&server.url(path))).await?;
     Ok(response.bytes().await?.to_vec())
 }
 
@@ -72,12 +72,13 @@ fn encoded_server(encoding: &'static str, body: Vec<u8>) -> Server {
 #[tokio::test]
 async fn server_that_is_not_public_is_refused_unless_its_host_is_named() {
     let server = Server::start(|_, stream| send(stream, answer("200 OK", "", "here")));
-    let error = client("other.example").send(request(&server.url("/"))).await.unwrap_err();
+    let error =
+        client_for_host("other.example").send(web_request(&server.url("/"))).await.unwrap_err();
     assert_eq!(error.kind(), HttpErrorKind::NotPublic);
     assert!(error.hint().unwrap().contains("private_hosts"), "{error}");
-    assert_eq!(server.seen().len(), 0);
-    assert_eq!(read(&server, "/").await.unwrap(), b"here");
-    assert_eq!(server.seen()[0].header("accept-encoding"), Some("gzip, br"));
+    assert_eq!(server.received_requests().len(), 0);
+    assert_eq!(read_path(&server, "/").await.unwrap(), b"here");
+    assert_eq!(server.received_requests()[0].header("accept-encoding"), Some("gzip, br"));
 }
 
 #[tokio::test]
@@ -93,16 +94,17 @@ async fn redirect_on_the_same_host_is_followed_and_one_to_another_host_is_the_an
         };
         send(stream, answer("302 Found", &format!("location: {location}\r\n"), ""));
     });
-    assert_eq!(read(&server, "/same").await.unwrap(), b"there");
+    assert_eq!(read_path(&server, "/same").await.unwrap(), b"there");
     for (path, target) in [
         ("/metadata", "http://169.254.169.254/latest/meta-data/"),
         ("/other", "https://other.example/x"),
     ] {
-        let response = client("127.0.0.1").send(request(&server.url(path))).await.unwrap();
+        let response =
+            client_for_host("127.0.0.1").send(web_request(&server.url(path))).await.unwrap();
         assert_eq!(response.status().as_u16(), 302);
         assert_eq!(response.headers()["location"], target);
     }
-    assert_eq!(read(&server, "/loop").await.unwrap_err().kind(), HttpErrorKind::Redirect);
+    assert_eq!(read_path(&server, "/loop").await.unwrap_err().kind(), HttpErrorKind::Redirect);
 }
 
 #[tokio::test]
@@ -112,8 +114,8 @@ async fn redirect_to_an_address_that_is_not_public_is_refused() {
         send(stream, answer("302 Found", location, ""));
     });
     let followed =
-        OutgoingRequest { redirects: RedirectPolicy::Follow, ..request(&server.url("/")) };
-    let error = client("127.0.0.1").send(followed).await.unwrap_err();
+        OutgoingRequest { redirects: RedirectPolicy::Follow, ..web_request(&server.url("/")) };
+    let error = client_for_host("127.0.0.1").send(followed).await.unwrap_err();
     assert_eq!(error.kind(), HttpErrorKind::NotPublic);
     let text = "cannot reach `http://169.254.169.254/latest/`: its address 169.254.169.254 is not \
                 public";
@@ -124,30 +126,30 @@ async fn redirect_to_an_address_that_is_not_public_is_refused() {
 async fn compressed_bodies_are_decompressed() {
     let text = "jaato ".repeat(5000);
     let server = encoded_server("gzip", gzip(text.as_bytes()));
-    assert_eq!(read(&server, "/").await.unwrap(), text.as_bytes());
+    assert_eq!(read_path(&server, "/").await.unwrap(), text.as_bytes());
     let mut encoder = ZlibEncoder::new(Vec::new(), Compression::default());
     encoder.write_all(text.as_bytes()).unwrap();
     let server = encoded_server("deflate", encoder.finish().unwrap());
-    assert_eq!(read(&server, "/").await.unwrap(), text.as_bytes());
+    assert_eq!(read_path(&server, "/").await.unwrap(), text.as_bytes());
     let server = encoded_server("br", BROTLI_TEXT.to_vec());
-    assert_eq!(read(&server, "/").await.unwrap(), text.as_bytes());
+    assert_eq!(read_path(&server, "/").await.unwrap(), text.as_bytes());
     let server = encoded_server("gzip", Vec::new());
-    assert_eq!(read(&server, "/").await.unwrap(), b"");
+    assert_eq!(read_path(&server, "/").await.unwrap(), b"");
 }
 
 #[tokio::test]
 async fn limit_counts_decompressed_bytes() {
     let at_limit = vec![b'x'; BYTES_MAX as usize];
     let server = encoded_server("gzip", gzip(&at_limit));
-    assert_eq!(read(&server, "/").await.unwrap().len(), at_limit.len());
+    assert_eq!(read_path(&server, "/").await.unwrap().len(), at_limit.len());
     let server = encoded_server("br", BROTLI_AT_LIMIT.to_vec());
-    assert_eq!(read(&server, "/").await.unwrap(), at_limit);
+    assert_eq!(read_path(&server, "/").await.unwrap(), at_limit);
     // 1,000 times as large as what is sent.
     let bomb = gzip(&vec![0; 32 * 1024 * 1024]);
     assert!((bomb.len() as u64) < BYTES_MAX);
     for (encoding, bomb) in [("gzip", bomb), ("br", BROTLI_BOMB.to_vec())] {
         let server = encoded_server(encoding, bomb);
-        assert_eq!(read(&server, "/").await.unwrap_err().kind(), HttpErrorKind::TooLarge);
+        assert_eq!(read_path(&server, "/").await.unwrap_err().kind(), HttpErrorKind::TooLarge);
     }
 }
 
@@ -162,17 +164,17 @@ async fn broken_and_unrequested_encodings_are_refused() {
     for (encoding, body) in [("gzip", broken), ("br", half), ("br", trailing), ("br", large_window)]
     {
         let server = encoded_server(encoding, body);
-        let error = read(&server, "/").await.unwrap_err();
+        let error = read_path(&server, "/").await.unwrap_err();
         assert_eq!(error.kind(), HttpErrorKind::Transfer);
         assert!(error.to_string().contains("cannot decompress the body"), "{error}");
     }
     let server = encoded_server("zstd", vec![0x5b; 1024]);
-    let error = read(&server, "/").await.unwrap_err();
+    let error = read_path(&server, "/").await.unwrap_err();
     assert!(error.to_string().contains("encoding `zstd`, which was not requested"), "{error}");
 }
 
 /// Sends one byte after another for as long as the client reads.
-fn trickle(stream: &mut TcpStream) {
+fn send_endless_body(stream: &mut TcpStream) {
     send(stream, "HTTP/1.1 200 OK\r\n\r\n");
     while stream.write_all(b"x").is_ok() {
         std::thread::sleep(Duration::from_millis(5));
@@ -181,31 +183,31 @@ fn trickle(stream: &mut TcpStream) {
 
 #[tokio::test]
 async fn body_without_end_is_ended_by_the_total_time_or_the_limit() {
-    let server = Server::start(|_, stream| trickle(stream));
-    let mut slow = request(&server.url("/"));
+    let server = Server::start(|_, stream| send_endless_body(stream));
+    let mut slow = web_request(&server.url("/"));
     slow.limits.total = Some(Duration::from_millis(300));
-    let error = client("127.0.0.1").send(slow).await.unwrap().bytes().await.unwrap_err();
+    let error = client_for_host("127.0.0.1").send(slow).await.unwrap().bytes().await.unwrap_err();
     assert_eq!(error.kind(), HttpErrorKind::Timeout);
     assert!(error.to_string().ends_with("within 0.3 s"), "{error}");
     let server = Server::start(|_, stream| {
         send(stream, "HTTP/1.1 200 OK\r\n\r\n");
         while stream.write_all(&[b'x'; 1024]).is_ok() {}
     });
-    assert_eq!(read(&server, "/").await.unwrap_err().kind(), HttpErrorKind::TooLarge);
+    assert_eq!(read_path(&server, "/").await.unwrap_err().kind(), HttpErrorKind::TooLarge);
 }
 
 #[tokio::test]
 async fn certificate_is_checked_unless_the_check_is_skipped() {
     let url = format!("https://localhost:{}/", secure_server());
-    let error = client("localhost").send(request(&url)).await.unwrap_err();
+    let error = client_for_host("localhost").send(web_request(&url)).await.unwrap_err();
     assert_eq!(error.kind(), HttpErrorKind::Tls);
     let servers = ReachableServers::Public(PublicServers::new(["localhost".to_owned()]));
     let unchecked = Client::new(HttpClientSettings {
-        proxies: Proxies::none(),
+        proxies: Proxies::without_proxies(),
         servers,
         certificates: CertificateCheck::Skipped,
         ..HttpClientSettings::default()
     });
-    let response = unchecked.send(request(&url)).await.unwrap();
+    let response = unchecked.send(web_request(&url)).await.unwrap();
     assert_eq!(response.bytes().await.unwrap(), "secure");
 }

@@ -22,12 +22,12 @@ fn main() -> Result<ExitCode, Box<dyn Error>> {
     let args: Vec<&str> = args.iter().map(String::as_str).collect();
     match args[..] {
         ["guardian"] => return Ok(jaato_process::guardian_main()),
-        ["keep", script] => runtime()?.block_on(keep_script(script))?,
+        ["keep", script] => new_runtime()?.block_on(keep_script(script))?,
         ["outlive", script] => {
             jaato_process::prepare_host()?;
-            runtime()?.block_on(outlive(script))?;
+            new_runtime()?.block_on(start_outliving_script(script))?;
         }
-        ["latency"] => runtime()?.block_on(latency())?,
+        ["latency"] => new_runtime()?.block_on(measure_latency())?,
         _ => {
             eprintln!("usage: miniature_host keep SCRIPT | outlive SCRIPT | latency");
             return Ok(ExitCode::from(2));
@@ -36,8 +36,8 @@ fn main() -> Result<ExitCode, Box<dyn Error>> {
     Ok(ExitCode::SUCCESS)
 }
 
-async fn outlive(script: &str) -> Result<(), Box<dyn Error>> {
-    let supervisor = supervisor()?;
+async fn start_outliving_script(script: &str) -> Result<(), Box<dyn Error>> {
+    let supervisor = new_supervisor()?;
     let mut command = ChildCommand::new("/bin/sh", "/");
     command.args = vec!["-c".into(), script.into()];
     command.variables.insert("PATH".into(), "/usr/bin:/bin".into());
@@ -50,16 +50,16 @@ async fn outlive(script: &str) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-fn runtime() -> std::io::Result<tokio::runtime::Runtime> {
+fn new_runtime() -> std::io::Result<tokio::runtime::Runtime> {
     tokio::runtime::Builder::new_current_thread().enable_all().build()
 }
 
-fn supervisor() -> std::io::Result<Supervisor> {
+fn new_supervisor() -> std::io::Result<Supervisor> {
     Ok(Supervisor::new(GuardianCommand::own_executable(["guardian"])?))
 }
 
 async fn keep_script(script: &str) -> Result<(), Box<dyn Error>> {
-    let supervisor = supervisor()?;
+    let supervisor = new_supervisor()?;
     let mut command = ChildCommand::new("/bin/sh", "/");
     command.args = vec!["-c".into(), script.into()];
     command.variables.insert("PATH".into(), "/usr/bin:/bin".into());
@@ -70,8 +70,8 @@ async fn keep_script(script: &str) -> Result<(), Box<dyn Error>> {
     std::future::pending().await
 }
 
-async fn latency() -> Result<(), Box<dyn Error>> {
-    let supervisor = supervisor()?;
+async fn measure_latency() -> Result<(), Box<dyn Error>> {
+    let supervisor = new_supervisor()?;
     let mut spawns = Vec::new();
     let mut whole = Vec::new();
     for _ in 0..ROUNDS {
@@ -84,15 +84,15 @@ async fn latency() -> Result<(), Box<dyn Error>> {
         whole.push(start.elapsed());
     }
     println!("first child, with the guardian's start: {:?}", spawns[0]);
-    println!("each further child: {}", spread(&mut spawns[1..]));
-    println!("until its end was seen: {}", spread(&mut whole[1..]));
+    println!("each further child: {}", format_time_spread(&mut spawns[1..]));
+    println!("until its end was seen: {}", format_time_spread(&mut whole[1..]));
     let start = Instant::now();
     supervisor.end_all().await?;
     println!("the end of all: {:?}", start.elapsed());
     Ok(())
 }
 
-fn spread(times: &mut [Duration]) -> String {
+fn format_time_spread(times: &mut [Duration]) -> String {
     times.sort_unstable();
     let at = |percent: usize| times[(times.len() - 1) * percent / 100];
     format!("median {:?}, 95 % within {:?}, all within {:?}", at(50), at(95), at(100))

@@ -111,7 +111,7 @@ impl ChildCommand {
     }
 
     /// Rejects commands that no system could start.
-    pub(crate) fn check(&self) -> Result<(), ProcessError> {
+    pub(crate) fn check_command(&self) -> Result<(), ProcessError> {
         if self.program.is_empty() {
             return Err(ProcessError::InvalidCommand { what: "the program's name is empty" });
         }

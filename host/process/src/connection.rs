@@ -94,12 +94,12 @@ impl GuardianConnection {
     }
 
     /// Returns a future that completes when the guardian has ended for any reason.
-    pub(crate) fn until_lost(&self) -> io::Result<impl Future<Output = ()> + Send + use<>> {
+    pub(crate) fn wait_until_lost(&self) -> io::Result<impl Future<Output = ()> + Send + use<>> {
         let socket = self.socket.try_clone()?;
         Ok(async move {
             let waiting = socket.set_nonblocking(true).and_then(|()| UnixStream::from_std(socket));
             match waiting {
-                Ok(socket) => until_closed(&socket).await,
+                Ok(socket) => wait_until_closed(&socket).await,
                 // The next child will then detect the loss.
                 Err(_) => std::future::pending().await,
             }
@@ -115,15 +115,15 @@ impl GuardianConnection {
         let socket = UnixStream::from_std(socket).map_err(broken)?;
         // Fails only if the guardian has already exited.
         let _ = self.socket.shutdown(Shutdown::Write);
-        match tokio::time::timeout(END_PATIENCE, until_closed(&socket)).await {
-            Ok(()) => Ok(self.has_done_its_work().await),
+        match tokio::time::timeout(END_PATIENCE, wait_until_closed(&socket)).await {
+            Ok(()) => Ok(self.has_exited_cleanly().await),
             Err(_) => Err(ProcessError::Survivors { pids: self.survivors() }),
         }
     }
 
     /// Waits for the process after its socket closed. Its status shows a kill or a failure. Before
     /// that nothing is certain, because a process that is being killed may look alive.
-    async fn has_done_its_work(&mut self) -> bool {
+    async fn has_exited_cleanly(&mut self) -> bool {
         let Some(mut process) = self.process.take() else { return false };
         let waited = tokio::task::spawn_blocking(move || process.wait()).await;
         waited.is_ok_and(|status| status.is_ok_and(|status| status.success()))
@@ -143,7 +143,7 @@ impl GuardianConnection {
 }
 
 /// Waits for the end of a stream that carries no data.
-async fn until_closed(socket: &UnixStream) {
+async fn wait_until_closed(socket: &UnixStream) {
     let mut byte = [0];
     while socket.readable().await.is_ok() {
         match socket.try_read(&mut byte) {

@@ -51,7 +51,7 @@ pub fn guardian_main() -> ExitCode {
         return ExitCode::from(BROKEN);
     }
     // The host sees the end of the socket. Standard error leads nowhere.
-    match GuardianProcess::start().and_then(GuardianProcess::serve) {
+    match GuardianProcess::start().and_then(GuardianProcess::serve_requests) {
         Ok(GuardianLoopEnd::HostGone(guardian)) => {
             guardian.end_all();
             ExitCode::SUCCESS
@@ -107,7 +107,7 @@ impl GuardianProcess {
         Ok(Self { socket, signals, keepers: HashSet::new(), life, life_holder, orphans: None })
     }
 
-    fn serve(mut self) -> io::Result<GuardianLoopEnd> {
+    fn serve_requests(mut self) -> io::Result<GuardianLoopEnd> {
         loop {
             self.reap_keepers();
             self.end_orphans();

@@ -73,7 +73,7 @@ pub(crate) fn run_keeper(start: KeeperStart) -> ExitCode {
                 silent: false,
             };
             keeper.send_event(&KeeperEvent::Started { pid: command.as_raw() as u32 });
-            keeper.watch();
+            keeper.run_event_loop();
         }
         Ok((_, Err(refusal))) => {
             // A host that is gone needs no message.
@@ -159,7 +159,7 @@ struct KeeperProcess {
 }
 
 impl KeeperProcess {
-    fn watch(&mut self) {
+    fn run_event_loop(&mut self) {
         loop {
             let reaped = reap_children();
             if let Some((_, exit)) = reaped.ended.iter().find(|(pid, _)| *pid == self.command) {
@@ -170,7 +170,7 @@ impl KeeperProcess {
                 self.send_event(&KeeperEvent::Ended { survivors: Vec::new() });
                 return;
             }
-            let timeout = self.advance();
+            let timeout = self.advance_phase();
             let places = [self.life.as_ref().map(AsFd::as_fd), self.host.as_ref().map(AsFd::as_fd)];
             match wait_for(&self.signals, places, timeout) {
                 Ok([life_ended, from_host]) => {
@@ -179,25 +179,25 @@ impl KeeperProcess {
                         // the command's exit is now caused by the keeper.
                         self.life = None;
                         self.silent = true;
-                        self.kill();
+                        self.kill_tree();
                     }
                     if from_host {
                         self.handle_order();
                     }
                 }
                 // Without polling the keeper cannot watch, so end everything.
-                Err(_) => self.kill(),
+                Err(_) => self.kill_tree(),
             }
         }
     }
 
     /// Performs due work and returns how long the keeper may sleep.
-    fn advance(&mut self) -> Option<Duration> {
+    fn advance_phase(&mut self) -> Option<Duration> {
         let now = Instant::now();
         match &mut self.phase {
             KeeperPhase::Watching => return None,
             KeeperPhase::Asked { until } if *until > now => return Some(*until - now),
-            KeeperPhase::Asked { .. } => self.kill(),
+            KeeperPhase::Asked { .. } => self.kill_tree(),
             KeeperPhase::Killing { .. } => {}
         }
         let KeeperPhase::Killing { rounds, report_at } = &self.phase else { return None };
@@ -228,7 +228,7 @@ impl KeeperProcess {
         }
     }
 
-    fn kill(&mut self) {
+    fn kill_tree(&mut self) {
         if !matches!(self.phase, KeeperPhase::Killing { .. }) {
             let report_at = Instant::now() + REPORT_AFTER;
             self.phase = KeeperPhase::Killing { rounds: SignalRounds::begin(), report_at };

@@ -19,7 +19,9 @@ use nix::unistd::Pid;
 
 use crate::descendants::{read_until_stable, signal_all};
 use crate::keeper::KEEPER_NAME;
-use crate::platform::{self, children_named, marked_children, name_if_alive, with_descendants};
+use crate::platform::{
+    self, find_children_named, find_marked_children, name_if_alive, with_descendants,
+};
 use crate::wire::LEFTOVERS_MAX;
 
 /// How long keepers may take to end their processes before the host ends them too.
@@ -92,8 +94,8 @@ struct OrphanSearch {
 
 impl OrphanSearch {
     fn search_and_kill(&mut self, with_keepers: bool) {
-        let keepers = children_named(KEEPER_NAME);
-        let roots = read_until_stable(marked_children);
+        let keepers = find_children_named(KEEPER_NAME);
+        let roots = read_until_stable(find_marked_children);
         let mut tree = with_descendants(roots.clone());
         for pid in &tree {
             let is_known = self.ended.iter().any(|orphan| orphan.pid == *pid as u32);

@@ -11,11 +11,13 @@ mod without_proc;
 
 #[cfg(target_os = "linux")]
 pub(crate) use linux::{
-    children_named, list_children, marked_children, name_if_alive, parent_pid, with_descendants,
+    find_children_named, find_marked_children, list_children, name_if_alive, parent_pid,
+    with_descendants,
 };
 #[cfg(not(target_os = "linux"))]
 pub(crate) use without_proc::{
-    children_named, list_children, marked_children, name_if_alive, parent_pid, with_descendants,
+    find_children_named, find_marked_children, list_children, name_if_alive, parent_pid,
+    with_descendants,
 };
 
 use std::io::{self, IoSlice, IoSliceMut};
@@ -202,7 +204,7 @@ pub(crate) fn prepare_child(
             take_terminal()?;
         }
         default_signals()?;
-        mark_of_session()?;
+        set_session_mark()?;
         lower_limit(Resource::RLIMIT_NOFILE, limits.open_files)?;
         lower_limit(Resource::RLIMIT_CPU, limits.cpu_seconds)?;
         if let Some(descriptor) = &descriptor3 {
@@ -238,7 +240,7 @@ fn default_signals() -> Result<(), Errno> {
 
 /// Marks the child and all its descendants, see [`SESSION_MARK`].
 #[cfg(target_os = "linux")]
-fn mark_of_session() -> Result<(), Errno> {
+fn set_session_mark() -> Result<(), Errno> {
     let (_, hard) = getrlimit(Resource::RLIMIT_LOCKS)?;
     // A session inside a session: its children must differ from itself.
     let value = if hard > SESSION_MARK { SESSION_MARK } else { hard.saturating_sub(1) };
@@ -246,7 +248,7 @@ fn mark_of_session() -> Result<(), Errno> {
 }
 
 #[cfg(not(target_os = "linux"))]
-fn mark_of_session() -> Result<(), Errno> {
+fn set_session_mark() -> Result<(), Errno> {
     Ok(())
 }
 

@@ -43,7 +43,7 @@ pub fn open_terminal(path: &Path) -> io::Result<OwnedFd> {
 }
 
 /// Opens both sides. Other children of the host inherit none of them.
-pub(crate) fn open(command: ChildCommand) -> io::Result<(NearEnds, FarEnds)> {
+pub(crate) fn open_stdio(command: ChildCommand) -> io::Result<(NearEnds, FarEnds)> {
     let mut near = NearEnds::default();
     let mut far = FarEnds { descriptor3: command.descriptor3, ..FarEnds::default() };
     if let Some(terminal) = command.terminal {

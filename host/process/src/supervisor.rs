@@ -20,7 +20,7 @@ use crate::error::ProcessError;
 use crate::guardian::is_started_with;
 use crate::orphans::{Orphan, end_orphans};
 use crate::platform;
-use crate::stdio::{FarEnds, open};
+use crate::stdio::{FarEnds, open_stdio};
 use crate::wire::{
     KeeperEvent, KeeperRequest, REQUEST_BYTES_MAX, StartRefusal, StartRequest, VERSION,
 };
@@ -77,7 +77,7 @@ impl Supervisor {
     /// exception: after [`ProcessError::GuardianLost`] all earlier children are lost too, and the
     /// next call starts another guardian.
     pub async fn spawn(&self, command: ChildCommand) -> Result<ChildProcess, ProcessError> {
-        command.check()?;
+        command.check_command()?;
         let request = KeeperRequest::encode(&command);
         if request.len() > REQUEST_BYTES_MAX {
             let (bytes, bytes_max) = (request.len(), REQUEST_BYTES_MAX);
@@ -87,7 +87,7 @@ impl Supervisor {
             unreachable!("the semaphore is never closed")
         };
         let names = (command.program.clone(), command.directory.clone());
-        let (near, far) = open(command).map_err(no_descriptors_error)?;
+        let (near, far) = open_stdio(command).map_err(no_descriptors_error)?;
         let (stream, for_keeper) = BlockingStream::pair().map_err(no_descriptors_error)?;
         stream.set_nonblocking(true).map_err(no_descriptors_error)?;
         let keeper =
@@ -121,7 +121,7 @@ impl Supervisor {
     /// ended. The guardian ends too, and a later [`Supervisor::spawn`] starts another one. Tasks
     /// that wait for a child get [`ProcessError::GuardianLost`].
     pub async fn end_all(&self) -> Result<(), ProcessError> {
-        let Some(guardian) = self.shared.guardian().take() else { return Ok(()) };
+        let Some(guardian) = self.shared.lock_guardian().take() else { return Ok(()) };
         let pid = guardian.pid();
         if !guardian.end().await? {
             self.shared.end_orphans(pid).await;
@@ -154,7 +154,7 @@ impl Supervisor {
 
     /// Returns the guardian's process id, if it runs.
     pub fn guardian_pid(&self) -> Option<u32> {
-        self.shared.guardian().as_ref().map(GuardianConnection::pid)
+        self.shared.lock_guardian().as_ref().map(GuardianConnection::pid)
     }
 }
 
@@ -229,7 +229,7 @@ impl SupervisorState {
         let given = places.into_iter().flatten().map(AsRawFd::as_raw_fd);
         let descriptors: Vec<RawFd> =
             std::iter::once(for_keeper.as_raw_fd()).chain(given).collect();
-        let mut guardian = self.guardian();
+        let mut guardian = self.lock_guardian();
         if let Some(running) = guardian.as_ref() {
             match running.send_start_request(request, &descriptors) {
                 Ok(()) => return Ok(StartRequestPosition::Later),
@@ -243,7 +243,7 @@ impl SupervisorState {
             return Err(ProcessError::IsGuardian);
         }
         let started = GuardianConnection::start(&self.command)?;
-        self.watch(&started);
+        self.watch_guardian(&started);
         let sent = started.send_start_request(request, &descriptors);
         *guardian = Some(started);
         sent.map_err(|_| self.no_guardian_error()).map(|()| StartRequestPosition::First)
@@ -255,13 +255,13 @@ impl SupervisorState {
     }
 
     /// Ends the processes of a lost guardian at once instead of with the next child.
-    fn watch(self: &Arc<Self>, guardian: &GuardianConnection) {
-        let Ok(lost) = guardian.until_lost() else { return };
+    fn watch_guardian(self: &Arc<Self>, guardian: &GuardianConnection) {
+        let Ok(lost) = guardian.wait_until_lost() else { return };
         let (own, pid) = (Arc::downgrade(self), guardian.pid());
         tokio::spawn(async move {
             lost.await;
             // A guardian that was asked to end leaves nothing.
-            if let Some(own) = own.upgrade().filter(|own| own.guardian().is_some()) {
+            if let Some(own) = own.upgrade().filter(|own| own.lock_guardian().is_some()) {
                 own.end_orphans(pid).await;
             }
         });
@@ -274,7 +274,7 @@ impl SupervisorState {
         self.orphans.lock().extend(orphans);
     }
 
-    fn guardian(&self) -> MutexGuard<'_, Option<GuardianConnection>> {
+    fn lock_guardian(&self) -> MutexGuard<'_, Option<GuardianConnection>> {
         // No code that holds the lock can panic halfway through a change.
         self.guardian.lock()
     }

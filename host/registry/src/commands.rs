@@ -79,7 +79,7 @@ impl CommandIndex {
     ) {
         for (command, spec) in description.commands.iter().enumerate() {
             let place = CommandSpecPosition { plugin, command };
-            let refusal = if !can_be_typed(&spec.name) {
+            let refusal = if !is_typable_command(&spec.name) {
                 CommandRefusal::BadName
             } else if RESERVED_COMMANDS.contains(&spec.name.as_str()) {
                 CommandRefusal::Reserved
@@ -129,6 +129,6 @@ impl Registry {
     }
 }
 
-fn can_be_typed(name: &str) -> bool {
+fn is_typable_command(name: &str) -> bool {
     ToolName::from(name).is_valid() && !name.starts_with('-')
 }

@@ -34,7 +34,7 @@ pub enum NameRefusal {
 
 impl NameRefusal {
     /// Returns true if it concerns the offer of this kind and name.
-    pub(crate) fn is_of(&self, wanted: PluginKind, offered: &str) -> bool {
+    pub(crate) fn concerns_offer(&self, wanted: PluginKind, offered: &str) -> bool {
         match self {
             Self::OfferedName { kind, name, .. } => *kind == wanted && name == offered,
             Self::ReservedTool(name) => wanted == PluginKind::Tool && name.as_str() == offered,
@@ -46,7 +46,7 @@ impl NameRefusal {
     pub(crate) fn as_omission(&self) -> DescriptionOmission {
         let (kind, name, why) = match self {
             Self::OfferedName { kind, name, held_by } => (
-                word_of(*kind),
+                kind_word(*kind),
                 name.as_str(),
                 format!("the name is taken by `{}`", held_by.display()),
             ),
@@ -68,7 +68,7 @@ impl fmt::Display for NameRefusal {
                 write!(f, "the plugin name `{name}` is taken by `{}`", held_by.display())
             }
             Self::OfferedName { kind, name, held_by } => {
-                let what = name_of_a(*kind);
+                let what = name_description(*kind);
                 write!(f, "its {what} `{name}` is taken by `{}`", held_by.display())
             }
             Self::Label(name) => {
@@ -85,7 +85,7 @@ impl fmt::Display for NameRefusal {
 }
 
 /// Returns the word for a kind's offer.
-fn word_of(kind: PluginKind) -> &'static str {
+fn kind_word(kind: PluginKind) -> &'static str {
     match kind {
         PluginKind::Tool => "tool",
         PluginKind::Gc => "gc",
@@ -97,7 +97,7 @@ fn word_of(kind: PluginKind) -> &'static str {
 }
 
 /// Returns the term for the name of a kind's offer.
-fn name_of_a(kind: PluginKind) -> &'static str {
+fn name_description(kind: PluginKind) -> &'static str {
     match kind {
         PluginKind::Tool => "tool name",
         PluginKind::Gc => "gc name",

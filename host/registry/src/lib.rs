@@ -20,10 +20,10 @@ mod usable;
 
 pub use commands::{CommandEntry, CommandRefusal, CommandStatus};
 pub use conflict::NameRefusal;
-pub use names::nearest;
+pub use names::nearest_name;
 pub use registry::{
     NO_TOOLS, PluginCandidate, PluginEntry, PluginFileTrust, PluginStatus, Registry, RegistryRules,
-    ToolEntry, ToolStatus, names_tool,
+    ToolEntry, ToolStatus, matches_tool,
 };
 pub use usable::{
     COMMANDS_MAX, DescriptionOmission, INSTRUCTIONS_BYTES_MAX, LINE_BYTES_MAX, SCHEMA_BYTES_MAX,

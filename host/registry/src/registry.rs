@@ -103,7 +103,7 @@ impl PluginEntry {
     }
 
     /// Returns why the plugin cannot be used, and what to do, or `None` if it can.
-    pub fn why_not(&self) -> Option<(String, Option<String>)> {
+    pub fn unusable_reason(&self) -> Option<(String, Option<String>)> {
         Some(match &self.status {
             PluginStatus::Active => return None,
             PluginStatus::Disabled => {
@@ -190,7 +190,7 @@ impl Registry {
     ) -> Self {
         let mut registry = Self::default();
         for candidate in candidates {
-            registry.add(candidate, rules);
+            registry.add_candidate(candidate, rules);
         }
         registry
     }
@@ -298,7 +298,7 @@ impl Registry {
         })
     }
 
-    fn add(&mut self, mut candidate: PluginCandidate, rules: &RegistryRules) {
+    fn add_candidate(&mut self, mut candidate: PluginCandidate, rules: &RegistryRules) {
         let check = match candidate.trust {
             PluginFileTrust::Shipped => SchemaCheck::Outline,
             _ => SchemaCheck::Compile,
@@ -311,14 +311,14 @@ impl Registry {
         if status == PluginStatus::Active
             && let Some(Ok(description)) = &mut candidate.description
         {
-            let taken = self.taken_names(description);
+            let taken = self.list_taken_names(description);
             let offers = count_offers(&candidate.manifest, description);
             match taken.first() {
                 Some(first) if taken.len() == offers => {
                     status = PluginStatus::Refused(first.clone());
                 }
                 _ => {
-                    left_out.extend(leave_out(description, &taken));
+                    left_out.extend(remove_taken_offers(description, &taken));
                     self.take_names(&candidate.path, description, rules);
                 }
             }
@@ -338,7 +338,7 @@ impl Registry {
         if rules.plugins_disabled.iter().any(|disabled| disabled == name.as_str()) {
             return PluginStatus::Disabled;
         }
-        if candidate.trust != PluginFileTrust::Shipped && self.is_label(name.as_str()) {
+        if candidate.trust != PluginFileTrust::Shipped && self.is_line_label(name.as_str()) {
             return PluginStatus::Refused(NameRefusal::Label(name.clone()));
         }
         if candidate.trust == PluginFileTrust::WorkspaceNot {
@@ -352,7 +352,7 @@ impl Registry {
     }
 
     /// Returns true if a name precedes output lines of jaato or of a shipped plugin.
-    fn is_label(&self, name: &str) -> bool {
+    fn is_line_label(&self, name: &str) -> bool {
         let shipped =
             self.plugins.iter().filter(|entry| entry.candidate.trust == PluginFileTrust::Shipped);
         LABELS.contains(&name)
@@ -360,12 +360,12 @@ impl Registry {
     }
 
     /// Lists the offered names that jaato or a more trusted plugin already uses.
-    fn taken_names(&self, description: &Description) -> Vec<NameRefusal> {
+    fn list_taken_names(&self, description: &Description) -> Vec<NameRefusal> {
         let tools = description.tools.iter().filter_map(|tool| {
             if RESERVED_TOOLS.contains(&tool.name.as_str()) {
                 return Some(NameRefusal::ReservedTool(tool.name.clone()));
             }
-            let held_by = self.holder_of(&tool.name)?.to_owned();
+            let held_by = self.tool_owner_file(&tool.name)?.to_owned();
             let (kind, name) = (PluginKind::Tool, tool.name.to_string());
             Some(NameRefusal::OfferedName { kind, name, held_by })
         });
@@ -377,7 +377,7 @@ impl Registry {
     }
 
     /// Returns the file of the plugin that owns a tool's name.
-    fn holder_of(&self, tool: &ToolName) -> Option<&Path> {
+    fn tool_owner_file(&self, tool: &ToolName) -> Option<&Path> {
         let held = self.tools.get(tool)?;
         Some(&self.plugins[held.plugin].candidate.path)
     }
@@ -420,8 +420,12 @@ fn count_offers(manifest: &Manifest, description: &Description) -> usize {
 }
 
 /// Removes the offers with taken names from a description.
-fn leave_out(description: &mut Description, taken: &[NameRefusal]) -> Vec<DescriptionOmission> {
-    let is_taken = |kind: PluginKind, name: &str| taken.iter().any(|it| it.is_of(kind, name));
+fn remove_taken_offers(
+    description: &mut Description,
+    taken: &[NameRefusal],
+) -> Vec<DescriptionOmission> {
+    let is_taken =
+        |kind: PluginKind, name: &str| taken.iter().any(|it| it.concerns_offer(kind, name));
     description.tools.retain(|tool| !is_taken(PluginKind::Tool, tool.name.as_str()));
     description.provider.take_if(|it| is_taken(PluginKind::Provider, &it.name));
     description.environment.take_if(|it| is_taken(PluginKind::Environment, &it.name));
@@ -441,7 +445,7 @@ fn offers_besides_tools(description: &Description) -> impl Iterator<Item = (Plug
 impl RegistryRules {
     /// Returns whether a tool with this name can be used.
     pub fn tool_status(&self, name: &str) -> ToolStatus {
-        let is_named = |names: &[String]| names.iter().any(|known| names_tool(known, name));
+        let is_named = |names: &[String]| names.iter().any(|known| matches_tool(known, name));
         if is_named(&self.tools_disabled) {
             return ToolStatus::Disabled;
         }
@@ -453,7 +457,7 @@ impl RegistryRules {
 }
 
 /// Returns true if a word of a list matches a tool: its name, or a prefix followed by `*`.
-pub fn names_tool(word: &str, name: &str) -> bool {
+pub fn matches_tool(word: &str, name: &str) -> bool {
     match word.strip_suffix('*') {
         Some(beginning) => name.starts_with(beginning),
         None => word == name,

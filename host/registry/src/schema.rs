@@ -25,13 +25,13 @@ const LISTS: [&str; 4] = ["anyOf", "oneOf", "allOf", "prefixItems"];
 const MAPS: [&str; 4] = ["properties", "patternProperties", "$defs", "definitions"];
 
 /// Returns why a value is not a schema of arguments, or `None` if it is one.
-pub(crate) fn why_no_schema(
+pub(crate) fn schema_refusal(
     schema: &Value,
     bytes_max: usize,
     check: SchemaCheck,
 ) -> Option<String> {
     let Value::Object(map) = schema else {
-        return Some(format!("its schema is not a JSON object but {}", kind_of(schema)));
+        return Some(format!("its schema is not a JSON object but {}", value_kind(schema)));
     };
     match map.get("type") {
         Some(Value::String(name)) if name == "object" => {}
@@ -52,7 +52,7 @@ pub(crate) fn why_no_schema(
             truncate_json(&name.escape_unicode().to_string())
         ));
     }
-    if let Some(wrong) = wrong_in(schema, DEPTH_MAX) {
+    if let Some(wrong) = schema_problem(schema, DEPTH_MAX) {
         return Some(format!("its schema is not a JSON Schema: {wrong}"));
     }
     let bytes = schema.to_string().len();
@@ -61,22 +61,22 @@ pub(crate) fn why_no_schema(
     }
     match check {
         SchemaCheck::Outline => None,
-        SchemaCheck::Compile => why_not_compiled(schema),
+        SchemaCheck::Compile => compile_error(schema),
     }
 }
 
 /// Returns why a schema does not compile, or `None` if it does.
-fn why_not_compiled(schema: &Value) -> Option<String> {
+fn compile_error(schema: &Value) -> Option<String> {
     let error = jsonschema::validator_for(schema).err()?.to_string();
     // The text may repeat a piece of the schema.
     let text: String = truncate_chars(&error, REASON_CHARS_MAX)
         .chars()
-        .map(|c| if c.is_ascii() && !c.is_control() { c.to_string() } else { escape(c) })
+        .map(|c| if c.is_ascii() && !c.is_control() { c.to_string() } else { escape_character(c) })
         .collect();
     Some(format!("its schema does not compile: {text}"))
 }
 
-fn escape(c: char) -> String {
+fn escape_character(c: char) -> String {
     c.escape_default().to_string()
 }
 
@@ -85,11 +85,11 @@ fn is_property(name: &str) -> bool {
     (1..=PROPERTY_BYTES_MAX).contains(&name.len()) && name.bytes().all(is_plain)
 }
 
-fn wrong_in(schema: &Value, depth: usize) -> Option<String> {
+fn schema_problem(schema: &Value, depth: usize) -> Option<String> {
     let map = match schema {
         Value::Bool(_) => return None,
         Value::Object(map) => map,
-        other => return Some(format!("{} is not a schema", kind_of(other))),
+        other => return Some(format!("{} is not a schema", value_kind(other))),
     };
     if depth == 0 {
         return Some(format!("it nests deeper than {DEPTH_MAX} schemas"));
@@ -97,7 +97,9 @@ fn wrong_in(schema: &Value, depth: usize) -> Option<String> {
     let is_text = |value: &Value| value.is_string();
     map.iter().find_map(|(key, value)| match (key.as_str(), value) {
         ("type", Value::String(name)) if TYPES.contains(&name.as_str()) => None,
-        ("type", Value::Array(names)) if !names.is_empty() && names.iter().all(is_type) => None,
+        ("type", Value::Array(names)) if !names.is_empty() && names.iter().all(is_type_name) => {
+            None
+        }
         ("type", other) => {
             Some(format!("the type {} does not exist", truncate_json(&other.to_string())))
         }
@@ -107,23 +109,23 @@ fn wrong_in(schema: &Value, depth: usize) -> Option<String> {
         ("enum", _) => Some("`enum` is not a list".to_owned()),
         // In older drafts, `items` may be a list of schemas.
         (key, Value::Array(list)) if LISTS.contains(&key) || key == "items" => {
-            list.iter().find_map(|schema| wrong_in(schema, depth - 1))
+            list.iter().find_map(|schema| schema_problem(schema, depth - 1))
         }
         (key, _) if LISTS.contains(&key) => Some(format!("`{key}` is not a list of schemas")),
         (key, Value::Object(map)) if MAPS.contains(&key) => {
-            map.values().find_map(|schema| wrong_in(schema, depth - 1))
+            map.values().find_map(|schema| schema_problem(schema, depth - 1))
         }
         (key, _) if MAPS.contains(&key) => Some(format!("`{key}` is not an object of schemas")),
-        (key, schema) if ONE.contains(&key) => wrong_in(schema, depth - 1),
+        (key, schema) if ONE.contains(&key) => schema_problem(schema, depth - 1),
         _ => None,
     })
 }
 
-fn is_type(name: &Value) -> bool {
+fn is_type_name(name: &Value) -> bool {
     name.as_str().is_some_and(|name| TYPES.contains(&name))
 }
 
-fn kind_of(value: &Value) -> &'static str {
+fn value_kind(value: &Value) -> &'static str {
     match value {
         Value::Null => "nothing",
         Value::Bool(_) => "a boolean",
@@ -147,9 +149,9 @@ mod tests {
     use super::*;
 
     #[track_caller]
-    fn check(schema: Value, expected: Option<&str>) {
+    fn check_schema(schema: Value, expected: Option<&str>) {
         assert_eq!(
-            why_no_schema(&schema, 1024, SchemaCheck::Compile).as_deref(),
+            schema_refusal(&schema, 1024, SchemaCheck::Compile).as_deref(),
             expected,
             "{schema}"
         );
@@ -157,49 +159,49 @@ mod tests {
 
     #[test]
     fn invalid_tool_schema_is_reported_with_its_reason() {
-        check(json!(["a"]), Some("its schema is not a JSON object but a list"));
-        check(json!(null), Some("its schema is not a JSON object but nothing"));
-        check(
+        check_schema(json!(["a"]), Some("its schema is not a JSON object but a list"));
+        check_schema(json!(null), Some("its schema is not a JSON object but nothing"));
+        check_schema(
             json!({ "type": "dict" }),
             Some("its schema describes `\\\"dict\\\"`, not an object"),
         );
-        check(
+        check_schema(
             json!({ "type": "string" }),
             Some("its schema describes `\\\"string\\\"`, not an object"),
         );
         let wrong = |properties: Value| json!({ "type": "object", "properties": properties });
-        check(
+        check_schema(
             wrong(json!([])),
             Some("its schema is not a JSON Schema: `properties` is not an object of schemas"),
         );
-        check(
+        check_schema(
             wrong(json!({ "a": { "type": "dict" } })),
             Some("its schema is not a JSON Schema: the type `\\\"dict\\\"` does not exist"),
         );
-        check(
+        check_schema(
             wrong(json!({ "a": { "type": "array", "items": 3 } })),
             Some("its schema is not a JSON Schema: a number is not a schema"),
         );
-        check(
+        check_schema(
             json!({ "type": "object", "required": "a" }),
             Some("its schema is not a JSON Schema: `required` is not a list of names"),
         );
         let deep = (0..40).fold(json!({}), |inner, _| json!({ "not": inner }));
-        let told = why_no_schema(&deep, 1024, SchemaCheck::Compile).unwrap();
+        let told = schema_refusal(&deep, 1024, SchemaCheck::Compile).unwrap();
         assert!(told.ends_with("it nests deeper than 32 schemas"), "{told}");
-        let bad = why_no_schema(&wrong(json!({ "a b": {} })), 1024, SchemaCheck::Compile).unwrap();
+        let bad = schema_refusal(&wrong(json!({ "a b": {} })), 1024, SchemaCheck::Compile).unwrap();
         assert!(bad.contains("has a name that servers refuse"), "{bad}");
         let long =
-            why_no_schema(&json!({ "description": "x".repeat(1024) }), 1024, SchemaCheck::Compile)
+            schema_refusal(&json!({ "description": "x".repeat(1024) }), 1024, SchemaCheck::Compile)
                 .unwrap();
         assert!(long.ends_with("bytes, but the limit is 1024"), "{long}");
     }
 
     #[test]
     fn schemas_as_generators_write_them_pass() {
-        check(json!({}), None);
-        check(json!({ "type": "object" }), None);
-        check(
+        check_schema(json!({}), None);
+        check_schema(json!({ "type": "object" }), None);
+        check_schema(
             json!({
                 "$schema": "https://json-schema.org/draft/2020-12/schema",
                 "type": "object",
@@ -219,6 +221,9 @@ mod tests {
         let list =
             json!({ "type": "array", "items": [{ "type": "integer" }], "additionalItems": false });
         let old = "http://json-schema.org/draft-07/schema#";
-        check(json!({ "$schema": old, "type": "object", "properties": { "d": list } }), None);
+        check_schema(
+            json!({ "$schema": old, "type": "object", "properties": { "d": list } }),
+            None,
+        );
     }
 }

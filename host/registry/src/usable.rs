@@ -87,25 +87,25 @@ pub fn keep_usable(description: &mut Description, check: SchemaCheck) -> Vec<Des
     let mut left_out = Vec::new();
     let mut names = BTreeSet::new();
     retain_usable(&mut description.tools, "tool", TOOLS_MAX, &mut left_out, |tool: &ToolSpec| {
-        let why = why_no_tool(tool, &names, check);
+        let why = tool_problem(tool, &names, check);
         names.insert(tool.name.clone());
         (tool.name.as_str().to_owned(), why)
     });
-    let command = |command: &CommandSpec| (command.name.clone(), why_no_command(command, check));
+    let command = |command: &CommandSpec| (command.name.clone(), command_problem(command, check));
     retain_usable(&mut description.commands, "command", COMMANDS_MAX, &mut left_out, command);
     if let Some(provider) = &description.provider
         && let Some(why) =
-            why_no_name(&provider.name).or_else(|| too_long(&provider.title, LINE_BYTES_MAX))
+            name_problem(&provider.name).or_else(|| length_problem(&provider.title, LINE_BYTES_MAX))
     {
         left_out.push(DescriptionOmission::for_unusable_name("provider", &provider.name, why));
         description.provider = None;
     }
     if let Some(provider) = &mut description.provider {
-        let preset = |preset: &ProviderPreset| (preset.name.clone(), why_no_preset(preset));
+        let preset = |preset: &ProviderPreset| (preset.name.clone(), preset_problem(preset));
         retain_usable(&mut provider.presets, "preset", PRESETS_MAX, &mut left_out, preset);
     }
     if let Some(environment) = &description.environment
-        && let Some(why) = why_no_name(&environment.name)
+        && let Some(why) = name_problem(&environment.name)
     {
         left_out.push(DescriptionOmission::for_unusable_name(
             "environment",
@@ -115,7 +115,7 @@ pub fn keep_usable(description: &mut Description, check: SchemaCheck) -> Vec<Des
         description.environment = None;
     }
     let instructions = description.instructions.as_deref().unwrap_or_default();
-    if let Some(why) = too_long(instructions, INSTRUCTIONS_BYTES_MAX) {
+    if let Some(why) = length_problem(instructions, INSTRUCTIONS_BYTES_MAX) {
         left_out.push(DescriptionOmission::for_part("its part of the prompt", why));
         description.instructions = None;
     }
@@ -147,40 +147,42 @@ fn retain_usable<T>(
     });
 }
 
-fn why_no_preset(preset: &ProviderPreset) -> Option<String> {
-    why_no_name(&preset.name).or_else(|| too_long(&preset.title, LINE_BYTES_MAX)).or_else(|| {
-        let is_http = ["https://", "http://"].iter().any(|it| preset.base_url.starts_with(it));
-        (!is_http).then(|| "its `base_url` is not an http url".to_owned())
-    })
+fn preset_problem(preset: &ProviderPreset) -> Option<String> {
+    name_problem(&preset.name).or_else(|| length_problem(&preset.title, LINE_BYTES_MAX)).or_else(
+        || {
+            let is_http = ["https://", "http://"].iter().any(|it| preset.base_url.starts_with(it));
+            (!is_http).then(|| "its `base_url` is not an http url".to_owned())
+        },
+    )
 }
 
-fn why_no_tool(tool: &ToolSpec, names: &BTreeSet<ToolName>, check: SchemaCheck) -> Option<String> {
-    why_no_name(tool.name.as_str())
+fn tool_problem(tool: &ToolSpec, names: &BTreeSet<ToolName>, check: SchemaCheck) -> Option<String> {
+    name_problem(tool.name.as_str())
         .or_else(|| {
             names
                 .contains(&tool.name)
                 .then(|| "the plugin has another one with this name".to_owned())
         })
-        .or_else(|| too_long(&tool.description, TOOL_TEXT_BYTES_MAX))
-        .or_else(|| schema::why_no_schema(&tool.parameters, SCHEMA_BYTES_MAX, check))
+        .or_else(|| length_problem(&tool.description, TOOL_TEXT_BYTES_MAX))
+        .or_else(|| schema::schema_refusal(&tool.parameters, SCHEMA_BYTES_MAX, check))
 }
 
 /// Returns why a command cannot be offered. The registry refuses a name that cannot be typed, and
 /// lists it as refused.
-fn why_no_command(command: &CommandSpec, check: SchemaCheck) -> Option<String> {
-    too_long(&command.description, LINE_BYTES_MAX).or_else(|| {
+fn command_problem(command: &CommandSpec, check: SchemaCheck) -> Option<String> {
+    length_problem(&command.description, LINE_BYTES_MAX).or_else(|| {
         // Without a schema, it takes no parameters.
         let parameters = Some(&command.parameters).filter(|parameters| !parameters.is_null());
-        parameters.and_then(|it| schema::why_no_schema(it, SCHEMA_BYTES_MAX, check))
+        parameters.and_then(|it| schema::schema_refusal(it, SCHEMA_BYTES_MAX, check))
     })
 }
 
-fn why_no_name(name: &str) -> Option<String> {
+fn name_problem(name: &str) -> Option<String> {
     let is_valid = ToolName::from(name).is_valid();
     (!is_valid).then(|| "a name has 1 to 64 letters (a to z), digits, `_` and `-`".to_owned())
 }
 
-fn too_long(text: &str, max: usize) -> Option<String> {
+fn length_problem(text: &str, max: usize) -> Option<String> {
     let has = text.len();
     (has > max).then(|| format!("its text has {has} bytes, but the limit is {max}"))
 }
@@ -206,14 +208,14 @@ mod tests {
 
     use super::*;
 
-    fn tool(name: &str, parameters: Value) -> ToolSpec {
+    fn tool_spec(name: &str, parameters: Value) -> ToolSpec {
         let spec = json!({ "name": name, "description": "d", "parameters": parameters,
                            "annotations": Annotations::default() });
         serde_json::from_value(spec).unwrap()
     }
 
     #[track_caller]
-    fn check(tools: Vec<ToolSpec>, kept: &[&str], told: &[&str]) {
+    fn check_omissions(tools: Vec<ToolSpec>, kept: &[&str], told: &[&str]) {
         let mut description = Description { tools, ..Description::default() };
         let left_out = keep_usable(&mut description, SchemaCheck::Compile);
         let names: Vec<&str> = description.tools.iter().map(|tool| tool.name.as_str()).collect();
@@ -221,7 +223,7 @@ mod tests {
         assert_eq!(left_out.iter().map(ToString::to_string).collect::<Vec<_>>(), told);
     }
 
-    fn empty() -> Value {
+    fn empty_schema() -> Value {
         json!({ "type": "object", "properties": {} })
     }
 
@@ -234,8 +236,8 @@ mod tests {
         };
         let names = ["", "bad name!", "a\nb", "a\u{202e}b", "cli_based_t\u{43e}\u{43e}l"];
         let long = "x".repeat(65);
-        let mut tools: Vec<_> = names.iter().map(|name| tool(name, empty())).collect();
-        tools.extend([tool(&long, empty()), tool("good", empty())]);
+        let mut tools: Vec<_> = names.iter().map(|name| tool_spec(name, empty_schema())).collect();
+        tools.extend([tool_spec(&long, empty_schema()), tool_spec("good", empty_schema())]);
         let told = [
             bad("\"\""),
             bad("\"bad name!\""),
@@ -244,7 +246,7 @@ mod tests {
             bad("\"cli_based_t\\u{43e}\\u{43e}l\""),
             bad(&format!("\"{}\\u{{2026}}\"", "x".repeat(40))),
         ];
-        check(tools, &["good"], &told.each_ref().map(String::as_str));
+        check_omissions(tools, &["good"], &told.each_ref().map(String::as_str));
     }
 
     #[test]
@@ -259,14 +261,14 @@ mod tests {
             "tool \"bound\" is left out: its schema does not compile: \"one\" is not of type \"number\"",
         ];
         let tools = vec![
-            tool("broken", broken.clone()),
-            tool("pattern", pattern),
-            tool("good", empty()),
-            tool("bound", bound),
+            tool_spec("broken", broken.clone()),
+            tool_spec("pattern", pattern),
+            tool_spec("good", empty_schema()),
+            tool_spec("bound", bound),
         ];
-        check(tools, &["good"], &told);
+        check_omissions(tools, &["good"], &told);
         // Tests of shipped plugins compile their schemas.
-        let tools = vec![tool("broken", broken)];
+        let tools = vec![tool_spec("broken", broken)];
         let mut shipped = Description { tools, ..Description::default() };
         assert!(keep_usable(&mut shipped, SchemaCheck::Outline).is_empty());
     }
@@ -274,20 +276,26 @@ mod tests {
     #[test]
     fn second_tool_with_the_same_name_is_left_out() {
         let told = ["tool \"twice\" is left out: the plugin has another one with this name"];
-        check(vec![tool("twice", empty()), tool("twice", empty())], &["twice"], &told);
+        check_omissions(
+            vec![tool_spec("twice", empty_schema()), tool_spec("twice", empty_schema())],
+            &["twice"],
+            &told,
+        );
     }
 
     #[test]
     fn tool_text_and_tool_count_beyond_the_limits_are_left_out() {
         let long = |bytes: usize| {
-            let mut spec = tool("long", empty());
+            let mut spec = tool_spec("long", empty_schema());
             spec.description = "x".repeat(bytes);
             spec
         };
-        check(vec![long(TOOL_TEXT_BYTES_MAX)], &["long"], &[]);
+        check_omissions(vec![long(TOOL_TEXT_BYTES_MAX)], &["long"], &[]);
         let told = "tool \"long\" is left out: its text has 16385 bytes, but the limit is 16384";
-        check(vec![long(TOOL_TEXT_BYTES_MAX + 1)], &[], &[told]);
-        let tools = (0..=TOOLS_MAX).map(|number| tool(&format!("t{number}"), empty())).collect();
+        check_omissions(vec![long(TOOL_TEXT_BYTES_MAX + 1)], &[], &[told]);
+        let tools = (0..=TOOLS_MAX)
+            .map(|number| tool_spec(&format!("t{number}"), empty_schema()))
+            .collect();
         let mut description = Description { tools, ..Description::default() };
         let told = keep_usable(&mut description, SchemaCheck::Compile);
         assert_eq!(

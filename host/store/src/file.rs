@@ -59,7 +59,7 @@ impl LedgerFile {
         let failed = |error| LedgerError::Io(path.to_owned(), error);
         let file = match open_ledger_file(path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                make_folder(path).and_then(|()| open_ledger_file(path))
+                create_folder(path).and_then(|()| open_ledger_file(path))
             }
             opened => opened,
         };
@@ -74,9 +74,9 @@ impl LedgerFile {
 
     /// Appends lines, each with its newline, in one `write` each. Stops at the first failure.
     pub fn append(&mut self, lines: &[Vec<u8>]) -> AppendResult {
-        let has_lock = self.is_regular && self.lock();
+        let has_lock = self.is_regular && self.try_lock();
         let mut appended = AppendResult { lines: 0, cut_bytes: 0, error: None };
-        if let Err(error) = self.append_in_turn(lines, has_lock, &mut appended) {
+        if let Err(error) = self.append_locked(lines, has_lock, &mut appended) {
             appended.error = Some(LedgerError::Io(self.path.clone(), error));
         }
         if has_lock {
@@ -97,7 +97,7 @@ impl LedgerFile {
         self.file.sync_data().map_err(|error| LedgerError::Io(self.path.clone(), error))
     }
 
-    fn append_in_turn(
+    fn append_locked(
         &mut self,
         lines: &[Vec<u8>],
         has_lock: bool,
@@ -162,7 +162,7 @@ impl LedgerFile {
                 && serde_json::from_slice::<Value>(line)
                     .is_ok_and(|record| record.get("stage").is_some())
         });
-        Ok(has_record || is_torn_start(&head))
+        Ok(has_record || is_incomplete_start(&head))
     }
 
     fn read_at(&self, into: &mut [u8], at: u64) -> io::Result<usize> {
@@ -178,7 +178,7 @@ impl LedgerFile {
         Ok(read)
     }
 
-    fn lock(&self) -> bool {
+    fn try_lock(&self) -> bool {
         for _ in 0..LOCK_TRIES {
             match self.file.try_lock() {
                 Ok(()) => return true,
@@ -194,14 +194,16 @@ fn open_ledger_file(path: &Path) -> io::Result<File> {
     OpenOptions::new().read(true).append(true).create(true).mode(0o600).open(path)
 }
 
-fn make_folder(path: &Path) -> io::Result<()> {
+fn create_folder(path: &Path) -> io::Result<()> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
-    folder.map_or(Ok(()), |folder| jaato_places::make_missing(folder).map_err(io::Error::from))
+    folder.map_or(Ok(()), |folder| {
+        jaato_places::make_missing_folders(folder).map_err(io::Error::from)
+    })
 }
 
 /// Returns true if a file without a whole line is the start of a ledger: a torn first record, or
 /// the zeros that some file systems leave after a power failure.
-fn is_torn_start(head: &[u8]) -> bool {
+fn is_incomplete_start(head: &[u8]) -> bool {
     let length = head.len().min(LINE_START.len());
     !head.contains(&b'\n')
         && (head[..length] == LINE_START[..length] || head.iter().all(|&b| b == 0))

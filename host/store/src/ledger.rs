@@ -10,7 +10,7 @@ use parking_lot::{Condvar, Mutex, MutexGuard};
 
 use crate::error::LedgerError;
 use crate::record::{LedgerRecord, LedgerStage};
-use crate::writer::{FlushSignal, write_all};
+use crate::writer::{FlushSignal, write_queued_records};
 
 /// Maximum number of records queued for a slow disk. Further ones are lost, counted and reported.
 pub const RECORDS_WAITING_MAX: usize = 4096;
@@ -85,7 +85,7 @@ impl Ledger {
     }
 
     /// Accepts a record. Returns at once. A record that does not fit is lost and counted.
-    pub fn record(&self, record: &LedgerRecord) {
+    pub fn add_record(&self, record: &LedgerRecord) {
         let line = match record.to_line() {
             Ok(line) => line,
             Err(error) => {
@@ -114,7 +114,7 @@ impl Ledger {
     /// Waits briefly until everything is written, and ends the ledger. Returns the final lines for
     /// the user: errors not yet reported, and the number of lost records. Blocks.
     pub fn finish(&self) -> Vec<String> {
-        let thread = std::mem::replace(&mut *self.thread(), LedgerThread::Ended);
+        let thread = std::mem::replace(&mut *self.lock_thread(), LedgerThread::Ended);
         if let LedgerThread::Runs { waiting, written } = thread {
             drop(waiting);
             let late = self.0.shared.wait_for_writes();
@@ -122,14 +122,14 @@ impl Ledger {
                 // Written data survives everything except a power failure.
                 let _ = written.recv_timeout(SYNC_WAIT);
             } else {
-                self.lose_to_slow_disk(late);
+                self.drop_records_of_slow_disk(late);
             }
         }
-        self.0.shared.last_words()
+        self.0.shared.final_messages()
     }
 
     fn send_item(&self, waiting: LedgerQueueItem) {
-        let mut thread = self.thread();
+        let mut thread = self.lock_thread();
         if let LedgerThread::NotStarted = *thread {
             match self.start_thread() {
                 Ok(started) => *thread = started,
@@ -154,17 +154,17 @@ impl Ledger {
             // The end of the next turn flushes these records too.
             Err(_) if !is_line => {}
             Err(TrySendError::Full(_)) => {
-                self.0.shared.mark_settled(1);
-                self.lose_to_slow_disk(1);
+                self.0.shared.count_settled(1);
+                self.drop_records_of_slow_disk(1);
             }
             Err(TrySendError::Disconnected(_)) => {
-                self.0.shared.mark_settled(1);
+                self.0.shared.count_settled(1);
                 self.0.shared.count_lost(1);
             }
         }
     }
 
-    fn lose_to_slow_disk(&self, records: usize) {
+    fn drop_records_of_slow_disk(&self, records: usize) {
         let path = self.0.target.clone().unwrap_or_default();
         self.0.shared.record_loss(records, &LedgerError::TooSlow(path));
     }
@@ -175,11 +175,11 @@ impl Ledger {
         let (target, shared) = (self.0.target.clone(), Arc::clone(&self.0.shared));
         std::thread::Builder::new()
             .name("jaato-ledger".into())
-            .spawn(move || write_all(target, &queue, &shared, &done))?;
+            .spawn(move || write_queued_records(target, &queue, &shared, &done))?;
         Ok(LedgerThread::Runs { waiting, written })
     }
 
-    fn thread(&self) -> MutexGuard<'_, LedgerThread> {
+    fn lock_thread(&self) -> MutexGuard<'_, LedgerThread> {
         self.0.thread.lock()
     }
 }
@@ -209,7 +209,7 @@ impl LedgerShared {
     }
 
     /// Marks records as written or lost.
-    pub(crate) fn mark_settled(&self, records: usize) {
+    pub(crate) fn count_settled(&self, records: usize) {
         let mut open = self.lock_open_records();
         *open = open.saturating_sub(records);
         if *open == 0 {
@@ -229,7 +229,7 @@ impl LedgerShared {
         self.open.lock()
     }
 
-    fn last_words(&self) -> Vec<String> {
+    fn final_messages(&self) -> Vec<String> {
         let lost = self.lost.load(Ordering::Acquire);
         let mut trouble = self.lock_trouble();
         self.has_notice.store(false, Ordering::Release);

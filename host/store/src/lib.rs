@@ -26,5 +26,5 @@ pub use file::{AppendResult, LedgerFile};
 pub use ledger::{Ledger, RECORDS_WAITING_MAX};
 pub use read::{LINE_BYTES_MAX, LedgerLine, LedgerReader};
 pub use record::{LedgerRecord, LedgerStage};
-pub use recorder::{EventRecorder, EventTime, format_rfc3339, read_moment};
+pub use recorder::{EventRecorder, EventTime, format_rfc3339, parse_rfc3339};
 pub use summary::{LedgerFileSummary, TurnRow, UsageTotals};

@@ -70,11 +70,16 @@ impl EventRecorder {
         envelope: &EventEnvelope,
         now: EventTime,
     ) -> Vec<LedgerRecord> {
-        let stages = self.stages(&envelope.event, now);
-        stages.into_iter().map(|stage| self.record(&envelope.session, stage, now)).collect()
+        let stages = self.stages_for_event(&envelope.event, now);
+        stages.into_iter().map(|stage| self.new_record(&envelope.session, stage, now)).collect()
     }
 
-    fn record(&mut self, session: &SessionId, stage: LedgerStage, now: EventTime) -> LedgerRecord {
+    fn new_record(
+        &mut self,
+        session: &SessionId,
+        stage: LedgerStage,
+        now: EventTime,
+    ) -> LedgerRecord {
         self.records += 1;
         let is_last = matches!(stage, LedgerStage::Turn { .. });
         let turn = if self.turn.is_some() || is_last { self.turns } else { 0 };
@@ -91,7 +96,7 @@ impl EventRecorder {
         }
     }
 
-    fn stages(&mut self, event: &Event, now: EventTime) -> Vec<LedgerStage> {
+    fn stages_for_event(&mut self, event: &Event, now: EventTime) -> Vec<LedgerStage> {
         match event {
             Event::SessionStarted { model, .. } => self.model.clone_from(model),
             Event::ModelChanged { model, error, .. } => {
@@ -126,13 +131,13 @@ impl EventRecorder {
             Event::PermissionAsked(_) | Event::PermissionDecided { .. } => {
                 return permission_stage(event).into_iter().collect();
             }
-            other => return self.outcome(other).into_iter().collect(),
+            other => return self.outcome_stage(other).into_iter().collect(),
         }
         Vec::new()
     }
 
     /// Returns the stage of a call or command that has ended.
-    fn outcome(&mut self, event: &Event) -> Option<LedgerStage> {
+    fn outcome_stage(&mut self, event: &Event) -> Option<LedgerStage> {
         Some(match event {
             Event::ToolCallFinished { call_id, name, source, result, is_error, duration_ms } => {
                 let OpenCall { mark, parent, by } = self.open_calls.remove(call_id)?;
@@ -173,12 +178,12 @@ impl EventRecorder {
                     duration_ms: *duration_ms,
                 }
             }
-            other => return Self::stage(other),
+            other => return Self::independent_stage(other),
         })
     }
 
     /// Returns the stage of an event that needs no other event.
-    fn stage(event: &Event) -> Option<LedgerStage> {
+    fn independent_stage(event: &Event) -> Option<LedgerStage> {
         Some(match event {
             Event::TaskStarted { task_id, call_id, name, source, .. } => {
                 LedgerStage::AutoBackground {
@@ -238,12 +243,12 @@ impl EventRecorder {
                 tokens_after: *tokens_after,
                 error_kind: error.as_ref().map(|error| error.kind),
             },
-            other => return Self::passed_over(other),
+            other => return Self::ignored_event_stage(other),
         })
     }
 
     /// Lists the events without a stage of their own.
-    fn passed_over(event: &Event) -> Option<LedgerStage> {
+    fn ignored_event_stage(event: &Event) -> Option<LedgerStage> {
         match event {
             // Temporary output and conversation content do not belong in a ledger.
             Event::TextDelta { .. }
@@ -430,7 +435,7 @@ pub fn format_rfc3339(wall_ms: u64) -> String {
 }
 
 /// Parses a time, in milliseconds since 1970. A time without an offset is in UTC.
-pub fn read_moment(text: &str) -> Option<i64> {
+pub fn parse_rfc3339(text: &str) -> Option<i64> {
     let moment = text.trim().parse::<Timestamp>().ok();
     let in_utc = || {
         let moment: DateTime = text.trim().parse().ok()?;

@@ -102,7 +102,7 @@ impl LedgerFileSummary {
             LedgerLine::Record(record) => {
                 let is_wanted = |wanted: &String| record.session.as_str().starts_with(wanted);
                 if self.session.as_ref().is_none_or(is_wanted) {
-                    self.add(*record);
+                    self.add_record(*record);
                 }
             }
             LedgerLine::Bad { number } => {
@@ -120,10 +120,10 @@ impl LedgerFileSummary {
         self
     }
 
-    fn add(&mut self, record: LedgerRecord) {
-        self.totals.add(&record.stage);
-        let row = self.row(&record);
-        row.totals.add(&record.stage);
+    fn add_record(&mut self, record: LedgerRecord) {
+        self.totals.add_stage(&record.stage);
+        let row = self.row_for_turn(&record);
+        row.totals.add_stage(&record.stage);
         match record.stage {
             LedgerStage::Response { model, .. } | LedgerStage::ApiError { model, .. } => {
                 row.model = Some(model)
@@ -146,7 +146,7 @@ impl LedgerFileSummary {
     }
 
     /// Finds the record's row among the last ones, or adds it.
-    fn row(&mut self, record: &LedgerRecord) -> &mut TurnRow {
+    fn row_for_turn(&mut self, record: &LedgerRecord) -> &mut TurnRow {
         let is_its = |row: &TurnRow| row.session == record.session && row.turn == record.turn;
         let at = match self.turns.iter().rposition(is_its) {
             Some(at) => at,
@@ -173,7 +173,7 @@ impl LedgerFileSummary {
 
 impl UsageTotals {
     /// Adds a record's stage.
-    pub fn add(&mut self, stage: &LedgerStage) {
+    pub fn add_stage(&mut self, stage: &LedgerStage) {
         match stage {
             LedgerStage::Response {
                 prompt_tokens,

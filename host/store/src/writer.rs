@@ -12,7 +12,7 @@ use crate::ledger::{LedgerQueueItem, LedgerShared};
 const BATCH_RECORDS_MAX: usize = 64;
 
 /// Writes items until all senders are gone.
-pub(crate) fn write_all(
+pub(crate) fn write_queued_records(
     target: Result<PathBuf, String>,
     waiting: &Receiver<LedgerQueueItem>,
     shared: &Arc<LedgerShared>,
@@ -23,7 +23,7 @@ pub(crate) fn write_all(
         let batch = LedgerBatch::collect_batch(first, waiting);
         if !batch.lines.is_empty() {
             write_lines(&target, &mut file, &batch.lines, shared);
-            shared.mark_settled(batch.lines.len());
+            shared.count_settled(batch.lines.len());
         }
         if batch.must_sync
             && let Some(file) = &file

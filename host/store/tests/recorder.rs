@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 const START_MS: u64 = 1_795_290_003_123;
 
 /// Feeds events at intervals of ten milliseconds, and returns the records.
-fn records(events: Vec<Event>) -> Vec<LedgerRecord> {
+fn record_events(events: Vec<Event>) -> Vec<LedgerRecord> {
     let mut recorder = EventRecorder::new(Some(DigestKey::new([7; 32])));
     let mut made = Vec::new();
     for (at, event) in events.into_iter().enumerate() {
@@ -26,7 +26,7 @@ fn records(events: Vec<Event>) -> Vec<LedgerRecord> {
     made
 }
 
-fn lines(records: &[LedgerRecord]) -> String {
+fn format_records(records: &[LedgerRecord]) -> String {
     let line = |record: &LedgerRecord| String::from_utf8(record.to_line().unwrap()).unwrap();
     records.iter().map(line).collect()
 }
@@ -48,7 +48,7 @@ fn ask_event(call_id: &CallId, name: &ToolName) -> Event {
     Event::PermissionAsked(serde_json::from_value(words).unwrap())
 }
 
-fn call(arguments: Value, result: Value, is_error: bool) -> Vec<Event> {
+fn call_events(arguments: Value, result: Value, is_error: bool) -> Vec<Event> {
     let (call_id, name) = (CallId::from("c1"), ToolName::from("look"));
     let result = result.as_object().unwrap().clone();
     vec![
@@ -91,7 +91,7 @@ fn call(arguments: Value, result: Value, is_error: bool) -> Vec<Event> {
     ]
 }
 
-fn step(step: u32, usage: Option<Usage>, finish_reason: FinishReason) -> Vec<Event> {
+fn step_events(step: u32, usage: Option<Usage>, finish_reason: FinishReason) -> Vec<Event> {
     let text = Event::TextDelta { source: "model".into(), text: "hunter2".into() };
     let usage = usage.map(|usage| Event::Usage { usage });
     [Event::StepStarted { step }, text]
@@ -108,12 +108,12 @@ fn end_events(outcome: Outcome, error: Option<Error>) -> Vec<Event> {
 #[test]
 fn turn_is_recorded_as_responses_calls_decisions_and_end() {
     let usage = Usage { prompt_tokens: 20, output_tokens: 5, cached_tokens: 8, ..Usage::default() };
-    let made = records(
+    let made = record_events(
         [
             start_events(),
-            step(1, Some(usage), FinishReason::ToolUse),
-            call(json!({ "at": "hunter2" }), json!({ "seen": "hunter2" }), false),
-            step(2, None, FinishReason::Stop),
+            step_events(1, Some(usage), FinishReason::ToolUse),
+            call_events(json!({ "at": "hunter2" }), json!({ "seen": "hunter2" }), false),
+            step_events(2, None, FinishReason::Stop),
             end_events(Outcome::Done, None),
         ]
         .concat(),
@@ -126,7 +126,7 @@ fn turn_is_recorded_as_responses_calls_decisions_and_end() {
         {"v":1,"ts":"2026-11-21T19:40:03.253Z","session":"s1","turn":1,"event_index":5,"stage":"response","model":"test/moon","step":2,"attempt":1,"finish_reason":"stop","duration_ms":20}
         {"v":1,"ts":"2026-11-21T19:40:03.263Z","session":"s1","turn":1,"event_index":6,"stage":"turn","model":"test/moon","outcome":"done","steps":2,"duration_ms":130}
     "#]]
-    .assert_eq(&without_digest(&lines(&made)));
+    .assert_eq(&without_digest(&format_records(&made)));
 }
 
 fn without_digest(lines: &str) -> String {
@@ -140,17 +140,17 @@ fn records_contain_no_text_of_arguments_results_or_errors() {
     let error = json!({ "error": { "kind": "invalid_arguments", "message": "hunter2 is wrong" } });
     let retry =
         Event::Retry { attempt: 1, delay_ms: 9, error: failed.clone(), answer_restarts: false };
-    let made = records(
+    let made = record_events(
         [
             start_events(),
-            call(json!({ "password": "hunter2" }), error, true),
+            call_events(json!({ "password": "hunter2" }), error, true),
             vec![Event::StepStarted { step: 1 }, retry],
-            step(1, None, FinishReason::Error).split_off(1),
+            step_events(1, None, FinishReason::Error).split_off(1),
             end_events(Outcome::Failed, Some(failed)),
         ]
         .concat(),
     );
-    let text = lines(&made);
+    let text = format_records(&made);
     assert!(!text.contains("hunter2") && !text.contains("password"), "{text}");
     let kind = |record: &LedgerRecord| match &record.stage {
         LedgerStage::ToolCall { error_kind, .. } | LedgerStage::Turn { error_kind, .. } => {
@@ -173,7 +173,7 @@ fn each_retry_and_the_final_failure_are_separate_records() {
         error: busy.clone(),
         answer_restarts: false,
     };
-    let made = records(
+    let made = record_events(
         [
             start_events(),
             vec![Event::StepStarted { step: 1 }, retry(1), retry(2)],
@@ -196,7 +196,7 @@ fn each_retry_and_the_final_failure_are_separate_records() {
 
 #[test]
 fn user_actions_outside_of_turns_are_recorded_with_turn_0() {
-    let call = call(json!({}), json!({}), false);
+    let call = call_events(json!({}), json!({}), false);
     let command = |event: fn(CallId) -> Event| event(CallId::from("k1"));
     let commands = vec![
         command(|call_id| Event::CommandStarted {
@@ -216,21 +216,22 @@ fn user_actions_outside_of_turns_are_recorded_with_turn_0() {
         }),
     ];
     let turn = [start_events().split_off(1), end_events(Outcome::Cancelled, None)].concat();
-    let made = records([start_events()[..1].to_vec(), call.clone(), turn, commands, call].concat());
+    let made =
+        record_events([start_events()[..1].to_vec(), call.clone(), turn, commands, call].concat());
     let turns: Vec<_> = made.iter().map(|record| (record.turn, record.event_index)).collect();
     assert_eq!(turns, [(0, 1), (0, 2), (0, 3), (1, 4), (0, 5), (0, 6), (0, 7), (0, 8)]);
-    let text = lines(&made);
+    let text = format_records(&made);
     assert!(text.contains(r#""stage":"command","command":"note","source":"book""#), "{text}");
     assert!(!text.contains("hunter2"), "{text}");
 }
 
 #[test]
 fn records_read_back_unchanged_and_unknown_stages_are_accepted() {
-    let made = records(
+    let made = record_events(
         [
             start_events(),
-            step(1, Some(Usage::default()), FinishReason::ToolUse),
-            call(json!({}), json!({}), false),
+            step_events(1, Some(Usage::default()), FinishReason::ToolUse),
+            call_events(json!({}), json!({}), false),
             end_events(Outcome::Limit, None),
         ]
         .concat(),

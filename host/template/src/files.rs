@@ -76,7 +76,7 @@ fn fill_template(template: &str, name: &str, kind: TemplateKind) -> String {
         .replace(TEMPLATE_NAME, name)
         .replace(TEMPLATE_SHORT, short)
         .replace(TEMPLATE_TOOL, &crate_name(short))
-        .replace(TEMPLATE_KIND, kind.word())
+        .replace(TEMPLATE_KIND, kind.kind_name())
 }
 
 /// Returns the sdk's crates that a kind's sources use, besides `sdk` itself.

@@ -40,7 +40,7 @@ impl TemplateKind {
         [Self::Tool, Self::Gc, Self::Provider, Self::Environment, Self::Hook, Self::C];
 
     /// Returns the kind's name.
-    pub fn word(self) -> &'static str {
+    pub fn kind_name(self) -> &'static str {
         match self {
             Self::Tool => "tool",
             Self::Gc => "gc",
@@ -73,7 +73,7 @@ pub fn write_crate(
     }
     let mut files = files::template_files(name, kind, sdk);
     if kind.is_rust() {
-        files.extend(sdk.lock().map(|lock| ("Cargo.lock".to_owned(), lock)));
+        files.extend(sdk.lock_file().map(|lock| ("Cargo.lock".to_owned(), lock)));
     }
     for (file, text) in files {
         let path = folder.join(file);

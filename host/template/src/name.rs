@@ -133,7 +133,7 @@ pub(crate) fn short_name(name: &str) -> &str {
     let kinds = TemplateKind::ALL.iter();
     let short = kinds
         .filter(|kind| **kind != TemplateKind::C)
-        .filter_map(|kind| name.strip_prefix(kind.word())?.strip_prefix('-'))
+        .filter_map(|kind| name.strip_prefix(kind.kind_name())?.strip_prefix('-'))
         .find(|rest| rest.starts_with(|c: char| c.is_ascii_lowercase()));
     short.unwrap_or(name)
 }

@@ -90,7 +90,7 @@ impl SdkSources {
     }
 
     /// Returns the lock file with the versions that the sources are tested with.
-    pub(crate) fn lock(&self) -> Option<String> {
+    pub(crate) fn lock_file(&self) -> Option<String> {
         fs::read_to_string(self.folder().parent()?.join("Cargo.lock")).ok()
     }
 }
@@ -104,13 +104,13 @@ mod tests {
     use super::*;
     use std::path::PathBuf;
 
-    fn house() -> (tempfile::TempDir, PathBuf) {
+    fn new_installation() -> (tempfile::TempDir, PathBuf) {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().canonicalize().unwrap();
         (folder, path)
     }
 
-    fn write(path: PathBuf) -> PathBuf {
+    fn write_file(path: PathBuf) -> PathBuf {
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(&path, "").unwrap();
         path
@@ -118,21 +118,21 @@ mod tests {
 
     fn write_crates(folder: &Path) {
         for part in NAMED {
-            write(folder.join(CRATES).join(part).join("Cargo.toml"));
+            write_file(folder.join(CRATES).join(part).join("Cargo.toml"));
         }
     }
 
     #[test]
     fn the_sdk_of_an_installation_wins_over_the_crates_of_a_checkout() {
-        let (_folder, house) = house();
-        let jaato = write(house.join("target/dist/bin/jaato"));
+        let (_folder, house) = new_installation();
+        let jaato = write_file(house.join("target/dist/bin/jaato"));
         assert!(matches!(SdkSources::for_executable(&jaato), Err(TemplateError::NoSdk(_))));
         write_crates(&house);
         let checkout = SdkSources::in_folder(&house).unwrap();
         assert_eq!(checkout.folder(), house.join(CRATES));
         assert_eq!(SdkSources::for_executable(&jaato).unwrap(), checkout);
         let installed = house.join("target/dist").join(INSTALLED);
-        write(installed.join(CRATES).join("sdk/Cargo.toml"));
+        write_file(installed.join(CRATES).join("sdk/Cargo.toml"));
         assert_eq!(SdkSources::for_executable(&jaato).unwrap(), checkout, "half an sdk is none");
         write_crates(&installed);
         assert_eq!(SdkSources::for_executable(&jaato).unwrap().folder(), installed.join(CRATES));
@@ -140,7 +140,7 @@ mod tests {
 
     #[test]
     fn sdk_is_found_from_the_archive_the_sdk_or_the_crates_folder() {
-        let (_folder, house) = house();
+        let (_folder, house) = new_installation();
         let sdk = house.join(INSTALLED);
         write_crates(&sdk);
         for named in [house.clone(), sdk.clone(), sdk.join(CRATES), sdk.join("plugin-api/../.")] {

@@ -8,11 +8,11 @@ use std::process::Command;
 
 use jaato_template::{SdkSources, TemplateError, TemplateKind, next_steps, write_crate};
 
-fn root() -> PathBuf {
+fn workspace_root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
 }
 
-fn cargo(folder: &Path) -> Command {
+fn cargo_command(folder: &Path) -> Command {
     let mut command = Command::new(env!("CARGO"));
     command.current_dir(folder).env_remove("CARGO_TARGET_DIR").env_remove("RUSTFLAGS");
     command.env_remove("RUSTC_BOOTSTRAP");
@@ -20,7 +20,7 @@ fn cargo(folder: &Path) -> Command {
 }
 
 #[track_caller]
-fn said(command: &mut Command) -> (String, String) {
+fn run_and_capture(command: &mut Command) -> (String, String) {
     let output = command.output().unwrap();
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     let errors = String::from_utf8_lossy(&output.stderr).into_owned();
@@ -30,7 +30,7 @@ fn said(command: &mut Command) -> (String, String) {
 
 /// Returns a folder whose name breaks careless shell lines and manifests. The same in each run, so
 /// that nothing is built again.
-fn odd_folder() -> PathBuf {
+fn folder_with_odd_name() -> PathBuf {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("it's a \"folder\" & more");
     let _ = fs::remove_dir_all(&folder);
     fs::create_dir_all(&folder).unwrap();
@@ -42,9 +42,9 @@ fn odd_folder() -> PathBuf {
 /// One crate per kind, built in the folder of the fixtures, because they use the same crates.
 #[test]
 fn a_new_plugin_of_each_kind_builds_and_passes_its_tests_outside_the_workspace() {
-    let outside = odd_folder();
+    let outside = folder_with_odd_name();
     let target = Path::new(env!("CARGO_TARGET_TMPDIR")).parent().unwrap().join("fixtures");
-    let sdk = SdkSources::in_folder(&root()).unwrap();
+    let sdk = SdkSources::in_folder(&workspace_root()).unwrap();
     for (kind, name) in [
         (TemplateKind::Tool, "tool-moon-phase"),
         (TemplateKind::Gc, "gc-2nd"),
@@ -54,11 +54,11 @@ fn a_new_plugin_of_each_kind_builds_and_passes_its_tests_outside_the_workspace()
     ] {
         let folder = outside.join(name);
         write_crate(&folder, name, kind, &sdk).unwrap();
-        let mut tests = cargo(&folder);
+        let mut tests = cargo_command(&folder);
         tests.args(["test", "--offline", "--quiet", "--target-dir"]).arg(&target);
         tests.env("CARGO_PROFILE_DEV_DEBUG", "0");
         // Captured and not passed on, because programs that count tests must not count these.
-        let (said_by_tests, warnings) = said(&mut tests);
+        let (said_by_tests, warnings) = run_and_capture(&mut tests);
         assert!(!warnings.contains("warning"), "{warnings}");
         let passed = said_by_tests.lines().filter(|line| line.starts_with("test result: ok."));
         let counts: Vec<&str> = passed.filter_map(|line| line.split(' ').nth(3)).collect();
@@ -67,7 +67,7 @@ fn a_new_plugin_of_each_kind_builds_and_passes_its_tests_outside_the_workspace()
         assert!(conformance >= 10, "{said_by_tests}");
         let manifest = fs::read_to_string(folder.join("Cargo.toml")).unwrap();
         assert!(manifest.contains(&rust_version_line("plugin-api/sdk")), "{manifest}");
-        said(cargo(&folder).args(["fmt", "--check"]));
+        run_and_capture(cargo_command(&folder).args(["fmt", "--check"]));
         for file in ["README.md", ".github/workflows/ci.yml", "tests/conformance.rs"] {
             let text = fs::read_to_string(folder.join(file)).unwrap();
             assert!(text.contains(&name.replace('-', "_")), "{file}: {text}");
@@ -90,13 +90,19 @@ fn sdk_works_from_any_folder_and_the_printed_steps_lead_to_the_crate() {
     let sdk = SdkSources::in_folder(&outside.join("sdk")).unwrap();
     let folder = outside.join("-x 'y'");
     write_crate(&folder, "moon", TemplateKind::Tool, &sdk).unwrap();
-    said(cargo(&folder).args(["metadata", "--offline", "--format-version", "1"]));
+    run_and_capture(cargo_command(&folder).args([
+        "metadata",
+        "--offline",
+        "--format-version",
+        "1",
+    ]));
 
     for given in [folder.as_path(), Path::new("-x 'y'")] {
         let steps = next_steps(given, "moon", TemplateKind::Tool, "/it's/jaato");
         let (first, rest) = steps.trim_start().split_once('\n').unwrap();
         let script = format!("{first} && pwd");
-        let (place, _) = said(Command::new("sh").args(["-c", &script]).current_dir(&outside));
+        let (place, _) =
+            run_and_capture(Command::new("sh").args(["-c", &script]).current_dir(&outside));
         assert_eq!(Path::new(place.trim_end()), folder.canonicalize().unwrap());
         // If cargo builds in another folder, the steps refer to it.
         let target = std::env::var("CARGO_TARGET_DIR").unwrap_or_else(|_| "target".to_owned());
@@ -107,7 +113,7 @@ fn sdk_works_from_any_folder_and_the_printed_steps_lead_to_the_crate() {
 
 /// Returns the line of a crate's manifest with its oldest Rust.
 fn rust_version_line(folder: &str) -> String {
-    let manifest = fs::read_to_string(root().join(folder).join("Cargo.toml")).unwrap();
+    let manifest = fs::read_to_string(workspace_root().join(folder).join("Cargo.toml")).unwrap();
     let line = manifest.lines().find(|line| line.starts_with("rust-version = "));
     line.unwrap_or_else(|| panic!("`{folder}` has no `rust-version`")).to_owned()
 }
@@ -115,7 +121,8 @@ fn rust_version_line(folder: &str) -> String {
 #[test]
 fn author_crates_share_one_rust_version_documented_on_one_page() {
     let line = rust_version_line("plugin-api/sdk");
-    let entries = ["plugin-api", "docs/examples"].map(|folder| root().join(folder).read_dir());
+    let entries =
+        ["plugin-api", "docs/examples"].map(|folder| workspace_root().join(folder).read_dir());
     let crates = entries.into_iter().flat_map(Result::unwrap).map(|entry| entry.unwrap().path());
     // Programs that embed jaato need the compiler of the workspace.
     let is_for_authors = |folder: &PathBuf| {
@@ -126,12 +133,12 @@ fn author_crates_share_one_rust_version_documented_on_one_page() {
         assert_eq!(rust_version_line(folder.to_str().unwrap()), line, "{}", folder.display());
     }
     let version = line.trim_start_matches("rust-version = ").trim_matches('"');
-    let mut pages: Vec<_> = said(
+    let mut pages: Vec<_> = run_and_capture(
         Command::new("grep")
             .arg("-rlF")
             .arg(version)
             .args(["--include=*.md", "docs", "README.md", "AGENTS.md"])
-            .current_dir(root()),
+            .current_dir(workspace_root()),
     )
     .0
     .lines()
@@ -145,11 +152,11 @@ fn author_crates_share_one_rust_version_documented_on_one_page() {
     };
     let folder = tempfile::tempdir().unwrap();
     let outside = folder.path().join("attic");
-    let sdk = SdkSources::in_folder(&root()).unwrap();
+    let sdk = SdkSources::in_folder(&workspace_root()).unwrap();
     write_crate(&outside, "environment-attic", TemplateKind::Environment, &sdk).unwrap();
-    let (compiler, _) = said(Command::new("rustc").arg("-vV"));
+    let (compiler, _) = run_and_capture(Command::new("rustc").arg("-vV"));
     let target = compiler.lines().find_map(|line| line.strip_prefix("host: ")).unwrap();
-    let (metadata, _) = said(cargo(&outside).args([
+    let (metadata, _) = run_and_capture(cargo_command(&outside).args([
         "metadata",
         "--offline",
         "--format-version=1",
@@ -166,7 +173,7 @@ fn author_crates_share_one_rust_version_documented_on_one_page() {
 #[test]
 fn nothing_that_is_there_is_overwritten() {
     let folder = tempfile::tempdir().unwrap();
-    let sdk = SdkSources::in_folder(&root()).unwrap();
+    let sdk = SdkSources::in_folder(&workspace_root()).unwrap();
     let error = write_crate(folder.path(), "a", TemplateKind::Tool, &sdk).unwrap_err();
     assert!(matches!(error, TemplateError::Exists(_)), "{error}");
     assert!(fs::read_dir(folder.path()).unwrap().next().is_none());

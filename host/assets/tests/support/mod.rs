@@ -18,33 +18,33 @@ use parking_lot::Mutex;
 use sha2::{Digest, Sha256};
 
 /// Returns bytes without repetition, so that a shifted piece is detected.
-pub fn content(length: usize) -> Vec<u8> {
+pub fn test_content(length: usize) -> Vec<u8> {
     (0..length as u64 / 8 + 1)
         .flat_map(|i| i.wrapping_mul(0x9E37_79B9_7F4A_7C15).to_le_bytes())
         .take(length)
         .collect()
 }
 
-pub fn digest(bytes: &[u8]) -> String {
+pub fn sha256_digest(bytes: &[u8]) -> String {
     Sha256::digest(bytes).iter().fold(String::new(), |mut text, byte| {
         let _ = write!(text, "{byte:02x}");
         text
     })
 }
 
-pub fn asset(bytes: &[u8], sources: Vec<AssetSource>) -> Asset {
+pub fn test_asset(bytes: &[u8], sources: Vec<AssetSource>) -> Asset {
     Asset {
         id: "small".to_owned(),
         file_name: "small.gguf".to_owned(),
         bytes: bytes.len() as u64,
-        sha256: digest(bytes),
+        sha256: sha256_digest(bytes),
         license: "apache-2.0".to_owned(),
         title: "a small model".to_owned(),
         sources,
     }
 }
 
-pub fn at(url: String) -> AssetSource {
+pub fn url_source(url: String) -> AssetSource {
     AssetSource::url(url)
 }
 
@@ -67,18 +67,18 @@ impl AssetFixture {
     }
 
     /// Writes a file to the folder of models.
-    pub fn put(&self, name: &str, bytes: &[u8]) -> PathBuf {
+    pub fn write_file(&self, name: &str, bytes: &[u8]) -> PathBuf {
         std::fs::create_dir_all(self.store.folder()).unwrap();
         std::fs::write(self.path(name), bytes).unwrap();
         self.path(name)
     }
 
-    pub fn read(&self, name: &str) -> Option<Vec<u8>> {
+    pub fn read_file(&self, name: &str) -> Option<Vec<u8>> {
         std::fs::read(self.path(name)).ok()
     }
 
     /// Returns the names of all files in the folder of models.
-    pub fn names(&self) -> Vec<String> {
+    pub fn list_names(&self) -> Vec<String> {
         let entries = std::fs::read_dir(self.store.folder()).unwrap();
         let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
         let mut names: Vec<_> = names.collect();
@@ -90,19 +90,19 @@ impl AssetFixture {
         fetcher(&self.store, NetworkAccess::Online, DownloadPolicy::On, run)
     }
 
-    pub fn report(&self) -> AssetReporter {
+    pub fn event_reporter(&self) -> AssetReporter {
         let events = self.events.clone();
         Arc::new(move |event| events.lock().push(event))
     }
 
     /// Returns all events except progress, with the folder's path as `DIR`.
-    pub fn lines(&self) -> Vec<String> {
+    pub fn event_lines(&self) -> Vec<String> {
         let events = self.events.lock();
         let told = events.iter().filter(|event| !matches!(event, AssetEvent::Progress { .. }));
-        told.map(|event| self.plain(&event.to_string())).collect()
+        told.map(|event| self.without_folder(&event.to_string())).collect()
     }
 
-    pub fn progress(&self) -> Vec<u64> {
+    pub fn progress_bytes(&self) -> Vec<u64> {
         let events = self.events.lock();
         let done = events.iter().filter_map(|event| match event {
             AssetEvent::Progress { done, .. } => Some(*done),
@@ -112,7 +112,7 @@ impl AssetFixture {
     }
 
     /// Returns a text with the folder's path as `DIR`.
-    pub fn plain(&self, text: &str) -> String {
+    pub fn without_folder(&self, text: &str) -> String {
         text.replace(self.store.folder().to_str().unwrap(), "DIR")
     }
 }
@@ -123,8 +123,11 @@ pub fn fetcher(
     download: DownloadPolicy,
     run: impl ProgramRunner + 'static,
 ) -> Fetcher {
-    let settings =
-        HttpClientSettings { network, proxies: Proxies::none(), ..HttpClientSettings::default() };
+    let settings = HttpClientSettings {
+        network,
+        proxies: Proxies::without_proxies(),
+        ..HttpClientSettings::default()
+    };
     let (client, retry_wait) = (Client::new(settings), Duration::ZERO);
     let settings = FetchSettings { download, retry_wait, ..FetchSettings::default() };
     Fetcher::new(store.clone(), client, Arc::new(run), settings)

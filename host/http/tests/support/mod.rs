@@ -72,7 +72,7 @@ impl Server {
     }
 
     /// Returns the requests received so far.
-    pub fn seen(&self) -> Vec<ReceivedRequest> {
+    pub fn received_requests(&self) -> Vec<ReceivedRequest> {
         self.seen.lock().clone()
     }
 }

@@ -5,7 +5,7 @@ use std::fs;
 
 /// Returns these processes and all of their descendants.
 pub(crate) fn with_descendants(roots: Vec<i32>) -> Vec<i32> {
-    let scan = (!has_lists()).then(all_parents);
+    let scan = (!has_children_files()).then(list_process_parents);
     let mut next = roots;
     let mut found = HashSet::new();
     while let Some(pid) = next.pop() {
@@ -20,7 +20,7 @@ pub(crate) fn with_descendants(roots: Vec<i32>) -> Vec<i32> {
 /// Returns the children of this process.
 pub(crate) fn list_children() -> Vec<i32> {
     let own = nix::unistd::getpid().as_raw();
-    children_of(own, (!has_lists()).then(all_parents).as_deref())
+    children_of(own, (!has_children_files()).then(list_process_parents).as_deref())
 }
 
 /// Returns the name of a process, unless it has ended.
@@ -32,15 +32,16 @@ pub(crate) fn name_if_alive(pid: i32) -> Option<String> {
 
 /// Returns the children of this process that are, or descend from, children of its sessions. Their
 /// limit is lower than its own.
-pub(crate) fn marked_children() -> Vec<i32> {
-    let Some(own) = mark_of("self") else { return Vec::new() };
-    let is_marked = |pid: &i32| mark_of(&pid.to_string()).is_some_and(|mark| mark < own);
+pub(crate) fn find_marked_children() -> Vec<i32> {
+    let Some(own) = session_mark_of_process("self") else { return Vec::new() };
+    let is_marked =
+        |pid: &i32| session_mark_of_process(&pid.to_string()).is_some_and(|mark| mark < own);
     list_children().into_iter().filter(is_marked).collect()
 }
 
 /// Returns the children of this process with that name, including those that have ended but were
 /// not reaped.
-pub(crate) fn children_named(name: &std::ffi::CStr) -> Vec<i32> {
+pub(crate) fn find_children_named(name: &std::ffi::CStr) -> Vec<i32> {
     let is_named = |pid: &i32| {
         let stat = fs::read(format!("/proc/{pid}/stat")).unwrap_or_default();
         parse_stat(&stat).is_some_and(|(found, ..)| found == name.to_bytes())
@@ -49,11 +50,11 @@ pub(crate) fn children_named(name: &std::ffi::CStr) -> Vec<i32> {
 }
 
 /// Returns the limit that marks children of sessions. Returns `None` for a process that has ended.
-fn mark_of(pid: &str) -> Option<u64> {
-    parse_mark(&fs::read_to_string(format!("/proc/{pid}/limits")).ok()?)
+fn session_mark_of_process(pid: &str) -> Option<u64> {
+    parse_session_mark(&fs::read_to_string(format!("/proc/{pid}/limits")).ok()?)
 }
 
-fn parse_mark(limits: &str) -> Option<u64> {
+fn parse_session_mark(limits: &str) -> Option<u64> {
     let locks = limits.lines().find_map(|line| line.strip_prefix("Max file locks"))?;
     let hard = locks.split_ascii_whitespace().nth(1)?;
     if hard == "unlimited" { Some(u64::MAX) } else { hard.parse().ok() }
@@ -65,7 +66,7 @@ pub(crate) fn parent_pid(pid: i32) -> Option<i32> {
     Some(parse_stat(&stat)?.2)
 }
 
-fn has_lists() -> bool {
+fn has_children_files() -> bool {
     fs::metadata("/proc/thread-self/children").is_ok()
 }
 
@@ -82,7 +83,7 @@ fn children_of(pid: i32, scan: Option<&[(i32, i32)]>) -> Vec<i32> {
 }
 
 /// Returns each process with its parent.
-fn all_parents() -> Vec<(i32, i32)> {
+fn list_process_parents() -> Vec<(i32, i32)> {
     let Ok(entries) = fs::read_dir("/proc") else { return Vec::new() };
     let pids = entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok());
     let pairs = pids.filter_map(|pid: i32| {
@@ -120,10 +121,10 @@ mod tests {
     #[test]
     fn session_mark_is_parsed_from_the_hard_limit_of_locks() {
         let line = "Max msgqueue size  819200  819200  bytes\nMax file locks            7  1784766836  locks\n";
-        assert_eq!(parse_mark(line), Some(super::super::SESSION_MARK));
+        assert_eq!(parse_session_mark(line), Some(super::super::SESSION_MARK));
         let unlimited = "Max file locks            unlimited            unlimited            locks";
-        assert_eq!(parse_mark(unlimited), Some(u64::MAX));
-        assert_eq!(parse_mark(""), None);
+        assert_eq!(parse_session_mark(unlimited), Some(u64::MAX));
+        assert_eq!(parse_session_mark(""), None);
     }
 
     #[test]
@@ -131,7 +132,7 @@ mod tests {
         let mut child = std::process::Command::new("sleep").arg("300").spawn().unwrap();
         let pid = child.id() as i32;
         let own = std::process::id() as i32;
-        assert!(all_parents().contains(&(pid, own)));
+        assert!(list_process_parents().contains(&(pid, own)));
         assert!(list_children().contains(&pid));
         assert!(with_descendants(list_children()).contains(&pid));
         assert!(name_if_alive(own).is_some());

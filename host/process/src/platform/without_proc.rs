@@ -13,7 +13,7 @@ pub(crate) fn name_if_alive(_pid: i32) -> Option<String> {
     None
 }
 
-pub(crate) fn marked_children() -> Vec<i32> {
+pub(crate) fn find_marked_children() -> Vec<i32> {
     Vec::new()
 }
 
@@ -21,6 +21,6 @@ pub(crate) fn parent_pid(_pid: i32) -> Option<i32> {
     None
 }
 
-pub(crate) fn children_named(_name: &std::ffi::CStr) -> Vec<i32> {
+pub(crate) fn find_children_named(_name: &std::ffi::CStr) -> Vec<i32> {
     Vec::new()
 }

@@ -7,7 +7,10 @@ use jaato_process::{Exit, GuardianCommand, ProcessError, Supervisor};
 use nix::sys::signal::{Signal, kill, killpg};
 use nix::unistd::Pid;
 
-use crate::{lives, miniature_host, none_lives_soon, read_all, read_pids, script, supervisor};
+use crate::{
+    assert_all_end, is_process_alive, miniature_host, new_supervisor, read_all, read_pids,
+    script_command,
+};
 
 fn send_signal(pid: u32, signal: Signal) {
     kill(Pid::from_raw(pid as i32), signal).unwrap();
@@ -36,36 +39,36 @@ fn a_killed_host_leaves_no_process_behind() {
         output.read_line(&mut line).unwrap();
         pids.push(line.trim().parse().unwrap());
     }
-    assert!(pids.iter().all(|pid| lives(*pid)), "{pids:?}");
+    assert!(pids.iter().all(|pid| is_process_alive(*pid)), "{pids:?}");
     host.kill().unwrap();
     host.wait().unwrap();
     // The output ends when all processes that inherited it have exited.
     output.read_to_string(&mut String::new()).unwrap();
-    none_lives_soon(&pids);
+    assert_all_end(&pids);
 }
 
 #[tokio::test]
 async fn signals_to_the_guardian_and_its_group_do_not_end_it() {
-    let supervisor = supervisor();
-    let child = supervisor.spawn(script("exec sleep 300")).await.unwrap();
+    let supervisor = new_supervisor();
+    let child = supervisor.spawn(script_command("exec sleep 300")).await.unwrap();
     let guardian = supervisor.guardian_pid().unwrap();
     for signal in [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP, Signal::SIGQUIT] {
         send_signal(guardian, signal);
         killpg(Pid::from_raw(guardian as i32), signal).unwrap();
         send_signal(parent_of(child.pid()), signal);
     }
-    let mut next = supervisor.spawn(script("echo well")).await.unwrap();
+    let mut next = supervisor.spawn(script_command("echo well")).await.unwrap();
     assert_eq!(read_all(&mut next).await, "well\n");
     assert_eq!(supervisor.guardian_pid(), Some(guardian));
-    assert!(lives(child.pid()));
+    assert!(is_process_alive(child.pid()));
 }
 
 #[tokio::test]
 async fn a_killed_guardian_fails_every_wait_ends_every_child_and_is_replaced() {
-    let supervisor = supervisor();
+    let supervisor = new_supervisor();
     let text = "setsid -f sh -c 'echo $$; exec sleep 300'; exec sleep 300";
-    let mut child = supervisor.spawn(script(text)).await.unwrap();
-    let other = supervisor.spawn(script("exec sleep 300")).await.unwrap();
+    let mut child = supervisor.spawn(script_command(text)).await.unwrap();
+    let other = supervisor.spawn(script_command("exec sleep 300")).await.unwrap();
     let mut pids = read_pids(&mut child, 1).await;
     pids.extend([child.pid(), other.pid()]);
     let guardian = supervisor.guardian_pid().unwrap();
@@ -75,10 +78,10 @@ async fn a_killed_guardian_fails_every_wait_ends_every_child_and_is_replaced() {
         let error = result.expect_err("a wait survived");
         assert!(matches!(error, ProcessError::GuardianLost), "{error:?}");
     }
-    none_lives_soon(&pids);
-    let next = match supervisor.spawn(script("exit 0")).await {
+    assert_all_end(&pids);
+    let next = match supervisor.spawn(script_command("exit 0")).await {
         // The dying guardian may still have taken the request. The next call starts another one.
-        Err(ProcessError::GuardianLost) => supervisor.spawn(script("exit 0")).await,
+        Err(ProcessError::GuardianLost) => supervisor.spawn(script_command("exit 0")).await,
         next => next,
     };
     assert_eq!(next.unwrap().wait().await.unwrap(), Exit::Code(0));
@@ -87,10 +90,10 @@ async fn a_killed_guardian_fails_every_wait_ends_every_child_and_is_replaced() {
 
 #[tokio::test]
 async fn killed_keeper_fails_only_its_child_and_its_orphans_are_ended() {
-    let supervisor = supervisor();
-    let bystander = supervisor.spawn(script("exec sleep 300")).await.unwrap();
+    let supervisor = new_supervisor();
+    let bystander = supervisor.spawn(script_command("exec sleep 300")).await.unwrap();
     let text = "setsid -f sh -c 'echo $$; exec sleep 300'; exec sleep 300";
-    let mut child = supervisor.spawn(script(text)).await.unwrap();
+    let mut child = supervisor.spawn(script_command(text)).await.unwrap();
     let mut pids = read_pids(&mut child, 1).await;
     pids.push(child.pid());
     let keeper = parent_of(child.pid());
@@ -98,9 +101,9 @@ async fn killed_keeper_fails_only_its_child_and_its_orphans_are_ended() {
     send_signal(keeper, Signal::SIGKILL);
     let error = child.wait().await.expect_err("the wait survived");
     assert!(matches!(error, ProcessError::GuardianLost), "{error:?}");
-    none_lives_soon(&pids);
-    assert!(lives(bystander.pid()));
-    let next = supervisor.spawn(script("exit 0")).await.unwrap();
+    assert_all_end(&pids);
+    assert!(is_process_alive(bystander.pid()));
+    let next = supervisor.spawn(script_command("exit 0")).await.unwrap();
     assert_eq!(next.wait().await.unwrap(), Exit::Code(0));
 }
 
@@ -110,12 +113,12 @@ async fn a_guardian_that_cannot_be_started_is_named() {
     let program = folder.path().join("jaato");
     let named = format!("`{}`", program.display());
     let supervisor = Supervisor::new(GuardianCommand { program, args: vec![] });
-    let error = supervisor.spawn(script("exit 0")).await.expect_err("it was started");
+    let error = supervisor.spawn(script_command("exit 0")).await.expect_err("it was started");
     assert!(matches!(error, ProcessError::GuardianNotStarted { .. }), "{error:?}");
     assert!(error.to_string().contains(&named), "{error}");
     let program = "/bin/true".into();
     let supervisor = Supervisor::new(GuardianCommand { program, args: vec!["guardian".into()] });
-    let error = supervisor.spawn(script("exit 0")).await.expect_err("it was started");
+    let error = supervisor.spawn(script_command("exit 0")).await.expect_err("it was started");
     assert!(matches!(error, ProcessError::NoGuardian { .. }), "{error:?}");
     assert!(error.to_string().contains("`/bin/true guardian` exited immediately"), "{error}");
     assert!(error.hint().unwrap().contains("Setup::executable"), "{error:?}");
@@ -142,7 +145,7 @@ fn host_ends_and_reports_processes_of_a_command_that_kills_its_guardian() {
     let pids = std::fs::read_to_string(&pids).unwrap();
     let pids: Vec<u32> = pids.lines().map(|pid| pid.parse().unwrap()).collect();
     assert_eq!(pids.len(), 2, "{text}");
-    none_lives_soon(&pids);
+    assert_all_end(&pids);
     for pid in pids {
         assert!(text.contains(&format!("ended process {pid} (")), "{text}");
     }
@@ -158,13 +161,13 @@ fn host_runs_commands_even_if_its_parent_ignores_sigchld() {
 
 #[tokio::test]
 async fn a_command_that_stops_its_keeper_is_ended_all_the_same() {
-    let supervisor = supervisor();
+    let supervisor = new_supervisor();
     let folder = tempfile::tempdir().unwrap();
     let begin = folder.path().join("begin");
     // Not before the keeper has reported that the command runs.
     let wait = format!("while ! [ -e {} ]; do :; done", begin.display());
     let text = format!("echo $$; {wait}; kill -STOP $PPID; exec sleep 300");
-    let mut child = supervisor.spawn(script(&text)).await.unwrap();
+    let mut child = supervisor.spawn(script_command(&text)).await.unwrap();
     let pids = read_pids(&mut child, 1).await;
     std::fs::write(&begin, "").unwrap();
     let keeper = parent_of(child.pid());
@@ -173,26 +176,27 @@ async fn a_command_that_stops_its_keeper_is_ended_all_the_same() {
         tokio::task::yield_now().await;
     }
     child.end().await.unwrap();
-    none_lives_soon(&pids);
+    assert_all_end(&pids);
 }
 
 #[tokio::test]
 async fn a_command_that_stops_its_keeper_at_once_is_started_and_ended_all_the_same() {
-    let supervisor = supervisor();
+    let supervisor = new_supervisor();
     // In about half of the runs, it does so before its keeper has reported the start.
     for _ in 0..8 {
         let text = "kill -STOP $PPID; echo $$; exec sleep 300";
-        let mut child = supervisor.spawn(script(text)).await.unwrap();
+        let mut child = supervisor.spawn(script_command(text)).await.unwrap();
         let pids = read_pids(&mut child, 1).await;
         child.end().await.unwrap();
-        none_lives_soon(&pids);
+        assert_all_end(&pids);
     }
 }
 
 #[tokio::test]
 async fn exit_of_a_command_that_stopped_its_keeper_is_reported() {
-    let supervisor = supervisor();
-    let child = supervisor.spawn(script("sleep 300 & kill -STOP $PPID; exit 7")).await.unwrap();
+    let supervisor = new_supervisor();
+    let child =
+        supervisor.spawn(script_command("sleep 300 & kill -STOP $PPID; exit 7")).await.unwrap();
     assert_eq!(child.wait().await.unwrap(), Exit::Code(7));
     child.end().await.unwrap();
 }

@@ -26,13 +26,13 @@ fn miniature_host() -> PathBuf {
     path
 }
 
-fn supervisor() -> Supervisor {
+fn new_supervisor() -> Supervisor {
     let (program, args) = (miniature_host(), vec!["guardian".into()]);
     Supervisor::new(GuardianCommand { program, args })
 }
 
 /// Returns a shell script with piped output that includes its error output.
-fn script(text: &str) -> ChildCommand {
+fn script_command(text: &str) -> ChildCommand {
     let mut command = ChildCommand::new("/bin/sh", "/");
     command.args = vec!["-c".into(), text.into()];
     command.variables.insert("PATH".into(), "/usr/bin:/bin".into());
@@ -61,18 +61,18 @@ async fn read_pids(child: &mut ChildProcess, count: usize) -> Vec<u32> {
 }
 
 /// Returns true if a process exists and has not ended.
-fn lives(pid: u32) -> bool {
+fn is_process_alive(pid: u32) -> bool {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     let state = stat.rsplit_once(") ").map(|(_, rest)| rest.chars().next());
     !matches!(state, None | Some(Some('Z' | 'X')))
 }
 
-/// Waits until none of these processes lives.
+/// Waits until none of these processes is alive.
 #[track_caller]
-fn none_lives_soon(pids: &[u32]) {
+fn assert_all_end(pids: &[u32]) {
     let deadline = Instant::now() + SOON;
-    while let Some(pid) = pids.iter().find(|pid| lives(**pid)) {
-        assert!(Instant::now() < deadline, "process {pid} of {pids:?} still lives");
+    while let Some(pid) = pids.iter().find(|pid| is_process_alive(**pid)) {
+        assert!(Instant::now() < deadline, "process {pid} of {pids:?} is still alive");
         std::thread::yield_now();
     }
 }

@@ -9,27 +9,27 @@ use jaato_process::{
 };
 use tokio::io::AsyncWriteExt;
 
-use crate::{lives, read_all, script, supervisor};
+use crate::{is_process_alive, new_supervisor, read_all, script_command};
 
 #[tokio::test]
 async fn nothing_is_started_before_the_first_child() {
-    let supervisor = supervisor();
+    let supervisor = new_supervisor();
     assert_eq!(supervisor.guardian_pid(), None);
-    let child = supervisor.spawn(script("exit 0")).await.unwrap();
-    assert!(lives(supervisor.guardian_pid().unwrap()));
+    let child = supervisor.spawn(script_command("exit 0")).await.unwrap();
+    assert!(is_process_alive(supervisor.guardian_pid().unwrap()));
     assert_eq!(child.wait().await.unwrap(), Exit::Code(0));
 }
 
 #[tokio::test]
 async fn output_and_exit_code_of_a_child_are_returned() {
-    let mut child = spawn_command(script("echo out; echo err >&2; exit 7")).await;
+    let mut child = spawn_command(script_command("echo out; echo err >&2; exit 7")).await;
     assert_eq!(read_all(&mut child).await, "out\nerr\n");
     assert_eq!(child.wait().await.unwrap(), Exit::Code(7));
     assert_eq!(child.wait().await.unwrap(), Exit::Code(7), "asked again");
 }
 
 async fn spawn_command(command: ChildCommand) -> SupervisedChild {
-    let supervisor = supervisor();
+    let supervisor = new_supervisor();
     let child = supervisor.spawn(command).await.unwrap();
     SupervisedChild { child, _supervisor: supervisor }
 }
@@ -55,13 +55,13 @@ impl std::ops::DerefMut for SupervisedChild {
 
 #[tokio::test]
 async fn exit_by_a_signal_is_reported_as_a_signal() {
-    let child = spawn_command(script("kill -TERM $$")).await;
+    let child = spawn_command(script_command("kill -TERM $$")).await;
     assert_eq!(child.wait().await.unwrap(), Exit::Signal(15));
 }
 
 #[tokio::test]
 async fn standard_error_can_be_read_separately() {
-    let mut command = script("echo out; echo err >&2");
+    let mut command = script_command("echo out; echo err >&2");
     command.stderr = ErrorOutput::Separate(StandardOutput::Piped);
     let mut child = spawn_command(command).await;
     assert_eq!(read_all(&mut child).await, "out\n");
@@ -71,10 +71,10 @@ async fn standard_error_can_be_read_separately() {
 
 #[tokio::test]
 async fn input_without_a_pipe_ends_at_once_and_a_dropped_pipe_ends_it() {
-    let mut child = spawn_command(script("cat; echo end")).await;
+    let mut child = spawn_command(script_command("cat; echo end")).await;
     assert_eq!(read_all(&mut child).await, "end\n");
 
-    let mut command = script("cat; echo end");
+    let mut command = script_command("cat; echo end");
     command.stdin = StandardInput::Piped;
     let mut child = spawn_command(command).await;
     let mut stdin = child.stdin.take().unwrap();
@@ -99,12 +99,12 @@ async fn child_gets_only_the_variables_and_directory_of_its_command() {
 
 #[tokio::test]
 async fn a_child_has_no_descriptor_but_its_own_and_default_signals() {
-    let mut child = spawn_command(script("cd /proc/self/fd && echo *")).await;
+    let mut child = spawn_command(script_command("cd /proc/self/fd && echo *")).await;
     // The shell's own descriptors are 0 to 2. Expanding `*` opens one more for the directory.
     assert_eq!(read_all(&mut child).await, "0 1 2 3\n");
     // The shell itself reads the file, because it blocks signals while it starts another program.
     let text = "while read line; do echo \"$line\"; done < /proc/self/status";
-    let mut child = spawn_command(script(text)).await;
+    let mut child = spawn_command(script_command(text)).await;
     let text = read_all(&mut child).await;
     let sets = text.lines().filter(|line| line.starts_with("SigBlk") || line.starts_with("SigIgn"));
     let sets = sets.map(|line| u64::from_str_radix(line.split_once('\t').unwrap().1, 16));
@@ -117,7 +117,7 @@ async fn a_child_has_no_descriptor_but_its_own_and_default_signals() {
 async fn descriptor_3_is_passed_to_the_child() {
     let (near, far) = UnixStream::pair().unwrap();
     let mut command =
-        script("read line <&3; echo \"got $line\"; ls -l /proc/$$/fd/3 | grep -c socket");
+        script_command("read line <&3; echo \"got $line\"; ls -l /proc/$$/fd/3 | grep -c socket");
     command.descriptor3 = Some(OwnedFd::from(far));
     let mut child = spawn_command(command).await;
     std::io::Write::write_all(&mut &near, b"through three\n").unwrap();
@@ -127,7 +127,7 @@ async fn descriptor_3_is_passed_to_the_child() {
 #[tokio::test]
 async fn output_can_go_to_a_file_of_the_caller() {
     let file = tempfile::NamedTempFile::new().unwrap();
-    let mut command = script("echo out; echo err >&2");
+    let mut command = script_command("echo out; echo err >&2");
     command.stdout = StandardOutput::Descriptor(file.reopen().unwrap().into());
     let child = spawn_command(command).await;
     assert_eq!(child.wait().await.unwrap(), Exit::Code(0));
@@ -136,7 +136,7 @@ async fn output_can_go_to_a_file_of_the_caller() {
 
 #[tokio::test]
 async fn ten_megabytes_arrive_whole() {
-    let mut child = spawn_command(script("head -c 10485760 /dev/zero | tr '\\0' x")).await;
+    let mut child = spawn_command(script_command("head -c 10485760 /dev/zero | tr '\\0' x")).await;
     let text = read_all(&mut child).await;
     assert_eq!(text.len(), 10_485_760);
     assert!(text.bytes().all(|byte| byte == b'x'));
@@ -145,20 +145,20 @@ async fn ten_megabytes_arrive_whole() {
 
 #[tokio::test]
 async fn wait_returns_when_the_command_exits_even_if_its_pipe_stays_open() {
-    let mut child = spawn_command(script("sleep 300 & echo $!; exit 3")).await;
+    let mut child = spawn_command(script_command("sleep 300 & echo $!; exit 3")).await;
     assert_eq!(child.wait().await.unwrap(), Exit::Code(3));
     let pid = crate::read_pids(&mut child, 1).await[0];
-    assert!(lives(pid), "what it left running must not end with it");
+    assert!(is_process_alive(pid), "what it left running must not end with it");
 }
 
 #[tokio::test]
 async fn a_hundred_children_at_once_each_end_as_they_should() {
-    let supervisor = supervisor();
+    let supervisor = new_supervisor();
     let tasks: Vec<_> = (0..100)
         .map(|number| {
             let supervisor = supervisor.clone();
             tokio::spawn(async move {
-                let command = script(&format!("echo {number}; exit {number}"));
+                let command = script_command(&format!("echo {number}; exit {number}"));
                 let mut child = supervisor.spawn(command).await.unwrap();
                 let text = read_all(&mut child).await;
                 (text, child.wait().await.unwrap())
@@ -184,7 +184,7 @@ async fn a_memory_limit_is_honoured() {
 
 #[tokio::test]
 async fn limits_are_set_and_never_raised() {
-    let mut command = script("ulimit -v; ulimit -n; ulimit -t");
+    let mut command = script_command("ulimit -v; ulimit -n; ulimit -t");
     command.limits = ProcessLimits {
         memory_bytes: Some(512 << 20),
         open_files: Some(64),
@@ -192,15 +192,15 @@ async fn limits_are_set_and_never_raised() {
     };
     let mut child = spawn_command(command).await;
     assert_eq!(read_all(&mut child).await, "524288\n64\n30\n");
-    let mut command = script("ulimit -Hn");
-    let mut free = spawn_command(script("ulimit -Hn")).await;
+    let mut command = script_command("ulimit -Hn");
+    let mut free = spawn_command(script_command("ulimit -Hn")).await;
     command.limits.open_files = Some(u64::MAX - 1);
     let mut child = spawn_command(command).await;
     assert_eq!(read_all(&mut child).await, read_all(&mut free).await);
 }
 
 async fn start_error(command: ChildCommand) -> ProcessError {
-    supervisor().spawn(command).await.expect_err("it was started")
+    new_supervisor().spawn(command).await.expect_err("it was started")
 }
 
 #[tokio::test]
@@ -234,7 +234,7 @@ async fn command_that_cannot_start_is_named_in_the_error() {
 
 #[tokio::test]
 async fn invalid_command_is_refused_before_anything_starts() {
-    let supervisor = supervisor();
+    let supervisor = new_supervisor();
     let zero = std::ffi::OsString::from_vec(b"a\0b".to_vec());
     let with = |change: &dyn Fn(&mut ChildCommand)| {
         let mut command = ChildCommand::new("/bin/true", "/");
@@ -260,7 +260,7 @@ async fn invalid_command_is_refused_before_anything_starts() {
 async fn large_arguments_work_and_too_large_ones_are_refused_clearly() {
     let arg = |kilobytes: usize| std::ffi::OsString::from("x".repeat(kilobytes * 1024 - 1));
     let count = |args: Vec<_>| {
-        let mut command = script("echo $#");
+        let mut command = script_command("echo $#");
         command.args.push("sh".into());
         command.args.extend(args);
         command

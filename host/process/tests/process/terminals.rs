@@ -7,9 +7,9 @@ use jaato_process::{ChildCommand, Exit, ProcessError, StandardOutput, open_termi
 use nix::fcntl::OFlag;
 use nix::pty::{PtyMaster, grantpt, posix_openpt, ptsname_r, unlockpt};
 
-use crate::{SOON, none_lives_soon, script, supervisor};
+use crate::{SOON, assert_all_end, new_supervisor, script_command};
 
-fn terminal() -> (PtyMaster, PathBuf) {
+fn open_pty() -> (PtyMaster, PathBuf) {
     let own = posix_openpt(OFlag::O_RDWR | OFlag::O_NOCTTY | OFlag::O_CLOEXEC).unwrap();
     grantpt(&own).unwrap();
     unlockpt(&own).unwrap();
@@ -17,22 +17,22 @@ fn terminal() -> (PtyMaster, PathBuf) {
     (own, path)
 }
 
-fn on_terminal(text: &str, path: &Path) -> ChildCommand {
+fn terminal_command(text: &str, path: &Path) -> ChildCommand {
     let terminal = Some(open_terminal(path).unwrap());
     ChildCommand {
         stdout: StandardOutput::Null,
         stderr: Default::default(),
         terminal,
-        ..script(text)
+        ..script_command(text)
     }
 }
 
 #[tokio::test]
 async fn command_gets_its_terminal_for_all_three_streams_as_session_leader() {
-    let (mut own, path) = terminal();
-    let supervisor = supervisor();
+    let (mut own, path) = open_pty();
+    let supervisor = new_supervisor();
     let text = "tty; echo to it > /dev/tty; [ -t 0 ] && [ -t 1 ] && [ -t 2 ] && exit 3";
-    let child = supervisor.spawn(on_terminal(text, &path)).await.unwrap();
+    let child = supervisor.spawn(terminal_command(text, &path)).await.unwrap();
     assert_eq!(child.wait().await.unwrap(), Exit::Code(3));
     let read = tokio::task::spawn_blocking(move || {
         let mut shown = String::new();
@@ -46,14 +46,14 @@ async fn command_gets_its_terminal_for_all_three_streams_as_session_leader() {
 
 #[tokio::test]
 async fn a_terminal_that_controls_a_session_is_not_taken_away() {
-    let (_own, path) = terminal();
-    let supervisor = supervisor();
-    let first = supervisor.spawn(on_terminal("sleep 300", &path)).await.unwrap();
-    let error = supervisor.spawn(on_terminal("exit 0", &path)).await.unwrap_err();
+    let (_own, path) = open_pty();
+    let supervisor = new_supervisor();
+    let first = supervisor.spawn(terminal_command("sleep 300", &path)).await.unwrap();
+    let error = supervisor.spawn(terminal_command("exit 0", &path)).await.unwrap_err();
     assert!(matches!(error, ProcessError::CannotStart { .. }), "{error}");
     let pid = first.pid();
     drop(first);
-    none_lives_soon(&[pid]);
+    assert_all_end(&[pid]);
 }
 
 #[tokio::test]
@@ -65,8 +65,8 @@ async fn file_that_is_not_a_terminal_is_refused() {
     assert!(open_terminal(Path::new("/dev/null")).is_err());
     let missing = open_terminal(&folder.path().join("missing")).unwrap_err();
     assert_eq!(missing.kind(), std::io::ErrorKind::NotFound);
-    let (_own, path) = terminal();
-    let both = ChildCommand { stdout: StandardOutput::Piped, ..on_terminal("exit 0", &path) };
-    let error = supervisor().spawn(both).await.unwrap_err();
+    let (_own, path) = open_pty();
+    let both = ChildCommand { stdout: StandardOutput::Piped, ..terminal_command("exit 0", &path) };
+    let error = new_supervisor().spawn(both).await.unwrap_err();
     assert!(matches!(error, ProcessError::InvalidCommand { .. }), "{error}");
 }

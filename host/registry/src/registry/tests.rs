@@ -5,7 +5,12 @@ use jaato_types::CommandSpec;
 use super::*;
 use crate::{CommandEntry, CommandRefusal, CommandStatus};
 
-fn candidate(path: &str, name: &str, trust: PluginFileTrust, tools: &[&str]) -> PluginCandidate {
+fn plugin_candidate(
+    path: &str,
+    name: &str,
+    trust: PluginFileTrust,
+    tools: &[&str],
+) -> PluginCandidate {
     let manifest =
         format!(r#"{{"v":1,"name":"{name}","version":"1","api":"1.0.0","kinds":["tool"]}}"#);
     let tools = tools.iter().map(|tool| ToolSpec {
@@ -33,12 +38,16 @@ fn candidate(path: &str, name: &str, trust: PluginFileTrust, tools: &[&str]) -> 
     }
 }
 
-fn trusted(path: &str, name: &str, tools: &[&str]) -> PluginCandidate {
-    candidate(path, name, PluginFileTrust::ByHash("aa".into()), tools)
+fn trusted_candidate(path: &str, name: &str, tools: &[&str]) -> PluginCandidate {
+    plugin_candidate(path, name, PluginFileTrust::ByHash("aa".into()), tools)
 }
 
 #[track_caller]
-fn check(candidates: Vec<PluginCandidate>, rules: &RegistryRules, expected: &[&str]) -> Registry {
+fn check_registry(
+    candidates: Vec<PluginCandidate>,
+    rules: &RegistryRules,
+    expected: &[&str],
+) -> Registry {
     let registry = Registry::build(candidates, rules);
     let line = |entry: &PluginEntry| {
         let status = match &entry.status {
@@ -54,14 +63,14 @@ fn check(candidates: Vec<PluginCandidate>, rules: &RegistryRules, expected: &[&s
 
 #[test]
 fn taken_tool_name_is_left_out_and_plugin_without_other_tools_refused() {
-    let registry = check(
+    let registry = check_registry(
         vec![
-            trusted("/a/moon.so", "moon", &["phase"]),
-            trusted("/b/moon.so", "moon", &["tide"]),
-            trusted("/b/sun.so", "sun", &["rise", "phase"]),
-            trusted("/b/stars.so", "stars", &["phase"]),
-            trusted("/b/thief.so", "thief", &["list_tools"]),
-            trusted("/b/dawn.so", "dawn", &["glow", "list_tools"]),
+            trusted_candidate("/a/moon.so", "moon", &["phase"]),
+            trusted_candidate("/b/moon.so", "moon", &["tide"]),
+            trusted_candidate("/b/sun.so", "sun", &["rise", "phase"]),
+            trusted_candidate("/b/stars.so", "stars", &["phase"]),
+            trusted_candidate("/b/thief.so", "thief", &["list_tools"]),
+            trusted_candidate("/b/dawn.so", "dawn", &["glow", "list_tools"]),
         ],
         &RegistryRules::default(),
         &[
@@ -89,9 +98,9 @@ fn taken_tool_name_is_left_out_and_plugin_without_other_tools_refused() {
 
 #[test]
 fn taken_name_leaves_the_other_offers_of_its_plugin() {
-    let moon = trusted("/a/moon.so", "moon", &["phase"]);
+    let moon = trusted_candidate("/a/moon.so", "moon", &["phase"]);
     let with = |name: &str, tools: &[&str], more: serde_json::Value| {
-        let mut candidate = trusted(&format!("/b/{name}.so"), name, tools);
+        let mut candidate = trusted_candidate(&format!("/b/{name}.so"), name, tools);
         let more: Description = serde_json::from_value(more).unwrap();
         if let Some(Ok(description)) = &mut candidate.description {
             *description = Description { tools: description.tools.clone(), ..more };
@@ -99,7 +108,7 @@ fn taken_name_leaves_the_other_offers_of_its_plugin() {
         candidate
     };
     let provider = serde_json::json!({ "provider": { "name": "sky" } });
-    let registry = check(
+    let registry = check_registry(
         vec![
             moon,
             with("first", &[], provider.clone()),
@@ -127,10 +136,10 @@ fn taken_name_leaves_the_other_offers_of_its_plugin() {
 
 #[test]
 fn untrusted_plugin_is_used_but_not_from_an_untrusted_workspace() {
-    let registry = check(
+    let registry = check_registry(
         vec![
-            candidate("/u/moon.so", "moon", PluginFileTrust::No("ff".into()), &["phase"]),
-            candidate("/w/sun.so", "sun", PluginFileTrust::WorkspaceNot, &["rise"]),
+            plugin_candidate("/u/moon.so", "moon", PluginFileTrust::No("ff".into()), &["phase"]),
+            plugin_candidate("/w/sun.so", "sun", PluginFileTrust::WorkspaceNot, &["rise"]),
         ],
         &RegistryRules::default(),
         &["/u/moon.so: Active", "/w/sun.so: NotTrusted"],
@@ -150,10 +159,10 @@ fn the_rules_switch_off_plugins_and_tools() {
         tools_disabled: vec!["tide".into()],
         tools_only: None,
     };
-    let registry = check(
+    let registry = check_registry(
         vec![
-            trusted("/moon.so", "moon", &["phase", "tide", "crater"]),
-            trusted("/sun.so", "sun", &["rise"]),
+            trusted_candidate("/moon.so", "moon", &["phase", "tide", "crater"]),
+            trusted_candidate("/sun.so", "sun", &["rise"]),
         ],
         &rules,
         &["/moon.so: Active", "/sun.so: Disabled"],
@@ -177,8 +186,8 @@ fn word_none_alone_leaves_out_every_tool() {
             ..RegistryRules::default()
         },
     ] {
-        let plugins = vec![trusted("/moon.so", "moon", &["phase", "none"])];
-        let registry = check(plugins, &rules, &["/moon.so: Active"]);
+        let plugins = vec![trusted_candidate("/moon.so", "moon", &["phase", "none"])];
+        let registry = check_registry(plugins, &rules, &["/moon.so: Active"]);
         let status: Vec<_> = registry.tools().map(|tool| tool.status).collect();
         assert_eq!(status, [ToolStatus::NotEnabled; 2]);
     }
@@ -204,17 +213,20 @@ fn tool_name_with_a_star_matches_every_name_with_its_prefix() {
 fn tools_named_on_the_command_line_become_core_tools() {
     let rules =
         RegistryRules { tools_only: Some(vec!["phase".into()]), ..RegistryRules::default() };
-    let registry =
-        check(vec![trusted("/moon.so", "moon", &["phase"])], &rules, &["/moon.so: Active"]);
+    let registry = check_registry(
+        vec![trusted_candidate("/moon.so", "moon", &["phase"])],
+        &rules,
+        &["/moon.so: Active"],
+    );
     assert_eq!(registry.tool("phase").map(|tool| tool.spec.availability), Some(Availability::Core));
 }
 
 #[test]
 fn a_plugin_that_could_not_be_described_holds_its_name_and_says_why() {
-    let mut broken = trusted("/a/moon.so", "moon", &[]);
+    let mut broken = trusted_candidate("/a/moon.so", "moon", &[]);
     broken.description = Some(Err(Error::failed("it hangs")));
-    check(
-        vec![broken, trusted("/b/moon.so", "moon", &["phase"])],
+    check_registry(
+        vec![broken, trusted_candidate("/b/moon.so", "moon", &["phase"])],
         &RegistryRules::default(),
         &[
             "/a/moon.so: failed: it hangs",
@@ -239,10 +251,11 @@ fn with_commands(mut candidate: PluginCandidate, names: &[&str]) -> PluginCandid
 
 #[test]
 fn command_with_a_taken_name_is_refused_but_its_plugin_is_kept() {
-    let moon = with_commands(trusted("/a/moon.so", "moon", &["phase"]), &["full", "new", "new"]);
+    let moon =
+        with_commands(trusted_candidate("/a/moon.so", "moon", &["phase"]), &["full", "new", "new"]);
     let bad = ["full", "gc", "-x", "a b", "", "rise"];
-    let sun = with_commands(trusted("/b/sun.so", "sun", &["shine"]), &bad);
-    let registry = check(
+    let sun = with_commands(trusted_candidate("/b/sun.so", "sun", &["shine"]), &bad);
+    let registry = check_registry(
         vec![moon, sun],
         &RegistryRules::default(),
         &["/a/moon.so: Active", "/b/sun.so: Active"],
@@ -268,23 +281,23 @@ fn command_with_a_taken_name_is_refused_but_its_plugin_is_kept() {
 
 #[test]
 fn a_command_of_a_plugin_that_is_switched_off_is_not_there() {
-    let moon = candidate("/u/moon.so", "moon", PluginFileTrust::No("ff".into()), &[]);
-    let off = with_commands(trusted("/b/sun.so", "sun", &[]), &["rise"]);
+    let moon = plugin_candidate("/u/moon.so", "moon", PluginFileTrust::No("ff".into()), &[]);
+    let off = with_commands(trusted_candidate("/b/sun.so", "sun", &[]), &["rise"]);
     let rules = RegistryRules { plugins_disabled: vec!["sun".into()], ..RegistryRules::default() };
     let plugins = vec![with_commands(moon, &["full"]), off];
-    let registry = check(plugins, &rules, &["/u/moon.so: Active", "/b/sun.so: Disabled"]);
+    let registry = check_registry(plugins, &rules, &["/u/moon.so: Active", "/b/sun.so: Disabled"]);
     assert_eq!(registry.command("full").map(|it| it.status), Some(CommandStatus::Enabled));
     assert!(registry.command("rise").is_none(), "a plugin that is switched off offers nothing");
 }
 
 #[test]
 fn plugin_cannot_take_the_line_prefix_of_another_plugin() {
-    let shipped = candidate("/s/cli.so", "tool-cli", PluginFileTrust::Shipped, &[]);
+    let shipped = plugin_candidate("/s/cli.so", "tool-cli", PluginFileTrust::Shipped, &[]);
     let strangers = ["host", "jaato", "cli", "tool-host", "gc-cli", "moon"];
-    let strangers = strangers.map(|name| trusted(&format!("/u/{name}.so"), name, &[]));
+    let strangers = strangers.map(|name| trusted_candidate(&format!("/u/{name}.so"), name, &[]));
     let refused =
         |name: &str| format!("/u/{name}.so: {}", NameRefusal::Label(PluginName::from(name)));
-    let registry = check(
+    let registry = check_registry(
         [vec![shipped], strangers.into()].concat(),
         &RegistryRules::default(),
         &[

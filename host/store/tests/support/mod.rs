@@ -12,7 +12,7 @@ use jaato_types::{CallId, Outcome, SessionId, ToolName};
 const FILE: &str = "JAATO_TEST_LEDGER";
 const COUNT: &str = "JAATO_TEST_RECORDS";
 
-pub fn record(index: u64) -> LedgerRecord {
+pub fn numbered_record(index: u64) -> LedgerRecord {
     let stage = LedgerStage::PermissionCheck {
         call_id: CallId::from("call_0123456789abcdef"),
         tool: ToolName::from("cli_based_tool"),
@@ -42,13 +42,13 @@ fn ledger_record(event_index: u64, stage: LedgerStage) -> LedgerRecord {
     LedgerRecord { v, ts, session: SessionId::from("s1"), turn: 1, event_index, stage }
 }
 
-pub fn line(index: u64) -> Vec<u8> {
-    record(index).to_line().unwrap()
+pub fn numbered_line(index: u64) -> Vec<u8> {
+    numbered_record(index).to_line().unwrap()
 }
 
 /// Returns the indices of a ledger's records. Fails on an invalid line.
 #[track_caller]
-pub fn records_of(path: &Path) -> Vec<u64> {
+pub fn recorded_indexes(path: &Path) -> Vec<u64> {
     let text = fs::read(path).unwrap();
     assert!(text.ends_with(b"\n") || text.is_empty(), "the last line is whole");
     let mut reader = LedgerReader::open(path).unwrap();
@@ -88,12 +88,12 @@ impl Writer {
         Self { child, path: path.to_owned() }
     }
 
-    pub fn ends_well(mut self) {
+    pub fn assert_success(mut self) {
         assert!(self.child.wait().unwrap().success());
     }
 
     /// Waits for its failure and returns its output.
-    pub fn fails(mut self) -> String {
+    pub fn assert_failure(mut self) -> String {
         assert!(!self.child.wait().unwrap().success());
         let mut said = String::new();
         self.child.stdout.take().unwrap().read_to_string(&mut said).unwrap();
@@ -101,7 +101,7 @@ impl Writer {
     }
 
     pub fn wait_for_records(&mut self, count: usize) {
-        let bytes = (count * line(1).len()) as u64;
+        let bytes = (count * numbered_line(1).len()) as u64;
         while fs::metadata(&self.path).map_or(0, |metadata| metadata.len()) < bytes {
             assert!(self.child.try_wait().unwrap().is_none(), "the writer has ended");
             std::thread::yield_now();
@@ -121,7 +121,7 @@ fn a_writer() {
     let count: usize = std::env::var(COUNT).unwrap().parse().unwrap();
     let mut file = LedgerFile::open(Path::new(&path)).unwrap();
     for index in 1..=count {
-        let appended = file.append(&[line(index as u64)]);
+        let appended = file.append(&[numbered_line(index as u64)]);
         if let Some(error) = appended.error {
             println!("{error}");
             std::process::exit(1);
