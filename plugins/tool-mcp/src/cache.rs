@@ -18,7 +18,7 @@ use jaato_plugin_sdk::serde_json;
 use parking_lot::Mutex;
 use sha2::{Digest as _, Sha256};
 
-use crate::config::files::replace;
+use crate::config::files::replace_file;
 use crate::config::{McpServerAddress, ServerEntry};
 use crate::server_description::ServerDescription;
 
@@ -62,7 +62,7 @@ pub struct CachedServer {
 
 impl McpServerCache {
     /// Reads the cache from `folder`. Without a folder, the cache is empty. Blocks.
-    pub fn read(folder: Option<&Path>) -> Self {
+    pub fn load_cache(folder: Option<&Path>) -> Self {
         let path = folder.map(|folder| folder.join(FILE_NAME));
         let read = |path: &PathBuf| {
             let is_small = path.metadata().is_ok_and(|it| it.len() <= FILE_BYTES_MAX);
@@ -98,7 +98,7 @@ impl McpServerCache {
         drop(kept);
         if let Some(path) = &self.path {
             // This is only a cache: if the write fails, the next process asks the server again.
-            let _ = replace(path, &text);
+            let _ = replace_file(path, &text);
         }
     }
 }
@@ -123,7 +123,7 @@ pub fn fingerprint(entry: &ServerEntry) -> String {
             // `join` keeps an absolute path as it is.
             let named = stdio.args.iter().map(|arg| folder.join(arg));
             for file in program.into_iter().chain(named).take(FILES_MAX) {
-                add(&state_of(&file));
+                add(&executable_state(&file));
             }
         }
     }
@@ -134,7 +134,7 @@ pub fn fingerprint(entry: &ServerEntry) -> String {
 }
 
 /// Returns a text that changes when a program or script changes, or `None` for any other file.
-fn state_of(path: &Path) -> String {
+fn executable_state(path: &Path) -> String {
     let is_script =
         path.extension().and_then(|it| it.to_str()).is_some_and(|it| SCRIPTS.contains(&it));
     let is_code = |facts: &Metadata| {
@@ -168,31 +168,31 @@ mod tests {
     use super::*;
     use crate::config::{McpConfigOrigin, entry};
 
-    fn server_description(title: &str) -> Option<ServerDescription> {
+    fn titled_description(title: &str) -> Option<ServerDescription> {
         Some(ServerDescription { title: title.to_owned(), ..ServerDescription::default() })
     }
 
     #[test]
     fn cached_descriptions_are_available_in_the_next_process() {
         let folder = tempfile::tempdir().unwrap();
-        let cache = McpServerCache::read(Some(folder.path()));
+        let cache = McpServerCache::load_cache(Some(folder.path()));
         assert_eq!(cache.get("a"), None);
         cache.store_description("a", None);
-        cache.store_description("b", server_description("b"));
+        cache.store_description("b", titled_description("b"));
         // A later failed start does not remove the description.
         cache.store_description("b", None);
-        let cache = McpServerCache::read(Some(folder.path()));
+        let cache = McpServerCache::load_cache(Some(folder.path()));
         assert_eq!(cache.get("a").unwrap().described, None);
-        assert_eq!(cache.get("b").unwrap().described, server_description("b"));
+        assert_eq!(cache.get("b").unwrap().described, titled_description("b"));
         std::fs::write(folder.path().join(FILE_NAME), "{ not json").unwrap();
-        assert_eq!(McpServerCache::read(Some(folder.path())).get("b"), None);
+        assert_eq!(McpServerCache::load_cache(Some(folder.path())).get("b"), None);
     }
 
     #[test]
     fn oldest_cached_descriptions_are_removed() {
-        let cache = McpServerCache::read(None);
+        let cache = McpServerCache::load_cache(None);
         for number in 0..=KEPT_MAX {
-            cache.store_description(&number.to_string(), server_description("x"));
+            cache.store_description(&number.to_string(), titled_description("x"));
         }
         assert!(cache.get("0").is_none() && cache.get("1").is_some());
     }
@@ -204,7 +204,13 @@ mod tests {
         std::fs::write(&script, "one").unwrap();
         let of = |args: &[&str]| {
             let value = json!({ "command": script, "args": args, "env": { "TOKEN": "x" } });
-            let entry = entry::read("a", &value, McpConfigOrigin::Home, &|_| None, &mut Vec::new());
+            let entry = entry::parse_server_entry(
+                "a",
+                &value,
+                McpConfigOrigin::Home,
+                &|_| None,
+                &mut Vec::new(),
+            );
             fingerprint(&entry.unwrap())
         };
         let (first, other) = (of(&["a"]), of(&["b"]));

@@ -50,7 +50,11 @@ pub enum McpRequest {
 
 impl McpRequest {
     /// Builds the request, with the answers to the questions of the previous round.
-    fn request(&self, answers: Option<InputResponses>, state: Option<String>) -> ClientRequest {
+    fn build_request(
+        &self,
+        answers: Option<InputResponses>,
+        state: Option<String>,
+    ) -> ClientRequest {
         match self {
             Self::Tool { name, arguments } => {
                 let mut params = CallToolRequestParams::new(name.clone());
@@ -79,19 +83,19 @@ impl McpRequest {
 /// Runs a server's tool.
 ///
 /// # Errors
-/// The errors of [`ask`].
-pub async fn tool(
+/// The errors of [`send_mcp_request`].
+pub async fn run_tool(
     server: &Arc<McpServer>,
     tool: &RemoteTool,
     arguments: Map<String, Value>,
     site: Option<Arc<dyn McpCallContext>>,
 ) -> Result<Value> {
-    let arguments = schema::restore(&tool.aliases, arguments);
+    let arguments = schema::restore_property_names(&tool.aliases, arguments);
     let asked = McpRequest::Tool { name: tool.name.clone(), arguments };
-    let first = ask(server, &asked, site.clone()).await;
+    let first = send_mcp_request(server, &asked, site.clone()).await;
     match first {
         Err(error) if error.kind == ErrorKind::Unavailable && tool.may_repeat => {
-            ask(server, &asked, site).await
+            send_mcp_request(server, &asked, site).await
         }
         first => first,
     }
@@ -101,13 +105,13 @@ pub async fn tool(
 ///
 /// # Errors
 /// The server's error, the reason why the server is down, or `timeout`.
-pub async fn ask(
+pub async fn send_mcp_request(
     server: &Arc<McpServer>,
     asked: &McpRequest,
     site: Option<Arc<dyn McpCallContext>>,
 ) -> Result<Value> {
     let connection = server.wait_until_connected().await?;
-    let answer = ask_connection(&connection, asked, server.entry.timeout, site).await;
+    let answer = request_on_connection(&connection, asked, server.entry.timeout, site).await;
     answer.map_err(|error| {
         // The URL stays unmasked, because the user has to open the page.
         let page = error.hint.clone().filter(|hint| hint.starts_with(OPEN_PAGE));
@@ -126,8 +130,8 @@ pub async fn ask(
 /// Sends a request over a connection and waits for its response. Runs on any executor.
 ///
 /// # Errors
-/// The errors of [`ask`].
-pub async fn ask_connection(
+/// The errors of [`send_mcp_request`].
+pub async fn request_on_connection(
     connection: &Arc<McpConnection>,
     asked: &McpRequest,
     time: Duration,
@@ -135,7 +139,7 @@ pub async fn ask_connection(
 ) -> Result<Value> {
     let (this, asked) = (Arc::clone(connection), asked.clone());
     let work = async move { run_question_rounds(&this, &asked, time, site).await };
-    connection.spawner().run(work).await?
+    connection.spawner().run_on_runtime(work).await?
 }
 
 /// Sends a request repeatedly until the server answers with something other than questions.
@@ -147,10 +151,10 @@ async fn run_question_rounds(
 ) -> Result<Value> {
     let (mut answers, mut state) = (None, None);
     for _ in 0..ROUNDS_MAX {
-        let request = || asked.request(answers.clone(), state.clone());
-        let answer = match send_request(connection, request, time, site.clone()).await {
+        let request = || asked.build_request(answers.clone(), state.clone());
+        let answer = match send_cancellable(connection, request, time, site.clone()).await {
             Err(refused) if !refused.pages.is_empty() => {
-                open_pages(connection, refused, site.clone()).await?;
+                ask_to_open_pages(connection, refused, site.clone()).await?;
                 continue;
             }
             answer => answer.map_err(|refused| refused.error)?,
@@ -175,16 +179,16 @@ async fn run_question_rounds(
 
 /// Sends a request. Sends it again if the server has changed the tool's description, because the
 /// transport derives the headers of calls from it.
-async fn send_request(
+async fn send_cancellable(
     connection: &McpConnection,
     request: impl Fn() -> ClientRequest,
     time: Duration,
     site: Option<Arc<dyn McpCallContext>>,
 ) -> Result<ServerResult, McpRequestFailure> {
-    match connection.send(request(), time, site.clone()).await {
+    match connection.request_with_demands(request(), time, site.clone()).await {
         Err(refused) if refused.has_other_headers => {
             server_description::refresh_tools(connection).await?;
-            connection.send(request(), time, site).await
+            connection.request_with_demands(request(), time, site).await
         }
         answer => answer,
     }
@@ -192,7 +196,7 @@ async fn send_request(
 
 /// Asks the user to open the pages that a server requires. If no user is present or the user
 /// declines, the error lists the pages.
-async fn open_pages(
+async fn ask_to_open_pages(
     connection: &McpConnection,
     refused: McpRequestFailure,
     site: Option<Arc<dyn McpCallContext>>,
@@ -202,7 +206,11 @@ async fn open_pages(
         let answer = match &site {
             Some(site) => {
                 let site = Some(Arc::clone(site));
-                connection.client().answer("elicitation/create", page, site).await.ok()
+                connection
+                    .client()
+                    .answer_server_request("elicitation/create", page, site)
+                    .await
+                    .ok()
             }
             None => None,
         };
@@ -233,7 +241,7 @@ async fn answer_questions(
             serde_json::to_value(question).map_err(|error| Error::failed(error.to_string()))?;
         let (method, params) = (question["method"].take(), question["params"].take());
         let method = method.as_str().unwrap_or_default();
-        let answer = connection.client().answer(method, params, site.clone()).await;
+        let answer = connection.client().answer_server_request(method, params, site.clone()).await;
         let answer = answer.map_err(|error| {
             Error::failed(format!("the server's question was refused: {}", error.message))
         })?;

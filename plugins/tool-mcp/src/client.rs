@@ -76,7 +76,7 @@ impl Drop for CallRegistration {
 
 impl CallRegistration {
     /// Sets the token under which the server reports the call's progress.
-    pub fn watch(&mut self, token: ProgressToken) {
+    pub fn set_progress_token(&mut self, token: ProgressToken) {
         let mut calls = self.client.0.calls.lock();
         if let Some(old) = self.token.replace(token.clone()) {
             calls.tokens.remove(&old);
@@ -99,7 +99,7 @@ impl McpClient {
     }
 
     /// Registers a call that begins.
-    pub fn enroll(&self, site: Arc<dyn McpCallContext>) -> CallRegistration {
+    pub fn register_call(&self, site: Arc<dyn McpCallContext>) -> CallRegistration {
         let number = self.0.last_number.fetch_add(1, Ordering::Relaxed);
         self.0.calls.lock().sites.insert(number, site);
         CallRegistration { client: self.clone(), number, token: None }
@@ -116,7 +116,7 @@ impl McpClient {
     }
 
     /// Returns true while a request of the server is being answered.
-    pub fn is_asking(&self) -> bool {
+    pub fn has_open_request(&self) -> bool {
         self.0.questions.load(Ordering::Relaxed) > 0
     }
 
@@ -125,20 +125,20 @@ impl McpClient {
         &self.0.log
     }
 
-    fn call_context(&self) -> Option<Arc<dyn McpCallContext>> {
+    fn latest_call_context(&self) -> Option<Arc<dyn McpCallContext>> {
         self.0.calls.lock().sites.last_key_value().map(|(_, site)| Arc::clone(site))
     }
 
     /// Returns the folders of the session whose call is running, or the default folders.
-    async fn roots(&self, site: Option<Arc<dyn McpCallContext>>) -> Vec<Root> {
+    async fn roots_for_call(&self, site: Option<Arc<dyn McpCallContext>>) -> Vec<Root> {
         let of_call = match site {
-            Some(site) => site.roots().await,
+            Some(site) => site.workspace_roots().await,
             None => None,
         };
-        roots(of_call.as_ref().unwrap_or(&self.0.roots))
+        roots_from_folders(of_call.as_ref().unwrap_or(&self.0.roots))
     }
 
-    fn question(&self) -> Result<ServerRequestGuard<'_>, ErrorData> {
+    fn begin_server_request(&self) -> Result<ServerRequestGuard<'_>, ErrorData> {
         let asked = self.0.questions.fetch_add(1, Ordering::Relaxed);
         let question = ServerRequestGuard(&self.0.questions);
         match asked < QUESTIONS_MAX {
@@ -151,18 +151,18 @@ impl McpClient {
     ///
     /// # Errors
     /// If the request is not answered.
-    pub async fn answer(
+    pub async fn answer_server_request(
         &self,
         method: &str,
         params: Value,
         site: Option<Arc<dyn McpCallContext>>,
     ) -> Result<Value, ErrorData> {
-        let _question = self.question()?;
-        let site = site.or_else(|| self.call_context());
+        let _question = self.begin_server_request()?;
+        let site = site.or_else(|| self.latest_call_context());
         match (method, site) {
-            ("roots/list", site) => Ok(json!({ "roots": self.roots(site).await })),
-            ("elicitation/create", Some(site)) => Ok(site.elicit(params).await),
-            ("sampling/createMessage", Some(site)) => site.sample(params).await,
+            ("roots/list", site) => Ok(json!({ "roots": self.roots_for_call(site).await })),
+            ("elicitation/create", Some(site)) => Ok(site.elicit_from_user(params).await),
+            ("sampling/createMessage", Some(site)) => site.sample_from_model(params).await,
             ("elicitation/create" | "sampling/createMessage", None) => {
                 Err(refusal_error("no call is running whose user or model could be asked"))
             }
@@ -175,7 +175,7 @@ fn refusal_error(why: &'static str) -> ErrorData {
     ErrorData::new(ErrorCode::INVALID_REQUEST, why, None)
 }
 
-fn roots(folders: &[String]) -> Vec<Root> {
+fn roots_from_folders(folders: &[String]) -> Vec<Root> {
     folders.iter().map(|folder| Root::new(file_uri(folder))).collect()
 }
 
@@ -214,7 +214,7 @@ impl ClientHandler for McpClient {
         _context: RequestContext<RoleClient>,
     ) -> Result<CreateMessageResult, ErrorData> {
         let params = serde_json::to_value(params).map_err(|error| invalid_answer_error(&error))?;
-        let answer = self.answer("sampling/createMessage", params, None).await?;
+        let answer = self.answer_server_request("sampling/createMessage", params, None).await?;
         serde_json::from_value(answer).map_err(|error| invalid_answer_error(&error))
     }
 
@@ -222,8 +222,8 @@ impl ClientHandler for McpClient {
         &self,
         _context: RequestContext<RoleClient>,
     ) -> Result<ListRootsResult, ErrorData> {
-        let _question = self.question()?;
-        Ok(ListRootsResult::new(self.roots(self.call_context()).await))
+        let _question = self.begin_server_request()?;
+        Ok(ListRootsResult::new(self.roots_for_call(self.latest_call_context()).await))
     }
 
     async fn create_elicitation(
@@ -232,7 +232,7 @@ impl ClientHandler for McpClient {
         _context: RequestContext<RoleClient>,
     ) -> Result<ElicitResult, ErrorData> {
         let params = serde_json::to_value(request).map_err(|error| invalid_answer_error(&error))?;
-        let answer = self.answer("elicitation/create", params, None).await?;
+        let answer = self.answer_server_request("elicitation/create", params, None).await?;
         Ok(serde_json::from_value(answer)
             .unwrap_or_else(|_| ElicitResult::new(ElicitationAction::Cancel)))
     }
@@ -248,7 +248,7 @@ impl ClientHandler for McpClient {
             number.and_then(|number| calls.sites.get(number)).map(Arc::clone)
         };
         if let Some(site) = site {
-            site.progress(&params);
+            site.show_progress(&params);
         }
     }
 

@@ -20,7 +20,7 @@ use rmcp::transport::streamable_http_client::StreamableHttpError;
 
 use crate::call_context::McpCallContext;
 use crate::client::{CallRegistration, McpClient};
-use crate::log::safe;
+use crate::log::sanitize_line;
 use crate::runtime::McpSpawner;
 use crate::server_description::plain_text;
 use crate::transport::http::{HttpFailure, failure, sessions};
@@ -93,7 +93,7 @@ impl McpRequestFailure {
             _ => None,
         };
         let pages = match error {
-            ServiceError::McpError(error) if code == Some(URL_REQUIRED) => pages(error),
+            ServiceError::McpError(error) if code == Some(URL_REQUIRED) => pages_to_open(error),
             _ => Vec::new(),
         };
         let mut error = describe_service_error(error);
@@ -106,16 +106,16 @@ impl McpRequestFailure {
 }
 
 /// Lists the pages that an error asks the user to open.
-fn pages(error: &ErrorData) -> Vec<Value> {
+fn pages_to_open(error: &ErrorData) -> Vec<Value> {
     let listed = error.data.as_ref().and_then(|data| data["elicitations"].as_array());
     let is_page = |page: &&Value| {
-        page["url"].as_str().is_some_and(|url| url.len() <= URL_BYTES_MAX && safe_url(url))
+        page["url"].as_str().is_some_and(|url| url.len() <= URL_BYTES_MAX && is_safe_url(url))
     };
     listed.into_iter().flatten().filter(is_page).take(PAGES_MAX).cloned().collect()
 }
 
 /// Returns true if a URL is an HTTP URL of printable ASCII characters.
-fn safe_url(url: &str) -> bool {
+fn is_safe_url(url: &str) -> bool {
     let is_page = url.starts_with("https://") || url.starts_with("http://");
     is_page && url.bytes().all(|byte| byte.is_ascii_graphic())
 }
@@ -152,7 +152,7 @@ async fn cancel_request(peer: &Peer<RoleClient>, id: RequestId, why: &str) {
 ///
 /// # Errors
 /// If no connection could be set up.
-pub async fn open<T>(
+pub async fn open_connection<T>(
     transport: T,
     client: McpClient,
     era: ProtocolEra,
@@ -197,37 +197,37 @@ impl McpConnection {
         site: Option<Arc<dyn McpCallContext>>,
     ) -> Result<ServerResult, Error> {
         let this = Arc::clone(self);
-        let work = async move { this.exchange(request, time, site).await };
-        self.spawner.run(work).await?
+        let work = async move { this.request_on_runtime(request, time, site).await };
+        self.spawner.run_on_runtime(work).await?
     }
 
     /// Like [`McpConnection::request`], but must run on the runtime.
-    pub async fn exchange(
+    pub async fn request_on_runtime(
         &self,
         request: ClientRequest,
         time: Duration,
         site: Option<Arc<dyn McpCallContext>>,
     ) -> Result<ServerResult, Error> {
-        self.send(request, time, site).await.map_err(|refused| refused.error)
+        self.request_with_demands(request, time, site).await.map_err(|refused| refused.error)
     }
 
-    /// Like [`McpConnection::exchange`], but returns the pages to open and other demands of the
-    /// server as [`McpRequestFailure`]. A request whose session is lost is sent again once.
+    /// Like [`McpConnection::request_on_runtime`], but returns the pages to open and other demands of
+    /// the server as [`McpRequestFailure`]. A request whose session is lost is sent again once.
     ///
     /// # Errors
     /// The errors of [`McpConnection::request`].
-    pub async fn send(
+    pub async fn request_with_demands(
         &self,
         request: ClientRequest,
         time: Duration,
         site: Option<Arc<dyn McpCallContext>>,
     ) -> Result<ServerResult, McpRequestFailure> {
-        let first = self.attempt(request.clone(), time, site.clone()).await;
+        let first = self.send_once(request.clone(), time, site.clone()).await;
         let answer = match first {
             Err(RequestAttemptFailure::Refused(ServiceError::McpError(error)))
-                if sessions::is_marked(&error) =>
+                if sessions::is_session_lost(&error) =>
             {
-                self.attempt(request, time, site).await
+                self.send_once(request, time, site).await
             }
             first => first,
         };
@@ -237,13 +237,14 @@ impl McpConnection {
         })
     }
 
-    async fn attempt(
+    async fn send_once(
         &self,
         request: ClientRequest,
         time: Duration,
         site: Option<Arc<dyn McpCallContext>>,
     ) -> Result<ServerResult, RequestAttemptFailure> {
-        let mut enrolled: Option<CallRegistration> = site.map(|site| self.client.enroll(site));
+        let mut enrolled: Option<CallRegistration> =
+            site.map(|site| self.client.register_call(site));
         let options = PeerRequestOptions::no_options();
         let sent = self.peer.send_request_with_option(request, options);
         let late = || {
@@ -255,14 +256,14 @@ impl McpConnection {
             Err(_) => return Err(RequestAttemptFailure::Lost(late())),
         };
         if let Some(enrolled) = &mut enrolled {
-            enrolled.watch(handle.progress_token.clone());
+            enrolled.set_progress_token(handle.progress_token.clone());
         }
         let (peer, spawner) = (self.peer.clone(), self.spawner.clone());
         let mut abandoned = CancelRequestOnDrop { peer, spawner, id: Some(handle.id.clone()) };
         // The time limit is paused while the user is being asked.
         let answer = loop {
             let waited = tokio::time::timeout(time, &mut handle.rx).await;
-            let is_asking = || self.client.is_asking();
+            let is_asking = || self.client.has_open_request();
             match waited {
                 Ok(answer) => break answer,
                 Err(_) if enrolled.is_some() && is_asking() => {}
@@ -321,16 +322,16 @@ pub fn describe_service_error(error: &ServiceError) -> Error {
         ServiceError::TransportSend(error) => {
             explain_http_failure(&*error.error).unwrap_or_else(connection_gone_error)
         }
-        other => Error::failed(safe(&other.to_string())),
+        other => Error::failed(sanitize_line(&other.to_string())),
     }
 }
 
 /// Formats a protocol error with its data, which often explains more.
 fn describe_error_data(error: &ErrorData) -> String {
-    let message = safe(&error.message);
+    let message = sanitize_line(&error.message);
     let data = match &error.data {
         None | Some(Value::Null) => return message,
-        Some(_) if sessions::is_marked(error) => return message,
+        Some(_) if sessions::is_session_lost(error) => return message,
         Some(Value::String(text)) => plain_text(text),
         Some(data) => plain_text(&data.to_string()),
     };
@@ -342,10 +343,10 @@ fn describe_error_data(error: &ErrorData) -> String {
 }
 
 /// Explains why no connection was set up.
-pub fn not_opened(error: &ClientInitializeError) -> Error {
+pub fn explain_open_error(error: &ClientInitializeError) -> Error {
     let text = match error {
         ClientInitializeError::LegacyFallbackFailed { fallback, .. } => {
-            return not_opened(fallback);
+            return explain_open_error(fallback);
         }
         ClientInitializeError::TransportError { error, .. } => {
             match explain_http_failure(&*error.error) {
@@ -354,8 +355,8 @@ pub fn not_opened(error: &ClientInitializeError) -> Error {
             }
         }
         ClientInitializeError::JsonRpcError(error) => describe_error_data(error),
-        ClientInitializeError::ExpectedInitResponse(answer) => odd_answer(answer),
-        ClientInitializeError::ExpectedInitResult(answer) => odd_answer(answer),
+        ClientInitializeError::ExpectedInitResponse(answer) => describe_odd_answer(answer),
+        ClientInitializeError::ExpectedInitResult(answer) => describe_odd_answer(answer),
         ClientInitializeError::NoCompatibleProtocolVersion { server_supported, .. } => {
             let versions: Vec<String> = server_supported.iter().map(ToString::to_string).collect();
             format!(
@@ -365,11 +366,11 @@ pub fn not_opened(error: &ClientInitializeError) -> Error {
         }
         other => other.to_string(),
     };
-    Error::new(ErrorKind::Unavailable, safe(&text)).temporary()
+    Error::new(ErrorKind::Unavailable, sanitize_line(&text)).temporary()
 }
 
 /// Describes what the server sent instead of a response to the first request.
-fn odd_answer<T: Serialize>(answer: &Option<T>) -> String {
+fn describe_odd_answer<T: Serialize>(answer: &Option<T>) -> String {
     let answer = answer.as_ref().and_then(|answer| serde_json::to_string(answer).ok());
     match answer {
         Some(answer) => {
@@ -391,7 +392,7 @@ pub fn explain_http_failure(error: &(dyn std::error::Error + 'static)) -> Option
     let mut next = Some(error);
     while let Some(error) = next {
         if let Some(known) = error.downcast_ref::<StreamableHttpError<HttpFailure>>() {
-            let text = safe(&known.to_string());
+            let text = sanitize_line(&known.to_string());
             return Some(Error::new(ErrorKind::Unavailable, text).temporary());
         }
         next = error.source();

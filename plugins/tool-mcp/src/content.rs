@@ -4,7 +4,7 @@ use base64::Engine as _;
 use base64::alphabet::STANDARD;
 use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 use jaato_plugin_sdk::serde_json::{self, Map, Value, json};
-use jaato_plugin_sdk::types::media_type::{is_media_type, media_type_of};
+use jaato_plugin_sdk::types::media_type::{detect_media_type, is_media_type};
 use jaato_plugin_sdk::types::service::ATTACHMENTS_MAX;
 use jaato_plugin_sdk::types::text::truncate_bytes;
 use jaato_plugin_sdk::{Error, Reporter, Result};
@@ -50,17 +50,17 @@ impl McpContent {
             ..Self::default()
         };
         if let Value::Array(blocks) = take_member(&mut answer, "content") {
-            content.take_all(blocks);
+            content.add_blocks(blocks);
         }
-        content.drop_doubles();
+        content.drop_repeated_data();
         content
     }
 
     /// Adds content blocks.
-    pub fn take_all(&mut self, blocks: Vec<Value>) {
+    pub fn add_blocks(&mut self, blocks: Vec<Value>) {
         let count = blocks.len();
         for block in blocks.into_iter().take(BLOCKS_MAX) {
-            let block = self.block(block);
+            let block = self.convert_block(block);
             self.blocks.push(block);
         }
         if count > BLOCKS_MAX {
@@ -69,7 +69,7 @@ impl McpContent {
     }
 
     /// Adds a resource's content: its text or its bytes.
-    pub fn take_resource(&mut self, mut resource: Value) {
+    pub fn add_resource(&mut self, mut resource: Value) {
         let block = match take_member(&mut resource, "text") {
             Value::String(text) => {
                 json!({ "type": "resource", "uri": resource["uri"], "text": plain_text(&text) })
@@ -78,13 +78,13 @@ impl McpContent {
                 let (mime, blob) =
                     (take_member(&mut resource, "mimeType"), take_member(&mut resource, "blob"));
                 let uri = take_member(&mut resource, "uri");
-                self.attachment("resource", &mime, blob, Some(uri))
+                self.attach_bytes("resource", &mime, blob, Some(uri))
             }
         };
         self.blocks.push(block);
     }
 
-    fn block(&mut self, mut block: Value) -> Value {
+    fn convert_block(&mut self, mut block: Value) -> Value {
         let kind = block["type"].as_str().unwrap_or_default().to_owned();
         match kind.as_str() {
             "text" => match take_member(&mut block, "text") {
@@ -94,10 +94,10 @@ impl McpContent {
             "image" | "audio" => {
                 let (mime, data) =
                     (take_member(&mut block, "mimeType"), take_member(&mut block, "data"));
-                self.attachment(&kind, &mime, data, None)
+                self.attach_bytes(&kind, &mime, data, None)
             }
             "resource" => {
-                self.take_resource(take_member(&mut block, "resource"));
+                self.add_resource(take_member(&mut block, "resource"));
                 self.blocks.pop().unwrap_or_default()
             }
             "resource_link" => {
@@ -118,10 +118,10 @@ impl McpContent {
 
     /// Attaches bytes to the response. The media type detected from the bytes takes precedence over
     /// the server's.
-    fn attachment(&mut self, kind: &str, mime: &Value, data: Value, uri: Option<Value>) -> Value {
-        let (told, text) = data_url(data.as_str().unwrap_or_default());
+    fn attach_bytes(&mut self, kind: &str, mime: &Value, data: Value, uri: Option<Value>) -> Value {
+        let (told, text) = split_data_url(data.as_str().unwrap_or_default());
         let bytes = decode_base64(text);
-        let shown = bytes.as_deref().and_then(media_type_of);
+        let shown = bytes.as_deref().and_then(detect_media_type);
         let said = mime.as_str().or(told).filter(|mime| is_media_type(mime));
         let mime = shown.or(said).unwrap_or(ANYTHING).to_owned();
         let mut block = json!({ "type": kind, "mimeType": mime });
@@ -141,10 +141,10 @@ impl McpContent {
     }
 
     /// Drops structured data that the text repeats, because servers often send both.
-    fn drop_doubles(&mut self) {
+    fn drop_repeated_data(&mut self) {
         let Some(structured) = self.structured.take() else { return };
         let texts: Vec<&str> = self.blocks.iter().filter_map(Value::as_str).collect();
-        if is_empty(&structured) && !texts.is_empty() {
+        if is_empty_value(&structured) && !texts.is_empty() {
             return;
         }
         // Libraries wrap a value that is not an object: `{"result": "…"}`, `{"content": "…"}`.
@@ -168,9 +168,9 @@ impl McpContent {
     ///
     /// # Errors
     /// The tool's response, if the tool failed.
-    pub async fn result(self, cx: &Reporter, tool: &str) -> Result<Value> {
+    pub async fn into_tool_result(self, cx: &Reporter, tool: &str) -> Result<Value> {
         if self.is_error {
-            return Err(self.error());
+            return Err(self.to_error());
         }
         let Self { mut blocks, attached, structured, is_error } = self;
         for (number, (mime, bytes)) in attached.into_iter().enumerate() {
@@ -193,7 +193,7 @@ impl McpContent {
     }
 
     /// Converts a response with an error to an error.
-    fn error(&self) -> Error {
+    fn to_error(&self) -> Error {
         let texts = self.blocks.iter().map(|block| match block {
             Value::String(text) => text.clone(),
             other => other.to_string(),
@@ -208,7 +208,7 @@ impl McpContent {
 }
 
 /// Splits a data URL into its media type and data.
-fn data_url(text: &str) -> (Option<&str>, &str) {
+fn split_data_url(text: &str) -> (Option<&str>, &str) {
     match text.trim_start().strip_prefix("data:").and_then(|rest| rest.split_once(',')) {
         Some((head, data)) => (head.split(';').next(), data),
         None => (None, text),
@@ -227,7 +227,7 @@ fn decode_base64(text: &str) -> Option<Vec<u8>> {
     BASE64.decode(text).ok()
 }
 
-fn is_empty(value: &Value) -> bool {
+fn is_empty_value(value: &Value) -> bool {
     match value {
         Value::Object(map) => map.is_empty(),
         Value::Array(list) => list.is_empty(),
@@ -294,7 +294,7 @@ mod tests {
     }
 
     #[track_caller]
-    fn check(texts: &[&str], structured: Value, blocks: &[&str], is_kept: bool) {
+    fn check_structured_data(texts: &[&str], structured: Value, blocks: &[&str], is_kept: bool) {
         let texts: Vec<Value> =
             texts.iter().map(|text| json!({ "type": "text", "text": text })).collect();
         let answer = json!({ "content": texts, "structuredContent": structured });
@@ -305,28 +305,33 @@ mod tests {
 
     #[test]
     fn structured_content_equal_to_the_text_is_returned_once() {
-        check(&["{\"b\": 1}"], json!({ "b": 1 }), &[], true);
-        check(&["{\n \"b\": [1]\n}"], json!({ "result": { "b": [1] } }), &[], true);
-        check(&["far\u{1b}\n"], json!({ "result": "far\u{1b}\n" }), &["far\n"], false);
-        check(&["far"], json!({ "content": "far" }), &["far"], false);
-        check(&["a", "b"], json!({ "result": ["a", "b"] }), &["a", "b"], false);
-        check(&["a", "b"], json!({ "result": "a\nb" }), &["a", "b"], false);
-        check(&["5"], json!({ "result": 5 }), &["5"], false);
-        check(
+        check_structured_data(&["{\"b\": 1}"], json!({ "b": 1 }), &[], true);
+        check_structured_data(&["{\n \"b\": [1]\n}"], json!({ "result": { "b": [1] } }), &[], true);
+        check_structured_data(
+            &["far\u{1b}\n"],
+            json!({ "result": "far\u{1b}\n" }),
+            &["far\n"],
+            false,
+        );
+        check_structured_data(&["far"], json!({ "content": "far" }), &["far"], false);
+        check_structured_data(&["a", "b"], json!({ "result": ["a", "b"] }), &["a", "b"], false);
+        check_structured_data(&["a", "b"], json!({ "result": "a\nb" }), &["a", "b"], false);
+        check_structured_data(&["5"], json!({ "result": 5 }), &["5"], false);
+        check_structured_data(
             &["{\"a\":1}", "{\"a\":2}"],
             json!({ "result": [{ "a": 1 }, { "a": 2 }] }),
             &[],
             true,
         );
-        check(&["far"], json!({ "message": "far", "ok": true }), &[], true);
-        check(&["22 degrees"], json!({ "temperature": 22 }), &[], true);
-        check(&[], json!({ "a": 1 }), &[], true);
+        check_structured_data(&["far"], json!({ "message": "far", "ok": true }), &[], true);
+        check_structured_data(&["22 degrees"], json!({ "temperature": 22 }), &[], true);
+        check_structured_data(&[], json!({ "a": 1 }), &[], true);
         for nothing in [json!({}), json!([]), json!(null)] {
-            check(&["far"], nothing, &["far"], false);
+            check_structured_data(&["far"], nothing, &["far"], false);
         }
         // The text holds more information.
         let long = "far ".repeat(20);
-        check(&[&long], json!({ "ok": true }), &[&long], true);
+        check_structured_data(&[&long], json!({ "ok": true }), &[&long], true);
         let image = json!({ "type": "image", "mimeType": "image/png", "data": "AAEC" });
         let answer = json!({ "content": [image], "structuredContent": { "a": 1 } });
         let content = McpContent::from_call_response(answer);
@@ -363,7 +368,7 @@ mod tests {
     fn failed_call_reports_the_reason_from_the_server() {
         let failed = |content: Value| {
             McpContent::from_call_response(json!({ "isError": true, "content": content }))
-                .error()
+                .to_error()
                 .message
         };
         assert_eq!(failed(json!([{ "type": "text", "text": "no such issue" }])), "no such issue");

@@ -9,7 +9,7 @@ use jaato_plugin_sdk::{Error, ErrorKind, Result};
 use rmcp::RoleClient;
 use rmcp::transport::Transport;
 
-use crate::call::{McpRequest, ask_connection};
+use crate::call::{McpRequest, request_on_connection};
 use crate::client::McpClient;
 use crate::config::{HttpServerAddress, StdioServerAddress};
 use crate::connection::{self, McpConnection, OpenConnection, ProtocolEra};
@@ -100,12 +100,12 @@ impl McpClientManager {
         let args = args.iter().map(|&arg| arg.to_owned()).collect();
         let reach = StdioServerAddress { command: command.to_owned(), args, env, cwd: None };
         let log = self.lines.server_log(name);
-        let wire = program::start(&reach, &log)?;
-        match self.open(name, wire, ProtocolEra::Unknown, log.clone()).await {
+        let wire = program::start_program(&reach, &log)?;
+        match self.open_stdio(name, wire, ProtocolEra::Unknown, log.clone()).await {
             // Some servers end if the first message is not `initialize`.
             Err(error) if error.kind == ErrorKind::Unavailable => {
-                let wire = program::start(&reach, &log)?;
-                self.open(name, wire, ProtocolEra::Legacy, log).await
+                let wire = program::start_program(&reach, &log)?;
+                self.open_stdio(name, wire, ProtocolEra::Legacy, log).await
             }
             outcome => outcome,
         }
@@ -117,7 +117,7 @@ impl McpClientManager {
     /// The errors of [`McpClientManager::connect`].
     pub async fn connect_over(&mut self, name: &str, wire: StdioWire) -> Result<()> {
         let log = self.lines.server_log(name);
-        self.open(name, wire, ProtocolEra::Unknown, log).await
+        self.open_stdio(name, wire, ProtocolEra::Unknown, log).await
     }
 
     /// Connects to a URL.
@@ -132,18 +132,18 @@ impl McpClientManager {
         backend: Arc<dyn HttpBackend>,
         login: Option<Arc<dyn Authorize>>,
     ) -> Result<()> {
-        let transport = || http::transport(reach, Arc::clone(&backend), login.clone());
+        let transport = || http::create_http_transport(reach, Arc::clone(&backend), login.clone());
         let log = self.lines.server_log(name);
-        match self.open_over(name, transport()?, ProtocolEra::Unknown, log.clone()).await {
+        match self.open_transport(name, transport()?, ProtocolEra::Unknown, log.clone()).await {
             // Some servers answer unknown messages, and thus the probe, with invalid data.
             Err(error) if error.kind == ErrorKind::Unavailable => {
-                self.open_over(name, transport()?, ProtocolEra::Legacy, log).await
+                self.open_transport(name, transport()?, ProtocolEra::Legacy, log).await
             }
             outcome => outcome,
         }
     }
 
-    async fn open(
+    async fn open_stdio(
         &mut self,
         name: &str,
         wire: StdioWire,
@@ -151,10 +151,10 @@ impl McpClientManager {
         log: ServerLog,
     ) -> Result<()> {
         let transport = LineTransport::new(wire, PROBE_TIME, log.clone());
-        self.open_over(name, transport, era, log).await
+        self.open_transport(name, transport, era, log).await
     }
 
-    async fn open_over<T: Transport<RoleClient> + 'static>(
+    async fn open_transport<T: Transport<RoleClient> + 'static>(
         &mut self,
         name: &str,
         transport: T,
@@ -168,14 +168,14 @@ impl McpClientManager {
         let spawner = self.runtime.spawner();
         let (client, on) = (McpClient::new(log, Vec::new()), spawner.clone());
         let work = async move {
-            let opened = connection::open(transport, client, era, on).await;
-            let opened = opened.map_err(|error| connection::not_opened(&error))?;
+            let opened = connection::open_connection(transport, client, era, on).await;
+            let opened = opened.map_err(|error| connection::explain_open_error(&error))?;
             let described = server_description::request_description(&opened.connection).await?;
             Ok(ConnectedServer { opened, tools: described.tools })
         };
         let late = || Error::new(ErrorKind::Timeout, format!("server '{name}' does not answer"));
         let bounded = async move { tokio::time::timeout(CONNECT_TIME, work).await };
-        let connected = spawner.run(bounded).await?.unwrap_or_else(|_| Err(late()))?;
+        let connected = spawner.run_on_runtime(bounded).await?.unwrap_or_else(|_| Err(late()))?;
         self.connected.insert(name.to_owned(), connected);
         Ok(())
     }
@@ -186,13 +186,13 @@ impl McpClientManager {
     /// `not_found` if the server is not connected.
     pub async fn disconnect(&mut self, name: &str) -> Result<()> {
         let Some(mut connected) = self.connected.remove(name) else {
-            return Err(not_connected(name));
+            return Err(not_connected_error(name));
         };
         let close = async move {
             // The connection is closed, regardless of the result.
             let _ = connected.opened.running.close().await;
         };
-        self.runtime.spawner().run(close).await
+        self.runtime.spawner().run_on_runtime(close).await
     }
 
     /// Runs a server's tool and returns the server's response.
@@ -205,9 +205,9 @@ impl McpClientManager {
         tool: &str,
         arguments: Map<String, Value>,
     ) -> Result<Value> {
-        let connected = self.connected.get(server).ok_or_else(|| not_connected(server))?;
+        let connected = self.connected.get(server).ok_or_else(|| not_connected_error(server))?;
         let asked = McpRequest::Tool { name: tool.to_owned(), arguments };
-        ask_connection(&connected.opened.connection, &asked, CALL_TIME, None).await
+        request_on_connection(&connected.opened.connection, &asked, CALL_TIME, None).await
     }
 
     /// Returns the first server that has a tool.
@@ -239,11 +239,11 @@ impl McpClientManager {
     /// # Errors
     /// `not_found` if the server is not connected.
     pub fn get_connection(&self, server: &str) -> Result<Arc<McpConnection>> {
-        let connected = self.connected.get(server).ok_or_else(|| not_connected(server))?;
+        let connected = self.connected.get(server).ok_or_else(|| not_connected_error(server))?;
         Ok(Arc::clone(&connected.opened.connection))
     }
 }
 
-fn not_connected(name: &str) -> Error {
+fn not_connected_error(name: &str) -> Error {
     Error::new(ErrorKind::NotFound, format!("Server '{name}' not connected"))
 }

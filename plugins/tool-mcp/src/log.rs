@@ -16,7 +16,7 @@ use jaato_plugin_sdk::types::mask;
 use jaato_plugin_sdk::types::text::truncate_chars;
 use parking_lot::Mutex;
 
-use crate::config::files::replace;
+use crate::config::files::replace_file;
 
 /// The maximum number of lines kept, of all servers together, as in the original.
 pub const LINES_MAX: usize = 500;
@@ -83,7 +83,7 @@ impl ServerLogStore {
             let path = folder.join(FILE_NAME);
             if path.metadata().is_ok_and(|it| it.len() > FILE_BYTES_MAX) {
                 // This is only a log. If it cannot be truncated, it is read up to its limit.
-                let _ = replace(&path, &serialize_lines(&read_log_file(&path)));
+                let _ = replace_file(&path, &serialize_lines(&read_log_file(&path)));
             }
             ServerLogFile { path, file: Mutex::default() }
         });
@@ -91,7 +91,7 @@ impl ServerLogStore {
     }
 
     /// Lists the lines of one server or of all servers, oldest first. Blocks on the file.
-    pub fn list(&self, server: Option<&str>) -> Vec<ServerLogLine> {
+    pub fn list_lines(&self, server: Option<&str>) -> Vec<ServerLogLine> {
         let mut lines = match &self.kept {
             Some(kept) => read_log_file(&kept.path),
             None => self.own.lock().iter().cloned().collect(),
@@ -102,7 +102,7 @@ impl ServerLogStore {
 
     /// Deletes all lines and returns their number. Blocks on the file.
     pub fn clear(&self) -> usize {
-        let count = self.list(None).len();
+        let count = self.list_lines(None).len();
         self.own.lock().clear();
         if let Some(kept) = &self.kept {
             // The next line creates a new file.
@@ -118,7 +118,7 @@ impl ServerLogStore {
         own.iter().rev().find(|line| line.server == server).map(|line| line.text.clone())
     }
 
-    fn push(&self, line: ServerLogLine) {
+    fn record_line(&self, line: ServerLogLine) {
         if let Some(kept) = &self.kept {
             kept.append(&line);
         }
@@ -143,7 +143,7 @@ impl ServerLog {
             .secrets
             .iter()
             .fold(text.to_owned(), |text, secret| text.replace(secret.as_str(), mask::HIDDEN));
-        mask::urls(&text)
+        mask::mask_urls(&text)
     }
 
     /// Hides the secrets of the server's entry in an error.
@@ -155,15 +155,15 @@ impl ServerLog {
 
     /// Adds a line.
     pub fn add_line(&self, text: &str) {
-        let text = safe(&self.scrub_secrets(text));
+        let text = sanitize_line(&self.scrub_secrets(text));
         let at = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |it| it.as_secs());
-        self.lines.push(ServerLogLine { at, server: self.server.to_string(), text });
+        self.lines.record_line(ServerLogLine { at, server: self.server.to_string(), text });
     }
 
     /// Adds a line that the server printed.
     pub fn record_printed(&self, text: &str) {
         self.add_line(text);
-        *self.printed.lock() = Some(safe(&self.scrub_secrets(text)));
+        *self.printed.lock() = Some(sanitize_line(&self.scrub_secrets(text)));
     }
 
     /// Returns the server's last printed line since [`ServerLog::forget_last_line`].
@@ -177,7 +177,7 @@ impl ServerLog {
     }
 
     /// Explains why the server ended: `what`, its last printed line, and the last line of its log.
-    pub fn last_words(&self, what: &str) -> String {
+    pub fn exit_reason(&self, what: &str) -> String {
         let printed = self.last_printed();
         let last =
             self.lines.newest_line(&self.server).filter(|last| Some(last) != printed.as_ref());
@@ -225,7 +225,7 @@ fn serialize_lines(lines: &[ServerLogLine]) -> Vec<u8> {
 
 /// Makes an untrusted text printable in one line: removes control characters and characters that
 /// change the writing direction.
-pub fn safe(text: &str) -> String {
+pub fn sanitize_line(text: &str) -> String {
     let is_bad = |c: char| {
         c.is_control()
             || matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}')
@@ -246,11 +246,11 @@ mod tests {
         for number in 0..LINES_MAX {
             moon.add_line(&format!("\u{1b}[31m{number}\u{202e}"));
         }
-        assert!(lines.list(Some("sun")).is_empty());
-        let all = lines.list(None);
+        assert!(lines.list_lines(Some("sun")).is_empty());
+        let all = lines.list_lines(None);
         assert_eq!((all.len(), all[0].text.as_str()), (LINES_MAX, " [31m0 "));
         moon.add_line(&"x".repeat(LINE_CHARS_MAX + 1));
-        assert_eq!(lines.list(None)[LINES_MAX - 1].text.chars().count(), LINE_CHARS_MAX + 1);
+        assert_eq!(lines.list_lines(None)[LINES_MAX - 1].text.chars().count(), LINE_CHARS_MAX + 1);
         assert_eq!(lines.clear(), LINES_MAX);
     }
 
@@ -264,7 +264,7 @@ mod tests {
             .with_secrets(vec!["SECRET-1".to_owned()])
             .record_printed("SECRET-1 failed");
         let texts = |lines: &ServerLogStore| -> Vec<String> {
-            lines.list(Some("moon")).into_iter().map(|line| line.text).collect()
+            lines.list_lines(Some("moon")).into_iter().map(|line| line.text).collect()
         };
         assert_eq!(texts(&lines()), ["… failed"]);
         let log = first.server_log("moon");
@@ -281,13 +281,13 @@ mod tests {
     #[test]
     fn ended_server_is_reported_with_its_last_output() {
         let log = Arc::new(ServerLogStore::default()).server_log("moon");
-        assert_eq!(log.last_words("it ended"), "it ended");
+        assert_eq!(log.exit_reason("it ended"), "it ended");
         log.record_printed("Error: no such module");
         log.add_line("it ended with code 1");
         let told = "it ended (it ended with code 1): Error: no such module";
-        assert_eq!(log.last_words("it ended"), told);
+        assert_eq!(log.exit_reason("it ended"), told);
         log.forget_last_line();
-        assert_eq!(log.last_words("it ended"), "it ended (it ended with code 1)");
+        assert_eq!(log.exit_reason("it ended"), "it ended (it ended with code 1)");
     }
 
     #[test]
@@ -295,7 +295,7 @@ mod tests {
         let lines = Arc::new(ServerLogStore::default());
         let log = lines.server_log("moon").with_secrets(vec!["SECRET-1".to_owned()]);
         log.add_line("started with SECRET-1 at https://e.example/?key=SECRET-2");
-        assert_eq!(lines.list(None)[0].text, "started with … at https://e.example/?…");
+        assert_eq!(lines.list_lines(None)[0].text, "started with … at https://e.example/?…");
         let error = Error::failed("no SECRET-1 at\nhttp://u:p@h/x").with_hint("use SECRET-1");
         let error = log.scrubbed_error(error);
         assert_eq!(error.message, "no … at\nhttp://***@h/x");

@@ -29,15 +29,15 @@ pub fn tool_name(server: &str, tool: &str) -> String {
 
 /// Returns the prefix of a server's tool names.
 pub fn server_prefix(server: &str) -> String {
-    format!("{PREFIX}{}__", server_part(server))
+    format!("{PREFIX}{}__", legal_server_name(server))
 }
 
 /// Returns a server's name as it appears in tool names.
-pub fn server_part(server: &str) -> String {
+pub fn legal_server_name(server: &str) -> String {
     // With two underscores, tool `b` of `x__a` would equal tool `a__b` of `x`.
     let part = legal_short_name(server, SERVER_CHARS_MAX);
     match part.contains("__") || part.ends_with('_') {
-        true => with_digest(&part.replace('_', "-"), server, SERVER_CHARS_MAX),
+        true => append_digest(&part.replace('_', "-"), server, SERVER_CHARS_MAX),
         false => part,
     }
 }
@@ -48,11 +48,11 @@ pub fn legal_short_name(text: &str, chars_max: usize) -> String {
     let legal: String = text.chars().map(|c| if is_legal(c) { c } else { '_' }).collect();
     match legal == text && legal.len() <= chars_max && !legal.is_empty() {
         true => legal,
-        false => with_digest(&legal, text, chars_max),
+        false => append_digest(&legal, text, chars_max),
     }
 }
 
-fn with_digest(legal: &str, original: &str, chars_max: usize) -> String {
+fn append_digest(legal: &str, original: &str, chars_max: usize) -> String {
     let room = chars_max - DIGEST_CHARS - 1;
     let kept = legal.get(..room).unwrap_or(legal);
     let mut name = format!("{kept}-");
@@ -69,7 +69,7 @@ mod tests {
     use super::*;
 
     #[track_caller]
-    fn is_legal(name: &str) {
+    fn assert_legal(name: &str) {
         let is_legal = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
         assert!(name.len() <= NAME_CHARS_MAX && name.chars().all(is_legal), "{name}");
     }
@@ -103,7 +103,7 @@ mod tests {
         {
             for tool in tools {
                 let name = tool_name(server, tool);
-                is_legal(&name);
+                assert_legal(&name);
                 assert!(seen.insert(name.clone()), "{name}");
             }
         }

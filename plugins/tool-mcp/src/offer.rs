@@ -9,8 +9,8 @@ use jaato_plugin_sdk::serde_json::{Map, Value, json};
 use jaato_plugin_sdk::types::text::truncate_bytes;
 use jaato_plugin_sdk::types::{Annotations, Availability, CommandSpec, ToolSpec};
 
-use crate::log::safe;
-use crate::names::{CATEGORY, server_part, tool_name};
+use crate::log::sanitize_line;
+use crate::names::{CATEGORY, legal_server_name, tool_name};
 use crate::server::{McpConnectionStatus, McpServer};
 use crate::server_description::{
     RemotePrompt, RemoteTool, ServerDescription, TOOLS_MAX, plain_text,
@@ -60,8 +60,8 @@ impl McpOffer {
         let mut said = Vec::new();
         let mut states = Vec::new();
         for server in servers.iter().filter(|it| !it.entry.disabled) {
-            states.extend(state(server));
-            offer.set.notices.extend(notices(server));
+            states.extend(server_summary(server));
+            offer.set.notices.extend(server_notices(server));
             let Some(described) = server.known_description() else { continue };
             offer.add_server(server, &described);
             let about = described.instructions.trim();
@@ -70,7 +70,7 @@ impl McpOffer {
             }
         }
         if !offer.with_resources.is_empty() {
-            offer.set.tools.extend(resources::specs(&offer.with_resources.join(" ")));
+            offer.set.tools.extend(resources::resource_tool_specs(&offer.with_resources.join(" ")));
         }
         if offer.left_out > 0 {
             let left_out = offer.left_out;
@@ -80,30 +80,33 @@ impl McpOffer {
             ));
         }
         let line = format!("MCP servers: {}", states.join(", "));
-        let parts: Vec<String> =
-            (!states.is_empty()).then_some(line).into_iter().chain(instructions(&said)).collect();
+        let parts: Vec<String> = (!states.is_empty())
+            .then_some(line)
+            .into_iter()
+            .chain(quote_instructions(&said))
+            .collect();
         offer.set.instructions = (!parts.is_empty()).then(|| parts.join("\n"));
         offer
     }
 
     /// Adds the problems of the files, and the workspace's file that is ignored.
     #[must_use]
-    pub fn with_lines(mut self, lines: Vec<String>, untrusted: Option<String>) -> Self {
+    pub fn with_problems(mut self, lines: Vec<String>, untrusted: Option<String>) -> Self {
         let told = lines.iter().chain(&untrusted).take(LINES_TOLD_MAX);
-        let told: Vec<String> = told.map(|line| safe(line)).collect();
+        let told: Vec<String> = told.map(|line| sanitize_line(line)).collect();
         if !told.is_empty() {
             let before = self.set.instructions.map(|it| it + "\n").unwrap_or_default();
             let line = format!("{before}MCP servers that cannot be used: {}", told.join("; "));
             self.set.instructions = Some(line);
         }
         // The host itself notifies the user of an untrusted workspace.
-        self.set.notices.extend(lines.iter().map(|line| format!("MCP: {}", safe(line))));
+        self.set.notices.extend(lines.iter().map(|line| format!("MCP: {}", sanitize_line(line))));
         self
     }
 
     fn add_server(&mut self, server: &Arc<McpServer>, described: &ServerDescription) {
         let sampling = tool_name(server.name(), "sampling");
-        for tool in described.tools.iter().filter(|it| server.entry.allows(&it.name)) {
+        for tool in described.tools.iter().filter(|it| server.entry.is_tool_allowed(&it.name)) {
             let name = tool_name(server.name(), &tool.name);
             // A tool with this name would run instead of the sampling tool.
             if name == sampling || self.tools.contains_key(&name) {
@@ -113,7 +116,7 @@ impl McpOffer {
                 self.left_out += 1;
                 continue;
             }
-            self.set.tools.push(spec(server, tool, &name));
+            self.set.tools.push(tool_spec(server, tool, &name));
             self.tools.insert(name, OfferedItem { server: Arc::clone(server), what: tool.clone() });
         }
         for prompt in &described.prompts {
@@ -121,11 +124,11 @@ impl McpOffer {
             if self.prompts.len() >= COMMANDS_MAX || self.prompts.contains_key(&name) {
                 continue;
             }
-            self.set.commands.push(command(server, prompt, &name));
+            self.set.commands.push(prompt_command(server, prompt, &name));
             self.prompts
                 .insert(name, OfferedItem { server: Arc::clone(server), what: prompt.clone() });
         }
-        self.set.tools.push(sampling::spec(&sampling, &server.entry));
+        self.set.tools.push(sampling::sampling_tool_spec(&sampling, &server.entry));
         self.sampling.insert(sampling, server.name().to_owned());
         if described.has_resources {
             self.with_resources.push(server.entry.digest.clone());
@@ -135,8 +138,8 @@ impl McpOffer {
 
 /// Tells the model how many tools a server has, or why it has no tools. Returns `None` for a server
 /// that was not needed yet and is unknown.
-fn state(server: &McpServer) -> Option<String> {
-    let name = safe(server.name());
+fn server_summary(server: &McpServer) -> Option<String> {
+    let name = sanitize_line(server.name());
     let mut parts = Vec::new();
     if let Some(described) = server.known_description() {
         parts.push(format_tool_count(offered_tool_count(server, &described)));
@@ -146,8 +149,8 @@ fn state(server: &McpServer) -> Option<String> {
     }
     match server.status() {
         McpConnectionStatus::Down { why } => {
-            let hint = why.hint.as_ref().map(|hint| format!("; {}", safe(hint)));
-            let why = truncate_bytes(&safe(&why.message), LINE_BYTES_MAX);
+            let hint = why.hint.as_ref().map(|hint| format!("; {}", sanitize_line(hint)));
+            let why = truncate_bytes(&sanitize_line(&why.message), LINE_BYTES_MAX);
             parts.push(format!("down: {why}{}", hint.unwrap_or_default()));
         }
         McpConnectionStatus::Stopped => parts.push("disconnected by the user".to_owned()),
@@ -165,7 +168,7 @@ fn state(server: &McpServer) -> Option<String> {
 
 /// Counts the offered tools of a server.
 fn offered_tool_count(server: &McpServer, described: &ServerDescription) -> usize {
-    described.tools.iter().filter(|tool| server.entry.allows(&tool.name)).count()
+    described.tools.iter().filter(|tool| server.entry.is_tool_allowed(&tool.name)).count()
 }
 
 fn format_tool_count(tools: usize) -> String {
@@ -177,15 +180,15 @@ fn format_tool_count(tools: usize) -> String {
 
 /// Returns notices about a server: that it is down, that it is up for the first time, or that some
 /// of its tools cannot be used.
-fn notices(server: &McpServer) -> Vec<String> {
-    let name = safe(server.name());
+fn server_notices(server: &McpServer) -> Vec<String> {
+    let name = sanitize_line(server.name());
     let mut lines = Vec::new();
     match server.status() {
         McpConnectionStatus::Down { why } => {
-            let (why, hint) = (safe(&why.message), safe(&server.hint(&why)));
+            let (why, hint) = (sanitize_line(&why.message), sanitize_line(&server.down_hint(&why)));
             lines.push(format!("MCP server `{name}` is down: {why}; {hint}"));
         }
-        McpConnectionStatus::Up(_) if !server.was_known() => {
+        McpConnectionStatus::Up(_) if !server.was_known_before() => {
             let tools = format_tool_count(
                 server.known_description().map_or(0, |it| offered_tool_count(server, &it)),
             );
@@ -197,10 +200,10 @@ fn notices(server: &McpServer) -> Vec<String> {
         | McpConnectionStatus::Disabled => {}
     }
     if let Some(described) =
-        server.known_description().filter(|it| it.left_out > 0 && server.is_fresh())
+        server.known_description().filter(|it| it.left_out > 0 && server.has_new_description())
     {
         let (count, first) = (described.left_out, described.lines.first());
-        let first = first.map(|line| format!(" ({})", safe(line))).unwrap_or_default();
+        let first = first.map(|line| format!(" ({})", sanitize_line(line))).unwrap_or_default();
         lines.push(format!(
             "MCP server `{name}`: {count} of its tools and prompts cannot be used{first}; \
              `jaato mcp show {name}` lists them"
@@ -211,12 +214,12 @@ fn notices(server: &McpServer) -> Vec<String> {
 
 /// Describes a tool to the model. The server's own description is untrusted, so the user's rules
 /// always apply.
-fn spec(server: &McpServer, tool: &RemoteTool, name: &str) -> ToolSpec {
+fn tool_spec(server: &McpServer, tool: &RemoteTool, name: &str) -> ToolSpec {
     ToolSpec {
         name: name.into(),
         description: tool.description.clone(),
         parameters: tool.schema.clone(),
-        category: format!("{CATEGORY}: {}", server_part(server.name())),
+        category: format!("{CATEGORY}: {}", legal_server_name(server.name())),
         availability: match server.entry.always_load {
             true => Availability::Core,
             false => Availability::Discoverable,
@@ -234,7 +237,7 @@ fn spec(server: &McpServer, tool: &RemoteTool, name: &str) -> ToolSpec {
 }
 
 /// Describes a prompt as a command.
-fn command(server: &McpServer, prompt: &RemotePrompt, name: &str) -> CommandSpec {
+fn prompt_command(server: &McpServer, prompt: &RemotePrompt, name: &str) -> CommandSpec {
     let mut properties = Map::new();
     let mut required = Vec::new();
     for argument in &prompt.arguments {
@@ -263,7 +266,7 @@ fn command(server: &McpServer, prompt: &RemotePrompt, name: &str) -> CommandSpec
 }
 
 /// Writes the servers' instructions as data, so that they do not act as instructions.
-fn instructions(said: &[Value]) -> Option<String> {
+fn quote_instructions(said: &[Value]) -> Option<String> {
     let mut kept = Vec::new();
     let mut bytes = 0;
     for said in said {

@@ -27,7 +27,7 @@ const LISTED_MAX: usize = 200;
 const LINE_BYTES_MAX: usize = 300;
 
 /// Describes both tools. `origin` identifies the servers that have resources.
-pub fn specs(origin: &str) -> [ToolSpec; 2] {
+pub fn resource_tool_specs(origin: &str) -> [ToolSpec; 2] {
     let server = json!({ "type": "string", "description": "The server's name." });
     let spec = |name: &str, description: &str, properties: Value, required: &[&str]| ToolSpec {
         name: name.into(),
@@ -63,7 +63,7 @@ pub fn specs(origin: &str) -> [ToolSpec; 2] {
 ///
 /// # Errors
 /// The server's error.
-pub async fn run(
+pub async fn run_resource_tool(
     cx: &Reporter,
     server: &Arc<McpServer>,
     name: &str,
@@ -73,12 +73,13 @@ pub async fn run(
     match name {
         READ => {
             let uri = arguments["uri"].as_str().unwrap_or_default().to_owned();
-            let mut answer = call::ask(server, &McpRequest::Resource { uri }, Some(site)).await?;
+            let mut answer =
+                call::send_mcp_request(server, &McpRequest::Resource { uri }, Some(site)).await?;
             let mut content = McpContent::default();
             if let Value::Array(contents) = take_member(&mut answer, "contents") {
-                contents.into_iter().take(LISTED_MAX).for_each(|it| content.take_resource(it));
+                contents.into_iter().take(LISTED_MAX).for_each(|it| content.add_resource(it));
             }
-            Ok(Output::json(content.result(cx, READ).await?))
+            Ok(Output::json(content.into_tool_result(cx, READ).await?))
         }
         _ => list_resources(server, arguments["cursor"].as_str().map(str::to_owned)).await,
     }

@@ -74,7 +74,7 @@ impl PackageInstalls {
     }
 
     /// Lists the servers that are being installed.
-    pub fn servers(&self) -> Vec<String> {
+    pub fn installing_servers(&self) -> Vec<String> {
         let is_installing = |install: &&PackageInstall| {
             let age = install.since.elapsed();
             age < INSTALL_TIME && (!install.is_known || age >= START_TIME)
@@ -90,20 +90,20 @@ impl Drop for PackageInstallRegistration {
 }
 
 /// Returns true if a server's start may install it.
-pub fn may_install(reach: &McpServerAddress) -> bool {
+pub fn can_install_packages(reach: &McpServerAddress) -> bool {
     match reach {
-        McpServerAddress::Stdio(reach) => runs_packages(reach),
+        McpServerAddress::Stdio(reach) => is_package_runner(reach),
         McpServerAddress::Http(_) => false,
     }
 }
 
 /// Searches a command line for a package runner, also after `env` or `sudo` or inside `sh -c`.
-pub fn runs_packages(reach: &StdioServerAddress) -> bool {
-    let args = reach.args.iter().flat_map(|arg| arg.split(|c: char| !is_word(c)));
+pub fn is_package_runner(reach: &StdioServerAddress) -> bool {
+    let args = reach.args.iter().flat_map(|arg| arg.split(|c: char| !is_word_char(c)));
     let words: Vec<&str> =
         [reach.command.as_str()].into_iter().chain(args).filter(|word| !word.is_empty()).collect();
     words.iter().enumerate().any(|(at, word)| {
-        let program = program(word);
+        let program = program_name(word);
         // Options, possibly with values, may come before the subcommand.
         let mut next = words[at + 1..].iter().take(SUBCOMMAND_PLACES_MAX);
         let by_subcommand = SUBCOMMANDS.iter().find(|(name, _)| *name == program);
@@ -112,12 +112,12 @@ pub fn runs_packages(reach: &StdioServerAddress) -> bool {
     })
 }
 
-fn is_word(c: char) -> bool {
+fn is_word_char(c: char) -> bool {
     c.is_alphanumeric() || "-_./\\@:=~+".contains(c)
 }
 
 /// Returns the name of a program without folders and Windows extensions.
-fn program(word: &str) -> String {
+fn program_name(word: &str) -> String {
     let name = word.rsplit(['/', '\\']).next().unwrap_or_default().to_lowercase();
     let ending = [".cmd", ".exe", ".bat", ".ps1"].into_iter().find(|it| name.ends_with(it));
     let name = ending.map_or(name.as_str(), |ending| &name[..name.len() - ending.len()]);
@@ -154,14 +154,14 @@ mod tests {
                 args: words.collect(),
                 ..StdioServerAddress::default()
             };
-            assert_eq!(runs_packages(&reach), expected, "{line}");
+            assert_eq!(is_package_runner(&reach), expected, "{line}");
         }
         let shell = StdioServerAddress {
             command: "sh".to_owned(),
             args: vec!["-c".to_owned(), "cd /x && exec npx -y y".to_owned()],
             ..StdioServerAddress::default()
         };
-        assert!(runs_packages(&shell));
+        assert!(is_package_runner(&shell));
     }
 
     #[tokio::test(start_paused = true)]
@@ -169,12 +169,12 @@ mod tests {
         let installs = Arc::new(PackageInstalls::default());
         let new = installs.register_runner("new", false);
         let _known = installs.register_runner("known", true);
-        assert_eq!(installs.servers(), ["new"]);
+        assert_eq!(installs.installing_servers(), ["new"]);
         tokio::time::sleep(START_TIME).await;
-        assert_eq!(installs.servers(), ["new", "known"]);
+        assert_eq!(installs.installing_servers(), ["new", "known"]);
         drop(new);
-        assert_eq!(installs.servers(), ["known"]);
+        assert_eq!(installs.installing_servers(), ["known"]);
         tokio::time::sleep(INSTALL_TIME).await;
-        assert!(installs.servers().is_empty());
+        assert!(installs.installing_servers().is_empty());
     }
 }

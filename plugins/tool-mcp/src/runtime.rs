@@ -95,7 +95,7 @@ impl McpSpawner {
     ///
     /// # Errors
     /// `unavailable` if the runtime has ended.
-    pub async fn run<T: Send + 'static>(
+    pub async fn run_on_runtime<T: Send + 'static>(
         &self,
         work: impl Future<Output = T> + Send + 'static,
     ) -> Result<T> {
@@ -122,7 +122,7 @@ mod tests {
         let answer = futures_util::FutureExt::now_or_never(async { 1 });
         assert_eq!(answer, Some(1));
         let block = Builder::new_current_thread().build().unwrap();
-        assert_eq!(block.block_on(spawner.run(async { 2 })).unwrap(), 2);
+        assert_eq!(block.block_on(spawner.run_on_runtime(async { 2 })).unwrap(), 2);
         let (alive, gone) = oneshot::channel::<()>();
         spawner.spawn(async move {
             let _alive = alive;
@@ -130,7 +130,7 @@ mod tests {
         });
         block.block_on(runtime.stop());
         assert!(block.block_on(gone).is_err());
-        assert!(block.block_on(spawner.run(async { 3 })).is_err());
+        assert!(block.block_on(spawner.run_on_runtime(async { 3 })).is_err());
     }
 
     #[test]
@@ -143,7 +143,7 @@ mod tests {
             std::future::pending::<()>().await;
         };
         let block = Builder::new_current_thread().build().unwrap();
-        let waiting = Box::pin(spawner.run(work));
+        let waiting = Box::pin(spawner.run_on_runtime(work));
         block.block_on(async {
             assert!(waiting.now_or_never().is_none());
         });

@@ -17,7 +17,7 @@ const TEXT_BYTES_MAX: usize = 512 * 1024;
 const TOKENS_MAX: u32 = 8192;
 
 /// Describes the tool. Only servers request it, and models do not see it.
-pub fn spec(name: &str, server: &ServerEntry) -> ToolSpec {
+pub fn sampling_tool_spec(name: &str, server: &ServerEntry) -> ToolSpec {
     ToolSpec {
         name: name.into(),
         description: format!(
@@ -46,8 +46,8 @@ pub fn spec(name: &str, server: &ServerEntry) -> ToolSpec {
 ///
 /// # Errors
 /// If the model is not asked, or returns an error.
-pub async fn ask(host: &Reporter, params: &Value) -> Result<Value> {
-    let request = model_request(params)?;
+pub async fn sample_model(host: &Reporter, params: &Value) -> Result<Value> {
+    let request = build_model_request(params)?;
     let answer = host.model(&request).await?;
     let stop = match answer.completion.finish_reason {
         FinishReason::MaxTokens => "maxTokens",
@@ -61,7 +61,7 @@ pub async fn ask(host: &Reporter, params: &Value) -> Result<Value> {
     }))
 }
 
-fn model_request(params: &Value) -> Result<ModelComplete> {
+fn build_model_request(params: &Value) -> Result<ModelComplete> {
     let refused = |why: &str| Error::new(ErrorKind::InvalidArguments, why);
     if params["tools"].as_array().is_some_and(|tools| !tools.is_empty()) {
         return Err(refused("a model that a server asks cannot use tools"));
@@ -77,7 +77,7 @@ fn model_request(params: &Value) -> Result<ModelComplete> {
     };
     let mut bytes = request.system.len();
     for message in messages {
-        let text = text_of(&message["content"])
+        let text = content_text(&message["content"])
             .ok_or_else(|| refused("only text messages are supported"))?;
         bytes += text.len();
         request.messages.push(match message["role"].as_str() {
@@ -94,7 +94,7 @@ fn model_request(params: &Value) -> Result<ModelComplete> {
 }
 
 /// Returns the text of a message's content, which has one or several blocks.
-fn text_of(content: &Value) -> Option<String> {
+fn content_text(content: &Value) -> Option<String> {
     let text = |block: &Value| match block["type"].as_str() {
         Some("text") => block["text"].as_str().map(str::to_owned),
         _ => None,
@@ -113,7 +113,7 @@ mod tests {
 
     #[test]
     fn sampling_messages_become_a_request_with_a_token_limit() {
-        let request = model_request(&json!({
+        let request = build_model_request(&json!({
             "messages": [
                 { "role": "user", "content": { "type": "text", "text": "a" } },
                 { "role": "assistant", "content": [{ "type": "text", "text": "b" }, { "type": "text", "text": "c" }] },
@@ -140,7 +140,7 @@ mod tests {
             json!({ "messages": [text], "tools": [{}] }),
             json!({ "messages": vec![text.clone(); MESSAGES_MAX + 1] }),
         ] {
-            assert!(model_request(&params).is_err(), "{params}");
+            assert!(build_model_request(&params).is_err(), "{params}");
         }
     }
 }

@@ -23,7 +23,9 @@ use crate::connection::{self, McpConnection, OpenConnection, ProtocolEra};
 use crate::log::{ServerLog, ServerLogStore};
 use crate::oauth::OAuthLogin;
 use crate::oauth::login_store::HostTokenStore;
-use crate::runner::{INSTALL_TIME, PackageInstallRegistration, PackageInstalls, may_install};
+use crate::runner::{
+    INSTALL_TIME, PackageInstallRegistration, PackageInstalls, can_install_packages,
+};
 use crate::runtime::McpSpawner;
 use crate::server_description::{self, ServerDescription};
 use crate::transport::http::{self, Authorize, HostHttp};
@@ -73,7 +75,7 @@ pub trait ProgramLauncher: Send + Sync + 'static {
     ///
     /// # Errors
     /// If it cannot be started.
-    fn launch(
+    fn launch_program(
         &self,
         reach: &StdioServerAddress,
         log: &ServerLog,
@@ -159,7 +161,7 @@ impl McpServer {
             described: Mutex::new(known.map(Arc::new)),
             is_fresh: AtomicBool::new(false),
             open: watch::Sender::new(false),
-            login: login_of(&entry, around),
+            login: create_login(&entry, around),
             wanted: watch::Sender::new(!entry.disabled),
             poke: Notify::new(),
             fingerprint,
@@ -197,7 +199,7 @@ impl McpServer {
         &self.around.spawner
     }
 
-    /// Waits until the connection is closed after [`McpServer::disconnect`].
+    /// Waits until the connection is closed after [`McpServer::stop_connection`].
     pub async fn wait_until_ended(&self) {
         let mut open = self.open.subscribe();
         // The wait cannot fail, because this server owns the sender.
@@ -206,7 +208,7 @@ impl McpServer {
 
     /// Returns the time limit of the server's start.
     pub fn start_time(&self) -> Duration {
-        let usual = if may_install(&self.entry.reach) { INSTALL_TIME } else { START_TIME };
+        let usual = if can_install_packages(&self.entry.reach) { INSTALL_TIME } else { START_TIME };
         self.entry.startup_timeout.unwrap_or(usual)
     }
 
@@ -216,24 +218,24 @@ impl McpServer {
     }
 
     /// Returns true if an earlier process waited for the description without success.
-    pub fn was_late(&self) -> bool {
+    pub fn was_slow_before(&self) -> bool {
         self.was_late
     }
 
     /// Returns true if earlier processes knew the description.
-    pub fn was_known(&self) -> bool {
+    pub fn was_known_before(&self) -> bool {
         self.was_known
     }
 
     /// Returns a hint for the user about a server that is down.
-    pub fn hint(&self, why: &Error) -> String {
+    pub fn down_hint(&self, why: &Error) -> String {
         let name = self.name();
         let logs = || format!("`jaato mcp logs {name}` shows what it printed");
         why.hint.clone().unwrap_or_else(logs)
     }
 
     /// Returns true if the server sent a description that the cache did not have.
-    pub fn is_fresh(&self) -> bool {
+    pub fn has_new_description(&self) -> bool {
         self.is_fresh.load(Ordering::Relaxed)
     }
 
@@ -247,11 +249,11 @@ impl McpServer {
             *begun = Some(Instant::now());
         }
         let this = Arc::clone(self);
-        self.around.spawner.spawn(async move { this.keep_up().await });
+        self.around.spawner.spawn(async move { this.maintain_connection().await });
     }
 
     /// Connects a disconnected server, or retries immediately.
-    pub fn connect(self: &Arc<Self>) {
+    pub fn reconnect_now(self: &Arc<Self>) {
         self.start_server();
         // A caller that waits after this point waits for this attempt.
         self.status.send_if_modified(|status| {
@@ -266,8 +268,8 @@ impl McpServer {
         self.poke.notify_one();
     }
 
-    /// Disconnects the server until [`McpServer::connect`] is called.
-    pub fn disconnect(&self) {
+    /// Disconnects the server until [`McpServer::reconnect_now`] is called.
+    pub fn stop_connection(&self) {
         self.wanted.send_replace(false);
         if !self.entry.disabled {
             self.set_status(McpConnectionStatus::Stopped);
@@ -321,7 +323,7 @@ impl McpServer {
             let text = format!("the MCP server `{name}` did not start within {seconds} s");
             Error::new(ErrorKind::Timeout, text).temporary().with_hint(MORE_TIME)
         };
-        self.around.spawner.run(bounded).await?.unwrap_or_else(|_| Err(late()))
+        self.around.spawner.run_on_runtime(bounded).await?.unwrap_or_else(|_| Err(late()))
     }
 
     /// Waits until the server has been asked for its description, or cannot be asked.
@@ -340,7 +342,7 @@ impl McpServer {
     }
 
     /// Starts the server and keeps it up until the runtime ends.
-    async fn keep_up(self: Arc<Self>) {
+    async fn maintain_connection(self: Arc<Self>) {
         let mut wanted = self.wanted.subscribe();
         let mut failures = 0;
         loop {
@@ -359,7 +361,7 @@ impl McpServer {
             if !matches!(*self.status.borrow(), McpConnectionStatus::Down { .. }) {
                 self.set_status(McpConnectionStatus::Starting);
             }
-            let Some(ended) = self.run(&mut wanted).await else { continue };
+            let Some(ended) = self.run_connection(&mut wanted).await else { continue };
             failures = if ended.was_stable { 1 } else { failures + 1 };
             let is_final = matches!(
                 ended.why.kind,
@@ -375,7 +377,7 @@ impl McpServer {
             let pause = async {
                 match is_final {
                     true => std::future::pending().await,
-                    false => tokio::time::sleep(back_off(failures)).await,
+                    false => tokio::time::sleep(backoff_delay(failures)).await,
                 }
             };
             tokio::select! {
@@ -387,10 +389,13 @@ impl McpServer {
     }
 
     /// Connects and runs until the connection ends or the server is disconnected.
-    async fn run(self: &Arc<Self>, wanted: &mut watch::Receiver<bool>) -> Option<ConnectionEnd> {
+    async fn run_connection(
+        self: &Arc<Self>,
+        wanted: &mut watch::Receiver<bool>,
+    ) -> Option<ConnectionEnd> {
         let client = McpClient::new(self.log.clone(), self.around.roots.clone());
         let opened = tokio::select! {
-            opened = self.open(&client) => opened,
+            opened = self.open_with_probe(&client) => opened,
             _ = wanted.changed() => return None,
         };
         let opened = match opened {
@@ -404,14 +409,14 @@ impl McpServer {
         let waiting = running.waiting();
         tokio::pin!(waiting);
         let watched = async {
-            self.describe(&connection).await?;
+            self.update_description(&connection).await?;
             self.log.add_line(&format!("connected by {}", connection.info.protocol_version));
             self.set_status(McpConnectionStatus::Up(Arc::clone(&connection)));
-            self.listen(&connection).await
+            self.watch_list_changes(&connection).await
         };
         let why = tokio::select! {
             _ = &mut waiting => Some(
-                Error::new(ErrorKind::Unavailable, self.log.last_words("it closed the connection"))
+                Error::new(ErrorKind::Unavailable, self.log.exit_reason("it closed the connection"))
                     .temporary(),
             ),
             failed = watched => Some(match failed {
@@ -431,10 +436,10 @@ impl McpServer {
 
     /// Connects. A server that ends during the probe of its era is started again and treated as one
     /// of the legacy era.
-    async fn open(&self, client: &McpClient) -> Result<OpenConnection> {
+    async fn open_with_probe(&self, client: &McpClient) -> Result<OpenConnection> {
         let known =
             self.known_description().map_or(ProtocolEra::Unknown, |described| described.era);
-        let first = self.attempt(client, known).await;
+        let first = self.connect_once(client, known).await;
         let second = match (&first, known) {
             (Err(ConnectFailure::Spoken(_)), ProtocolEra::Unknown) => ProtocolEra::Legacy,
             // The server may have changed its era.
@@ -442,19 +447,19 @@ impl McpServer {
                 ProtocolEra::Unknown
             }
             (Ok(_) | Err(ConnectFailure::Started(_)), _) => {
-                return first.map_err(|failure| self.error_of(failure));
+                return first.map_err(|failure| self.connect_error(failure));
             }
         };
-        let second = match self.attempt(client, second).await {
+        let second = match self.connect_once(client, second).await {
             Err(ConnectFailure::Spoken(_)) if second == ProtocolEra::Unknown => {
-                self.attempt(client, ProtocolEra::Legacy).await
+                self.connect_once(client, ProtocolEra::Legacy).await
             }
             second => second,
         };
-        second.map_err(|failure| self.error_of(failure))
+        second.map_err(|failure| self.connect_error(failure))
     }
 
-    async fn attempt(
+    async fn connect_once(
         &self,
         client: &McpClient,
         era: ProtocolEra,
@@ -466,11 +471,11 @@ impl McpServer {
                     self.log.forget_last_line();
                     let is_known = self.known_description().is_some();
                     let install = || around.installs.register_runner(self.name(), is_known);
-                    let install = may_install(&self.entry.reach).then(install);
-                    let wire = around.launch.launch(reach, &self.log, install).await;
+                    let install = can_install_packages(&self.entry.reach).then(install);
+                    let wire = around.launch.launch_program(reach, &self.log, install).await;
                     let wire = wire.map_err(ConnectFailure::Started)?;
                     let transport = LineTransport::new(wire, PROBE_TIME, self.log.clone());
-                    connection::open(transport, client, era, around.spawner.clone())
+                    connection::open_connection(transport, client, era, around.spawner.clone())
                         .await
                         .map_err(|error| ConnectFailure::Spoken(Box::new(error)))
                 }
@@ -484,9 +489,9 @@ impl McpServer {
                     };
                     let backend = Arc::new(HostHttp(home.clone()));
                     let login = self.login.clone().map(|login| login as Arc<dyn Authorize>);
-                    let transport = http::transport(reach, backend, login);
+                    let transport = http::create_http_transport(reach, backend, login);
                     let transport = transport.map_err(ConnectFailure::Started)?;
-                    connection::open(transport, client, era, around.spawner.clone())
+                    connection::open_connection(transport, client, era, around.spawner.clone())
                         .await
                         .map_err(ConnectFailure::from_http_error)
                 }
@@ -505,15 +510,15 @@ impl McpServer {
         }
     }
 
-    fn error_of(&self, failure: ConnectFailure) -> Error {
+    fn connect_error(&self, failure: ConnectFailure) -> Error {
         match failure {
             ConnectFailure::Started(error) => error,
             ConnectFailure::Spoken(error) => {
                 let text = match *error {
                     ClientInitializeError::ConnectionClosed(_) => {
-                        self.log.last_words("it ended before it answered")
+                        self.log.exit_reason("it ended before it answered")
                     }
-                    error => return connection::not_opened(&error),
+                    error => return connection::explain_open_error(&error),
                 };
                 Error::new(ErrorKind::Unavailable, text).temporary()
             }
@@ -521,7 +526,7 @@ impl McpServer {
     }
 
     /// Requests the description and stores it.
-    async fn describe(&self, connection: &Arc<McpConnection>) -> Result<()> {
+    async fn update_description(&self, connection: &Arc<McpConnection>) -> Result<()> {
         let described = server_description::request_description(connection).await?;
         let is_news = self.known_description().is_none_or(|known| *known != described);
         if is_news {
@@ -545,8 +550,8 @@ impl McpServer {
     }
 
     /// Requests the description again whenever the server reports a changed list.
-    async fn listen(&self, connection: &Arc<McpConnection>) -> Result<()> {
-        let subscribed = subscribe(connection);
+    async fn watch_list_changes(&self, connection: &Arc<McpConnection>) -> Result<()> {
+        let subscribed = subscribe_to_lists(connection);
         tokio::pin!(subscribed);
         loop {
             tokio::select! {
@@ -555,7 +560,7 @@ impl McpServer {
                 () = &mut subscribed => {}
             }
             tokio::time::sleep(ASK_AGAIN).await;
-            self.describe(connection).await?;
+            self.update_description(connection).await?;
         }
     }
 }
@@ -571,7 +576,7 @@ enum ConnectFailure {
 impl ConnectFailure {
     /// Decides whether an HTTP server may accept another handshake.
     fn from_http_error(error: ClientInitializeError) -> Self {
-        let why = connection::not_opened(&error);
+        let why = connection::explain_open_error(&error);
         match why.kind {
             ErrorKind::PermissionDenied | ErrorKind::Configuration => Self::Started(why),
             _ => Self::Spoken(Box::new(error)),
@@ -580,7 +585,7 @@ impl ConnectFailure {
 }
 
 /// Creates the login to an HTTP server, unless its entry sets a key.
-fn login_of(entry: &ServerEntry, around: &SharedServerContext) -> Option<Arc<OAuthLogin>> {
+fn create_login(entry: &ServerEntry, around: &SharedServerContext) -> Option<Arc<OAuthLogin>> {
     let (McpServerAddress::Http(reach), Some(home)) = (&entry.reach, &around.home) else {
         return None;
     };
@@ -594,7 +599,7 @@ fn login_of(entry: &ServerEntry, around: &SharedServerContext) -> Option<Arc<OAu
 
 /// Subscribes to changed lists on a server of the modern era. Other servers report changes without
 /// a subscription.
-async fn subscribe(connection: &Arc<McpConnection>) {
+async fn subscribe_to_lists(connection: &Arc<McpConnection>) {
     let capabilities = &connection.info.capabilities;
     let tools = capabilities.tools.as_ref().and_then(|it| it.list_changed) == Some(true);
     let prompts = capabilities.prompts.as_ref().and_then(|it| it.list_changed) == Some(true);
@@ -617,7 +622,7 @@ async fn subscribe(connection: &Arc<McpConnection>) {
 }
 
 /// Returns the wait before the next attempt.
-fn back_off(failures: u32) -> Duration {
+fn backoff_delay(failures: u32) -> Duration {
     let doubled = BACK_OFF_MIN.saturating_mul(1 << failures.saturating_sub(1).min(16));
     doubled.min(BACK_OFF_MAX)
 }
@@ -628,7 +633,7 @@ mod tests {
 
     #[test]
     fn restart_delay_doubles_up_to_a_maximum() {
-        let waits: Vec<u64> = [1, 2, 3, 9, 10, 1000].map(|it| back_off(it).as_secs()).to_vec();
+        let waits: Vec<u64> = [1, 2, 3, 9, 10, 1000].map(|it| backoff_delay(it).as_secs()).to_vec();
         assert_eq!(waits, [1, 2, 4, 256, 300, 300]);
     }
 }

@@ -168,16 +168,16 @@ impl ServerDescription {
         self.lines = lines;
         let mut names = BTreeSet::new();
         for value in tools {
-            match read_tool(value, &mut names) {
-                Ok(tool) => self.tools.push(tool.tool(&mut self.lines)),
-                Err(why) => self.leave_out(format!("a tool is ignored: {why}")),
+            match parse_raw_tool(value, &mut names) {
+                Ok(tool) => self.tools.push(tool.into_tool(&mut self.lines)),
+                Err(why) => self.skip_item(format!("a tool is ignored: {why}")),
             }
         }
         let mut names = BTreeSet::new();
         for value in prompts {
-            match read_tool(value, &mut names) {
-                Ok(prompt) => self.prompts.push(prompt.prompt()),
-                Err(why) => self.leave_out(format!("a prompt is ignored: {why}")),
+            match parse_raw_tool(value, &mut names) {
+                Ok(prompt) => self.prompts.push(prompt.into_prompt()),
+                Err(why) => self.skip_item(format!("a prompt is ignored: {why}")),
             }
         }
         // Limits the lines that the user and the model see.
@@ -185,13 +185,13 @@ impl ServerDescription {
         self
     }
 
-    fn leave_out(&mut self, line: String) {
+    fn skip_item(&mut self, line: String) {
         self.left_out += 1;
         self.lines.push(line);
     }
 }
 
-fn read_tool(
+fn parse_raw_tool(
     value: Value,
     names: &mut BTreeSet<String>,
 ) -> std::result::Result<RawServerTool, String> {
@@ -209,7 +209,7 @@ fn read_tool(
 }
 
 impl RawServerTool {
-    fn tool(self, lines: &mut Vec<String>) -> RemoteTool {
+    fn into_tool(self, lines: &mut Vec<String>) -> RemoteTool {
         let lowered = schema::lower_schema(&self.input_schema);
         if lowered.is_cut {
             lines.push(format!(
@@ -231,7 +231,7 @@ impl RawServerTool {
         }
     }
 
-    fn prompt(self) -> RemotePrompt {
+    fn into_prompt(self) -> RemotePrompt {
         let description = truncate_bytes(&self.description_text(), LINE_BYTES_MAX);
         let arguments = self.arguments.unwrap_or_default().into_iter().take(20);
         RemotePrompt { description, name: self.name, arguments: arguments.collect() }
@@ -268,7 +268,7 @@ async fn list_all_pages(
             ServerListKind::Tools => ListToolsRequest::with_param(params).into(),
             ServerListKind::Prompts => ListPromptsRequest::with_param(params).into(),
         };
-        let (mut page, next) = page(connection, request, key).await?;
+        let (mut page, next) = request_page(connection, request, key).await?;
         all.append(&mut page);
         if all.len() > max {
             lines.push(format!("it has more than {max} {key}: only the first {max} are used"));
@@ -285,12 +285,12 @@ async fn list_all_pages(
     Ok(all)
 }
 
-async fn page(
+async fn request_page(
     connection: &McpConnection,
     request: ClientRequest,
     key: &str,
 ) -> Result<(Vec<Value>, Option<String>)> {
-    let answer = connection.exchange(request, LIST_TIME, None).await?;
+    let answer = connection.request_on_runtime(request, LIST_TIME, None).await?;
     // One broken entry makes the whole result unknown to `rmcp`, so each entry is read separately.
     let mut answer = match answer {
         ServerResult::CustomResult(custom) => custom.0,

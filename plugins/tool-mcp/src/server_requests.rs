@@ -51,7 +51,7 @@ impl SessionCall {
 }
 
 impl McpCallContext for SessionCall {
-    fn progress(&self, progress: &ProgressNotificationParam) {
+    fn show_progress(&self, progress: &ProgressNotificationParam) {
         let now = Instant::now();
         let is_done = progress.total.is_some_and(|total| progress.progress >= total);
         let mut shown = self.shown.lock();
@@ -80,12 +80,12 @@ impl McpCallContext for SessionCall {
         self.host.emit(&Delta::progress(label, whole(progress.progress), total));
     }
 
-    fn roots(&self) -> BoxFuture<'static, Option<Vec<String>>> {
+    fn workspace_roots(&self) -> BoxFuture<'static, Option<Vec<String>>> {
         let host = self.host.clone();
         Box::pin(async move { Some(vec![host.session().await.ok()?.working_directory]) })
     }
 
-    fn elicit(&self, params: Value) -> BoxFuture<'static, Value> {
+    fn elicit_from_user(&self, params: Value) -> BoxFuture<'static, Value> {
         let (host, server) = (self.host.clone(), self.server.clone());
         Box::pin(async move {
             match params["mode"].as_str() {
@@ -95,7 +95,10 @@ impl McpCallContext for SessionCall {
         })
     }
 
-    fn sample(&self, params: Value) -> BoxFuture<'static, std::result::Result<Value, ErrorData>> {
+    fn sample_from_model(
+        &self,
+        params: Value,
+    ) -> BoxFuture<'static, std::result::Result<Value, ErrorData>> {
         let (host, tool) = (self.host.clone(), tool_name(&self.server, "sampling"));
         Box::pin(async move {
             // The user's rules apply to this tool call as to any other.
@@ -107,19 +110,19 @@ impl McpCallContext for SessionCall {
     }
 }
 
-fn action(name: &str) -> Value {
+fn action_result(name: &str) -> Value {
     json!({ "action": name })
 }
 
 /// Returns the result for a form that the user did not answer.
 fn unanswered_result(outcome: FormOutcome) -> Value {
     match outcome {
-        FormOutcome::Declined => action("decline"),
-        _ => action("cancel"),
+        FormOutcome::Declined => action_result("decline"),
+        _ => action_result("cancel"),
     }
 }
 
-fn title(server: &str, message: &Value) -> String {
+fn form_title(server: &str, message: &Value) -> String {
     let message = plain_text(message.as_str().unwrap_or_default()).replace('\n', " ");
     truncate_bytes(&format!("MCP server `{server}` asks: {message}"), TEXT_BYTES_MAX)
 }
@@ -128,7 +131,7 @@ fn title(server: &str, message: &Value) -> String {
 /// decides by it.
 async fn ask_to_open(host: &Reporter, server: &str, params: &Value) -> Value {
     let url = plain_text(params["url"].as_str().unwrap_or_default());
-    let Some(place) = place_of(&url) else { return action("decline") };
+    let Some(place) = url_host(&url) else { return action_result("decline") };
     let option = |value: &str, label: &str| FieldOption {
         value: value.to_owned(),
         label: label.to_owned(),
@@ -136,7 +139,7 @@ async fn ask_to_open(host: &Reporter, server: &str, params: &Value) -> Value {
     };
     let text = format!("open this page of `{place}` in your browser, then confirm it:\n{url}");
     let form = Form {
-        title: title(server, &params["message"]),
+        title: form_title(server, &params["message"]),
         fields: vec![FormField {
             name: "page".to_owned(),
             text: truncate_bytes(&text, TEXT_BYTES_MAX),
@@ -147,16 +150,16 @@ async fn ask_to_open(host: &Reporter, server: &str, params: &Value) -> Value {
     };
     match host.ask(&form).await {
         Ok(answer) if answer.outcome == FormOutcome::Answered => match &answer.values.get("page") {
-            Some(Value::String(given)) if given == "done" => action("accept"),
-            _ => action("decline"),
+            Some(Value::String(given)) if given == "done" => action_result("accept"),
+            _ => action_result("decline"),
         },
         Ok(answer) => unanswered_result(answer.outcome),
-        Err(_) => action("cancel"),
+        Err(_) => action_result("cancel"),
     }
 }
 
 /// Returns the host of a URL that a browser may open.
-fn place_of(url: &str) -> Option<&str> {
+fn url_host(url: &str) -> Option<&str> {
     let is_short = url.len() <= TEXT_BYTES_MAX - 200 && !url.contains(char::is_whitespace);
     let rest = url.strip_prefix("https://").or_else(|| url.strip_prefix("http://"))?;
     let place = rest.split(['/', '?', '#', '\\']).next().filter(|it| !it.is_empty())?;
@@ -166,11 +169,11 @@ fn place_of(url: &str) -> Option<&str> {
 
 /// Asks the user for values.
 async fn ask_fields(host: &Reporter, server: &str, params: &Value) -> Value {
-    let mut form = match form_of(server, params) {
+    let mut form = match build_form(server, params) {
         Ok(form) => form,
         Err(why) => {
             host.log(LogLevel::Warn, format!("a question of `{server}` cannot be shown: {why}"));
-            return action("decline");
+            return action_result("decline");
         }
     };
     let first = form.title.clone();
@@ -178,23 +181,23 @@ async fn ask_fields(host: &Reporter, server: &str, params: &Value) -> Value {
         let answer = match host.ask(&form).await {
             Ok(answer) if answer.outcome == FormOutcome::Answered => answer,
             Ok(answer) => return unanswered_result(answer.outcome),
-            Err(_) => return action("cancel"),
+            Err(_) => return action_result("cancel"),
         };
         let given = |name: &str| answer.values.get(name).cloned();
-        match values_of(&params["requestedSchema"], given) {
-            Ok(None) => return action("decline"),
+        match parse_form_values(&params["requestedSchema"], given) {
+            Ok(None) => return action_result("decline"),
             Ok(Some(content)) => return json!({ "action": "accept", "content": content }),
             Err(why) => form.title = truncate_bytes(&format!("{why}. {first}"), TEXT_BYTES_MAX),
         }
     }
-    action("cancel")
+    action_result("cancel")
 }
 
 /// The name of the field of a question that only asks for confirmation.
 const CONSENT: &str = "consent";
 
 /// Builds a form from a server's request.
-fn form_of(server: &str, params: &Value) -> std::result::Result<Form, String> {
+fn build_form(server: &str, params: &Value) -> std::result::Result<Form, String> {
     let schema = &params["requestedSchema"];
     let empty = Map::new();
     let properties = schema["properties"].as_object().unwrap_or(&empty);
@@ -205,7 +208,7 @@ fn form_of(server: &str, params: &Value) -> std::result::Result<Form, String> {
         schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
     let fields = properties.iter().map(|(name, schema)| FormField {
         is_optional: !required.contains(&name.as_str()),
-        ..field(name, schema)
+        ..build_field(name, schema)
     });
     let mut fields: Vec<FormField> = fields.collect();
     if fields.is_empty() {
@@ -217,7 +220,7 @@ fn form_of(server: &str, params: &Value) -> std::result::Result<Form, String> {
             ..FormField::default()
         });
     }
-    Ok(Form { title: title(server, &params["message"]), fields })
+    Ok(Form { title: form_title(server, &params["message"]), fields })
 }
 
 fn field_option(value: &str, label: &str) -> FieldOption {
@@ -226,7 +229,7 @@ fn field_option(value: &str, label: &str) -> FieldOption {
     FieldOption { value, label, ..FieldOption::default() }
 }
 
-fn field(name: &str, schema: &Value) -> FormField {
+fn build_field(name: &str, schema: &Value) -> FormField {
     let text = |key: &str| schema[key].as_str().map(plain_text).filter(|it| !it.trim().is_empty());
     let asked = match (text("title"), text("description")) {
         (Some(title), Some(description)) => format!("{title}: {description}"),
@@ -242,8 +245,8 @@ fn field(name: &str, schema: &Value) -> FormField {
         Some("boolean") => {
             (FieldKind::Choice, ["true", "false"].map(|it| field_option(it, "")).to_vec())
         }
-        Some("array") => (FieldKind::Several, options(&schema["items"])),
-        _ => match options(schema) {
+        Some("array") => (FieldKind::Several, choice_options(&schema["items"])),
+        _ => match choice_options(schema) {
             options if options.is_empty() => (FieldKind::Text, options),
             options => (FieldKind::Choice, options),
         },
@@ -259,7 +262,7 @@ fn field(name: &str, schema: &Value) -> FormField {
 }
 
 /// Lists the options of a choice: `enum` with `enumNames`, or `oneOf` and `anyOf` of constants.
-fn options(schema: &Value) -> Vec<FieldOption> {
+fn choice_options(schema: &Value) -> Vec<FieldOption> {
     let titled = schema["oneOf"].as_array().or_else(|| schema["anyOf"].as_array());
     if let Some(titled) = titled {
         let option = |it: &Value| {
@@ -275,7 +278,7 @@ fn options(schema: &Value) -> Vec<FieldOption> {
 }
 
 /// Reads the user's values. Returns `None` if the user withheld consent.
-fn values_of(
+fn parse_form_values(
     schema: &Value,
     given: impl Fn(&str) -> Option<Value>,
 ) -> std::result::Result<Option<Map<String, Value>>, String> {
@@ -288,13 +291,17 @@ fn values_of(
     let mut values = Map::new();
     for (name, schema) in properties {
         if let Some(given) = given(name) {
-            values.insert(name.clone(), value_of(name, schema, given)?);
+            values.insert(name.clone(), parse_field_value(name, schema, given)?);
         }
     }
     Ok(Some(values))
 }
 
-fn value_of(name: &str, schema: &Value, given: Value) -> std::result::Result<Value, String> {
+fn parse_field_value(
+    name: &str,
+    schema: &Value,
+    given: Value,
+) -> std::result::Result<Value, String> {
     let name = plain_text(name);
     let Value::String(text) = &given else { return Ok(given) };
     let number: Option<Number> = match schema["type"].as_str() {
@@ -358,8 +365,8 @@ mod tests {
             },
             "required": ["name"],
         });
-        let form =
-            form_of("gh", &json!({ "message": "Who\u{1b}?", "requestedSchema": schema })).unwrap();
+        let form = build_form("gh", &json!({ "message": "Who\u{1b}?", "requestedSchema": schema }))
+            .unwrap();
         assert_eq!(form.title, "MCP server `gh` asks: Who?");
         let shown: Vec<_> = form
             .fields
@@ -378,7 +385,7 @@ mod tests {
         assert_eq!(shown, expected);
         assert_eq!(form.fields[1].default, Some(json!("30")));
 
-        let read = |given: Value| values_of(&schema, |name| given.get(name).cloned());
+        let read = |given: Value| parse_form_values(&schema, |name| given.get(name).cloned());
         let given =
             json!({ "name": "Al", "age": "7", "size": "1.5", "sure": "false", "days": ["mo"] });
         let values = json!({ "name": "Al", "age": 7, "size": 1.5, "sure": false, "days": ["mo"] });
@@ -395,18 +402,19 @@ mod tests {
 
     #[test]
     fn question_without_fields_is_answered_with_yes_or_no() {
-        let form = form_of("gh", &json!({ "message": "Delete?" })).unwrap();
+        let form = build_form("gh", &json!({ "message": "Delete?" })).unwrap();
         assert_eq!(form.fields.len(), 1);
-        let read = |word: &str| values_of(&Value::Null, |_| Some(word.into())).unwrap().is_some();
+        let read =
+            |word: &str| parse_form_values(&Value::Null, |_| Some(word.into())).unwrap().is_some();
         assert!(read("yes") && !read("no"));
         let many: Map<String, Value> = (0..21).map(|it| (it.to_string(), json!({}))).collect();
-        assert!(form_of("gh", &json!({ "requestedSchema": { "properties": many } })).is_err());
+        assert!(build_form("gh", &json!({ "requestedSchema": { "properties": many } })).is_err());
     }
 
     #[test]
     fn url_shows_its_host_and_misleading_urls_show_none() {
-        assert_eq!(place_of("https://a.example/x?y"), Some("a.example"));
-        assert_eq!(place_of("http://127.0.0.1:80"), Some("127.0.0.1:80"));
+        assert_eq!(url_host("https://a.example/x?y"), Some("a.example"));
+        assert_eq!(url_host("http://127.0.0.1:80"), Some("127.0.0.1:80"));
         for url in [
             "",
             "file:///etc",
@@ -415,7 +423,7 @@ mod tests {
             "https://bank.example@evil.example/",
             "https://a b/",
         ] {
-            assert_eq!(place_of(url), None, "{url}");
+            assert_eq!(url_host(url), None, "{url}");
         }
     }
 }

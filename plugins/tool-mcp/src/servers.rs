@@ -16,7 +16,7 @@ use tokio::time::Instant;
 
 use crate::cache::fingerprint;
 use crate::config::{LoadedMcpConfig, McpConfigLocations, McpServerAddress};
-use crate::log::safe;
+use crate::log::sanitize_line;
 use crate::names::{PREFIX, server_prefix, tool_name};
 use crate::offer::McpOffer;
 use crate::resources;
@@ -98,14 +98,14 @@ impl McpServers {
             return Ok(Arc::clone(server));
         }
         let error = Error::new(ErrorKind::NotFound, format!("Server '{name}' not found."));
-        Err(error.with_hint(self.describe_configured()))
+        Err(error.with_hint(self.describe_configured_servers()))
     }
 
     /// Describes which servers are configured.
-    fn describe_configured(&self) -> String {
+    fn describe_configured_servers(&self) -> String {
         let all = self.list();
         let names: Vec<&str> = all.iter().map(|it| it.name()).collect();
-        if let Some(untrusted) = self.untrusted() {
+        if let Some(untrusted) = self.untrusted_file_notice() {
             return untrusted;
         }
         match names.is_empty() {
@@ -115,7 +115,7 @@ impl McpServers {
     }
 
     /// Returns a line about the workspace's file that is ignored, if there is one.
-    pub fn untrusted(&self) -> Option<String> {
+    pub fn untrusted_file_notice(&self) -> Option<String> {
         let path = self.untrusted.lock().clone()?;
         let path = path.display();
         Some(format!(
@@ -124,12 +124,12 @@ impl McpServers {
     }
 
     /// Returns the current offer.
-    pub fn offer(&self) -> Arc<McpOffer> {
+    pub fn current_offer(&self) -> Arc<McpOffer> {
         Arc::clone(&self.offer.lock())
     }
 
     /// Returns the problems of the files.
-    pub fn lines(&self) -> Vec<String> {
+    pub fn config_problems(&self) -> Vec<String> {
         self.lines.lock().clone()
     }
 
@@ -155,7 +155,7 @@ impl McpServers {
             });
         }
         for server in before.iter().filter(|old| !all.iter().any(|it| Arc::ptr_eq(it, old))) {
-            server.disconnect();
+            server.stop_connection();
         }
         *self.all.lock() = all;
         self.around.changed.notify_one();
@@ -165,7 +165,7 @@ impl McpServers {
     /// description is unknown. Publishes the descriptions to the host before it returns.
     pub async fn await_tools(self: &Arc<Self>, awaited: &ToolsAwaited) -> ToolsMissing {
         if awaited.is_ending {
-            return self.installing(awaited).await;
+            return self.wait_for_installs(awaited).await;
         }
         let needed = self.needed_servers(&awaited.names);
         if awaited.names.is_empty() {
@@ -174,7 +174,7 @@ impl McpServers {
         needed.iter().for_each(|server| server.start_server());
         let until = Instant::now() + Duration::from_millis(awaited.wait_ms);
         let waits = needed.iter().filter_map(|server| {
-            let left = wait_left(server, &awaited.names)?;
+            let left = remaining_wait(server, &awaited.names)?;
             let server = Arc::clone(server);
             Some(async move { tokio::time::timeout(left, server.wait_until_settled()).await })
         });
@@ -182,18 +182,18 @@ impl McpServers {
         let settled = async move {
             let _ = tokio::time::timeout_at(until, waits).await;
         };
-        let _ = self.around.spawner.run(settled).await;
+        let _ = self.around.spawner.run_on_runtime(settled).await;
         let mut missing = ToolsMissing::default();
         for server in needed {
-            if wait_left(&server, &awaited.names).is_some() {
-                missing.pending.push(source(&server, describe_start(&server)));
-            } else if let Some((note, hint)) = why_missing(&server, &awaited.names) {
-                missing.failed.push(ToolSource { hint, ..source(&server, note) });
+            if remaining_wait(&server, &awaited.names).is_some() {
+                missing.pending.push(tool_source(&server, describe_start(&server)));
+            } else if let Some((note, hint)) = explain_missing_tools(&server, &awaited.names) {
+                missing.failed.push(ToolSource { hint, ..tool_source(&server, note) });
             }
         }
         missing.failed.extend(self.unknown_servers(&awaited.names));
         let is_published = match &self.around.home {
-            Some(home) => self.publish(home).await.is_ok(),
+            Some(home) => self.publish_offer(home).await.is_ok(),
             None => true,
         };
         if !is_published {
@@ -212,7 +212,8 @@ impl McpServers {
         let are_all = names.is_empty() || names.iter().any(is_resource);
         let awaited = ToolsAwaited::new(names.to_vec(), 0);
         let mut servers = self.list();
-        servers.retain(|server| are_all || awaited.wants(&server_prefix(server.name())));
+        servers
+            .retain(|server| are_all || awaited.is_awaiting_prefix(&server_prefix(server.name())));
         servers
     }
 
@@ -226,15 +227,15 @@ impl McpServers {
                 continue;
             };
             let awaited = ToolsAwaited::new(vec![name.clone()], 0);
-            if all.iter().any(|server| awaited.wants(&server_prefix(server.name()))) {
+            if all.iter().any(|server| awaited.is_awaiting_prefix(&server_prefix(server.name()))) {
                 continue;
             }
             let server = server.split_once("__").map_or(server, |(server, _)| server);
-            let lines = self.lines();
+            let lines = self.config_problems();
             let about = lines.iter().find(|line| line.contains(&format!("`{server}`")));
             let (note, hint) = match about {
-                Some(line) => (format!("cannot be used: {}", safe(line)), None),
-                None => ("is not configured".to_owned(), Some(self.describe_configured())),
+                Some(line) => (format!("cannot be used: {}", sanitize_line(line)), None),
+                None => ("is not configured".to_owned(), Some(self.describe_configured_servers())),
             };
             let (label, prefix) = (format!("MCP server `{server}`"), beginning.to_owned());
             unknown.push(ToolSource { label, prefix, note, hint });
@@ -243,16 +244,16 @@ impl McpServers {
     }
 
     /// Waits for package runners that may be installing.
-    async fn installing(&self, awaited: &ToolsAwaited) -> ToolsMissing {
+    async fn wait_for_installs(&self, awaited: &ToolsAwaited) -> ToolsMissing {
         let installs = Arc::clone(&self.around.installs);
         let until = Instant::now() + Duration::from_millis(awaited.wait_ms);
         let waiting = async move {
-            while !installs.servers().is_empty() && Instant::now() < until {
+            while !installs.installing_servers().is_empty() && Instant::now() < until {
                 tokio::time::sleep(LOOK_AGAIN).await;
             }
-            installs.servers()
+            installs.installing_servers()
         };
-        let names = self.around.spawner.run(waiting).await.unwrap_or_default();
+        let names = self.around.spawner.run_on_runtime(waiting).await.unwrap_or_default();
         let sources = names.into_iter().map(|name| {
             let all = self.list();
             let server = all.iter().find(|server| server.name() == name);
@@ -296,7 +297,7 @@ impl McpServers {
                 let all = join_all(waiting.iter().map(|server| server.wait_until_settled()));
                 let _ = tokio::time::timeout(SETTLE_STEP, all).await;
             };
-            if self.around.spawner.run(settled).await.is_err() {
+            if self.around.spawner.run_on_runtime(settled).await.is_err() {
                 return;
             }
         }
@@ -304,7 +305,7 @@ impl McpServers {
 
     /// Ends the sessions of HTTP servers, within a short time limit. Other servers end with this
     /// process.
-    pub async fn close(&self) {
+    pub async fn close_connections(&self) {
         let all = self.list();
         let open: Vec<Arc<McpServer>> = all
             .iter()
@@ -314,23 +315,23 @@ impl McpServers {
         if open.is_empty() {
             return;
         }
-        open.iter().for_each(|server| server.disconnect());
+        open.iter().for_each(|server| server.stop_connection());
         let ended = async move {
             let all = join_all(open.iter().map(|server| server.wait_until_ended()));
             let _ = tokio::time::timeout(CLOSE_WAIT, all).await;
         };
-        let _ = self.around.spawner.run(ended).await;
+        let _ = self.around.spawner.run_on_runtime(ended).await;
     }
 
     /// Updates the offer and sends it to the host if it has changed.
     ///
     /// # Errors
     /// `limit_reached` if the last update was too recent.
-    pub async fn publish(&self, home: &Home) -> Result<()> {
+    pub async fn publish_offer(&self, home: &Home) -> Result<()> {
         let mut published = self.published.lock().await;
         let mut offer = McpOffer::from_servers(&self.list());
         if self.are_all_needed.load(Ordering::Relaxed) {
-            offer = offer.with_lines(self.lines(), self.untrusted());
+            offer = offer.with_problems(self.config_problems(), self.untrusted_file_notice());
         }
         let set = offer.set.clone();
         *self.offer.lock() = Arc::new(offer);
@@ -352,7 +353,7 @@ impl McpServers {
     }
 
     /// Publishes changes to the host for as long as the runtime lives.
-    pub fn keep_published(self: &Arc<Self>, home: &Home) {
+    pub fn publish_changes(self: &Arc<Self>, home: &Home) {
         let (this, home) = (Arc::downgrade(self), home.clone());
         let around = Arc::clone(&self.around);
         self.around.spawner.spawn(async move {
@@ -360,7 +361,7 @@ impl McpServers {
                 around.changed.notified().await;
                 for _ in 0..ATTEMPTS_MAX {
                     let Some(servers) = this.upgrade() else { return };
-                    let published = servers.publish(&home).await;
+                    let published = servers.publish_offer(&home).await;
                     drop(servers);
                     match published {
                         Ok(()) => {
@@ -378,8 +379,8 @@ impl McpServers {
 
 /// Returns how much longer a request for these tools waits for a server, or `None` if it does not
 /// wait.
-fn wait_left(server: &McpServer, names: &[String]) -> Option<Duration> {
-    let most = match names.is_empty() && server.was_late() {
+fn remaining_wait(server: &McpServer, names: &[String]) -> Option<Duration> {
+    let most = match names.is_empty() && server.was_slow_before() {
         true => LATE_WAIT,
         // The server itself reports first that it is late.
         false => server.start_time() + SETTLE_STEP,
@@ -402,13 +403,13 @@ fn is_description_known(server: &McpServer, names: &[String]) -> bool {
 }
 
 /// Explains why tools with these names are missing, with a hint.
-fn why_missing(server: &McpServer, names: &[String]) -> Option<(String, Option<String>)> {
+fn explain_missing_tools(server: &McpServer, names: &[String]) -> Option<(String, Option<String>)> {
     if !names.is_empty() && is_description_known(server, names) {
         return None;
     }
     match server.status() {
         McpConnectionStatus::Down { why } => {
-            Some((format!("is down: {}", why.message), Some(server.hint(&why))))
+            Some((format!("is down: {}", why.message), Some(server.down_hint(&why))))
         }
         McpConnectionStatus::Stopped => {
             let hint = format!("`jaato mcp connect {}` connects it", server.name());
@@ -437,14 +438,14 @@ fn last_printed_suffix(server: &McpServer) -> String {
     server.log().last_printed().map(|it| format!(": {it}")).unwrap_or_default()
 }
 
-fn source(server: &McpServer, note: String) -> ToolSource {
+fn tool_source(server: &McpServer, note: String) -> ToolSource {
     let label = format!("MCP server `{}`", server.name());
     ToolSource { label, prefix: server_prefix(server.name()), note, hint: None }
 }
 
 /// Reads the files and the programs that they name. Blocks.
 pub fn read_config_files(places: &McpConfigLocations) -> (LoadedMcpConfig, Vec<String>) {
-    let configured = places.read(&|name| std::env::var(name).ok());
+    let configured = places.read_all_files(&|name| std::env::var(name).ok());
     let prints = configured.servers.values().map(fingerprint).collect();
     (configured, prints)
 }

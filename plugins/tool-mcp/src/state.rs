@@ -53,7 +53,7 @@ struct HostProgramLauncher {
 }
 
 impl ProgramLauncher for HostProgramLauncher {
-    fn launch(
+    fn launch_program(
         &self,
         reach: &StdioServerAddress,
         log: &ServerLog,
@@ -61,7 +61,8 @@ impl ProgramLauncher for HostProgramLauncher {
     ) -> BoxFuture<'static, Result<StdioWire>> {
         let (home, spawner) = (self.home.clone(), self.spawner.clone());
         let (reach, log) = (reach.clone(), log.clone());
-        async move { stdio::start(&home, &reach, &spawner, &log, install).await }.boxed()
+        async move { stdio::start_stdio_program(&home, &reach, &spawner, &log, install).await }
+            .boxed()
     }
 }
 
@@ -85,7 +86,7 @@ impl State for McpPlugin {
         let read = move |_: &Reporter| {
             let kept = kept.as_deref();
             (
-                McpServerCache::read(kept),
+                McpServerCache::load_cache(kept),
                 ServerLogStore::open_in_folder(kept),
                 read_config_files(&reading),
             )
@@ -109,17 +110,17 @@ impl State for McpPlugin {
         }
         let servers = McpServers::new(Arc::new(around), places);
         servers.apply_config(configured, prints);
-        if let Err(error) = servers.publish(home).await {
+        if let Err(error) = servers.publish_offer(home).await {
             // Another instance closed a moment ago and set its tools, so these are set later.
             home.log(LogLevel::Debug, &error.message);
             servers.around.changed.notify_one();
         }
-        servers.keep_published(home);
+        servers.publish_changes(home);
         Ok(Self { runtime, servers })
     }
 
     async fn close(&self) {
-        self.servers.close().await;
+        self.servers.close_connections().await;
         self.runtime.stop().await;
     }
 
@@ -135,7 +136,7 @@ impl State for McpPlugin {
             ["{home}", "{workspace}"].map(|folder| format!("{folder}/{FILE_NAME}")).to_vec();
         description.tool_prefixes =
             [PREFIX, resources::LIST, resources::READ].map(str::to_owned).to_vec();
-        description.commands = vec![user_commands::command()];
+        description.commands = vec![user_commands::mcp_command_spec()];
     }
 
     async fn await_tools(cx: &Cx<Self>, awaited: ToolsAwaited) -> Result<ToolsMissing> {
@@ -144,14 +145,15 @@ impl State for McpPlugin {
 
     async fn call_tool(cx: &Cx<Self>, name: &str, arguments: Value) -> Result<Output> {
         let servers = &cx.state().servers;
-        let offer = servers.offer();
+        let offer = servers.current_offer();
         if offer.sampling.contains_key(name) {
-            return Ok(Output::json(sampling::ask(&cx.reporter(), &arguments).await?));
+            return Ok(Output::json(sampling::sample_model(&cx.reporter(), &arguments).await?));
         }
         if name == resources::LIST || name == resources::READ {
             let server = servers.find(arguments["server"].as_str().unwrap_or_default())?;
             let site = Arc::new(SessionCall::new(cx.reporter(), server.name(), name));
-            return resources::run(&cx.reporter(), &server, name, &arguments, site).await;
+            return resources::run_resource_tool(&cx.reporter(), &server, name, &arguments, site)
+                .await;
         }
         let Some(meant) = offer.tools.get(name) else {
             let text = format!("the MCP server no longer has a tool `{name}`");
@@ -164,21 +166,23 @@ impl State for McpPlugin {
         let site = Arc::new(SessionCall::new(cx.reporter(), server.name(), &tool.name));
         let awaited = std::slice::from_ref(server);
         servers.start_and_wait(awaited, McpServer::start_time, &cx.reporter()).await;
-        let answer = call::tool(server, tool, arguments, Some(site)).await?;
-        let content = match is_large(&answer) {
+        let answer = call::run_tool(server, tool, arguments, Some(site)).await?;
+        let content = match is_large_answer(&answer) {
             true => cx.blocking(move |_| McpContent::from_call_response(answer)).await?,
             false => McpContent::from_call_response(answer),
         };
-        Ok(Output::json(content.result(&cx.reporter(), &tool.name).await?))
+        Ok(Output::json(content.into_tool_result(&cx.reporter(), &tool.name).await?))
     }
 
     async fn command(cx: &Cx<Self>, name: &str, arguments: Value) -> Result<Output> {
         match name {
             user_commands::NAME => {
-                user_commands::answer(&cx.reporter(), &cx.state().servers, &arguments).await
+                user_commands::run_mcp_command(&cx.reporter(), &cx.state().servers, &arguments)
+                    .await
             }
             name => {
-                user_commands::prompt(&cx.reporter(), &cx.state().servers, name, arguments).await
+                user_commands::run_prompt(&cx.reporter(), &cx.state().servers, name, arguments)
+                    .await
             }
         }
     }
@@ -189,7 +193,7 @@ impl State for McpPlugin {
 }
 
 /// Returns true if processing an answer may take long.
-fn is_large(answer: &Value) -> bool {
+fn is_large_answer(answer: &Value) -> bool {
     let texts = answer["content"].as_array().into_iter().flatten().flat_map(|block| {
         [&block["text"], &block["data"], &block["resource"]["blob"], &block["resource"]["text"]]
     });
@@ -202,7 +206,7 @@ impl McpPlugin {
     ///
     /// # Errors
     /// `not_found`, which lists the configured servers.
-    pub fn server(&self, name: &str) -> Result<Arc<McpServer>> {
+    pub fn find_server(&self, name: &str) -> Result<Arc<McpServer>> {
         self.servers.find(name)
     }
 }

@@ -10,13 +10,13 @@ use jaato_plugin_sdk::ErrorKind;
 use jaato_plugin_sdk::serde_json::{Map, Value, json};
 use rmcp::model::{ErrorData, ProgressNotificationParam};
 use tokio::sync::mpsc;
-use tool_mcp::call::{McpRequest, ask_connection};
+use tool_mcp::call::{McpRequest, request_on_connection};
 use tool_mcp::call_context::McpCallContext;
 use tool_mcp::connection::McpConnection;
 use tool_mcp::library::McpClientManager;
 use tool_mcp::transport::wire::StdioWire;
 
-fn hello() -> Value {
+fn initialize_result() -> Value {
     json!({
         "protocolVersion": "2025-11-25", "capabilities": { "tools": {} },
         "serverInfo": { "name": "moon", "version": "1" },
@@ -27,16 +27,18 @@ fn result_message(id: &Value, result: Value) -> Value {
     json!({ "jsonrpc": "2.0", "id": id, "result": result })
 }
 
-fn text(text: &str) -> Value {
+fn text_result(text: &str) -> Value {
     json!({ "content": [{ "type": "text", "text": text }] })
 }
 
 /// A server that starts correctly. `called` handles its calls.
-fn server(mut called: impl FnMut(&Value, &mut dyn FnMut(&Value)) + Send + 'static) -> StdioWire {
-    StdioWire::spoken_to(move |message, say| {
+fn hostile_server(
+    mut called: impl FnMut(&Value, &mut dyn FnMut(&Value)) + Send + 'static,
+) -> StdioWire {
+    StdioWire::with_message_handler(move |message, say| {
         let id = &message["id"];
         match message["method"].as_str() {
-            Some("initialize") => say(&result_message(id, hello())),
+            Some("initialize") => say(&result_message(id, initialize_result())),
             Some("tools/list") => {
                 let tool = json!({ "name": "echo", "inputSchema": { "type": "object" } });
                 say(&result_message(id, json!({ "tools": [tool] })));
@@ -57,7 +59,7 @@ async fn connect_client(wire: StdioWire) -> (McpClientManager, Arc<McpConnection
     (manager, connection)
 }
 
-fn echo(text: &str) -> McpRequest {
+fn echo_request(text: &str) -> McpRequest {
     let arguments: Map<String, Value> = [("text".to_owned(), text.into())].into_iter().collect();
     McpRequest::Tool { name: "echo".to_owned(), arguments }
 }
@@ -71,7 +73,7 @@ async fn ten_thousand_calls_never_receive_each_others_responses() {
     const LATE: usize = 50;
     let mut waiting: VecDeque<(Value, String)> = VecDeque::new();
     let mut seen = 0;
-    let wire = server(move |message, say| {
+    let wire = hostile_server(move |message, say| {
         if message["method"] != "tools/call" {
             return;
         }
@@ -85,11 +87,11 @@ async fn ten_thousand_calls_never_receive_each_others_responses() {
             let at = (seen * 7) % waiting.len();
             let (id, said) = waiting.remove(at).unwrap();
             // Responses with unknown IDs: an unused number and a text.
-            say(&result_message(&json!(1_000_000_000 + seen), text("foreign")));
-            say(&result_message(&json!("foreign"), text("foreign")));
-            say(&result_message(&id, text(&said)));
+            say(&result_message(&json!(1_000_000_000 + seen), text_result("foreign")));
+            say(&result_message(&json!("foreign"), text_result("foreign")));
+            say(&result_message(&id, text_result(&said)));
             // A second response to the same request, with other content.
-            say(&result_message(&id, text("doubled")));
+            say(&result_message(&id, text_result("doubled")));
         }
     });
     let (_manager, connection) = connect_client(wire).await;
@@ -97,7 +99,8 @@ async fn ten_thousand_calls_never_receive_each_others_responses() {
         let connection = Arc::clone(&connection);
         async move {
             let said = format!("call {number}");
-            let answer = ask_connection(&connection, &echo(&said), TIME, None).await.unwrap();
+            let answer =
+                request_on_connection(&connection, &echo_request(&said), TIME, None).await.unwrap();
             assert_eq!(answer["content"][0]["text"], said.as_str());
         }
     };
@@ -109,14 +112,14 @@ async fn ten_thousand_calls_never_receive_each_others_responses() {
 async fn abandoned_call_is_cancelled_and_its_late_response_is_ignored() {
     let (tell, mut told) = mpsc::unbounded_channel();
     let mut first = None;
-    let wire = server(move |message, say| match message["method"].as_str() {
+    let wire = hostile_server(move |message, say| match message["method"].as_str() {
         Some("tools/call") if first.is_none() => {
             first = Some(message["id"].clone());
             let _ = tell.send(message.clone());
         }
         Some("tools/call") => {
-            say(&result_message(first.as_ref().unwrap(), text("late")));
-            say(&result_message(&message["id"], text("mine")));
+            say(&result_message(first.as_ref().unwrap(), text_result("late")));
+            say(&result_message(&message["id"], text_result("mine")));
         }
         Some("notifications/cancelled") => {
             let _ = tell.send(message.clone());
@@ -124,8 +127,8 @@ async fn abandoned_call_is_cancelled_and_its_late_response_is_ignored() {
         _ => {}
     });
     let (_manager, connection) = connect_client(wire).await;
-    let asked = echo("x");
-    let mut waiting = Box::pin(ask_connection(&connection, &asked, TIME, None));
+    let asked = echo_request("x");
+    let mut waiting = Box::pin(request_on_connection(&connection, &asked, TIME, None));
     let call = tokio::select! {
         _ = &mut waiting => panic!("the server does not answer"),
         call = told.recv() => call.unwrap(),
@@ -133,23 +136,23 @@ async fn abandoned_call_is_cancelled_and_its_late_response_is_ignored() {
     drop(waiting);
     let cancelled = told.recv().await.unwrap();
     assert_eq!(cancelled["params"]["requestId"], call["id"]);
-    let answer = ask_connection(&connection, &asked, TIME, None).await.unwrap();
+    let answer = request_on_connection(&connection, &asked, TIME, None).await.unwrap();
     assert_eq!(answer["content"][0]["text"], "mine");
 }
 
 #[tokio::test]
 async fn timed_out_call_does_not_affect_other_calls() {
-    let wire = server(|message, say| {
+    let wire = hostile_server(|message, say| {
         if message["params"]["arguments"]["text"] == "fast" {
-            say(&result_message(&message["id"], text("fast")));
+            say(&result_message(&message["id"], text_result("fast")));
         }
     });
     let (_manager, connection) = connect_client(wire).await;
     let soon = Duration::from_millis(50);
-    let (slow, fast) = (echo("slow"), echo("fast"));
+    let (slow, fast) = (echo_request("slow"), echo_request("fast"));
     let (slow, fast) = tokio::join!(
-        ask_connection(&connection, &slow, soon, None),
-        ask_connection(&connection, &fast, TIME, None),
+        request_on_connection(&connection, &slow, soon, None),
+        request_on_connection(&connection, &fast, TIME, None),
     );
     assert_eq!(slow.unwrap_err().kind, ErrorKind::Timeout);
     assert_eq!(fast.unwrap()["content"][0]["text"], "fast");
@@ -164,7 +167,7 @@ async fn server_exit_fails_all_running_calls() {
         while let Some(line) = say.blocking_recv() {
             let message: Value = jaato_plugin_sdk::serde_json::from_slice(&line).unwrap();
             let result = match message["method"].as_str() {
-                Some("initialize") => hello(),
+                Some("initialize") => initialize_result(),
                 Some("tools/list") => json!({ "tools": [] }),
                 Some("tools/call") => {
                     calls += 1;
@@ -188,8 +191,8 @@ async fn server_exit_fails_all_running_calls() {
         }
     });
     let (_manager, connection) = connect_client(StdioWire { heard, said }).await;
-    let asked = echo("x");
-    let calls = (0..3).map(|_| ask_connection(&connection, &asked, TIME, None));
+    let asked = echo_request("x");
+    let calls = (0..3).map(|_| request_on_connection(&connection, &asked, TIME, None));
     for outcome in join_all(calls).await {
         assert_eq!(outcome.unwrap_err().kind, ErrorKind::Unavailable);
     }
@@ -197,16 +200,16 @@ async fn server_exit_fails_all_running_calls() {
 }
 
 /// A session whose user sees every question and answers none.
-struct Undecided;
+struct PendingCallContext;
 
-impl McpCallContext for Undecided {
-    fn progress(&self, _: &ProgressNotificationParam) {}
+impl McpCallContext for PendingCallContext {
+    fn show_progress(&self, _: &ProgressNotificationParam) {}
 
-    fn elicit(&self, _: Value) -> BoxFuture<'static, Value> {
+    fn elicit_from_user(&self, _: Value) -> BoxFuture<'static, Value> {
         Box::pin(std::future::pending())
     }
 
-    fn sample(&self, _: Value) -> BoxFuture<'static, Result<Value, ErrorData>> {
+    fn sample_from_model(&self, _: Value) -> BoxFuture<'static, Result<Value, ErrorData>> {
         Box::pin(std::future::pending())
     }
 }
@@ -216,7 +219,7 @@ async fn questions_of_a_server_beyond_eight_are_refused() {
     const QUESTIONS: usize = 100;
     const SHOWN: usize = 8;
     let (mut call, mut refused) = (Value::Null, 0);
-    let wire = server(move |message, say| match message["method"].as_str() {
+    let wire = hostile_server(move |message, say| match message["method"].as_str() {
         Some("tools/call") => {
             call = message["id"].clone();
             let schema = json!({ "type": "object", "properties": {} });
@@ -231,20 +234,20 @@ async fn questions_of_a_server_beyond_eight_are_refused() {
         None if message["error"]["message"] == "too many questions at a time" => {
             refused += 1;
             if refused == QUESTIONS - SHOWN {
-                say(&result_message(&call, text("refused")));
+                say(&result_message(&call, text_result("refused")));
             }
         }
         _ => {}
     });
     let (_manager, connection) = connect_client(wire).await;
-    let site = Some(Arc::new(Undecided) as Arc<dyn McpCallContext>);
-    let answer = ask_connection(&connection, &echo("x"), TIME, site).await.unwrap();
+    let site = Some(Arc::new(PendingCallContext) as Arc<dyn McpCallContext>);
+    let answer = request_on_connection(&connection, &echo_request("x"), TIME, site).await.unwrap();
     assert_eq!(answer["content"][0]["text"], "refused");
 }
 
 #[tokio::test]
 async fn rounds_of_server_questions_are_limited() {
-    let wire = StdioWire::answered_by(|method, _| {
+    let wire = StdioWire::with_request_handler(|method, _| {
         Some(match method {
             "server/discover" => json!({
                 "supportedVersions": ["2026-07-28"], "capabilities": { "tools": {} },
@@ -257,13 +260,14 @@ async fn rounds_of_server_questions_are_limited() {
         })
     });
     let (_manager, connection) = connect_client(wire).await;
-    let error = ask_connection(&connection, &echo("x"), TIME, None).await.unwrap_err();
+    let error =
+        request_on_connection(&connection, &echo_request("x"), TIME, None).await.unwrap_err();
     assert_eq!(error.message, "the server asked questions more than 10 times");
 }
 
 #[tokio::test]
 async fn error_contains_everything_the_server_reported() {
-    let wire = server(|message, say| {
+    let wire = hostile_server(|message, say| {
         let page = json!({ "mode": "url", "elicitationId": "1", "url": "https://a.example/x?state=1", "message": "Log in." });
         let error = match message["params"]["arguments"]["text"].as_str() {
             Some("page") => {
@@ -279,8 +283,9 @@ async fn error_contains_everything_the_server_reported() {
         say(&json!({ "jsonrpc": "2.0", "id": null, "error": error }));
     });
     let (_manager, connection) = connect_client(wire).await;
-    let ask =
-        async |text: &str| ask_connection(&connection, &echo(text), TIME, None).await.unwrap_err();
+    let ask = async |text: &str| {
+        request_on_connection(&connection, &echo_request(text), TIME, None).await.unwrap_err()
+    };
     assert_eq!(ask("data").await.message, "Invalid params ({\"field\":\"a\"})");
     assert_eq!(ask("text").await.message, "no");
     let page = ask("page").await;
@@ -292,9 +297,9 @@ async fn error_contains_everything_the_server_reported() {
 #[tokio::test]
 async fn tools_with_one_name_on_two_servers_are_kept_apart() {
     let of = |name: &'static str| {
-        server(move |message, say| {
+        hostile_server(move |message, say| {
             if message["method"] == "tools/call" {
-                say(&result_message(&message["id"], text(name)));
+                say(&result_message(&message["id"], text_result(name)));
             }
         })
     };

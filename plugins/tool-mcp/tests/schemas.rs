@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use jaato_plugin_sdk::serde_json::{self, Map, Value, json};
 use jaato_plugin_sdk::types::{ToolSpec, fit_arguments};
 use jaato_plugin_testkit::check_arguments;
-use tool_mcp::schema::{LoweredSchema, SCHEMA_BYTES_MAX, lower_schema, restore};
+use tool_mcp::schema::{LoweredSchema, SCHEMA_BYTES_MAX, lower_schema, restore_property_names};
 
 /// Schemas from generators in several languages, with arguments that the server accepts. The
 /// extract of the Berkeley Function Calling Leaderboard is under Apache-2.0.
@@ -31,12 +31,12 @@ fn rename_aliases(aliases: &BTreeMap<String, String>, value: &Value) -> Value {
 }
 
 /// Passes arguments through the host and the plugin.
-fn pass(lowered: &LoweredSchema, arguments: &Value) -> Result<Value, String> {
+fn pass_arguments(lowered: &LoweredSchema, arguments: &Value) -> Result<Value, String> {
     let spec = ToolSpec { parameters: lowered.schema.clone(), foreign: true, ..<_>::default() };
     let given = fit_arguments(&spec, rename_aliases(&lowered.aliases, arguments));
     check_arguments(&spec, &given).map_err(|error| error.message)?;
     let given = given.as_object().unwrap().clone();
-    Ok(Value::Object(restore(&lowered.aliases, given)))
+    Ok(Value::Object(restore_property_names(&lowered.aliases, given)))
 }
 
 #[test]
@@ -48,21 +48,22 @@ fn every_schema_of_the_corpus_is_lowered_and_its_tool_callable() {
         let (name, text) = (&row["name"], lowered.schema.to_string());
         assert!(!text.contains("\"$ref\""), "{name}: {text}");
         for given in row["arguments"].as_array().unwrap() {
-            let sent = pass(&lowered, given).unwrap_or_else(|why| panic!("{name}: {why}: {text}"));
+            let sent = pass_arguments(&lowered, given)
+                .unwrap_or_else(|why| panic!("{name}: {why}: {text}"));
             assert_eq!(sent, *given, "{name}: {text}");
         }
     }
 }
 
 #[track_caller]
-fn check(schema: Value, expected: Value, is_cut: bool) {
+fn check_lowered(schema: Value, expected: Value, is_cut: bool) {
     let lowered = lower_json(&schema);
     assert_eq!((lowered.schema, lowered.is_cut), (expected, is_cut));
 }
 
 #[test]
 fn argument_constraints_of_a_schema_are_kept() {
-    check(
+    check_lowered(
         json!({
             "$schema": "https://json-schema.org/draft/2020-12/schema", "$id": "x", "type": "object",
             "properties": { "a": { "$ref": "#/$defs/a%20b", "description": "Mine.", "$comment": "x" } },
@@ -76,12 +77,12 @@ fn argument_constraints_of_a_schema_are_kept() {
         }),
         false,
     );
-    check(json!({}), json!({ "type": "object", "properties": {} }), false);
+    check_lowered(json!({}), json!({ "type": "object", "properties": {} }), false);
 }
 
 #[test]
 fn older_schema_keywords_are_modernized() {
-    check(
+    check_lowered(
         json!({
             "type": "object", "properties": {
                 "at": { "type": "array", "items": [{ "type": "float" }], "additionalItems": false },
@@ -110,7 +111,7 @@ fn a_choice_at_the_root_becomes_one_object() {
             "properties": { "kind": { "const": kind }, name: { "type": "string" } },
         })
     };
-    check(
+    check_lowered(
         json!({ "oneOf": [branch("file", "path"), branch("page", "url"), { "type": "null" }] }),
         json!({
             "properties": {
@@ -122,7 +123,7 @@ fn a_choice_at_the_root_becomes_one_object() {
         }),
         false,
     );
-    check(
+    check_lowered(
         json!({
             "allOf": [
                 { "properties": { "a": { "type": ["string", "null"] } }, "required": ["a"] },
@@ -150,14 +151,14 @@ fn refused_property_names_get_an_alias_that_is_restored_for_the_server() {
     });
     assert_eq!(lowered.schema, expected);
     let given = json!({ alias: "x", "list": [{ alias: { alias: 1 } }] });
-    let sent = restore(&lowered.aliases, given.as_object().unwrap().clone());
+    let sent = restore_property_names(&lowered.aliases, given.as_object().unwrap().clone());
     let expected = json!({ "$filter": "x", "list": [{ "$filter": { "$filter": 1 } }] });
     assert_eq!(Value::Object(sent), expected);
 }
 
 #[test]
 fn invalid_schema_keywords_are_dropped_alone() {
-    check(
+    check_lowered(
         json!({
             "type": ["object", "null"], "required": "a", "properties": {
                 "a": { "type": "frob", "minLength": 1 }, "b": { "enum": 1 }, "c": 1, "ok": true,
@@ -181,12 +182,12 @@ fn null_for_a_non_nullable_argument_is_left_out() {
         "level": { "enum": [1, 2] }, "maybe": { "type": "integer", "nullable": true },
     } }));
     let given = json!({ "flag": null, "either": null, "level": null, "maybe": null });
-    assert_eq!(pass(&lowered, &given).unwrap(), json!({ "maybe": null }));
+    assert_eq!(pass_arguments(&lowered, &given).unwrap(), json!({ "maybe": null }));
 }
 
 #[test]
 fn recursive_and_huge_schemas_stay_small() {
-    check(
+    check_lowered(
         json!({
             "type": "object", "properties": { "tree": { "$ref": "#/$defs/tree" } },
             "$defs": { "tree": { "type": "object", "properties": { "left": { "$ref": "#/$defs/tree" } } } },
@@ -212,7 +213,7 @@ fn recursive_and_huge_schemas_stay_small() {
     let deep = lower_json(&deep);
     assert!(deep.is_cut && deep.schema.to_string().matches("properties").count() < 30);
     let large = "x".repeat(SCHEMA_BYTES_MAX);
-    check(
+    check_lowered(
         json!({ "type": "object", "properties": { "a": { "description": large } } }),
         json!({ "type": "object", "properties": {} }),
         true,

@@ -6,11 +6,11 @@ use std::time::Duration;
 
 use jaato_plugin_sdk::serde::Deserialize;
 use jaato_plugin_sdk::serde_json::{self, Value};
-use jaato_plugin_sdk::types::mcp_entry::{USER_HOME, WORKSPACE_FOLDER, standard_entry};
+use jaato_plugin_sdk::types::mcp_entry::{USER_HOME, WORKSPACE_FOLDER, to_standard_entry};
 use jaato_plugin_sdk::types::{dotenv, mask};
 
-use super::expand::{VariableLookup, expand};
-use super::files::{FILE_BYTES_MAX, digest_of, read_text};
+use super::expand::{VariableLookup, expand_variables};
+use super::files::{FILE_BYTES_MAX, entry_digest, read_text};
 use super::oauth::OAuthSettings;
 
 /// The default time limit of a call.
@@ -101,7 +101,7 @@ pub struct HttpServerAddress {
     pub oauth: OAuthSettings,
 }
 
-/// An entry in its [`standard_entry`] form. Unknown keys are ignored.
+/// An entry in its [`to_standard_entry`] form. Unknown keys are ignored.
 #[derive(Debug, Default, Deserialize)]
 #[serde(crate = "jaato_plugin_sdk::serde", default, rename_all = "camelCase")]
 struct RawServerEntry {
@@ -131,7 +131,7 @@ struct RawServerEntry {
 ///
 /// # Errors
 /// If the entry cannot be used. The error is text for the user.
-pub fn read(
+pub fn parse_server_entry(
     name: &str,
     value: &Value,
     origin: McpConfigOrigin,
@@ -141,17 +141,17 @@ pub fn read(
     if name.trim().is_empty() || name.len() > 128 || name.chars().any(char::is_control) {
         return Err("a name must have 1 to 128 bytes and no control characters".to_owned());
     }
-    let standard = Value::Object(standard_entry(value)?);
+    let standard = Value::Object(to_standard_entry(value)?);
     let mut written: RawServerEntry =
         serde_json::from_value(standard).map_err(|it| it.to_string())?;
     let words = written.args.len() + written.env.len() + written.headers.len();
     if words > WORDS_MAX {
         return Err(format!("{words} arguments, variables and headers: {WORDS_MAX} at most"));
     }
-    let shown = redacted_address(&written);
+    let shown = redact_address(&written);
     let mut values = Vec::new();
     let mut text = |text: &str| {
-        let expanded = expand(text, lookup);
+        let expanded = expand_variables(text, lookup);
         values.extend(expanded.values);
         for unset in expanded.unset {
             warnings
@@ -177,11 +177,11 @@ pub fn read(
         "stdio"
     });
     let reach = match kind {
-        "stdio" => stdio(command, env, &mut written, &mut text, lookup)?,
+        "stdio" => parse_stdio_address(command, env, &mut written, &mut text, lookup)?,
         "http" => {
             let url = text(&url.ok_or("`url` is missing")?);
             check_address(&url)?;
-            let oauth = OAuthSettings::read(&written.oauth, &mut text)?;
+            let oauth = OAuthSettings::parse_settings(&written.oauth, &mut text)?;
             McpServerAddress::Http(HttpServerAddress { url, headers, oauth })
         }
         "sse" => {
@@ -191,12 +191,12 @@ pub fn read(
         }
         other => return Err(format!("`type` must be `stdio` or `http`, not `{other}`")),
     };
-    let timeout = time_of("timeout", written.timeout, warnings).unwrap_or(TIMEOUT_DEFAULT);
-    let startup_timeout = time_of("startupTimeout", written.startup_timeout, warnings);
+    let timeout = parse_timeout("timeout", written.timeout, warnings).unwrap_or(TIMEOUT_DEFAULT);
+    let startup_timeout = parse_timeout("startupTimeout", written.startup_timeout, warnings);
     Ok(ServerEntry {
         name: name.to_owned(),
         origin,
-        digest: digest_of(value),
+        digest: entry_digest(value),
         reach,
         timeout,
         startup_timeout,
@@ -211,7 +211,7 @@ pub fn read(
 }
 
 /// Reads how to start a server. `text` expands the variables in a text.
-fn stdio(
+fn parse_stdio_address(
     command: Option<String>,
     mut env: BTreeMap<String, String>,
     written: &mut RawServerEntry,
@@ -235,7 +235,7 @@ fn stdio(
     }
     args.extend(written.args.iter().map(|it| text(it)));
     if let Some(file) = non_empty_text(written.env_file.take()) {
-        for (name, value) in variables_in(&path(text(&file)), lookup)? {
+        for (name, value) in read_env_file(&path(text(&file)), lookup)? {
             env.entry(name).or_insert(value);
         }
     }
@@ -247,7 +247,7 @@ fn non_empty_text(text: Option<String>) -> Option<String> {
     text.filter(|it| !it.trim().is_empty())
 }
 
-fn time_of(key: &str, written: Option<u64>, warnings: &mut Vec<String>) -> Option<Duration> {
+fn parse_timeout(key: &str, written: Option<u64>, warnings: &mut Vec<String>) -> Option<Duration> {
     match written? {
         time @ TIMEOUT_MS_MIN.. => Some(Duration::from_millis(time.min(TIMEOUT_MS_MAX))),
         short => {
@@ -259,7 +259,7 @@ fn time_of(key: &str, written: Option<u64>, warnings: &mut Vec<String>) -> Optio
 }
 
 /// Reads a variables file. A relative path starts at the session's folder.
-fn variables_in(file: &str, lookup: VariableLookup<'_>) -> Result<Vec<(String, String)>, String> {
+fn read_env_file(file: &str, lookup: VariableLookup<'_>) -> Result<Vec<(String, String)>, String> {
     let folder = lookup(WORKSPACE_FOLDER).unwrap_or_default();
     let text = match read_text(&Path::new(&folder).join(file), FILE_BYTES_MAX) {
         Ok(Some(text)) => text,
@@ -271,15 +271,15 @@ fn variables_in(file: &str, lookup: VariableLookup<'_>) -> Result<Vec<(String, S
 }
 
 /// Returns the command line or URL for display.
-fn redacted_address(written: &RawServerEntry) -> String {
+fn redact_address(written: &RawServerEntry) -> String {
     match (&written.command, &written.url) {
         (Some(command), _) => {
             let line = shlex::split(command).filter(|_| written.args.is_empty());
             let words = line.unwrap_or_else(|| vec![command.clone()]);
             let words = words.iter().chain(&written.args).map(String::as_str);
-            mask::command_line(words).join(" ")
+            mask::mask_command_line(words).join(" ")
         }
-        (None, url) => mask::urls(url.as_deref().unwrap_or_default()),
+        (None, url) => mask::mask_urls(url.as_deref().unwrap_or_default()),
     }
 }
 
@@ -299,13 +299,13 @@ fn check_address(url: &str) -> Result<(), String> {
 
 impl ServerEntry {
     /// Returns true if the entry allows a tool.
-    pub fn allows(&self, tool: &str) -> bool {
+    pub fn is_tool_allowed(&self, tool: &str) -> bool {
         let is_among = |tools: &Vec<String>| tools.iter().any(|it| it == tool);
         self.tools.as_ref().is_none_or(is_among) && !is_among(&self.left_out)
     }
 
     /// Returns `stdio` or `http`.
-    pub fn transport(&self) -> &'static str {
+    pub fn transport_name(&self) -> &'static str {
         match self.reach {
             McpServerAddress::Stdio(_) => "stdio",
             McpServerAddress::Http(_) => "http",
@@ -321,25 +321,25 @@ impl ServerEntry {
             }
         };
         // Values that are clearly not secret, such as folders, stay readable.
-        self.expanded.iter().filter(|it| mask::value(it) != **it).for_each(|it| add(it));
+        self.expanded.iter().filter(|it| mask::mask_value(it) != **it).for_each(|it| add(it));
         match &self.reach {
             McpServerAddress::Http(http) => {
                 http.oauth.secrets().iter().for_each(|it| add(it));
-                for value in http.headers.values().filter(|it| mask::value(it) != **it) {
+                for value in http.headers.values().filter(|it| mask::mask_value(it) != **it) {
                     add(value);
                     // The key follows the scheme: `Bearer KEY`.
                     value.split_whitespace().for_each(&mut add);
                 }
-                if mask::urls(&http.url) != http.url {
+                if mask::mask_urls(&http.url) != http.url {
                     let query = http.url.split_once(['?', '#']).map_or("", |(_, query)| query);
                     add(query);
                     query.split('&').filter_map(|it| it.split_once('=')).for_each(|it| add(it.1));
                 }
             }
             McpServerAddress::Stdio(stdio) => {
-                stdio.env.values().filter(|it| mask::value(it) != **it).for_each(|it| add(it));
+                stdio.env.values().filter(|it| mask::mask_value(it) != **it).for_each(|it| add(it));
                 let words = stdio.args.iter().map(String::as_str);
-                let hidden = mask::arguments(words).into_iter().zip(&stdio.args);
+                let hidden = mask::mask_arguments(words).into_iter().zip(&stdio.args);
                 for (_, word) in hidden.filter(|(shown, word)| shown != *word) {
                     add(word);
                     if let Some((_, value)) = word.split_once('=') {
@@ -363,7 +363,7 @@ mod tests {
     fn parse_entry(value: Value) -> (Result<ServerEntry, String>, Vec<String>) {
         let lookup = |name: &str| (name == "HOME").then(|| "/h".to_owned());
         let mut warnings = Vec::new();
-        (read("gh", &value, McpConfigOrigin::Home, &lookup, &mut warnings), warnings)
+        (parse_server_entry("gh", &value, McpConfigOrigin::Home, &lookup, &mut warnings), warnings)
     }
 
     #[test]
@@ -393,7 +393,9 @@ mod tests {
         };
         let read = |value: Value| {
             let mut warnings = Vec::new();
-            let entry = read("gh", &value, McpConfigOrigin::Home, &lookup, &mut warnings).unwrap();
+            let entry =
+                parse_server_entry("gh", &value, McpConfigOrigin::Home, &lookup, &mut warnings)
+                    .unwrap();
             let McpServerAddress::Stdio(stdio) = entry.reach.clone() else { panic!("{entry:?}") };
             (entry, stdio, warnings)
         };
@@ -409,7 +411,7 @@ mod tests {
         assert_eq!(stdio.cwd.unwrap(), folder.path().join("sub").to_str().unwrap());
         let set = [("A", "1"), ("B", "3")].map(|(name, value)| (name.to_owned(), value.to_owned()));
         assert_eq!(stdio.env, set.into());
-        assert!(entry.allows("y") && !entry.allows("x"));
+        assert!(entry.is_tool_allowed("y") && !entry.is_tool_allowed("x"));
         let (_, stdio, warnings) =
             read(json!({ "command": ["bun", "x"], "env": { "A": "${input:key}" } }));
         assert_eq!((stdio.command.as_str(), stdio.args[0].as_str()), ("bun", "x"));
@@ -423,7 +425,7 @@ mod tests {
             json!({ "type": "http", "url": "https://e.example/mcp" }),
             json!({ "type": "streamableHttp", "httpUrl": "https://e.example/mcp" }),
         ] {
-            assert_eq!(parse_entry(value).0.unwrap().transport(), "http");
+            assert_eq!(parse_entry(value).0.unwrap().transport_name(), "http");
         }
     }
 
@@ -468,17 +470,20 @@ mod tests {
         let (entry, warnings) =
             parse_entry(json!({ "command": "x", "tools": ["a"], "timeout": 30 }));
         let entry = entry.unwrap();
-        assert!(entry.allows("a") && !entry.allows("b"));
+        assert!(entry.is_tool_allowed("a") && !entry.is_tool_allowed("b"));
         assert_eq!(entry.timeout, TIMEOUT_DEFAULT);
         assert_eq!(warnings.len(), 1);
-        assert!(parse_entry(json!({ "command": "x", "tools": ["*"] })).0.unwrap().allows("b"));
+        assert!(
+            parse_entry(json!({ "command": "x", "tools": ["*"] })).0.unwrap().is_tool_allowed("b")
+        );
     }
 
     #[test]
     fn secrets_are_not_shown_and_are_known_to_the_log() {
         let lookup = |name: &str| (name == "TOKEN").then(|| "from-variable".to_owned());
         let read = |value: Value| {
-            read("gh", &value, McpConfigOrigin::Home, &lookup, &mut Vec::new()).unwrap()
+            parse_server_entry("gh", &value, McpConfigOrigin::Home, &lookup, &mut Vec::new())
+                .unwrap()
         };
         let entry = read(json!({
             "command": "srv", "args": ["--token", "${TOKEN}", "--key=SECRET-1", "SECRET-2"],

@@ -23,7 +23,7 @@ pub struct ExpandedText {
 }
 
 /// Expands the variables of a text.
-pub fn expand(text: &str, lookup: VariableLookup<'_>) -> ExpandedText {
+pub fn expand_variables(text: &str, lookup: VariableLookup<'_>) -> ExpandedText {
     let mut expanded = ExpandedText::default();
     let mut rest = text;
     while let Some(at) = rest.find("${") {
@@ -62,14 +62,14 @@ mod tests {
     use super::*;
 
     #[track_caller]
-    fn check(text: &str, expected: &str, unset: &[&str]) {
+    fn check_expansion(text: &str, expected: &str, unset: &[&str]) {
         let lookup = |name: &str| match name {
             "MOON" => Some("full".to_owned()),
             "NESTED" => Some("${MOON}".to_owned()),
             "EMPTY" => Some(String::new()),
             _ => None,
         };
-        let expanded = expand(text, &lookup);
+        let expanded = expand_variables(text, &lookup);
         assert_eq!(
             (expanded.text.as_str(), expanded.unset),
             (expected, unset.iter().map(|&it| it.to_owned()).collect())
@@ -78,35 +78,38 @@ mod tests {
 
     #[test]
     fn variables_and_defaults_are_expanded() {
-        check("${MOON}", "full", &[]);
-        check("a ${MOON} b ${SUN:-dark} c", "a full b dark c", &[]);
-        check("${EMPTY:-x}|${SUN:-}", "|", &[]);
-        check("${SUN:-a:-b}", "a:-b", &[]);
+        check_expansion("${MOON}", "full", &[]);
+        check_expansion("a ${MOON} b ${SUN:-dark} c", "a full b dark c", &[]);
+        check_expansion("${EMPTY:-x}|${SUN:-}", "|", &[]);
+        check_expansion("${SUN:-a:-b}", "a:-b", &[]);
     }
 
     #[test]
     fn expanded_values_are_reported() {
         let lookup = |name: &str| (name == "MOON").then(|| "full".to_owned());
-        assert_eq!(expand("a ${MOON} ${SUN:-dark} ${STAR}", &lookup).values, ["full", "dark"]);
+        assert_eq!(
+            expand_variables("a ${MOON} ${SUN:-dark} ${STAR}", &lookup).values,
+            ["full", "dark"]
+        );
     }
 
     #[test]
     fn unset_variable_stays_as_written_and_is_reported() {
-        check("x${SUN}y", "x${SUN}y", &["SUN"]);
+        check_expansion("x${SUN}y", "x${SUN}y", &["SUN"]);
     }
 
     #[test]
     fn invalid_references_stay_as_written() {
         for text in ["$MOON", "${", "${}", "${1A}", "${MO ON}", "$${", "${MOON", "100 $"] {
-            check(text, text, &[]);
+            check_expansion(text, text, &[]);
         }
-        check("${${MOON}}", "${full}", &[]);
-        check("${NESTED}", "${MOON}", &[]);
+        check_expansion("${${MOON}}", "${full}", &[]);
+        check_expansion("${NESTED}", "${MOON}", &[]);
     }
 
     #[test]
     fn expanded_text_is_limited_in_size() {
         let lookup = |_: &str| Some("x".repeat(EXPANDED_BYTES_MAX));
-        assert_eq!(expand(&"${A}".repeat(10), &lookup).text.len(), EXPANDED_BYTES_MAX);
+        assert_eq!(expand_variables(&"${A}".repeat(10), &lookup).text.len(), EXPANDED_BYTES_MAX);
     }
 }

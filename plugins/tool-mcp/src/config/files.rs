@@ -58,7 +58,7 @@ pub struct LoadedMcpConfig {
 
 impl McpConfigLocations {
     /// Reads all files.
-    pub fn read(&self, lookup: VariableLookup<'_>) -> LoadedMcpConfig {
+    pub fn read_all_files(&self, lookup: VariableLookup<'_>) -> LoadedMcpConfig {
         let lookup: VariableLookup<'_> = &|name| match name {
             WORKSPACE_FOLDER => self.folder.to_str().map(str::to_owned),
             USER_HOME => self.home.as_ref()?.to_str().map(str::to_owned),
@@ -73,10 +73,9 @@ impl McpConfigLocations {
         for (origin, folder) in files.into_iter().take(if is_same { 1 } else { 2 }) {
             let Some(path) = folder.as_ref().map(|folder| folder.join(FILE_NAME)) else { continue };
             let servers = match origin == McpConfigOrigin::Workspace && !is_same {
-                true => {
-                    read_inside(&path).map(|servers| self.limit_to_agreed(servers, &mut configured))
-                }
-                false => read_file(&path),
+                true => read_workspace_file(&path)
+                    .map(|servers| self.retain_approved_servers(servers, &mut configured)),
+                false => read_config_file(&path),
             };
             match servers {
                 Ok(servers) => configured.add_file(&servers, origin, lookup),
@@ -97,7 +96,7 @@ impl McpConfigLocations {
 
     /// Returns the servers of the workspace that get only variables to which the user has agreed.
     /// Each of the other servers is reported in one line.
-    fn limit_to_agreed(
+    fn retain_approved_servers(
         &self,
         servers: Map<String, Value>,
         configured: &mut LoadedMcpConfig,
@@ -130,7 +129,7 @@ impl McpConfigLocations {
         if missing.is_empty() {
             return missing;
         }
-        let digest = digest_of(entry);
+        let digest = entry_digest(entry);
         for it in self.agreed.iter().filter(|it| it.server == name && it.entry == digest) {
             missing.retain(|variable| !it.variables.contains(variable));
         }
@@ -139,7 +138,7 @@ impl McpConfigLocations {
 }
 
 /// Returns the digest that identifies an entry in agreements and answers.
-pub(super) fn digest_of(entry: &Value) -> String {
+pub(super) fn entry_digest(entry: &Value) -> String {
     let digest = Sha256::digest(canonical_json(entry));
     digest.iter().fold(String::new(), |text, byte| format!("{text}{byte:02x}"))
 }
@@ -161,7 +160,7 @@ impl LoadedMcpConfig {
                 return;
             }
             let mut warnings = Vec::new();
-            match entry::read(name, value, origin, lookup, &mut warnings) {
+            match entry::parse_server_entry(name, value, origin, lookup, &mut warnings) {
                 Ok(entry) => {
                     self.servers.insert(name.clone(), entry);
                 }
@@ -174,13 +173,13 @@ impl LoadedMcpConfig {
 
 /// Reads the servers from the workspace's file. A link that leads out of the workspace is refused,
 /// because trust does not cover its target.
-fn read_inside(path: &Path) -> Result<Map<String, Value>, String> {
+fn read_workspace_file(path: &Path) -> Result<Map<String, Value>, String> {
     let folder = path.parent().and_then(|folder| folder.canonicalize().ok());
     match (path.canonicalize(), folder) {
         (Ok(file), Some(folder)) if !file.starts_with(&folder) => {
             Err("it is a link to a file outside of the workspace".to_owned())
         }
-        _ => read_file(path),
+        _ => read_config_file(path),
     }
 }
 
@@ -188,9 +187,9 @@ fn read_inside(path: &Path) -> Result<Map<String, Value>, String> {
 ///
 /// # Errors
 /// If the file cannot be used. The error is text for the user.
-pub fn read_file(path: &Path) -> Result<Map<String, Value>, String> {
+pub fn read_config_file(path: &Path) -> Result<Map<String, Value>, String> {
     match read_text(path, FILE_BYTES_MAX)? {
-        Some(text) => server_entries(top_level_members(&parse(&text)?)?),
+        Some(text) => server_entries(top_level_members(&parse_config(&text)?)?),
         None => Ok(Map::new()),
     }
 }
@@ -221,7 +220,7 @@ pub fn read_text(path: &Path, bytes_max: u64) -> Result<Option<String>, String> 
 ///
 /// # Errors
 /// The problem and its position.
-pub fn parse(text: &str) -> Result<CstRootNode, String> {
+pub fn parse_config(text: &str) -> Result<CstRootNode, String> {
     CstRootNode::parse(text, &ParseOptions::default()).map_err(|error| error.to_string())
 }
 
@@ -242,7 +241,7 @@ pub fn top_level_members(file: &CstRootNode) -> Result<Map<String, Value>, Strin
 ///
 /// # Errors
 /// An error if the file cannot be written.
-pub fn replace(path: &Path, text: &[u8]) -> io::Result<()> {
+pub fn replace_file(path: &Path, text: &[u8]) -> io::Result<()> {
     let mode = fs::metadata(path).map_or(0o600, |it| it.permissions().mode() & 0o777);
     let new = path.with_extension(format!("{}.new", std::process::id()));
     let write = || {
@@ -279,11 +278,11 @@ mod tests {
         (folder, places)
     }
 
-    fn file(folder: &Option<PathBuf>, text: &str) {
+    fn write_test_config(folder: &Option<PathBuf>, text: &str) {
         fs::write(folder.as_ref().unwrap().join(FILE_NAME), text).unwrap();
     }
 
-    fn names(configured: &LoadedMcpConfig) -> Vec<(&str, McpConfigOrigin)> {
+    fn names_and_origins(configured: &LoadedMcpConfig) -> Vec<(&str, McpConfigOrigin)> {
         configured.servers.values().map(|it| (it.name.as_str(), it.origin)).collect()
     }
 
@@ -292,37 +291,40 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let (file, link) = (folder.path().join("real"), folder.path().join("link"));
         let mode = || fs::metadata(&file).unwrap().permissions().mode() & 0o777;
-        replace(&file, b"one").unwrap();
+        replace_file(&file, b"one").unwrap();
         assert_eq!(mode(), 0o600);
         fs::set_permissions(&file, Permissions::from_mode(0o640)).unwrap();
         std::os::unix::fs::symlink(&file, &link).unwrap();
-        replace(&link, b"two").unwrap();
+        replace_file(&link, b"two").unwrap();
         assert_eq!(fs::read_to_string(&file).unwrap(), "one");
         assert_eq!(fs::read_to_string(&link).unwrap(), "two");
         assert!(!link.is_symlink());
-        replace(&file, b"three").unwrap();
+        replace_file(&file, b"three").unwrap();
         assert_eq!((fs::read_to_string(&file).unwrap().as_str(), mode()), ("three", 0o640));
-        replace(&folder.path().join("none/file"), b"x").unwrap_err();
+        replace_file(&folder.path().join("none/file"), b"x").unwrap_err();
     }
 
     #[test]
     fn the_nearest_file_wins() {
         let (_folder, mut places) = config_locations();
-        file(&places.workspace, r#"{"mcpServers": {"a": {"command": "near"}}}"#);
-        file(&places.home, r#"{"mcpServers": {"a": {"command": "far"}, "b": {"command": "x"}}}"#);
+        write_test_config(&places.workspace, r#"{"mcpServers": {"a": {"command": "near"}}}"#);
+        write_test_config(
+            &places.home,
+            r#"{"mcpServers": {"a": {"command": "far"}, "b": {"command": "x"}}}"#,
+        );
         let settings = json!({ "b": { "command": "y" }, "c": { "command": "z" } });
         places.settings = settings.as_object().unwrap().clone();
-        let configured = places.read(&|_| None);
+        let configured = places.read_all_files(&|_| None);
         let expected = [
             ("a", McpConfigOrigin::Workspace),
             ("b", McpConfigOrigin::Home),
             ("c", McpConfigOrigin::Settings),
         ];
-        assert_eq!(names(&configured), expected);
+        assert_eq!(names_and_origins(&configured), expected);
         assert_eq!(configured.servers["a"].shown, "near");
         // The file of an untrusted workspace is ignored.
         places.workspace = None;
-        assert_eq!(places.read(&|_| None).servers["a"].shown, "far");
+        assert_eq!(places.read_all_files(&|_| None).servers["a"].shown, "far");
     }
 
     #[test]
@@ -330,12 +332,12 @@ mod tests {
         let (_folder, mut places) = config_locations();
         let entry = json!({ "url": "http://e.example/${KEY}" });
         let text = json!({ "mcpServers": { "a": entry, "b": { "command": "x" } } }).to_string();
-        file(&places.workspace, &text);
-        file(&places.home, &json!({ "mcpServers": { "own": entry } }).to_string());
+        write_test_config(&places.workspace, &text);
+        write_test_config(&places.home, &json!({ "mcpServers": { "own": entry } }).to_string());
         let lookup = |name: &str| (name == "KEY").then(|| "k".to_owned());
-        let configured = places.read(&lookup);
+        let configured = places.read_all_files(&lookup);
         assert_eq!(
-            names(&configured),
+            names_and_origins(&configured),
             [("b", McpConfigOrigin::Workspace), ("own", McpConfigOrigin::Home)]
         );
         let line = "server `a` was not started: it uses KEY without your permission; run \
@@ -343,19 +345,19 @@ mod tests {
         assert_eq!(configured.lines, [line]);
         let agreed = AgreedVariables {
             server: "a".to_owned(),
-            entry: digest_of(&entry),
+            entry: entry_digest(&entry),
             variables: ["KEY".to_owned()].into(),
         };
         places.agreed = vec![agreed.clone()];
-        assert_eq!(places.read(&lookup).servers["a"].shown, "http://e.example/${KEY}");
+        assert_eq!(places.read_all_files(&lookup).servers["a"].shown, "http://e.example/${KEY}");
         // The agreement does not cover another server, entry or variable.
         places.agreed = vec![AgreedVariables { server: "b".to_owned(), ..agreed.clone() }];
-        assert!(!places.read(&lookup).servers.contains_key("a"));
+        assert!(!places.read_all_files(&lookup).servers.contains_key("a"));
         places.agreed = vec![AgreedVariables { variables: BTreeSet::new(), ..agreed.clone() }];
-        assert!(!places.read(&lookup).servers.contains_key("a"));
+        assert!(!places.read_all_files(&lookup).servers.contains_key("a"));
         places.agreed = vec![agreed];
-        file(&places.workspace, &text.replace("e.example", "evil.example"));
-        assert!(!places.read(&lookup).servers.contains_key("a"));
+        write_test_config(&places.workspace, &text.replace("e.example", "evil.example"));
+        assert!(!places.read_all_files(&lookup).servers.contains_key("a"));
     }
 
     #[test]
@@ -366,7 +368,7 @@ mod tests {
         fs::write(&outside, r#"{"mcpServers": {"a": {"command": "x"}}}"#).unwrap();
         let link = places.workspace.as_ref().unwrap().join(FILE_NAME);
         std::os::unix::fs::symlink(&outside, &link).unwrap();
-        let configured = places.read(&|_| None);
+        let configured = places.read_all_files(&|_| None);
         assert!(configured.servers.is_empty(), "{configured:?}");
         assert!(configured.lines[0].contains("outside of the workspace"), "{configured:?}");
     }
@@ -374,10 +376,13 @@ mod tests {
     #[test]
     fn broken_files_and_entries_are_skipped_with_one_line_each() {
         let (_folder, places) = config_locations();
-        file(&places.workspace, "{ not json");
-        file(&places.home, r#"{"mcpServers": {"a": {"command": 1}, "b": {"command": "x"}}}"#);
-        let configured = places.read(&|_| None);
-        assert_eq!(names(&configured), [("b", McpConfigOrigin::Home)]);
+        write_test_config(&places.workspace, "{ not json");
+        write_test_config(
+            &places.home,
+            r#"{"mcpServers": {"a": {"command": 1}, "b": {"command": "x"}}}"#,
+        );
+        let configured = places.read_all_files(&|_| None);
+        assert_eq!(names_and_origins(&configured), [("b", McpConfigOrigin::Home)]);
         assert_eq!(configured.lines.len(), 2, "{:?}", configured.lines);
     }
 
@@ -385,10 +390,10 @@ mod tests {
     fn folder_and_oversized_file_are_reported() {
         let (_folder, places) = config_locations();
         fs::create_dir(places.workspace.as_ref().unwrap().join(FILE_NAME)).unwrap();
-        file(&places.home, &" ".repeat(FILE_BYTES_MAX as usize + 1));
-        assert_eq!(places.read(&|_| None).lines.len(), 2);
-        file(&places.home, &" ".repeat(FILE_BYTES_MAX as usize));
-        assert_eq!(places.read(&|_| None).lines.len(), 1);
+        write_test_config(&places.home, &" ".repeat(FILE_BYTES_MAX as usize + 1));
+        assert_eq!(places.read_all_files(&|_| None).lines.len(), 2);
+        write_test_config(&places.home, &" ".repeat(FILE_BYTES_MAX as usize));
+        assert_eq!(places.read_all_files(&|_| None).lines.len(), 1);
     }
 
     #[test]
@@ -397,7 +402,7 @@ mod tests {
         for number in 0..=SERVERS_MAX {
             places.settings.insert(format!("s{number:03}"), json!({ "command": "x" }));
         }
-        let configured = places.read(&|_| None);
+        let configured = places.read_all_files(&|_| None);
         assert_eq!(configured.servers.len(), SERVERS_MAX);
         assert_eq!(configured.lines, ["more than 32 servers: `s032` is ignored"]);
     }

@@ -71,7 +71,10 @@ impl OAuthSettings {
     ///
     /// # Errors
     /// If the settings cannot be used. The error is text for the user.
-    pub fn read(value: &Value, mut text: impl FnMut(&str) -> String) -> Result<Self, String> {
+    pub fn parse_settings(
+        value: &Value,
+        mut text: impl FnMut(&str) -> String,
+    ) -> Result<Self, String> {
         let written: RawOAuthSettings = match value {
             Value::Null => RawOAuthSettings::default(),
             value => {
@@ -97,11 +100,11 @@ impl OAuthSettings {
             callback_port: written.callback_port,
             grant: written.grant,
         };
-        settings.check()?;
+        settings.check_consistency()?;
         Ok(settings)
     }
 
-    fn check(&self) -> Result<(), String> {
+    fn check_consistency(&self) -> Result<(), String> {
         let has_secret = self.client_secret.is_some() || self.private_key.is_some();
         let by_itself = self.grant == GrantKind::ClientCredentials;
         let is_scope = |scope: &String| {
@@ -142,13 +145,13 @@ mod tests {
 
     use super::*;
 
-    fn read_settings(value: Value) -> Result<OAuthSettings, String> {
-        OAuthSettings::read(&value, |text| text.replace("${KEY}", "moonlight"))
+    fn parse_test_settings(value: Value) -> Result<OAuthSettings, String> {
+        OAuthSettings::parse_settings(&value, |text| text.replace("${KEY}", "moonlight"))
     }
 
     #[test]
     fn oauth_settings_are_read_and_secrets_are_not_shown() {
-        let settings = read_settings(json!({
+        let settings = parse_test_settings(json!({
             "clientId": "a", "clientSecret": "${KEY}", "scopes": "read write", "callbackPort": 3118,
             "somebodyElses": 1,
         }))
@@ -156,8 +159,8 @@ mod tests {
         assert_eq!(settings.client_secret.as_deref(), Some("moonlight"));
         assert_eq!(settings.scopes, ["read", "write"]);
         assert!(!format!("{settings:?}").contains("moonlight"));
-        assert_eq!(read_settings(Value::Null).unwrap(), OAuthSettings::default());
-        assert_eq!(read_settings(json!({ "scopes": ["a"] })).unwrap().scopes, ["a"]);
+        assert_eq!(parse_test_settings(Value::Null).unwrap(), OAuthSettings::default());
+        assert_eq!(parse_test_settings(json!({ "scopes": ["a"] })).unwrap().scopes, ["a"]);
     }
 
     #[test]
@@ -171,7 +174,7 @@ mod tests {
             (json!({ "grant": "password" }), "`oauth`: unknown variant"),
             (json!({ "callbackPort": 99999 }), "`oauth`: invalid value"),
         ] {
-            let error = read_settings(value).unwrap_err();
+            let error = parse_test_settings(value).unwrap_err();
             assert!(error.contains(why), "{error}");
         }
     }

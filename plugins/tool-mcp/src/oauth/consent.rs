@@ -10,7 +10,8 @@ pub trait LoginConsent: Send + Sync + 'static {
     ///
     /// # Errors
     /// `conflict` if the port is taken.
-    fn begin(&self, port: Option<u16>) -> BoxFuture<'static, Result<Box<dyn LoginPageVisit>>>;
+    fn begin_visit(&self, port: Option<u16>)
+    -> BoxFuture<'static, Result<Box<dyn LoginPageVisit>>>;
 }
 
 /// One visit to a login page.
@@ -22,5 +23,5 @@ pub trait LoginPageVisit: Send {
     ///
     /// # Errors
     /// `timeout` if the browser does not return, or `cancelled`.
-    fn visit(self: Box<Self>, page: String) -> BoxFuture<'static, Result<String>>;
+    fn visit_page(self: Box<Self>, page: String) -> BoxFuture<'static, Result<String>>;
 }

@@ -6,12 +6,12 @@ use rmcp::transport::auth::{AuthorizationMetadata, OAuthTokenResponse};
 use rmcp::transport::{ClientCredentialsConfig, StoredCredentials};
 use url::form_urlencoded::Serializer;
 
-use super::discovery::{discover_for_client, explain_auth_error};
+use super::discovery::{discover_client_metadata, explain_auth_error};
 use super::jwt;
 use super::login::OAuthLogin;
 use super::login_store::unix_seconds;
 use super::requests::{ANSWER_TIME, fetch_whole_response};
-use crate::log::safe;
+use crate::log::sanitize_line;
 use crate::transport::http::McpHttpRequest;
 
 /// The assertion type of a signed JWT.
@@ -26,8 +26,8 @@ pub async fn request_access_token(
     challenge: Option<&str>,
     more: Vec<String>,
 ) -> Result<String> {
-    let mut manager = login.manager().await?;
-    let metadata = discover_for_client(&mut manager, &login.url, challenge).await?;
+    let mut manager = login.authorization_manager().await?;
+    let metadata = discover_client_metadata(&mut manager, &login.url, challenge).await?;
     let settings = &login.settings;
     let client_id = settings.client_id.clone().unwrap_or_default();
     let mut scopes = match settings.scopes.is_empty() && more.is_empty() {
@@ -37,7 +37,7 @@ pub async fn request_access_token(
     scopes.extend(more.into_iter().filter(|scope| !settings.scopes.contains(scope)));
     // This scope requests a refresh token, which applies only to users.
     scopes.retain(|scope| scope != "offline_access");
-    login.note_asked(&scopes);
+    login.record_scopes(&scopes);
     match &settings.private_key {
         None => {
             let config = ClientCredentialsConfig::ClientSecret {
@@ -54,7 +54,7 @@ pub async fn request_access_token(
     }
     login
         .shelf
-        .get()
+        .get_login()
         .await
         .access_token()
         .ok_or_else(|| Error::failed("the login returned no token"))
@@ -69,15 +69,15 @@ async fn log_in_with_key(
     scopes: Vec<String>,
 ) -> Result<()> {
     let issuer = metadata.issuer.clone().unwrap_or_default();
-    let assertion = jwt::assertion(key, client_id, &issuer, unix_seconds())?;
+    let assertion = jwt::sign_client_assertion(key, client_id, &issuer, unix_seconds())?;
     let mut exchange = McpHttpRequest::new("POST", &metadata.token_endpoint, ANSWER_TIME)
-        .header("content-type", "application/x-www-form-urlencoded")
-        .header("accept", "application/json");
-    exchange.body = form(&login.url, &assertion, &scopes).into_bytes();
+        .with_header("content-type", "application/x-www-form-urlencoded")
+        .with_header("accept", "application/json");
+    exchange.body = token_request_form(&login.url, &assertion, &scopes).into_bytes();
     let answer = fetch_whole_response(&*login.backend, exchange).await?;
     if !(200..300).contains(&answer.status) {
         let said: Value = serde_json::from_slice(&answer.body).unwrap_or_default();
-        let error = safe(said["error"].as_str().unwrap_or("no reason"));
+        let error = sanitize_line(said["error"].as_str().unwrap_or("no reason"));
         let text = format!("the token was refused with status {} (`{error}`)", answer.status);
         return Err(Error::new(ErrorKind::PermissionDenied, text));
     }
@@ -91,11 +91,11 @@ async fn log_in_with_key(
     let tokens =
         StoredCredentials::new(client_id.to_owned(), Some(given), granted, Some(unix_seconds()))
             .with_issuer(Some(issuer));
-    login.shelf.change(|kept| kept.tokens = Some(tokens)).await
+    login.shelf.change_login(|kept| kept.tokens = Some(tokens)).await
 }
 
 /// Builds the body of a token request.
-fn form(resource: &str, assertion: &str, scopes: &[String]) -> String {
+fn token_request_form(resource: &str, assertion: &str, scopes: &[String]) -> String {
     let mut form = Serializer::new(String::new());
     form.append_pair("grant_type", "client_credentials");
     form.append_pair("client_assertion_type", ASSERTION_TYPE);

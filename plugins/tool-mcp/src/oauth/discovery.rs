@@ -11,14 +11,17 @@ use rmcp::transport::auth::{AuthError, AuthorizationMetadata};
 use url::{Host, Url};
 
 use super::requests::LoginRequests;
-use crate::log::safe;
+use crate::log::sanitize_line;
 use crate::transport::http::HttpBackend;
 
 /// Creates the manager of a server's login steps.
 ///
 /// # Errors
 /// An error if the URL is invalid.
-pub async fn manager(url: &str, backend: &Arc<dyn HttpBackend>) -> Result<AuthorizationManager> {
+pub async fn create_authorization_manager(
+    url: &str,
+    backend: &Arc<dyn HttpBackend>,
+) -> Result<AuthorizationManager> {
     let requests = Arc::new(LoginRequests(Arc::clone(backend)));
     let manager = AuthorizationManager::new_with_oauth_http_client(url, requests).await;
     manager.map_err(|error| explain_auth_error(&error))
@@ -28,21 +31,21 @@ pub async fn manager(url: &str, backend: &Arc<dyn HttpBackend>) -> Result<Author
 ///
 /// # Errors
 /// An error if no authorization server is found, or it is not safe for users.
-pub async fn discover(
+pub async fn discover_metadata(
     manager: &mut AuthorizationManager,
     url: &str,
     challenge: Option<&str>,
 ) -> Result<AuthorizationMetadata> {
-    let metadata = discover_for_client(manager, url, challenge).await?;
-    check_code(&metadata)?;
+    let metadata = discover_client_metadata(manager, url, challenge).await?;
+    check_pkce_support(&metadata)?;
     Ok(metadata)
 }
 
-/// Like [`discover`], but for a client that gets its token without a code.
+/// Like [`discover_metadata`], but for a client that gets its token without a code.
 ///
 /// # Errors
 /// An error if no authorization server is found, or it is not safe for secrets.
-pub async fn discover_for_client(
+pub async fn discover_client_metadata(
     manager: &mut AuthorizationManager,
     url: &str,
     challenge: Option<&str>,
@@ -51,7 +54,7 @@ pub async fn discover_for_client(
     let found = found.map_err(|error| explain_auth_error(&error))?;
     if !found.source.is_discovered() {
         // Guessed addresses could receive the tokens of the real ones.
-        return Err(refusal_error(
+        return Err(permission_denied(
             "the server requires a login but does not say where: it has no OAuth metadata",
         ));
     }
@@ -61,11 +64,11 @@ pub async fn discover_for_client(
 }
 
 /// Rejects an authorization server whose codes could be stolen.
-fn check_code(metadata: &AuthorizationMetadata) -> Result<()> {
+fn check_pkce_support(metadata: &AuthorizationMetadata) -> Result<()> {
     let methods = metadata.code_challenge_methods_supported.as_deref().unwrap_or_default();
     match methods.iter().any(|method| method == "S256") {
         true => Ok(()),
-        false => Err(refusal_error(
+        false => Err(permission_denied(
             "its authorization server does not announce support for PKCE with S256",
         )),
     }
@@ -74,26 +77,26 @@ fn check_code(metadata: &AuthorizationMetadata) -> Result<()> {
 /// Rejects an authorization server to which a secret would be sent unencrypted.
 fn check_encryption(url: &str, metadata: &AuthorizationMetadata) -> Result<()> {
     if metadata.issuer.is_none() {
-        return Err(refusal_error("its authorization server does not name itself (`issuer`)"));
+        return Err(permission_denied("its authorization server does not name itself (`issuer`)"));
     }
     let may_be_plain = Url::parse(url).is_ok_and(|url| url.scheme() == "http");
     let endpoints = [&metadata.authorization_endpoint, &metadata.token_endpoint];
     for endpoint in endpoints.into_iter().chain(&metadata.registration_endpoint) {
         let endpoint = Url::parse(endpoint)
-            .map_err(|_| refusal_error("an endpoint of its login is not a valid URL"))?;
-        if endpoint.scheme() != "https" && !(may_be_plain && is_near(&endpoint)) {
+            .map_err(|_| permission_denied("an endpoint of its login is not a valid URL"))?;
+        if endpoint.scheme() != "https" && !(may_be_plain && is_loopback_url(&endpoint)) {
             let text = format!(
                 "the endpoint `{}` of its login does not use https",
                 url_without_secrets(&endpoint)
             );
-            return Err(refusal_error(&text));
+            return Err(permission_denied(&text));
         }
     }
     Ok(())
 }
 
 /// Returns true if the host of a URL is this machine.
-fn is_near(url: &Url) -> bool {
+fn is_loopback_url(url: &Url) -> bool {
     url.scheme() == "http"
         && match url.host() {
             Some(Host::Domain(name)) => name == "localhost",
@@ -105,19 +108,19 @@ fn is_near(url: &Url) -> bool {
 
 /// Returns a URL without the parts that may be secret.
 fn url_without_secrets(url: &Url) -> String {
-    safe(&format!("{}{}", url.origin().ascii_serialization(), url.path()))
+    sanitize_line(&format!("{}{}", url.origin().ascii_serialization(), url.path()))
 }
 
-fn refusal_error(text: &str) -> Error {
+fn permission_denied(text: &str) -> Error {
     Error::new(ErrorKind::PermissionDenied, text)
 }
 
 /// Explains to the user why a login failed.
 pub fn explain_auth_error(error: &AuthError) -> Error {
-    let text = safe(&error.to_string());
+    let text = sanitize_line(&error.to_string());
     match error {
         AuthError::DiscoveryRequestFailed { source, .. } => {
-            let text = format!("{text}: {}", safe(&source.to_string()));
+            let text = format!("{text}: {}", sanitize_line(&source.to_string()));
             Error::new(ErrorKind::Unavailable, text).temporary()
         }
         AuthError::TokenRefreshFailed(_) | AuthError::AuthorizationServersUnavailable { .. } => {
@@ -125,10 +128,10 @@ pub fn explain_auth_error(error: &AuthError) -> Error {
         }
         // The received issuer is untrusted text, so it is not shown.
         AuthError::AuthorizationServerMismatch { expected_issuer, .. } => {
-            let expected = safe(expected_issuer);
-            refusal_error(&format!("the answer is not from `{expected}`, the expected issuer"))
+            let expected = sanitize_line(expected_issuer);
+            permission_denied(&format!("the answer is not from `{expected}`, the expected issuer"))
         }
-        _ => refusal_error(&text),
+        _ => permission_denied(&text),
     }
 }
 
@@ -139,7 +142,7 @@ mod tests {
     use super::*;
 
     #[track_caller]
-    fn refusal(url: &str, change: Value) -> String {
+    fn metadata_refusal(url: &str, change: Value) -> String {
         let mut metadata = json!({
             "issuer": "https://as.example", "authorization_endpoint": "https://as.example/a",
             "token_endpoint": "https://as.example/t", "code_challenge_methods_supported": ["S256"],
@@ -148,24 +151,24 @@ mod tests {
             metadata[key] = value.clone();
         }
         let metadata = serde_json::from_value(metadata).unwrap();
-        let checked = check_encryption(url, &metadata).and_then(|()| check_code(&metadata));
+        let checked = check_encryption(url, &metadata).and_then(|()| check_pkce_support(&metadata));
         checked.err().map(|error| error.message).unwrap_or_default()
     }
 
     #[test]
     fn insecure_authorization_server_metadata_is_refused() {
         let url = "https://mcp.example/mcp";
-        assert_eq!(refusal(url, json!({})), "");
+        assert_eq!(metadata_refusal(url, json!({})), "");
         let none = json!({ "code_challenge_methods_supported": null });
-        assert!(refusal(url, none).contains("PKCE"));
+        assert!(metadata_refusal(url, none).contains("PKCE"));
         let plain = json!({ "code_challenge_methods_supported": ["plain"] });
-        assert!(refusal(url, plain).contains("PKCE"));
-        assert!(refusal(url, json!({ "issuer": null })).contains("issuer"));
+        assert!(metadata_refusal(url, plain).contains("PKCE"));
+        assert!(metadata_refusal(url, json!({ "issuer": null })).contains("issuer"));
         let clear = json!({ "token_endpoint": "http://127.0.0.1/t?key=x" });
         let text = "the endpoint `http://127.0.0.1/t` of its login does not use https";
-        assert_eq!(refusal(url, clear.clone()), text);
-        assert_eq!(refusal("http://127.0.0.1:1/mcp", clear), "");
+        assert_eq!(metadata_refusal(url, clear.clone()), text);
+        assert_eq!(metadata_refusal("http://127.0.0.1:1/mcp", clear), "");
         let far = json!({ "token_endpoint": "http://as.example/t" });
-        assert!(refusal("http://127.0.0.1:1/mcp", far).contains("does not use https"));
+        assert!(metadata_refusal("http://127.0.0.1:1/mcp", far).contains("does not use https"));
     }
 }

@@ -6,10 +6,10 @@ use rmcp::transport::auth::{AuthError, AuthorizationMetadata, OAuthClientConfig}
 use url::Url;
 
 use super::consent::LoginConsent;
-use super::discovery::{discover, explain_auth_error};
+use super::discovery::{discover_metadata, explain_auth_error};
 use super::login::OAuthLogin;
 use super::login_store::{StoredLogin, StoredOAuthClient};
-use crate::log::safe;
+use crate::log::sanitize_line;
 
 /// The name of jaato on consent pages.
 const CLIENT_NAME: &str = "jaato";
@@ -21,37 +21,37 @@ const ERROR_BYTES_MAX: usize = 64;
 ///
 /// # Errors
 /// The refusal of the server or the user, or the reason why the user cannot be asked.
-pub async fn authorize(
+pub async fn authorize_user(
     login: &OAuthLogin,
     consent: &dyn LoginConsent,
     challenge: Option<&str>,
     more: Vec<String>,
 ) -> Result<String> {
-    let mut manager = login.manager().await?;
-    let metadata = discover(&mut manager, &login.url, challenge).await?;
+    let mut manager = login.authorization_manager().await?;
+    let metadata = discover_metadata(&mut manager, &login.url, challenge).await?;
     let issuer = metadata.issuer.clone().unwrap_or_default();
-    let known = login.shelf.get().await.client.filter(|client| client.issuer == issuer);
-    let visit = match (login.settings.callback_port, known.as_ref().and_then(port)) {
-        (Some(port), _) => consent.begin(Some(port)).await?,
+    let known = login.shelf.get_login().await.client.filter(|client| client.issuer == issuer);
+    let visit = match (login.settings.callback_port, known.as_ref().and_then(redirect_port)) {
+        (Some(port), _) => consent.begin_visit(Some(port)).await?,
         // Another process may have taken the port of the last login.
-        (None, Some(port)) => match consent.begin(Some(port)).await {
+        (None, Some(port)) => match consent.begin_visit(Some(port)).await {
             Ok(visit) => visit,
-            Err(_) => consent.begin(None).await?,
+            Err(_) => consent.begin_visit(None).await?,
         },
-        (None, None) => consent.begin(None).await?,
+        (None, None) => consent.begin_visit(None).await?,
     };
     let redirect = visit.redirect_uri().to_owned();
-    let scopes = scopes(login, &manager, more).await;
-    login.note_asked(&scopes);
+    let scopes = scopes_to_request(login, &manager, more).await;
+    login.record_scopes(&scopes);
     let scopes: Vec<&str> = scopes.iter().map(String::as_str).collect();
     let known = known.filter(|client| client.redirect_uri == redirect);
-    let client = client(login, &mut manager, &metadata, known, &redirect, &scopes).await?;
+    let client = choose_client(login, &mut manager, &metadata, known, &redirect, &scopes).await?;
     let page =
         manager.get_authorization_url(&scopes).await.map_err(|it| explain_auth_error(&it))?;
-    let back = visit.visit(page.clone()).await?;
-    let came = OAuthCallback::read(&back, &page, &metadata)?;
+    let back = visit.visit_page(page.clone()).await?;
+    let came = OAuthCallback::parse_callback(&back, &page, &metadata)?;
     let kept = client.clone();
-    login.shelf.change(|shelf| shelf.client = Some(kept)).await?;
+    login.shelf.change_login(|shelf| shelf.client = Some(kept)).await?;
     let exchanged = manager
         .exchange_code_for_token_with_issuer(&came.code, &came.state, came.issuer.as_deref())
         .await;
@@ -59,14 +59,14 @@ pub async fn authorize(
     let refusal = challenge.map(str::to_owned);
     login
         .shelf
-        .change(|shelf| {
+        .change_login(|shelf| {
             shelf.wanted.clear();
             shelf.refusal = refusal;
         })
         .await?;
     login
         .shelf
-        .get()
+        .get_login()
         .await
         .access_token()
         .ok_or_else(|| Error::failed("the login returned no token"))
@@ -77,31 +77,31 @@ pub async fn authorize(
 ///
 /// # Errors
 /// If the authorization server cannot be reached.
-pub async fn refresh(
+pub async fn refresh_token(
     login: &OAuthLogin,
     kept: &StoredLogin,
     challenge: Option<&str>,
 ) -> Result<Option<String>> {
     let (Some(client), Some(tokens)) = (&kept.client, &kept.tokens) else { return Ok(None) };
-    let mut manager = login.manager().await?;
+    let mut manager = login.authorization_manager().await?;
     let challenge = challenge.or(kept.refusal.as_deref());
-    let metadata = discover(&mut manager, &login.url, challenge).await?;
+    let metadata = discover_metadata(&mut manager, &login.url, challenge).await?;
     if metadata.issuer != tokens.issuer || metadata.issuer.as_ref() != Some(&client.issuer) {
         // The server has moved to another authorization server, which must not see the old tokens
         // and client.
-        login.shelf.change(|kept| *kept = StoredLogin::default()).await?;
+        login.shelf.change_login(|kept| *kept = StoredLogin::default()).await?;
         return Ok(None);
     }
-    configure(&mut manager, client)?;
+    configure_client(&mut manager, client)?;
     match manager.refresh_token().await {
-        Ok(_) => Ok(login.shelf.get().await.access_token()),
+        Ok(_) => Ok(login.shelf.get_login().await.access_token()),
         Err(AuthError::AuthorizationRequired | AuthError::TokenRefreshRejected(_)) => {
             // Another process may have used the refresh token and stored the next one.
-            let now = login.shelf.get_again().await;
+            let now = login.shelf.reload_login().await;
             match now.access_token() {
                 Some(token) if kept.access_token().as_ref() != Some(&token) => Ok(Some(token)),
                 _ => {
-                    login.shelf.change(|kept| kept.tokens = None).await?;
+                    login.shelf.change_login(|kept| kept.tokens = None).await?;
                     Ok(None)
                 }
             }
@@ -112,7 +112,7 @@ pub async fn refresh(
 
 /// Lists the scopes to request: those of the entry and the additional ones that the server wants,
 /// or the server's initial scopes.
-async fn scopes(
+async fn scopes_to_request(
     login: &OAuthLogin,
     manager: &AuthorizationManager,
     more: Vec<String>,
@@ -132,7 +132,7 @@ async fn scopes(
 
 /// Chooses the client: one from the entry, one registered earlier, one described by a document, or
 /// one that is registered here.
-async fn client(
+async fn choose_client(
     login: &OAuthLogin,
     manager: &mut AuthorizationManager,
     metadata: &AuthorizationMetadata,
@@ -167,11 +167,11 @@ async fn client(
             made(registered.client_id, registered.client_secret)
         }
     };
-    configure(manager, &client)?;
+    configure_client(manager, &client)?;
     Ok(client)
 }
 
-fn configure(manager: &mut AuthorizationManager, client: &StoredOAuthClient) -> Result<()> {
+fn configure_client(manager: &mut AuthorizationManager, client: &StoredOAuthClient) -> Result<()> {
     let mut config = OAuthClientConfig::new(client.id.as_str(), client.redirect_uri.as_str());
     if let Some(secret) = &client.secret {
         config = config.with_client_secret(secret.as_str());
@@ -179,7 +179,7 @@ fn configure(manager: &mut AuthorizationManager, client: &StoredOAuthClient) -> 
     manager.configure_client(config).map_err(|error| explain_auth_error(&error))
 }
 
-fn port(client: &StoredOAuthClient) -> Option<u16> {
+fn redirect_port(client: &StoredOAuthClient) -> Option<u16> {
     Url::parse(&client.redirect_uri).ok()?.port()
 }
 
@@ -194,7 +194,7 @@ struct OAuthCallback {
 impl OAuthCallback {
     /// Parses the URL to which the browser returned. An error is shown only if it comes from the
     /// issuer of the page, because otherwise its text is untrusted.
-    fn read(back: &str, page: &str, metadata: &AuthorizationMetadata) -> Result<Self> {
+    fn parse_callback(back: &str, page: &str, metadata: &AuthorizationMetadata) -> Result<Self> {
         let odd = |text: &str| Error::new(ErrorKind::PermissionDenied, text);
         let back = Url::parse(back).map_err(|_| odd("the browser returned to an invalid URL"))?;
         let given = |key: &str| query_parameter(&back, key);
@@ -219,7 +219,9 @@ impl OAuthCallback {
             return Ok(Self { code, state, issuer });
         }
         match given("error").filter(|it| it.len() <= ERROR_BYTES_MAX) {
-            Some(error) => Err(odd(&format!("the login was refused (`{}`)", safe(&error)))),
+            Some(error) => {
+                Err(odd(&format!("the login was refused (`{}`)", sanitize_line(&error))))
+            }
             None => Err(odd("the browser returned without a code")),
         }
     }
@@ -236,7 +238,7 @@ mod tests {
     use super::*;
 
     #[track_caller]
-    fn read_query(query: &str, says_who: bool) -> String {
+    fn callback_code(query: &str, says_who: bool) -> String {
         let metadata = serde_json::from_value(json!({
             "issuer": "https://as.example", "authorization_endpoint": "https://as.example/a",
             "token_endpoint": "https://as.example/t",
@@ -244,7 +246,7 @@ mod tests {
         }));
         let back = format!("http://127.0.0.1:1/callback?{query}");
         let page = "https://as.example/a?state=s";
-        match OAuthCallback::read(&back, page, &metadata.unwrap()) {
+        match OAuthCallback::parse_callback(&back, page, &metadata.unwrap()) {
             Ok(callback) => callback.code,
             Err(error) => error.message,
         }
@@ -252,18 +254,22 @@ mod tests {
 
     #[test]
     fn login_answer_from_another_server_or_login_is_refused() {
-        assert_eq!(read_query("code=c&state=s", false), "c");
-        assert_eq!(read_query("code=c&state=s&iss=https://as.example", true), "c");
+        assert_eq!(callback_code("code=c&state=s", false), "c");
+        assert_eq!(callback_code("code=c&state=s&iss=https://as.example", true), "c");
         let refused = "the login's answer is not from the expected authorization server";
-        assert_eq!(read_query("code=c&state=s", true), refused);
-        assert_eq!(read_query("code=c&state=s&iss=https://as.example/", false), refused);
-        let stranger = read_query("error=call+0900+evil&state=s&iss=https://evil.example", false);
+        assert_eq!(callback_code("code=c&state=s", true), refused);
+        assert_eq!(callback_code("code=c&state=s&iss=https://as.example/", false), refused);
+        let stranger =
+            callback_code("error=call+0900+evil&state=s&iss=https://evil.example", false);
         assert_eq!(stranger, refused);
-        assert_eq!(read_query("code=c&state=t", false), "the browser returned from another login");
         assert_eq!(
-            read_query("error=access_denied&state=s", false),
+            callback_code("code=c&state=t", false),
+            "the browser returned from another login"
+        );
+        assert_eq!(
+            callback_code("error=access_denied&state=s", false),
             "the login was refused (`access_denied`)"
         );
-        assert_eq!(read_query("state=s", false), "the browser returned without a code");
+        assert_eq!(callback_code("state=s", false), "the browser returned without a code");
     }
 }

@@ -22,7 +22,12 @@ enum JwtSigningKey {
 ///
 /// # Errors
 /// `configuration` if the key is invalid.
-pub fn assertion(pem: &str, client_id: &str, audience: &str, now: u64) -> Result<String> {
+pub fn sign_client_assertion(
+    pem: &str,
+    client_id: &str,
+    audience: &str,
+    now: u64,
+) -> Result<String> {
     let random = SystemRandom::new();
     let key = parse_signing_key(pem, &random)?;
     let algorithm = match key {
@@ -87,7 +92,7 @@ mod tests {
         let made = EcdsaKeyPair::generate_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, &random).unwrap();
         let body = STANDARD.encode(made.as_ref());
         let pem = format!("-----BEGIN PRIVATE KEY-----\n{body}\n-----END PRIVATE KEY-----\n");
-        let token = assertion(&pem, "me", "https://as.example", 1000).unwrap();
+        let token = sign_client_assertion(&pem, "me", "https://as.example", 1000).unwrap();
         let (signed, signature) = token.rsplit_once('.').unwrap();
         let key =
             EcdsaKeyPair::from_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, made.as_ref(), &random);
@@ -99,8 +104,8 @@ mod tests {
         let claims = URL_SAFE_NO_PAD.decode(signed.split_once('.').unwrap().1).unwrap();
         let claims: Value = serde_json::from_slice(&claims).unwrap();
         assert_eq!((claims["sub"].as_str(), claims["exp"].as_u64()), (Some("me"), Some(1300)));
-        assert!(assertion(&pem.replace('\n', "\\n"), "me", "x", 1).is_ok());
-        let error = assertion("moonlight", "me", "x", 1).unwrap_err();
+        assert!(sign_client_assertion(&pem.replace('\n', "\\n"), "me", "x", 1).is_ok());
+        let error = sign_client_assertion("moonlight", "me", "x", 1).unwrap_err();
         assert!(!error.message.contains("moonlight"));
     }
 }

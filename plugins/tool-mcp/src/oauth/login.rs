@@ -71,8 +71,8 @@ impl OAuthLogin {
     /// If the login failed or was refused.
     pub async fn log_in(&self, consent: &dyn LoginConsent) -> Result<()> {
         let _busy = self.busy.lock().await;
-        let kept = self.shelf.get_again().await;
-        let challenge = &self.challenge().await;
+        let kept = self.shelf.reload_login().await;
+        let challenge = &self.request_challenge().await;
         let authorized = match self.settings.grant {
             GrantKind::ClientCredentials => {
                 credentials::request_access_token(self, challenge.header(), Vec::new()).await
@@ -81,11 +81,11 @@ impl OAuthLogin {
                 let more = match kept.wanted.is_empty() {
                     true => Vec::new(),
                     false => {
-                        let wanted = kept.wanted.iter().cloned().chain(challenge.scopes());
-                        kept.granted().into_iter().chain(wanted).collect()
+                        let wanted = kept.wanted.iter().cloned().chain(challenge.required_scopes());
+                        kept.granted_scopes().into_iter().chain(wanted).collect()
                     }
                 };
-                flow::authorize(self, consent, challenge.header(), more).await
+                flow::authorize_user(self, consent, challenge.header(), more).await
             }
         };
         authorized.map(drop).map_err(|error| self.scrub_error(error))
@@ -93,7 +93,7 @@ impl OAuthLogin {
 
     /// Sends requests without a token to learn the server's requirements. If the server answers
     /// them, the last refusal is used.
-    async fn challenge(&self) -> AuthChallenge {
+    async fn request_challenge(&self) -> AuthChallenge {
         // Some servers accept the first request from anyone and refuse only later ones.
         for method in ["initialize", "server/discover", "tools/list"] {
             let message = json!({
@@ -104,12 +104,12 @@ impl OAuthLogin {
                 },
             });
             let mut exchange = McpHttpRequest::new("POST", &self.url, ANSWER_TIME)
-                .header("accept", "application/json, text/event-stream")
-                .header("content-type", "application/json");
+                .with_header("accept", "application/json, text/event-stream")
+                .with_header("content-type", "application/json");
             exchange.headers.extend(self.headers.clone());
             exchange.body = message.to_string().into_bytes();
             // The metadata requests report why the server cannot be reached.
-            let Ok(reply) = self.backend.send(exchange).await else { break };
+            let Ok(reply) = self.backend.send_http_request(exchange).await else { break };
             let challenge = AuthChallenge::from_reply(&reply);
             if challenge.header().is_some() {
                 return challenge;
@@ -128,14 +128,14 @@ impl OAuthLogin {
         self.shelf.delete_login().await
     }
 
-    async fn current(&self) -> Result<Option<String>, HttpFailure> {
-        let kept = self.shelf.get().await;
-        if !kept.is_ending(unix_seconds()) {
+    async fn current_token(&self) -> Result<Option<String>, HttpFailure> {
+        let kept = self.shelf.get_login().await;
+        if !kept.is_expiring(unix_seconds()) {
             return Ok(kept.access_token());
         }
         let _busy = self.busy.lock().await;
-        let kept = self.shelf.get_again().await;
-        match kept.is_ending(unix_seconds()) {
+        let kept = self.shelf.reload_login().await;
+        match kept.is_expiring(unix_seconds()) {
             false => Ok(kept.access_token()),
             true => {
                 self.renew_token(&kept, &AuthChallenge::default()).await.map_err(HttpFailure::from)
@@ -150,9 +150,9 @@ impl OAuthLogin {
     ) -> Result<String, HttpFailure> {
         *self.refusal.lock() = challenge.clone();
         let _busy = self.busy.lock().await;
-        let kept = self.shelf.get_again().await;
+        let kept = self.shelf.reload_login().await;
         let token =
-            kept.access_token().filter(|it| sent != Some(it) && !kept.is_ending(unix_seconds()));
+            kept.access_token().filter(|it| sent != Some(it) && !kept.is_expiring(unix_seconds()));
         if let Some(token) = token {
             return Ok(token);
         }
@@ -161,19 +161,20 @@ impl OAuthLogin {
         match (renewed.filter(|it| sent != Some(it)), &self.consent) {
             (Some(token), _) => Ok(token),
             (None, Some(consent)) => {
-                let authorized = flow::authorize(self, &**consent, challenge.header(), Vec::new());
+                let authorized =
+                    flow::authorize_user(self, &**consent, challenge.header(), Vec::new());
                 authorized.await.map_err(|error| self.login_failure(error))
             }
-            (None, None) => Err(self.wants_login("the server requires a login")),
+            (None, None) => Err(self.login_required("the server requires a login")),
         }
     }
 
     async fn request_more_scopes(&self, challenge: &AuthChallenge) -> Result<String, HttpFailure> {
         *self.refusal.lock() = challenge.clone();
         let _busy = self.busy.lock().await;
-        let kept = self.shelf.get_again().await;
-        let wanted = challenge.scopes();
-        let granted = kept.granted();
+        let kept = self.shelf.reload_login().await;
+        let wanted = challenge.required_scopes();
+        let granted = kept.granted_scopes();
         let is_known =
             |scope: &String| granted.contains(scope) || self.asked.lock().contains(scope);
         if wanted.iter().all(is_known) {
@@ -187,16 +188,18 @@ impl OAuthLogin {
                 credentials::request_access_token(self, challenge.header(), all).await
             }
             (Some(consent), GrantKind::AuthorizationCode) => {
-                flow::authorize(self, &**consent, challenge.header(), all).await
+                flow::authorize_user(self, &**consent, challenge.header(), all).await
             }
             (None, GrantKind::AuthorizationCode) => {
                 let words = wanted.join(" ");
                 // If this write fails, the login requests fewer scopes and the server asks for them
                 // again.
-                let _ = self.shelf.change(|kept| kept.wanted = wanted).await;
-                let text =
-                    format!("the server requires more rights (`{}`)", crate::log::safe(&words));
-                return Err(self.wants_login(&text));
+                let _ = self.shelf.change_login(|kept| kept.wanted = wanted).await;
+                let text = format!(
+                    "the server requires more rights (`{}`)",
+                    crate::log::sanitize_line(&words)
+                );
+                return Err(self.login_required(&text));
             }
         };
         authorized.map_err(|error| self.login_failure(error))
@@ -215,7 +218,7 @@ impl OAuthLogin {
                     .map(Some)
             }
             GrantKind::AuthorizationCode if kept.can_refresh() => {
-                flow::refresh(self, kept, challenge.header()).await
+                flow::refresh_token(self, kept, challenge.header()).await
             }
             GrantKind::AuthorizationCode => Ok(None),
         }
@@ -225,18 +228,18 @@ impl OAuthLogin {
     ///
     /// # Errors
     /// An error if the URL is invalid.
-    pub async fn manager(&self) -> Result<AuthorizationManager> {
-        let mut manager = discovery::manager(&self.url, &self.backend).await?;
+    pub async fn authorization_manager(&self) -> Result<AuthorizationManager> {
+        let mut manager = discovery::create_authorization_manager(&self.url, &self.backend).await?;
         manager.set_credential_store(OAuthCredentials(Arc::clone(&self.shelf)));
         Ok(manager)
     }
 
     /// Records the requested scopes.
-    pub fn note_asked(&self, scopes: &[String]) {
+    pub fn record_scopes(&self, scopes: &[String]) {
         self.asked.lock().extend(scopes.iter().cloned());
     }
 
-    fn wants_login(&self, what: &str) -> HttpFailure {
+    fn login_required(&self, what: &str) -> HttpFailure {
         let command = format!("jaato mcp login {}", self.name);
         let error = Error::new(ErrorKind::PermissionDenied, format!("{what}: `{command}`"))
             .with_hint(format!("`/mcp login {}` in a conversation", self.name));
@@ -259,11 +262,11 @@ impl OAuthLogin {
 }
 
 impl Authorize for OAuthLogin {
-    fn token(&self) -> BoxFuture<'_, Result<Option<String>, HttpFailure>> {
-        self.current().boxed()
+    fn access_token(&self) -> BoxFuture<'_, Result<Option<String>, HttpFailure>> {
+        self.current_token().boxed()
     }
 
-    fn refused<'a>(
+    fn replace_refused_token<'a>(
         &'a self,
         sent: Option<&'a str>,
         challenge: &'a AuthChallenge,
@@ -271,7 +274,7 @@ impl Authorize for OAuthLogin {
         self.replace_token(sent, challenge).boxed()
     }
 
-    fn wants_more<'a>(
+    fn request_wider_token<'a>(
         &'a self,
         challenge: &'a AuthChallenge,
     ) -> BoxFuture<'a, Result<String, HttpFailure>> {

@@ -23,19 +23,19 @@ pub trait TokenStore: Send + Sync + 'static {
     ///
     /// # Errors
     /// An error if the store cannot be read.
-    fn load(&self) -> BoxFuture<'static, Result<Option<String>>>;
+    fn load_login(&self) -> BoxFuture<'static, Result<Option<String>>>;
 
     /// Replaces the text.
     ///
     /// # Errors
     /// An error if the store cannot be written.
-    fn save(&self, text: String) -> BoxFuture<'static, Result<()>>;
+    fn save_login(&self, text: String) -> BoxFuture<'static, Result<()>>;
 
     /// Deletes the text. Returns false if there was none.
     ///
     /// # Errors
     /// An error if the store cannot be written.
-    fn forget(&self) -> BoxFuture<'static, Result<bool>>;
+    fn delete_saved_login(&self) -> BoxFuture<'static, Result<bool>>;
 }
 
 /// Stores the text in memory, for the life of the process.
@@ -43,17 +43,17 @@ pub trait TokenStore: Send + Sync + 'static {
 pub struct MemoryTokenStore(Arc<Mutex<Option<String>>>);
 
 impl TokenStore for MemoryTokenStore {
-    fn load(&self) -> BoxFuture<'static, Result<Option<String>>> {
+    fn load_login(&self) -> BoxFuture<'static, Result<Option<String>>> {
         let text = self.0.lock().clone();
         async move { Ok(text) }.boxed()
     }
 
-    fn save(&self, text: String) -> BoxFuture<'static, Result<()>> {
+    fn save_login(&self, text: String) -> BoxFuture<'static, Result<()>> {
         *self.0.lock() = Some(text);
         async { Ok(()) }.boxed()
     }
 
-    fn forget(&self) -> BoxFuture<'static, Result<bool>> {
+    fn delete_saved_login(&self) -> BoxFuture<'static, Result<bool>> {
         let was_there = self.0.lock().take().is_some();
         async move { Ok(was_there) }.boxed()
     }
@@ -76,17 +76,17 @@ impl HostTokenStore {
 }
 
 impl TokenStore for HostTokenStore {
-    fn load(&self) -> BoxFuture<'static, Result<Option<String>>> {
+    fn load_login(&self) -> BoxFuture<'static, Result<Option<String>>> {
         let (secrets, name) = (self.home.secrets(), self.name.clone());
         async move { secrets.get(&name).await }.boxed()
     }
 
-    fn save(&self, text: String) -> BoxFuture<'static, Result<()>> {
+    fn save_login(&self, text: String) -> BoxFuture<'static, Result<()>> {
         let (secrets, name) = (self.home.secrets(), self.name.clone());
         async move { secrets.set(&name, text).await }.boxed()
     }
 
-    fn forget(&self) -> BoxFuture<'static, Result<bool>> {
+    fn delete_saved_login(&self) -> BoxFuture<'static, Result<bool>> {
         let (secrets, name) = (self.home.secrets(), self.name.clone());
         async move { secrets.delete(&name).await }.boxed()
     }
@@ -138,7 +138,7 @@ impl StoredLogin {
     }
 
     /// Returns true if the token has expired at this second, or expires soon after.
-    pub fn is_ending(&self, now: u64) -> bool {
+    pub fn is_expiring(&self, now: u64) -> bool {
         let since = self.tokens.as_ref().and_then(|tokens| tokens.token_received_at);
         let lasts = self.token_field("expires_in").and_then(|it| it.as_u64());
         let (Some(since), Some(lasts)) = (since, lasts) else { return false };
@@ -146,7 +146,7 @@ impl StoredLogin {
     }
 
     /// Lists the granted scopes.
-    pub fn granted(&self) -> Vec<String> {
+    pub fn granted_scopes(&self) -> Vec<String> {
         self.tokens.as_ref().map(|tokens| tokens.granted_scopes.clone()).unwrap_or_default()
     }
 
@@ -181,7 +181,7 @@ impl LoginStore {
 
     /// Returns the stored login. If the store cannot be read, the login is empty, and logging in
     /// reports the error.
-    pub async fn get(&self) -> StoredLogin {
+    pub async fn get_login(&self) -> StoredLogin {
         let mut kept = self.kept.lock().await;
         match &*kept {
             Some(kept) => kept.clone(),
@@ -206,7 +206,7 @@ impl LoginStore {
     }
 
     async fn read_login(&self) -> StoredLogin {
-        let text = self.store.load().await.ok().flatten();
+        let text = self.store.load_login().await.ok().flatten();
         // Data from another version that this version cannot read requires a new login.
         let kept = text.and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default();
         self.remember_login(&kept);
@@ -214,7 +214,7 @@ impl LoginStore {
     }
 
     /// Reads the store again, because another process may have written to it.
-    pub async fn get_again(&self) -> StoredLogin {
+    pub async fn reload_login(&self) -> StoredLogin {
         let mut kept = self.kept.lock().await;
         kept.insert(self.read_login().await).clone()
     }
@@ -223,7 +223,7 @@ impl LoginStore {
     ///
     /// # Errors
     /// An error if the store cannot be written. The change still applies in this process.
-    pub async fn change(&self, change: impl FnOnce(&mut StoredLogin) + Send) -> Result<()> {
+    pub async fn change_login(&self, change: impl FnOnce(&mut StoredLogin) + Send) -> Result<()> {
         let mut kept = self.kept.lock().await;
         let kept = match &mut *kept {
             Some(kept) => kept,
@@ -232,7 +232,7 @@ impl LoginStore {
         change(kept);
         self.remember_login(kept);
         let text = serde_json::to_string(kept).map_err(|error| Error::failed(error.to_string()))?;
-        self.store.save(text).await
+        self.store.save_login(text).await
     }
 
     /// Deletes the login. Returns false if there was none.
@@ -242,7 +242,7 @@ impl LoginStore {
     pub async fn delete_login(&self) -> Result<bool> {
         let mut kept = self.kept.lock().await;
         *kept = Some(StoredLogin::default());
-        self.store.forget().await
+        self.store.delete_saved_login().await
     }
 }
 
@@ -256,14 +256,14 @@ fn store_error(error: Error) -> AuthError {
 #[async_trait::async_trait]
 impl CredentialStore for OAuthCredentials {
     async fn load(&self) -> std::result::Result<Option<StoredCredentials>, AuthError> {
-        Ok(self.0.get().await.tokens)
+        Ok(self.0.get_login().await.tokens)
     }
 
     async fn save(&self, credentials: StoredCredentials) -> std::result::Result<(), AuthError> {
-        self.0.change(|kept| kept.tokens = Some(credentials)).await.map_err(store_error)
+        self.0.change_login(|kept| kept.tokens = Some(credentials)).await.map_err(store_error)
     }
 
     async fn clear(&self) -> std::result::Result<(), AuthError> {
-        self.0.change(|kept| kept.tokens = None).await.map_err(store_error)
+        self.0.change_login(|kept| kept.tokens = None).await.map_err(store_error)
     }
 }

@@ -39,7 +39,10 @@ struct LoopbackListener {
 }
 
 impl LoginConsent for BrowserConsent {
-    fn begin(&self, port: Option<u16>) -> BoxFuture<'static, Result<Box<dyn LoginPageVisit>>> {
+    fn begin_visit(
+        &self,
+        port: Option<u16>,
+    ) -> BoxFuture<'static, Result<Box<dyn LoginPageVisit>>> {
         let show = Arc::clone(&self.0);
         async move {
             let taken = |error: std::io::Error| {
@@ -63,9 +66,9 @@ impl LoginPageVisit for LoopbackListener {
         &self.redirect_uri
     }
 
-    fn visit(self: Box<Self>, page: String) -> BoxFuture<'static, Result<String>> {
+    fn visit_page(self: Box<Self>, page: String) -> BoxFuture<'static, Result<String>> {
         async move {
-            let state = Url::parse(&page).ok().and_then(|page| state_of(&page));
+            let state = Url::parse(&page).ok().and_then(|page| state_parameter(&page));
             let late = || {
                 let text = format!("no one logged in within {} minutes", LOGIN_TIME.as_secs() / 60);
                 Err(Error::new(ErrorKind::Timeout, text))
@@ -133,7 +136,7 @@ async fn serve_request(
     let query = target.and_then(|target| target.strip_prefix(PATH)?.strip_prefix('?'));
     let back = query.map(|query| format!("{redirect}?{query}"));
     let back = back.filter(|back| {
-        let given = Url::parse(back).ok().and_then(|back| state_of(&back));
+        let given = Url::parse(back).ok().and_then(|back| state_parameter(&back));
         given.is_some() && given == state
     });
     let (status, text) = match back {
@@ -151,7 +154,7 @@ async fn serve_request(
     back
 }
 
-fn state_of(url: &Url) -> Option<String> {
+fn state_parameter(url: &Url) -> Option<String> {
     url.query_pairs().find(|(key, _)| key == "state").map(|(_, value)| value.into_owned())
 }
 
@@ -176,10 +179,10 @@ mod tests {
             let _ = shown.lock().take().unwrap().send(page);
             async { Ok(None) }.boxed()
         });
-        let visit = BrowserConsent(show).begin(None).await.unwrap();
+        let visit = BrowserConsent(show).begin_visit(None).await.unwrap();
         let redirect = visit.redirect_uri().to_owned();
         let address = redirect["http://".len()..].split('/').next().unwrap().to_owned();
-        let going = tokio::spawn(visit.visit("https://as.example/a?state=s".to_owned()));
+        let going = tokio::spawn(visit.visit_page("https://as.example/a?state=s".to_owned()));
         assert_eq!(showing.await.unwrap(), "https://as.example/a?state=s");
         // A connection that sends nothing does not block others.
         let _silent = TcpStream::connect(&address).await.unwrap();
@@ -194,11 +197,11 @@ mod tests {
         let taken = held.local_addr().unwrap().port();
         let typed: LoginPagePresenter =
             Arc::new(|_| async { Ok(Some(" http://x/?code=c \n".to_owned())) }.boxed());
-        assert!(BrowserConsent(Arc::clone(&typed)).begin(Some(taken)).await.is_err());
+        assert!(BrowserConsent(Arc::clone(&typed)).begin_visit(Some(taken)).await.is_err());
         assert_ne!(port, taken);
         // The browser runs on another machine, so the user enters the URL.
-        let visit = BrowserConsent(typed).begin(None).await.unwrap();
-        let back = visit.visit("https://as.example/a?state=s".to_owned()).await.unwrap();
+        let visit = BrowserConsent(typed).begin_visit(None).await.unwrap();
+        let back = visit.visit_page("https://as.example/a?state=s".to_owned()).await.unwrap();
         assert_eq!(back, "http://x/?code=c");
     }
 }

@@ -35,7 +35,7 @@ pub async fn fetch_whole_response(
     exchange: McpHttpRequest,
 ) -> Result<BufferedHttpResponse> {
     let answered = async {
-        let reply = backend.send(exchange).await?;
+        let reply = backend.send_http_request(exchange).await?;
         let (status, headers) = (reply.status, reply.headers.clone());
         Ok(BufferedHttpResponse { status, headers, body: reply.read_body(ANSWER_BYTES_MAX).await? })
     };
@@ -53,7 +53,7 @@ impl OAuthHttpClient for LoginRequests {
             let mut exchange =
                 McpHttpRequest::new(head.method.as_str(), &head.uri.to_string(), ANSWER_TIME);
             for (name, value) in &head.headers {
-                exchange = exchange.header(name.as_str(), value.to_str()?);
+                exchange = exchange.with_header(name.as_str(), value.to_str()?);
             }
             exchange.body = body;
             let whole = fetch_whole_response(&*self.0, exchange).await?;

@@ -10,8 +10,8 @@ use super::older_forms;
 const NOT_AT_ROOT: [&str; 7] = ["const", "enum", "if", "items", "not", "nullable", "prefixItems"];
 
 /// Adds a schema that must also hold.
-pub fn merge_all(into: &mut Map<String, Value>, other: Map<String, Value>) {
-    let is_open = is_open(into) || is_open(&other);
+pub fn merge_schema(into: &mut Map<String, Value>, other: Map<String, Value>) {
+    let is_open = allows_other_properties(into) || allows_other_properties(&other);
     for (key, value) in other {
         let Some(known) = into.get_mut(&key) else {
             into.insert(key, value);
@@ -22,7 +22,7 @@ pub fn merge_all(into: &mut Map<String, Value>, other: Map<String, Value>) {
                 add_missing_values(known, names)
             }
             ("type", known, value) => {
-                if let Some(both) = both_types(known, &value) {
+                if let Some(both) = common_types(known, &value) {
                     *known = both;
                 }
             }
@@ -39,14 +39,14 @@ pub fn merge_all(into: &mut Map<String, Value>, other: Map<String, Value>) {
                 for (name, schema) in named {
                     match (known.get_mut(&name), schema) {
                         (Some(Value::Object(known)), Value::Object(schema)) => {
-                            merge_all(known, schema)
+                            merge_schema(known, schema)
                         }
                         (_, schema) => drop(known.insert(name, schema)),
                     }
                 }
             }
             ("items" | "additionalProperties", Value::Object(known), Value::Object(schema)) => {
-                merge_all(known, schema);
+                merge_schema(known, schema);
             }
             ("anyOf", _, _) => {}
             (_, known, value) => *known = value,
@@ -78,7 +78,7 @@ pub fn resolve_contradictions(schema: &mut Map<String, Value>) -> bool {
         schema.remove("then");
         schema.remove("else");
     }
-    let is_array = schema.get("type").is_some_and(|types| names(types).contains(&"array"));
+    let is_array = schema.get("type").is_some_and(|types| type_names(types).contains(&"array"));
     if (is_array || schema.contains_key("prefixItems")) && !schema.contains_key("items") {
         // OpenAI refuses an array without `items`.
         schema.insert("items".to_owned(), json!({}));
@@ -97,7 +97,7 @@ pub fn resolve_contradictions(schema: &mut Map<String, Value>) -> bool {
 
 /// Replaces the choices at the root by the properties of all branches. A property is required if
 /// every branch requires it.
-pub fn flatten(root: &mut Map<String, Value>) {
+pub fn flatten_root(root: &mut Map<String, Value>) {
     let mut take = |key: &str| root.shift_remove(key);
     let any = match take("anyOf") {
         Some(Value::Array(any)) => any,
@@ -117,23 +117,24 @@ pub fn flatten(root: &mut Map<String, Value>) {
 /// Merges several alternative schemas into the root.
 fn merge_branches(root: &mut Map<String, Value>, branches: Vec<Value>) {
     let may_be_object = |branch: &Map<String, Value>| {
-        branch.get("type").is_none_or(|types| names(types).contains(&"object"))
+        branch.get("type").is_none_or(|types| type_names(types).contains(&"object"))
     };
     let branches = branches.into_iter().filter_map(|branch| match branch {
         Value::Object(mut branch) if may_be_object(&branch) => {
             // Handles a choice inside a choice.
-            flatten(&mut branch);
+            flatten_root(&mut branch);
             Some(branch)
         }
         _ => None,
     });
     let branches: Vec<Map<String, Value>> = branches.collect();
     let Some(first) = branches.first() else { return };
-    let mut required = required_by(first);
-    required.retain(|name| branches.iter().all(|branch| required_by(branch).contains(name)));
-    let known = required_by(root);
+    let mut required = required_properties(first);
+    required
+        .retain(|name| branches.iter().all(|branch| required_properties(branch).contains(name)));
+    let known = required_properties(root);
     let others = |branch: &Map<String, Value>| -> Vec<String> {
-        let mut names = required_by(branch);
+        let mut names = required_properties(branch);
         names.retain(|name| !required.contains(name) && !known.contains(name));
         names
     };
@@ -174,7 +175,7 @@ fn merge_branches(root: &mut Map<String, Value>, branches: Vec<Value>) {
     if !required.is_empty() {
         merged.insert("required".to_owned(), json!(required));
     }
-    merge_all(root, merged);
+    merge_schema(root, merged);
     if branches.len() > 1 && sets.iter().all(|set| !set.is_empty()) {
         let sets: Vec<String> = sets.iter().map(|set| format!("`{}`", set.join("`, `"))).collect();
         let about = root.get("description").and_then(Value::as_str).unwrap_or_default();
@@ -210,13 +211,13 @@ fn union_of_variants(mut variants: Vec<Value>) -> Value {
     }
 }
 
-fn required_by(schema: &Map<String, Value>) -> Vec<String> {
+fn required_properties(schema: &Map<String, Value>) -> Vec<String> {
     let names = schema.get("required").and_then(Value::as_array).into_iter().flatten();
     names.filter_map(Value::as_str).map(str::to_owned).collect()
 }
 
 /// Returns true if a schema names properties and allows others.
-fn is_open(schema: &Map<String, Value>) -> bool {
+fn allows_other_properties(schema: &Map<String, Value>) -> bool {
     schema.contains_key("properties")
         && schema.get("additionalProperties") != Some(&Value::Bool(false))
 }
@@ -229,7 +230,7 @@ fn add_missing_values(known: &mut Vec<Value>, more: Vec<Value>) {
     }
 }
 
-fn names(types: &Value) -> Vec<&str> {
+fn type_names(types: &Value) -> Vec<&str> {
     match types {
         Value::Array(names) => names.iter().filter_map(Value::as_str).collect(),
         name => name.as_str().into_iter().collect(),
@@ -237,8 +238,8 @@ fn names(types: &Value) -> Vec<&str> {
 }
 
 /// Returns the types that both schemas allow, or `None` if no type is in both.
-fn both_types(one: &Value, other: &Value) -> Option<Value> {
-    let (one, other) = (names(one), names(other));
+fn common_types(one: &Value, other: &Value) -> Option<Value> {
+    let (one, other) = (type_names(one), type_names(other));
     let is_in = |name: &str, list: &[&str]| {
         list.contains(&name) || (name == "integer" && list.contains(&"number"))
     };
@@ -254,7 +255,7 @@ fn both_types(one: &Value, other: &Value) -> Option<Value> {
 /// Returns true if a value has one of these types.
 fn has_type(types: &Value, value: &Value) -> bool {
     let is_whole = value.as_f64().is_some_and(|number| number.fract() == 0.0);
-    names(types).iter().any(|name| match *name {
+    type_names(types).iter().any(|name| match *name {
         "array" => value.is_array(),
         "boolean" => value.is_boolean(),
         "integer" => is_whole,

@@ -65,7 +65,7 @@ pub fn lower_schema(schema: &Map<String, Value>) -> LoweredSchema {
     for check in [KeywordCheck::Whole, KeywordCheck::EachKeyword] {
         let lowered = SchemaLowering::lower_root(&root, check);
         let is_small = lowered.schema.to_string().len() <= SCHEMA_BYTES_MAX;
-        if is_small && is_valid(&lowered.schema) {
+        if is_small && is_valid_schema(&lowered.schema) {
             return lowered;
         }
     }
@@ -74,7 +74,7 @@ pub fn lower_schema(schema: &Map<String, Value>) -> LoweredSchema {
 }
 
 /// Restores the server's property names in a call's arguments.
-pub fn restore(
+pub fn restore_property_names(
     aliases: &BTreeMap<String, String>,
     arguments: Map<String, Value>,
 ) -> Map<String, Value> {
@@ -86,14 +86,14 @@ pub fn restore(
 
 fn restore_value(aliases: &BTreeMap<String, String>, value: Value) -> Value {
     match value {
-        Value::Object(map) => Value::Object(restore(aliases, map)),
+        Value::Object(map) => Value::Object(restore_property_names(aliases, map)),
         Value::Array(list) => list.into_iter().map(|it| restore_value(aliases, it)).collect(),
         plain => plain,
     }
 }
 
 /// Returns true if the host can check values against a schema.
-fn is_valid(schema: &Value) -> bool {
+fn is_valid_schema(schema: &Value) -> bool {
     jsonschema::draft202012::new(schema).is_ok()
 }
 
@@ -120,11 +120,11 @@ impl<'a> SchemaLowering<'a> {
     fn lower_root(root: &'a Value, check: KeywordCheck) -> LoweredSchema {
         let (nodes, open, aliases, is_cut) = (0, Vec::new(), BTreeMap::new(), false);
         let mut lowering = Self { root, check, nodes, open, aliases, is_cut };
-        let mut schema = match lowering.schema(root, 0) {
+        let mut schema = match lowering.lower_any_schema(root, 0) {
             Value::Object(map) => map,
             _ => Map::new(),
         };
-        merge::flatten(&mut schema);
+        merge::flatten_root(&mut schema);
         // Arguments are always an object, so other types in the schema do not matter.
         schema.insert("type".to_owned(), json!("object"));
         if !schema.contains_key("properties") {
@@ -134,28 +134,28 @@ impl<'a> SchemaLowering<'a> {
         LoweredSchema { schema: Value::Object(schema), aliases, is_cut }
     }
 
-    fn cut(&mut self) -> Value {
+    fn cut_schema(&mut self) -> Value {
         self.is_cut = true;
         json!({})
     }
 
     /// Lowers a schema to an object, or to `false`.
-    fn schema(&mut self, schema: &Value, depth: usize) -> Value {
+    fn lower_any_schema(&mut self, schema: &Value, depth: usize) -> Value {
         self.nodes += 1;
         let map = match schema {
             Value::Bool(true) => return json!({}),
             Value::Bool(false) => return json!(false),
             Value::Object(map) => map,
-            _ => return self.cut(),
+            _ => return self.cut_schema(),
         };
         if depth >= DEPTH_MAX || self.nodes > NODES_MAX {
-            return self.cut();
+            return self.cut_schema();
         }
-        let mut lowered = self.keywords(map, depth);
+        let mut lowered = self.lower_keywords(map, depth);
         if let Some(reference) = map.get("$ref").and_then(Value::as_str) {
-            match self.target(reference, depth) {
+            match self.lower_reference(reference, depth) {
                 Some(Value::Object(mut target)) => {
-                    merge::merge_all(&mut target, lowered);
+                    merge::merge_schema(&mut target, lowered);
                     self.is_cut |= merge::resolve_contradictions(&mut target);
                     lowered = target;
                 }
@@ -171,7 +171,7 @@ impl<'a> SchemaLowering<'a> {
     }
 
     /// Lowers the target of a reference. Returns `None` for a missing target or a loop.
-    fn target(&mut self, reference: &str, depth: usize) -> Option<Value> {
+    fn lower_reference(&mut self, reference: &str, depth: usize) -> Option<Value> {
         let own = ["$id", "id"].iter().find_map(|key| self.root.get(*key)?.as_str());
         let local = own.and_then(|own| reference.strip_prefix(own)).unwrap_or(reference);
         let target =
@@ -180,27 +180,27 @@ impl<'a> SchemaLowering<'a> {
             return None;
         }
         self.open.push(local.to_owned());
-        let lowered = self.schema(target, depth + 1);
+        let lowered = self.lower_any_schema(target, depth + 1);
         self.open.pop();
         Some(lowered)
     }
 
-    fn keywords(&mut self, map: &Map<String, Value>, depth: usize) -> Map<String, Value> {
+    fn lower_keywords(&mut self, map: &Map<String, Value>, depth: usize) -> Map<String, Value> {
         let mut lowered = Map::new();
         let is_tuple = map.get("items").is_some_and(Value::is_array);
         for (key, value) in map {
             let (key, value) = match (key.as_str(), value) {
                 ("items", Value::Array(list)) => {
-                    ("prefixItems", self.list("prefixItems", list, depth))
+                    ("prefixItems", self.lower_schema_list("prefixItems", list, depth))
                 }
                 ("additionalItems", value) if is_tuple => {
                     ("items", self.lower_subschema("items", value, depth))
                 }
                 ("oneOf", Value::Array(list)) if !map.contains_key("anyOf") => {
-                    ("anyOf", self.list("anyOf", list, depth))
+                    ("anyOf", self.lower_schema_list("anyOf", list, depth))
                 }
                 ("dependencies", Value::Object(named)) => {
-                    self.dependencies(named, depth, &mut lowered);
+                    self.lower_dependencies(named, depth, &mut lowered);
                     continue;
                 }
                 ("type", Value::String(name)) if name.eq_ignore_ascii_case("any") => continue,
@@ -211,13 +211,13 @@ impl<'a> SchemaLowering<'a> {
                     (key, self.lower_subschema(key, value, depth))
                 }
                 (key, Value::Array(list)) if LISTS.contains(&key) => {
-                    (key, self.list(key, list, depth))
+                    (key, self.lower_schema_list(key, list, depth))
                 }
                 (key, Value::Object(named)) if MAPS.contains(&key) => {
                     (key, Some(Value::Object(self.lower_named_schemas(key, named, depth))))
                 }
                 (key, _) if LISTS.contains(&key) || MAPS.contains(&key) => (key, None),
-                (key, value) => (key, self.lower_plain(key, value)),
+                (key, value) => (key, self.lower_plain_value(key, value)),
             };
             match value {
                 Some(value) => drop(lowered.insert(key.to_owned(), value)),
@@ -235,10 +235,10 @@ impl<'a> SchemaLowering<'a> {
             // The keyword refers to the server's names.
             lowered.remove("propertyNames");
         }
-        older_forms::exclusive_bounds(map, &mut lowered);
+        older_forms::convert_exclusive_bounds(map, &mut lowered);
         if let Some(Value::Array(all)) = lowered.remove("allOf") {
             all.into_iter().for_each(|one| match one {
-                Value::Object(one) => merge::merge_all(&mut lowered, one),
+                Value::Object(one) => merge::merge_schema(&mut lowered, one),
                 _ => self.is_cut = true,
             });
         }
@@ -251,7 +251,7 @@ impl<'a> SchemaLowering<'a> {
         if !value.is_object() && !value.is_boolean() {
             return None;
         }
-        match self.schema(value, depth + 1) {
+        match self.lower_any_schema(value, depth + 1) {
             // Inside these keywords, a schema that allows more would make the whole refuse more.
             lowered if ["if", "not"].contains(&key) => Some(lowered).filter(|it| it == value),
             Value::Bool(_) if key != "items" && key != "additionalProperties" => None,
@@ -260,11 +260,11 @@ impl<'a> SchemaLowering<'a> {
     }
 
     /// Lowers a list of schemas. In a choice, a schema that allows nothing is left out.
-    fn list(&mut self, key: &str, list: &[Value], depth: usize) -> Option<Value> {
+    fn lower_schema_list(&mut self, key: &str, list: &[Value], depth: usize) -> Option<Value> {
         let mut lowered = Vec::new();
         for schema in list {
-            match self.schema(schema, depth + 1) {
-                Value::Bool(_) if key == "prefixItems" => lowered.push(self.cut()),
+            match self.lower_any_schema(schema, depth + 1) {
+                Value::Bool(_) if key == "prefixItems" => lowered.push(self.cut_schema()),
                 Value::Bool(_) => self.is_cut = true,
                 schema => lowered.push(schema),
             }
@@ -288,8 +288,10 @@ impl<'a> SchemaLowering<'a> {
                 self.is_cut = true;
                 continue;
             }
-            let Value::Object(mut schema) = self.schema(schema, depth + 1) else { continue };
-            let known = if is_pattern { name.clone() } else { self.alias(name) };
+            let Value::Object(mut schema) = self.lower_any_schema(schema, depth + 1) else {
+                continue;
+            };
+            let known = if is_pattern { name.clone() } else { self.property_alias(name) };
             if key == "properties" && known != *name {
                 let about = schema.get("description").and_then(Value::as_str).unwrap_or_default();
                 let about = format!("The server calls it `{name}`. {about}");
@@ -301,7 +303,7 @@ impl<'a> SchemaLowering<'a> {
     }
 
     /// Splits the older keyword into the two that replaced it.
-    fn dependencies(
+    fn lower_dependencies(
         &mut self,
         named: &Map<String, Value>,
         depth: usize,
@@ -309,7 +311,7 @@ impl<'a> SchemaLowering<'a> {
     ) {
         let (lists, schemas): (Map<_, _>, Map<_, _>) =
             named.clone().into_iter().partition(|(_, value)| value.is_array());
-        if let Some(lists) = self.lower_plain("dependentRequired", &Value::Object(lists)) {
+        if let Some(lists) = self.lower_plain_value("dependentRequired", &Value::Object(lists)) {
             lowered.insert("dependentRequired".to_owned(), lists);
         }
         if !schemas.is_empty() {
@@ -319,15 +321,17 @@ impl<'a> SchemaLowering<'a> {
     }
 
     /// Lowers a keyword whose value is not a schema. Returns `None` for an invalid value.
-    fn lower_plain(&mut self, key: &str, value: &Value) -> Option<Value> {
+    fn lower_plain_value(&mut self, key: &str, value: &Value) -> Option<Value> {
         self.nodes += 1;
         let lowered = match key {
-            "type" => older_forms::types(value)?,
-            "required" => self.names(value)?,
+            "type" => older_forms::known_types(value)?,
+            "required" => self.lower_property_names(value)?,
             "dependentRequired" => {
                 let lists = value.as_object()?.iter();
                 lists
-                    .map(|(name, list)| Some((self.alias(name), self.names(list)?)))
+                    .map(|(name, list)| {
+                        Some((self.property_alias(name), self.lower_property_names(list)?))
+                    })
                     .collect::<Option<Map<_, _>>>()?
                     .into()
             }
@@ -341,14 +345,14 @@ impl<'a> SchemaLowering<'a> {
     /// Returns true if the validator accepts a keyword, or if keywords are not checked
     /// individually.
     fn accepts_keyword(&self, key: &str, value: &Value) -> bool {
-        self.check == KeywordCheck::Whole || is_valid(&json!({ key: value }))
+        self.check == KeywordCheck::Whole || is_valid_schema(&json!({ key: value }))
     }
 
     /// Lists property names without duplicates.
-    fn names(&mut self, value: &Value) -> Option<Value> {
+    fn lower_property_names(&mut self, value: &Value) -> Option<Value> {
         let mut names: Vec<Value> = Vec::new();
         for name in value.as_array()?.iter().filter_map(Value::as_str) {
-            let name = Value::String(self.alias(name));
+            let name = Value::String(self.property_alias(name));
             if !names.contains(&name) {
                 names.push(name);
             }
@@ -358,7 +362,7 @@ impl<'a> SchemaLowering<'a> {
 
     /// Returns the name of a property for vendors: its own, or an alias that ends with part of its
     /// digest.
-    fn alias(&mut self, name: &str) -> String {
+    fn property_alias(&mut self, name: &str) -> String {
         let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_.-".contains(&byte);
         if (1..=PROPERTY_BYTES_MAX).contains(&name.len()) && name.bytes().all(is_plain) {
             return name.to_owned();

@@ -15,7 +15,7 @@ const TYPES: [(&str, &[&str]); 7] = [
 
 /// Returns the types that a schema names, or `None` if one of them is unknown, because it may be
 /// any type.
-pub fn types(value: &Value) -> Option<Value> {
+pub fn known_types(value: &Value) -> Option<Value> {
     let known = |name: &Value| {
         let name = name.as_str()?.to_ascii_lowercase();
         let is_meant =
@@ -38,7 +38,7 @@ pub fn types(value: &Value) -> Option<Value> {
 }
 
 /// Writes `"minimum": 1, "exclusiveMinimum": true` as `"exclusiveMinimum": 1`.
-pub fn exclusive_bounds(old: &Map<String, Value>, lowered: &mut Map<String, Value>) {
+pub fn convert_exclusive_bounds(old: &Map<String, Value>, lowered: &mut Map<String, Value>) {
     for (exclusive, bound) in [("exclusiveMinimum", "minimum"), ("exclusiveMaximum", "maximum")] {
         if old.get(exclusive) == Some(&Value::Bool(true))
             && let Some(bound) = lowered.shift_remove(bound)

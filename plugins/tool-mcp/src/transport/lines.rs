@@ -83,7 +83,7 @@ impl StdioLineSplitter {
 mod tests {
     use super::*;
 
-    fn lines(pieces: &[&[u8]]) -> Vec<StdioLine> {
+    fn split_chunks(pieces: &[&[u8]]) -> Vec<StdioLine> {
         let mut lines = StdioLineSplitter::with_bytes_max(4);
         for piece in pieces {
             lines.add_chunk(piece);
@@ -95,14 +95,14 @@ mod tests {
         StdioLine::Whole(text.as_bytes().to_vec())
     }
 
-    fn long(ends: &str) -> StdioLine {
+    fn too_long_line(ends: &str) -> StdioLine {
         StdioLine::TooLong(ends.as_bytes().to_vec())
     }
 
     #[test]
     fn lines_are_joined_across_chunks() {
         assert_eq!(
-            lines(&[b"a", b"b\ncd", b"\n\ne"]),
+            split_chunks(&[b"a", b"b\ncd", b"\n\ne"]),
             [whole_line("ab"), whole_line("cd"), whole_line("")]
         );
     }
@@ -110,16 +110,19 @@ mod tests {
     #[test]
     fn overlong_line_is_dropped_except_for_its_ends() {
         assert_eq!(
-            lines(&[b"abcd\nabcde\nx\n"]),
-            [whole_line("abcd"), long("abcde"), whole_line("x")]
+            split_chunks(&[b"abcd\nabcde\nx\n"]),
+            [whole_line("abcd"), too_long_line("abcde"), whole_line("x")]
         );
-        assert_eq!(lines(&[b"abc", b"de", b"f", b"g\nx\n"]), [long("abcdefg"), whole_line("x")]);
+        assert_eq!(
+            split_chunks(&[b"abc", b"de", b"f", b"g\nx\n"]),
+            [too_long_line("abcdefg"), whole_line("x")]
+        );
         let text = "a".to_owned() + &"x".repeat(5 * END_BYTES) + "z";
         let ends = "a".to_owned() + &"x".repeat(2 * END_BYTES - 2) + "z";
         for size in [1, 700, 6000] {
             let mut pieces: Vec<&[u8]> = text.as_bytes().chunks(size).collect();
             pieces.push(b"\n");
-            assert_eq!(lines(&pieces), [long(&ends)]);
+            assert_eq!(split_chunks(&pieces), [too_long_line(&ends)]);
         }
     }
 }

@@ -10,10 +10,10 @@ use super::wire::{HEARD_PIECES_MAX, SAID_MESSAGES_MAX, StdioWire};
 impl StdioWire {
     /// Connects to a server that answers each request from its method and parameters. `None` makes
     /// the server answer that it does not know the method.
-    pub fn answered_by(
+    pub fn with_request_handler(
         mut answer: impl FnMut(&str, &Value) -> Option<Value> + Send + 'static,
     ) -> Self {
-        Self::spoken_to(move |message, say| {
+        Self::with_message_handler(move |message, say| {
             let (Some(method), Some(id)) = (message["method"].as_str(), message.get("id")) else {
                 return;
             };
@@ -28,7 +28,7 @@ impl StdioWire {
     }
 
     /// Connects to a server that receives each message and can send any messages.
-    pub fn spoken_to(
+    pub fn with_message_handler(
         mut told: impl FnMut(&Value, &mut dyn FnMut(&Value)) + Send + 'static,
     ) -> Self {
         let (hear, heard) = mpsc::channel(HEARD_PIECES_MAX);

@@ -28,7 +28,7 @@ const ERROR_LINE_BYTES_MAX: u64 = 4096;
 ///
 /// # Errors
 /// `not_found` if the program does not exist, or the system's error.
-pub fn start(reach: &StdioServerAddress, log: &ServerLog) -> Result<StdioWire> {
+pub fn start_program(reach: &StdioServerAddress, log: &ServerLog) -> Result<StdioWire> {
     let mut command = Command::new(&reach.command);
     command.args(&reach.args).envs(&reach.env).process_group(0);
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -56,7 +56,7 @@ pub fn start(reach: &StdioServerAddress, log: &ServerLog) -> Result<StdioWire> {
     }
     if let Some(errors) = child.stderr.take() {
         let log = log.clone();
-        thread::spawn(move || log_errors(errors, &log));
+        thread::spawn(move || log_stderr(errors, &log));
     }
     let input = child.stdin.take();
     thread::spawn(move || {
@@ -67,12 +67,12 @@ pub fn start(reach: &StdioServerAddress, log: &ServerLog) -> Result<StdioWire> {
                 }
             }
         }
-        end_program(child);
+        terminate_program(child);
     });
     Ok(StdioWire { heard, said })
 }
 
-fn log_errors(errors: impl Read, log: &ServerLog) {
+fn log_stderr(errors: impl Read, log: &ServerLog) {
     let mut errors = BufReader::new(errors);
     loop {
         let mut line = Vec::new();
@@ -84,7 +84,7 @@ fn log_errors(errors: impl Read, log: &ServerLog) {
 }
 
 /// Waits for a program whose input has ended, then ends its process group.
-fn end_program(mut child: Child) {
+fn terminate_program(mut child: Child) {
     let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
     let until = Instant::now() + GRACE;
     while matches!(child.try_wait(), Ok(None)) && Instant::now() < until {

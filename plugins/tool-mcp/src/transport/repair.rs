@@ -13,7 +13,7 @@ use rmcp::RoleClient;
 use rmcp::model::{ErrorData, JsonRpcMessage, RequestId};
 use rmcp::service::RxJsonRpcMessage;
 
-use crate::log::safe;
+use crate::log::sanitize_line;
 
 /// The maximum number of messages in a batch (revision 2025-03-26).
 const BATCH_MAX: usize = 1000;
@@ -35,7 +35,10 @@ pub struct ParsedServerText {
 }
 
 /// Parses a text. `open` are the requests that wait for a response.
-pub fn read<S: BuildHasher>(text: &[u8], open: &HashSet<RequestId, S>) -> ParsedServerText {
+pub fn parse_server_text<S: BuildHasher>(
+    text: &[u8],
+    open: &HashSet<RequestId, S>,
+) -> ParsedServerText {
     let mut heard = ParsedServerText::default();
     if let Some(message) = parse_well_formed(text, open) {
         heard.messages.push(message);
@@ -52,7 +55,7 @@ pub fn read<S: BuildHasher>(text: &[u8], open: &HashSet<RequestId, S>) -> Parsed
             values.into_iter().for_each(|value| heard.add_value(value, open))
         }
         Ok(value) => heard.add_value(value, open),
-        Err(_) => heard.take_unreadable(&text, "sent a line that is not a message", open),
+        Err(_) => heard.handle_invalid_json(&text, "sent a line that is not a message", open),
     }
     heard
 }
@@ -72,19 +75,22 @@ fn parse_well_formed<S: BuildHasher>(
 }
 
 /// Parses the two ends of a text that was too long to keep.
-pub fn read_ends<S: BuildHasher>(ends: &[u8], open: &HashSet<RequestId, S>) -> ParsedServerText {
+pub fn parse_truncated_ends<S: BuildHasher>(
+    ends: &[u8],
+    open: &HashSet<RequestId, S>,
+) -> ParsedServerText {
     let mut heard = ParsedServerText::default();
-    heard.take_unreadable(&decode_text(ends), "sent a message of more than 16 MiB", open);
+    heard.handle_invalid_json(&decode_text(ends), "sent a message of more than 16 MiB", open);
     heard
 }
 
 /// Parses the response to a request if the text can only be that response.
-pub fn read_answer(text: &[u8], id: &RequestId) -> Option<IncomingMessage> {
+pub fn parse_response_to(text: &[u8], id: &RequestId) -> Option<IncomingMessage> {
     let open = HashSet::from([id.clone()]);
     let is_answer = |message: &IncomingMessage| {
         matches!(message, JsonRpcMessage::Response(_) | JsonRpcMessage::Error(_))
     };
-    if let Some(answer) = read(text, &open).messages.into_iter().find(is_answer) {
+    if let Some(answer) = parse_server_text(text, &open).messages.into_iter().find(is_answer) {
         return Some(answer);
     }
     // The response names another request.
@@ -116,13 +122,14 @@ impl ParsedServerText {
             self.noise.push(format!("not an MCP message: {text}"));
             return;
         }
-        let Some(id) = answered_request(message.get("id").unwrap_or(&Value::Null), open) else {
+        let Some(id) = find_answered_request(message.get("id").unwrap_or(&Value::Null), open)
+        else {
             self.noise.push(format!("an answer to an unknown request: {text}"));
             return;
         };
         let error = message.shift_remove("error").filter(|error| !error.is_null());
         let answer = match error {
-            Some(error) => JsonRpcMessage::error(error_of(error), Some(id)),
+            Some(error) => JsonRpcMessage::error(parse_error_data(error), Some(id)),
             None => {
                 message.insert("id".to_owned(), json!(id));
                 match serde_json::from_value(Value::Object(message)) {
@@ -138,14 +145,14 @@ impl ParsedServerText {
     }
 
     /// Handles a text that is not JSON: a truncated response, or other output of the server.
-    fn take_unreadable<S: BuildHasher>(
+    fn handle_invalid_json<S: BuildHasher>(
         &mut self,
         text: &str,
         what: &str,
         open: &HashSet<RequestId, S>,
     ) {
         let shown = display_beginning(text);
-        match broken_answer(text, open) {
+        match find_truncated_request(text, open) {
             Some(id) => {
                 let error = ErrorData::internal_error(format!("the server {what}: {shown}"), None);
                 self.messages.push(JsonRpcMessage::error(error, Some(id)));
@@ -156,7 +163,10 @@ impl ParsedServerText {
 }
 
 /// Finds the request that a response belongs to. Without a usable ID, it is the only open request.
-fn answered_request<S: BuildHasher>(id: &Value, open: &HashSet<RequestId, S>) -> Option<RequestId> {
+fn find_answered_request<S: BuildHasher>(
+    id: &Value,
+    open: &HashSet<RequestId, S>,
+) -> Option<RequestId> {
     let text = match id {
         Value::String(text) => text.trim().to_owned(),
         Value::Number(number) => number.to_string(),
@@ -173,7 +183,10 @@ fn single_open_request<S: BuildHasher>(open: &HashSet<RequestId, S>) -> Option<R
 }
 
 /// Finds the request that a truncated text was to answer.
-fn broken_answer<S: BuildHasher>(text: &str, open: &HashSet<RequestId, S>) -> Option<RequestId> {
+fn find_truncated_request<S: BuildHasher>(
+    text: &str,
+    open: &HashSet<RequestId, S>,
+) -> Option<RequestId> {
     let has = |word: &str| text.contains(word);
     if !has("\"jsonrpc\"") || !(has("\"result\"") || has("\"error\"")) {
         return None;
@@ -182,7 +195,7 @@ fn broken_answer<S: BuildHasher>(text: &str, open: &HashSet<RequestId, S>) -> Op
         let rest = rest.trim_start().strip_prefix(':')?.trim_start();
         let end = rest.find([',', '}', ' ', '\n']).unwrap_or(rest.len());
         let id: Value = serde_json::from_str(&rest[..end]).ok()?;
-        answered_request(&id, open)
+        find_answered_request(&id, open)
     });
     match named.next() {
         Some(id) => named.all(|other| other == id).then_some(id),
@@ -192,7 +205,7 @@ fn broken_answer<S: BuildHasher>(text: &str, open: &HashSet<RequestId, S>) -> Op
 }
 
 /// Parses an error of any shape.
-fn error_of(error: Value) -> ErrorData {
+fn parse_error_data(error: Value) -> ErrorData {
     if let Ok(error) = serde_json::from_value(error.clone()) {
         return error;
     }
@@ -219,7 +232,7 @@ fn decode_text(bytes: &[u8]) -> Cow<'_, str> {
             let mark = marks.into_iter().find(|mark| bytes.starts_with(mark)).unwrap_or_default();
             let bytes: Vec<u8> =
                 bytes[mark.len()..].iter().copied().filter(|byte| *byte != 0).collect();
-            let (mut text, rest) = decoded_piece(&bytes);
+            let (mut text, rest) = decode_chunk(&bytes);
             text.extend(rest.iter().map(|&byte| char::from(byte)));
             Cow::Owned(text)
         }
@@ -228,7 +241,7 @@ fn decode_text(bytes: &[u8]) -> Cow<'_, str> {
 
 /// Decodes a chunk as UTF-8, and invalid bytes as Latin-1. Returns an incomplete final character
 /// separately.
-pub fn decoded_piece(bytes: &[u8]) -> (String, Vec<u8>) {
+pub fn decode_chunk(bytes: &[u8]) -> (String, Vec<u8>) {
     let mut text = String::with_capacity(bytes.len() + bytes.len() / 8);
     let mut chunks = bytes.utf8_chunks().peekable();
     while let Some(chunk) = chunks.next() {
@@ -291,7 +304,7 @@ fn surrogate_half(text: &str) -> Option<u32> {
 
 /// Returns the start of a text for display.
 pub fn display_beginning(text: &str) -> String {
-    safe(&truncate_chars(text, SHOWN_CHARS_MAX))
+    sanitize_line(&truncate_chars(text, SHOWN_CHARS_MAX))
 }
 
 #[cfg(test)]
@@ -301,7 +314,7 @@ mod tests {
     /// Parses a text while requests with these IDs wait. Returns IDs with results or errors.
     fn parse_messages(text: &[u8], open: &[i64]) -> (Vec<String>, usize) {
         let open: HashSet<RequestId> = open.iter().map(|id| RequestId::Number(*id)).collect();
-        let ParsedServerText { messages, noise } = read(text, &open);
+        let ParsedServerText { messages, noise } = parse_server_text(text, &open);
         let told = messages.into_iter().map(|message| match message {
             JsonRpcMessage::Error(error) => {
                 format!("{:?} {} {}", error.id.unwrap(), error.error.code.0, error.error.message)
@@ -312,7 +325,7 @@ mod tests {
     }
 
     #[track_caller]
-    fn check(text: &str, open: &[i64], expected: &str) {
+    fn check_parsed(text: &str, open: &[i64], expected: &str) {
         assert_eq!(parse_messages(text.as_bytes(), open), (vec![expected.to_owned()], 0), "{text}");
     }
 
@@ -321,7 +334,7 @@ mod tests {
         let error = "\"error\":{\"code\":-32600,\"message\":\"no\"}";
         for id in ["\"id\":null,", "", "\"id\":{},", "\"id\":\"7\",", "\"id\":7.0,", "\"id\":7,"] {
             let text = format!("{{\"jsonrpc\":\"2.0\",{id}{error}}}");
-            check(&text, &[7], "Number(7) -32600 no");
+            check_parsed(&text, &[7], "Number(7) -32600 no");
         }
         let text = format!("{{\"jsonrpc\":\"2.0\",\"id\":null,{error}}}");
         assert_eq!(parse_messages(text.as_bytes(), &[7, 8]), (Vec::new(), 1));
@@ -339,14 +352,18 @@ mod tests {
             "{\"jsonrpc\":\"1.0\",\"id\":7,\"error\":null,\"result\":{\"a\":NaN}}",
             "{\"jsonrpc\":\"2.0\",\"id\":7,\"result\":{\"a\":-Infinity}}",
         ] {
-            check(text, &[7], plain);
+            check_parsed(text, &[7], plain);
         }
-        check("{\"id\":7,\"error\":\"no\"}", &[7], "Number(7) -32000 no");
-        check("{\"id\":7,\"error\":{\"code\":\"-5\",\"message\":\"no\"}}", &[7], "Number(7) -5 no");
+        check_parsed("{\"id\":7,\"error\":\"no\"}", &[7], "Number(7) -32000 no");
+        check_parsed(
+            "{\"id\":7,\"error\":{\"code\":\"-5\",\"message\":\"no\"}}",
+            &[7],
+            "Number(7) -5 no",
+        );
         let text = "{\"id\":7,\"result\":{\"a\":\"x\\ud83d NaN \\ud83d\\ude00\\\\ud83d\"}}";
         let read =
             "{\"jsonrpc\":\"2.0\",\"id\":7,\"result\":{\"a\":\"x\u{fffd} NaN 😀\\\\ud83d\"}}";
-        check(text, &[7], read);
+        check_parsed(text, &[7], read);
         let latin = b"{\"id\":7,\"result\":{\"a\":\"gr\xfc\xdfe \xc3\xbc\"}}";
         let read = "{\"jsonrpc\":\"2.0\",\"id\":7,\"result\":{\"a\":\"grüße ü\"}}";
         assert_eq!(parse_messages(latin, &[7]).0, [read]);
@@ -362,9 +379,9 @@ mod tests {
     fn chunks_are_decoded_wherever_they_are_split() {
         let text = b"gr\xfc\xc3\x9f\xf0\x9f\x98\x80\xe4";
         for at in 0..=text.len() {
-            let (mut read, mut rest) = decoded_piece(&text[..at]);
+            let (mut read, mut rest) = decode_chunk(&text[..at]);
             rest.extend(&text[at..]);
-            let (more, rest) = decoded_piece(&rest);
+            let (more, rest) = decode_chunk(&rest);
             read.push_str(&more);
             assert_eq!((read.as_str(), rest.as_slice()), ("grüß😀", &b"\xe4"[..]), "{at}");
         }
@@ -374,7 +391,7 @@ mod tests {
     fn truncated_response_fails_its_request() {
         let text = "{\"jsonrpc\":\"2.0\",\"id\":8,\"result\":{\"content\":[";
         let told = format!("Number(8) -32603 the server sent a line that is not a message: {text}");
-        check(text, &[7, 8], &told);
+        check_parsed(text, &[7, 8], &told);
         for noise in ["Server v1.2", "{\"jsonrpc\": \"2.0\", \"id\": 8", "{}", "[]", "null", "12"] {
             assert!(parse_messages(noise.as_bytes(), &[8]).0.is_empty(), "{noise}");
         }

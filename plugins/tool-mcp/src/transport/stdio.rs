@@ -26,7 +26,7 @@ const ERROR_LINE_BYTES_MAX: usize = 4096;
 ///
 /// # Errors
 /// The host's error, for example a missing program or grant.
-pub async fn start(
+pub async fn start_stdio_program(
     home: &Home,
     reach: &StdioServerAddress,
     spawner: &McpSpawner,
@@ -82,7 +82,7 @@ async fn read_output(
             }
             Ok(Some(ProcessUpdate::Output { bytes, .. })) => errors.add_bytes(&bytes),
             Ok(Some(ProcessUpdate::Exited(exit))) => {
-                errors.end();
+                errors.flush_last_line();
                 let how = match (exit.code, exit.signal) {
                     (Some(code), _) => format!("it ended with code {code}"),
                     (None, Some(signal)) => format!("it was killed by signal {signal}"),
@@ -115,7 +115,7 @@ async fn read_output(
     if tokio::time::timeout(grace, farewell).await.is_err() {
         let _ = control.end().await;
     }
-    errors.end();
+    errors.flush_last_line();
 }
 
 /// Splits standard error into lines.
@@ -128,7 +128,7 @@ impl ErrorLines {
     fn add_bytes(&mut self, bytes: &[u8]) {
         for &byte in bytes {
             if byte == b'\n' || self.begun.len() >= ERROR_LINE_BYTES_MAX {
-                self.end();
+                self.flush_last_line();
             }
             if byte != b'\n' {
                 self.begun.push(byte);
@@ -136,7 +136,7 @@ impl ErrorLines {
         }
     }
 
-    fn end(&mut self) {
+    fn flush_last_line(&mut self) {
         let line = std::mem::take(&mut self.begun);
         if !line.iter().all(u8::is_ascii_whitespace) {
             self.log.record_printed(&String::from_utf8_lossy(&line));

@@ -118,17 +118,17 @@ impl LineTransport {
             }
             match self.lines.next_line() {
                 Some(StdioLine::Whole(line)) if line.iter().all(u8::is_ascii_whitespace) => {}
-                Some(StdioLine::Whole(line)) if self.is_broken_up(&line) => {}
+                Some(StdioLine::Whole(line)) if self.add_split_message_line(&line) => {}
                 Some(StdioLine::Whole(line)) if line.len() < LARGE_BYTES => {
-                    self.add_parsed(repair::read(&line, &self.open));
+                    self.add_parsed(repair::parse_server_text(&line, &self.open));
                 }
                 Some(StdioLine::Whole(line)) => {
                     let open = self.open.clone();
-                    let read = move || repair::read(&line, &open);
+                    let read = move || repair::parse_server_text(&line, &open);
                     self.reading = Some(tokio::task::spawn_blocking(read));
                 }
                 Some(StdioLine::TooLong(ends)) => {
-                    self.add_parsed(repair::read_ends(&ends, &self.open))
+                    self.add_parsed(repair::parse_truncated_ends(&ends, &self.open))
                 }
                 None => {
                     let piece = self.heard.recv().await?;
@@ -140,14 +140,14 @@ impl LineTransport {
 
     /// Handles a line of a message that the server pretty-prints over several lines: its first line
     /// is a brace, and the others are indented. Returns false for any other line.
-    fn is_broken_up(&mut self, line: &[u8]) -> bool {
+    fn add_split_message_line(&mut self, line: &[u8]) -> bool {
         let text = line.trim_ascii_end();
         match (text, &mut self.broken_up) {
             (b"{", begun) => *begun = Some(b"{".to_vec()),
             (b"}", Some(begun)) => {
                 begun.push(b'}');
                 let whole = self.broken_up.take().unwrap_or_default();
-                self.add_parsed(repair::read(&whole, &self.open));
+                self.add_parsed(repair::parse_server_text(&whole, &self.open));
             }
             ([b' ' | b'\t', ..], Some(begun)) if begun.len() + text.len() <= LARGE_BYTES => {
                 begun.extend_from_slice(text);
@@ -162,10 +162,10 @@ impl LineTransport {
 
     fn add_parsed(&mut self, heard: ParsedServerText) {
         self.batch.extend(heard.messages);
-        heard.noise.iter().for_each(|line| self.noise(line));
+        heard.noise.iter().for_each(|line| self.log_noise(line));
     }
 
-    fn noise(&mut self, what: &str) {
+    fn log_noise(&mut self, what: &str) {
         self.noise += 1;
         if self.noise <= NOISE_LINES_SHOWN {
             self.log.add_line(what);
@@ -272,24 +272,24 @@ mod tests {
     use super::*;
     use crate::log::ServerLogStore as LogLines;
 
-    struct Ends {
+    struct WireTestEnds {
         transport: LineTransport,
         server: mpsc::Sender<Vec<u8>>,
         told: mpsc::Receiver<Vec<u8>>,
         log: Arc<LogLines>,
     }
 
-    fn wire_ends() -> Ends {
+    fn wire_ends() -> WireTestEnds {
         let (server, heard) = mpsc::channel(HEARD_PIECES_MAX);
         let (said, told) = mpsc::channel(SAID_MESSAGES_MAX);
         let log = Arc::new(LogLines::default());
         let wire = StdioWire { heard, said };
         let transport = LineTransport::new(wire, Duration::from_secs(3), log.server_log("moon"));
-        Ends { transport, server, told, log }
+        WireTestEnds { transport, server, told, log }
     }
 
     /// Sends requests with these IDs and ignores their content.
-    async fn send_requests(ends: &mut Ends, ids: impl IntoIterator<Item = i64>) {
+    async fn send_requests(ends: &mut WireTestEnds, ids: impl IntoIterator<Item = i64>) {
         for id in ids {
             let request = ClientRequest::PingRequest(<_>::default());
             ends.transport
@@ -300,13 +300,13 @@ mod tests {
         }
     }
 
-    fn discover(id: i64) -> OutgoingMessage {
+    fn discover_request(id: i64) -> OutgoingMessage {
         let request = DiscoverRequest::new(DiscoverRequestParams {});
         OutgoingMessage::request(ClientRequest::DiscoverRequest(request), RequestId::Number(id))
     }
 
     fn logged_texts(log: &LogLines) -> Vec<String> {
-        log.list(None).into_iter().map(|line| line.text).collect()
+        log.list_lines(None).into_iter().map(|line| line.text).collect()
     }
 
     #[tokio::test]
@@ -359,7 +359,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn silent_server_is_treated_as_legacy() {
         let mut ends = wire_ends();
-        ends.transport.send(discover(0)).await.unwrap();
+        ends.transport.send(discover_request(0)).await.unwrap();
         assert!(ends.told.recv().await.is_some_and(|line| line.ends_with(b"\n")));
         let (error, id) = ends.transport.receive().await.unwrap().into_error().unwrap();
         assert_eq!((error.code, id), (ErrorCode::METHOD_NOT_FOUND, Some(RequestId::Number(0))));
@@ -403,6 +403,6 @@ mod tests {
         assert!(ends.transport.receive().await.is_none());
         ends.transport.close().await.unwrap();
         assert!(ends.told.recv().await.is_none());
-        assert!(ends.transport.send(discover(1)).await.is_err());
+        assert!(ends.transport.send(discover_request(1)).await.is_err());
     }
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use jaato_plugin_sdk::prelude::*;
 use jaato_plugin_sdk::serde_json::{self, Map};
-use jaato_plugin_sdk::types::mcp_entry::{server_entries, servers_path, standard_entry};
+use jaato_plugin_sdk::types::mcp_entry::{server_entries, servers_path, to_standard_entry};
 use jaato_plugin_sdk::types::workspace_file::{
     WORKSPACE_FILE_SET, WorkspaceFileSet, WorkspaceFileSetAnswer,
 };
@@ -14,11 +14,11 @@ use jsonc_parser::cst::{CstInputValue, CstObject};
 use lexopt::Arg::{Long, Short, Value as Word};
 use lexopt::ValueExt as _;
 
-use super::{show, take_files};
+use super::{apply_config_files, show};
 use crate::config::McpConfigOrigin;
 use crate::config::entry;
 use crate::config::files::{
-    FILE_BYTES_MAX, FILE_NAME, parse, read_text, replace, top_level_members,
+    FILE_BYTES_MAX, FILE_NAME, parse_config, read_text, replace_file, top_level_members,
 };
 use crate::servers::McpServers;
 
@@ -53,7 +53,11 @@ struct ParsedAddCommand {
 /// # Errors
 /// An error if the words do not form an entry, the name is taken, or a file cannot be read or
 /// written.
-pub async fn add(host: &Reporter, servers: &Arc<McpServers>, words: Vec<String>) -> Result<String> {
+pub async fn add_server(
+    host: &Reporter,
+    servers: &Arc<McpServers>,
+    words: Vec<String>,
+) -> Result<String> {
     let wrong = |text: String| {
         Error::new(ErrorKind::InvalidArguments, text).with_hint("see `mcp add --help`")
     };
@@ -63,7 +67,8 @@ pub async fn add(host: &Reporter, servers: &Arc<McpServers>, words: Vec<String>)
     };
     let mut notes = Vec::new();
     let lookup = |name: &str| std::env::var(name).ok();
-    let read = entry::read(&name, &entry, origin, &lookup, &mut notes).map_err(wrong)?;
+    let read =
+        entry::parse_server_entry(&name, &entry, origin, &lookup, &mut notes).map_err(wrong)?;
     if servers.find(&name).is_ok() {
         return Err(show::name_taken_error(&name));
     }
@@ -76,7 +81,7 @@ pub async fn add(host: &Reporter, servers: &Arc<McpServers>, words: Vec<String>)
         ));
     }
     let all = Map::from_iter([(name.clone(), entry)]);
-    notes.extend(insert(host, servers, origin, all).await?);
+    notes.extend(insert_servers(host, servers, origin, all).await?);
     let mut lines = vec![
         format!("Added MCP server '{name}' with command: {}", read.shown),
         format!("Use 'mcp connect {name}' to connect, or 'mcp reload' to reconnect all servers."),
@@ -89,7 +94,7 @@ pub async fn add(host: &Reporter, servers: &Arc<McpServers>, words: Vec<String>)
 ///
 /// # Errors
 /// An error if the file already contains a name, or cannot be read or written.
-pub async fn insert(
+pub async fn insert_servers(
     host: &Reporter,
     servers: &Arc<McpServers>,
     origin: McpConfigOrigin,
@@ -111,7 +116,11 @@ pub async fn insert(
 ///
 /// # Errors
 /// `not_found`, or an error if the file cannot be read or written.
-pub async fn remove(host: &Reporter, servers: &Arc<McpServers>, name: &str) -> Result<String> {
+pub async fn remove_server(
+    host: &Reporter,
+    servers: &Arc<McpServers>,
+    name: &str,
+) -> Result<String> {
     let known = servers.find(name).map(|server| server.entry.origin);
     let origin = match known {
         Ok(McpConfigOrigin::Home) => McpConfigOrigin::Home,
@@ -144,22 +153,22 @@ fn parse_add_command(words: Vec<String>) -> Result<Option<ParsedAddCommand>, Str
         match word {
             Short('h') | Long("help") => return Ok(None),
             Short('e') | Long("env") => {
-                let given = value(&mut parser)?;
+                let given = option_value(&mut parser)?;
                 let (key, value) = given.split_once('=').ok_or("`--env` takes KEY=VALUE")?;
-                set_member(&mut entry, "env", key, value);
+                set_entry_member(&mut entry, "env", key, value);
             }
             Short('H') | Long("header") => {
-                let given = value(&mut parser)?;
+                let given = option_value(&mut parser)?;
                 let (key, value) = given.split_once(':').ok_or("`--header` takes 'NAME: VALUE'")?;
-                set_member(&mut entry, "headers", key.trim(), value.trim());
+                set_entry_member(&mut entry, "headers", key.trim(), value.trim());
             }
             Long("bearer-token-env-var") => {
-                let variable = value(&mut parser)?;
+                let variable = option_value(&mut parser)?;
                 let credential = format!("Bearer ${{{variable}}}");
-                set_member(&mut entry, "headers", "Authorization", &credential);
+                set_entry_member(&mut entry, "headers", "Authorization", &credential);
             }
             Short('s') | Long("scope") => {
-                origin = match value(&mut parser)?.as_str() {
+                origin = match option_value(&mut parser)?.as_str() {
                     "workspace" | "project" | "local" => McpConfigOrigin::Workspace,
                     "user" | "home" | "global" => McpConfigOrigin::Home,
                     other => {
@@ -167,38 +176,48 @@ fn parse_add_command(words: Vec<String>) -> Result<Option<ParsedAddCommand>, Str
                     }
                 }
             }
-            Short('t') | Long("transport" | "type") => set(&mut entry, "type", value(&mut parser)?),
-            Long("url") => set(&mut entry, "url", value(&mut parser)?),
-            Long("cwd") => set(&mut entry, "cwd", value(&mut parser)?),
-            Long("timeout") => set(&mut entry, "timeout", parse_number(&value(&mut parser)?)?),
-            Long("startup-timeout") => {
-                set(&mut entry, "startupTimeout", parse_number(&value(&mut parser)?)?)
+            Short('t') | Long("transport" | "type") => {
+                set_entry_key(&mut entry, "type", option_value(&mut parser)?)
             }
+            Long("url") => set_entry_key(&mut entry, "url", option_value(&mut parser)?),
+            Long("cwd") => set_entry_key(&mut entry, "cwd", option_value(&mut parser)?),
+            Long("timeout") => {
+                set_entry_key(&mut entry, "timeout", parse_number(&option_value(&mut parser)?)?)
+            }
+            Long("startup-timeout") => set_entry_key(
+                &mut entry,
+                "startupTimeout",
+                parse_number(&option_value(&mut parser)?)?,
+            ),
             Long("tools" | "include-tools") => {
-                set(&mut entry, "tools", split_list(&value(&mut parser)?))
+                set_entry_key(&mut entry, "tools", split_list(&option_value(&mut parser)?))
             }
             Long("exclude-tools") => {
-                set(&mut entry, "excludeTools", split_list(&value(&mut parser)?))
+                set_entry_key(&mut entry, "excludeTools", split_list(&option_value(&mut parser)?))
             }
-            Long("client-id") => set(&mut oauth, "clientId", value(&mut parser)?),
-            Long("client-secret") => set(&mut oauth, "clientSecret", value(&mut parser)?),
-            Long("callback-port") => {
-                set(&mut oauth, "callbackPort", parse_number(&value(&mut parser)?)?)
+            Long("client-id") => set_entry_key(&mut oauth, "clientId", option_value(&mut parser)?),
+            Long("client-secret") => {
+                set_entry_key(&mut oauth, "clientSecret", option_value(&mut parser)?)
             }
+            Long("callback-port") => set_entry_key(
+                &mut oauth,
+                "callbackPort",
+                parse_number(&option_value(&mut parser)?)?,
+            ),
             Word(word) if name.is_none() => name = Some(word.string().map_err(text)?),
             Word(word) => {
                 let word = word.string().map_err(text)?;
-                address(&mut entry, word, &mut parser)?;
+                parse_address(&mut entry, word, &mut parser)?;
             }
             other => return Err(other.unexpected().to_string()),
         }
     }
     let name = name.ok_or("the server's name is missing")?;
     if !oauth.is_empty() {
-        set(&mut entry, "oauth", oauth);
+        set_entry_key(&mut entry, "oauth", oauth);
     }
     // The JSON may be in any program's format.
-    let mut entry = standard_entry(&Value::Object(entry))?;
+    let mut entry = to_standard_entry(&Value::Object(entry))?;
     if !entry.contains_key("type") {
         let kind = if entry.contains_key("url") { "http" } else { "stdio" };
         entry.shift_insert(0, "type".to_owned(), kind.into());
@@ -210,7 +229,7 @@ fn parse_add_command(words: Vec<String>) -> Result<Option<ParsedAddCommand>, Str
 }
 
 /// Parses the word after the name: a URL, JSON, or a command with the remaining words as arguments.
-fn address(
+fn parse_address(
     entry: &mut Map<String, Value>,
     word: String,
     parser: &mut lexopt::Parser,
@@ -219,7 +238,7 @@ fn address(
         return Err(format!("unexpected argument `{word}` after the address"));
     }
     if word.starts_with("https://") || word.starts_with("http://") {
-        set(entry, "url", word);
+        set_entry_key(entry, "url", word);
     } else if word.starts_with('{') {
         let json = serde_json::from_str(&word).map_err(|error| error.to_string())?;
         let Value::Object(json) = json else { return Err("the JSON is not an object".into()) };
@@ -228,22 +247,22 @@ fn address(
         let text = |error: lexopt::Error| error.to_string();
         let args = parser.raw_args().map_err(text)?;
         let args: Result<Vec<String>, _> = args.map(|it| it.string()).collect();
-        set(entry, "command", word);
-        set(entry, "args", args.map_err(text)?);
+        set_entry_key(entry, "command", word);
+        set_entry_key(entry, "args", args.map_err(text)?);
     }
     Ok(())
 }
 
 /// Returns the value of an option.
-fn value(parser: &mut lexopt::Parser) -> Result<String, String> {
+fn option_value(parser: &mut lexopt::Parser) -> Result<String, String> {
     parser.value().and_then(|it| it.string()).map_err(|error| error.to_string())
 }
 
-fn set(entry: &mut Map<String, Value>, key: &str, value: impl Into<Value>) {
+fn set_entry_key(entry: &mut Map<String, Value>, key: &str, value: impl Into<Value>) {
     entry.insert(key.to_owned(), value.into());
 }
 
-fn set_member(entry: &mut Map<String, Value>, key: &str, name: &str, value: &str) {
+fn set_entry_member(entry: &mut Map<String, Value>, key: &str, name: &str, value: &str) {
     entry.entry(key).or_insert_with(|| json!({}))[name] = value.into();
 }
 
@@ -289,7 +308,7 @@ async fn change_file(
             return Ok(Some(note.to_owned()));
         }
     }
-    take_files(host, servers).await?;
+    apply_config_files(host, servers).await?;
     Ok(None)
 }
 
@@ -297,7 +316,7 @@ async fn change_file(
 fn apply_file_change(path: &Path, change: impl FnOnce(&CstObject) -> Result<()>) -> Result<String> {
     let unusable = |why: String| unusable_file_error(path, &why);
     let text = read_text(path, FILE_BYTES_MAX).map_err(unusable)?.unwrap_or_default();
-    let file = parse(&text).map_err(unusable)?;
+    let file = parse_config(&text).map_err(unusable)?;
     let members = top_level_members(&file).map_err(unusable)?;
     let keys = servers_path(&members).map_err(unusable)?;
     server_entries(members).map_err(unusable)?;
@@ -326,7 +345,8 @@ fn to_cst_value(value: &Value) -> CstInputValue {
 }
 
 fn write_config_file(path: &Path, text: &str) -> Result<()> {
-    replace(path, text.as_bytes()).map_err(|error| unusable_file_error(path, &error.to_string()))
+    replace_file(path, text.as_bytes())
+        .map_err(|error| unusable_file_error(path, &error.to_string()))
 }
 
 fn unusable_file_error(path: &Path, why: &str) -> Error {
@@ -338,7 +358,7 @@ mod tests {
     use super::*;
 
     #[track_caller]
-    fn assert_reads(line: &str, name: &str, entry: Value) {
+    fn assert_parses_to(line: &str, name: &str, entry: Value) {
         let words = shlex::split(line).unwrap();
         let expected =
             ParsedAddCommand { name: name.to_owned(), entry, origin: McpConfigOrigin::Workspace };
@@ -348,25 +368,25 @@ mod tests {
     #[test]
     fn add_command_lines_of_other_programs_are_parsed() {
         let docker = json!({ "type": "stdio", "command": "docker", "args": ["run", "-i", "-e", "X", "img"] });
-        assert_reads("gh -- docker run -i -e X img", "gh", docker.clone());
-        assert_reads("gh docker run -i -e X img", "gh", docker.clone());
+        assert_parses_to("gh -- docker run -i -e X img", "gh", docker.clone());
+        assert_parses_to("gh docker run -i -e X img", "gh", docker.clone());
         let mut with = docker;
         with["env"] = json!({ "K": "V=1", "L": "2" });
         with = json!({ "type": "stdio", "env": with["env"], "command": "docker", "args": with["args"] });
-        assert_reads("-e K=V=1 --env L=2 gh -- docker run -i -e X img", "gh", with.clone());
-        assert_reads("gh -e K=V=1 --env=L=2 -- docker run -i -e X img", "gh", with);
+        assert_parses_to("-e K=V=1 --env L=2 gh -- docker run -i -e X img", "gh", with.clone());
+        assert_parses_to("gh -e K=V=1 --env=L=2 -- docker run -i -e X img", "gh", with);
         let linear = json!({ "type": "http", "url": "https://e.example/mcp" });
-        assert_reads("--transport http linear https://e.example/mcp", "linear", linear.clone());
-        assert_reads("linear --url https://e.example/mcp", "linear", linear.clone());
-        assert_reads(
+        assert_parses_to("--transport http linear https://e.example/mcp", "linear", linear.clone());
+        assert_parses_to("linear --url https://e.example/mcp", "linear", linear.clone());
+        assert_parses_to(
             r#"linear '{"type": "http", "url": "https://e.example/mcp"}'"#,
             "linear",
             linear.clone(),
         );
-        assert_reads(r#"linear '{"httpUrl": "https://e.example/mcp"}'"#, "linear", linear);
+        assert_parses_to(r#"linear '{"httpUrl": "https://e.example/mcp"}'"#, "linear", linear);
         let headers =
             json!({ "type": "http", "url": "http://e.example", "headers": { "X-A": "b: c" } });
-        assert_reads("x http://e.example --header 'X-A: b: c'", "x", headers);
+        assert_parses_to("x http://e.example --header 'X-A: b: c'", "x", headers);
         let home = parse_add_command(shlex::split("-s user x y").unwrap()).unwrap().unwrap();
         assert_eq!((home.origin, home.name.as_str()), (McpConfigOrigin::Home, "x"));
         assert_eq!(parse_add_command(vec!["--help".to_owned()]), Ok(None));
@@ -404,10 +424,8 @@ mod tests {
         };
         let added = apply_file_change(&path, add).unwrap();
         assert!(added.contains("// mine") && added.contains("// odd"), "{added}");
-        assert_eq!(
-            server_entries(top_level_members(&parse(&added).unwrap()).unwrap()).unwrap()["a"],
-            entry
-        );
+        let members = top_level_members(&parse_config(&added).unwrap()).unwrap();
+        assert_eq!(server_entries(members).unwrap()["a"], entry);
         write_config_file(&path, &added).unwrap();
         let remove = |servers: &CstObject| {
             servers.get("a").unwrap().remove();

@@ -5,12 +5,12 @@ use std::sync::Arc;
 
 use jaato_plugin_sdk::prelude::*;
 use jaato_plugin_sdk::serde_json::Map;
-use jaato_plugin_sdk::types::mcp_entry::{server_entries, standard_entry};
+use jaato_plugin_sdk::types::mcp_entry::{server_entries, to_standard_entry};
 
 use super::edit;
 use crate::config::McpConfigOrigin;
 use crate::config::entry;
-use crate::config::files::{parse, read_text, top_level_members};
+use crate::config::files::{parse_config, read_text, top_level_members};
 use crate::servers::McpServers;
 
 /// The maximum size of a file. Claude Code stores its history next to its servers.
@@ -51,7 +51,7 @@ struct ImportableConfig {
 }
 
 /// Returns the names of the programs.
-pub fn programs() -> impl Iterator<Item = &'static str> {
+pub fn program_names() -> impl Iterator<Item = &'static str> {
     SOURCES.iter().map(|(program, _)| *program)
 }
 
@@ -60,7 +60,7 @@ pub fn programs() -> impl Iterator<Item = &'static str> {
 ///
 /// # Errors
 /// An error if the program is unknown, or a file cannot be read or written.
-pub async fn import(
+pub async fn import_servers(
     host: &Reporter,
     servers: &Arc<McpServers>,
     from: Option<&str>,
@@ -73,7 +73,7 @@ pub async fn import(
         host.blocking(move |_| find_importable_configs(&folder, home, wanted.as_deref())).await?;
     let Some(from) = from else { return Ok(format_configs(&found)) };
     if found.is_empty() {
-        let known: Vec<&str> = programs().collect();
+        let known: Vec<&str> = program_names().collect();
         let text = format!("found no MCP configuration of `{from}`");
         return Err(Error::new(ErrorKind::NotFound, text)
             .with_hint(format!("mcp import {}|FILE [SERVER…]", known.join("|"))));
@@ -101,7 +101,7 @@ pub async fn import(
             }
         }
         if !taken.is_empty() {
-            lines.extend(edit::insert(host, servers, file.origin, taken).await?);
+            lines.extend(edit::insert_servers(host, servers, file.origin, taken).await?);
         }
     }
     if lines.is_empty() {
@@ -120,9 +120,9 @@ fn importable_entry(
     if servers.find(name).is_ok() {
         return Err("a server with this name already exists".to_owned());
     }
-    let entry = Value::Object(standard_entry(entry)?);
+    let entry = Value::Object(to_standard_entry(entry)?);
     let lookup = |name: &str| std::env::var(name).ok();
-    let read = entry::read(name, &entry, origin, &lookup, &mut Vec::new())?;
+    let read = entry::parse_server_entry(name, &entry, origin, &lookup, &mut Vec::new())?;
     Ok((entry, read.shown))
 }
 
@@ -147,7 +147,7 @@ fn find_importable_configs(
         };
         let origin =
             if in_home.is_some() { McpConfigOrigin::Home } else { McpConfigOrigin::Workspace };
-        let servers = text.and_then(|text| servers_in(&text, shown, folder));
+        let servers = text.and_then(|text| servers_in_file(&text, shown, folder));
         let is_empty = servers.as_ref().is_ok_and(Map::is_empty);
         if !is_empty {
             all.push(ImportableConfig {
@@ -158,7 +158,7 @@ fn find_importable_configs(
             });
         }
     };
-    let known = wanted.is_none_or(|wanted| programs().any(|program| program == wanted));
+    let known = wanted.is_none_or(|wanted| program_names().any(|program| program == wanted));
     match wanted.filter(|_| !known) {
         Some(file) => look(file, file),
         None => {
@@ -173,14 +173,14 @@ fn find_importable_configs(
 
 /// Returns the servers of a file: the global ones, and in Claude Code's file also those of this
 /// folder.
-fn servers_in(
+fn servers_in_file(
     text: &str,
     name: &str,
     folder: &std::path::Path,
 ) -> Result<Map<String, Value>, String> {
     let mut file = match name.ends_with(".toml") {
         true => toml::from_str(text).map_err(|error| error.message().to_owned())?,
-        false => top_level_members(&parse(text)?)?,
+        false => top_level_members(&parse_config(text)?)?,
     };
     let here =
         folder.to_str().and_then(|folder| file.get("projects")?.get(folder)?.get("mcpServers"));
@@ -194,7 +194,7 @@ fn servers_in(
 
 fn format_configs(found: &[ImportableConfig]) -> String {
     if found.is_empty() {
-        let known: Vec<&str> = programs().collect();
+        let known: Vec<&str> = program_names().collect();
         return format!("No servers of other programs are here: {}.", known.join(", "));
     }
     let mut lines = Vec::new();

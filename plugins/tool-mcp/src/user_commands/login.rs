@@ -47,18 +47,18 @@ pub async fn log_in(
             return Err(Error::new(ErrorKind::InvalidArguments, text));
         }
     };
-    let login = login_of(server)?;
+    let login = server_login(server)?;
     let consent = BrowserConsent(present_login_page(host.clone(), server.name(), browser));
     let going = Arc::clone(&login);
     let work = async move { going.log_in(&consent).await };
-    let outcome = server.spawner().run(work).await?;
+    let outcome = server.spawner().run_on_runtime(work).await?;
     let name = server.name();
     outcome.map_err(|error| Error {
         message: format!("the login to `{name}` failed: {}", error.message),
         ..error
     })?;
     // A new connection uses the new rights.
-    server.disconnect();
+    server.stop_connection();
     server.wait_until_ended().await;
     let connected = connect_server(host, servers, server).await;
     let first = format!("Logged in to '{name}'.");
@@ -73,23 +73,23 @@ pub async fn log_in(
 /// # Errors
 /// The errors of [`log_in`], or an error if the store cannot be written.
 pub async fn log_out(server: &Arc<McpServer>) -> Result<String> {
-    let login = login_of(server)?;
+    let login = server_login(server)?;
     let going = async move { login.log_out().await };
-    let was_there = server.spawner().run(going).await??;
+    let was_there = server.spawner().run_on_runtime(going).await??;
     let name = server.name();
     if !was_there {
         return Ok(format!("You were not logged in to '{name}'."));
     }
-    server.disconnect();
+    server.stop_connection();
     Ok(format!(
         "Logged out of '{name}' and disconnected it. 'mcp connect {name}' tries without a login."
     ))
 }
 
-fn login_of(server: &McpServer) -> Result<Arc<OAuthLogin>> {
+fn server_login(server: &McpServer) -> Result<Arc<OAuthLogin>> {
     let name = server.name();
     server.login().map(Arc::clone).ok_or_else(|| {
-        let text = match server.entry.transport() {
+        let text = match server.entry.transport_name() {
             "http" => format!("the entry of `{name}` sets its own `Authorization` header"),
             _ => format!("`{name}` is a program: set its secrets under `env` in its entry"),
         };
@@ -113,7 +113,7 @@ fn present_login_page(host: Reporter, server: &str, browser: BrowserOpening) -> 
                     open_page(&host, &page);
                     Ok(None)
                 }
-                BrowserOpening::Told => ask_where_it_ended(&host, &server).await,
+                BrowserOpening::Told => ask_for_callback_url(&host, &server).await,
             }
         }
         .boxed()
@@ -121,7 +121,7 @@ fn present_login_page(host: Reporter, server: &str, browser: BrowserOpening) -> 
 }
 
 /// Asks the user for the URL to which their browser returned. Returns `None` if no user is present.
-async fn ask_where_it_ended(host: &Reporter, server: &str) -> Result<Option<String>> {
+async fn ask_for_callback_url(host: &Reporter, server: &str) -> Result<Option<String>> {
     let about = format!("Log in to the MCP server '{server}'");
     let text = "if your browser then shows a page that it cannot open, its address";
     let answer = host.ask(&form(about).text(FIELD, text)).await;

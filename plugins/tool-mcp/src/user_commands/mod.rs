@@ -67,7 +67,7 @@ const KNOWN_WAIT: Duration = Duration::from_secs(5);
 const MESSAGES_MAX: usize = 100;
 
 /// Describes the command's syntax.
-pub fn command() -> CommandSpec {
+pub fn mcp_command_spec() -> CommandSpec {
     let text = |description: &str| json!({ "type": "string", "description": description });
     let mut rest = text(
         "For `add`: the command and its arguments, or an address. For `import`: which servers.",
@@ -94,7 +94,7 @@ pub fn command() -> CommandSpec {
 ///
 /// # Errors
 /// An error if a word is unknown, a server is missing, or a file cannot be written.
-pub async fn answer(
+pub async fn run_mcp_command(
     host: &Reporter,
     servers: &Arc<McpServers>,
     arguments: &Value,
@@ -129,23 +129,23 @@ pub async fn answer(
         servers.start_and_wait(&shown, most, host).await;
     }
     let text = match action.as_str() {
-        "list" => show::list(servers),
-        "status" => show::status(servers),
-        "show" => show::server(&*servers.find(named()?)?),
+        "list" => show::list_servers(servers),
+        "status" => show::show_status(servers),
+        "show" => show::show_server(&*servers.find(named()?)?),
         "logs" => {
             let (lines, which) =
                 (Arc::clone(&servers.around.lines), given("name").map(str::to_owned));
-            host.blocking(move |_| show::logs(&lines, which.as_deref())).await?
+            host.blocking(move |_| show::show_or_clear_logs(&lines, which.as_deref())).await?
         }
         "help" => HELP.to_owned(),
-        "add" | "add-json" => edit::add(host, servers, words(true)?).await?,
-        "import" => import::import(host, servers, given("name"), &words(false)?).await?,
-        "remove" => edit::remove(host, servers, named()?).await?,
+        "add" | "add-json" => edit::add_server(host, servers, words(true)?).await?,
+        "import" => import::import_servers(host, servers, given("name"), &words(false)?).await?,
+        "remove" => edit::remove_server(host, servers, named()?).await?,
         "connect" => connect_server(host, servers, &servers.find(named()?)?).await?,
-        "disconnect" => disconnect(&*servers.find(named()?)?),
+        "disconnect" => disconnect_server(&*servers.find(named()?)?),
         "login" => login::log_in(host, servers, &servers.find(named()?)?, given("command")).await?,
         "logout" => login::log_out(&servers.find(named()?)?).await?,
-        "reload" => reload(host, servers).await?,
+        "reload" => reload_config(host, servers).await?,
         other => {
             let text = format!("unknown `mcp` action `{other}`");
             return Err(Error::new(ErrorKind::InvalidArguments, text).with_hint("see `mcp help`"));
@@ -159,7 +159,7 @@ pub fn suggest_words(servers: &McpServers, asked: &CompleteWords) -> WordChoices
     let choices = match (asked.command.as_str(), asked.words.as_slice()) {
         (NAME, []) => ACTIONS.map(|(word, says)| WordChoice::new(word, says)).to_vec(),
         (NAME, [action]) if action.eq_ignore_ascii_case("import") => {
-            import::programs().map(|program| WordChoice::new(program, "")).collect()
+            import::program_names().map(|program| WordChoice::new(program, "")).collect()
         }
         (NAME, [action]) => {
             let takes = ["show", "remove", "connect", "disconnect", "login", "logout", "logs"];
@@ -181,7 +181,7 @@ async fn connect_server(
     let name = server.name();
     match server.status() {
         McpConnectionStatus::Up(connection) if !connection.is_closed() => {
-            let tools = show::tool_count(server);
+            let tools = show::allowed_tool_count(server);
             return Ok(format!("Server '{name}' is already connected ({tools} tools available)."));
         }
         McpConnectionStatus::Disabled => {
@@ -193,35 +193,35 @@ async fn connect_server(
         | McpConnectionStatus::Starting
         | McpConnectionStatus::Stopped => {}
     }
-    server.connect();
+    server.reconnect_now();
     servers.start_and_wait(std::slice::from_ref(server), McpServer::start_time, host).await;
     match server.wait_until_connected().await {
         Ok(_) => {
-            let tools = show::tool_count(server);
+            let tools = show::allowed_tool_count(server);
             Ok(format!("Connected to '{name}' successfully ({tools} tools available)."))
         }
         Err(error) => {
             let text = format!("Failed to connect to '{name}': {}", error.message);
-            Err(Error { hint: Some(server.hint(&error)), message: text, ..error })
+            Err(Error { hint: Some(server.down_hint(&error)), message: text, ..error })
         }
     }
 }
 
-fn disconnect(server: &McpServer) -> String {
-    server.disconnect();
+fn disconnect_server(server: &McpServer) -> String {
+    server.stop_connection();
     format!("Disconnected from '{}'.", server.name())
 }
 
 /// Reads the files again and reports the changes.
-async fn reload(host: &Reporter, servers: &Arc<McpServers>) -> Result<String> {
-    let before = servers.offer();
-    take_files(host, servers).await?;
+async fn reload_config(host: &Reporter, servers: &Arc<McpServers>) -> Result<String> {
+    let before = servers.current_offer();
+    apply_config_files(host, servers).await?;
     let all = servers.list();
     let active: Vec<&Arc<McpServer>> = all.iter().filter(|it| !it.entry.disabled).collect();
     let settled = active.iter().map(|server| server.wait_until_connected());
     let outcomes = futures_util::future::join_all(settled).await;
     let connected = outcomes.iter().filter(|it| it.is_ok()).count();
-    let tools: usize = active.iter().map(|server| show::tool_count(server)).sum();
+    let tools: usize = active.iter().map(|server| show::allowed_tool_count(server)).sum();
     let mut lines = vec![format!(
         "Reloaded configuration: {connected} servers connected, {tools} tools available."
     )];
@@ -237,12 +237,12 @@ async fn reload(host: &Reporter, servers: &Arc<McpServers>) -> Result<String> {
     lines.extend(
         before.tools.keys().filter(|it| !now.tools.contains_key(*it)).map(|it| format!("  - {it}")),
     );
-    lines.extend(servers.lines().into_iter().map(|line| format!("  {line}")));
+    lines.extend(servers.config_problems().into_iter().map(|line| format!("  {line}")));
     Ok(lines.join("\n"))
 }
 
 /// Reads the files and applies their content.
-pub(super) async fn take_files(host: &Reporter, servers: &Arc<McpServers>) -> Result<()> {
+pub(super) async fn apply_config_files(host: &Reporter, servers: &Arc<McpServers>) -> Result<()> {
     let mut places = servers.places.clone();
     // The user may have withdrawn the trust.
     let facts = host.session().await?;
@@ -258,13 +258,13 @@ pub(super) async fn take_files(host: &Reporter, servers: &Arc<McpServers>) -> Re
 ///
 /// # Errors
 /// An error if the prompt no longer exists, or the server's error.
-pub async fn prompt(
+pub async fn run_prompt(
     host: &Reporter,
     servers: &Arc<McpServers>,
     name: &str,
     arguments: Value,
 ) -> Result<Output> {
-    let offer = servers.offer();
+    let offer = servers.current_offer();
     let Some(meant) = offer.prompts.get(name) else {
         let text = format!("the MCP server no longer has a prompt `{name}`");
         return Err(Error::new(ErrorKind::UnknownOperation, text));
@@ -275,7 +275,7 @@ pub async fn prompt(
     };
     let site = Arc::new(SessionCall::new(host.clone(), meant.server.name(), &meant.what.name));
     let asked = McpRequest::Prompt { name: meant.what.name.clone(), arguments };
-    let mut answer = call::ask(&meant.server, &asked, Some(site)).await?;
+    let mut answer = call::send_mcp_request(&meant.server, &asked, Some(site)).await?;
     let messages = match take_member(&mut answer, "messages") {
         Value::Array(messages) => messages,
         _ => Vec::new(),
@@ -290,8 +290,8 @@ fn format_prompt_messages(messages: Vec<Value>) -> String {
     for mut message in messages.into_iter().take(MESSAGES_MAX) {
         let mut content = McpContent::default();
         match take_member(&mut message, "content") {
-            Value::Array(blocks) => content.take_all(blocks),
-            block => content.take_all(vec![block]),
+            Value::Array(blocks) => content.add_blocks(blocks),
+            block => content.add_blocks(vec![block]),
         }
         let blocks = content.blocks.iter().map(|block| match block {
             Value::String(text) => text.clone(),

@@ -3,7 +3,7 @@
 use jaato_plugin_sdk::prelude::*;
 
 use crate::config::{McpConfigOrigin, McpServerAddress};
-use crate::log::{ServerLogLine, ServerLogStore, safe};
+use crate::log::{ServerLogLine, ServerLogStore, sanitize_line};
 use crate::names::tool_name;
 use crate::server::{McpConnectionStatus, McpServer};
 use crate::servers::McpServers;
@@ -15,7 +15,7 @@ const DESCRIPTION_CHARS_MAX: usize = 80;
 /// The maximum number of properties named of a tool's arguments.
 const ARGUMENTS_SHOWN_MAX: usize = 12;
 
-fn state(server: &McpServer) -> &'static str {
+fn state_label(server: &McpServer) -> &'static str {
     match server.status() {
         McpConnectionStatus::Up(connection) if !connection.is_closed() => "connected",
         McpConnectionStatus::Starting if server.time_since_start().is_none() => "not started",
@@ -28,20 +28,20 @@ fn state(server: &McpServer) -> &'static str {
 }
 
 /// Returns the number of a server's offered tools.
-pub fn tool_count(server: &McpServer) -> usize {
+pub fn allowed_tool_count(server: &McpServer) -> usize {
     server.known_description().map_or(0, |described| {
-        described.tools.iter().filter(|tool| server.entry.allows(&tool.name)).count()
+        described.tools.iter().filter(|tool| server.entry.is_tool_allowed(&tool.name)).count()
     })
 }
 
 /// Lists the servers.
-pub fn list(servers: &McpServers) -> String {
+pub fn list_servers(servers: &McpServers) -> String {
     let all = servers.list();
     let mut lines = vec!["Configured MCP servers:".to_owned()];
     let line = |server: &std::sync::Arc<McpServer>| {
-        let why = problem(server).map(|why| format!(": {why}")).unwrap_or_default();
-        let state = state(server);
-        format!("  {}: {} [{state}{why}]", server.name(), safe(&server.entry.shown))
+        let why = problem_line(server).map(|why| format!(": {why}")).unwrap_or_default();
+        let state = state_label(server);
+        format!("  {}: {} [{state}{why}]", server.name(), sanitize_line(&server.entry.shown))
     };
     lines.extend(all.iter().map(line));
     if all.is_empty() {
@@ -53,12 +53,16 @@ pub fn list(servers: &McpServers) -> String {
 }
 
 /// Describes a server's problem in one line.
-fn problem(server: &McpServer) -> Option<String> {
+fn problem_line(server: &McpServer) -> Option<String> {
     match server.status() {
-        McpConnectionStatus::Down { why } => {
-            Some(format!("{}; {}", safe(&why.message), safe(&server.hint(&why))))
+        McpConnectionStatus::Down { why } => Some(format!(
+            "{}; {}",
+            sanitize_line(&why.message),
+            sanitize_line(&server.down_hint(&why))
+        )),
+        McpConnectionStatus::Starting => {
+            server.log().last_printed().map(|line| sanitize_line(&line))
         }
-        McpConnectionStatus::Starting => server.log().last_printed().map(|line| safe(&line)),
         McpConnectionStatus::Up(_)
         | McpConnectionStatus::Stopped
         | McpConnectionStatus::Disabled => None,
@@ -67,21 +71,25 @@ fn problem(server: &McpServer) -> Option<String> {
 
 /// Describes the problems of the files, and the file that is ignored.
 fn config_file_lines(servers: &McpServers) -> impl Iterator<Item = String> {
-    let lines = servers.lines().into_iter().chain(servers.untrusted());
-    lines.map(|line| format!("  {}", safe(&line)))
+    let lines = servers.config_problems().into_iter().chain(servers.untrusted_file_notice());
+    lines.map(|line| format!("  {}", sanitize_line(&line)))
 }
 
 /// Shows the state of each server.
-pub fn status(servers: &McpServers) -> String {
+pub fn show_status(servers: &McpServers) -> String {
     let all = servers.list();
-    let is_up = |it: &&std::sync::Arc<McpServer>| state(it) == "connected";
+    let is_up = |it: &&std::sync::Arc<McpServer>| state_label(it) == "connected";
     let connected = all.iter().filter(is_up).count();
-    let tools: usize = all.iter().map(|it| tool_count(it)).sum();
+    let tools: usize = all.iter().map(|it| allowed_tool_count(it)).sum();
     let mut lines =
         vec![format!("MCP: {connected} of {} servers connected, {tools} tools.", all.len())];
     for server in &all {
-        let mut line =
-            format!("  {}: {}, {} tools", server.name(), state(server), tool_count(server));
+        let mut line = format!(
+            "  {}: {}, {} tools",
+            server.name(),
+            state_label(server),
+            allowed_tool_count(server)
+        );
         match server.status() {
             McpConnectionStatus::Up(connection) => {
                 line += &format!(", protocol {}", connection.info.protocol_version);
@@ -90,7 +98,7 @@ pub fn status(servers: &McpServers) -> String {
             | McpConnectionStatus::Starting
             | McpConnectionStatus::Stopped
             | McpConnectionStatus::Disabled => {
-                line.extend(problem(server).map(|why| format!(": {why}")));
+                line.extend(problem_line(server).map(|why| format!(": {why}")));
             }
         }
         if let Some(described) = server.known_description().filter(|it| it.left_out > 0) {
@@ -107,7 +115,7 @@ pub fn status(servers: &McpServers) -> String {
 }
 
 /// Shows one server.
-pub fn server(server: &McpServer) -> String {
+pub fn show_server(server: &McpServer) -> String {
     let entry = &server.entry;
     let origin = match entry.origin {
         McpConfigOrigin::Workspace => ".mcp.json of the workspace",
@@ -116,51 +124,56 @@ pub fn server(server: &McpServer) -> String {
     };
     let mut lines = vec![
         format!("Server: {}", server.name()),
-        format!("  Status: {}", state(server)),
-        format!("  Type: {}", entry.transport()),
+        format!("  Status: {}", state_label(server)),
+        format!("  Type: {}", entry.transport_name()),
         format!("  From: {origin}"),
     ];
     match &entry.reach {
         McpServerAddress::Stdio(stdio) => {
-            lines.push(format!("  Command: {}", safe(&entry.shown)));
+            lines.push(format!("  Command: {}", sanitize_line(&entry.shown)));
             if !stdio.env.is_empty() {
                 let names: Vec<&str> = stdio.env.keys().map(String::as_str).collect();
-                lines.push(format!("  Variables: {}", safe(&names.join(", "))));
+                lines.push(format!("  Variables: {}", sanitize_line(&names.join(", "))));
             }
         }
         McpServerAddress::Http(http) => {
-            lines.push(format!("  URL: {}", safe(&entry.shown)));
+            lines.push(format!("  URL: {}", sanitize_line(&entry.shown)));
             if !http.headers.is_empty() {
                 let names: Vec<&str> = http.headers.keys().map(String::as_str).collect();
-                lines.push(format!("  Headers: {}", safe(&names.join(", "))));
+                lines.push(format!("  Headers: {}", sanitize_line(&names.join(", "))));
             }
         }
     }
     if let McpConnectionStatus::Down { why } = server.status() {
-        lines.push(format!("  Problem: {}", safe(&why.message)));
-        lines.extend(why.hint.map(|hint| format!("  Hint: {}", safe(&hint))));
+        lines.push(format!("  Problem: {}", sanitize_line(&why.message)));
+        lines.extend(why.hint.map(|hint| format!("  Hint: {}", sanitize_line(&hint))));
     }
     if let Some(described) = server.known_description() {
-        lines.push(format!("  Says it is: {} ({})", safe(&described.title), described.protocol));
-        let tools = described.tools.iter().filter(|tool| entry.allows(&tool.name));
-        lines.push(format!("  Tools ({}):", tool_count(server)));
+        lines.push(format!(
+            "  Says it is: {} ({})",
+            sanitize_line(&described.title),
+            described.protocol
+        ));
+        let tools = described.tools.iter().filter(|tool| entry.is_tool_allowed(&tool.name));
+        lines.push(format!("  Tools ({}):", allowed_tool_count(server)));
         for tool in tools.take(TOOLS_SHOWN_MAX) {
             let first = tool.description.lines().next().unwrap_or_default();
-            let about = shorten_at_word(&safe(first), DESCRIPTION_CHARS_MAX);
-            lines.push(format!("    {}: {about}", safe(&tool.name)));
+            let about = shorten_at_word(&sanitize_line(first), DESCRIPTION_CHARS_MAX);
+            lines.push(format!("    {}: {about}", sanitize_line(&tool.name)));
             let (called, arguments) =
-                (tool_name(server.name(), &tool.name), arguments(&tool.schema));
+                (tool_name(server.name(), &tool.name), format_arguments(&tool.schema));
             lines.push(format!("      {called} {{{arguments}}}"));
         }
-        if tool_count(server) > TOOLS_SHOWN_MAX {
-            lines.push(format!("    and {} more", tool_count(server) - TOOLS_SHOWN_MAX));
+        if allowed_tool_count(server) > TOOLS_SHOWN_MAX {
+            lines.push(format!("    and {} more", allowed_tool_count(server) - TOOLS_SHOWN_MAX));
         }
         if !described.lines.is_empty() {
             lines.push("  Problems:".to_owned());
-            lines.extend(described.lines.iter().map(|line| format!("    {}", safe(line))));
+            lines.extend(described.lines.iter().map(|line| format!("    {}", sanitize_line(line))));
         }
         if !described.prompts.is_empty() {
-            let names = described.prompts.iter().map(|it| safe(&it.name)).collect::<Vec<_>>();
+            let names =
+                described.prompts.iter().map(|it| sanitize_line(&it.name)).collect::<Vec<_>>();
             lines.push(format!("  Prompts: {}", names.join(", ")));
         }
         if described.has_resources {
@@ -171,7 +184,7 @@ pub fn server(server: &McpServer) -> String {
 }
 
 /// Lists the arguments of a tool. A `?` marks the optional ones.
-fn arguments(schema: &Value) -> String {
+fn format_arguments(schema: &Value) -> String {
     let required = |name: &String| {
         schema["required"].as_array().is_some_and(|all| all.iter().any(|it| it == name))
     };
@@ -179,7 +192,7 @@ fn arguments(schema: &Value) -> String {
     let shown = all.into_iter().flatten().take(ARGUMENTS_SHOWN_MAX).map(|(name, property)| {
         let mark = if required(name) { "" } else { "?" };
         let kind = property["type"].as_str().map(|kind| format!(": {kind}")).unwrap_or_default();
-        safe(&format!("{name}{mark}{kind}"))
+        sanitize_line(&format!("{name}{mark}{kind}"))
     });
     let mut shown: Vec<String> = shown.collect();
     if all.is_some_and(|all| all.len() > ARGUMENTS_SHOWN_MAX) {
@@ -199,18 +212,18 @@ fn shorten_at_word(text: &str, chars_max: usize) -> String {
 }
 
 /// Shows the lines that servers printed, or deletes them. Blocks on the file.
-pub fn logs(kept: &ServerLogStore, which: Option<&str>) -> String {
+pub fn show_or_clear_logs(kept: &ServerLogStore, which: Option<&str>) -> String {
     if which.is_some_and(|which| which.eq_ignore_ascii_case("clear")) {
         return format!("Cleared {} log entries.", kept.clear());
     }
-    let lines = kept.list(which);
+    let lines = kept.list_lines(which);
     match lines.is_empty() {
         true => "No log entries.".to_owned(),
-        false => lines.iter().map(log_line).collect::<Vec<_>>().join("\n"),
+        false => lines.iter().map(format_log_line).collect::<Vec<_>>().join("\n"),
     }
 }
 
-fn log_line(line: &ServerLogLine) -> String {
+fn format_log_line(line: &ServerLogLine) -> String {
     let day = line.at % 86_400;
     let (hours, minutes, seconds) = (day / 3600, day / 60 % 60, day % 60);
     format!("{hours:02}:{minutes:02}:{seconds:02}Z {}: {}", line.server, line.text)

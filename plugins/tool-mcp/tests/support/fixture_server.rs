@@ -20,7 +20,7 @@ pub struct ReceivedRequest {
 }
 
 /// The response to a request.
-pub enum Given {
+pub enum FixtureResponse {
     /// Status, headers, body.
     Whole(u16, Vec<(&'static str, String)>, String),
     /// A stream of these texts, which then ends.
@@ -33,7 +33,7 @@ pub enum Given {
     Silence,
 }
 
-type Handler = dyn Fn(&ReceivedRequest) -> Given + Send + Sync;
+type RequestHandler = dyn Fn(&ReceivedRequest) -> FixtureResponse + Send + Sync;
 
 /// A server that ends when this is dropped.
 pub struct FixtureServer {
@@ -56,17 +56,17 @@ impl ReceivedRequest {
     }
 
     /// Returns the message in the body.
-    pub fn message(&self) -> Value {
+    pub fn body_message(&self) -> Value {
         serde_json::from_str(&self.body).unwrap_or_default()
     }
 
     /// Returns the method of the message, or the HTTP method.
-    pub fn asks(&self) -> String {
-        self.message()["method"].as_str().map_or_else(|| self.method.clone(), str::to_owned)
+    pub fn requested_method(&self) -> String {
+        self.body_message()["method"].as_str().map_or_else(|| self.method.clone(), str::to_owned)
     }
 
     /// Returns a field of the form in the body, or of the query.
-    pub fn field(&self, name: &str) -> Option<String> {
+    pub fn form_field(&self, name: &str) -> Option<String> {
         let query = self.path.split_once('?').map_or("", |(_, query)| query);
         let fields = url::form_urlencoded::parse(self.body.as_bytes())
             .chain(url::form_urlencoded::parse(query.as_bytes()));
@@ -75,25 +75,25 @@ impl ReceivedRequest {
     }
 }
 
-impl Given {
+impl FixtureResponse {
     /// Answers with JSON.
-    pub fn json(status: u16, body: &Value) -> Self {
+    pub fn json_response(status: u16, body: &Value) -> Self {
         let kind = ("content-type", "application/json".to_owned());
         Self::Whole(status, vec![kind], body.to_string())
     }
 
     /// Answers a protocol request.
-    pub fn result(seen: &ReceivedRequest, result: Value) -> Self {
-        Self::json(200, &answer(&seen.message()["id"], result))
+    pub fn protocol_response(seen: &ReceivedRequest, result: Value) -> Self {
+        Self::json_response(200, &result_message(&seen.body_message()["id"], result))
     }
 
     /// Answers with a status alone.
-    pub fn status(status: u16) -> Self {
+    pub fn status_response(status: u16) -> Self {
         Self::Whole(status, Vec::new(), String::new())
     }
 
     /// Adds a header.
-    pub fn header(self, name: &'static str, value: &str) -> Self {
+    pub fn with_response_header(self, name: &'static str, value: &str) -> Self {
         match self {
             Self::Whole(status, mut headers, body) => {
                 headers.push((name, value.to_owned()));
@@ -105,24 +105,24 @@ impl Given {
 }
 
 /// Builds a protocol response.
-pub fn answer(id: &Value, result: Value) -> Value {
+pub fn result_message(id: &Value, result: Value) -> Value {
     json!({ "jsonrpc": "2.0", "id": id, "result": result })
 }
 
 /// Formats an event.
-pub fn event(data: &Value) -> String {
+pub fn format_event(data: &Value) -> String {
     format!("data: {data}\n\n")
 }
 
 impl FixtureServer {
     /// Starts a server.
     pub async fn start(
-        handler: impl Fn(&ReceivedRequest) -> Given + Send + Sync + 'static,
+        handler: impl Fn(&ReceivedRequest) -> FixtureResponse + Send + Sync + 'static,
     ) -> Self {
         let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
         let seen: Arc<Mutex<Vec<ReceivedRequest>>> = Arc::default();
-        let (handler, all): (Arc<Handler>, _) = (Arc::new(handler), Arc::clone(&seen));
+        let (handler, all): (Arc<RequestHandler>, _) = (Arc::new(handler), Arc::clone(&seen));
         let accepting = tokio::spawn(async move {
             let mut connections = tokio::task::JoinSet::new();
             while let Ok((stream, _)) = listener.accept().await {
@@ -133,32 +133,35 @@ impl FixtureServer {
     }
 
     /// Lists the received requests, in order.
-    pub fn seen(&self) -> Vec<ReceivedRequest> {
+    pub fn received_requests(&self) -> Vec<ReceivedRequest> {
         self.seen.lock().clone()
     }
 
     /// Lists the requests with this method.
-    pub fn asked(&self, what: &str) -> Vec<ReceivedRequest> {
-        self.seen().into_iter().filter(|seen| seen.asks() == what).collect()
+    pub fn requests_with_method(&self, what: &str) -> Vec<ReceivedRequest> {
+        self.received_requests()
+            .into_iter()
+            .filter(|seen| seen.requested_method() == what)
+            .collect()
     }
 
     /// Lists the requests to this path.
-    pub fn at(&self, path: &str) -> Vec<ReceivedRequest> {
+    pub fn requests_to_path(&self, path: &str) -> Vec<ReceivedRequest> {
         let is_there = |seen: &ReceivedRequest| seen.path.split('?').next() == Some(path);
-        self.seen().into_iter().filter(is_there).collect()
+        self.received_requests().into_iter().filter(is_there).collect()
     }
 }
 
 /// Answers one request and closes the connection.
 async fn serve_connection(
     mut stream: TcpStream,
-    handler: Arc<Handler>,
+    handler: Arc<RequestHandler>,
     all: Arc<Mutex<Vec<ReceivedRequest>>>,
 ) -> Option<()> {
     let seen = read_request(&mut stream).await?;
     all.lock().push(seen.clone());
     match handler(&seen) {
-        Given::Whole(status, headers, body) => {
+        FixtureResponse::Whole(status, headers, body) => {
             let mut head = format!("HTTP/1.1 {status} Said\r\nconnection: close\r\n");
             for (name, value) in headers {
                 head += &format!("{name}: {value}\r\n");
@@ -167,19 +170,19 @@ async fn serve_connection(
             stream.write_all(head.as_bytes()).await.ok()?;
             stream.write_all(body.as_bytes()).await.ok()?;
         }
-        Given::Events(texts) => write_events(&mut stream, &texts).await?,
-        Given::Held(texts) => {
+        FixtureResponse::Events(texts) => write_events(&mut stream, &texts).await?,
+        FixtureResponse::Held(texts) => {
             write_events(&mut stream, &texts).await?;
             // Waits until the client closes the connection.
             let _ = stream.read(&mut [0]).await;
         }
-        Given::Endless(text) => {
+        FixtureResponse::Endless(text) => {
             write_events(&mut stream, &[]).await?;
             loop {
                 stream.write_all(text.as_bytes()).await.ok()?;
             }
         }
-        Given::Silence => {
+        FixtureResponse::Silence => {
             let _ = stream.read(&mut [0]).await;
         }
     }

@@ -16,26 +16,30 @@ const TIME: Duration = Duration::from_secs(60);
 
 /// A user who agrees, with a count of the requests.
 #[derive(Clone, Default)]
-pub struct Agrees(pub Arc<AtomicUsize>);
+pub struct AgreeingUser(pub Arc<AtomicUsize>);
 
-struct Follows(Arc<AtomicUsize>);
+struct AgreeingPageVisit(Arc<AtomicUsize>);
 
-impl LoginConsent for Agrees {
-    fn begin(&self, _port: Option<u16>) -> BoxFuture<'static, Result<Box<dyn LoginPageVisit>>> {
+impl LoginConsent for AgreeingUser {
+    fn begin_visit(
+        &self,
+        _port: Option<u16>,
+    ) -> BoxFuture<'static, Result<Box<dyn LoginPageVisit>>> {
         let asked = Arc::clone(&self.0);
-        async { Ok(Box::new(Follows(asked)) as Box<dyn LoginPageVisit>) }.boxed()
+        async { Ok(Box::new(AgreeingPageVisit(asked)) as Box<dyn LoginPageVisit>) }.boxed()
     }
 }
 
-impl LoginPageVisit for Follows {
+impl LoginPageVisit for AgreeingPageVisit {
     fn redirect_uri(&self) -> &str {
         "http://127.0.0.1:3000/callback"
     }
 
-    fn visit(self: Box<Self>, page: String) -> BoxFuture<'static, Result<String>> {
+    fn visit_page(self: Box<Self>, page: String) -> BoxFuture<'static, Result<String>> {
         self.0.fetch_add(1, Ordering::SeqCst);
         async move {
-            let reply = HyperClient.send(McpHttpRequest::new("GET", &page, TIME)).await?;
+            let reply =
+                HyperClient.send_http_request(McpHttpRequest::new("GET", &page, TIME)).await?;
             let back = reply.header("location").map(str::to_owned);
             back.ok_or_else(|| Error::failed(format!("the page answers {}", reply.status)))
         }

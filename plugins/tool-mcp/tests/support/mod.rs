@@ -4,6 +4,6 @@ pub mod fixture_server;
 pub mod hyper_client;
 pub mod login_user;
 
-pub use fixture_server::{FixtureServer, Given, ReceivedRequest};
+pub use fixture_server::{FixtureResponse, FixtureServer, ReceivedRequest};
 pub use hyper_client::HyperClient;
-pub use login_user::Agrees;
+pub use login_user::AgreeingUser;

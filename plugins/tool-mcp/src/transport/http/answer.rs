@@ -17,7 +17,7 @@ use super::backend::McpHttpResponse;
 use super::events::{self, StreamedRequest};
 use super::failure::HttpFailure;
 use super::sessions::{self, HttpSessions};
-use crate::log::safe;
+use crate::log::sanitize_line;
 use crate::transport::repair;
 
 /// The media type of messages.
@@ -50,7 +50,7 @@ pub struct SentMessage<'a> {
 
 impl SentMessage<'_> {
     /// The ID of the request that a response belongs to.
-    fn id(&self) -> Option<&RequestId> {
+    fn request_id(&self) -> Option<&RequestId> {
         match self.message {
             ClientJsonRpcMessage::Request(request) => Some(&request.id),
             _ => None,
@@ -59,7 +59,8 @@ impl SentMessage<'_> {
 
     /// Returns true if the request should be sent again in a new session.
     fn needs_new_session(&self) -> bool {
-        self.session.is_some() && self.id().is_some_and(|id| self.sessions.renew_for(id))
+        self.session.is_some()
+            && self.request_id().is_some_and(|id| self.sessions.should_renew_for(id))
     }
 }
 
@@ -77,32 +78,34 @@ pub async fn interpret_reply(reply: McpHttpResponse, sent: SentMessage<'_>) -> H
         return interpret_failure(reply, &sent, session).await;
     }
     // Notifications and responses expect no response, so the body is ignored.
-    let Some(id) = sent.id().cloned() else { return Ok(StreamableHttpPostResponse::Accepted) };
-    if reply.is_of(EVENTS) {
+    let Some(id) = sent.request_id().cloned() else {
+        return Ok(StreamableHttpPostResponse::Accepted);
+    };
+    if reply.has_media_type(EVENTS) {
         let (known, sessions) = (sent.session.map(str::to_owned), Arc::clone(sent.sessions));
         let answering = StreamedRequest { id, session: known, sessions };
         let limit = sent.limits.max_sse_event_size;
         let stream = events::decode_events(reply.body, limit, sent.place, Some(answering));
         return Ok(StreamableHttpPostResponse::Sse(stream, session));
     }
-    if !reply.is_of(JSON) {
+    if !reply.has_media_type(JSON) {
         let kind = reply.header("content-type").map_or_else(
             || "without a content type".to_owned(),
-            |kind| format!("with `{}` instead of JSON", safe(&truncate_chars(kind, 80))),
+            |kind| format!("with `{}` instead of JSON", sanitize_line(&truncate_chars(kind, 80))),
         );
-        let body = printable_text(&reply.beginning(sent.limits.max_error_response_size).await);
+        let body = printable_text(&reply.read_beginning(sent.limits.max_error_response_size).await);
         let text = format!("the server answered {kind}: {body}");
-        return Err(unavailable(text));
+        return Err(unavailable_error(text));
     }
-    let body = read_body(reply, sent.limits.max_json_response_size).await?;
-    match answer_in(body, &id).await {
+    let body = read_reply_body(reply, sent.limits.max_json_response_size).await?;
+    match parse_response_body(body, &id).await {
         Ok(JsonRpcMessage::Error(error))
-            if sessions::is_over(&error.error) && sent.needs_new_session() =>
+            if sessions::means_expired(&error.error) && sent.needs_new_session() =>
         {
             Err(StreamableHttpError::SessionExpired)
         }
         Ok(message) => Ok(StreamableHttpPostResponse::Json(message, session)),
-        Err(why) => Err(unavailable(why)),
+        Err(why) => Err(unavailable_error(why)),
     }
 }
 
@@ -115,22 +118,22 @@ async fn interpret_failure(
     let status = reply.status;
     let wait = reply.header("retry-after").map(|wait| match wait.trim().parse::<u64>() {
         Ok(seconds) => format!("; try again after {seconds} s"),
-        Err(_) => format!("; try again after {}", safe(&truncate_chars(wait, 40))),
+        Err(_) => format!("; try again after {}", sanitize_line(&truncate_chars(wait, 40))),
     });
-    let body = match reply.is_of(JSON) {
-        true => read_body(reply, sent.limits.max_json_response_size).await?,
-        false => reply.beginning(sent.limits.max_error_response_size).await.into_bytes(),
+    let body = match reply.has_media_type(JSON) {
+        true => read_reply_body(reply, sent.limits.max_json_response_size).await?,
+        false => reply.read_beginning(sent.limits.max_error_response_size).await.into_bytes(),
     };
     let text = printable_text(&String::from_utf8_lossy(&body));
-    let is_message = text_has(&body, "\"jsonrpc\"");
-    let error = match sent.id().filter(|_| is_message) {
-        Some(id) => match answer_in(body, id).await {
+    let is_message = contains_word(&body, "\"jsonrpc\"");
+    let error = match sent.request_id().filter(|_| is_message) {
+        Some(id) => match parse_response_body(body, id).await {
             Ok(JsonRpcMessage::Error(error)) => Some(error.error),
             _ => None,
         },
         None => None,
     };
-    if sessions::may_be_over(status, &text, error.as_ref(), wait.is_some())
+    if sessions::may_mean_expired(status, &text, error.as_ref(), wait.is_some())
         && sent.needs_new_session()
     {
         return Err(StreamableHttpError::SessionExpired);
@@ -151,26 +154,28 @@ async fn interpret_failure(
     match error {
         Some(mut error) if status != 401 && status != 403 => {
             error.message = format!("{}{wait}", error.message).into();
-            let answer = ServerJsonRpcMessage::error(error, sent.id().cloned());
+            let answer = ServerJsonRpcMessage::error(error, sent.request_id().cloned());
             Ok(StreamableHttpPostResponse::Json(answer, session))
         }
         _ => {
             let colon = if text.is_empty() { "" } else { ": " };
-            Err(unavailable(format!("the server answered status {status}{colon}{text}{wait}")))
+            Err(unavailable_error(format!(
+                "the server answered status {status}{colon}{text}{wait}"
+            )))
         }
     }
 }
 
-fn text_has(body: &[u8], word: &str) -> bool {
+fn contains_word(body: &[u8], word: &str) -> bool {
     body.windows(word.len()).any(|piece| piece == word.as_bytes())
 }
 
-fn unavailable(text: String) -> StreamableHttpError<HttpFailure> {
+fn unavailable_error(text: String) -> StreamableHttpError<HttpFailure> {
     let error = Error::new(ErrorKind::Unavailable, text).temporary();
     StreamableHttpError::Client(error.into())
 }
 
-async fn read_body(
+async fn read_reply_body(
     reply: McpHttpResponse,
     bytes_max: usize,
 ) -> Result<Vec<u8>, StreamableHttpError<HttpFailure>> {
@@ -179,10 +184,13 @@ async fn read_body(
 
 /// Parses the response to a request, regardless of its ID. A large response is parsed on another
 /// thread, because it would block all other servers.
-async fn answer_in(body: Vec<u8>, id: &RequestId) -> Result<ServerJsonRpcMessage, String> {
+async fn parse_response_body(
+    body: Vec<u8>,
+    id: &RequestId,
+) -> Result<ServerJsonRpcMessage, String> {
     let (id, is_small) = (id.clone(), body.len() < LARGE_BYTES);
     let read = move || {
-        let heard = repair::read_answer(&body, &id);
+        let heard = repair::parse_response_to(&body, &id);
         heard.ok_or_else(|| {
             format!("not an MCP message: {}", printable_text(&String::from_utf8_lossy(&body)))
         })
@@ -203,5 +211,5 @@ pub fn printable_text(text: &str) -> String {
         words = pieces.map(|(_, text)| text.trim()).collect::<Vec<_>>().join(" ");
         words = one_line(&words);
     }
-    safe(&truncate_chars(&words, SHOWN_CHARS_MAX))
+    sanitize_line(&truncate_chars(&words, SHOWN_CHARS_MAX))
 }

@@ -11,13 +11,13 @@ pub trait Authorize: Send + Sync + 'static {
     ///
     /// # Errors
     /// An error if the token expires and cannot be renewed at this time.
-    fn token(&self) -> BoxFuture<'_, Result<Option<String>, HttpFailure>>;
+    fn access_token(&self) -> BoxFuture<'_, Result<Option<String>, HttpFailure>>;
 
     /// Returns a token to replace one that the server has refused.
     ///
     /// # Errors
     /// An error if the user has to log in, or the login failed.
-    fn refused<'a>(
+    fn replace_refused_token<'a>(
         &'a self,
         sent: Option<&'a str>,
         challenge: &'a AuthChallenge,
@@ -28,7 +28,7 @@ pub trait Authorize: Send + Sync + 'static {
     /// # Errors
     /// An error if the user has to log in, the login failed, or the token already has the scopes
     /// that the server wants.
-    fn wants_more<'a>(
+    fn request_wider_token<'a>(
         &'a self,
         challenge: &'a AuthChallenge,
     ) -> BoxFuture<'a, Result<String, HttpFailure>>;

@@ -19,7 +19,10 @@ pub trait HttpBackend: Send + Sync + 'static {
     ///
     /// # Errors
     /// The reason for the missing response.
-    fn send(&self, exchange: McpHttpRequest) -> BoxFuture<'static, Result<McpHttpResponse>>;
+    fn send_http_request(
+        &self,
+        exchange: McpHttpRequest,
+    ) -> BoxFuture<'static, Result<McpHttpResponse>>;
 }
 
 /// An HTTP request.
@@ -64,7 +67,7 @@ impl McpHttpRequest {
 
     /// Adds a header.
     #[must_use]
-    pub fn header(mut self, name: &str, value: &str) -> Self {
+    pub fn with_header(mut self, name: &str, value: &str) -> Self {
         self.headers.push((name.to_owned(), value.to_owned()));
         self
     }
@@ -77,7 +80,7 @@ impl McpHttpResponse {
     }
 
     /// Returns true if the body has this media type.
-    pub fn is_of(&self, media_type: &str) -> bool {
+    pub fn has_media_type(&self, media_type: &str) -> bool {
         let essence = self.header("content-type").and_then(|it| it.split(';').next());
         essence.is_some_and(|it| it.trim().eq_ignore_ascii_case(media_type))
     }
@@ -101,7 +104,7 @@ impl McpHttpResponse {
     }
 
     /// Reads the beginning of the body to show it to the user. An error ends the text.
-    pub async fn beginning(mut self, bytes_max: usize) -> String {
+    pub async fn read_beginning(mut self, bytes_max: usize) -> String {
         let mut body = Vec::new();
         while body.len() < bytes_max {
             let Some(Ok(piece)) = self.body.next().await else { break };

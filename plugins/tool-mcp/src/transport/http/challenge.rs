@@ -39,12 +39,12 @@ impl AuthChallenge {
     }
 
     /// Returns true if the token is valid but lacks scopes.
-    pub fn wants_scope(&self) -> bool {
+    pub fn is_scope_missing(&self) -> bool {
         self.parse_parameters().is_some_and(|it| it.is_insufficient_scope())
     }
 
     /// Lists the scopes that the server requires.
-    pub fn scopes(&self) -> Vec<String> {
+    pub fn required_scopes(&self) -> Vec<String> {
         let scope = self.parse_parameters().and_then(|it| it.scope).unwrap_or_default();
         scope.split_whitespace().map(str::to_owned).collect()
     }
@@ -62,7 +62,7 @@ mod tests {
 
     use super::*;
 
-    fn challenge(status: u16, values: &[&str]) -> AuthChallenge {
+    fn parse_challenge(status: u16, values: &[&str]) -> AuthChallenge {
         let header = |value: &&str| ("www-authenticate".to_owned(), (*value).to_owned());
         let headers = values.iter().map(header).collect();
         AuthChallenge::from_reply(&McpHttpResponse {
@@ -74,18 +74,20 @@ mod tests {
 
     #[test]
     fn challenge_with_resource_metadata_is_preferred() {
-        let found =
-            challenge(401, &["Basic realm=\"x\"", "Bearer", "Bearer resource_metadata=\"u\""]);
+        let found = parse_challenge(
+            401,
+            &["Basic realm=\"x\"", "Bearer", "Bearer resource_metadata=\"u\""],
+        );
         assert_eq!(found.header(), Some("Bearer resource_metadata=\"u\""));
-        assert!(challenge(401, &["Basic realm=\"x\""]).header().is_none());
-        assert!(challenge(200, &["Bearer"]).header().is_none());
+        assert!(parse_challenge(401, &["Basic realm=\"x\""]).header().is_none());
+        assert!(parse_challenge(200, &["Bearer"]).header().is_none());
     }
 
     #[test]
     fn missing_scopes_are_read_from_the_challenge() {
-        let found = challenge(403, &["Bearer error=\"insufficient_scope\", scope=\"a b\""]);
-        assert!(found.wants_scope());
-        assert_eq!(found.scopes(), ["a", "b"]);
-        assert!(!challenge(403, &["Bearer error=\"invalid_token\""]).wants_scope());
+        let found = parse_challenge(403, &["Bearer error=\"insufficient_scope\", scope=\"a b\""]);
+        assert!(found.is_scope_missing());
+        assert_eq!(found.required_scopes(), ["a", "b"]);
+        assert!(!parse_challenge(403, &["Bearer error=\"invalid_token\""]).is_scope_missing());
     }
 }

@@ -82,21 +82,27 @@ impl HttpClient {
 
     /// Sends a request with the current token. If the server refuses the token, sends the request
     /// again with a better one, if available.
-    async fn send(&self, exchange: McpHttpRequest) -> Result<McpHttpResponse, HttpClientError> {
+    async fn send_authorized(
+        &self,
+        exchange: McpHttpRequest,
+    ) -> Result<McpHttpResponse, HttpClientError> {
         let client = |failure: HttpFailure| StreamableHttpError::Client(failure);
         let mut token = match &self.login {
-            Some(login) => login.token().await.map_err(client)?,
+            Some(login) => login.access_token().await.map_err(client)?,
             None => None,
         };
         for attempt in 1.. {
             let exchange = match &token {
-                Some(token) => exchange.clone().header("authorization", &format!("Bearer {token}")),
+                Some(token) => {
+                    exchange.clone().with_header("authorization", &format!("Bearer {token}"))
+                }
                 None => exchange.clone(),
             };
-            let reply = self.backend.send(exchange).await.map_err(|it| client(it.into()))?;
+            let reply =
+                self.backend.send_http_request(exchange).await.map_err(|it| client(it.into()))?;
             let challenge = AuthChallenge::from_reply(&reply);
             let is_refused = reply.status == 401;
-            let wants_more = reply.status == 403 && challenge.wants_scope();
+            let wants_more = reply.status == 403 && challenge.is_scope_missing();
             if !is_refused && !wants_more {
                 return Ok(reply);
             }
@@ -107,8 +113,11 @@ impl HttpClient {
             };
             let sent = token.take();
             token = Some(match is_refused {
-                true => login.refused(sent.as_deref(), &challenge).await.map_err(client)?,
-                false => login.wants_more(&challenge).await.map_err(client)?,
+                true => login
+                    .replace_refused_token(sent.as_deref(), &challenge)
+                    .await
+                    .map_err(client)?,
+                false => login.request_wider_token(&challenge).await.map_err(client)?,
             });
         }
         Err(client(refusal_failure(true, false)))
@@ -116,7 +125,7 @@ impl HttpClient {
 
     /// Waits if a stream was requested a moment ago. A server that closes each stream immediately,
     /// and asks to resume it without a wait, must not set the pace.
-    async fn pace(&self) {
+    async fn limit_stream_rate(&self) {
         let wait = {
             let mut streamed = self.streamed.lock();
             let now = Instant::now();
@@ -139,7 +148,11 @@ impl HttpClient {
     }
 
     /// Sends a message and interprets the response.
-    async fn post(&self, exchange: McpHttpRequest, sent: SentMessage<'_>) -> HttpPostResult {
+    async fn post_and_interpret(
+        &self,
+        exchange: McpHttpRequest,
+        sent: SentMessage<'_>,
+    ) -> HttpPostResult {
         let is_probe = matches!(
             sent.message,
             ClientJsonRpcMessage::Request(request)
@@ -147,9 +160,9 @@ impl HttpClient {
         );
         let message = sent.message;
         let answered = async {
-            let reply = self.send(exchange.clone()).await?;
+            let reply = self.send_authorized(exchange.clone()).await?;
             if is_initialize(message) && matches!(reply.status, 400 | 404..=406 | 415) {
-                self.refuse_older(exchange).await?;
+                self.reject_older_transport(exchange).await?;
             }
             answer::interpret_reply(reply, sent).await
         };
@@ -172,14 +185,15 @@ impl HttpClient {
 
     /// Checks whether a server that refuses messages at its URL uses the older transport, whose
     /// stream begins with the URL for messages.
-    async fn refuse_older(&self, refused: McpHttpRequest) -> Result<(), HttpClientError> {
+    async fn reject_older_transport(&self, refused: McpHttpRequest) -> Result<(), HttpClientError> {
         let mut exchange = McpHttpRequest::new("GET", &refused.url, OLDER_TIME);
         let is_own = |name: &str| ["accept", "content-type"].contains(&name);
         exchange.headers = refused.headers.into_iter().filter(|(name, _)| !is_own(name)).collect();
         let look = async {
-            let mut reply = self.send(exchange.header("accept", EVENTS)).await.ok()?;
+            let mut reply =
+                self.send_authorized(exchange.with_header("accept", EVENTS)).await.ok()?;
             let mut begun = Vec::new();
-            while reply.is_of(EVENTS) && begun.len() < OLDER_BYTES_MAX {
+            while reply.has_media_type(EVENTS) && begun.len() < OLDER_BYTES_MAX {
                 begun.extend(reply.body.next().await?.ok()?);
                 if String::from_utf8_lossy(&begun).contains("event: endpoint") {
                     return Some(());
@@ -221,7 +235,7 @@ fn is_initialize(message: &ClientJsonRpcMessage) -> bool {
     )
 }
 
-fn is_call(message: &ClientJsonRpcMessage) -> bool {
+fn is_tool_call(message: &ClientJsonRpcMessage) -> bool {
     matches!(
         message,
         ClientJsonRpcMessage::Request(request)
@@ -246,7 +260,7 @@ fn add_session_headers(
     headers: HashMap<HeaderName, HeaderValue>,
 ) -> McpHttpRequest {
     if let Some(session) = session {
-        exchange = exchange.header(SESSION_ID, session);
+        exchange = exchange.with_header(SESSION_ID, session);
     }
     for (name, value) in headers {
         exchange.headers.push((
@@ -291,21 +305,21 @@ impl StreamableHttpClient for HttpClient {
     ) -> HttpPostResult {
         let place = self.request_permit(&message).await;
         let exchange = McpHttpRequest::new("POST", &uri, SILENCE_MAX)
-            .header("accept", &format!("{JSON}, {EVENTS}"))
-            .header("content-type", JSON);
+            .with_header("accept", &format!("{JSON}, {EVENTS}"))
+            .with_header("content-type", JSON);
         let mut exchange = add_session_headers(exchange, session_id.as_deref(), custom_headers);
         exchange.body = serde_json::to_vec(&message)?;
-        if let Some(session) = session_id.as_ref().filter(|_| is_call(&message)) {
+        if let Some(session) = session_id.as_ref().filter(|_| is_tool_call(&message)) {
             self.wait_for_stream(session).await;
         }
         let session = session_id.as_deref();
         let is_request = matches!(message, ClientJsonRpcMessage::Request(_));
-        if is_request && session.is_some_and(|session| self.sessions.is_lost(session)) {
+        if is_request && session.is_some_and(|session| self.sessions.is_known_lost(session)) {
             return Err(StreamableHttpError::SessionExpired);
         }
         let sent =
             SentMessage { message: &message, session, sessions: &self.sessions, limits, place };
-        self.post(exchange, sent).await
+        self.post_and_interpret(exchange, sent).await
     }
 
     async fn delete_session(
@@ -316,8 +330,9 @@ impl StreamableHttpClient for HttpClient {
         custom_headers: HashMap<HeaderName, HeaderValue>,
     ) -> Result<(), HttpClientError> {
         let exchange = McpHttpRequest::new("DELETE", &uri, SILENCE_MAX);
-        let reply =
-            self.send(add_session_headers(exchange, Some(&session_id), custom_headers)).await?;
+        let reply = self
+            .send_authorized(add_session_headers(exchange, Some(&session_id), custom_headers))
+            .await?;
         match reply.status {
             // 404 and 405: the server does not keep sessions, or has forgotten this one.
             200..300 | 404 | 405 => Ok(()),
@@ -356,21 +371,23 @@ impl StreamableHttpClient for HttpClient {
         custom_headers: HashMap<HeaderName, HeaderValue>,
         max_sse_event_size: usize,
     ) -> Result<BoxStream<'static, Result<Sse, SseError>>, HttpClientError> {
-        self.pace().await;
-        let mut exchange = McpHttpRequest::new("GET", &uri, SILENCE_MAX).header("accept", EVENTS);
+        self.limit_stream_rate().await;
+        let mut exchange =
+            McpHttpRequest::new("GET", &uri, SILENCE_MAX).with_header("accept", EVENTS);
         if let Some(last) = &last_event_id {
-            exchange = exchange.header("last-event-id", last);
+            exchange = exchange.with_header("last-event-id", last);
         }
         let exchange = add_session_headers(exchange, session_id.as_deref(), custom_headers);
-        let reply = self.send(exchange).await;
+        let reply = self.send_authorized(exchange).await;
         self.stream_answered.send_replace(session_id.clone());
         let reply = reply?;
         match reply.status {
-            200..300 if reply.is_of(EVENTS) => {
+            200..300 if reply.has_media_type(EVENTS) => {
                 Ok(events::decode_events(reply.body, max_sse_event_size, None, None))
             }
             200..300 => {
-                let kind = crate::log::safe(reply.header("content-type").unwrap_or_default());
+                let kind =
+                    crate::log::sanitize_line(reply.header("content-type").unwrap_or_default());
                 let text = format!("its event stream has the content type `{kind}`");
                 Err(StreamableHttpError::UnexpectedServerResponse(text.into()))
             }
@@ -395,20 +412,26 @@ mod tests {
     use super::*;
 
     /// A server that never answers.
-    struct Silent;
+    struct SilentBackend;
 
-    impl HttpBackend for Silent {
-        fn send(&self, _exchange: McpHttpRequest) -> BoxFuture<'static, Result<McpHttpResponse>> {
+    impl HttpBackend for SilentBackend {
+        fn send_http_request(
+            &self,
+            _exchange: McpHttpRequest,
+        ) -> BoxFuture<'static, Result<McpHttpResponse>> {
             std::future::pending().boxed()
         }
     }
 
     /// A server that answers the request for a stream after a time, and never a call. Records when
     /// a call arrives.
-    struct SlowStream(Duration, Arc<Mutex<Option<Instant>>>);
+    struct SlowStreamBackend(Duration, Arc<Mutex<Option<Instant>>>);
 
-    impl HttpBackend for SlowStream {
-        fn send(&self, exchange: McpHttpRequest) -> BoxFuture<'static, Result<McpHttpResponse>> {
+    impl HttpBackend for SlowStreamBackend {
+        fn send_http_request(
+            &self,
+            exchange: McpHttpRequest,
+        ) -> BoxFuture<'static, Result<McpHttpResponse>> {
             let (delay, called) = (self.0, Arc::clone(&self.1));
             async move {
                 if exchange.method == "GET" {
@@ -427,7 +450,8 @@ mod tests {
     async fn call_waits_for_the_stream_of_its_session_for_a_limited_time() {
         let check = async |delay: Duration, expected: Duration| {
             let called = Arc::default();
-            let client = HttpClient::new(Arc::new(SlowStream(delay, Arc::clone(&called))), None);
+            let client =
+                HttpClient::new(Arc::new(SlowStreamBackend(delay, Arc::clone(&called))), None);
             let call = || {
                 let request = CallToolRequest::new(CallToolRequestParams::new("moon"));
                 let request = ClientRequest::CallToolRequest(request);
@@ -451,7 +475,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn server_that_ignores_the_probe_is_treated_as_legacy() {
-        let client = HttpClient::new(Arc::new(Silent), None);
+        let client = HttpClient::new(Arc::new(SilentBackend), None);
         let request = DiscoverRequest::new(DiscoverRequestParams {});
         let request = ClientRequest::DiscoverRequest(request);
         let message = ClientJsonRpcMessage::request(request, RequestId::Number(7));
@@ -465,17 +489,17 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn streams_are_reopened_at_a_limited_rate() {
-        let client = HttpClient::new(Arc::new(Silent), None);
+        let client = HttpClient::new(Arc::new(SilentBackend), None);
         let begin = Instant::now();
         for _ in 0..11 {
-            client.pace().await;
+            client.limit_stream_rate().await;
         }
         assert_eq!(begin.elapsed(), 10 * STREAM_PAUSE);
     }
 
     #[tokio::test(start_paused = true)]
     async fn requests_per_server_are_limited_but_responses_are_not() {
-        let client = HttpClient::new(Arc::new(Silent), None);
+        let client = HttpClient::new(Arc::new(SilentBackend), None);
         let request = || {
             let request = DiscoverRequest::new(DiscoverRequestParams {});
             ClientJsonRpcMessage::request(

@@ -47,14 +47,14 @@ const OWN_HEADERS: [&str; 12] = [
 ///
 /// # Errors
 /// `configuration` for a header that is invalid or that entries may not set.
-pub fn transport(
+pub fn create_http_transport(
     reach: &HttpServerAddress,
     backend: Arc<dyn HttpBackend>,
     login: Option<Arc<dyn Authorize>>,
 ) -> Result<HttpTransport> {
     let login = login.filter(|_| !has_authorization(reach));
     let mut config = StreamableHttpClientTransportConfig::with_uri(reach.url.as_str())
-        .custom_headers(headers(reach)?)
+        .custom_headers(parse_headers(reach)?)
         .max_concurrent_requests(REQUESTS_MAX)
         .max_sse_event_size(MESSAGE_BYTES_MAX)
         .max_json_response_size(MESSAGE_BYTES_MAX)
@@ -72,7 +72,7 @@ pub fn has_authorization(reach: &HttpServerAddress) -> bool {
     reach.headers.keys().any(|name| name.eq_ignore_ascii_case("authorization"))
 }
 
-fn headers(reach: &HttpServerAddress) -> Result<HashMap<HeaderName, HeaderValue>> {
+fn parse_headers(reach: &HttpServerAddress) -> Result<HashMap<HeaderName, HeaderValue>> {
     let wrong = |name: &str, what: &str| {
         let text = format!("the header `{name}` of its entry {what}");
         Error::new(ErrorKind::Configuration, text)
@@ -96,24 +96,24 @@ fn headers(reach: &HttpServerAddress) -> Result<HashMap<HeaderName, HeaderValue>
 mod tests {
     use super::*;
 
-    fn check(name: &str, value: &str) -> Option<String> {
+    fn header_error(name: &str, value: &str) -> Option<String> {
         let reach = HttpServerAddress {
             headers: [(name.to_owned(), value.to_owned())].into(),
             ..HttpServerAddress::default()
         };
-        headers(&reach).err().map(|error| error.message)
+        parse_headers(&reach).err().map(|error| error.message)
     }
 
     #[test]
     fn entry_cannot_set_protocol_headers_and_errors_hide_header_values() {
-        assert_eq!(check("X-Api-Key", "moonlight"), None);
+        assert_eq!(header_error("X-Api-Key", "moonlight"), None);
         assert_eq!(
-            check("Mcp-Session-Id", "1").as_deref(),
+            header_error("Mcp-Session-Id", "1").as_deref(),
             Some("the header `Mcp-Session-Id` of its entry can only be set by jaato")
         );
-        assert!(check("Host", "x").is_some() && check("mcp-param-a", "x").is_some());
+        assert!(header_error("Host", "x").is_some() && header_error("mcp-param-a", "x").is_some());
         assert_eq!(
-            check("X-Api-Key", "moon\nlight").as_deref(),
+            header_error("X-Api-Key", "moon\nlight").as_deref(),
             Some("the header `X-Api-Key` of its entry has an invalid value")
         );
     }

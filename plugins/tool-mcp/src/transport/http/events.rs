@@ -124,15 +124,17 @@ pub fn decode_events(
         let piece = piece.map_err(|error| EventBodyError::Off(error.message))?;
         size.count_chunk(&piece).map_err(|_| EventBodyError::Large)?;
         begun.extend(piece);
-        let (text, begun) = repair::decoded_piece(&begun);
+        let (text, begun) = repair::decode_chunk(&begun);
         let text = std::io::Cursor::new(text.into_bytes());
         Ok::<_, EventBodyError>(Some((text, (body, size, place, begun))))
     });
     let events = SseStream::from_bytes_stream(bounded);
     let messages = move |event: Result<Sse, SseError>| {
         stream::iter(match event {
-            Ok(event) => messages(event, answering.as_ref()).into_iter().map(Ok).collect(),
-            Err(error) => vec![too_large(&error, answering.as_ref()).ok_or(error)],
+            Ok(event) => {
+                split_into_messages(event, answering.as_ref()).into_iter().map(Ok).collect()
+            }
+            Err(error) => vec![oversized_event_error(&error, answering.as_ref()).ok_or(error)],
         })
     };
     events.flat_map(messages).boxed()
@@ -140,7 +142,7 @@ pub fn decode_events(
 
 /// Converts an event that is too large to an error response, because another stream would fail the
 /// same way.
-fn too_large(error: &SseError, answering: Option<&StreamedRequest>) -> Option<Sse> {
+fn oversized_event_error(error: &SseError, answering: Option<&StreamedRequest>) -> Option<Sse> {
     let SseError::Body(broken) = error else { return None };
     let broken =
         broken.downcast_ref::<EventBodyError>().filter(|it| matches!(it, EventBodyError::Large))?;
@@ -162,7 +164,7 @@ struct MessageHead {
 
 /// Splits an event into events with one message each. An event of another kind or without a message
 /// keeps only its ID.
-fn messages(mut event: Sse, answering: Option<&StreamedRequest>) -> Vec<Sse> {
+fn split_into_messages(mut event: Sse, answering: Option<&StreamedRequest>) -> Vec<Sse> {
     let is_message = matches!(event.event.as_deref(), None | Some("" | "message"));
     event.event = None;
     let Some(data) = event.data.take().filter(|_| is_message) else { return vec![event] };
@@ -177,7 +179,7 @@ fn messages(mut event: Sse, answering: Option<&StreamedRequest>) -> Vec<Sse> {
     }
     let open: HashSet<RequestId> = answering.iter().map(|it| it.id.clone()).collect();
     let mut events = vec![event];
-    let heard = repair::read(data.as_bytes(), &open);
+    let heard = repair::parse_server_text(data.as_bytes(), &open);
     if heard.messages.is_empty() && head.as_ref().is_some_and(is_answer) {
         // The response to another request ends the stream.
         events[0].data = Some(data);
@@ -187,10 +189,10 @@ fn messages(mut event: Sse, answering: Option<&StreamedRequest>) -> Vec<Sse> {
             JsonRpcMessage::Error(error),
             Some(StreamedRequest { session: Some(session), sessions, .. }),
         ) = (&mut message, answering)
-            && sessions::is_over(&error.error)
+            && sessions::means_expired(&error.error)
         {
             sessions.record_lost_session(session);
-            sessions::mark(&mut error.error);
+            sessions::mark_session_lost(&mut error.error);
         }
         // A parsed message can always be serialized.
         let data = serde_json::to_string(&message).ok();
@@ -204,7 +206,7 @@ mod tests {
     use super::*;
 
     #[track_caller]
-    fn check(pieces: &[&str], bytes_max: usize, fits: bool) {
+    fn check_event_size(pieces: &[&str], bytes_max: usize, fits: bool) {
         let mut size = EventSize::new(bytes_max);
         let taken = pieces.iter().try_for_each(|piece| size.count_chunk(piece.as_bytes()));
         assert_eq!(taken.is_ok(), fits, "{pieces:?}");
@@ -213,17 +215,17 @@ mod tests {
     #[test]
     fn event_size_is_counted_across_chunks_and_reset_at_an_empty_line() {
         let many = "data: abc\n\n".repeat(100);
-        check(&[&many], 10, true);
-        check(&["data: abc\n", "data: d\n\n"], 10, false);
-        check(&["data: a", "bcdef"], 10, false);
-        check(&["data: abc\r", "\n\r", "\ndata: abc\r\n\r\n"], 10, true);
-        check(&["data: abc\r\rdata: abc\r\r"], 10, true);
+        check_event_size(&[&many], 10, true);
+        check_event_size(&["data: abc\n", "data: d\n\n"], 10, false);
+        check_event_size(&["data: a", "bcdef"], 10, false);
+        check_event_size(&["data: abc\r", "\n\r", "\ndata: abc\r\n\r\n"], 10, true);
+        check_event_size(&["data: abc\r\rdata: abc\r\r"], 10, true);
     }
 
     #[test]
     fn comments_do_not_add_up_to_the_event_limit() {
         let many = ": still here\n".repeat(100);
-        check(&[&many], 20, true);
-        check(&[&format!(":{}", "x".repeat(20))], 20, false);
+        check_event_size(&[&many], 20, true);
+        check_event_size(&[&format!(":{}", "x".repeat(20))], 20, false);
     }
 }

@@ -13,7 +13,10 @@ use super::backend::{HttpBackend, McpHttpRequest, McpHttpResponse};
 pub struct HostHttp(pub Home);
 
 impl HttpBackend for HostHttp {
-    fn send(&self, exchange: McpHttpRequest) -> BoxFuture<'static, Result<McpHttpResponse>> {
+    fn send_http_request(
+        &self,
+        exchange: McpHttpRequest,
+    ) -> BoxFuture<'static, Result<McpHttpResponse>> {
         let home = self.0.clone();
         async move {
             let mut request = home.http(&exchange.method, exchange.url).timeout(exchange.wait);
@@ -25,13 +28,13 @@ impl HttpBackend for HostHttp {
             Ok(McpHttpResponse {
                 status,
                 headers,
-                body: Box::pin(stream::try_unfold(response, next_chunk)),
+                body: Box::pin(stream::try_unfold(response, read_next_chunk)),
             })
         }
         .boxed()
     }
 }
 
-async fn next_chunk(mut response: HttpResponse) -> Result<Option<(Vec<u8>, HttpResponse)>> {
+async fn read_next_chunk(mut response: HttpResponse) -> Result<Option<(Vec<u8>, HttpResponse)>> {
     Ok(response.next().await?.map(|piece| (piece, response)))
 }

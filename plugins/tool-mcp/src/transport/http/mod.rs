@@ -20,6 +20,6 @@ pub use authorize::Authorize;
 pub use backend::{HttpBackend, HttpBodyStream, McpHttpRequest, McpHttpResponse};
 pub use challenge::AuthChallenge;
 pub use client::HttpClient;
-pub use create_transport::{HttpTransport, has_authorization, transport};
+pub use create_transport::{HttpTransport, create_http_transport, has_authorization};
 pub use failure::HttpFailure;
 pub use host::HostHttp;

@@ -30,7 +30,7 @@ struct HttpSessionsState {
 impl HttpSessions {
     /// Returns true if a request should be sent again in a new session. This is the case once for
     /// each request.
-    pub fn renew_for(&self, id: &RequestId) -> bool {
+    pub fn should_renew_for(&self, id: &RequestId) -> bool {
         let mut known = self.0.lock();
         if known.renewed_for.contains(id) {
             return false;
@@ -46,27 +46,32 @@ impl HttpSessions {
     }
 
     /// Returns true if a stream reported that the server does not know this session.
-    pub fn is_lost(&self, session: &str) -> bool {
+    pub fn is_known_lost(&self, session: &str) -> bool {
         self.0.lock().lost.as_deref() == Some(session)
     }
 }
 
 /// Returns true if a response with this status may mean that the session has expired.
-pub fn may_be_over(status: u16, text: &str, error: Option<&ErrorData>, has_wait: bool) -> bool {
+pub fn may_mean_expired(
+    status: u16,
+    text: &str,
+    error: Option<&ErrorData>,
+    has_wait: bool,
+) -> bool {
     match status {
         404 | 410 => true,
         400 => {
             let is_about_request = |error: &ErrorData| ABOUT_THE_REQUEST.contains(&error.code.0);
-            names_session(text) || !error.is_some_and(is_about_request)
+            mentions_session(text) || !error.is_some_and(is_about_request)
         }
         // An overloaded server says when to try again.
-        503 => names_session(text) || !has_wait,
+        503 => mentions_session(text) || !has_wait,
         _ => false,
     }
 }
 
 /// Returns true for an error in a successful response that means that the session has expired.
-pub fn is_over(error: &ErrorData) -> bool {
+pub fn means_expired(error: &ErrorData) -> bool {
     const WORDS: [&str; 9] = [
         "expired",
         "gone",
@@ -80,20 +85,20 @@ pub fn is_over(error: &ErrorData) -> bool {
     ];
     let text = error.message.to_lowercase();
     ABOUT_ANYTHING.contains(&error.code.0)
-        && names_session(&text)
+        && mentions_session(&text)
         && WORDS.iter().any(|word| text.contains(word))
 }
 
 /// Marks the error of a lost session.
-pub fn mark(error: &mut ErrorData) {
+pub fn mark_session_lost(error: &mut ErrorData) {
     error.data = Some(json!({ MARK: true }));
 }
 
-/// Returns true for an error that [`mark`] has marked.
-pub fn is_marked(error: &ErrorData) -> bool {
+/// Returns true for an error that [`mark_session_lost`] has marked.
+pub fn is_session_lost(error: &ErrorData) -> bool {
     error.data.as_ref().is_some_and(|data| data.get(MARK) == Some(&Value::Bool(true)))
 }
 
-fn names_session(text: &str) -> bool {
+fn mentions_session(text: &str) -> bool {
     text.to_lowercase().contains("session")
 }
